@@ -106,23 +106,6 @@ func within(value []byte, code *base64.Encoding) [][]byte {
 	return forms
 }
 
-// quotes are how JSON, Python and others write characters into a text in quotes.
-var quotes = []*strings.Replacer{
-	strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`),
-	strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`),
-	strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`),
-}
-
-// quoted are a value as programs print it in quotes.
-func quoted(value []byte) [][]byte {
-	forms := make([][]byte, len(quotes))
-	for i, in := range quotes {
-		forms[i] = []byte(in.Replace(string(value)))
-	}
-
-	return forms
-}
-
 func appendLong(forms [][]byte, line []byte) [][]byte {
 	if len(line) < minMaskedLine {
 		return forms

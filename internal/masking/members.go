@@ -1,61 +1,108 @@
 package masking
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/url"
 	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
+
+// maxDepth is how many texts may stand in one another, such as JSON in a text of JSON.
+const maxDepth = 3
+
+// commonWords are of minMaskedLine bytes or more, stand in files of settings beside a
+// secret, and in the log of most programs: a log without them cannot be read.
+var commonWords = []string{
+	"127.0.0.1", "accuracy", "anonymous", "database", "development", "disabled", "docker.io", "eu-central-1", "eu-west-1",
+	"external", "github.com", "gitlab.com", "huggingface.co", "internal", "kubernetes", "localhost", "localhost:5432",
+	"optional", "password", "postgres", "postgresql", "production", "readonly", "required", "s3.amazonaws.com", "standard",
+	"tensorflow", "training", "undefined", "us-east-1", "us-west-2", "username", "validation", "val_loss", "verify-ca",
+	"verify-full", "x-oauth-basic",
+}
 
 var (
-	// maskedField is a line that gives a value a name, as files of environment variables,
-	// INI, properties and YAML do.
-	maskedField = regexp.MustCompile(`(?m)^[ \t]*(?:export[ \t]+)?["']?[\w.-]+["']?[ \t]*[=:][ \t]*(\S.*?)[ \t\r]*$`)
-	// maskedLogin is the password of a machine in .netrc.
-	maskedLogin = regexp.MustCompile(`\bpassword\s+(\S+)`)
-	// maskedUser is the password in a URL.
-	maskedUser = regexp.MustCompile(`://[^\s/:@]*:([^\s/@]+)@`)
+	// fieldName is a name before a value, with what parts them, as files of environment
+	// variables, INI, TOML, properties, YAML, headers, connection strings, queries of URLs
+	// and libpq have it. The value goes on from there, at most to the end of the line.
+	fieldName = regexp.MustCompile(`(?m)(?:^|[\s;&?,{(])["']?[\w.-]+["']?[ \t]*[=:]`)
+	// inQuotes is a text in quotes, which may go over several lines.
+	inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
+	// afterQuotes is behind a text in quotes that is the name of a value.
+	afterQuotes = regexp.MustCompile(`^[ \t]*[:=]`)
+	// loginPassword is the password of a machine in .netrc.
+	loginPassword = regexp.MustCompile(`\bpassword\s+(\S+)`)
+	// authScheme is what stands before the value in an Authorization header.
+	authScheme = regexp.MustCompile(`(?i)^(?:bearer|basic|token|apikey)[ \t]+(\S+)`)
+	// address is a URL, up to what cannot be in one.
+	address = regexp.MustCompile(`(\w+)://([^\s"'<>]+)`)
+	// noPassword is what stands for one beside a token of git's.
+	noPassword = []string{"", "x-oauth-basic"}
 )
 
-// membersOf are the parts of a value that programs take out of it: the texts in JSON, the
-// values of named fields, the password of a URL or in .netrc. Those shorter than
-// minMaskedLine are left out, as they are in too many texts.
+// membersOf are the parts of a value that programs take out of it: the texts in JSON and
+// YAML, texts in quotes, the values of named fields, passwords of URLs and in .netrc, and
+// what is in such parts in turn. Those shorter than minMaskedLine are left out, as they
+// are in too many texts, and so are commonWords.
 func membersOf(value []byte) [][]byte {
-	var parts [][]byte
+	m := members{seen: make(map[string]bool)}
+	m.read(string(value), maxDepth)
 
-	add := func(part []byte) {
-		if len(part) >= minMaskedLine && len(part) < len(value) {
-			parts = append(parts, part)
+	return m.found
+}
+
+// members are parts of a value, each once.
+type members struct {
+	found [][]byte
+	seen  map[string]bool
+}
+
+// read takes what is in a text.
+func (m *members) read(text string, depth int) {
+	take := func(part string) {
+		part = strings.TrimSpace(part)
+		if len(part) < minMaskedLine || len(part) >= len(text) || m.seen[part] || slices.Contains(commonWords, strings.ToLower(part)) {
+			return
+		}
+
+		m.seen[part] = true
+		m.found = append(m.found, []byte(part))
+
+		if depth > 1 {
+			m.read(part, depth-1)
 		}
 	}
 
-	var document any
-	if json.Unmarshal(value, &document) == nil {
-		eachText(document, add)
-	}
+	eachJSON(text, take)
+	eachYAML(text, take)
+	eachQuoted(text, take)
+	eachField(text, take)
+	eachAddress(text, take)
 
-	for _, shape := range []*regexp.Regexp{maskedField, maskedLogin} {
-		for _, found := range shape.FindAllSubmatch(value, -1) {
-			add(bytes.Trim(found[1], `"',`))
+	for _, found := range loginPassword.FindAllStringSubmatch(text, -1) {
+		take(strings.Trim(found[1], `"'`))
+	}
+}
+
+// eachJSON gives the texts in JSON documents, one or one a line.
+func eachJSON(text string, take func(string)) {
+	for decoder := json.NewDecoder(strings.NewReader(text)); ; {
+		var document any
+		if decoder.Decode(&document) != nil {
+			return
 		}
+
+		eachText(document, take)
 	}
-
-	for _, found := range maskedUser.FindAllSubmatch(value, -1) {
-		add(found[1])
-
-		if plain, err := url.PathUnescape(string(found[1])); err == nil {
-			add([]byte(plain))
-		}
-	}
-
-	return parts
 }
 
 // eachText gives the texts in a JSON document, whatever they are in.
-func eachText(document any, take func([]byte)) {
+func eachText(document any, take func(string)) {
 	switch v := document.(type) {
 	case string:
-		take([]byte(v))
+		take(v)
 	case []any:
 		for _, item := range v {
 			eachText(item, take)
@@ -64,5 +111,124 @@ func eachText(document any, take func([]byte)) {
 		for _, item := range v {
 			eachText(item, take)
 		}
+	}
+}
+
+// eachYAML gives the values in YAML documents, up to the first that is none.
+func eachYAML(text string, take func(string)) {
+	for decoder := yaml.NewDecoder(strings.NewReader(text)); ; {
+		var document yaml.Node
+		if decoder.Decode(&document) != nil {
+			return
+		}
+
+		eachScalar(&document, take)
+	}
+}
+
+func eachScalar(node *yaml.Node, take func(string)) {
+	if node.Kind == yaml.ScalarNode {
+		take(node.Value)
+	}
+
+	for i, child := range node.Content {
+		if node.Kind != yaml.MappingNode || i%2 == 1 { // no key
+			eachScalar(child, take)
+		}
+	}
+}
+
+// eachQuoted gives what is in quotes and names nothing.
+func eachQuoted(text string, take func(string)) {
+	for _, at := range inQuotes.FindAllStringIndex(text, -1) {
+		if afterQuotes.MatchString(text[at[1]:]) {
+			continue
+		}
+
+		in := text[at[0]+1 : at[1]-1]
+		take(in)
+
+		var plain string
+		if text[at[0]] == '"' && json.Unmarshal([]byte(text[at[0]:at[1]]), &plain) == nil {
+			take(plain)
+		}
+	}
+}
+
+// eachField gives the values of named fields. Where a value ends depends on what the file
+// is: each end that it may have is taken.
+func eachField(text string, take func(string)) {
+	for _, at := range fieldName.FindAllStringIndex(text, -1) {
+		line, _, _ := strings.Cut(text[at[1]:], "\n")
+		if strings.HasPrefix(line, "//") { // the scheme of a URL
+			continue
+		}
+
+		ends := []string{" #", "\t#", " ;", "\t;"} // of comments
+		if text[at[1]-1] == '=' {
+			ends = append(ends, " ", "\t", ";", "&", ",")
+		}
+
+		value := strings.TrimSpace(line)
+		take(strings.Trim(value, `"',`))
+
+		for _, end := range ends {
+			if part, _, ok := strings.Cut(line, end); ok {
+				part = strings.Trim(part, "\"', \t")
+				take(part)
+
+				if plain, err := url.QueryUnescape(part); err == nil {
+					take(plain)
+				}
+			}
+		}
+
+		if found := authScheme.FindStringSubmatch(value); found != nil {
+			take(found[1])
+		}
+
+		if plain, err := url.QueryUnescape(value); err == nil && strings.Contains(value, "%") {
+			take(plain)
+		}
+	}
+}
+
+// eachAddress gives the passwords of URLs, and the user's name where that is what logs in.
+func eachAddress(text string, take func(string)) {
+	for _, found := range address.FindAllStringSubmatch(text, -1) {
+		scheme, rest := found[1], found[2]
+		authority, _, _ := strings.Cut(rest, "/")
+
+		login, named := beforeLast(authority)
+		user, password, _ := strings.Cut(login, ":")
+
+		if named && strings.HasPrefix(scheme, "http") && slices.Contains(noPassword, password) {
+			takeEscaped(user, take) // a token of git's
+		}
+
+		first, _, _ := strings.Cut(rest, "@")
+		whole, _ := beforeLast(rest) // of a password with a slash, which is no URL, but is written
+
+		for _, login := range []string{login, first, whole} {
+			if _, password, ok := strings.Cut(login, ":"); ok && strings.Contains(rest, "@") {
+				takeEscaped(password, take)
+			}
+		}
+	}
+}
+
+// beforeLast is what is before the last @.
+func beforeLast(text string) (string, bool) {
+	at := strings.LastIndexByte(text, '@')
+
+	return text[:max(at, 0)], at >= 0
+}
+
+// takeEscaped takes a part of a URL as it is, and as it is meant.
+func takeEscaped(part string, take func(string)) {
+	take(part)
+
+	if plain, err := url.PathUnescape(part); err == nil {
+		take(plain)
 	}
 }

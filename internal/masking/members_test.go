@@ -1,0 +1,177 @@
+package masking
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Programs that read a file of settings, a connection string or a URL print the value of one
+// member without what stands around it. Comments end where the file's own readers end them.
+func TestMask_HidesMembersWithSomethingBehindThem(t *testing.T) {
+	t.Parallel()
+
+	for name, value := range map[string]string{
+		".env, quoted, a comment behind it":          "DB_PASSWORD=\"" + hub + "\" # the staging one\nDB_HOST=db\n",
+		".env, a comment behind it":                  "API_KEY=" + hub + " # ada's\nX=1\n",
+		"TOML, a comment behind it":                  "token = \"" + hub + "\"  # read only\n",
+		"TOML, in one line":                          "[db]\nlogin = { user = \"ada\", password = \"" + hub + "\" }\n",
+		"TOML, a list":                               "tokens = [\"" + hub + "\", \"hf_fedcba9876543210\"]\n",
+		"INI, a comment behind it":                   "password = " + hub + " ; the staging one\n",
+		"a shell's file, a semicolon behind":         "export TOKEN=" + hub + "; export OTHER=1\n",
+		"a shell's file, the second of a line":       "export OTHER=1; export TOKEN=" + hub + "\n",
+		"YAML, a mapping in a list":                  "- token: " + hub + "\n- token: hf_fedcba9876543210\n",
+		"YAML, in one line":                          "{user: ada, token: " + hub + "}\n",
+		"YAML, a list":                               "tokens:\n  - " + hub + "\n  - hf_fedcba9876543210\n",
+		"YAML, a list in one line":                   "tokens: [" + hub + ", x] # two\n",
+		"YAML, a second document":                    "a: 1\n---\ntoken: " + hub + "\n",
+		"JSON, one a line":                           "{\"a\":1}\n{\"token\":\"" + hub + "\"}\n",
+		"a URL's password in its query":              "postgresql://db/x?user=ada&password=" + hub,
+		"a URL's password in its query, not at last": "postgresql://db/x?password=" + hub + "&user=ada",
+		".netrc, in quotes":                          "machine x login ada password \"" + hub + "\"\n",
+		"libpq's keywords":                           "host=db user=ada password=" + hub + " dbname=x",
+		"libpq's keywords, in quotes":                "host=db password='" + hub + "' dbname=x",
+		"git, a token as a URL's user":               "https://" + hub + "@github.com/team/x.git",
+		"git, a token as a URL's user and no secret": "https://" + hub + ":x-oauth-basic@github.com/team/x.git",
+		"a header":                   "Authorization: Bearer " + hub,
+		"an Azure connection string": "DefaultEndpointsProtocol=https;AccountName=bob;AccountKey=" + hub + ";EndpointSuffix=core.windows.net",
+		"JSON in JSON":               `{"credentials":"{\"private_key\":\"` + hub + `\"}"}`,
+		".env in YAML":               "env: |\n  A=1\n  TOKEN=" + hub + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			m := New([][]byte{[]byte(value)})
+			require.Equal(t, "401 for "+strings.Repeat("*", len(hub))+" of bob\n", masked(m, "401 for "+hub+" of bob\n"))
+		})
+	}
+}
+
+func TestMask_HidesPasswordsWithSignsOfURLs(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct{ value, printed string }{
+		"an @ in it":         {"postgres://ada:p@ssword-p@ssword@db/x", "p@ssword-p@ssword"},
+		"a slash in it":      {"postgres://ada:geheim/geheim@db/x", "geheim/geheim"},
+		"escaped":            {"postgres://ada:geheim%2Fgeheim@db/x", "geheim/geheim"},
+		"escaped, in query":  {"postgres://db/x?password=geheim%2Fgeheim&user=ada", "geheim/geheim"},
+		"blanks, in .netrc":  {"machine x login ada password \"hunter2 hunter2\"\n", "hunter2 hunter2"},
+		"blanks, in a shell": {"export P='hunter2 hunter2' # x\n", "hunter2 hunter2"},
+		"quotes, in JSON":    {`{"p":"hunter\"hunter\\2"}`, `hunter"hunter\2`},
+		"quotes, in .env":    {`P="hunter\"hunter2" # x`, `hunter"hunter2`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.Equal(t, strings.Repeat("*", len(test.printed)), masked(New([][]byte{[]byte(test.value)}), test.printed))
+		})
+	}
+}
+
+// A mask that hides the words of every log would make logs unreadable.
+func TestMask_LeavesOrdinaryMembers(t *testing.T) {
+	t.Parallel()
+
+	const log = "INFO connecting to postgres at localhost:5432 as ada, tls verify-full, production\n" +
+		"epoch 1 loss=0.5 val_loss=0.7 accuracy=0.93 true training 127.0.0.1 endpoint_url private_key_id us-east-1\n"
+
+	for name, value := range map[string]string{
+		"JSON": `{"debug":true,"host":"localhost","user":"ada","mode":"production","tls":"verify-full","private_key_id":"0123456789abcdef"}`,
+		".env": "DEBUG=true # as always\nDB_HOST=localhost\nDB_USER=postgres\nDB_PORT=5432\nendpoint_url=\"\"\nREGION=us-east-1\nTOKEN=" + hub + "\n",
+		"YAML": "training:\n  accuracy: true # the log of the training\n  host: 127.0.0.1\n  user: ada\n  epoch: 1\n",
+		"TOML": "[production]\nhost = \"localhost\" # in production\nuser = \"postgres\"\n\"endpoint_url\" = \"x\"\n",
+		"URL":  "postgres://postgres:" + hub + "@localhost:5432/production?sslmode=verify-full",
+		"user": "postgres://ada@localhost:5432/postgres",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.Equal(t, log, masked(New([][]byte{[]byte(value)}), strings.SplitAfter(log, "\n")...))
+		})
+	}
+}
+
+// What JSON and Python print of a value in quotes: Go's encoder, and Python itself where
+// there is one.
+func TestMask_HidesWhatLanguagesPrint(t *testing.T) {
+	t.Parallel()
+
+	values := []string{
+		"gehéim-pässwört-1234", "abc\x1bdefgh-0123456789", "a&b<c>d-0123456789", "smile-\U0001f600-0123456789", "x\u2028line-\u00a0-\u200b-\x7f-0123456789",
+		`with-"-and-'-and-\-0123456789`, "one-'-of-them-0123456789", "tab\tback\b\f\v\a-0123456789", "€uro-\x00-0123456789",
+	}
+
+	show := func(t *testing.T, m *Mask, printed string) {
+		t.Helper()
+
+		in := strings.TrimRight(strings.TrimLeft(printed, `b"'`), `"'`)
+		shown := masked(m, printed)
+		require.Equal(t, len(in), strings.Count(shown, "*"), "%s shows as %s", printed, shown)
+	}
+
+	for _, value := range values {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+
+			text, err := json.Marshal(value)
+			require.NoError(t, err)
+			show(t, New([][]byte{[]byte(value)}), string(text))
+
+			var plain strings.Builder
+
+			encoder := json.NewEncoder(&plain)
+			encoder.SetEscapeHTML(false)
+			require.NoError(t, encoder.Encode(value))
+			show(t, New([][]byte{[]byte(value)}), strings.TrimSpace(plain.String()))
+		})
+	}
+
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return // the cases above hold without it
+	}
+
+	const program = `import json, sys
+for v in json.load(sys.stdin):
+    print(json.dumps([json.dumps(v), json.dumps(v, ensure_ascii=False), repr(v), ascii(v), repr(v.encode())]))`
+
+	in, err := json.Marshal(values)
+	require.NoError(t, err)
+
+	cmd := exec.CommandContext(t.Context(), python, "-c", program)
+	cmd.Stdin = strings.NewReader(string(in))
+	out, err := cmd.Output()
+	require.NoError(t, err)
+
+	for i, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		var printed []string
+		require.NoError(t, json.Unmarshal([]byte(line), &printed))
+
+		for _, text := range printed {
+			show(t, New([][]byte{[]byte(values[i])}), text)
+		}
+	}
+}
+
+// Whatever a value is, its members are shorter than it, and finding them ends.
+func TestMembersOf_AnyValue(t *testing.T) {
+	t.Parallel()
+
+	piece := rapid.SampledFrom([]string{
+		"{", "}", "[", "]", "\"", "'", "\\", ":", "=", ": ", "- ", "\n", "\t", " ", "#", " #", ";", "&", "*a", "&a ", "<<", "|", ">", "!!x ", "%",
+		"://", "@", "password ", "key", "longer-value", "---\n", "...", "\u00e9", "\x00", "\xff", "?", ",", "%2F", "Bearer ",
+	})
+
+	rapid.Check(t, func(t *rapid.T) {
+		value := strings.Join(rapid.SliceOfN(piece, 0, 40).Draw(t, "value"), "")
+
+		for _, part := range membersOf([]byte(value)) {
+			require.GreaterOrEqual(t, len(part), minMaskedLine)
+			require.Less(t, len(part), len(value))
+		}
+	})
+}
