@@ -29,6 +29,12 @@ func TestHealth_WarnsBeforeConnectionsRunOut(t *testing.T) {
 	require.Equal(t, "78 of the 97 connections that PostgreSQL takes are in use", f.What)
 	require.Contains(t, f.Next, "ALTER SYSTEM SET max_connections = 200")
 	require.NotContains(t, f.Next, "ALTER ROLE")
+	require.Contains(t, f.Next, "a worker takes up to 6 connections and a server up to 17")
+
+	f = finding(berth.ConnectionUse{Used: 78, Limit: 97, Fixed: true})
+	require.NotContains(t, f.Next, "SET max_connections")
+	require.Contains(t, f.Next, "-c max_connections=200 on its command line")
+	require.Contains(t, f.Next, "BERTH_POSTGRES_CONNECTIONS=200 in .env")
 
 	f = finding(berth.ConnectionUse{Role: `w"x`, Used: 40, Limit: 40})
 	require.Contains(t, f.Next, `ALTER ROLE "w""x" CONNECTION LIMIT 80`)

@@ -2,7 +2,8 @@
 # Makes one role and its databases each for Berth and Temporal, so that neither
 # can read or starve the other, and a role each for Berth's server and worker when
 # they have passwords. PostgreSQL's image runs it on first start. Run again, it makes
-# what is missing, and gives each role the password that it has in .env.
+# what is missing, and gives each role the password that it has in .env. A limit of
+# connections that is higher, or none at all, stays.
 set -eu
 
 # sql runs standard input as the superuser, with each argument as a variable.
@@ -17,9 +18,11 @@ sql() {
 # role <name> <password> <connections>
 role() {
 	sql "role=$1" "password=$2" "connections=$3" <<-'SQL'
-		SELECT format('CREATE ROLE %I LOGIN', :'role')
+		SELECT format('CREATE ROLE %I LOGIN CONNECTION LIMIT %s', :'role', :connections)
 		WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') \gexec
-		ALTER ROLE :"role" PASSWORD :'password' CONNECTION LIMIT :connections;
+		ALTER ROLE :"role" PASSWORD :'password';
+		SELECT format('ALTER ROLE %I CONNECTION LIMIT %s', rolname, :connections)
+		FROM pg_roles WHERE rolname = :'role' AND rolconnlimit BETWEEN 0 AND :connections - 1 \gexec
 	SQL
 }
 

@@ -104,14 +104,9 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	}
 }
 
-// workerConnections is how many connections to the database a worker has at once,
-// beside that of its lock. 300 simulated trials, 64 at once, took 9 s with 4 and 9 to
-// 15 s with 8 (two cores, 2026-11-26); two loops store files beside that.
-const workerConnections = 5
-
 func workerCommand() *cobra.Command {
 	var (
-		b = backends{connections: workerConnections}
+		b = backends{connections: berth.WorkerPool}
 		m machine
 	)
 

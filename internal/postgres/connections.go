@@ -21,9 +21,10 @@ func (s *Store) connectionUse(ctx context.Context) []berth.ConnectionUse {
 			SELECT usesysid, datname FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
 		)
 		SELECT '' AS role, (SELECT count(*) FROM sessions)::int AS used, (current_setting('max_connections')::int
-			- current_setting('superuser_reserved_connections')::int - coalesce(current_setting('reserved_connections', true)::int, 0)) AS "limit"
+			- current_setting('superuser_reserved_connections')::int - coalesce(current_setting('reserved_connections', true)::int, 0)) AS "limit",
+			(SELECT source = 'command line' FROM pg_settings WHERE name = 'max_connections') AS fixed
 		UNION ALL
-		SELECT r.rolname::text, count(*)::int, r.rolconnlimit FROM sessions s JOIN pg_roles r ON r.oid = s.usesysid
+		SELECT r.rolname::text, count(*)::int, r.rolconnlimit, false FROM sessions s JOIN pg_roles r ON r.oid = s.usesysid
 		WHERE r.rolconnlimit > 0 AND NOT r.rolsuper GROUP BY r.rolname, r.rolconnlimit HAVING bool_or(s.datname = current_database())
 		ORDER BY role`)
 	if err != nil {
@@ -38,9 +39,11 @@ func (s *Store) connectionUse(ctx context.Context) []berth.ConnectionUse {
 	return use
 }
 
-// tooMany says what to do when PostgreSQL takes no more connections.
-const tooMany = "PostgreSQL takes no more connections, of this role or at all: as its administrator raise that limit, by ALTER ROLE … CONNECTION LIMIT 200, " +
-	"or by ALTER SYSTEM SET max_connections = 300 and a restart; Berth goes on by itself"
+// tooMany says what to do when PostgreSQL takes no more connections. It names no number:
+// none can be asked for then, and one that is lower than the limit would make it worse.
+const tooMany = "PostgreSQL takes no more connections, of this role or at all: as its administrator look at " +
+	"SELECT rolname, rolconnlimit FROM pg_roles and at SHOW max_connections, and raise the one that is reached, by ALTER ROLE … CONNECTION LIMIT, " +
+	"or by max_connections where it is set (with docker-compose.yml BERTH_POSTGRES_CONNECTIONS in .env) and a restart; Berth goes on by itself"
 
 // refusedConnection reports whether an error is that PostgreSQL takes no more connections.
 func refusedConnection(err error) bool {

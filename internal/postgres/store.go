@@ -33,7 +33,7 @@ import (
 // Config says which database to use and how patiently. Zero values are defaults.
 type Config struct {
 	URL          string        // postgres://…; required
-	MaxConns     int           // of the pool; default 8
+	MaxConns     int           // of the pool; default berth.ServerPool
 	QueryTimeout time.Duration // statement_timeout; default 5s, for a statement that a person may wait for
 	Log          *slog.Logger  // default: none
 }
@@ -73,7 +73,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, berth.Errorf(berth.KindInvalid, "reading database URL: %w", err)
 	}
 
-	pc.MaxConns = int32(cmp.Or(config.MaxConns, 8)) //nolint:gosec // G115: a pool size
+	pc.MaxConns = int32(cmp.Or(config.MaxConns, berth.ServerPool)) //nolint:gosec // G115: a pool size
 	pc.PingTimeout = pingTimeout
 	pc.MaxConnLifetime = connLifetime
 	pc.MaxConnLifetimeJitter = connJitter
