@@ -132,9 +132,12 @@ func needed(method, path string) role {
 	}
 }
 
+// recoveryCommand makes an admin's token without one.
+const recoveryCommand = "`berth token create NAME --role admin --postgres-url URL`"
+
 // recovery is how a person gets in where no token is known: by the database,
 // whose address only the machine's administrator has.
-const recovery = "On the server's machine, `berth token create NAME --role admin --postgres-url URL` makes one."
+const recovery = "On the server's machine, " + recoveryCommand + " makes one."
 
 // unauthorized is the answer to a caller without a valid token.
 func unauthorized(detail string) error {
@@ -183,7 +186,8 @@ func (s *Server) principal(r *http.Request) (principal, error) {
 	}
 }
 
-const sendToken = "Send Authorization: Bearer with a valid token; an administrator makes one with `berth token create`."
+const sendToken = "Send Authorization: Bearer with a valid token; an administrator makes one with `berth token create`. " +
+	"When no administrator has a token any more, " + recoveryCommand + " makes one on the server's machine."
 
 // bearer is the token in the Authorization header.
 func bearer(r *http.Request) (text string, ok bool) {

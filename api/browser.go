@@ -152,10 +152,14 @@ var loopbackNames = []string{"localhost", "127.0.0.1", "::1"}
 
 // allowHost refuses requests for any name that is not ours.
 func (s *Server) allowHost(next http.Handler) http.Handler {
-	allowed := slices.Concat(loopbackNames, s.config.AllowedHosts)
+	allowed := slices.Clone(loopbackNames)
+
+	for _, host := range s.config.AllowedHosts { // in any case, and with the port, as people type them
+		allowed = append(allowed, hostName(strings.TrimSpace(host)))
+	}
 
 	if host, _, err := net.SplitHostPort(s.config.Address); err == nil && host != "" {
-		allowed = append(allowed, host)
+		allowed = append(allowed, hostName(host))
 	}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

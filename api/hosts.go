@@ -47,6 +47,11 @@ func (h *handlers) RemoveHost(ctx context.Context, r openapi.RemoveHostRequestOb
 		return nil, err
 	}
 
+	if host.Name != r.ID && len(r.ID) < berth.DeletePrefix { // the name of a host that is gone begins many ids
+		return nil, berth.Errorf(berth.KindInvalid, "no host is called %q, and it is too short for an id: to remove a host give its name, or at least the %d characters of its id that lists show",
+			r.ID, berth.DeletePrefix)
+	}
+
 	force := r.Params.Force != nil && *r.Params.Force
 
 	return openapi.RemoveHost204Response{}, h.deps.Store.RemoveHost(ctx, host.ID, force)

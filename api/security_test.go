@@ -92,7 +92,7 @@ func token(t *testing.T, store *apitest.Store, role string, change ...func(*bert
 		c(&made)
 	}
 
-	_, err := store.CreateToken(t.Context(), made, hash)
+	_, err := store.CreateToken(t.Context(), made, 0, hash)
 	require.NoError(t, err)
 
 	return "Authorization: Bearer " + text
@@ -404,4 +404,55 @@ func TestOtherAddressNeedsToken(t *testing.T) {
 
 	status, _ = r.text("GET", "/api/v1/sweeps", "") // not local: others can reach it
 	require.Equal(t, http.StatusUnauthorized, status)
+}
+
+// What was meant may be gone already: then a short name is the beginning of another's id. A
+// removal wants a whole name or id, or as much of the id as lists show.
+func TestRemovals_WantMoreThanTheBeginningOfAnID(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	admin := token(t, store, "admin")
+	r := setup(t, store)
+
+	store.Hosts[0].State = berth.HostLost
+	host, made := store.Hosts[0], store.Tokens[0]
+
+	for _, path := range []string{"/api/v1/hosts/" + host.ID[:1], "/api/v1/hosts/" + host.ID[:7], "/api/v1/tokens/" + made.ID[:1], "/api/v1/tokens/" + made.ID[:7]} {
+		status, body := r.text("DELETE", path, "", admin)
+		require.Equal(t, http.StatusBadRequest, status, path)
+		require.Contains(t, body, "at least the 8 characters of its id", path)
+	}
+
+	require.Contains(t, store.Hosts, host)
+	require.True(t, store.Tokens[0].Valid)
+
+	status, body := r.text("DELETE", "/api/v1/hosts/"+host.Name, "", admin)
+	require.Equal(t, http.StatusNoContent, status, body)
+
+	status, body = r.text("DELETE", "/api/v1/tokens/"+made.ID[:8], "", admin)
+	require.Equal(t, http.StatusNoContent, status, body)
+}
+
+// Names of hosts have no case, and an administrator may give the port that people type.
+func TestAllowedHosts_InAnyCaseAndWithAPort(t *testing.T) {
+	t.Parallel()
+
+	for _, allowed := range []string{"Berth.LAN", "berth.lan:8443", " berth.lan", "berth.lan."} {
+		t.Run(allowed, func(t *testing.T) {
+			t.Parallel()
+
+			store := apitest.Sample()
+			viewer := token(t, store, "viewer")
+			r := setup(t, store, func(c *api.Config) { c.AllowedHosts = []string{allowed} })
+
+			for _, host := range []string{"berth.lan:8443", "BERTH.lan"} {
+				status, body := r.text("GET", "/api/v1/sweeps", "", "Host: "+host, viewer)
+				require.Equal(t, http.StatusOK, status, body)
+			}
+
+			status, _ := r.text("GET", "/api/v1/sweeps", "", "Host: other.lan", viewer)
+			require.Equal(t, http.StatusMisdirectedRequest, status)
+		})
+	}
 }

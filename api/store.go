@@ -155,7 +155,8 @@ type Hints interface {
 
 // Access is who may call, and who called.
 type Access interface {
-	CreateToken(ctx context.Context, t berth.Token, hash []byte) (berth.Token, error)
+	// CreateToken stores a token that is valid for life, 0 = for ever.
+	CreateToken(ctx context.Context, t berth.Token, life time.Duration, hash []byte) (berth.Token, error)
 	TokenByHash(ctx context.Context, hash []byte) (berth.Token, error)
 	ListTokens(ctx context.Context) ([]berth.Token, error)
 	RevokeToken(ctx context.Context, id string) error

@@ -34,18 +34,18 @@ func (h *handlers) CreateToken(ctx context.Context, r openapi.CreateTokenRequest
 	text, hash, prefix := NewToken()
 	token := berth.Token{Name: r.Body.Name, Prefix: prefix, Role: string(r.Body.Role)}
 
-	if r.Body.ExpiresInSeconds > 0 {
-		at := time.Now().UTC().Add(time.Duration(r.Body.ExpiresInSeconds) * time.Second)
-		token.ExpiresAt = &at
-	}
-
-	token, err := h.deps.Store.CreateToken(ctx, token, hash)
+	token, err := h.deps.Store.CreateToken(ctx, token, time.Duration(r.Body.ExpiresInSeconds)*time.Second, hash)
 
 	return openapi.CreateToken201JSONResponse{Token: toToken(token), Secret: text}, err
 }
 
 // RevokeToken is DELETE /tokens/{id}.
 func (h *handlers) RevokeToken(ctx context.Context, r openapi.RevokeTokenRequestObject) (openapi.RevokeTokenResponseObject, error) {
+	if len(r.ID) < berth.DeletePrefix {
+		return nil, berth.Errorf(berth.KindInvalid, "%q is too short to revoke a token: give at least the %d characters of its id that lists show; a name is none",
+			r.ID, berth.DeletePrefix)
+	}
+
 	tokens, err := h.deps.Store.ListTokens(ctx)
 	if err != nil {
 		return nil, err

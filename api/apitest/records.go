@@ -251,9 +251,13 @@ func (s *Store) ListenPublished(ctx context.Context, _ time.Duration, wake func(
 }
 
 // CreateToken is api.Access.
-func (s *Store) CreateToken(_ context.Context, t berth.Token, hash []byte) (berth.Token, error) {
+func (s *Store) CreateToken(_ context.Context, t berth.Token, life time.Duration, hash []byte) (berth.Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	if life != 0 {
+		t.ExpiresAt = new(time.Now().Add(life))
+	}
 
 	t.ID, t.CreatedAt, t.Valid = NewID(1000+len(s.Tokens)), Start, valid(t)
 	s.Tokens = append(s.Tokens, t)

@@ -59,7 +59,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return config.Apply(cmd.Flags(), os.Getenv)
+			return config.Apply(cmd.Flags(), os.Getenv, flagNames(cmd.Root())...)
 		},
 	}
 
@@ -70,6 +70,18 @@ func root() *cobra.Command {
 	allowKeys(cmd)
 
 	return cmd
+}
+
+// flagNames are those of a command and of all below it.
+func flagNames(cmd *cobra.Command) (names []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+
+	for _, below := range cmd.Commands() {
+		names = append(names, flagNames(below)...)
+	}
+
+	return names
 }
 
 // logger writes to standard error, so that standard output stays data.

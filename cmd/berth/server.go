@@ -204,7 +204,7 @@ func makeFirstToken(ctx context.Context, store *postgres.Store, out io.Writer) e
 	}
 
 	text, hash, prefix := api.NewToken()
-	if _, err := store.CreateToken(ctx, berth.Token{Name: "first", Prefix: prefix, Role: "admin"}, hash); err != nil {
+	if _, err := store.CreateToken(ctx, berth.Token{Name: "first", Prefix: prefix, Role: "admin"}, 0, hash); err != nil {
 		return err
 	}
 

@@ -58,11 +58,6 @@ func createToken(ctx context.Context, b backends, token berth.Token, expires tim
 		return berth.Errorf(berth.KindInvalid, "--expires-in %s is in the past", expires)
 	}
 
-	if expires > 0 {
-		at := time.Now().UTC().Add(expires)
-		token.ExpiresAt = &at
-	}
-
 	store, err := postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
 	if err != nil {
 		return err
@@ -85,7 +80,7 @@ func createToken(ctx context.Context, b backends, token berth.Token, expires tim
 	text, hash, prefix := api.NewToken()
 	token.Prefix = prefix
 
-	created, err := store.CreateToken(ctx, token, hash)
+	created, err := store.CreateToken(ctx, token, expires, hash)
 	if err != nil {
 		return err
 	}

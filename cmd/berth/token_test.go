@@ -37,7 +37,7 @@ func TestTokenCreate_WritesToTheDatabase(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(store.Close)
 
-	made, err := store.CreateToken(t.Context(), berth.Token{Name: "lost", Role: "admin"}, make([]byte, 32))
+	made, err := store.CreateToken(t.Context(), berth.Token{Name: "lost", Role: "admin"}, 0, make([]byte, 32))
 	require.NoError(t, err)
 	require.NoError(t, store.RevokeToken(t.Context(), made.ID))
 

@@ -75,7 +75,7 @@ func TestExitCodesOfTokens(t *testing.T) {
 
 	store := apitest.Sample()
 	text, hash, _ := api.NewToken()
-	_, err := store.CreateToken(t.Context(), berth.Token{Role: "viewer"}, hash)
+	_, err := store.CreateToken(t.Context(), berth.Token{Role: "viewer"}, 0, hash)
 	require.NoError(t, err)
 
 	server := serve(t, store)

@@ -3,14 +3,17 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/spec"
 )
 
 // FileVariable names the configuration file, a YAML map from flag names to values.
@@ -23,14 +26,16 @@ func Variable(flag string) string {
 }
 
 // Apply sets every flag that was not given from the environment, else from the
-// file. Errors name the variable or the key, and what it must be.
-func Apply(flags *pflag.FlagSet, getenv func(string) string) error {
+// file. One file may serve several commands: others are the flags that only those
+// have. A key that is no flag of any is refused. Errors name the variable or the
+// key, and what it must be.
+func Apply(flags *pflag.FlagSet, getenv func(string) string, others ...string) error {
 	file, err := read(getenv(FileVariable))
 	if err != nil {
 		return err
 	}
 
-	var first error
+	first := checkKeys(file, getenv(FileVariable), flags, others)
 
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed || first != nil {
@@ -38,25 +43,48 @@ func Apply(flags *pflag.FlagSet, getenv func(string) string) error {
 		}
 
 		if value := getenv(Variable(f.Name)); value != "" {
-			first = set(f, value, items(value), "environment variable "+Variable(f.Name))
+			first = set(f, value, items(f, value), "environment variable "+Variable(f.Name))
 		} else if node, ok := file[f.Name]; ok && node.Tag != "!!null" {
-			first = set(f, text(node), list(node), "key "+f.Name+" of "+getenv(FileVariable))
+			first = set(f, text(node), fileItems(f, node), "key "+f.Name+" of "+getenv(FileVariable))
 		}
 	})
 
 	return first
 }
 
+// checkKeys refuses keys that set nothing: a person who writes one believes that it does.
+func checkKeys(file map[string]yaml.Node, path string, flags *pflag.FlagSet, others []string) error {
+	known := slices.Clone(others)
+	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+
+	for _, key := range slices.Sorted(maps.Keys(file)) {
+		if slices.Contains(known, key) {
+			continue
+		}
+
+		hint := "keys are flags of berth's commands, without --"
+		if near := spec.Nearest(key, known); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+
+		return berth.Errorf(berth.KindInvalid, "key %s of %s is no flag of any command; %s", key, path, hint)
+	}
+
+	return nil
+}
+
 // sourceAnnotation is where a flag's value comes from that was not on the command line.
 const sourceAnnotation = "berth_source"
 
-// set gives a flag a value. A flag that is given again for each item, as --dataset
-// is, gets them all at once.
+// set gives a flag a value. One that takes a list, by commas or by being given again as
+// --dataset is, gets all items at once.
 func set(f *pflag.Flag, value string, items []string, source string) error {
-	err := f.Value.Set(value)
+	var err error
 
-	if repeated, ok := f.Value.(pflag.SliceValue); ok && f.Value.Type() == "stringArray" {
-		err = repeated.Replace(items)
+	if several, ok := f.Value.(pflag.SliceValue); ok && (repeated(f) || commas(f)) {
+		err = several.Replace(items)
+	} else {
+		err = f.Value.Set(value)
 	}
 
 	if err != nil {
@@ -74,13 +102,25 @@ func set(f *pflag.Flag, value string, items []string, source string) error {
 	return nil
 }
 
+// separated is what stands between items, or around them all, in lists with commas.
+var separated = regexp.MustCompile(`^\s+|\s+$|\s*[,\n]\s*`)
+
 // nextPath is where in a variable another NAME=/PATH begins. A comma before all
 // else belongs to the path that it is in.
 var nextPath = regexp.MustCompile(`,\s*[A-Za-z0-9][A-Za-z0-9._-]*=/`)
 
-// items are those of a variable for a flag that may be repeated: one a line, or
-// NAME=/PATH with commas between.
-func items(value string) (all []string) {
+// repeated is a flag that is given again for each item; commas one whose items have
+// commas between.
+func repeated(f *pflag.Flag) bool { return f.Value.Type() == "stringArray" }
+func commas(f *pflag.Flag) bool   { return f.Value.Type() == "stringSlice" }
+
+// items are those of a variable for a flag that takes a list: one a line, or with commas
+// between, which for a flag that may be repeated part NAME=/PATH only.
+func items(f *pflag.Flag, value string) (all []string) {
+	if commas(f) {
+		return strings.FieldsFunc(separated.ReplaceAllString(value, ","), func(r rune) bool { return r == ',' })
+	}
+
 	if !strings.Contains(strings.TrimSpace(value), "\n") {
 		for at := nextPath.FindStringIndex(value); at != nil; at = nextPath.FindStringIndex(value) {
 			all, value = append(all, strings.TrimSpace(value[:at[0]])), value[at[0]+1:]
@@ -108,6 +148,16 @@ func list(node yaml.Node) []string {
 	}
 
 	return items
+}
+
+// fileItems are the items of a flag in the file. Those of a list with commas may be
+// written in one text, too.
+func fileItems(f *pflag.Flag, node yaml.Node) []string {
+	if commas(f) {
+		return items(f, text(node))
+	}
+
+	return list(node)
 }
 
 // Typed reports whether a flag was given on the command line itself.

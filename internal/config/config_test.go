@@ -61,13 +61,13 @@ func TestVariable(t *testing.T) {
 func TestApply_FlagOverEnvironmentOverFileOverDefault(t *testing.T) {
 	t.Parallel()
 
-	const file = "postgres-url: from-file\nport: 2\nlease: 2m\nunknown: [1]\n"
+	const file = "postgres-url: from-file\nport: 2\nlease: 2m\nlisten: [1]\n"
 
 	variables := map[string]string{"BERTH_POSTGRES_URL": "from-env", "BERTH_PORT": "3", "BERTH_DRY_RUN": ""}
 
 	flags, s := setup()
 	require.NoError(t, flags.Parse([]string{"--postgres-url", "from-flag"}))
-	require.NoError(t, config.Apply(flags, env(t, file, variables)))
+	require.NoError(t, config.Apply(flags, env(t, file, variables), "listen"), "listen is another command's")
 	require.Equal(t, &settings{url: "from-flag", port: 3, lease: 2 * time.Minute, share: 0.5}, s)
 }
 
@@ -104,9 +104,23 @@ lease:
 func TestApply_ListsByCommas(t *testing.T) {
 	t.Parallel()
 
-	flags, s := setup()
-	require.NoError(t, config.Apply(flags, env(t, "", map[string]string{"BERTH_ALLOWED_HOSTS": "a,b"})))
-	require.Equal(t, []string{"a", "b"}, s.hosts)
+	for name, c := range map[string]struct{ file, variable string }{
+		"commas":                       {variable: "a.example,b.example"},
+		"commas and blanks":            {variable: " a.example, b.example "},
+		"lines":                        {variable: "a.example\nb.example\n"},
+		"lines and commas":             {variable: "a.example,\r\n  b.example,\n"},
+		"a list":                       {file: "allowed-hosts: [a.example, b.example]"},
+		"one text in the file":         {file: "allowed-hosts: a.example, b.example"},
+		"one text of lines, in a file": {file: "allowed-hosts: |\n  a.example\n  b.example\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			flags, s := setup()
+			require.NoError(t, config.Apply(flags, env(t, c.file, map[string]string{"BERTH_ALLOWED_HOSTS": c.variable})))
+			require.Equal(t, []string{"a.example", "b.example"}, s.hosts)
+		})
+	}
 }
 
 func TestApply_FlagsThatAreGivenAgain(t *testing.T) {
@@ -148,12 +162,15 @@ func TestApply_Errors(t *testing.T) {
 		getenv func(string) string
 		says   string
 	}{
-		"variable": {env(t, "", map[string]string{"BERTH_PORT": "many"}), "environment variable BERTH_PORT"},
-		"key":      {env(t, "port: many", nil), "key port of "},
-		"a map":    {env(t, "port: {a: 1}", nil), "key port of "},
-		"no YAML":  {env(t, "port: [", nil), "reading configuration file"},
-		"a list":   {env(t, "- port", nil), "reading configuration file"},
-		"no file":  {env(t, "", map[string]string{config.FileVariable: "/nowhere/berth.yaml"}), "/nowhere/berth.yaml"},
+		"variable":       {env(t, "", map[string]string{"BERTH_PORT": "many"}), "environment variable BERTH_PORT"},
+		"key":            {env(t, "port: many", nil), "key port of "},
+		"a map":          {env(t, "port: {a: 1}", nil), "key port of "},
+		"a wrong key":    {env(t, "allowed-host: a", nil), "is no flag of any command; did you mean allowed-hosts?"},
+		"another wrong":  {env(t, "frobnicate: a", nil), "key frobnicate of "},
+		"other commands": {env(t, "listen: a", nil), "key listen of "},
+		"no YAML":        {env(t, "port: [", nil), "reading configuration file"},
+		"a list":         {env(t, "- port", nil), "reading configuration file"},
+		"no file":        {env(t, "", map[string]string{config.FileVariable: "/nowhere/berth.yaml"}), "/nowhere/berth.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,16 +4,19 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// CreateToken stores the SHA-256 of a token.
-func (s *Store) CreateToken(ctx context.Context, t berth.Token, hash []byte) (berth.Token, error) {
+// CreateToken stores the SHA-256 of a token that is valid for life, 0 = for ever, by the
+// database's clock, which also decides when it has expired.
+func (s *Store) CreateToken(ctx context.Context, t berth.Token, life time.Duration, hash []byte) (berth.Token, error) {
 	row, err := s.q.InsertToken(ctx, s.pool, &dbsqlc.InsertTokenParams{
-		Name: t.Name, Prefix: t.Prefix, Hash: hash, Role: t.Role, ExpiresAt: t.ExpiresAt,
+		Name: t.Name, Prefix: t.Prefix, Hash: hash, Role: t.Role, Life: life,
 	})
-	t.ID, t.CreatedAt, t.Valid = row.ID, row.CreatedAt.UTC(), true
+	t.ID, t.CreatedAt, t.ExpiresAt, t.Valid = row.ID, row.CreatedAt.UTC(), row.ExpiresAt, life >= 0
 
 	return t, translate(err, "storing token")
 }
@@ -35,21 +38,37 @@ func (s *Store) ListTokens(ctx context.Context) ([]berth.Token, error) {
 		return nil, translate(err, "listing tokens")
 	}
 
-	return convertAll(rows, func(row dbsqlc.ApiToken) (berth.Token, error) {
-		valid := row.RevokedAt == nil && (row.ExpiresAt == nil || row.ExpiresAt.After(time.Now()))
-
+	return convertAll(rows, func(row dbsqlc.ListTokensRow) (berth.Token, error) {
 		return berth.Token{
 			ID: row.ID, Name: row.Name, Prefix: row.Prefix, Role: row.Role, CreatedAt: row.CreatedAt.UTC(),
-			ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt, Valid: valid,
+			ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt, Valid: row.Valid,
 		}, nil
 	})
 }
 
-// RevokeToken ends a token at once. Errors: not_found.
+// RevokeToken ends a token at once. Errors: not_found; conflict for the last valid token
+// of an admin while others are valid: their holders could never be given new ones.
 func (s *Store) RevokeToken(ctx context.Context, id string) error {
-	rows, err := s.q.RevokeToken(ctx, s.pool, id)
+	return s.inTx(ctx, "revoking token", func(tx pgx.Tx) error {
+		admins, err := s.q.LockAdminTokens(ctx, tx)
+		if err != nil {
+			return err
+		}
 
-	return must(rows, err, "revoking token", "no valid token "+id)
+		tokens, err := s.q.CountTokens(ctx, tx)
+		if err != nil {
+			return err
+		}
+
+		if len(admins) == 1 && admins[0] == id && tokens.Valid > 1 {
+			return berth.Errorf(berth.KindConflict, "token %s is the last valid one of an admin, and %d other tokens are valid: "+
+				"make another first, by `berth token create NAME --role admin`", id, tokens.Valid-1)
+		}
+
+		rows, err := s.q.RevokeToken(ctx, tx, id)
+
+		return must(rows, err, "revoking token", "no valid token "+id)
+	})
 }
 
 // CountTokens returns how many tokens were ever made, and how many are valid.

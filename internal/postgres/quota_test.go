@@ -61,8 +61,8 @@ func TestTokens_ExpireByTheDatabasesClock(t *testing.T) {
 	store := pgtest.Store(t)
 	hash := func(n byte) []byte { return append(make([]byte, 31), n) }
 
-	for n, expires := range []*time.Time{nil, new(time.Now().Add(time.Hour)), new(time.Now().Add(-time.Second))} {
-		_, err := store.CreateToken(t.Context(), berth.Token{Name: "t", Prefix: "berth_x", Role: "admin", ExpiresAt: expires}, hash(byte(n)))
+	for n, life := range []time.Duration{0, time.Hour, -time.Second} {
+		_, err := store.CreateToken(t.Context(), berth.Token{Name: "t", Prefix: "berth_x", Role: "admin"}, life, hash(byte(n)))
 		require.NoError(t, err)
 
 		token, err := store.TokenByHash(t.Context(), hash(byte(n)))

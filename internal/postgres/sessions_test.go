@@ -37,10 +37,10 @@ func (s *sessionStore) hash() []byte {
 	return binary.BigEndian.AppendUint64(make([]byte, 24), s.made)
 }
 
-func (s *sessionStore) token(name string, expires *time.Time) berth.Token {
+func (s *sessionStore) token(name string, life time.Duration) berth.Token {
 	s.t.Helper()
 
-	token, err := s.CreateToken(s.t.Context(), berth.Token{Name: name, Prefix: "berth_x", Role: "operator", ExpiresAt: expires}, s.hash())
+	token, err := s.CreateToken(s.t.Context(), berth.Token{Name: name, Prefix: "berth_x", Role: "operator"}, life, s.hash())
 	require.NoError(s.t, err)
 
 	return token
@@ -85,7 +85,7 @@ func TestSession_HasTheNameAndRoleOfItsToken(t *testing.T) {
 	t.Parallel()
 
 	s := sessionSetup(t)
-	token := s.token("ci", nil)
+	token := s.token("ci", 0)
 	hash, expires := s.logIn(token)
 	require.WithinDuration(t, time.Now().Add(30*24*time.Hour), expires, time.Minute)
 
@@ -104,15 +104,14 @@ func TestSession_EndsWithItsToken(t *testing.T) {
 	t.Parallel()
 
 	s := sessionSetup(t)
-	end := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-	short := s.token("short", &end)
+	short := s.token("short", time.Hour)
 
 	hash, expires := s.logIn(short)
-	require.Equal(t, end, expires)
+	require.Equal(t, short.ExpiresAt.UTC(), expires)
 	s.exec("UPDATE api_tokens SET expires_at = now() - interval '1 second' WHERE id = $1", short.ID)
 	s.requireEnded(hash)
 
-	revoked := s.token("revoked", nil)
+	revoked := s.token("revoked", 0)
 	hash, _ = s.logIn(revoked)
 	require.NoError(t, s.RevokeToken(t.Context(), revoked.ID))
 	s.requireEnded(hash)
@@ -130,7 +129,7 @@ func TestSession_EndsWithItsTime(t *testing.T) {
 	t.Parallel()
 
 	s := sessionSetup(t)
-	hash, _ := s.logIn(s.token("ci", nil))
+	hash, _ := s.logIn(s.token("ci", 0))
 	s.exec("UPDATE sessions SET created_at = now() - interval '30 days', expires_at = now() - interval '1 second'")
 	s.requireEnded(hash)
 }
@@ -141,8 +140,8 @@ func TestSession_OldestMakeRoom(t *testing.T) {
 	t.Parallel()
 
 	s := sessionSetup(t)
-	token := s.token("script", nil)
-	other, _ := s.logIn(s.token("person", nil))
+	token := s.token("script", 0)
+	other, _ := s.logIn(s.token("person", 0))
 	first, _ := s.logIn(token)
 	second, _ := s.logIn(token)
 
@@ -163,7 +162,7 @@ func TestSession_RetentionDeletesWhatHasEnded(t *testing.T) {
 	t.Parallel()
 
 	s := sessionSetup(t)
-	token, revoked := s.token("ci", nil), s.token("revoked", nil)
+	token, revoked := s.token("ci", 0), s.token("revoked", 0)
 	expired, _ := s.logIn(token)
 	s.exec("UPDATE sessions SET created_at = now() - interval '30 days', expires_at = now() - interval '1 second' WHERE hash = $1", expired)
 	s.logIn(revoked)

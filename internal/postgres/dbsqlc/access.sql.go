@@ -241,49 +241,65 @@ func (q *Queries) InsertSession(ctx context.Context, db DBTX, arg *InsertSession
 }
 
 const insertToken = `-- name: InsertToken :one
-INSERT INTO api_tokens (name, prefix, hash, role, expires_at) VALUES ($1, $2, $3, $4, $5)
-RETURNING id, created_at
+INSERT INTO api_tokens (name, prefix, hash, role, expires_at)
+VALUES ($1, $2, $3, $4, CASE WHEN $5::interval <> interval '0' THEN now() + $5::interval END)
+RETURNING id, created_at, expires_at
 `
 
 type InsertTokenParams struct {
-	Name      string
-	Prefix    string
-	Hash      []byte
-	Role      string
-	ExpiresAt *time.Time
+	Name   string
+	Prefix string
+	Hash   []byte
+	Role   string
+	Life   time.Duration
 }
 
 type InsertTokenRow struct {
 	ID        string
 	CreatedAt time.Time
+	ExpiresAt *time.Time
 }
 
+// Of a life of 0 it never expires.
 func (q *Queries) InsertToken(ctx context.Context, db DBTX, arg *InsertTokenParams) (InsertTokenRow, error) {
 	row := db.QueryRow(ctx, insertToken,
 		arg.Name,
 		arg.Prefix,
 		arg.Hash,
 		arg.Role,
-		arg.ExpiresAt,
+		arg.Life,
 	)
 	var i InsertTokenRow
-	err := row.Scan(&i.ID, &i.CreatedAt)
+	err := row.Scan(&i.ID, &i.CreatedAt, &i.ExpiresAt)
 	return i, err
 }
 
 const listTokens = `-- name: ListTokens :many
-SELECT id, name, prefix, hash, role, created_at, expires_at, revoked_at, last_used_at FROM api_tokens ORDER BY created_at, id
+SELECT id, name, prefix, hash, role, created_at, expires_at, revoked_at, last_used_at, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens ORDER BY created_at, id
 `
 
-func (q *Queries) ListTokens(ctx context.Context, db DBTX) ([]ApiToken, error) {
+type ListTokensRow struct {
+	ID         string
+	Name       string
+	Prefix     string
+	Hash       []byte
+	Role       string
+	CreatedAt  time.Time
+	ExpiresAt  *time.Time
+	RevokedAt  *time.Time
+	LastUsedAt *time.Time
+	Valid      bool
+}
+
+func (q *Queries) ListTokens(ctx context.Context, db DBTX) ([]ListTokensRow, error) {
 	rows, err := db.Query(ctx, listTokens)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ApiToken
+	var items []ListTokensRow
 	for rows.Next() {
-		var i ApiToken
+		var i ListTokensRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Name,
@@ -294,10 +310,38 @@ func (q *Queries) ListTokens(ctx context.Context, db DBTX) ([]ApiToken, error) {
 			&i.ExpiresAt,
 			&i.RevokedAt,
 			&i.LastUsedAt,
+			&i.Valid,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockAdminTokens = `-- name: LockAdminTokens :many
+SELECT id FROM api_tokens
+WHERE role = 'admin' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+ORDER BY id FOR UPDATE
+`
+
+// The valid ones, in one order, so that of two that are revoked at once the second sees the first.
+func (q *Queries) LockAdminTokens(ctx context.Context, db DBTX) ([]string, error) {
+	rows, err := db.Query(ctx, lockAdminTokens)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

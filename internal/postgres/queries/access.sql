@@ -13,14 +13,22 @@ DELETE FROM idempotency_keys WHERE created_at < now() - @keep::interval;
 DELETE FROM idempotency_keys WHERE sweep_id = @sweep_id;
 
 -- name: InsertToken :one
-INSERT INTO api_tokens (name, prefix, hash, role, expires_at) VALUES (@name, @prefix, @hash, @role, @expires_at)
-RETURNING id, created_at;
+-- Of a life of 0 it never expires.
+INSERT INTO api_tokens (name, prefix, hash, role, expires_at)
+VALUES (@name, @prefix, @hash, @role, CASE WHEN @life::interval <> interval '0' THEN now() + @life::interval END)
+RETURNING id, created_at, expires_at;
 
 -- name: GetTokenByHash :one
 SELECT *, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens WHERE hash = @hash;
 
 -- name: ListTokens :many
-SELECT * FROM api_tokens ORDER BY created_at, id;
+SELECT *, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens ORDER BY created_at, id;
+
+-- name: LockAdminTokens :many
+-- The valid ones, in one order, so that of two that are revoked at once the second sees the first.
+SELECT id FROM api_tokens
+WHERE role = 'admin' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+ORDER BY id FOR UPDATE;
 
 -- name: RevokeToken :execrows
 UPDATE api_tokens SET revoked_at = now() WHERE id = @id AND revoked_at IS NULL;
