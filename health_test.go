@@ -1,6 +1,8 @@
 package berth_test
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -270,5 +272,20 @@ func TestHealth_WarnsOfSecretsThatNoMachineOpens(t *testing.T) {
 		require.Equal(t, want, f.What)
 		require.Equal(t, len(h.Unopened) > 0, f.Warn)
 		require.Equal(t, f.Warn, f.Next != "")
+	}
+}
+
+// docs/api.md lists the parts of /healthz for those who write a monitor.
+func TestHealth_TheAPIsPageNamesAllParts(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("docs/api.md")
+	require.NoError(t, err)
+
+	list := regexp.MustCompile("(?s)`/healthz`, which needs one, says of each part \\((.*?)\\)").FindSubmatch(page)
+	require.NotNil(t, list)
+
+	for _, f := range append(berth.Health{}.Findings(), berth.Finding{Part: "artifact store"}) { // that of api/health.go
+		require.Regexp(t, `\b`+f.Part+`\b`, string(list[1]))
 	}
 }

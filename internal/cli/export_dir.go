@@ -81,7 +81,7 @@ func readTrialLine(line []byte) (t trialLine, err error) {
 			continue
 		}
 
-		if param, is := strings.CutPrefix(name, "params."); is {
+		if param, is := strings.CutPrefix(name, paramPrefix); is {
 			t.params[param] = raw
 		} else if dataset, is := strings.CutPrefix(name, "datasets."); is {
 			t.datasets[dataset] = rawText(raw)

@@ -94,11 +94,19 @@ func trialTable(trials []client.Trial) table {
 	return t
 }
 
-// trialCSV is for programs: whole ids and numbers.
+// paramPrefix begins the columns of parameters in tables for programs (docs/export.md).
+const paramPrefix = "params."
+
+// trialCSV is for programs: whole ids and numbers. A parameter may be called as another
+// column is, so it is named as in the server's export.
 func trialCSV(trials []client.Trial) table {
 	names := parameterNames(trials)
 	t := table{header: []string{"trial", "state", "failure_kind", "value", "attempts", "seconds", "shape_key"}}
-	t.header = append(append(t.header, names...), "message")
+	for _, name := range names {
+		t.header = append(t.header, paramPrefix+name)
+	}
+
+	t.header = append(t.header, "message")
 
 	for _, trial := range trials {
 		value, seconds := none, none

@@ -169,8 +169,8 @@ func (m *Migrator) before(step migrations.Step) int {
 // that the schema has.
 func (m *Migrator) session(ctx context.Context, use func(conn *pgx.Conn, version int) error) error {
 	config, err := pgx.ParseConfig(m.URL)
-	if err != nil {
-		return berth.Errorf(berth.KindInvalid, "reading the database's URL: %w", err)
+	if err = explainURL(m.URL, err); err != nil {
+		return err
 	}
 
 	config.RuntimeParams["application_name"] = "berth migrate"

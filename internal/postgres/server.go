@@ -66,6 +66,24 @@ func explainRefusal(err error) error {
 	return err
 }
 
+// explainURL explains a URL that cannot be read, or that names another host than is meant:
+// what stands before a slash is taken for the host and its port. Nothing of the password
+// is in the text.
+func explainURL(url string, err error) error {
+	_, rest, _ := strings.Cut(url, "://")
+	before, after, _ := strings.Cut(rest, "/")
+	slash := strings.Contains(after, "@") && (err != nil || !strings.ContainsAny(before, "@") && !strings.Contains(after, "?"))
+
+	switch {
+	case slash:
+		return berth.Errorf(berth.KindInvalid, "reading the database's URL: there is a slash before the last @: in a user's name or a password write / as %%2F, and %% as %%25")
+	case err != nil:
+		return berth.Errorf(berth.KindInvalid, "reading the database's URL: %w", err)
+	default:
+		return nil
+	}
+}
+
 // majorVersion is the first number of a version such as "16.2 (Debian …)",
 // "17beta1" or "9.6.24".
 func majorVersion(text string) (major int, known bool) {

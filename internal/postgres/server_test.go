@@ -157,3 +157,28 @@ func TestLead_ReturnsWhatLeadingReturns(t *testing.T) {
 	failure := errors.New("failed")
 	require.ErrorIs(t, pgtest.Store(t).Lead(t.Context(), "x", func(context.Context) error { return failure }), failure)
 }
+
+// A password of `openssl rand -base64 24` has a slash more often than not. With digits before
+// it, the URL even names a host.
+func TestURL_WithASlashInThePassword(t *testing.T) {
+	t.Parallel()
+
+	for _, url := range []string{
+		"postgres://berth:geheim/rest@127.0.0.1:1/berth", "postgres://berth:12/rest@127.0.0.1:1/berth", "postgresql://berth:a/b?c@127.0.0.1:1/berth?sslmode=disable",
+	} {
+		_, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+		require.ErrorContains(t, err, "write / as %2F", url)
+		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+		require.NotContains(t, err.Error(), "geheim")
+		require.ErrorContains(t, postgres.Migrate(t.Context(), url), "write / as %2F", url)
+	}
+
+	for _, url := range []string{"postgres://berth:geheim%2Frest@127.0.0.1:1/berth", "postgres:///berth?host=127.0.0.1&port=1&user=a@b", "postgres://a:b@127.0.0.1:1/x@y"} {
+		_, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "it is read, and nothing answers: %v", err)
+	}
+
+	_, err := postgres.Open(t.Context(), postgres.Config{URL: "postgres://berth@127.0.0.1:many/berth"})
+	require.ErrorContains(t, err, "invalid port")
+	require.NotContains(t, err.Error(), "%2F")
+}

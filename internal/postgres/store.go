@@ -69,8 +69,8 @@ type Store struct {
 // it. Errors: invalid for a server that it cannot run on.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	pc, err := pgxpool.ParseConfig(config.URL)
-	if err != nil {
-		return nil, berth.Errorf(berth.KindInvalid, "reading database URL: %w", err)
+	if err = explainURL(config.URL, err); err != nil {
+		return nil, err
 	}
 
 	pc.MaxConns = int32(cmp.Or(config.MaxConns, berth.ServerPool)) //nolint:gosec // G115: a pool size
