@@ -10,8 +10,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDepth is how many texts may stand in one another, such as JSON in a text of JSON.
-const maxDepth = 3
+const (
+	// maxDepth is how many texts may stand in one another, such as JSON in a text of JSON.
+	maxDepth = 3
+	// maxMembers is how long all members of a value are together: four times what the
+	// longest value is that has some.
+	maxMembers = 4 * maxEscaped
+)
 
 // commonWords are of minMaskedLine bytes or more, stand in files of settings beside a
 // secret, and in the log of most programs: a log without them cannot be read.
@@ -42,36 +47,43 @@ var (
 	noPassword = []string{"", "x-oauth-basic"}
 )
 
-// membersOf are the parts of a value that programs take out of it: the texts in JSON and
-// YAML, texts in quotes, the values of named fields, passwords of URLs and in .netrc, and
-// what is in such parts in turn. Those shorter than minMaskedLine are left out, as they
-// are in too many texts, and so are commonWords.
+// membersOf are the parts of a value that programs take out of it, and what is in such
+// parts in turn, each once. Beyond maxMembers the longest are left out: what many fields of
+// one line make is long, and grows with the square of their number.
 func membersOf(value []byte) [][]byte {
-	m := members{seen: make(map[string]bool)}
-	m.read(string(value), maxDepth)
+	var found [][]byte
 
-	return m.found
-}
+	seen, room := make(map[string]bool), maxMembers
 
-// members are parts of a value, each once.
-type members struct {
-	found [][]byte
-	seen  map[string]bool
-}
-
-// read takes what is in a text.
-func (m *members) read(text string, depth int) {
-	take := func(part string) {
-		part = strings.TrimSpace(part)
-		if len(part) < minMaskedLine || len(part) >= len(text) || m.seen[part] || slices.Contains(commonWords, strings.ToLower(part)) {
-			return
+	for texts, depth := []string{string(value)}, 0; len(texts) > 0 && depth < maxDepth; depth++ {
+		var parts []string
+		for _, text := range texts {
+			parts = append(parts, partsOf(text)...)
 		}
 
-		m.seen[part] = true
-		m.found = append(m.found, []byte(part))
+		slices.SortStableFunc(parts, func(a, b string) int { return len(a) - len(b) })
 
-		if depth > 1 {
-			m.read(part, depth-1)
+		texts = nil
+
+		for _, part := range parts {
+			if !seen[part] && len(part) <= room {
+				seen[part], room = true, room-len(part)
+				found, texts = append(found, []byte(part)), append(texts, part)
+			}
+		}
+	}
+
+	return found
+}
+
+// partsOf are the texts in JSON and YAML, texts in quotes, the values of named fields, and
+// passwords of URLs and in .netrc. Those shorter than minMaskedLine are left out, as they
+// are in too many texts, and so are commonWords.
+func partsOf(text string) (parts []string) {
+	take := func(part string) {
+		part = strings.TrimSpace(part)
+		if len(part) >= minMaskedLine && len(part) < len(text) && !slices.Contains(commonWords, strings.ToLower(part)) {
+			parts = append(parts, part)
 		}
 	}
 
@@ -84,6 +96,8 @@ func (m *members) read(text string, depth int) {
 	for _, found := range loginPassword.FindAllStringSubmatch(text, -1) {
 		take(strings.Trim(found[1], `"'`))
 	}
+
+	return parts
 }
 
 // eachJSON gives the texts in JSON documents, one or one a line.
@@ -176,10 +190,7 @@ func eachField(text string, take func(string)) {
 			if part, _, ok := strings.Cut(line, end); ok {
 				part = strings.Trim(part, "\"', \t")
 				take(part)
-
-				if plain, err := url.QueryUnescape(part); err == nil {
-					take(plain)
-				}
+				takeQuery(part, take)
 			}
 		}
 
@@ -187,9 +198,14 @@ func eachField(text string, take func(string)) {
 			take(found[1])
 		}
 
-		if plain, err := url.QueryUnescape(value); err == nil && strings.Contains(value, "%") {
-			take(plain)
-		}
+		takeQuery(value, take)
+	}
+}
+
+// takeQuery takes what a part of a URL's query means.
+func takeQuery(part string, take func(string)) {
+	if plain, err := url.QueryUnescape(part); err == nil && plain != part {
+		take(plain)
 	}
 }
 

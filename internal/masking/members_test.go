@@ -2,9 +2,11 @@ package masking
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -157,6 +159,43 @@ for v in json.load(sys.stdin):
 	}
 }
 
+// A file of the largest size has as many secrets as fit, and each is hidden. What its fields
+// make together stays small, so that a worker has memory left, and time.
+func TestMask_HidesEachOfManyMembers(t *testing.T) {
+	t.Parallel()
+
+	for name, line := range map[string]string{
+		".env":                "KEY_%d=\"token-%08d\" # of ada, for the staging one\n",
+		"a connection string": "Key%d=token-%08d;",
+		"a query":             "k%d=token-%08d&",
+		"flow of YAML":        "key_%d: token-%08d, ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var value, printed, want strings.Builder
+
+			for i := 0; value.Len() < maxEscaped-2*len(line); i++ {
+				fmt.Fprintf(&value, line, i, i)
+				fmt.Fprintf(&printed, "%08d is token-%08d\n", i, i)
+				fmt.Fprintf(&want, "%08d is **************\n", i)
+			}
+
+			text := value.String()
+			if name == "flow of YAML" {
+				text = "{" + text + "}"
+			}
+
+			began := time.Now()
+
+			m := New([][]byte{[]byte(text)})
+			require.Equal(t, want.String(), masked(m, strings.SplitAfter(printed.String(), "\n")...))
+			require.Less(t, time.Since(began), 30*time.Second)
+			require.Less(t, len(m.values.nodes), 1<<20, "24 MiB")
+		})
+	}
+}
+
 // Whatever a value is, its members are shorter than it, and finding them ends.
 func TestMembersOf_AnyValue(t *testing.T) {
 	t.Parallel()
@@ -169,9 +208,14 @@ func TestMembersOf_AnyValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := strings.Join(rapid.SliceOfN(piece, 0, 40).Draw(t, "value"), "")
 
+		all := 0
+
 		for _, part := range membersOf([]byte(value)) {
+			all += len(part)
 			require.GreaterOrEqual(t, len(part), minMaskedLine)
 			require.Less(t, len(part), len(value))
 		}
+
+		require.LessOrEqual(t, all, maxMembers)
 	})
 }
