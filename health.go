@@ -33,6 +33,7 @@ type Health struct {
 	Database        Storage         // what the database takes
 	DatabaseDisk    Disk            // where it is on this machine; zero = elsewhere, or not known
 	Connections     []ConnectionUse // of the database, by limit; empty = not known
+	Admins          AdminTokens     // who may make tokens
 	SuspectLeases   int             // not renewed in time; they keep what they hold (rule R3)
 	Cordoned        []string        // hosts that fail to start containers: name and last failure of each
 	Stuck           []StuckTrial    // trials whose request for a place is set aside, longest first; the first few
@@ -153,7 +154,7 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), h.connections(), leases, h.starts(), h.requests(), h.alarm()}
+	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), h.connections(), h.tokens(), leases, h.starts(), h.requests(), h.alarm()}
 }
 
 // LessOutput is what a person does about a disk that fills with outputs.

@@ -78,6 +78,18 @@ func (s *Store) CountTokens(ctx context.Context) (berth.TokenCount, error) {
 	return berth.TokenCount{Made: int(row.Made), Valid: int(row.Valid)}, translate(err, "counting tokens")
 }
 
+// adminTokens is not known to a worker's role, which may not read tokens.
+func (s *Store) adminTokens(ctx context.Context) berth.AdminTokens {
+	row, err := s.q.GetAdminTokens(ctx, s.pool)
+	if err != nil {
+		return berth.AdminTokens{}
+	}
+
+	return berth.AdminTokens{
+		Known: true, Made: int(row.Made), Valid: int(row.Valid), End: time.Duration(row.EndSeconds * float64(time.Second)),
+	}
+}
+
 // sessionsKept is how many sessions a token has at most: more than a person has
 // browsers, and few enough that no caller fills the table.
 const sessionsKept = 100

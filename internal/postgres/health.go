@@ -53,7 +53,7 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		NoPlacer: !led, PlacerReason: reason,
 		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
 		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm, Retention: installation.RetentionProblem,
-		Database: s.storage(ctx), Connections: s.connectionUse(ctx),
+		Database: s.storage(ctx), Connections: s.connectionUse(ctx), Admins: s.adminTokens(ctx),
 	}
 
 	for _, host := range hosts {

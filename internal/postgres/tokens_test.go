@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
 )
 
 // The clocks of server and database differ by an hour. A token of 30 minutes lives as long,
@@ -96,4 +97,48 @@ func TestRevokeToken_LeavesAnAdmin(t *testing.T) {
 	require.NoError(t, store.RevokeToken(t.Context(), viewer))
 	require.NoError(t, store.RevokeToken(t.Context(), last), "the only token: access ends for all, which is meant")
 	require.Equal(t, berth.KindNotFound, berth.KindOf(store.RevokeToken(t.Context(), last)))
+}
+
+// What health says of admins' tokens is by the database's clock, and not known to a worker.
+func TestHealth_OfAdminsTokens(t *testing.T) {
+	t.Parallel()
+
+	g := setupRoles(t)
+	_, err := g.grant(g.both())
+	require.NoError(t, err)
+
+	server := open(t, g.serverURL)
+	n := byte(0)
+	token := func(role string, life time.Duration) {
+		n++
+
+		_, err := server.CreateToken(t.Context(), berth.Token{Name: role, Prefix: "berth_x", Role: role}, life, append(make([]byte, 31), n))
+		require.NoError(t, err)
+	}
+
+	admins := func(s *postgres.Store) berth.AdminTokens {
+		health, err := s.Health(t.Context())
+		require.NoError(t, err)
+
+		return health.Admins
+	}
+
+	require.Equal(t, berth.AdminTokens{Known: true}, admins(server))
+
+	token("viewer", 0)
+	token("admin", -time.Second)
+	require.Equal(t, berth.AdminTokens{Known: true, Made: 2}, admins(server))
+
+	token("admin", time.Hour)
+	token("admin", 2*time.Hour)
+
+	a := admins(server)
+	require.InDelta(t, 2*time.Hour, a.End, float64(time.Minute))
+
+	a.End = 0
+	require.Equal(t, berth.AdminTokens{Known: true, Made: 4, Valid: 2}, a)
+
+	token("admin", 0)
+	require.Equal(t, berth.AdminTokens{Known: true, Made: 5, Valid: 3}, admins(server))
+	require.Equal(t, berth.AdminTokens{}, admins(open(t, g.workerURL)))
 }

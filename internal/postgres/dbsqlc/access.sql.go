@@ -83,6 +83,27 @@ func (q *Queries) DeleteSweepKeys(ctx context.Context, db DBTX, sweepID string) 
 	return err
 }
 
+const getAdminTokens = `-- name: GetAdminTokens :one
+SELECT (SELECT count(*) FROM api_tokens)::integer AS made, count(*)::integer AS valid,
+    coalesce(CASE WHEN bool_or(expires_at IS NULL) THEN 0 ELSE extract(epoch FROM max(expires_at) - now()) END, 0)::double precision AS end_seconds
+FROM api_tokens
+WHERE role = 'admin' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+`
+
+type GetAdminTokensRow struct {
+	Made       int32
+	Valid      int32
+	EndSeconds float64
+}
+
+// The valid ones of admins, and in how many seconds the last of them expires, 0 = never.
+func (q *Queries) GetAdminTokens(ctx context.Context, db DBTX) (GetAdminTokensRow, error) {
+	row := db.QueryRow(ctx, getAdminTokens)
+	var i GetAdminTokensRow
+	err := row.Scan(&i.Made, &i.Valid, &i.EndSeconds)
+	return i, err
+}
+
 const getIdempotencyKey = `-- name: GetIdempotencyKey :one
 SELECT principal, route, key, body_hash, sweep_id, created_at FROM idempotency_keys WHERE principal = $1 AND route = $2 AND key = $3
 `

@@ -24,6 +24,13 @@ SELECT *, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::b
 -- name: ListTokens :many
 SELECT *, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens ORDER BY created_at, id;
 
+-- name: GetAdminTokens :one
+-- The valid ones of admins, and in how many seconds the last of them expires, 0 = never.
+SELECT (SELECT count(*) FROM api_tokens)::integer AS made, count(*)::integer AS valid,
+    coalesce(CASE WHEN bool_or(expires_at IS NULL) THEN 0 ELSE extract(epoch FROM max(expires_at) - now()) END, 0)::double precision AS end_seconds
+FROM api_tokens
+WHERE role = 'admin' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+
 -- name: LockAdminTokens :many
 -- The valid ones, in one order, so that of two that are revoked at once the second sees the first.
 SELECT id FROM api_tokens
