@@ -7,6 +7,6 @@ import "time"
 type Installation struct {
 	ID       string     // UUID, made with the schema
 	Database string     // differs between a database and its restored copy; empty = PostgreSQL does not say
-	BoundAt  *time.Time // when a namespace was bound to it; nil = never
+	BoundAt  *time.Time // when a process last found a namespace bound to it; nil = never
 	Alarm    string     // what only a person can decide; empty = nothing
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,6 +26,7 @@ func adoptCommand() *cobra.Command {
 		dataDir string
 		where   string // the store of artifacts; empty = none
 		take    bool
+		replace bool
 	)
 
 	cmd := &cobra.Command{
@@ -34,9 +36,10 @@ func adoptCommand() *cobra.Command {
 			"command makes the namespace this installation's again and starts the workflows of all open sweeps from\n" +
 			"what the database knows: containers that run are adopted, trials that have ended are not repeated. Their\n" +
 			"limits.max_duration counts anew, as the database does not know how long they were paused.\n" +
-			"A database that was restored from a backup needs it, too, before it replaces the original. The store of\n" +
-			"--artifacts is made this database's only with --take-artifacts: leave that out in a restore drill, or files\n" +
-			"that the original has stored since the backup are removed.",
+			"A database that was restored from a backup needs it, too. With --replace-original it replaces the original for\n" +
+			"good, and takes its namespace, its machines and their containers; with --take-artifacts the store of\n" +
+			"--artifacts, too. A restore drill leaves both out, and has a --temporal-namespace of its own: else the servers\n" +
+			"of the original end, and files that it has stored since the backup are removed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logger(cmd.Flags())
@@ -61,7 +64,7 @@ func adoptCommand() *cobra.Command {
 					return err
 				}
 
-				done, err := c.identity.Adopt(cmd.Context(), c.store)
+				done, err := c.identity.Adopt(cmd.Context(), c.store, replace)
 				if err != nil {
 					return err
 				}
@@ -77,6 +80,8 @@ func adoptCommand() *cobra.Command {
 	b.bind(cmd.Flags())
 	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "of the `berth dev` that runs, when no --postgres-url is given")
 	bindArtifacts(cmd.Flags(), &where, "none is looked at")
+	cmd.Flags().BoolVar(&replace, "replace-original", false,
+		"this database, which was restored or upgraded, replaces the original for good: the original is gone, and no server or worker of it runs")
 	cmd.Flags().BoolVar(&take, "take-artifacts", false,
 		"this database replaces the one that the --artifacts store was of: the server removes files that it does not name, after --artifacts-grace")
 
@@ -109,30 +114,28 @@ func adoptArtifacts(ctx context.Context, out io.Writer, where string, take bool,
 		return nil
 	}
 
-	store, err := artifacts.Open(ctx, where, c.installation.ID, c.store)
-	if err != nil {
-		return err
-	}
-	defer store.Close() //nolint:errcheck // only idle connections
-
 	if take {
-		if err := store.Take(ctx); err != nil {
-			return err
+		name, err := takeArtifacts(ctx, where, c)
+		if err == nil {
+			fmt.Fprintf(out, "The store %s belongs to this database: files that it does not name are removed after --artifacts-grace.\n", name)
 		}
 
-		fmt.Fprintf(out, "The store %s belongs to this database: files that it does not name are removed after --artifacts-grace.\n", store.Where())
-
-		return nil
+		return err
 	}
 
-	err = store.Ready(ctx)
-	if err == nil {
-		err = store.Removable(ctx)
-	}
-
-	if err != nil {
-		log.Warn("looking at the store of artifacts", "error", err)
+	if f := checkArtifacts(ctx, where, c.store); !f.OK || f.Warn {
+		log.Warn("looking at the store of artifacts", "finding", f.What, "next", f.Next)
 	}
 
 	return nil
+}
+
+// takeArtifacts makes the store of artifacts this database's, and returns its name.
+func takeArtifacts(ctx context.Context, where string, c connections) (name string, err error) {
+	store, err := artifacts.Open(ctx, where, c.installation.ID, c.store)
+	if err != nil {
+		return "", err
+	}
+
+	return store.Where(), errors.Join(store.Take(ctx), store.Close())
 }

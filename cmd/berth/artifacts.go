@@ -107,7 +107,8 @@ func openArtifacts(ctx context.Context, where, installation string, marks artifa
 	return store, nil
 }
 
-// checkArtifacts is what doctor says of the store.
+// checkArtifacts is what doctor says of the store. It only looks: a store that is new
+// may be another Berth's tomorrow.
 func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) berth.Finding {
 	const part = "artifact store"
 
@@ -120,14 +121,23 @@ func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) b
 		return broken("PostgreSQL", "cannot be read", err.Error())
 	}
 
+	if there, err := artifacts.There(where); err == nil && !there {
+		return fine(part, where+" is not there yet: the first server or worker that is given it makes it")
+	}
+
 	store, err := artifacts.Open(ctx, where, installation.ID, ledger)
 	if err != nil {
 		return broken(part, "cannot be opened", err.Error())
 	}
 	defer store.Close() //nolint:errcheck // only asked
 
-	if err := store.Ready(ctx); err != nil {
+	fresh, err := store.Check(ctx)
+	if err != nil {
 		return broken(part, "cannot be used", err.Error())
+	}
+
+	if fresh {
+		return fine(part, store.Where()+" answers, and is new: the first server or worker that is given it makes it its Berth's")
 	}
 
 	err = store.Removable(ctx)

@@ -198,6 +198,8 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 
 	if store != nil {
 		defer store.Close() //nolint:errcheck // only idle connections
+
+		store.Original = c.identity.Original
 	}
 
 	machinery, err := m.runtime(ctx, kernel, host, c, store, log)

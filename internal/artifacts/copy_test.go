@@ -1,6 +1,7 @@
 package artifacts_test
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -40,6 +41,8 @@ func (b *bench) drill() (db *postgres.Store, store *artifacts.Store, session *pg
 
 	store, err = artifacts.Open(b.t.Context(), b.storeDir, "one", db)
 	require.NoError(b.t, err)
+
+	store.Original = func(context.Context) (bool, error) { return false, nil }
 	b.t.Cleanup(func() { require.NoError(b.t, store.Close()) })
 
 	return db, store, pgtest.Connect(b.t, u.String())
@@ -67,7 +70,7 @@ func TestCleaner_OfARestoredCopy(t *testing.T) {
 		_, err := cleaner.Look(t.Context())
 		require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)
 		require.ErrorContains(t, err, "another copy of this database")
-		require.ErrorContains(t, err, "berth adopt-temporal --take-artifacts")
+		require.ErrorContains(t, err, "berth adopt-temporal --replace-original --take-artifacts")
 	}
 
 	require.NoError(t, store.Ready(t.Context()), "it reads, and stores")
@@ -90,7 +93,8 @@ func TestCleaner_OfARestoredCopy(t *testing.T) {
 	require.Equal(t, 1, removed)
 }
 
-// A store that an earlier version has marked says nothing of databases.
+// A store that an earlier version has marked says nothing of databases. The first process
+// of this version that is known to be of the installation's own database writes it.
 func TestStore_RemovableOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 
@@ -99,9 +103,77 @@ func TestStore_RemovableOfAnEarlierVersion(t *testing.T) {
 
 	path := filepath.Join(b.storeDir, "database")
 	require.NoError(t, os.Remove(path))
-	require.NoError(t, b.open(b.storeDir, "one").Ready(t.Context()))
-	require.FileExists(t, path, "the first process of this version writes it")
+
+	away := berth.Errorf(berth.KindUnavailable, "Temporal does not answer")
+	b.store.Original = func(context.Context) (bool, error) { return false, away }
+	require.NoError(t, b.store.Ready(t.Context()))
+	require.ErrorIs(t, b.store.Removable(t.Context()), away)
+	require.NoFileExists(t, path)
+
+	require.NoError(t, b.open(b.storeDir, "one").Removable(t.Context()))
+	require.FileExists(t, path)
 	require.NoError(t, b.store.Removable(t.Context()))
+}
+
+// Before the upgrade an administrator tries the new version in a restore drill, with the store of
+// the installation in use, which the version before has marked.
+func TestCleaner_OfARestoredCopyThatTriesTheNewVersionFirst(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.ended(map[string]string{"before": "the dump"})
+	b.look(t.Context())
+
+	db, store, session := b.drill()
+	_, attempt := b.ended(map[string]string{"model": "of the installation in use"})
+	b.look(t.Context())
+	require.Len(t, b.objects(), 2)
+	require.NoError(t, os.Remove(filepath.Join(b.storeDir, "database"))) // as the version before left it
+
+	cleaner := b.cleaner(db)
+	cleaner.Store = store
+
+	for range 2 { // a week of a drill later, too
+		_, err := cleaner.Look(t.Context())
+		require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "berth adopt-temporal --replace-original --take-artifacts")
+		session.Exec("UPDATE artifacts_unnamed SET since = since - interval '8 days'")
+	}
+
+	require.Len(t, b.objects(), 2, "the drill removed a file of the installation in use")
+	require.Len(t, b.stored(attempt), 1)
+	require.NoError(t, b.open(b.storeDir, "one").Removable(t.Context()), "the one in use, after its upgrade")
+	require.Equal(t, berth.KindConflict, berth.KindOf(store.Removable(t.Context())))
+}
+
+// Who looks makes a store nobody's.
+func TestStore_CheckOnlyLooks(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+
+	fresh, err := b.store.Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, fresh)
+
+	there, err := os.ReadDir(b.storeDir)
+	require.NoError(t, err)
+	require.Empty(t, there)
+
+	require.NoError(t, b.store.Ready(t.Context()))
+
+	fresh, err = b.store.Check(t.Context())
+	require.NoError(t, err)
+	require.False(t, fresh)
+
+	_, err = b.open(b.storeDir, "two").Check(t.Context())
+	require.ErrorContains(t, err, "belongs to another Berth (one)")
+
+	require.NoError(t, os.RemoveAll(b.storeDir))
+	require.NoError(t, os.Mkdir(b.storeDir, 0o750))
+
+	_, err = b.open(b.storeDir, "one").Check(t.Context())
+	require.ErrorContains(t, err, "has lost its mark")
 }
 
 // A store whose mark a person has removed, to give it to another installation, says

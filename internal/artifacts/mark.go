@@ -31,49 +31,30 @@ type Marks interface {
 }
 
 // Ready asks whether the store answers and belongs to this installation; the
-// first that asks makes it its own. A store that was its own and has no mark any
-// more is unavailable: a mount point is an empty directory while its disk is away.
+// first that asks makes it its own, and this database's. A store that was its own
+// and has no mark any more is unavailable: a mount point is an empty directory while
+// its disk is away.
 // Errors: unavailable; invalid for a store that a person must change; conflict for
 // one of another installation; of the database.
 func (s *Store) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
-	if s.dir != "" { // gocloud makes a directory that is gone, and a disk that is not mounted is no place for files
-		if info, err := os.Stat(s.dir); err != nil || !info.IsDir() {
-			return berth.Errorf(berth.KindUnavailable, "asking the store %q: the directory is gone; mount its disk", s.where)
-		}
-	}
-
-	owner, err := s.owner(ctx)
-	if gcerrors.Code(err) == gcerrors.NotFound {
-		if err := s.unmarked(ctx); err != nil {
-			return err
-		}
-
+	owner, err := s.look(ctx)
+	if err == nil && owner == "" {
 		owner, err = s.mark(ctx)
 	}
 
 	if err != nil {
-		return s.failed("asking", err)
+		return err
 	}
 
 	if owner != s.installation {
-		return berth.Errorf(berth.KindConflict, "the store --artifacts %q belongs to another Berth (%s), and each removes what it does not know: "+
-			"give this one a directory of its own, or a prefix such as s3://bucket?prefix=second/", s.where, owner)
+		return s.anothers(owner)
 	}
 
 	if s.noted.Load() {
 		return nil
-	}
-
-	ours, err := s.marks.Installation(ctx)
-	if err != nil {
-		return err
-	}
-
-	if _, err := s.database(ctx, ours); err != nil { // so that no copy comes first
-		return err
 	}
 
 	if err := s.marks.NoteStoreMark(ctx, s.name()); err != nil {
@@ -85,12 +66,52 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
+// Check is Ready for who only looks: it writes nothing. A store without a mark that
+// is new belongs to nobody yet: fresh.
+func (s *Store) Check(ctx context.Context) (fresh bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+
+	owner, err := s.look(ctx)
+	if err == nil && owner != "" && owner != s.installation {
+		err = s.anothers(owner)
+	}
+
+	return owner == "", err
+}
+
+// look reads whose the store is; empty = it is new.
+// Errors: those of Ready, but for conflict.
+func (s *Store) look(ctx context.Context) (owner string, err error) {
+	if s.dir != "" { // gocloud makes a directory that is gone, and a disk that is not mounted is no place for files
+		if info, err := os.Stat(s.dir); err != nil || !info.IsDir() {
+			return "", berth.Errorf(berth.KindUnavailable, "asking the store %q: the directory is gone; mount its disk", s.where)
+		}
+	}
+
+	owner, err = s.owner(ctx)
+
+	switch {
+	case err == nil:
+		return owner, nil
+	case gcerrors.Code(err) == gcerrors.NotFound:
+		return "", s.unmarked(ctx)
+	default:
+		return "", s.failed("asking", err)
+	}
+}
+
+func (s *Store) anothers(owner string) error {
+	return berth.Errorf(berth.KindConflict, "the store --artifacts %q belongs to another Berth (%s), and each removes what it does not know: "+
+		"give this one a directory of its own, or a prefix such as s3://bucket?prefix=second/", s.where, owner)
+}
+
 // TakeEmpty makes a store that has lost its mark this installation's again: what
 // was in it is gone for good. It changes nothing of one that has a mark.
 // Errors: those of Ready.
 func (s *Store) TakeEmpty(ctx context.Context) error {
 	if _, err := s.mark(ctx); err != nil {
-		return s.failed("writing to", err)
+		return err
 	}
 
 	return s.Ready(ctx)
@@ -122,16 +143,27 @@ func (s *Store) unmarked(ctx context.Context) error {
 }
 
 // mark writes whose store it is, unless it says so already, and returns what it says.
+// Who writes it writes, too, that it is this database's.
 func (s *Store) mark(ctx context.Context) (owner string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
-	if err := s.bucket.WriteAll(ctx, markKey, []byte(s.installation), &blob.WriterOptions{ContentType: "text/plain", IfNotExist: true}); err != nil &&
-		gcerrors.Code(err) != gcerrors.FailedPrecondition {
-		return "", err
+	err = s.bucket.WriteAll(ctx, markKey, []byte(s.installation), &blob.WriterOptions{ContentType: "text/plain", IfNotExist: true})
+	if err != nil && gcerrors.Code(err) != gcerrors.FailedPrecondition {
+		return "", s.failed("writing to", err)
 	}
 
-	return s.owner(ctx)
+	if err == nil {
+		if err := s.claim(ctx); err != nil {
+			return "", err
+		}
+	}
+
+	if owner, err = s.owner(ctx); err != nil {
+		return "", s.failed("asking", err)
+	}
+
+	return owner, nil
 }
 
 func (s *Store) owner(ctx context.Context) (string, error) { return s.read(ctx, markKey) }

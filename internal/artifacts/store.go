@@ -49,6 +49,10 @@ var (
 
 // Store is where objects are. Make one with Open.
 type Store struct {
+	// Original asks whether the database is known to be the installation's own, and no
+	// restored copy of it; nil = that is not known.
+	Original func(ctx context.Context) (bool, error)
+
 	bucket       *blob.Bucket
 	dir          string // empty = it is remote
 	where        string // as a person wrote it, without secrets
@@ -82,6 +86,19 @@ func Open(ctx context.Context, where, installation string, marks Marks) (*Store,
 	}
 
 	return s, nil
+}
+
+// There reports whether a directory is there, which Open would make; one that is
+// remote is Ready's to ask. Errors: invalid.
+func There(where string) (bool, error) {
+	dir, remote, err := parse(where)
+	if err != nil || remote != nil {
+		return remote != nil, err
+	}
+
+	_, err = os.Stat(dir)
+
+	return !errors.Is(err, os.ErrNotExist), nil
 }
 
 // parse returns a directory or a URL of S3. Errors: invalid.

@@ -35,9 +35,12 @@ type Adopted struct {
 // that goes on from what the database knows, and so do its open trials: an
 // attempt that runs is adopted, one that has ended is not repeated. The binding
 // comes last, so that a server ends none of the sweeps meanwhile. Adopt may be
-// repeated after it was cut off. Errors: invalid when the namespace belongs to
-// another installation.
-func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger) (Adopted, error) {
+// repeated after it was cut off. Replaces is the person's word that this database
+// is the installation's own from now on: without it the namespace of another copy
+// is refused, and one that was empty is bound to what may be a copy (Original).
+// Errors: invalid when the namespace belongs to another installation; conflict when
+// it belongs to another copy of the database.
+func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool) (Adopted, error) {
 	var done Adopted
 
 	ours, err := i.Ledger.Installation(ctx)
@@ -54,20 +57,27 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger) (Adopted, erro
 		return done, i.Client.refusal(there, ours)
 	}
 
+	if there != nil && there.foreign(ours) && !replaces {
+		return done, i.Client.inUse(ctx, ours)
+	}
+
 	if err := eachOpenSweep(ctx, sweeps, func(sweep berth.Sweep) error {
 		return i.Client.revive(ctx, sweeps, sweep.ID, &done)
 	}); err != nil {
 		return done, err
 	}
 
-	if there != nil && there.open && there.foreign(ours) {
+	copied := !replaces && (there == nil && ours.BoundAt != nil || there != nil && there.copied)
+	anew := there != nil && (there.foreign(ours) || there.copied != copied)
+
+	if anew && there.open {
 		if err := i.Client.unbind(ctx); err != nil {
 			return done, err
 		}
 	}
 
-	if there == nil || !there.open || there.foreign(ours) {
-		if err := i.Client.bind(ctx, ours); err != nil {
+	if there == nil || anew || !there.open {
+		if err := i.Client.bind(ctx, ours, copied); err != nil {
 			return done, err
 		}
 	}
@@ -77,6 +87,32 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger) (Adopted, erro
 	}
 
 	return done, i.alarm(ctx, "")
+}
+
+// inUse says why the namespace of another copy of the database is not taken, and
+// whether workers of that one are there: they asked for work within their long poll.
+func (c *Client) inUse(ctx context.Context, ours berth.Installation) error {
+	queue, err := c.temporal.DescribeTaskQueue(ctx, c.queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return translate(err, "asking who serves "+c.queue)
+	}
+
+	var last time.Time
+
+	for _, p := range queue.GetPollers() {
+		if at := p.GetLastAccessTime().AsTime(); at.After(last) {
+			last = at
+		}
+	}
+
+	seen := ""
+	if !last.IsZero() {
+		seen = fmt.Sprintf(", whose workers asked for work %s ago", max(time.Since(last), 0).Round(time.Second))
+	}
+
+	return berth.Errorf(berth.KindConflict, "namespace %q of Temporal is used by another copy of this database (installation %s)%s, and its servers would end: "+
+		"for a restore drill give a --temporal-namespace of its own; when the other copy is gone for good, and no server or worker of it runs, "+
+		"run `berth adopt-temporal --replace-original`", c.namespace, ours.ID, seen)
 }
 
 // eachOpenSweep calls do with every sweep that has not ended, and returns all

@@ -1,11 +1,13 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +31,19 @@ const installationWorkflow = "berth-installation"
 const (
 	memoInstallation = "installation"
 	memoDatabase     = "database"
+	memoCopy         = "copy" // copyUnknown: the database may be a restored copy of the installation's own
 )
+
+// copyUnknown marks a binding that Adopt made without being told that the database
+// replaces the original: it may be a restore drill's.
+const copyUnknown = "unknown"
+
+// storeLost is in every alarm about a namespace that was lost.
+const storeLost = "its store was lost"
+
+// lostPatience is for how long a process that finds the namespace lost waits for
+// another one that does not, before it raises the alarm: more than two looks.
+const lostPatience = 2*orphanEvery + 5*time.Second
 
 // Installations is what the database knows of the installation.
 type Installations interface {
@@ -43,11 +57,22 @@ type Installations interface {
 // refuses one that is another's, and raises an alarm for one that was bound
 // and has forgotten it.
 type Identity struct {
-	Ledger Installations
-	Client *Client
-	Log    *slog.Logger
+	Ledger   Installations
+	Client   *Client
+	Log      *slog.Logger
+	Patience time.Duration // for another process that is bound, before an alarm; default 25 s
 
 	bound atomic.Bool // at the last look
+	lost  loss
+}
+
+// loss is for how long a process finds the namespace lost while no other process
+// says that it is bound.
+type loss struct {
+	mu      sync.Mutex
+	since   time.Time // zero = it is not lost
+	boundAt time.Time // when a process was bound last
+	told    bool      // that another one is
 }
 
 // Bound reports whether the namespace was this installation's at the last
@@ -72,6 +97,12 @@ func (i *Identity) Run(ctx context.Context) error {
 			i.Log.Info("asking Temporal for the installation", "error", err)
 		}
 
+		if i.Bound() { // so that no other process takes the namespace for lost, also while Temporal is away
+			if err := i.Ledger.BindTemporal(ctx); err != nil && ctx.Err() == nil {
+				i.Log.Info("noting that Temporal is bound", "error", err)
+			}
+		}
+
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -81,14 +112,20 @@ func (i *Identity) Run(ctx context.Context) error {
 }
 
 // Check looks at the namespace and binds it when neither it nor the database
-// was bound before. It returns false, after an alarm, when the namespace has
-// lost what was in it: its workflows are gone and must not be taken for ended.
+// was bound before. It returns false when the namespace has lost what was in it:
+// its workflows are gone and must not be taken for ended. When that lasts and no
+// other process is bound, which would mean that this one asks another Temporal,
+// it raises an alarm.
 // Errors: invalid when the namespace belongs to another installation, or to
 // the database of which this one is a copy.
 func (i *Identity) Check(ctx context.Context) (bound bool, err error) {
 	bound, err = i.check(ctx)
 	if err == nil {
 		i.bound.Store(bound)
+	}
+
+	if err != nil || bound {
+		i.lost.over()
 	}
 
 	return bound, err
@@ -107,20 +144,88 @@ func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 
 	switch {
 	case there == nil && ours.BoundAt != nil:
-		return false, i.alarm(ctx, i.Client.lost())
+		return false, i.lose(ctx, *ours.BoundAt)
 	case there == nil:
 		err = i.bindFirst(ctx, ours)
 	case there.id != ours.ID || there.foreign(ours):
 		return false, i.Client.refusal(there, ours)
 	case !there.open:
-		err = i.Client.bind(ctx, ours)
+		err = i.Client.bind(ctx, ours, there.copied)
 	}
 
 	if err == nil && ours.BoundAt == nil {
 		err = i.Ledger.BindTemporal(ctx)
 	}
 
+	if err == nil && strings.Contains(ours.Alarm, storeLost) { // of a process that asks another Temporal, or of before Adopt
+		err = i.alarm(ctx, "")
+	}
+
 	return err == nil, err
+}
+
+// Original reports whether the database is known to be the installation's own: the
+// namespace is bound to it, and was not adopted for what may be a restored copy.
+func (i *Identity) Original(ctx context.Context) (bool, error) {
+	ours, err := i.Ledger.Installation(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	there, err := i.Client.binding(ctx)
+
+	return err == nil && there != nil && there.id == ours.ID && !there.foreign(ours) && !there.copied, err
+}
+
+// Moved reports whether the namespace is bound to another copy of the database.
+func (i *Identity) Moved(ctx context.Context) (bool, error) {
+	ours, err := i.Ledger.Installation(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	there, err := i.Client.binding(ctx)
+
+	return err == nil && there != nil && there.id == ours.ID && there.foreign(ours), err
+}
+
+// lose raises an alarm once the namespace has been lost for long enough, and no
+// other process was bound meanwhile.
+func (i *Identity) lose(ctx context.Context, boundAt time.Time) error {
+	lasts, another := i.lost.look(boundAt)
+
+	if another {
+		i.Log.Error("another process of this installation is bound to a Temporal that knows it, and this one's does not: correct --temporal-address or --temporal-namespace",
+			"namespace", i.Client.namespace)
+	}
+
+	if lasts < cmp.Or(i.Patience, lostPatience) {
+		return nil
+	}
+
+	return i.alarm(ctx, i.Client.lost())
+}
+
+// look notes that the namespace is lost, and when a process was bound last. It
+// returns for how long none was, and whether one is, once.
+func (l *loss) look(boundAt time.Time) (lasts time.Duration, another bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.since.IsZero() || !boundAt.Equal(l.boundAt) {
+		another = !l.since.IsZero() && !l.told
+		l.told = l.told || another
+		l.since, l.boundAt = time.Now(), boundAt
+	}
+
+	return time.Since(l.since), another
+}
+
+func (l *loss) over() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.since = time.Time{}
 }
 
 // bindFirst binds a namespace that keeps no id, unless sweeps run in it that
@@ -142,7 +247,7 @@ func (i *Identity) bindFirst(ctx context.Context, ours berth.Installation) error
 		}
 	}
 
-	return i.Client.bind(ctx, ours)
+	return i.Client.bind(ctx, ours, false)
 }
 
 func (i *Identity) alarm(ctx context.Context, text string) error {
@@ -158,6 +263,7 @@ func (i *Identity) alarm(ctx context.Context, text string) error {
 type binding struct {
 	id, database string
 	open         bool // false: a person ended the workflow that keeps it
+	copied       bool // the database may be a restored copy: see copyUnknown
 }
 
 // foreign reports whether the namespace is bound to another database than the
@@ -186,14 +292,14 @@ func (c *Client) BelongsTo(ctx context.Context, ours berth.Installation) error {
 
 func (c *Client) lost() string {
 	return fmt.Sprintf("namespace %q of Temporal belonged to this installation and knows nothing of it any more: "+
-		"its store was lost, or another Temporal answers; no sweep is ended for that, and containers go on", c.namespace)
+		"%s, or another Temporal answers; no sweep is ended for that, and containers go on", c.namespace, storeLost)
 }
 
 func (c *Client) refusal(there *binding, ours berth.Installation) error {
 	if there.id == ours.ID {
 		return berth.Errorf(berth.KindInvalid, "namespace %q of Temporal is used by another copy of this database (installation %s): "+
 			"give the --postgres-url of the one in use or another --temporal-namespace; "+
-			"if this copy replaces it for good, run `berth adopt-temporal` first", c.namespace, ours.ID)
+			"if this copy replaces it for good, run `berth adopt-temporal --replace-original` first", c.namespace, ours.ID)
 	}
 
 	return berth.Errorf(berth.KindInvalid, "namespace %q of Temporal belongs to installation %s, and this database to installation %s: "+
@@ -214,24 +320,34 @@ func (c *Client) binding(ctx context.Context) (*binding, error) {
 	info := got.GetWorkflowExecutionInfo()
 	b := &binding{open: open(info.GetStatus())}
 
-	for key, into := range map[string]*string{memoInstallation: &b.id, memoDatabase: &b.database} {
+	var copied string
+
+	for key, into := range map[string]*string{memoInstallation: &b.id, memoDatabase: &b.database, memoCopy: &copied} {
 		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()[key], into); err != nil {
 			return nil, berth.Errorf(berth.KindInternal, "reading memo %q of workflow %q: %w", key, installationWorkflow, err)
 		}
 	}
 
+	b.copied = copied != ""
+
 	return b, nil
 }
 
-// bind writes the installation's id into the namespace. Of two that do so at
-// once, one fails and finds the other at its next look.
-func (c *Client) bind(ctx context.Context, i berth.Installation) error {
+// bind writes the installation's id into the namespace, and whether the database
+// may be a restored copy. Of two that do so at once, one fails and finds the other
+// at its next look.
+func (c *Client) bind(ctx context.Context, i berth.Installation, copied bool) error {
+	memo := map[string]any{memoInstallation: i.ID, memoDatabase: i.Database}
+	if copied {
+		memo[memoCopy] = copyUnknown
+	}
+
 	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: installationWorkflow, TaskQueue: installationWorkflow,
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		Memo:                                     map[string]any{memoInstallation: i.ID, memoDatabase: i.Database},
+		Memo:                                     memo,
 		StaticSummary:                            "leave it: names the Berth that this namespace belongs to",
 		StaticDetails: "Berth keeps the id of its installation here. No worker runs this workflow. " +
 			"When it is gone, Berth takes the workflows of its sweeps for lost, and a person has to decide.",

@@ -82,7 +82,7 @@ func (d *database) FirstTrialRan(_ context.Context, id string) (time.Time, error
 // identity is a process of the installation, as it starts.
 func (d *database) identity(c client.Client) *temporal.Identity {
 	return &temporal.Identity{
-		Ledger: d, Client: temporal.NewClient(c, "default", d.installation.ID), Log: slog.New(slog.DiscardHandler),
+		Ledger: d, Client: temporal.NewClient(c, "default", d.installation.ID), Log: slog.New(slog.DiscardHandler), Patience: time.Nanosecond,
 	}
 }
 
@@ -287,7 +287,7 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 
 	require.Nil(t, second.installation.BoundAt)
 
-	_, err = second.identity(c).Adopt(t.Context(), second)
+	_, err = second.identity(c).Adopt(t.Context(), second, false)
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err), "a person's word does not take a namespace from another")
 
 	// A restored copy of the database is another one until a person says that it replaces the first.
@@ -300,15 +300,145 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 	require.ErrorContains(t, err, "another copy of this database")
 	require.ErrorContains(t, err, "berth adopt-temporal")
 
-	_, err = restored.identity(c).Adopt(t.Context(), restored)
+	serve(t, c, "berth-"+first.installation.ID)
+
+	_, err = restored.identity(c).Adopt(t.Context(), restored, false)
+	require.Equal(t, berth.KindConflict, berth.KindOf(err), "a restore drill that has forgotten --temporal-namespace")
+
+	for _, text := range []string{"whose workers asked for work", "for a restore drill give a --temporal-namespace", "berth adopt-temporal --replace-original"} {
+		require.ErrorContains(t, err, text)
+	}
+
+	bound, err := first.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, bound, "the one in use goes on")
+	requireOriginal(t, true, first.identity(c))
+	requireOriginal(t, false, restored.identity(c))
+
+	_, err = restored.identity(c).Adopt(t.Context(), restored, true)
 	require.NoError(t, err)
 
-	bound, err := restored.identity(c).Check(t.Context())
+	bound, err = restored.identity(c).Check(t.Context())
 	require.NoError(t, err)
 	require.True(t, bound)
+	requireOriginal(t, true, restored.identity(c))
 
 	_, err = first.identity(c).Check(t.Context())
 	require.ErrorContains(t, err, "another copy of this database", "the replaced one")
+}
+
+// serve polls a queue, as a worker does.
+func serve(t *testing.T, c client.Client, queue string) {
+	t.Helper()
+
+	w := worker.New(c, queue, worker.Options{})
+	w.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "none"})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+
+	require.Eventually(t, func() bool {
+		got, err := c.DescribeTaskQueue(t.Context(), queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+
+		return err == nil && len(got.GetPollers()) > 0
+	}, 30*time.Second, 50*time.Millisecond)
+}
+
+func requireOriginal(t *testing.T, want bool, i *temporal.Identity) {
+	t.Helper()
+
+	original, err := i.Original(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, original)
+}
+
+// A restore drill has a namespace of its own, which is empty: its database is known to be a
+// copy's until a person says that it replaces the original. Also when a person ends the
+// workflow that keeps the id.
+func TestIdentity_OfADrillIsNotTheOriginal(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	drill := newDatabase()
+	require.NoError(t, drill.BindTemporal(t.Context())) // the original's, before the dump
+
+	_, err := drill.identity(c).Adopt(t.Context(), drill, false)
+	require.NoError(t, err)
+	requireOriginal(t, false, drill.identity(c))
+	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", "a test"))
+
+	bound, err := drill.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, bound)
+	requireOriginal(t, false, drill.identity(c))
+
+	for _, replaces := range []bool{true, false} { // it stays so
+		_, err = drill.identity(c).Adopt(t.Context(), drill, replaces)
+		require.NoError(t, err)
+		requireOriginal(t, true, drill.identity(c))
+	}
+}
+
+// A second server has a wrong --temporal-address, or is a `berth dev` in a shell that names the
+// database of a team. Its Temporal knows nothing of the installation: that is no alarm while the
+// server of before is bound to one that does.
+func TestIdentity_AnotherTemporalIsNoLoss(t *testing.T) {
+	t.Parallel()
+
+	d := newDatabase()
+	right, wrong := d.identity(startTemporal(t)), d.identity(startTemporal(t))
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+
+	go func() { ended <- right.Run(ctx) }() // joined below
+
+	bound := func() time.Time {
+		i, err := d.Installation(t.Context())
+		require.NoError(t, err)
+
+		if i.BoundAt == nil {
+			return time.Time{}
+		}
+
+		return *i.BoundAt
+	}
+	require.Eventually(t, func() bool { return right.Bound() && !bound().IsZero() }, 30*time.Second, 10*time.Millisecond)
+
+	wrong.Patience = 0 // as it is served
+
+	first := bound()
+	require.Eventually(t, func() bool { // of several looks of the other
+		found, err := wrong.Check(t.Context())
+
+		return err != nil || found || d.alarm(t) != "" || bound().Sub(first) > 35*time.Second
+	}, 2*time.Minute, time.Second)
+	require.Empty(t, d.alarm(t))
+	require.Greater(t, bound().Sub(first), 35*time.Second, "it was bound, or could not look")
+	require.False(t, wrong.Bound())
+
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+
+	// Without the other it is, and the alarm is over once that is back.
+	require.Eventually(t, func() bool {
+		_, err := wrong.Check(t.Context())
+
+		return err == nil && d.alarm(t) != ""
+	}, time.Minute, time.Second)
+	require.Contains(t, d.alarm(t), "its store was lost")
+
+	_, err := right.Check(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, d.alarm(t))
+}
+
+func (d *database) alarm(t *testing.T) string {
+	t.Helper()
+
+	i, err := d.Installation(t.Context())
+	require.NoError(t, err)
+
+	return i.Alarm
 }
 
 // A person may end the workflow that keeps the id: it tells whose the namespace
@@ -383,7 +513,7 @@ func TestOrphans_LostStore(t *testing.T) {
 			require.Contains(t, d.installation.Alarm, "its store was lost")
 			require.False(t, orphans.Identity.Bound())
 
-			done, err := d.identity(c).Adopt(t.Context(), d)
+			done, err := d.identity(c).Adopt(t.Context(), d, false)
 			require.NoError(t, err)
 			require.Equal(t, temporal.Adopted{Sweeps: n, Trials: 1}, done)
 			require.Empty(t, d.installation.Alarm)
@@ -404,7 +534,7 @@ func TestOrphans_LostStore(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "berth-"+d.installation.ID, trial.GetWorkflowExecutionInfo().GetTaskQueue())
 
-			done, err = d.identity(c).Adopt(t.Context(), d)
+			done, err = d.identity(c).Adopt(t.Context(), d, false)
 			require.NoError(t, err)
 			require.Zero(t, done, "all is there")
 		})
@@ -468,7 +598,7 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 
 	delete(d.trials, first) // what follows is of sweeps
 
-	done, err := d.identity(c).Adopt(t.Context(), d)
+	done, err := d.identity(c).Adopt(t.Context(), d, false)
 	require.NoError(t, err)
 	require.Equal(t, 4, done.Sweeps)
 	require.NoError(t, orphans.Round(t.Context()))
@@ -525,7 +655,7 @@ func TestOrphans_AnAlarmStandsUntilAllAreBack(t *testing.T) {
 	require.NoError(t, orphans.Round(t.Context()))
 	require.Equal(t, newStates(6, 0), d.states())
 
-	done, err := d.identity(c).Adopt(t.Context(), d)
+	done, err := d.identity(c).Adopt(t.Context(), d, false)
 	require.NoError(t, err)
 	require.Equal(t, 3, done.Sweeps)
 	require.NoError(t, orphans.Round(t.Context()))
@@ -552,7 +682,7 @@ func TestOrphans_OneIsNotKnown(t *testing.T) {
 	require.Contains(t, d.installation.Alarm, "1 of 3 open sweeps have no workflow")
 	require.Contains(t, d.installation.Alarm, berth.ShortKey(lost))
 
-	done, err := d.identity(c).Adopt(t.Context(), d)
+	done, err := d.identity(c).Adopt(t.Context(), d, false)
 	require.NoError(t, err)
 	require.Equal(t, temporal.Adopted{Sweeps: 1, Trials: 1}, done)
 	require.NoError(t, d.orphans(c).Round(t.Context()))
@@ -593,7 +723,7 @@ func TestAdopt_RepeatsNothingThatCompleted(t *testing.T) {
 
 	d.installation.Database = "cluster/2"
 
-	done, err := d.identity(c).Adopt(t.Context(), d)
+	done, err := d.identity(c).Adopt(t.Context(), d, true)
 	require.NoError(t, err)
 	require.Equal(t, temporal.Adopted{Sweeps: 1}, done, "the one that Temporal does not know")
 	require.Equal(t, []int{1}, carried(t, c, lost).Open)
@@ -785,7 +915,7 @@ func TestRelay_HoldsWhatAnEmptyNamespaceWouldSwallow(t *testing.T) {
 	require.NoError(t, relay.Run(t.Context()))
 	require.Empty(t, box.settled)
 
-	_, err = identity.Adopt(t.Context(), d)
+	_, err = identity.Adopt(t.Context(), d, false)
 	require.NoError(t, err)
 	_, err = identity.Check(t.Context())
 	require.NoError(t, err)

@@ -53,24 +53,44 @@ type Orphans struct {
 	asked berth.Trial // the silent trial that was looked up last
 }
 
-// Run looks for orphans while it leads, until ctx ends.
+// errUnbound ends the lead of a process whose namespace is not bound: another server
+// may ask the right Temporal.
+var errUnbound = errors.New("the namespace is not bound")
+
+// Run looks for orphans while it leads and its namespace is bound, until ctx ends.
 func (o *Orphans) Run(ctx context.Context) error {
-	return o.Ledger.Lead(ctx, "orphans", func(ctx context.Context) error {
-		ticker := time.NewTicker(orphanEvery)
-		defer ticker.Stop()
-
-		for {
-			if err := o.Round(ctx); err != nil && ctx.Err() == nil {
-				o.Log.Warn("looking for sweeps without a workflow", "error", err)
-			}
-
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-ticker.C:
-			}
+	for {
+		if err := o.Ledger.Lead(ctx, "orphans", o.lead); !errors.Is(err, errUnbound) {
+			return err
 		}
-	})
+
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(orphanEvery):
+		}
+	}
+}
+
+func (o *Orphans) lead(ctx context.Context) error {
+	ticker := time.NewTicker(orphanEvery)
+	defer ticker.Stop()
+
+	for {
+		if err := o.Round(ctx); err != nil && ctx.Err() == nil {
+			o.Log.Warn("looking for sweeps without a workflow", "error", err)
+		}
+
+		if !o.Identity.Bound() {
+			return errUnbound
+		}
+
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
 }
 
 // openStates are those of a sweep that has not ended.
