@@ -1,6 +1,9 @@
 package berth
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Launch is everything that decides a container. The attempt and its token say
 // which container belongs to it; the hash is a label, so that a container found
@@ -67,30 +70,32 @@ const CacheDir = "/trial/cache"
 
 // Container is one container of this Berth instance, as Docker reports it.
 type Container struct {
-	ID          string
-	Name        string
-	AttemptID   string
-	SweepID     string
-	TrialID     string
-	LeaseID     string
-	DeviceID    string // its GPU; empty = it has none
-	DeviceBytes int64  // reserved of that one's memory
-	Token       int64
-	SpecHash    string  // of the launch, without its identity
-	HostID      string  // of the worker that created it; empty = the one that lists it
-	BootID      string  // of the host when the container was created
-	Mounts      []Mount // what is bound into it; Inspect alone tells
-	State       ContainerState
-	PID         int  // of its first process on the host; 0 unless running
-	Adopted     bool // it was there before Ensure was called
-	CreatedAt   time.Time
-	StartedAt   time.Time
-	FinishedAt  time.Time // zero unless exited
-	ExitCode    int
-	OOMKilled   bool // the kernel's memory killer struck in its cgroup; the program may still have ended well
-	OOMCause    OOMCause
-	Error       string // Docker's own, when the container could not start
-	DaemonLost  bool   // Docker went away while we waited and the container ended about then; the exit code may be Docker's doing
+	ID           string
+	Name         string
+	AttemptID    string
+	SweepID      string
+	TrialID      string
+	LeaseID      string
+	DeviceID     string // its GPU; empty = it has none
+	DeviceBytes  int64  // reserved of that one's memory
+	Token        int64
+	SpecHash     string  // of the launch, without its identity
+	HostID       string  // of the worker that created it; empty = the one that lists it
+	Installation string  // of the worker that created it; empty = it does not say
+	Database     string  // the copy of the installation's database that it is of; empty = it does not say, as before there was a label
+	BootID       string  // of the host when the container was created
+	Mounts       []Mount // what is bound into it; Inspect alone tells
+	State        ContainerState
+	PID          int  // of its first process on the host; 0 unless running
+	Adopted      bool // it was there before Ensure was called
+	CreatedAt    time.Time
+	StartedAt    time.Time
+	FinishedAt   time.Time // zero unless exited
+	ExitCode     int
+	OOMKilled    bool // the kernel's memory killer struck in its cgroup; the program may still have ended well
+	OOMCause     OOMCause
+	Error        string // Docker's own, when the container could not start
+	DaemonLost   bool   // Docker went away while we waited and the container ended about then; the exit code may be Docker's doing
 }
 
 // OOMCause says whose memory ran out when the kernel killed a process of a
@@ -162,3 +167,34 @@ type MemorySample struct {
 	HighWaterBytes int64 // most that was ever charged, page cache included: no peak was above it; 0 = the kernel does not say
 	At             time.Time
 }
+
+// Owner is a worker, as far as it decides which containers on its Docker are its own.
+type Owner struct {
+	HostID       string
+	Installation string   // empty = of none: other hosts' containers are not looked at
+	Database     string   // the copy of the installation's database; empty = not told from others
+	Replaced     []string // databases that this one has replaced on this machine
+	Original     bool     // the database is known to be the installation's own, and no restored copy
+}
+
+// Owns reports whether a container is the worker's to judge: one of its host or of its
+// installation, and of its copy of the database.
+func (o Owner) Owns(c Container) bool {
+	return (o.made(c) || o.Installation != "" && c.Installation == o.Installation) && !o.OfAnotherCopy(c)
+}
+
+// OfAnotherCopy reports whether a container is of another copy of the database. A restored
+// copy has the same hosts and attempts, so that its worker, such as that of a drill, finds
+// the original's containers. Those of before the label belong to the original.
+func (o Owner) OfAnotherCopy(c Container) bool {
+	switch {
+	case o.Database == "" || c.Database == o.Database:
+		return false
+	case c.Database == "":
+		return !o.Original && !o.made(c)
+	default:
+		return !slices.Contains(o.Replaced, c.Database)
+	}
+}
+
+func (o Owner) made(c Container) bool { return c.HostID == "" || c.HostID == o.HostID }

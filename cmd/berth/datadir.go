@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -28,6 +29,7 @@ const (
 	workerLock    = "host.lock"
 	hostIDFile    = "host-id"
 	hostOwnerFile = "host-owner" // whose attempts are below the directory
+	hostCopyFile  = "host-database"
 )
 
 // holder is what a lock file says of the process that holds it, for machines
@@ -158,6 +160,24 @@ func writeHostID(dir, id string) error {
 	return nil
 }
 
+// claim is claimDir and claimCopy.
+func (m *machine) claim(i berth.Installation, original bool) (replaced []string, err error) {
+	_, err = os.Stat(filepath.Join(m.dataDir, hostOwnerFile))
+	fresh := errors.Is(err, fs.ErrNotExist)
+
+	if !fresh { // whose it is comes before which copy's, and a new directory is claimed last
+		if err := claimDir(m.dataDir, i.ID, m.instance); err != nil {
+			return nil, err
+		}
+	}
+
+	if replaced, err = claimCopy(m.dataDir, i.Database, fresh, original); err != nil {
+		return nil, err
+	}
+
+	return replaced, claimDir(m.dataDir, i.ID, m.instance)
+}
+
 // claimDir notes whose attempts are below a data directory, and refuses one of
 // another: to a worker with another database or instance, files and verdicts
 // of the neighbor's attempts look like leftovers. Errors: conflict.
@@ -186,6 +206,50 @@ func claimDir(dir, installationID, instance string) error {
 	return nil
 }
 
+// claimCopy notes which copy of the installation's database the attempts below a
+// claimed data directory are of, and returns the copies that this one has replaced
+// there: their containers are its own. A directory of another copy, or of a version
+// that noted none, is taken only when this database is known to be the installation's
+// own: else it may be a restore drill, to which the original's attempts look like
+// leftovers. The file is beside host-owner, so that a version that goes back finds
+// that as it was. Errors: conflict.
+func claimCopy(dir, database string, fresh, original bool) (replaced []string, err error) {
+	if database == "" { // PostgreSQL hides it
+		return nil, nil
+	}
+
+	path := filepath.Join(dir, hostCopyFile)
+
+	data, err := os.ReadFile(path) //nolint:gosec // G304: our own file
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading which database the data directory is of: %w", err)
+	}
+
+	known := strings.Fields(string(data)) // the newest first
+	if fresh {
+		known = nil
+	}
+
+	replaced = slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == database })
+
+	if len(known) > 0 && known[0] == database {
+		return replaced, nil
+	}
+
+	if !fresh && !original {
+		return nil, berth.Errorf(berth.KindConflict, "%s holds attempts of another copy of this database, or of a version of Berth that did not say: "+
+			"give a restore drill a --data-dir and an --instance of its own, or another machine; when this copy replaces the other for good, "+
+			"run `berth adopt-temporal --replace-original` first", dir)
+	}
+
+	text := strings.Join(append([]string{database}, replaced...), " ") + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+		return nil, fmt.Errorf("writing which database the data directory is of: %w", err)
+	}
+
+	return replaced, nil
+}
+
 // checkOwner is what doctor says of a data directory that a worker has used; none
 // of one that is new here.
 func checkOwner(ctx context.Context, store *postgres.Store, dir string) []berth.Finding {
@@ -208,6 +272,16 @@ func checkOwner(ctx context.Context, store *postgres.Store, dir string) []berth.
 	if owner, _, _ := strings.Cut(strings.TrimSpace(string(data)), " "); owner != installation.ID {
 		return []berth.Finding{broken(part, fmt.Sprintf("%s holds attempts of installation %s, and the database is of %s: its worker does nothing", dir, owner, installation.ID),
 			"restore the database of that installation, or correct --postgres-url: the worker goes on by itself; or give another --data-dir")}
+	}
+
+	copies, err := os.ReadFile(filepath.Join(dir, hostCopyFile)) //nolint:gosec // G304: our own file
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return []berth.Finding{broken(part, "which database it is of cannot be read", err.Error())}
+	}
+
+	if known := strings.Fields(string(copies)); len(known) > 0 && installation.Database != "" && known[0] != installation.Database {
+		return []berth.Finding{broken(part, dir+" holds attempts of another copy of this database: a worker does not start on it",
+			"give a restore drill a --data-dir and an --instance of its own; when this copy replaces the other for good, run `berth adopt-temporal --replace-original`")}
 	}
 
 	return []berth.Finding{fine(part, dir+" is this installation's")}

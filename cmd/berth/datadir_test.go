@@ -118,6 +118,67 @@ func TestClaimDir(t *testing.T) {
 	}
 }
 
+// A data directory is of one copy of the database. A restored copy has the same installation.
+func TestClaim_OfARestoredCopy(t *testing.T) {
+	t.Parallel()
+
+	m := machine{dataDir: t.TempDir(), instance: "main"}
+	original, copied := berth.Installation{ID: "i-1", Database: "c/1"}, berth.Installation{ID: "i-1", Database: "c/2"}
+	path := filepath.Join(m.dataDir, hostCopyFile)
+
+	claim := func(i berth.Installation, known bool) []string {
+		t.Helper()
+
+		replaced, err := m.claim(i, known)
+		require.NoError(t, err)
+
+		return replaced
+	}
+
+	require.Empty(t, claim(original, false), "a new directory")
+	require.Empty(t, claim(original, false), "Temporal has lost its store")
+
+	refused := func() {
+		t.Helper()
+
+		before, err := os.ReadFile(path)
+		if err != nil {
+			require.ErrorIs(t, err, os.ErrNotExist)
+		}
+
+		_, err = m.claim(copied, false)
+		require.Equal(t, berth.KindConflict, berth.KindOf(err))
+		require.ErrorContains(t, err, "--instance of its own")
+		require.ErrorContains(t, err, "berth adopt-temporal --replace-original")
+
+		after, _ := os.ReadFile(path)
+		require.Equal(t, string(before), string(after))
+	}
+	refused()
+
+	// The version before writes host-owner alone, and must find it as it left it.
+	require.NoError(t, os.Remove(path))
+	refused()
+	require.Empty(t, claim(original, true))
+	require.NoError(t, claimDir(m.dataDir, "i-1", "main"))
+
+	text, err := os.ReadFile(filepath.Join(m.dataDir, hostOwnerFile))
+	require.NoError(t, err)
+	require.Equal(t, "i-1 main\n", string(text))
+
+	// The copy replaces the original: containers of that are its own. And back.
+	require.Equal(t, []string{"c/1"}, claim(copied, true))
+	require.Equal(t, []string{"c/1"}, claim(copied, false))
+	require.Equal(t, []string{"c/2"}, claim(original, true))
+
+	// A person has removed host-owner: the directory is anybody's.
+	require.NoError(t, os.Remove(filepath.Join(m.dataDir, hostOwnerFile)))
+	require.Empty(t, claim(copied, false))
+
+	hidden := berth.Installation{ID: "i-1"} // by a hosted PostgreSQL
+	require.Empty(t, claim(hidden, false))
+}
+
 func TestDoctor_SaysWhenTheDataDirectoryIsOfAnotherInstallation(t *testing.T) {
 	t.Parallel()
 
@@ -131,6 +192,13 @@ func TestDoctor_SaysWhenTheDataDirectoryIsOfAnotherInstallation(t *testing.T) {
 	found := checkOwner(t.Context(), store, dir)
 	require.Len(t, found, 1)
 	require.True(t, found[0].OK)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, hostCopyFile), []byte("another/1\n"), 0o600))
+
+	found = checkOwner(t.Context(), store, dir)
+	require.Len(t, found, 1)
+	require.False(t, found[0].OK)
+	require.Contains(t, found[0].What, "another copy of this database")
 
 	require.NoError(t, os.Remove(filepath.Join(dir, hostOwnerFile)))
 	require.NoError(t, claimDir(dir, "another", "main"))

@@ -37,7 +37,7 @@ func TestDoctor_SaysWhichCgroupNamespaceIsNeeded(t *testing.T) {
 func TestWorker_DoesNotStartWhereItCanMeasureNothing(t *testing.T) {
 	t.Parallel()
 
-	_, err := (&machine{instance: "main"}).runtime(t.Context(), seenFrom(t, "0::/../../init.scope"), berth.Host{}, connections{}, nil, nil)
+	_, err := (&machine{instance: "main"}).runtime(t.Context(), seenFrom(t, "0::/../../init.scope"), berth.Host{}, berth.Owner{}, connections{}, nil, nil)
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 	require.ErrorContains(t, err, "cgroup: host")
 }

@@ -15,8 +15,9 @@ import (
 
 // identify gives the host its machine and its id. The id is kept in the data
 // directory. A directory that was emptied gets back the id under which this
-// machine's containers run, as long as the machine was not restarted.
-func (m *machine) identify(ctx context.Context, store *postgres.Store, host *berth.Host, log *slog.Logger) (err error) {
+// machine's containers run, as long as the machine was not restarted, and original:
+// a restored copy knows the original's hosts, too.
+func (m *machine) identify(ctx context.Context, store *postgres.Store, host *berth.Host, original bool, log *slog.Logger) (err error) {
 	if host.MachineID, err = m.machine(ctx, log); err != nil {
 		return err
 	}
@@ -25,11 +26,31 @@ func (m *machine) identify(ctx context.Context, store *postgres.Store, host *ber
 		return err
 	}
 
-	if host.ID, err = m.lostID(ctx, store, *host, log); err != nil {
-		return err
+	if host.ID = uuid.NewString(); original {
+		if host.ID, err = m.lostID(ctx, store, *host, log); err != nil {
+			return err
+		}
 	}
 
 	return writeHostID(m.dataDir, host.ID)
+}
+
+// owner says which containers on this machine's Docker are the worker's, but for its
+// host, and claims the data directory.
+func (m *machine) owner(ctx context.Context, c connections, log *slog.Logger) (owner berth.Owner, err error) {
+	owner = berth.Owner{Installation: c.installation.ID, Database: c.installation.Database}
+
+	if err := retry(ctx, log, "Temporal", connectPatience, func() error {
+		owner.Original, err = c.identity.Original(ctx)
+
+		return err
+	}); err != nil {
+		return owner, err
+	}
+
+	owner.Replaced, err = m.claim(c.installation, owner.Original)
+
+	return owner, err
 }
 
 // lostID is the id that this data directory had before it was emptied, or a

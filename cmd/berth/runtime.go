@@ -44,7 +44,7 @@ type storable interface {
 }
 
 // runtime returns Docker, or what stands in for it.
-func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, c connections, store *artifacts.Store, log *slog.Logger) (containerRuntime, error) {
+func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, owner berth.Owner, c connections, store *artifacts.Store, log *slog.Logger) (containerRuntime, error) {
 	if m.simulate > 0 {
 		log.Warn("simulating: no container runs and every attempt succeeds", "each", m.simulate)
 
@@ -55,7 +55,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		return containerRuntime{}, err
 	}
 
-	config := docker.Config{Instance: m.instance, InstallationID: c.installation.ID, HostID: host.ID, BootID: host.BootID}
+	config := docker.Config{Instance: m.instance, Owner: owner, BootID: host.BootID}
 
 	// Docker's own word on out-of-memory is sometimes lost when a container
 	// exits right after the kill; the kernel's log has it too.

@@ -62,7 +62,7 @@ func TestWorker_WaitsForDocker(t *testing.T) {
 	defer cancel()
 
 	m := machine{dataDir: dir, instance: "main"}
-	got, err := m.runtime(ctx, cgroup.FS{}, berth.Host{ID: "h", BootID: "b"}, connections{}, nil, slog.New(slog.NewTextHandler(log, nil)))
+	got, err := m.runtime(ctx, cgroup.FS{}, berth.Host{ID: "h", BootID: "b"}, berth.Owner{}, connections{}, nil, slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	got.close()
 	require.Contains(t, log.text, "sudo systemctl start docker", "a person who waits with it sees what to type")

@@ -176,20 +176,23 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 	}
 	defer unlock()
 
-	if err := claimDir(m.dataDir, c.installation.ID, m.instance); err != nil {
+	owner, err := m.owner(ctx, c, log)
+	if err != nil {
 		return err
 	}
 
-	c.store.Bind(c.installation.ID) // as the directory, for as long as the process runs
+	c.store.Bind(c.installation) // as the directory, for as long as the process runs
 
 	host, err := m.describe(kernel)
 	if err != nil {
 		return err
 	}
 
-	if err := m.identify(ctx, c.store, &host, log); err != nil {
+	if err := m.identify(ctx, c.store, &host, owner.Original, log); err != nil {
 		return err
 	}
+
+	owner.HostID = host.ID
 
 	store, err := openArtifacts(ctx, m.artifacts, c.installation.ID, c.store, log)
 	if err != nil {
@@ -202,7 +205,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		store.Original = c.identity.Original
 	}
 
-	machinery, err := m.runtime(ctx, kernel, host, c, store, log)
+	machinery, err := m.runtime(ctx, kernel, host, owner, c, store, log)
 	if err != nil {
 		return err
 	}

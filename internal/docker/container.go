@@ -62,8 +62,9 @@ func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error
 // List returns all containers of this instance on this host, by name, whatever
 // their state, and those that other hosts of the installation made on the same
 // Docker: a worker that lost its id, or one that shares the machine. Those of
-// another installation are not ours to judge. It tells who they are; times of start and end, exit codes and
-// process ids are Inspect's.
+// another installation, or of another copy of its database, are not ours to judge.
+// It tells who they are; times of start and end, exit codes and process ids are
+// Inspect's.
 func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
 	got, err := d.short.ContainerList(ctx, container.ListOptions{
 		All: true,
@@ -79,7 +80,7 @@ func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
 
 	for _, summary := range got {
 		c := fromLabels(summary.Labels)
-		if c.HostID != d.config.HostID && (d.config.InstallationID == "" || summary.Labels[labelInstallation] != d.config.InstallationID) {
+		if !d.config.Owner.Owns(c) {
 			continue
 		}
 
@@ -155,6 +156,10 @@ func (d *Docker) inspectPatiently(ctx context.Context, id string) (berth.Contain
 // container has ended. An absent or ended container is fine: cancel races with
 // completion (reliability.md, failure 38).
 func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error {
+	if others, err := d.others(ctx, id); others || err != nil {
+		return err
+	}
+
 	bounded, cancel := context.WithTimeout(ctx, grace+launchTimeout)
 	defer cancel()
 
@@ -169,8 +174,12 @@ func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error
 }
 
 // Remove removes a container that does not run; KindConflict for one that
-// does. An absent one is fine.
+// does. An absent one is fine, and so is one that is not ours: see others.
 func (d *Docker) Remove(ctx context.Context, id string) error {
+	if others, err := d.others(ctx, id); others || err != nil {
+		return err
+	}
+
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 
@@ -180,6 +189,21 @@ func (d *Docker) Remove(ctx context.Context, id string) error {
 	}
 
 	return d.translate(ctx, err, "removing container %q", id)
+}
+
+// others reports whether the container is of another copy of the database, which has
+// the same attempts and so the same names: to this worker it is absent.
+func (d *Docker) others(ctx context.Context, id string) (bool, error) {
+	if d.config.Owner.Database == "" {
+		return false, nil
+	}
+
+	found, err := d.Inspect(ctx, id)
+	if berth.KindOf(err) == berth.KindNotFound {
+		return false, nil
+	}
+
+	return err == nil && d.config.Owner.OfAnotherCopy(found), err
 }
 
 func fromLabels(labels map[string]string) berth.Container {
@@ -194,16 +218,18 @@ func fromLabels(labels map[string]string) berth.Container {
 	}
 
 	return berth.Container{
-		DeviceID:    labels[labelDevice],
-		DeviceBytes: reserved,
-		AttemptID:   labels[labelAttempt],
-		SweepID:     labels[labelSweep],
-		TrialID:     labels[labelTrial],
-		LeaseID:     labels[labelLease],
-		Token:       token,
-		SpecHash:    labels[labelSpecHash],
-		HostID:      labels[labelHost],
-		BootID:      labels[labelBootID],
+		DeviceID:     labels[labelDevice],
+		DeviceBytes:  reserved,
+		AttemptID:    labels[labelAttempt],
+		SweepID:      labels[labelSweep],
+		TrialID:      labels[labelTrial],
+		LeaseID:      labels[labelLease],
+		Token:        token,
+		SpecHash:     labels[labelSpecHash],
+		HostID:       labels[labelHost],
+		Installation: labels[labelInstallation],
+		Database:     labels[labelDatabase],
+		BootID:       labels[labelBootID],
 	}
 }
 

@@ -47,11 +47,10 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // Config says whose containers these are. Two Berths on one machine must have
 // different instances.
 type Config struct {
-	Instance       string        // part of every name; never empty
-	InstallationID string        // label; List returns its containers of other hosts, too; empty = of none
-	HostID         string        // label; List returns this host's containers
-	BootID         string        // label; tells containers of an earlier boot
-	APITimeout     time.Duration // of one question; default 10 s
+	Instance   string        // part of every name; never empty
+	Owner      berth.Owner   // labels; containers that are not its own are left alone
+	BootID     string        // label; tells containers of an earlier boot
+	APITimeout time.Duration // of one question; default 10 s
 
 	// KernelKilled is a further witness of the kernel's memory killer, asked
 	// about containers that ended: Docker's own flag is lost now and then, when

@@ -15,6 +15,7 @@ import (
 const (
 	labelInstance     = "berth.instance"
 	labelInstallation = "berth.installation"
+	labelDatabase     = "berth.database" // unless PostgreSQL hides it
 	labelHost         = "berth.host"
 	labelBootID       = "berth.boot-id"
 	labelSweep        = "berth.sweep"
@@ -39,8 +40,8 @@ func (d *Docker) Name(attemptID string) string {
 func (d *Docker) labels(l berth.Launch) map[string]string {
 	labels := map[string]string{
 		labelInstance:     d.config.Instance,
-		labelInstallation: d.config.InstallationID,
-		labelHost:         d.config.HostID,
+		labelInstallation: d.config.Owner.Installation,
+		labelHost:         d.config.Owner.HostID,
 		labelBootID:       d.config.BootID,
 		labelSweep:        l.SweepID,
 		labelTrial:        l.TrialID,
@@ -48,6 +49,10 @@ func (d *Docker) labels(l berth.Launch) map[string]string {
 		labelLease:        l.LeaseID,
 		labelToken:        strconv.FormatInt(l.Token, 10),
 		labelSpecHash:     cmp.Or(l.SpecHash, specHash(l)),
+	}
+
+	if d.config.Owner.Database != "" {
+		labels[labelDatabase] = d.config.Owner.Database
 	}
 
 	if l.DeviceID != "" {

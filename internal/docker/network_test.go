@@ -74,7 +74,7 @@ func TestEnsureAsksForTheNetwork(t *testing.T) {
 		fail error
 	)
 
-	d, err := New(Config{Instance: "test", HostID: "host-1", Network: func(context.Context) (string, error) { return name, fail }})
+	d, err := New(Config{Instance: "test", Owner: berth.Owner{HostID: "host-1"}, Network: func(context.Context) (string, error) { return name, fail }})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 

@@ -61,7 +61,7 @@ func BenchmarkFreedToNext(b *testing.B) {
 func createAndStart(b *testing.B, n int) []time.Duration {
 	b.Helper()
 
-	d, err := docker.New(docker.Config{Instance: "bench-" + uuid.NewString()[:8], HostID: "bench", BootID: "bench"})
+	d, err := docker.New(docker.Config{Instance: "bench-" + uuid.NewString()[:8], Owner: berth.Owner{HostID: "bench"}, BootID: "bench"})
 	require.NoError(b, err)
 
 	defer d.Close() //nolint:errcheck // only idle connections

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -16,9 +19,11 @@ import (
 	"github.com/berthml/berth/internal/reconcile"
 )
 
-// runningOne is a Docker with one container, which has run for an hour.
+// runningOne is a Docker with one container, which has run for an hour. It lists what is
+// its worker's, as internal/docker does.
 type runningOne struct {
 	c       berth.Container
+	worker  berth.Owner
 	mu      sync.Mutex
 	removed bool
 }
@@ -27,7 +32,7 @@ func (r *runningOne) List(context.Context) ([]berth.Container, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if r.removed {
+	if r.removed || !r.worker.Owns(r.c) {
 		return nil, nil
 	}
 
@@ -91,7 +96,7 @@ func serving(t *testing.T, url string) (worker *reconcile.Reconciler, docker *ru
 
 	installation, err := store.Installation(t.Context())
 	require.NoError(t, err)
-	store.Bind(installation.ID)
+	store.Bind(installation)
 
 	docker = &runningOne{c: berth.Container{
 		ID: "c", Name: "berth-main-x", AttemptID: r.AttemptID, Token: placed.Token, HostID: b.host.ID,
@@ -161,6 +166,100 @@ func TestBind_ADatabaseThatIsBeingRestored(t *testing.T) {
 
 	pgtest.Exec(t, url, "DROP TABLE leases", "ALTER TABLE kept RENAME TO leases")
 	require.NoError(t, worker.Round(t.Context()))
+	require.False(t, docker.removed)
+}
+
+// copyOf restores a dump of a database beside it. Nobody may be connected to that.
+func copyOf(t *testing.T, address string) (copied string) {
+	t.Helper()
+
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+
+	name := u.Path[1:]
+	u.Path = "/postgres"
+	pgtest.Exec(t, u.String(), "CREATE DATABASE "+name+"_copy TEMPLATE "+name)
+	u.Path = "/" + name + "_copy"
+
+	return u.String()
+}
+
+// A dump is restored beside the database in use, and the drill has a worker on the machine
+// that people have. Docker has a container there that began since the dump.
+func TestBind_ADrillsWorkerOnTheSameDocker(t *testing.T) {
+	t.Parallel()
+
+	address := pgtest.URL(t)
+	copied := copyOf(t, address)
+
+	original := setupOn(t, address)
+	r := original.request(t, gib)
+	placed := original.place(t, r)
+
+	ours, err := original.store.Installation(t.Context())
+	require.NoError(t, err)
+
+	drill := open(t, copied)
+	theirs, err := drill.Installation(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, ours.ID, theirs.ID)
+	require.NotEqual(t, ours.Database, theirs.Database)
+
+	drill.Bind(theirs)
+
+	for of, label := range map[string]string{"this version": ours.Database, "the version before": ""} {
+		docker := &runningOne{
+			c: berth.Container{
+				ID: "c", Name: "berth-main-x", AttemptID: r.AttemptID, Token: placed.Token, HostID: original.host.ID, Installation: ours.ID, Database: label,
+				State: berth.ContainerRunning, CreatedAt: time.Now().Add(-time.Hour),
+			},
+			worker: berth.Owner{HostID: uuid.NewString(), Installation: theirs.ID, Database: theirs.Database},
+		}
+
+		host := original.host
+		host.ID, host.Name = docker.worker.HostID, "drill of "+of // with a --data-dir of its own: another's is refused (cmd/berth)
+
+		worker := reconcile.New(docker, drill, reconcile.Config{
+			Host: host, Version: "test", Grace: time.Nanosecond,
+			Free: func([]berth.Container) berth.HostFree { return berth.HostFree{MemoryBytes: 8 * gib} },
+		}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+
+		require.NoError(t, worker.Register(t.Context()))
+		require.NoError(t, worker.Round(t.Context()))
+		require.False(t, docker.removed, "the drill's worker removed a container of %s", of)
+	}
+}
+
+// Under a worker that runs, the database is replaced by a copy that was restored from a dump
+// of before its container began: nobody has said yet that this copy is the one.
+func TestBind_AWorkerMeetsARestoredCopy(t *testing.T) {
+	t.Parallel()
+
+	address := pgtest.URL(t)
+	copied := copyOf(t, address)
+	worker, docker, files, said := serving(t, address)
+
+	name, copiedName := databaseOf(address), databaseOf(copied)
+	admin := strings.Replace(address, "/"+name, "/postgres", 1)
+	swap := func(aside, there string) {
+		pgtest.Exec(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname IN ('"+name+"', '"+there+"')",
+			"ALTER DATABASE "+name+" RENAME TO "+aside, "ALTER DATABASE "+there+" RENAME TO "+name)
+	}
+	swap(name+"_aside", copiedName)
+
+	for range 3 {
+		err := worker.Round(t.Context())
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "another copy of its database")
+		require.ErrorContains(t, err, "berth adopt-temporal --replace-original")
+	}
+
+	require.False(t, docker.removed)
+	require.False(t, files.cleaned)
+	require.Contains(t, said.String(), "level=ERROR")
+
+	swap(copiedName, name+"_aside")
+	require.NoError(t, worker.Round(t.Context()), "it goes on")
 	require.False(t, docker.removed)
 }
 

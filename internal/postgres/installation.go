@@ -25,11 +25,14 @@ func (s *Store) Installation(ctx context.Context) (berth.Installation, error) {
 	return berth.Installation{ID: row.ID, Database: database, BoundAt: row.TemporalBoundAt, Alarm: row.Alarm}, err
 }
 
-// identity names the cluster and the database in it. A copy that was restored
-// from a dump has another one; a standby that took over has the same.
+// identityQuery names the cluster and the database in it. A copy that was restored
+// from a dump has another one; a standby that took over has the same, and so has a
+// copy of the cluster's files, such as a snapshot.
+const identityQuery = `SELECT c.system_identifier || '/' || d.oid FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
+
+// identity asks identityQuery; empty = PostgreSQL hides it.
 func (s *Store) identity(ctx context.Context) (name string, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT c.system_identifier || '/' || d.oid FROM pg_control_system() c, pg_database d
-		WHERE d.datname = current_database()`).Scan(&name)
+	err = s.pool.QueryRow(ctx, identityQuery).Scan(&name)
 
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == codeInsufficientPrivilege {
 		return "", nil
@@ -38,8 +41,8 @@ func (s *Store) identity(ctx context.Context) (name string, err error) {
 	return name, translate(err, "reading the identity of the database")
 }
 
-// BindTemporal notes that a namespace of Temporal keeps the installation's id
-// from now on.
+// BindTemporal notes that a namespace of Temporal keeps the installation's id, as a
+// process has just seen.
 func (s *Store) BindTemporal(ctx context.Context) error {
 	return translate(s.q.BindTemporal(ctx, s.pool), "noting that Temporal is bound")
 }

@@ -15,8 +15,9 @@
 // Docker is left alone while a lease holds a place for its attempt, wherever.
 // Without one it is removed: a host that lost its id is not there to do it.
 //
-// A ledger that is another installation's, or is being restored, refuses every
-// call (postgres.Store.Bind), so a round changes nothing while it is there.
+// A ledger that is another installation's, another copy of its database, or is being
+// restored, refuses every call (postgres.Store.Bind), so a round changes nothing while
+// it is there. Containers of another copy are not listed (berth.Owner).
 //
 // Containers are listed before the ledger is read, so that one that is being
 // started is never taken for an orphan: its lease came first.

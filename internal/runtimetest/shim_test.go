@@ -51,7 +51,7 @@ const keras = "berth-examples/digits:1"
 func newAttempts(t *testing.T, shim *bool, change ...func(*berth.Spec)) *attempts {
 	t.Helper()
 
-	d, err := docker.New(docker.Config{Instance: "shim-" + uuid.NewString()[:8], HostID: "host", BootID: "boot"})
+	d, err := docker.New(docker.Config{Instance: "shim-" + uuid.NewString()[:8], Owner: berth.Owner{HostID: "host"}, BootID: "boot"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 

@@ -54,7 +54,7 @@ func TestWorkdir(t *testing.T) {
 func TestReadWorkdir(t *testing.T) {
 	t.Parallel()
 
-	d, err := docker.New(docker.Config{Instance: "read-" + uuid.NewString()[:8], HostID: "host", BootID: "boot"})
+	d, err := docker.New(docker.Config{Instance: "read-" + uuid.NewString()[:8], Owner: berth.Owner{HostID: "host"}, BootID: "boot"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 
