@@ -20,7 +20,7 @@ var (
 	pythonWord = regexp.MustCompile(`\b(?:True|False|None|nan|inf)\b`)
 	// place is where a logger was called, as loguru writes it: "| train:main:42 - ".
 	place     = regexp.MustCompile(`^(.{0,100}\|\s*)[\w.]+:[\w.<>]+:\d+( - )`)
-	fullWidth = strings.NewReplacer("：", ":", "＝", "=")
+	fullWidth = strings.NewReplacer("：", ":", "＝", "=", "−", "-")
 )
 
 var pythonWords = map[string]string{"True": "true", "False": "false", "None": "null", "nan": "NaN", "inf": "Infinity"}

@@ -181,17 +181,15 @@ func logged(line string) bool {
 // find returns what a line holds, in order. record says that some of it is of a record,
 // or that the line is one, maybe without metrics.
 func (l *LineParser) find(line string) (found []sighting, record bool) {
-	if !strings.HasPrefix(line, "{") {
-		if found = l.match(line); len(found) > 0 {
-			return found, false
-		}
+	if found = l.match(line); len(found) > 0 {
+		return found, false
 	}
 
 	clean := plain(line)
 
 	objects, before, after, record := objectsOf(clean)
 	if !record {
-		return append(l.match(line), l.pairs(clean).found...), false
+		return l.pairs(clean).found, false
 	}
 
 	in := l.pairs(before)
@@ -199,7 +197,11 @@ func (l *LineParser) find(line string) (found []sighting, record bool) {
 	best, until := bestLine(clean)
 
 	for _, object := range objects {
-		recorded := l.Records.find(object)
+		var recorded []sighting
+		if l.Pattern == nil {
+			recorded = l.Records.find(object)
+		}
+
 		l.noteUnread(l.Records.unread)
 
 		for i := range recorded {
@@ -227,7 +229,7 @@ func (l *LineParser) find(line string) (found []sighting, record bool) {
 	return append(found, l.pairs(after).found...), true
 }
 
-// pairs finds pairs in a line, unless the spec has a pattern of its own.
+// pairs finds pairs in a text, unless the spec has a pattern of its own.
 func (l *LineParser) pairs(line string) pairs {
 	if l.Pattern != nil {
 		return pairs{}

@@ -25,6 +25,7 @@ type metricName struct {
 	bare    string // without quality and split; empty = full has neither
 	split   string // the word that says of which data it is: "val"; empty = none does
 	weak    bool   // the split is a word of the line, which may not be about this metric
+	phrase  string // as the program wrote it, where words are before it
 	quality string // the words that say which of its values it is: "Best"; empty = the newest
 }
 
@@ -38,7 +39,7 @@ const (
 	ofValidation          // "val acc" for acc
 	ofTest                // "Test accuracy" for accuracy
 	averaged              // "avg loss" for loss
-	inTraining            // "Training: 100%|██| 9/9 [acc=0.5]" for acc, never "train acc"
+	weakly                // "Training: 100%|██| 9/9 [acc=0.5]" for acc, never "train acc"
 	bestSoFar             // "Best val_acc" for val_acc
 )
 
@@ -62,14 +63,13 @@ var (
 
 // like says how much the name is like the objective's; 0 = it is that of another metric.
 func (n metricName) like(objective string) Likeness {
-	if n.full == objective {
-		return asNamed
-	}
-
 	want := failure.PlainName(objective)
+	weak := n.weak && n.split != ""
 
 	switch {
-	case failure.PlainName(n.full) == want:
+	case n.full == objective && !weak:
+		return asNamed
+	case failure.PlainName(n.full) == want && !weak, n.isPhrase(want):
 		return sameLetters
 	case n.bare == "":
 		return 0
@@ -86,24 +86,45 @@ func (n metricName) like(objective string) Likeness {
 		like = max(like, quality)
 	}
 
-	if failure.PlainName(n.split+n.bare) == want {
+	bare, split := failure.PlainName(n.bare) == want, strings.ToLower(n.split)
+
+	switch {
+	case failure.PlainName(n.split+n.bare) == want:
+		if weak {
+			like = max(like, weakly)
+		}
+
 		return like
-	}
-
-	if failure.PlainName(n.bare) != want {
+	case !bare:
 		return 0
-	}
-
-	switch split := strings.ToLower(n.split); {
 	case strings.HasPrefix(split, "val"):
 		return max(like, ofValidation)
 	case !strings.HasPrefix(split, "train"):
 		return max(like, ofTest)
-	case n.weak:
-		return max(like, inTraining)
+	case weak:
+		return max(like, weakly)
 	default:
 		return 0
 	}
+}
+
+// isPhrase reports whether a program wrote a name with the words before it, but for those
+// that say when.
+func (n metricName) isPhrase(want string) bool {
+	for rest := n.phrase; rest != ""; {
+		if failure.PlainName(rest) == want {
+			return true
+		}
+
+		first, behind, _ := strings.Cut(rest, " ")
+		if telling(first) {
+			return false
+		}
+
+		rest = behind
+	}
+
+	return false
 }
 
 // in is the name of a metric in what a split holds, such as a dict behind "val:", unless

@@ -10,8 +10,21 @@ import (
 	"github.com/berthml/berth"
 )
 
-// sourceFile is where a logger was called: train.py:12.
-var sourceFile = regexp.MustCompile(`\.(?:py|ipynb|cc|cpp|cu|c|h|go|rs)$`)
+var (
+	// sourceFile is where a logger was called: train.py:12.
+	sourceFile = regexp.MustCompile(`\.(?:py|ipynb|cc|cpp|cu|c|h|go|rs)$`)
+	// thresholds end the name of a mean over them: mAP@0.5:0.95. Behind the first one comes the
+	// last, and another sign.
+	thresholds     = regexp.MustCompile(`@\.?\d[\d.]*:\.?\d[\d.]*\s*$`)
+	firstThreshold = regexp.MustCompile(`@\.?\d[\d.]*$`)
+	lastThreshold  = regexp.MustCompile(`^\.?\d[\d.]*\s*[:=]`)
+	// listed is behind the first of several names: "precision, recall, f1", "train/val acc".
+	// moreValues are the others, behind the first of their values.
+	listed     = regexp.MustCompile(`\pL[^\s,/&]*(?:\s*[,/&]|\s+and\s)\s*[\pL\s_-]*$`)
+	moreValues = regexp.MustCompile(`^\s*[,/|]?\s*[+-]?\d*\.\d+(?:$|[\s,;)/|])`)
+	// behindValue may be the split of a value: "acc: 0.9 (val)".
+	behindValue = regexp.MustCompile(`^\s?\(\s*(\pL+)\s*\)`)
+)
 
 // pairs are the pairs of a name and a number in a line.
 type pairs struct {
@@ -43,14 +56,29 @@ func pairsOf(line, objective string) (p pairs) {
 		sign := at + next
 		at = sign + 1
 
+		if lastThreshold.MatchString(line[at:min(len(line), at+numberBytes)]) && firstThreshold.MatchString(line[max(end, sign-numberBytes):sign]) {
+			continue
+		}
+
 		printed, inParentheses, from, ok := nameAtEnd(line[end:sign], objective)
 		if !ok {
 			continue
 		}
 
 		value := valueAtStart(line[at:])
-		if value.number == "" && !value.digits {
+
+		switch whole := strings.Trim(value.number, "0123456789") == ""; {
+		case whole && splitWord.MatchString(printed) && printed != objective: // Val: [3/10] loss: 0.4
 			continue
+		case value.number == "" && !value.digits:
+			continue
+		case moreValues.MatchString(line[at+value.length:]) && listed.MatchString(line[end:end+from]):
+			value.number, value.digits, value.length = "", true, 0
+		}
+
+		if split := behindValue.FindStringSubmatch(line[at+value.length:]); split != nil && inParentheses == "" && splitWord.MatchString(split[1]) {
+			inParentheses = split[1]
+			value.length += len(split[0])
 		}
 
 		p.words.pass(line[end : end+from])
@@ -98,9 +126,18 @@ func pairsOf(line, objective string) (p pairs) {
 }
 
 // nameAtEnd is the name of a metric at the end of a text, and what stands behind it in
-// parentheses. It begins with a letter, and not in the middle of a word ("l'acc", "@1").
+// parentheses. It has a letter, and begins not in the middle of a word ("l'acc", "@1").
 func nameAtEnd(text, objective string) (name, inParentheses string, from int, ok bool) {
 	text = strings.TrimRight(text, " \t*`")
+
+	if tail := text[max(len(text)-numberBytes, 0):]; strings.Contains(tail, "@") {
+		if at := thresholds.FindStringIndex(tail); at != nil {
+			over := tail[at[0]:]
+			name, inParentheses, from, ok = nameAtEnd(strings.TrimSuffix(text, over), objective)
+
+			return name + over, inParentheses, from, ok
+		}
+	}
 
 	if before, inside, found := parenthesized(text); found {
 		inParentheses, text = inside, strings.TrimRight(before, " \t*`")
@@ -133,8 +170,8 @@ func nameAtEnd(text, objective string) (name, inParentheses string, from int, ok
 		from += i + 1
 	}
 
-	start := strings.IndexFunc(text[from:], startsName)
-	if start < 0 {
+	start := strings.IndexFunc(text[from:], func(r rune) bool { return startsName(r) || unicode.IsDigit(r) })
+	if start < 0 || !strings.ContainsFunc(text[from:], startsName) {
 		return "", "", 0, false
 	}
 
@@ -178,5 +215,5 @@ func behindWord(text string) bool {
 func startsName(r rune) bool { return r == '_' || unicode.IsLetter(r) && r != utf8.RuneError }
 
 func inName(r rune) bool {
-	return startsName(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("./|@-", r)
+	return startsName(r) || unicode.IsNumber(r) || unicode.IsMark(r) || strings.ContainsRune("./|@-", r)
 }

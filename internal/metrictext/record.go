@@ -245,6 +245,10 @@ func NewPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 // numberOf reads a number as programs print it; ok is false for what is none. One too
 // large for a float64 is infinite.
 func numberOf(text string) (number float64, status berth.MetricStatus, ok bool) {
+	if strings.EqualFold(text, "-nan") { // as C prints it
+		text = text[1:]
+	}
+
 	number, err := strconv.ParseFloat(text, 64)
 
 	switch {
@@ -262,7 +266,7 @@ func numberOf(text string) (number float64, status berth.MetricStatus, ok bool) 
 }
 
 var (
-	bareNonFinite = regexp.MustCompile(`-?\bInfinity\b|\bNaN\b`)
+	bareNonFinite = regexp.MustCompile(`-?\b(?:Infinity|NaN)\b`)
 	quotedText    = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 

@@ -15,19 +15,23 @@ var (
 	decimal = regexp.MustCompile(`^[+-]?(?:0,\d{2,}|\d+,\d{4,}|\d+,\d+[eE][+-]?\d+)$`)
 	points  = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$`) // 1.234, maybe of 1.234,56
 
-	// before may be a quote and a bracket.
-	before = regexp.MustCompile("^[\"'`]?(?:\\[\\s*)?")
+	// before may be a quote, a bracket and a sign that the value is rounded.
+	before = regexp.MustCompile("^[\"'`]?(?:[\\[(]\\s*)?[~≈]?")
 	// behindNumber may follow a value: the end, a space or a sign, but nothing by which the
 	// digits are a part of something else: 3s, 1.2.3, 12:30, 2026-01-01.
-	behindNumber = regexp.MustCompile(`^(?:$|[^\pL\pN\pM_.:/\\=@#&^~+*-]|\.{3}|\.+(?:$|\s)|:+(?:$|\s)|-+>|\+(?:/?-|$|\s)|\*+(?:$|[\s|,;)]))`)
+	behindNumber = regexp.MustCompile(`^(?:$|[^\pL\pN\pM_.:/\\=@#&^~+*-]|\.{3}|\.+(?:$|\s)|:+(?:$|\s)|-+>|\+(?:/?-|$|\s|\d+\.\d+(?:$|\s))|\*+(?:$|[\s|,;)]))`)
 	// howFar a progress bar is follows its description: "train: 100%|███", "0%|   | 0/3".
 	howFar = regexp.MustCompile(`^%\|(?:[█▏▎▍▌▋▊▉#]|\d*#| *(?:\||$))`)
-	// fraction follows the first number of 9913/10000, which (99%) may follow.
-	fraction = regexp.MustCompile(`^/(\d+(?:,\d{3})*(?:\.\d+)?)\b(?:\s?(\(\d+(?:\.\d+)?%\)))?`)
+	// fraction follows the first number of 9913/10000, which (99%) may follow. Numbers with a
+	// point are two values.
+	fraction = regexp.MustCompile(`^/(\d+(?:,\d{3})*)\b(?:\s?\(\d+(?:\.\d+)?%\))?`)
 	// arrow stands between the value of before and the newest.
 	arrow = regexp.MustCompile(`^\s*(?:-+>|=+>|[→⟶➜➔⇒])\s*`)
 	digit = regexp.MustCompile(`^[+-]?\.?\d`)
 )
+
+// closing ends what an array of one begins with.
+var closing = map[byte]string{'[': "]", '(': ")"}
 
 // numberBytes is the longest number that is read, with what is around it.
 const numberBytes = 80
@@ -77,19 +81,20 @@ func valueAtStart(text string) (v value) {
 		return v
 	}
 
-	if strings.Contains(opened, "[") { // an array of one
-		if rest, ok = strings.CutPrefix(strings.TrimLeft(rest, " "), "]"); !ok {
+	if open := strings.IndexAny(opened, "[("); open >= 0 { // an array of one
+		if rest, ok = strings.CutPrefix(strings.TrimLeft(rest, " "), closing[opened[open]]); !ok {
 			return v
 		}
 	}
 
 	if to := arrow.FindString(rest); to != "" {
-		if newest, behind, ok := readNumber(rest[len(to):]); ok {
+		newest, behind, ok := readNumber(rest[len(to):])
+		if ok && strings.Contains(newest, ".") == strings.Contains(number, ".") && behindNumber.MatchString(behind) {
 			number, rest = newest, behind
 		}
 	}
 
-	if parts := fractionAt(rest); parts != nil {
+	if parts := fractionAt(rest); parts != nil && !strings.Contains(strings.TrimRight(number, ".0"), ".") {
 		v.over, rest = strings.ReplaceAll(parts[1], ",", ""), rest[len(parts[0]):]
 	}
 

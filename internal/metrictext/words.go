@@ -5,26 +5,34 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/berthml/berth/internal/failure"
 )
 
 // qualities are words before a name that make another metric of it; 0 = one that is
 // never the objective.
 var qualities = map[string]Likeness{
 	"best": bestSoFar, "mean": averaged, "avg": averaged, "average": averaged, "running": averaged, "total": averaged, "overall": averaged,
-	"min": 0, "max": 0, "minimum": 0, "maximum": 0, "lowest": 0, "highest": 0, "delta": 0, "δ": 0, "target": 0,
+	"min": 0, "max": 0, "minimum": 0, "maximum": 0, "lowest": 0, "highest": 0, "delta": 0, "δ": 0, "target": 0, "goal": 0, "until": 0,
 	"prev": 0, "previous": 0, "initial": 0, "was": 0, "from": 0,
 }
 
-// fillers are words of a name that change nothing: they say when it was.
-var fillers = words(`final finally current currently new newest now latest last end epoch epochs model value values top1 top-1`)
+// fillers are words of a name that change nothing: they say when it was. All others make
+// another metric of it: the value loss is the critic's.
+var fillers = words(`final finally current currently new newest now latest last end epoch epochs so far top1`)
 
-// dataWords are fillers that leave the split before them what it is: "Test set: loss 0.1".
-var dataWords = words(`set data split metrics so far`)
+// nouns belong to the split beside them: "Test set loss", "value val_loss".
+var nouns = words(`set data split metrics value values model`)
 
-// joints are words behind which a name begins: what is before them tells something else, as
-// the unit of the value before does.
-var joints = words(`and or with at to is are the a an has had have got reached achieved then but here result results done finished root
-	s sec secs second seconds ms us h mins minutes hours kb mb gb kib mib gib percent samples images steps`)
+// joints are words behind which a name begins: what is before them tells something else.
+var joints = words(`and or with at to is are the a an has had have got reached achieved then but here result results done finished completed
+	complete improved`)
+
+// units are joints behind a number.
+var units = words(`s sec secs second seconds ms us h min mins minutes hours kb mb gb KB MB GB kB KiB MiB GiB percent samples images steps it`)
+
+// containers end the name of a dict, which says of its metrics what is before it: val_metrics.
+var containers = words(`metrics result results scores stats logs`)
 
 // verbs may stand between a name and its sign.
 var verbs = words(`is are was`)
@@ -32,14 +40,15 @@ var verbs = words(`is are was`)
 // levels are a logger's, behind which its name may be.
 var levels = words(`DEBUG INFO WARN WARNING ERROR CRITICAL FATAL`)
 
-// numbered are words whose number belongs to them: the top 5 accuracy is another than the
-// accuracy of epoch 5.
-var numbered = words(`top class label`)
+// counting are words that say when, by the number behind them. That of another word belongs to
+// the name: the top 5 accuracy, or the loss of task 1.
+var counting = words(`epoch epochs ep e step steps iter iters iteration iterations it batch round fold trial run seed attempt episode`)
 
 var (
-	// counted is a word that counts like a number: step_5, 3.2s. A 3D metric is a name.
-	counted = regexp.MustCompile(`(?i)^(?:epochs?|ep|e|steps?|iter(?:ation)?s?|it|batch|round|fold|rank)?[_#-]?\d.*$`)
-	twoD    = regexp.MustCompile(`^\d[dD]$`)
+	// counted is a word that counts like a number: step_5, 3.2s, 第3轮.
+	counted = regexp.MustCompile(`(?i)^(?:(?:epochs?|ep|e|steps?|iter(?:ation)?s?|it|batch|round|fold)[_#-]?\d[\d.,/_-]*|\d.*|#\d+|\p{Han}\d+\p{Han}{1,2})$`)
+	// numbered is a name that begins with a number: 3D mAP, 5-shot accuracy.
+	numbered = regexp.MustCompile(`^\d+[_-]?\pL{3,}|^\d[dD]$`)
 )
 
 // mostWords belong to a name at most.
@@ -58,10 +67,17 @@ type lineWords struct {
 	qualities []string
 	holds     bool            // a colon is behind the quality: it is for the next name, too
 	others    []string        // directly before the name
+	phrase    []string        // all words directly before the name, as they are
 	named     map[string]bool // the names that had this split
 	fresh     bool            // no name had it yet
+	headed    bool            // a colon is directly behind it
 	level     bool            // a logger's level was the word before
 	logged    bool            // it was before the split: that may be the logger's name
+
+	begins  bool // the next word is the first one behind a sign
+	leads   bool // the quality was
+	number  bool // a number was the word before
+	ofSplit bool // the split or a noun of it was
 }
 
 func words(list string) map[string]bool {
@@ -75,7 +91,7 @@ func words(list string) map[string]bool {
 
 // pass takes in what is between two pairs.
 func (w *lineWords) pass(text string) {
-	w.others, w.level, w.logged = nil, false, false
+	w.others, w.phrase, w.level, w.logged, w.ofSplit, w.begins = nil, nil, false, false, false, true
 
 	if w.holds && strings.Trim(text, " \t,") == "" {
 		return
@@ -105,6 +121,7 @@ func (w *lineWords) pass(text string) {
 			w.others = nil
 		}
 
+		w.begins = false
 		text = text[to:]
 	}
 }
@@ -115,76 +132,106 @@ func (w *lineWords) between(text string) {
 		return
 	}
 
-	w.weak = w.weak || strings.Contains(text, "|") || w.fresh && strings.ContainsAny(text, ",;") || w.logged && strings.ContainsAny(text, ":|])")
+	w.headed = w.headed || w.ofSplit && strings.HasPrefix(text, ":")
+	w.weak = w.weak || strings.Contains(text, "|") || w.fresh && !w.headed && strings.ContainsAny(text, ",;") || w.logged && strings.ContainsAny(text, ":|])")
+	w.phrase, w.begins, w.number, w.ofSplit = nil, true, false, false
 
 	switch {
+	case strings.HasPrefix(text, ":") && len(w.qualities) > 0 && (w.leads || len(w.others) == 0):
+		w.others, w.holds = nil, true
 	case strings.ContainsAny(text, "|,;)"), len(w.others) > 0:
 		w.forget()
-	case strings.HasPrefix(text, ":"):
-		w.holds = w.holds || len(w.qualities) > 0
 	}
 }
 
 // forget ends the words of a name. What they told may be what the split was about.
 func (w *lineWords) forget() {
-	w.weak = w.weak || slices.ContainsFunc(w.others, func(word string) bool { return !dataWords[strings.ToLower(word)] })
-	w.qualities, w.others, w.holds = nil, nil, false
+	w.weak = w.weak || slices.ContainsFunc(w.others, telling)
+	w.qualities, w.others, w.phrase, w.holds = nil, nil, nil, false
 }
+
+// telling reports whether a word makes another metric of a name.
+func telling(word string) bool { return !fillers[failure.PlainName(word)] }
 
 func (w *lineWords) word(word string) {
 	stop := strings.HasSuffix(word, ".")
 	word = strings.TrimRight(strings.TrimSuffix(word, "'s"), ".'-")
 	lower := strings.ToLower(word)
-	behindLevel := w.level
-	_, quality := qualities[lower]
-	w.level = levels[word]
+	behindLevel, behindNumber, ofSplit := w.level, w.number, w.ofSplit
+	of, container := withoutContainer(word)
+	_, quality := qualities[strings.ToLower(of)]
+	w.level, w.number, w.ofSplit = levels[word], false, false
+	w.phrase = append(w.phrase[max(len(w.phrase)-mostWords, 0):], word)
 
-	const abbreviated = len("valid")
+	const abbreviated = len("valid") // "Val. loss", "Adj. R2"
 
 	switch {
-	case splitWord.MatchString(word):
+	case splitWord.MatchString(of):
 		if stop = stop && len(word) > abbreviated; stop {
 			w.forget()
 		}
 
-		w.split, w.weak, w.fresh, w.logged, w.named = word, stop, true, behindLevel, nil
-	case quality:
-		w.qualities = append(w.qualities, word)
-	case word == "":
-		if len(w.others) > 0 {
-			w.forget()
-		}
-	case behindLevel && strings.Contains(word, "_"), joints[lower], w.level, stop, strings.ContainsAny(strings.Trim(word, "._/"), "./"), strings.HasPrefix(word, "__"):
+		w.split, w.weak, w.fresh, w.headed, w.logged, w.named, w.ofSplit = of, stop, true, false, behindLevel, nil, true
+	case quality && (container || !slices.ContainsFunc(w.others, telling)):
+		w.leads = w.begins || w.leads && len(w.qualities) > 0
+		w.qualities = append(w.qualities, of)
+	case strings.Trim(word, "/'_") == "":
+		w.forget()
+	case behindLevel && (strings.Contains(word, "_") || word == "root"), joints[lower] && (len(word) > 1 || !w.begins && word == lower), w.level,
+		behindNumber && units[word]:
 		w.others = append(w.others, word)
 		w.forget()
-	case counted.MatchString(word) && !twoD.MatchString(word):
-		if last := len(w.others) - 1; last >= 0 && numbered[strings.ToLower(w.others[last])] {
+	case counted.MatchString(word) && (!numbered.MatchString(word) || units[strings.TrimLeft(word, "0123456789")]):
+		w.number = true
+
+		if last := len(w.others) - 1; last >= 0 && strings.Trim(word, "0123456789") == "" && !counting[strings.ToLower(w.others[last])] {
 			w.others[last] += " " + word
 
 			return
 		}
 
 		w.forget()
+	case stop && (!w.begins || len(word) > abbreviated), strings.ContainsAny(strings.Trim(word, "._/"), "./"), strings.HasPrefix(word, "__"):
+		w.others = append(w.others, word)
+		w.forget()
+	case ofSplit && nouns[lower]:
+		w.ofSplit = true
 	default:
 		w.others = append(w.others[max(len(w.others)-mostWords, 0):], word)
 	}
 }
 
+// withoutContainer is what a dict or a record has by its name: val of val_metrics.
+func withoutContainer(word string) (of string, container bool) {
+	at := strings.LastIndexByte(word, '_')
+	if at <= 0 || !containers[strings.ToLower(word[at+1:])] {
+		return word, false
+	}
+
+	return word[:at], true
+}
+
 // inWord reports whether a character may be in a word, or in what is no word by it:
 // data/train, test.py, --dev.
 func inWord(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_./'-", r)
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._/'-", r)
 }
 
-// name is a name with the words that are before it. Behind it, in parentheses, may be
+// name is a name with the words that are before it. Beside it, in parentheses, may be
 // another, as in "Accuracy (val)".
 func (w *lineWords) name(printed, inParentheses string) metricName {
 	if last := len(w.others) - 1; last >= 0 && verbs[strings.ToLower(printed)] { // "The accuracy is: 0.9"
-		printed, w.others = w.others[last], w.others[:last]
+		printed, w.others, w.phrase = w.others[last], w.others[:last], w.phrase[:max(len(w.phrase)-1, 0)]
 	}
 
-	others := slices.DeleteFunc(w.others, func(word string) bool { return fillers[strings.ToLower(word)] || dataWords[strings.ToLower(word)] })
-	n := metricName{bare: strings.Join(append(others, printed), " "), quality: strings.Join(w.qualities, " ")}
+	n := metricName{quality: strings.Join(w.qualities, " ")}
+	if len(w.phrase) > 0 {
+		n.phrase = strings.Join(w.phrase, " ") + " " + printed
+	}
+
+	own := (w.split != "" || len(w.others) > 0 || inParentheses != "") && ownSplit.MatchString(printed)
+	others := slices.DeleteFunc(w.others, func(word string) bool { return !telling(word) || own && nouns[strings.ToLower(word)] })
+	n.bare = strings.Join(append(others, printed), " ")
 	key := strings.ToLower(n.bare)
 
 	if !w.fresh && w.named[key] {
@@ -195,7 +242,7 @@ func (w *lineWords) name(printed, inParentheses string) metricName {
 		w.named = make(map[string]bool)
 	}
 
-	n.split, n.weak, w.fresh, w.named[key] = w.split, w.weak, false, true
+	n.split, n.weak, w.fresh, w.named[key], w.number = w.split, w.weak, false, true, true
 
 	switch _, quality := qualities[strings.ToLower(inParentheses)]; {
 	case inParentheses == "":
@@ -207,13 +254,13 @@ func (w *lineWords) name(printed, inParentheses string) metricName {
 		n.bare += " (" + inParentheses + ")"
 	}
 
-	if n.split != "" && ownSplit.MatchString(printed) {
+	if own {
 		n.split = ""
 	}
 
 	n.full = strings.Join(strings.Fields(n.quality+" "+n.split+" "), " ")
 	if n.full == "" {
-		return metricName{full: n.bare}
+		return metricName{full: n.bare, phrase: n.phrase}
 	}
 
 	n.full += " " + n.bare

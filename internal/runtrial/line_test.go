@@ -323,3 +323,29 @@ func TestOutput_MessageWithoutAResult(t *testing.T) {
 		require.Contains(t, message, c.want, text)
 	}
 }
+
+// The user said by the pattern which lines count.
+// value", in place of Berth's own. Records count beside it (line.go, find).
+func TestOutput_APatternIsAllThatCounts(t *testing.T) {
+	t.Parallel()
+
+	for _, text := range []string{"FINAL val_acc=0.9\n{'val_acc': 0.1}\n", "FINAL val_acc=0.9\nsummary {'val_acc': 0.1}\n", "FINAL val_acc=0.9\n" + `{"message": "x", "val_acc": 0.1}` + "\n"} {
+		r := setup(t)
+		o := berth.Objective{Metric: "val_acc", Goal: berth.GoalMaximize}
+		r.books.says(func(who *berth.Assignee) {
+			who.Spec.Objective = &o
+			who.Spec.Metrics.Source, who.Spec.Metrics.Pattern = berth.MetricsStdout, `^FINAL (?P<name>\w+)=(?P<value>\S+)$`
+		})
+
+		out := newOutput(r.newRun(t))
+		for i, line := range strings.SplitAfter(text, "\n") {
+			out.take(chunk(berth.Stdout, line, i))
+		}
+
+		out.finish()
+
+		value, _ := out.metrics.objective(o)
+		require.NotNil(t, value)
+		require.InDelta(t, 0.9, *value, 0, "%q: the user said which lines count", text)
+	}
+}

@@ -98,3 +98,59 @@ func TestValues_ThatCannotBeReadAreMasked(t *testing.T) {
 	require.Equal(t, 1, u.Times)
 	require.NotContains(t, u.Note(masking.New([][]byte{[]byte(hub)}).Quote), hub[2:8])
 }
+
+// A number over another is a fraction only where both are whole.
+// fraction; pairs.go divides). docs/job-contract.md: "a fraction 9913/10000 of the objective".
+func TestValues_TwoWithASlash(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"train/val":   {"loss", theLast, "Epoch 1 train/val loss: 0.30/0.40\n", none},
+		"now/before":  {"loss", theLast, "Epoch 1 loss: 0.30/0.40\n", none},
+		"now/best":    {"acc", theLast, "Epoch 1 acc: 91.20/93.40\n", none},
+		"top 1/top 5": {"acc", theLast, "acc: 85.0/97.1\n", none},
+	})
+}
+
+// The last threshold of a mean is no value of the metric at the first one.
+// as the metric at 0.5 with the value 0.95 (pairs.go takes the first colon; values.go,
+// behindNumber lets a colon or a space follow).
+func TestValues_ThresholdsAreOfTheName(t *testing.T) {
+	t.Parallel()
+
+	requireRanked(t, map[string]rankedCase{
+		"of one":                 {"mAP@0.5", theLast, "mAP@0.5: 0.612 mAP@0.5:0.95: 0.446\n", 0.612},
+		"of all":                 {"mAP@0.5:0.95", theLast, "mAP@0.5: 0.612 mAP@0.5:0.95: 0.446\n", 0.446},
+		"equals":                 {"mAP@0.5", theLast, "mAP@0.5 = 0.612, mAP@0.5:0.95 = 0.446\n", 0.612},
+		"of all, without zeroes": {"mAP@.5:.95", theLast, "mAP@.5: 0.612, mAP@.5:.95: 0.446\n", 0.446},
+		"in percent":             {"mAP@50", theLast, "mAP@50: 0.612, mAP@50:95: 0.446\n", 0.612},
+	})
+}
+
+// Several names with several values are not guessed at: the last one is not the first value's.
+func TestValues_OfSeveralNames(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"precision, recall, f1": {"f1", theLast, "precision, recall, f1: 0.9 0.8 0.85\n", none},
+		"with commas":           {"f1", theLast, "precision, recall, f1: 0.90, 0.80, 0.85\n", none},
+		"print of evaluate":     {"test_acc", theLast, "test loss, test acc: 0.09 0.97\n", none},
+		"train, val":            {"val_acc", theLast, "train, val acc: 0.99, 0.85\n", none},
+		"train/val":             {"acc", theLast, "Train/Val acc: 0.99 / 0.85\n", none},
+		"train/test":            {"accuracy", theLast, "Train/Test accuracy: 0.99 0.85\n", none},
+	})
+}
+
+// C and C++ print -nan (XGBoost, LightGBM, llm.c): it diverged, and no earlier value is the result.
+// for strconv (record.go, numberOf): the value of before stands, and nothing is said.
+func TestValues_MinusNaN(t *testing.T) {
+	t.Parallel()
+
+	for _, text := range []string{
+		"val_loss: 0.3\nval_loss: -nan\n", "[0]\tval_loss:0.3\n[1]\tval_loss:-nan\n", "{'val_loss': 0.3}\n{'val_loss': -nan}\n", `{"val_loss": 0.3}` + "\n" + `{"val_loss": "-nan"}` + "\n",
+	} {
+		o := berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}
+		out, _ := printedAs(t, &o, berth.Stdout, text)
+		value, status := out.metrics.objective(o)
+		require.Nil(t, value, "%q: it diverged, and 0.3 is the epoch before", text)
+		require.Equal(t, berth.MetricNaN, status, text)
+	}
+}

@@ -1,0 +1,43 @@
+package runtrial
+
+import (
+	"testing"
+)
+
+// A split before a counter is that of the names behind it.
+// not be read and "Val: 3" one that could, and takes the word with it): validation and training
+// are one metric.
+func TestSplits_BeforeACounter(t *testing.T) {
+	t.Parallel()
+
+	const (
+		brackets = "Train: [10/10] loss: 0.1 acc: 0.99\nVal: [3/3] loss: 0.4 acc: 0.85\n"
+		epochs   = "Train: 3 loss: 0.1 acc: 0.99\nVal: 3 loss: 0.4 acc: 0.85\n"
+		percent  = "Training: 100%, loss: 0.1, acc: 0.99\nValidation: 100%, loss: 0.4, acc: 0.85\n"
+		slash    = "Training: 10/10, loss: 0.1, acc: 0.99\nValidation: 3/3, loss: 0.4, acc: 0.85\n"
+		timm     = "Train: 0 [ 499/500 (100%)]  Loss: 0.10 (0.20)  LR: 1.0e-05  Data: 0.01 (0.02)\nTest: [  48/48]  Time: 0.1 (0.2)  Loss: 0.40 (0.50)\n"
+	)
+
+	requireRanked(t, map[string]rankedCase{
+		"val_acc":                 {"val_acc", theLast, brackets, 0.85},
+		"never train's":           {"acc", theBest, brackets, 0.85},
+		"never train's loss":      {"loss", theBest, brackets, 0.4},
+		"an epoch, val_acc":       {"val_acc", theLast, epochs, 0.85},
+		"an epoch, never train's": {"acc", theBest, epochs, 0.85},
+		"percent, val_acc":        {"val_acc", theLast, percent, 0.85},
+		"counter, val_acc":        {"val_acc", theLast, slash, 0.85},
+		"timm":                    {"loss", theBest, timm, 0.4},
+		"timm, test_loss":         {"test_loss", theLast, timm, 0.4},
+	})
+}
+
+// A split in parentheses behind a value is that value's.
+// value of validation has the name of training.
+func TestSplits_BehindTheValue(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"acc":       {"acc", theLast, "Acc: 0.99 (train), Acc: 0.85 (val)\n", 0.85},
+		"train_acc": {"train_acc", theLast, "loss: 0.1 acc: 0.99 (train) | loss: 0.4 acc: 0.85 (val)\n", 0.99},
+		"one name":  {"rmse", theLast, "RMSE: 0.1 (train), 0.4 (val)\n", none},
+	})
+}

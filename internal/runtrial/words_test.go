@@ -1,0 +1,74 @@
+package runtrial
+
+import (
+	"testing"
+)
+
+// A loss beside its terms is none of them, whatever words they have.
+// (words.go, fillers and dataWords), so that metric is the objective by its exact name.
+func TestNames_TermsOfALoss(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"PPO":             {"loss", theLast, "loss: 0.6, policy loss: 0.1, value loss: 0.5\n", 0.6},
+		"PPO in capitals": {"loss", theLast, "Loss: 0.6 | Policy loss: 0.1 | Value loss: 0.5\n", 0.6},
+		"PPO's best":      {"loss", theBest, "loss: 0.6, policy loss: 0.1, value loss: 0.5\n", 0.6},
+		"PINN":            {"loss", theLast, "Epoch 100 loss: 0.5, physics loss: 0.3, data loss: 0.2\n", 0.5},
+		"DETR's sets":     {"loss", theLast, "loss: 0.5, box loss: 0.3, set loss: 0.2\n", 0.5},
+		"world model":     {"loss", theLast, "loss: 0.5, actor loss: 0.3, model loss: 0.2\n", 0.5},
+	})
+}
+
+// An article, a unit or the name of a logger may be a part of another metric's name.
+func TestNames_WordsThatLookLikeUnits(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"MSE, then RMSE":        {"mean_squared_error", theLast, "Mean Squared Error: 0.09\nRoot Mean Squared Error: 0.30\n", 0.09},
+		"RMSE by its full name": {"root_mean_squared_error", theLast, "Mean Squared Error: 0.09\nRoot Mean Squared Error: 0.30\n", 0.30},
+		"multi-similarity":      {"loss", theLast, "loss: 0.9, CE loss: 0.6, MS loss: 0.3\n", 0.9},
+		"CycleGAN":              {"loss", theLast, "loss: 0.9, A loss: 0.3, B loss: 0.6\n", 0.9},
+		"source and target":     {"acc", theLast, "acc: 0.7, S acc: 0.9, T acc: 0.7\n", 0.7},
+	})
+}
+
+// A word with a point may be an abbreviation that makes another metric of the name.
+// have one, too.
+func TestNames_AnAbbreviationIsNoSentence(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"statsmodels": {"R-squared", theLast, "Dep. Variable:                      y   R-squared:                       0.932\n" +
+			"Model:                            OLS   Adj. R-squared:                  0.928\n", 0.932},
+		"R2":    {"r2", theLast, "R2: 0.932, Adj. R2: 0.928\n", 0.932},
+		"terms": {"loss", theLast, "loss: 0.5 (cls. loss: 0.3, reg. loss: 0.2)\n", 0.5},
+	})
+}
+
+// A number says which part of a model a metric is of, unless it is that of an epoch.
+// when it was (words.go, counted and numbered).
+func TestNames_ANumberOfTheName(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"tasks":      {"loss", theLast, "Loss: 1.2, Task 1 loss: 0.5, Task 2 loss: 0.7\n", 1.2},
+		"heads":      {"acc", theLast, "acc: 0.9\nHead 1 acc: 0.5\nHead 2 acc: 0.6\n", 0.9},
+		"ranks":      {"accuracy", theLast, "Rank-1 accuracy: 85.2, Rank-5 accuracy: 97.1\n", none},
+		"a rank":     {"rank-1_accuracy", theLast, "Rank-1 accuracy: 85.2, Rank-5 accuracy: 97.1\n", 85.2},
+		"shots":      {"5-shot accuracy", theLast, "1-shot accuracy: 0.48\n5-shot accuracy: 0.66\n", 0.66},
+		"end to end": {"wer", theLast, "WER: 0.3\nE2E WER: 0.2\n", 0.3},
+	})
+}
+
+// Words that otherwise say nothing count where the objective has them.
+// another form, and the trial has no result (names.go, like compares what is left).
+func TestNames_TheObjectiveHasWordsThatSayWhen(t *testing.T) {
+	t.Parallel()
+
+	requireRanked(t, map[string]rankedCase{
+		"final":                   {"final_accuracy", theLast, "Final accuracy: 0.93\n", 0.93},
+		"final, letter by letter": {"final accuracy", theLast, "final accuracy: 0.93\n", 0.93},
+		"top 1":                   {"top1_accuracy", theLast, "Top-1 accuracy: 85.2, Top-5 accuracy: 97.1\n", 85.2},
+		"top-1, letter by letter": {"top-1 accuracy", theLast, "top-1 accuracy: 85.2, top-5 accuracy: 97.1\n", 85.2},
+		"value":                   {"value_loss", theLast, "policy loss: 0.1 value loss: 0.5\n", 0.5},
+		"data":                    {"data_loss", theLast, "physics loss: 0.1 data loss: 0.2\n", 0.2},
+		"epoch":                   {"epoch_loss", theLast, "step loss: 0.9, epoch loss: 0.2\n", 0.2},
+		"set":                     {"test_set_accuracy", theLast, "Test set accuracy: 0.9\n", 0.9},
+	})
+}
