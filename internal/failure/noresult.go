@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/agext/levenshtein"
 )
@@ -106,13 +107,27 @@ var dataOf = map[string]string{
 	"eval": "val", "evaluation": "val",
 }
 
+// IsAim reports whether a word says of a metric that it is an aim, a bound, a change or a
+// value of before: such a metric is never the objective.
+func IsAim(word string) bool { return aims[strings.ToLower(word)] }
+
+var aims = map[string]bool{
+	"target": true, "goal": true, "until": true, "min": true, "max": true, "minimum": true, "maximum": true, "lowest": true, "highest": true,
+	"delta": true, "δ": true, "prev": true, "previous": true, "initial": true, "was": true, "from": true,
+}
+
+// figureOf are words behind a metric's name that change nothing: F1 score. Others make a
+// setting of it: loss scale.
+var figureOf = map[string]bool{"score": true, "value": true, "mean": true, "avg": true}
+
 // shortest names have other letters where one is wrong, but at their end: mse and rmse
 // are two metrics, los and loss are one.
 const shortest = 5
 
 // farness is how far a name is from the objective's; ok is false when nobody meant it. It
 // is of the same data, or for an objective that names none not of training. It has the
-// same letters but for one in five or the last one, or more words.
+// same letters but for one in five or a last one that is an s or twice there, or more words
+// in front.
 func farness(objective, name string) (far int, ok bool) {
 	want, of := dataWords(objective)
 	words, is := dataWords(name)
@@ -133,13 +148,17 @@ func farness(objective, name string) (far int, ok bool) {
 	}
 
 	wrong := levenshtein.Distance(a, b, nil)
-	typo := len(a) >= shortest && wrong <= len(a)/shortest || wrong == 1 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
+	typo := len(a) >= shortest && wrong <= len(a)/shortest || wrong == 1 && (lacksLast(a, b) || lacksLast(b, a))
 
 	if len(a) > 0 && len(b) > 0 && typo && digitsOf(a) == digitsOf(b) {
 		return far + 10*wrong, true
 	}
 
 	const further = 1000
+
+	if slices.ContainsFunc(words, IsAim) || !endsName(words, want) {
+		return 0, false
+	}
 
 	for _, word := range want {
 		if !slices.ContainsFunc(words, func(w string) bool { return shorter.Replace(w) == shorter.Replace(word) }) {
@@ -148,6 +167,31 @@ func farness(objective, name string) (far int, ok bool) {
 	}
 
 	return far + further + 10*len(b), len(want) > 0
+}
+
+// lacksLast reports whether a name lacks only the last letter of another: an s, or one that
+// is twice there. map and mape are two metrics.
+func lacksLast(whole, name string) bool {
+	last := len(whole) - 1
+
+	return strings.HasPrefix(whole, name) && last > 0 && last == len(name) && (whole[last] == 's' || whole[last] == whole[last-1])
+}
+
+// endsName reports whether behind the last of some words a name has only what changes nothing.
+func endsName(words, some []string) bool {
+	for _, word := range slices.Backward(words) {
+		if slices.ContainsFunc(some, func(w string) bool { return shorter.Replace(w) == shorter.Replace(word) }) {
+			return true
+		}
+
+		if figureOf[word] || !unicode.IsLetter(rune(word[0])) {
+			continue
+		}
+
+		return false
+	}
+
+	return false
 }
 
 // dataWords are the words of a name in lower case, without those for the data that it is

@@ -2,6 +2,7 @@ package metrictext
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -11,7 +12,9 @@ var (
 	// prints it anew for each batch, on a line of its own where there is no terminal.
 	kerasBar = regexp.MustCompile(`(\d+)/(\d+|Unknown)\s+(?:[━╸╺─]|\[[=>.]+\])`)
 	richBar  = regexp.MustCompile(`[━╸╺]\s+(\d+)/(\d+)\b`)
-	tqdmBar  = regexp.MustCompile(`\d+%\|[^|]*\|\s*(\d+)/(\d+) \[`)
+	// tqdmBar may count in thousands, and not know its total: 1.00k/3.00k, 0/?, 3it.
+	tqdmBar     = regexp.MustCompile(`(?:\d+%|:\s?)\|[^|]*\|\s*(\d[\d.]*[kMGTP]?)/(\d[\d.]*[kMGTP]?|\?) \[`)
+	tqdmCounter = regexp.MustCompile(`(?:^|[\s:])(\d[\d.]*[kMGTP]?)()[^\s\d/]{1,12} \[\d+:\d+(?::\d+)?, `)
 	// epochsBar says that its steps are epochs: by its unit, or by its description.
 	epochsBar = regexp.MustCompile(`(?i)\d\s?ep(?:och)?s?/s|s/ep(?:och)?s?\b|\bepochs?\b\W{0,6}\d+%\|`)
 	// ownLine is what Keras prints of an epoch with verbose=2: "90/90 - 3s - 30ms/step - loss: 0.25".
@@ -20,6 +23,12 @@ var (
 	// epochCounter names an epoch, and no "Epochs:  33%".
 	epochCounter = regexp.MustCompile(`(?i)(\bep(?:och)?s?\b\W{0,3}\d+(?:/\d+)?)(?:$|[^\d%/])`)
 )
+
+// counterForms are the counters, the surest first, with signs of which a line has one.
+var counterForms = []struct {
+	pattern *regexp.Regexp
+	signs   string
+}{{richBar, "━╸╺"}, {kerasBar, "━╸╺─["}, {tqdmBar, "|"}, {tqdmCounter, "["}, {otherCounter, "/"}}
 
 // barBytes of a line are searched for a bar.
 const barBytes = 1 << 10
@@ -31,8 +40,9 @@ type progress struct {
 	whole   bool   // the bar is at its end
 	keras   bool   // drawn anew for each batch, so it counts at its end only
 	tqdm    bool
-	epochs  bool // it says that its steps are epochs
-	of      bool // its description says of which data it is: "Validation:  33%|"
+	shown   string // the metrics behind a bar that says that its steps are epochs
+	epochs  bool   // it says that its steps are epochs
+	of      bool   // its description says of which data it is: "Validation:  33%|"
 }
 
 func progressOf(part string) progress {
@@ -43,20 +53,37 @@ func progressOf(part string) progress {
 
 	p := progress{epoch: epochOf(part)}
 
-	for _, bar := range []*regexp.Regexp{richBar, kerasBar, tqdmBar, otherCounter} {
+	for _, form := range counterForms {
+		bar := form.pattern
+		if !strings.ContainsAny(part, form.signs) {
+			continue
+		}
+
 		if bar == otherCounter {
 			part = strings.Replace(part, p.epoch, "", 1)
 		}
 
-		if match := bar.FindStringSubmatchIndex(part); match != nil {
-			count, all := part[match[2]:match[3]], part[match[4]:match[5]]
-			p.counter, p.whole = count+"/"+all, count == all
-			p.keras, p.tqdm = bar == richBar || bar == kerasBar, bar == tqdmBar
-			p.epochs = p.tqdm && p.epoch == "" && epochsBar.MatchString(part)
-			p.of = p.tqdm && ofSplit(part[:match[0]])
-
-			break
+		match := bar.FindStringSubmatchIndex(part)
+		if bar == otherCounter && match != nil && strings.HasSuffix(strings.TrimRight(part[:match[2]], "( "), "%") { // "Acc: 80.0% (160/200) 2/3"
+			part = part[match[5]:]
+			match = bar.FindStringSubmatchIndex(part)
 		}
+
+		if match == nil {
+			continue
+		}
+
+		count, all := part[match[2]:match[3]], part[match[4]:match[5]]
+		p.counter, p.whole = count+"/"+all, count == all
+		p.keras, p.tqdm = bar == richBar || bar == kerasBar, bar == tqdmBar || bar == tqdmCounter
+		p.epochs = p.tqdm && p.epoch == "" && epochsBar.MatchString(part)
+		p.of = p.tqdm && ofSplit(part[:match[0]])
+
+		if behind := strings.SplitN(part[match[1]:], ", ", 3); p.epochs && bar == tqdmBar && len(behind) == 3 {
+			p.shown = behind[2]
+		}
+
+		break
 	}
 
 	return p
@@ -100,6 +127,7 @@ type BarState struct {
 	Time  time.Time `json:"time,omitzero"`   // when it was
 	Again bool      `json:"again,omitempty"` // it was drawn again
 	Ended bool      `json:"ended,omitempty"` // a bar was at its end
+	Shown string    `json:"shown,omitempty"` // by the newest drawing of a bar over epochs
 }
 
 // over ends what is known of the end of an epoch's bar. Where it was not drawn again, its
@@ -133,26 +161,23 @@ const (
 	trained              // all but these
 )
 
-// counts reports whether a metric of the part counts.
-func (p shownPart) counts(f sighting, drawn []sighting) bool {
-	ofValidation := f.name.validates()
-
-	switch {
-	case p.which == validated:
-		return ofValidation
-	case p.which == trained && ofValidation:
-		return false
-	case ofValidation:
-		return true
+// counted is what counts of the metrics of a part.
+func (p shownPart) counted(found []sighting, objective string) []sighting {
+	type value struct {
+		name  metricName
+		value float64
 	}
 
-	for _, d := range drawn {
-		if d.name == f.name && d.point.Value == f.point.Value {
-			return false
-		}
+	drawn := make(map[value]bool)
+	for _, d := range pairsOf(plain(p.drawn), objective).found {
+		drawn[value{d.name, d.point.Value}] = true
 	}
 
-	return true
+	return slices.DeleteFunc(found, func(f sighting) bool {
+		ofValidation := f.name.validates()
+
+		return p.which == validated && !ofValidation || p.which == trained && ofValidation || !ofValidation && drawn[value{f.name, f.point.Value}]
+	})
 }
 
 // rewritten returns the parts of a line that count, of those that a program wrote over
@@ -203,6 +228,11 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 			which = trained
 		}
 
+		if p.epochs { // drawn anew for each epoch, and once more for its counter
+			counts = counts && p.shown == "" || p.shown != "" && p.shown != bars.Shown
+			bars.Shown = p.shown
+		}
+
 		if counts {
 			count = append(count, shownPart{text, which, again})
 			bars.Again = bars.Again || again != "" && which == allNames
@@ -222,14 +252,17 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 // its metrics. How fast it is decides nothing:
 //
 //   - A bar counts at its end, and where the next epoch begins.
-//   - One whose steps are epochs counts at each. So do the metrics of validation in the first
-//     bar that says nothing: a program has such metrics once in an epoch.
+//   - One whose steps are epochs counts at each (rewritten: whenever it shows other values). So
+//     do the metrics of validation in the first bar that says nothing: a program has such
+//     metrics once in an epoch.
 //   - Behind the end of an epoch's bar, Lightning draws one of the validation. The first one
 //     has the metrics of the validation before.
 func (p progress) counts(bars BarState, next progress) (which whichNames, counts bool) {
 	switch {
 	case p.endsEpoch() && next.tqdm && next.epoch == "":
 		return trained, true
+	case p.tqdm && strings.HasPrefix(p.counter, "0/"):
+		return allNames, false
 	case p.counter == "", next.epoch != p.epoch:
 		return allNames, !p.keras || p.whole
 	case p.whole:

@@ -29,6 +29,8 @@ type LineParser struct {
 	Drawn    map[string]BarState // by stream
 	Unread   UnreadValues
 	Doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
+
+	source map[string]bool // by stream: the next line may be one of a program's source
 }
 
 // loggedLine is a line of a Python logger: it begins with a level behind a time or a name, or
@@ -36,10 +38,13 @@ type LineParser struct {
 var loggedLine = regexp.MustCompile(`^(?:.{0,100}[\s\[|:(-])?(?:DEBUG|INFO|WARN(?:ING)?)\s*[\]:|) \t-]|` +
 	`^.{0,60}\[(?:debug|info|warning)\s*\]|^[DIWE]\d{4} [\d:.]+\s+\d+ \S+\.py:\d+\]`)
 
+// sourceBehind is a line behind which Python shows a line of the program's source.
+var sourceBehind = regexp.MustCompile(`:\d+: \w*Warning: |^\s*File ".{1,200}", line \d+`)
+
 // NewLineParser uses the spec's pattern, which validation has compiled before
 // and found to have the groups name and value.
 func NewLineParser(pattern, objective string) *LineParser {
-	l := &LineParser{Objective: objective, Records: NewRecordParser(), Doubtful: DoubtfulFrom(false), Drawn: make(map[string]BarState)}
+	l := &LineParser{Objective: objective, Records: NewRecordParser(), Doubtful: DoubtfulFrom(false), Drawn: make(map[string]BarState), source: make(map[string]bool)}
 	if pattern != "" {
 		if own, err := regexp.Compile(pattern); err == nil {
 			l.Pattern, l.name, l.value = own, own.SubexpIndex("name"), own.SubexpIndex("value")
@@ -86,6 +91,10 @@ func (l *LineParser) End(stream string, line PartLine) []berth.MetricPoint {
 	}
 
 	take := func(text []byte) {
+		if l.isSource(stream, text) {
+			return
+		}
+
 		bars := l.Drawn[stream]
 		bars.At, bar = bar, ""
 		parts, _, after := rewritten(string(text), bars, true)
@@ -104,6 +113,20 @@ func (l *LineParser) End(stream string, line PartLine) []berth.MetricPoint {
 	several.Release(take)
 
 	return points
+}
+
+// isSource reports whether a line is one of the program's source, which Python shows
+// indented behind a warning.
+func (l *LineParser) isSource(stream string, line []byte) bool {
+	if len(line) == 0 { // what is behind the last line's end
+		return false
+	}
+
+	was := l.source[stream]
+	l.source[stream] = l.Pattern == nil && (bytes.Contains(line, []byte(", line ")) || bytes.Contains(line, []byte("Warning: "))) &&
+		sourceBehind.Match(line[:min(len(line), barBytes)])
+
+	return was && bytes.HasPrefix(line, []byte("  "))
 }
 
 // Begin reads what is certain of a line that has not ended, and returns the rest of it.
@@ -142,8 +165,7 @@ func (l *LineParser) read(points []berth.MetricPoint, stream string, parts []sho
 		found, record := l.find(part.text)
 
 		if part.which != allNames || part.drawn != "" {
-			drawn := pairsOf(plain(part.drawn), l.Objective).found
-			found = slices.DeleteFunc(found, func(f sighting) bool { return !part.counts(f, drawn) })
+			found = part.counted(found, l.Objective)
 		}
 
 		if stream == berth.Stderr && l.Pattern == nil && !record && !logged(part.text) && !slices.ContainsFunc(found, l.isObjective) {
@@ -194,9 +216,15 @@ func (l *LineParser) find(line string) (found []sighting, record bool) {
 
 	in := l.pairs(before)
 	found = in.found
-	best, until := bestLine(clean)
 
 	for _, object := range objects {
+		quality, said := strings.Join(in.words.qualities, " "), messages(object)
+		if best, until := bestLine(clean); until > len(before) {
+			quality = best
+		} else if best, _ := bestLine(strings.Join(said, " ")); best != "" {
+			quality = best
+		}
+
 		var recorded []sighting
 		if l.Pattern == nil {
 			recorded = l.Records.find(object)
@@ -205,11 +233,9 @@ func (l *LineParser) find(line string) (found []sighting, record bool) {
 		l.noteUnread(l.Records.unread)
 
 		for i := range recorded {
-			name := recorded[i].name.in(in.words.split, in.words.weak)
-			if until > len(before) {
-				name = name.of(best)
-			} else if len(in.words.qualities) > 0 {
-				name = name.of(strings.Join(in.words.qualities, " "))
+			name := recorded[i].name.about(before).in(in.words.split, in.words.weak)
+			if quality != "" {
+				name = name.of(quality)
 			}
 
 			recorded[i].name = name
@@ -221,7 +247,7 @@ func (l *LineParser) find(line string) (found []sighting, record bool) {
 			continue
 		}
 
-		for _, text := range messages(object) {
+		for _, text := range said {
 			found = append(append(found, l.match(text)...), l.pairs(plain(text)).found...)
 		}
 	}

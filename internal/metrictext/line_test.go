@@ -1,6 +1,7 @@
 package metrictext
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -125,8 +126,15 @@ func FuzzLineParser(f *testing.F) {
 func TestLineParser_IsLinear(t *testing.T) {
 	t.Parallel()
 
+	var values strings.Builder
+	for i := range 1 << 17 {
+		fmt.Fprintf(&values, ", a%d=1", i)
+	}
+
+	bar := "\rEpoch 0: 100%|██| 9/9 [00:01<00:00, 9.1it/s" + values.String() + "]"
+
 	for name, line := range map[string]string{
-		"pairs": strings.Repeat("a=1 ", 1<<16), "vocabulary": "{" + strings.Repeat("'a': 1, ", 1<<15) + "'b': x}", "quotes": strings.Repeat(`":`, 1<<17),
+		"pairs": strings.Repeat("a=1 ", 1<<16), "two drawings": bar + "\rValidation: 100%|██| 3/3 [00:00<00:00, 90.1it/s]" + strings.ReplaceAll(bar, "=1", "=2"), "vocabulary": "{" + strings.Repeat("'a': 1, ", 1<<15) + "'b': x}", "quotes": strings.Repeat(`":`, 1<<17),
 		"parentheses": strings.Repeat("(:", 1<<17), "words": strings.Repeat("val ", 1<<16) + "a=1", "parts": strings.Repeat("1/3 a=1\r", 1<<15),
 	} {
 		began := time.Now()

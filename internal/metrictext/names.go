@@ -2,6 +2,7 @@ package metrictext
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -141,6 +142,27 @@ func (n metricName) in(split string, weak bool) metricName {
 	n.split, n.weak, n.full = split, weak, split+"/"+n.full
 
 	return n
+}
+
+// dictName is what is before a dict.
+var dictName = regexp.MustCompile(`(\pL[\pL_ ]{0,60}?)\s?[:=]\s*$`)
+
+// about is the name of a metric in a dict, of which the program may say that it has something
+// else of these metrics: loss_weights={"loss": 1.0}.
+func (n metricName) about(before string) metricName {
+	match := dictName.FindStringSubmatch(before[max(len(before)-numberBytes, 0):])
+	if match == nil || !strings.Contains(match[1], n.full) {
+		return n
+	}
+
+	others := slices.DeleteFunc(strings.FieldsFunc(match[1], func(r rune) bool { return r == ' ' || r == '_' }), func(word string) bool {
+		return word == n.full || isQuality(word) || splitWord.MatchString(word) || !telling(word) || containers[strings.ToLower(word)]
+	})
+	if len(others) == 0 {
+		return n
+	}
+
+	return metricName{full: match[1] + "/" + n.full}
 }
 
 // validates reports whether the name says that it is of validation or test data.

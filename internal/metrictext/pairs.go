@@ -56,7 +56,7 @@ func pairsOf(line, objective string) (p pairs) {
 		sign := at + next
 		at = sign + 1
 
-		if lastThreshold.MatchString(line[at:min(len(line), at+numberBytes)]) && firstThreshold.MatchString(line[max(end, sign-numberBytes):sign]) {
+		if name := line[max(end, sign-numberBytes):sign]; strings.Contains(name, "@") && firstThreshold.MatchString(name) && lastThreshold.MatchString(line[at:]) {
 			continue
 		}
 
@@ -88,6 +88,10 @@ func pairsOf(line, objective string) (p pairs) {
 		}
 
 		s := sighting{name: p.words.name(printed, inParentheses)}
+		if whole := strings.Trim(value.number, "0123456789") == ""; whole && !strings.HasPrefix(strings.ToLower(p.words.split), "train") && !counting[strings.ToLower(printed)] {
+			p.words.weak = true // valid tokens: 512
+		}
+
 		if value.number == "" {
 			p.unread, end = append(p.unread, unreadPair{s.name, line[at:min(len(line), at+firstBytes)]}), at
 

@@ -129,7 +129,7 @@ func (p *RecordParser) find(object map[string]any) []sighting {
 // splitOf is the word by which a record says of which data its metrics are; empty = it
 // says nothing.
 func splitOf(object map[string]any) string {
-	for _, name := range []string{"split", "phase", "mode", "subset"} {
+	for _, name := range []string{"split", "phase", "mode", "subset", "stage", "type", "set", "dataset", "event", "partition"} {
 		if word, ok := object[name].(string); ok && splitWord.MatchString(word) {
 			return word
 		}
@@ -138,26 +138,27 @@ func splitOf(object map[string]any) string {
 	return ""
 }
 
-// metricsOf returns a record's type, and its metrics by name: what "metrics"
-// holds, else all fields but those with a meaning of their own. A flat record
-// may have any type that is not reserved: many programs log a "type".
+// metricsOf returns a record's type, and its metrics by name: what "metrics" holds, and
+// without a type all fields but those with a meaning of their own. A flat record may have
+// any type that is not reserved: many programs log a "type".
 func metricsOf(object map[string]any) (kind string, metrics map[string]any) {
 	kind, _ = object["type"].(string)
+	nested, ok := object["metrics"].(map[string]any)
 
-	if nested, ok := object["metrics"].(map[string]any); ok {
-		if kind == "" || kind == TypeMetric || kind == typeFinal {
-			return kind, nested
-		}
-
-		return kind, nil
-	}
-
-	if slices.Contains(reserved, kind) {
+	switch {
+	case ok && (kind == TypeMetric || kind == typeFinal):
+		return kind, nested
+	case ok && kind != "", slices.Contains(reserved, kind):
 		return kind, nil
 	}
 
 	for _, name := range []string{"step", "epoch", "type"} {
 		delete(object, name)
+	}
+
+	if ok {
+		delete(object, "metrics")
+		maps.Copy(object, nested)
 	}
 
 	return kind, object

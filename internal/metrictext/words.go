@@ -9,12 +9,15 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
-// qualities are words before a name that make another metric of it; 0 = one that is
-// never the objective.
+// qualities are words before a name that make another metric of it, which may be the
+// objective.
 var qualities = map[string]Likeness{
 	"best": bestSoFar, "mean": averaged, "avg": averaged, "average": averaged, "running": averaged, "total": averaged, "overall": averaged,
-	"min": 0, "max": 0, "minimum": 0, "maximum": 0, "lowest": 0, "highest": 0, "delta": 0, "δ": 0, "target": 0, "goal": 0, "until": 0,
-	"prev": 0, "previous": 0, "initial": 0, "was": 0, "from": 0,
+}
+
+// isQuality reports whether a word says which of a metric's values another one is.
+func isQuality(word string) bool {
+	return qualities[strings.ToLower(word)] > 0 || failure.IsAim(word)
 }
 
 // fillers are words of a name that change nothing: they say when it was. All others make
@@ -159,7 +162,6 @@ func (w *lineWords) word(word string) {
 	lower := strings.ToLower(word)
 	behindLevel, behindNumber, ofSplit := w.level, w.number, w.ofSplit
 	of, container := withoutContainer(word)
-	_, quality := qualities[strings.ToLower(of)]
 	w.level, w.number, w.ofSplit = levels[word], false, false
 	w.phrase = append(w.phrase[max(len(w.phrase)-mostWords, 0):], word)
 
@@ -172,7 +174,7 @@ func (w *lineWords) word(word string) {
 		}
 
 		w.split, w.weak, w.fresh, w.headed, w.logged, w.named, w.ofSplit = of, stop, true, false, behindLevel, nil, true
-	case quality && (container || !slices.ContainsFunc(w.others, telling)):
+	case isQuality(of) && (container || !slices.ContainsFunc(w.others, telling)):
 		w.leads = w.begins || w.leads && len(w.qualities) > 0
 		w.qualities = append(w.qualities, of)
 	case strings.Trim(word, "/'_") == "":
@@ -244,11 +246,11 @@ func (w *lineWords) name(printed, inParentheses string) metricName {
 
 	n.split, n.weak, w.fresh, w.named[key], w.number = w.split, w.weak, false, true, true
 
-	switch _, quality := qualities[strings.ToLower(inParentheses)]; {
+	switch {
 	case inParentheses == "":
 	case splitWord.MatchString(inParentheses):
 		n.split, n.weak = inParentheses, false
-	case quality:
+	case isQuality(inParentheses):
 		n.quality = inParentheses
 	default:
 		n.bare += " (" + inParentheses + ")"

@@ -45,3 +45,35 @@ func TestOutput_NotOfTheBest(t *testing.T) {
 		})
 	}
 }
+
+// A time or a sentence may be before the word.
+func TestOutput_BestAtTheEndBehindOtherWords(t *testing.T) {
+	t.Parallel()
+
+	for _, last := range []string{
+		"[12:30:01] Best epoch: 1, val_loss: 0.21", "2026-01-02 03:04:05 Best epoch: 1, val_loss: 0.21", "Training complete. Best epoch: 1, val_loss: 0.21",
+		"Early stopping at epoch 2. Best epoch: 1, val_loss: 0.21", "Training finished in 12.3s, best epoch: 1, val_loss: 0.21", "Finished! Best model: epoch 1, val_loss: 0.21",
+		"Best (epoch 1): val_loss: 0.21", "Best at epoch 1: val_loss: 0.21", "Best @ epoch 1: val_loss: 0.21", "val_loss: 0.21 (best, epoch 1)",
+	} {
+		t.Run(last, func(t *testing.T) {
+			t.Parallel()
+
+			o := berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}
+			out, _ := printedAs(t, &o, berth.Stdout, "epoch 1 val_loss: 0.21\nepoch 2 val_loss: 0.30\n"+last+"\n")
+			value, _ := out.metrics.objective(o)
+			require.NotNil(t, value)
+			require.InDelta(t, 0.30, *value, 0, "the last epoch's")
+		})
+	}
+}
+
+// A dict is of the best, or holds no values, by what is before it; a record by its message.
+func TestOutput_TheNameBeforeADict(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"best_metrics":      {"val_loss", theLast, "{'val_loss': 0.30}\nbest_metrics: {'val_loss': 0.21}\n", 0.30},
+		"best_result":       {"val_loss", theLast, "{'val_loss': 0.30}\nbest_result={'val_loss': 0.21}\n", 0.30},
+		"event of a record": {"val_loss", theLast, `{"event": "epoch end", "val_loss": 0.30}` + "\n" + `{"event": "best model", "val_loss": 0.21}` + "\n", 0.30},
+		"weights":           {"loss", theBest, "loss weights: {'loss': 1.0, 'aux': 0.4}\nloss: 3.0\n", 3},
+	})
+}

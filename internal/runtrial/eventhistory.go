@@ -147,6 +147,7 @@ func (h *history) merge(later history) {
 		return
 	}
 
+	h.Before = nil
 	h.Last, h.LastStatus, h.LastAt = later.Last, later.LastStatus, later.LastAt
 
 	if later.Finite == 0 {

@@ -47,7 +47,7 @@ func TestReadFile_StepsThatAreWrittenAgain(t *testing.T) {
 	}{
 		"a step has another value": {[]string{`{"epoch": 1, "val_acc": 0.9}`, `{"epoch": 1, "val_acc": 0.5}`, "{\"epoch\": 1, \"val_acc\": 0.25}\n{\"epoch\": 2, \"val_acc\": 0.75}"}, 0.5, 0.75},
 		"no steps":                 {[]string{`{"val_acc": 0.5}`, "# two\n{\"val_acc\": 0.5}\n{\"val_acc\": 0.7}", "# three\n{\"val_acc\": 0.5}\n{\"val_acc\": 0.7}\n{\"val_acc\": 0.9}"}, 0.7, 0.9},
-		"a step twice":             {[]string{"{\"epoch\": 1, \"val_acc\": 0.5}\n{\"epoch\": 1, \"val_acc\": 0.7}", "# two\n{\"epoch\": 1, \"val_acc\": 0.5}\n{\"epoch\": 1, \"val_acc\": 0.7}"}, 0.6, 0.7},
+		"a step twice":             {[]string{"{\"epoch\": 1, \"val_acc\": 0.5}\n{\"epoch\": 1, \"val_acc\": 0.7}", "# two\n{\"epoch\": 1, \"val_acc\": 0.5}\n{\"epoch\": 1, \"val_acc\": 0.7}"}, 0.7, 0.7},
 		"by a likely name":         {[]string{`{"epoch": 1, "Val Acc": 0.9}`, "# two\n{\"epoch\": 1, \"Val Acc\": 0.9}\n{\"epoch\": 2, \"val_acc\": 0.5}"}, 0.5, 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -325,7 +325,6 @@ func TestOutput_MessageWithoutAResult(t *testing.T) {
 }
 
 // The user said by the pattern which lines count.
-// value", in place of Berth's own. Records count beside it (line.go, find).
 func TestOutput_APatternIsAllThatCounts(t *testing.T) {
 	t.Parallel()
 
@@ -347,5 +346,30 @@ func TestOutput_APatternIsAllThatCounts(t *testing.T) {
 		value, _ := out.metrics.objective(o)
 		require.NotNil(t, value)
 		require.InDelta(t, 0.9, *value, 0, "%q: the user said which lines count", text)
+	}
+}
+
+// Python shows the line of the source that a warning came from.
+func TestOutput_TheSourceLineOfAWarning(t *testing.T) {
+	t.Parallel()
+
+	const (
+		loss = "/app/train.py:12: UserWarning: Using a target size (torch.Size([8])) that is different to the input size (torch.Size([8, 1])).\n" +
+			"  loss = 0.5 * F.mse_loss(out, y)\n"
+		accuracy = "/app/train.py:30: RuntimeWarning: invalid value encountered in scalar divide\n  accuracy = 1.0 - wrong / total\n"
+	)
+
+	for _, stream := range []string{berth.Stdout, berth.Stderr} {
+		least := berth.Objective{Metric: "loss", Goal: berth.GoalMinimize}
+		out, _ := printedAs(t, &least, stream, "loss: 0.9\n"+loss)
+		value, _ := out.metrics.objective(least)
+		require.NotNil(t, value)
+		require.InDelta(t, 0.9, *value, 0, "0.5 is a factor in the program, on %s", stream)
+
+		best := berth.Objective{Metric: "accuracy", Strategy: theBest, Goal: berth.GoalMaximize}
+		out, _ = printedAs(t, &best, stream, accuracy+"accuracy: 0.8\n")
+		value, _ = out.metrics.objective(best)
+		require.NotNil(t, value)
+		require.InDelta(t, 0.8, *value, 0, "1.0 is a number in the program, on %s", stream)
 	}
 }

@@ -29,14 +29,22 @@ type series struct {
 // history is what is kept of one metric. Its figures are finite: a sum that is
 // too large for a number is not written down.
 type history struct {
+	figures
+
 	Last       float64            `json:"last"`
 	LastStatus berth.MetricStatus `json:"last_status"`
 	LastAt     time.Time          `json:"last_at,omitzero"`
-	Min        float64            `json:"min"` // of the finite ones, like Max and Sum
-	Max        float64            `json:"max"`
-	Sum        float64            `json:"sum"`
-	Finite     int                `json:"finite"` // how many there were
 	Final      *berth.MetricPoint `json:"final,omitempty"`
+	Step       int64              `json:"step,omitempty"`   // of the newest value
+	Before     *figures           `json:"before,omitempty"` // of all without that step; nil = not known
+}
+
+// figures are those of a metric's finite values.
+type figures struct {
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Sum    float64 `json:"sum"`
+	Finite int     `json:"finite"` // how many there were
 }
 
 // newSeries is empty. needed is the metric by which trials are ranked, if any.
@@ -196,7 +204,13 @@ func (h *history) add(p berth.MetricPoint) {
 		return
 	}
 
-	h.Last, h.LastStatus, h.LastAt = p.Value, p.Status, p.At
+	if h.Before != nil && p.Step == h.Step { // it replaces the earlier one
+		h.figures = *h.Before
+	} else {
+		h.Before = new(h.figures)
+	}
+
+	h.Last, h.LastStatus, h.LastAt, h.Step = p.Value, p.Status, p.At, p.Step
 
 	if p.Status != berth.MetricFinite {
 		return

@@ -95,3 +95,15 @@ func TestSeries_BoundsTheNames(t *testing.T) {
 	_, status = s.objective(berth.Objective{Metric: "val"})
 	require.Equal(t, berth.MetricFinite, status, "a trial that reports its result late has it")
 }
+
+// docs/job-contract.md: "A repeated name and step replaces the earlier one."
+func TestSeries_WhatWasReplacedDoesNotCount(t *testing.T) {
+	t.Parallel()
+
+	const running = `{"epoch": 1, "batch": 1, "acc": 1.0}` + "\n" + `{"epoch": 1, "batch": 2, "acc": 0.7}` + "\n" + `{"epoch": 1, "batch": 3, "acc": 0.8}` + "\n"
+
+	requireRanked(t, map[string]rankedCase{
+		"best": {"acc", theBest, running, 0.8},
+		"mean": {"acc", theMean, running, 0.8},
+	})
+}

@@ -5,8 +5,6 @@ import (
 )
 
 // A split before a counter is that of the names behind it.
-// not be read and "Val: 3" one that could, and takes the word with it): validation and training
-// are one metric.
 func TestSplits_BeforeACounter(t *testing.T) {
 	t.Parallel()
 
@@ -32,7 +30,6 @@ func TestSplits_BeforeACounter(t *testing.T) {
 }
 
 // A split in parentheses behind a value is that value's.
-// value of validation has the name of training.
 func TestSplits_BehindTheValue(t *testing.T) {
 	t.Parallel()
 	requireRanked(t, map[string]rankedCase{
@@ -40,4 +37,20 @@ func TestSplits_BehindTheValue(t *testing.T) {
 		"train_acc": {"train_acc", theLast, "loss: 0.1 acc: 0.99 (train) | loss: 0.4 acc: 0.85 (val)\n", 0.99},
 		"one name":  {"rmse", theLast, "RMSE: 0.1 (train), 0.4 (val)\n", none},
 	})
+}
+
+// A record says by several fields of which data it is, a dict by the name before it.
+func TestSplits_OfRecords(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]rankedCase{
+		"a name before a dict": {"acc", theLast, "val_metrics: {'acc': 0.85}\ntrain_metrics: {'acc': 0.99}\n", 0.85},
+		"val_acc by it":        {"val_acc", theLast, "train_metrics: {'acc': 0.99}\nval_metrics: {'acc': 0.85}\n", 0.85},
+		"f-string":             {"acc", theBest, "train_metrics={'acc': 0.99} val_metrics={'acc': 0.85}\n", 0.85},
+	}
+	for _, field := range []string{"stage", "type", "set", "dataset", "event", "partition"} {
+		cases["field "+field] = rankedCase{"acc", theLast, `{"` + field + `": "val", "epoch": 1, "acc": 0.85}` + "\n" + `{"` + field + `": "train", "epoch": 1, "acc": 0.99}` + "\n", 0.85}
+	}
+
+	requireRanked(t, cases)
 }

@@ -154,7 +154,7 @@ func TestSeries_ResumeOverrulesTheShim(t *testing.T) {
 
 			held := metric(reported, 7, 0.75)
 			k := keptSeries{
-				Histories: map[string]history{reported: {Last: 0.75, LastStatus: berth.MetricFinite, Finite: 1}},
+				Histories: map[string]history{reported: {Last: 0.75, LastStatus: berth.MetricFinite, figures: figures{Finite: 1}}},
 				Held:      map[string]berth.MetricPoint{reported: held},
 			}
 

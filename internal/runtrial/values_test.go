@@ -100,7 +100,6 @@ func TestValues_ThatCannotBeReadAreMasked(t *testing.T) {
 }
 
 // A number over another is a fraction only where both are whole.
-// fraction; pairs.go divides). docs/job-contract.md: "a fraction 9913/10000 of the objective".
 func TestValues_TwoWithASlash(t *testing.T) {
 	t.Parallel()
 	requireRanked(t, map[string]rankedCase{
@@ -112,8 +111,6 @@ func TestValues_TwoWithASlash(t *testing.T) {
 }
 
 // The last threshold of a mean is no value of the metric at the first one.
-// as the metric at 0.5 with the value 0.95 (pairs.go takes the first colon; values.go,
-// behindNumber lets a colon or a space follow).
 func TestValues_ThresholdsAreOfTheName(t *testing.T) {
 	t.Parallel()
 
@@ -140,7 +137,6 @@ func TestValues_OfSeveralNames(t *testing.T) {
 }
 
 // C and C++ print -nan (XGBoost, LightGBM, llm.c): it diverged, and no earlier value is the result.
-// for strconv (record.go, numberOf): the value of before stands, and nothing is said.
 func TestValues_MinusNaN(t *testing.T) {
 	t.Parallel()
 

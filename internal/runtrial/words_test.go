@@ -5,7 +5,6 @@ import (
 )
 
 // A loss beside its terms is none of them, whatever words they have.
-// (words.go, fillers and dataWords), so that metric is the objective by its exact name.
 func TestNames_TermsOfALoss(t *testing.T) {
 	t.Parallel()
 	requireRanked(t, map[string]rankedCase{
@@ -31,7 +30,6 @@ func TestNames_WordsThatLookLikeUnits(t *testing.T) {
 }
 
 // A word with a point may be an abbreviation that makes another metric of the name.
-// have one, too.
 func TestNames_AnAbbreviationIsNoSentence(t *testing.T) {
 	t.Parallel()
 	requireRanked(t, map[string]rankedCase{
@@ -43,7 +41,6 @@ func TestNames_AnAbbreviationIsNoSentence(t *testing.T) {
 }
 
 // A number says which part of a model a metric is of, unless it is that of an epoch.
-// when it was (words.go, counted and numbered).
 func TestNames_ANumberOfTheName(t *testing.T) {
 	t.Parallel()
 	requireRanked(t, map[string]rankedCase{
@@ -57,7 +54,6 @@ func TestNames_ANumberOfTheName(t *testing.T) {
 }
 
 // Words that otherwise say nothing count where the objective has them.
-// another form, and the trial has no result (names.go, like compares what is left).
 func TestNames_TheObjectiveHasWordsThatSayWhen(t *testing.T) {
 	t.Parallel()
 
@@ -70,5 +66,36 @@ func TestNames_TheObjectiveHasWordsThatSayWhen(t *testing.T) {
 		"data":                    {"data_loss", theLast, "physics loss: 0.1 data loss: 0.2\n", 0.2},
 		"epoch":                   {"epoch_loss", theLast, "step loss: 0.9, epoch loss: 0.2\n", 0.2},
 		"set":                     {"test_set_accuracy", theLast, "Test set accuracy: 0.9\n", 0.9},
+	})
+}
+
+// What a line says of the next validation is not about its loss.
+func TestNames_AWordAboutSomethingElse(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"the next one":      {"val_loss", theLast, "val loss: 0.5\nEpoch 2 (next validation in 4 epochs) loss: 0.01\n", 0.5},
+		"at a step":         {"val_loss", theLast, "val loss: 0.5\nstep 20 (next validation at 500): loss: 0.01\n", 0.5},
+		"tokens that count": {"val_loss", theLast, "val loss: 0.5\nstep 101 valid tokens: 512, loss: 0.01\n", 0.5},
+	})
+}
+
+// Forms of single tools and languages.
+func TestNames_OfOtherTools(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"xgboost.cv":               {"test-auc", theLast, "[0]\ttrain-auc:0.99557+0.00236\ttest-auc:0.94720+0.01212\n[5]\ttrain-auc:0.99954+0.00054\ttest-auc:0.97325+0.01585\n", 0.97325},
+		"R²":                       {"R²", theLast, "R²: 0.93\n", 0.93},
+		"in a record with metrics": {"val_loss", theLast, `{"epoch": 1, "val_loss": 0.5, "metrics": {"acc": 0.5}}` + "\n", 0.5},
+		"Chinese epochs":           {"val_loss", theLast, "第1轮 val_loss: 0.5\n第2轮 val_loss: 0.3\n", 0.3},
+	})
+}
+
+// Words between an epoch and the name leave it what it is: the value of before is no result.
+func TestNames_WordsBetweenEpochAndName(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"completed":     {"val_loss", theLast, "Epoch 1 val_loss: 0.5\nEpoch 2 completed val_loss: 0.3\n", 0.3},
+		"improved":      {"val_loss", theLast, "Epoch 1 val_loss: 0.5\nEpoch 2 improved val_loss: 0.3\n", 0.3},
+		"slash between": {"acc", theLast, "acc: 0.5\nloss: 0.1 / acc: 0.95\n", 0.95},
 	})
 }

@@ -1,0 +1,30 @@
+package failure
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A message proposes no aim, no value of before, no setting and no other metric.
+func TestSimilar_ProposesNoOtherMetric(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct {
+		objective string
+		reported  []string
+	}{
+		{"val_loss", []string{"target val_loss", "lr"}},
+		{"val_score", []string{"Initial val_score", "lr"}},
+		{"loss", []string{"Previous loss", "lr"}},
+		{"loss", []string{"loss scale", "lr"}},
+		{"acc", []string{"grad acc steps", "lr"}},
+		{"mape", []string{"map", "lr"}},
+	} {
+		require.NotContains(t, similar(c.objective, c.reported), "did you mean", "%q for %q", c.reported, c.objective)
+	}
+
+	for objective, name := range map[string]string{"loss": "los", "score": "scores", "f1": "F1 Score", "acc": "best acc"} {
+		require.Contains(t, similar(objective, []string{name, "lr"}), "{metric: "+name+"}")
+	}
+}

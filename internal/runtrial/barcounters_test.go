@@ -1,0 +1,163 @@
+package runtrial
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// lightningBars is what tqdm 4.70 writes for the calls of Lightning 2.5's TQDMProgressBar: two
+// batches of training and two of validation in each of three epochs, with val_loss 0.9, 0.5
+// and 0.4. A validation's bar has no total when it is made: "Validation: |          | 0/? [".
+const lightningBars = "" +
+	"\r" +
+	"\rSanity Checking: |          | 0/? [00:00<?, ?it/s]" +
+	"\rSanity Checking: |          | 0/? [00:00<?, ?it/s]" +
+	"\rSanity Checking DataLoader 0:   0%|          | 0/2 [00:00<?, ?it/s]" +
+	"\rSanity Checking DataLoader 0:  50%|█████     | 1/2 [00:00<00:00, 13842.59it/s]" +
+	"\rSanity Checking DataLoader 0: 100%|██████████| 2/2 [00:00<00:00, 17403.75it/s]" +
+	"\r                                                                              " +
+	"\r" +
+	"\rTraining: |          | 0/? [00:00<?, ?it/s]" +
+	"\rTraining: |          | 0/? [00:00<?, ?it/s]" +
+	"\rEpoch 0:   0%|          | 0/2 [00:00<?, ?it/s]" +
+	"\rEpoch 0:  50%|█████     | 1/2 [00:00<00:00, 462.64it/s]" +
+	"\rEpoch 0:  50%|█████     | 1/2 [00:00<00:00, 447.39it/s, train_loss=2.900]" +
+	"\rEpoch 0: 100%|██████████| 2/2 [00:00<00:00, 459.88it/s, train_loss=2.900]" +
+	"\rEpoch 0: 100%|██████████| 2/2 [00:00<00:00, 455.73it/s, train_loss=2.800]\n" +
+	"\rValidation: |          | 0/? [00:00<?, ?it/s]\x1b[A\n" +
+	"\rValidation: |          | 0/? [00:00<?, ?it/s]\x1b[A\n" +
+	"\rValidation DataLoader 0:   0%|          | 0/2 [00:00<?, ?it/s]\x1b[A\n" +
+	"\rValidation DataLoader 0:  50%|█████     | 1/2 [00:00<00:00, 468.06it/s]\x1b[A\n" +
+	"\rValidation DataLoader 0: 100%|██████████| 2/2 [00:00<00:00, 470.71it/s]\x1b[A\n" +
+	"\r                                                                       \x1b[A" +
+	"\rEpoch 0: 100%|██████████| 2/2 [00:00<00:00, 227.67it/s, train_loss=2.800, val_loss=0.900]" +
+	"\rEpoch 0: 100%|██████████| 2/2 [00:00<00:00, 226.77it/s, train_loss=2.800, val_loss=0.900]" +
+	"\rEpoch 0:   0%|          | 0/2 [00:00<?, ?it/s, train_loss=2.800, val_loss=0.900]         " +
+	"\rEpoch 1:   0%|          | 0/2 [00:00<?, ?it/s, train_loss=2.800, val_loss=0.900]" +
+	"\rEpoch 1:  50%|█████     | 1/2 [00:00<00:00, 468.17it/s, train_loss=2.800, val_loss=0.900]" +
+	"\rEpoch 1:  50%|█████     | 1/2 [00:00<00:00, 456.90it/s, train_loss=1.900, val_loss=0.900]" +
+	"\rEpoch 1: 100%|██████████| 2/2 [00:00<00:00, 465.41it/s, train_loss=1.900, val_loss=0.900]" +
+	"\rEpoch 1: 100%|██████████| 2/2 [00:00<00:00, 461.62it/s, train_loss=1.800, val_loss=0.900]\n" +
+	"\rValidation: |          | 0/? [00:00<?, ?it/s]\x1b[A\n" +
+	"\rValidation: |          | 0/? [00:00<?, ?it/s]\x1b[A\n" +
+	"\rValidation DataLoader 0:   0%|          | 0/2 [00:00<?, ?it/s]\x1b[A\n" +
+	"\rValidation DataLoader 0:  50%|█████     | 1/2 [00:00<00:00, 468.69it/s]\x1b[A\n" +
+	"\rValidation DataLoader 0: 100%|██████████| 2/2 [00:00<00:00, 471.54it/s]\x1b[A\n" +
+	"\r                                                                       \x1b[A" +
+	"\rEpoch 1: 100%|██████████| 2/2 [00:00<00:00, 229.74it/s, train_loss=1.800, val_loss=0.500]" +
+	"\rEpoch 1: 100%|██████████| 2/2 [00:00<00:00, 228.95it/s, train_loss=1.800, val_loss=0.500]" +
+	"\rEpoch 1:   0%|          | 0/2 [00:00<?, ?it/s, train_loss=1.800, val_loss=0.500]         " +
+	"\rEpoch 2:   0%|          | 0/2 [00:00<?, ?it/s, train_loss=1.800, val_loss=0.500]" +
+	"\rEpoch 2:  50%|█████     | 1/2 [00:00<00:00, 468.74it/s, train_loss=1.800, val_loss=0.500]" +
+	"\rEpoch 2:  50%|█████     | 1/2 [00:00<00:00, 459.85it/s, train_loss=0.900, val_loss=0.500]" +
+	"\rEpoch 2: 100%|██████████| 2/2 [00:00<00:00, 467.54it/s, train_loss=0.900, val_loss=0.500]" +
+	"\rEpoch 2: 100%|██████████| 2/2 [00:00<00:00, 463.48it/s, train_loss=0.800, val_loss=0.500]\n" +
+	"\rValidation: |          | 0/? [00:00<?, ?it/s]\x1b[A\n" +
+	"\rValidation: |          | 0/? [00:00<?, ?it/s]\x1b[A\n" +
+	"\rValidation DataLoader 0:   0%|          | 0/2 [00:00<?, ?it/s]\x1b[A\n" +
+	"\rValidation DataLoader 0:  50%|█████     | 1/2 [00:00<00:00, 469.27it/s]\x1b[A\n" +
+	"\rValidation DataLoader 0: 100%|██████████| 2/2 [00:00<00:00, 471.24it/s]\x1b[A\n" +
+	"\r                                                                       \x1b[A" +
+	"\rEpoch 2: 100%|██████████| 2/2 [00:00<00:00, 230.20it/s, train_loss=0.800, val_loss=0.400]" +
+	"\rEpoch 2: 100%|██████████| 2/2 [00:00<00:00, 229.47it/s, train_loss=0.800, val_loss=0.400]" +
+	"\rEpoch 2: 100%|██████████| 2/2 [00:00<00:00, 228.57it/s, train_loss=0.800, val_loss=0.400]\n"
+
+// What tqdm 4.70 writes of
+//
+//	for e in (bar := tqdm(range(4), desc="Epochs")): ...; bar.set_postfix(val_acc=v[e], loss=1 - v[e])
+//
+// with 0.9, 0.5, 0.7 and 0.8, and 20 ms for an epoch: it draws its counter every 0.1 s only.
+const fastEpochs = "" +
+	"\rEpochs:   0%|          | 0/4 [00:00<?, ?it/s]" +
+	"\rEpochs:   0%|          | 0/4 [00:00<?, ?it/s, loss=0.1, val_acc=0.9]" +
+	"\rEpochs:   0%|          | 0/4 [00:00<?, ?it/s, loss=0.5, val_acc=0.5]" +
+	"\rEpochs:   0%|          | 0/4 [00:00<?, ?it/s, loss=0.3, val_acc=0.7]" +
+	"\rEpochs:   0%|          | 0/4 [00:00<?, ?it/s, loss=0.2, val_acc=0.8]" +
+	"\rEpochs: 100%|██████████| 4/4 [00:00<00:00, 48.98it/s, loss=0.2, val_acc=0.8]\n"
+
+// The same of epochs of 0.3 s, with a bar of batches in each that is removed, with 0.9, 0.5
+// and 0.7.
+const nestedEpochs = "" +
+	"\rEpochs:   0%|          | 0/3 [00:00<?, ?it/s]\n" +
+	"\rtrain:   0%|          | 0/5 [00:00<?, ?it/s]\x1b[A\n" +
+	"\rtrain:  40%|████      | 2/5 [00:00<00:00, 19.95it/s]\x1b[A\n" +
+	"\rtrain:  80%|████████  | 4/5 [00:00<00:00, 19.92it/s]\x1b[A\n" +
+	"\r                                                    \x1b[A" +
+	"\rEpochs:   0%|          | 0/3 [00:00<?, ?it/s, val_acc=0.9]" +
+	"\rEpochs:  33%|███▎      | 1/3 [00:00<00:00,  3.93it/s, val_acc=0.9]\n" +
+	"\rtrain:   0%|          | 0/5 [00:00<?, ?it/s]\x1b[A\n" +
+	"\rtrain:  40%|████      | 2/5 [00:00<00:00, 19.96it/s]\x1b[A\n" +
+	"\rtrain:  80%|████████  | 4/5 [00:00<00:00, 19.93it/s]\x1b[A\n" +
+	"\r                                                    \x1b[A" +
+	"\rEpochs:  33%|███▎      | 1/3 [00:00<00:00,  3.93it/s, val_acc=0.5]" +
+	"\rEpochs:  67%|██████▋   | 2/3 [00:00<00:00,  3.96it/s, val_acc=0.5]\n" +
+	"\rtrain:   0%|          | 0/5 [00:00<?, ?it/s]\x1b[A\n" +
+	"\rtrain:  40%|████      | 2/5 [00:00<00:00, 19.96it/s]\x1b[A\n" +
+	"\rtrain:  80%|████████  | 4/5 [00:00<00:00, 19.94it/s]\x1b[A\n" +
+	"\r                                                    \x1b[A" +
+	"\rEpochs:  67%|██████▋   | 2/3 [00:00<00:00,  3.96it/s, val_acc=0.7]" +
+	"\rEpochs: 100%|██████████| 3/3 [00:00<00:00,  3.97it/s, val_acc=0.7]" +
+	"\rEpochs: 100%|██████████| 3/3 [00:00<00:00,  3.96it/s, val_acc=0.7]\n"
+
+// A bar counts at its end, also one without a total, of scaled counts, or with other counters.
+func TestBars_CountersOfOtherForms(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"tqdm of a generator":     {"val_acc", theBest, "\rval: 0it [00:00, ?it/s]\rval: 1it [00:00, 9.1it/s, val_acc=1.0]\rval: 2it [00:00, 9.1it/s, val_acc=0.75]\rval: 3it [00:00, 9.1it/s, val_acc=0.8]\n", 0.8},
+		"an epoch of a generator": {"loss", theBest, "\rEpoch 1: 0it [00:00, ?it/s]\rEpoch 1: 1it [00:00, 9.1it/s, loss=0.1]\rEpoch 1: 2it [00:00, 9.1it/s, loss=0.5]\rEpoch 1: 3it [00:00, 9.1it/s, loss=0.4]\n", 0.4},
+		"unit_scale=True":         {"loss", theBest, "\r 33%|███▎      | 1.00k/3.00k [00:00<00:00, 9.1kit/s, loss=0.1]\r 67%|██████▋   | 2.00k/3.00k [00:00<00:00, 9.1kit/s, loss=0.5]\r100%|██████████| 3.00k/3.00k [00:00<00:00, 9.1kit/s, loss=0.4]\n", 0.4},
+		"pytorch-cifar's bar": {"acc", theBest, " [>....................]  Step: 1ms | Tot: 1ms | Loss: 0.1 | Acc: 100.000% (100/100) 1/3 \r [=>...................]  Step: 1ms | Tot: 2ms | Loss: 0.4 | Acc: 80.000% (160/200) 2/3 \r" +
+			" [=====================>]  Step: 1ms | Tot: 2ms | Loss: 0.4 | Acc: 85.000% (255/300) 3/3 \n", 85},
+	})
+}
+
+// The first bar of a validation has no total.
+func TestBars_LightningsOldValue(t *testing.T) {
+	t.Parallel()
+
+	o := berth.Objective{Metric: "val_loss", Strategy: theMean, Goal: berth.GoalMinimize}
+	out, rest := printedAs(t, &o, berth.Stdout, lightningBars)
+	value, _ := out.metrics.objective(o)
+	require.NotNil(t, value)
+
+	var curve []float64
+
+	for _, p := range rest.points {
+		if p.Name == "val_loss" {
+			curve = append(curve, p.Value)
+		}
+	}
+
+	require.Equal(t, []float64{0.9, 0.5, 0.4}, curve, "one for each epoch")
+	require.InDelta(t, 0.6, *value, 1e-9)
+}
+
+// Each epoch counts, however seldom the bar draws its counter.
+func TestBars_FastEpochs(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"best": {"val_acc", theBest, fastEpochs, 0.9},
+		"mean": {"val_acc", theMean, fastEpochs, 0.725},
+	})
+}
+
+// An epoch counts once, though its bar is drawn again behind the bar in it.
+func TestBars_ABarInABarOfEpochs(t *testing.T) {
+	t.Parallel()
+
+	o := berth.Objective{Metric: "val_acc", Goal: berth.GoalMaximize}
+	_, rest := printedAs(t, &o, berth.Stdout, nestedEpochs)
+
+	var curve []float64
+
+	for _, p := range rest.points {
+		if p.Name == "val_acc" {
+			curve = append(curve, p.Value)
+		}
+	}
+
+	require.Equal(t, []float64{0.9, 0.5, 0.7}, curve)
+}
