@@ -156,7 +156,7 @@ func (n metricName) about(before string) metricName {
 	}
 
 	others := slices.DeleteFunc(strings.FieldsFunc(match[1], func(r rune) bool { return r == ' ' || r == '_' }), func(word string) bool {
-		return word == n.full || isQuality(word) || splitWord.MatchString(word) || !telling(word) || containers[strings.ToLower(word)]
+		return word == n.full || isQuality(word) || splitWord.MatchString(word) || !telling(word) || nouns[strings.ToLower(word)]
 	})
 	if len(others) == 0 {
 		return n

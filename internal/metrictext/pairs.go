@@ -22,6 +22,10 @@ var (
 	// moreValues are the others, behind the first of their values.
 	listed     = regexp.MustCompile(`\pL[^\s,/&]*(?:\s*[,/&]|\s+and\s)\s*[\pL\s_-]*$`)
 	moreValues = regexp.MustCompile(`^\s*[,/|]?\s*[+-]?\d*\.\d+(?:$|[\s,;)/|])`)
+	// meanBehind is the mean that meters print behind the newest value, in a line that counts
+	// batches: "Test: [ 9/48] Loss: 0.8 (0.9)". Elsewhere that may be a deviation.
+	meanBehind = regexp.MustCompile(`^\s?\(\s*(\d[\d.eE+-]*)\s*\)`)
+	batches    = regexp.MustCompile(`\[\s*(\d+)/(\d+)\b`)
 	// behindValue may be the split of a value: "acc: 0.9 (val)".
 	behindValue = regexp.MustCompile(`^\s?\(\s*(\pL+)\s*\)`)
 )
@@ -81,6 +85,18 @@ func pairsOf(line, objective string) (p pairs) {
 			value.length += len(split[0])
 		}
 
+		running := ""
+		if mean := meanBehind.FindStringSubmatch(line[at+value.length:]); mean != nil && value.number != "" {
+			if batch := batches.FindStringSubmatch(line[:min(at, barBytes)]); batch != nil {
+				value.number = mean[1]
+				value.length += len(mean[0])
+
+				if !atEnd(batch[1], batch[2]) {
+					running = "running"
+				}
+			}
+		}
+
 		p.words.pass(line[end : end+from])
 
 		if quote := line[end+from]; quote == '"' || quote == '\'' {
@@ -99,6 +115,10 @@ func pairsOf(line, objective string) (p pairs) {
 		}
 
 		at += value.length
+
+		if running != "" {
+			s.name = s.name.of(running)
+		}
 
 		if best != "" && sign < until {
 			s.name = s.name.of(best)
@@ -127,6 +147,14 @@ func pairsOf(line, objective string) (p pairs) {
 
 		p.found = append(p.found, s)
 	}
+}
+
+// atEnd reports whether a batch is the last one, counted from 0 or from 1.
+func atEnd(batch, all string) bool {
+	n, _, _ := numberOf(batch)
+	of, _, _ := numberOf(all)
+
+	return n >= of-1
 }
 
 // nameAtEnd is the name of a metric at the end of a text, and what stands behind it in

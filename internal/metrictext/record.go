@@ -61,7 +61,10 @@ var reserved = []string{TypeHello, TypeMemory, TypeError}
 type RecordParser struct {
 	Steps     Steps
 	Fractions bool         // epochs come in parts: they name no steps
+	Anew      bool         // steps begin anew in each epoch: they name no steps of the job
 	unread    []unreadPair // of the newest object
+
+	epoch, step *int64 // of the newest object that named both
 }
 
 // NewRecordParser has seen no step yet.
@@ -164,15 +167,25 @@ func metricsOf(object map[string]any) (kind string, metrics map[string]any) {
 	return kind, object
 }
 
-// stepOf is the step that a record names, else its epoch; nil when it names none. Of a
-// job that has reported a part of an epoch no epoch is a step: others are between. rounded
+// stepOf is the step that a record names, else its epoch; nil when it names none. Steps
+// that are not higher in a later epoch begin anew in each. Of a job that has reported a part of an epoch no epoch is a step: others are between. rounded
 // says that the epoch was printed with a point, 1.0: it may be rounded.
 func (p *RecordParser) stepOf(object map[string]any) (step *int64, rounded bool) {
-	if step, _ = whole(object["step"]); step != nil {
+	step, _ = whole(object["step"])
+	epoch, fraction := whole(object["epoch"])
+
+	if step != nil && epoch != nil {
+		p.Anew = p.Anew || p.epoch != nil && *epoch > *p.epoch && *step <= *p.step
+		p.epoch, p.step = epoch, step
+	}
+
+	switch {
+	case step != nil && epoch != nil && p.Anew:
+		return nil, false
+	case step != nil:
 		return step, false
 	}
 
-	epoch, fraction := whole(object["epoch"])
 	if p.Fractions = p.Fractions || fraction; p.Fractions {
 		return nil, false
 	}

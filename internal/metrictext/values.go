@@ -10,7 +10,9 @@ var (
 	plainNumber = regexp.MustCompile(`^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf(?:inity)?))`)
 	// commas and digits may be directly behind a number: thousands, decimals or a list.
 	commas    = regexp.MustCompile(`^(?:,\d+)+(?:\.\d+)?(?:[eE][+-]?\d+)?`)
-	thousands = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?(?:[eE][+-]?\d+)?$`)
+	thousands = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(?:(?:,\d{3}){2,}(?:\.\d+)?|,\d{3}\.\d+)(?:[eE][+-]?\d+)?$`)
+	// oneComma is of thousands before a slash: 9,913/10,000. Elsewhere it may be decimal.
+	oneComma = regexp.MustCompile(`^[1-9]\d{0,2},\d{3}$`)
 	// decimal is no list of whole numbers: nobody writes 0,05 or 0,2512 for two of them.
 	decimal = regexp.MustCompile(`^[+-]?(?:0,\d{2,}|\d+,\d{4,}|\d+,\d+[eE][+-]?\d+)$`)
 	points  = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$`) // 1.234, maybe of 1.234,56
@@ -52,7 +54,7 @@ func readNumber(text string) (number, rest string, ok bool) {
 	switch {
 	case behind == "":
 		return number, rest, true
-	case thousands.MatchString(whole):
+	case thousands.MatchString(whole), oneComma.MatchString(whole) && strings.HasPrefix(rest[len(behind):], "/"):
 		return strings.ReplaceAll(whole, ",", ""), rest[len(behind):], true
 	case decimal.MatchString(whole):
 		return strings.Replace(whole, ",", ".", 1), rest[len(behind):], true

@@ -24,18 +24,16 @@ func isQuality(word string) bool {
 // another metric of it: the value loss is the critic's.
 var fillers = words(`final finally current currently new newest now latest last end epoch epochs so far top1`)
 
-// nouns belong to the split beside them: "Test set loss", "value val_loss".
-var nouns = words(`set data split metrics value values model`)
+// nouns belong to the split or the quality beside them: "Test set loss", "value val_loss",
+// val_metrics.
+var nouns = words(`set data split metrics result results scores stats logs value values model`)
 
 // joints are words behind which a name begins: what is before them tells something else.
-var joints = words(`and or with at to is are the a an has had have got reached achieved then but here result results done finished completed
+var joints = words(`and or with at to is are on after the a an has had have got reached achieved then but here result results done finished completed
 	complete improved`)
 
 // units are joints behind a number.
 var units = words(`s sec secs second seconds ms us h min mins minutes hours kb mb gb KB MB GB kB KiB MiB GiB percent samples images steps it`)
-
-// containers end the name of a dict, which says of its metrics what is before it: val_metrics.
-var containers = words(`metrics result results scores stats logs`)
 
 // verbs may stand between a name and its sign.
 var verbs = words(`is are was`)
@@ -161,7 +159,7 @@ func (w *lineWords) word(word string) {
 	word = strings.TrimRight(strings.TrimSuffix(word, "'s"), ".'-")
 	lower := strings.ToLower(word)
 	behindLevel, behindNumber, ofSplit := w.level, w.number, w.ofSplit
-	of, container := withoutContainer(word)
+	of, ofNoun := withoutNoun(word)
 	w.level, w.number, w.ofSplit = levels[word], false, false
 	w.phrase = append(w.phrase[max(len(w.phrase)-mostWords, 0):], word)
 
@@ -174,9 +172,11 @@ func (w *lineWords) word(word string) {
 		}
 
 		w.split, w.weak, w.fresh, w.headed, w.logged, w.named, w.ofSplit = of, stop, true, false, behindLevel, nil, true
-	case isQuality(of) && (container || !slices.ContainsFunc(w.others, telling)):
+	case isQuality(of) && (ofNoun || !slices.ContainsFunc(w.others, telling)):
 		w.leads = w.begins || w.leads && len(w.qualities) > 0
 		w.qualities = append(w.qualities, of)
+	case ofSplit && nouns[lower]:
+		w.ofSplit = true
 	case strings.Trim(word, "/'_") == "":
 		w.forget()
 	case behindLevel && (strings.Contains(word, "_") || word == "root"), joints[lower] && (len(word) > 1 || !w.begins && word == lower), w.level,
@@ -196,17 +196,15 @@ func (w *lineWords) word(word string) {
 	case stop && (!w.begins || len(word) > abbreviated), strings.ContainsAny(strings.Trim(word, "._/"), "./"), strings.HasPrefix(word, "__"):
 		w.others = append(w.others, word)
 		w.forget()
-	case ofSplit && nouns[lower]:
-		w.ofSplit = true
 	default:
 		w.others = append(w.others[max(len(w.others)-mostWords, 0):], word)
 	}
 }
 
-// withoutContainer is what a dict or a record has by its name: val of val_metrics.
-func withoutContainer(word string) (of string, container bool) {
+// withoutNoun is a word without the noun that is a part of it: val of val_metrics.
+func withoutNoun(word string) (of string, found bool) {
 	at := strings.LastIndexByte(word, '_')
-	if at <= 0 || !containers[strings.ToLower(word[at+1:])] {
+	if at <= 0 || !nouns[strings.ToLower(word[at+1:])] {
 		return word, false
 	}
 

@@ -41,6 +41,7 @@ type keptSeries struct {
 	Likeness  metrictext.Likeness            `json:"likeness,omitempty"`  // of the objective's name; 0 = not known
 	Bars      bool                           `json:"bars,omitempty"`      // those of Keras stand apart
 	Fractions bool                           `json:"fractions,omitempty"` // epochs come in parts
+	Anew      bool                           `json:"anew,omitempty"`      // steps begin anew in each epoch
 	Drawn     map[string]metrictext.BarState `json:"drawn,omitempty"`     // by stream
 	Unread    metrictext.UnreadValues        `json:"unread,omitzero"`     // of the objective
 	More      bool                           `json:"more,omitempty"`
@@ -93,7 +94,7 @@ func (o *output) resume(r reading) {
 		o.printed.Apart = o.printed.Apart && r.Metrics.Bars // a worker of before kept them with what the script prints
 		o.printed.Unread = r.Metrics.Unread
 		maps.Copy(o.printed.Drawn, r.Metrics.Drawn)
-		o.printed.Likeness, o.printed.Records.Fractions = r.Metrics.Likeness, r.Metrics.Fractions
+		o.printed.Likeness, o.printed.Records.Fractions, o.printed.Records.Anew = r.Metrics.Likeness, r.Metrics.Fractions, r.Metrics.Anew
 	}
 }
 
@@ -125,7 +126,8 @@ func (o *output) reading() *reading {
 	if o.printed != nil {
 		kept := o.metrics.kept()
 		kept.Steps = maps.Clone(o.printed.Records.Steps)
-		kept.Bars, kept.Likeness, kept.Fractions = o.printed.Apart, o.printed.Likeness, o.printed.Records.Fractions
+		kept.Bars, kept.Likeness = o.printed.Apart, o.printed.Likeness
+		kept.Fractions, kept.Anew = o.printed.Records.Fractions, o.printed.Records.Anew
 		kept.Unread, kept.Drawn = o.printed.Unread, maps.Clone(o.printed.Drawn)
 		r.Metrics = &kept
 	}

@@ -77,3 +77,22 @@ func TestOutput_EpochsThatAreRoundedAfterAKilledWorker(t *testing.T) {
 	require.Equal(t, int64(2), rest.points[0].Step)
 	require.Equal(t, int64(3), rest.points[1].Step)
 }
+
+// A step that begins anew in each epoch names no place on the curve.
+func TestOutput_StepsThatBeginAnewInEachEpoch(t *testing.T) {
+	t.Parallel()
+
+	o := berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}
+	_, rest := printedAs(t, &o, berth.Stdout, `{"epoch": 1, "step": 100, "val_loss": 0.5}`+"\n"+
+		`{"epoch": 2, "step": 100, "val_loss": 0.4}`+"\n"+`{"epoch": 3, "step": 100, "val_loss": 0.3}`+"\n")
+
+	steps := make(map[int64]bool)
+
+	for _, p := range rest.points {
+		if p.Name == "val_loss" {
+			steps[p.Step] = true
+		}
+	}
+
+	require.Len(t, steps, 3, "one for each epoch")
+}

@@ -24,8 +24,19 @@ func TestSplits_BeforeACounter(t *testing.T) {
 		"an epoch, never train's": {"acc", theBest, epochs, 0.85},
 		"percent, val_acc":        {"val_acc", theLast, percent, 0.85},
 		"counter, val_acc":        {"val_acc", theLast, slash, 0.85},
-		"timm":                    {"loss", theBest, timm, 0.4},
-		"timm, test_loss":         {"test_loss", theLast, timm, 0.4},
+		"timm":                    {"loss", theBest, timm, 0.5},
+		"timm, test_loss":         {"test_loss", theLast, timm, 0.5},
+	})
+}
+
+// What is said of the split beside it, with a colon, does not make it doubtful: the mean would be
+// more like the objective.
+func TestSplits_OfAHeading(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"results":    {"test_accuracy", theLast, "Mean test accuracy: 0.7\nTest set results: cost= 1.0 accuracy= 0.8\n", 0.8},
+		"a sentence": {"test_accuracy", theLast, "Mean test accuracy: 0.7\nResults on test set: accuracy=0.8\n", 0.8},
+		"a dict":     {"test_accuracy", theLast, "Mean test accuracy: 0.7\ntest_results: {'accuracy': 0.8}\n", 0.8},
 	})
 }
 

@@ -50,6 +50,7 @@ func TestValues_ThatCannotBeRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"val_loss: 0,2\n":                         `a value of its objective could not be read and did not count: "val_loss: 0,2"; write numbers such as 0.91`,
 		"val_loss: 1.234,56 (EUR)\n":              `"val_loss: 1.234,56"`,
+		"val_loss: 1,234\n":                       `"val_loss: 1,234"`, // who prints 0,950 does not mean a thousand
 		"val_loss: 12:30\nval_loss: 0.5.1\n":      `2 values of its objective could not be read and did not count, such as "val_loss: 12:30"`,
 		"val_loss: [0.5, 0.7]\n":                  `"val_loss: [0.5,"`,
 		`{"val_loss": "0.5 and 0.7"}` + "\n":      `"val_loss: 0.5"`,
@@ -149,4 +150,34 @@ func TestValues_MinusNaN(t *testing.T) {
 		require.Nil(t, value, "%q: it diverged, and 0.3 is the epoch before", text)
 		require.Equal(t, berth.MetricNaN, status, text)
 	}
+}
+
+// timm, torchvision, DeiT, DETR and PyTorch's ImageNet example print "now (mean)" behind a counter of
+// batches; elsewhere "0.873 (0.028)" is a mean with its deviation.
+func TestValues_AverageMeter(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"timm": {"Acc@1", theLast, "Test: [  48/48]  Time: 0.1 (0.2)  Loss:  0.8 (0.9)  Acc@1: 85.000 (79.300)  Acc@5: 97.0 (94.9)\n", 79.3},
+		"torchvision": {"acc1", theBest, "Test:  [ 0/98]  eta: 0:01:00  loss: 0.9 (0.9)  acc1: 98.1250 (98.1250)  time: 0.6  data: 0.5  max mem: 500\n" +
+			"Test:  [97/98]  eta: 0:00:00  loss: 0.9 (0.9)  acc1: 78.1250 (81.1250)  time: 0.6  data: 0.5  max mem: 500\n", 81.125},
+	})
+}
+
+// What an arrow leads to may be something else.
+func TestValues_AnArrowToSomethingElse(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"epochs": {"acc", theLast, "acc: 0.85 -> 12 epochs without improvement\n", 0.85},
+		"time":   {"loss", theLast, "loss: 0.9\nloss: 0.35 -> 12.3s\n", 0.35},
+	})
+}
+
+// A sign or a bracket may be before a number.
+func TestValues_SignsBefore(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"minus of Unicode": {"reward", theLast, "reward: -10\nreward: −12.5\n", -12.5},
+		"about":            {"acc", theLast, "acc: 0.5\nacc: ~0.9\n", 0.9},
+		"in parentheses":   {"acc", theLast, "acc: 0.5\nacc: (0.9)\n", 0.9},
+	})
 }

@@ -2,6 +2,10 @@ package runtrial
 
 import (
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
 )
 
 // A loss beside its terms is none of them, whatever words they have.
@@ -98,4 +102,18 @@ func TestNames_WordsBetweenEpochAndName(t *testing.T) {
 		"improved":      {"val_loss", theLast, "Epoch 1 val_loss: 0.5\nEpoch 2 improved val_loss: 0.3\n", 0.3},
 		"slash between": {"acc", theLast, "acc: 0.5\nloss: 0.1 / acc: 0.95\n", 0.95},
 	})
+}
+
+// Names of files, aims and values of before are no reports.
+func TestNames_PathsAndAims(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"a directory's name": {"val_loss", theLast, "val_loss: 0.5\nSaved: ckpt/epoch=3-step=10-val_loss=0.21\n", 0.5},
+		"previous":           {"acc", theBest, "Previous run: acc=0.8\nacc: 0.7\n", 0.7},
+		"goal":               {"val_acc", theBest, "Goal: val_acc=0.95\nepoch 1 val_acc=0.9\n", 0.9},
+	})
+
+	o := berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}
+	out, _ := printedAs(t, &o, berth.Stdout, "val_loss=0.9\nEpoch 0, global step 8: 'val_loss' reached 0.90000 (best 0.90000), saving model to '/trial/out/epoch=0-val_loss=0.90.ckpt' as top 1\n")
+	require.Empty(t, out.notes(), "nothing was lost: it is the name of Lightning's checkpoint")
 }
