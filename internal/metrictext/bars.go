@@ -128,6 +128,8 @@ type BarState struct {
 	Again bool      `json:"again,omitempty"` // it was drawn again
 	Ended bool      `json:"ended,omitempty"` // a bar was at its end
 	Shown string    `json:"shown,omitempty"` // by the newest drawing of a bar over epochs
+
+	Heading string `json:"heading,omitempty"` // the split that a line said by itself
 }
 
 // over ends what is known of the end of an epoch's bar. Where it was not drawn again, its
@@ -261,13 +263,13 @@ func (p progress) counts(bars BarState, next progress) (which whichNames, counts
 	switch {
 	case p.endsEpoch() && next.tqdm && next.epoch == "":
 		return trained, true
-	case p.tqdm && strings.HasPrefix(p.counter, "0/"):
+	case strings.HasPrefix(p.counter, "0/"):
 		return allNames, false
 	case p.counter == "", next.epoch != p.epoch:
 		return allNames, !p.keras || p.whole
 	case p.whole:
 		return allNames, next.counter != p.counter
-	case p.String() == bars.At, strings.HasPrefix(p.counter, "0/"):
+	case p.String() == bars.At:
 		return allNames, false
 	case p.tqdm && p.epoch == "" && !p.of && !bars.Ended && !p.epochs:
 		return validated, true

@@ -154,6 +154,7 @@ func (l *LineParser) note(stream string, bars BarState, at time.Time) {
 		bars.Time = at
 	}
 
+	bars.Heading = l.Drawn[stream].Heading
 	l.Drawn[stream] = bars
 }
 
@@ -163,6 +164,7 @@ func (l *LineParser) note(stream string, bars BarState, at time.Time) {
 func (l *LineParser) read(points []berth.MetricPoint, stream string, parts []shownPart, at time.Time) []berth.MetricPoint {
 	for _, part := range parts {
 		found, record := l.find(part.text)
+		l.head(stream, part.text, found)
 
 		if part.which != allNames || part.drawn != "" {
 			found = part.counted(found, l.Objective)

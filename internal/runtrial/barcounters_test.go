@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -160,4 +161,41 @@ func TestBars_ABarInABarOfEpochs(t *testing.T) {
 	}
 
 	require.Equal(t, []float64{0.9, 0.5, 0.7}, curve)
+}
+
+// Wherever Docker cuts a line, and a worker is killed there, the epochs are the same.
+func TestBars_EpochsInPieces(t *testing.T) {
+	t.Parallel()
+
+	for metric, c := range map[string]struct {
+		text string
+		mean float64
+	}{"val_acc": {nestedEpochs, 0.7}, "val_loss": {lightningBars, 0.6}} {
+		objective := berth.Objective{Metric: metric, Strategy: theMean, Goal: berth.GoalMaximize}
+
+		for cut := 0; cut < len(c.text); cut += 61 {
+			first, adopt := autoOutput(t, objective)
+			begun := 0
+
+			for _, text := range strings.SplitAfter(c.text[:cut], "\n") {
+				begun++
+				first.take(chunk(berth.Stderr, text, begun))
+			}
+
+			require.NoError(t, first.write(t.Context()))
+			first.keep()
+
+			next, at := adopt(), 0
+			for _, text := range append(strings.SplitAfter(c.text[:cut], "\n"), strings.SplitAfter(c.text[cut:], "\n")...) {
+				at++
+				next.take(chunk(berth.Stderr, text, at))
+			}
+
+			next.finish()
+
+			value, _ := next.metrics.objective(objective)
+			require.NotNil(t, value)
+			require.InDelta(t, c.mean, *value, 1e-9, "%s, cut at %d", metric, cut)
+		}
+	}
 }

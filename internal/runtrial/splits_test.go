@@ -2,6 +2,10 @@ package runtrial
 
 import (
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
 )
 
 // A split before a counter is that of the names behind it.
@@ -64,4 +68,40 @@ func TestSplits_OfRecords(t *testing.T) {
 	}
 
 	requireRanked(t, cases)
+}
+
+// A line of nothing but a split is the heading of those behind it.
+func TestSplits_Headings(t *testing.T) {
+	t.Parallel()
+
+	const (
+		yaml    = "Training:\n  loss: 0.1\n  acc: 0.99\nValidation:\n  loss: 0.4\n  acc: 0.85\n"
+		heading = "----- Validation -----\nacc: 0.85\n----- Training -----\nacc: 0.99\n"
+	)
+
+	requireRanked(t, map[string]rankedCase{
+		"val_acc": {"val_acc", theLast, yaml, 0.85},
+		"best":    {"acc", theBest, yaml, 0.85},
+		"heading": {"acc", theLast, heading, 0.85},
+		"nouns":   {"acc", theLast, "Test set results:\nacc: 0.85\n\n=== Train ===\nacc: 0.99\n", 0.85},
+		"is over": {"acc", theLast, "Training:\n  acc: 0.99\nThat was it\nacc: 0.85\n", 0.85},
+		"is none": {"acc", theLast, "acc: 0.5\nTraining...\nacc: 0.85\n", 0.85},
+	})
+
+	objective := berth.Objective{Metric: "acc", Goal: berth.GoalMaximize} // a worker is killed below the heading
+	killed, adopt := autoOutput(t, objective)
+	killed.take(chunk(berth.Stdout, "Validation:\n", 1))
+	killed.take(chunk(berth.Stdout, "acc: 0.85\nTraining:\n", 2))
+	require.NoError(t, killed.write(t.Context()))
+	killed.keep()
+
+	next := adopt()
+	next.take(chunk(berth.Stdout, "Validation:\n", 1))
+	next.take(chunk(berth.Stdout, "acc: 0.85\nTraining:\n", 2))
+	next.take(chunk(berth.Stdout, "acc: 0.99\n", 3))
+	next.finish()
+
+	value, _ := next.metrics.objective(objective)
+	require.NotNil(t, value)
+	require.InDelta(t, 0.85, *value, 0)
 }
