@@ -25,7 +25,7 @@ var (
 	// meanBehind is the mean that meters print behind the newest value, in a line that counts
 	// batches: "Test: [ 9/48] Loss: 0.8 (0.9)". Elsewhere that may be a deviation.
 	meanBehind = regexp.MustCompile(`^\s?\(\s*(\d[\d.eE+-]*)\s*\)`)
-	batches    = regexp.MustCompile(`\[\s*(\d+)/(\d+)\b`)
+	batches    = regexp.MustCompile(`(?i)(epochs?\W{0,3})?\[\s*(\d+)/(\d+)\b`)
 	// behindValue may be the split of a value: "acc: 0.9 (val)".
 	behindValue = regexp.MustCompile(`^\s?\(\s*(\pL+)\s*\)`)
 )
@@ -85,22 +85,19 @@ func pairsOf(line, objective string) (p pairs) {
 			value.length += len(split[0])
 		}
 
-		running := ""
-		if mean := meanBehind.FindStringSubmatch(line[at+value.length:]); mean != nil && value.number != "" {
-			if batch := batches.FindStringSubmatch(line[:min(at, barBytes)]); batch != nil {
-				value.number = mean[1]
-				value.length += len(mean[0])
+		running := false
 
-				if !atEnd(batch[1], batch[2]) {
-					running = "running"
-				}
+		if mean := meanBehind.FindStringSubmatch(line[at+value.length:]); mean != nil && value.number != "" {
+			if counts, last := batchOf(line[:min(at, barBytes)]); counts {
+				value.number, running = mean[1], !last
+				value.length += len(mean[0])
 			}
 		}
 
 		p.words.pass(line[end : end+from])
 
 		if quote := line[end+from]; quote == '"' || quote == '\'' {
-			p.words.others = nil
+			p.words.others, p.words.phrase = nil, nil
 		}
 
 		s := sighting{name: p.words.name(printed, inParentheses)}
@@ -116,8 +113,8 @@ func pairsOf(line, objective string) (p pairs) {
 
 		at += value.length
 
-		if running != "" {
-			s.name = s.name.of(running)
+		if running {
+			s.name = s.name.of("running")
 		}
 
 		if best != "" && sign < until {
@@ -149,12 +146,19 @@ func pairsOf(line, objective string) (p pairs) {
 	}
 }
 
-// atEnd reports whether a batch is the last one, counted from 0 or from 1.
-func atEnd(batch, all string) bool {
-	n, _, _ := numberOf(batch)
-	of, _, _ := numberOf(all)
+// batchOf reports whether a text counts batches, and is at the last one, counted from 0 or
+// from 1.
+func batchOf(text string) (counts, last bool) {
+	for _, match := range batches.FindAllStringSubmatch(text, 2) {
+		if match[1] == "" {
+			n, _, _ := numberOf(match[2])
+			all, _, _ := numberOf(match[3])
 
-	return n >= of-1
+			return true, n >= all-1
+		}
+	}
+
+	return false, false
 }
 
 // nameAtEnd is the name of a metric at the end of a text, and what stands behind it in

@@ -24,9 +24,11 @@ func isQuality(word string) bool {
 // another metric of it: the value loss is the critic's.
 var fillers = words(`final finally current currently new newest now latest last end epoch epochs so far top1`)
 
-// nouns belong to the split or the quality beside them: "Test set loss", "value val_loss",
-// val_metrics.
-var nouns = words(`set data split metrics result results scores stats logs value values model`)
+// reports are what a program calls several metrics: val_metrics is of val.
+const reports = `metrics result results scores stats logs`
+
+// nouns belong to the split beside them: "Test set loss", "value val_loss".
+var nouns, reportNouns = words(`set data split value values model ` + reports), words(reports)
 
 // joints are words behind which a name begins: what is before them tells something else.
 var joints = words(`and or with at to is are on after the a an has had have got reached achieved then but here result results done finished completed
@@ -119,7 +121,7 @@ func (w *lineWords) pass(text string) {
 		}
 
 		if w.word(text[:to]); value {
-			w.others = nil
+			w.others, w.phrase = nil, nil
 		}
 
 		w.begins = false
@@ -159,7 +161,7 @@ func (w *lineWords) word(word string) {
 	word = strings.TrimRight(strings.TrimSuffix(word, "'s"), ".'-")
 	lower := strings.ToLower(word)
 	behindLevel, behindNumber, ofSplit := w.level, w.number, w.ofSplit
-	of, ofNoun := withoutNoun(word)
+	of, ofReport := withoutReport(word)
 	w.level, w.number, w.ofSplit = levels[word], false, false
 	w.phrase = append(w.phrase[max(len(w.phrase)-mostWords, 0):], word)
 
@@ -172,7 +174,7 @@ func (w *lineWords) word(word string) {
 		}
 
 		w.split, w.weak, w.fresh, w.headed, w.logged, w.named, w.ofSplit = of, stop, true, false, behindLevel, nil, true
-	case isQuality(of) && (ofNoun || !slices.ContainsFunc(w.others, telling)):
+	case isQuality(of) && (ofReport || !slices.ContainsFunc(w.others, telling)):
 		w.leads = w.begins || w.leads && len(w.qualities) > 0
 		w.qualities = append(w.qualities, of)
 	case ofSplit && nouns[lower]:
@@ -201,10 +203,10 @@ func (w *lineWords) word(word string) {
 	}
 }
 
-// withoutNoun is a word without the noun that is a part of it: val of val_metrics.
-func withoutNoun(word string) (of string, found bool) {
+// withoutReport is what several metrics are of by their name: val of val_metrics.
+func withoutReport(word string) (of string, found bool) {
 	at := strings.LastIndexByte(word, '_')
-	if at <= 0 || !nouns[strings.ToLower(word[at+1:])] {
+	if at <= 0 || !reportNouns[strings.ToLower(word[at+1:])] {
 		return word, false
 	}
 

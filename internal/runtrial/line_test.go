@@ -127,6 +127,7 @@ func TestOutput_ObjectiveOfWhatIsPrinted(t *testing.T) {
 		"ranking metric":       {"ndcg@10", last, "recall@10: 0.45 ndcg@10: 0.38\n", 0.38},
 		"timm":                 {"Acc@1", last, "Test: [  48/48]  Time: 0.1 (0.2)  Loss:  0.8 (0.9)  Acc@1: 85.000 (79.300)  Acc@5: 97.0 (94.9)\n", 79.3},
 		"mean and deviation":   {"accuracy", last, "Accuracy: 0.873 (0.028)\n", 0.873},
+		"behind an epoch":      {"val_acc", last, "Epoch: [3/10] val_acc: 0.85 (0.91)\n", 0.85},
 		"split in parentheses": {"val_accuracy", last, "Accuracy (train): 0.99 Accuracy (val): 0.91\n", 0.91},
 		"logger with bars":     {"val_acc", last, "2026-01-01 12:00:00,123|INFO|val_acc: 0.91\n", 0.91},
 		"abbreviated":          {"val_loss", last, "\tTrain Loss: 0.10 | Train Acc: 91.20%\n\t Val. Loss: 0.40 |  Val. Acc: 85.20%\n", 0.40},

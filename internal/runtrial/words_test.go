@@ -57,6 +57,16 @@ func TestNames_ANumberOfTheName(t *testing.T) {
 	})
 }
 
+// Settings that a line repeats are no words of the name behind them.
+func TestNames_SettingsBefore(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"data":         {"acc", theLast, "train_data=mnist acc=0.85\n", 0.85},
+		"another name": {"small_acc", theLast, "small_acc=0.9\nnet=small acc=0.85\n", 0.9},
+		"a quote":      {"small_acc", theLast, "small_acc=0.9\nsmall \"acc\": 0.85\n", 0.9},
+	})
+}
+
 // Words that otherwise say nothing count where the objective has them.
 func TestNames_TheObjectiveHasWordsThatSayWhen(t *testing.T) {
 	t.Parallel()
