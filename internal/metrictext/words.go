@@ -31,7 +31,7 @@ const reports = `metrics result results scores stats logs`
 var nouns, reportNouns = words(`set data split value values model ` + reports), words(reports)
 
 // joints are words behind which a name begins: what is before them tells something else.
-var joints = words(`and or with at to is are on after the a an has had have got reached achieved then but here result results done finished completed
+var joints = words(`and or with at to is are the a an has had have got reached achieved then but here result results done finished completed
 	complete improved`)
 
 // units are joints behind a number.
@@ -45,7 +45,8 @@ var levels = words(`DEBUG INFO WARN WARNING ERROR CRITICAL FATAL`)
 
 // counting are words that say when, by the number behind them. That of another word belongs to
 // the name: the top 5 accuracy, or the loss of task 1.
-var counting = words(`epoch epochs ep e step steps iter iters iteration iterations it batch round fold trial run seed attempt episode`)
+var counting = words(`epoch epochs ep e step steps iter iters iteration iterations it batch round fold trial run seed attempt episode
+	update gen generation`)
 
 var (
 	// counted is a word that counts like a number: step_5, 3.2s, 第3轮.
@@ -188,8 +189,8 @@ func (w *lineWords) word(word string) {
 	case counted.MatchString(word) && (!numbered.MatchString(word) || units[strings.TrimLeft(word, "0123456789")]):
 		w.number = true
 
-		if last := len(w.others) - 1; last >= 0 && strings.Trim(word, "0123456789") == "" && !counting[strings.ToLower(w.others[last])] {
-			w.others[last] += " " + word
+		if len(w.others) == 1 && strings.Trim(word, "0123456789") == "" && !counting[strings.ToLower(w.others[0])] { // no "loss after 100"
+			w.others[0] += " " + word
 
 			return
 		}

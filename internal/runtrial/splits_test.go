@@ -35,12 +35,11 @@ func TestSplits_BeforeACounter(t *testing.T) {
 
 // What is said of the split beside it, with a colon, does not make it doubtful: the mean would be
 // more like the objective.
-func TestSplits_OfAHeading(t *testing.T) {
+func TestSplits_WithANoun(t *testing.T) {
 	t.Parallel()
 	requireRanked(t, map[string]rankedCase{
-		"results":    {"test_accuracy", theLast, "Mean test accuracy: 0.7\nTest set results: cost= 1.0 accuracy= 0.8\n", 0.8},
-		"a sentence": {"test_accuracy", theLast, "Mean test accuracy: 0.7\nResults on test set: accuracy=0.8\n", 0.8},
-		"a dict":     {"test_accuracy", theLast, "Mean test accuracy: 0.7\ntest_results: {'accuracy': 0.8}\n", 0.8},
+		"results": {"test_accuracy", theLast, "Mean test accuracy: 0.7\nTest set results: cost= 1.0 accuracy= 0.8\n", 0.8},
+		"a dict":  {"test_accuracy", theLast, "Mean test accuracy: 0.7\ntest_results: {'accuracy': 0.8}\n", 0.8},
 	})
 }
 
@@ -85,6 +84,7 @@ func TestSplits_Headings(t *testing.T) {
 		"heading": {"acc", theLast, heading, 0.85},
 		"nouns":   {"acc", theLast, "Test set results:\nacc: 0.85\n\n=== Train ===\nacc: 0.99\n", 0.85},
 		"is over": {"acc", theLast, "Training:\n  acc: 0.99\nThat was it\nacc: 0.85\n", 0.85},
+		"after":   {"acc", theLast, "After training: acc: 0.85\n", 0.85},
 		"is none": {"acc", theLast, "acc: 0.5\nTraining...\nacc: 0.85\n", 0.85},
 	})
 
