@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/config"
 	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/workflows"
@@ -47,6 +50,10 @@ func devCommand() *cobra.Command {
 				return err
 			}
 
+			if err := typedBackends(cmd.Flags()); err != nil {
+				return err
+			}
+
 			if !d.noWorker {
 				if err := d.check(); err != nil {
 					return err
@@ -74,6 +81,21 @@ func devCommand() *cobra.Command {
 	return cmd
 }
 
+// typedBackends refuses a database or a Temporal that the environment or the
+// configuration file names, such as a team's in a shell in which its administrator
+// works: `berth dev` would migrate it, and use it with a Temporal of its own.
+// Errors: invalid.
+func typedBackends(flags *pflag.FlagSet) error {
+	for _, name := range []string{"postgres-url", "temporal-address", "temporal-namespace"} {
+		if flags.Changed(name) && !config.Typed(flags, name) {
+			return berth.Errorf(berth.KindInvalid, "`berth dev` runs a database and a Temporal of its own, and %[1]s (or %[2]s of the file that %[3]s names) is of others: "+
+				"`unset %[1]s`, or type --%[2]s", config.Variable(name), name, config.FileVariable)
+		}
+	}
+
+	return nil
+}
+
 // run starts the parts in the order in which they need each other and stops
 // them in the reverse order.
 func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) (err error) {
@@ -96,6 +118,8 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 
 	_ = os.Remove(filepath.Join(d.dataDir, "url")) // of an earlier run; it is there again once we serve
 
+	own := d.postgresURL == "" && d.temporalAddress == ""
+
 	stopPostgres, err := d.startPostgres(ctx, log)
 	if err != nil {
 		return err
@@ -116,6 +140,12 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 		return err
 	}
 
+	if own {
+		if err := d.takeOver(ctx, log); err != nil {
+			return err
+		}
+	}
+
 	return d.connected(ctx, log, func(c connections) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return runServer(ctx, d.serving, c, log, d.announce(out)) })
@@ -133,6 +163,34 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 		}
 
 		return group.Wait()
+	})
+}
+
+// takeOver makes Temporal and the store of artifacts in the data directory this
+// database's when they were another copy's: after pg_upgrade, or when a person restored
+// a dump, the cluster in the directory is a new one, and no other uses the directory.
+func (d *development) takeOver(ctx context.Context, log *slog.Logger) error {
+	return d.open(ctx, log, func(c connections) error {
+		if err := register(ctx, c.temporal, connectPatience, log); err != nil {
+			return err
+		}
+
+		moved, err := c.identity.Moved(ctx)
+		if err != nil || !moved {
+			return err
+		}
+
+		log.Warn("the database below the data directory is another than before, as after an upgrade of PostgreSQL: it takes over what the directory has", "data_dir", d.dataDir)
+
+		if d.serving.artifacts == devArtifacts(d.dataDir) {
+			if _, err := takeArtifacts(ctx, d.serving.artifacts, c); err != nil {
+				log.Warn("taking over the store of artifacts; run `berth adopt-temporal --take-artifacts` later", "error", err)
+			}
+		}
+
+		_, err = c.identity.Adopt(ctx, c.store, true)
+
+		return err
 	})
 }
 
