@@ -2,6 +2,9 @@ package postgres_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
@@ -169,4 +173,47 @@ func TestRegisterHost_TwoAtOnce(t *testing.T) {
 	require.NoError(t, first)
 	require.Equal(t, berth.KindConflict, berth.KindOf(second))
 	require.ErrorContains(t, second, "has a worker already")
+}
+
+// A snapshot of a disk, pg_basebackup and a cloud's restore copy the files of a cluster, with
+// its number: Berth takes such a copy for the original, and the pages say so.
+func TestInstallation_APhysicalCopyIsNotToldApart(t *testing.T) {
+	t.Parallel()
+
+	dir, err := os.MkdirTemp("", "berth-copy-") //nolint:usetesting // PostgreSQL's user must pass through
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: the same
+
+	installation := func(dir string) berth.Installation {
+		server, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: dir, Volatile: true})
+		require.NoError(t, err)
+
+		defer func() { require.NoError(t, server.Stop()) }()
+
+		require.NoError(t, postgres.Migrate(t.Context(), server.URL))
+
+		store, err := postgres.Open(t.Context(), postgres.Config{URL: server.URL})
+		require.NoError(t, err)
+
+		defer store.Close()
+
+		i, err := store.Installation(t.Context())
+		require.NoError(t, err)
+
+		return i
+	}
+
+	original := installation(filepath.Join(dir, "original"))
+	require.NotEmpty(t, original.Database)
+
+	out, err := exec.CommandContext(t.Context(), "cp", "-a", filepath.Join(dir, "original"), filepath.Join(dir, "copy")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, original, installation(filepath.Join(dir, "copy")), "else tell it apart, and change the pages")
+
+	for _, name := range []string{"artifacts.md", "production.md"} {
+		page, err := os.ReadFile(filepath.Join("../../docs", name))
+		require.NoError(t, err)
+		require.Contains(t, string(page), "pg_basebackup", name)
+	}
 }
