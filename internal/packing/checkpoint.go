@@ -130,11 +130,13 @@ func (s *site) filesDisk() (free, total int64) {
 	return s.DiskFreeBytes, s.DiskBytes
 }
 
-// diskHolds reports whether the disk, when empty, has room for the checkpoint.
+// diskHolds reports whether the disk, when empty, has room for the checkpoint. Where none
+// is fetched, a disk without its headroom is one that a person makes room on.
 func (s *site) diskHolds(r *Request) bool {
 	_, total := s.filesDisk()
+	fetched := s.fetches(r)
 
-	return total == 0 || total-s.DiskHeadroomBytes >= s.fetches(r)
+	return fetched == 0 || total == 0 || total-s.DiskHeadroomBytes >= fetched
 }
 
 // failures is how often the trial failed on the host through no fault of its own, or did not

@@ -252,6 +252,9 @@ func TestDecide_Impossible(t *testing.T) {
 	full := host("a", 4, 8)
 	full.DiskHeadroomBytes, full.DiskFreeBytes = 2*gib, 2*gib-1
 
+	small := full
+	small.DiskBytes, small.FilesFreeBytes, small.FilesDiskBytes = 2*gib-1, 2*gib-1, 2*gib-1
+
 	gpu := but(ask("gpu", 1, 1), func(d *berth.Demand) { d.DeviceBytes = gib })
 	contexts := but(gpu, func(d *berth.Demand) { d.Contexts = 3 })
 	few := withDevices(host("a", 4, 8), 1, 8)
@@ -271,6 +274,7 @@ func TestDecide_Impossible(t *testing.T) {
 		"one would hold it": {[]berth.Host{host("0", 1, 1), lost}, ask("1", 8, 4), false, "host host-a: its worker does not answer; the trial waits for it to come back"},
 		"draining host":     {[]berth.Host{draining}, ask("1", 8, 4), false, "host host-a: drained; `berth host ready host-a` lets it take attempts"},
 		"full disk":         {[]berth.Host{full}, ask("1", 8, 4), false, "host host-a: 2,047 MiB of disk are free, and it keeps 2,048 MiB: free space there"},
+		"small disk":        {[]berth.Host{small}, ask("1", 8, 4), false, "host host-a: 2,047 MiB of disk are free, and it keeps 2,048 MiB: free space there"},
 		"nobody is there":   {nil, ask("1", 8, 4), false, "no machine is connected; start `berth worker` on one"},
 	} {
 		t.Run(name, func(t *testing.T) {
