@@ -96,7 +96,7 @@ test("a tab that is hidden for long closes its stream, and is right when it is s
     if (pathname === "/api/v1/sweeps") read++;
   });
   page.on("requestfailed", (request) => {
-    if (request.url().endsWith("/api/v1/events")) closed++;
+    if (new URL(request.url()).pathname === "/api/v1/events") closed++;
   });
   await page.clock.install();
   await page.goto("/sweeps");
