@@ -78,7 +78,6 @@ type Checkpointer struct {
 	Every  time.Duration // between two looks; default 5 s
 	Log    *slog.Logger
 
-	pause time.Duration
 	mu    sync.Mutex                   // held while known and turns are looked up
 	known map[string]*storedCheckpoint // by attempt
 	turns map[string]time.Time         // by trial: when a running attempt's is looked at again

@@ -15,22 +15,9 @@ import (
 
 // Run stores until ctx ends.
 func (c *Checkpointer) Run(ctx context.Context) error {
-	every := cmp.Or(c.Every, defaultEvery)
-
-	for {
-		if err := c.Look(ctx); err != nil && ctx.Err() == nil {
-			c.pause = min(max(2*c.pause, every), longestCheckpointPause)
-			c.Log.Warn("storing checkpoints", "error", err, "again_in", c.pause)
-		} else {
-			c.pause = 0
-		}
-
-		select {
-		case <-time.After(max(c.pause, every)):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return keepLooking(ctx, c.Every, longestCheckpointPause, c.Look, func(err error, again time.Duration) {
+		c.Log.Warn("storing checkpoints", "error", err, "again_in", again)
+	})
 }
 
 // Look stores what is to be stored at this moment. Errors: of the store or the

@@ -64,31 +64,14 @@ type Uploader struct {
 	Every  time.Duration // between two looks; default 5 s
 	Log    *slog.Logger
 
-	pause time.Duration // until the next look, while the store is down; 0 = it is not
-	sent  sender
+	sent sender
 }
 
 // Run stores until ctx ends.
 func (u *Uploader) Run(ctx context.Context) error {
-	every := u.Every
-	if every <= 0 {
-		every = defaultEvery
-	}
-
-	for {
-		if err := u.Look(ctx); err != nil && ctx.Err() == nil {
-			u.pause = min(max(2*u.pause, every), longestPause)
-			u.Log.Warn("storing files of ended attempts", "error", err, "again_in", u.pause)
-		} else {
-			u.pause = 0
-		}
-
-		select {
-		case <-time.After(max(u.pause, every)):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return keepLooking(ctx, u.Every, longestPause, u.Look, func(err error, again time.Duration) {
+		u.Log.Warn("storing files of ended attempts", "error", err, "again_in", again)
+	})
 }
 
 // Look stores what is to be stored at this moment. What is wrong with one
