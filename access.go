@@ -36,7 +36,7 @@ type AdminTokens struct {
 // a certificate.
 const adminsEnd = 14 * 24 * time.Hour
 
-// tokens is the finding about access: without a token of an admin nobody makes another.
+// tokens is the finding about access: only an admin makes tokens, so the last one must not end unseen.
 func (h Health) tokens() Finding {
 	f := Finding{OK: true, Part: "tokens", What: "whether an admin's token is valid is not known"}
 

@@ -1,46 +1,14 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Page } from "@playwright/test";
 import { list, minute, submit, type Host, type Trial } from "./berth";
 import { expect, test } from "./watched";
+import { aWorker } from "./worker";
 
 // What changes without an event is shown as it comes. Pages look for it by themselves once a minute, machines
 // every 30 s: what is shown sooner came by a hint.
 test.describe.configure({ mode: "serial" });
 
 const host = `silent-${process.pid}`;
-let worker: ChildProcess | undefined;
-let dir = "";
-
-test.beforeAll(() => {
-  const [database = "", temporal = ""] = readFileSync(join(process.env.BERTH_DATA ?? "", "backends"), "utf8").split(
-    "\n",
-  );
-  dir = mkdtempSync(join(tmpdir(), "berth-silent."));
-  const log = openSync(join(dir, "worker.log"), "a");
-  const flags = {
-    "postgres-url": database,
-    "temporal-address": temporal,
-    "data-dir": dir,
-    "machine-id": host,
-    "host-name": host,
-    instance: host,
-    cpus: "1",
-    memory: "1GiB",
-  };
-  worker = spawn(
-    "../.build/berth",
-    ["worker", ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])],
-    { stdio: ["ignore", log, log] },
-  );
-});
-
-test.afterAll(() => {
-  worker?.kill("SIGKILL");
-  rmSync(dir, { recursive: true, force: true });
-});
+const worker = aWorker(host, { memory: "1GiB" });
 
 /** reading counts what a page asks for from now on. */
 function reading(page: Page, path: RegExp): () => number {
@@ -116,10 +84,10 @@ test("a machine that falls silent says so within 3 s, and so does one that is ba
 
     return told;
   };
-  worker?.kill("SIGSTOP");
+  worker.signal("SIGSTOP");
   expect(await becomes(true, "Lost: its worker does not answer", [`host.silent ${id}`])).toBeLessThan(5000); // 3 s and a slow machine
-  worker?.kill("SIGCONT");
+  worker.signal("SIGCONT");
   expect(await becomes(false, "Ready", [`host.silent ${id}`, `host.back ${id}`])).toBeLessThan(5000);
-  worker?.kill("SIGKILL");
+  worker.signal("SIGKILL");
   expect((await request.delete(`/api/v1/hosts/${id}?force=true`)).status(), "others get no trials there").toBe(204);
 });

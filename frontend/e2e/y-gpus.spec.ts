@@ -1,48 +1,16 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expectState, get, list, minute, submit, type Device, type Host, type Sweep, type Trial } from "./berth";
 import { expect, expectAccessible, test } from "./watched";
+import { aWorker } from "./worker";
 
 // A second machine with a simulated GPU (docs/gpus.md): a worker beside that of `berth dev`. It begins when
 // the other files are done, for their sweeps would take the GPU.
 test.describe.configure({ mode: "serial" });
 
 const host = `cards-${process.pid}`;
-let worker: ChildProcess | undefined;
-let dir = "";
-
-test.beforeAll(() => {
-  const [database = "", temporal = ""] = readFileSync(join(process.env.BERTH_DATA ?? "", "backends"), "utf8").split(
-    "\n",
-  );
-  dir = mkdtempSync(join(tmpdir(), "berth-cards."));
-  const log = openSync(join(dir, "worker.log"), "a");
-  const flags = {
-    "postgres-url": database,
-    "temporal-address": temporal,
-    "data-dir": dir,
-    "machine-id": host,
-    "host-name": host,
-    instance: host,
-    cpus: "1",
-    memory: "2GiB",
-    "fake-gpus": "1x2GiB",
-    "heartbeat-timeout": "10s",
-  };
-  worker = spawn(
-    "../.build/berth",
-    ["worker", ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])],
-    {
-      stdio: ["ignore", log, log],
-    },
-  );
-});
-
-test.afterAll(() => {
-  worker?.kill("SIGKILL");
-  rmSync(dir, { recursive: true, force: true });
+const worker = aWorker(host, {
+  memory: "2GiB",
+  "fake-gpus": "1x2GiB",
+  "heartbeat-timeout": "10s",
 });
 
 /** simulated is a sweep of a program that behaves on a simulated GPU as TensorFlow does on a real one. */
@@ -129,7 +97,7 @@ test("a machine whose worker is gone says so, and can be removed", async ({ watc
   await page.goto("/machines");
   const card = page.getByRole("region", { name: host, exact: true });
   await expect(card).toContainText("Ready");
-  worker?.kill("SIGKILL");
+  worker.signal("SIGKILL");
   await expect(card).toContainText("Lost: its worker does not answer", { timeout: 2 * minute });
   await card.getByRole("button", { name: /^Remove / }).click();
   await expect(page.getByRole("dialog")).toContainText("goes with its reservations");
