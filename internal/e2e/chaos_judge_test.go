@@ -319,7 +319,7 @@ func TestChaosJudge_SeesAPartEndByItself(t *testing.T) {
 		require.False(t, lives(h.worker))
 
 		if says == "" {
-			require.Never(t, x.wronged, 3*tick, tick)
+			never(t, 3*tick, x.wronged)
 
 			continue
 		}

@@ -108,7 +108,7 @@ func TestCopies_ADrillBesideTheOriginal(t *testing.T) {
 
 	t.Cleanup(func() { stop(worker, syscall.SIGTERM) })
 	require.Eventually(t, func() bool { return strings.Contains(s.output("drill"), "worker serves") }, startTimeout, tick, "%s", s.output("drill"))
-	require.Never(t, func() bool { return len(s.running()) != 2 || !lives(s.dev) || !lives(s.worker) }, 20*time.Second, tick)
+	never(t, 20*time.Second, func() bool { return len(s.running()) != 2 || !lives(s.dev) || !lives(s.worker) })
 
 	require.Equal(t, before, ids(s.running()))
 	require.NotContains(t, s.health(), `"ok":false`)
@@ -142,7 +142,7 @@ func TestCopies_DevInAShellThatNamesTheTeamsDatabase(t *testing.T) {
 	own.dev = own.run("dev", "--no-worker", "--listen", "127.0.0.1:0", "--temporal-port", "0", "--temporal-ui-port", "0", "--postgres-url", address)
 
 	require.Eventually(t, func() bool { return strings.Contains(own.output("dev"), "correct --temporal-address") }, startTimeout, tick)
-	require.Never(t, func() bool { return strings.Contains(team.health(), "its store was lost") }, 30*time.Second, tick)
+	never(t, 30*time.Second, func() bool { return strings.Contains(team.health(), "its store was lost") })
 }
 
 // The distribution has replaced PostgreSQL, and a person has moved the data by the commands that

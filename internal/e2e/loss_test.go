@@ -363,7 +363,7 @@ func TestLoss_AnotherInstallationsDatabase(t *testing.T) {
 	stop(c.server, syscall.SIGKILL) // which ends by itself on such a database
 	pgtest.Exec(t, c.postgres.URL, "ALTER SCHEMA public RENAME TO kept", "CREATE SCHEMA public")
 	require.NoError(t, postgres.Migrate(t.Context(), c.postgres.URL))
-	require.Never(t, func() bool { return len(c.running()) != 4 }, 3*fastGrace, tick, "a container was removed")
+	never(t, 3*fastGrace, func() bool { return len(c.running()) != 4 }, "a container was removed")
 
 	other, err := postgres.Open(t.Context(), postgres.Config{URL: c.postgres.URL})
 	require.NoError(t, err)

@@ -83,7 +83,7 @@ func TestListen_GathersNotifications(t *testing.T) {
 	close(sent)
 
 	require.Eventually(t, func() bool { return wakes.Load() > 1 }, 10*time.Second, time.Millisecond)
-	require.Never(t, func() bool { return wakes.Load() > most }, 300*time.Millisecond, 10*time.Millisecond)
+	require.Never(t, func() bool { return wakes.Load() > most }, 300*time.Millisecond, 10*time.Millisecond) //nolint:forbidigo // reads a number only
 
 	stop()
 	require.ErrorIs(t, <-done, context.Canceled)
