@@ -72,9 +72,7 @@ func (h *handlers) ListQueue(ctx context.Context, r openapi.ListQueueRequestObje
 	}
 
 	out := openapi.ListQueue200JSONResponse{Data: all(queue, toQueued), Total: total}
-	if err := h.addStarts(ctx, queue, out.Data); err != nil {
-		return nil, err
-	}
+	h.addStarts(ctx, queue, out.Data)
 
 	if len(queue) == limit {
 		out.NextCursor = writeCursor(queue[limit-1].Key())

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -100,9 +101,23 @@ func TestQueue_ExpectedStart(t *testing.T) {
 	require.Equal(t, openapi.ExpectedStart{Unknown: openapi.JustAsked}, rows[4].ExpectedStart)
 
 	_, body = r.text("GET", "/api/v1/queue", "")
-	require.Less(t, *read[openapi.QueueList](t, body).Data[3].ExpectedStart.MaxSeconds, *rows[3].ExpectedStart.MaxSeconds, "from now on, not from when it was found out")
+	require.LessOrEqual(t, *read[openapi.QueueList](t, body).Data[3].ExpectedStart.MaxSeconds, *rows[3].ExpectedStart.MaxSeconds, "from now on, not from when it was found out")
 
 	store.Foreseen.Complete = false
 	_, body = setup(t, store).text("GET", "/api/v1/queue", "")
 	require.Equal(t, openapi.FarBack, read[openapi.QueueList](t, body).Data[4].ExpectedStart.Unknown)
+
+	// A person resumes a sweep that was paused when it was last found out.
+	store.Foreseen.Queue.Sweeps["s"] = berth.SweepUse{State: berth.SweepPaused}
+	r = setup(t, store)
+	_, body = r.text("GET", "/api/v1/queue", "")
+	require.Equal(t, openapi.JustAsked, read[openapi.QueueList](t, body).Data[0].ExpectedStart.Unknown)
+
+	// The queue stands without it.
+	store.ForeseeErr = errors.New("it was not found out")
+	_, body = setup(t, store).text("GET", "/api/v1/queue", "")
+	rows = read[openapi.QueueList](t, body).Data
+	require.Empty(t, rows[0].ExpectedStart)
+	require.Equal(t, openapi.ExpectedStart{Unknown: openapi.SweepInactive}, rows[1].ExpectedStart)
+	require.Equal(t, openapi.ExpectedStart{Unknown: openapi.PutOff}, rows[2].ExpectedStart)
 }

@@ -185,7 +185,7 @@ func (s *Store) Foresight(context.Context, int) (berth.Foresight, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return s.Foreseen, nil
+	return s.Foreseen, s.ForeseeErr
 }
 
 // behind takes rows behind the one with a key; of the zero key, from the first.

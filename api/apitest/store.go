@@ -48,6 +48,7 @@ type Store struct {
 	Leases     []berth.HeldLease     // in their order
 	Queued     []berth.QueuedRequest // in their order
 	Foreseen   berth.Foresight
+	ForeseeErr error
 	Events     []berth.Event
 	Filtered   int   // how often events of some sweeps were listed
 	Dropped    int64 // events up to this sequence are not kept any more

@@ -813,7 +813,7 @@ type Event struct {
 	Trial int `json:"trial,omitempty"`
 }
 
-// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows
+// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows; neither where it could not be found out this time
 type ExpectedStart struct {
 	MaxSeconds *float64 `json:"max_seconds,omitempty"`
 	MinSeconds *float64 `json:"min_seconds,omitempty"`
@@ -1064,7 +1064,7 @@ type HostUsage struct {
 	Points []UsagePoint `json:"points"`
 }
 
-// KeptHost The host that takes nothing younger until the attempt fits there, as it has waited for too long; absent = none is kept for it
+// KeptHost The host that takes nothing younger until the attempt fits there or its turn is over, an hour at first, as it has waited for too long; absent = none is kept for it
 type KeptHost struct {
 	// DeviceID The GPU that alone is kept; absent = the whole host
 	DeviceID string    `json:"device_id,omitempty"`
@@ -1491,7 +1491,7 @@ type QueuedAttempt struct {
 	// AttemptID Of the attempt that it becomes
 	AttemptID string `json:"attempt_id"`
 
-	// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows
+	// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows; neither where it could not be found out this time
 	ExpectedStart ExpectedStart `json:"expected_start"`
 	KeptHost      *KeptHost     `json:"kept_host,omitempty"`
 

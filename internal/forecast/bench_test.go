@@ -1,6 +1,7 @@
 package forecast_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// BenchmarkStarts is one forecast for 200 requests that wait for 64 full hosts with 1,000
-// attempts. The bound is 50 ms.
+// BenchmarkStarts is one forecast for 200 requests, or the 1,000 that the API reads, that wait for
+// 64 full hosts with 1,000 attempts. The bound is 50 ms.
 func BenchmarkStarts(b *testing.B) {
 	for _, bench := range []struct {
 		name   string
@@ -19,12 +20,15 @@ func BenchmarkStarts(b *testing.B) {
 		waited time.Duration
 		gpus   bool
 		more   int
+		asked  int // 0 = forecast.Most
 	}{
 		{name: "alike", slots: func(int) int64 { return 1 }},
 		{name: "of all sizes", slots: func(i int) int64 { return 1 + int64(i%15) }},
 		{name: "of all sizes, more to come", slots: func(i int) int64 { return 1 + int64(i%15) }, more: 10_000},
 		{name: "of all sizes, overdue", slots: func(i int) int64 { return 1 + int64(i%15) }, waited: packing.DrainAfter},
 		{name: "8 GPUs each", slots: func(i int) int64 { return 1 + int64(i%7) }, gpus: true},
+		{name: "1,000 of all sizes", slots: func(i int) int64 { return 1 + int64(i%15) }, asked: 1000},
+		{name: "1,000 that fit nowhere", slots: func(i int) int64 { return 17 + int64(i%15) }, asked: 1000},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			w := forecast.World{More: map[string]int{}}
@@ -55,7 +59,7 @@ func BenchmarkStarts(b *testing.B) {
 				}
 			}
 
-			for i := range forecast.Most {
+			for i := range cmp.Or(bench.asked, forecast.Most) {
 				sweep := fmt.Sprint("s", i%20)
 				r := request(sweep, i, bench.slots(i), each)
 				r.Waited += bench.waited

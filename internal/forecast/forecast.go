@@ -1,6 +1,8 @@
 package forecast
 
 import (
+	"fmt"
+
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/packing"
 )
@@ -39,14 +41,14 @@ type World struct {
 // replays disagree the range holds both. It does not change the world.
 func Starts(w World) map[string]berth.ExpectedStart {
 	starts := make(map[string]berth.ExpectedStart, len(w.Requests))
-
+	w.Hosts = quiet(w.Hosts)
+	w.Requests = w.possible(starts)
 	first := w.first(starts)
+
 	if len(first) == 0 {
 		return starts
 	}
 
-	w.Hosts = quiet(w.Hosts)
-	first = w.possible(first, starts)
 	short, long := newReplay(w, first, false), newReplay(w, first, true)
 	short.run()
 	long.run()
@@ -93,63 +95,44 @@ func (w World) first(starts map[string]berth.ExpectedStart) []Request {
 	return first
 }
 
-// emptyRounds bounds how often possible asks. What no round placed that had no room for
-// all of them is taken for possible: the replay finds out.
-const emptyRounds = 8
-
-// possible leaves out the requests that would not fit if all that runs had ended.
-func (w World) possible(requests []Request, starts map[string]berth.ExpectedStart) []Request {
+// possible are the requests that would fit if all that runs had ended. What finds no room
+// beside the others on empty hosts is asked for alone, once for all that ask for the same.
+func (w World) possible(starts map[string]berth.ExpectedStart) []Request {
 	idle := emptied(w.Hosts)
-	asked := make([]packing.Request, len(requests))
+	asked, together := make([]packing.Request, len(w.Requests)), make(map[string]bool, len(w.Requests))
 
-	for i, r := range requests {
+	for i, r := range w.Requests {
 		asked[i] = r.Request
 		asked[i].Kept, asked[i].Vain, asked[i].Waited = packing.Place{}, nil, 0
 	}
 
-	placed := true
+	for _, d := range packing.Decide(idle, nil, asked) {
+		together[d.AttemptID] = d.Placed
+	}
 
-	for range emptyRounds {
-		if len(asked) == 0 || !placed {
-			break
-		}
+	alone := make(map[string]packing.Decision)
+	possible := make([]Request, 0, len(asked))
 
-		var rest []packing.Request
+	for i, r := range asked {
+		if !together[r.AttemptID] {
+			like := r
+			like.AttemptID, like.Number, like.Asked = "", 0, 0
+			key := fmt.Sprint(like)
 
-		decisions := make(map[string]packing.Decision, len(asked))
-		for _, d := range packing.Decide(idle, nil, asked) {
-			decisions[d.AttemptID] = d
-		}
-
-		placed = false
-
-		for _, r := range asked {
-			d := decisions[r.AttemptID]
-			placed = placed || d.Placed
+			d, known := alone[key]
+			if !known {
+				d = packing.Decide(idle, nil, []packing.Request{r})[0]
+				alone[key] = d
+			}
 
 			if !d.Placed {
-				rest = append(rest, r)
 				starts[r.AttemptID] = berth.ExpectedStart{Unknown: whyNever(d)}
-			} else {
-				delete(starts, r.AttemptID)
+
+				continue
 			}
 		}
 
-		asked = rest
-	}
-
-	if placed { // there was no round in which nothing was placed
-		for _, r := range asked {
-			delete(starts, r.AttemptID)
-		}
-	}
-
-	possible := make([]Request, 0, len(requests))
-
-	for _, r := range requests {
-		if _, never := starts[r.AttemptID]; !never {
-			possible = append(possible, r)
-		}
+		possible = append(possible, w.Requests[i])
 	}
 
 	return possible

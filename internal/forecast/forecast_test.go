@@ -222,3 +222,86 @@ func TestStarts_OnGPUs(t *testing.T) {
 
 	require.Equal(t, []time.Duration{1, 1, 0, 2, 2, 3}, got, "two at once; the third, which is to be alone, is overdue after a minute and comes first")
 }
+
+// What can never start is told so however many others wait.
+func TestStarts_NeverBesideManyOthers(t *testing.T) {
+	t.Parallel()
+
+	for _, others := range []int{3, 16} { // 16 trials of a sweep are open on the smallest machine
+		w := forecast.World{Hosts: []berth.Host{host("a", 1), host("big", 8)}}
+		w.Hosts[1].State = berth.HostLost
+		hold(&w, 0, "new", 1, berth.RunTime{}) // never measured
+
+		for i := range others {
+			w.Requests = append(w.Requests, request("s", i, 1, takes(time.Minute)))
+		}
+
+		w.Requests = append(w.Requests, request("large", 250, 4, takes(time.Minute)), request("huge", 251, 9, takes(time.Minute)))
+		starts := forecast.Starts(w)
+		require.Equal(t, berth.StartHostAway, starts["large-250"].Unknown, others)
+		require.Equal(t, berth.StartNothingFits, starts["huge-251"].Unknown, others)
+		require.Equal(t, berth.StartTimeUnknown, starts["s-000"].Unknown, others)
+	}
+}
+
+func TestStarts_BehindWhatCannotStart(t *testing.T) {
+	t.Parallel()
+
+	w := forecast.World{Hosts: []berth.Host{host("a", 1), host("big", 64)}}
+	w.Hosts[1].State = berth.HostLost
+	hold(&w, 0, "light", 1, takes(time.Minute))
+
+	for i := range forecast.Most {
+		w.Requests = append(w.Requests, request("heavy", i, 2, takes(time.Hour)))
+	}
+
+	w.Requests = append(w.Requests, request("light", 250, 1, takes(time.Minute)))
+	starts := forecast.Starts(w)
+	require.Equal(t, berth.StartHostAway, starts["heavy-000"].Unknown)
+	require.Equal(t, berth.ExpectedStart{Min: time.Minute, Max: time.Minute}, starts["light-250"], "it starts at the next end")
+}
+
+// Behind its sweep's own limit a request does not become overdue: others go first.
+func TestStarts_BehindTheLimitIsNoWait(t *testing.T) {
+	t.Parallel()
+
+	w := forecast.World{Hosts: []berth.Host{host("a", 4)}, Sweeps: map[string]packing.SweepLimit{"alone": {MaxParallel: 1, Running: 1}}}
+	hold(&w, 0, "alone", 4, takes(5*time.Minute))
+
+	alone := request("alone", 1, 4, takes(5*time.Minute)) // the next of it, which wants the host for itself
+	d := demand(4)
+	d.Exclusive = true
+	alone.Demands, alone.Waited = berth.Demands{berth.ClassCPU: d}, 0 // all of its wait is behind the limit
+	w.Requests = append(w.Requests, alone)
+
+	for i := range 4 { // heavier: they come first
+		w.Requests = append(w.Requests, request("long", 100+i, 1, takes(2*time.Hour)))
+	}
+
+	then := make([]packing.Request, len(w.Requests)) // as the placer asks after 5 minutes
+	for i, r := range w.Requests {
+		then[i] = r.Request
+		if then[i].Asked += 5 * time.Minute; r.SweepID != "alone" {
+			then[i].Waited += 5 * time.Minute
+		}
+	}
+
+	for _, d := range packing.Decide([]berth.Host{host("a", 4)}, map[string]packing.SweepLimit{"alone": {MaxParallel: 1}}, then) {
+		require.Equal(t, d.AttemptID != "alone-001", d.Placed, d.AttemptID)
+	}
+
+	starts := forecast.Starts(w)
+	require.Equal(t, 5*time.Minute, starts["long-100"].Max)
+	require.Greater(t, starts["alone-001"].Max, time.Hour)
+}
+
+func TestStarts_UnknownOfItsOwnReason(t *testing.T) {
+	t.Parallel()
+
+	w := forecast.World{
+		Hosts: []berth.Host{host("a", 2), host("b", 8)}, Requests: []forecast.Request{request("s", 1, 2, takes(time.Minute))},
+		Sweeps: map[string]packing.SweepLimit{"s": {MaxParallel: 1, Away: 1}},
+	}
+	hold(&w, 1, "new", 1, berth.RunTime{}) // of another sweep, never measured
+	require.Equal(t, berth.StartHostAway, forecast.Starts(w)["s-001"].Unknown, "its only place is for a lost host's")
+}

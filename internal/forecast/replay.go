@@ -57,6 +57,9 @@ type waiting struct {
 
 	asked, waited time.Duration // when it came
 	came          time.Duration // when, in the replay
+	behind        time.Duration // of the time since, behind its sweep's limit: that is no wait for room
+	seen          time.Duration // when it was last decided
+	limited       bool          // that limit kept it from a place then
 	own           bool          // it waits now, and is no later trial
 }
 
@@ -176,9 +179,15 @@ func (r *replay) decide() (keeps bool) {
 	asked := make([]packing.Request, len(r.waiting))
 	index := make(map[string]int, len(r.waiting))
 
-	for i, w := range r.waiting {
+	for i := range r.waiting {
+		w := &r.waiting[i]
+		if w.limited {
+			w.behind += r.now - w.seen
+		}
+
+		w.seen = r.now
 		asked[i] = w.Request.Request
-		asked[i].Waited, asked[i].Asked = w.waited+r.now-w.came, w.asked+r.now-w.came
+		asked[i].Waited, asked[i].Asked = w.waited+r.now-w.came-w.behind, w.asked+r.now-w.came
 		index[w.AttemptID] = i
 	}
 
@@ -186,7 +195,7 @@ func (r *replay) decide() (keeps bool) {
 		w := &r.waiting[index[d.AttemptID]]
 
 		if !d.Placed {
-			w.Kept, w.Vain = d.Kept, d.Vain
+			w.Kept, w.Vain, w.limited = d.Kept, d.Vain, d.Limited()
 			keeps = keeps || d.Kept != packing.Place{}
 
 			continue
@@ -280,18 +289,22 @@ func (r *replay) ask(sweep string) {
 	r.later++
 	q.AttemptID, q.Number, q.Waited, q.Asked = fmt.Sprintf("later %d", r.later), q.Number+r.later, 0, 0
 	q.Kept, q.Vain, q.FailedHosts, q.Checkpoint, q.Fetch, q.Away = packing.Place{}, nil, nil, "", 0, false
-	r.waiting = append(r.waiting, waiting{Request: q, came: r.now})
+	r.waiting = append(r.waiting, waiting{Request: q, came: r.now, seen: r.now})
 }
 
 // unknown says why the replay, which has ended, does not know when a request starts.
 func (r *replay) unknown(id string) berth.StartUnknown {
-	away := false
+	away, only := false, false // its sweep's places are held on hosts that do not answer: some, and all
 
 	for _, w := range r.waiting {
-		away = away || w.AttemptID == id && r.sweeps[w.SweepID].Away > 0
+		if limit := r.sweeps[w.SweepID]; w.AttemptID == id && limit.Away > 0 {
+			away, only = true, w.limited && limit.Running == 0
+		}
 	}
 
 	switch {
+	case only:
+		return berth.StartHostAway
 	case r.spent >= work:
 		return berth.StartFarAhead
 	case r.endless > 0:

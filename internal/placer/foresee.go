@@ -30,8 +30,12 @@ func Foresee(f berth.Foresight) map[string]berth.ExpectedStart {
 
 	asked, _ := requests(queue, func(w berth.WaitingRequest) standing {
 		s := standing{waited: w.Waited, kept: kept{place: packing.Place(w.Kept)}}
-		if w.Kept == (berth.KeptPlace{}) && queue.Sweeps[w.SweepID].MaxParallel > 0 {
+
+		switch limited := queue.Sweeps[w.SweepID].MaxParallel > 0; {
+		case limited && w.Kept == berth.KeptPlace{}:
 			s.waited = 0
+		case limited: // how much of the rest was behind the limit is not known: its turn is not over
+			s.waited = min(w.Waited, packing.DrainAfter)
 		}
 
 		return s

@@ -62,3 +62,26 @@ func TestForesee(t *testing.T) {
 	foresight.Running[0].Ended = true
 	require.Equal(t, in(0), Foresee(foresight)["wide"], "its host is about to say that it has ended")
 }
+
+// Of what a request waited its sweep's limit may have been the reason for most: that a host is kept
+// for it says that its turn has begun, and not that it is over.
+func TestForesee_KeptAfterALongWaitBehindTheLimit(t *testing.T) {
+	t.Parallel()
+
+	_, f := setup(t)
+	h := f.hosts[0]
+	h.MemoryReservedBytes, h.CPUMilliReserved, h.Attempts = 4*gib, 1000, 1
+
+	wide, small := request("wide", 7*gib), request("small", gib)
+	wide.SweepID, wide.Kept, small.SweepID = "w", berth.KeptPlace{HostID: "h"}, "s"
+	wide.Waited = 100 * time.Minute // of which 88 were behind the limit
+
+	starts := Foresee(berth.Foresight{
+		Queue: berth.Queue{Hosts: []berth.Host{h}, Waiting: []berth.WaitingRequest{wide, small}, Sweeps: map[string]berth.SweepUse{
+			"w": {State: berth.SweepRunning, MaxParallel: 1}, "s": {State: berth.SweepRunning},
+		}},
+		Running: []berth.RunningAttempt{{SweepID: "s", HostID: "h", Demand: berth.Demand{MemoryBytes: 4 * gib, CPUMilli: 1000}}},
+		Times:   map[string]berth.ShapeTimes{"s": minutes(30), "w": minutes(30)},
+	})
+	require.GreaterOrEqual(t, starts["small"].Max, 30*time.Minute)
+}

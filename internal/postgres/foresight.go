@@ -13,7 +13,7 @@ import (
 // Foresight returns what says when the oldest of what waits, at most limit requests, is
 // expected to start. Nothing when nothing waits that may be placed now.
 func (s *Store) Foresight(ctx context.Context, limit int) (f berth.Foresight, err error) {
-	err = s.inTx(ctx, "reading what the queue waits for", func(tx pgx.Tx) error {
+	err = s.inSnapshot(ctx, "reading what the queue waits for", func(tx pgx.Tx) error {
 		if err := s.readQueue(ctx, tx, limit, &f.Queue); err != nil {
 			return err
 		}
@@ -29,6 +29,17 @@ func (s *Store) Foresight(ctx context.Context, limit int) (f berth.Foresight, er
 
 		if err := s.addFootprints(ctx, tx, &f.Queue); err != nil {
 			return err
+		}
+
+		now, err := s.q.Now(ctx, tx)
+		if err != nil {
+			return err
+		}
+
+		for i := range f.Queue.Hosts {
+			if h := &f.Queue.Hosts[i]; h.State == berth.HostLost {
+				h.AbsentFor = now.Sub(h.LastSeenAt) - berth.HostLostAfter
+			}
 		}
 
 		rows, err := s.q.ListHolding(ctx, tx)

@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,4 +106,62 @@ func TestForesight_TimesByShape(t *testing.T) {
 	require.Equal(t, berth.RunTime{Known: true, Min: time.Minute, Max: time.Minute}, times.Of("short").Each())
 	require.Equal(t, berth.RunTime{Known: true, Min: time.Hour, Max: time.Hour}, times.Of("long").Each())
 	require.Equal(t, 9, times[""].Ended)
+}
+
+// What a host holds, and what holds it, are of one moment.
+func TestForesight_OfOneMoment(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	b.request(t, 8*gib) // waits
+	r := b.request(t, gib)
+	b.place(t, r)
+
+	ctx, stop := context.WithCancel(t.Context())
+
+	var flips sync.WaitGroup
+
+	flips.Go(func() { // the attempt ends and begins, each by one statement
+		for ctx.Err() == nil {
+			for _, sql := range []string{
+				`WITH l AS (UPDATE leases SET state = 'released', released_at = now(), proof = 'x' WHERE attempt_id = $1 RETURNING 1)
+					UPDATE hosts SET memory_reserved_bytes = memory_reserved_bytes - $2, attempts = attempts - 1 WHERE EXISTS (SELECT 1 FROM l)`,
+				`WITH l AS (UPDATE leases SET state = 'held', released_at = NULL, proof = '' WHERE attempt_id = $1 RETURNING 1)
+					UPDATE hosts SET memory_reserved_bytes = memory_reserved_bytes + $2, attempts = attempts + 1 WHERE EXISTS (SELECT 1 FROM l)`,
+			} {
+				if _, err := pool.Exec(ctx, sql, r.AttemptID, gib); err != nil && ctx.Err() == nil {
+					t.Error(err)
+
+					return
+				}
+			}
+		}
+	})
+
+	defer flips.Wait()
+	defer stop()
+
+	for range 200 {
+		f, err := b.store.Foresight(ctx, 10)
+		require.NoError(t, err)
+		require.Len(t, f.Running, f.Queue.Hosts[0].Attempts)
+	}
+}
+
+// A host that has been lost for long gets no checkpoint back: what waits for it begins anew elsewhere.
+func TestForesight_HostThatIsAwayForLong(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	b.request(t, gib)
+
+	_, err := pool.Exec(t.Context(), `UPDATE hosts SET last_seen_at = now() - interval '3 hours'`)
+	require.NoError(t, err)
+
+	f, err := b.store.Foresight(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, berth.HostLost, f.Queue.Hosts[0].State)
+	require.InDelta(t, (3*time.Hour - berth.HostLostAfter).Seconds(), f.Queue.Hosts[0].AbsentFor.Seconds(), 60)
 }

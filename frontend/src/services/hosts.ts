@@ -50,12 +50,19 @@ export function leasesQuery(live: boolean) {
   });
 }
 
+/** The server finds out anew every 5 s when what waits starts: what has just asked is known after that. */
+const FORESEEN = 6000; // ms
+
 /** The first of what waits for a place. */
 export function queueQuery(live: boolean) {
   return queryOptions({
     queryKey: ["queue"],
     queryFn: ({ signal }) => answer(listQueue({ query: { limit: 100 }, signal })),
-    refetchInterval: live ? NOW_AND_THEN : false,
+    refetchInterval: ({ state }) => {
+      const soon = state.data?.data.some((row) => row.expected_start.unknown === "just_asked") ?? false;
+
+      return live && (soon ? FORESEEN : NOW_AND_THEN);
+    },
   });
 }
 

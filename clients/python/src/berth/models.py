@@ -799,7 +799,7 @@ class LeaseList(Model):
 
 class KeptHost(Model):
     """
-    The host that takes nothing younger until the attempt fits there, as it has waited for too long; absent = none is kept for it
+    The host that takes nothing younger until the attempt fits there or its turn is over, an hour at first, as it has waited for too long; absent = none is kept for it
     """
 
     id: str
@@ -1570,7 +1570,7 @@ class Device(Model):
 
 class ExpectedStart(Model):
     """
-    When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows
+    When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows; neither where it could not be found out this time
     """
 
     min_seconds: Optional[float] = None
