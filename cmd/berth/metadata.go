@@ -22,10 +22,6 @@ const (
 	blockOff     = "off"     // they are on Docker's default network, and Berth changes no firewall
 )
 
-// blockByHand closes the service to every container of a machine, in the
-// administrator's hand.
-const blockByHand = "iptables -I DOCKER-USER -p tcp -d 169.254.169.254 ! --dport 53 -j REJECT"
-
 // wall is what of Docker and the firewall a metadataGuard needs.
 type wall interface {
 	// possible says why Berth cannot close the service here. It changes nothing.
@@ -76,7 +72,7 @@ func (g *metadataGuard) network(ctx context.Context) (string, error) {
 	case g.mode == blockAuto && !g.held:
 		g.open = true
 		g.log.Warn("trials with a network reach a cloud's metadata service from this machine, which may hand out its credentials: this worker cannot block it",
-			"why", err, "by_hand", blockByHand, "see", "docs/production.md, Network")
+			"why", err, "by_hand", firewall.ByHand, "see", "docs/production.md, Network")
 
 		return docker.DefaultNetwork, nil
 	default:
@@ -132,7 +128,7 @@ type dockerWall struct {
 
 // possible looks whether iptables may be used, and whether Docker's bridges are here.
 func (w dockerWall) possible(ctx context.Context) error {
-	if err := w.firewall.Check(ctx); err != nil {
+	if err := w.firewall.Check(ctx, false); err != nil {
 		return err
 	}
 
@@ -174,7 +170,7 @@ func (m *machine) guardMetadata(ctx context.Context, d *docker.Docker, log *slog
 	_, err := guard.network(ctx)
 	if err != nil {
 		err = fmt.Errorf("%w; run the worker as root on the machine itself, with iptables installed, or block the service by hand (%s) and leave --block-metadata out",
-			err, blockByHand)
+			err, firewall.ByHand)
 	}
 
 	return guard, err
@@ -214,7 +210,7 @@ func checkMetadata(ctx context.Context, w wall, inCloud func(context.Context) bo
 		return berth.Finding{
 			OK: true, Warn: true, Part: "network",
 			What: "trials with a network reach the cloud's metadata service, which may hand out this machine's credentials; a worker of this user cannot block it: " + err.Error(),
-			Next: "run the worker as root on the machine itself, or type: " + blockByHand,
+			Next: "run the worker as root on the machine itself, or type: " + firewall.ByHand,
 		}
 	}
 }

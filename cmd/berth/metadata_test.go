@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/firewall"
 )
 
 // plainWall answers as it is told, and counts.
@@ -169,7 +170,7 @@ func TestDoctor_SaysWhetherMetadataCanBeBlocked(t *testing.T) {
 	f = checkMetadata(t.Context(), cannot, in)
 	require.True(t, f.OK && f.Warn)
 	require.Contains(t, f.What, "not root")
-	require.Contains(t, f.Next, blockByHand)
+	require.Contains(t, f.Next, firewall.ByHand)
 }
 
 func TestWorker_RefusesAnotherWayToBlock(t *testing.T) {

@@ -6,9 +6,10 @@
 //	INPUT ───────────────────┘ -i BRIDGE
 //
 // Packets of other bridges never enter the chain. Docker keeps DOCKER-USER first in
-// FORWARD, before its own rules that accept. INPUT sees what a program of this machine
-// answers itself, by a rule that changes the destination, as Amazon's agent for ECS and
-// kube2iam do.
+// FORWARD, before its own rules that accept; where another program has a rule before it,
+// as Calico does, the jump is in FORWARD itself. INPUT sees what a program of this
+// machine answers itself, by a rule that changes the destination, as Amazon's agent for
+// ECS and kube2iam do.
 package firewall
 
 import (
@@ -36,7 +37,8 @@ const (
 	lockSeconds = "5"
 
 	// busyExit is the exit status of iptables when it did not get that lock, or
-	// another program changed the rules beneath it.
+	// another program changed the rules beneath it. Its nft variant ends so, too, when
+	// the kernel refuses a rule, so that its words must tell.
 	busyExit = 4
 
 	// tries bounds how often rules are put in again that are gone at once.
@@ -67,6 +69,19 @@ var families = []family{
 	}},
 }
 
+// ByHand is the command by which an administrator closes the service to what every
+// container of a machine sends through it.
+var ByHand = "iptables -I " + dockerUser + " -p tcp -d " + strings.Join(families[0].addresses, ",") + " ! --dport 53 -j REJECT"
+
+// protocols are those of a bridge's containers.
+func protocols(ipv6 bool) []family {
+	if ipv6 {
+		return families
+	}
+
+	return families[:1]
+}
+
 // rules are those of the chain, in the words of iptables. A job's search for credentials
 // ends at once. The first of an address answers with a reset, of which the kernel sends
 // as many as are due. The second is for packets whose destination another rule has
@@ -91,15 +106,21 @@ type Firewall struct {
 func New() *Firewall { return &Firewall{command: exec.CommandContext} }
 
 // Check says why rules cannot be put in here: iptables is not there, or may not be
-// used. Errors: invalid; unavailable while another program holds the lock; ctx's cause.
-func (f *Firewall) Check(ctx context.Context) error {
-	_, err := f.read(ctx, families[0])
+// used. ipv6 is as Block's. Errors: invalid; unavailable while another program holds the
+// lock; ctx's cause.
+func (f *Firewall) Check(ctx context.Context, ipv6 bool) error {
+	for _, fam := range protocols(ipv6) {
+		if _, err := f.read(ctx, fam); err != nil {
+			return err
+		}
+	}
 
-	return err
+	return nil
 }
 
 // HasBridge says why a bridge of Docker is not in this network namespace, where rules
-// for it would match nothing. gateways are its addresses, as Docker has them.
+// for it would match nothing. gateways are its addresses, as Docker has them: those of
+// IPv6 with the length of the prefix up to Docker 27.
 // Errors: invalid.
 func HasBridge(bridge string, gateways []string) error {
 	elsewhere := berth.Errorf(berth.KindInvalid, "Docker's bridge %q is not in the worker's network namespace: "+
@@ -116,6 +137,7 @@ func HasBridge(bridge string, gateways []string) error {
 	}
 
 	for _, gateway := range gateways {
+		gateway, _, _ = strings.Cut(gateway, "/")
 		if !slices.ContainsFunc(addresses, func(a net.Addr) bool {
 			network, ok := a.(*net.IPNet)
 
@@ -133,11 +155,7 @@ func HasBridge(bridge string, gateways []string) error {
 // too. changed tells that something was missing.
 // Errors: as Check; invalid when the rules do not stay.
 func (f *Firewall) Block(ctx context.Context, bridge string, ipv6 bool) (changed bool, err error) {
-	for _, fam := range families {
-		if fam.tool == "ip6tables" && !ipv6 {
-			continue
-		}
-
+	for _, fam := range protocols(ipv6) {
 		put, err := f.block(ctx, fam, bridge)
 		if changed = changed || put; err != nil {
 			return changed, err
@@ -147,22 +165,25 @@ func (f *Firewall) Block(ctx context.Context, bridge string, ipv6 bool) (changed
 	return changed, nil
 }
 
+// block is Block for one protocol. Putting in fails when another worker put the same
+// rules in since they were read, so that it reads again before it gives up.
 func (f *Firewall) block(ctx context.Context, fam family, bridge string) (changed bool, err error) {
 	for range tries {
-		now, err := f.read(ctx, fam)
-		if err != nil {
-			return changed, err
+		now, cannot := f.read(ctx, fam)
+		if cannot != nil {
+			return changed, cannot
 		}
 
 		if now.comesFirst(bridge) && f.holds(ctx, fam, now) {
 			return changed, nil
 		}
 
-		if _, err := f.run(ctx, now.script(fam, bridge), fam.tool+"-restore", "--noflush", "--wait", lockSeconds); err != nil {
-			return changed, err
-		}
+		_, err = f.run(ctx, now.script(fam, bridge), fam.tool+"-restore", "--noflush", "--wait", lockSeconds)
+		changed = changed || err == nil
+	}
 
-		changed = true
+	if err != nil {
+		return changed, err
 	}
 
 	return changed, berth.Errorf(berth.KindInvalid, "the rules of chain %s for %q do not stay: another program takes them away at once; see `%s -S`",
@@ -206,6 +227,8 @@ func (f *Firewall) run(ctx context.Context, input, tool string, args ...string) 
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &stdout, &stderr
 
 	err = cmd.Run()
+	said := strings.ReplaceAll(strings.TrimSpace(stderr.String()), "\n", "; ")
+	locked := strings.Contains(said, "xtables lock") || strings.Contains(said, "temporarily unavailable")
 
 	var exit *exec.ExitError
 
@@ -214,10 +237,10 @@ func (f *Firewall) run(ctx context.Context, input, tool string, args ...string) 
 		return stdout.String(), nil
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("running %s: %w", tool, context.Cause(ctx))
-	case errors.As(err, &exit) && exit.ExitCode() == busyExit && !strings.Contains(stderr.String(), "ermission denied"):
-		return "", berth.Errorf(berth.KindUnavailable, "running %s: it is busy: %s", tool, firstLine(stderr.String()))
+	case errors.As(err, &exit) && exit.ExitCode() == busyExit && locked:
+		return "", berth.Errorf(berth.KindUnavailable, "running %s: it is busy: %s", tool, said)
 	default:
-		return "", berth.Errorf(berth.KindInvalid, "running %s: %w: %s", tool, err, firstLine(stderr.String()))
+		return "", berth.Errorf(berth.KindInvalid, "running %s: %w: %s", tool, err, said)
 	}
 }
 
@@ -231,10 +254,4 @@ func find(tool string) (string, error) {
 	}
 
 	return path, err
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-
-	return line
 }

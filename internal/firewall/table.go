@@ -30,13 +30,18 @@ func parse(text string) table {
 	return t
 }
 
+// notOurs reports whether a rule is no jump to our chain, from whichever bridge.
+func notOurs(rule string) bool { return !strings.HasSuffix(rule, "-j "+Chain) }
+
 // jump is the rule that sends what comes from a bridge through our chain.
 func jump(bridge string) string { return "-i " + bridge + " -j " + Chain }
 
 // entrances are the chains that the jump stands in. Docker has DOCKER-USER where it
-// manages the protocol by iptables; elsewhere nobody but the administrator orders FORWARD.
+// manages the protocol by iptables, and keeps it first in FORWARD. A rule before it may
+// accept what it never sees: then the jump comes first in FORWARD.
 func (t table) entrances() []string {
-	if _, ok := t[dockerUser]; ok && slices.Contains(t["FORWARD"], "-j "+dockerUser) {
+	first := slices.IndexFunc(t["FORWARD"], notOurs)
+	if _, ok := t[dockerUser]; ok && first >= 0 && t["FORWARD"][first] == "-j "+dockerUser {
 		return []string{dockerUser, "INPUT"}
 	}
 
@@ -48,7 +53,7 @@ func (t table) entrances() []string {
 func (t table) comesFirst(bridge string) bool {
 	return !slices.ContainsFunc(t.entrances(), func(chain string) bool {
 		at := slices.IndexFunc(t[chain], func(rule string) bool {
-			return rule == jump(bridge) || !strings.HasSuffix(rule, "-j "+Chain)
+			return rule == jump(bridge) || notOurs(rule)
 		})
 
 		return at < 0 || t[chain][at] != jump(bridge)

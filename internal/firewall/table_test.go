@@ -17,6 +17,7 @@ const docker = `-P INPUT ACCEPT
 func TestTable_WhereTheJumpStands(t *testing.T) {
 	t.Parallel()
 
+	forward := "-P INPUT ACCEPT\n-P FORWARD DROP\n-N DOCKER-USER\n"
 	ours := "-A INPUT -i berth0 -j BERTH-METADATA\n-A DOCKER-USER -i berth0 -j BERTH-METADATA\n"
 
 	for name, c := range map[string]struct {
@@ -32,6 +33,9 @@ func TestTable_WhereTheJumpStands(t *testing.T) {
 		"in one chain only":       {docker + "-A DOCKER-USER -i berth0 -j BERTH-METADATA\n", []string{"DOCKER-USER", "INPUT"}, false},
 		"Docker changes nothing":  {"-P INPUT ACCEPT\n-P FORWARD ACCEPT\n", []string{"FORWARD", "INPUT"}, false},
 		"FORWARD was flushed":     {"-P INPUT ACCEPT\n-P FORWARD ACCEPT\n-N DOCKER-USER\n" + ours, []string{"FORWARD", "INPUT"}, false},
+		"one before Docker's":     {forward + "-A FORWARD -j ACCEPT\n-A FORWARD -j DOCKER-USER\n" + ours, []string{"FORWARD", "INPUT"}, false},
+		"ours before that one":    {forward + "-A FORWARD -i berth0 -j BERTH-METADATA\n-A FORWARD -j ACCEPT\n-A FORWARD -j DOCKER-USER\n" + ours, []string{"FORWARD", "INPUT"}, true},
+		"ours before Docker's":    {forward + "-A FORWARD -i berth0 -j BERTH-METADATA\n-A FORWARD -j DOCKER-USER\n" + ours, []string{"DOCKER-USER", "INPUT"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
