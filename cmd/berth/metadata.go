@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,8 +25,9 @@ const (
 
 // wall is what of Docker and the firewall a metadataGuard needs.
 type wall interface {
-	// possible says why Berth cannot close the service here. It changes nothing.
-	possible(ctx context.Context) error
+	// possible says why Berth cannot close the service here. It changes nothing. exists
+	// is false when the network of trials is known not to be made yet.
+	possible(ctx context.Context) (exists bool, err error)
 	// close makes sure that the service is closed to what is on the network that it
 	// returns. changed tells that it was not before.
 	close(ctx context.Context) (network docker.Network, changed bool, err error)
@@ -38,9 +40,11 @@ type metadataGuard struct {
 	wall wall
 	log  *slog.Logger
 
-	mu   sync.Mutex
-	held bool // it was closed once: from then on an error is no reason to leave it open
-	open bool // auto, and it cannot be closed here, which was said
+	mu     sync.Mutex
+	held   bool // it was closed once: from then on an error is no reason to leave it open
+	open   bool // auto, and it cannot be closed here, which was said
+	absent bool // auto, and when the worker started there was no network of trials to look after
+	again  bool // that rules are put in again was said: a program that keeps its own first takes no end
 }
 
 // network is docker.Config.Network. The rules are looked at before each start: another
@@ -57,11 +61,7 @@ func (g *metadataGuard) network(ctx context.Context) (string, error) {
 
 	switch {
 	case err == nil:
-		if changed {
-			g.log.Info("rejects what trials with a network send to a cloud's metadata service", "network", network.Name, "bridge", network.Bridge,
-				"chain", firewall.Chain, "again", g.held, "undo", "docs/production.md, Network")
-		}
-
+		g.say(network, changed)
 		g.held = true
 
 		return network.Name, nil
@@ -71,12 +71,27 @@ func (g *metadataGuard) network(ctx context.Context) (string, error) {
 		return "", err
 	case g.mode == blockAuto && !g.held:
 		g.open = true
-		g.log.Warn("trials with a network reach a cloud's metadata service from this machine, which may hand out its credentials: this worker cannot block it",
+		g.log.Warn("trials with a network reach a cloud's metadata service from this machine, which may hand out its credentials, "+
+			"unless a rule of yours blocks it, which Berth does not see: this worker cannot block it",
 			"why", err, "by_hand", firewall.ByHand, "see", "docs/production.md, Network")
 
 		return docker.DefaultNetwork, nil
 	default:
 		return "", fmt.Errorf("a cloud's metadata service cannot be kept from trials (--block-metadata=%s): %w", g.mode, err)
+	}
+}
+
+// say tells of rules that were put in: the first time, and once of all others.
+func (g *metadataGuard) say(network docker.Network, changed bool) {
+	switch {
+	case !changed || g.again:
+	case g.held:
+		g.again = true
+		g.log.Warn("the rules that keep trials from a cloud's metadata service were gone, or behind a rule of another program: "+
+			"Berth put them in again, and says so only this once", "bridge", network.Bridge, "chain", firewall.Chain)
+	default:
+		g.log.Info("rejects what trials with a network send to a cloud's metadata service", "network", network.Name, "bridge", network.Bridge,
+			"chain", firewall.Chain, "undo", "docs/production.md, Network")
 	}
 }
 
@@ -92,27 +107,53 @@ func (g *metadataGuard) watch(ctx context.Context, every time.Duration) error {
 		case <-ticker.C:
 		}
 
-		g.mu.Lock()
-		held := g.held
-		g.mu.Unlock()
-
-		if !held { // no trial has asked for a network
-			continue
-		}
-
-		switch _, err := g.network(ctx); {
-		case err == nil:
-			said = ""
-		case ctx.Err() == nil && err.Error() != said:
-			said = err.Error()
-			g.log.Error("trials with a network that run may reach a cloud's metadata service", "error", err)
-		}
+		said = g.look(ctx, said)
 	}
+}
+
+// look looks after the rules once. said is the error that the look before told, which
+// is not told again; it returns its own.
+func (g *metadataGuard) look(ctx context.Context, said string) string {
+	if !g.looksAfter(ctx) {
+		return ""
+	}
+
+	_, err := g.network(ctx)
+
+	switch {
+	case err == nil:
+		return ""
+	case ctx.Err() != nil || err.Error() == said:
+		return said
+	case berth.KindOf(err) == berth.KindUnavailable:
+		g.log.Warn("cannot look at the rules that keep trials from a cloud's metadata service", "error", err)
+	default:
+		g.log.Error("trials with a network that run may reach a cloud's metadata service", "error", err)
+	}
+
+	return err.Error()
+}
+
+// looksAfter reports whether trials may run on the network that must be closed: one
+// asked for it, or it was there when the worker started, and trials of its predecessor
+// may be on it.
+func (g *metadataGuard) looksAfter(ctx context.Context) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	if g.held || g.open || g.absent || g.mode == blockOff {
+		return g.held
+	}
+
+	exists, err := g.wall.possible(ctx)
+	g.absent = !exists
+
+	return exists && berth.KindOf(err) != berth.KindUnavailable
 }
 
 func (g *metadataGuard) close(ctx context.Context) (docker.Network, bool, error) {
 	if !g.held {
-		if err := g.wall.possible(ctx); err != nil {
+		if _, err := g.wall.possible(ctx); err != nil {
 			return docker.Network{}, false, err
 		}
 	}
@@ -122,26 +163,39 @@ func (g *metadataGuard) close(ctx context.Context) (docker.Network, bool, error)
 
 // dockerWall is the wall of this machine.
 type dockerWall struct {
-	docker   *docker.Docker
+	docker   networks
 	firewall *firewall.Firewall
 }
 
-// possible looks whether iptables may be used, and whether Docker's bridges are here.
-func (w dockerWall) possible(ctx context.Context) error {
-	if err := w.firewall.Check(ctx, false); err != nil {
-		return err
+// networks is what of Docker a dockerWall needs.
+type networks interface {
+	Network(ctx context.Context, name string) (docker.Network, error)
+	EnsureTrialNetwork(ctx context.Context) (docker.Network, error)
+}
+
+// possible looks whether iptables may be used, and whether Docker's bridges are here: that
+// of trials, or where it is not made yet, Docker's own.
+func (w dockerWall) possible(ctx context.Context) (exists bool, err error) {
+	network, err := w.docker.Network(ctx, docker.TrialNetwork)
+	exists = berth.KindOf(err) != berth.KindNotFound
+
+	if !exists {
+		network, err = w.docker.Network(ctx, docker.DefaultNetwork)
+		network.IPv6 = false // as Berth makes that of trials
 	}
 
-	usual, err := w.docker.Network(ctx, docker.DefaultNetwork)
-	if berth.KindOf(err) == berth.KindNotFound { // a daemon may have none; then the network of trials tells
-		return nil
+	switch {
+	case err == nil:
+		err = firewall.HasBridge(network.Bridge, network.Gateways)
+	case berth.KindOf(err) == berth.KindNotFound: // a daemon may have none; then the network of trials tells
+		err = nil
 	}
 
 	if err != nil {
-		return err
+		return exists, err
 	}
 
-	return firewall.HasBridge(usual.Bridge, usual.Gateways)
+	return exists, w.firewall.Check(ctx, network.IPv6)
 }
 
 func (w dockerWall) close(ctx context.Context) (docker.Network, bool, error) {
@@ -161,14 +215,18 @@ func (w dockerWall) close(ctx context.Context) (docker.Network, bool, error) {
 
 // guardMetadata returns the guard of this worker. Where it must hold, it holds before
 // the worker takes its first trial. Errors: why it cannot.
-func (m *machine) guardMetadata(ctx context.Context, d *docker.Docker, log *slog.Logger) (*metadataGuard, error) {
-	guard := &metadataGuard{mode: cmp.Or(m.blockMetadata, blockAuto), wall: dockerWall{d, firewall.New()}, log: log}
+func (m *machine) guardMetadata(ctx context.Context, w wall, log *slog.Logger) (*metadataGuard, error) {
+	guard := &metadataGuard{mode: cmp.Or(m.blockMetadata, blockAuto), wall: w, log: log}
 	if m.blockMetadata != blockRequire {
 		return guard, nil
 	}
 
-	_, err := guard.network(ctx)
-	if err != nil {
+	err := retry(ctx, log, "Docker and iptables", connectPatience, func() error { // another program may change the rules at boot
+		_, err := guard.network(ctx)
+
+		return err
+	})
+	if berth.KindOf(err) == berth.KindInvalid {
 		err = fmt.Errorf("%w; run the worker as root on the machine itself, with iptables installed, or block the service by hand (%s) and leave --block-metadata out",
 			err, firewall.ByHand)
 	}
@@ -199,7 +257,7 @@ func inCloud(ctx context.Context) bool {
 // checkMetadata is about a worker that this user runs here. Outside clouds there is
 // nothing to fix.
 func checkMetadata(ctx context.Context, w wall, inCloud func(context.Context) bool) berth.Finding {
-	err := w.possible(ctx)
+	_, err := w.possible(ctx)
 
 	switch {
 	case err == nil:
@@ -209,7 +267,8 @@ func checkMetadata(ctx context.Context, w wall, inCloud func(context.Context) bo
 	default:
 		return berth.Finding{
 			OK: true, Warn: true, Part: "network",
-			What: "trials with a network reach the cloud's metadata service, which may hand out this machine's credentials; a worker of this user cannot block it: " + err.Error(),
+			What: "trials with a network reach the cloud's metadata service, which may hand out this machine's credentials, " +
+				"unless a rule of yours blocks it, which Berth does not see; a worker of this user cannot block it: " + err.Error(),
 			Next: "run the worker as root on the machine itself, or type: " + firewall.ByHand,
 		}
 	}
@@ -226,6 +285,8 @@ func checkProxy(proxy string) error {
 		return berth.Errorf(berth.KindInvalid, "--trial-proxy must be a URL such as http://10.0.0.1:3128")
 	case u.User != nil:
 		return berth.Errorf(berth.KindInvalid, "--trial-proxy must have no name and password: every trial could read them; let the proxy know this machine by its address")
+	case strings.EqualFold(u.Hostname(), "localhost"), net.ParseIP(u.Hostname()).IsLoopback():
+		return berth.Errorf(berth.KindInvalid, "--trial-proxy %q is on loopback, and a trial's own loopback is not the machine's: name an address of the machine", proxy)
 	default:
 		return nil
 	}

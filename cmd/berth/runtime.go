@@ -15,6 +15,7 @@ import (
 	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/firewall"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
@@ -84,7 +85,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		log.Warn(warning)
 	}
 
-	if guard, err = m.guardMetadata(ctx, d, log); err != nil {
+	if guard, err = m.guardMetadata(ctx, dockerWall{d, firewall.New()}, log); err != nil {
 		return containerRuntime{}, err
 	}
 
