@@ -17,6 +17,8 @@ var (
 	tqdmCounter = regexp.MustCompile(`(?:^|[\s:])(\d[\d.]*[kMGTP]?)()[^\s\d/]{1,12} \[\d+:\d+(?::\d+)?, `)
 	// epochsBar says that its steps are epochs: by its unit, or by its description.
 	epochsBar = regexp.MustCompile(`(?i)\d\s?ep(?:och)?s?/s|s/ep(?:och)?s?\b|\bepochs?\b\W{0,6}\d+%\|`)
+	// firstDrawing is tqdm's first one of a bar.
+	firstDrawing = regexp.MustCompile(`[\[ ]\?[^\s,\]]{1,12}/s\]$`)
 	// ownLine is what Keras prints of an epoch with verbose=2: "90/90 - 3s - 30ms/step - loss: 0.25".
 	ownLine      = regexp.MustCompile(`^\s*\d+/(?:\d+|Unknown) - \d+(?:\.\d+)?(?:s|ms|us) - `)
 	otherCounter = regexp.MustCompile(`(?:^|[\s\[(:])(\d+)/(\d+)(?:$|[\s\]):,])`)
@@ -43,6 +45,9 @@ type progress struct {
 	shown   string // the metrics behind a bar that says that its steps are epochs
 	epochs  bool   // it says that its steps are epochs
 	of      bool   // its description says of which data it is: "Validation:  33%|"
+	about   string // tqdm's description
+	first   bool   // tqdm's first drawing
+	erased  bool   // tqdm took the bar away: it is at its end, whatever its counter says
 }
 
 func progressOf(part string) progress {
@@ -78,6 +83,7 @@ func progressOf(part string) progress {
 		p.keras, p.tqdm = bar == richBar || bar == kerasBar, bar == tqdmBar || bar == tqdmCounter
 		p.epochs = p.tqdm && p.epoch == "" && epochsBar.MatchString(part)
 		p.of = p.tqdm && ofSplit(part[:match[0]])
+		p.about, p.first = strings.Trim(part[:match[0]], ": "), p.tqdm && firstDrawing.MatchString(part)
 
 		if behind := strings.SplitN(part[match[1]:], ", ", 3); p.epochs && bar == tqdmBar && len(behind) == 3 {
 			p.shown = behind[2]
@@ -202,7 +208,8 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 	}
 
 	if !ended && len(parts) > 0 { // it may be the last one
-		rest = texts[parts[len(parts)-1]] + "\r" + rest
+		newest := parts[len(parts)-1]
+		rest = texts[newest] + "\r" + blankIn(texts[newest+1:len(texts)-1]) + rest
 	}
 
 	for i, at := range parts {
@@ -225,7 +232,9 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 
 		which, counts := allNames, !p.keras || p.whole
 		if !last {
-			which, counts = p.counts(bars, progressOf(Shown(texts[parts[i+1]])))
+			next := progressOf(Shown(texts[parts[i+1]]))
+			p.erased = p.tqdm && next.tqdm && (next.about != p.about || next.first) && blankIn(texts[at+1:parts[i+1]]) != ""
+			which, counts = p.counts(bars, next)
 		} else if p.endsEpoch() && again == "" { // the bar of the validation may be on the next line
 			which = trained
 		}
@@ -244,16 +253,29 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 			bars.Drawn, bars.Again = text, false
 		}
 
-		bars.At, bars.Ended = p.String(), bars.Ended || p.tqdm && p.whole
+		bars.At, bars.Ended = p.String(), bars.Ended || p.tqdm && p.whole || p.erased
 	}
 
 	return count, rest, bars
 }
 
+// blankIn is the blank in texts by which tqdm takes a bar away (leave=False), with its end.
+// It does so for a moment, too, where something else is printed: then the same bar follows.
+func blankIn(texts []string) string {
+	for _, text := range texts {
+		if len(text) > 1 && strings.Trim(text, " ") == "" {
+			return text + "\r"
+		}
+	}
+
+	return ""
+}
+
 // counts reports whether a part counts over which the next one was written, and which of
 // its metrics. How fast it is decides nothing:
 //
-//   - A bar counts at its end, and where the next epoch begins.
+//   - A bar counts at its end, and where the next epoch begins. One that was taken away was at
+//     its end: a fast one is drawn at 0 only.
 //   - One whose steps are epochs counts at each (rewritten: whenever it shows other values). So
 //     do the metrics of validation in the first bar that says nothing: a program has such
 //     metrics once in an epoch.
@@ -263,6 +285,8 @@ func (p progress) counts(bars BarState, next progress) (which whichNames, counts
 	switch {
 	case p.endsEpoch() && next.tqdm && next.epoch == "":
 		return trained, true
+	case p.erased:
+		return allNames, true
 	case strings.HasPrefix(p.counter, "0/"):
 		return allNames, false
 	case p.counter == "", next.epoch != p.epoch:

@@ -103,6 +103,40 @@ const nestedEpochs = "" +
 	"\rEpochs: 100%|██████████| 3/3 [00:00<00:00,  3.97it/s, val_acc=0.7]" +
 	"\rEpochs: 100%|██████████| 3/3 [00:00<00:00,  3.96it/s, val_acc=0.7]\n"
 
+// What tqdm 4.70 writes of bars with leave=False in two epochs, with val_loss 0.9 and 0.2. The
+// second validation is faster than mininterval: its only values stand at 0/4.
+const erasedBars = "" +
+	"\rValid:   0%|          | 0/4 [00:00<?, ?it/s]" +
+	"\rValid:   0%|          | 0/4 [00:00<?, ?it/s, val_loss=0.9]" +
+	"\rValid:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s, val_loss=0.9]" +
+	"\rValid:  50%|█████     | 2/4 [00:00<00:00,  6.59it/s, val_loss=0.9]" + erasedBar +
+	"\rEpoch 1:   0%|          | 0/8 [00:00<?, ?it/s]" +
+	"\rEpoch 1: 100%|██████████| 8/8 [00:00<00:00, 481.38it/s]\n" +
+	"\rValid:   0%|          | 0/4 [00:00<?, ?it/s]" +
+	"\rValid:   0%|          | 0/4 [00:00<?, ?it/s, val_loss=0.2]" + erasedBar +
+	"\rTest:   0%|          | 0/8 [00:00<?, ?it/s]" +
+	"\rTest: 100%|██████████| 8/8 [00:00<00:00, 483.44it/s]\n"
+
+// erasedBar is how tqdm takes a bar away.
+const erasedBar = "\r                                                                  \r"
+
+// erasedCounts is the same of a generator, with 0.9 and 0.2.
+const erasedCounts = "" +
+	"\rvalid: 0it [00:00, ?it/s]\rvalid: 0it [00:00, ?it/s, val_loss=0.9]\rvalid: 3it [00:00, 9.1it/s, val_loss=0.9]" + erasedBar +
+	"\rvalid: 0it [00:00, ?it/s]\rvalid: 0it [00:00, ?it/s, val_loss=0.2]" + erasedBar + "\n"
+
+// A bar that tqdm took away was at its end, however little of it was drawn.
+func TestBars_TakenAway(t *testing.T) {
+	t.Parallel()
+	requireRanked(t, map[string]rankedCase{
+		"last":              {"val_loss", theLast, erasedBars, 0.2},
+		"mean":              {"val_loss", theMean, erasedBars, 0.55},
+		"of a generator":    {"val_loss", theLast, erasedCounts, 0.2},
+		"mean of generator": {"val_loss", theMean, erasedCounts, 0.55},
+		"for a moment":      {"loss", theBest, "\rTrain:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s, loss=0.1]" + erasedBar + "\rTrain:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s, loss=0.1]\rTrain: 100%|██████████| 4/4 [00:00<00:00,  6.65it/s, loss=0.5]\n", 0.5},
+	})
+}
+
 // A bar counts at its end, also one without a total, of scaled counts, or with other counters.
 func TestBars_CountersOfOtherForms(t *testing.T) {
 	t.Parallel()
@@ -167,13 +201,13 @@ func TestBars_ABarInABarOfEpochs(t *testing.T) {
 func TestBars_EpochsInPieces(t *testing.T) {
 	t.Parallel()
 
-	for metric, c := range map[string]struct {
-		text string
-		mean float64
-	}{"val_acc": {nestedEpochs, 0.7}, "val_loss": {lightningBars, 0.6}} {
-		objective := berth.Objective{Metric: metric, Strategy: theMean, Goal: berth.GoalMaximize}
+	for _, c := range []struct {
+		metric, text string
+		mean         float64
+	}{{"val_acc", nestedEpochs, 0.7}, {"val_loss", lightningBars, 0.6}, {"val_loss", erasedBars, 0.55}} {
+		objective := berth.Objective{Metric: c.metric, Strategy: theMean, Goal: berth.GoalMaximize}
 
-		for cut := 0; cut < len(c.text); cut += 61 {
+		for cut := 0; cut < len(c.text); cut += max(len(c.text)/80, 7) {
 			first, adopt := autoOutput(t, objective)
 			begun := 0
 
@@ -195,7 +229,7 @@ func TestBars_EpochsInPieces(t *testing.T) {
 
 			value, _ := next.metrics.objective(objective)
 			require.NotNil(t, value)
-			require.InDelta(t, c.mean, *value, 1e-9, "%s, cut at %d", metric, cut)
+			require.InDelta(t, c.mean, *value, 1e-9, "%s, cut at %d", c.metric, cut)
 		}
 	}
 }
