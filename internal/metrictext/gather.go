@@ -16,6 +16,9 @@ const (
 // of Python, or brackets only.
 var inRecord = regexp.MustCompile(`^(?:["'].*|[+-]?[\d.][\d.eE+-]*,?|(?:null|true|false|NaN|-?Infinity|None|True|False|nan|-?inf),?|[^\pL\d]*)$`)
 
+// opening is the brace that begins an object, alone or behind words.
+var opening = regexp.MustCompile(`(?:^|[\s:=(|\]>-])\{`)
+
 // PartLine is the beginning of a line that its stream has not ended.
 type PartLine struct {
 	Data []byte    `json:"data"`          // of what was not read yet
@@ -68,9 +71,10 @@ func (g *Gatherer) Add(line []byte, take func([]byte)) {
 	take(record)
 }
 
-// beginsRecord reports whether a line is the first of a record of several.
+// beginsRecord reports whether a line is the first of a record of several. Words may be before
+// that: "Results: {", "INFO:root:{".
 func beginsRecord(text string, depth int) bool {
-	return depth > 0 && strings.HasPrefix(text, "{") && strings.ContainsAny(text[len(text)-1:], ",{[(")
+	return depth > 0 && strings.ContainsAny(text[len(text)-1:], ",{[(") && opening.MatchString(text)
 }
 
 // Open reports whether what a stream printed, up to the end of a line, is the beginning of

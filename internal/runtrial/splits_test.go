@@ -69,6 +69,33 @@ func TestSplits_OfRecords(t *testing.T) {
 	requireRanked(t, cases)
 }
 
+// A record over several lines may stand behind words, as json.dumps with indent and pprint give
+// it to a print or a logger. What only begins like one is read line by line.
+func TestSplits_OfRecordsBehindWords(t *testing.T) {
+	t.Parallel()
+
+	const (
+		record = "{\n  \"test\": {\n    \"acc\": 0.85\n  },\n  \"train\": {\n    \"acc\": 0.99\n  }\n}\n"
+		pprint = "{'train': {'acc': 0.99, 'loss': 0.01},\n 'val': {'acc': 0.85, 'loss': 0.4}}\n"
+	)
+
+	requireRanked(t, map[string]rankedCase{
+		"nothing":      {"acc", theLast, record, 0.85},
+		"a colon":      {"acc", theLast, "Results: " + record, 0.85},
+		"a logger":     {"acc", theLast, "INFO:root:" + record, 0.85},
+		"loguru":       {"acc", theLast, "2026-01-02 03:04:05.678 | INFO     | __main__:main:12 - " + record, 0.85},
+		"a sign":       {"acc", theBest, "results=" + pprint, 0.85},
+		"a space":      {"acc", theBest, "results " + pprint, 0.85},
+		"a split":      {"acc", theBest, "train: {\n  \"acc\": 0.99\n}\nval: {\n  \"acc\": 0.85\n}\n", 0.85},
+		"the best":     {"acc", theLast, "acc: 0.85\nBest: {\n  \"acc\": 0.99\n}\n", 0.85},
+		"cut off":      {"acc", theLast, "Results: {\n  \"acc\": 0.85,\n", 0.85},
+		"no record":    {"acc", theLast, "if (x) {\n  y = 1;\nacc: 0.85\n", 0.85},
+		"source":       {"acc", theLast, "acc: 0.85\n  File \"a.py\", line 3, in f\n    results = {\n        'acc': 0.99\n    }\n", 0.85},
+		"no end":       {"acc", theLast, "Config: {\n  \"lr\": 0.1,\nepoch 1 acc: 0.5\nepoch 2 acc: 0.85\n", 0.85},
+		"another next": {"acc", theLast, "Config: {\n  \"lr\": 0.1,\n{\"acc\": 0.85}\n", 0.85},
+	})
+}
+
 // A line of nothing but a split is the heading of those behind it.
 func TestSplits_Headings(t *testing.T) {
 	t.Parallel()
