@@ -22,6 +22,11 @@ var (
 	// moreValues are the others, behind the first of their values.
 	listed     = regexp.MustCompile(`\pL[^\s,/&]*(?:\s*[,/&]|\s+and\s)\s*[\pL\s_-]*$`)
 	moreValues = regexp.MustCompile(`^\s*[,/|]?\s*[+-]?\d*\.\d+(?:$|[\s,;)/|])`)
+	// bothSplits are directly before the name of two values: "train and val acc". A comma or a bar
+	// may part something else, where otherValue, the second one, is not there.
+	bothSplits = regexp.MustCompile(`(?i)(?:^|[^\pL\d_])(?:train(?:ing)?|val(?:id(?:ation)?)?|dev|test(?:ing)?|eval(?:uation)?)(?:\s*([/&,|])\s*|\sand\s)` +
+		`(?:train(?:ing)?|val(?:id(?:ation)?)?|dev|test(?:ing)?|eval(?:uation)?)[\s_-]*$`)
+	otherValue = regexp.MustCompile(`^%?\s*(?:[,;/|&-]|and\b)\s*[+-]?(?:\d*\.\d+%?|\d+%)(?:$|[\s,;)/|&])`)
 	// meanBehind is the mean that meters print behind the newest value, in a line that counts
 	// batches: "Test: [ 9/48] Loss: 0.8 (0.9)". Elsewhere that may be a deviation.
 	meanBehind = regexp.MustCompile(`^\s?\(\s*(\d[\d.eE+-]*)\s*\)`)
@@ -29,6 +34,9 @@ var (
 	// behindValue may be the split of a value: "acc: 0.9 (val)".
 	behindValue = regexp.MustCompile(`^\s?\(\s*(\pL+)\s*\)`)
 )
+
+// valueOfTwo is none: it cannot be told which one is meant.
+var valueOfTwo = value{digits: true}
 
 // pairs are the pairs of a name and a number in a line.
 type pairs struct {
@@ -47,7 +55,8 @@ type unreadPair struct {
 // that are broken. Time is linear in the line.
 func pairsOf(line, objective string) (p pairs) {
 	best, until := bestLine(line)
-	end := 0 // of the pair before
+	end := 0     // of the pair before
+	two := false // several values were behind a name, for one split or metric each
 
 	for at := 0; ; {
 		next := strings.IndexAny(line[at:], "=:")
@@ -77,7 +86,14 @@ func pairsOf(line, objective string) (p pairs) {
 		case value.number == "" && !value.digits:
 			continue
 		case moreValues.MatchString(line[at+value.length:]) && listed.MatchString(line[end:end+from]):
-			value.number, value.digits, value.length = "", true, 0
+			two, value = true, valueOfTwo
+		default:
+			others := otherValue.MatchString(line[at+value.length:])
+			if split := bothSplits.FindStringSubmatch(line[max(end, end+from-numberBytes) : end+from]); split != nil && (others || split[1] != "," && split[1] != "|") {
+				two, value = true, valueOfTwo
+			} else if two && others { // "train/val loss: 0.1/0.4, acc: 90%/80%"
+				value = valueOfTwo
+			}
 		}
 
 		if split := behindValue.FindStringSubmatch(line[at+value.length:]); split != nil && inParentheses == "" && splitWord.MatchString(split[1]) {

@@ -53,6 +53,32 @@ func TestSplits_BehindTheValue(t *testing.T) {
 	})
 }
 
+// Behind two splits stand two values, however they are parted: none is the name's.
+func TestSplits_Two(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]rankedCase{
+		"each its own":   {"acc", theLast, "train acc: 0.9, val acc: 0.8\n", 0.8},
+		"of train":       {"train_acc", theLast, "train acc: 0.9, val acc: 0.8\n", 0.9},
+		"a sentence":     {"acc", theLast, "Done with train, val acc: 0.85\n", 0.85},
+		"a logger":       {"acc", theLast, "2026-01-02 | INFO | train | val acc: 0.85 | 12s\n", 0.85},
+		"a logger's own": {"val_acc", theLast, "INFO:train:val acc: 0.85 - 0.5\n", 0.85},
+		"no more values": {"lr", theLast, "train/val acc: 0.99/0.85, lr: 0.01\n", 0.01},
+	}
+
+	for _, line := range []string{
+		"Train/Val Acc: 99.10%/85.20%", "Train/Val Acc: 99.10% / 85.20%", "Train/Val Acc: 80/90", "Train/Val Acc: 0.99 - 0.85", "train | val acc: 0.99 | 0.85",
+		"Train and val acc: 0.99 and 0.85", "train, val acc: 0.99; 0.85", "train & val acc: 99% & 85%", "train/val/test acc: 0.99, 0.85, 0.84",
+		"Train/Val loss: 0.1/0.4, acc: 99.10%/85.20%", "train and val loss: 0.1 and 0.4, acc: 0.99 and 0.85",
+	} {
+		for _, objective := range []string{"acc", "val_acc"} {
+			cases[objective+" of "+line] = rankedCase{objective, theLast, "Epoch 1 " + line + "\n", none}
+		}
+	}
+
+	requireRanked(t, cases)
+}
+
 // A record says by several fields of which data it is, a dict by the name before it.
 func TestSplits_OfRecords(t *testing.T) {
 	t.Parallel()
