@@ -206,7 +206,12 @@ func quote(line string) string {
 		return r
 	}, strings.ToValidUTF8(line, ""))
 
-	runes := []rune(logPrefix.ReplaceAllString(strings.TrimSpace(clean), ""))
+	clean = strings.TrimSpace(clean)
+	if inside, boxed := strings.CutPrefix(clean, "│"); boxed { // by Rich, as wide as its terminal
+		clean = strings.TrimSpace(strings.TrimSuffix(inside, "│"))
+	}
+
+	runes := []rune(logPrefix.ReplaceAllString(clean, ""))
 	if len(runes) > maxQuote {
 		return string(runes[:maxQuote]) + "…"
 	}

@@ -23,6 +23,10 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 				"ValueError: bad batch\nwandb: Find logs at: ./wandb/offline-run-1/logs",
 			want: "ValueError: bad batch",
 		},
+		"Typer's box": {
+			log:  "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n╭─ Error ───────────────────╮\n│ No such option: --lrr                    │\n╰───────────────────────────╯",
+			want: "(exit code 1): No such option: --lrr; ", lack: "│",
+		},
 		"dataloader worker": {
 			log: "Traceback (most recent call last):\n  File \"train.py\", line 20, in <module>\n    for x in loader:\n  File \"dataloader.py\", line 630, in __next__\n    raise exception\n" +
 				"FileNotFoundError: Caught FileNotFoundError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n  File \"worker.py\", line 308, in _worker_loop\n    data = fetcher.fetch(index)\n" +

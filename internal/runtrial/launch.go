@@ -228,6 +228,11 @@ func frameworkDefaults(threads string) map[string]string {
 // jobUser is who a job is, to programs that ask for a name.
 const jobUser = "trial"
 
+// columns is how wide programs take the terminal that they do not have. Rich breaks lines there,
+// by default at 80: names are parted from their splits, secrets into pieces that nothing knows.
+// RichHandler takes 40 for itself; the rest holds ten metrics by name.
+const columns = "400"
+
 // defaults are what libraries find in the environment unless the user says otherwise.
 // They are no part of what identifies a launch: add new ones here, or a version of
 // Berth that goes back does not know its own containers.
@@ -240,6 +245,7 @@ func (r *run) defaults() map[string]string {
 		"TORCH_EXTENSIONS_DIR":    berth.CacheDir + "/extensions",
 		"PYTHON_CPU_COUNT":        r.threads(), // os.cpu_count() since Python 3.13, by which loaders size their pools
 		"WANDB_DIR":               mountOut,    // default: the working directory, which may be read-only
+		"COLUMNS":                 columns,
 	}
 
 	if !r.who.Spec.Network { // else libraries wait for a server, or fail

@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,6 +99,7 @@ func TestNames_OfOtherTools(t *testing.T) {
 	t.Parallel()
 	requireRanked(t, map[string]rankedCase{
 		"xgboost.cv":               {"test-auc", theLast, "[0]\ttrain-auc:0.99557+0.00236\ttest-auc:0.94720+0.01212\n[5]\ttrain-auc:0.99954+0.00054\ttest-auc:0.97325+0.01585\n", 0.97325},
+		"Rich, COLUMNS=400":        {"acc", theLast, "[11/26/26 10:03:30] INFO     Epoch 3/20 finished in 12.25 seconds: train loss: 0.1000, val loss: 0.4000, train acc: 0.9500, val acc: 0.8500" + strings.Repeat(" ", 252) + "r.py:5\n", 0.85},
 		"R²":                       {"R²", theLast, "R²: 0.93\n", 0.93},
 		"in a record with metrics": {"val_loss", theLast, `{"epoch": 1, "val_loss": 0.5, "metrics": {"acc": 0.5}}` + "\n", 0.5},
 		"Chinese epochs":           {"val_loss", theLast, "第1轮 val_loss: 0.5\n第2轮 val_loss: 0.3\n", 0.3},
