@@ -13,6 +13,8 @@ import (
 const (
 	// maxDepth is how many texts may stand in one another, such as JSON in a text of JSON.
 	maxDepth = 3
+	// minToken is the shortest segment of a path that is taken for a token: words are shorter.
+	minToken = 16
 	// maxMembers is how long all members of a value are together: four times what the
 	// longest value is that has some.
 	maxMembers = 4 * maxEscaped
@@ -209,11 +211,16 @@ func takeQuery(part string, take func(string)) {
 	}
 }
 
-// eachAddress gives the passwords of URLs, and the user's name where that is what logs in.
+// eachAddress gives the passwords of URLs, and the user's name or the path where that is what
+// logs in.
 func eachAddress(text string, take func(string)) {
 	for _, found := range address.FindAllStringSubmatch(text, -1) {
 		scheme, rest := found[1], found[2]
 		authority, _, _ := strings.Cut(rest, "/")
+
+		if strings.HasPrefix(scheme, "http") {
+			takePath(rest[len(authority):], take)
+		}
 
 		login, named := beforeLast(authority)
 		user, password, _ := strings.Cut(login, ":")
@@ -229,6 +236,24 @@ func eachAddress(text string, take func(string)) {
 			if _, password, ok := strings.Cut(login, ":"); ok && strings.Contains(rest, "@") {
 				takeEscaped(password, take)
 			}
+		}
+	}
+}
+
+// takePath takes what logs in to a webhook, as clients print it: the path of several segments,
+// with its query or without, and a segment that is long enough for a token.
+func takePath(target string, take func(string)) {
+	path, _, _ := strings.Cut(target, "?")
+
+	segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+	if len(segments) > 1 {
+		takeEscaped(target, take)
+		takeEscaped(path, take)
+	}
+
+	for _, segment := range segments {
+		if len(segment) >= minToken {
+			takeEscaped(segment, take)
 		}
 	}
 }

@@ -74,6 +74,40 @@ func TestMask_HidesPasswordsWithSignsOfURLs(t *testing.T) {
 	}
 }
 
+// The path of a webhook's URL is what logs in. Python's urllib3 prints it without its host.
+func TestMask_HidesPathsThatLogIn(t *testing.T) {
+	t.Parallel()
+
+	const (
+		slack = "/services/T0123ABCD/B0123ABCD/Zq8vXw2LkP0aRt6YbN4mHs1C"
+		bot   = "bot123456789:AAF-abcdefghijklmnopqrstuvwxyz0123"
+	)
+
+	for name, test := range map[string]struct{ value, printed string }{
+		"Slack":                  {"https://hooks.slack.com" + slack, slack},
+		"Slack, a port":          {"https://hooks.slack.com:443" + slack, slack},
+		"Slack's token":          {"https://hooks.slack.com" + slack, "Zq8vXw2LkP0aRt6YbN4mHs1C"},
+		"a file of settings":     {"SLACK_URL=https://hooks.slack.com" + slack + " # ours\nX=1\n", slack},
+		"JSON":                   {`{"url": "https://hooks.slack.com` + slack + `"}`, slack},
+		"a query":                {"https://prod.logic.azure.com/workflows/abc/run?sig=x-y", "/workflows/abc/run?sig=x-y"},
+		"its path":               {"https://prod.logic.azure.com/workflows/abc/run?sig=x-y", "/workflows/abc/run"},
+		"escaped":                {"https://host/hooks/a%20b-c", "/hooks/a b-c"},
+		"Telegram":               {"https://api.telegram.org/" + bot + "/sendMessage", "/" + bot + "/sendMessage"},
+		"Telegram, another call": {"https://api.telegram.org/" + bot + "/sendMessage", bot},
+		"Telegram, its base":     {"https://api.telegram.org/" + bot, bot},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			const before = "HTTPSConnectionPool(host='h', port=443): Max retries exceeded with url: "
+			require.Equal(t, before+strings.Repeat("*", len(test.printed))+" (", masked(New([][]byte{[]byte(test.value)}), before+test.printed+" ("))
+		})
+	}
+
+	ordinary := New([][]byte{[]byte("https://git.example/repository postgres://db/data/base")})
+	require.Equal(t, "GET /repository of /data/base", masked(ordinary, "GET /repository of /data/base"), "these open nothing")
+}
+
 // A mask that hides the words of every log would make logs unreadable.
 func TestMask_LeavesOrdinaryMembers(t *testing.T) {
 	t.Parallel()
