@@ -93,12 +93,12 @@ func (p *RecordParser) Parse(line []byte, at time.Time) []berth.MetricPoint {
 func (p *RecordParser) find(object map[string]any) []sighting {
 	step, rounded := p.stepOf(object)
 	p.unread = nil
-	split := splitOf(object)
+	split, weak := splitOf(object)
 	kind, metrics := metricsOf(object)
 	found := make([]sighting, 0, len(metrics))
 
 	add := func(name metricName, raw any) {
-		name = name.in(split, false)
+		name = name.in(split, weak)
 
 		if point, ok := NewPoint(name.full, raw, time.Time{}); ok {
 			point.Final = kind == typeFinal
@@ -129,16 +129,31 @@ func (p *RecordParser) find(object map[string]any) []sighting {
 	return found
 }
 
+// splitFields say of which data a record is, and logged ones say it in a text for people.
+var splitFields, loggedFields = []string{"split", "phase", "mode", "subset", "stage", "type", "set", "dataset", "event", "partition"}, []string{"message", "msg"}
+
 // splitOf is the word by which a record says of which data its metrics are; empty = it
-// says nothing.
-func splitOf(object map[string]any) string {
-	for _, name := range []string{"split", "phase", "mode", "subset", "stage", "type", "set", "dataset", "event", "partition"} {
+// says nothing. In a text of several, such as "train_epoch", it is weak.
+func splitOf(object map[string]any) (split string, weak bool) {
+	for _, name := range splitFields {
 		if word, ok := object[name].(string); ok && splitWord.MatchString(word) {
-			return word
+			return word, false
 		}
 	}
 
-	return ""
+	for _, name := range slices.Concat(splitFields, loggedFields) {
+		text, ok := object[name].(string)
+		if !ok || len(text) > numberBytes { // a label is shorter
+			continue
+		}
+
+		var in lineWords
+		if in.pass(strings.ReplaceAll(text, "_", " ")); in.split != "" {
+			return in.split, true
+		}
+	}
+
+	return "", false
 }
 
 // metricsOf returns a record's type, and its metrics by name: what "metrics" holds, and

@@ -1,6 +1,8 @@
 package runtrial
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,6 +92,32 @@ func TestSplits_OfRecords(t *testing.T) {
 	}
 	for _, field := range []string{"stage", "type", "set", "dataset", "event", "partition"} {
 		cases["field "+field] = rankedCase{"acc", theLast, `{"` + field + `": "val", "epoch": 1, "acc": 0.85}` + "\n" + `{"` + field + `": "train", "epoch": 1, "acc": 0.99}` + "\n", 0.85}
+	}
+
+	requireRanked(t, cases)
+}
+
+// A record of a logger says so in its message, or in more than a word.
+func TestSplits_OfRecordsInMoreThanAWord(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]rankedCase{
+		"nothing else":     {"acc", theLast, `{"message": "training finished", "acc": 0.85}` + "\n", 0.85},
+		"one says nothing": {"acc", theBest, `{"message": "epoch 0", "acc": 0.85}` + "\n" + `{"message": "train epoch 0", "acc": 0.99}` + "\n", 0.85},
+		"the other field":  {"acc", theBest, `{"message": "train epoch 0", "split": "val", "acc": 0.85}` + "\n" + `{"message": "epoch 0", "split": "train", "acc": 0.99}` + "\n", 0.85},
+		"its own name":     {"val_acc", theLast, `{"message": "train epoch 0", "acc": 0.99, "val_acc": 0.85}` + "\n", 0.85},
+		"a long text":      {"acc", theLast, `{"acc": 0.5}` + "\n" + `{"message": "` + strings.Repeat("this is no label, ", 5) + `it tells of the train set", "acc": 0.85}` + "\n", 0.85},
+		"a path":           {"acc", theLast, `{"acc": 0.5}` + "\n" + `{"dataset": "data/train.csv", "acc": 0.85}` + "\n", 0.85},
+	}
+
+	for name, record := range map[string]string{
+		"message": `{"message": "%s epoch 0", "acc": %g}`, "msg": `{"msg": "%s", "acc": %g}`, "event": `{"event": "%s_epoch", "acc": %g}`, "phase": `{"phase": "%s_epoch", "acc": %g}`,
+		"split": `{"split": "%s_set", "acc": %g}`, "message of one word": `{"message": "%s", "acc": %g}`, "capitals": `{"message": "Epoch 1/3 [%s]", "acc": %g}`,
+	} {
+		for _, val := range []string{"val", "Validation", "test"} {
+			text := fmt.Sprintf(record+"\n"+record+"\n", val, 0.85, "train", 0.99)
+			cases[name+" of "+val] = rankedCase{"acc", theBest, text, 0.85}
+		}
 	}
 
 	requireRanked(t, cases)
