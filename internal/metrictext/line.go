@@ -272,7 +272,7 @@ func (l *LineParser) pairs(line string) pairs {
 // noteUnread counts what cannot be read of what is taken for the objective.
 func (l *LineParser) noteUnread(unread []unreadPair) {
 	for _, u := range unread {
-		if like := u.name.like(l.Objective); l.Objective != "" && like > 0 && like < averaged && (l.Likeness == 0 || like <= l.Likeness) {
+		if like := u.name.like(l.Objective); l.Objective != "" && like > 0 && like < averaged && (l.Likeness == 0 && !noValue.MatchString(u.value) || like <= l.Likeness) {
 			l.Unread.Add(u.name.full, u.value)
 		}
 	}
@@ -345,7 +345,7 @@ func (l *LineParser) settle(found []sighting, at time.Time) (points []berth.Metr
 		}
 
 		if taken {
-			l.Named = named
+			l.Named, l.Unread.None = named, ""
 		}
 	}
 

@@ -45,7 +45,8 @@ type pairs struct {
 	words  lineWords // that hold behind the line
 }
 
-// unreadPair is a name behind which are digits that are no number.
+// unreadPair is a name behind which are digits that are no number, or which says that it has
+// no value.
 type unreadPair struct {
 	name  metricName
 	value string
@@ -84,7 +85,12 @@ func pairsOf(line, objective string) (p pairs) {
 		case whole && splitWord.MatchString(printed) && printed != objective: // Val: [3/10] loss: 0.4
 			continue
 		case value.number == "" && !value.digits:
-			continue
+			none := noValue.FindString(line[at:min(len(line), at+numberBytes)])
+			if none == "" || splitWord.MatchString(printed) {
+				continue
+			}
+
+			value.length = len(none)
 		case moreValues.MatchString(line[at+value.length:]) && listed.MatchString(line[end:end+from]):
 			two, value = true, valueOfTwo
 		default:
@@ -117,12 +123,14 @@ func pairsOf(line, objective string) (p pairs) {
 		}
 
 		s := sighting{name: p.words.name(printed, inParentheses)}
-		if whole := strings.Trim(value.number, "0123456789") == ""; whole && !strings.HasPrefix(strings.ToLower(p.words.split), "train") && !counting[strings.ToLower(printed)] {
+		if whole := strings.Trim(value.number, "0123456789") == ""; whole && (value.number != "" || value.digits) && !strings.HasPrefix(strings.ToLower(p.words.split), "train") && !counting[strings.ToLower(printed)] {
 			p.words.weak = true // valid tokens: 512
 		}
 
 		if value.number == "" {
-			p.unread, end = append(p.unread, unreadPair{s.name, line[at:min(len(line), at+firstBytes)]}), at
+			p.unread = append(p.unread, unreadPair{s.name, line[at:min(len(line), at+firstBytes)]})
+			at += value.length
+			end = at
 
 			continue
 		}

@@ -103,7 +103,9 @@ func (p *RecordParser) find(object map[string]any) []sighting {
 		if point, ok := NewPoint(name.full, raw, time.Time{}); ok {
 			point.Final = kind == typeFinal
 			found = append(found, sighting{point: point, name: name, step: step, rounded: rounded})
-		} else if text, is := raw.(string); is && digit.MatchString(text) {
+		} else if raw == nil {
+			p.unread = append(p.unread, unreadPair{name, "null"})
+		} else if text, is := raw.(string); is && (digit.MatchString(text) || noValue.MatchString(text)) {
 			p.unread = append(p.unread, unreadPair{name, text})
 		}
 	}

@@ -30,6 +30,8 @@ var (
 	// arrow stands between the value of before and the newest.
 	arrow = regexp.MustCompile(`^\s*(?:-+>|=+>|[→⟶➜➔⇒])\s*`)
 	digit = regexp.MustCompile(`^[+-]?\.?\d`)
+	// noValue says that a metric has none now.
+	noValue = regexp.MustCompile(`^\s*(?:None|null|N/A|n/a)\b`)
 )
 
 // closing ends what an array of one begins with.
@@ -126,6 +128,8 @@ func fractionAt(rest string) []string {
 type UnreadValues struct {
 	Times int    `json:"times"`
 	First string `json:"first"` // its name with the value
+
+	None string `json:"none,omitempty"` // the newest report, if that says that there is no value
 }
 
 const (
@@ -133,28 +137,50 @@ const (
 	shownBytes = 60      // are shown
 )
 
-// Add counts a value; what it is of, and the value as it was printed.
+// Add counts a value; what it is of, and the value as it was printed. A report without a value
+// is noted while it is the newest: others may be between two validations.
 func (u *UnreadValues) Add(name, value string) {
+	shown := name + ": " + strings.Join(strings.Fields(value)[:1], "")
+
+	if noValue.MatchString(value) {
+		u.None = shown
+
+		return
+	}
+
 	if u.Times++; u.Times == 1 {
-		u.First = name + ": " + strings.Join(strings.Fields(value)[:1], "")
+		u.First = shown
 	}
 }
 
 // Note says what could not be read; empty when all was. What it quotes of the program
 // goes through hide first.
 func (u *UnreadValues) Note(hide func(string) string) string {
-	if u == nil || u.Times == 0 {
+	if u == nil {
 		return ""
 	}
 
-	first := hide(u.First)
-	first = strings.ToValidUTF8(first[:min(len(first), shownBytes)], "")
+	quoted := func(text string) string {
+		text = hide(text)
+
+		return strings.ToValidUTF8(text[:min(len(text), shownBytes)], "")
+	}
 
 	const what = "of its objective could not be read and did not count"
 
-	if u.Times == 1 {
-		return fmt.Sprintf("a value %s: %q; write numbers such as 0.91", what, first)
+	var notes []string
+
+	switch u.Times {
+	case 0:
+	case 1:
+		notes = append(notes, fmt.Sprintf("a value %s: %q; write numbers such as 0.91", what, quoted(u.First)))
+	default:
+		notes = append(notes, fmt.Sprintf("%d values %s, such as %q; write numbers such as 0.91", u.Times, what, quoted(u.First)))
 	}
 
-	return fmt.Sprintf("%d values %s, such as %q; write numbers such as 0.91", u.Times, what, first)
+	if u.None != "" {
+		notes = append(notes, fmt.Sprintf("the newest report of its objective has no value and did not count: %q", quoted(u.None)))
+	}
+
+	return strings.Join(notes, "; ")
 }

@@ -63,7 +63,7 @@ func TestValues_ThatCannotBeRead(t *testing.T) {
 		require.Contains(t, strings.Join(out.notes(), "\n"), want, text)
 	}
 
-	out, _ := printedAs(t, &o, berth.Stdout, "val_loss: 0.75\nval_loss:  50%|███  | 1/2\nval_loss: improved\nval_loss: None\nloss: 1,2\n")
+	out, _ := printedAs(t, &o, berth.Stdout, "val_loss: None\nval_loss: 0.75\nval_loss:  50%|███  | 1/2\nval_loss: improved\nloss: 1,2\n")
 	require.Empty(t, out.notes())
 
 	file, _ := autoOutput(t, o)
@@ -71,6 +71,60 @@ func TestValues_ThatCannotBeRead(t *testing.T) {
 	file.file.read(math.MaxInt64)
 	file.finish()
 	require.Contains(t, strings.Join(file.notes(), "\n"), `"val_loss: 1,2"`)
+}
+
+// The newest report without a value leaves the one before as the result, and that is said. A
+// program that validates every fifth epoch has such reports between.
+func TestValues_TheNewestIsNone(t *testing.T) {
+	t.Parallel()
+
+	o := berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}
+
+	for text, want := range map[string]string{
+		"val_loss: None\n":                       "None",
+		"loss: 0.1, val_loss: N/A, lr: 0.1\n":    "N/A,",
+		"val_loss = null\n":                      "null",
+		`{"epoch": 2, "val_loss": null}` + "\n":  "null",
+		`{"epoch": 2, "val_loss": "N/A"}` + "\n": "N/A",
+		"{'epoch': 2, 'val_loss': None}\n":       "null",
+		"val_loss: None\n" + "train loss: 0.1\n": "None",
+	} {
+		const note = `the newest report of its objective has no value and did not count: "val`
+
+		for name, text := range map[string]string{"between": text + "val_loss: 0.75\n", "last": "val_loss: 0.75\n" + text} {
+			out, _ := printedAs(t, &o, berth.Stdout, "val_loss: 0.9\n"+text)
+			value, _ := out.metrics.objective(o)
+			require.NotNil(t, value, text)
+			require.InDelta(t, 0.75, *value, 0, text)
+
+			if name == "between" {
+				require.Empty(t, out.notes(), text)
+
+				continue
+			}
+
+			require.Len(t, out.notes(), 1, text)
+			require.Contains(t, out.notes()[0], note, text)
+			require.Contains(t, out.notes()[0], want+`"`, text)
+		}
+	}
+
+	requireRanked(t, map[string]rankedCase{
+		"behind it":       {"acc", theLast, "val_loss: None acc: 0.85\n", 0.85},
+		"a split, behind": {"val_loss", theLast, "Val: None, loss: 0.85\n", 0.85},
+		"of val, behind":  {"val_loss", theLast, "val acc: None, loss: 0.85\n", 0.85},
+	})
+
+	for _, text := range []string{"val_loss: 0.75\nbest val_loss: None\n", "val_loss: 0.75\nval_loss_ema: None\n", "val_loss: 0.75\nval_loss: Nonesuch\n"} {
+		out, _ := printedAs(t, &o, berth.Stdout, text)
+		require.Empty(t, out.notes(), text)
+	}
+
+	file, _ := autoOutput(t, o)
+	require.NoError(t, os.WriteFile(file.run.dirs.out+"/"+metricsName, []byte(`{"val_loss": 0.75}`+"\n"+`{"val_loss": null}`+"\n"), 0o600))
+	file.file.read(math.MaxInt64)
+	file.finish()
+	require.Contains(t, strings.Join(file.notes(), "\n"), `"val_loss: null"`)
 }
 
 // A worker is killed: the next one knows what could not be read.
