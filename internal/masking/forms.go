@@ -16,6 +16,9 @@ const (
 	// maxEscaped is the longest value whose escapes are hidden: servers take no longer
 	// URL. The lines of a longer one are hidden, as they are.
 	maxEscaped = 4 << 10
+	// maxQuotedTwice is the longest value that is hidden where a text in quotes is in another
+	// one: what is in quotes there is a key or a password.
+	maxQuotedTwice = 1 << 10
 )
 
 // unescaped are the characters, beside letters and digits, that programs leave as they
@@ -26,6 +29,7 @@ var unescaped = []string{
 	"-_.!~*'()",            // JavaScript's encodeURIComponent
 	"-_.!~*'();/?:@&=+$,#", // its encodeURI
 	"-_.~$&+=:@",           // Go's PathEscape
+	"-._~!$'()*,?/:@",      // yarl's query, of aiohttp
 	"-_.*",                 // Java's URLEncoder, forms of browsers
 	"-_.",                  // PHP's urlencode
 }
@@ -69,7 +73,7 @@ func wholeForms(value []byte) [][]byte {
 		forms = append(forms, v)
 
 		if len(v) <= maxEscaped {
-			forms = append(append(forms, escapes(v)...), quoted(v)...)
+			forms = append(append(forms, escapes(v)...), quotedTwice(v)...)
 		}
 	}
 

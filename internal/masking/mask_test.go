@@ -3,6 +3,7 @@ package masking
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
@@ -189,6 +190,8 @@ func TestMask_HidesFormsThatProgramsMake(t *testing.T) {
 		"lower hex":               {aws, "k=" + strings.NewReplacer("+", "%2b", "/", "%2f").Replace(aws) + "\n", aws[:8]},
 		"a space as %20":          {"correct horse battery", "p=correct%20horse%20battery\n", "battery"},
 		"encodeURIComponent":      {"pass!word(1)+x", "p=pass!word(1)%2Bx\n", "pass!word"},
+		"yarl's query":            {"x$9+Kd7qPz2,a", "https://s3/?k=x$9%2BKd7qPz2,a\n", "Kd7qPz2"},
+		"yarl's query, the rest":  {"(a)*b'c;d-!:@/", "k=(a)*b'c%3Bd-!:@/\n", "*b'c"},
 		"base64 in lines of 76":   {long, in64[:76] + "\n" + in64[76:152] + "\n" + in64[152:] + "\n", in64[80:100]},
 		"text mode drops the CRs": {"bob\r\nhunter2\r\n", "bob\nhunter2\n", "hunter2"},
 	} {
@@ -253,4 +256,29 @@ func TestMask_HidesQuoted(t *testing.T) {
 	for _, quoted := range []string{`pa'ss\"word\\12`, `pa\'ss"word\\12`, `pa'ss"word\\12`, value} {
 		require.Equal(t, `{"x": "`+strings.Repeat("*", len(quoted))+`"}`, masked(m, `{"x": "`+quoted+`"}`))
 	}
+}
+
+// A logger of JSON writes a text that holds JSON, or a dict of Python.
+func TestMask_HidesQuotedInQuotes(t *testing.T) {
+	t.Parallel()
+
+	const value = `pa"ssword1!x\y`
+
+	m := New([][]byte{[]byte(value)})
+
+	for _, quote := range []func(string) string{inGo, func(text string) string { return `'` + strings.ReplaceAll(text, `\`, `\\`) + `'` }} {
+		line := inGo(`{"key": `+quote(value)+`}`) + "\n"
+		shown := masked(m, line)
+		require.Regexp(t, `^"{\\"key\\": (?:\\"|')\*+(?:\\"|')}"\n$`, shown, line)
+	}
+
+	shown := masked(m, `{"message": "{\"key\": \"pa\\\"ssword1!x\\\\y\"}"}`)
+	require.Equal(t, `{"message": "{\"key\": \"`+strings.Repeat("*", 20)+`\"}"}`, shown)
+}
+
+// inGo is a text in quotes as Go writes it into JSON.
+func inGo(text string) string {
+	quoted, _ := json.Marshal(text) //nolint:errchkjson // a text has no error
+
+	return string(quoted)
 }

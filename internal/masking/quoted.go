@@ -1,7 +1,9 @@
 package masking
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -49,6 +51,23 @@ func quoted(value []byte) [][]byte {
 		if ok && !seen[form] {
 			seen[form] = true
 			forms = append(forms, []byte(form))
+		}
+	}
+
+	return forms
+}
+
+// quotedTwice are a value in quotes, and where these are in a text in quotes in turn, as a logger
+// of JSON writes a message that holds JSON.
+func quotedTwice(value []byte) [][]byte {
+	forms := quoted(value)
+	if len(value) > maxQuotedTwice {
+		return forms
+	}
+
+	for _, form := range slices.Clone(forms) {
+		if bytes.ContainsAny(form, `\"'`) {
+			forms = append(forms, quoted(form)...)
 		}
 	}
 
