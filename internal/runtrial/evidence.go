@@ -97,6 +97,10 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		value = nil
 	}
 
+	if value != nil && !final {
+		seen.notes = appendNote(seen.notes, r.resumedNote(r.who.Spec.Objective.Strategy))
+	}
+
 	if len(seen.notes) > 0 {
 		message += "; " + strings.Join(seen.notes, "; ")
 	}

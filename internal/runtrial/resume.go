@@ -311,3 +311,14 @@ func (d dirs) keepResume(kept keptResume) error {
 
 	return writeJSON(filepath.Join(d.attempt, resumeName), "resumption", kept)
 }
+
+// resumedNote says that the value of an attempt that went on is of its own reports: it does
+// not know where its curve joins those of the attempts before, since most programs name no steps.
+func (r *run) resumedNote(strategy berth.Strategy) string {
+	launch, found := r.dirs.launch(r.order.Token)
+	if last := strategy == berth.StrategyLast || strategy == ""; last || !found || launch.Environment[resumeVariable] == "" {
+		return ""
+	}
+
+	return fmt.Sprintf("it went on from a checkpoint, and `%s` counts only what this attempt reported; a final record can say it of all", strategy)
+}
