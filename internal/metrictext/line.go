@@ -305,7 +305,8 @@ func (l *LineParser) match(line string) []sighting {
 // settle returns what was found in a line, by the names and steps that it has from now on.
 // What is most like the objective takes its name; once something is more like it, that is
 // the objective, and what had its name has its own name. A doubtful one keeps its own name
-// beside that, unless it is the same name in another form.
+// beside that, unless it is the same name in another form. Of two that are equally like the
+// objective the last counts, such as LightGBM's valid_1's auc: one step has no two values.
 func (l *LineParser) settle(found []sighting, at time.Time) (points []berth.MetricPoint) {
 	for i := range found {
 		found[i].likeness = l.likenessOf(found[i])
@@ -320,11 +321,18 @@ func (l *LineParser) settle(found []sighting, at time.Time) (points []berth.Metr
 		}
 	}
 
+	last := "" // of several that are as like it as it
+	for _, f := range found {
+		if f.likeness > 0 && f.likeness == l.Likeness {
+			last = f.name.full
+		}
+	}
+
 	for _, f := range found {
 		p := f.point
 		p.Name, p.At = f.name.full, at
 
-		taken := f.likeness > 0 && f.likeness == l.Likeness
+		taken := f.likeness > 0 && f.likeness == l.Likeness && f.name.full == last
 		doubted := taken && f.likeness >= l.Doubtful
 
 		if taken && !doubted {

@@ -30,6 +30,8 @@ var (
 	// arrow stands between the value of before and the newest.
 	arrow = regexp.MustCompile(`^\s*(?:-+>|=+>|[→⟶➜➔⇒])\s*`)
 	digit = regexp.MustCompile(`^[+-]?\.?\d`)
+	// ofFile ends the name of a file that has a value in it: "val_loss=0.31.pt".
+	ofFile = regexp.MustCompile(`^\.(?:pth?|ckpt|keras|h5|hdf5|weights|safetensors|bin|onnx|pkl|pickle|joblib|json|tar|zip)\b`)
 	// noValue says that a metric has none now.
 	noValue = regexp.MustCompile(`^\s*(?:None|null|N/A|n/a)\b`)
 )
@@ -102,7 +104,7 @@ func valueAtStart(text string) (v value) {
 		v.over, rest = strings.ReplaceAll(parts[1], ",", ""), rest[len(parts[0]):]
 	}
 
-	if howFar.MatchString(rest) {
+	if howFar.MatchString(rest) || ofFile.MatchString(rest) {
 		v.digits = false
 
 		return v

@@ -100,6 +100,9 @@ func TestNames_OfOtherTools(t *testing.T) {
 	requireRanked(t, map[string]rankedCase{
 		"xgboost.cv":               {"test-auc", theLast, "[0]\ttrain-auc:0.99557+0.00236\ttest-auc:0.94720+0.01212\n[5]\ttrain-auc:0.99954+0.00054\ttest-auc:0.97325+0.01585\n", 0.97325},
 		"Rich, COLUMNS=400":        {"acc", theLast, "[11/26/26 10:03:30] INFO     Epoch 3/20 finished in 12.25 seconds: train loss: 0.1000, val loss: 0.4000, train acc: 0.9500, val acc: 0.8500" + strings.Repeat(" ", 252) + "r.py:5\n", 0.85},
+		"LightGBM, last":           {"auc", theLast, "[10]\tvalid_0's auc: 0.95\tvalid_1's auc: 0.85\n", 0.85},
+		"LightGBM, best":           {"auc", theBest, "[10]\tvalid_0's auc: 0.95\tvalid_1's auc: 0.85\n[20]\tvalid_0's auc: 0.96\tvalid_1's auc: 0.84\n", 0.85},
+		"LightGBM, the first set":  {"valid_0_auc", theBest, "[10]\tvalid_0's auc: 0.95\tvalid_1's auc: 0.85\n", 0.95},
 		"R²":                       {"R²", theLast, "R²: 0.93\n", 0.93},
 		"in a record with metrics": {"val_loss", theLast, `{"epoch": 1, "val_loss": 0.5, "metrics": {"acc": 0.5}}` + "\n", 0.5},
 		"Chinese epochs":           {"val_loss", theLast, "第1轮 val_loss: 0.5\n第2轮 val_loss: 0.3\n", 0.3},
@@ -128,4 +131,12 @@ func TestNames_PathsAndAims(t *testing.T) {
 	o := berth.Objective{Metric: "val_loss", Goal: berth.GoalMinimize}
 	out, _ := printedAs(t, &o, berth.Stdout, "val_loss=0.9\nEpoch 0, global step 8: 'val_loss' reached 0.90000 (best 0.90000), saving model to '/trial/out/epoch=0-val_loss=0.90.ckpt' as top 1\n")
 	require.Empty(t, out.notes(), "nothing was lost: it is the name of Lightning's checkpoint")
+
+	for _, file := range []string{"val_loss=0.31.pt", "best-val_loss=0.31.ckpt", "epoch=2-val_loss=0.31.weights.h5", "val_loss=0.31.safetensors"} {
+		out, _ := printedAs(t, &o, berth.Stdout, "val_loss=0.9\nSaving model to "+file+"\nacc: 0.5\n")
+		value, _ := out.metrics.objective(o)
+		require.NotNil(t, value, file)
+		require.InDelta(t, 0.9, *value, 0, file)
+		require.Empty(t, out.notes(), file)
+	}
 }
