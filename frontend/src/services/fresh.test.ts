@@ -1,8 +1,10 @@
 import { QueryClient, QueryObserver, type QueryKey } from "@tanstack/react-query";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Invalidator } from "@/services/changes";
+import { toApiError } from "@/api/errors";
 import type { Hint } from "@/services/fresh";
 import { Live } from "@/services/live";
+import { newQueryClient } from "@/services/query";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => {
@@ -203,6 +205,40 @@ describe("Live", () => {
     await vi.advanceTimersByTimeAsync(3000);
     expect(counts()).toEqual([1]);
     end();
+  });
+
+  it("reads again what could not be read while the server was away, though no event names it", async () => {
+    Source.opened = [];
+    vi.stubGlobal("EventSource", Source);
+    vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ name: "local", role: "admin" })));
+    let away = false;
+    const read = () => (away ? Promise.reject(toApiError(0, undefined)) : Promise.resolve("read"));
+    const queries = newQueryClient();
+    const open = (...queryKey: QueryKey) => {
+      const observer = new QueryObserver(queries, { queryKey, queryFn: read });
+      observer.subscribe(() => undefined);
+
+      return observer;
+    };
+    const sweep = open("sweep", "a");
+    const end = new Live(queries).start();
+    const source = Source.opened[0];
+    source?.send("open");
+    await vi.advanceTimersByTimeAsync(10_000);
+
+    away = true;
+    source?.send("change", { kind: "sweep.state", sweep_id: "a", subject: "a" }); // the last word of the server
+    source?.send("error"); // the browser opens the same stream again
+    const opened = open("sweep", "b");
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect([sweep, opened].map((one) => one.getCurrentResult().status)).toEqual(["error", "error"]);
+
+    away = false;
+    source?.send("open");
+    await vi.advanceTimersByTimeAsync(11_000);
+    expect([sweep, opened].map((one) => one.getCurrentResult().status)).toEqual(["success", "success"]);
+    end();
+    queries.clear();
   });
 
   it("reads nothing while a person paused it, also of hints that came before", async () => {

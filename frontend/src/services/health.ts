@@ -2,6 +2,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { readConfig } from "@/api/config";
 import { toApiError } from "@/api/errors";
 import type { Health } from "@/api/generated";
+import { again } from "@/services/query";
 
 export type { Finding } from "@/api/generated";
 
@@ -22,7 +23,7 @@ export function healthQuery(live: boolean) {
 
       throw toApiError(response.status, body);
     },
-    refetchInterval: live ? 60_000 : false,
+    refetchInterval: (query) => again(query) || (live && 60_000),
     retry: false,
   });
 }

@@ -11,6 +11,7 @@ import {
   type Lease,
 } from "@/api/generated";
 import { NOW_AND_THEN } from "@/services/fresh";
+import { again } from "@/services/query";
 
 export type { Device, ExpectedStart, Host, KeptHost, Lease, QueuedAttempt, UsagePoint } from "@/api/generated";
 
@@ -21,7 +22,7 @@ export function hostsQuery(live: boolean) {
   return queryOptions({
     queryKey: ["hosts"],
     queryFn: ({ signal }) => answer(listHosts({ signal })),
-    refetchInterval: live ? SLOWLY : false,
+    refetchInterval: (query) => again(query) || (live && SLOWLY),
   });
 }
 
@@ -46,7 +47,7 @@ export function leasesQuery(live: boolean) {
 
       return leases;
     },
-    refetchInterval: live ? SLOWLY : false,
+    refetchInterval: (query) => again(query) || (live && SLOWLY),
   });
 }
 
@@ -58,10 +59,10 @@ export function queueQuery(live: boolean) {
   return queryOptions({
     queryKey: ["queue"],
     queryFn: ({ signal }) => answer(listQueue({ query: { limit: 100 }, signal })),
-    refetchInterval: ({ state }) => {
-      const soon = state.data?.data.some((row) => row.expected_start.unknown === "just_asked") ?? false;
+    refetchInterval: (query) => {
+      const soon = query.state.data?.data.some((row) => row.expected_start.unknown === "just_asked") ?? false;
 
-      return live && (soon ? FORESEEN : NOW_AND_THEN);
+      return again(query) || (live && (soon ? FORESEEN : NOW_AND_THEN));
     },
   });
 }
@@ -74,7 +75,7 @@ export function usageQuery(id: string, hours: number, live: boolean) {
   return queryOptions({
     queryKey: ["usage", id, hours],
     queryFn: ({ signal }) => answer(getHostUsage({ path: { id }, query: { hours }, signal })),
-    refetchInterval: live ? EACH_MINUTE : false,
+    refetchInterval: (query) => again(query) || (live && EACH_MINUTE),
     // No event tells of a point: what was closed and is opened again is read again.
     ...(live && { staleTime: EACH_MINUTE }),
   });

@@ -11,6 +11,7 @@ import {
 } from "@/api/generated";
 import { ended } from "@/lib/states";
 import { bestFirst } from "@/lib/trials";
+import { again, type Reading } from "@/services/query";
 import type { Sweep } from "@/services/sweeps";
 
 export type { Curve } from "@/api/generated";
@@ -32,8 +33,9 @@ export interface Part<Row> {
 function paced(sweep: Sweep, live: boolean) {
   const over = ended(sweep.state);
   const seconds = Math.max(5, (2 * sweep.counts.total) / PAGE);
+  const every = live && !over && 1000 * Math.min(60, seconds);
 
-  return { over, refetchInterval: live && !over ? 1000 * Math.min(60, seconds) : (false as const) };
+  return { over, refetchInterval: (query: Reading) => again(query) || every };
 }
 
 /**

@@ -1,9 +1,11 @@
-import { onlineManager } from "@tanstack/react-query";
+import { onlineManager, QueryObserver } from "@tanstack/react-query";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { answer, configure } from "@/api/client";
 import { ApiError, toApiError } from "@/api/errors";
 import { getMe } from "@/api/generated";
-import { newQueryClient, retryDelay } from "@/services/query";
+import { hostsQuery } from "@/services/hosts";
+import { again, newQueryClient, retryDelay } from "@/services/query";
+import { filesQuery, trialQuery, trialsQuery } from "@/services/trials";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -50,6 +52,51 @@ describe("newQueryClient", () => {
 
   it("waits longer each time without a word from the server", () =>
     expect([0, 1, 2, 9].map((n) => retryDelay(n, new ApiError(503, {})))).toEqual([1000, 2000, 4000, 30_000]));
+});
+
+describe("what could not be read", () => {
+  const shown = (options: object) => {
+    const observer = new QueryObserver(newQueryClient(), options as ConstructorParameters<typeof QueryObserver>[1]);
+
+    return { observer, end: observer.subscribe(() => undefined) };
+  };
+
+  it.each([
+    ["a page", {}],
+    ["machines, while paused", hostsQuery(false)],
+    ["a trial", trialQuery("s", 1)],
+    ["a list of trials", trialsQuery("s", {})],
+    ["files", filesQuery("s", 1, "t", 1, true)],
+  ])("is read again until it is there: %s", async (_, options) => {
+    let away = true;
+    const queryFn = vi.fn(() => (away ? Promise.reject(new ApiError(503, {})) : Promise.resolve({})));
+    const { observer, end } = shown({ queryKey: ["x"], ...options, queryFn });
+    await vi.advanceTimersByTimeAsync(25_000);
+    expect(observer.getCurrentResult().data).toBeUndefined();
+    away = false;
+    await vi.advanceTimersByTimeAsync(14_000);
+    expect(observer.getCurrentResult().status).toBe("success");
+    const { length } = queryFn.mock.calls;
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(queryFn.mock.calls.length).toBe(length);
+    end();
+  });
+
+  it.each([401, 403, 404])("is left when the server says %d", async (status) => {
+    const queryFn = vi.fn(() => Promise.reject(new ApiError(status, {})));
+    const { end } = shown({ queryKey: ["x"], queryFn });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(queryFn).toHaveBeenCalledOnce();
+    end();
+  });
+
+  it("is read again when the server says so, and a list of many pages slowly", () => {
+    const after = (error: unknown, data?: unknown) => again({ state: { status: "error", error, data } });
+    expect(after(new ApiError(429, {}))).toBe(10_000);
+    expect(after(new ApiError(429, {}, 120))).toBe(120_000);
+    expect(after(toApiError(0, undefined), { pages: Array.from({ length: 21 }) })).toBe(21_000);
+    expect(again({ state: { status: "pending", error: null, data: undefined } })).toBe(false);
+  });
 });
 
 describe("a call", () => {

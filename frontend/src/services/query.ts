@@ -3,10 +3,13 @@ import { ApiError } from "@/api/errors";
 
 const TRIES = 2;
 const PATIENCE = 60; // seconds: a person sees the error before a longer wait ends
+const AGAIN = 10_000; // ms between two reads of what could not be read
+const PER_PAGE = 1000; // ms: a list is read page by page, and one of many pages not faster than one a second
 
 /**
  * newQueryClient keeps what was read until the event stream says that it
- * changed. A server that does not answer, or asks to come later, is asked again.
+ * changed. A server that does not answer, or asks to come later, is asked again: no
+ * event says that a read that failed would succeed now.
  *
  * A browser that says it is offline still reaches a server on this machine: reads
  * go on, and a change fails at once in place of being sent hours later.
@@ -18,6 +21,7 @@ export function newQueryClient(): QueryClient {
         networkMode: "always",
         staleTime: Infinity,
         refetchOnWindowFocus: false,
+        refetchInterval: again,
         retry: (tries, error) => tries < TRIES && later(error),
         retryDelay,
       },
@@ -26,11 +30,31 @@ export function newQueryClient(): QueryClient {
   });
 }
 
-/** later says that the same request may succeed later. */
-function later(error: unknown): boolean {
-  if (!(error instanceof ApiError) || error.retryAfter > PATIENCE) return false;
+/** Reading is the part of a query that again looks at. */
+export interface Reading {
+  state: { status: string; error: unknown; data: unknown };
+}
 
-  return error.status === 0 || error.status === 429 || error.status >= 500;
+/**
+ * again is after how many ms a query is read again that could not be read; false = it was
+ * read, or the server says that it never will be. Each refetchInterval begins with it, also
+ * while updates are paused: there is nothing to keep as it is.
+ */
+export function again({ state: { status, error, data } }: Reading): number | false {
+  if (status !== "error" || !passes(error)) return false;
+  const pages = (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 0;
+
+  return Math.max(AGAIN, error.retryAfter * 1000, pages * PER_PAGE);
+}
+
+/** passes says that the same request may succeed later. */
+export function passes(error: unknown): error is ApiError {
+  return error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
+}
+
+/** later says that the same request may succeed while a person waits. */
+function later(error: unknown): boolean {
+  return passes(error) && error.retryAfter <= PATIENCE;
 }
 
 /** retryDelay is in milliseconds: what the server asks for, or twice as long each time. */

@@ -23,6 +23,7 @@ import {
   type SweepState,
 } from "@/api/generated";
 import type { Schema } from "@/lib/sweepSchema";
+import { again } from "@/services/query";
 
 export type {
   Objective,
@@ -100,7 +101,7 @@ export function etaQuery(id: string, live: boolean) {
   return queryOptions({
     queryKey: ["eta", id],
     queryFn: async ({ signal }) => (await answer(getSweep({ path: { id }, signal }))).eta ?? null,
-    refetchInterval: live ? ETA_EVERY : false,
+    refetchInterval: (query) => again(query) || (live && ETA_EVERY),
   });
 }
 

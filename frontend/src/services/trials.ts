@@ -14,6 +14,7 @@ import {
   type TrialState,
 } from "@/api/generated";
 import { NOW_AND_THEN } from "@/services/fresh";
+import { again } from "@/services/query";
 
 export type {
   Attempt,
@@ -76,11 +77,11 @@ export function trialsQuery(sweepId: string, { states = [], min, max, sort = "nu
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
     // A hint says why trials wait. Every page is read again, so a list of many is left to events.
-    refetchInterval: ({ state }) => {
-      const pages = state.data?.pages ?? [];
+    refetchInterval: (query) => {
+      const pages = query.state.data?.pages ?? [];
       const waits = pages.some((page) => page.data.some((trial) => trial.state === "waiting"));
 
-      return live && waits && pages.length <= 2 ? NOW_AND_THEN : false;
+      return again(query) || (live && waits && pages.length <= 2 && NOW_AND_THEN);
     },
   });
 }
@@ -89,7 +90,7 @@ export function trialQuery(sweepId: string, number: number, live = true) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "trial", number],
     queryFn: ({ signal }) => answer(getTrial({ path: { id: sweepId, number }, signal })),
-    refetchInterval: ({ state }) => (live && state.data?.state === "waiting" ? NOW_AND_THEN : false),
+    refetchInterval: (query) => again(query) || (live && query.state.data?.state === "waiting" && NOW_AND_THEN),
   });
 }
 
@@ -108,7 +109,7 @@ export function metricsQuery(sweepId: string, number: number, attemptId: string,
   return queryOptions({
     queryKey: ["sweep", sweepId, "metrics", number, attemptId],
     queryFn: ({ signal }) => answer(listMetrics({ path: { id: attemptId }, query: { limit: MOST_POINTS }, signal })),
-    refetchInterval: live ? NOW_AND_THEN : false,
+    refetchInterval: (query) => again(query) || (live && NOW_AND_THEN),
   });
 }
 
@@ -117,7 +118,7 @@ export function memoryQuery(sweepId: string, number: number, attemptId: string, 
   return queryOptions({
     queryKey: ["sweep", sweepId, "memory", number, attemptId],
     queryFn: ({ signal }) => answer(getAttemptMemory({ path: { id: attemptId }, signal })),
-    refetchInterval: live ? NOW_AND_THEN : false,
+    refetchInterval: (query) => again(query) || (live && NOW_AND_THEN),
   });
 }
 
@@ -129,7 +130,7 @@ export function filesQuery(sweepId: string, number: number, trialId: string, att
   return queryOptions({
     queryKey: ["sweep", sweepId, "files", number, attempt],
     queryFn: ({ signal }) => answer(listFiles({ path: { id: trialId }, query: { attempt, limit: PAGE }, signal })),
-    refetchInterval: ({ state }) => (live && state.data?.state === "pending" ? STORING : false),
+    refetchInterval: (query) => again(query) || (live && query.state.data?.state === "pending" && STORING),
   });
 }
 
