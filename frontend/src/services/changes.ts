@@ -29,7 +29,7 @@ export class Invalidator {
   private readonly hintedAgain = new Set<string>(); // the same of those that hints alone named
   private all = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private last = 0;
+  private last = -Infinity; // ms by performance.now(), which nobody sets back
 
   constructor(private readonly queries: QueryClient) {}
 
@@ -91,12 +91,13 @@ export class Invalidator {
   }
 
   private schedule(): void {
-    this.timer ??= setTimeout(() => this.flush(), Math.max(0, this.last + AT_MOST_EVERY - Date.now()));
+    this.timer ??= setTimeout(() => this.flush(), Math.max(0, this.last + AT_MOST_EVERY - performance.now()));
   }
 
   private flush(): void {
     this.timer = undefined;
-    this.last = Date.now();
+    this.last = performance.now();
+    const now = Date.now();
     const { all, machines, changed, fresh, hinted, again, rested } = this.take();
 
     const due = new Set<Query>();
@@ -105,7 +106,8 @@ export class Invalidator {
       const stale = all || (machines && ofMachines(queryKey)) || touched(queryKey, changed) || again.has(queryHash);
       if (!stale && !rested.has(queryHash) && !(hinted && fresh.names(query))) continue;
       const read = Math.max(state.dataUpdatedAt, stale ? 0 : state.errorUpdatedAt);
-      const rests = this.last < read + (stale ? least(query) : Math.max(least(query), rest(query)));
+      const ago = now - read; // less than nothing after the clock was set back
+      const rests = ago >= 0 && ago < (stale ? least(query) : Math.max(least(query), rest(query)));
       if (state.fetchStatus === "idle" && !rests) due.add(query);
       else (stale ? this.again : this.hintedAgain).add(queryHash);
     }

@@ -218,6 +218,23 @@ describe("Invalidator", () => {
     expect(touched(["sweep", "0190aaaa-1", "text"], ofSweep)).toBe(true);
   });
 
+  it("reads what changed after the clock was set back by an hour", async () => {
+    vi.setSystemTime(new Date("2026-01-01T12:00:00Z"));
+    const queries = new QueryClient();
+    queries.setQueryData(["sweep", "a"], {});
+    const invalidator = new Invalidator(queries);
+    invalidator.change({ kind: "sweep.state", sweep_id: "a", subject: "a" });
+    await vi.advanceTimersByTimeAsync(300);
+    queries.setQueryData(["sweep", "a"], {}); // which was read again
+    queries.setQueryData(["sweep", "a", "report"], {});
+    vi.setSystemTime(new Date("2026-01-01T11:00:00Z"));
+    invalidator.change({ kind: "sweep.state", sweep_id: "a", subject: "a" });
+    await vi.advanceTimersByTimeAsync(300);
+    expect(queries.getQueryState(["sweep", "a"])?.isInvalidated).toBe(true);
+    expect(queries.getQueryState(["sweep", "a", "report"])?.isInvalidated).toBe(true);
+    invalidator.stop();
+  });
+
   it("reads a report again at most every 5 s", () => {
     const queries = new QueryClient();
     queries.setQueryData(["sweep", "a", "report"], {});
