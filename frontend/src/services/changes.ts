@@ -1,15 +1,18 @@
 import type { InfiniteData, Query, QueryClient, QueryKey } from "@tanstack/react-query";
 import { Fresh, rest, type Hint } from "@/services/fresh";
+import { LEASES_PAGE } from "@/services/hosts";
+import { PER_PAGE } from "@/services/query";
 import type { Change } from "@/services/stream";
 
 const AT_MOST_EVERY = 250; // ms: four times a second
 
-/** A list is read again page by page: one of many pages so slowly that it asks for one page a second. */
-const PER_PAGE = 1000; // ms
-const FEW_PAGES = 2; // these are read again at once
+const FEW_PAGES = 2; // of a list: these are read again at once
 
 /** A report is computed from all attempts of a sweep. */
 const REPORT = 5000; // ms
+
+/** The health is measured at each call: the server asks its database, Temporal and its store. Every page shows it. */
+const HEALTH = 15_000; // ms
 
 /** What changed: the numbers of trials by sweep. An undefined number is the sweep itself. */
 export type Changed = Map<string, Set<number | undefined>>;
@@ -105,7 +108,7 @@ export class Invalidator {
       const { queryKey, queryHash, state } = query;
       const stale = all || (machines && ofMachines(queryKey)) || touched(queryKey, changed) || again.has(queryHash);
       if (!stale && !rested.has(queryHash) && !(hinted && fresh.names(query))) continue;
-      const read = Math.max(state.dataUpdatedAt, stale ? 0 : state.errorUpdatedAt);
+      const read = Math.max(state.dataUpdatedAt, state.errorUpdatedAt);
       const ago = now - read; // less than nothing after the clock was set back
       const rests = ago >= 0 && ago < (stale ? least(query) : Math.max(least(query), rest(query)));
       if (state.fetchStatus === "idle" && !rests) due.add(query);
@@ -120,7 +123,14 @@ export class Invalidator {
 
 /** least is how long what a query read is kept, in ms, before it is read again. */
 function least({ queryKey, state }: Query): number {
-  if (queryKey[0] === "sweep" && queryKey[2] === "report") return REPORT;
+  const [kind, , part] = queryKey;
+  if (kind === "health") return HEALTH;
+  if (kind === "sweep" && part === "report") return REPORT;
+  if (kind === "leases") {
+    const leases = ((state.data ?? []) as unknown[]).length;
+
+    return leases > LEASES_PAGE ? PER_PAGE * Math.ceil(leases / LEASES_PAGE) : 0;
+  }
   const { pages } = (state.data ?? {}) as Partial<InfiniteData<unknown>>;
 
   return Array.isArray(pages) && pages.length > FEW_PAGES ? PER_PAGE * pages.length : 0;

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Invalidator } from "@/services/changes";
 import { toApiError } from "@/api/errors";
 import type { Hint } from "@/services/fresh";
+import { healthQuery } from "@/services/health";
 import { Live } from "@/services/live";
 import { newQueryClient } from "@/services/query";
 
@@ -111,7 +112,7 @@ describe("hints", () => {
     expect(await after({ kind: "waiting" })).toEqual([0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0]);
     const ofHost = { subject: "h1", sweep_id: undefined, trial: undefined } as unknown as Partial<Hint>;
     expect(await after({ kind: "host.silent", ...ofHost })).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
-    expect(await after({ kind: "host.back", ...ofHost })).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+    expect(await after({ kind: "host.back", ...ofHost })).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0]); // the health rests
     expect(await after({ kind: "of a newer server" as Hint["kind"], ...ofHost })).toEqual(keys.map(() => 0));
     invalidator.missed();
     await vi.advanceTimersByTimeAsync(3000);
@@ -156,6 +157,57 @@ describe("hints", () => {
     invalidator.change({ kind: "attempt.finished", sweep_id: "0190aaaa-1", subject: "a1", trial: 1 });
     await vi.advanceTimersByTimeAsync(300);
     expect(counts()).toEqual([1]);
+  });
+});
+
+describe("what takes the server much", () => {
+  const leases = (n: number) => Array.from({ length: n }, () => ({}));
+
+  /** aMinute is how often each was read while events of a sweep came ten times a second. */
+  async function aMinute({ invalidator, counts }: Awaited<ReturnType<typeof shown>>) {
+    for (let ms = 0; ms < 60_000; ms += 100) {
+      invalidator.change({ kind: "trial.state", sweep_id: "0190aaaa-1", subject: "t", trial: 3 });
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    invalidator.stop();
+
+    return counts();
+  }
+
+  it("is the health: events have it read every 15 s, and so does the word of a machine", async () => {
+    const page = await shown(["health"], ["queue"]);
+    const [health, queue] = await aMinute(page);
+    expect(health).toBeGreaterThanOrEqual(3);
+    expect(health).toBeLessThanOrEqual(5);
+    expect(queue).toBeGreaterThan(100);
+
+    page.invalidator.hint({ kind: "host.silent", subject: "h1", at: "2026-01-01T00:00:00Z" });
+    await vi.advanceTimersByTimeAsync(15_500);
+    expect(page.counts()[0]).toBe(1);
+    page.invalidator.stop();
+  });
+
+  it("is the health also while it cannot be read", async () => {
+    const sent = vi.fn(() => Promise.resolve(new Response("a proxy's page", { status: 502 })));
+    vi.stubGlobal("fetch", sent);
+    const queries = newQueryClient();
+    const end = new QueryObserver(queries, healthQuery(true)).subscribe(() => undefined);
+    await aMinute({ queries, invalidator: new Invalidator(queries), answers: new Map(), counts: () => [] });
+    expect(sent.mock.calls.length).toBeLessThanOrEqual(8); // one in 10 s until it is there
+    end();
+  });
+
+  it("is more than one page of leases: of these one is asked for a second", async () => {
+    const page = await shown(["leases"]);
+    page.answers.set(JSON.stringify(["leases"]), leases(3600)); // 8 pages
+    const [many] = await aMinute(page);
+    expect(many).toBeGreaterThanOrEqual(6);
+    expect(many).toBeLessThanOrEqual(9);
+    page.answers.set(JSON.stringify(["leases"]), leases(500));
+    page.invalidator.hint({ kind: "host.back", subject: "h1", at: "2026-01-01T00:00:00Z" });
+    await vi.advanceTimersByTimeAsync(9000);
+    page.counts();
+    expect((await aMinute(page))[0]).toBeGreaterThan(100);
   });
 });
 

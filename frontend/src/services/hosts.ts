@@ -26,7 +26,8 @@ export function hostsQuery(live: boolean) {
   });
 }
 
-const PAGE = 500;
+/** One answer of the API has at most this many leases. */
+export const LEASES_PAGE = 500;
 const MOST_PAGES = 10;
 
 /** What holds a part of each host and GPU now: at most 5,000 leases. */
@@ -38,7 +39,7 @@ export function leasesQuery(live: boolean) {
       let cursor: string | undefined;
       for (let i = 0; i < MOST_PAGES; i++) {
         const page = await answer(
-          listLeases({ query: { limit: PAGE, ...(cursor !== undefined && { cursor }) }, signal }),
+          listLeases({ query: { limit: LEASES_PAGE, ...(cursor !== undefined && { cursor }) }, signal }),
         );
         leases.push(...page.data);
         cursor = page.next_cursor;

@@ -4,7 +4,9 @@ import { ApiError } from "@/api/errors";
 const TRIES = 2;
 const PATIENCE = 60; // seconds: a person sees the error before a longer wait ends
 const AGAIN = 10_000; // ms between two reads of what could not be read
-const PER_PAGE = 1000; // ms: a list is read page by page, and one of many pages not faster than one a second
+
+/** A list is read again page by page: one of many pages so slowly that it asks for one page a second. */
+export const PER_PAGE = 1000; // ms
 
 /**
  * newQueryClient keeps what was read until the event stream says that it
