@@ -47,7 +47,6 @@ export class ChangeStream {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private delay = FIRST_DELAY;
   private hears: ReturnType<typeof setTimeout> | undefined;
-  private beats = false; // this server sends `alive`, so its silence means something
   private running = false;
 
   constructor(private readonly options: StreamOptions) {}
@@ -116,16 +115,13 @@ export class ChangeStream {
       this.heard();
       this.options.onReset();
     });
-    source.addEventListener("alive", () => {
-      this.beats = true;
-      this.heard();
-    });
+    source.addEventListener("alive", () => this.heard());
   }
 
   /** heard waits for the next byte: a connection can die without an end that the browser sees. */
   private heard(): void {
     clearTimeout(this.hears);
-    if (this.beats) this.hears = setTimeout(() => this.wake(), SILENT);
+    this.hears = setTimeout(() => this.wake(), SILENT);
   }
 
   private close(): void {
