@@ -3,7 +3,7 @@ import type { Hint } from "@/api/generated";
 
 export type { Hint } from "@/api/generated";
 
-/** What hints name is also read without one, as a hint may be lost. */
+/** What hints name is also read without one, as a hint may be lost; so is what nothing names. */
 export const NOW_AND_THEN = 60_000; // ms
 
 /** However many hints come, they let a query be read again at most so often. */

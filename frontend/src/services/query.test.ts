@@ -4,7 +4,10 @@ import { answer, configure } from "@/api/client";
 import { ApiError, toApiError } from "@/api/errors";
 import { getMe } from "@/api/generated";
 import { hostsQuery } from "@/services/hosts";
+import { probeQuery, probesQuery } from "@/services/probes";
 import { again, newQueryClient, retryDelay } from "@/services/query";
+import { secretsQuery } from "@/services/secrets";
+import { tokensQuery } from "@/services/tokens";
 import { filesQuery, trialQuery, trialsQuery } from "@/services/trials";
 
 beforeEach(() => {
@@ -54,13 +57,13 @@ describe("newQueryClient", () => {
     expect([0, 1, 2, 9].map((n) => retryDelay(n, new ApiError(503, {})))).toEqual([1000, 2000, 4000, 30_000]));
 });
 
+function shown(options: object) {
+  const observer = new QueryObserver(newQueryClient(), options as ConstructorParameters<typeof QueryObserver>[1]);
+
+  return { observer, end: observer.subscribe(() => undefined) };
+}
+
 describe("what could not be read", () => {
-  const shown = (options: object) => {
-    const observer = new QueryObserver(newQueryClient(), options as ConstructorParameters<typeof QueryObserver>[1]);
-
-    return { observer, end: observer.subscribe(() => undefined) };
-  };
-
   it.each([
     ["a page", {}],
     ["machines, while paused", hostsQuery(false)],
@@ -96,6 +99,35 @@ describe("what could not be read", () => {
     expect(after(new ApiError(429, {}, 120))).toBe(120_000);
     expect(after(toApiError(0, undefined), { pages: Array.from({ length: 21 }) })).toBe(21_000);
     expect(again({ state: { status: "pending", error: null, data: undefined } })).toBe(false);
+  });
+});
+
+describe("what no event names", () => {
+  it.each([
+    ["tokens", tokensQuery(true)],
+    ["secrets", secretsQuery],
+    ["probes", probesQuery],
+    ["a probe", probeQuery("k")],
+  ])("is read again when its page is opened again: %s", async (_, options) => {
+    const queries = newQueryClient();
+    const queryFn = vi.fn(() => Promise.resolve({}));
+    for (let opened = 1; opened <= 2; opened++) {
+      const end = new QueryObserver(queries, { ...(options as object), queryKey: ["x"], queryFn }).subscribe(vi.fn());
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(queryFn).toHaveBeenCalledTimes(opened);
+      end();
+    }
+  });
+
+  it.each([
+    ["each minute", true, 3],
+    ["not while paused", false, 1],
+  ])("is read again: tokens, %s", async (_, live, times) => {
+    const queryFn = vi.fn(() => Promise.resolve({ data: [] }));
+    const { end } = shown({ ...tokensQuery(live), queryFn });
+    await vi.advanceTimersByTimeAsync(125_000);
+    expect(queryFn).toHaveBeenCalledTimes(times);
+    end();
   });
 });
 

@@ -4,9 +4,11 @@ import { deleteSecret, listSecrets, putSecret } from "@/api/generated";
 
 export type { Secret } from "@/api/generated";
 
+/** No event tells of secrets, so that a page that is opened reads them. */
 export const secretsQuery = queryOptions({
   queryKey: ["secrets"],
   queryFn: ({ signal }) => answer(listSecrets({ signal })),
+  staleTime: 0,
 });
 
 export function store(name: string, value: string) {

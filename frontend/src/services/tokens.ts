@@ -1,13 +1,20 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answer } from "@/api/client";
 import { createToken, listTokens, revokeToken, type NewToken } from "@/api/generated";
+import { NOW_AND_THEN } from "@/services/fresh";
+import { again } from "@/services/query";
 
 export type { CreatedToken, NewToken, Token, TokenRole } from "@/api/generated";
 
-export const tokensQuery = queryOptions({
-  queryKey: ["tokens"],
-  queryFn: ({ signal }) => answer(listTokens({ signal })),
-});
+/** No event tells of tokens: another admin may make and revoke them, and they end by themselves. */
+export function tokensQuery(live: boolean) {
+  return queryOptions({
+    queryKey: ["tokens"],
+    queryFn: ({ signal }) => answer(listTokens({ signal })),
+    staleTime: 0,
+    refetchInterval: (query) => again(query) || (live && NOW_AND_THEN),
+  });
+}
 
 export function create(token: NewToken) {
   return answer(createToken({ body: token }));

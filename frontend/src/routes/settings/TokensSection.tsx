@@ -8,6 +8,7 @@ import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { TokenTable } from "@/components/TokenTable";
+import { usePaused } from "@/routes/usePaused";
 import { meQuery, startSession } from "@/services/session";
 import { create, revoke, tokensQuery, type CreatedToken, type Token, type TokenRole } from "@/services/tokens";
 
@@ -20,7 +21,7 @@ const lives = [
 
 export function TokensSection({ firstWouldLockOut }: { firstWouldLockOut: boolean }) {
   const queries = useQueryClient();
-  const tokens = useQuery(tokensQuery);
+  const tokens = useQuery(tokensQuery(!usePaused()));
   const [name, setName] = useState("");
   const [role, setRole] = useState<TokenRole>(firstWouldLockOut ? "admin" : "operator");
   const [life, setLife] = useState("0");
