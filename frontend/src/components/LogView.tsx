@@ -8,10 +8,14 @@ import type { Log } from "@/services/useLog";
 const words: Record<Log["state"], string> = {
   reading: "reading…",
   following: "following as it is written",
+  retrying: "trying again",
   idle: "more follows",
   complete: "complete",
   failed: "incomplete",
 };
+
+/** In these states nothing shown does not mean that nothing was written. */
+const unknown = new Set<Log["state"]>(["reading", "retrying", "failed"]);
 
 /** An attempt's output: what program wrote it, how much is shown, and the rest on demand. */
 export function LogView({
@@ -95,7 +99,7 @@ export function LogView({
         </Note>
       )}
       {removed !== "" && <Note kind="plain">{removed}</Note>}
-      {removed === "" && pieces.length === 0 && state !== "reading" && state !== "failed" && (
+      {removed === "" && pieces.length === 0 && !unknown.has(state) && (
         <div className="card">{state === "following" ? "It has written nothing yet." : "It wrote nothing."}</div>
       )}
       {pieces.length > 0 && (

@@ -37,6 +37,22 @@ const FIRST_DELAY = 1000;
 const LONGEST_DELAY = 30_000;
 const SILENT = 40_000; // ms: two of the `alive` events that an idle server sends every 15 s, and time to come
 
+/** Backoff is how long to wait, in ms, before a stream that was refused is opened again: longer each time. */
+export class Backoff {
+  private delay = FIRST_DELAY;
+
+  next(): number {
+    const { delay } = this;
+    this.delay = Math.min(delay * 2, LONGEST_DELAY);
+
+    return delay * (0.75 + Math.random() / 2);
+  }
+
+  reset(): void {
+    this.delay = FIRST_DELAY;
+  }
+}
+
 /**
  * ChangeStream keeps one stream of changes open. A browser reopens a stream that
  * was cut, but gives up after an answer other than 200 and may sleep through the
@@ -45,7 +61,7 @@ const SILENT = 40_000; // ms: two of the `alive` events that an idle server send
 export class ChangeStream {
   private source: Source | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private delay = FIRST_DELAY;
+  private readonly backoff = new Backoff();
   private hears: ReturnType<typeof setTimeout> | undefined;
   private running = false;
 
@@ -54,7 +70,7 @@ export class ChangeStream {
   start(): void {
     if (this.running) return;
     this.running = true;
-    this.delay = FIRST_DELAY;
+    this.backoff.reset();
     this.options.onState("connecting");
     this.connect();
   }
@@ -78,7 +94,7 @@ export class ChangeStream {
   /** wake reopens a stream that may have died while the machine slept or was offline. */
   wake(): void {
     if (!this.running) return;
-    this.delay = FIRST_DELAY;
+    this.backoff.reset();
     this.options.onState("reconnecting");
     this.connect();
   }
@@ -91,7 +107,7 @@ export class ChangeStream {
     this.source = source;
     source.addEventListener("open", () => {
       if (this.source !== source) return;
-      this.delay = FIRST_DELAY;
+      this.backoff.reset();
       this.heard();
       this.options.onState("live");
       this.options.onOpen?.();
@@ -137,7 +153,6 @@ export class ChangeStream {
 
     this.options.onRefused();
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.connect(), this.delay * (0.75 + Math.random() / 2));
-    this.delay = Math.min(this.delay * 2, LONGEST_DELAY);
+    this.timer = setTimeout(() => this.connect(), this.backoff.next());
   }
 }

@@ -1,4 +1,4 @@
-import { act, renderHook, waitFor } from "@testing-library/react";
+import { act, cleanup, renderHook, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { configure } from "@/api/client";
 import type { LogPage, LogPiece } from "@/services/log";
@@ -17,6 +17,10 @@ class FakeStream {
   }
   close() {
     this.readyState = 2;
+  }
+  refuse() {
+    this.readyState = 2;
+    this.send("error");
   }
   send(kind: string, data: unknown = {}) {
     act(() => this.listeners.get(kind)?.(new MessageEvent(kind, { data: JSON.stringify(data) })));
@@ -127,6 +131,102 @@ describe("useLog", () => {
     hidden.mockRestore();
     expect(FakeStream.last).not.toBe(first);
     expect(FakeStream.last?.url).toContain("offset=5");
+  });
+
+  describe("when the server does not go on with it", () => {
+    beforeEach(() => vi.useFakeTimers());
+    afterEach(() => vi.useRealTimers());
+
+    const pass = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
+
+    /** cut follows a log of five bytes until the server restarts behind a proxy, which answers 502 meanwhile. */
+    async function cut() {
+      const answers: { now: () => Response } = {
+        now: () => Response.json({ data: [piece(0, "hello")], next_offset: 5, complete: false }),
+      };
+      const asked: string[] = [];
+      vi.stubGlobal("fetch", (request: Request) => {
+        asked.push(new URL(request.url).searchParams.get("offset") ?? "");
+
+        return Promise.resolve(answers.now());
+      });
+      const { result } = renderHook(() => useLog("a"));
+      await pass(10);
+      FakeStream.last?.send("open");
+      FakeStream.last?.send("piece", piece(5, " wide"));
+      answers.now = () => new Response("Bad gateway", { status: 502 });
+      FakeStream.last?.refuse();
+      asked.length = 0;
+
+      return { result, answers, asked, text: () => result.current.pieces.map((one) => one.text).join("") };
+    }
+
+    it("tries again, later and later, and goes on without a gap or a repeated piece", async () => {
+      const { result, answers, asked, text } = await cut();
+      expect(result.current).toMatchObject({
+        state: "retrying",
+        problem: "The server did not go on with the log; trying again.",
+      });
+      await pass(60_000);
+      expect(result.current.state).toBe("retrying");
+      expect(asked.length).toBeGreaterThanOrEqual(4); // 1, 3, 7, 15, 31 s, a quarter more or less
+      expect(asked.length).toBeLessThanOrEqual(6);
+      expect(new Set(asked)).toEqual(new Set(["10"]));
+
+      answers.now = () => Response.json({ data: [piece(10, " world")], next_offset: 16, complete: false });
+      await pass(40_000);
+      expect(FakeStream.last?.url).toContain("offset=16");
+      FakeStream.last?.send("open");
+      FakeStream.last?.send("piece", piece(16, "!"));
+      expect(result.current).toMatchObject({ state: "following", problem: "", shown: 17 });
+      expect(text()).toBe("hello wide world!");
+    });
+
+    it("ends with a log that ended meanwhile", async () => {
+      const { result, answers, text } = await cut();
+      answers.now = () => Response.json({ data: [piece(10, " world")], next_offset: 16, complete: true });
+      await pass(2000);
+      expect(result.current).toMatchObject({ state: "complete", problem: "" });
+      expect(text()).toBe("hello wide world");
+    });
+
+    it.each([401, 403, 404, 429])("gives up when the server says why: %d", async (status) => {
+      const { result, answers, asked } = await cut();
+      answers.now = () => Response.json({ detail: "That is why." }, { status });
+      await pass(2000);
+      expect(result.current).toMatchObject({ state: "failed", problem: "That is why." });
+      await pass(120_000);
+      expect(asked).toHaveLength(1);
+    });
+
+    it("reads on without a stream while the server refuses streams alone", async () => {
+      const { result, answers, text } = await cut();
+      answers.now = () => Response.json({ data: [piece(10, " world")], next_offset: 16, complete: false });
+      await pass(2000);
+      FakeStream.last?.refuse();
+      expect(text()).toBe("hello wide world");
+      expect(result.current.state).toBe("retrying");
+      expect(result.current.problem).toMatch(/^The server did not go on .* too many/);
+    });
+
+    it("tries nothing more once the page is left, or hidden", async () => {
+      const { asked } = await cut();
+      const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
+      act(() => void document.dispatchEvent(new Event("visibilitychange")));
+      await pass(31_000);
+      asked.length = 0;
+      const before = FakeStream.last;
+      await pass(60_000);
+      expect(asked).toEqual([]);
+      hidden.mockReturnValue(false);
+      act(() => void document.dispatchEvent(new Event("visibilitychange")));
+      hidden.mockRestore();
+      expect(FakeStream.last).not.toBe(before);
+      FakeStream.last?.refuse();
+      cleanup();
+      await pass(60_000);
+      expect(asked).toEqual([]);
+    });
   });
 
   it("goes to the end of a long log, and back", async () => {

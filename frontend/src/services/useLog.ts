@@ -1,7 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { messageOf } from "@/api/errors";
 import { whileHidden } from "@/lib/hidden";
-import { full, LOG_PAGE, logEnd, logPage, logStream, type LogPiece } from "@/services/log";
+import { LogFollower } from "@/services/followLog";
+import { full, LOG_PAGE, logEnd, logPage, type LogPage, type LogPiece } from "@/services/log";
 
 export interface Log {
   pieces: LogPiece[];
@@ -11,7 +12,7 @@ export interface Log {
   shown: number;
   /** more says that the server may have more than is shown. */
   more: boolean;
-  state: "reading" | "following" | "idle" | "complete" | "failed";
+  state: "reading" | "following" | "retrying" | "idle" | "complete" | "failed";
   problem: string;
   removed: string;
   readMore: () => void;
@@ -29,7 +30,7 @@ export function useLog(attemptId: string): Log {
   const [more, setMore] = useState(false);
   const [problem, setProblem] = useState("");
   const [removed, setRemoved] = useState("");
-  const source = useRef<EventSource | null>(null);
+  const follower = useRef<LogFollower | null>(null);
   const end = useRef(0); // shown, as callbacks see it
   const turn = useRef(0); // of the newest request: answers to earlier ones are dropped
   const busy = useRef(false);
@@ -46,36 +47,45 @@ export function useLog(attemptId: string): Log {
     setShown(end.current);
   }, []);
 
+  /** take appends what a page holds. */
+  const take = useCallback(
+    (page: LogPage) => {
+      append(page.data);
+      end.current = Math.max(end.current, page.next_offset);
+      setShown(end.current);
+      setRemoved(page.removed ?? "");
+    },
+    [append],
+  );
+
   const follow = useCallback(() => {
-    source.current?.close();
-    const stream = new EventSource(logStream(attemptId, end.current));
-    source.current = stream;
-    setState("following");
-    stream.addEventListener("piece", (event: MessageEvent<string>) => {
-      if (source.current === stream) append([JSON.parse(event.data) as LogPiece]);
+    follower.current ??= new LogFollower({
+      attemptId,
+      from: () => end.current,
+      onPiece: (piece) => append([piece]),
+      onPage: (page) => {
+        take(page);
+
+        return isLast(page);
+      },
+      onState: (now, why) => {
+        setState(now);
+        setProblem(why);
+      },
+      onRefused: (error) => {
+        setState("failed");
+        setProblem(messageOf(error));
+      },
     });
-    stream.addEventListener("end", () => {
-      stream.close();
-      if (source.current !== stream) return;
-      source.current = null;
-      setState("complete");
-    });
-    stream.addEventListener("error", () => {
-      if (stream.readyState !== EventSource.CLOSED) return; // the browser goes on by itself, from where it was
-      if (source.current !== stream) return;
-      source.current = null;
-      setState("failed");
-      setProblem("The stream of the log was refused. It may be one of too many, or your session has ended.");
-    });
-  }, [attemptId, append]);
+    follower.current.start();
+  }, [attemptId, append, take]);
 
   /** read shows the page that begins where choose says; "go on" is behind what is shown. */
   const read = useCallback(
     async (choose: () => Promise<number>) => {
       const mine = ++turn.current;
       busy.current = true;
-      source.current?.close();
-      source.current = null;
+      follower.current?.stop();
       setState("reading");
       setProblem("");
       try {
@@ -87,13 +97,9 @@ export function useLog(attemptId: string): Log {
           setStart(from);
           end.current = from;
         }
-        append(page.data);
-        end.current = Math.max(end.current, page.next_offset);
-        setShown(end.current);
-        setRemoved(page.removed ?? "");
-        const over = page.complete || (page.removed ?? "") !== "";
-        setMore(!over && full(page));
-        if (over) setState("complete");
+        take(page);
+        setMore(!isLast(page) && full(page));
+        if (isLast(page)) setState("complete");
         else if (full(page)) setState("idle");
         else follow();
       } catch (error) {
@@ -104,7 +110,7 @@ export function useLog(attemptId: string): Log {
         if (mine === turn.current) busy.current = false;
       }
     },
-    [attemptId, append, follow],
+    [attemptId, take, follow],
   );
 
   useEffect(() => {
@@ -113,8 +119,8 @@ export function useLog(attemptId: string): Log {
 
     return () => {
       turns.current++;
-      source.current?.close();
-      source.current = null;
+      follower.current?.stop();
+      follower.current = null;
     };
   }, [read]);
 
@@ -123,12 +129,10 @@ export function useLog(attemptId: string): Log {
 
     return whileHidden(
       () => {
-        slept = source.current !== null;
-        source.current?.close();
-        source.current = null;
+        slept = follower.current?.stop() === true;
       },
       () => {
-        if (slept || source.current) follow();
+        if (follower.current?.stop() === true || slept) follow();
         slept = false;
       },
     );
@@ -148,4 +152,9 @@ export function useLog(attemptId: string): Log {
   );
 
   return { pieces, start, shown, more, state, problem, removed, readMore, toEnd, toStart };
+}
+
+/** isLast says that nothing comes behind a page. */
+function isLast({ complete, removed = "" }: LogPage): boolean {
+  return complete || removed !== "";
 }
