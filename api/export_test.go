@@ -9,7 +9,7 @@ import (
 // SetRecheck says how long streams outlive their caller's token.
 func SetRecheck(s *Server, d time.Duration) { s.recheck = d }
 
-// SetIdle says after how long a stream of events says that it lives.
+// SetIdle says after how long a stream says that it lives.
 func SetIdle(s *Server, d time.Duration) { s.idle = d }
 
 // SetHintsEvery says how often the database is asked what is fresh.

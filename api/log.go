@@ -192,10 +192,10 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 			quiet = time.Now()
 
 			continue
-		case time.Since(quiet) > streamIdle:
+		case time.Since(quiet) > s.idle:
 			quiet = time.Now()
 
-			if err := out.comment(); err != nil {
+			if err := out.alive(strconv.FormatInt(offset, 10)); err != nil {
 				return err
 			}
 		}

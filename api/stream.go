@@ -64,9 +64,6 @@ func eventText(kind, id string, data []byte) []byte {
 	return b.Bytes()
 }
 
-// comment shows that the stream lives.
-func (s *stream) comment() error { return s.write([]byte(":\n\n")) }
-
 // alive shows that the stream lives: pages see no comments, and a connection that
 // died without a word looks to them like one on which nothing happens. It also moves
 // on what a reconnecting caller sends back: of a stream with rare events that would

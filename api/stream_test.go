@@ -246,6 +246,31 @@ func TestFollowLog(t *testing.T) {
 	require.Empty(t, s.block())
 }
 
+// A page that follows a log sees no comments either: without an event, a connection
+// that died looks like a program that writes nothing.
+func TestFollowLog_SaysThatItLives(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	store.Attempts[0].State = berth.AttemptRunning
+	id := store.Attempts[0].ID
+	store.Write(id, "one\n")
+	r := setup(t, store)
+	api.SetIdle(r.server, 10*time.Millisecond)
+
+	s := r.subscribe("/api/v1/attempts/" + id + "/log?follow=true")
+	s.block()
+	s.requireEvent("piece", "4", `"text":"one\n"`)
+	s.requireEvent("alive", "4", "{}")
+	store.Write(id, "two\n")
+
+	for block := s.block(); !slices.Contains(block, "event: piece"); block = s.block() {
+		require.Contains(t, block, "event: alive")
+	}
+
+	s.requireEvent("alive", "8", "{}")
+}
+
 // A token that is revoked ends its streams, also that of a log that grows all the
 // time.
 func TestStreamsEndWithTheirToken(t *testing.T) {

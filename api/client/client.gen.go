@@ -2485,7 +2485,7 @@ type ClientInterface interface {
 
 	// ReadLog Read an attempt's output, or follow it
 	//
-	// Text by default, pieces with their stream and time with Accept: application/json. With follow=true the answer is a stream of server-sent events "piece" (LogPiece), each with the byte offset behind it as id, and a last one "end"; Last-Event-ID goes on where it was cut.
+	// Text by default, pieces with their stream and time with Accept: application/json. With follow=true the answer is a stream of server-sent events "piece" (LogPiece), each with the byte offset behind it as id, and a last one "end"; Last-Event-ID goes on where it was cut. After 15 s without another, an event "alive" shows that the connection lives.
 	//
 	// Corresponds with GET /attempts/{id}/log (the `ReadLog` operationId).
 	ReadLog(ctx context.Context, id AttemptID, params *ReadLogParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2904,7 +2904,7 @@ func (c *Client) GetAttempt(ctx context.Context, id AttemptID, reqEditors ...Req
 
 // ReadLog Read an attempt's output, or follow it
 //
-// Text by default, pieces with their stream and time with Accept: application/json. With follow=true the answer is a stream of server-sent events "piece" (LogPiece), each with the byte offset behind it as id, and a last one "end"; Last-Event-ID goes on where it was cut.
+// Text by default, pieces with their stream and time with Accept: application/json. With follow=true the answer is a stream of server-sent events "piece" (LogPiece), each with the byte offset behind it as id, and a last one "end"; Last-Event-ID goes on where it was cut. After 15 s without another, an event "alive" shows that the connection lives.
 //
 // Corresponds with GET /attempts/{id}/log (the `ReadLog` operationId).
 func (c *Client) ReadLog(ctx context.Context, id AttemptID, params *ReadLogParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6608,7 +6608,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadLogWithResponse Read an attempt's output, or follow it
 	//
-	// Text by default, pieces with their stream and time with Accept: application/json. With follow=true the answer is a stream of server-sent events "piece" (LogPiece), each with the byte offset behind it as id, and a last one "end"; Last-Event-ID goes on where it was cut.
+	// Text by default, pieces with their stream and time with Accept: application/json. With follow=true the answer is a stream of server-sent events "piece" (LogPiece), each with the byte offset behind it as id, and a last one "end"; Last-Event-ID goes on where it was cut. After 15 s without another, an event "alive" shows that the connection lives.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9567,7 +9567,7 @@ func (c *ClientWithResponses) GetAttemptWithResponse(ctx context.Context, id Att
 
 // ReadLogWithResponse Read an attempt's output, or follow it
 //
-// Text by default, pieces with their stream and time with Accept: application/json. With follow=true the answer is a stream of server-sent events "piece" (LogPiece), each with the byte offset behind it as id, and a last one "end"; Last-Event-ID goes on where it was cut.
+// Text by default, pieces with their stream and time with Accept: application/json. With follow=true the answer is a stream of server-sent events "piece" (LogPiece), each with the byte offset behind it as id, and a last one "end"; Last-Event-ID goes on where it was cut. After 15 s without another, an event "alive" shows that the connection lives.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -59,6 +59,10 @@ func (r *remote) followLogTo(ctx context.Context, cmd *cobra.Command, out io.Wri
 			return errStreamEnd
 		}
 
+		if e.kind != "piece" {
+			return nil // such as alive
+		}
+
 		var piece client.LogPiece
 		if err := json.Unmarshal([]byte(e.data), &piece); err != nil {
 			return fmt.Errorf("reading the log: %w", err)

@@ -1,6 +1,6 @@
 import { ApiError } from "@/api/errors";
 import { logPage, logStream, type LogPage, type LogPiece } from "@/services/log";
-import { Backoff } from "@/services/stream";
+import { Backoff, SILENT } from "@/services/stream";
 
 export interface FollowOptions {
   attemptId: string;
@@ -21,11 +21,13 @@ const TOO_MANY = `${CUT} You may have too many streams open: close other tabs.`;
  * LogFollower follows a log that is still written. A browser reopens a stream that was
  * cut, but gives up after an answer other than 200, such as that of a proxy while the
  * server restarts, and does not tell what it was. Then a page is read, after a pause that
- * grows: it goes on from where the stream was cut, or says why not.
+ * grows: it goes on from where the stream was cut, or says why not. A connection can also
+ * die without a word.
  */
 export class LogFollower {
   private source: EventSource | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private hears: ReturnType<typeof setTimeout> | undefined;
   private turn = 0; // of the newest try: the answer to an earlier one is dropped
   private readonly backoff = new Backoff();
   private runs = false;
@@ -55,20 +57,30 @@ export class LogFollower {
     const stream = new EventSource(logStream(this.options.attemptId, this.options.from()));
     const on = (kind: string, listener: (event: MessageEvent<string>) => void) =>
       stream.addEventListener(kind, (event: MessageEvent<string>) => {
-        if (this.source === stream) listener(event);
+        if (this.source !== stream) return;
+        this.heard();
+        listener(event);
       });
     let problem = refused;
     this.source = stream;
+    this.heard();
     on("open", () => {
       problem = CUT;
       this.backoff.reset();
       this.options.onState("following", "");
     });
     on("piece", (event) => this.options.onPiece(JSON.parse(event.data) as LogPiece));
+    on("alive", () => undefined);
     on("end", () => this.complete());
     on("error", () => {
       if (stream.readyState === EventSource.CLOSED) this.later(problem); // else the browser goes on by itself
     });
+  }
+
+  /** heard waits for the next byte. */
+  private heard(): void {
+    clearTimeout(this.hears);
+    this.hears = setTimeout(() => this.open(CUT), SILENT);
   }
 
   private later(problem: string): void {
@@ -102,6 +114,7 @@ export class LogFollower {
   private close(): void {
     this.turn++;
     clearTimeout(this.timer);
+    clearTimeout(this.hears);
     this.source?.close();
     this.source = null;
   }

@@ -35,7 +35,8 @@ export interface StreamOptions {
 const CLOSED = 2;
 const FIRST_DELAY = 1000;
 const LONGEST_DELAY = 30_000;
-const SILENT = 40_000; // ms: two of the `alive` events that an idle server sends every 15 s, and time to come
+/** A stream on which nothing came for so long is dead. */
+export const SILENT = 40_000; // ms: two of the `alive` events that an idle server sends every 15 s, and time to come
 
 /** Backoff is how long to wait, in ms, before a stream that was refused is opened again: longer each time. */
 export class Backoff {

@@ -209,6 +209,28 @@ describe("useLog", () => {
       expect(result.current.problem).toMatch(/^The server did not go on .* too many/);
     });
 
+    it("takes a connection for dead that falls silent, and goes on where it was", async () => {
+      const { answers } = await cut();
+      answers.now = () => Response.json({ data: [], next_offset: 10, complete: false });
+      await pass(2000);
+      const first = FakeStream.last;
+      first?.send("open");
+      await pass(39_000);
+      first?.send("alive");
+      await pass(39_000);
+      first?.send("piece", piece(10, " world"));
+      await pass(39_000);
+      expect(FakeStream.last).toBe(first);
+      await pass(2000);
+      expect(FakeStream.last).not.toBe(first);
+      expect(first?.readyState).toBe(2);
+      expect(FakeStream.last?.url).toContain("offset=16");
+      const hangs = FakeStream.last;
+      await pass(41_000);
+      expect(FakeStream.last).not.toBe(hangs);
+      cleanup();
+    });
+
     it("tries nothing more once the page is left, or hidden", async () => {
       const { asked } = await cut();
       const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
