@@ -42,7 +42,7 @@ func (s *Server) streamEvents(c *gin.Context) {
 	after, missed := last, false
 	if id := cmp.Or(c.GetHeader("Last-Event-ID"), c.Query("after")); id != "" {
 		after, err = strconv.ParseInt(id, 10, 64)
-		missed = err != nil || after < first-1 || after > last // also when the database is another one
+		missed = err != nil || after < first-1 || after > last || s.feed.ambiguous(after) // also when the database is another one
 	}
 
 	if missed {

@@ -26,6 +26,7 @@ type feed struct {
 	ready  bool
 	grown  chan struct{} // closed when last moves
 	eras   int           // how often the database came back with less than it had published
+	twice  int64         // sequences up to this one may be of an earlier era
 }
 
 func newFeed(store Events) *feed {
@@ -70,7 +71,9 @@ func (f *feed) read(ctx context.Context) {
 
 // rewind starts over when the database was restored from an older copy: it
 // gives the same sequences to other events. Streams end with their era, and
-// whoever comes back is told to read everything anew.
+// whoever comes back is told to read everything anew, also when the new events
+// are past what it has read. Where the two parted is not known, as new events may
+// have been published before this look.
 func (f *feed) rewind(ctx context.Context) {
 	_, newest, err := f.store.EventRange(ctx)
 	if err != nil {
@@ -84,6 +87,7 @@ func (f *feed) rewind(ctx context.Context) {
 		return
 	}
 
+	f.twice = max(f.twice, f.last)
 	f.events, f.from, f.last = nil, newest, newest
 	f.eras++
 
@@ -97,6 +101,14 @@ func (f *feed) era() int {
 	defer f.mu.Unlock()
 
 	return f.eras
+}
+
+// ambiguous says that a sequence may be that of an event of an earlier era.
+func (f *feed) ambiguous(sequence int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	return f.eras > 0 && sequence <= f.twice
 }
 
 // begin starts at the newest event there is, once. Who begins before it asks

@@ -180,6 +180,39 @@ func TestEventsOfAnOlderDatabase(t *testing.T) {
 	}
 }
 
+// Failure 9, when the new history is past what a reader had of the old one.
+func TestEventsOfAnOlderDatabase_ThatHasGoneOn(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample()
+	for range 5 {
+		store.Publish("trial.state", apitest.NewID(1), "a", "running")
+	}
+
+	r := setup(t, store)
+	s := r.subscribe("/api/v1/events")
+	s.block()
+	store.Change(func() { store.Events = store.Events[:2] })
+	store.Publish("trial.state", apitest.NewID(1), "b", "running")
+	require.Empty(t, s.block(), "the stream ends")
+
+	for _, subject := range []string{"c", "d", "e"} {
+		store.Publish("trial.state", apitest.NewID(1), subject, "running")
+	}
+
+	for _, id := range []string{"3", "5"} { // also one that the server saw anew before it noticed
+		s = r.subscribe("/api/v1/events", "Last-Event-ID: "+id)
+		s.block()
+		s.requireEvent("reset", "6", "read everything anew")
+		require.NoError(t, s.close())
+	}
+
+	s = r.subscribe("/api/v1/events", "Last-Event-ID: 6")
+	store.Publish("trial.state", apitest.NewID(1), "f", "running")
+	s.block()
+	s.requireEvent("change", "7", `"subject":"f"`)
+}
+
 func TestManyEventsArriveInOrder(t *testing.T) {
 	t.Parallel()
 
