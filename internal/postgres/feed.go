@@ -51,6 +51,23 @@ func (s *Store) PublishEvents(ctx context.Context, limit int) (int, error) {
 	return len(stamped), translate(wake(ctx, s.pool, channelPublished), "announcing events")
 }
 
+// BeginHistory forgets the published events of a database that was restored, and lets
+// later ones have sequences that the original never gave: a reader that comes back with
+// one of the original's finds that what follows is not kept, however many events come.
+func (s *Store) BeginHistory(ctx context.Context) error {
+	return s.inTx(ctx, "beginning a history of events", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil { // a day's events may be many
+			return err
+		}
+
+		if err := s.q.BeginHistory(ctx, tx); err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelPublished)
+	})
+}
+
 // ListEvents returns published events after a sequence, oldest first, those of
 // these sweeps; none given means all events.
 func (s *Store) ListEvents(ctx context.Context, after int64, sweepIDs []string, limit int) ([]berth.Event, error) {

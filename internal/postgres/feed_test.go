@@ -51,6 +51,49 @@ func TestPublishEvents_KeepsTheOrder(t *testing.T) {
 	}
 }
 
+// A database was restored from a copy, and its original had gone on: whatever sequence a
+// reader has of that, what follows it is not kept here.
+func TestBeginHistory_KnowsNoSequenceOfBefore(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	pool := openPool(t, url)
+	b := setupOn(t, url)
+	publish := func() {
+		_, err := pool.Exec(t.Context(), "INSERT INTO events (kind, subject) VALUES ('trial.state', 'x'), ('trial.state', 'y')")
+		require.NoError(t, err)
+
+		_, err = b.store.PublishEvents(t.Context(), 100)
+		require.NoError(t, err)
+	}
+
+	publish()
+
+	_, copied, err := b.store.EventRange(t.Context())
+	require.NoError(t, err)
+
+	_, err = pool.Exec(t.Context(), "INSERT INTO events (kind, subject) VALUES ('trial.state', 'not published')")
+	require.NoError(t, err)
+	require.NoError(t, b.store.BeginHistory(t.Context()))
+
+	first, last, err := b.store.EventRange(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, first, last)
+	require.Greater(t, first, copied+100_000_000, "more than the original gave since the copy")
+
+	publish()
+
+	events, err := b.store.ListEvents(t.Context(), first, nil, 100)
+	require.NoError(t, err)
+	require.Len(t, events, 3)
+	require.Equal(t, "not published", events[0].Subject)
+	require.Equal(t, first+1, events[0].Sequence)
+
+	begin, _, err := b.store.EventRange(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, first, begin)
+}
+
 // Many notifications that came while a round ran wake once or twice, not each.
 func TestListen_GathersNotifications(t *testing.T) {
 	t.Parallel()

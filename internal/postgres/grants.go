@@ -7,8 +7,11 @@ type grant struct {
 	server, worker string // SQL privileges, with commas between; empty = none
 }
 
-// sequences have a privilege of their own, which tables do not know.
-const nextNumber = "USAGE"
+// sequences have a privilege of their own, which tables do not know, and one to be moved.
+const (
+	nextNumber = "USAGE"
+	moveNumber = nextNumber + ", UPDATE"
+)
 
 // grants names every table, view and sequence of the schema: a test fails for
 // one that is not here, so that a new one gets a decision. Foreign keys and
@@ -30,7 +33,7 @@ var grants = []grant{
 	{"class_footprints", "SELECT", "SELECT"},
 	{"device_footprints", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},
 	{"devices", "SELECT, UPDATE", "SELECT, INSERT, UPDATE"},
-	{"event_sequence", nextNumber, ""},
+	{"event_sequence", moveNumber, ""},
 	{"events", "SELECT, INSERT, UPDATE, DELETE", "INSERT"},
 	{"footprints", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},
 	{"host_images", "SELECT", "SELECT, INSERT, UPDATE"},

@@ -195,7 +195,7 @@ func (g *granting) grant(ctx context.Context, role string, server bool) error {
 	for _, one := range grants {
 		if what := one.of(server); what != "" && slices.Contains(g.present, one.name) {
 			kind := "TABLE "
-			if what == nextNumber {
+			if strings.HasPrefix(what, nextNumber) {
 				kind = "SEQUENCE "
 			}
 
@@ -230,7 +230,7 @@ func (g *granting) verify(ctx context.Context, role string, server bool) error {
 	}
 
 	for _, one := range grants {
-		if !slices.Contains(g.present, one.name) || one.server == nextNumber {
+		if !slices.Contains(g.present, one.name) || strings.HasPrefix(one.server, nextNumber) {
 			continue
 		}
 

@@ -106,6 +106,7 @@ func TestGrant_Forbids(t *testing.T) {
 		}, both...), []string{
 			"SELECT * FROM api_tokens", "SELECT * FROM sessions", "SELECT * FROM sweeps FOR UPDATE", "SELECT * FROM class_footprints", "DELETE FROM sweeps",
 			"INSERT INTO audit_log (actor, action, object, ip, result) VALUES ('a', 'b', 'c', '', '201')", "SELECT nextval('lease_tokens')", "SELECT nextval('event_sequence')",
+			"SELECT setval('event_sequence', 9)",
 		}},
 		"worker": {g.workerURL, append([]string{
 			"SELECT * FROM api_tokens", "INSERT INTO api_tokens DEFAULT VALUES", "UPDATE api_tokens SET role = 'admin'", "DELETE FROM api_tokens",
@@ -114,6 +115,7 @@ func TestGrant_Forbids(t *testing.T) {
 			"UPDATE sweeps SET spec = '{}'", "UPDATE sweeps SET name = 'x'", "UPDATE sweeps SET deleted_at = now()", "INSERT INTO sweeps DEFAULT VALUES", "DELETE FROM sweeps",
 			"DELETE FROM trials", "DELETE FROM attempts", "INSERT INTO attempts DEFAULT VALUES", "INSERT INTO leases DEFAULT VALUES", "DELETE FROM leases",
 			"SELECT * FROM events", "SELECT * FROM outbox", "DELETE FROM outbox", "UPDATE installation SET id = gen_random_uuid()", "SELECT nextval('event_sequence')",
+			"SELECT setval('event_sequence', 9)",
 		}, both...), []string{
 			"SELECT * FROM sweeps FOR SHARE", "UPDATE sweeps SET state = state", "SELECT * FROM class_footprints", "SELECT nextval('lease_tokens')",
 			"INSERT INTO audit_log (actor, action, object, ip, result) VALUES ('a', 'b', 'c', '', '201')",

@@ -37,7 +37,8 @@ type Adopted struct {
 // comes last, so that a server ends none of the sweeps meanwhile. Adopt may be
 // repeated after it was cut off. Replaces is the person's word that this database
 // is the installation's own from now on: without it the namespace of another copy
-// is refused, and one that was empty is bound to what may be a copy (Original).
+// is refused, and one that was empty is bound to what may be a copy (Original). What
+// is or may be a copy begins a history of events: readers of the original's read anew.
 // Errors: invalid when the namespace belongs to another installation; conflict when
 // it belongs to another copy of the database.
 func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool) (Adopted, error) {
@@ -61,13 +62,20 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 		return done, i.Client.inUse(ctx, ours)
 	}
 
+	copied := !replaces && (there == nil && ours.BoundAt != nil || there != nil && there.copied)
+
+	if replaces || copied {
+		if err := i.Ledger.BeginHistory(ctx); err != nil {
+			return done, err
+		}
+	}
+
 	if err := eachOpenSweep(ctx, sweeps, func(sweep berth.Sweep) error {
 		return i.Client.revive(ctx, sweeps, sweep.ID, &done)
 	}); err != nil {
 		return done, err
 	}
 
-	copied := !replaces && (there == nil && ours.BoundAt != nil || there != nil && there.copied)
 	anew := there != nil && (there.foreign(ours) || there.copied != copied)
 
 	if anew && there.open {

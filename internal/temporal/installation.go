@@ -50,6 +50,7 @@ type Installations interface {
 	Installation(ctx context.Context) (berth.Installation, error)
 	BindTemporal(ctx context.Context) error
 	SetAlarm(ctx context.Context, text string) (changed bool, err error)
+	BeginHistory(ctx context.Context) error
 	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
 }
 

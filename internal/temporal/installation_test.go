@@ -59,6 +59,7 @@ type database struct {
 	sweeps       []berth.Sweep
 	trials       map[string][]berth.Trial
 	ended        map[string]berth.SweepState
+	histories    int   // of events that were begun
 	unreadable   error // why the sweeps cannot be listed
 }
 
@@ -117,6 +118,15 @@ func (d *database) SetAlarm(_ context.Context, text string) (bool, error) {
 	d.installation.Alarm = text
 
 	return changed, nil
+}
+
+func (d *database) BeginHistory(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.histories++
+
+	return nil
 }
 
 func (d *database) SweepRecord(_ context.Context, id string) (berth.Sweep, error) {
@@ -315,8 +325,11 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 	requireOriginal(t, true, first.identity(c))
 	requireOriginal(t, false, restored.identity(c))
 
+	require.Zero(t, restored.histories)
+
 	_, err = restored.identity(c).Adopt(t.Context(), restored, true)
 	require.NoError(t, err)
+	require.Equal(t, 1, restored.histories)
 
 	bound, err = restored.identity(c).Check(t.Context())
 	require.NoError(t, err)
@@ -364,6 +377,7 @@ func TestIdentity_OfADrillIsNotTheOriginal(t *testing.T) {
 	_, err := drill.identity(c).Adopt(t.Context(), drill, false)
 	require.NoError(t, err)
 	requireOriginal(t, false, drill.identity(c))
+	require.Equal(t, 1, drill.histories)
 	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", "a test"))
 
 	bound, err := drill.identity(c).Check(t.Context())
@@ -376,6 +390,8 @@ func TestIdentity_OfADrillIsNotTheOriginal(t *testing.T) {
 		require.NoError(t, err)
 		requireOriginal(t, true, drill.identity(c))
 	}
+
+	require.Equal(t, 2, drill.histories, "the last goes on with what is the original's now")
 }
 
 // A second server has a wrong --temporal-address, or is a `berth dev` in a shell that names the

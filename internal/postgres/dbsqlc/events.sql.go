@@ -38,6 +38,21 @@ func (q *Queries) Announce(ctx context.Context, db DBTX, arg *AnnounceParams) er
 	return err
 }
 
+const beginHistory = `-- name: BeginHistory :exec
+WITH gone AS (
+    DELETE FROM events WHERE sequence IS NOT NULL
+)
+INSERT INTO events (sequence, kind, subject)
+VALUES (setval('event_sequence', nextval('event_sequence') + 1000000000), 'installation.adopted', 'installation')
+`
+
+// Goes on far behind all sequences that the original of this copy can have given since it was copied. Only what is
+// published goes: nothing may be kept before a sequence that was not given here.
+func (q *Queries) BeginHistory(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, beginHistory)
+	return err
+}
+
 const deleteOldEvents = `-- name: DeleteOldEvents :execrows
 DELETE FROM events WHERE id IN (
     SELECT e.id FROM events e

@@ -29,6 +29,15 @@ WHERE e.sequence > @after_sequence::bigint AND (cardinality(@sweep_ids::uuid[]) 
 ORDER BY e.sequence
 LIMIT @max_rows;
 
+-- name: BeginHistory :exec
+-- Goes on far behind all sequences that the original of this copy can have given since it was copied. Only what is
+-- published goes: nothing may be kept before a sequence that was not given here.
+WITH gone AS (
+    DELETE FROM events WHERE sequence IS NOT NULL
+)
+INSERT INTO events (sequence, kind, subject)
+VALUES (setval('event_sequence', nextval('event_sequence') + 1000000000), 'installation.adopted', 'installation');
+
 -- name: LastEventSequence :one
 SELECT coalesce(max(sequence), 0)::bigint FROM events;
 
