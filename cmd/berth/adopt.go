@@ -72,6 +72,11 @@ func adoptCommand() *cobra.Command {
 				fmt.Fprintf(cmd.OutOrStdout(), "Namespace %q of Temporal belongs to installation %s. Started again: %d sweeps with %d open trials.\n",
 					c.temporal.Namespace(), c.installation.ID, done.Sweeps, done.Trials)
 
+				if done.Copied {
+					fmt.Fprintln(cmd.OutOrStdout(), "This database may be a restored copy: its workers leave machines and containers of the original alone. "+
+						"When the original is gone for good, run this again with --replace-original.")
+				}
+
 				return adoptArtifacts(cmd.Context(), cmd.OutOrStdout(), where, take, c, log)
 			})
 		},

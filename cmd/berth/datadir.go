@@ -171,7 +171,7 @@ func (m *machine) claim(i berth.Installation, original bool) (replaced []string,
 		}
 	}
 
-	if replaced, err = claimCopy(m.dataDir, i.Database, fresh, original); err != nil {
+	if replaced, err = claimCopy(m.dataDir, i, fresh, original); err != nil {
 		return nil, err
 	}
 
@@ -208,13 +208,13 @@ func claimDir(dir, installationID, instance string) error {
 
 // claimCopy notes which copy of the installation's database the attempts below a
 // claimed data directory are of, and returns the copies that this one has replaced
-// there: their containers are its own. A directory of another copy, or of a version
+// there, or everywhere: their containers are its own. A directory of another copy, or of a version
 // that noted none, is taken only when this database is known to be the installation's
 // own: else it may be a restore drill, to which the original's attempts look like
 // leftovers. The file is beside host-owner, so that a version that goes back finds
 // that as it was. Errors: conflict.
-func claimCopy(dir, database string, fresh, original bool) (replaced []string, err error) {
-	if database == "" { // PostgreSQL hides it
+func claimCopy(dir string, i berth.Installation, fresh, original bool) (replaced []string, err error) {
+	if i.Database == "" { // PostgreSQL hides it
 		return nil, nil
 	}
 
@@ -230,9 +230,13 @@ func claimCopy(dir, database string, fresh, original bool) (replaced []string, e
 		known = nil
 	}
 
-	replaced = slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == database })
+	for _, name := range slices.Concat(known, i.Replaced()) {
+		if name != i.Database && !slices.Contains(replaced, name) {
+			replaced = append(replaced, name)
+		}
+	}
 
-	if len(known) > 0 && known[0] == database {
+	if len(known) > 0 && known[0] == i.Database {
 		return replaced, nil
 	}
 
@@ -242,12 +246,23 @@ func claimCopy(dir, database string, fresh, original bool) (replaced []string, e
 			"run `berth adopt-temporal --replace-original` first", dir)
 	}
 
-	text := strings.Join(append([]string{database}, replaced...), " ") + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+	text := strings.Join(append([]string{i.Database}, replaced...), " ") + "\n"
+	if err := replaceFile(path, text); err != nil {
 		return nil, fmt.Errorf("writing which database the data directory is of: %w", err)
 	}
 
 	return replaced, nil
+}
+
+// replaceFile puts a text in the place of a file's, or leaves that as it is: a full disk
+// takes an empty file, and no text.
+func replaceFile(path, text string) error {
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, []byte(text), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+		return errors.Join(err, os.Remove(temporary))
+	}
+
+	return os.Rename(temporary, path)
 }
 
 // checkOwner is what doctor says of a data directory that a worker has used; none

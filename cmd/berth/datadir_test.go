@@ -179,6 +179,26 @@ func TestClaim_OfARestoredCopy(t *testing.T) {
 	require.Empty(t, claim(hidden, false))
 }
 
+// The data directory of a machine was emptied, or is another, and the database itself knows which
+// one it has replaced. A drill has replaced none.
+func TestClaim_OfAnEmptiedDirectory(t *testing.T) {
+	t.Parallel()
+
+	m := machine{dataDir: t.TempDir(), instance: "main"}
+	restored := berth.Installation{ID: "i-1", Database: "c/2", Databases: []string{"c/2", "c/1"}}
+
+	for range 2 {
+		replaced, err := m.claim(restored, true)
+		require.NoError(t, err)
+		require.Equal(t, []string{"c/1"}, replaced)
+	}
+
+	drill := machine{dataDir: t.TempDir(), instance: "drill"}
+	replaced, err := drill.claim(berth.Installation{ID: "i-1", Database: "c/2", Databases: []string{"c/1"}}, false)
+	require.NoError(t, err)
+	require.Empty(t, replaced)
+}
+
 func TestDoctor_SaysWhenTheDataDirectoryIsOfAnotherInstallation(t *testing.T) {
 	t.Parallel()
 

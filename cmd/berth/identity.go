@@ -39,16 +39,21 @@ func (m *machine) identify(ctx context.Context, store *postgres.Store, host *ber
 // host, and claims the data directory.
 func (m *machine) owner(ctx context.Context, c connections, log *slog.Logger) (owner berth.Owner, err error) {
 	owner = berth.Owner{Installation: c.installation.ID, Database: c.installation.Database}
+	ours := c.installation
 
 	if err := retry(ctx, log, "Temporal", connectPatience, func() error {
-		owner.Original, err = c.identity.Original(ctx)
+		if owner.Original, err = c.identity.Original(ctx); err != nil {
+			return err
+		}
+
+		ours, err = c.store.Installation(ctx) // what it has replaced may have been noted just now
 
 		return err
 	}); err != nil {
 		return owner, err
 	}
 
-	owner.Replaced, err = m.claim(c.installation, owner.Original)
+	owner.Replaced, err = m.claim(ours, owner.Original)
 
 	return owner, err
 }

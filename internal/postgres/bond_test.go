@@ -230,6 +230,89 @@ func TestBind_ADrillsWorkerOnTheSameDocker(t *testing.T) {
 	}
 }
 
+// A dump that was made while a trial ran replaces its original for good, and the data directory
+// of the machine was emptied: the database knows whose the container is that still runs there.
+func TestInstallation_ACopyKnowsWhatItReplaces(t *testing.T) {
+	t.Parallel()
+
+	address := pgtest.URL(t)
+	b := setupOn(t, address)
+	r := b.request(t, gib)
+	placed := b.place(t, r)
+	require.NoError(t, b.store.AttemptRunning(t.Context(), r.AttemptID, placed.Token, "c", time.Now()))
+
+	before, err := b.store.Installation(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.store.OwnDatabase(t.Context(), before.Database, "")) // as a process does that binds Temporal
+	b.store.Close()
+
+	store := open(t, copyOf(t, address))
+	now, err := store.Installation(t.Context())
+	require.NoError(t, err)
+	require.False(t, now.Own(), "a drill")
+	require.Empty(t, now.Replaced())
+
+	require.NoError(t, store.OwnDatabase(t.Context(), now.Database, "")) // as berth adopt-temporal --replace-original
+	now, err = store.Installation(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{before.Database}, now.Replaced())
+
+	docker := &runningOne{
+		c: berth.Container{
+			ID: "c", Name: "berth-main-x", AttemptID: r.AttemptID, Token: placed.Token, HostID: b.host.ID, Installation: before.ID, Database: before.Database,
+			State: berth.ContainerRunning, CreatedAt: time.Now().Add(-time.Hour),
+		},
+		worker: berth.Owner{HostID: b.host.ID, Installation: now.ID, Database: now.Database, Original: true, Replaced: now.Replaced()}, // cmd/berth, claim of an empty directory
+	}
+	worker := reconcile.New(docker, store, reconcile.Config{
+		Host: b.host, Version: "test", Grace: time.Nanosecond,
+		Free: func([]berth.Container) berth.HostFree { return berth.HostFree{MemoryBytes: 8 * gib} },
+	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+
+	rounds := func() (memory int64) {
+		for range 3 {
+			require.NoError(t, worker.Round(t.Context()))
+		}
+
+		memory, _ = (&bundle{store: store}).reserved(t)
+
+		return memory
+	}
+
+	require.NoError(t, worker.Register(t.Context()))
+	require.Equal(t, int64(gib), rounds())
+	require.False(t, docker.removed, "it is adopted")
+
+	require.NoError(t, store.AbandonAttempt(t.Context(), r.AttemptID, "over"))
+	require.Equal(t, int64(gib), rounds(), "its place is not free while it runs")
+	require.False(t, docker.removed)
+}
+
+// Each database that replaced another knows all before it, the newest first.
+func TestOwnDatabase(t *testing.T) {
+	t.Parallel()
+
+	store := pgtest.Store(t)
+
+	for _, step := range []struct {
+		database, replaced string
+		want               []string
+	}{
+		{"", "", nil}, // PostgreSQL hides it
+		{"c/1", "", []string{"c/1"}},
+		{"c/1", "c/1", []string{"c/1"}},
+		{"c/2", "c/1", []string{"c/2", "c/1"}},
+		{"c/3", "", []string{"c/3", "c/2", "c/1"}},
+		{"c/1", "c/4", []string{"c/1", "c/4", "c/3", "c/2"}}, // back to the first, which a fourth had replaced
+	} {
+		require.NoError(t, store.OwnDatabase(t.Context(), step.database, step.replaced))
+
+		i, err := store.Installation(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, step.want, i.Databases)
+	}
+}
+
 // Under a worker that runs, the database is replaced by a copy that was restored from a dump
 // of before its container began: nobody has said yet that this copy is the one.
 func TestBind_AWorkerMeetsARestoredCopy(t *testing.T) {

@@ -22,7 +22,7 @@ func (s *Store) Installation(ctx context.Context) (berth.Installation, error) {
 
 	database, err := s.identity(ctx)
 
-	return berth.Installation{ID: row.ID, Database: database, BoundAt: row.TemporalBoundAt, Alarm: row.Alarm}, err
+	return berth.Installation{ID: row.ID, Database: database, BoundAt: row.TemporalBoundAt, Alarm: row.Alarm, Databases: row.Databases}, err
 }
 
 // identityQuery names the cluster and the database in it. A copy that was restored
@@ -45,6 +45,22 @@ func (s *Store) identity(ctx context.Context) (name string, err error) {
 // process has just seen.
 func (s *Store) BindTemporal(ctx context.Context) error {
 	return translate(s.q.BindTemporal(ctx, s.pool), "noting that Temporal is bound")
+}
+
+// OwnDatabase notes that a database, as Installation names it, is the installation's own, and
+// that it replaces one, if any, beside those that were noted before. It notes nothing
+// where PostgreSQL hides the name.
+func (s *Store) OwnDatabase(ctx context.Context, database, replaced string) error {
+	if database == "" {
+		return nil
+	}
+
+	names := []string{database}
+	if replaced != "" && replaced != database {
+		names = append(names, replaced)
+	}
+
+	return translate(s.q.OwnDatabase(ctx, s.pool, names), "noting which database is the installation's own")
 }
 
 // SetAlarm stores what only a person can decide, and empties it when it is

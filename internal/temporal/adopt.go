@@ -26,7 +26,8 @@ type SweepLedger interface {
 
 // Adopted is what Adopt started.
 type Adopted struct {
-	Sweeps, Trials int // workflows
+	Sweeps, Trials int  // workflows
+	Copied         bool // the namespace is held for what may be a restored copy: see Identity.Original
 }
 
 // Adopt makes the namespace the installation's by a person's word: after
@@ -37,8 +38,9 @@ type Adopted struct {
 // comes last, so that a server ends none of the sweeps meanwhile. Adopt may be
 // repeated after it was cut off. Replaces is the person's word that this database
 // is the installation's own from now on: without it the namespace of another copy
-// is refused, and one that was empty is bound to what may be a copy (Original). What
-// is or may be a copy begins a history of events: readers of the original's read anew.
+// is refused, and one that was empty is bound to what may be a copy (Original), unless
+// the database says that it is the installation's own. What is or may be a copy begins
+// a history of events: readers of the original's read anew.
 // Errors: invalid when the namespace belongs to another installation; conflict when
 // it belongs to another copy of the database.
 func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool) (Adopted, error) {
@@ -62,9 +64,9 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 		return done, i.Client.inUse(ctx, ours)
 	}
 
-	copied := !replaces && (there == nil && ours.BoundAt != nil || there != nil && there.copied)
+	done.Copied = !replaces && !ours.Own() && (there == nil && ours.BoundAt != nil || there != nil && there.copied)
 
-	if replaces || copied {
+	if replaces || done.Copied {
 		if err := i.Ledger.BeginHistory(ctx); err != nil {
 			return done, err
 		}
@@ -76,7 +78,18 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 		return done, err
 	}
 
-	anew := there != nil && (there.foreign(ours) || there.copied != copied)
+	anew := there != nil && (there.foreign(ours) || there.copied != done.Copied)
+
+	if replaces { // before the binding: cut off here, the other copy still has the namespace, and the command is repeated
+		replaced := ""
+		if there != nil {
+			replaced = there.database
+		}
+
+		if err := i.Ledger.OwnDatabase(ctx, ours.Database, replaced); err != nil {
+			return done, err
+		}
+	}
 
 	if anew && there.open {
 		if err := i.Client.unbind(ctx); err != nil {
@@ -85,7 +98,7 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 	}
 
 	if there == nil || anew || !there.open {
-		if err := i.Client.bind(ctx, ours, copied); err != nil {
+		if err := i.Client.bind(ctx, ours, done.Copied); err != nil {
 			return done, err
 		}
 	}

@@ -49,6 +49,7 @@ const lostPatience = 2*orphanEvery + 5*time.Second
 type Installations interface {
 	Installation(ctx context.Context) (berth.Installation, error)
 	BindTemporal(ctx context.Context) error
+	OwnDatabase(ctx context.Context, database, replaced string) error
 	SetAlarm(ctx context.Context, text string) (changed bool, err error)
 	BeginHistory(ctx context.Context) error
 	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
@@ -158,36 +159,15 @@ func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 		err = i.Ledger.BindTemporal(ctx)
 	}
 
+	if err == nil && !ours.Own() && (there == nil || there.proves(ours)) {
+		err = i.Ledger.OwnDatabase(ctx, ours.Database, "")
+	}
+
 	if err == nil && strings.Contains(ours.Alarm, storeLost) { // of a process that asks another Temporal, or of before Adopt
 		err = i.alarm(ctx, "")
 	}
 
 	return err == nil, err
-}
-
-// Original reports whether the database is known to be the installation's own: the
-// namespace is bound to it, and was not adopted for what may be a restored copy.
-func (i *Identity) Original(ctx context.Context) (bool, error) {
-	ours, err := i.Ledger.Installation(ctx)
-	if err != nil {
-		return false, err
-	}
-
-	there, err := i.Client.binding(ctx)
-
-	return err == nil && there != nil && there.id == ours.ID && !there.foreign(ours) && !there.copied, err
-}
-
-// Moved reports whether the namespace is bound to another copy of the database.
-func (i *Identity) Moved(ctx context.Context) (bool, error) {
-	ours, err := i.Ledger.Installation(ctx)
-	if err != nil {
-		return false, err
-	}
-
-	there, err := i.Client.binding(ctx)
-
-	return err == nil && there != nil && there.id == ours.ID && there.foreign(ours), err
 }
 
 // lose raises an alarm once the namespace has been lost for long enough, and no

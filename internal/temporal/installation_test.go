@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -106,6 +107,23 @@ func (d *database) BindTemporal(context.Context) error {
 
 	now := time.Now()
 	d.installation.BoundAt = &now
+
+	return nil
+}
+
+func (d *database) OwnDatabase(_ context.Context, name, replaced string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	known := []string{name}
+
+	for _, other := range append([]string{replaced}, d.installation.Databases...) {
+		if other != "" && !slices.Contains(known, other) {
+			known = append(known, other)
+		}
+	}
+
+	d.installation.Databases = known
 
 	return nil
 }
@@ -335,6 +353,7 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, bound)
 	requireOriginal(t, true, restored.identity(c))
+	require.Equal(t, []string{"cluster/1"}, restored.installation.Replaced())
 
 	_, err = first.identity(c).Check(t.Context())
 	require.ErrorContains(t, err, "another copy of this database", "the replaced one")
@@ -392,6 +411,84 @@ func TestIdentity_OfADrillIsNotTheOriginal(t *testing.T) {
 	}
 
 	require.Equal(t, 2, drill.histories, "the last goes on with what is the original's now")
+}
+
+// The store of Temporal is lost for good. The database says that it is the installation's own:
+// it is no copy for it. A dump of it, which a drill adopts beside it, still is one until
+// a person says that it replaces the first, which it then knows.
+func TestIdentity_OfALostStoreIsTheOriginal(t *testing.T) {
+	t.Parallel()
+
+	d := newDatabase()
+
+	bound, err := d.identity(startTemporal(t)).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, bound)
+
+	c := startTemporal(t)
+
+	done, err := d.identity(c).Adopt(t.Context(), d, false)
+	require.NoError(t, err)
+	require.False(t, done.Copied)
+
+	bound, err = d.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, bound)
+	requireOriginal(t, true, d.identity(c))
+
+	restored, c := newDatabase(), startTemporal(t)
+	restored.installation = d.installation
+	restored.installation.Database = "cluster/2"
+
+	done, err = restored.identity(c).Adopt(t.Context(), restored, false)
+	require.NoError(t, err)
+	require.True(t, done.Copied)
+
+	bound, err = restored.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, bound)
+	requireOriginal(t, false, restored.identity(c))
+	require.Empty(t, restored.installation.Replaced())
+
+	_, err = restored.identity(c).Adopt(t.Context(), restored, true)
+	require.NoError(t, err)
+	requireOriginal(t, true, restored.identity(c))
+	require.Equal(t, []string{d.installation.Database}, restored.installation.Replaced())
+}
+
+// A version that noted no databases bound this one, or lets a copy replace it: what the namespace
+// proves is noted, and what it does not prove is not.
+func TestIdentity_NotesWhatAnEarlierVersionBound(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	d := newDatabase()
+
+	noted := func(want ...string) {
+		t.Helper()
+
+		_, err := d.identity(c).Check(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, d.installation.Databases)
+	}
+	noted("cluster/1")
+
+	d.installation.Databases = nil
+	noted("cluster/1")
+
+	d.installation.Databases = []string{"cluster/0"} // a copy, to which an earlier version bound the namespace by --replace-original
+	noted("cluster/1", "cluster/0")
+	requireOriginal(t, true, d.identity(c))
+
+	drill, c := newDatabase(), startTemporal(t)
+	require.NoError(t, drill.BindTemporal(t.Context()))
+
+	_, err := drill.identity(c).Adopt(t.Context(), drill, false)
+	require.NoError(t, err)
+	_, err = drill.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, drill.installation.Databases)
+	requireOriginal(t, false, drill.identity(c))
 }
 
 // A second server has a wrong --temporal-address, or is a `berth dev` in a shell that names the
@@ -519,7 +616,7 @@ func TestOrphans_LostStore(t *testing.T) {
 			d.trials[first.ID] = []berth.Trial{
 				{Number: 1, State: berth.TrialSucceeded, StartedAt: new(time.Now().Add(-65 * time.Hour))}, {Number: 2, State: berth.TrialInfeasible}, {Number: 3, State: berth.TrialRunning},
 			}
-			require.NoError(t, d.BindTemporal(t.Context())) // to the store that is lost
+			require.NoError(t, errors.Join(d.BindTemporal(t.Context()), d.OwnDatabase(t.Context(), "cluster/1", ""))) // to the store that is lost
 
 			before := d.states()
 			orphans := d.orphans(c)

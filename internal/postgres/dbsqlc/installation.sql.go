@@ -19,7 +19,7 @@ func (q *Queries) BindTemporal(ctx context.Context, db DBTX) error {
 }
 
 const getInstallation = `-- name: GetInstallation :one
-SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at, retention_problem FROM installation
+SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at, retention_problem, databases FROM installation
 `
 
 func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, error) {
@@ -33,8 +33,20 @@ func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, e
 		&i.Alarm,
 		&i.AlarmAt,
 		&i.RetentionProblem,
+		&i.Databases,
 	)
 	return i, err
+}
+
+const ownDatabase = `-- name: OwnDatabase :exec
+UPDATE installation SET databases = $1::text[] || ARRAY(SELECT own FROM unnest(databases) WITH ORDINALITY AS before (own, place)
+    WHERE own <> ALL ($1::text[]) ORDER BY place)
+`
+
+// Those that were noted before are replaced by it.
+func (q *Queries) OwnDatabase(ctx context.Context, db DBTX, databases []string) error {
+	_, err := db.Exec(ctx, ownDatabase, databases)
+	return err
 }
 
 const setAlarm = `-- name: SetAlarm :execrows

@@ -306,6 +306,7 @@ type Installation struct {
 	Alarm            string
 	AlarmAt          *time.Time
 	RetentionProblem string
+	Databases        []string
 }
 
 type LastPoint struct {

@@ -4,6 +4,11 @@ SELECT * FROM installation;
 -- name: BindTemporal :exec
 UPDATE installation SET temporal_bound_at = now();
 
+-- name: OwnDatabase :exec
+-- Those that were noted before are replaced by it.
+UPDATE installation SET databases = @databases::text[] || ARRAY(SELECT own FROM unnest(databases) WITH ORDINALITY AS before (own, place)
+    WHERE own <> ALL (@databases::text[]) ORDER BY place);
+
 -- name: SetAlarm :execrows
 -- Only a change is news.
 UPDATE installation SET alarm = @alarm, alarm_at = CASE WHEN @alarm::text <> '' THEN now() END WHERE alarm <> @alarm;
