@@ -10,12 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
 )
+
+// servedWithin is the time in which a worker that runs asks for work: its long poll.
+const servedWithin = time.Minute
 
 // backendsFile says where `berth dev` has its database and its Temporal.
 const backendsFile = "backends"
@@ -71,6 +75,11 @@ func adoptCommand() *cobra.Command {
 
 				fmt.Fprintf(cmd.OutOrStdout(), "Namespace %q of Temporal belongs to installation %s. Started again: %d sweeps with %d open trials.\n",
 					c.temporal.Namespace(), c.installation.ID, done.Sweeps, done.Trials)
+
+				if ago := time.Since(done.PolledAt); ago < servedWithin {
+					log.Warn("a worker asked this namespace for work before this database replaced the other one; make sure that no worker runs on the replaced database: "+
+						"it would take work of this one and write into its own. One of this version ends by itself within 10 s", "ago", ago.Round(time.Second))
+				}
 
 				if done.Copied {
 					fmt.Fprintln(cmd.OutOrStdout(), "This database may be a restored copy: its workers leave machines and containers of the original alone. "+

@@ -253,6 +253,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		group.Go(func() error {
 			return retry(ctx, log, "Temporal", connectPatience, func() error { return serve.Run(ctx) })
 		})
+		group.Go(func() error { return c.identity.Watch(ctx) })
 		group.Go(func() error { return reconciler.Run(ctx) })
 		group.Go(func() error { return machinery.watch(ctx) })
 

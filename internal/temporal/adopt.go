@@ -28,6 +28,10 @@ type SweepLedger interface {
 type Adopted struct {
 	Sweeps, Trials int  // workflows
 	Copied         bool // the namespace is held for what may be a restored copy: see Identity.Original
+
+	// PolledAt is when a worker last asked the namespace for work before this database replaced
+	// another one there: it may be of that one. Zero = none did, as far as Temporal remembers.
+	PolledAt time.Time
 }
 
 // Adopt makes the namespace the installation's by a person's word: after
@@ -66,8 +70,16 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 
 	done.Copied = !replaces && !ours.Own() && (there == nil && ours.BoundAt != nil || there != nil && there.copied)
 
-	if replaces || done.Copied {
+	takes := replaces && !there.proves(ours)
+
+	if takes || done.Copied {
 		if err := i.Ledger.BeginHistory(ctx); err != nil {
+			return done, err
+		}
+	}
+
+	if takes {
+		if done.PolledAt, err = i.Client.polledAt(ctx); err != nil {
 			return done, err
 		}
 	}
@@ -113,17 +125,9 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 // inUse says why the namespace of another copy of the database is not taken, and
 // whether workers of that one are there: they asked for work within their long poll.
 func (c *Client) inUse(ctx context.Context, ours berth.Installation) error {
-	queue, err := c.temporal.DescribeTaskQueue(ctx, c.queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	last, err := c.polledAt(ctx)
 	if err != nil {
-		return translate(err, "asking who serves "+c.queue)
-	}
-
-	var last time.Time
-
-	for _, p := range queue.GetPollers() {
-		if at := p.GetLastAccessTime().AsTime(); at.After(last) {
-			last = at
-		}
+		return err
 	}
 
 	seen := ""
@@ -134,6 +138,23 @@ func (c *Client) inUse(ctx context.Context, ours berth.Installation) error {
 	return berth.Errorf(berth.KindConflict, "namespace %q of Temporal is used by another copy of this database (installation %s)%s, and its servers would end: "+
 		"for a restore drill give a --temporal-namespace of its own; when the other copy is gone for good, and no server or worker of it runs, "+
 		"run `berth adopt-temporal --replace-original`", c.namespace, ours.ID, seen)
+}
+
+// polledAt is when a worker of the installation last asked for work; zero = not in the minutes
+// that Temporal remembers. A worker asks about once a minute: its long poll.
+func (c *Client) polledAt(ctx context.Context) (last time.Time, err error) {
+	queue, err := c.temporal.DescribeTaskQueue(ctx, c.queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return last, translate(err, "asking who serves "+c.queue)
+	}
+
+	for _, p := range queue.GetPollers() {
+		if at := p.GetLastAccessTime().AsTime(); at.After(last) {
+			last = at
+		}
+	}
+
+	return last, nil
 }
 
 // eachOpenSweep calls do with every sweep that has not ended, and returns all

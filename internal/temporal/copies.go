@@ -10,30 +10,51 @@ import (
 // namespace is bound to it, and the database says so, or the namespace was not adopted
 // for what may be a restored copy.
 func (i *Identity) Original(ctx context.Context) (bool, error) {
-	ours, err := i.Ledger.Installation(ctx)
-	if err != nil {
-		return false, err
-	}
-
-	there, err := i.Client.binding(ctx)
+	there, ours, err := i.look(ctx)
 
 	return err == nil && there != nil && there.id == ours.ID && !there.foreign(ours) && (!there.copied || ours.Own()), err
 }
 
 // Moved reports whether the namespace is bound to another copy of the database.
 func (i *Identity) Moved(ctx context.Context) (bool, error) {
-	ours, err := i.Ledger.Installation(ctx)
-	if err != nil {
-		return false, err
+	there, ours, err := i.look(ctx)
+
+	return err == nil && there.another(ours), err
+}
+
+// Watch looks again and again until ctx ends whether the namespace is bound to another copy of
+// the database. A worker asks: on the replaced database it would take work of the other
+// copy's sweeps, whose queue has the same name, and write into its own database.
+// Errors: invalid when it is.
+func (i *Identity) Watch(ctx context.Context) error {
+	return i.repeat(ctx, func() error {
+		there, ours, err := i.look(ctx)
+		if err == nil && there.another(ours) {
+			err = i.Client.refusal(there, ours)
+		}
+
+		return err
+	})
+}
+
+// look reads what the namespace and the database say.
+func (i *Identity) look(ctx context.Context) (there *binding, ours berth.Installation, err error) {
+	if ours, err = i.Ledger.Installation(ctx); err != nil {
+		return nil, ours, err
 	}
 
-	there, err := i.Client.binding(ctx)
+	there, err = i.Client.binding(ctx)
 
-	return err == nil && there != nil && there.id == ours.ID && there.foreign(ours), err
+	return there, ours, err
+}
+
+// another reports whether the namespace is bound to another copy of the database; nil is not.
+func (b *binding) another(ours berth.Installation) bool {
+	return b != nil && b.id == ours.ID && b.foreign(ours)
 }
 
 // proves reports whether the namespace was bound to this very database, and not for what may
 // be a restored copy.
 func (b *binding) proves(ours berth.Installation) bool {
-	return ours.Database != "" && b.database == ours.Database && !b.copied
+	return b != nil && ours.Database != "" && b.database == ours.Database && !b.copied
 }

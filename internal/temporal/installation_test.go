@@ -345,8 +345,25 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 
 	require.Zero(t, restored.histories)
 
-	_, err = restored.identity(c).Adopt(t.Context(), restored, true)
+	watched := make(chan error, 1)
+
+	go func() { watched <- first.identity(c).Watch(t.Context()) }() // of a worker of the first that was left running
+
+	done, err := restored.identity(c).Adopt(t.Context(), restored, true)
 	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), done.PolledAt, 2*time.Minute, "serve polls")
+
+	select {
+	case err := <-watched:
+		require.Equal(t, berth.KindInvalid, berth.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "another copy of this database")
+	case <-time.After(time.Minute):
+		require.Fail(t, "the worker of the replaced database goes on")
+	}
+
+	done, err = restored.identity(c).Adopt(t.Context(), restored, true)
+	require.NoError(t, err)
+	require.Zero(t, done.PolledAt, "its own workers may run by now")
 	require.Equal(t, 1, restored.histories)
 
 	bound, err = restored.identity(c).Check(t.Context())
