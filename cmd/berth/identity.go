@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -22,14 +23,21 @@ func (m *machine) identify(ctx context.Context, store *postgres.Store, host *ber
 		return err
 	}
 
-	if host.ID, err = readHostID(m.dataDir); err != nil || host.ID != "" {
+	known, err := readHostID(m.dataDir)
+	if err != nil {
 		return err
 	}
 
-	if host.ID = uuid.NewString(); original {
-		if host.ID, err = m.lostID(ctx, store, *host, log); err != nil {
-			return err
-		}
+	host.ID = cmp.Or(known, uuid.NewString())
+
+	if !original {
+		err = ofACopy(ctx, store, *host)
+	} else if known == "" {
+		host.ID, err = m.lostID(ctx, store, *host, log)
+	}
+
+	if err != nil || known != "" {
+		return err
 	}
 
 	return writeHostID(m.dataDir, host.ID)
@@ -93,6 +101,30 @@ func (m *machine) lostID(ctx context.Context, store *postgres.Store, host berth.
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// ofACopy refuses a machine that holds places in a database that may be a restored copy: the
+// original's worker sells its memory, and must not be stopped for a drill. RegisterHost
+// refuses it, too, and names the directory of that worker. Errors: conflict.
+func ofACopy(ctx context.Context, store *postgres.Store, host berth.Host) error {
+	if host.MachineID == "" {
+		return nil
+	}
+
+	others, err := store.MachineHosts(ctx, host)
+	if err != nil {
+		return err
+	}
+
+	for _, other := range others {
+		if !other.Served && other.Attempts > 0 {
+			return berth.Errorf(berth.KindConflict, "this database may be a restored copy, in which host %q (%s) of this machine holds %d places for trials that the original may run here: "+
+				"give the worker of a restore drill a share of the machine, --machine-id drill with --cpus and --memory; "+
+				"when this database is the installation's own, run `berth adopt-temporal --replace-original` first", other.Name, other.ID, other.Attempts)
+		}
+	}
+
+	return nil
 }
 
 // machine is what two workers of one machine have in common: its Docker. It is

@@ -38,8 +38,23 @@ func served(t *testing.T, env ...string) *stack {
 	return s
 }
 
-// An administrator rehearses the restore beside the database in use, while a sweep runs that
-// began since the dump, and forgets --temporal-namespace: the command says so, and the
+// drillsWorker is the command by which the page of backups starts a drill's worker, with this data directory.
+func drillsWorker(t *testing.T, dir string) []string {
+	t.Helper()
+
+	page, err := os.ReadFile("../../docs/production.md")
+	require.NoError(t, err)
+
+	_, line, found := strings.Cut(string(page), "\nberth worker --instance drill ")
+	require.True(t, found)
+
+	line, _, _ = strings.Cut(line, "\n")
+
+	return strings.Fields("worker --instance drill " + strings.Replace(line, "/var/lib/berth-drill", dir, 1))
+}
+
+// An administrator rehearses the restore beside the database in use, with a dump that was made
+// while a trial ran, while a sweep runs that began since the dump, and forgets --temporal-namespace: the command says so, and the
 // installation in use goes on. With a namespace, and with the --instance of the original on the
 // same Docker, the drill's worker leaves the containers of the original alone.
 func TestCopies_ADrillBesideTheOriginal(t *testing.T) {
@@ -57,13 +72,15 @@ func TestCopies_ADrillBesideTheOriginal(t *testing.T) {
 	drill.Path = "/drill"
 	pgtest.Exec(t, address, "CREATE DATABASE drill")
 
+	s.until(s.submit(busy(1, 300_000, half)), time.Minute, running(1))
+
 	out, err := exec.CommandContext(t.Context(), "sh", "-c",
 		"pg_dump --format custom "+address+" | pg_restore --no-privileges --single-transaction --dbname "+drill.String()).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	id := s.submit(busy(2, 45_000, half))
 	s.until(id, time.Minute, running(2))
-	require.Eventually(t, func() bool { return len(s.running()) == 2 }, 30*time.Second, tick)
+	require.Eventually(t, func() bool { return len(s.running()) == 3 }, 30*time.Second, tick)
 
 	before := ids(s.running())
 	backends := []string{"--postgres-url", drill.String(), "--temporal-address", temporal}
@@ -100,15 +117,18 @@ func TestCopies_ADrillBesideTheOriginal(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, said, "another `berth worker` uses", "that of the original runs")
 
-	cmd := exec.Command(binary, append([]string{ //nolint:noctx // stopped below
-		"worker", "--instance", s.instance, "--data-dir", filepath.Join(s.dir, "drill"), "--host-name", "drill", "--machine-id", "drill", "--cpus", "1", "--memory", "1GiB",
-		"--reconcile-every", "1s", "--reconcile-grace", "1s",
-	}, backends...)...)
+	said, err = berth("worker", "--instance", "drill", "--data-dir", filepath.Join(s.dir, "whole"))
+	require.Error(t, err)
+	require.Contains(t, said, "--machine-id drill with --cpus and --memory", "nor does it lead to stopping the original's worker")
+
+	args := append(drillsWorker(t, filepath.Join(s.dir, "drill")), // and, beside the page's words, the instance of the original
+		"--instance", s.instance, "--host-name", "drill", "--reconcile-every", "1s", "--reconcile-grace", "1s")
+	cmd := exec.Command(binary, append(args, backends...)...) //nolint:noctx // stopped below
 	worker := launch(t, cmd, filepath.Join(s.dir, "drill.log"), os.O_TRUNC)
 
 	t.Cleanup(func() { stop(worker, syscall.SIGTERM) })
 	require.Eventually(t, func() bool { return strings.Contains(s.output("drill"), "worker serves") }, startTimeout, tick, "%s", s.output("drill"))
-	never(t, 20*time.Second, func() bool { return len(s.running()) != 2 || !lives(s.dev) || !lives(s.worker) })
+	never(t, 20*time.Second, func() bool { return len(s.running()) != 3 || !lives(s.dev) || !lives(s.worker) })
 
 	require.Equal(t, before, ids(s.running()))
 	require.NotContains(t, s.health(), `"ok":false`)
