@@ -220,12 +220,11 @@ func claimCopy(dir string, i berth.Installation, fresh, original bool) (replaced
 
 	path := filepath.Join(dir, hostCopyFile)
 
-	data, err := os.ReadFile(path) //nolint:gosec // G304: our own file
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading which database the data directory is of: %w", err)
+	known, err := readCopies(path)
+	if err != nil {
+		return nil, err
 	}
 
-	known := strings.Fields(string(data)) // the newest first
 	if fresh {
 		known = nil
 	}
@@ -236,7 +235,7 @@ func claimCopy(dir string, i berth.Installation, fresh, original bool) (replaced
 		}
 	}
 
-	if len(known) > 0 && known[0] == i.Database {
+	if ofDatabase(known, i) {
 		return replaced, nil
 	}
 
@@ -254,6 +253,23 @@ func claimCopy(dir string, i berth.Installation, fresh, original bool) (replaced
 	return replaced, nil
 }
 
+// readCopies reads which databases the attempts below a data directory are of, the newest
+// first; none = a version that noted none wrote it.
+func readCopies(path string) ([]string, error) {
+	data, err := os.ReadFile(path) //nolint:gosec // G304: our own file
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading which database the data directory is of: %w", err)
+	}
+
+	return strings.Fields(string(data)), nil
+}
+
+// ofDatabase reports whether a data directory is of this very database, as far as one
+// can tell. Another is only taken by the original.
+func ofDatabase(known []string, i berth.Installation) bool {
+	return i.Database == "" || len(known) > 0 && known[0] == i.Database
+}
+
 // replaceFile puts a text in the place of a file's, or leaves that as it is: a full disk
 // takes an empty file, and no text.
 func replaceFile(path, text string) error {
@@ -266,8 +282,8 @@ func replaceFile(path, text string) error {
 }
 
 // checkOwner is what doctor says of a data directory that a worker has used; none
-// of one that is new here.
-func checkOwner(ctx context.Context, store *postgres.Store, dir string) []berth.Finding {
+// of one that is new here. Original asks Temporal, as the worker does: see claimCopy.
+func checkOwner(ctx context.Context, store *postgres.Store, dir string, original func(context.Context) (bool, error)) []berth.Finding {
 	const part = "data directory"
 
 	data, err := os.ReadFile(filepath.Join(dir, hostOwnerFile)) //nolint:gosec // G304: our own file
@@ -289,15 +305,24 @@ func checkOwner(ctx context.Context, store *postgres.Store, dir string) []berth.
 			"restore the database of that installation, or correct --postgres-url: the worker goes on by itself; or give another --data-dir")}
 	}
 
-	copies, err := os.ReadFile(filepath.Join(dir, hostCopyFile)) //nolint:gosec // G304: our own file
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	known, err := readCopies(filepath.Join(dir, hostCopyFile))
+	if err != nil {
 		return []berth.Finding{broken(part, "which database it is of cannot be read", err.Error())}
 	}
 
-	if known := strings.Fields(string(copies)); len(known) > 0 && installation.Database != "" && known[0] != installation.Database {
-		return []berth.Finding{broken(part, dir+" holds attempts of another copy of this database: a worker does not start on it",
-			"give a restore drill a --data-dir and an --instance of its own; when this copy replaces the other for good, run `berth adopt-temporal --replace-original`")}
+	if ofDatabase(known, installation) {
+		return []berth.Finding{fine(part, dir+" is this installation's")}
 	}
 
-	return []berth.Finding{fine(part, dir+" is this installation's")}
+	const others = " holds attempts of another copy of this database, or of a version of Berth that did not say"
+
+	switch ours, err := original(ctx); {
+	case err != nil:
+		return []berth.Finding{{OK: true, Warn: true, Part: part, What: dir + others + ": whether a worker takes it over only Temporal can say, which was not asked", Next: err.Error()}}
+	case ours:
+		return []berth.Finding{fine(part, dir+others+": this database is the original, or replaces it, and a worker takes the directory over when it starts")}
+	default:
+		return []berth.Finding{broken(part, dir+others+": a worker does not start on it",
+			"give a restore drill a --data-dir and an --instance of its own; when this copy replaces the other for good, run `berth adopt-temporal --replace-original`")}
+	}
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -203,19 +206,27 @@ func TestDoctor_SaysWhenTheDataDirectoryIsOfAnotherInstallation(t *testing.T) {
 	t.Parallel()
 
 	store, dir := pgtest.Store(t), t.TempDir()
-	require.Empty(t, checkOwner(t.Context(), store, dir), "no worker has used it")
+	aCopy := func(context.Context) (bool, error) { return false, nil }
+
+	require.Empty(t, checkOwner(t.Context(), store, dir, aCopy), "no worker has used it")
 
 	installation, err := store.Installation(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, claimDir(dir, installation.ID, "main"))
 
-	found := checkOwner(t.Context(), store, dir)
+	found := checkOwner(t.Context(), store, dir, aCopy)
+	require.Len(t, found, 1)
+	require.False(t, found[0].OK, "of a version that did not say")
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, hostCopyFile), []byte(installation.Database+"\n"), 0o600))
+
+	found = checkOwner(t.Context(), store, dir, aCopy)
 	require.Len(t, found, 1)
 	require.True(t, found[0].OK)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, hostCopyFile), []byte("another/1\n"), 0o600))
 
-	found = checkOwner(t.Context(), store, dir)
+	found = checkOwner(t.Context(), store, dir, aCopy)
 	require.Len(t, found, 1)
 	require.False(t, found[0].OK)
 	require.Contains(t, found[0].What, "another copy of this database")
@@ -223,9 +234,43 @@ func TestDoctor_SaysWhenTheDataDirectoryIsOfAnotherInstallation(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, hostOwnerFile)))
 	require.NoError(t, claimDir(dir, "another", "main"))
 
-	found = checkOwner(t.Context(), store, dir)
+	found = checkOwner(t.Context(), store, dir, aCopy)
 	require.Len(t, found, 1)
 	require.False(t, found[0].OK)
 	require.Contains(t, found[0].What, "of installation another")
 	require.Contains(t, found[0].Next, "restore the database")
+}
+
+// What doctor says of a data directory is what a worker does that starts on it.
+func TestDoctor_SaysOfADataDirectoryWhatTheWorkerDoes(t *testing.T) {
+	t.Parallel()
+
+	store := pgtest.Store(t)
+	installation, err := store.Installation(t.Context())
+	require.NoError(t, err)
+
+	for name, noted := range map[string]string{
+		"its own": installation.Database + "\n", "another copy's": "another/1\n", "replaced": "another/1 " + installation.Database + "\n",
+		"its own, after another": installation.Database + " another/1\n", "a version's that noted none": "",
+	} {
+		for _, original := range []bool{true, false} {
+			m := machine{dataDir: t.TempDir(), instance: "main"}
+			require.NoError(t, claimDir(m.dataDir, installation.ID, "main"))
+
+			if noted != "" {
+				require.NoError(t, os.WriteFile(filepath.Join(m.dataDir, hostCopyFile), []byte(noted), 0o600))
+			}
+
+			found := checkOwner(t.Context(), store, m.dataDir, func(context.Context) (bool, error) { return original, nil })
+			require.Len(t, found, 1)
+
+			away := checkOwner(t.Context(), store, m.dataDir, func(context.Context) (bool, error) { return false, errors.New("Temporal is away") })
+			require.Len(t, away, 1)
+			require.True(t, away[0].OK, "nobody knows")
+
+			_, err := m.claim(installation, original)
+			require.Equal(t, err == nil, found[0].OK, "%s, original %v: %v, and doctor says: %s", name, original, err, found[0].What)
+			require.Equal(t, noted == "" || !strings.HasPrefix(noted, installation.Database), away[0].Warn, name)
+		}
+	}
 }
