@@ -105,6 +105,57 @@ func (s sending) BeginCheckpoint(ctx context.Context, id string, of berth.Attemp
 	return s.Store.BeginCheckpoint(ctx, id, of, entries)
 }
 
+// failing is a ledger that takes no checkpoint of one trial, and takes its time with those of the others.
+type failing struct {
+	*postgres.Store
+
+	trial string
+	takes time.Duration
+}
+
+func (f failing) BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) ([]berth.Digest, error) {
+	if of.TrialID == f.trial {
+		return nil, berth.Errorf(berth.KindUnavailable, "it fails for now")
+	}
+
+	select {
+	case <-time.After(f.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+
+	return f.Store.BeginCheckpoint(ctx, id, of, entries)
+}
+
+// What an attempt left cannot be stored for now, and is tried again in a minute. On a slow uplink the
+// upload of a running attempt is not cut for it meanwhile, again and again.
+func TestCheckpointer_WhatFailedLatelyCutsNoUpload(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	y := x.another(2)
+	x.pointer = x.newPointer(failing{x.db, y.trial, 500 * time.Millisecond})
+	x.pointer.FindsItSlow()
+	x.pointer.Every = 50 * time.Millisecond
+	x.files.running = []berth.AttemptCheckpoint{x.of}
+	x.writes(map[string]string{"state": "of a trial that goes on"})
+	y.writes(map[string]string{"state": "of one that has ended"})
+	y.fails()
+
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+
+	go func() { ended <- x.pointer.Run(ctx) }() // joined below
+
+	require.Eventually(t, func() bool {
+		return x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL AND trial_id = '"+x.trial+"'") == 1
+	}, 30*time.Second, 100*time.Millisecond, "it is sent for half a second")
+
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.True(t, y.next().Coming, "it is still to be stored")
+}
+
 // The checkpoint of a running attempt is large and the uplink slow: ten GiB at 2 MiB/s take 85
 // minutes. An attempt of another sweep ends on the machine meanwhile. Its next one, elsewhere,
 // waits an hour at most and begins anew then: what has ended must not wait for what runs.

@@ -67,7 +67,7 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 // may take hours.
 func (c *Checkpointer) ends(ctx context.Context, list []berth.AttemptCheckpoint, tried map[string]time.Time) error {
 	return c.each(ctx, list, func(ctx context.Context, of berth.AttemptCheckpoint) error {
-		if at, found := tried[of.AttemptID]; found && time.Since(at) < longestCheckpointPause {
+		if lately(of, tried) {
 			return nil
 		}
 
@@ -75,6 +75,13 @@ func (c *Checkpointer) ends(ctx context.Context, list []berth.AttemptCheckpoint,
 
 		return c.end(ctx, of)
 	})
+}
+
+// lately reports whether it was tried to store what an attempt left, and it is not tried again yet.
+func lately(of berth.AttemptCheckpoint, tried map[string]time.Time) bool {
+	at, found := tried[of.AttemptID]
+
+	return found && time.Since(at) < longestCheckpointPause
 }
 
 // late are attempts that have ended since the look began, but for those of a trial whose
@@ -114,6 +121,8 @@ func (c *Checkpointer) beside(ctx context.Context, of berth.AttemptCheckpoint, t
 		pause = every
 
 		list, err := c.late(ctx, of.TrialID)
+		list = slices.DeleteFunc(list, func(of berth.AttemptCheckpoint) bool { return lately(of, tried) })
+
 		if len(list) > 0 && c.sent.slow() {
 			yield()
 			_ = group.Wait() // it was ended
