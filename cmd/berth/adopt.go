@@ -24,6 +24,9 @@ const servedWithin = time.Minute
 // backendsFile says where `berth dev` has its database and its Temporal.
 const backendsFile = "backends"
 
+// ownBackend is its third line when `berth dev` runs that Temporal itself.
+const ownBackend = "own"
+
 func adoptCommand() *cobra.Command {
 	var (
 		b       backends
@@ -111,11 +114,12 @@ func (b *backends) ofDev(dataDir string) error {
 		return berth.Errorf(berth.KindInvalid, "no database: give --postgres-url, or the --data-dir of a `berth dev` that runs: %w", err)
 	}
 
-	lines := strings.SplitN(strings.TrimSpace(string(text)), "\n", 3)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if len(lines) < 2 {
 		return berth.Errorf(berth.KindInvalid, "%s must hold the addresses of PostgreSQL and Temporal: start `berth dev` again", path)
 	}
 
+	b.ownTemporal = b.temporalAddress == "" && len(lines) > 2 && lines[2] == ownBackend
 	b.postgresURL, b.temporalAddress = lines[0], cmp.Or(b.temporalAddress, lines[1])
 
 	return nil

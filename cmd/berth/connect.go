@@ -22,6 +22,7 @@ type backends struct {
 	temporalAddress   string
 	temporalNamespace string
 	temporalTLS       temporalTLS
+	ownTemporal       bool         // `berth dev` runs it: Temporal's own variables and its file name another
 	durable           func() error // see temporal.Client; nil = of a Temporal that is not ours
 	connections       int          // to the database at once, beside one for its lock; 0 = postgres.Config's default
 }
@@ -165,11 +166,16 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 }
 
 // temporal prepares a client of Temporal. Flags go over Temporal's own
-// environment variables, from which TLS and keys come.
+// environment variables, from which TLS and keys come; none of these is about a
+// Temporal that `berth dev` runs.
 func (b *backends) temporal(log *slog.Logger, installation berth.Installation) (client.Client, *temporal.Client, error) {
-	options, err := envconfig.LoadDefaultClientOptions()
-	if err != nil {
-		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
+	var options client.Options
+
+	if !b.ownTemporal {
+		var err error
+		if options, err = envconfig.LoadDefaultClientOptions(); err != nil {
+			return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
+		}
 	}
 
 	options.HostPort = cmp.Or(b.temporalAddress, options.HostPort)

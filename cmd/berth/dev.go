@@ -227,6 +227,7 @@ func (d *development) startTemporal(log *slog.Logger) (stop func() error, err er
 	log.Info("Temporal runs", "address", t.Address, "ui", t.UI)
 
 	d.temporalAddress, d.temporalUI, d.durable, d.keep = t.Address, t.UI, t.Sync, append(d.keep, t.Keep, t.KeepSynced)
+	d.ownTemporal = true
 
 	return t.Stop, nil
 }
@@ -245,6 +246,10 @@ func searchAttributes() map[string]string {
 // processes beside this one. The file holds the database's password.
 func (d *development) tellBackends() error {
 	text := d.postgresURL + "\n" + d.temporalAddress + "\n"
+	if d.ownTemporal {
+		text += ownBackend + "\n"
+	}
+
 	if err := os.WriteFile(filepath.Join(d.dataDir, backendsFile), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("writing addresses: %w", err)
 	}

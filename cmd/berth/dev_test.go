@@ -1,0 +1,69 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// A person has a shell, or a profile, that names the Temporal of a team. `berth dev` runs one of its own,
+// and so does who asks for that of a `berth dev`: neither namespace nor TLS nor a key of the team is for it.
+func TestDev_InAShellThatNamesTheTeamsTemporal(t *testing.T) {
+	profile := filepath.Join(t.TempDir(), "temporal.toml")
+	require.NoError(t, os.WriteFile(profile, []byte("[profile.default]\naddress = \"team:7233\"\napi_key = \"key\"\n"), 0o600))
+	t.Setenv("TEMPORAL_CONFIG_FILE", profile)
+	t.Setenv("TEMPORAL_NAMESPACE", "prod")
+	t.Setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", filepath.Join(t.TempDir(), "missing.pem"))
+
+	namespace := func(b backends) (string, error) {
+		raw, c, err := b.temporal(slog.New(slog.DiscardHandler), berth.Installation{ID: "i-1"})
+		if err != nil {
+			return "", err
+		}
+		defer raw.Close()
+
+		return c.Namespace(), nil
+	}
+
+	_, err := namespace(backends{temporalAddress: "127.0.0.1:7233"})
+	require.ErrorContains(t, err, "client cert", "of a Temporal that is not of berth dev they count")
+
+	var d development
+
+	d.dataDir, d.postgresURL, d.temporalAddress, d.ownTemporal = t.TempDir(), "postgres://dev", "127.0.0.1:7233", true // as startTemporal leaves it
+	require.NoError(t, d.tellBackends())
+
+	var beside backends
+
+	require.NoError(t, beside.ofDev(d.dataDir))
+	require.Equal(t, "127.0.0.1:7233", beside.temporalAddress)
+
+	for name, b := range map[string]backends{"berth dev": d.backends, "berth adopt-temporal": beside} {
+		got, err := namespace(b)
+		require.NoError(t, err, name)
+		require.Equal(t, "default", got, name)
+	}
+
+	typed := d.backends
+	typed.temporalNamespace = "mine"
+
+	got, err := namespace(typed)
+	require.NoError(t, err)
+	require.Equal(t, "mine", got)
+
+	other := backends{temporalAddress: "team:7233"} // typed: not that of the file
+	require.NoError(t, other.ofDev(d.dataDir))
+	require.False(t, other.ownTemporal)
+
+	d.ownTemporal = false // --temporal-address of another
+	require.NoError(t, d.tellBackends())
+
+	beside = backends{}
+	require.NoError(t, beside.ofDev(d.dataDir))
+	require.False(t, beside.ownTemporal)
+}
