@@ -7,14 +7,14 @@ export interface FollowOptions {
   /** from is the byte behind what is there already. */
   from: () => number;
   onPiece: (piece: LogPiece) => void;
-  /** onPage takes a page that was read without the stream, and says whether it is the last one. */
-  onPage: (page: LogPage) => boolean;
-  onState: (state: "following" | "retrying" | "complete", problem: string) => void;
+  /** onPage takes a page that was read without the stream, and says how the log goes on behind it; idle = page by page. */
+  onPage: (page: LogPage) => "complete" | "idle" | "following";
+  onState: (state: "following" | "retrying" | "complete" | "idle", problem: string) => void;
   /** onRefused is told why the server gives no more of the log. */
   onRefused: (error: unknown) => void;
 }
 
-const CUT = "The server did not go on with the log; trying again.";
+const CUT = "The server did not give the log, or its rest; trying again.";
 const TOO_MANY = `${CUT} You may have too many streams open: close other tabs.`;
 
 /**
@@ -39,6 +39,13 @@ export class LogFollower {
     this.backoff.reset();
     this.options.onState("following", "");
     this.open(CUT);
+  }
+
+  /** retry begins after what could not be read for now. */
+  retry(): void {
+    this.runs = true;
+    this.backoff.reset();
+    this.later(CUT);
   }
 
   /** stop says whether it followed until now. */
@@ -71,7 +78,7 @@ export class LogFollower {
     });
     on("piece", (event) => this.options.onPiece(JSON.parse(event.data) as LogPiece));
     on("alive", () => undefined);
-    on("end", () => this.complete());
+    on("end", () => this.end("complete"));
     on("error", () => {
       if (stream.readyState === EventSource.CLOSED) this.later(problem); // else the browser goes on by itself
     });
@@ -94,11 +101,12 @@ export class LogFollower {
     try {
       const page = await logPage(this.options.attemptId, this.options.from());
       if (mine !== this.turn) return;
-      if (this.options.onPage(page)) this.complete();
-      else this.open(TOO_MANY);
+      const next = this.options.onPage(page);
+      if (next === "following") this.open(TOO_MANY);
+      else this.end(next);
     } catch (error) {
       if (mine !== this.turn) return;
-      if (error instanceof ApiError && (error.status === 0 || error.status >= 500)) this.later(CUT);
+      if (isAway(error)) this.later(CUT);
       else {
         this.stop();
         this.options.onRefused(error);
@@ -106,9 +114,9 @@ export class LogFollower {
     }
   }
 
-  private complete(): void {
+  private end(state: "complete" | "idle"): void {
     this.stop();
-    this.options.onState("complete", "");
+    this.options.onState(state, "");
   }
 
   private close(): void {
@@ -118,4 +126,9 @@ export class LogFollower {
     this.source?.close();
     this.source = null;
   }
+}
+
+/** isAway says that the server is away, or has a fault: the same request may succeed later. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 0 || error.status >= 500);
 }

@@ -2,6 +2,7 @@ import type { QueryClient } from "@tanstack/react-query";
 import { apiUrl } from "@/api/config";
 import { holdClock } from "@/lib/useNow";
 import { whileHidden } from "@/lib/hidden";
+import { isPaused, keepPaused } from "@/lib/paused";
 import { Invalidator } from "@/services/changes";
 import { meQuery } from "@/services/session";
 import { ChangeStream, type StreamState } from "@/services/stream";
@@ -73,16 +74,10 @@ export class Live {
   }
 
   setPaused(paused: boolean): void {
-    localStorage.setItem(PAUSED, paused ? "yes" : "no");
+    keepPaused(paused);
     if (paused) {
       this.stream.pause();
       this.invalidator.stop();
     } else this.stream.start();
   }
-}
-
-const PAUSED = "berth-live-paused";
-
-function isPaused(): boolean {
-  return localStorage.getItem(PAUSED) === "yes";
 }

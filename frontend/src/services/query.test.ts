@@ -18,6 +18,7 @@ afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllGlobals();
   onlineManager.setOnline(true);
+  localStorage.clear();
 });
 
 function ask(error: unknown) {
@@ -99,6 +100,13 @@ describe("what could not be read", () => {
     expect(after(new ApiError(429, {}, 120))).toBe(120_000);
     expect(after(toApiError(0, undefined), { pages: Array.from({ length: 21 }) })).toBe(21_000);
     expect(again({ state: { status: "pending", error: null, data: undefined } })).toBe(false);
+  });
+
+  it("stays as it is while paused, where something is shown", () => {
+    const after = (data: unknown) => again({ state: { status: "error", error: new ApiError(503, {}), data } });
+    localStorage.setItem("berth-live-paused", "yes");
+    expect(after({})).toBe(false);
+    expect(after(undefined)).toBe(10_000);
   });
 });
 

@@ -1,5 +1,6 @@
 import { QueryClient } from "@tanstack/react-query";
 import { ApiError } from "@/api/errors";
+import { isPaused } from "@/lib/paused";
 
 const TRIES = 2;
 const PATIENCE = 60; // seconds: a person sees the error before a longer wait ends
@@ -39,11 +40,11 @@ export interface Reading {
 
 /**
  * again is after how many ms a query is read again that could not be read; false = it was
- * read, or the server says that it never will be. Each refetchInterval begins with it, also
- * while updates are paused: there is nothing to keep as it is.
+ * read, or the server says that it never will be. Each refetchInterval begins with it. While
+ * updates are paused what is shown stays as it is, and goes on with all the rest.
  */
 export function again({ state: { status, error, data } }: Reading): number | false {
-  if (status !== "error" || !passes(error)) return false;
+  if (status !== "error" || !passes(error) || (data !== undefined && isPaused())) return false;
   const pages = (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 0;
 
   return Math.max(AGAIN, error.retryAfter * 1000, pages * PER_PAGE);

@@ -165,7 +165,7 @@ describe("useLog", () => {
       const { result, answers, asked, text } = await cut();
       expect(result.current).toMatchObject({
         state: "retrying",
-        problem: "The server did not go on with the log; trying again.",
+        problem: "The server did not give the log, or its rest; trying again.",
       });
       await pass(60_000);
       expect(result.current.state).toBe("retrying");
@@ -180,6 +180,32 @@ describe("useLog", () => {
       FakeStream.last?.send("piece", piece(16, "!"));
       expect(result.current).toMatchObject({ state: "following", problem: "", shown: 17 });
       expect(text()).toBe("hello wide world!");
+    });
+
+    it("goes on trying when a person asks meanwhile, and tries from the beginning", async () => {
+      const { result, answers, text } = await cut();
+      act(() => result.current.readMore());
+      await pass(100);
+      expect(result.current.state).toBe("retrying");
+      answers.now = () => Response.json({ data: [piece(10, " world")], next_offset: 16, complete: true });
+      await pass(2000);
+      expect(result.current).toMatchObject({ state: "complete", problem: "" });
+      expect(text()).toBe("hello wide world");
+
+      answers.now = () => new Response("Bad gateway", { status: 502 });
+      const opened = renderHook(() => useLog("b")).result;
+      await pass(5000);
+      expect(opened.current.state).toBe("retrying");
+      answers.now = () => Response.json({ data: [piece(0, "hello")], next_offset: 5, complete: true });
+      await pass(60_000);
+      expect(opened.current).toMatchObject({ state: "complete", pieces: [{ text: "hello" }] });
+
+      answers.now = () => new Response("Bad gateway", { status: 502 });
+      const long = renderHook(() => useLog("c")).result;
+      await pass(5000);
+      answers.now = () => Response.json({ data: [whole], next_offset: MiB, complete: false });
+      await pass(60_000);
+      expect(long.current).toMatchObject({ state: "idle", more: true, problem: "" });
     });
 
     it("ends with a log that ended meanwhile", async () => {
@@ -206,7 +232,7 @@ describe("useLog", () => {
       FakeStream.last?.refuse();
       expect(text()).toBe("hello wide world");
       expect(result.current.state).toBe("retrying");
-      expect(result.current.problem).toMatch(/^The server did not go on .* too many/);
+      expect(result.current.problem).toMatch(/^The server did not give .* too many/);
     });
 
     it("takes a connection for dead that falls silent, and goes on where it was", async () => {

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { messageOf } from "@/api/errors";
 import { whileHidden } from "@/lib/hidden";
-import { LogFollower } from "@/services/followLog";
+import { isAway, LogFollower } from "@/services/followLog";
 import { full, LOG_PAGE, logEnd, logPage, type LogPage, type LogPiece } from "@/services/log";
 
 export interface Log {
@@ -37,13 +37,13 @@ export function useLog(attemptId: string): Log {
 
   /** append adds pieces behind what is shown; one that a second answer repeats is dropped. */
   const append = useCallback((fresh: LogPiece[]) => {
-    const next = fresh.filter((piece) => {
+    const unseen = fresh.filter((piece) => {
       if (piece.offset < end.current) return false;
       end.current = piece.offset + piece.length;
 
       return true;
     });
-    setPieces((before) => [...before, ...next]);
+    setPieces((before) => [...before, ...unseen]);
     setShown(end.current);
   }, []);
 
@@ -58,15 +58,16 @@ export function useLog(attemptId: string): Log {
     [append],
   );
 
-  const follow = useCallback(() => {
+  const followed = useCallback((): LogFollower => {
     follower.current ??= new LogFollower({
       attemptId,
       from: () => end.current,
       onPiece: (piece) => append([piece]),
       onPage: (page) => {
         take(page);
+        setMore(!isLast(page) && full(page));
 
-        return isLast(page);
+        return next(page);
       },
       onState: (now, why) => {
         setState(now);
@@ -77,8 +78,10 @@ export function useLog(attemptId: string): Log {
         setProblem(messageOf(error));
       },
     });
-    follower.current.start();
+
+    return follower.current;
   }, [attemptId, append, take]);
+  const follow = useCallback(() => followed().start(), [followed]);
 
   /** read shows the page that begins where choose says; "go on" is behind what is shown. */
   const read = useCallback(
@@ -88,8 +91,9 @@ export function useLog(attemptId: string): Log {
       follower.current?.stop();
       setState("reading");
       setProblem("");
+      let from = -1;
       try {
-        const from = await choose();
+        from = await choose();
         const page = await logPage(attemptId, from);
         if (mine !== turn.current) return;
         if (from !== end.current || from === 0) {
@@ -99,18 +103,20 @@ export function useLog(attemptId: string): Log {
         }
         take(page);
         setMore(!isLast(page) && full(page));
-        if (isLast(page)) setState("complete");
-        else if (full(page)) setState("idle");
-        else follow();
+        if (next(page) === "following") follow();
+        else setState(next(page));
       } catch (error) {
         if (mine !== turn.current) return;
-        setState("failed");
-        setProblem(messageOf(error));
+        if (from === end.current && isAway(error)) followed().retry();
+        else {
+          setState("failed");
+          setProblem(messageOf(error));
+        }
       } finally {
         if (mine === turn.current) busy.current = false;
       }
     },
-    [attemptId, take, follow],
+    [attemptId, take, follow, followed],
   );
 
   useEffect(() => {
@@ -157,4 +163,11 @@ export function useLog(attemptId: string): Log {
 /** isLast says that nothing comes behind a page. */
 function isLast({ complete, removed = "" }: LogPage): boolean {
   return complete || removed !== "";
+}
+
+/** next says how the log goes on behind a page: page by page behind a full one. */
+function next(page: LogPage): "complete" | "idle" | "following" {
+  if (isLast(page)) return "complete";
+
+  return full(page) ? "idle" : "following";
 }
