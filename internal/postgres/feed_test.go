@@ -94,6 +94,25 @@ func TestBeginHistory_KnowsNoSequenceOfBefore(t *testing.T) {
 	require.Equal(t, first, begin)
 }
 
+// Of two databases that were restored from one dump, one after the other, neither gives what the
+// other gave.
+func TestBeginHistory_OfTwoRestoresOfOneDump(t *testing.T) {
+	t.Parallel()
+
+	began := func() int64 {
+		store := pgtest.Store(t)
+		require.NoError(t, store.BeginHistory(t.Context()))
+
+		first, _, err := store.EventRange(t.Context())
+		require.NoError(t, err)
+
+		return first
+	}
+
+	first := began()
+	require.Greater(t, began(), first+1000, "it made a database meanwhile")
+}
+
 // Many notifications that came while a round ran wake once or twice, not each.
 func TestListen_GathersNotifications(t *testing.T) {
 	t.Parallel()

@@ -70,15 +70,13 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 
 	done.Copied = !replaces && !ours.Own() && (there == nil && ours.BoundAt != nil || there != nil && there.copied)
 
-	takes := replaces && !there.proves(ours)
-
-	if takes || done.Copied {
+	if replaces || done.Copied {
 		if err := i.Ledger.BeginHistory(ctx); err != nil {
 			return done, err
 		}
 	}
 
-	if takes {
+	if replaces && !there.proves(ours) {
 		if done.PolledAt, err = i.Client.polledAt(ctx); err != nil {
 			return done, err
 		}

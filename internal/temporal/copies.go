@@ -30,11 +30,23 @@ func (i *Identity) Watch(ctx context.Context) error {
 	return i.repeat(ctx, func() error {
 		there, ours, err := i.look(ctx)
 		if err == nil && there.another(ours) {
-			err = i.Client.refusal(there, ours)
+			err = i.refuse(ctx, there, ours)
 		}
 
 		return err
 	})
+}
+
+// refuse is why the namespace is not this database's. One that was the installation's own until
+// the other copy replaced it notes that: who opens it later has a copy.
+func (i *Identity) refuse(ctx context.Context, there *binding, ours berth.Installation) error {
+	if there.another(ours) && !there.copied && ours.Own() {
+		if err := i.Ledger.OwnDatabase(ctx, there.database, ""); err != nil {
+			i.Log.Warn("noting that another copy of this database has replaced it", "error", err)
+		}
+	}
+
+	return i.Client.refusal(there, ours)
 }
 
 // look reads what the namespace and the database say.

@@ -160,7 +160,7 @@ func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 	case there == nil:
 		err = i.bindFirst(ctx, ours)
 	case there.id != ours.ID || there.foreign(ours):
-		return false, i.Client.refusal(there, ours)
+		return false, i.refuse(ctx, there, ours)
 	case !there.open:
 		err = i.Client.bind(ctx, ours, there.copied)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	temporallog "go.temporal.io/sdk/log"
@@ -364,7 +365,7 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 	done, err = restored.identity(c).Adopt(t.Context(), restored, true)
 	require.NoError(t, err)
 	require.Zero(t, done.PolledAt, "its own workers may run by now")
-	require.Equal(t, 1, restored.histories)
+	require.Equal(t, 2, restored.histories, "a person may say by it that files of PostgreSQL were restored")
 
 	bound, err = restored.identity(c).Check(t.Context())
 	require.NoError(t, err)
@@ -374,6 +375,7 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 
 	_, err = first.identity(c).Check(t.Context())
 	require.ErrorContains(t, err, "another copy of this database", "the replaced one")
+	require.False(t, first.installation.Own(), "a drill of it is one of a copy")
 }
 
 // serve polls a queue, as a worker does.
@@ -603,13 +605,16 @@ func TestIdentity_SweepsOfAnEarlierVersion(t *testing.T) {
 	sweeps := running(2)
 	begin(t, c, "an-earlier-version", sweeps...)
 
-	other := newDatabase()
-
 	require.Eventually(t, func() bool { // what runs is listed a moment after it began
-		_, err := other.identity(c).Check(t.Context())
+		listed, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})
 
-		return berth.KindOf(err) == berth.KindInvalid && err != nil
-	}, 10*time.Second, 50*time.Millisecond)
+		return err == nil && len(listed.GetExecutions()) == len(sweeps)
+	}, 30*time.Second, 50*time.Millisecond)
+
+	other := newDatabase()
+	_, err := other.identity(c).Check(t.Context())
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "another installation uses the namespace")
 	require.Nil(t, other.installation.BoundAt)
 
 	bound, err := newDatabase(sweeps...).identity(c).Check(t.Context())

@@ -43,11 +43,12 @@ WITH gone AS (
     DELETE FROM events WHERE sequence IS NOT NULL
 )
 INSERT INTO events (sequence, kind, subject)
-VALUES (setval('event_sequence', nextval('event_sequence') + 1000000000), 'installation.adopted', 'installation')
+VALUES (setval('event_sequence', greatest(nextval('event_sequence') + 1000000000, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)), 'installation.adopted', 'installation')
 `
 
-// Goes on far behind all sequences that the original of this copy can have given since it was copied. Only what is
-// published goes: nothing may be kept before a sequence that was not given here.
+// Goes on behind all sequences that the original of this copy, or another copy of it, can have given: their number is that of the
+// microseconds since 1970, and none gives a million a second. Only what is published goes: nothing may be kept before a sequence
+// that was not given here.
 func (q *Queries) BeginHistory(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, beginHistory)
 	return err
