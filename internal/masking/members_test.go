@@ -81,6 +81,9 @@ func TestMask_HidesPathsThatLogIn(t *testing.T) {
 	const (
 		slack = "/services/T0123ABCD/B0123ABCD/Zq8vXw2LkP0aRt6YbN4mHs1C"
 		bot   = "bot123456789:AAF-abcdefghijklmnopqrstuvwxyz0123"
+
+		teams   = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9@1a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/IncomingWebhook/0a1b2c3d4e5f60718293a4b5c6d7e8f9/2a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+		discord = "123456789012345678/Zq8vXw2LkP0aRt6YbN4mHs1C_Zq8vXw2LkP0aRt6YbN4mHs1C-Zq8vXw2LkP0aRt6Y"
 	)
 
 	for name, test := range map[string]struct{ value, printed string }{
@@ -91,7 +94,13 @@ func TestMask_HidesPathsThatLogIn(t *testing.T) {
 		"JSON":                   {`{"url": "https://hooks.slack.com` + slack + `"}`, slack},
 		"a query":                {"https://prod.logic.azure.com/workflows/abc/run?sig=x-y", "/workflows/abc/run?sig=x-y"},
 		"its path":               {"https://prod.logic.azure.com/workflows/abc/run?sig=x-y", "/workflows/abc/run"},
-		"escaped":                {"https://host/hooks/a%20b-c", "/hooks/a b-c"},
+		"escaped":                {"https://host/hooks/a%20b-Zq8vXw2LkP0aRt6Y", "/hooks/a b-Zq8vXw2LkP0aRt6Y"},
+		"Logic Apps":             {"https://prod.logic.azure.com:443/workflows/0a1b2c3d4e5f60718293a4b5c6d7e8f9/triggers/manual/paths/invoke?sp=x&sig=x-y", "/workflows/0a1b2c3d4e5f60718293a4b5c6d7e8f9/triggers/manual/paths/invoke"},
+		"a signature":            {"https://host/hooks/run?v=1&by=Zq8vXw2LkP0aRt6Y", "/hooks/run"},
+		"Teams":                  {"https://x.webhook.office.com/webhookb2/" + teams, "/webhookb2/" + teams},
+		"Teams, a port":          {"https://x.webhook.office.com:443/webhookb2/" + teams, "/webhookb2/" + teams},
+		"Discord":                {"https://discord.com/api/webhooks/" + discord, "/api/webhooks/" + discord},
+		"a UUID":                 {"https://hc-ping.com/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/fail", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"},
 		"Telegram":               {"https://api.telegram.org/" + bot + "/sendMessage", "/" + bot + "/sendMessage"},
 		"Telegram, another call": {"https://api.telegram.org/" + bot + "/sendMessage", bot},
 		"Telegram, its base":     {"https://api.telegram.org/" + bot, bot},
@@ -106,6 +115,27 @@ func TestMask_HidesPathsThatLogIn(t *testing.T) {
 
 	ordinary := New([][]byte{[]byte("https://git.example/repository postgres://db/data/base")})
 	require.Equal(t, "GET /repository of /data/base", masked(ordinary, "GET /repository of /data/base"), "these open nothing")
+}
+
+// The path of a URL that a password logs in to, or that opens nothing, names data and projects.
+func TestMask_LeavesPathsThatOpenNothing(t *testing.T) {
+	t.Parallel()
+
+	for value, log := range map[string]string{
+		"https://oauth2:" + hub + "@gitlab.example/team/customer-churn-prediction":                   "data customer-churn-prediction",
+		"https://" + hub + "@gitlab.example/Team-2026-Of-Churn/customer-churn-prediction":            "data Team-2026-Of-Churn/customer-churn-prediction",
+		"https://ada:geheim/geheim@gitlab.example/Team-2026-Of-Churn/data":                           "data /Team-2026-Of-Churn/data",
+		"DATA_URL=https://s.example/datasets/imagenet\nTOKEN=" + hub + "\n":                          "/mnt/datasets/imagenet/train",
+		"DATA_URL=https://s.example/imagenet-2012-train/part-1?format=tfrecord\nTOKEN=" + hub + "\n": "reading imagenet-2012-train/part-1",
+		"DATA_URL=https://s.example/data/My%20Customers%20Of%20The%20Year\nTOKEN=" + hub + "\n":      "/data/My Customers Of The Year/x",
+		"https://s.example/data/CustomerChurnPrediction":                                             "/data/CustomerChurnPrediction",
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+
+			require.Equal(t, log+"\n", masked(New([][]byte{[]byte(value)}), log+"\n"))
+		})
+	}
 }
 
 // A mask that hides the words of every log would make logs unreadable.
