@@ -57,7 +57,7 @@ type unreadPair struct {
 func pairsOf(line, objective string) (p pairs) {
 	best, until := bestLine(line)
 	end := 0     // of the pair before
-	two := false // several values were behind a name, for one split or metric each
+	two := false // two values were behind a name, for one split each
 
 	for at := 0; ; {
 		next := strings.IndexAny(line[at:], "=:")
@@ -92,7 +92,8 @@ func pairsOf(line, objective string) (p pairs) {
 
 			value.length = len(none)
 		case moreValues.MatchString(line[at+value.length:]) && listed.MatchString(line[end:end+from]):
-			two, value = true, valueOfTwo
+			two = two || bothSplits.MatchString(line[max(end, end+from-numberBytes):end+from]) // and no list of metrics
+			value = valueOfTwo
 		default:
 			others := otherValue.MatchString(line[at+value.length:])
 			if split := bothSplits.FindStringSubmatch(line[max(end, end+from-numberBytes) : end+from]); split != nil && (others || split[1] != "," && split[1] != "|") {

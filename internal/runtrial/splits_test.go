@@ -66,6 +66,7 @@ func TestSplits_Two(t *testing.T) {
 		"a logger":       {"acc", theLast, "2026-01-02 | INFO | train | val acc: 0.85 | 12s\n", 0.85},
 		"a logger's own": {"val_acc", theLast, "INFO:train:val acc: 0.85 - 0.5\n", 0.85},
 		"no more values": {"lr", theLast, "train/val acc: 0.99/0.85, lr: 0.01\n", 0.01},
+		"two metrics":    {"val_loss", theLast, "Epoch 3 loss, acc: 0.35, 0.91 | val_loss: 0.31 | 12.5 s\n", 0.31},
 	}
 
 	for _, line := range []string{
