@@ -233,7 +233,7 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 		which, counts := allNames, !p.keras || p.whole
 		if !last {
 			next := progressOf(Shown(texts[parts[i+1]]))
-			p.erased = p.tqdm && next.tqdm && (next.about != p.about || next.first) && blankIn(texts[at+1:parts[i+1]]) != ""
+			p.erased = p.tqdm && next.tqdm && (next.about != p.about || next.first && !p.first) && blankIn(texts[at+1:parts[i+1]]) != ""
 			which, counts = p.counts(bars, next)
 		} else if p.endsEpoch() && again == "" { // the bar of the validation may be on the next line
 			which = trained
@@ -260,7 +260,8 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 }
 
 // blankIn is the blank in texts by which tqdm takes a bar away (leave=False), with its end.
-// It does so for a moment, too, where something else is printed: then the same bar follows.
+// It does so for a moment, too, where something else is printed: then the same bar follows,
+// maybe before its first step.
 func blankIn(texts []string) string {
 	for _, text := range texts {
 		if len(text) > 1 && strings.Trim(text, " ") == "" {

@@ -134,6 +134,9 @@ func TestBars_TakenAway(t *testing.T) {
 		"of a generator":    {"val_loss", theLast, erasedCounts, 0.2},
 		"mean of generator": {"val_loss", theMean, erasedCounts, 0.55},
 		"for a moment":      {"loss", theBest, "\rTrain:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s, loss=0.1]" + erasedBar + "\rTrain:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s, loss=0.1]\rTrain: 100%|██████████| 4/4 [00:00<00:00,  6.65it/s, loss=0.5]\n", 0.5},
+		"for a moment, at 0": {"val_acc", theBest, "\r  0%|          | 0/3 [00:00<?, ?it/s]" + erasedBar + "\r  0%|          | 0/3 [00:03<?, ?it/s]" +
+			"\r 33%|███▎      | 1/3 [00:05<00:10,  5.00s/it, val_acc=0.95]\r 67%|██████▋   | 2/3 [00:10<00:05,  5.00s/it, val_acc=0.9]" +
+			"\r100%|██████████| 3/3 [00:15<00:00,  5.00s/it, val_acc=0.85]\n", 0.95},
 	})
 }
 
