@@ -232,15 +232,21 @@ func (l *LineParser) find(line string) (found []sighting, record bool) {
 			recorded = l.Records.find(object)
 		}
 
+		named := func(name *metricName) { // by the words around the record, too
+			*name = name.about(before).in(in.words.split, in.words.weak)
+			if quality != "" {
+				*name = name.of(quality)
+			}
+		}
+
+		for i := range l.Records.unread {
+			named(&l.Records.unread[i].name)
+		}
+
 		l.noteUnread(l.Records.unread)
 
 		for i := range recorded {
-			name := recorded[i].name.about(before).in(in.words.split, in.words.weak)
-			if quality != "" {
-				name = name.of(quality)
-			}
-
-			recorded[i].name = name
+			named(&recorded[i].name)
 		}
 
 		found = append(found, recorded...)

@@ -120,6 +120,15 @@ func TestValues_TheNewestIsNone(t *testing.T) {
 		require.Empty(t, out.notes(), text)
 	}
 
+	acc := berth.Objective{Metric: "acc", Goal: berth.GoalMaximize} // the words before a record say of which data it is
+
+	for text, notes := range map[string]int{
+		"train: {'acc': None}\n": 0, "Best: {'acc': None}\n": 0, "acc_weights={'acc': None}\n": 0, "val: {'acc': None}\n": 1,
+	} {
+		out, _ := printedAs(t, &acc, berth.Stdout, "val: {'acc': 0.9}\n"+text)
+		require.Len(t, out.notes(), notes, text)
+	}
+
 	file, _ := autoOutput(t, o)
 	require.NoError(t, os.WriteFile(file.run.dirs.out+"/"+metricsName, []byte(`{"val_loss": 0.75}`+"\n"+`{"val_loss": null}`+"\n"), 0o600))
 	file.file.read(math.MaxInt64)
