@@ -3,6 +3,7 @@ package metrictext
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -60,7 +61,10 @@ func (g *Gatherer) Add(line []byte, take func([]byte)) {
 	}
 
 	record := bytes.Join(g.lines, []byte(" "))
-	if _, _, _, found := objectsOf(plain(Shown(string(record)))); g.depth != 0 || !found {
+	shown := Shown(string(record))
+	objects, _, _, found := objectsOf(plain(shown))
+
+	if behindWords := !strings.HasPrefix(shown, "{"); g.depth != 0 || !found || behindWords && slices.ContainsFunc(objects, hidesMetrics) {
 		g.Release(take)
 
 		return
@@ -69,6 +73,51 @@ func (g *Gatherer) Add(line []byte, take func([]byte)) {
 	*g = Gatherer{}
 
 	take(record)
+}
+
+// hidesMetrics reports whether an object has metrics where find does not know them: in an
+// object that is of no split, deeper, in a list, or beside a type of its own. Their own lines
+// tell more.
+func hidesMetrics(object map[string]any) bool {
+	_, typed := object["type"].(string)
+	if _, nested := object["metrics"].(map[string]any); typed && nested {
+		return true
+	}
+
+	for name, value := range object {
+		inner, nested := value.(map[string]any)
+		if !nested {
+			if holdsObject(value) {
+				return true
+			}
+
+			continue
+		}
+
+		of, _ := withoutReport(name)
+		if name != "metrics" && !splitWord.MatchString(of) && !isQuality(of) {
+			return true
+		}
+
+		for _, part := range inner {
+			if holdsObject(part) {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// holdsObject reports whether a decoded value is an object, or a list with one in it.
+func holdsObject(value any) bool {
+	if list, ok := value.([]any); ok {
+		return slices.ContainsFunc(list, holdsObject)
+	}
+
+	_, ok := value.(map[string]any)
+
+	return ok
 }
 
 // beginsRecord reports whether a line is the first of a record of several. Words may be before

@@ -120,8 +120,8 @@ func (p *RecordParser) find(object map[string]any) []sighting {
 
 		for _, part := range slices.Sorted(maps.Keys(inner)) {
 			n := metricName{full: name + "/" + part}
-			if splitWord.MatchString(name) {
-				n.split, n.bare = name, part
+			if of, _ := withoutReport(name); splitWord.MatchString(of) { // val_metrics
+				n.split, n.bare = of, part
 			}
 
 			add(n, inner[part])

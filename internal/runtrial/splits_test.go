@@ -148,6 +148,17 @@ func TestSplits_OfRecordsBehindWords(t *testing.T) {
 		"source":       {"acc", theLast, "acc: 0.85\n  File \"a.py\", line 3, in f\n    results = {\n        'acc': 0.99\n    }\n", 0.85},
 		"no end":       {"acc", theLast, "Config: {\n  \"lr\": 0.1,\nepoch 1 acc: 0.5\nepoch 2 acc: 0.85\n", 0.85},
 		"another next": {"acc", theLast, "Config: {\n  \"lr\": 0.1,\n{\"acc\": 0.85}\n", 0.85},
+		"folds":        {"acc", theMean, "Results: {\n  \"fold_0\": {\n    \"acc\": 0.75\n  },\n  \"fold_1\": {\n    \"acc\": 0.85\n  }\n}\n", 0.8},
+		"a noun":       {"acc", theLast, "Final: {\n  \"results\": {\n    \"acc\": 0.85\n  }\n}\n", 0.85},
+		"deeper":       {"acc", theLast, "Results: {\n  \"test\": {\n    \"metrics\": {\n      \"acc\": 0.85\n    }\n  }\n}\n", 0.85},
+		"a list":       {"val_loss", theLast, "History: {\n  \"h\": [\n    {\n      \"val_loss\": 0.5\n    },\n    {\n      \"val_loss\": 0.3\n    }\n  ]\n}\n", 0.3},
+		"own type":     {"acc", theLast, "Results: {\n  \"type\": \"resnet\",\n  \"metrics\": {\n    \"acc\": 0.85\n  }\n}\n", 0.85},
+		"a list in it": {"val_loss", theLast, "Results: {\n  \"test\": {\n    \"h\": [\n      {\n        \"val_loss\": 0.3\n      }\n    ]\n  }\n}\n", 0.3},
+		"metrics":      {"acc", theLast, "Results: {\n  \"epoch\": 1,\n  \"metrics\": {\n    \"acc\": 0.85\n  }\n}\n", 0.85},
+		"a report":     {"acc", theLast, "Results: {\n  \"val_metrics\": {\n    \"acc\": 0.85\n  },\n  \"train_metrics\": {\n    \"acc\": 0.99\n  }\n}\n", 0.85},
+		"a model":      {"acc", theLast, "Results: {\n  \"cnn_metrics\": {\n    \"acc\": 0.85\n  }\n}\n", 0.85},
+		"a quality":    {"acc", theLast, "acc: 0.85\nResults: {\n  \"best\": {\n    \"acc\": 0.99\n  }\n}\n", 0.85},
+		"numbers":      {"acc", theLast, "Results: {\n  \"train\": {\n    \"acc\": 0.99,\n    \"sizes\": [\n      1,\n      2\n    ]\n  },\n  \"acc\": 0.85\n}\n", 0.85},
 	})
 }
 
