@@ -54,6 +54,9 @@ var (
 	// digit and capital are both in a token that is not in hex, by chance: a word or a file's
 	// name seldom has both.
 	digit, capital = regexp.MustCompile(`\d`), regexp.MustCompile(`[A-Z]`)
+
+	// letters alone are one token in sixty of 24 characters.
+	letters = regexp.MustCompile(`^[A-Za-z]+$`)
 	// noPassword is what stands for one beside a token of git's.
 	noPassword = []string{"", "x-oauth-basic"}
 )
@@ -286,7 +289,14 @@ func isCredential(part string) bool {
 		part = plain
 	}
 
-	return len(part) >= minToken && digit.MatchString(part) && capital.MatchString(part) || hexToken.MatchString(part)
+	if len(part) < minToken {
+		return false
+	}
+
+	capitals := len(capital.FindAllString(part, -1))
+	mixed := letters.MatchString(part) && 4*capitals > len(part) && capitals < len(part) // CamelCase has fewer
+
+	return mixed || digit.MatchString(part) && capitals > 0 || hexToken.MatchString(part)
 }
 
 // beforeLast is what is before the last @.

@@ -99,6 +99,7 @@ func TestMask_HidesPathsThatLogIn(t *testing.T) {
 		"a signature":            {"https://host/hooks/run?v=1&by=Zq8vXw2LkP0aRt6Y", "/hooks/run"},
 		"Teams":                  {"https://x.webhook.office.com/webhookb2/" + teams, "/webhookb2/" + teams},
 		"Teams, a port":          {"https://x.webhook.office.com:443/webhookb2/" + teams, "/webhookb2/" + teams},
+		"Slack, letters alone":   {"https://hooks.slack.com/services/T0/B0/ZqbvXwaLkPhaRtcYdEfgHijk", "/services/T0/B0/ZqbvXwaLkPhaRtcYdEfgHijk"},
 		"Discord":                {"https://discord.com/api/webhooks/" + discord, "/api/webhooks/" + discord},
 		"a UUID":                 {"https://hc-ping.com/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/fail", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"},
 		"Telegram":               {"https://api.telegram.org/" + bot + "/sendMessage", "/" + bot + "/sendMessage"},
