@@ -7,8 +7,7 @@ export function Kept({ host }: { host: KeptHost }) {
   return (
     <>
       {host.device_id === undefined ? "Host" : `GPU ${gpuName(host.device_id)} of host`} {host.name} is kept free for it
-      since <When at={host.since} />: nothing younger starts there until it fits, or its
-      turn is over.
+      since <When at={host.since} />: nothing younger starts there until it fits, or its turn is over.
     </>
   );
 }
