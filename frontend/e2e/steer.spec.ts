@@ -184,6 +184,12 @@ test("a machine that drains takes no trials until it is made ready", async ({ wa
   });
   expect((await get<Sweep>(request, `/sweeps/${waits}`)).counts).toMatchObject({ running: 0, succeeded: 0 });
 
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 844 });
+  const edge = await page.getByRole("region", { name: "What waits, and why" }).boundingBox();
+  expect((edge?.x ?? 0) + (edge?.width ?? 391), "the queue is no wider than a phone").toBeLessThanOrEqual(390);
+  if (size) await page.setViewportSize(size);
+
   await card.getByRole("button", { name: /^Make .*ready/ }).click();
   await expect(card).toContainText("Ready");
   expect(await state()).toBe("ready");

@@ -18,7 +18,7 @@ export function Report({ report }: { report: SweepReport }) {
   }
 
   return (
-    <div style={{ display: "grid", gap: 16 }}>
+    <div className="parts">
       {!report.ended && <Note kind="plain">The sweep goes on: these are the figures so far.</Note>}
       {report.missing_trials > 0 && (
         <Note kind="warn">

@@ -102,7 +102,7 @@ export function MachinesPage() {
           No machine is known. Start <code>berth worker</code> on a machine with Docker; it registers by itself.
         </Note>
       )}
-      <div style={{ display: "grid", gap: 16 }}>
+      <div className="parts">
         {hosts.data?.data.map((host) => (
           <HostCard
             key={host.id}
