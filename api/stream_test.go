@@ -252,13 +252,20 @@ func TestStopEndsStreams(t *testing.T) {
 	require.Empty(t, log.block())
 }
 
+// written has an attempt that runs, and has printed a line.
+func written() (store *apitest.Store, id string) {
+	store = apitest.Sample()
+	store.Attempts[0].State = berth.AttemptRunning
+	id = store.Attempts[0].ID
+	store.Write(id, "one\n")
+
+	return store, id
+}
+
 func TestFollowLog(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Attempts[0].State = berth.AttemptRunning
-	id := store.Attempts[0].ID
-	store.Write(id, "one\n")
+	store, id := written()
 	r := setup(t, store)
 
 	s := r.subscribe("/api/v1/attempts/" + id + "/log?follow=true")
@@ -284,10 +291,7 @@ func TestFollowLog(t *testing.T) {
 func TestFollowLog_SaysThatItLives(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Attempts[0].State = berth.AttemptRunning
-	id := store.Attempts[0].ID
-	store.Write(id, "one\n")
+	store, id := written()
 	r := setup(t, store)
 	api.SetIdle(r.server, 10*time.Millisecond)
 

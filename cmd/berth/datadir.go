@@ -208,8 +208,8 @@ func claimDir(dir, installationID, instance string) error {
 
 // claimCopy notes which copy of the installation's database the attempts below a
 // claimed data directory are of, and returns the copies that this one has replaced
-// there, or everywhere: their containers are its own. A directory of another copy, or of a version
-// that noted none, is taken only when this database is known to be the installation's
+// there, or anywhere as it says itself: their containers are its own. A directory of another
+// copy, or of a version that noted none, is taken only when this database is known to be the installation's
 // own: else it may be a restore drill, to which the original's attempts look like
 // leftovers. The file is beside host-owner, so that a version that goes back finds
 // that as it was. Errors: conflict.

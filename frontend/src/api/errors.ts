@@ -19,6 +19,11 @@ export class ApiError extends Error {
   }
 }
 
+/** isAway says that the server does not answer, or has a fault: nothing is wrong with the request. */
+export function isAway(error: unknown): error is ApiError {
+  return error instanceof ApiError && (error.status === 0 || error.status >= 500);
+}
+
 /** toApiError makes an ApiError of whatever the client gives. */
 export function toApiError(status: number, body: unknown, headers?: Headers): ApiError {
   const retryAfter = Math.max(0, Number(headers?.get("Retry-After") ?? 0)) || 0; // Berth writes seconds, never a date

@@ -1,4 +1,4 @@
-import { ApiError } from "@/api/errors";
+import { isAway } from "@/api/errors";
 import { logPage, logStream, type LogPage, type LogPiece } from "@/services/log";
 import { Backoff, SILENT } from "@/services/stream";
 
@@ -126,9 +126,4 @@ export class LogFollower {
     this.source?.close();
     this.source = null;
   }
-}
-
-/** isAway says that the server is away, or has a fault: the same request may succeed later. */
-export function isAway(error: unknown): boolean {
-  return error instanceof ApiError && (error.status === 0 || error.status >= 500);
 }

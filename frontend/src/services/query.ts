@@ -1,5 +1,5 @@
 import { QueryClient } from "@tanstack/react-query";
-import { ApiError } from "@/api/errors";
+import { ApiError, isAway } from "@/api/errors";
 import { isPaused } from "@/lib/paused";
 
 const TRIES = 2;
@@ -52,7 +52,7 @@ export function again({ state: { status, error, data } }: Reading): number | fal
 
 /** passes says that the same request may succeed later. */
 export function passes(error: unknown): error is ApiError {
-  return error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
+  return isAway(error) || (error instanceof ApiError && error.status === 429);
 }
 
 /** later says that the same request may succeed while a person waits. */

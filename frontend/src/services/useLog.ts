@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import { messageOf } from "@/api/errors";
+import { isAway, messageOf } from "@/api/errors";
 import { whileHidden } from "@/lib/hidden";
-import { isAway, LogFollower } from "@/services/followLog";
+import { LogFollower } from "@/services/followLog";
 import { full, LOG_PAGE, logEnd, logPage, type LogPage, type LogPiece } from "@/services/log";
 
 export interface Log {
