@@ -29,8 +29,9 @@ FROM sweeps s, generate_series(1, s.planned) n;
 INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, state, decided_at)
 SELECT gen_random_uuid(), sweep_id, id, 'w', 1, 'main', 'run', shape_key, 512 << 20, 1000, 'placed', now() FROM trials;
 
-INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, memory_bytes, cpu_milli, failure_kind, started_at, finished_at)
-SELECT r.attempt_id, r.trial_id, r.number, r.stage, r.purpose, 'finished', :'host', nextval('lease_tokens'), r.memory_bytes, r.cpu_milli,
+-- Their files are stored: of those that wait the worker looks for a hundred at a time, without end.
+INSERT INTO attempts (id, trial_id, number, stage, purpose, state, files_state, host_id, token, memory_bytes, cpu_milli, failure_kind, started_at, finished_at)
+SELECT r.attempt_id, r.trial_id, r.number, r.stage, r.purpose, 'finished', 'stored', :'host', nextval('lease_tokens'), r.memory_bytes, r.cpu_milli,
   t.failure_kind, t.started_at, t.finished_at
 FROM placement_requests r JOIN trials t ON t.id = r.trial_id;
 
