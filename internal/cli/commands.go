@@ -57,7 +57,20 @@ func (o *options) noun(name, about string, verbs ...*cobra.Command) *cobra.Comma
 	}
 	cmd.AddCommand(verbs...)
 
+	for _, verb := range verbs {
+		verb.Aliases = otherVerbs[verb.Name()]
+	}
+
 	return cmd
+}
+
+// otherVerbs are what other tools call ours.
+var otherVerbs = map[string][]string{
+	"delete": {"rm"},
+	"get":    {"show", "describe"},
+	"list":   {"ls"},
+	"logs":   {"log"},
+	"submit": {"create"},
 }
 
 // verb runs with a connection.

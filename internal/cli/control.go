@@ -86,7 +86,6 @@ func (o *options) deleteSweepsCommand() *cobra.Command {
 
 			return nil
 		})
-	cmd.Aliases = []string{"rm"}
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete for good")
 
 	return o.completeSweep(cmd)

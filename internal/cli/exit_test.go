@@ -56,6 +56,7 @@ func TestMistakesAreExplained(t *testing.T) {
 
 	for command, want := range map[string]string{
 		"sweep sumbit -f x.yaml":                 "there is no `berth sweep sumbit`; did you mean `berth sweep submit`?",
+		"sweep show":                             "write `berth sweep get SWEEP [flags]`",
 		"sweep odd":                              "there is no `berth sweep odd`; see `berth sweep --help`",
 		"sweep watch":                            "write `berth sweep watch SWEEP [flags]`",
 		"sweep list --odd":                       "unknown flag: --odd; see `berth sweep list --help`",

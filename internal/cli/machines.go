@@ -22,7 +22,6 @@ func (o *options) listHostsCommand() *cobra.Command {
 
 			return o.print(cmd.OutOrStdout(), listOf(hosts.Data), func() table { return o.hostTable(hosts.Data) })
 		})
-	cmd.Aliases = []string{"ls"}
 
 	return cmd
 }

@@ -45,7 +45,6 @@ func (o *options) listProbesCommand() *cobra.Command {
 
 		return o.print(cmd.OutOrStdout(), listOf(probes), func() table { return o.probeTable(probes) })
 	})
-	cmd.Aliases = []string{"ls"}
 	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most; 0 = all")
 
 	return cmd

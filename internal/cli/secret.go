@@ -126,7 +126,6 @@ func (o *options) listSecretsCommand() *cobra.Command {
 
 		return o.print(cmd.OutOrStdout(), listOf(list.Data), func() table { return o.secretTable(list.Data) })
 	})
-	cmd.Aliases = []string{"ls"}
 
 	return cmd
 }

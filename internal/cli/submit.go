@@ -43,7 +43,6 @@ func (o *options) submitCommand() *cobra.Command {
 
 		return o.submitted(cmd, to, sweep, follow)
 	})
-	cmd.Aliases = []string{"create"}
 	fileFlag(cmd, &name)
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "makes a repeated submission of the same file one sweep; default: a new one")
 	follow.bind(cmd)

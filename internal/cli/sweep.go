@@ -55,7 +55,6 @@ func (o *options) listSweepsCommand() *cobra.Command {
 
 		return o.print(cmd.OutOrStdout(), listOf(sweeps), func() table { return o.sweepTable(sweeps) })
 	})
-	cmd.Aliases = []string{"ls"}
 	cmd.Flags().StringSliceVar(&filter, "state", nil, "only sweeps in these states, such as running,paused")
 	cmd.Flags().StringVar(&name, "name", "", "only sweeps whose name contains this, whatever the case")
 	cmd.Flags().StringVar(&by, "created-by", "", "only sweeps that the token of this name made")

@@ -43,7 +43,6 @@ func (o *options) listTokensCommand() *cobra.Command {
 
 		return o.print(cmd.OutOrStdout(), listOf(list.Data), func() table { return o.tokenTable(list.Data) })
 	})
-	cmd.Aliases = []string{"ls"}
 
 	return cmd
 }
