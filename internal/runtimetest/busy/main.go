@@ -29,7 +29,7 @@
 //
 //	flood SECONDS [BYTES]  prints lines of BYTES (128) as fast as it can (0 = for ever), then {"val": bytes printed}
 //	noise BYTES       prints random bytes, none of which ends a line
-//	bomb SECONDS      starts children for so long, then ends with code 9 when it was refused any, else 8
+//	bomb SECONDS      starts children until it is refused one and so long after, then ends with code 9; with 8 when a minute refused none
 //	fill DIR MIB      writes files there until it is refused or has written MIB, then sleeps
 //	metrics POINTS NAMES  reports so many values of so many metrics as fast as it can, "val" last
 //	trick KIND        replaces its metrics file by a fifo, symlink, directory or sparse file

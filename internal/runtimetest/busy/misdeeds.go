@@ -97,12 +97,16 @@ func noise(size int) error {
 	return out.Flush()
 }
 
-// bomb starts children that sleep, and goes on when it is refused.
+// bomb starts children that sleep, and goes on for a time after the first that it is refused.
 func bomb(during time.Duration) (int, error) {
 	refused, started := 0, 0
 
-	for began := time.Now(); time.Since(began) < during; {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if err := exec.Command(os.Args[0], "ignore").Start(); err != nil { //nolint:noctx // dies with the container
+			if refused == 0 {
+				end = time.Now().Add(during)
+			}
+
 			refused++
 
 			continue
