@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -99,25 +100,26 @@ func (s *Server) logPage(ctx context.Context, attempt berth.Attempt, offset, lim
 
 	var data []byte
 
-	for int64(len(data)) < limit {
+	for full := false; !full && int64(len(data)) < limit; {
 		pieces, err := s.deps.Store.ReadLog(ctx, attempt.ID, page.NextOffset, logPieces)
 		if err != nil {
 			return page, nil, err
 		}
 
 		for _, piece := range pieces {
-			piece = cut(piece, page.NextOffset, limit-int64(len(data)))
-			if len(piece.Data) == 0 { // the limit is reached, or others held all of it
-				continue
+			if piece, full = cut(piece, page.NextOffset, limit-int64(len(data)), len(data) == 0); len(piece.Data) > 0 { // else others held all of it
+				data = append(data, piece.Data...)
+				page.Data = append(page.Data, toLogPiece(piece))
+				page.NextOffset = piece.Offset + int64(len(piece.Data))
 			}
 
-			data = append(data, piece.Data...)
-			page.Data = append(page.Data, toLogPiece(piece))
-			page.NextOffset = piece.Offset + int64(len(piece.Data))
+			if full {
+				break
+			}
 		}
 
 		if len(pieces) < logPieces {
-			page.Complete = ended && int64(len(data)) < limit
+			page.Complete = ended && !full && int64(len(data)) < limit
 
 			break
 		}
@@ -126,16 +128,30 @@ func (s *Server) logPage(ctx context.Context, attempt berth.Attempt, offset, lim
 	return page, data, nil
 }
 
-// cut keeps what of a piece is at or behind offset, at most limit bytes.
-func cut(piece berth.LogPiece, offset, limit int64) berth.LogPiece {
+// cut keeps what of a piece is at or behind offset, at most limit bytes. It leaves a character that
+// does not fit for the next page, unless that would leave a page with nothing, which is first in it.
+func cut(piece berth.LogPiece, offset, limit int64, first bool) (kept berth.LogPiece, shortened bool) {
 	if before := offset - piece.Offset; before > 0 {
 		piece.Data = piece.Data[min(before, int64(len(piece.Data))):]
 		piece.Offset = offset
 	}
 
-	piece.Data = piece.Data[:max(min(limit, int64(len(piece.Data))), 0)]
+	if int64(len(piece.Data)) <= limit {
+		return piece, false
+	}
 
-	return piece
+	end := limit
+	for end > 0 && limit-end < utf8.UTFMax && !utf8.RuneStart(piece.Data[end]) {
+		end--
+	}
+
+	if end == 0 && first || limit-end == utf8.UTFMax { // the latter is no text
+		end = limit
+	}
+
+	piece.Data = piece.Data[:end]
+
+	return piece, true
 }
 
 func toLogPiece(p berth.LogPiece) openapi.LogPiece {

@@ -3,6 +3,8 @@ package api_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +20,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/api/openapi"
 )
 
 // subscription reads events as "kind id data".
@@ -260,6 +263,50 @@ func written() (store *apitest.Store, id string) {
 	store.Write(id, "one\n")
 
 	return store, id
+}
+
+// Keras draws its bars with characters of three bytes: a page that ends within one leaves it for the next.
+func TestLogPages_KeepCharacters(t *testing.T) {
+	t.Parallel()
+
+	store, id := written()
+	want := "one\n" + strings.Repeat("━━━━━\n", 3) + "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"
+
+	for line := range strings.Lines(strings.TrimPrefix(want, "one\n")) {
+		store.Write(id, line)
+	}
+
+	r := setup(t, store)
+
+	for _, limit := range []int{1, 4, 5, 6, 7, 8, 9, 64, 65} {
+		got, text := "", ""
+
+		for offset := int64(0); ; {
+			_, body := r.text("GET", fmt.Sprintf("/api/v1/attempts/%s/log?limit=%d&offset=%d", id, limit, offset), "", "Accept: application/json")
+
+			var page openapi.LogPage
+			require.NoError(t, json.Unmarshal([]byte(body), &page))
+
+			_, raw := r.text("GET", fmt.Sprintf("/api/v1/attempts/%s/log?limit=%d&offset=%d", id, limit, offset), "")
+			text += raw
+
+			for _, piece := range page.Data {
+				got += piece.Text
+			}
+
+			if page.NextOffset <= offset {
+				break
+			}
+
+			offset = page.NextOffset
+		}
+
+		require.Equal(t, want, text, "limit %d", limit)
+
+		if limit > 3 {
+			require.Contains(t, got, "one\n━━━━━\n━━━━━\n━━━━━\n", "limit %d", limit)
+		}
+	}
 }
 
 func TestFollowLog(t *testing.T) {

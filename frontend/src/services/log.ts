@@ -45,9 +45,9 @@ export async function logEnd(attemptId: string, from: number): Promise<number> {
   return low;
 }
 
-/** full says that a page holds as much as one answer may, so that more may follow. */
+/** full says that a page holds as much as one answer may, so that more may follow: up to 3 bytes less, as it ends with a whole character. */
 export function full(page: LogPage): boolean {
-  return page.data.reduce((sum, piece) => sum + piece.length, 0) >= LOG_PAGE;
+  return page.data.reduce((sum, piece) => sum + piece.length, 0) >= LOG_PAGE - 3;
 }
 
 /** logStream is where an EventSource follows a log from a byte on. */
