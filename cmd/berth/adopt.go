@@ -80,13 +80,13 @@ func adoptCommand() *cobra.Command {
 					c.temporal.Namespace(), c.installation.ID, done.Sweeps, done.Trials)
 
 				if ago := time.Since(done.PolledAt); ago < servedWithin {
-					log.Warn("a worker asked this namespace for work before this database replaced the other one; make sure that no worker runs on the replaced database: "+
-						"it would take work of this one and write into its own. One of this version ends by itself within 10 s", "ago", ago.Round(time.Second))
+					log.Warn("a worker asked this namespace for work; stop every worker and start it again: one on the replaced database would take work of this one and "+
+						"write into its own, and one on this database does not know what it replaced", "ago", ago.Round(time.Second))
 				}
 
 				if done.Copied {
 					fmt.Fprintln(cmd.OutOrStdout(), "This database may be a restored copy: its workers leave machines and containers of the original alone. "+
-						"When the original is gone for good, run this again with --replace-original.")
+						"When the original is gone for good, stop server and workers, run this again with --replace-original, and start them.")
 				}
 
 				return adoptArtifacts(cmd.Context(), cmd.OutOrStdout(), where, take, c, log)

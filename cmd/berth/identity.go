@@ -111,11 +111,6 @@ func ofACopy(ctx context.Context, store *postgres.Store, host berth.Host) error 
 		return nil
 	}
 
-	i, err := store.Installation(ctx)
-	if err != nil || i.Own() { // its Temporal was lost
-		return err
-	}
-
 	others, err := store.MachineHosts(ctx, host)
 	if err != nil {
 		return err

@@ -75,15 +75,6 @@ func TestIdentify_OfADrillOnTheMachineInUse(t *testing.T) {
 	err = m.identify(t.Context(), store, &drill, false, log)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err), "at a later start, too: %v", err)
 
-	// Temporal's store was lost, which says whose the database is; its own row says so, too.
-	i, err := store.Installation(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, store.OwnDatabase(t.Context(), i.Database, ""))
-
-	other := original
-	require.NoError(t, m.identify(t.Context(), store, &other, false, log))
-	require.ErrorContains(t, store.RegisterHost(t.Context(), other, "test"), "--data-dir /var/lib/berth")
-
 	emptied, m := original, machine{dataDir: t.TempDir(), instance: "main", machineID: "docker-1"}
 	require.NoError(t, m.identify(t.Context(), store, &emptied, true, log))
 	require.Equal(t, original.ID, emptied.ID, "of the original, whose directory was emptied")

@@ -29,8 +29,8 @@ type Adopted struct {
 	Sweeps, Trials int  // workflows
 	Copied         bool // the namespace is held for what may be a restored copy: see Identity.Original
 
-	// PolledAt is when a worker last asked the namespace for work before this database replaced
-	// another one there: it may be of that one. Zero = none did, as far as Temporal remembers.
+	// PolledAt is when a worker last asked the namespace for work before a person said that this database
+	// replaces another one: it may be on that one. Zero = none did, as far as Temporal remembers, or nobody said so.
 	PolledAt time.Time
 }
 
@@ -76,7 +76,7 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 		}
 	}
 
-	if replaces && !there.proves(ours) {
+	if replaces {
 		if done.PolledAt, err = i.Client.polledAt(ctx); err != nil {
 			return done, err
 		}
@@ -97,6 +97,10 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 		}
 
 		if err := i.Ledger.OwnDatabase(ctx, ours.Database, replaced); err != nil {
+			return done, err
+		}
+
+		if ours, err = i.Ledger.Installation(ctx); err != nil {
 			return done, err
 		}
 	}

@@ -2,17 +2,21 @@ package temporal
 
 import (
 	"context"
+	"slices"
 
 	"github.com/berthml/berth"
 )
 
 // Original reports whether the database is known to be the installation's own: the
 // namespace is bound to it, and the database says so, or the namespace was not adopted
-// for what may be a restored copy.
+// for what may be a restored copy. Where Temporal has lost the namespace, the database alone says it.
 func (i *Identity) Original(ctx context.Context) (bool, error) {
 	there, ours, err := i.look(ctx)
+	if err != nil || there == nil {
+		return err == nil && ours.Own(), err
+	}
 
-	return err == nil && there != nil && there.id == ours.ID && !there.foreign(ours) && (!there.copied || ours.Own()), err
+	return there.id == ours.ID && !there.foreign(ours) && (!there.copied || ours.Own()), nil
 }
 
 // Moved reports whether the namespace is bound to another copy of the database.
@@ -38,9 +42,10 @@ func (i *Identity) Watch(ctx context.Context) error {
 }
 
 // refuse is why the namespace is not this database's. One that was the installation's own until
-// the other copy replaced it notes that: who opens it later has a copy.
+// the other copy replaced it notes that: who opens it later has a copy. The namespace says whom it
+// replaced: one of before a move does not.
 func (i *Identity) refuse(ctx context.Context, there *binding, ours berth.Installation) error {
-	if there.another(ours) && !there.copied && ours.Own() {
+	if there.another(ours) && slices.Contains(there.replaced, ours.Database) && ours.Own() {
 		if err := i.Ledger.OwnDatabase(ctx, there.database, ""); err != nil {
 			i.Log.Warn("noting that another copy of this database has replaced it", "error", err)
 		}

@@ -31,7 +31,8 @@ const installationWorkflow = "berth-installation"
 const (
 	memoInstallation = "installation"
 	memoDatabase     = "database"
-	memoCopy         = "copy" // copyUnknown: the database may be a restored copy of the installation's own
+	memoReplaced     = "replaced" // the databases that this one has replaced
+	memoCopy         = "copy"     // copyUnknown: the database may be a restored copy of the installation's own
 )
 
 // copyUnknown marks a binding that Adopt made without being told that the database
@@ -255,6 +256,7 @@ type binding struct {
 	id, database string
 	open         bool // false: a person ended the workflow that keeps it
 	copied       bool // the database may be a restored copy: see copyUnknown
+	replaced     []string
 }
 
 // foreign reports whether the namespace is bound to another database than the
@@ -313,7 +315,7 @@ func (c *Client) binding(ctx context.Context) (*binding, error) {
 
 	var copied string
 
-	for key, into := range map[string]*string{memoInstallation: &b.id, memoDatabase: &b.database, memoCopy: &copied} {
+	for key, into := range map[string]any{memoInstallation: &b.id, memoDatabase: &b.database, memoReplaced: &b.replaced, memoCopy: &copied} {
 		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()[key], into); err != nil {
 			return nil, berth.Errorf(berth.KindInternal, "reading memo %q of workflow %q: %w", key, installationWorkflow, err)
 		}
@@ -324,11 +326,11 @@ func (c *Client) binding(ctx context.Context) (*binding, error) {
 	return b, nil
 }
 
-// bind writes the installation's id into the namespace, and whether the database
-// may be a restored copy. Of two that do so at once, one fails and finds the other
+// bind writes the installation's id into the namespace, which databases it has replaced,
+// and whether it may be a restored copy. Of two that do so at once, one fails and finds the other
 // at its next look.
 func (c *Client) bind(ctx context.Context, i berth.Installation, copied bool) error {
-	memo := map[string]any{memoInstallation: i.ID, memoDatabase: i.Database}
+	memo := map[string]any{memoInstallation: i.ID, memoDatabase: i.Database, memoReplaced: i.Replaced()}
 	if copied {
 		memo[memoCopy] = copyUnknown
 	}

@@ -364,7 +364,7 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 
 	done, err = restored.identity(c).Adopt(t.Context(), restored, true)
 	require.NoError(t, err)
-	require.Zero(t, done.PolledAt, "its own workers may run by now")
+	require.WithinDuration(t, time.Now(), done.PolledAt, 2*time.Minute, "this worker may be on a copy of PostgreSQL's files, or know nothing of what was replaced")
 	require.Equal(t, 2, restored.histories, "a person may say by it that files of PostgreSQL were restored")
 
 	bound, err = restored.identity(c).Check(t.Context())
@@ -1057,4 +1057,37 @@ func TestRelay_HoldsWhatAnEmptyNamespaceWouldSwallow(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, relay.Run(t.Context()))
 	require.Equal(t, []int64{7}, box.settled[0].Delivered)
+}
+
+// Temporal was lost, or its address is wrong for once: what the database says of itself still holds.
+func TestIdentity_OriginalWhileTemporalIsLost(t *testing.T) {
+	t.Parallel()
+
+	d := newDatabase()
+	require.NoError(t, d.BindTemporal(t.Context()))
+
+	identity := d.identity(startTemporal(t))
+	requireOriginal(t, false, identity)
+	require.NoError(t, d.OwnDatabase(t.Context(), d.installation.Database, ""))
+	requireOriginal(t, true, identity)
+}
+
+// One process asks the Temporal of before the move, where the database that was replaced is bound.
+func TestIdentity_TemporalOfBeforeTheMove(t *testing.T) {
+	t.Parallel()
+
+	before, now := startTemporal(t), startTemporal(t)
+	replaced := newDatabase()
+	_, err := replaced.identity(before).Check(t.Context())
+	require.NoError(t, err)
+
+	restored := newDatabase()
+	restored.installation = replaced.installation
+	restored.installation.Database = "cluster/2"
+	_, err = restored.identity(now).Adopt(t.Context(), restored, true)
+	require.NoError(t, err)
+
+	_, err = restored.identity(before).Check(t.Context())
+	require.ErrorContains(t, err, "another copy of this database")
+	require.True(t, restored.installation.Own(), "nothing replaced it")
 }
