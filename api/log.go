@@ -64,7 +64,9 @@ func (s *Server) readLog(c *gin.Context) {
 		return
 	}
 
-	page, data, err := s.logPage(ctx, attempt, offset, limit)
+	asJSON := strings.Contains(c.GetHeader("Accept"), "application/json")
+
+	page, data, err := s.logPage(ctx, attempt, offset, limit, asJSON)
 	if err != nil {
 		s.fail(c.Writer, c.Request, err)
 
@@ -84,7 +86,7 @@ func (s *Server) readLog(c *gin.Context) {
 
 	c.Header(nextOffset, strconv.FormatInt(page.NextOffset, 10))
 
-	if strings.Contains(c.GetHeader("Accept"), "application/json") {
+	if asJSON {
 		c.JSON(http.StatusOK, page)
 
 		return
@@ -93,8 +95,9 @@ func (s *Server) readLog(c *gin.Context) {
 	c.Data(http.StatusOK, "text/plain; charset=utf-8", data)
 }
 
-// logPage reads at most limit bytes from offset on, as pieces and as bytes.
-func (s *Server) logPage(ctx context.Context, attempt berth.Attempt, offset, limit int64) (openapi.LogPage, []byte, error) {
+// logPage reads at most limit bytes from offset on, as pieces and as bytes. JSON holds whole characters
+// alone; of bytes it is limit exactly, which tells clients whether more follows.
+func (s *Server) logPage(ctx context.Context, attempt berth.Attempt, offset, limit int64, asJSON bool) (openapi.LogPage, []byte, error) {
 	page := openapi.LogPage{Data: []openapi.LogPiece{}, NextOffset: offset}
 	ended := attempt.State == berth.AttemptFinished || attempt.State == berth.AttemptAbandoned
 
@@ -107,7 +110,22 @@ func (s *Server) logPage(ctx context.Context, attempt berth.Attempt, offset, lim
 		}
 
 		for _, piece := range pieces {
-			if piece, full = cut(piece, page.NextOffset, limit-int64(len(data)), len(data) == 0); len(piece.Data) > 0 { // else others held all of it
+			if before := page.NextOffset - piece.Offset; before > 0 { // others held it
+				piece.Data = piece.Data[min(before, int64(len(piece.Data))):]
+				piece.Offset = page.NextOffset
+			}
+
+			if room := limit - int64(len(data)); int64(len(piece.Data)) > room {
+				full = true
+
+				if whole := wholeCharacters(piece.Data, room); asJSON && (whole > 0 || len(data) > 0) {
+					room = whole
+				}
+
+				piece.Data = piece.Data[:room]
+			}
+
+			if len(piece.Data) > 0 {
 				data = append(data, piece.Data...)
 				page.Data = append(page.Data, toLogPiece(piece))
 				page.NextOffset = piece.Offset + int64(len(piece.Data))
@@ -128,30 +146,15 @@ func (s *Server) logPage(ctx context.Context, attempt berth.Attempt, offset, lim
 	return page, data, nil
 }
 
-// cut keeps what of a piece is at or behind offset, at most limit bytes. It leaves a character that
-// does not fit for the next page, unless that would leave a page with nothing, which is first in it.
-func cut(piece berth.LogPiece, offset, limit int64, first bool) (kept berth.LogPiece, shortened bool) {
-	if before := offset - piece.Offset; before > 0 {
-		piece.Data = piece.Data[min(before, int64(len(piece.Data))):]
-		piece.Offset = offset
+// wholeCharacters is end, or where the character begins that it cuts; data is longer.
+func wholeCharacters(data []byte, end int64) int64 {
+	for begin := end; begin >= 0 && end-begin < utf8.UTFMax; begin-- {
+		if utf8.RuneStart(data[begin]) {
+			return begin
+		}
 	}
 
-	if int64(len(piece.Data)) <= limit {
-		return piece, false
-	}
-
-	end := limit
-	for end > 0 && limit-end < utf8.UTFMax && !utf8.RuneStart(piece.Data[end]) {
-		end--
-	}
-
-	if end == 0 && first || limit-end == utf8.UTFMax { // the latter is no text
-		end = limit
-	}
-
-	piece.Data = piece.Data[:end]
-
-	return piece, true
+	return end // no text
 }
 
 func toLogPiece(p berth.LogPiece) openapi.LogPiece {
@@ -188,7 +191,7 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 			return err
 		}
 
-		page, _, err := s.logPage(ctx, attempt, offset, logLimit)
+		page, _, err := s.logPage(ctx, attempt, offset, logLimit, true)
 		if err != nil {
 			return err
 		}

