@@ -222,18 +222,23 @@ func (r *remote) printLog(ctx context.Context, w io.Writer, attemptID string) (r
 			return "", problemIn(response)
 		}
 
-		n, err := io.Copy(w, response.Body)
+		_, err = io.Copy(w, response.Body)
 		_ = response.Body.Close()
 
 		if err != nil {
 			return "", unreachable(err)
 		}
 
-		if n == 0 {
+		next, err := strconv.ParseInt(response.Header.Get("X-Next-Offset"), 10, 64) // not behind what was read: a log beyond its limit has a gap
+		if err != nil {
+			return "", exitf(ExitUnreachable, "the server does not say where its log goes on: is a Berth there? (%w)", err)
+		}
+
+		if next <= offset {
 			return response.Header.Get("X-Log-Removed"), nil
 		}
 
-		offset += n
+		offset = next
 	}
 }
 
