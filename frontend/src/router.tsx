@@ -9,7 +9,13 @@ import {
 import { readConfig } from "@/api/config";
 import { ErrorPage, NotFoundPage } from "@/routes/errors";
 import { Root } from "@/routes/Root";
-import { parseCompareSearch, parseNewSearch, parseSweepSearch, parseSweepsSearch } from "@/routes/search";
+import {
+  parseCompareSearch,
+  parseNewSearch,
+  parseSweepSearch,
+  parseSweepsSearch,
+  parseTrialSearch,
+} from "@/routes/search";
 import type { Live } from "@/services/live";
 
 export interface AppContext {
@@ -51,6 +57,7 @@ const sweep = createRoute({
 const trial = createRoute({
   getParentRoute: () => rootRoute,
   path: "/sweeps/$sweepId/trials/$number",
+  validateSearch: parseTrialSearch,
   component: lazyRouteComponent(() => import("@/routes/trial/TrialPage"), "TrialPage"),
 });
 

@@ -10,7 +10,7 @@ interface Props {
   attempts: Attempt[];
   chosen: string | undefined;
   hostNames: Map<string, string>;
-  onChoose: (id: string) => void;
+  onChoose: (number: number) => void;
 }
 
 const sources = {
@@ -67,7 +67,7 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
                   size="xs"
                   variant="default"
                   disabled={attempt.id === chosen}
-                  onClick={() => onChoose(attempt.id)}
+                  onClick={() => onChoose(attempt.number)}
                 >
                   {attempt.id === chosen ? "Shown below" : "Show below"}
                 </Button>

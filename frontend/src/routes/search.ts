@@ -20,6 +20,11 @@ export interface SweepSearch {
   min?: number; // of the value
   max?: number;
   trials?: string; // the chosen ones, as numbers and ranges
+  metric?: string; // whose curves are shown; absent = the objective's
+}
+
+export interface TrialSearch {
+  attempt?: number; // absent = the newest
 }
 
 export interface CompareSearch {
@@ -60,6 +65,7 @@ export function parseSweepSearch(raw: Raw): SweepSearch {
   const min = finite(raw.min);
   const max = finite(raw.max);
   const trials = writeNumbers(readNumbers(text(raw.trials, 4000)));
+  const metric = text(raw.metric);
 
   return {
     ...(tab && { tab }),
@@ -68,7 +74,14 @@ export function parseSweepSearch(raw: Raw): SweepSearch {
     ...(min !== undefined && { min }),
     ...(max !== undefined && { max }),
     ...(trials !== "" && { trials }),
+    ...(metric !== "" && { metric }),
   };
+}
+
+export function parseTrialSearch(raw: Raw): TrialSearch {
+  const attempt = finite(raw.attempt);
+
+  return attempt !== undefined && Number.isInteger(attempt) && attempt > 0 ? { attempt } : {};
 }
 
 export function parseCompareSearch(raw: Raw): CompareSearch {

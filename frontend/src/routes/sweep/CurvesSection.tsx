@@ -1,6 +1,7 @@
 import { NativeSelect } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { lazy, useMemo, useState } from "react";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { lazy, useMemo } from "react";
 import { ChartCard } from "@/components/ChartCard";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
@@ -23,11 +24,12 @@ interface Props {
 
 /** What trials reported while they ran: the chosen ones, or the best and those that run. */
 export function CurvesSection({ sweep, chosen, dark, live }: Props) {
-  const [picked, setPicked] = useState("");
+  const { metric: picked = "" } = useSearch({ from: "/sweeps/$sweepId" });
+  const navigate = useNavigate({ from: "/sweeps/$sweepId" });
   const names = useQuery(metricNamesQuery(sweep, live));
   const known = useMemo(() => names.data?.data.map((one) => one.name) ?? [], [names.data]);
   const objective = sweep.objective?.metric ?? "";
-  const name = picked !== "" ? picked : known.includes(objective) ? objective : (known[0] ?? "");
+  const name = known.includes(picked) ? picked : known.includes(objective) ? objective : (known[0] ?? "");
   const curves = useQuery(curvesQuery(sweep, name, chosen.text, live));
   const data = useMemo(() => curves.data?.data ?? [], [curves.data]);
   const best = sweep.best?.trial;
@@ -79,7 +81,15 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
         style={{ maxWidth: 260 }}
         data={known}
         value={name}
-        onChange={(event) => setPicked(event.currentTarget.value)}
+        onChange={(event) => {
+          const metric = event.currentTarget.value;
+          void navigate({
+            to: "/sweeps/$sweepId",
+            search: (before) => ({ ...before, metric }),
+            replace: true,
+            resetScroll: false,
+          });
+        }}
       />
       {failed.isError && (
         <ErrorNote error={failed.error} doing="Reading curves" onRetry={() => void failed.refetch()} />

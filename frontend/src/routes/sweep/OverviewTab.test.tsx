@@ -1,4 +1,4 @@
-import { act, render, screen, waitFor, within } from "@testing-library/react";
+import { act, cleanup, render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { MantineProvider } from "@mantine/core";
@@ -44,6 +44,22 @@ async function pickLoss() {
   await userEvent.selectOptions(select, "loss");
   expect(select.value).toBe("loss");
 }
+
+it("keeps the picked metric in the address", async () => {
+  const { router } = await drawApp(`/sweeps/${id}?tab=overview`, found());
+  await pickLoss();
+  expect(router.state.location.search).toEqual({ tab: "overview", metric: "loss" });
+});
+
+it("shows the metric that the address names, and the objective's for one that nothing reported", async () => {
+  await drawApp(`/sweeps/${id}?tab=overview&metric=loss`, found());
+  const select = await screen.findByRole<HTMLSelectElement>("combobox", { name: "Metric" });
+  await waitFor(() => expect(select.value).toBe("loss"));
+  cleanup();
+  await drawApp(`/sweeps/${id}?tab=overview&metric=gone`, found());
+  const other = await screen.findByRole<HTMLSelectElement>("combobox", { name: "Metric" });
+  await waitFor(() => expect(other.value).toBe("val_accuracy"));
+});
 
 it("keeps the charts and what was picked when they cannot be read again", async () => {
   const answers = found();

@@ -1,4 +1,5 @@
-import { screen } from "@testing-library/react";
+import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
 import { MOST_POINTS } from "@/services/trials";
 import { drawApp } from "@/test/app";
@@ -48,4 +49,21 @@ it("says nothing of a cut where there was none, and names the zone of its times"
   expect(await screen.findByText("As a table (10 steps)")).toBeTruthy();
   expect(screen.queryByText(/Only the first/)).toBeNull();
   expect(document.querySelector("time[datetime='2026-01-01T00:00:00Z']")?.getAttribute("title")).toMatch(/[A-Z]{3}/);
+});
+
+it("keeps in its address which attempt is shown, unless it is the newest", async () => {
+  const { router } = await drawApp("/sweeps/s1/trials/1?attempt=1", {
+    ...found(1),
+    "GET /sweeps/s1/trials/1/attempts": [200, { data: [attempt(), attempt({ id: "a2", number: 2 })] }],
+    "GET /attempts/a2/log": [200, { data: [], next_offset: 0, complete: true }],
+    "GET /attempts/a2/metrics": [200, { data: [] }],
+  });
+  const current = () => screen.getByText(/Attempt \d/, { selector: "[aria-current] strong" }).textContent;
+  await screen.findByRole("button", { name: "Show below" });
+  expect(current()).toBe("Attempt 1");
+  await userEvent.click(screen.getByRole("button", { name: "Show below" }));
+  await waitFor(() => expect(current()).toBe("Attempt 2"));
+  expect(router.state.location.search).toEqual({});
+  await userEvent.click(screen.getByRole("button", { name: "Show below" }));
+  await waitFor(() => expect(router.state.location.search).toEqual({ attempt: 1 }));
 });

@@ -1,7 +1,6 @@
 import { Anchor, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useParams } from "@tanstack/react-router";
-import { useState } from "react";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
 import { Attempts } from "@/components/Attempts";
@@ -36,7 +35,8 @@ export function TrialPage() {
   const sweep = useQuery(sweepQuery(sweepId));
   const attempts = useQuery({ ...attemptsQuery(sweepId, n), enabled: trial.isSuccess });
   const hosts = useQuery(hostsQuery(false));
-  const [chosen, setChosen] = useState<string | null>(null);
+  const { attempt: chosen } = useSearch({ from: "/sweeps/$sweepId/trials/$number" });
+  const navigate = useNavigate({ from: "/sweeps/$sweepId/trials/$number" });
 
   if (!Number.isInteger(n) || n < 1 || isMissing(trial.error)) return <MissingThing what="trial" />;
   if (trial.isPending) return <Loading what="the trial" />;
@@ -45,7 +45,15 @@ export function TrialPage() {
   }
 
   const list = attempts.data?.data ?? [];
-  const attempt = list.find((one) => one.id === chosen) ?? list.at(-1);
+  const newest = list.at(-1);
+  const attempt = list.find((one) => one.number === chosen) ?? newest;
+  const choose = (number: number) =>
+    void navigate({
+      to: "/sweeps/$sweepId/trials/$number",
+      search: number === newest?.number ? {} : { attempt: number },
+      replace: true,
+      resetScroll: false,
+    });
   const hostNames = new Map(hosts.data?.data.map((host) => [host.id, host.name]));
 
   return (
@@ -67,9 +75,7 @@ export function TrialPage() {
         {attempts.isError && (
           <ErrorNote error={attempts.error} doing="Reading attempts" onRetry={() => void attempts.refetch()} />
         )}
-        {list.length > 0 && (
-          <Attempts attempts={list} chosen={attempt?.id} hostNames={hostNames} onChoose={(id) => setChosen(id)} />
-        )}
+        {list.length > 0 && <Attempts attempts={list} chosen={attempt?.id} hostNames={hostNames} onChoose={choose} />}
         {attempt && <MetricsPanel sweepId={sweepId} number={n} attempt={attempt} />}
         {attempt && <MemoryPanel sweepId={sweepId} number={n} attempt={attempt} />}
         {attempt && <FilesPanel sweepId={sweepId} number={n} trialId={trial.data.id} attempt={attempt} />}
