@@ -28,7 +28,7 @@ test("no page has a serious finding of axe, in the light or in the dark", async 
     ["/sweeps", "shown of"],
     [sweep, "Where and when"],
     [`${sweep}?tab=trials`, "Failed"],
-    [`${sweep}?tab=report`, "Packed, they took"],
+    [`${sweep}?tab=report`, "Machine time in use"],
     [`${sweep}?tab=spec`, "name: pages"],
     [`${sweep}/trials/${good?.number ?? 0}`, "shown, complete"],
     [`${sweep}/trials/${bad}`, "exit code"],

@@ -37,7 +37,7 @@ test("pictures of every page", async ({ watched: page, request }) => {
     ["sweeps", "/sweeps", /digits-transfer/],
     ["sweep", sweep, /Where and when/],
     ["trials", `${sweep}?tab=trials&sort=-value`, /\(best\)/],
-    ["report", `${sweep}?tab=report`, /Packed, they took/],
+    ["report", `${sweep}?tab=report`, /Machine time in use/],
     ["trial", `${sweep}/trials/${best?.number ?? 0}`, /shown, complete/],
     ["new", "/sweeps/new?from=example", /The file is valid/],
     ["probes", "/probes", /a whole run/],

@@ -137,13 +137,17 @@ func hoursNote(t Totals, one, many, hours, instead string) string {
 		return fmt.Sprintf("%s ran on %s, %s: %s %s.", trials, places, alone, hoursText(t.Used), hours)
 	}
 
-	return fmt.Sprintf("%s shared %s, %s at once on average and %d at most: %s %s instead of %s, %s.",
-		trials, places, decimal(t.AtOnce), t.MaxAtOnce, hoursText(t.Used), hours, hoursText(t.AloneTime), instead)
+	shared := fmt.Sprintf("%s shared %s, %s at once on average and %d at most: %s %s", trials, places, decimal(t.AtOnce), t.MaxAtOnce, hoursText(t.Used), hours)
+	if t.AloneTime == 0 {
+		return shared + ", for attempts that " + instead + " would not need: short probes, out of memory, trouble with neighbours."
+	}
+
+	return shared + fmt.Sprintf(" instead of %s, %s.", hoursText(t.AloneTime), instead)
 }
 
 // boundNotes say how far the hours of one trial at a time were measured.
 func boundNotes(t Totals) []string {
-	if t.MaxAtOnce <= 1 {
+	if t.MaxAtOnce <= 1 || t.AloneTime == 0 {
 		return nil
 	}
 

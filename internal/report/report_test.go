@@ -147,6 +147,17 @@ func TestMake_TimeAlone(t *testing.T) {
 	require.Equal(t, []int{1, 2, 1, 2}, []int{r.GPU.AloneRan, r.GPU.AloneByShape, r.GPU.AloneBounded, r.GPU.AloneNeedless})
 }
 
+// In its first minute a sweep may have had nothing but short probes and attempts that ran out of memory.
+func TestMake_NothingToCompareWith(t *testing.T) {
+	t.Parallel()
+
+	oom := func(a *report.Attempt) { a.Kind = berth.FailureHostOOM }
+	r := ended(with(onCores("a", 1, 1, 0, 36), oom), with(onCores("b", 2, 1, 0, 36), oom))
+	require.Equal(t, "2 trials shared 1 host's cores, 2 at once on average and 2 at most: 0.010 host-hours, "+
+		"for attempts that one trial at a time would not need: short probes, out of memory, trouble with neighbours.", r.Notes[0])
+	require.NotContains(t, r.Notes[1], "leaves out")
+}
+
 // An attempt of another sweep is company, too, and takes its share of the card.
 func TestMake_ChargesByReservedMemory(t *testing.T) {
 	t.Parallel()

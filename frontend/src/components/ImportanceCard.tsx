@@ -14,7 +14,8 @@ interface Props {
 /** How much each parameter tells the best trials from all; a table with bars. */
 export function ImportanceCard({ list, trials, metric, part }: Props) {
   const few = !part && trials < LEAST_TRIALS;
-  const flat = !part && !few && list.every((one) => one.score === 0);
+  const unjudged = list.filter((one) => one.trials < LEAST_TRIALS);
+  const flat = !part && !few && unjudged.length < list.length && list.every((one) => one.score === 0);
 
   return (
     <section className="card" aria-label="Importance of parameters">
@@ -35,7 +36,10 @@ export function ImportanceCard({ list, trials, metric, part }: Props) {
       )}
       {flat && (
         <p style={{ margin: 0 }}>
-          The best quarter of {count(trials, "trial")} has about the same values as all: no parameter stands out.
+          The best quarter of {count(trials, "trial")} has about the same values as all:{" "}
+          {unjudged.length === 0
+            ? "no parameter stands out."
+            : `of those that at least ${LEAST_TRIALS} trials have, no parameter stands out. Too few have ${unjudged.map((one) => one.name).join(", ")}.`}
         </p>
       )}
       {!part && !few && !flat && (

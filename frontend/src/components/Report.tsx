@@ -2,15 +2,15 @@ import { Title } from "@mantine/core";
 import { Facts, type Fact } from "@/components/Facts";
 import { Note } from "@/components/Note";
 import { right, Table } from "@/components/Table";
-import { bytes, count, decimal, duration, percent } from "@/lib/format";
+import { bytes, count, decimal, duration, gpuName, percent } from "@/lib/format";
 import { failureText } from "@/lib/states";
 import type { SweepReport } from "@/services/sweeps";
 
 /** What a sweep used, and what packing saved. */
 export function Report({ report }: { report: SweepReport }) {
   const totals = [
-    { name: "GPUs", data: report.gpu },
-    { name: "Cores of machines", data: report.cores },
+    { name: "GPUs", place: "GPU", data: report.gpu },
+    { name: "Cores of machines", place: "Machine", data: report.cores },
   ].filter(({ data }) => data.attempts > 0);
 
   if (totals.length === 0) {
@@ -25,12 +25,12 @@ export function Report({ report }: { report: SweepReport }) {
           What {count(report.missing_trials, "trial")} used is not in the database, so it is missing here.
         </Note>
       )}
-      {totals.map(({ name, data }) => (
+      {totals.map(({ name, place, data }) => (
         <section key={name} className="card" aria-label={name}>
           <Title order={2} mb="sm">
             {name}
           </Title>
-          <Facts facts={factsOf(data)} />
+          <Facts facts={factsOf(place, data)} />
         </section>
       ))}
       {report.notes.length > 0 && (
@@ -44,25 +44,26 @@ export function Report({ report }: { report: SweepReport }) {
         </section>
       )}
       <Places places={report.places} />
-      <Losses losses={report.losses} />
+      <Losses report={report} />
     </div>
   );
 }
 
 type Totals = SweepReport["gpu"];
 
-function factsOf(totals: Totals): Fact[] {
+function factsOf(place: string, totals: Totals): Fact[] {
   // Attempts that ran beside others count with their own time, which may be longer than alone.
   const most = totals.alone_bounded > 0 ? "at most " : "";
-  const facts: Fact[] = [
-    { name: "One trial at a time would take", value: `${most}${duration(totals.alone_seconds)}` },
-    { name: "Packed, they took", value: duration(totals.charged_seconds) },
-  ];
-  if (totals.charged_seconds > 0) {
-    facts.push({
-      name: "By packing",
-      value: `${most}${decimal(Number((totals.alone_seconds / totals.charged_seconds).toFixed(1)))} times as fast`,
-    });
+  const facts: Fact[] = [{ name: `${place} time in use`, value: duration(totals.used_seconds) }];
+  if (totals.used_seconds - totals.charged_seconds > totals.used_seconds / 100) {
+    facts.push({ name: "Charged, beside other sweeps", value: duration(totals.charged_seconds) });
+  }
+  if (totals.max_at_once > 1 && totals.alone_seconds > 0 && totals.used_seconds > 0) {
+    const gain = Number((totals.alone_seconds / totals.used_seconds).toFixed(1));
+    facts.push(
+      { name: "One trial at a time would take", value: `${most}${duration(totals.alone_seconds)}` },
+      { name: "By packing", value: `${most}${decimal(gain)} times the work in that time` },
+    );
   }
   facts.push(
     { name: "At once on a place", value: `${totals.at_once.toFixed(1)} in the mean, ${totals.max_at_once} at most` },
@@ -96,7 +97,7 @@ function Places({ places }: { places: SweepReport["places"] }) {
         rows={places.map((place) => ({
           key: place.host_id + (place.device_id ?? ""),
           cells: [
-            `${place.host}, ${place.device_id === undefined ? "cores" : (place.model ?? "GPU")}`,
+            `${place.host}, ${place.device_id === undefined ? "cores" : `${place.model ?? "GPU"} ${gpuName(place.device_id)}`}`,
             bytes(place.memory_bytes),
             place.trials,
             place.at_once.toFixed(1),
@@ -109,8 +110,13 @@ function Places({ places }: { places: SweepReport["places"] }) {
   );
 }
 
-function Losses({ losses }: { losses: SweepReport["losses"] }) {
-  if (losses.length === 0) return <Note kind="good">No attempt was lost: each gave a result.</Note>;
+function Losses({ report: { losses, ended, missing_trials } }: { report: SweepReport }) {
+  if (losses.length === 0) {
+    if (missing_trials > 0) return null;
+    if (!ended) return <Note kind="plain">No attempt has been lost so far.</Note>;
+
+    return <Note kind="good">No attempt was lost: each gave a result.</Note>;
+  }
 
   return (
     <section aria-label="Attempts without a result">

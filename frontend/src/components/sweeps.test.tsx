@@ -116,13 +116,40 @@ describe("Report", () => {
   it("says what packing saved", async () => {
     await draw(<Report report={report()} />);
     expect(screen.getByText("6 min 40 s")).toBeTruthy();
-    expect(screen.getByText("4 times as fast")).toBeTruthy();
+    expect(screen.getByText("4 times the work in that time")).toBeTruthy();
     expect(screen.getByText(/No attempt was lost/)).toBeTruthy();
   });
 
   it("lists losses by cause, out of memory too", async () => {
     await draw(<Report report={report({ losses: [{ cause: "host_oom", attempts: 3, repeated: 3, seconds: 30 }] })} />);
     expect(screen.getByText("Out of memory on its machine")).toBeTruthy();
+  });
+
+  const cores = report().cores;
+
+  it("of trials that were not packed claims no gain, and tells what is charged beside other sweeps", async () => {
+    const one = { ...cores, used_seconds: 3600, charged_seconds: 900, alone_seconds: 3600, max_at_once: 1 };
+    await draw(<Report report={report({ cores: one })} />);
+    const facts = within(screen.getByRole("region", { name: "Cores of machines" })).getAllByRole("term");
+    expect(facts.slice(0, 3).map((fact) => `${fact.textContent}: ${fact.nextElementSibling?.textContent}`)).toEqual([
+      "Machine time in use: 1 h",
+      "Charged, beside other sweeps: 15 min",
+      "At once on a place: 4.8 in the mean, 1 at most",
+    ]);
+  });
+
+  it("compares nothing where one trial at a time would need none of the attempts", async () => {
+    await draw(<Report report={report({ cores: { ...cores, alone_seconds: 0 } })} />);
+    expect(screen.queryByText(/One trial at a time|times the work/)).toBeNull();
+  });
+
+  it.each([
+    [{ ended: false }, "No attempt has been lost so far."],
+    [{ missing_trials: 20 }, undefined],
+    [{}, "No attempt was lost: each gave a result."],
+  ])("says of losses what is known: %j", async (change, says) => {
+    await draw(<Report report={report(change)} />);
+    expect(screen.queryByText(/^No attempt/)?.textContent).toBe(says);
   });
 
   it("has a word for a sweep without attempts", async () => {

@@ -206,9 +206,9 @@ describe("HostCard", () => {
     expect(packingText(full.memory_bytes, hostParts(full))).toContain("20 GiB used by others");
   });
 
-  it("says of no GPU with a problem that others use all of it", () => {
+  it("says of no GPU with a problem that others use all of it, nor that it is free", () => {
     const names = deviceParts({ ...sickDevice(), free_bytes: 0 }).map((part) => part.name);
-    expect(names).toEqual(["reserved", "headroom", "free"]);
+    expect(names).toEqual(["reserved", "headroom"]);
   });
 
   it("shows problems of machine and GPUs, cordons, advice, and what is simulated", async () => {

@@ -20,4 +20,15 @@ describe("specLines", () => {
       differs: false,
     });
   });
+
+  it.each([
+    [{ p: { values: [1, 2] } }, { p: { values: ["1", "2"] } }, ["[1,2]", '["1","2"]']],
+    [{ p: true }, { p: "true" }, ["true", '"true"']],
+    [{ p: ["sh", "-c", "a, b"] }, { p: ["sh", "-c", "a", "b"] }, ['["sh","-c","a, b"]', '["sh","-c","a","b"]']],
+    [{ p: [] }, {}, ["[]", "–"]],
+    [{ p: {} }, {}, ["{}", "–"]],
+    [{ p: null }, { p: "null" }, ["null", '"null"']],
+  ])("tells %j from %j", (a, b, values) => {
+    expect(specLines([a, b]).filter((line) => line.differs).map((line) => line.values)).toEqual([values]); // prettier-ignore
+  });
 });

@@ -24,22 +24,29 @@ export function specLines(specs: unknown[]): SpecLine[] {
   const paths = [...new Set(flat.flatMap((one) => [...one.keys()]))];
 
   return paths.map((path) => {
-    const values = flat.map((one) => one.get(path) ?? MISSING);
+    const there = flat.map((one) => one.get(path));
+    const exact = there.map((leaf) => (leaf === undefined ? MISSING : JSON.stringify(leaf)));
+    const plain = there.map((leaf) => (leaf === undefined ? MISSING : told(leaf)));
+    const kinds = new Set(exact).size;
 
-    return { path, values, differs: new Set(values).size > 1 };
+    return { path, values: new Set(plain).size < kinds ? exact : plain, differs: kinds > 1 }; // 1 and "1" look alike
   });
 }
 
 /** leaves are the values of a document that hold no others; things with a name are told by it, not by their place. */
-function leaves(node: unknown, path = "", all = new Map<string, string>()): Map<string, string> {
-  if (Array.isArray(node)) {
-    if (node.every((item) => typeof item !== "object" || item === null)) all.set(path, node.map(text).join(", "));
-    else node.forEach((item: unknown, i) => leaves(item, `${path}[${nameOf(item) ?? i}]`, all));
-  } else if (typeof node === "object" && node !== null) {
+function leaves(node: unknown, path = "", all = new Map<string, unknown>()): Map<string, unknown> {
+  if (Array.isArray(node) && node.some((item) => typeof item === "object" && item !== null)) {
+    node.forEach((item: unknown, i) => leaves(item, `${path}[${nameOf(item) ?? i}]`, all));
+  } else if (!Array.isArray(node) && typeof node === "object" && node !== null && Object.keys(node).length > 0) {
     for (const [key, item] of Object.entries(node)) leaves(item, path === "" ? key : `${path}.${key}`, all);
-  } else if (path !== "") all.set(path, text(node));
+  } else if (path !== "") all.set(path, node);
 
   return all;
+}
+
+/** told is a leaf as a person writes it. */
+function told(leaf: unknown): string {
+  return Array.isArray(leaf) && leaf.length > 0 ? leaf.map(text).join(", ") : text(leaf);
 }
 
 function nameOf(item: unknown): string | undefined {

@@ -30,6 +30,12 @@ describe("format", () => {
     expect(decimal(0.9833333333)).toBe("0.983333");
     expect(decimal(0.00001234)).toBe("1.234e-5");
     expect(decimal(12_000)).toBe("12,000");
+    expect([123_456.2, 123_456.62, 999_999.7, -250_000.04].map(decimal)).toEqual([
+      "123,456.2",
+      "123,456.6",
+      "999,999.7",
+      "-250,000",
+    ]);
     expect(percent(0.035)).toBe("3.5 %");
     expect(count(1, "trial")).toBe("1 trial");
     expect(count(2400, "trial")).toBe("2,400 trials");

@@ -94,14 +94,14 @@ export function moment(at: string): string {
   return momentFormat.format(new Date(at));
 }
 
-/** decimal writes a measured number with at most six significant digits. */
+/** decimal writes a measured number with at most six significant digits; from 100,000 on, one behind the point. */
 export function decimal(n: number): string {
   if (n === 0) return "0";
   if (Number.isInteger(n) && Math.abs(n) < 1e15) return grouped(n);
   const size = Math.abs(n);
   if (size < 1e-4 || size >= 1e9) return n.toExponential(3).replace(/\.?0+e/, "e");
 
-  return trim(n.toPrecision(6));
+  return size >= 1e5 ? grouped(Math.round(n * 10) / 10) : trim(n.toPrecision(6));
 }
 
 /** percent writes a part of 1. */

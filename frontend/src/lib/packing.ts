@@ -28,16 +28,20 @@ export function parts(total: number, reserved: number, headroom: number, used: n
 }
 
 export function hostParts(host: Host): Part[] {
-  return parts(
-    host.memory_bytes,
-    host.memory_reserved_bytes,
-    host.memory_headroom_bytes,
-    host.used_by_others_bytes ?? 0,
-  );
+  const { memory_bytes, memory_reserved_bytes, memory_headroom_bytes, used_by_others_bytes = 0 } = host;
+
+  return known(host, parts(memory_bytes, memory_reserved_bytes, memory_headroom_bytes, used_by_others_bytes));
 }
 
 export function deviceParts(device: Device): Part[] {
-  return parts(device.memory_bytes, device.reserved_bytes, device.headroom_bytes, device.used_by_others_bytes ?? 0);
+  const { memory_bytes, reserved_bytes, headroom_bytes, used_by_others_bytes = 0 } = device;
+
+  return known(device, parts(memory_bytes, reserved_bytes, headroom_bytes, used_by_others_bytes));
+}
+
+/** known leaves out what is free of a machine or GPU with a problem: what others use there is not measured. */
+function known({ problem = "" }: { problem?: string }, list: Part[]): Part[] {
+  return problem === "" ? list : list.filter((part) => part.name !== "free");
 }
 
 /** previewParts tell what a new sweep would reserve from what is held now. */

@@ -1,8 +1,18 @@
+import { ParallelChart, ScatterChart } from "echarts/charts";
+import {
+  BrushComponent,
+  GridComponent,
+  ParallelComponent,
+  ToolboxComponent,
+  TooltipComponent,
+} from "echarts/components";
+import { init, use } from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
 import { expect, it } from "vitest";
 import { axesOf } from "@/lib/overview/axes";
 import { history } from "@/lib/overview/history";
 import { scored } from "@/lib/overview/sample";
-import { historyOption } from "@/plots/options";
+import { historyOption, sliceOption } from "@/plots/options";
 import { palette } from "@/plots/palette";
 import { parallelOption } from "@/plots/parallelOption";
 import { failedTrial, runningTrial, trial } from "@/test/factories/trial";
@@ -54,4 +64,28 @@ it.each([
   }[];
   const strong = series?.data.map((one) => one.lineStyle.color === p.run);
   expect(strong).toEqual(rows.map((_, i) => i >= n - good));
+});
+
+it("writes the decades of a log axis as one writes them", () => {
+  use([
+    ScatterChart,
+    ParallelChart,
+    GridComponent,
+    ParallelComponent,
+    TooltipComponent,
+    BrushComponent,
+    ToolboxComponent,
+    SVGRenderer,
+  ]);
+  const rows = scored([1e-5, 1e-3, 1e-2].map((lr, i) => trial({ number: i + 1, value: i, params: { lr } })));
+  const axis = { name: "lr", log: true };
+  const texts = (option: object) => {
+    const chart = init(null, null, { renderer: "svg", ssr: true, width: 800, height: 240 });
+    chart.setOption({ animation: false, ...option });
+
+    return [...chart.renderToSVGString().matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => match[1]);
+  };
+  const decades = ["1e-5", "1e-4", "0.001", "0.01"];
+  expect(texts(sliceOption(axis, rows, "loss", new Set(), p))).toEqual(expect.arrayContaining(decades));
+  expect(texts(parallelOption([axis], rows, "loss", new Set(), p))).toEqual(expect.arrayContaining(decades));
 });

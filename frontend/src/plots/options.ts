@@ -39,13 +39,20 @@ export function axisLook(p: Palette) {
   };
 }
 
+/** The look of an axis of numbers: by itself ECharts writes the decades of a log axis as 0.00009999999999999999. */
+export function numberLook(p: Palette) {
+  const look = axisLook(p);
+
+  return { ...look, axisLabel: { ...look.axisLabel, formatter: decimal } };
+}
+
 /** The axis of the metric, with its name above it. */
 export function valueAxis(p: Palette, metric: string) {
   return {
     type: "value",
     name: metric,
     scale: true,
-    ...axisLook(p),
+    ...numberLook(p),
     nameTextStyle: { color: p.ink, fontSize: 12, align: "left" },
   };
 }
@@ -91,7 +98,7 @@ export function historyOption(h: History, metric: string, chosen: Chosen, p: Pal
       nameGap: 26,
       min: 0,
       minInterval: 1,
-      ...axisLook(p),
+      ...numberLook(p),
     },
     yAxis: valueAxis(p, metric),
     series: [
@@ -160,7 +167,7 @@ export function sliceOption(
       nameLocation: "middle",
       nameGap: 26,
       scale: true,
-      ...axisLook(p),
+      ...numberLook(p),
       ...(labels && {
         min: -0.5,
         max: labels.length - 0.5,

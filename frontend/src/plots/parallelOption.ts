@@ -1,7 +1,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 import { place, type Axis } from "@/lib/overview/axes";
 import type { Scored } from "@/lib/overview/sample";
-import { axisLook, clipped, type Chosen } from "@/plots/options";
+import { clipped, numberLook, type Chosen } from "@/plots/options";
 import type { Palette } from "@/plots/palette";
 
 export function parallelOption(
@@ -32,10 +32,11 @@ export function parallelOption(
       ? lines
       : [...lines.filter((one) => !chosen.has(one.number)), ...lines.filter((one) => chosen.has(one.number))];
   const rank = new Map(lines.map((one, i) => [one.number, i]));
+  const numbers = numberLook(p);
   const look = {
-    ...axisLook(p),
+    ...numbers,
     z: 10,
-    axisLabel: { color: p.ink, fontSize: 11, hideOverlap: true, textBorderColor: p.surface, textBorderWidth: 3 },
+    axisLabel: { ...numbers.axisLabel, fontSize: 11, textBorderColor: p.surface, textBorderWidth: 3 },
   };
 
   return {

@@ -152,3 +152,17 @@ it("says which sweeps it leaves out of more than ten", async () => {
   expect(within(table).getAllByRole("row")).toHaveLength(11);
   expect(screen.getByText("digits (0190aaaa-0006) (dash and dot)")).toBeTruthy(); // its colour is that of the first
 });
+
+it("says that it shows a part of very many trials", async () => {
+  const many = [200, { data: [trial({ number: 9000, value: 0.5 })], total: 50_000 }] as [number, unknown];
+  await drawApp(path, answers({ "GET /sweeps/a/trials": many }));
+  expect(
+    await screen.findByText(/Of sweeps with more than 10,000 trials these are the best and the newest/),
+  ).toBeTruthy();
+});
+
+it("names the goals where they differ", async () => {
+  const least = { ...runs, objective: { metric: "loss", goal: "minimize" } };
+  await drawApp(path, answers({ "GET /sweeps/a": [200, least] }));
+  await waitFor(() => expect(label).toBe(`${compared}runs (minimize) 0.5; over (maximize) 0.6`));
+});

@@ -84,6 +84,7 @@ function lineText({ name, best }: BestLine): string {
 function together(read: UseQueryResult<Part<Trial>>[]) {
   return {
     rows: read.map((one) => one.data?.rows ?? none),
+    part: read.some((one) => one.data !== undefined && one.data.rows.length < (one.data.total ?? Infinity)),
     pending: read.some((one) => one.isPending),
     failed: read.find((one) => one.isError),
   };
@@ -94,7 +95,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
   const colors = bestColors(palette(dark));
   const paused = usePaused();
   const cache = useQueryClient();
-  const { rows, pending, failed } = useQueries({
+  const { rows, part, pending, failed } = useQueries({
     queries: sweeps.map((sweep) => ({
       ...chartTrialsQuery(sweep, !paused),
       // One that ends is read once more, under another key: its line stays until then.
@@ -106,14 +107,14 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
   });
   const names = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
   const metrics = names.join(", ");
-  const lines = useMemo(
-    () =>
-      sweeps.map((sweep, i) => ({
-        name: apart(sweeps)[i] ?? sweep.name,
-        best: history(rows[i] ?? none, sweep.objective?.goal ?? "maximize").best,
-      })),
-    [sweeps, rows],
-  );
+  const lines = useMemo(() => {
+    const goals = new Set(sweeps.map((sweep) => sweep.objective?.goal ?? "maximize"));
+
+    return sweeps.map((sweep, i) => ({
+      name: `${apart(sweeps)[i] ?? sweep.name}${goals.size > 1 ? ` (${sweep.objective?.goal ?? "maximize"})` : ""}`,
+      best: history(rows[i] ?? none, sweep.objective?.goal ?? "maximize").best,
+    }));
+  }, [sweeps, rows]);
   const option = useMemo(() => bestOption(lines, metrics, palette(dark)), [lines, metrics, dark]);
   const running = sweeps.filter((sweep) => !ended(sweep.state)).length;
 
@@ -149,6 +150,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
               }))}
             />
             {names.length > 1 ? `They have different metrics: ${metrics}.` : "By number of the trial."}
+            {part && " Of sweeps with more than 10,000 trials these are the best and the newest."}
             {running > 0 &&
               ` ${count(running, "sweep goes", "sweeps go")} on${paused ? "; live updates are paused" : ""}.`}
           </>

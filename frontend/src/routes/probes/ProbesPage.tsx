@@ -64,7 +64,7 @@ function columnsAt(now: number): Column<ProbeLine>[] {
       key: "reserved",
       header: "Next reserves",
       className: "num right",
-      cell: ({ footprint }) => bytes(footprint.reserved_bytes),
+      cell: ({ footprint }) => (footprint.reserved_bytes === 0 ? "–" : bytes(footprint.reserved_bytes)),
     },
     {
       key: "margin",
@@ -82,7 +82,7 @@ function columnsAt(now: number): Column<ProbeLine>[] {
       key: "duration",
       header: "Duration",
       className: "num right",
-      cell: ({ footprint }) => duration(footprint.duration_seconds),
+      cell: ({ footprint }) => (footprint.samples === 0 ? "–" : duration(footprint.duration_seconds)),
     },
     { key: "source", header: "Source", cell: ({ footprint }) => sourceText(footprint.source) },
     { key: "samples", header: "Attempts", className: "num right", cell: ({ footprint }) => footprint.samples },

@@ -27,8 +27,8 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
   const { metric: picked = "" } = useSearch({ from: "/sweeps/$sweepId" });
   const navigate = useNavigate({ from: "/sweeps/$sweepId" });
   const names = useQuery(metricNamesQuery(sweep, live));
-  const known = useMemo(() => names.data?.data.map((one) => one.name) ?? [], [names.data]);
   const objective = sweep.objective?.metric ?? "";
+  const known = useMemo(() => namesOf(names.data?.data ?? [], objective), [names.data, objective]);
   const name = known.includes(picked) ? picked : known.includes(objective) ? objective : (known[0] ?? "");
   const curves = useQuery(curvesQuery(sweep, name, chosen.text, live));
   const data = useMemo(() => curves.data?.data ?? [], [curves.data]);
@@ -43,11 +43,9 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
       title="While they ran"
       note={
         <>
-          {curves.data &&
-            (chosen.set.size > 0
-              ? `The ${count(data.length, "chosen trial")} that reported it. `
-              : `${count(data.length, "trial")}: the 50 best, and the first 50 that run. `)}
-          The best is in colour. {thinned(data)}
+          {curves.data && whose(data, chosen.set.size, sweep.objective !== undefined)}{" "}
+          {lines.some((line) => line.strong) && "The best is in colour. "}
+          {thinned(data)}
           {notFinite(data)} {curves.data?.removed}
         </>
       }
@@ -55,7 +53,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
         <Table
           twin
           label={`${name} of each trial`}
-          heads={["Trial", "State", "Points", "Last step", "Last value", "Lowest", "Highest"].map(num)}
+          heads={["Trial", "State", "Points", "Last step", "Last value", "Lowest", "Highest", "Not finite"].map(num)}
           rows={data.map((curve) => ({
             key: String(curve.trial),
             trial: curve.trial,
@@ -67,6 +65,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
               number(curve.values.at(-1)),
               number(curve.values.length > 0 ? curve.values.reduce((a, b) => Math.min(a, b)) : undefined),
               number(curve.values.length > 0 ? curve.values.reduce((a, b) => Math.max(a, b)) : undefined),
+              curve.not_finite === 0 ? "–" : `${grouped(curve.not_finite)}, from step ${curve.first_not_finite_step}`,
             ],
           }))}
           chosen={chosen.set}
@@ -98,6 +97,24 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
       {lines.length > 0 && <CurvesChart lines={lines} metric={name} dark={dark} />}
     </ChartCard>
   );
+}
+
+/** namesOf are the metrics to choose from. The server looks at the newest trials, which may not have reported the objective yet. */
+function namesOf(found: { name: string }[], objective: string): string[] {
+  const names = found.map((one) => one.name);
+
+  return names.length === 0 || objective === "" || names.includes(objective) ? names : [...names, objective];
+}
+
+/** whose says of which trials the curves are. */
+function whose(curves: Curve[], chosen: number, judged: boolean): string {
+  if (chosen > 0) {
+    const reported = curves.filter((curve) => curve.total + curve.not_finite > 0).length;
+
+    return `Of ${count(chosen, "chosen trial")} ${grouped(reported)} reported it.`;
+  }
+
+  return `${count(curves.length, "trial")}: ${judged ? "the 50 best" : "the first 50 that ended"}, and the first 50 that run.`;
 }
 
 function linesOf(curves: Curve[], best: number | undefined): Line[] {

@@ -106,6 +106,44 @@ it("reads the names of metrics again when asked to", async () => {
   await waitFor(() => expect(asked.filter((one) => one.call.endsWith("/metric-names")).length).toBeGreaterThan(before));
 });
 
+const curve = (n: number, change = {}) => ({
+  trial: n,
+  state: "succeeded",
+  attempt_id: "a",
+  total: 1,
+  not_finite: 0,
+  steps: [1],
+  values: [0.5],
+  ...change,
+});
+
+it.each([
+  ["&trials=1-2", {}, [curve(1), curve(2, { total: 0, steps: [], values: [] })], "Of 2 chosen trials 1 reported it."],
+  ["&trials=1-2", { best: { trial: 2, value: 1, params: {} } }, [curve(1), curve(2)], "Of 2 chosen trials 2 reported it. The best is in colour."],
+  ["", { objective: undefined, best: undefined }, [curve(1)], "1 trial: the first 50 that ended, and the first 50 that run."],
+])("says whose curves they are: %s %j", async (chosen, change, data, says) => {
+  await drawApp(`/sweeps/${id}?tab=overview${chosen}`, {
+    ...found(),
+    [`GET /sweeps/${id}`]: [200, sweep(change)],
+    [`GET /sweeps/${id}/metrics`]: [200, { data, name: "loss" }],
+  });
+  const card = await screen.findByRole("region", { name: "While they ran" });
+  await waitFor(() => expect(card.querySelector(".chartnote")?.textContent.replaceAll(/\s+/g, " ").trim()).toBe(says));
+}); // prettier-ignore
+
+it("says in a trial's row that it diverged, and offers the objective before a trial has reported it", async () => {
+  const diverged = curve(1, { steps: [1, 2], values: [0.9, 0.31], total: 2, not_finite: 98, first_not_finite_step: 3 });
+  await drawApp(`/sweeps/${id}?tab=overview`, {
+    ...found(),
+    [`GET /sweeps/${id}/metric-names`]: [200, { data: [{ name: "loss", trials: 2, last_step: 3 }] }],
+    [`GET /sweeps/${id}/metrics`]: [200, { data: [diverged], name: "val_accuracy" }],
+  });
+  const card = await screen.findByRole("region", { name: "While they ran" });
+  await waitFor(() => expect(within(card).getByRole<HTMLSelectElement>("combobox").value).toBe("val_accuracy"));
+  await userEvent.click(await within(card).findByText("View as table"));
+  expect(within(await within(card).findByRole("table")).getByText("98, from step 3")).toBeTruthy();
+});
+
 const choose = vi.fn();
 const chosen = { text: "", set: new Set<number>(), choose, toggle: vi.fn() };
 const charts = (trials: typeof two, part = false) => (
