@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/berthml/berth/internal/failure"
 )
 
 const (
@@ -32,9 +34,30 @@ type PartLine struct {
 // Gatherer makes one line of a record that goes over several, as json.dump writes it with
 // indent. Lines that turn out to be none are taken one by one.
 type Gatherer struct {
+	knows func(record string) bool // whether a record tells of the objective
 	lines [][]byte
 	bytes int
 	depth int // of braces and brackets that are open
+}
+
+// Gatherer gathers records for the parser.
+func (l *LineParser) Gatherer() *Gatherer { return &Gatherer{knows: l.knows} }
+
+// knows reports whether a record tells of the objective, or of the best: then its lines tell
+// less, as each has lost its split, its depth and the words before the record.
+func (l *LineParser) knows(record string) bool {
+	if best, _ := bestLine(record); best != "" || l.Objective == "" {
+		return best != ""
+	}
+
+	records, unread := *l.Records, l.Unread
+	defer func() { *l.Records, l.Unread = records, unread }()
+
+	found, _ := l.find(record)
+
+	return l.Unread != unread || slices.ContainsFunc(found, func(f sighting) bool {
+		return l.isObjective(f) || failure.PlainName(f.name.bare) == failure.PlainName(l.Objective)
+	})
 }
 
 // Add takes in a line, and passes on what is whole.
@@ -64,20 +87,19 @@ func (g *Gatherer) Add(line []byte, take func([]byte)) {
 	shown := Shown(string(record))
 	objects, _, _, found := objectsOf(plain(shown))
 
-	if behindWords := !strings.HasPrefix(shown, "{"); g.depth != 0 || !found || behindWords && slices.ContainsFunc(objects, hidesMetrics) {
+	if behindWords := !strings.HasPrefix(shown, "{"); g.depth != 0 || !found || behindWords && slices.ContainsFunc(objects, hidesMetrics) && !g.knows(shown) {
 		g.Release(take)
 
 		return
 	}
 
-	*g = Gatherer{}
-
+	g.Forget()
 	take(record)
 }
 
 // hidesMetrics reports whether an object has metrics where find does not know them: in an
 // object that is of no split, deeper, in a list, or beside a type of its own. Their own lines
-// tell more.
+// tell more, unless the record knows the objective.
 func hidesMetrics(object map[string]any) bool {
 	_, typed := object["type"].(string)
 	if _, nested := object["metrics"].(map[string]any); typed && nested {
@@ -145,12 +167,15 @@ func (p *PartLine) Open() bool {
 // Release passes on what was gathered, line by line.
 func (g *Gatherer) Release(take func([]byte)) {
 	lines := g.lines
-	*g = Gatherer{}
+	g.Forget()
 
 	for _, line := range lines {
 		take(line)
 	}
 }
+
+// Forget leaves out what was gathered.
+func (g *Gatherer) Forget() { g.lines, g.bytes, g.depth = nil, 0, 0 }
 
 // nesting is how many braces and brackets a line leaves open; below zero it closes some.
 func nesting(text string) (depth int) {

@@ -79,12 +79,9 @@ func (l *LineParser) Over(but string) (points []berth.MetricPoint) {
 // End reads a line that has ended, of which a part may have been read (Begin), or the lines
 // of a record.
 func (l *LineParser) End(stream string, line PartLine) []berth.MetricPoint {
-	var (
-		points  []berth.MetricPoint
-		several Gatherer
-	)
+	var points []berth.MetricPoint
 
-	bar := line.Bar
+	several, bar := l.Gatherer(), line.Bar
 
 	if Shown(string(line.Data)) != "" {
 		points = l.Over(stream)

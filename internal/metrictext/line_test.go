@@ -111,6 +111,14 @@ func TestLineParser_CountsByName(t *testing.T) {
 	require.Equal(t, []berth.MetricPoint{metric("a", 2, 2), metric("b", 1, 3)}, p.Parse(berth.Stdout, "a=2 b=3", noon))
 }
 
+// A record of which only the lines tell something names no steps.
+func TestLineParser_ARecordByItsLines(t *testing.T) {
+	t.Parallel()
+
+	points := NewLineParser("", "loss").Parse(berth.Stdout, "Results: {\n  \"epoch\": 1.5,\n  \"h\": {\n    \"x\": {\n      \"loss\": 0.4\n    }\n  }\n}\n{\"epoch\": 3, \"loss\": 0.3}\n", noon)
+	require.Equal(t, []berth.MetricPoint{metric("epoch", 1, 1.5), metric("loss", 1, 0.4), metric("loss", 3, 0.3)}, points)
+}
+
 func FuzzLineParser(f *testing.F) {
 	f.Add("loss=1e-3 {\"a\":NaN}\r\n")
 	f.Fuzz(func(t *testing.T, text string) {

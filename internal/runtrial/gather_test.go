@@ -56,6 +56,7 @@ func TestReadFile_BrokenRecordsOfSeveralLines(t *testing.T) {
 		"a dict of Python":       {"{'epoch': 1,\n 'acc': 0.5}\n", true, 0.5},
 		"no end, and very large": {"{\n  \"acc\": 0.5,\n" + strings.Repeat("  \"note\": \""+strings.Repeat("x", 1000)+"\",\n", 300), true, 0.5},
 		"behind words":           {"Results: {\n  \"acc\": 0.5\n}\n", true, 0.5},
+		"behind words, deeper":   {"Results: {\n  \"acc\": 0.5,\n  \"per_class\": {\n    \"cat\": {\n      \"acc\": 0.1\n    }\n  }\n}\n", true, 0.5},
 		"behind words, no end":   {"acc: 0.25, more: {\n  \"lr\": 0.25,\nacc: 0.5\n", false, 0.5},
 		"the end is not whole":   {"{\n  \"acc\": 0.25\n}\n{\n  \"acc\": 0.5", false, 0.5},
 	} {

@@ -61,7 +61,7 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes, unread: unreadLines{mask: r.mask}}
 
 	m.values = &parser.Unread
-	told, several := newFileHistory(), &metrictext.Gatherer{}
+	told, several := newFileHistory(), parser.Gatherer()
 
 	take := func(line []byte) {
 		points := parser.Parse(berth.Stdout, string(line), time.Now().UTC())
@@ -75,7 +75,7 @@ func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
 	}
 	m.take = func(line []byte) { several.Add(line, take) }
 	m.anew = func() {
-		*several = metrictext.Gatherer{}
+		several.Forget()
 		parser.Records, parser.Unread = metrictext.NewRecordParser(), metrictext.UnreadValues{}
 		told.writing++
 	}

@@ -162,6 +162,32 @@ func TestSplits_OfRecordsBehindWords(t *testing.T) {
 	})
 }
 
+// A record that tells of the objective is one, whatever else is in it: its lines by themselves
+// have lost their split, their depth and the word Best.
+func TestSplits_OfRecordsWithMoreInThem(t *testing.T) {
+	t.Parallel()
+
+	const (
+		config   = "Results: {\n  \"config\": {\n    \"lr\": 0.1\n  },\n  \"test\": {\n    \"acc\": 0.85\n  },\n  \"train\": {\n    \"acc\": 0.99\n  }\n}\n"
+		perClass = "Results: {\n  \"acc\": 0.85,\n  \"per_class\": {\n    \"cat\": {\n      \"acc\": 0.8\n    },\n    \"dog\": {\n      \"acc\": 0.1\n    }\n  }\n}\n"
+		history  = "Results: {\n  \"acc\": 0.85,\n  \"history\": [\n    {\n      \"acc\": 0.5\n    },\n    {\n      \"acc\": 0.6\n    }\n  ]\n}\n"
+		losses   = "val_loss: 0.21\nval_loss: 0.3\n"
+		parts    = ": {\n  \"loss\": %s,\n  \"parts\": {\n    \"kl\": 0.1\n  }\n}\n"
+	)
+
+	requireRanked(t, map[string]rankedCase{
+		"settings":         {"acc", theLast, config, 0.85},
+		"classes":          {"acc", theLast, perClass, 0.85},
+		"a history":        {"acc", theLast, history, 0.85},
+		"the best":         {"val_loss", theLast, losses + "Best: {\n  \"epoch\": 1,\n  \"val_loss\": 0.21,\n  \"params\": {\n    \"lr\": 0.1\n  }\n}\n", 0.3},
+		"the best, pprint": {"val_loss", theLast, losses + "Best trial: {'config': {'lr': 0.1, 'units': 32},\n 'epoch': 1,\n 'val_loss': 0.21}\n", 0.3},
+		"the best, deeper": {"val_loss", theLast, losses + "Best model: {\n  \"metrics\": {\n    \"test\": {\n      \"val_loss\": 0.21\n    }\n  }\n}\n", 0.3},
+		"of validation":    {"val_loss", theLast, "val" + fmt.Sprintf(parts, "0.3"), 0.3},
+		"of training":      {"loss", theLast, "train" + fmt.Sprintf(parts, "0.1"), none},
+		"no value":         {"loss", theLast, "loss: 0.3\nval" + fmt.Sprintf(parts, "null"), 0.3},
+	})
+}
+
 // A line of nothing but a split is the heading of those behind it.
 func TestSplits_Headings(t *testing.T) {
 	t.Parallel()
