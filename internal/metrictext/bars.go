@@ -48,6 +48,7 @@ type progress struct {
 	about   string // tqdm's description
 	first   bool   // tqdm's first drawing
 	erased  bool   // tqdm took the bar away: it is at its end, whatever its counter says
+	end     int    // of tqdm's drawing, where something is printed behind it; 0 = nothing is
 }
 
 func progressOf(part string) progress {
@@ -85,7 +86,14 @@ func progressOf(part string) progress {
 		p.of = p.tqdm && ofSplit(part[:match[0]])
 		p.about, p.first = strings.Trim(part[:match[0]], ": "), p.tqdm && firstDrawing.MatchString(part)
 
-		if behind := strings.SplitN(part[match[1]:], ", ", 3); p.epochs && bar == tqdmBar && len(behind) == 3 {
+		drawn := part
+		if p.tqdm {
+			if p.end = behindBracket(part, match[1]); p.end > 0 {
+				drawn = part[:p.end]
+			}
+		}
+
+		if behind := strings.SplitN(drawn[match[1]:], ", ", 3); p.epochs && bar == tqdmBar && len(behind) == 3 {
 			p.shown = behind[2]
 		}
 
@@ -93,6 +101,24 @@ func progressOf(part string) progress {
 	}
 
 	return p
+}
+
+// behindBracket is the end of the bracket that is open at a place, if something is behind it; 0 = nothing is.
+func behindBracket(part string, at int) int {
+	for depth := 1; at < len(part)-1; at++ {
+		switch part[at] {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		}
+
+		if depth == 0 {
+			return at + 1
+		}
+	}
+
+	return 0
 }
 
 func epochOf(part string) string {
@@ -230,13 +256,17 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 			break
 		}
 
-		which, counts := allNames, !p.keras || p.whole
-		if !last {
+		which, counts, behind := allNames, !p.keras || p.whole, ""
+		switch {
+		case !last:
 			next := progressOf(Shown(texts[parts[i+1]]))
 			p.erased = p.tqdm && next.tqdm && (next.about != p.about || next.first && !p.first) && blankIn(texts[at+1:parts[i+1]]) != ""
 			which, counts = p.counts(bars, next)
-		} else if p.endsEpoch() && again == "" { // the bar of the validation may be on the next line
+		case p.endsEpoch() && again == "": // the bar of the validation may be on the next line
 			which = trained
+		case p.end > 0 && !p.whole: // a warning ends its line, and the bar goes on below
+			text, behind = text[:p.end], text[p.end:]
+			which, counts = p.counts(bars, p)
 		}
 
 		if p.epochs { // drawn anew for each epoch, and once more for its counter
@@ -247,6 +277,10 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 		if counts {
 			count = append(count, shownPart{text, which, again})
 			bars.Again = bars.Again || again != "" && which == allNames
+		}
+
+		if behind != "" {
+			count = append(count, shownPart{text: behind})
 		}
 
 		if which == trained && again == "" {
@@ -275,8 +309,8 @@ func blankIn(texts []string) string {
 // counts reports whether a part counts over which the next one was written, and which of
 // its metrics. How fast it is decides nothing:
 //
-//   - A bar counts at its end, and where the next epoch begins. One that was taken away was at
-//     its end: a fast one is drawn at 0 only.
+//   - A bar counts at its end, and where the next epoch begins, which a message between two
+//     drawings is not. One that was taken away was at its end: a fast one is drawn at 0 only.
 //   - One whose steps are epochs counts at each (rewritten: whenever it shows other values). So
 //     do the metrics of validation in the first bar that says nothing: a program has such
 //     metrics once in an epoch.
@@ -290,7 +324,7 @@ func (p progress) counts(bars BarState, next progress) (which whichNames, counts
 		return allNames, true
 	case strings.HasPrefix(p.counter, "0/"):
 		return allNames, false
-	case p.counter == "", next.epoch != p.epoch:
+	case p.counter == "", next.epoch != p.epoch && (next.epoch != "" || !p.tqdm):
 		return allNames, !p.keras || p.whole
 	case p.whole:
 		return allNames, next.counter != p.counter

@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -137,6 +138,65 @@ func TestBars_TakenAway(t *testing.T) {
 		"for a moment, at 0": {"val_acc", theBest, "\r  0%|          | 0/3 [00:00<?, ?it/s]" + erasedBar + "\r  0%|          | 0/3 [00:03<?, ?it/s]" +
 			"\r 33%|███▎      | 1/3 [00:05<00:10,  5.00s/it, val_acc=0.95]\r 67%|██████▋   | 2/3 [00:10<00:05,  5.00s/it, val_acc=0.9]" +
 			"\r100%|██████████| 3/3 [00:15<00:00,  5.00s/it, val_acc=0.85]\n", 0.95},
+	})
+}
+
+// What is printed while a bar is drawn ends its line, or takes the bar away for a moment: it is
+// not at its end.
+func TestBars_SomethingIsPrintedBetween(t *testing.T) {
+	t.Parallel()
+
+	const (
+		before = "\rEpoch 1:   0%|          | 0/4 [00:00<?, ?it/s]\rEpoch 1:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s, acc=1]"
+		again  = "\rEpoch 1:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s, acc=1]\r"
+		end    = "Epoch 1: 100%|██████████| 4/4 [00:00<00:00,  6.65it/s, acc=0.5]\n"
+	)
+
+	for name, between := range map[string]string{
+		"nothing":                    "\r",
+		"a warning":                  "/app/train.py:12: UserWarning: abc\n  warnings.warn(\n\r",
+		"a warning of no source":     "/app/train.py:12: UserWarning: abc\n\r",
+		"a logger":                   "WARNING:root:skipping a bad image\n\r",
+		"a logger, with a counter":   "WARNING:root:skipping image 3/90\n\r",
+		"a logger, with a list":      "WARNING:root:skipping images [3, 4]\n\r",
+		"tqdm.write":                 erasedBar + "Saved checkpoint\n" + again,
+		"tqdm.write, a counter":      erasedBar + "Saved checkpoint 1/4\n" + again,
+		"tqdm.write, of the epoch":   erasedBar + "Epoch 1 saved\n" + again,
+		"tqdm.write, before a step":  erasedBar + "Saved checkpoint\n\rEpoch 1:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s]\r",
+		"tqdm.write, of a next word": erasedBar + "Next epoch\n" + again,
+	} {
+		for _, stream := range []string{berth.Stdout, berth.Stderr} {
+			t.Run(name+", "+stream, func(t *testing.T) {
+				t.Parallel()
+
+				value := ranked(t, berth.Objective{Metric: "acc", Strategy: theBest, Goal: berth.GoalMaximize}, stream, before+between+end)
+				require.NotNil(t, value)
+				require.InDelta(t, 0.5, *value, 0)
+			})
+		}
+	}
+}
+
+// What is printed behind the drawing of a bar counts, and an epoch counts once.
+func TestBars_MetricsArePrintedBehind(t *testing.T) {
+	t.Parallel()
+
+	const middle = "\rEpoch 1:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s, acc=1]"
+
+	nothing := func(step int, shown string) string {
+		return fmt.Sprintf("\r %d%%|██▌       | %d/3 [00:00<00:00,  6.65it/s%s]", 100*step/3, step, shown)
+	}
+
+	requireRanked(t, map[string]rankedCase{
+		"in the middle":     {"val_acc", theBest, middle + "INFO:root:val_acc=0.7\n" + middle + "\n", 0.7},
+		"of validation":     {"val_acc", theBest, "\rvalidation: 1it [00:00,  6.65it/s, val_acc=1]INFO:root:val_acc=0.7\n", 0.7},
+		"brackets in a bar": {"acc", theBest, "\rEpoch 1: 1it [00:00,  6.65it/s, ids=[1, 2], acc=0.5]\n", 0.5},
+		"the end":           {"val_acc", theBest, "\rvalidation: 100%|██████████| 4/4 [00:00<00:00,  6.65it/s] acc: 0.7\n", 0.7},
+		"it says nothing":   {"val_acc", theBest, nothing(1, ", loss=0.1, val_acc=0.9") + "WARNING:root:x\n" + nothing(1, ", loss=0.1, val_acc=0.9") + nothing(2, ", loss=0.1, val_acc=0.8") + nothing(3, ", loss=0.1, val_acc=0.7") + "\n", 0.9},
+		"and of training":   {"loss", theBest, nothing(1, ", loss=0.1, val_acc=0.9") + "WARNING:root:x\n" + nothing(3, ", loss=0.3, val_acc=0.7") + "\n", 0.3},
+		"stopped":           {"acc", theBest, middle + "\n", 1},
+		"epochs":            {"acc", theMean, "\rEpochs:  50%|██▌       | 1/2 [00:00<00:00,  6.65it/s, acc=1]\rEpochs:  50%|██▌       | 1/2 [00:00<00:00,  6.65it/s, acc=1]WARNING:root:x\n\rEpochs: 100%|██████████| 2/2 [00:00<00:00,  6.65it/s, acc=0.5]\n", 0.75},
+		"in an epoch's":     {"val_acc", theLast, "\rEpochs:  50%|██▌       | 1/2 [00:00<00:00,  6.65it/s, acc=1]\rEpochs:  50%|██▌       | 1/2 [00:00<00:00,  6.65it/s, acc=1]INFO:root:val_acc=0.7\n", 0.7},
 	})
 }
 
