@@ -30,10 +30,14 @@ var (
 	// meanBehind is the mean that meters print behind the newest value, in a line that counts
 	// batches: "Test: [ 9/48] Loss: 0.8 (0.9)". Elsewhere that may be a deviation.
 	meanBehind = regexp.MustCompile(`^\s?\(\s*(\d[\d.eE+-]*)\s*\)`)
-	batches    = regexp.MustCompile(`(?i)(epochs?\W{0,3})?\[\s*(\d+)/(\d+)\b`)
+	// batches is a counter of them, unless a word before it says what it counts.
+	batches = regexp.MustCompile(`(?i)((?:epoch|fold|\bcv|\brun|trial|seed|repeat|repetition|episode|round|task|\bgen(?:eration)?)s?\W{0,3})?\[\s*(\d+)/(\d+)\b`)
 	// behindValue may be the split of a value: "acc: 0.9 (val)".
 	behindValue = regexp.MustCompile(`^\s?\(\s*(\pL+)\s*\)`)
 )
+
+// mostCounters stand before a metric: of runs, folds, epochs and batches.
+const mostCounters = 4
 
 // valueOfTwo is none: it cannot be told which one is meant.
 var valueOfTwo = value{digits: true}
@@ -174,7 +178,7 @@ func pairsOf(line, objective string) (p pairs) {
 // batchOf reports whether a text counts batches, and is at the last one, counted from 0 or
 // from 1.
 func batchOf(text string) (counts, last bool) {
-	for _, match := range batches.FindAllStringSubmatch(text, 2) {
+	for _, match := range batches.FindAllStringSubmatch(text, mostCounters) {
 		if match[1] == "" {
 			n, _, _ := numberOf(match[2])
 			all, _, _ := numberOf(match[3])

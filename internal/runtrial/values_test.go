@@ -226,6 +226,25 @@ func TestValues_AverageMeter(t *testing.T) {
 	})
 }
 
+// What counts other things than batches has a mean with its deviation behind it.
+func TestValues_ADeviationBehindACounter(t *testing.T) {
+	t.Parallel()
+
+	cases := make(map[string]rankedCase)
+	for _, counter := range []string{
+		"Fold [5/5]", "Fold [3/5]", "K-Fold: [3/5]", "Run [1/5]", "Trial [3/10]", "trials: [10/10]", "Seed [1/3]", "Repeat [2/3]", "Repetition [2/3]", "Episode [10/10]",
+		"Round [3/10]", "CV [3/5]", "Task [3/5]", "Generation [3/9]", "Epoch [3/9]", "Run [1/5] Fold [2/5] Epoch [3/9]",
+	} {
+		cases[counter] = rankedCase{"accuracy", theLast, counter + " accuracy: 0.873 (0.028)\n", 0.873}
+	}
+
+	for _, counter := range []string{"[48/48]", "Test: [47/48]", "Fold [1/5] Test: [48/48]", "Run [1/5] Fold [2/5] Epoch [3/9] [48/48]", "Epoch: [3][48/48]", "Iter [48/48]"} {
+		cases[counter+", a mean"] = rankedCase{"accuracy", theLast, counter + " accuracy: 0.9 (0.873)\n", 0.873}
+	}
+
+	requireRanked(t, cases)
+}
+
 // What an arrow leads to may be something else.
 func TestValues_AnArrowToSomethingElse(t *testing.T) {
 	t.Parallel()
