@@ -216,9 +216,12 @@ func (l *LineParser) find(line string) (found []sighting, record bool) {
 	in := l.pairs(before)
 	found = in.found
 
+	around := strings.Join(in.words.qualities, " ")
+	best, until := bestLine(clean)
+
 	for _, object := range objects {
-		quality, said := strings.Join(in.words.qualities, " "), messages(object)
-		if best, until := bestLine(clean); until > len(before) {
+		quality, said := around, messages(object)
+		if until > len(before) {
 			quality = best
 		} else if best, _ := bestLine(strings.Join(said, " ")); best != "" {
 			quality = best
