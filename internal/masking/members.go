@@ -13,8 +13,6 @@ import (
 const (
 	// maxDepth is how many texts may stand in one another, such as JSON in a text of JSON.
 	maxDepth = 3
-	// minToken is the shortest part of a URL that is taken for a token.
-	minToken = 16
 	// maxMembers is how long all members of a value are together: four times what the
 	// longest value is that has some.
 	maxMembers = 4 * maxEscaped
@@ -47,16 +45,6 @@ var (
 	address = regexp.MustCompile(`(\w+)://([^\s"'<>]+)`)
 	// withPassword is a user's name and the beginning of a password: no port is behind the colon.
 	withPassword = regexp.MustCompile(`:\d*[^\d]`)
-	// hexToken is a token in hex or a UUID.
-	hexToken = regexp.MustCompile(`(?i)^(?:[0-9a-f]{20,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:@|$)`)
-	// signature is a field of a query that opens the path, however short its value is.
-	signature = regexp.MustCompile(`(?i)(?:^|&)(?:sig|signature|token)=[^&]`)
-	// digit and capital are both in a token that is not in hex, by chance: a word or a file's
-	// name seldom has both.
-	digit, capital = regexp.MustCompile(`\d`), regexp.MustCompile(`[A-Z]`)
-
-	// letters alone are one token in sixty of 24 characters.
-	letters = regexp.MustCompile(`^[A-Za-z]+$`)
 	// noPassword is what stands for one beside a token of git's.
 	noPassword = []string{"", "x-oauth-basic"}
 )
@@ -239,7 +227,7 @@ func eachAddress(text string, take func(string)) {
 
 		slashed := strings.Contains(rest, "@") && withPassword.MatchString(authority) // a slash is in the password
 		if strings.HasPrefix(scheme, "http") && !named && !slashed {
-			takePath(rest[len(authority):], take)
+			takePath(authority, rest[len(authority):], take)
 		}
 
 		first, _, _ := strings.Cut(rest, "@")
@@ -255,18 +243,20 @@ func eachAddress(text string, take func(string)) {
 
 // takePath takes what logs in to a webhook, as clients print it: the path of several segments,
 // with its query or without, and the long segments. Most paths log in to nothing, and name
-// data and projects that logs are about: they have nothing that looks like a credential.
-func takePath(target string, take func(string)) {
+// data and projects that logs are about: they are of no webhook, and have nothing that looks
+// like a credential.
+func takePath(host, target string, take func(string)) {
 	path, query, _ := strings.Cut(target, "?")
 	segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 
-	if !slices.ContainsFunc(segments, isCredential) && !signature.MatchString(query) && !slices.ContainsFunc(strings.Split(query, "&"), hasCredential) {
+	if !hookHost.MatchString(host) && !slices.ContainsFunc(segments, hookSegment.MatchString) && !slices.ContainsFunc(segments, isCredential) &&
+		!signature.MatchString(query) && !slices.ContainsFunc(strings.Split(query, "&"), hasCredential) {
 		return
 	}
 
 	if len(segments) > 1 {
 		takeEscaped(target, take)
-		takeEscaped(path, take)
+		takeEscaped(strings.TrimSuffix(path, "/"), take)
 	}
 
 	for _, segment := range segments {
@@ -274,29 +264,6 @@ func takePath(target string, take func(string)) {
 			takeEscaped(segment, take)
 		}
 	}
-}
-
-// hasCredential reports whether the value of a query's field looks like a credential.
-func hasCredential(field string) bool {
-	_, value, _ := strings.Cut(field, "=")
-
-	return isCredential(value)
-}
-
-// isCredential reports whether a part of a URL looks like a credential and not like words.
-func isCredential(part string) bool {
-	if plain, err := url.PathUnescape(part); err == nil { // %20 has a digit
-		part = plain
-	}
-
-	if len(part) < minToken {
-		return false
-	}
-
-	capitals := len(capital.FindAllString(part, -1))
-	mixed := letters.MatchString(part) && 4*capitals > len(part) && capitals < len(part) // CamelCase has fewer
-
-	return mixed || digit.MatchString(part) && capitals > 0 || hexToken.MatchString(part)
 }
 
 // beforeLast is what is before the last @.

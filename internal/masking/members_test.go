@@ -81,6 +81,7 @@ func TestMask_HidesPathsThatLogIn(t *testing.T) {
 	const (
 		slack = "/services/T0123ABCD/B0123ABCD/Zq8vXw2LkP0aRt6YbN4mHs1C"
 		bot   = "bot123456789:AAF-abcdefghijklmnopqrstuvwxyz0123"
+		low   = "yqx8gm7m5bbr7mrm6hm5bk8i6n"
 
 		teams   = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9@1a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/IncomingWebhook/0a1b2c3d4e5f60718293a4b5c6d7e8f9/2a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
 		discord = "123456789012345678/Zq8vXw2LkP0aRt6YbN4mHs1C_Zq8vXw2LkP0aRt6YbN4mHs1C-Zq8vXw2LkP0aRt6Y"
@@ -102,6 +103,16 @@ func TestMask_HidesPathsThatLogIn(t *testing.T) {
 		"Slack, letters alone":   {"https://hooks.slack.com/services/T0/B0/ZqbvXwaLkPhaRtcYdEfgHijk", "/services/T0/B0/ZqbvXwaLkPhaRtcYdEfgHijk"},
 		"Discord":                {"https://discord.com/api/webhooks/" + discord, "/api/webhooks/" + discord},
 		"a UUID":                 {"https://hc-ping.com/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/fail", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"},
+		"Mattermost":             {"https://mattermost.example/hooks/" + low, "/hooks/" + low},
+		"Mattermost, a port":     {"https://mattermost.example:8065/hooks/" + low, "/hooks/" + low},
+		"Mattermost's token":     {"MATTERMOST=https://mattermost.example/hooks/" + low + "\nX=1\n", low},
+		"Mattermost, two digits": {"https://mattermost.example/hooks/yqxagmtmobbrtmrmehmnbk8i6n", "/hooks/yqxagmtmobbrtmrmehmnbk8i6n"},
+		"Make":                   {"https://hook.eu1.make.com/a1b2c3d4e5f6g7h8i9j0klmnopqrstuv", "a1b2c3d4e5f6g7h8i9j0klmnopqrstuv"},
+		"Make, letters alone":    {"https://hook.eu1.make.com/abcdefghxjklmnopqrstuvwxyzabcdef", "abcdefghxjklmnopqrstuvwxyzabcdef"},
+		"Zapier":                 {"https://hooks.zapier.com/hooks/catch/1234567/abc12de/", "/hooks/catch/1234567/abc12de/"},
+		"Zapier, no last slash":  {"https://hooks.zapier.com/hooks/catch/1234567/abc12de/", "/hooks/catch/1234567/abc12de"},
+		"n8n":                    {"https://n8n.example/webhook/training-is-done-7", "/webhook/training-is-done-7"},
+		"small letters":          {"https://host/notify/" + low, "/notify/" + low},
 		"Telegram":               {"https://api.telegram.org/" + bot + "/sendMessage", "/" + bot + "/sendMessage"},
 		"Telegram, another call": {"https://api.telegram.org/" + bot + "/sendMessage", bot},
 		"Telegram, its base":     {"https://api.telegram.org/" + bot, bot},
@@ -129,6 +140,7 @@ func TestMask_LeavesPathsThatOpenNothing(t *testing.T) {
 		"DATA_URL=https://s.example/datasets/imagenet\nTOKEN=" + hub + "\n":                          "/mnt/datasets/imagenet/train",
 		"DATA_URL=https://s.example/imagenet-2012-train/part-1?format=tfrecord\nTOKEN=" + hub + "\n": "reading imagenet-2012-train/part-1",
 		"DATA_URL=https://s.example/data/My%20Customers%20Of%20The%20Year\nTOKEN=" + hub + "\n":      "/data/My Customers Of The Year/x",
+		"DATA=https://s.example/data/mobilenetv2ssd300coco2017\nTOKEN=" + hub + "\n":                 "reading /data/mobilenetv2ssd300coco2017",
 		"https://s.example/data/CustomerChurnPrediction":                                             "/data/CustomerChurnPrediction",
 	} {
 		t.Run(value, func(t *testing.T) {
