@@ -3,6 +3,7 @@ package masking
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -23,6 +24,10 @@ var (
 	// digit and capital are both in a token that is not in hex, by chance: a word or a file's
 	// name seldom has both.
 	digit, capital = regexp.MustCompile(`\d`), regexp.MustCompile(`[A-Z]`)
+	// knownToken is one that begins as its service has it begin.
+	knownToken = regexp.MustCompile(`^(?:gh[oprsu]|hf)_[A-Za-z0-9]{30,}$|^(?:github_pat_|glpat-|xox[a-z]-)\w`)
+	// dateTime is a time in ISO 8601.
+	dateTime = regexp.MustCompile(`^\d{4}-?\d\d-?\d\d[T ]\d\d:?\d\d(?::?\d\d(?:\.\d{1,9})?)?(?:Z|[+ -]\d\d:?\d\d)?$`)
 	// letters alone are one token in sixty of 24 characters.
 	letters = regexp.MustCompile(`^[A-Za-z]+$`)
 )
@@ -47,9 +52,19 @@ func isCredential(part string) bool {
 		return false
 	}
 
-	capitals := len(capital.FindAllString(part, -1))
-	mixed := letters.MatchString(part) && 4*capitals > len(part) && capitals < len(part) // CamelCase has fewer
-	small := len(part) >= minSmallToken && smallToken.MatchString(part)
+	pieces := strings.FieldsFunc(part, func(r rune) bool { return strings.ContainsRune("-_. ", r) })
+	if hexToken.MatchString(part) || knownToken.MatchString(part) || slices.ContainsFunc(pieces, isToken) {
+		return true
+	}
 
-	return mixed || small || digit.MatchString(part) && capitals > 0 || hexToken.MatchString(part)
+	return digit.MatchString(part) && capital.MatchString(part) && !isName(part, pieces) && !dateTime.MatchString(part)
+}
+
+// isToken reports whether a piece without signs is none of words: letters of which too many are
+// capitals, or small letters and digits by turns.
+func isToken(piece string) bool {
+	capitals := len(capital.FindAllString(piece, -1))
+	mixed := len(piece) >= minToken && letters.MatchString(piece) && 4*capitals > len(piece) && capitals < len(piece) // CamelCase has fewer
+
+	return mixed || len(piece) >= minSmallToken && smallToken.MatchString(piece)
 }

@@ -3,6 +3,7 @@ package masking
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
@@ -129,6 +130,80 @@ func TestMask_HidesPathsThatLogIn(t *testing.T) {
 	require.Equal(t, "GET /repository of /data/base", masked(ordinary, "GET /repository of /data/base"), "these open nothing")
 }
 
+// Whatever chance makes of a token of the shapes in use, it looks like no name of data. Each
+// has a digit and a capital letter, so that it would be hidden if names were not looked for.
+func TestMask_HidesTokensOfShapesInUse(t *testing.T) {
+	t.Parallel()
+
+	const (
+		lower   = "abcdefghijklmnopqrstuvwxyz"
+		upper   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		digits  = "0123456789"
+		each    = 20_000
+		base62  = upper + lower + digits
+		base64  = base62 + "-_"
+		crock32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	)
+
+	for name, shape := range map[string]struct {
+		before, signs string
+		groups        []int
+	}{
+		"Slack":               {"", base62, []int{24}},
+		"Slack's bot":         {"xoxb-123456789012-1234567890123-", base62, []int{24}},
+		"Discord":             {"", base64, []int{68}},
+		"Discord's bot":       {"", base64, []int{26, 6, 38}},
+		"GitHub":              {"ghp_", base62, []int{36}},
+		"GitHub, of one use":  {"github_pat_", base62, []int{22, 59}},
+		"GitLab":              {"glpat-", base64, []int{20}},
+		"Hugging Face":        {"hf_", upper + lower + digits, []int{34}},
+		"IFTTT":               {"", base64, []int{22}},
+		"Telegram":            {"bot123456789:AA", base64, []int{33}},
+		"Google":              {"AIza", base64, []int{35}},
+		"AWS":                 {"AKIA", upper + "234567", []int{16}},
+		"32 bytes, base64":    {"", base64, []int{43}},
+		"16 letters":          {"", base62, []int{16}},
+		"ULID":                {"", crock32, []int{26}},
+		"Rocket.Chat":         {"", base62, []int{17}},
+		"a JWT":               {"eyJhbGciOiJIUzI1NiJ9.", base64, []int{40, 43}},
+		"a key in groups":     {"", upper + digits, []int{5, 5, 5, 5}},
+		"of longer groups":    {"", base62, []int{8, 8, 8}},
+		"a service's own, v1": {"v1.", base62, []int{32}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			random := rand.New(rand.NewPCG(1, 2)) // the same ones each time
+
+			for range each {
+				token := shape.before
+
+				for i, length := range shape.groups {
+					if i > 0 {
+						token += "-"
+					}
+
+					for range length {
+						token += string(shape.signs[random.IntN(len(shape.signs))])
+					}
+				}
+
+				if strings.ContainsAny(token, upper) && strings.ContainsAny(token, digits) {
+					require.True(t, isCredential(token), token)
+				}
+			}
+		})
+	}
+
+	for _, token := range []string{
+		"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", "ghp_Instruct2Instruct2Instruct2Instruct22", "glpat-Llama-3-8B-Instruct", // as their services begin them
+		"ABCD-EFGH-1234-IJKL", "Llama8BInstruct2", "Llama-3_8B-Instruct", "-Llama-3-8B-Instruct", "Llama--3-8B-Instruct", "Llama-Xqwzk-8B-Instruct", "Llama-3-8B-In1struct",
+		"ab-1-Cd-2-Ef-3-Gh-4-ij",
+	} {
+		require.True(t, isCredential(token), token)
+	}
+}
+
 // The path of a URL that a password logs in to, or that opens nothing, names data and projects.
 func TestMask_LeavesPathsThatOpenNothing(t *testing.T) {
 	t.Parallel()
@@ -140,7 +215,22 @@ func TestMask_LeavesPathsThatOpenNothing(t *testing.T) {
 		"DATA_URL=https://s.example/datasets/imagenet\nTOKEN=" + hub + "\n":                          "/mnt/datasets/imagenet/train",
 		"DATA_URL=https://s.example/imagenet-2012-train/part-1?format=tfrecord\nTOKEN=" + hub + "\n": "reading imagenet-2012-train/part-1",
 		"DATA_URL=https://s.example/data/My%20Customers%20Of%20The%20Year\nTOKEN=" + hub + "\n":      "/data/My Customers Of The Year/x",
+		"DATA=https://huggingface.co/Qwen/Qwen2.5-0.5B-Instruct\nTOKEN=" + hub + "\n":                "loading Qwen/Qwen2.5-0.5B-Instruct",
+		"DATA=https://huggingface.co/meta-llama/Meta-Llama-3-8B-Instruct\nTOKEN=" + hub + "\n":       "loading meta-llama/Meta-Llama-3-8B-Instruct",
+		"DATA=https://huggingface.co/mistralai/Mixtral-8x7B-Instruct-v0.1\nTOKEN=" + hub + "\n":      "loading mistralai/Mixtral-8x7B-Instruct-v0.1",
+		"DATA=https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct\nTOKEN=" + hub + "\n":       "loading HuggingFaceTB/SmolLM2-135M-Instruct",
+		"DATA=https://huggingface.co/x/DeepSeek-R1-Distill-Qwen-1.5B\nTOKEN=" + hub + "\n":           "loading x/DeepSeek-R1-Distill-Qwen-1.5B",
+		"DATA=https://s.example/weights/MobileNetV2_imagenet_224.h5\nTOKEN=" + hub + "\n":            "loading weights/MobileNetV2_imagenet_224.h5",
+		"DATA=https://s.example/data/ILSVRC2012_img_train.tar\nTOKEN=" + hub + "\n":                  "reading /data/ILSVRC2012_img_train.tar",
+		"DATA=https://s.example/data/Customers%20Of%202026%20All\nTOKEN=" + hub + "\n":               "reading /data/Customers Of 2026 All",
+		"DATA=https://s.example/data/imagenet?version=2026-01-02T03:04:05Z\nTOKEN=" + hub + "\n":     "reading /data/imagenet",
+		"DATA=https://s.example/data/imagenet?at=2026-01-02T03%3A04%3A05%2B01:00\nTOKEN=" + hub:      "reading /data/imagenet",
+		"DATA=https://s.example/data/2026-01-02T03:04:05.678Z/imagenet\nTOKEN=" + hub + "\n":         "reading /data/2026-01-02T03:04:05.678Z/imagenet",
+		"DATA=https://s.example/data/20260102T030405Z/imagenet\nTOKEN=" + hub + "\n":                 "reading /data/20260102T030405Z/imagenet",
 		"DATA=https://s.example/data/mobilenetv2ssd300coco2017\nTOKEN=" + hub + "\n":                 "reading /data/mobilenetv2ssd300coco2017",
+		"DATA=https://s.example/data/Customer-Churn-2026-Of-All.csv\nTOKEN=" + hub + "\n":            "reading /data/Customer-Churn-2026-Of-All.csv",
+		"DATA=https://huggingface.co/x/Qwen2.5-Coder-32B-Instruct-GPTQ-Int4\nTOKEN=" + hub + "\n":    "loading x/Qwen2.5-Coder-32B-Instruct-GPTQ-Int4",
+		"DATA=https://s.example/data/VOC2012_trainval.tar\nTOKEN=" + hub + "\n":                      "reading /data/VOC2012_trainval.tar",
 		"https://s.example/data/CustomerChurnPrediction":                                             "/data/CustomerChurnPrediction",
 	} {
 		t.Run(value, func(t *testing.T) {
