@@ -160,6 +160,7 @@ type BarState struct {
 	Again bool      `json:"again,omitempty"` // it was drawn again
 	Ended bool      `json:"ended,omitempty"` // a bar was at its end
 	Shown string    `json:"shown,omitempty"` // by the newest drawing of a bar over epochs
+	Cut   string    `json:"cut,omitempty"`   // where a bar was when something was printed behind its drawing
 
 	Heading string `json:"heading,omitempty"` // the split that a line said by itself
 }
@@ -267,6 +268,7 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 		case p.end > 0 && !p.whole: // a warning ends its line, and the bar goes on below
 			text, behind = text[:p.end], text[p.end:]
 			which, counts = p.counts(bars, p)
+			bars.Cut = p.String()
 		}
 
 		if p.epochs { // drawn anew for each epoch, and once more for its counter
@@ -285,6 +287,10 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 
 		if which == trained && again == "" {
 			bars.Drawn, bars.Again = text, false
+		}
+
+		if p.tqdm && p.String() != bars.Cut {
+			bars.Cut = ""
 		}
 
 		bars.At, bars.Ended = p.String(), bars.Ended || p.tqdm && p.whole || p.erased
@@ -328,7 +334,7 @@ func (p progress) counts(bars BarState, next progress) (which whichNames, counts
 		return allNames, !p.keras || p.whole
 	case p.whole:
 		return allNames, next.counter != p.counter
-	case p.String() == bars.At:
+	case p.String() == bars.At, p.String() == bars.Cut:
 		return allNames, false
 	case p.tqdm && p.epoch == "" && !p.of && !bars.Ended && !p.epochs:
 		return validated, true

@@ -193,6 +193,7 @@ func TestBars_MetricsArePrintedBehind(t *testing.T) {
 		"brackets in a bar": {"acc", theBest, "\rEpoch 1: 1it [00:00,  6.65it/s, ids=[1, 2], acc=0.5]\n", 0.5},
 		"the end":           {"val_acc", theBest, "\rvalidation: 100%|██████████| 4/4 [00:00<00:00,  6.65it/s] acc: 0.7\n", 0.7},
 		"it says nothing":   {"val_acc", theBest, nothing(1, ", loss=0.1, val_acc=0.9") + "WARNING:root:x\n" + nothing(1, ", loss=0.1, val_acc=0.9") + nothing(2, ", loss=0.1, val_acc=0.8") + nothing(3, ", loss=0.1, val_acc=0.7") + "\n", 0.9},
+		"each once":         {"val_acc", theMean, nothing(1, ", val_acc=0.9") + "WARNING:root:x\n" + nothing(1, ", val_acc=0.9") + nothing(2, ", val_acc=0.8") + "WARNING:root:x\n" + nothing(2, ", val_acc=0.8") + nothing(3, ", val_acc=0.7") + "\n", 0.8},
 		"and of training":   {"loss", theBest, nothing(1, ", loss=0.1, val_acc=0.9") + "WARNING:root:x\n" + nothing(3, ", loss=0.3, val_acc=0.7") + "\n", 0.3},
 		"stopped":           {"acc", theBest, middle + "\n", 1},
 		"epochs":            {"acc", theMean, "\rEpochs:  50%|██▌       | 1/2 [00:00<00:00,  6.65it/s, acc=1]\rEpochs:  50%|██▌       | 1/2 [00:00<00:00,  6.65it/s, acc=1]WARNING:root:x\n\rEpochs: 100%|██████████| 2/2 [00:00<00:00,  6.65it/s, acc=0.5]\n", 0.75},
