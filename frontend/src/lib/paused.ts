@@ -1,10 +1,22 @@
-const PAUSED = "berth-live-paused";
+const KEPT = "berth-live-paused"; // of all tabs
 
-/** isPaused says that the person of this browser wants pages to stay as they are. */
+let paused = false; // this tab
+
+/** isPaused says that the pages of this tab stay as they are. */
 export function isPaused(): boolean {
-  return localStorage.getItem(PAUSED) === "yes";
+  return paused;
 }
 
-export function keepPaused(paused: boolean): void {
-  localStorage.setItem(PAUSED, paused ? "yes" : "no");
+/** holdPages is told whenever this tab pauses or goes on. */
+export function holdPages(hold: boolean): void {
+  paused = hold;
+}
+
+/** wasPaused is what the person of this browser chose last, in any tab: a new one begins with it. */
+export function wasPaused(): boolean {
+  return localStorage.getItem(KEPT) === "yes";
+}
+
+export function keepPaused(hold: boolean): void {
+  localStorage.setItem(KEPT, hold ? "yes" : "no");
 }

@@ -1,6 +1,8 @@
-import { QueryClient } from "@tanstack/react-query";
+import { QueryClient, QueryObserver } from "@tanstack/react-query";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { ApiError } from "@/api/errors";
 import { Live } from "@/services/live";
+import { again, newQueryClient } from "@/services/query";
 
 let opened = 0;
 
@@ -23,6 +25,7 @@ afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllGlobals();
   vi.restoreAllMocks();
+  localStorage.clear();
 });
 
 function turn(hidden: boolean) {
@@ -40,5 +43,50 @@ it("opens no stream of a hidden page when the browser is online again, until it 
   expect(opened).toBe(2);
   turn(false);
   expect(opened).toBe(3);
+  end();
+});
+
+const failed = { state: { status: "error", error: new ApiError(503, {}), data: {} } };
+
+it.each([
+  ["live", "yes", 10_000],
+  ["paused", "no", false],
+])("a tab that is %s reads what failed by its own badge, whatever another tab chose", (state, other, after) => {
+  const live = new Live(new QueryClient());
+  const end = live.start();
+  live.setPaused(state === "paused");
+  localStorage.setItem("berth-live-paused", other);
+  expect(live.current() === "paused").toBe(state === "paused");
+  expect(again(failed)).toBe(after);
+  end();
+});
+
+it("begins paused when the last tab was", () => {
+  localStorage.setItem("berth-live-paused", "yes");
+  const live = new Live(new QueryClient());
+  const end = live.start();
+  expect(live.current()).toBe("paused");
+  expect(again(failed)).toBe(false);
+  end();
+});
+
+it("reads nothing again that failed before the pause, until it ends", async () => {
+  const queries = newQueryClient();
+  const live = new Live(queries);
+  const end = live.start();
+  queries.setQueryData(["x"], "old");
+  const queryFn = vi.fn(() => Promise.reject(new ApiError(503, {})));
+  const unsubscribe = new QueryObserver(queries, { queryKey: ["x"], queryFn, retry: false, staleTime: 0 }).subscribe(
+    vi.fn(),
+  );
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(queryFn).toHaveBeenCalledOnce();
+  live.setPaused(true);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(queryFn).toHaveBeenCalledOnce();
+  live.setPaused(false);
+  await vi.advanceTimersByTimeAsync(11_000);
+  expect(queryFn).toHaveBeenCalledTimes(2);
+  unsubscribe();
   end();
 });

@@ -2,7 +2,7 @@ import type { QueryClient } from "@tanstack/react-query";
 import { apiUrl } from "@/api/config";
 import { holdClock } from "@/lib/useNow";
 import { whileHidden } from "@/lib/hidden";
-import { isPaused, keepPaused } from "@/lib/paused";
+import { holdPages, keepPaused, wasPaused } from "@/lib/paused";
 import { Invalidator } from "@/services/changes";
 import { meQuery } from "@/services/session";
 import { ChangeStream, type StreamState } from "@/services/stream";
@@ -14,7 +14,7 @@ export class Live {
   private readonly stream: ChangeStream;
   private readonly invalidator: Invalidator;
 
-  constructor(queries: QueryClient) {
+  constructor(private readonly queries: QueryClient) {
     this.invalidator = new Invalidator(queries);
     const readMe = () => void queries.query({ ...meQuery, staleTime: 0 }).catch(() => undefined);
     this.stream = new ChangeStream({
@@ -25,6 +25,7 @@ export class Live {
       onState: (state) => {
         this.state = state;
         holdClock(state === "paused");
+        holdPages(state === "paused");
         this.listeners.forEach((listener) => listener());
       },
       // An EventSource does not say why it was refused. A 401 here shows the log-in page.
@@ -46,7 +47,7 @@ export class Live {
 
   /** start opens the stream and watches whether the page is shown; the result ends both. */
   start(): () => void {
-    if (isPaused()) this.stream.pause();
+    if (wasPaused()) this.stream.pause();
     else this.stream.start();
 
     let asleep = false;
@@ -79,5 +80,7 @@ export class Live {
       this.stream.pause();
       this.invalidator.stop();
     } else this.stream.start();
+    // When a read that failed is tried again was decided before.
+    for (const query of this.queries.getQueryCache().getAll()) if (query.state.status === "error") query.setState({});
   }
 }

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { answer, configure } from "@/api/client";
 import { ApiError, toApiError } from "@/api/errors";
 import { getMe } from "@/api/generated";
+import { holdPages } from "@/lib/paused";
 import { hostsQuery } from "@/services/hosts";
 import { probeQuery, probesQuery } from "@/services/probes";
 import { again, newQueryClient, retryDelay } from "@/services/query";
@@ -18,7 +19,7 @@ afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllGlobals();
   onlineManager.setOnline(true);
-  localStorage.clear();
+  holdPages(false);
 });
 
 function ask(error: unknown) {
@@ -104,7 +105,7 @@ describe("what could not be read", () => {
 
   it("stays as it is while paused, where something is shown", () => {
     const after = (data: unknown) => again({ state: { status: "error", error: new ApiError(503, {}), data } });
-    localStorage.setItem("berth-live-paused", "yes");
+    holdPages(true);
     expect(after({})).toBe(false);
     expect(after(undefined)).toBe(10_000);
   });
