@@ -21,7 +21,7 @@ type Fetch = typeof globalThis.fetch;
 export const untimed: Fetch = (...call) => globalThis.fetch(...call);
 
 /** timed gives up on a server that does not answer. */
-const timed: Fetch = (input, init) => {
+export const timed: Fetch = (input, init) => {
   const late = AbortSignal.timeout(LONGEST);
   const asked = input instanceof Request ? input.signal : init?.signal;
 

@@ -25,7 +25,10 @@ describe("Findings", () => {
 });
 
 describe("healthQuery", () => {
-  afterEach(() => vi.unstubAllGlobals());
+  afterEach(() => {
+    vi.unstubAllGlobals();
+    vi.restoreAllMocks();
+  });
   const read = () => new QueryClient().query(healthQuery(false));
 
   it("reads the findings of a 503", async () => {
@@ -36,5 +39,18 @@ describe("healthQuery", () => {
   it("tells a refusal from findings", async () => {
     vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ detail: "No token." }, { status: 401 })));
     await expect(read()).rejects.toThrow("No token.");
+  });
+
+  it("gives up on an answer that does not come in 30 s", async () => {
+    const late = new AbortController();
+    const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(late.signal);
+    vi.stubGlobal("fetch", (_: string, { signal }: { signal: AbortSignal }) => {
+      const never = new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+      late.abort(new DOMException("late", "TimeoutError"));
+
+      return never;
+    });
+    await expect(read()).rejects.toThrow("The server does not answer.");
+    expect(timeout).toHaveBeenCalledWith(30_000);
   });
 });

@@ -141,13 +141,13 @@ function ofMachines([kind]: QueryKey): boolean {
   return kind === "hosts" || kind === "leases" || kind === "queue" || kind === "health";
 }
 
-const ofOneTrial = new Set<unknown>(["trial", "metrics", "memory"]);
+const ofOneTrial = new Set<unknown>(["trial", "metrics", "memory", "files"]);
 
 /**
  * touched says whether a query shows something of the changed sweeps. The list
  * shows all of them; what else begins with "sweep" has an id, which may be the
- * beginning of one when a person typed it. A trial, its metrics and its memory change
- * with that trial alone, and the file with the sweep itself.
+ * beginning of one when a person typed it. A trial, its metrics, memory and files change
+ * with that trial alone, and the sweep file with the sweep itself.
  */
 export function touched(key: QueryKey, changed: Changed): boolean {
   const [kind, id, part, number] = key;

@@ -1,4 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
+import { timed } from "@/api/client";
 import { readConfig } from "@/api/config";
 import { toApiError } from "@/api/errors";
 import type { Health } from "@/api/generated";
@@ -13,7 +14,7 @@ export function healthQuery(live: boolean) {
     queryFn: async ({ signal }): Promise<Health> => {
       let response: Response;
       try {
-        response = await fetch(`${readConfig().base}healthz`, { signal, credentials: "same-origin" });
+        response = await timed(`${readConfig().base}healthz`, { signal, credentials: "same-origin" });
       } catch (error) {
         if (error instanceof DOMException && error.name === "AbortError") throw error;
         throw toApiError(0, undefined);

@@ -48,7 +48,10 @@ function setup() {
 }
 
 beforeEach(() => vi.useFakeTimers());
-afterEach(() => vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 describe("ChangeStream", () => {
   it("passes changes on, and reads anew what changed before it opened", () => {
@@ -141,6 +144,36 @@ describe("ChangeStream", () => {
     expect(sources).toHaveLength(3);
   });
 
+  it("takes a stream for dead that hangs before it opens", () => {
+    const { stream, sources, at, states } = setup();
+    stream.start();
+    vi.advanceTimersByTime(39_000);
+    expect(sources).toHaveLength(1);
+    vi.advanceTimersByTime(2000);
+    expect(sources).toHaveLength(2);
+    expect(at(0).closed).toBe(true);
+    expect(states.at(-1)).toBe("reconnecting");
+    at(1).send("open");
+    expect(states.at(-1)).toBe("live");
+  });
+
+  it("waits its turn after an answer that took long and was a refusal", () => {
+    const { stream, sources, at } = setup();
+    vi.spyOn(Math, "random").mockReturnValue(0.5);
+    stream.start();
+    for (let tries = 1; tries <= 5; tries++) {
+      at(tries - 1).refuse();
+      vi.advanceTimersByTime(1000 * 2 ** (tries - 1));
+      expect(sources).toHaveLength(tries + 1);
+    }
+    vi.advanceTimersByTime(20_000);
+    at(5).refuse();
+    vi.advanceTimersByTime(29_000);
+    expect(sources).toHaveLength(6);
+    vi.advanceTimersByTime(1000);
+    expect(sources).toHaveLength(7);
+  });
+
   it("stays closed while paused", () => {
     const { stream, sources, states } = setup();
     stream.start();
@@ -208,6 +241,12 @@ describe("Invalidator", () => {
     expect(touched(["sweep", "0190aaaa-1", "metrics", 3, "b"], new Map([["0190aaaa-1", new Set([undefined])]]))).toBe(
       true,
     );
+  });
+
+  it("reads the files of a trial again for it alone", () => {
+    const changed = new Map([["0190aaaa-1", new Set([2])]]);
+    expect(touched(["sweep", "0190aaaa-1", "files", 2, 1], changed)).toBe(true);
+    expect(touched(["sweep", "0190aaaa-1", "files", 3, 1], changed)).toBe(false);
   });
 
   it("reads a trial again for itself alone, and the file for its sweep alone", () => {

@@ -106,6 +106,7 @@ export class ChangeStream {
     const source = this.options.open();
     let opened = false;
     this.source = source;
+    this.heard(); // a connection may hang before it opens
     source.addEventListener("open", () => {
       if (this.source !== source) return;
       this.backoff.reset();
@@ -154,6 +155,7 @@ export class ChangeStream {
 
     this.options.onRefused();
     clearTimeout(this.timer);
+    clearTimeout(this.hears);
     this.timer = setTimeout(() => this.connect(), this.backoff.next());
   }
 }
