@@ -9,6 +9,7 @@ const words: Record<Log["state"], string> = {
   reading: "reading…",
   following: "following as it is written",
   retrying: "trying again",
+  paused: "paused with the page; resume live updates to follow it",
   idle: "more follows",
   complete: "complete",
   failed: "incomplete",
@@ -34,6 +35,7 @@ export function LogView({
   const box = useRef<HTMLPreElement>(null);
   const [stick, setStick] = useState(true);
   const [failed, setFailed] = useState("");
+  const asked = useRef(false); // by a button, which may vanish with the answer
 
   useEffect(() => {
     if (stick && state === "following" && box.current) box.current.scrollTop = box.current.scrollHeight;
@@ -42,6 +44,18 @@ export function LogView({
   useEffect(() => {
     if (start > 0 && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [start]);
+
+  // A button that vanishes leaves the focus to the page: it goes to what the button brought.
+  useEffect(() => {
+    if (!asked.current || state === "reading") return;
+    asked.current = false;
+    if (document.activeElement === document.body) box.current?.focus({ preventScroll: true });
+  }, [state, problem, more, start]);
+
+  const asking = (ask: () => void) => () => {
+    asked.current = true;
+    ask();
+  };
 
   const onScroll = () => {
     const { current } = box;
@@ -64,17 +78,17 @@ export function LogView({
           />
         )}
         {more && (
-          <Button size="xs" variant="default" onClick={readMore}>
+          <Button size="xs" variant="default" onClick={asking(readMore)}>
             Show the next MiB
           </Button>
         )}
         {more && (
-          <Button size="xs" variant="default" onClick={toEnd}>
+          <Button size="xs" variant="default" onClick={asking(toEnd)}>
             Go to the end
           </Button>
         )}
         {start > 0 && (
-          <Button size="xs" variant="default" onClick={toStart}>
+          <Button size="xs" variant="default" onClick={asking(toStart)}>
             Show the beginning
           </Button>
         )}
@@ -93,14 +107,16 @@ export function LogView({
       {problem !== "" && (
         <Note kind="bad">
           {problem}{" "}
-          <Button size="xs" variant="default" onClick={readMore}>
+          <Button size="xs" variant="default" onClick={asking(readMore)}>
             Try again
           </Button>
         </Note>
       )}
       {removed !== "" && <Note kind="plain">{removed}</Note>}
       {removed === "" && pieces.length === 0 && !unknown.has(state) && (
-        <div className="card">{state === "following" ? "It has written nothing yet." : "It wrote nothing."}</div>
+        <div className="card">
+          {state === "following" || state === "paused" ? "It has written nothing yet." : "It wrote nothing."}
+        </div>
       )}
       {pieces.length > 0 && (
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keyboard

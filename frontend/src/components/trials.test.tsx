@@ -1,5 +1,6 @@
-import { screen } from "@testing-library/react";
+import { fireEvent, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
+import { useState } from "react";
 import { describe, expect, it, vi } from "vitest";
 import { Attempts } from "@/components/Attempts";
 import { HostCard } from "@/components/HostCard";
@@ -294,6 +295,41 @@ describe("LogView", () => {
     expect(screen.getByText("1 MiB shown, more follows")).toBeTruthy();
     await userEvent.click(screen.getByRole("button", { name: "Show the next MiB" }));
     expect(readMore).toHaveBeenCalledOnce();
+  });
+
+  it("gives the focus of a button that vanished with the answer to the log", async () => {
+    const piece: LogPiece = { offset: 0, length: 5, stream: "stderr", at: "", text: "hello" };
+    function Page() {
+      const [state, setState] = useState<"failed" | "reading" | "complete">("failed");
+
+      return (
+        <>
+          <button type="button" onClick={() => setState("complete")}>
+            Answer
+          </button>
+          <LogView
+            {...log}
+            pieces={[piece]}
+            state={state}
+            problem={state === "complete" ? "" : "No answer."}
+            readMore={() => setState("reading")}
+          />
+        </>
+      );
+    }
+    await draw(<Page />);
+    const again = screen.getByRole("button", { name: "Try again" });
+    await userEvent.click(again);
+    expect(document.activeElement).toBe(again);
+    fireEvent.click(screen.getByText("Answer"));
+    expect(screen.queryByRole("button", { name: "Try again" })).toBeNull();
+    expect(document.activeElement).toBe(screen.getByLabelText("Output of the attempt"));
+  });
+
+  it("says that it is paused, and how to go on", async () => {
+    await draw(<LogView {...log} state="paused" />);
+    expect(screen.getByRole("status").textContent).toMatch(/paused .*resume live updates/);
+    expect(screen.getByText("It has written nothing yet.")).toBeTruthy();
   });
 
   it("says why a log was removed, or failed to come", async () => {

@@ -1,15 +1,18 @@
-import { isAway } from "@/api/errors";
 import { logPage, logStream, type LogPage, type LogPiece } from "@/services/log";
+import { passes } from "@/services/query";
 import { Backoff, SILENT } from "@/services/stream";
+
+/** How a log goes on behind a page: not at all, page by page, by a stream, or by a stream once updates are live again. */
+export type Next = "complete" | "idle" | "following" | "paused";
 
 export interface FollowOptions {
   attemptId: string;
   /** from is the byte behind what is there already. */
   from: () => number;
   onPiece: (piece: LogPiece) => void;
-  /** onPage takes a page that was read without the stream, and says how the log goes on behind it; idle = page by page. */
-  onPage: (page: LogPage) => "complete" | "idle" | "following";
-  onState: (state: "following" | "retrying" | "complete" | "idle", problem: string) => void;
+  /** onPage takes a page that was read without the stream, and says how the log goes on behind it. */
+  onPage: (page: LogPage) => Next;
+  onState: (state: Next | "retrying", problem: string) => void;
   /** onRefused is told why the server gives no more of the log. */
   onRefused: (error: unknown) => void;
 }
@@ -19,10 +22,10 @@ const TOO_MANY = `${CUT} You may have too many streams open: close other tabs.`;
 
 /**
  * LogFollower follows a log that is still written. A browser reopens a stream that was
- * cut, but gives up after an answer other than 200, such as that of a proxy while the
- * server restarts, and does not tell what it was. Then a page is read, after a pause that
- * grows: it goes on from where the stream was cut, or says why not. A connection can also
- * die without a word.
+ * cut, every few seconds while no server answers, but gives up after an answer other
+ * than 200, such as that of a proxy while the server restarts, and does not tell what it
+ * was. Then a page is read, after a pause that grows: it goes on from where the stream was
+ * cut, or says why not. A connection can also die without a word.
  */
 export class LogFollower {
   private source: EventSource | null = null;
@@ -41,11 +44,11 @@ export class LogFollower {
     this.open(CUT);
   }
 
-  /** retry begins after what could not be read for now. */
-  retry(): void {
+  /** retry begins after what could not be read for now; error says why. */
+  retry(error?: unknown): void {
     this.runs = true;
     this.backoff.reset();
-    this.later(CUT);
+    this.later(CUT, error);
   }
 
   /** stop says whether it followed until now. */
@@ -65,7 +68,7 @@ export class LogFollower {
     const on = (kind: string, listener: (event: MessageEvent<string>) => void) =>
       stream.addEventListener(kind, (event: MessageEvent<string>) => {
         if (this.source !== stream) return;
-        this.heard();
+        if (kind !== "error") this.heard();
         listener(event);
       });
     let problem = refused;
@@ -80,20 +83,26 @@ export class LogFollower {
     on("alive", () => undefined);
     on("end", () => this.end("complete"));
     on("error", () => {
-      if (stream.readyState === EventSource.CLOSED) this.later(problem); // else the browser goes on by itself
+      if (stream.readyState === EventSource.CLOSED) this.later(problem);
+      else this.options.onState("retrying", CUT); // by the browser
     });
   }
 
   /** heard waits for the next byte. */
   private heard(): void {
     clearTimeout(this.hears);
-    this.hears = setTimeout(() => this.open(CUT), SILENT);
+    this.hears = setTimeout(() => {
+      this.options.onState("retrying", CUT);
+      this.open(CUT);
+    }, SILENT);
   }
 
-  private later(problem: string): void {
+  /** later reads a page after a pause: at least as long as the server asked for, when error says so. */
+  private later(problem: string, error?: unknown): void {
     this.close();
     this.options.onState("retrying", problem);
-    this.timer = setTimeout(() => void this.readOn(), this.backoff.next());
+    const asked = passes(error) ? error.retryAfter * 1000 : 0;
+    this.timer = setTimeout(() => void this.readOn(), Math.max(asked, this.backoff.next()));
   }
 
   private async readOn(): Promise<void> {
@@ -106,7 +115,7 @@ export class LogFollower {
       else this.end(next);
     } catch (error) {
       if (mine !== this.turn) return;
-      if (isAway(error)) this.later(CUT);
+      if (passes(error)) this.later(CUT, error);
       else {
         this.stop();
         this.options.onRefused(error);
@@ -114,7 +123,7 @@ export class LogFollower {
     }
   }
 
-  private end(state: "complete" | "idle"): void {
+  private end(state: Next): void {
     this.stop();
     this.options.onState(state, "");
   }

@@ -216,7 +216,79 @@ describe("useLog", () => {
       expect(text()).toBe("hello wide world");
     });
 
-    it.each([401, 403, 404, 429])("gives up when the server says why: %d", async (status) => {
+    it("comes again when the server asks for that, and not before", async () => {
+      const { result, answers, asked, text } = await cut();
+      answers.now = () => Response.json({ detail: "Too many." }, { status: 429, headers: { "Retry-After": "100" } });
+      await pass(2000);
+      expect(asked).toHaveLength(1);
+      expect(result.current.state).toBe("retrying");
+      answers.now = () => Response.json({ data: [piece(10, " world")], next_offset: 16, complete: true });
+      await pass(95_000);
+      expect(asked).toHaveLength(1);
+      await pass(10_000);
+      expect(result.current).toMatchObject({ state: "complete", problem: "" });
+      expect(text()).toBe("hello wide world");
+    });
+
+    it("comes again when the server asks for that at the first page", async () => {
+      let status = 429;
+      vi.stubGlobal("fetch", () =>
+        Promise.resolve(Response.json({ data: [piece(0, "hello")], next_offset: 5, complete: true }, { status })),
+      );
+      const { result } = renderHook(() => useLog("a"));
+      await pass(10);
+      expect(result.current.state).toBe("retrying");
+      status = 200;
+      await pass(2000);
+      expect(result.current).toMatchObject({ state: "complete", problem: "", shown: 5 });
+    });
+
+    it("says that it tries again while the browser reopens the stream", async () => {
+      const { result, answers } = await cut();
+      answers.now = () => Response.json({ data: [], next_offset: 10, complete: false });
+      await pass(2000);
+      FakeStream.last?.send("open");
+      expect(result.current.state).toBe("following");
+      const first = FakeStream.last;
+      for (let tries = 0; tries < 13; tries++) {
+        if (first) first.readyState = 0; // a connection that was refused
+        first?.send("error");
+        expect(result.current).toMatchObject({
+          state: "retrying",
+          problem: expect.stringContaining("trying again") as string,
+        });
+        await pass(3000);
+      }
+      expect(FakeStream.last).toBe(first);
+      await pass(3000); // 42 s without a byte: an error is none
+      expect(FakeStream.last).not.toBe(first);
+      expect(result.current.state).toBe("retrying");
+      FakeStream.last?.send("open");
+      expect(result.current).toMatchObject({ state: "following", problem: "" });
+    });
+
+    it("says that it tries again once a connection fell silent", async () => {
+      const { result, answers } = await cut();
+      answers.now = () => Response.json({ data: [], next_offset: 10, complete: false });
+      await pass(2000);
+      FakeStream.last?.send("open");
+      await pass(41_000);
+      expect(result.current.state).toBe("retrying");
+    });
+
+    it("keeps what went wrong, and its button, until the answer is there", async () => {
+      const { result, answers } = await cut();
+      answers.now = () => Response.json({ detail: "No such attempt." }, { status: 404 });
+      await pass(2000);
+      expect(result.current).toMatchObject({ state: "failed", problem: "No such attempt." });
+      answers.now = () => Response.json({ data: [piece(10, " world")], next_offset: 16, complete: true });
+      act(() => result.current.readMore());
+      expect(result.current).toMatchObject({ state: "reading", problem: "No such attempt." });
+      await pass(10);
+      expect(result.current).toMatchObject({ state: "complete", problem: "" });
+    });
+
+    it.each([401, 403, 404])("gives up when the server says why: %d", async (status) => {
       const { result, answers, asked } = await cut();
       answers.now = () => Response.json({ detail: "That is why." }, { status });
       await pass(2000);
@@ -274,6 +346,95 @@ describe("useLog", () => {
       cleanup();
       await pass(60_000);
       expect(asked).toEqual([]);
+    });
+  });
+
+  describe("while updates are paused", () => {
+    beforeEach(() => vi.useFakeTimers());
+    afterEach(() => vi.useRealTimers());
+
+    const pass = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
+    const shown = (paused: boolean) => renderHook((is: boolean) => useLog("a", is), { initialProps: paused });
+    const page = { data: [piece(0, "hello")], next_offset: 5, complete: false };
+
+    it("does not follow, and goes on from where it was", async () => {
+      serve({ 0: page });
+      const { result, rerender } = shown(false);
+      await pass(10);
+      FakeStream.last?.send("open");
+      FakeStream.last?.send("piece", piece(5, " wide"));
+      const first = FakeStream.last;
+      rerender(true);
+      expect(first?.readyState).toBe(2);
+      expect(result.current).toMatchObject({ state: "paused", problem: "", shown: 10 });
+      first?.send("piece", piece(10, " lost"));
+      await pass(120_000);
+      expect(FakeStream.last).toBe(first);
+      expect(result.current).toMatchObject({ state: "paused", shown: 10 });
+
+      rerender(false);
+      expect(FakeStream.last).not.toBe(first);
+      expect(FakeStream.last?.url).toContain("offset=10");
+      FakeStream.last?.send("open");
+      FakeStream.last?.send("piece", piece(5, " wide"));
+      FakeStream.last?.send("piece", piece(10, " world"));
+      expect(result.current.state).toBe("following");
+      expect(result.current.pieces.map((one) => one.text).join("")).toBe("hello wide world");
+    });
+
+    it("reads what was written before, of a page that is opened paused", async () => {
+      FakeStream.last = undefined;
+      serve({ 0: page });
+      const { result, rerender } = shown(true);
+      await pass(10);
+      expect(result.current).toMatchObject({ state: "paused", shown: 5 });
+      expect(FakeStream.last).toBeUndefined();
+      rerender(false);
+      expect(FakeStream.last).toMatchObject({ url: expect.stringContaining("offset=5") as string });
+    });
+
+    it("reads on when asked, and tries that again", async () => {
+      const pages: Record<string, LogPage> = { 0: { ...page, data: [whole], next_offset: MiB } };
+      serve(pages);
+      const { result } = shown(true);
+      await pass(10);
+      expect(result.current.state).toBe("idle");
+      vi.stubGlobal("fetch", () => Promise.resolve(new Response("Bad gateway", { status: 502 })));
+      act(() => result.current.readMore());
+      await pass(10);
+      expect(result.current.state).toBe("retrying");
+      serve({ [MiB]: { ...page, data: [piece(MiB, "b")], next_offset: MiB + 1 } });
+      await pass(2000);
+      expect(result.current).toMatchObject({ state: "paused", problem: "", shown: MiB + 1 });
+    });
+
+    it("tries again what could not be read at all", async () => {
+      FakeStream.last = undefined;
+      vi.stubGlobal("fetch", () => Promise.resolve(new Response("Bad gateway", { status: 502 })));
+      const { result, rerender } = shown(false);
+      await pass(10);
+      rerender(true);
+      expect(result.current.state).toBe("retrying");
+      serve({ 0: page });
+      await pass(2000);
+      expect(result.current).toMatchObject({ state: "paused", problem: "", shown: 5 });
+      expect(FakeStream.last).toBeUndefined();
+    });
+
+    it("stays as it is once the page was hidden and shown again", async () => {
+      serve({ 0: page });
+      const { result, rerender } = shown(false);
+      await pass(10);
+      rerender(true);
+      const last = FakeStream.last;
+      const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
+      act(() => void document.dispatchEvent(new Event("visibilitychange")));
+      await pass(31_000);
+      hidden.mockReturnValue(false);
+      act(() => void document.dispatchEvent(new Event("visibilitychange")));
+      hidden.mockRestore();
+      expect(FakeStream.last).toBe(last);
+      expect(result.current.state).toBe("paused");
     });
   });
 

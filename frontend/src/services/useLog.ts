@@ -1,8 +1,9 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import { isAway, messageOf } from "@/api/errors";
+import { messageOf } from "@/api/errors";
 import { whileHidden } from "@/lib/hidden";
-import { LogFollower } from "@/services/followLog";
+import { LogFollower, type Next } from "@/services/followLog";
 import { full, LOG_PAGE, logEnd, logPage, type LogPage, type LogPiece } from "@/services/log";
+import { passes } from "@/services/query";
 
 export interface Log {
   pieces: LogPiece[];
@@ -12,7 +13,7 @@ export interface Log {
   shown: number;
   /** more says that the server may have more than is shown. */
   more: boolean;
-  state: "reading" | "following" | "retrying" | "idle" | "complete" | "failed";
+  state: Next | "reading" | "retrying" | "failed";
   problem: string;
   removed: string;
   readMore: () => void;
@@ -21,8 +22,11 @@ export interface Log {
   toStart: () => void;
 }
 
-/** useLog reads a log page by page from its beginning; one that is still written is followed from its end. */
-export function useLog(attemptId: string): Log {
+/**
+ * useLog reads a log page by page from its beginning; one that is still written is
+ * followed from its end, unless updates are paused.
+ */
+export function useLog(attemptId: string, paused = false): Log {
   const [pieces, setPieces] = useState<LogPiece[]>([]);
   const [start, setStart] = useState(0);
   const [shown, setShown] = useState(0);
@@ -34,9 +38,19 @@ export function useLog(attemptId: string): Log {
   const end = useRef(0); // shown, as callbacks see it
   const turn = useRef(0); // of the newest request: answers to earlier ones are dropped
   const busy = useRef(false);
+  const holds = useRef(paused); // paused, as callbacks see it
+  const now = useRef<Log["state"]>("reading"); // state, as callbacks see it
+  const seen = useRef(false); // something of the log was read, be it that nothing is in it
+
+  const turnTo = useCallback((next: Log["state"], why?: string) => {
+    now.current = next;
+    setState(next);
+    if (why !== undefined) setProblem(why);
+  }, []);
 
   /** append adds pieces behind what is shown; one that a second answer repeats is dropped. */
   const append = useCallback((fresh: LogPiece[]) => {
+    seen.current = true;
     const unseen = fresh.filter((piece) => {
       if (piece.offset < end.current) return false;
       end.current = piece.offset + piece.length;
@@ -67,21 +81,21 @@ export function useLog(attemptId: string): Log {
         take(page);
         setMore(!isLast(page) && full(page));
 
-        return next(page);
+        return next(page, holds.current);
       },
-      onState: (now, why) => {
-        setState(now);
-        setProblem(why);
-      },
-      onRefused: (error) => {
-        setState("failed");
-        setProblem(messageOf(error));
-      },
+      onState: turnTo,
+      onRefused: (error) => turnTo("failed", messageOf(error)),
     });
 
     return follower.current;
-  }, [attemptId, append, take]);
-  const follow = useCallback(() => followed().start(), [followed]);
+  }, [attemptId, append, take, turnTo]);
+
+  /** goOn follows from where it was; while updates are paused what is shown stays as it is. */
+  const goOn = useCallback(() => {
+    if (!holds.current) followed().start();
+    else if (!seen.current) followed().retry();
+    else turnTo("paused", "");
+  }, [followed, turnTo]);
 
   /** read shows the page that begins where choose says; "go on" is behind what is shown. */
   const read = useCallback(
@@ -89,8 +103,7 @@ export function useLog(attemptId: string): Log {
       const mine = ++turn.current;
       busy.current = true;
       follower.current?.stop();
-      setState("reading");
-      setProblem("");
+      turnTo("reading"); // the problem, and its button, stay until the answer is there
       let from = -1;
       try {
         from = await choose();
@@ -103,24 +116,23 @@ export function useLog(attemptId: string): Log {
         }
         take(page);
         setMore(!isLast(page) && full(page));
-        if (next(page) === "following") follow();
-        else setState(next(page));
+        const then = next(page, holds.current);
+        if (then === "following") goOn();
+        else turnTo(then, "");
       } catch (error) {
         if (mine !== turn.current) return;
-        if (from === end.current && isAway(error)) followed().retry();
-        else {
-          setState("failed");
-          setProblem(messageOf(error));
-        }
+        if (from === end.current && passes(error)) followed().retry(error);
+        else turnTo("failed", messageOf(error));
       } finally {
         if (mine === turn.current) busy.current = false;
       }
     },
-    [attemptId, take, follow, followed],
+    [attemptId, take, goOn, followed, turnTo],
   );
 
   useEffect(() => {
     const turns = turn;
+    seen.current = false;
     void read(() => Promise.resolve(0)); // eslint-disable-line react-hooks/set-state-in-effect -- it begins to read an outside thing
 
     return () => {
@@ -131,6 +143,11 @@ export function useLog(attemptId: string): Log {
   }, [read]);
 
   useEffect(() => {
+    holds.current = paused;
+    if (paused ? follower.current?.stop() === true : now.current === "paused") goOn();
+  }, [paused, goOn]);
+
+  useEffect(() => {
     let slept = false;
 
     return whileHidden(
@@ -138,11 +155,11 @@ export function useLog(attemptId: string): Log {
         slept = follower.current?.stop() === true;
       },
       () => {
-        if (follower.current?.stop() === true || slept) follow();
+        if (follower.current?.stop() === true || slept) goOn();
         slept = false;
       },
     );
-  }, [follow]);
+  }, [goOn]);
 
   const ask = useCallback(
     (choose: () => Promise<number>) => {
@@ -166,8 +183,9 @@ function isLast({ complete, removed = "" }: LogPage): boolean {
 }
 
 /** next says how the log goes on behind a page: page by page behind a full one. */
-function next(page: LogPage): "complete" | "idle" | "following" {
+function next(page: LogPage, paused: boolean): Next {
   if (isLast(page)) return "complete";
+  if (full(page)) return "idle";
 
-  return full(page) ? "idle" : "following";
+  return paused ? "paused" : "following";
 }

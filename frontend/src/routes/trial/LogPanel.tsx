@@ -1,11 +1,12 @@
 import { Title } from "@mantine/core";
 import { LogView } from "@/components/LogView";
+import { usePaused } from "@/routes/usePaused";
 import { wholeLog } from "@/services/log";
 import type { Attempt } from "@/services/trials";
 import { useLog } from "@/services/useLog";
 
 export function LogPanel({ attempt, removed }: { attempt: Attempt; removed: string | undefined }) {
-  const log = useLog(attempt.id);
+  const log = useLog(attempt.id, usePaused());
 
   const download = async () => {
     const url = URL.createObjectURL(new Blob([await wholeLog(attempt.id)], { type: "text/plain" }));

@@ -2,12 +2,15 @@ import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
 import { MOST_POINTS } from "@/services/trials";
-import { drawApp } from "@/test/app";
+import { drawApp, streamAddress } from "@/test/app";
 import { sweep } from "@/test/factories/sweep";
 import { attempt, trial } from "@/test/factories/trial";
 
 vi.mock("@/plots/LineChart", () => ({ default: () => null }));
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  localStorage.clear();
+});
 
 const found = (points: number) => ({
   "GET /sweeps/s1": [200, sweep()] as [number, unknown],
@@ -66,4 +69,18 @@ it("keeps in its address which attempt is shown, unless it is the newest", async
   expect(router.state.location.search).toEqual({});
   await userEvent.click(screen.getByRole("button", { name: "Show below" }));
   await waitFor(() => expect(router.state.location.search).toEqual({ attempt: 1 }));
+});
+
+it("does not follow a log while live updates are paused", async () => {
+  const piece = { offset: 0, length: 5, stream: "stdout", at: "", text: "hello" };
+  await drawApp("/sweeps/s1/trials/1", {
+    ...found(1),
+    "GET /attempts/a1/log": [200, { data: [piece], next_offset: 5, complete: false }],
+  });
+  expect(await screen.findByText(/shown, following as it is written$/)).toBeTruthy();
+  await userEvent.click(screen.getByRole("button", { name: /pause live updates/ }));
+  expect(screen.getByText(/shown, paused/).textContent).toContain("resume live updates");
+  await userEvent.click(screen.getByRole("button", { name: /resume live updates/ }));
+  expect(await screen.findByText(/shown, following as it is written$/)).toBeTruthy();
+  expect(streamAddress()).toMatch(/log\?follow=true&offset=5$/);
 });
