@@ -9,14 +9,13 @@ import { forgetKey, keyFor } from "@/lib/keys";
 import { exampleText } from "@/routes/example";
 import { useShowSweep } from "@/routes/useShowSweep";
 import { useCanSteer } from "@/services/session";
-import { preview, submit, type ProblemItem, type Sweep } from "@/services/sweeps";
+import { lacksImage, preview, submit, type ProblemItem, type Sweep } from "@/services/sweeps";
 
 type Started = { sweep: Sweep } | { blocked: ProblemItem };
 
 /** start looks first whether the image is there: without it every trial would fail. */
 async function start(): Promise<Started> {
-  const seen = await preview(exampleText);
-  const blocked = seen.warnings.find((item) => item.code.startsWith("W_IMAGE"));
+  const blocked = lacksImage(await preview(exampleText));
   if (blocked) return { blocked };
 
   const sweep = await submit(exampleText, keyFor(exampleText));

@@ -16,8 +16,10 @@ import {
   stopSweep,
   updateSweep,
   validateSweep,
+  type Preview,
   type PreviewDevice,
   type PreviewHost,
+  type ProblemItem,
   type SweepFile,
   type SweepSort,
   type SweepState,
@@ -145,6 +147,36 @@ export function preview(text: string, signal?: AbortSignal) {
   return answer(
     previewSweep({ body: fileOf(text), bodySerializer: asItIs, headers: asYAML, ...(signal && { signal }) }),
   );
+}
+
+/** lacksImage is what a preview says of an image that is not there, or that nobody could look at. */
+export function lacksImage({ warnings }: Preview): ProblemItem | undefined {
+  return warnings.find((item) => item.code.startsWith("W_IMAGE"));
+}
+
+const IMAGE_EVERY = 15_000; // ms, while a person may be building the image that is missing
+
+/**
+ * Each preview asks a machine for the image, and the image's registry when no machine has it.
+ * Docker Hub lets an address ask 100 times in 6 hours; this is 72 times.
+ */
+const PREVIEW_EVERY = 300_000; // ms
+
+/** previewQuery is what a sweep would do on the machines as they are now. Nothing tells when that changes. */
+export function previewQuery(text: string, live: boolean) {
+  return queryOptions({
+    queryKey: ["preview", text],
+    queryFn: ({ signal }) => preview(text, signal),
+    placeholderData: keepPreviousData,
+    staleTime: 10_000,
+    refetchOnWindowFocus: live,
+    refetchInterval: (query) => {
+      const { data } = query.state;
+      const every = data && lacksImage(data) ? IMAGE_EVERY : PREVIEW_EVERY;
+
+      return again(query) || (live && every);
+    },
+  });
 }
 
 export function submit(text: string, key: string) {

@@ -16,9 +16,10 @@ import { forgetKey, keyFor } from "@/lib/keys";
 import { lineOf, placeOf, readForm } from "@/lib/sweepFile";
 import { useDebounced } from "@/lib/useDebounced";
 import { exampleText } from "@/routes/example";
+import { usePaused } from "@/routes/usePaused";
 import { useShowSweep } from "@/routes/useShowSweep";
 import { useCanSteer } from "@/services/session";
-import { preview, schemaQuery, submit, sweepsQuery, validate, type ProblemItem } from "@/services/sweeps";
+import { previewQuery, schemaQuery, submit, sweepsQuery, validate, type ProblemItem } from "@/services/sweeps";
 
 const YamlEditor = lazy(() => import("@/components/YamlEditor"));
 
@@ -28,7 +29,8 @@ interface Props {
   origin: string | undefined;
   onText: (text: string) => void;
   onStartOver: () => void;
-  onLaunched: () => void;
+  /** onLaunched is told which text was sent: more may have been typed since. */
+  onLaunched: (sent: string) => void;
 }
 
 /** A text, or the beginning, that would replace what was typed. */
@@ -61,20 +63,14 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
     gcTime: 0,
   });
   const valid = checked.data?.valid === true && !checked.isPlaceholderData;
-  const seen = useQuery({
-    queryKey: ["preview", settled],
-    queryFn: ({ signal }) => preview(settled, signal),
-    enabled: valid,
-    placeholderData: keepPreviousData,
-    staleTime: 10_000,
-  });
+  const seen = useQuery({ ...previewQuery(settled, !usePaused()), enabled: valid });
 
   const launch = useMutation({
     mutationFn: (body: string) => submit(body, keyFor(body)),
     onMutate: useShowSweep(),
-    onSuccess: (sweep, _, show) => {
+    onSuccess: (sweep, sent, show) => {
       forgetKey();
-      onLaunched();
+      onLaunched(sent);
 
       return show(sweep);
     },
@@ -194,12 +190,14 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
           ) : (
             <ProblemList problems={problems} warnings={warnings} settling={settling} />
           )}
-          {valid && seen.isError && (
-            <ErrorNote error={seen.error} doing="Previewing" onRetry={() => void seen.refetch()} />
-          )}
           {valid && seen.isPending && <Loading what="what would happen" />}
-          {seen.data && !seen.isError && (
-            <PreviewPanel preview={seen.data} old={!valid || settling || seen.isPlaceholderData} />
+          {seen.data && <PreviewPanel preview={seen.data} old={!valid || settling || seen.isPlaceholderData} />}
+          {valid && seen.isError && (
+            <ErrorNote
+              error={seen.error}
+              doing={seen.data ? "Previewing again" : "Previewing"}
+              onRetry={() => void seen.refetch()}
+            />
           )}
         </div>
       </div>

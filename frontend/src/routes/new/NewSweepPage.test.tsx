@@ -1,12 +1,17 @@
-import { fireEvent, screen, waitFor } from "@testing-library/react";
+import { act, cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readDraft } from "@/lib/draft";
-import { drawApp, type Answers } from "@/test/app";
+import { drawApp, hold, type Answers } from "@/test/app";
 import { preview, sweep } from "@/test/factories/sweep";
 
 beforeEach(() => sessionStorage.clear());
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+  localStorage.clear();
+});
 
 const valid: Answers = {
   "POST /sweep-validations": [200, { valid: true, problems: [], warnings: [] }],
@@ -83,6 +88,94 @@ it("forgets the draft once it is launched, and goes to the sweep only from its o
   await router.navigate({ to: "/probes" });
   await waitFor(() => expect(readDraft("example")).toBeNull());
   expect(router.state.location.pathname).toBe("/probes");
+});
+
+it("keeps what is typed while a launch is on its way", async () => {
+  const { router } = await drawApp("/sweeps/new?from=example", { ...valid, "POST /sweeps": [201, sweep()] });
+  await rename("mine");
+  const launch = screen.getByRole("button", { name: "Launch" });
+  await waitFor(() => expect(launch.hasAttribute("disabled")).toBe(false), { timeout: 5000 });
+  const go = hold(/^POST .*\/sweeps$/);
+  fireEvent.click(launch);
+  await userEvent.type(await name(), "-next");
+  go();
+  await waitFor(() => expect(router.state.location.pathname).toBe(`/sweeps/${sweep().id}`));
+  expect(readDraft("example")).toContain("mine-next");
+  await router.navigate({ to: "/sweeps/new", search: { from: "example" } });
+  expect((await name()).value).toBe("mine-next");
+});
+
+describe("the preview", () => {
+  const missing = preview({ warnings: [{ code: "W_IMAGE_MISSING", pointer: "/image", detail: "No machine has it." }] });
+  const turn = (hidden: boolean) => {
+    vi.spyOn(document, "visibilityState", "get").mockReturnValue(hidden ? "hidden" : "visible");
+    window.dispatchEvent(new Event("visibilitychange"));
+  };
+
+  async function shown(answers: Answers, sees: RegExp) {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    const { asked } = await drawApp("/sweeps/new", answers);
+    expect(await screen.findByText(sees)).toBeTruthy();
+    const reads = () => asked.filter(({ call }) => call === "POST /sweep-previews").length;
+    expect(reads()).toBe(1);
+
+    return { reads, pass: (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms)) };
+  }
+
+  it("is read again while the image is missing, and what is typed stays", async () => {
+    const answers: Answers = { ...valid, "POST /sweep-previews": [200, missing] };
+    const { reads, pass } = await shown(answers, /No machine has it/);
+    const field = await name();
+    field.focus();
+    answers["POST /sweep-previews"] = [200, preview()];
+    await pass(16_000);
+    await waitFor(() => expect(screen.queryByText(/No machine has it/)).toBeNull());
+    expect(screen.getByText("What would happen")).toBeTruthy();
+    expect(document.activeElement).toBe(field);
+    const before = reads();
+    await pass(60_000); // each may ask a registry
+    expect(reads()).toBe(before);
+    await pass(241_000);
+    expect(reads()).toBe(before + 1);
+  });
+
+  it("stays while it is read again, and when that fails", async () => {
+    const answers: Answers = { ...valid, "POST /sweep-previews": [200, missing] };
+    const { reads, pass } = await shown(answers, /No machine has it/);
+    const panel = screen.getByRole("region", { name: "Preview" });
+    answers["POST /sweep-previews"] = "never";
+    await pass(16_000);
+    expect(reads()).toBe(2);
+    expect(screen.getByRole("region", { name: "Preview" }).textContent).toBe(panel.textContent);
+    expect(panel.getAttribute("aria-busy")).toBe("false");
+    cleanup();
+
+    answers["POST /sweep-previews"] = [200, missing];
+    const failing = await shown(answers, /No machine has it/);
+    answers["POST /sweep-previews"] = [400, { detail: "Not now." }];
+    await failing.pass(16_000);
+    expect(screen.getByRole("alert").textContent).toContain("Previewing again failed. Not now.");
+    expect(screen.getByText(/No machine has it/)).toBeTruthy();
+  });
+
+  it("is not read while the page is hidden, and is once it is shown", async () => {
+    const { reads, pass } = await shown({ ...valid, "POST /sweep-previews": [200, missing] }, /No machine has it/);
+    turn(true);
+    await pass(60_000);
+    expect(reads()).toBe(1);
+    turn(false);
+    await pass(100);
+    expect(reads()).toBe(2);
+  });
+
+  it("is not read again while paused", async () => {
+    localStorage.setItem("berth-live-paused", "yes");
+    const { reads, pass } = await shown({ ...valid, "POST /sweep-previews": [200, missing] }, /No machine has it/);
+    turn(true);
+    turn(false);
+    await pass(60_000);
+    expect(reads()).toBe(1);
+  });
 });
 
 it("edits without suggestions when their schema cannot be read, and reads it again", async () => {

@@ -57,7 +57,9 @@ function Begin({ from }: { from: string }) {
         setDraft(null);
         setBegun(begun + 1);
       }}
-      onLaunched={() => forgetDraft(from)}
+      onLaunched={(sent) => {
+        if (readDraft(from) === sent) forgetDraft(from);
+      }}
     />
   );
 }
