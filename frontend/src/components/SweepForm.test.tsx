@@ -1,4 +1,4 @@
-import { screen } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useEffect, useState } from "react";
 import { describe, expect, it, vi } from "vitest";
@@ -48,8 +48,15 @@ const keep = (text: string) => {
   file = text;
 };
 
-function Page() {
-  const [text, setText] = useState(start);
+const written = `command: [python3]
+parameters:
+  - {name: lr, type: float, min: 1e-4, max: 1.0, log: true}
+  - {name: act, memory: true, values: ["32", relu, 1.0]}
+  - {name: width, type: int, min: 1, max: 9, step: 2}
+`;
+
+function Page({ from = start }) {
+  const [text, setText] = useState(from);
   useEffect(() => keep(text), [text]);
   const model = readForm(text);
 
@@ -99,6 +106,48 @@ describe("SweepForm, key by key", () => {
     expect(file).toContain("max_parallel: auto");
     await userEvent.clear(screen.getByLabelText("Trials at once"));
     expect(file).not.toContain("max_parallel");
+  });
+
+  const kinds = async (name: string, ...labels: string[]) => {
+    for (const label of labels) await userEvent.selectOptions(screen.getByLabelText(`Type of ${name}`), label);
+  };
+
+  const logScale = (name: string) =>
+    within(screen.getByRole("group", { name: `Parameter ${name}` })).getByLabelText<HTMLInputElement>("Log scale");
+
+  it("has again what a type had, as it was written", async () => {
+    await draw(<Page from={written} />);
+    await kinds("lr", "whole number", "choices", "fixed", "number");
+    expect(screen.getByLabelText<HTMLInputElement>("From of lr").value).toBe("1e-4");
+    expect(logScale("lr").checked).toBe(true);
+    expect(file).toBe(written);
+
+    await kinds("act", "number", "fixed", "choices");
+    expect(readForm(file)?.parameters[1]).toEqual(readForm(written)?.parameters[1]);
+    expect(file).toContain(`values: ["32", relu, 1.0]`);
+
+    await kinds("width", "choices", "whole number");
+    expect(file).toContain("{name: width, type: int, min: 1, max: 9, step: 2}");
+  });
+
+  it("keeps what a type had for its own parameter, under its new name", async () => {
+    await draw(<Page from={written} />);
+    await kinds("lr", "choices");
+    await userEvent.type(screen.getByLabelText("Name of lr"), "2");
+    await userEvent.click(screen.getByRole("button", { name: "Remove act" }));
+    await kinds("width", "choices");
+    await userEvent.click(screen.getByRole("button", { name: "Remove width" }));
+    await kinds("lr2", "number");
+    expect(file).toContain("{name: lr2, type: float, min: 1e-4, max: 1.0, log: true}");
+    expect(readForm(file)?.parameters).toHaveLength(1);
+  });
+
+  it("does not bring back what a person removed since", async () => {
+    await draw(<Page from={written} />);
+    await kinds("lr", "choices", "number");
+    await userEvent.click(logScale("lr"));
+    await kinds("lr", "choices", "number");
+    expect(file).toContain("{name: lr, type: float, min: 1e-4, max: 1.0}");
   });
 
   it("shows what was changed elsewhere", async () => {

@@ -9,10 +9,11 @@ import {
   setRow,
   typed,
   type FormModel,
+  type Kept,
   type Path,
 } from "@/lib/sweepFile";
 import type { Same } from "@/lib/useDraft";
-import { useId } from "react";
+import { useId, useRef } from "react";
 
 interface Props {
   text: string;
@@ -34,6 +35,15 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
     onChange(setField(text, path, value.trim() === "" ? "" : typed(value)));
   const problem = (pointer: string) => problems.get(pointer);
   const listId = useId();
+  const kept = useRef(new Map<string, Kept>()); // of each parameter by its name: the others move up when one is removed
+
+  const keptOf = (name: string, next: string): Kept => {
+    const found = kept.current.get(name) ?? new Map<string, unknown>();
+    kept.current.delete(name);
+    kept.current.set(next, found);
+
+    return found;
+  };
   const ofList = problem("/parameters");
 
   return (
@@ -73,8 +83,11 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
             key={i}
             row={row}
             problems={problemsBelow(problems, `/parameters/${i}`)}
-            onChange={(next) => onChange(setRow(text, i, next))}
-            onRemove={() => onChange(removeRow(text, i))}
+            onChange={(next) => onChange(setRow(text, i, next, keptOf(row.name, next.name)))}
+            onRemove={() => {
+              kept.current.delete(row.name);
+              onChange(removeRow(text, i));
+            }}
           />
         ))}
         <Group>

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { lineOf, rangeOf, readForm, removeRow, setCommand, setField, setRow, typed } from "@/lib/sweepFile";
+import { readForm, removeRow, setCommand, setField, setRow, typed } from "@/lib/sweepFile";
+import { lineOf, rangeOf } from "@/lib/sweepPlaces";
 
 const text = `# A comment at the top.
 version: 1
@@ -21,6 +22,13 @@ function form(from: string) {
   if (!model) throw new Error("not read");
 
   return model;
+}
+
+function rowOf(from: string) {
+  const [row] = form(from).parameters;
+  if (!row) throw new Error("no row");
+
+  return row;
 }
 
 describe("readForm", () => {
@@ -65,6 +73,11 @@ describe("edits", () => {
     if (!row) throw new Error("no row");
     expect(setRow(text, 0, { ...row, kind: "categorical", values: "0.1, adam" })).toContain("values: [0.1, adam]");
   });
+
+  it("make a parameter of what is none", () =>
+    expect(setRow("parameters: [x]\n", 0, { ...rowOf("parameters: [x]\n"), kind: "categorical" })).toBe(
+      "parameters: [{values: []}]\n",
+    ));
 
   it("add and remove a parameter", () => {
     const more = setRow(text, 4, {

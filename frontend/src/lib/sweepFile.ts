@@ -8,7 +8,6 @@ import {
   Scalar,
   visit,
   type Document,
-  type Pair,
   type ParseOptions,
   type SchemaOptions,
   type DocumentOptions,
@@ -114,8 +113,25 @@ export function commandLines(lines: string): string[] {
   return lines.split("\n").filter((line, i, all) => line !== "" || i < all.length - 1);
 }
 
-/** setRow writes what changed of a parameter; all else of it stays as it was written. */
-export function setRow(text: string, i: number, row: ParameterRow): string {
+const range = ["min", "max", "log", "step", "count"];
+
+/** The keys that a parameter has by its kind alone. */
+const keysOf: Record<ParameterRow["kind"], string[]> = {
+  float: range,
+  int: range,
+  categorical: ["values"],
+  fixed: ["value"],
+  other: [],
+};
+
+/** Kept is what a parameter had under the keys of kinds that it was before, as it was written. */
+export type Kept = Map<string, unknown>;
+
+/**
+ * setRow writes what changed of a parameter; all else of it stays as it was written. The
+ * keys of another kind move to kept, and are there again when the kind is.
+ */
+export function setRow(text: string, i: number, row: ParameterRow, kept: Kept = new Map()): string {
   return edit(text, (doc) => {
     if (!isSeq(doc.getIn(["parameters"], true))) doc.setIn(["parameters"], doc.createNode([]));
     const old = doc.hasIn(["parameters", i]) ? readRow(doc, i) : undefined;
@@ -124,22 +140,35 @@ export function setRow(text: string, i: number, row: ParameterRow): string {
     const at = (key: string): Path => ["parameters", i, key];
     const set = (key: string, value: Written) => put(doc, at(key), value);
     const changed = (key: keyof ParameterRow) => old?.[key] !== row[key];
-    const range = row.kind === "float" || row.kind === "int";
 
     if (changed("name")) set("name", row.name);
     if (row.kind === "other") return;
-    if (changed("kind")) set("type", row.kind === "categorical" ? undefined : row.kind);
-    if (!range) ["min", "max", "log", "step", "count"].forEach((key) => set(key, undefined));
-    if (row.kind !== "categorical") set("values", undefined);
-    if (row.kind !== "fixed") set("value", undefined);
+    const keys = keysOf[row.kind];
+    if (changed("kind")) {
+      set("type", row.kind === "categorical" ? undefined : row.kind);
+      if (old) leave(doc, i, keysOf[old.kind], keys, kept);
+      for (const key of keys) if (!doc.hasIn(at(key)) && kept.has(key)) doc.setIn(at(key), kept.get(key));
+    }
+    const fresh = (key: string) => changed("kind") && !doc.hasIn(at(key));
 
-    if (range && changed("min")) set("min", typed(row.min));
-    if (range && changed("max")) set("max", typed(row.max));
-    if (range && changed("log")) set("log", row.log ? typed("true") : undefined);
-    if (row.kind === "categorical" && (changed("values") || changed("kind"))) set("values", items(doc, i, row.values));
-    if (row.kind === "fixed" && (changed("values") || changed("kind"))) set("value", typed(row.values));
+    if (keys === range && changed("min")) set("min", typed(row.min));
+    if (keys === range && changed("max")) set("max", typed(row.max));
+    if (keys === range && changed("log")) set("log", row.log ? typed("true") : undefined);
+    if (row.kind === "categorical" && (changed("values") || fresh("values"))) set("values", items(doc, i, row.values));
+    if (row.kind === "fixed" && (changed("values") || fresh("value"))) set("value", typed(row.values));
     if (changed("memory")) set("memory", row.memory ? typed("true") : undefined);
   });
+}
+
+/** leave moves to kept what a parameter has under keys that its new kind lacks, and forgets what its old kind had before. */
+function leave(doc: Document, i: number, old: string[], keys: string[], kept: Kept): void {
+  for (const key of [...range, ...keysOf.categorical, ...keysOf.fixed]) {
+    if (keys.includes(key)) continue;
+    const path = ["parameters", i, key];
+    if (doc.hasIn(path)) kept.set(key, doc.getIn(path, true));
+    else if (old.includes(key)) kept.delete(key);
+    put(doc, path, undefined);
+  }
 }
 
 export function removeRow(text: string, i: number): string {
@@ -265,59 +294,4 @@ function flow(doc: Document, value: unknown) {
   if (isCollection(node)) node.flow = true;
 
   return node;
-}
-
-export interface TextRange {
-  from: number;
-  to: number;
-}
-
-/** placeOf is where a problem is: at the line that its message names while the text cannot be read, else where its pointer leads. */
-export function placeOf(text: string, { pointer, detail }: { pointer: string; detail: string }): TextRange {
-  const [, line, column = "1"] = /^line (\d+)(?:, column (\d+))?: /.exec(detail) ?? [];
-  if (pointer !== "" || line === undefined) return rangeOf(text, pointer);
-
-  const lines = text.split("\n");
-  const n = Math.min(Number(line), lines.length);
-  const from = lines.slice(0, n - 1).reduce((sum, one) => sum + one.length + 1, 0);
-  const to = from + (lines[n - 1]?.length ?? 0);
-
-  return { from: Math.min(from + Number(column) - 1, to), to };
-}
-
-/** rangeOf is where in a text a JSON pointer leads, or the nearest value above it that is there. */
-export function rangeOf(text: string, pointer: string): TextRange {
-  const doc = parseDocument(text);
-  const steps = pointer
-    .split("/")
-    .slice(1)
-    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
-
-  let node: unknown = doc.contents;
-  let range: TextRange = { from: 0, to: Math.min(text.length, Math.max(text.indexOf("\n"), 0)) };
-  for (const step of steps) {
-    if (isMap(node)) {
-      const pair: Pair | undefined = node.items.findLast((one) => isScalar(one.key) && String(one.key.value) === step);
-      if (!pair) break;
-      range = rangeOfNode(pair.key) ?? range;
-      node = pair.value;
-    } else if (isSeq(node)) {
-      node = node.items[Number(step)];
-    } else break;
-    range = (isScalar(node) || isSeq(node) || isMap(node) ? rangeOfNode(node) : undefined) ?? range;
-  }
-
-  return range;
-}
-
-function rangeOfNode(node: unknown): TextRange | undefined {
-  if (!isScalar(node) && !isSeq(node) && !isMap(node)) return undefined;
-  const range = node.range;
-
-  return range ? { from: range[0], to: Math.max(range[0], range[1]) } : undefined;
-}
-
-/** lineOf is the number of the line, from 1, that a place in a text is on. */
-export function lineOf(text: string, at: number): number {
-  return text.slice(0, at).split("\n").length;
 }

@@ -1,6 +1,7 @@
 import { isMap, isScalar, parseDocument, visit, type Node, type Pair } from "yaml";
 import { value as text } from "@/lib/format";
-import type { Path, TextRange } from "@/lib/sweepFile";
+import type { Path } from "@/lib/sweepFile";
+import type { TextRange } from "@/lib/sweepPlaces";
 
 /** What is used of a JSON Schema to help a person write a file. */
 export interface Schema {
