@@ -1,5 +1,5 @@
 import { Button, PasswordInput } from "@mantine/core";
-import { useState, type SyntheticEvent } from "react";
+import { useEffect, useRef, useState, type SyntheticEvent } from "react";
 import { PageTitle } from "@/components/PageTitle";
 import { messageOf } from "@/api/errors";
 import { Note } from "@/components/Note";
@@ -15,6 +15,9 @@ export function LogIn({ wasKnown, onLogIn }: Props) {
   const [token, setToken] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
+  const field = useRef<HTMLInputElement>(null);
+
+  useEffect(() => field.current?.focus(), []);
 
   const send = async (event: SyntheticEvent) => {
     event.preventDefault();
@@ -48,7 +51,7 @@ export function LogIn({ wasKnown, onLogIn }: Props) {
           onChange={(event) => setToken(event.currentTarget.value)}
           error={problem === "" ? undefined : problem}
           autoComplete="current-password"
-          data-autofocus
+          ref={field}
         />
         <Button type="submit" mt="md" fullWidth loading={busy}>
           Log in

@@ -285,6 +285,7 @@ describe("LogIn", () => {
     const logIn = vi.fn().mockRejectedValueOnce(new ApiError(401, { detail: "The token is not valid" }));
     await draw(<LogIn wasKnown onLogIn={logIn} />);
     expect(screen.getByText(/session has ended/)).toBeTruthy();
+    expect(document.activeElement).toBe(screen.getByLabelText("Token"));
     await userEvent.click(screen.getByRole("button", { name: "Log in" }));
     expect(screen.getByText(/Enter a token/)).toBeTruthy();
     await userEvent.type(screen.getByLabelText("Token"), " berth_x ");

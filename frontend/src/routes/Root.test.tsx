@@ -1,6 +1,7 @@
-import { act, screen, waitFor } from "@testing-library/react";
+import type { QueryClient } from "@tanstack/react-query";
+import { act, fireEvent, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { keepDraft, readDraft } from "@/lib/draft";
 import { meQuery } from "@/services/session";
 import { drawApp, type Answers } from "@/test/app";
@@ -75,4 +76,95 @@ it("keeps a draft of the same person", async () => {
   keepDraft("", "name: of-ada");
   await act(() => queries.invalidateQueries({ queryKey: ["me"] }));
   expect(readDraft("")).toBe("name: of-ada");
+});
+
+const endsSession = async (answers: Answers, queries: QueryClient) => {
+  await screen.findByRole("heading", { name: "Probes" });
+  answers["GET /me"] = [401, { detail: "Log in." }];
+  await act(() => queries.invalidateQueries({ queryKey: ["me"] }));
+  await screen.findByText(/Your session has ended/);
+};
+
+it.each(["ada", "bob"])("forgets that a log-out failed once %s logs in", async (name) => {
+  const answers: Answers = {
+    ...found,
+    "DELETE /session": [503, { detail: "The database does not answer." }],
+    "POST /session": [201, { ...ada, name }],
+  };
+  const { queries } = await drawApp("/probes", answers);
+  await logOut();
+  await screen.findByText(/database does not answer/);
+  await endsSession(answers, queries);
+  answers["GET /me"] = [200, { ...ada, name }];
+  await userEvent.type(screen.getByLabelText("Token"), "berth_x");
+  await userEvent.click(screen.getByRole("button", { name: "Log in" }));
+  await screen.findByRole("button", { name: `Account of ${name}` });
+  expect(screen.queryByText(/database does not answer/)).toBeNull();
+});
+
+it("forgets that a log-out failed once another tab logged in as someone else", async () => {
+  const { queries } = await drawApp("/probes", { ...found, "DELETE /session": [503, { detail: "Not now." }] });
+  await logOut();
+  await screen.findByText(/Not now/);
+  act(() => void queries.setQueryData(meQuery.queryKey, { ...ada, name: "bob" } as never));
+  await screen.findByRole("button", { name: "Account of bob" });
+  expect(screen.queryByText(/Not now/)).toBeNull();
+});
+
+describe("a tab whose session ended", () => {
+  const focus = () => fireEvent.focus(window);
+  const asks = (asked: { call: string }[], call: string) => asked.filter((one) => one.call === call).length;
+
+  it.each([
+    ["has the focus again", focus],
+    ["is shown again", () => fireEvent(document, new Event("visibilitychange"))],
+  ])("shows its page again when it %s after a log-in in another tab", async (_, seen) => {
+    const answers = { ...found };
+    const { asked, queries } = await drawApp("/probes", answers);
+    await waitFor(() => expect(asks(asked, "GET /probes")).toBe(1));
+    await endsSession(answers, queries);
+    seen();
+    await waitFor(() => expect(asks(asked, "GET /me")).toBe(3));
+    expect(screen.getByText(/Your session has ended/)).toBeTruthy();
+
+    keepDraft("", "name: of-ada");
+    answers["GET /me"] = [200, { ...ada, name: "bob" }];
+    await userEvent.type(screen.getByLabelText("Token"), "berth_");
+    seen();
+    expect(await screen.findByRole("button", { name: "Account of bob" })).toBeTruthy();
+    await waitFor(() => expect(asks(asked, "GET /probes")).toBe(2));
+    expect(readDraft("")).toBeNull();
+  });
+
+  it("keeps what is typed while it looks", async () => {
+    const answers = { ...found };
+    const { queries } = await drawApp("/probes", answers);
+    await endsSession(answers, queries);
+    const field = screen.getByLabelText<HTMLInputElement>("Token");
+    await userEvent.type(field, "berth_x");
+    answers["GET /me"] = "never";
+    focus();
+    await act(() => Promise.resolve());
+    expect(field.isConnected).toBe(true);
+    expect(field.value).toBe("berth_x");
+  });
+
+  it("does not look after a log-out of its own", async () => {
+    const { asked } = await drawApp("/probes", { ...found, "DELETE /session": [204, null] });
+    await logOut();
+    await screen.findByText("Log in to Berth");
+    const before = asks(asked, "GET /me");
+    focus();
+    await act(() => Promise.resolve());
+    expect(asks(asked, "GET /me")).toBe(before);
+  });
+
+  it("shows the page to whoever never logged in here, too", async () => {
+    const answers: Answers = { ...found, "GET /me": [401, { detail: "Log in." }] };
+    await drawApp("/probes", answers);
+    await screen.findByText("Log in to Berth");
+    answers["GET /me"] = [200, ada];
+    focus();
+    expect(await screen.findByRole("button", { name: "Account of ada" })).toBeTruthy();
+  });
 });

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Outlet, useRouteContext } from "@tanstack/react-router";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { onSessionEnd } from "@/api/session";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
@@ -10,7 +10,7 @@ import { forgetDrafts } from "@/lib/draft";
 import { forgetKey } from "@/lib/keys";
 import { StaleNote } from "@/components/StaleNote";
 import { Shell } from "@/routes/Shell";
-import { endSession, meQuery, startSession } from "@/services/session";
+import { endSession, meQuery, startSession, whoAmI, type Me } from "@/services/session";
 
 /**
  * Root shows the log-in page in place of any other while the API does not know
@@ -25,31 +25,38 @@ export function Root() {
   const [stuck, setStuck] = useState<unknown>(null); // why a log-out failed
   const name = useRef(me.data?.name);
   const known = me.data !== undefined && !ended;
+  const asksToken = ended || (me.data === undefined && me.error instanceof ApiError && me.error.status === 401);
 
   // What one person read, another must not see.
   const forgetAll = () => queries.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" });
+
+  const enter = (who: Me) => {
+    forgetAll();
+    name.current = who.name;
+    queries.setQueryData(meQuery.queryKey, who);
+    setStuck(null);
+    setLeft(false);
+    setEnded(false);
+  };
+  const entered = useEffectEvent(enter);
 
   useEffect(() => {
     const before = name.current;
     name.current = me.data?.name;
     if (before === undefined || before === me.data?.name) return;
     void queries.resetQueries({ predicate: (query) => query.queryKey[0] !== "me" }); // another tab logged in
+    setStuck(null);
   }, [me.data?.name, queries]);
   useEffect(() => onSessionEnd(() => setEnded(true)), []);
   useEffect(() => (known ? live.start() : undefined), [known, live]);
+  useEffect(
+    () => (asksToken && !left ? whenSeen(async (signal) => entered(await whoAmI(signal))) : undefined),
+    [asksToken, left],
+  );
 
-  if (ended || (me.data === undefined && me.error instanceof ApiError && me.error.status === 401)) {
+  if (asksToken) {
     return (
-      <LogIn
-        wasKnown={me.data !== undefined && !left}
-        onLogIn={async (token) => {
-          const who = await startSession(token);
-          forgetAll();
-          queries.setQueryData(meQuery.queryKey, who);
-          setLeft(false);
-          setEnded(false);
-        }}
-      />
+      <LogIn wasKnown={me.data !== undefined && !left} onLogIn={async (token) => enter(await startSession(token))} />
     );
   }
 
@@ -93,4 +100,23 @@ export function Root() {
       <Outlet />
     </Shell>
   );
+}
+
+/** whenSeen looks whether another tab logged in, each time that a person comes back to this one; the result ends it. */
+function whenSeen(look: (signal: AbortSignal) => Promise<void>): () => void {
+  const over = new AbortController();
+  const { signal } = over;
+  let looks = false;
+
+  const seen = () => {
+    if (document.hidden || looks) return;
+    looks = true;
+    look(signal)
+      .catch(() => undefined) // nobody is known yet: the page that asks for a token stays
+      .finally(() => (looks = false));
+  };
+  window.addEventListener("focus", seen, { signal });
+  document.addEventListener("visibilitychange", seen, { signal });
+
+  return () => over.abort();
 }

@@ -7,8 +7,13 @@ export type { Me, ServerInfo } from "@/api/generated";
 
 export const meQuery = queryOptions({
   queryKey: ["me"],
-  queryFn: async ({ signal }) => own(await answer(getMe({ signal }))),
+  queryFn: ({ signal }) => whoAmI(signal),
 });
+
+/** whoAmI asks the API itself: a query would show that it asks. */
+export async function whoAmI(signal: AbortSignal): Promise<Me> {
+  return own(await answer(getMe({ signal })));
+}
 
 /** own lets only the person whose session it is find drafts in this tab. Without a session nobody is told from another. */
 function own(me: Me): Me {
