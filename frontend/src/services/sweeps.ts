@@ -154,7 +154,7 @@ export function lacksImage({ warnings }: Preview): ProblemItem | undefined {
   return warnings.find((item) => item.code.startsWith("W_IMAGE"));
 }
 
-const IMAGE_EVERY = 15_000; // ms, while a person may be building the image that is missing
+const IMAGE_EVERY = 15_000; // ms, while a person may be building the image that neither machine nor registry has
 
 /**
  * Each preview asks a machine for the image, and the image's registry when no machine has it.
@@ -171,8 +171,8 @@ export function previewQuery(text: string, live: boolean) {
     staleTime: 10_000,
     refetchOnWindowFocus: live,
     refetchInterval: (query) => {
-      const { data } = query.state;
-      const every = data && lacksImage(data) ? IMAGE_EVERY : PREVIEW_EVERY;
+      const missing = query.state.data?.warnings.some((item) => item.code === "W_IMAGE_MISSING") ?? false;
+      const every = missing ? IMAGE_EVERY : PREVIEW_EVERY;
 
       return again(query) || (live && every);
     },
