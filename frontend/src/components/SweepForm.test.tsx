@@ -142,6 +142,24 @@ describe("SweepForm, key by key", () => {
     expect(readForm(file)?.parameters).toHaveLength(1);
   });
 
+  it("keeps it while another parameter passes through the same name", async () => {
+    await draw(<Page from={written} />);
+    await kinds("lr", "choices");
+    const other = screen.getByLabelText("Name of width");
+    await userEvent.clear(other);
+    await userEvent.type(other, "lr2");
+    await kinds("lr", "number");
+    expect(file).toContain("{name: lr, type: float, min: 1e-4, max: 1.0, log: true}");
+  });
+
+  it("brings nothing of another file", async () => {
+    await draw(<Page from={written} />);
+    await kinds("lr", "choices");
+    await userEvent.click(screen.getByText("Elsewhere"));
+    await kinds("lr", "number");
+    expect(file).not.toContain("max: 1.0");
+  });
+
   it("does not bring back what a person removed since", async () => {
     await draw(<Page from={written} />);
     await kinds("lr", "choices", "number");

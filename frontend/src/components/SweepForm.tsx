@@ -13,7 +13,7 @@ import {
   type Path,
 } from "@/lib/sweepFile";
 import type { Same } from "@/lib/useDraft";
-import { useId, useRef } from "react";
+import { useEffect, useId, useRef } from "react";
 
 interface Props {
   text: string;
@@ -29,20 +29,24 @@ const sameLines: Same = (text, value) => commandLines(text).join("\n") === comma
 const algorithms = ["grid", "random", "sobol", "tpe", "list"];
 
 /** The main fields of a sweep file. Each change is made in the text, which holds all of it. */
-export function SweepForm({ text, model, problems, onChange }: Props) {
+export function SweepForm({ text, model, problems, onChange: onText }: Props) {
   const set = (path: Path, value: string) => onChange(setField(text, path, value));
   const setNumber = (path: Path, value: string) =>
     onChange(setField(text, path, value.trim() === "" ? "" : typed(value)));
   const problem = (pointer: string) => problems.get(pointer);
   const listId = useId();
-  const kept = useRef(new Map<string, Kept>()); // of each parameter by its name: the others move up when one is removed
+  const kept = useRef<Kept[]>([]); // of each parameter, by its place
+  const own = useRef(text); // as this form wrote it
 
-  const keptOf = (name: string, next: string): Kept => {
-    const found = kept.current.get(name) ?? new Map<string, unknown>();
-    kept.current.delete(name);
-    kept.current.set(next, found);
+  // What a parameter had before is of this file alone.
+  useEffect(() => {
+    if (text !== own.current) kept.current = [];
+    own.current = text;
+  }, [text]);
 
-    return found;
+  const onChange = (next: string) => {
+    own.current = next;
+    onText(next);
   };
   const ofList = problem("/parameters");
 
@@ -83,9 +87,9 @@ export function SweepForm({ text, model, problems, onChange }: Props) {
             key={i}
             row={row}
             problems={problemsBelow(problems, `/parameters/${i}`)}
-            onChange={(next) => onChange(setRow(text, i, next, keptOf(row.name, next.name)))}
+            onChange={(next) => onChange(setRow(text, i, next, (kept.current[i] ??= new Map())))}
             onRemove={() => {
-              kept.current.delete(row.name);
+              kept.current.splice(i, 1);
               onChange(removeRow(text, i));
             }}
           />

@@ -62,6 +62,8 @@ export function previewParts(fill: PreviewFill): Part[] {
 
 /** packingText is the same as a sentence. */
 export function packingText(total: number, list: Part[]): string {
+  if (list.length === 0) return bytes(total);
+
   return `${bytes(total)}: ${list.map((part) => `${bytes(part.bytes)} ${part.name} (${percent(part.bytes / total)})`).join(", ")}`;
 }
 

@@ -6,7 +6,7 @@ import {
   ToolboxComponent,
   TooltipComponent,
 } from "echarts/components";
-import { init, use } from "echarts/core";
+import { init, use as register } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { expect, it } from "vitest";
 import { axesOf } from "@/lib/overview/axes";
@@ -66,26 +66,41 @@ it.each([
   expect(strong).toEqual(rows.map((_, i) => i >= n - good));
 });
 
+register([
+  ScatterChart,
+  ParallelChart,
+  GridComponent,
+  ParallelComponent,
+  TooltipComponent,
+  BrushComponent,
+  ToolboxComponent,
+  SVGRenderer,
+]);
+
+/** The texts of a chart as it is drawn. */
+function texts(option: object) {
+  const chart = init(null, null, { renderer: "svg", ssr: true, width: 800, height: 240 });
+  chart.setOption({ animation: false, ...option });
+
+  return [...chart.renderToSVGString().matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => match[1]);
+}
+
 it("writes the decades of a log axis as one writes them", () => {
-  use([
-    ScatterChart,
-    ParallelChart,
-    GridComponent,
-    ParallelComponent,
-    TooltipComponent,
-    BrushComponent,
-    ToolboxComponent,
-    SVGRenderer,
-  ]);
   const rows = scored([1e-5, 1e-3, 1e-2].map((lr, i) => trial({ number: i + 1, value: i, params: { lr } })));
   const axis = { name: "lr", log: true };
-  const texts = (option: object) => {
-    const chart = init(null, null, { renderer: "svg", ssr: true, width: 800, height: 240 });
-    chart.setOption({ animation: false, ...option });
+  const wanted = ["1e-5", "1e-4", "0.001", "0.01"];
+  expect(texts(sliceOption(axis, rows, "loss", new Set(), p))).toEqual(expect.arrayContaining(wanted));
+  expect(texts(parallelOption([axis], rows, "loss", new Set(), p))).toEqual(expect.arrayContaining(wanted));
+});
 
-    return [...chart.renderToSVGString().matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => match[1]);
-  };
-  const decades = ["1e-5", "1e-4", "0.001", "0.01"];
-  expect(texts(sliceOption(axis, rows, "loss", new Set(), p))).toEqual(expect.arrayContaining(decades));
-  expect(texts(parallelOption([axis], rows, "loss", new Set(), p))).toEqual(expect.arrayContaining(decades));
+it.each([
+  [0.9999981, 0.9999989],
+  [250_000.01, 250_000.09],
+])("tells the marks of an axis from %d to %d apart", (from, to) => {
+  const rows = scored(
+    [from, (from + to) / 2, to].map((value, i) => trial({ number: i + 1, value, params: { lr: i } })),
+  );
+  const drawn = texts(sliceOption({ name: "lr", log: false }, rows, "loss", new Set(), p));
+  expect(drawn.length).toBeGreaterThan(6);
+  expect(new Set(drawn).size).toBe(drawn.length);
 });

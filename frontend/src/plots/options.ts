@@ -39,11 +39,9 @@ export function axisLook(p: Palette) {
   };
 }
 
-/** The look of an axis of numbers: by itself ECharts writes the decades of a log axis as 0.00009999999999999999. */
-export function numberLook(p: Palette) {
-  const look = axisLook(p);
-
-  return { ...look, axisLabel: { ...look.axisLabel, formatter: decimal } };
+/** What a log axis has beside a look: by itself ECharts writes its decades as 0.00009999999999999999. */
+export function decades<Label extends object>({ axisLabel }: { axisLabel: Label }, log: boolean) {
+  return log && { axisLabel: { ...axisLabel, formatter: decimal } };
 }
 
 /** The axis of the metric, with its name above it. */
@@ -52,7 +50,7 @@ export function valueAxis(p: Palette, metric: string) {
     type: "value",
     name: metric,
     scale: true,
-    ...numberLook(p),
+    ...axisLook(p),
     nameTextStyle: { color: p.ink, fontSize: 12, align: "left" },
   };
 }
@@ -98,7 +96,7 @@ export function historyOption(h: History, metric: string, chosen: Chosen, p: Pal
       nameGap: 26,
       min: 0,
       minInterval: 1,
-      ...numberLook(p),
+      ...axisLook(p),
     },
     yAxis: valueAxis(p, metric),
     series: [
@@ -167,7 +165,8 @@ export function sliceOption(
       nameLocation: "middle",
       nameGap: 26,
       scale: true,
-      ...numberLook(p),
+      ...axisLook(p),
+      ...decades(axisLook(p), axis.log),
       ...(labels && {
         min: -0.5,
         max: labels.length - 0.5,

@@ -1,7 +1,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 import { place, type Axis } from "@/lib/overview/axes";
 import type { Scored } from "@/lib/overview/sample";
-import { clipped, numberLook, type Chosen } from "@/plots/options";
+import { axisLook, clipped, decades, type Chosen } from "@/plots/options";
 import type { Palette } from "@/plots/palette";
 
 export function parallelOption(
@@ -32,11 +32,11 @@ export function parallelOption(
       ? lines
       : [...lines.filter((one) => !chosen.has(one.number)), ...lines.filter((one) => chosen.has(one.number))];
   const rank = new Map(lines.map((one, i) => [one.number, i]));
-  const numbers = numberLook(p);
+  const plain = axisLook(p);
   const look = {
-    ...numbers,
+    ...plain,
     z: 10,
-    axisLabel: { ...numbers.axisLabel, fontSize: 11, textBorderColor: p.surface, textBorderWidth: 3 },
+    axisLabel: { ...plain.axisLabel, fontSize: 11, textBorderColor: p.surface, textBorderWidth: 3 },
   };
 
   return {
@@ -61,6 +61,7 @@ export function parallelOption(
         type: axis.log ? "log" : "value",
         scale: true,
         ...look,
+        ...decades(look, axis.log),
         ...(axis.labels && {
           min: -0.2,
           max: axis.labels.length - 0.8,

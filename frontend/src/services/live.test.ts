@@ -70,6 +70,20 @@ it("begins paused when the last tab was", () => {
   end();
 });
 
+it.each([
+  [false, "yes"],
+  [true, "no"],
+])("stays as it was over a log-in, whatever another tab chose (paused: %s)", (paused, other) => {
+  const live = new Live(new QueryClient());
+  const over = live.start();
+  live.setPaused(paused);
+  over();
+  localStorage.setItem("berth-live-paused", other);
+  const end = live.start();
+  expect(live.current() === "paused").toBe(paused);
+  end();
+});
+
 it("reads nothing again that failed before the pause, until it ends", async () => {
   const queries = newQueryClient();
   const live = new Live(queries);

@@ -2,7 +2,7 @@ import type { QueryClient } from "@tanstack/react-query";
 import { apiUrl } from "@/api/config";
 import { holdClock } from "@/lib/useNow";
 import { whileHidden } from "@/lib/hidden";
-import { holdPages, keepPaused, wasPaused } from "@/lib/paused";
+import { holdPages, isPaused, keepPaused, wasPaused } from "@/lib/paused";
 import { Invalidator } from "@/services/changes";
 import { meQuery } from "@/services/session";
 import { ChangeStream, type StreamState } from "@/services/stream";
@@ -13,6 +13,7 @@ export class Live {
   private readonly listeners = new Set<() => void>();
   private readonly stream: ChangeStream;
   private readonly invalidator: Invalidator;
+  private begun = false;
 
   constructor(private readonly queries: QueryClient) {
     this.invalidator = new Invalidator(queries);
@@ -47,8 +48,9 @@ export class Live {
 
   /** start opens the stream and watches whether the page is shown; the result ends both. */
   start(): () => void {
-    if (wasPaused()) this.stream.pause();
+    if (this.begun ? isPaused() : wasPaused()) this.stream.pause();
     else this.stream.start();
+    this.begun = true; // a log-in starts it again
 
     let asleep = false;
     const online = () => {

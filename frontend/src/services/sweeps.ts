@@ -154,7 +154,8 @@ export function lacksImage({ warnings }: Preview): ProblemItem | undefined {
   return warnings.find((item) => item.code.startsWith("W_IMAGE"));
 }
 
-const IMAGE_EVERY = 15_000; // ms, while a person may be building the image that neither machine nor registry has
+const IMAGE_EVERY = 15_000; // ms, while a person may be building the image that is missing
+const IMAGE_TIMES = 20; // so often, five minutes: then as seldom as others, for its registry may be asked each time
 
 /**
  * Each preview asks a machine for the image, and the image's registry when no machine has it.
@@ -171,8 +172,9 @@ export function previewQuery(text: string, live: boolean) {
     staleTime: 10_000,
     refetchOnWindowFocus: live,
     refetchInterval: (query) => {
-      const missing = query.state.data?.warnings.some((item) => item.code === "W_IMAGE_MISSING") ?? false;
-      const every = missing ? IMAGE_EVERY : PREVIEW_EVERY;
+      const { data, dataUpdateCount } = query.state;
+      const builds = data && lacksImage(data) !== undefined && dataUpdateCount < IMAGE_TIMES;
+      const every = builds ? IMAGE_EVERY : PREVIEW_EVERY;
 
       return again(query) || (live && every);
     },

@@ -139,6 +139,17 @@ describe("the preview", () => {
     expect(reads()).toBe(before + 1);
   });
 
+  it("is read often for five minutes while the image is missing, for whatever reason, then seldom", async () => {
+    const login = preview({ warnings: [{ code: "W_IMAGE_LOGIN", pointer: "/image", detail: "Log in there." }] });
+    const { reads, pass } = await shown({ ...valid, "POST /sweep-previews": [200, login] }, /Log in there/);
+    await pass(290_000);
+    expect(reads()).toBe(20);
+    await pass(200_000);
+    expect(reads()).toBe(20);
+    await pass(110_000);
+    expect(reads()).toBe(21);
+  });
+
   it("stays while it is read again, and when that fails", async () => {
     const answers: Answers = { ...valid, "POST /sweep-previews": [200, missing] };
     const { reads, pass } = await shown(answers, /No machine has it/);

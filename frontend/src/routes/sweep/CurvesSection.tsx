@@ -28,7 +28,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
   const navigate = useNavigate({ from: "/sweeps/$sweepId" });
   const names = useQuery(metricNamesQuery(sweep, live));
   const objective = sweep.objective?.metric ?? "";
-  const known = useMemo(() => namesOf(names.data?.data ?? [], objective), [names.data, objective]);
+  const known = useMemo(() => namesOf(names.data?.data ?? [], [objective, picked]), [names.data, objective, picked]);
   const name = known.includes(picked) ? picked : known.includes(objective) ? objective : (known[0] ?? "");
   const curves = useQuery(curvesQuery(sweep, name, chosen.text, live));
   const data = useMemo(() => curves.data?.data ?? [], [curves.data]);
@@ -94,16 +94,17 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
         <ErrorNote error={failed.error} doing="Reading curves" onRetry={() => void failed.refetch()} />
       )}
       {!failed.isError && curves.data === undefined && <Loading what="curves" />}
+      {curves.data && lines.length === 0 && <p>None of these trials has reported it yet.</p>}
       {lines.length > 0 && <CurvesChart lines={lines} metric={name} dark={dark} />}
     </ChartCard>
   );
 }
 
-/** namesOf are the metrics to choose from. The server looks at the newest trials, which may not have reported the objective yet. */
-function namesOf(found: { name: string }[], objective: string): string[] {
+/** namesOf are the metrics to choose from. The server looks at the newest trials, which may not have reported what is wanted yet. */
+function namesOf(found: { name: string }[], wanted: string[]): string[] {
   const names = found.map((one) => one.name);
 
-  return names.length === 0 || objective === "" || names.includes(objective) ? names : [...names, objective];
+  return names.length === 0 ? names : [...new Set([...names, ...wanted.filter((name) => name !== "")])];
 }
 
 /** whose says of which trials the curves are. */

@@ -1,4 +1,4 @@
-import { act, cleanup, render, screen, waitFor, within } from "@testing-library/react";
+import { act, render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { MantineProvider } from "@mantine/core";
@@ -51,14 +51,16 @@ it("keeps the picked metric in the address", async () => {
   expect(router.state.location.search).toEqual({ tab: "overview", metric: "loss" });
 });
 
-it("shows the metric that the address names, and the objective's for one that nothing reported", async () => {
-  await drawApp(`/sweeps/${id}?tab=overview&metric=loss`, found());
+it("shows the metric that the address names, also before the newest trials have reported it", async () => {
+  const answers = found();
+  const { queries } = await drawApp(`/sweeps/${id}?tab=overview&metric=loss`, answers);
   const select = await screen.findByRole<HTMLSelectElement>("combobox", { name: "Metric" });
   await waitFor(() => expect(select.value).toBe("loss"));
-  cleanup();
-  await drawApp(`/sweeps/${id}?tab=overview&metric=gone`, found());
-  const other = await screen.findByRole<HTMLSelectElement>("combobox", { name: "Metric" });
-  await waitFor(() => expect(other.value).toBe("val_accuracy"));
+  answers[`GET /sweeps/${id}/metric-names`] = [200, { data: [{ name: "acc", trials: 1, last_step: 1 }] }];
+  await act(() => queries.invalidateQueries({ queryKey: ["overview", id, "metric-names"] }));
+  await screen.findByRole("option", { name: "acc" });
+  expect(select.value).toBe("loss");
+  expect(screen.getByText("None of these trials has reported it yet.")).toBeTruthy();
 });
 
 it("keeps the charts and what was picked when they cannot be read again", async () => {
