@@ -11,9 +11,10 @@ import (
 const minToken = 16
 
 var (
-	// hookHost and hookSegment are of a URL that says itself that it is a webhook's.
-	hookHost    = regexp.MustCompile(`(?i)^(?:[\w-]+\.)*(?:web)?hooks?\.`)
-	hookSegment = regexp.MustCompile(`(?i)^(?:web)?hooks?(?:b2)?$`)
+	// hookHost and hookSegment are of a URL that says itself that its path logs in: that of a webhook, a topic that
+	// a person chose, or something shared.
+	hookHost    = regexp.MustCompile(`(?i)^(?:[\w-]+\.)*(?:(?:web)?hooks?|ntfy)\.`)
+	hookSegment = regexp.MustCompile(`(?i)^(?:(?:web)?hooks?(?:b2)?|s|share|invite)$`)
 	// hexToken is a token in hex or a UUID.
 	hexToken = regexp.MustCompile(`(?i)^(?:[0-9a-f]{20,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:@|$)`)
 	// smallToken is one in small letters and digits, such as Mattermost's: names have digits in

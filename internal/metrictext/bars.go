@@ -88,8 +88,10 @@ func progressOf(part string) progress {
 
 		drawn := part
 		if p.tqdm {
-			if p.end = behindBracket(part, match[1]); p.end > 0 {
+			if p.end = behindBracket(part, match[1]); p.end > 0 && !postfix.MatchString(part[p.end:]) {
 				drawn = part[:p.end]
+			} else {
+				p.end = 0
 			}
 		}
 
@@ -102,6 +104,9 @@ func progressOf(part string) progress {
 
 	return p
 }
+
+// postfix is that of a bar_format which has it behind the bracket: a logger's line begins at once.
+var postfix = regexp.MustCompile(`^,?\s+[\pL_][\w ./-]*\s?[=:]`)
 
 // behindBracket is the end of the bracket that is open at a place, if something is behind it; 0 = nothing is.
 func behindBracket(part string, at int) int {
@@ -315,8 +320,8 @@ func blankIn(texts []string) string {
 // counts reports whether a part counts over which the next one was written, and which of
 // its metrics. How fast it is decides nothing:
 //
-//   - A bar counts at its end, and where the next epoch begins, which a message between two
-//     drawings is not. One that was taken away was at its end: a fast one is drawn at 0 only.
+//   - A bar counts at its end, and where the next epoch begins, or a message is printed over it: that
+//     takes most such bars away for good. One that was taken away was at its end: a fast one is drawn at 0 only.
 //   - One whose steps are epochs counts at each (rewritten: whenever it shows other values). So
 //     do the metrics of validation in the first bar that says nothing: a program has such
 //     metrics once in an epoch.
@@ -330,7 +335,7 @@ func (p progress) counts(bars BarState, next progress) (which whichNames, counts
 		return allNames, true
 	case strings.HasPrefix(p.counter, "0/"):
 		return allNames, false
-	case p.counter == "", next.epoch != p.epoch && (next.epoch != "" || !p.tqdm):
+	case p.counter == "", next.epoch != p.epoch:
 		return allNames, !p.keras || p.whole
 	case p.whole:
 		return allNames, next.counter != p.counter

@@ -43,10 +43,10 @@ type Gatherer struct {
 // Gatherer gathers records for the parser.
 func (l *LineParser) Gatherer() *Gatherer { return &Gatherer{knows: l.knows} }
 
-// knows reports whether a record tells of the objective, or of the best: then its lines tell
+// knows reports whether a record tells of the objective, or, where there is none, of the best: then its lines tell
 // less, as each has lost its split, its depth and the words before the record.
 func (l *LineParser) knows(record string) bool {
-	if best, _ := bestLine(record); best != "" || l.Objective == "" {
+	if best, _ := bestLine(record); l.Objective == "" {
 		return best != ""
 	}
 

@@ -153,17 +153,13 @@ func TestBars_SomethingIsPrintedBetween(t *testing.T) {
 	)
 
 	for name, between := range map[string]string{
-		"nothing":                    "\r",
-		"a warning":                  "/app/train.py:12: UserWarning: abc\n  warnings.warn(\n\r",
-		"a warning of no source":     "/app/train.py:12: UserWarning: abc\n\r",
-		"a logger":                   "WARNING:root:skipping a bad image\n\r",
-		"a logger, with a counter":   "WARNING:root:skipping image 3/90\n\r",
-		"a logger, with a list":      "WARNING:root:skipping images [3, 4]\n\r",
-		"tqdm.write":                 erasedBar + "Saved checkpoint\n" + again,
-		"tqdm.write, a counter":      erasedBar + "Saved checkpoint 1/4\n" + again,
-		"tqdm.write, of the epoch":   erasedBar + "Epoch 1 saved\n" + again,
-		"tqdm.write, before a step":  erasedBar + "Saved checkpoint\n\rEpoch 1:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s]\r",
-		"tqdm.write, of a next word": erasedBar + "Next epoch\n" + again,
+		"nothing":                  "\r",
+		"a warning":                "/app/train.py:12: UserWarning: abc\n  warnings.warn(\n\r",
+		"a warning of no source":   "/app/train.py:12: UserWarning: abc\n\r",
+		"a logger":                 "WARNING:root:skipping a bad image\n\r",
+		"a logger, with a counter": "WARNING:root:skipping image 3/90\n\r",
+		"a logger, with a list":    "WARNING:root:skipping images [3, 4]\n\r",
+		"tqdm.write, of the epoch": erasedBar + "Epoch 1 saved\n" + again,
 	} {
 		for _, stream := range []string{berth.Stdout, berth.Stderr} {
 			t.Run(name+", "+stream, func(t *testing.T) {
@@ -175,6 +171,29 @@ func TestBars_SomethingIsPrintedBetween(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What is printed over a bar that names an epoch takes most of them away for good.
+func TestBars_ABarIsTakenAwayBeforeAMessage(t *testing.T) {
+	t.Parallel()
+
+	epoch := func(e int, loss string) string {
+		return fmt.Sprintf("\rEpoch %d:   0%%|          | 0/47 [00:00<?, ?it/s]\rEpoch %d:  68%%|██████▊   | 32/47 [00:00<00:00, 316.49it/s, loss=0.9]"+
+			"\rEpoch %d:  68%%|██████▊   | 32/47 [00:00<00:00, 316.49it/s, loss=%s]", e, e, e, loss) + erasedBar
+	}
+
+	requireRanked(t, map[string]rankedCase{
+		"in each epoch": {"loss", theLast, epoch(1, "0.5") + "val_acc=0.7\n" + epoch(2, "0.3") + "val_acc=0.8\n", 0.3},
+		"at the end":    {"loss", theLast, epoch(1, "0.5") + epoch(2, "0.3") + "done\n", 0.3},
+	})
+}
+
+func TestBars_APostfixBehindTheBracketIsOfItsBar(t *testing.T) {
+	t.Parallel()
+
+	train := "\rtrain: 100%|██████████| 30/30 [00:00<00:00], loss=0.1\n"
+	val := "\rval:  63%|██████▎   | 19/30 [00:00<00:00], loss=0.5\rval:  67%|██████▋   | 20/30 [00:00<00:00], loss=0.4\n"
+	requireRanked(t, map[string]rankedCase{"val": {"val_loss", theLast, train + val + train, 0.4}})
 }
 
 // What is printed behind the drawing of a bar counts, and an epoch counts once.

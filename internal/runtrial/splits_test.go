@@ -124,6 +124,14 @@ func TestSplits_OfRecordsInMoreThanAWord(t *testing.T) {
 	requireRanked(t, cases)
 }
 
+func TestSplits_DeepInARecordOfTheBest(t *testing.T) {
+	t.Parallel()
+
+	requireRanked(t, map[string]rankedCase{
+		"of a model": {"accuracy", theLast, "Best results: {\n  \"model_a\": {\n    \"test\": {\n      \"accuracy\": 0.9\n    }\n  }\n}\n", 0.9},
+	})
+}
+
 // A record over several lines may stand behind words, as json.dumps with indent and pprint give
 // it to a print or a logger. What only begins like one is read line by line.
 func TestSplits_OfRecordsBehindWords(t *testing.T) {

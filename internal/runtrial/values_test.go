@@ -226,6 +226,18 @@ func TestValues_AverageMeter(t *testing.T) {
 	})
 }
 
+// A meter of batches may have one of those words in its name.
+func TestValues_AMeterOfBatchesNamedAsACounter(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]rankedCase{}
+	for _, meter := range []string{"Test round:", "Task:", "Multi-task:", "Ground"} {
+		cases[meter] = rankedCase{"loss", theLast, meter + " [90/90] loss: 0.5 (0.7)\n", 0.7}
+	}
+
+	requireRanked(t, cases)
+}
+
 // What counts other things than batches has a mean with its deviation behind it.
 func TestValues_ADeviationBehindACounter(t *testing.T) {
 	t.Parallel()

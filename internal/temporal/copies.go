@@ -45,7 +45,8 @@ func (i *Identity) Watch(ctx context.Context) error {
 // the other copy replaced it notes that: who opens it later has a copy. The namespace says whom it
 // replaced: one of before a move does not.
 func (i *Identity) refuse(ctx context.Context, there *binding, ours berth.Installation) error {
-	if there.another(ours) && slices.Contains(there.replaced, ours.Database) && ours.Own() {
+	replaced := slices.Contains(there.replaced, ours.Database) || !there.saysReplaced && !there.copied
+	if there.another(ours) && replaced && ours.Own() {
 		if err := i.Ledger.OwnDatabase(ctx, there.database, ""); err != nil {
 			i.Log.Warn("noting that another copy of this database has replaced it", "error", err)
 		}

@@ -257,6 +257,7 @@ type binding struct {
 	open         bool // false: a person ended the workflow that keeps it
 	copied       bool // the database may be a restored copy: see copyUnknown
 	replaced     []string
+	saysReplaced bool // false: an earlier version bound it, which did not write whom it replaced
 }
 
 // foreign reports whether the namespace is bound to another database than the
@@ -322,6 +323,7 @@ func (c *Client) binding(ctx context.Context) (*binding, error) {
 	}
 
 	b.copied = copied != ""
+	_, b.saysReplaced = info.GetMemo().GetFields()[memoReplaced]
 
 	return b, nil
 }

@@ -1091,3 +1091,24 @@ func TestIdentity_TemporalOfBeforeTheMove(t *testing.T) {
 	require.ErrorContains(t, err, "another copy of this database")
 	require.True(t, restored.installation.Own(), "nothing replaced it")
 }
+
+// A binding of an earlier version does not say whom its database replaced.
+func TestIdentity_BoundByAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	replaced := newDatabase()
+	_, err := replaced.identity(c).Check(t.Context())
+	require.NoError(t, err)
+
+	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", ""))
+	_, err = c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+		ID: "berth-installation", TaskQueue: "berth-installation",
+		Memo: map[string]any{"installation": replaced.installation.ID, "database": "cluster/2"},
+	}, "berth-installation")
+	require.NoError(t, err)
+
+	_, err = replaced.identity(c).Check(t.Context())
+	require.ErrorContains(t, err, "another copy of this database")
+	require.False(t, replaced.installation.Own(), "replaced by that of the binding")
+}
