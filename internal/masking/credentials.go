@@ -61,8 +61,8 @@ func isCredential(part string) bool {
 	return digit.MatchString(part) && capital.MatchString(part) && !isName(part, pieces) && !dateTime.MatchString(part)
 }
 
-// isToken reports whether a piece without signs is none of words: letters of which too many are
-// capitals, or small letters and digits by turns.
+// isToken reports whether a piece without signs looks random: letters with too many capitals, or
+// small letters and digits by turns.
 func isToken(piece string) bool {
 	capitals := len(capital.FindAllString(piece, -1))
 	mixed := len(piece) >= minToken && letters.MatchString(piece) && 4*capitals > len(piece) && capitals < len(piece) // CamelCase has fewer

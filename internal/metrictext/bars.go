@@ -88,10 +88,8 @@ func progressOf(part string) progress {
 
 		drawn := part
 		if p.tqdm {
-			if p.end = behindBracket(part, match[1]); p.end > 0 && !postfix.MatchString(part[p.end:]) {
+			if p.end = behindBracket(part, match[1]); p.end > 0 {
 				drawn = part[:p.end]
-			} else {
-				p.end = 0
 			}
 		}
 
@@ -108,7 +106,7 @@ func progressOf(part string) progress {
 // postfix is that of a bar_format which has it behind the bracket: a logger's line begins at once.
 var postfix = regexp.MustCompile(`^,?\s+[\pL_][\w ./-]*\s?[=:]`)
 
-// behindBracket is the end of the bracket that is open at a place, if something is behind it; 0 = nothing is.
+// behindBracket is the end of the bracket that is open at a place, if something that is not of the bar is behind it; 0 = nothing is.
 func behindBracket(part string, at int) int {
 	for depth := 1; at < len(part)-1; at++ {
 		switch part[at] {
@@ -116,6 +114,10 @@ func behindBracket(part string, at int) int {
 			depth++
 		case ']':
 			depth--
+		}
+
+		if depth == 0 && postfix.MatchString(part[at+1:]) {
+			return 0
 		}
 
 		if depth == 0 {

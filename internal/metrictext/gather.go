@@ -46,7 +46,9 @@ func (l *LineParser) Gatherer() *Gatherer { return &Gatherer{knows: l.knows} }
 // knows reports whether a record tells of the objective, or, where there is none, of the best: then its lines tell
 // less, as each has lost its split, its depth and the words before the record.
 func (l *LineParser) knows(record string) bool {
-	if best, _ := bestLine(record); l.Objective == "" {
+	if l.Objective == "" {
+		best, _ := bestLine(record)
+
 		return best != ""
 	}
 

@@ -125,6 +125,9 @@ func coreNotes(t Totals) []string {
 	return out
 }
 
+// notAlone are attempts that exist only as several trials share a place.
+const notAlone = "short probes, out of memory, trouble with neighbours"
+
 // hoursNote is what packing saved of hours.
 func hoursNote(t Totals, one, many, hours, instead string) string {
 	trials, places := plural(t.Trials, "trial", "trials"), plural(t.Places, one, many)
@@ -139,7 +142,7 @@ func hoursNote(t Totals, one, many, hours, instead string) string {
 
 	shared := fmt.Sprintf("%s shared %s, %s at once on average and %d at most: %s %s", trials, places, decimal(t.AtOnce), t.MaxAtOnce, hoursText(t.Used), hours)
 	if t.AloneTime == 0 {
-		return shared + ", for attempts that " + instead + " would not need: short probes, out of memory, trouble with neighbours."
+		return shared + ", for attempts that " + instead + " would not need: " + notAlone + "."
 	}
 
 	return shared + fmt.Sprintf(" instead of %s, %s.", hoursText(t.AloneTime), instead)
@@ -164,8 +167,8 @@ func boundNotes(t Totals) []string {
 	}
 
 	if t.AloneNeedless > 0 {
-		out = append(out, fmt.Sprintf("%s leaves out %s that one trial at a time would not need: short probes, out of memory, trouble with neighbours.",
-			hoursText(t.AloneTime), plural(t.AloneNeedless, "attempt", "attempts")))
+		out = append(out, fmt.Sprintf("%s leaves out %s that one trial at a time would not need: %s.",
+			hoursText(t.AloneTime), plural(t.AloneNeedless, "attempt", "attempts"), notAlone))
 	}
 
 	return out

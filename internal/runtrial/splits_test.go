@@ -124,14 +124,6 @@ func TestSplits_OfRecordsInMoreThanAWord(t *testing.T) {
 	requireRanked(t, cases)
 }
 
-func TestSplits_DeepInARecordOfTheBest(t *testing.T) {
-	t.Parallel()
-
-	requireRanked(t, map[string]rankedCase{
-		"of a model": {"accuracy", theLast, "Best results: {\n  \"model_a\": {\n    \"test\": {\n      \"accuracy\": 0.9\n    }\n  }\n}\n", 0.9},
-	})
-}
-
 // A record over several lines may stand behind words, as json.dumps with indent and pprint give
 // it to a print or a logger. What only begins like one is read line by line.
 func TestSplits_OfRecordsBehindWords(t *testing.T) {
@@ -189,6 +181,7 @@ func TestSplits_OfRecordsWithMoreInThem(t *testing.T) {
 		"a history":        {"acc", theLast, history, 0.85},
 		"the best":         {"val_loss", theLast, losses + "Best: {\n  \"epoch\": 1,\n  \"val_loss\": 0.21,\n  \"params\": {\n    \"lr\": 0.1\n  }\n}\n", 0.3},
 		"the best, pprint": {"val_loss", theLast, losses + "Best trial: {'config': {'lr': 0.1, 'units': 32},\n 'epoch': 1,\n 'val_loss': 0.21}\n", 0.3},
+		"a model's best":   {"accuracy", theLast, "Best results: {\n  \"model_a\": {\n    \"test\": {\n      \"accuracy\": 0.9\n    }\n  }\n}\n", 0.9},
 		"the best, deeper": {"val_loss", theLast, losses + "Best model: {\n  \"metrics\": {\n    \"test\": {\n      \"val_loss\": 0.21\n    }\n  }\n}\n", 0.3},
 		"of validation":    {"val_loss", theLast, "val" + fmt.Sprintf(parts, "0.3"), 0.3},
 		"of training":      {"loss", theLast, "train" + fmt.Sprintf(parts, "0.1"), none},

@@ -29,8 +29,8 @@ type Adopted struct {
 	Sweeps, Trials int  // workflows
 	Copied         bool // the namespace is held for what may be a restored copy: see Identity.Original
 
-	// PolledAt is when a worker last asked the namespace for work before a person said that this database
-	// replaces another one: it may be on that one. Zero = none did, as far as Temporal remembers, or nobody said so.
+	// PolledAt is when a worker last asked the namespace for work, where replaces was given: it may run on the replaced
+	// database. Zero = replaces was not given, or Temporal remembers no such worker.
 	PolledAt time.Time
 }
 

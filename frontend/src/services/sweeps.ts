@@ -149,7 +149,7 @@ export function preview(text: string, signal?: AbortSignal) {
   );
 }
 
-/** lacksImage is what a preview says of an image that is not there, or that nobody could look at. */
+/** lacksImage is a preview's warning that the image is missing, or that no machine could look at it. */
 export function lacksImage({ warnings }: Preview): ProblemItem | undefined {
   return warnings.find((item) => item.code.startsWith("W_IMAGE"));
 }

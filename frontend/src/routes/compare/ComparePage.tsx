@@ -80,6 +80,10 @@ function lineText({ name, best }: BestLine): string {
   return `${name} ${last ? decimal(last[1]) : "no value"}`;
 }
 
+function goalOf({ objective }: Sweep) {
+  return objective?.goal ?? "maximize";
+}
+
 /** What was read of the trials of each sweep; one that is not read yet has none. */
 function together(read: UseQueryResult<Part<Trial>>[]) {
   return {
@@ -108,11 +112,11 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
   const names = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
   const metrics = names.join(", ");
   const lines = useMemo(() => {
-    const goals = new Set(sweeps.map((sweep) => sweep.objective?.goal ?? "maximize"));
+    const goals = new Set(sweeps.map(goalOf));
 
     return sweeps.map((sweep, i) => ({
-      name: `${apart(sweeps)[i] ?? sweep.name}${goals.size > 1 ? ` (${sweep.objective?.goal ?? "maximize"})` : ""}`,
-      best: history(rows[i] ?? none, sweep.objective?.goal ?? "maximize").best,
+      name: `${apart(sweeps)[i] ?? sweep.name}${goals.size > 1 ? ` (${goalOf(sweep)})` : ""}`,
+      best: history(rows[i] ?? none, goalOf(sweep)).best,
     }));
   }, [sweeps, rows]);
   const option = useMemo(() => bestOption(lines, metrics, palette(dark)), [lines, metrics, dark]);

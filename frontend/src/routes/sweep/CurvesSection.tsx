@@ -29,7 +29,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
   const names = useQuery(metricNamesQuery(sweep, live));
   const objective = sweep.objective?.metric ?? "";
   const known = useMemo(() => namesOf(names.data?.data ?? [], [objective, picked]), [names.data, objective, picked]);
-  const name = known.includes(picked) ? picked : known.includes(objective) ? objective : (known[0] ?? "");
+  const name = [picked, objective, ...known].find((one) => known.includes(one)) ?? "";
   const curves = useQuery(curvesQuery(sweep, name, chosen.text, live));
   const data = useMemo(() => curves.data?.data ?? [], [curves.data]);
   const best = sweep.best?.trial;
@@ -107,7 +107,7 @@ function namesOf(found: { name: string }[], wanted: string[]): string[] {
   return names.length === 0 ? names : [...new Set([...names, ...wanted.filter((name) => name !== "")])];
 }
 
-/** whose says of which trials the curves are. */
+/** whose says which trials the curves show. */
 function whose(curves: Curve[], chosen: number, judged: boolean): string {
   if (chosen > 0) {
     const reported = curves.filter((curve) => curve.total + curve.not_finite > 0).length;
