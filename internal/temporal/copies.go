@@ -43,9 +43,11 @@ func (i *Identity) Watch(ctx context.Context) error {
 
 // refuse is why the namespace is not this database's. One that was the installation's own until
 // the other copy replaced it notes that: who opens it later has a copy. The namespace says whom it
-// replaced: one of before a move does not.
+// replaced. One that an earlier version bound does not; where it replaced this database, it was no copy, and
+// this one did not replace it.
 func (i *Identity) refuse(ctx context.Context, there *binding, ours berth.Installation) error {
-	replaced := slices.Contains(there.replaced, ours.Database) || !there.saysReplaced && !there.copied
+	replaced := slices.Contains(there.replaced, ours.Database) ||
+		!there.saysReplaced && !there.copied && !slices.Contains(ours.Replaced(), there.database)
 	if there.another(ours) && replaced && ours.Own() {
 		if err := i.Ledger.OwnDatabase(ctx, there.database, ""); err != nil {
 			i.Log.Warn("noting that another copy of this database has replaced it", "error", err)

@@ -256,8 +256,8 @@ type binding struct {
 	id, database string
 	open         bool // false: a person ended the workflow that keeps it
 	copied       bool // the database may be a restored copy: see copyUnknown
-	replaced     []string
-	saysReplaced bool // false: an earlier version bound it, which did not write whom it replaced
+	replaced     []string // and the database itself
+	saysReplaced bool     // false: an earlier version bound it, which did not write whom it replaced
 }
 
 // foreign reports whether the namespace is bound to another database than the
@@ -332,7 +332,8 @@ func (c *Client) binding(ctx context.Context) (*binding, error) {
 // and whether it may be a restored copy. Of two that do so at once, one fails and finds the other
 // at its next look.
 func (c *Client) bind(ctx context.Context, i berth.Installation, copied bool) error {
-	memo := map[string]any{memoInstallation: i.ID, memoDatabase: i.Database, memoReplaced: i.Replaced()}
+	// Temporal 1.30 and newer keep no empty list, so the database itself is in it, too.
+	memo := map[string]any{memoInstallation: i.ID, memoDatabase: i.Database, memoReplaced: append([]string{i.Database}, i.Replaced()...)}
 	if copied {
 		memo[memoCopy] = copyUnknown
 	}

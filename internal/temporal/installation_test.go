@@ -1090,6 +1090,41 @@ func TestIdentity_TemporalOfBeforeTheMove(t *testing.T) {
 	_, err = restored.identity(before).Check(t.Context())
 	require.ErrorContains(t, err, "another copy of this database")
 	require.True(t, restored.installation.Own(), "nothing replaced it")
+
+	rebindAsEarlier(t, before, replaced.installation.ID, replaced.installation.Database)
+	_, err = restored.identity(before).Check(t.Context())
+	require.ErrorContains(t, err, "another copy of this database")
+	require.True(t, restored.installation.Own(), "it replaced that one itself")
+}
+
+// rebindAsEarlier binds a namespace as earlier versions did, which did not write whom a database replaced.
+func rebindAsEarlier(t *testing.T, c client.Client, installation, database string) {
+	t.Helper()
+
+	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", ""))
+	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+		ID: "berth-installation", TaskQueue: "berth-installation",
+		Memo: map[string]any{"installation": installation, "database": database},
+	}, "berth-installation")
+	require.NoError(t, err)
+}
+
+// Temporal 1.30 and newer drop a field of a memo that is nil or an empty list.
+func TestIdentity_BindingOfTheFirstDatabaseIsKept(t *testing.T) {
+	t.Parallel()
+
+	c := startTemporal(t)
+	first := newDatabase()
+	_, err := first.identity(c).Check(t.Context())
+	require.NoError(t, err)
+
+	bound, err := c.DescribeWorkflowExecution(t.Context(), "berth-installation", "")
+	require.NoError(t, err)
+
+	var replaced []string
+
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(bound.GetWorkflowExecutionInfo().GetMemo().GetFields()["replaced"], &replaced))
+	require.NotEmpty(t, replaced)
 }
 
 // A binding of an earlier version does not say whom its database replaced.
@@ -1101,12 +1136,7 @@ func TestIdentity_BoundByAnEarlierVersion(t *testing.T) {
 	_, err := replaced.identity(c).Check(t.Context())
 	require.NoError(t, err)
 
-	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", ""))
-	_, err = c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
-		ID: "berth-installation", TaskQueue: "berth-installation",
-		Memo: map[string]any{"installation": replaced.installation.ID, "database": "cluster/2"},
-	}, "berth-installation")
-	require.NoError(t, err)
+	rebindAsEarlier(t, c, replaced.installation.ID, "cluster/2")
 
 	_, err = replaced.identity(c).Check(t.Context())
 	require.ErrorContains(t, err, "another copy of this database")
