@@ -254,8 +254,8 @@ func (i *Identity) alarm(ctx context.Context, text string) error {
 // binding is what a namespace says of the installation that it belongs to.
 type binding struct {
 	id, database string
-	open         bool // false: a person ended the workflow that keeps it
-	copied       bool // the database may be a restored copy: see copyUnknown
+	open         bool     // false: a person ended the workflow that keeps it
+	copied       bool     // the database may be a restored copy: see copyUnknown
 	replaced     []string // and the database itself
 	saysReplaced bool     // false: an earlier version bound it, which did not write whom it replaced
 }
