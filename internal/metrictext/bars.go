@@ -32,6 +32,9 @@ var counterForms = []struct {
 	signs   string
 }{{richBar, "━╸╺"}, {kerasBar, "━╸╺─["}, {tqdmBar, "|"}, {tqdmCounter, "["}, {otherCounter, "/"}}
 
+// lineAbove is where tqdm leaves the cursor behind the drawing of a bar below another one.
+const lineAbove = "\x1b[A"
+
 // barBytes of a line are searched for a bar.
 const barBytes = 1 << 10
 
@@ -104,7 +107,7 @@ func progressOf(part string) progress {
 }
 
 // postfix is that of a bar_format which has it behind the bracket: a logger's line begins at once.
-var postfix = regexp.MustCompile(`^,?\s+[\pL_][\w ./-]*\s?[=:]`)
+var postfix = regexp.MustCompile(`^\s?,\s+[\pL_][\w ./-]*\s?[=:]`)
 
 // behindBracket is the end of the bracket that is open at a place, if something that is not of the bar is behind it; 0 = nothing is.
 func behindBracket(part string, at int) int {
@@ -168,6 +171,7 @@ type BarState struct {
 	Ended bool      `json:"ended,omitempty"` // a bar was at its end
 	Shown string    `json:"shown,omitempty"` // by the newest drawing of a bar over epochs
 	Cut   string    `json:"cut,omitempty"`   // where a bar was when something was printed behind its drawing
+	Held  string    `json:"held,omitempty"`  // a drawing that was its bar's end, unless that goes on
 
 	Heading string `json:"heading,omitempty"` // the split that a line said by itself
 }
@@ -182,6 +186,25 @@ func (b *BarState) over(count []shownPart) []shownPart {
 	b.Drawn, b.Again = "", false
 
 	return count
+}
+
+// gone ends what is known of a bar that does not go on.
+func (b *BarState) gone(count []shownPart) []shownPart {
+	if b.Held != "" {
+		count = append(count, shownPart{text: b.Held})
+	}
+
+	b.Held = ""
+
+	return count
+}
+
+// open reports whether it cannot be told from a drawing alone that it is its bar's end.
+func (p progress) open() bool { return p.tqdm && !p.whole && !p.epochs }
+
+// goesOn reports whether this is a later drawing of the same bar, or the same one again.
+func (p progress) goesOn(held progress) bool {
+	return p.about == held.about && (held.first || !p.first) && (p.counter == held.counter || !strings.HasPrefix(p.counter, "0/"))
 }
 
 // endsEpoch reports whether a bar of an epoch is at its end.
@@ -264,11 +287,23 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 			break
 		}
 
+		if p.tqdm && bars.Held != "" {
+			if !p.goesOn(progressOf(bars.Held)) {
+				count = bars.gone(count)
+			}
+
+			bars.Held = ""
+		}
+
 		which, counts, behind := allNames, !p.keras || p.whole, ""
+		held := p.open() && strings.HasSuffix(texts[at], lineAbove) // a bar below another one
+
 		switch {
 		case !last:
 			next := progressOf(Shown(texts[parts[i+1]]))
-			p.erased = p.tqdm && next.tqdm && (next.about != p.about || next.first && !p.first) && blankIn(texts[at+1:parts[i+1]]) != ""
+			taken := blankIn(texts[at+1:parts[i+1]]) != ""
+			p.erased = taken && p.tqdm && next.tqdm && (next.about != p.about || next.first && !p.first)
+			held = held || taken && p.open() && !next.tqdm
 			which, counts = p.counts(bars, next)
 		case p.endsEpoch() && again == "": // the bar of the validation may be on the next line
 			which = trained
@@ -281,6 +316,10 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 		if p.epochs { // drawn anew for each epoch, and once more for its counter
 			counts = counts && p.shown == "" || p.shown != "" && p.shown != bars.Shown
 			bars.Shown = p.shown
+		}
+
+		if held {
+			counts, bars.Held = false, text
 		}
 
 		if counts {

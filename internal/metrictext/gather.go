@@ -34,14 +34,14 @@ type PartLine struct {
 // Gatherer makes one line of a record that goes over several, as json.dump writes it with
 // indent. Lines that turn out to be none are taken one by one.
 type Gatherer struct {
-	knows func(record string) bool // whether a record tells of the objective
-	lines [][]byte
-	bytes int
-	depth int // of braces and brackets that are open
+	parser *LineParser
+	lines  [][]byte
+	bytes  int
+	depth  int // of braces and brackets that are open
 }
 
 // Gatherer gathers records for the parser.
-func (l *LineParser) Gatherer() *Gatherer { return &Gatherer{knows: l.knows} }
+func (l *LineParser) Gatherer() *Gatherer { return &Gatherer{parser: l} }
 
 // knows reports whether a record tells of the objective, or, where there is none, of the best: then its lines tell
 // less, as each has lost its split, its depth and the words before the record.
@@ -67,7 +67,7 @@ func (g *Gatherer) Add(line []byte, take func([]byte)) {
 	text := Shown(string(line))
 	depth := nesting(text)
 
-	if len(g.lines) > 0 && strings.HasPrefix(text, "{") && strings.HasSuffix(text, "}") && depth == 0 { // a record of its own
+	if len(g.lines) > 0 && !indented(line) && strings.HasPrefix(text, "{") && strings.HasSuffix(text, "}") && depth == 0 { // a record of its own
 		g.Release(take)
 	}
 
@@ -89,7 +89,7 @@ func (g *Gatherer) Add(line []byte, take func([]byte)) {
 	shown := Shown(string(record))
 	objects, _, _, found := objectsOf(plain(shown))
 
-	if behindWords := !strings.HasPrefix(shown, "{"); g.depth != 0 || !found || behindWords && slices.ContainsFunc(objects, hidesMetrics) && !g.knows(shown) {
+	if behindWords := !strings.HasPrefix(shown, "{"); g.depth != 0 || !found || behindWords && slices.ContainsFunc(objects, hidesMetrics) && !g.parser.knows(shown) {
 		g.Release(take)
 
 		return
@@ -150,14 +150,19 @@ func beginsRecord(text string, depth int) bool {
 	return depth > 0 && strings.ContainsAny(text[len(text)-1:], ",{[(") && opening.MatchString(text)
 }
 
+// indented reports whether a line is so, as what is inside a record is.
+func indented(line []byte) bool { return len(line) > 0 && (line[0] == ' ' || line[0] == '\t') }
+
 // Open reports whether what a stream printed, up to the end of a line, is the beginning of
 // a record that goes over several lines.
 func (p *PartLine) Open() bool {
 	whole := bytes.TrimSuffix(p.Data, []byte("\n"))
-	text := Shown(string(whole[bytes.LastIndexByte(whole, '\n')+1:]))
+	line := whole[bytes.LastIndexByte(whole, '\n')+1:]
+	text := Shown(string(line))
 	depth := nesting(text)
 
-	if p.Depth == 0 && !beginsRecord(text, depth) || p.Depth > 0 && !inRecord.MatchString(text) {
+	inside := inRecord.MatchString(text) || indented(line) && strings.HasPrefix(text, "{")
+	if p.Depth == 0 && !beginsRecord(text, depth) || p.Depth > 0 && !inside {
 		return false
 	}
 
@@ -166,10 +171,15 @@ func (p *PartLine) Open() bool {
 	return p.Depth > 0 && len(p.Data) <= printedBytes
 }
 
-// Release passes on what was gathered, line by line.
+// Release passes on what was gathered, line by line. Behind words that tell of the best, each of them does.
 func (g *Gatherer) Release(take func([]byte)) {
 	lines := g.lines
 	g.Forget()
+
+	if len(lines) > 1 {
+		g.parser.best, _ = bestLine(Shown(string(lines[0])))
+		defer func() { g.parser.best = "" }()
+	}
 
 	for _, line := range lines {
 		take(line)

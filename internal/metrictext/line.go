@@ -31,6 +31,7 @@ type LineParser struct {
 	Doubts   []berth.MetricPoint // the objective's if nobody reports it, since they were last taken
 
 	source map[string]bool // by stream: the next line may be one of a program's source
+	best   string          // the word by which the lines of a record tell of the best; empty = they don't
 }
 
 // loggedLine is a line of a Python logger: it begins with a level behind a time or a name, or
@@ -67,10 +68,19 @@ func (l *LineParser) Parse(stream, text string, at time.Time) []berth.MetricPoin
 // something else comes first.
 func (l *LineParser) Over(but string) (points []berth.MetricPoint) {
 	for _, stream := range slices.Sorted(maps.Keys(l.Drawn)) {
-		if state := l.Drawn[stream]; stream != but && state.Drawn != "" {
-			points = l.read(points, stream, state.over(nil), state.Time)
-			l.Drawn[stream] = state
+		if stream == but {
+			continue
 		}
+
+		state := l.Drawn[stream]
+		count := state.over(nil)
+
+		if but == "" {
+			count = state.gone(count)
+		}
+
+		points = l.read(points, stream, count, state.Time)
+		l.Drawn[stream] = state
 	}
 
 	return points
@@ -217,7 +227,11 @@ func (l *LineParser) find(line string) (found []sighting, record bool) {
 	found = in.found
 
 	around := strings.Join(in.words.qualities, " ")
+
 	best, until := bestLine(clean)
+	if l.best != "" {
+		best, until = l.best, len(clean)+1
+	}
 
 	for _, object := range objects {
 		quality, said := around, messages(object)
@@ -270,6 +284,17 @@ func (l *LineParser) pairs(line string) pairs {
 	}
 
 	p := pairsOf(line, l.Objective)
+
+	if l.best != "" {
+		for i := range p.found {
+			p.found[i].name = p.found[i].name.of(l.best)
+		}
+
+		for i := range p.unread {
+			p.unread[i].name = p.unread[i].name.of(l.best)
+		}
+	}
+
 	l.noteUnread(p.unread)
 
 	return p

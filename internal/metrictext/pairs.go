@@ -31,7 +31,7 @@ var (
 	// batches: "Test: [ 9/48] Loss: 0.8 (0.9)". Elsewhere that may be a deviation.
 	meanBehind = regexp.MustCompile(`^\s?\(\s*(\d[\d.eE+-]*)\s*\)`)
 	// batches is a counter of them, unless a word before it says what it counts.
-	batches = regexp.MustCompile(`(?i)(epochs?\W{0,3}|\b(?:fold|cv|trial|seed)s?\W{0,3}|\b(?:run|repeat|repetition|episode|round|task|gen(?:eration)?)s?\s{0,3})?\[\s*(\d+)/(\d+)\b`)
+	batches = regexp.MustCompile(`(?i)(epochs?\W{0,3}|\b(?:fold|cv|trial|seed|run|repeat|repetition|episode|gen(?:eration)?)s?\W{0,3}|\b(?:round|task)s?\s{0,3})?\[\s*(\d+)/(\d+)\b`)
 	// behindValue may be the split of a value: "acc: 0.9 (val)".
 	behindValue = regexp.MustCompile(`^\s?\(\s*(\pL+)\s*\)`)
 )

@@ -153,13 +153,19 @@ func TestBars_SomethingIsPrintedBetween(t *testing.T) {
 	)
 
 	for name, between := range map[string]string{
-		"nothing":                  "\r",
-		"a warning":                "/app/train.py:12: UserWarning: abc\n  warnings.warn(\n\r",
-		"a warning of no source":   "/app/train.py:12: UserWarning: abc\n\r",
-		"a logger":                 "WARNING:root:skipping a bad image\n\r",
-		"a logger, with a counter": "WARNING:root:skipping image 3/90\n\r",
-		"a logger, with a list":    "WARNING:root:skipping images [3, 4]\n\r",
-		"tqdm.write, of the epoch": erasedBar + "Epoch 1 saved\n" + again,
+		"nothing":                    "\r",
+		"a warning":                  "/app/train.py:12: UserWarning: abc\n  warnings.warn(\n\r",
+		"a warning of no source":     "/app/train.py:12: UserWarning: abc\n\r",
+		"a logger":                   "WARNING:root:skipping a bad image\n\r",
+		"a logger, with a counter":   "WARNING:root:skipping image 3/90\n\r",
+		"a logger, with a list":      "WARNING:root:skipping images [3, 4]\n\r",
+		"an indented print":          "  step 1: lr = 0.1\n\r",
+		"tqdm.write":                 erasedBar + "Saved checkpoint\n" + again,
+		"tqdm.write, a counter":      erasedBar + "Saved checkpoint 1/4\n" + again,
+		"tqdm.write, of the epoch":   erasedBar + "Epoch 1 saved\n" + again,
+		"tqdm.write, before a step":  erasedBar + "Saved checkpoint\n\rEpoch 1:  25%|██▌       | 1/4 [00:00<00:00,  6.65it/s]\r",
+		"tqdm.write, of a next word": erasedBar + "Next epoch\n" + again,
+		"tqdm.write, twice":          erasedBar + "Saved\n" + again + erasedBar + "Saved\n" + again,
 	} {
 		for _, stream := range []string{berth.Stdout, berth.Stderr} {
 			t.Run(name+", "+stream, func(t *testing.T) {
@@ -173,7 +179,7 @@ func TestBars_SomethingIsPrintedBetween(t *testing.T) {
 	}
 }
 
-// What is printed over a bar that names an epoch takes most of them away for good.
+// A bar that is not drawn again behind a message was at its end.
 func TestBars_ABarIsTakenAwayBeforeAMessage(t *testing.T) {
 	t.Parallel()
 
@@ -185,7 +191,47 @@ func TestBars_ABarIsTakenAwayBeforeAMessage(t *testing.T) {
 	requireRanked(t, map[string]rankedCase{
 		"in each epoch": {"loss", theLast, epoch(1, "0.5") + "val_acc=0.7\n" + epoch(2, "0.3") + "val_acc=0.8\n", 0.3},
 		"at the end":    {"loss", theLast, epoch(1, "0.5") + epoch(2, "0.3") + "done\n", 0.3},
+		"no message":    {"loss", theLast, epoch(1, "0.5") + "x\n" + epoch(2, "0.3"), 0.3},
+		"of an epoch":   {"loss", theMean, epoch(1, "0.5") + "INFO:root:Epoch 1: val_acc=0.7\n" + epoch(2, "0.3") + "INFO:root:Epoch 2: val_acc=0.8\n", 0.4},
+		"fast":          {"loss", theLast, epoch(1, "0.5") + "val_acc=0.7\n\rEpoch 2:   0%|          | 0/4 [00:00<?, ?it/s, loss=0.3]" + erasedBar + "val_acc=0.8\n", 0.3},
+		"no epoch":      {"loss", theMean, strings.ReplaceAll(epoch(1, "0.5")+"acc=0.7\n"+epoch(1, "0.3")+"acc=0.8\n", "Epoch 1", "train"), 0.4},
 	})
+}
+
+// tqdm draws a bar inside another one a line below that, and goes back up.
+func TestBars_InsideAnother(t *testing.T) {
+	t.Parallel()
+
+	const up = "\x1b[A"
+
+	inner := func(e int, losses ...string) (drawn string) {
+		for i, loss := range losses {
+			drawn += fmt.Sprintf("\n\rEpoch %d:  %d%%|██▌       | %d/4 [00:00<00:00, 15.52it/s, loss=%s]%s", e, 25*i, i, loss, up)
+		}
+
+		return fmt.Sprintf("\n\rEpoch %d:   0%%|          | 0/4 [00:00<?, ?it/s]%s", e, up) + drawn
+	}
+	outer := func(e int) string {
+		return fmt.Sprintf("\rEpochs:  %d%%|█████     | %d/2 [00:00<00:00,  3.64it/s]", 50*e, e)
+	}
+	left := func(e int, loss string) string {
+		bar := fmt.Sprintf("\rEpoch %d: 100%%|██████████| 4/4 [00:00<00:00, 14.66it/s, loss=%s]", e, loss)
+
+		return "\n" + bar + up + bar + "\n"
+	}
+	gone := "\n" + strings.TrimSuffix(erasedBar, "\r") + "\r" + up
+	first, second := inner(0, "1", "0.9", "0.8", "0.6"), inner(1, "0.3", "0.5", "0.55", "0.5")
+
+	for name, text := range map[string]string{
+		"left":  outer(0) + first + left(0, "0.6") + outer(1) + second + left(1, "0.5") + outer(2) + outer(2) + "\n",
+		"gone":  outer(0) + first + gone + outer(1) + second + gone + outer(2) + outer(2) + "\n",
+		"ended": outer(0) + first + gone + outer(1) + second,
+	} {
+		requireRanked(t, map[string]rankedCase{
+			name + ", best": {"loss", theBest, text, 0.5},
+			name + ", mean": {"loss", theMean, text, 0.55},
+		})
+	}
 }
 
 func TestBars_APostfixBehindTheBracketIsOfItsBar(t *testing.T) {

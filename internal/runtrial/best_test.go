@@ -70,10 +70,16 @@ func TestOutput_BestAtTheEndBehindOtherWords(t *testing.T) {
 // A dict is of the best, or holds no values, by what is before it; a record by its message.
 func TestOutput_TheNameBeforeADict(t *testing.T) {
 	t.Parallel()
+
+	const losses = "val_loss: 0.5\nval_loss: 0.21\nval_loss: 0.3\n"
+
 	requireRanked(t, map[string]rankedCase{
 		"best_metrics":      {"val_loss", theLast, "{'val_loss': 0.30}\nbest_metrics: {'val_loss': 0.21}\n", 0.30},
 		"best_result":       {"val_loss", theLast, "{'val_loss': 0.30}\nbest_result={'val_loss': 0.21}\n", 0.30},
 		"event of a record": {"val_loss", theLast, `{"event": "epoch end", "val_loss": 0.30}` + "\n" + `{"event": "best model", "val_loss": 0.21}` + "\n", 0.30},
+		"deep":              {"val_loss", theLast, losses + "Best: {\n  \"epoch\": 2,\n  \"scores\": {\n    \"val\": {\n      \"val_loss\": 0.21\n    }\n  }\n}\n", 0.3},
+		"folds":             {"val_loss", theLast, losses + "Best results: {\n  \"fold_1\": {\n    \"val\": {\n      \"val_loss\": 0.21\n    }\n  },\n  \"fold_2\": {\n    \"val\": {\n      \"val_loss\": 0.25\n    }\n  }\n}\n", 0.3},
+		"a history":         {"val_loss", theLast, losses + "Best run: {\n  \"id\": 3,\n  \"history\": [\n    {\"val_loss\": 0.21},\n    {\"val_loss\": 0.25}\n  ]\n}\n", 0.3},
 		"weights":           {"loss", theBest, "loss weights: {'loss': 1.0, 'aux': 0.4}\nloss: 3.0\n", 3},
 	})
 }

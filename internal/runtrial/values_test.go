@@ -245,7 +245,7 @@ func TestValues_ADeviationBehindACounter(t *testing.T) {
 	cases := make(map[string]rankedCase)
 	for _, counter := range []string{
 		"Fold [5/5]", "Fold [3/5]", "K-Fold: [3/5]", "Run [1/5]", "Trial [3/10]", "trials: [10/10]", "Seed [1/3]", "Repeat [2/3]", "Repetition [2/3]", "Episode [10/10]",
-		"Round [3/10]", "CV [3/5]", "Task [3/5]", "Generation [3/9]", "Epoch [3/9]", "Run [1/5] Fold [2/5] Epoch [3/9]",
+		"Round [3/10]", "CV [3/5]", "Task [3/5]", "Generation [3/9]", "Epoch [3/9]", "Run: [5/5]", "Repeat: [3/3]", "Episode # [10/10]", "Generation - [9/9]", "Run [1/5] Fold [2/5] Epoch [3/9]",
 	} {
 		cases[counter] = rankedCase{"accuracy", theLast, counter + " accuracy: 0.873 (0.028)\n", 0.873}
 	}
