@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// minToken is the shortest part of a URL that is taken for a token.
-const minToken = 16
+// minToken is the shortest part of a URL that is taken for a token, minShared that of something
+// shared: Nextcloud's has 15 bytes.
+const minToken, minShared = 16, 12
 
 var (
 	// hookHost and hookSegment are of a URL that says itself that its path logs in: that of a webhook, a topic that
-	// a person chose, or something shared.
-	hookHost    = regexp.MustCompile(`(?i)^(?:[\w-]+\.)*(?:(?:web)?hooks?|ntfy)\.`)
-	hookSegment = regexp.MustCompile(`(?i)^(?:(?:web)?hooks?(?:b2)?|s|share|invite)$`)
+	// a person chose. shareSegment is before the token of something shared.
+	hookHost     = regexp.MustCompile(`(?i)^(?:[\w-]+\.)*(?:(?:web)?hooks?|ntfy)(?:[.:]|$)`)
+	hookSegment  = regexp.MustCompile(`(?i)^(?:web)?hooks?(?:b2)?$`)
+	shareSegment = regexp.MustCompile(`(?i)^(?:s|share|invite)$`)
 	// hexToken is a token in hex or a UUID.
 	hexToken = regexp.MustCompile(`(?i)^(?:[0-9a-f]{20,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:@|$)`)
 	// smallToken is one in small letters and digits, such as Mattermost's: names have digits in
@@ -41,6 +43,17 @@ func hasCredential(field string) bool {
 	_, value, _ := strings.Cut(field, "=")
 
 	return isCredential(value)
+}
+
+// sharedToken is the token of a path to something shared; empty = it has none. Names of folders are of
+// small letters alone.
+func sharedToken(segments []string) string {
+	at := slices.IndexFunc(segments, shareSegment.MatchString) + 1
+	if at == 0 || at == len(segments) || len(segments[at]) < minShared || !digit.MatchString(segments[at]) && !capital.MatchString(segments[at]) {
+		return ""
+	}
+
+	return segments[at]
 }
 
 // isCredential reports whether a part of a URL looks like a credential and not like words.

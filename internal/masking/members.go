@@ -249,10 +249,15 @@ func takePath(host, target string, take func(string)) {
 	path, query, _ := strings.Cut(target, "?")
 	segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 
-	if !hookHost.MatchString(host) && !slices.ContainsFunc(segments, hookSegment.MatchString) && !slices.ContainsFunc(segments, isCredential) &&
-		!signature.MatchString(query) && !slices.ContainsFunc(strings.Split(query, "&"), hasCredential) {
+	shared := sharedToken(segments)
+	logsIn := hookHost.MatchString(host) || slices.ContainsFunc(segments, hookSegment.MatchString) || slices.ContainsFunc(segments, isCredential) ||
+		signature.MatchString(query) || slices.ContainsFunc(strings.Split(query, "&"), hasCredential)
+
+	if !logsIn && shared == "" {
 		return
 	}
+
+	takeEscaped(shared, take)
 
 	if len(segments) > 1 {
 		takeEscaped(target, take)
@@ -260,7 +265,7 @@ func takePath(host, target string, take func(string)) {
 	}
 
 	for _, segment := range segments {
-		if len(segment) >= minToken {
+		if logsIn && len(segment) >= minToken {
 			takeEscaped(segment, take)
 		}
 	}

@@ -107,6 +107,9 @@ func TestMask_HidesPathsThatLogIn(t *testing.T) {
 		"a chosen topic":         {"https://ntfy.sh/berth-Training2024-Secret99", "berth-Training2024-Secret99"},
 		"something shared":       {"https://cloud.example/share/xubqyt-2Kuzba-dyvgoz/data.zip", "/share/xubqyt-2Kuzba-dyvgoz/data.zip"},
 		"shared, shortly":        {"https://cloud.example/s/Ghost42-Banana17-Rocket99/x", "/s/Ghost42-Banana17-Rocket99/x"},
+		"shared by Nextcloud":    {"https://cloud.example/index.php/s/Ab3dEf6hIj9kLmN/download", "Ab3dEf6hIj9kLmN"},
+		"a topic in a network":   {"http://ntfy:8080/berth-Training2024-Secret99", "berth-Training2024-Secret99"},
+		"a topic of a host":      {"http://ntfy/my-secret-training-topic", "my-secret-training-topic"},
 		"Mattermost":             {"https://mattermost.example/hooks/" + low, "/hooks/" + low},
 		"Mattermost, a port":     {"https://mattermost.example:8065/hooks/" + low, "/hooks/" + low},
 		"Mattermost's token":     {"MATTERMOST=https://mattermost.example/hooks/" + low + "\nX=1\n", low},
@@ -131,6 +134,11 @@ func TestMask_HidesPathsThatLogIn(t *testing.T) {
 
 	ordinary := New([][]byte{[]byte("https://git.example/repository postgres://db/data/base")})
 	require.Equal(t, "GET /repository of /data/base", masked(ordinary, "GET /repository of /data/base"), "these open nothing")
+
+	for _, name := range []string{"datasets", "datasets/imagenet-2012-train.tar", "models/customer-churn-prediction"} {
+		folder := New([][]byte{[]byte("DATA_URL=https://nas.example/share/" + name + "\nTOKEN=geheim-geheim")})
+		require.Equal(t, "reading /mnt/"+name+"\n", masked(folder, "reading /mnt/"+name+"\n"), "a folder on a share")
+	}
 }
 
 // Whatever chance makes of a token of the shapes in use, it looks like no name of data. Each
