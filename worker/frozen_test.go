@@ -86,7 +86,7 @@ func TestResolveImage_GoesPastAFrozenWorker(t *testing.T) {
 		return err == nil
 	}, 30*time.Second, 50*time.Millisecond)
 
-	freeze(t, connection, queue, 2)
+	freeze(t, connection, queue, 1) // one costs 1 s of the workflow and 2 s of the step
 	serve(t, &worker.Worker{
 		Client: connection, InstallationID: "i", HostID: "h", Activities: &activities.Activities{Images: here{}},
 		Log: slog.New(slog.DiscardHandler),

@@ -78,7 +78,7 @@ func TestCopies_ADrillBesideTheOriginal(t *testing.T) {
 		"pg_dump --format custom "+address+" | pg_restore --no-privileges --single-transaction --dbname "+drill.String()).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	id := s.submit(busy(2, 45_000, half))
+	id := s.submit(busy(2, 90_000, half))
 	s.until(id, time.Minute, running(2))
 	require.Eventually(t, func() bool { return len(s.running()) == 3 }, 30*time.Second, tick)
 

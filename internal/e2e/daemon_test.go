@@ -163,7 +163,7 @@ func TestDaemon_WithLiveRestoreNoTrialNotices(t *testing.T) {
 			require.NoError(t, d.cmd.Process.Signal(syscall.SIGCONT))
 		}},
 	} {
-		id := s.submit(busy(2, 4000, small))
+		id := s.submit(busy(2, 10_000, small))
 		s.until(id, time.Minute, running(2))
 		before := s.twoRunning()
 
@@ -182,11 +182,11 @@ func TestDaemon_WithLiveRestoreNoTrialNotices(t *testing.T) {
 
 	// What ends while the daemon is away keeps its exit code and may lose its
 	// last words, among them the result: then it runs again.
-	id := s.submit(busy(2, 4000, small, "retry: {max_attempts: 1}"))
+	id := s.submit(busy(2, 10_000, small, "retry: {max_attempts: 1}"))
 	s.until(id, time.Minute, running(2))
 	s.twoRunning()
 	d.stop(syscall.SIGKILL)
-	d.away(6 * time.Second)
+	d.away(12 * time.Second)
 	d.start()
 	s.requireAgain(id, 2)
 
@@ -234,8 +234,8 @@ func TestDaemon_WithoutLiveRestoreTrialsRunAgain(t *testing.T) {
 		away   time.Duration
 		lasts  int // of a trial, ms: longer, for a killed daemon ends its containers when it is back
 	}{
-		{"SIGTERM", syscall.SIGTERM, 0, 6000},
-		{"SIGKILL, away for longer than a question may take", syscall.SIGKILL, 11 * time.Second, 13_000},
+		{"SIGTERM", syscall.SIGTERM, 0, 15_000},
+		{"SIGKILL, away for longer than a question may take", syscall.SIGKILL, 11 * time.Second, 30_000},
 	} {
 		id := s.submit(busy(2, tt.lasts, small, "retry: {max_attempts: 1}"))
 		s.until(id, time.Minute, running(2))

@@ -70,7 +70,7 @@ func TestDeath_StoppedWorkerDetachesAndSuccessorAdoptsAtOnce(t *testing.T) {
 	t.Parallel()
 
 	s := start(t)
-	id := s.submit(busy(2, 8_000, small))
+	id := s.submit(busy(2, 20_000, small))
 	s.until(id, time.Minute, running(2))
 
 	before := s.twoRunning()

@@ -354,7 +354,7 @@ func TestLoss_AnotherInstallationsDatabase(t *testing.T) {
 	t.Parallel()
 
 	c := startCluster(t, 1, "1GiB")
-	id := c.submit(busy(4, 30_000, half))
+	id := c.submit(busy(4, 75_000, half))
 	c.until(id, time.Minute, running(4))
 	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
 

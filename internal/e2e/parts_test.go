@@ -52,8 +52,9 @@ func TestParts_SubmitWhileTemporalIsDown(t *testing.T) {
 	t.Parallel()
 
 	c := startCluster(t, 1, "1GiB")
-	first := c.submit(busy(4, 5000, half))
+	first := c.submit(busy(4, 8000, half))
 	c.until(first, time.Minute, running(4))
+	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick, "Temporal has handed out all of them")
 	c.killTemporal()
 
 	answer := c.once(busy(2, 200, half))
@@ -273,8 +274,9 @@ func TestParts_HostDiskFull(t *testing.T) {
 	require.Eventually(t, func() bool { return !told() }, time.Minute, tick)
 
 	// A worker that starts on a disk that is full to its last block adopts what runs.
-	id = c.submit(busy(4, 6000, half))
+	id = c.submit(busy(4, 20_000, half))
 	c.until(id, time.Minute, running(4))
+	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick, "their directories are made")
 	fill(t, filepath.Join(disk, "filler"))
 	stop(h.worker, syscall.SIGTERM)
 	fill(t, filepath.Join(disk, "rest"))

@@ -74,7 +74,7 @@ command:
   - -c
   - |
     import json, os, sys, time
-    time.sleep(5)
+    time.sleep(15)
     with open(os.environ["TRIAL_METRICS_FILE"], "a") as f:
         f.write(json.dumps({"value": float(sys.argv[1])}) + "\n")
   - "{{lr}}"
@@ -82,7 +82,7 @@ parameters: [{name: lr, values: [0.1, 0.2], memory: false}]
 search: {algorithm: grid}
 objective: {metric: value, goal: maximize}
 limits: {max_trials: 2}
-probe: {mode: auto, max_duration: 1s}
+probe: {mode: auto, max_duration: 5s}
 metrics: {source: file}
 `)
 

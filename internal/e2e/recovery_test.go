@@ -19,18 +19,18 @@ import (
 // lasts: what recovers within a test did not wait for either.
 var patient = []string{"--heartbeat-timeout", "10m", "--host-patience", "10m"}
 
-// longest a killed worker's successor may take, from its start, until it has
-// adopted its containers and filled the free places.
-const recoverWithin = 5 * time.Second
+// longest a killed worker's successor may take on a busy machine, from its start, until it
+// has adopted its containers and filled the free places: much less than patient's.
+const recoverWithin = 30 * time.Second
 
 // A killed worker's successor adopts its containers and fills the places of
-// those that have ended within seconds of its start, without waiting for the
+// those that have ended soon after its start, without waiting for the
 // heartbeats that Temporal misses.
 func TestRecovery_KilledWorkerIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 
 	s := start(t, patient...)
-	id := s.submit(busy(4, 6_000, small))
+	id := s.submit(busy(8, 6_000, small))
 	s.until(id, time.Minute, running(2))
 
 	before := ids(s.twoRunning())
@@ -49,7 +49,7 @@ func TestRecovery_KilledWorkerIsReplacedAtOnce(t *testing.T) {
 	_, filled := s.recovered(map[string]string{})
 	require.LessOrEqual(t, filled, recoverWithin)
 
-	s.requireOnce(id, 4)
+	s.requireOnce(id, 8)
 }
 
 // startWorkerProcess starts a worker and does not wait for it.

@@ -217,7 +217,7 @@ func (s *stack) sceneFaults() {
 	t := s.t
 	t.Helper()
 
-	id := s.submit(onGPU(5, "200", "--steps 120 --cpu 0s --gpu 50ms", gpuResources("gpu_sharing: exclusive"), charged))
+	id := s.submit(onGPU(5, "200", "--steps 300 --cpu 0s --gpu 50ms", gpuResources("gpu_sharing: exclusive"), charged))
 	require.Eventually(t, func() bool { return len(s.trains(id, 0))+len(s.trains(id, 1))+len(s.trains(id, 2)) == 3 }, time.Minute, tick, "one on each card")
 
 	// A card that reports an error takes nothing more. What runs there goes on, as long

@@ -121,7 +121,7 @@ func (s *stack) sceneNeighbourFault() {
 
 	resources := gpuResources("gpu_memory: 1200MiB")
 	victims := s.submit(onGPU(3, "200", "--steps 300 --cpu 0s --gpu 50ms", resources, charged))
-	s.until(victims, time.Minute, running(3))
+	require.Eventually(t, func() bool { return len(s.trains(victims, 0)) == 3 }, time.Minute, tick, "all three are clients of MPS")
 
 	culprits := s.submit(training("--mib 200 --steps 10 --cpu 0s --gpu 50ms --fault-at {{at}}", "{name: at, values: [5, 0], memory: true}, "+seeds(3),
 		resources, charged, "limits: {max_parallel: 1}"))

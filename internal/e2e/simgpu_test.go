@@ -122,7 +122,7 @@ func (s *stack) healthPart(name string) string {
 func (s *stack) requireTrained(id string, trials int) {
 	s.t.Helper()
 
-	sweep := s.until(id, 2*time.Minute, ended)
+	sweep := s.until(id, 5*time.Minute, ended)
 	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
 	require.Equal(s.t, trials, sweep.Counts.Succeeded, "%+v", sweep.Counts)
 }
@@ -185,7 +185,7 @@ func (s *stack) watch(number int, sweeps ...string) []sight {
 
 	var seen []sight
 
-	for deadline := time.Now().Add(2 * time.Minute); len(sweeps) > 0; {
+	for deadline := time.Now().Add(5 * time.Minute); len(sweeps) > 0; {
 		require.True(s.t, time.Now().Before(deadline), "open: %v; seen: %+v", sweeps, seen)
 
 		sweeps = slices.DeleteFunc(sweeps, func(id string) bool {

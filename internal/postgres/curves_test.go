@@ -192,9 +192,9 @@ func TestCurves_LeaveRoomForOthers(t *testing.T) {
 		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'metrics'::regclass`).Scan(&waiting)
 
 		return err == nil && waiting >= 2
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 
 	_, err = b.store.GetSweep(ctx, b.sweep)

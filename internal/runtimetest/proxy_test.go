@@ -61,7 +61,7 @@ func openThrough(t *testing.T) (through, direct *docker.Docker, p *proxy) {
 
 	t.Setenv("DOCKER_HOST", "unix://"+path)
 
-	d, err := docker.New(docker.Config{Instance: "runtimetest", Owner: berth.Owner{HostID: "host-1"}, BootID: "boot-1", APITimeout: time.Second})
+	d, err := docker.New(docker.Config{Instance: "runtimetest", Owner: berth.Owner{HostID: "host-1"}, BootID: "boot-1", APITimeout: 5 * time.Second})
 	require.NoError(t, err)
 
 	t.Cleanup(func() {

@@ -412,7 +412,7 @@ from keras.src.trainer import fit
 class Batch:
     def on_train_batch_end(self, batch):
         print("began", flush=True)
-        time.sleep(0.3)
+        time.sleep(1)
         print("saved", flush=True)
 `
 
@@ -441,7 +441,7 @@ func TestShimPython_Stop(t *testing.T) {
 			-int(syscall.SIGTERM), "began\nsaved\nberth: stopped on request",
 		},
 		"in a validation": {
-			stopping + "class Test:\n    def on_test_batch_end(self, batch):\n        print('began', flush=True); time.sleep(0.3)\n    def on_epoch_end(self, epoch, logs): print('whole epoch')\nfit(9, callbacks=[Test()])",
+			stopping + "class Test:\n    def on_test_batch_end(self, batch):\n        print('began', flush=True); time.sleep(1)\n    def on_epoch_end(self, epoch, logs): print('whole epoch')\nfit(9, callbacks=[Test()])",
 			75, "began\nwhole epoch\nberth: stopped on request",
 		},
 	} {
