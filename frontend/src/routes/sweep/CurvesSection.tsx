@@ -7,7 +7,7 @@ import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { num, Table } from "@/components/Table";
 import { count, decimal, grouped } from "@/lib/format";
-import { trialLooks } from "@/lib/states";
+import { ended, trialLooks } from "@/lib/states";
 import type { Line } from "@/plots/CurvesChart";
 import type { Chosen } from "@/routes/sweep/useChosen";
 import { curvesQuery, metricNamesQuery, type Curve } from "@/services/overview";
@@ -94,7 +94,9 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
         <ErrorNote error={failed.error} doing="Reading curves" onRetry={() => void failed.refetch()} />
       )}
       {!failed.isError && curves.data === undefined && <Loading what="curves" />}
-      {curves.data && lines.length === 0 && <p>None of these trials has reported it yet.</p>}
+      {curves.data && !data.some(reported) && curves.data.removed === undefined && (
+        <p>None of these trials {ended(sweep.state) ? "reported it" : "has reported it yet"}.</p>
+      )}
       {lines.length > 0 && <CurvesChart lines={lines} metric={name} dark={dark} />}
     </ChartCard>
   );
@@ -110,12 +112,14 @@ function namesOf(found: { name: string }[], wanted: string[]): string[] {
 /** whose says which trials the curves show. */
 function whose(curves: Curve[], chosen: number, judged: boolean): string {
   if (chosen > 0) {
-    const reported = curves.filter((curve) => curve.total + curve.not_finite > 0).length;
-
-    return `Of ${count(chosen, "chosen trial")} ${grouped(reported)} reported it.`;
+    return `Of ${count(chosen, "chosen trial")} ${grouped(curves.filter(reported).length)} reported it.`;
   }
 
   return `${count(curves.length, "trial")}: ${judged ? "the 50 best" : "the first 50 that ended"}, and the first 50 that run.`;
+}
+
+function reported(curve: Curve): boolean {
+  return curve.total + curve.not_finite > 0;
 }
 
 function linesOf(curves: Curve[], best: number | undefined): Line[] {

@@ -146,6 +146,25 @@ it("says in a trial's row that it diverged, and offers the objective before a tr
   expect(within(await within(card).findByRole("table")).getByText("98, from step 3")).toBeTruthy();
 });
 
+const silent = { total: 0, steps: [], values: [] };
+const diverges = curve(1, { ...silent, state: "failed", not_finite: 9, first_not_finite_step: 1 });
+
+it.each([
+  ["reported what is not finite", sweep(), { data: [diverges] }, "", "1 trial reported values that are not finite"],
+  ["had points that were removed", sweep(), { data: [curve(1, silent)], removed: "metrics are kept for 90 days" }, "", "metrics are kept"],
+  ["may report yet", sweep(), { data: [curve(1, silent)] }, "None of these trials has reported it yet.", "1 trial"],
+  ["reported nothing", endedSweep("failed", { id }), { data: [curve(1, silent)] }, "None of these trials reported it.", "1 trial"],
+])("says of trials that have no curves what is so: they %s", async (_, shown, metrics, says, notes) => {
+  await drawApp(`/sweeps/${id}?tab=overview`, {
+    ...found(),
+    [`GET /sweeps/${id}`]: [200, shown],
+    [`GET /sweeps/${id}/metrics`]: [200, { ...metrics, name: "val_accuracy" }],
+  });
+  const card = await screen.findByRole("region", { name: "While they ran" });
+  await waitFor(() => expect(card.querySelector(".chartnote")?.textContent).toContain(notes));
+  expect(within(card).queryByText(/^None of/)?.textContent ?? "").toBe(says);
+}); // prettier-ignore
+
 const choose = vi.fn();
 const chosen = { text: "", set: new Set<number>(), choose, toggle: vi.fn() };
 const charts = (trials: typeof two, part = false) => (
