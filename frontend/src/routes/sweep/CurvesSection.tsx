@@ -1,7 +1,7 @@
 import { NativeSelect } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { lazy, useMemo } from "react";
+import { lazy, useMemo, useState } from "react";
 import { ChartCard } from "@/components/ChartCard";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
@@ -34,8 +34,10 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
   const data = useMemo(() => curves.data?.data ?? [], [curves.data]);
   const best = sweep.best?.trial;
   const lines = useMemo(() => linesOf(data, best), [data, best]);
+  const [had, setHad] = useState(false); // a choice of silent trials takes no card away
+  if (!had && data.some(reported)) setHad(true);
 
-  if (names.isSuccess && known.length === 0) return null;
+  if (names.isSuccess && names.data.data.length === 0 && (!had || name === "")) return null;
   const failed = names.isError ? names : curves;
 
   return (
@@ -104,9 +106,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
 
 /** namesOf are the metrics to choose from. The server looks at the newest trials, which may not have reported what is wanted yet. */
 function namesOf(found: { name: string }[], wanted: string[]): string[] {
-  const names = found.map((one) => one.name);
-
-  return names.length === 0 ? names : [...new Set([...names, ...wanted.filter((name) => name !== "")])];
+  return [...new Set([...found.map((one) => one.name), ...wanted.filter((name) => name !== "")])];
 }
 
 /** whose says which trials the curves show. */

@@ -165,6 +165,38 @@ it.each([
   expect(within(card).queryByText(/^None of/)?.textContent ?? "").toBe(says);
 }); // prettier-ignore
 
+it("keeps the curves of others while the newest trials have reported nothing, and of chosen ones says so", async () => {
+  const { router, queries } = await drawApp(`/sweeps/${id}?tab=overview`, {
+    ...found(),
+    [`GET /sweeps/${id}/metric-names`]: [200, { data: [] }],
+    [`GET /sweeps/${id}/metrics`]: [200, { data: [curve(1)], name: "val_accuracy" }],
+  });
+  await screen.findByRole("img", { name: "curves" });
+  const card = screen.getByRole("region", { name: "While they ran" });
+  expect(within(card).getByRole<HTMLSelectElement>("combobox").value).toBe("val_accuracy");
+  queries.setQueryData(["overview", id, "curves", "val_accuracy", "9", false], {
+    data: [curve(9, silent)],
+    name: "val_accuracy",
+  });
+  await act(() => router.navigate({ to: ".", search: { tab: "overview", trials: "9" } }));
+  expect(await within(card).findByText(/^None of these/)).toBeTruthy();
+});
+
+it.each([
+  ["with an objective", sweep(), [curve(1, silent)]],
+  ["without an objective", sweep({ objective: undefined, best: undefined }), [curve(1)]],
+])("has no card of curves before anything was reported, %s", async (_, shown, data) => {
+  const { queries } = await drawApp(`/sweeps/${id}?tab=overview`, {
+    ...found(),
+    [`GET /sweeps/${id}`]: [200, shown],
+    [`GET /sweeps/${id}/metric-names`]: [200, { data: [] }],
+    [`GET /sweeps/${id}/metrics`]: [200, { data, name: "val_accuracy" }],
+  });
+  await screen.findByRole("region", { name: "Where and when" });
+  await waitFor(() => expect(queries.isFetching()).toBe(0));
+  expect(screen.queryByRole("region", { name: "While they ran" })).toBeNull();
+});
+
 const choose = vi.fn();
 const chosen = { text: "", set: new Set<number>(), choose, toggle: vi.fn() };
 const charts = (trials: typeof two, part = false) => (
