@@ -1,8 +1,8 @@
 import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { describe, expect, it, vi } from "vitest";
-import { SweepForm } from "@/components/SweepForm";
+import { SweepForm, type KeptRow } from "@/components/SweepForm";
 import { SweepPicker } from "@/components/SweepPicker";
 import { readForm, setField } from "@/lib/sweepFile";
 import { draw } from "@/test/draw";
@@ -22,7 +22,7 @@ it("shows each problem at its field, and others below the parameter", async () =
   ]);
   const model = readForm(wrong);
   if (!model) throw new Error("no form");
-  await draw(<SweepForm text={wrong} model={model} problems={problems} onChange={vi.fn()} />);
+  await draw(<SweepForm text={wrong} model={model} problems={problems} kept={{ current: [] }} onChange={vi.fn()} />);
   expect(screen.getByLabelText("From of lr").getAttribute("aria-invalid")).toBe("true");
   expect(screen.getByText("must be above 0")).toBeTruthy();
   expect(screen.getByRole("alert").textContent).toBe("no step with log");
@@ -59,13 +59,17 @@ function Page({ from = start }) {
   const [text, setText] = useState(from);
   useEffect(() => keep(text), [text]);
   const model = readForm(text);
+  const kept = useRef<KeptRow[]>([]);
 
   return (
     <>
       <button type="button" onClick={() => setText(setField(text, ["parameters", 0, "min"], "7"))}>
         Elsewhere
       </button>
-      {model && <SweepForm text={text} model={model} problems={new Map()} onChange={setText} />}
+      <button type="button" onClick={() => setText(setField(text, ["parameters", 0, "name"], "rate"))}>
+        Rename elsewhere
+      </button>
+      {model && <SweepForm text={text} model={model} problems={new Map()} kept={kept} onChange={setText} />}
     </>
   );
 }
@@ -152,11 +156,16 @@ describe("SweepForm, key by key", () => {
     expect(file).toContain("{name: lr, type: float, min: 1e-4, max: 1.0, log: true}");
   });
 
-  it("brings nothing of another file", async () => {
+  it("keeps it through an edit elsewhere, but not for another parameter in its place", async () => {
     await draw(<Page from={written} />);
     await kinds("lr", "choices");
     await userEvent.click(screen.getByText("Elsewhere"));
     await kinds("lr", "number");
+    expect(file).toContain("type: float, max: 1.0, log: true}");
+
+    await kinds("lr", "choices");
+    await userEvent.click(screen.getByText("Rename elsewhere"));
+    await kinds("rate", "number");
     expect(file).not.toContain("max: 1.0");
   });
 

@@ -13,11 +13,19 @@ import {
   type Path,
 } from "@/lib/sweepFile";
 import type { Same } from "@/lib/useDraft";
-import { useEffect, useId, useRef } from "react";
+import { useId, type RefObject } from "react";
+
+/** What a parameter had as other types, and its name at that time: the editor may set another in its place. */
+export interface KeptRow {
+  name: string;
+  had: Kept;
+}
 
 interface Props {
   text: string;
   model: FormModel;
+  /** kept is of each parameter of this file, by its place; another file begins with none. */
+  kept: RefObject<KeptRow[]>;
   /** problems by JSON pointer. */
   problems: Map<string, string>;
   onChange: (text: string) => void;
@@ -29,25 +37,12 @@ const sameLines: Same = (text, value) => commandLines(text).join("\n") === comma
 const algorithms = ["grid", "random", "sobol", "tpe", "list"];
 
 /** The main fields of a sweep file. Each change is made in the text, which holds all of it. */
-export function SweepForm({ text, model, problems, onChange: onText }: Props) {
+export function SweepForm({ text, model, problems, kept, onChange }: Props) {
   const set = (path: Path, value: string) => onChange(setField(text, path, value));
   const setNumber = (path: Path, value: string) =>
     onChange(setField(text, path, value.trim() === "" ? "" : typed(value)));
   const problem = (pointer: string) => problems.get(pointer);
   const listId = useId();
-  const kept = useRef<Kept[]>([]); // of each parameter, by its place
-  const own = useRef(text); // as this form wrote it
-
-  // What a parameter had before is of this file alone.
-  useEffect(() => {
-    if (text !== own.current) kept.current = [];
-    own.current = text;
-  }, [text]);
-
-  const onChange = (next: string) => {
-    own.current = next;
-    onText(next);
-  };
   const ofList = problem("/parameters");
 
   return (
@@ -87,7 +82,12 @@ export function SweepForm({ text, model, problems, onChange: onText }: Props) {
             key={i}
             row={row}
             problems={problemsBelow(problems, `/parameters/${i}`)}
-            onChange={(next) => onChange(setRow(text, i, next, (kept.current[i] ??= new Map())))}
+            onChange={(next) => {
+              const before = kept.current[i];
+              const had = before?.name === row.name ? before.had : new Map<string, unknown>();
+              kept.current[i] = { name: next.name, had };
+              onChange(setRow(text, i, next, had));
+            }}
             onRemove={() => {
               kept.current.splice(i, 1);
               onChange(removeRow(text, i));

@@ -10,7 +10,7 @@ import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { PreviewPanel } from "@/components/PreviewPanel";
 import { ProblemList } from "@/components/ProblemList";
-import { SweepForm } from "@/components/SweepForm";
+import { SweepForm, type KeptRow } from "@/components/SweepForm";
 import { SweepPicker } from "@/components/SweepPicker";
 import { forgetKey, keyFor } from "@/lib/keys";
 import { readForm } from "@/lib/sweepFile";
@@ -47,6 +47,7 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
   const canSteer = useCanSteer();
   const [ask, setAsk] = useState<Replacing | null>(null);
   const resetFile = useRef<() => void>(null);
+  const kept = useRef<KeptRow[]>([]);
   const [text, setText] = useState(start);
   const settled = useDebounced(text);
   const earlier = useInfiniteQuery(sweepsQuery({}));
@@ -55,6 +56,10 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
   const change = (next: string) => {
     setText(next);
     onText(next);
+  };
+  const load = (next: string) => {
+    kept.current = [];
+    change(next);
   };
 
   const checked = useQuery({
@@ -86,7 +91,7 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
     resetFile.current?.(); // so that the same file can be opened again
     if (!file) return;
     const opened = (await file.text()).replace(/\r\n?/g, "\n");
-    replace({ by: `the file ${file.name}`, action: "Open", go: () => change(opened) });
+    replace({ by: `the file ${file.name}`, action: "Open", go: () => load(opened) });
   };
 
   const problems = useMemo(() => located(settled, checked.data?.problems ?? []), [settled, checked.data]);
@@ -123,7 +128,7 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
           <Button
             size="xs"
             variant="default"
-            onClick={() => replace({ by: "the example", action: "Use the example", go: () => change(exampleText) })}
+            onClick={() => replace({ by: "the example", action: "Use the example", go: () => load(exampleText) })}
           >
             Use the example
           </Button>
@@ -168,7 +173,7 @@ export function NewSweep({ start, origin, onText, onStartOver, onLaunched }: Pro
       <div className="columns">
         <section className="card" aria-label="Form">
           {model ? (
-            <SweepForm text={text} model={model} problems={byPointer} onChange={change} />
+            <SweepForm text={text} model={model} problems={byPointer} kept={kept} onChange={change} />
           ) : (
             <Note kind="warn">The YAML cannot be read. Mend it in the editor, and the form is shown again.</Note>
           )}

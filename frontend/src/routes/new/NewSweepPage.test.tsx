@@ -1,5 +1,6 @@
 import { act, cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
+import { EditorView } from "@codemirror/view";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readDraft } from "@/lib/draft";
 import { drawApp, hold, type Answers } from "@/test/app";
@@ -49,18 +50,45 @@ it("keeps what was typed for each beginning, and starts over when asked", async 
   expect(readDraft("")).toBeNull();
 });
 
-it("asks before a file replaces what was typed, and opens the same file twice", async () => {
-  await drawApp("/sweeps/new", valid);
-  await rename("mine");
+async function open(text: string) {
   const input = document.querySelector<HTMLInputElement>("input[type=file]");
   if (!input) throw new Error("no field for files");
   const file = new File([], "a.yaml", { type: "text/yaml" });
-  await userEvent.upload(input, Object.assign(file, { text: () => Promise.resolve("name: filed\r\n") }));
+  await userEvent.upload(input, Object.assign(file, { text: () => Promise.resolve(text) }));
+
+  return input;
+}
+
+it("asks before a file replaces what was typed, and opens the same file twice", async () => {
+  await drawApp("/sweeps/new", valid);
+  await rename("mine");
+  const input = await open("name: filed\r\n");
   expect(await screen.findByText(/replaced by the file a.yaml/)).toBeTruthy();
   expect((await name()).value).toBe("mine");
   expect(input.value).toBe("");
   await userEvent.click(within("dialog", "Open"));
   await waitFor(async () => expect((await name()).value).toBe("filed"));
+});
+
+it("keeps the range of a parameter while the editor is typed in, and brings none into another file", async () => {
+  await drawApp("/sweeps/new", valid);
+  const as = async (type: string) => userEvent.selectOptions(await screen.findByLabelText("Type of lr"), type);
+  await as("choices");
+  await waitFor(() => expect(document.querySelector(".cm-editor")).toBeTruthy());
+  const editor = EditorView.findFromDOM(document.querySelector<HTMLElement>(".cm-editor") ?? document.body);
+  act(() => editor?.dispatch({ changes: { from: 0, insert: "[" } }));
+  expect(await screen.findByText(/The YAML cannot be read/)).toBeTruthy();
+  act(() => editor?.dispatch({ changes: { from: 0, to: 1, insert: "# a comment\n" } }));
+  await as("number");
+  expect(readDraft("")).toContain("# a comment");
+  expect(readDraft("")).toContain("{name: lr, type: float, min: 0.0001, max: 0.1, log: true}");
+
+  await as("choices");
+  await open("parameters:\n  - {name: lr, values: [1]}\n");
+  await userEvent.click(within("dialog", "Open"));
+  await waitFor(() => expect(readDraft("")).not.toContain("comment"));
+  await as("number");
+  expect(readDraft("")).not.toContain("max: 0.1");
 });
 
 it("copies an earlier sweep, and shows a draft of it when it cannot be read", async () => {
