@@ -155,13 +155,33 @@ export function lacksImage({ warnings }: Preview): ProblemItem | undefined {
 }
 
 const IMAGE_EVERY = 15_000; // ms, while a person may be building the image that is missing
-const IMAGE_TIMES = 20; // so often, five minutes: then as seldom as others, for its registry may be asked each time
+const IMAGE_TIMES = 20; // so often since the warning came, five minutes: its registry may be asked each time
+const IMAGE_LATER = 60_000; // ms, then: a build may take longer. A registry that is asked too often refuses, and has PREVIEW_EVERY
 
 /**
  * Each preview asks a machine for the image, and the image's registry when no machine has it.
  * Docker Hub lets an address ask 100 times in 6 hours; this is 72 times.
  */
 const PREVIEW_EVERY = 300_000; // ms
+
+/** How many answers came before the first of those that lack the image, by query. */
+const before = new WeakMap<object, number>();
+
+/** imageEvery is after how many ms a preview that lacks its image is asked for again; undefined = as one that has it. */
+function imageEvery(query: { state: { data: Preview | undefined; dataUpdateCount: number } }): number | undefined {
+  const { data, dataUpdateCount } = query.state;
+  const code = data && lacksImage(data)?.code;
+  if (code === undefined) {
+    before.delete(query);
+
+    return undefined;
+  }
+  const since = before.get(query) ?? dataUpdateCount - 1;
+  before.set(query, since);
+  if (dataUpdateCount - since < IMAGE_TIMES) return IMAGE_EVERY;
+
+  return code === "W_IMAGE_MISSING" || code === "W_IMAGE_UNKNOWN" ? IMAGE_LATER : undefined;
+}
 
 /** previewQuery is what a sweep would do on the machines as they are now. Nothing tells when that changes. */
 export function previewQuery(text: string, live: boolean) {
@@ -172,9 +192,7 @@ export function previewQuery(text: string, live: boolean) {
     staleTime: 10_000,
     refetchOnWindowFocus: live,
     refetchInterval: (query) => {
-      const { data, dataUpdateCount } = query.state;
-      const builds = data && lacksImage(data) !== undefined && dataUpdateCount < IMAGE_TIMES;
-      const every = builds ? IMAGE_EVERY : PREVIEW_EVERY;
+      const every = imageEvery(query) ?? PREVIEW_EVERY;
 
       return again(query) || (live && every);
     },

@@ -178,6 +178,23 @@ describe("the preview", () => {
     expect(reads()).toBe(21);
   });
 
+  it("is read often again when the image is missing later, and then each minute", async () => {
+    const answers: Answers = { ...valid, "POST /sweep-previews": [200, missing] };
+    const { reads, pass } = await shown(answers, /No machine has it/);
+    await pass(290_000);
+    expect(reads()).toBe(20);
+    answers["POST /sweep-previews"] = [200, preview()];
+    await pass(60_000);
+    expect(reads()).toBe(21);
+    answers["POST /sweep-previews"] = [200, missing];
+    await pass(300_000);
+    expect(reads()).toBe(22);
+    await pass(290_000);
+    expect(reads()).toBe(41);
+    await pass(120_000);
+    expect(reads()).toBe(43);
+  });
+
   it("stays while it is read again, and when that fails", async () => {
     const answers: Answers = { ...valid, "POST /sweep-previews": [200, missing] };
     const { reads, pass } = await shown(answers, /No machine has it/);
