@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "react";
-import { linePlot, type Unit } from "@/plots/linePlot";
+import type { Unit } from "@/plots/axisMarks";
+import { linePlot } from "@/plots/linePlot";
 import { palette, type Palette } from "@/plots/palette";
 
 export interface ChartLine {

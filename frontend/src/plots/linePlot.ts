@@ -1,49 +1,20 @@
 import "uplot/dist/uPlot.min.css";
 import uPlot from "uplot";
-import { bytes, decimal, duration, grouped, percent } from "@/lib/format";
+import { marksOf, ticks, written, type Unit } from "@/plots/axisMarks";
 import { palette } from "@/plots/palette";
-
-/** What an axis measures: its unit decides how it is written, where its ticks are, and whether it begins at 0. */
-export type Unit = "step" | "seconds" | "clock" | "number" | "bytes" | "share";
-
-const GiB = 1024 ** 3;
-
-/** gib writes a mark of an axis that goes beyond 10 GiB: one axis has one unit. */
-const gib = (n: number) => `${decimal(n / GiB)} GiB`;
-
-/** clock is a moment of the last days, in the reader's zone. */
-const clock = (second: number) =>
-  new Date(second * 1000).toLocaleString("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit" });
-
-const written: Record<Unit, (n: number) => string> = {
-  step: grouped,
-  seconds: (n) => (n === 0 ? "0 s" : duration(n)),
-  clock,
-  number: decimal,
-  bytes,
-  share: percent,
-};
-
-// Round numbers of time and of memory are not powers of ten.
-const ticks: Partial<Record<Unit, number[]>> = {
-  step: Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((n) => n * 10 ** power)).flat(),
-  seconds: [
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    ...[1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440, 10_080].map((minutes) => 60 * minutes),
-  ],
-  bytes: Array.from({ length: 24 }, (_, power) => 2 ** (20 + power)), // 1 MiB to 8 TiB
-};
 
 /** Memory is drawn from nothing, or its size could not be compared; a share is drawn against the whole. */
 const ranges: Partial<Record<Unit, uPlot.Scale.Range>> = {
   bytes: (_, __, most) => [0, Math.max(most * 1.08, 1)],
   share: [0, 1],
 };
+
+/** A time with all its units is wide. It has them where a person looks at a part that begins late. */
+const roomOfTimes: uPlot.Axis.Space = (_, __, from, to) => (to >= 3600 && to - from < to / 2 ? 110 : 50);
+
+/** A mark of ten characters or more needs more than the usual room beside the chart. */
+const widthOfMarks: uPlot.Axis.Size = (_, marks) =>
+  Math.max(76, ...((marks as string[] | null) ?? []).map((mark) => Math.ceil(16 + 6.6 * mark.length)));
 
 interface Options extends Pick<uPlot.Options, "height" | "legend"> {
   x: Unit;
@@ -65,10 +36,10 @@ export function linePlot(
     grid,
     ticks: grid,
     font: "12px system-ui",
-    values: (_: uPlot, marks: number[]) =>
-      marks.map(unit === "bytes" && (marks.at(-1) ?? 0) >= 10 * GiB ? gib : written[unit]),
+    values: (_, marks, __, ___, incr) => marksOf(unit, marks, incr),
     ...(ticks[unit] && { incrs: ticks[unit] }),
     ...(unit === "clock" && { space: 100 }),
+    ...(unit === "seconds" && { space: roomOfTimes }),
   });
   const value = (unit: Unit) => (_: uPlot, n: number | null) => (n === null ? "–" : written[unit](n));
   const plot = new uPlot(
@@ -83,7 +54,7 @@ export function linePlot(
         { label: x === "step" ? "step" : "time", value: value(x) },
         ...lines.map((line) => ({ value: value(y), ...line })),
       ],
-      axes: [axis(x), { ...axis(y), size: 76 }],
+      axes: [axis(x), { ...axis(y), size: y === "number" ? widthOfMarks : 76 }],
     },
     data,
     target,
