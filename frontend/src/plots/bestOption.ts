@@ -30,13 +30,21 @@ export function bestOption(lines: BestLine[], metric: string, p: Palette): EChar
 
   return {
     grid: { left: 8, right: 16, top: 28, bottom: 28, containLabel: true },
-    xAxis: { type: "value", name: "trial", nameLocation: "middle", nameGap: 26, min: 0, ...axisLook(p) },
+    xAxis: {
+      type: "value",
+      name: "trial",
+      nameLocation: "middle",
+      nameGap: 26,
+      min: 0,
+      minInterval: 1,
+      ...axisLook(p),
+    },
     yAxis: valueAxis(p, metric),
     series: lines.map((line, i) => ({
       name: line.name,
       type: "line",
       step: "end",
-      showSymbol: false,
+      showSymbol: line.best.length === 1,
       data: line.best,
       color: colors[i % colors.length],
       lineStyle: { width: 2, type: dashes[dashOf(i)] },

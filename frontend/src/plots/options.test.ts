@@ -1,4 +1,4 @@
-import { ParallelChart, ScatterChart } from "echarts/charts";
+import { LineChart, ParallelChart, ScatterChart } from "echarts/charts";
 import {
   BrushComponent,
   GridComponent,
@@ -12,6 +12,7 @@ import { expect, it } from "vitest";
 import { axesOf } from "@/lib/overview/axes";
 import { history } from "@/lib/overview/history";
 import { scored } from "@/lib/overview/sample";
+import { bestOption } from "@/plots/bestOption";
 import { historyOption, sliceOption } from "@/plots/options";
 import { palette } from "@/plots/palette";
 import { parallelOption } from "@/plots/parallelOption";
@@ -67,6 +68,7 @@ it.each([
 });
 
 register([
+  LineChart,
   ScatterChart,
   ParallelChart,
   GridComponent,
@@ -77,12 +79,16 @@ register([
   SVGRenderer,
 ]);
 
-/** The texts of a chart as it is drawn. */
-function texts(option: object) {
+/** A chart as it is drawn. */
+function svg(option: object) {
   const chart = init(null, null, { renderer: "svg", ssr: true, width: 800, height: 240 });
   chart.setOption({ animation: false, ...option });
 
-  return [...chart.renderToSVGString().matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => match[1]);
+  return chart.renderToSVGString();
+}
+
+function texts(option: object) {
+  return [...svg(option).matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => match[1]);
 }
 
 it("writes the decades of a log axis as one writes them", () => {
@@ -103,4 +109,13 @@ it.each([
   const drawn = texts(sliceOption({ name: "lr", log: false }, rows, "loss", new Set(), p));
   expect(drawn.length).toBeGreaterThan(6);
   expect(new Set(drawn).size).toBe(drawn.length);
+});
+
+it("draws the best of a sweep with one trial as a point, and numbers trials as whole", () => {
+  const option = (...best: [number, number][]) => bestOption([{ name: "a", best }], "loss", p);
+  const strokes = (drawn: string) => drawn.split(`stroke="${p.run}"`).length - 1;
+  expect(strokes(svg(option([1, 50], [2, 60])))).toBe(1);
+  expect(strokes(svg(option([1, 50])))).toBe(2); // a line of no length, and the point
+  expect(texts(option([1, 50]))).toEqual(expect.arrayContaining(["0", "1"]));
+  expect(texts(option([1, 50])).join()).not.toContain("0.2");
 });
