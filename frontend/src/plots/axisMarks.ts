@@ -57,6 +57,14 @@ function digitsOf(incr: number): number {
   return Math.max(0, (digits.split(".")[1] ?? "").length - Number(power));
 }
 
+/** whole is a mark with all its digits, as a power of ten where it is long and that is shorter. */
+export function whole(n: number): string {
+  const text = exactly(n, 100);
+  const power = n.toExponential();
+
+  return text.length > 12 && power.length < text.length ? power : text;
+}
+
 /** exactly looks like decimal, with up to so many digits behind the point. */
 function exactly(n: number, digits: number): string {
   const rounded = Number(n.toFixed(digits));

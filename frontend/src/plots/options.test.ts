@@ -119,3 +119,20 @@ it("draws the best of a sweep with one trial as a point, and numbers trials as w
   expect(texts(option([1, 50]))).toEqual(expect.arrayContaining(["0", "1"]));
   expect(texts(option([1, 50])).join()).not.toContain("0.2");
 });
+
+it.each([
+  [1e-9, 9e-9],
+  [1e-15, 3e-15],
+  [0.9999981, 0.9999989],
+  [250_000.01, 250_000.09],
+  [1e9, 9e9],
+  [-1e12, -1e11],
+])("has room for marks of the metric from %d to %d in parallel coordinates, and tells them apart", (from, to) => {
+  const rows = scored([from, to].map((value, i) => trial({ number: i + 1, value })));
+  const option = parallelOption([], rows, "loss", new Set(), p);
+  const marks = texts(option).filter((text = "") => /\d/.test(text));
+  const width = ({ length }: string) => 8 + 5.2 * length; // px, with commas and points among the digits
+  expect(marks.length).toBeGreaterThan(3);
+  expect(new Set(marks).size).toBe(marks.length);
+  expect(Math.max(...marks.map((mark = "") => width(mark)))).toBeLessThanOrEqual((option.parallel as { right: number }).right); // prettier-ignore
+});

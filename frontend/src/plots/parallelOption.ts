@@ -1,6 +1,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 import { place, type Axis } from "@/lib/overview/axes";
 import type { Scored } from "@/lib/overview/sample";
+import { whole } from "@/plots/axisMarks";
 import { axisLook, clipped, decades, type Chosen } from "@/plots/options";
 import type { Palette } from "@/plots/palette";
 
@@ -42,7 +43,7 @@ export function parallelOption(
   return {
     parallel: {
       left: 40,
-      right: 60,
+      right: 90, // marks of the metric
       top: 36,
       bottom: 20,
       parallelAxisDefault: {
@@ -74,7 +75,15 @@ export function parallelOption(
           axisTick: { ...look.axisTick, customValues: axis.labels.map((_, at) => at) },
         }),
       })),
-      { id: String(axes.length), dim: axes.length, name: metric, type: "value", scale: true, ...look },
+      {
+        id: String(axes.length),
+        dim: axes.length,
+        name: metric,
+        type: "value",
+        scale: true,
+        ...look,
+        axisLabel: { ...look.axisLabel, formatter: whole },
+      },
     ],
     series: [
       {
