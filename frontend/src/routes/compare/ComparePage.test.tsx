@@ -1,4 +1,4 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { cleanup, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { drawApp, type Answers } from "@/test/app";
@@ -165,4 +165,24 @@ it("names the goals where they differ", async () => {
   const least = { ...runs, objective: { metric: "loss", goal: "minimize" } };
   await drawApp(path, answers({ "GET /sweeps/a": [200, least] }));
   await waitFor(() => expect(label).toBe(`${compared}runs (minimize) 0.5; over (maximize) 0.6`));
+});
+
+it("names neither a goal nor a metric of a sweep without an objective", async () => {
+  const least = { ...runs, objective: { metric: "loss", goal: "minimize" } };
+  const free = { ...over, objective: undefined, best: undefined };
+  const all = answers({
+    "GET /sweeps/a": [200, least],
+    "GET /sweeps/b": [200, free],
+    "GET /sweeps/b/trials": trials(),
+  });
+  await drawApp(path, all);
+  await waitFor(() => expect(label).toBe(`${compared}runs 0.5; over no value`));
+  expect(screen.getByText(/By number of the trial/)).toBeTruthy();
+  cleanup();
+
+  const c = { ...over, id: "c", name: "more" };
+  Object.assign(all, { "GET /sweeps/c": [200, c], "GET /sweeps/c/trials": trials(0.7) });
+  await drawApp('/compare?ids=["a","b","c"]', all);
+  await waitFor(() => expect(label).toContain("runs (minimize) 0.5; over no value; more (maximize) 0.7"));
+  expect(screen.getByText(/They have different metrics: loss, val_accuracy\./)).toBeTruthy();
 });

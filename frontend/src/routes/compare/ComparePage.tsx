@@ -80,10 +80,6 @@ function lineText({ name, best }: BestLine): string {
   return `${name} ${last ? decimal(last[1]) : "no value"}`;
 }
 
-function goalOf({ objective }: Sweep) {
-  return objective?.goal ?? "maximize";
-}
-
 /** What was read of the trials of each sweep; one that is not read yet has none. */
 function together(read: UseQueryResult<Part<Trial>>[]) {
   return {
@@ -109,14 +105,14 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
     })),
     combine: together,
   });
-  const names = [...new Set(sweeps.map((sweep) => sweep.objective?.metric ?? "value"))];
-  const metrics = names.join(", ");
+  const names = [...new Set(sweeps.flatMap(({ objective }) => objective?.metric ?? []))];
+  const metrics = names.join(", ") || "value";
   const lines = useMemo(() => {
-    const goals = new Set(sweeps.map(goalOf));
+    const goals = new Set(sweeps.flatMap(({ objective }) => objective?.goal ?? []));
 
     return sweeps.map((sweep, i) => ({
-      name: `${apart(sweeps)[i] ?? sweep.name}${goals.size > 1 ? ` (${goalOf(sweep)})` : ""}`,
-      best: history(rows[i] ?? none, goalOf(sweep)).best,
+      name: `${apart(sweeps)[i] ?? sweep.name}${goals.size > 1 && sweep.objective ? ` (${sweep.objective.goal})` : ""}`,
+      best: history(rows[i] ?? none, sweep.objective?.goal ?? "maximize").best,
     }));
   }, [sweeps, rows]);
   const option = useMemo(() => bestOption(lines, metrics, palette(dark)), [lines, metrics, dark]);
