@@ -354,6 +354,8 @@ func TestOracle_Provoked(t *testing.T) {
 		"the GPU of another failed":       {[]trouble{during(cardFault, "host-2", time.Second, time.Second)}, sick, false},
 		"a GPU failed and refused":        {[]trouble{during(cardFault, "host-1", time.Second, time.Second)}, refused, false},
 		"no GPU failed":                   {nil, sick, false},
+		"its GPU failed soon after":       {[]trouble{during(cardFault, "host-1", 29*time.Second, time.Second)}, sick, true},
+		"its GPU failed long after":       {[]trouble{during(cardFault, "host-1", 31*time.Second, time.Second)}, sick, false},
 		"after its end":                   {[]trouble{during(breakdown, "host-1", 21*time.Second, time.Second)}, refused, false},
 	} {
 		require.Equal(t, c.want, provoked(c.all, "host-1", c.message, placed, finished), name)

@@ -313,12 +313,19 @@ var dockerLeft = []string{"Docker went away", "while Docker was away"}
 // it stops its containers first (docker's daemonLostWindow).
 const leavingFor = 30 * time.Second
 
+// failedFor is how long behind the end of an attempt its worker may look at its GPU, on a busy machine.
+const failedFor = 10 * time.Second
+
 // provoked reports whether something befell a host between the placement and
 // the end of an attempt that explains it.
 func provoked(all []trouble, host, message string, placed, finished time.Time) bool {
 	away, known := time.Duration(0), finished
 	if slices.ContainsFunc(dockerLeft, func(words string) bool { return strings.Contains(message, words) }) {
 		known = finished.Add(leavingFor)
+	}
+
+	if strings.Contains(message, cardFailed) {
+		known = finished.Add(failedFor)
 	}
 
 	for _, t := range all {

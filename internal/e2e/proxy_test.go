@@ -57,6 +57,6 @@ limits: {max_trials: 1}
 metrics: {source: stdout}
 `)
 	sweep := s.until(id, time.Minute, ended)
-	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
+	require.Equal(t, client.SweepStateSucceeded, sweep.State, "%s: %s", sweep.Reason, s.trials(id)[0].Message)
 	require.Contains(t, s.log(s.attempts(id)[0].ID), "through the proxy")
 }

@@ -156,7 +156,8 @@ export function lacksImage({ warnings }: Preview): ProblemItem | undefined {
 
 const IMAGE_EVERY = 15_000; // ms, while a person may be building the image that is missing
 const IMAGE_TIMES = 20; // so often since the warning came, five minutes: its registry may be asked each time
-const IMAGE_LATER = 60_000; // ms, then: a build may take longer. A registry that is asked too often refuses, and has PREVIEW_EVERY
+const IMAGE_LATER = 60_000; // ms, then, as a build may take longer,
+const MOST_IMAGE_TIMES = 30; // until it was asked so often: with PREVIEW_EVERY behind it, 100 times in 6 hours
 
 /**
  * Each preview asks a machine for the image, and the image's registry when no machine has it.
@@ -179,6 +180,7 @@ function imageEvery(query: { state: { data: Preview | undefined; dataUpdateCount
   const since = before.get(query) ?? dataUpdateCount - 1;
   before.set(query, since);
   if (dataUpdateCount - since < IMAGE_TIMES) return IMAGE_EVERY;
+  if (dataUpdateCount - since >= MOST_IMAGE_TIMES) return undefined;
 
   return code === "W_IMAGE_MISSING" || code === "W_IMAGE_UNKNOWN" ? IMAGE_LATER : undefined;
 }
