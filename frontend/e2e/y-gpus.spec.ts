@@ -17,7 +17,7 @@ const worker = aWorker(host, {
 function simulated(name: string, mib: string, steps: number): string {
   return `name: ${name}
 image: berth-test/busy:1
-command: [/busy, gpu, --mib, "{{mib}}", --steps, "${steps}", --retry, 0s]
+command: [/busy, gpu, --mib, "{{mib}}", --steps, "${steps}", --cpu, 0s, --gpu, 50ms, --retry, 0s]
 parameters: [{name: mib, values: ${mib}, memory: true}]
 search: {algorithm: grid}
 objective: {metric: val}
@@ -49,7 +49,7 @@ async function theCard(request: Parameters<typeof list>[0]): Promise<Device> {
 
 test("a trial is drawn on its GPU, and one that ran out of its memory says so", async ({ watched: page, request }) => {
   test.setTimeout(3 * minute);
-  const id = await submit(request, simulated("simulated", "[100, 3000]", 700));
+  const id = await submit(request, simulated("simulated", "[100, 3000]", 100));
   await page.goto("/machines");
   const card = page.getByRole("region", { name: host, exact: true });
   await expect(card.getByRole("link", { name: /^Trial 1 of simulated, .* running/ }).first()).toBeVisible({

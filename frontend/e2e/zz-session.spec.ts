@@ -1,3 +1,4 @@
+import { minute } from "./berth";
 import { expect, expectAccessibleInBoth, test } from "./watched";
 
 // The last file: from its first token on, the server wants one of everybody.
@@ -30,7 +31,7 @@ test("a token logs in, an ended session comes back to its page, and out again", 
   await page.goto("/machines");
   await expect(page.getByRole("heading", { name: "Machines" })).toBeVisible();
   await page.context().clearCookies();
-  await expect(page.getByText("Your session has ended.")).toBeVisible();
+  await expect(page.getByText("Your session has ended.")).toBeVisible({ timeout: minute }); // machines are read every 30 s
   await expect(page).toHaveURL(/\/machines$/);
   await page.getByLabel("Token").fill(secret);
   await page.getByRole("button", { name: "Log in" }).click();

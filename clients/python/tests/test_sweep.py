@@ -16,7 +16,8 @@ from conftest import SLEEP, Server, spec
 import berth
 
 TRAIN = """
-import json, math, os, sys
+import json, math, os, sys, time
+time.sleep(1)  # long enough to be measured, also on a machine that is busy
 n = int(sys.argv[1])
 print("training with", n)
 os.makedirs("/trial/out/model")

@@ -95,7 +95,7 @@ describe("QueueTable", () => {
     const kept = screen.getAllByText(/is kept free for it/).map((item) => item.textContent);
     expect(kept).toHaveLength(2);
     expect(kept[0]).toMatch(
-      /^Host box is kept free for it since .*2026.*: nothing younger starts there until it fits, or its turn is over\.$/,
+      /^Host box is kept free for it since .*20\d\d.*: nothing younger starts there until it fits, or its turn is over\.$/,
     );
     expect(kept[1]).toMatch(/^GPU GPU-1 of host lab is kept free for it since /);
     expect(document.querySelector("time[datetime='2026-01-01T00:01:00Z']")).toBeTruthy();

@@ -24,4 +24,4 @@ it("stands still while live updates are paused", () => {
   expect(result.current).toBe(first + 2000);
 });
 
-it("names the zone of a moment", () => expect(zoned("2026-01-01T00:00:00Z")).toMatch(/2026.* (UTC|GMT|[A-Z])/));
+it("names the zone of a moment", () => expect(zoned("2026-01-01T12:00:00Z")).toMatch(/2026.* (UTC|GMT|[A-Z])/));
