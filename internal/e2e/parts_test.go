@@ -85,7 +85,7 @@ func TestParts_ConnectionStorm(t *testing.T) {
 	crowd, err := pgtest.Gather(t.Context(), c.postgres.URL)
 	require.NoError(t, err)
 	t.Cleanup(crowd.Leave)
-	require.Eventually(t, func() bool { return crowd.Size() >= 95 }, 30*time.Second, tick, "of the server's 100")
+	require.Eventually(t, func() bool { return crowd.Size() >= 95 }, 2*time.Minute, tick, "of the server's 100")
 
 	var callers sync.WaitGroup
 
