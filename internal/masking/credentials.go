@@ -45,8 +45,8 @@ func hasCredential(field string) bool {
 	return isCredential(value)
 }
 
-// sharedToken is the token of a path to something shared; empty = it has none. Names of folders are of
-// small letters alone.
+// sharedToken is the token of a path to something shared; empty = it has none. Most names of
+// folders are of small letters alone; others are hidden, too.
 func sharedToken(segments []string) string {
 	at := slices.IndexFunc(segments, shareSegment.MatchString) + 1
 	if at == 0 || at == len(segments) || len(segments[at]) < minShared || !digit.MatchString(segments[at]) && !capital.MatchString(segments[at]) {

@@ -171,7 +171,8 @@ type BarState struct {
 	Ended bool      `json:"ended,omitempty"` // a bar was at its end
 	Shown string    `json:"shown,omitempty"` // by the newest drawing of a bar over epochs
 	Cut   string    `json:"cut,omitempty"`   // where a bar was when something was printed behind its drawing
-	Held  string    `json:"held,omitempty"`  // a drawing that was its bar's end, unless that goes on
+	Held  heldBar   `json:"held,omitzero"`   // a drawing that was its bar's end, unless that goes on
+	Above string    `json:"above,omitempty"` // the newest drawing of a bar that is below no other
 
 	Heading string `json:"heading,omitempty"` // the split that a line said by itself
 }
@@ -188,15 +189,56 @@ func (b *BarState) over(count []shownPart) []shownPart {
 	return count
 }
 
+// heldBar is a drawing of a bar of which it is not known yet whether it was the end.
+type heldBar struct {
+	Text    string     `json:"text"`
+	At      time.Time  `json:"at,omitzero"`
+	Heading string     `json:"heading,omitempty"` // of the lines before it
+	Below   bool       `json:"below,omitempty"`   // it is below another bar
+	Which   whichNames `json:"which,omitempty"`   // that have not counted yet
+}
+
 // gone ends what is known of a bar that does not go on.
 func (b *BarState) gone(count []shownPart) []shownPart {
-	if b.Held != "" {
-		count = append(count, shownPart{text: b.Held})
+	if b.Held.Text != "" {
+		count = append(count, shownPart{text: b.Held.Text, which: b.Held.Which, held: b.Held})
 	}
 
-	b.Held = ""
+	b.Held = heldBar{}
 
 	return count
+}
+
+// drawnAnew ends what is known of the held bar where another one is drawn, or the same one anew.
+// A drawing of the bar above it that says nothing new tells nothing of it.
+func (b *BarState) drawnAnew(p progress, below bool, count []shownPart) []shownPart {
+	above := p.about + p.String()
+	if b.Held.Text != "" && (below || !b.Held.Below || b.Above != above) {
+		if !p.goesOn(progressOf(b.Held.Text)) {
+			count = b.gone(count)
+		}
+
+		b.Held = heldBar{}
+	}
+
+	if !below {
+		b.Above = above
+	}
+
+	return count
+}
+
+// toldBehind reports whether a message has a metric of the held bar: it is what the script says of the epoch.
+func (b *BarState) toldBehind(text string) bool {
+	if b.Held.Text == "" {
+		return false
+	}
+
+	held := pairsOf(plain(b.Held.Text), "").found
+
+	return slices.ContainsFunc(pairsOf(plain(text), "").found, func(f sighting) bool {
+		return slices.ContainsFunc(held, func(h sighting) bool { return h.name.full == f.name.full })
+	})
 }
 
 // open reports whether it cannot be told from a drawing alone that it is its bar's end.
@@ -215,6 +257,7 @@ type shownPart struct {
 	text  string
 	which whichNames
 	drawn string // that was drawn of it before: what was there counts once
+	held  heldBar
 }
 
 // whichNames are the metrics of a part that count.
@@ -287,16 +330,15 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 			break
 		}
 
-		if p.tqdm && bars.Held != "" {
-			if !p.goesOn(progressOf(bars.Held)) {
-				count = bars.gone(count)
-			}
-
-			bars.Held = ""
+		below := p.tqdm && strings.HasSuffix(texts[at], lineAbove)
+		if p.tqdm {
+			count = bars.drawnAnew(p, below, count)
+		} else if bars.toldBehind(text) {
+			bars.Held = heldBar{}
 		}
 
 		which, counts, behind := allNames, !p.keras || p.whole, ""
-		held := p.open() && strings.HasSuffix(texts[at], lineAbove) // a bar below another one
+		held := p.open() && below
 
 		switch {
 		case !last:
@@ -319,11 +361,18 @@ func rewritten(line string, bars BarState, ended bool) (count []shownPart, rest 
 		}
 
 		if held {
-			counts, bars.Held = false, text
+			counts, bars.Held = false, heldBar{Text: text, Heading: bars.Heading, Below: below}
+			if below {
+				which, counts = p.counts(bars, p)
+			}
+
+			if counts { // a program's first bar, whose metrics of validation count at each step
+				bars.Held.Which = trained
+			}
 		}
 
 		if counts {
-			count = append(count, shownPart{text, which, again})
+			count = append(count, shownPart{text: text, which: which, drawn: again})
 			bars.Again = bars.Again || again != "" && which == allNames
 		}
 

@@ -17,9 +17,14 @@ func (l *LineParser) head(stream, text string, found []sighting) {
 		l.Drawn[stream] = state
 	}
 
+	inHeading(state.Heading, found)
+}
+
+// inHeading gives metrics the split of a heading.
+func inHeading(heading string, found []sighting) {
 	for i := range found {
 		if !found[i].own {
-			found[i].name = found[i].name.in(state.Heading, true)
+			found[i].name = found[i].name.in(heading, true)
 		}
 	}
 }

@@ -161,6 +161,10 @@ func (l *LineParser) note(stream string, bars BarState, at time.Time) {
 		bars.Time = at
 	}
 
+	if bars.Held.Text != "" && bars.Held.At.IsZero() {
+		bars.Held.At = at
+	}
+
 	bars.Heading = l.Drawn[stream].Heading
 	l.Drawn[stream] = bars
 }
@@ -171,7 +175,17 @@ func (l *LineParser) note(stream string, bars BarState, at time.Time) {
 func (l *LineParser) read(points []berth.MetricPoint, stream string, parts []shownPart, at time.Time) []berth.MetricPoint {
 	for _, part := range parts {
 		found, record := l.find(part.text)
-		l.head(stream, part.text, found)
+		at := at
+
+		if part.held.Text == "" {
+			l.head(stream, part.text, found)
+		} else {
+			inHeading(part.held.Heading, found)
+
+			if !part.held.At.IsZero() {
+				at = part.held.At
+			}
+		}
 
 		if part.which != allNames || part.drawn != "" {
 			found = part.counted(found, l.Objective)

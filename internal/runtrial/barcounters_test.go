@@ -198,6 +198,35 @@ func TestBars_ABarIsTakenAwayBeforeAMessage(t *testing.T) {
 	})
 }
 
+// What a script says of an epoch itself counts more than the last drawing of its bar before that, which keeps
+// the place where it was.
+func TestBars_AMessageWithTheMetricOfABarThatIsGone(t *testing.T) {
+	t.Parallel()
+
+	bar := func(about string, losses ...string) (drawn string) {
+		for i, loss := range losses {
+			drawn += fmt.Sprintf("\r%s %d%%|██▌       | %d/4 [00:00<00:00, 15.52it/s, loss=%s]", about, 25*i, i, loss)
+		}
+
+		return drawn + erasedBar
+	}
+
+	requireRanked(t, map[string]rankedCase{
+		"the same":      {"loss", theLast, bar("Epoch 1:", "1", "0.6") + "Epoch 1: loss=0.8\n" + bar("Epoch 2:", "0.5", "0.3") + "Epoch 2: loss=0.45\n", 0.45},
+		"no epoch":      {"loss", theLast, bar("", "1", "0.6") + "loss=0.8\n" + bar("", "0.5", "0.3") + "loss=0.45\n", 0.45},
+		"another":       {"loss", theLast, bar("", "1", "0.6") + "avg loss: 0.8\n" + bar("", "0.5", "0.3") + "Test loss: 0.45\n", 0.3},
+		"under a title": {"val_loss", theLast, bar("Epoch 1:", "1", "0.6") + "Validation:\nloss: 0.8\n" + bar("Epoch 2:", "0.5", "0.3") + "Validation:\nloss: 0.45\n", 0.45},
+	})
+
+	o := berth.Objective{Metric: "loss", Strategy: theLast, Goal: berth.GoalMinimize}
+	_, rest := printedAs(t, &o, berth.Stdout, bar("Epoch 1:", "1", "0.6")+"acc=0.8\n"+bar("Epoch 2:", "0.5", "0.3")+"acc=0.9\n")
+	require.Len(t, rest.points, 4)
+
+	for _, point := range rest.points {
+		require.Equal(t, 2026, point.At.Year(), "%+v", point)
+	}
+}
+
 // tqdm draws a bar inside another one a line below that, and goes back up.
 func TestBars_InsideAnother(t *testing.T) {
 	t.Parallel()
@@ -232,6 +261,18 @@ func TestBars_InsideAnother(t *testing.T) {
 			name + ", mean": {"loss", theMean, text, 0.55},
 		})
 	}
+
+	saved := strings.TrimSuffix(erasedBar, "\r") + "\n" + gone[1:] + "saved\n"
+	again := strings.SplitAfter(inner(0, "0.1", "0.1", "0.2", "0.3"), up)[3:] // from 2/4 on
+	text := outer(0) + inner(0, "0.1", "0.1", "0.2") + saved + outer(0) + strings.Join(again, "") + gone + outer(1) + "\n"
+	requireRanked(t, map[string]rankedCase{"tqdm.write": {"loss", theBest, text, 0.3}})
+
+	fold := func(losses ...string) string {
+		return strings.ReplaceAll(strings.ReplaceAll(inner(0, losses...), "Epoch 0:", ""), "loss=", "val_loss=") + gone
+	}
+	requireRanked(t, map[string]rankedCase{
+		"epochs of folds": {"val_loss", theBest, "\rfold:   0%|          | 0/2 [00:00<?, ?it/s]" + fold("1", "0.9", "0.4", "0.6") + "\rfold:  50%|█████     | 1/2 [00:01<00:01,  3.64it/s]\n", 0.4},
+	})
 }
 
 func TestBars_APostfixBehindTheBracketIsOfItsBar(t *testing.T) {
