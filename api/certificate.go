@@ -127,6 +127,7 @@ func (c *Certificate) changed() (*tls.Certificate, [2][]byte, error) {
 	}
 
 	c.mu.Lock()
+	now := c.now()
 	same := bytes.Equal(files[0], c.files[0]) && bytes.Equal(files[1], c.files[1])
 	c.mu.Unlock()
 
@@ -136,7 +137,7 @@ func (c *Certificate) changed() (*tls.Certificate, [2][]byte, error) {
 
 	next, err := c.parse(files)
 
-	switch now := c.now(); {
+	switch {
 	case err != nil:
 	case now.After(next.Leaf.NotAfter):
 		err = berth.Errorf(berth.KindInvalid, "--tls-cert %q: the new certificate ended at %s", c.certFile, next.Leaf.NotAfter.UTC().Format(time.RFC3339))
