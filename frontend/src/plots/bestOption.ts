@@ -1,5 +1,5 @@
 import type { EChartsCoreOption } from "echarts/core";
-import { axisLook, valueAxis } from "@/plots/options";
+import { trialAxis, valueAxis } from "@/plots/options";
 import type { Palette } from "@/plots/palette";
 
 export interface BestLine {
@@ -30,15 +30,7 @@ export function bestOption(lines: BestLine[], metric: string, p: Palette): EChar
 
   return {
     grid: { left: 8, right: 16, top: 28, bottom: 28, containLabel: true },
-    xAxis: {
-      type: "value",
-      name: "trial",
-      nameLocation: "middle",
-      nameGap: 26,
-      min: 0,
-      minInterval: 1,
-      ...axisLook(p),
-    },
+    xAxis: trialAxis(p),
     yAxis: valueAxis(p, metric),
     series: lines.map((line, i) => ({
       name: line.name,

@@ -44,6 +44,19 @@ export function decades<Label extends object>({ axisLabel }: { axisLabel: Label 
   return log && { axisLabel: { ...axisLabel, formatter: decimal } };
 }
 
+/** The axis of trials in their order. */
+export function trialAxis(p: Palette) {
+  return {
+    type: "value",
+    name: "trial",
+    nameLocation: "middle",
+    nameGap: 26,
+    min: 0,
+    minInterval: 1,
+    ...axisLook(p),
+  };
+}
+
 /** The axis of the metric, with its name above it. */
 export function valueAxis(p: Palette, metric: string) {
   return {
@@ -89,15 +102,7 @@ export function historyOption(h: History, metric: string, chosen: Chosen, p: Pal
     tooltip: tooltip(p),
     brush: brush(p),
     toolbox: { show: false },
-    xAxis: {
-      type: "value",
-      name: "trial",
-      nameLocation: "middle",
-      nameGap: 26,
-      min: 0,
-      minInterval: 1,
-      ...axisLook(p),
-    },
+    xAxis: trialAxis(p),
     yAxis: valueAxis(p, metric),
     series: [
       {
