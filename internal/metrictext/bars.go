@@ -33,7 +33,7 @@ func (b *BarState) over(count []shownPart) []shownPart {
 	return count
 }
 
-// heldBar is a drawing of a bar of which it is not known yet whether it was the end.
+// heldBar is a drawing that may have been the last one of its bar.
 type heldBar struct {
 	Text    string     `json:"text"`
 	At      time.Time  `json:"at,omitzero"`
@@ -243,8 +243,9 @@ func blankIn(texts []string) string {
 // counts reports whether a part counts over which the next one was written, and which of
 // its metrics. How fast it is decides nothing:
 //
-//   - A bar counts at its end, and where the next epoch begins, or a message is printed over it: that
-//     takes most such bars away for good. One that was taken away was at its end: a fast one is drawn at 0 only.
+//   - A bar counts at its end, and where something of another epoch, or of none, is written over it. One
+//     that was taken away for another bar was at its end: a fast one is drawn at 0 only. One that was taken
+//     away for a message may go on (heldBar).
 //   - One whose steps are epochs counts at each (rewritten: whenever it shows other values). So
 //     do the metrics of validation in the first bar that says nothing: a program has such
 //     metrics once in an epoch.

@@ -257,7 +257,7 @@ type binding struct {
 	open         bool     // false: a person ended the workflow that keeps it
 	copied       bool     // the database may be a restored copy: see copyUnknown
 	replaced     []string // and the database itself
-	saysReplaced bool     // false: an earlier version bound it, which did not write whom it replaced
+	saysReplaced bool     // false: nothing of replaced is written, as earlier versions bound
 }
 
 // foreign reports whether the namespace is bound to another database than the

@@ -1097,7 +1097,7 @@ func TestIdentity_TemporalOfBeforeTheMove(t *testing.T) {
 	require.True(t, restored.installation.Own(), "it replaced that one itself")
 }
 
-// rebindAsEarlier binds a namespace as earlier versions did, which did not write whom a database replaced.
+// rebindAsEarlier binds a namespace as earlier versions did: without a word of replaced databases.
 func rebindAsEarlier(t *testing.T, c client.Client, installation, database string) {
 	t.Helper()
 
