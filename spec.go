@@ -3,6 +3,7 @@ package berth
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -32,6 +33,25 @@ type Spec struct {
 	Datasets             []DatasetMount    `json:"datasets,omitempty"`
 	Secrets              []SecretMount     `json:"secrets,omitempty"`
 	Labels               map[string]string `json:"labels,omitempty"`
+}
+
+// Plan returns what running the sweep's trials needs of the file: not the assignments
+// that it lists, and of a search that only tries these one value of each parameter,
+// which tells its type. A list of 10,000 trials makes both as long as the file.
+func (s Spec) Plan() Spec {
+	s.Enqueue = nil
+	if s.Search.Algorithm != SearchList {
+		return s
+	}
+
+	s.Parameters = slices.Clone(s.Parameters)
+	for i := range s.Parameters {
+		p := &s.Parameters[i]
+		p.Values = p.Values[:min(len(p.Values), 1)]
+		p.Probabilities = p.Probabilities[:min(len(p.Probabilities), 1)]
+	}
+
+	return s
 }
 
 // DatasetNames are the names of the data sets that trials mount.

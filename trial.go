@@ -63,6 +63,21 @@ type NewTrial struct {
 	Shape  Shape
 }
 
+// SearchNeeds is what a search must know of a sweep's earlier trials and of its file.
+type SearchNeeds struct {
+	History bool // the values of all trials that were made
+	Entries bool // all listed assignments, not only those that come next
+}
+
+// Tried is what a search continues from.
+type Tried struct {
+	Made    int          // trials
+	History []Assignment // their values; nil unless it was asked for
+	Listed  int          // assignments that the sweep tries first
+	From    int          // number of listed assignments before Entries
+	Entries []Assignment // complete, in order
+}
+
 // PlannedTrial is a trial with all that decides how it runs.
 type PlannedTrial struct {
 	Trial

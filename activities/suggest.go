@@ -18,8 +18,8 @@ const fillAtOnce = 20
 // Suggester stores the trials of sweeps.
 type Suggester interface {
 	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
-	Suggest(ctx context.Context, sweepID string, first, count int, withHistory bool,
-		suggest func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
+	Suggest(ctx context.Context, sweepID string, first, count int, needs berth.SearchNeeds,
+		suggest func(berth.Tried) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
 }
 
 // SuggestInput asks for trials First to First+Count-1.
@@ -119,16 +119,17 @@ func suggest(
 
 		missing = 0
 
-		result.Numbers, result.Exhausted, err = ledger.Suggest(ctx, in.SweepID, in.First, in.Count, searcher.NeedsSeen(),
-			func(made int, history []berth.Assignment) ([]berth.NewTrial, bool, error) {
+		result.Numbers, result.Exhausted, err = ledger.Suggest(ctx, in.SweepID, in.First, in.Count,
+			berth.SearchNeeds{History: searcher.NeedsSeen(), Entries: searcher.NeedsEntries()},
+			func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
 				var values []berth.Assignment
 
-				limit := in.Count
+				made, limit := tried.Made, in.Count
 				if made < before {
 					limit = min(before-made, fillAtOnce)
 				}
 
-				values, end = searcher.Next(made, search.SeenOf(history), limit)
+				values, end = searcher.With(tried.Listed, tried.From, tried.Entries).Next(made, search.SeenOf(tried.History), limit)
 				trials := make([]berth.NewTrial, len(values))
 
 				for i, v := range values {

@@ -28,8 +28,8 @@ func (s *shelf) SweepRecord(context.Context, string) (berth.Sweep, error) {
 func (s *shelf) ListHosts(context.Context) ([]berth.Host, error) { return nil, nil }
 
 func (s *shelf) Suggest(
-	_ context.Context, _ string, first, count int, _ bool,
-	suggest func(int, []berth.Assignment) ([]berth.NewTrial, bool, error),
+	_ context.Context, _ string, first, count int, _ berth.SearchNeeds,
+	suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
 ) (numbers []int, exhausted bool, err error) {
 	if len(s.trials) >= first {
 		return sequence(first, min(len(s.trials), first+count-1)), false, nil
@@ -40,7 +40,7 @@ func (s *shelf) Suggest(
 		history = append(history, trial.Params)
 	}
 
-	trials, exhausted, err := suggest(len(s.trials), history)
+	trials, exhausted, err := suggest(berth.Tried{Made: len(s.trials), History: history})
 	s.trials = append(s.trials, trials...)
 
 	return sequence(first, len(s.trials)), exhausted, err

@@ -15,7 +15,7 @@ const maxRerun = 10_000
 
 // CloneSweep is POST /sweeps/{id}/clone.
 func (h *handlers) CloneSweep(ctx context.Context, r openapi.CloneSweepRequestObject) (openapi.CloneSweepResponseObject, error) {
-	old, err := h.sweep(ctx, r.ID)
+	old, err := h.readSweep(ctx, r.ID, h.deps.Store.GetSweep)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (h *handlers) CloneSweep(ctx context.Context, r openapi.CloneSweepRequestOb
 
 // RerunFailedTrials is POST /sweeps/{id}/rerun-failed.
 func (h *handlers) RerunFailedTrials(ctx context.Context, r openapi.RerunFailedTrialsRequestObject) (openapi.RerunFailedTrialsResponseObject, error) {
-	old, err := h.sweep(ctx, r.ID)
+	old, err := h.readSweep(ctx, r.ID, h.deps.Store.GetSweep)
 	if err != nil {
 		return nil, err
 	}

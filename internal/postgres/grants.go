@@ -58,6 +58,8 @@ var grants = []grant{
 	{"secrets", "SELECT, INSERT, UPDATE, DELETE", "SELECT"},
 	{"sessions", "SELECT, INSERT, DELETE", ""},
 	{"shapes", "SELECT", "SELECT, INSERT"},
+	{"sweep_entries", "SELECT, INSERT", "SELECT"},
+	{"sweep_files", "SELECT, INSERT", "SELECT"},
 	{"sweeps", "SELECT, INSERT, UPDATE, DELETE", "SELECT, UPDATE (state, reason, run_id, max_parallel, started_at, resumed_at, finished_at)"},
 	{"trials", "SELECT, UPDATE, DELETE", "SELECT, INSERT, UPDATE"},
 }

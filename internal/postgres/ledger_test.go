@@ -60,8 +60,8 @@ func (b *bundle) request(t *testing.T, memory int64) berth.PlacementRequest {
 	shape := berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}
 	trial := uuid.NewString()
 
-	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, 1, false,
-		func(int, []berth.Assignment) ([]berth.NewTrial, bool, error) {
+	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, 1, berth.SearchNeeds{},
+		func(berth.Tried) ([]berth.NewTrial, bool, error) {
 			return []berth.NewTrial{{ID: trial, Params: berth.Assignment{"lr": berth.FloatValue(1e15)}, Shape: shape}}, false, nil
 		})
 	require.NoError(t, err)
@@ -272,13 +272,13 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 	b := setup(t)
 	first := b.request(t, gib)
 
-	again := func(int, []berth.Assignment) ([]berth.NewTrial, bool, error) {
+	again := func(berth.Tried) ([]berth.NewTrial, bool, error) {
 		t.Error("a repeated call must not ask the search again")
 
 		return nil, false, nil
 	}
 
-	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 1, 8, true, again)
+	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 1, 8, berth.SearchNeeds{History: true}, again)
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, numbers)
 
@@ -287,7 +287,7 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 		b.request(t, gib)
 	}
 
-	numbers, _, err = b.store.Suggest(t.Context(), b.sweep, 5, 8, true, again)
+	numbers, _, err = b.store.Suggest(t.Context(), b.sweep, 5, 8, berth.SearchNeeds{History: true}, again)
 	require.NoError(t, err)
 	require.Equal(t, []int{5, 6, 7, 8, 9, 10, 11, 12}, numbers)
 
@@ -305,20 +305,20 @@ func TestSuggest_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 	b := setup(t)
 	b.request(t, gib)
 
-	suggest := func(made int, _ []berth.Assignment) ([]berth.NewTrial, bool, error) {
-		require.Equal(t, 1, made)
+	suggest := func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+		require.Equal(t, 1, tried.Made)
 
 		trials := make([]berth.NewTrial, 6)
 		for i := range trials {
 			trials[i] = berth.NewTrial{
-				ID: uuid.NewString(), Params: berth.Assignment{"lr": berth.FloatValue(float64(made + i))},
+				ID: uuid.NewString(), Params: berth.Assignment{"lr": berth.FloatValue(float64(tried.Made + i))},
 			}
 		}
 
 		return trials, false, nil
 	}
 
-	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 6, 2, false, suggest)
+	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 6, 2, berth.SearchNeeds{}, suggest)
 	require.NoError(t, err)
 	require.Equal(t, []int{6, 7}, numbers)
 

@@ -127,7 +127,6 @@ func (s *Store) PageTrials(ctx context.Context, sweepID string, q berth.TrialQue
 			return err
 		}
 
-		// Once a page: a sweep file of 1 MiB takes PostgreSQL 4 ms to read.
 		metric, err := s.q.ObjectiveMetric(ctx, tx, sweepID)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err

@@ -12,7 +12,7 @@ import (
 // ReportInput reads what a report on a sweep is made from. Errors: not_found;
 // conflict when its GPUs and hosts saw more than report.MaxAttempts attempts meanwhile.
 func (s *Store) ReportInput(ctx context.Context, sweepID string) (report.Input, error) {
-	sweep, err := s.GetSweep(ctx, sweepID) // before its attempts, so that a trial that ends meanwhile misses none
+	sweep, err := s.countedSweep(ctx, sweepID) // before its attempts, so that a trial that ends meanwhile misses none
 	if err != nil {
 		return report.Input{}, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
+	"github.com/berthml/berth/internal/search"
 )
 
 // CreateSweep stores a sweep and asks for its workflow in one transaction. The
@@ -38,9 +39,13 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 		}
 
 		if err := s.q.InsertSweep(ctx, tx, &dbsqlc.InsertSweepParams{
-			ID: n.ID, Name: n.Spec.Name, Spec: encode(n.Spec), ImageDigest: n.ImageDigest,
+			ID: n.ID, Name: n.Spec.Name, Spec: encode(n.Spec.Plan()), ImageDigest: n.ImageDigest,
 			MaxParallel: int32Of(int(n.Spec.Limits.MaxParallel)), Planned: int32Of(n.Planned), CreatedBy: n.CreatedBy,
 		}); err != nil {
+			return err
+		}
+
+		if err := s.insertFile(ctx, tx, n); err != nil {
 			return err
 		}
 
@@ -54,6 +59,26 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 	})
 
 	return id, created, err
+}
+
+// insertFile stores a sweep's file whole, for those who ask to see it, and the
+// assignments that it lists, for the search.
+func (s *Store) insertFile(ctx context.Context, tx pgx.Tx, n berth.NewSweep) error {
+	if err := s.q.InsertSweepFile(ctx, tx, n.ID, encode(n.Spec)); err != nil || len(n.Spec.Enqueue) == 0 {
+		return err
+	}
+
+	searcher, err := search.New(n.Spec)
+	if err != nil {
+		return err
+	}
+
+	entries := make([][]byte, 0, len(n.Spec.Enqueue))
+	for _, a := range searcher.Enqueued() {
+		entries = append(entries, encode(a))
+	}
+
+	return s.q.InsertSweepEntries(ctx, tx, n.ID, entries)
 }
 
 // sweepWorkflow names a sweep's workflow, as workflows.SweepWorkflowID does.
@@ -96,8 +121,24 @@ func (s *Store) keyedSweep(ctx context.Context, db dbsqlc.DBTX, k berth.Submissi
 	return row.SweepID, nil
 }
 
-// GetSweep returns a sweep with its counts. Errors: not_found.
+// GetSweep returns a sweep with its counts and its whole file. Errors: not_found.
 func (s *Store) GetSweep(ctx context.Context, id string) (berth.Sweep, error) {
+	sweep, err := s.countedSweep(ctx, id)
+	if err != nil {
+		return sweep, err
+	}
+
+	file, err := s.q.GetSweepFile(ctx, s.pool, id)
+	if err != nil {
+		return sweep, translate(err, "reading the file of sweep "+id)
+	}
+
+	sweep.Spec = berth.Spec{}
+
+	return sweep, decode(file, &sweep.Spec, "the file of sweep "+id)
+}
+
+func (s *Store) countedSweep(ctx context.Context, id string) (berth.Sweep, error) {
 	sweep, err := s.SweepRecord(ctx, id)
 	if err != nil {
 		return berth.Sweep{}, err
@@ -112,7 +153,7 @@ func (s *Store) GetSweep(ctx context.Context, id string) (berth.Sweep, error) {
 }
 
 // SweepRecord returns a sweep without its counts, which take longer the more
-// trials it has. Errors: not_found.
+// trials it has, and with the plan of its file (berth.Spec.Plan). Errors: not_found.
 func (s *Store) SweepRecord(ctx context.Context, id string) (berth.Sweep, error) {
 	row, err := s.q.GetSweep(ctx, s.pool, id)
 	if err != nil {
@@ -193,7 +234,8 @@ func (s *Store) FindSweep(ctx context.Context, prefix string) (string, error) {
 
 // ListSweepRecords returns sweeps newest first, after the given one: the zero
 // time starts at the newest. An empty states means all. They are without their
-// counts, which take longer the more trials the sweeps have.
+// counts, which take longer the more trials the sweeps have, and with the plans of
+// their files.
 func (s *Store) ListSweepRecords(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error) {
 	if before.IsZero() {
 		before, beforeID = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff"

@@ -13,16 +13,15 @@ import (
 )
 
 // Suggest stores count trials of a sweep from number first on, which suggest
-// makes from the number of trials before and, when withHistory is set, their
-// values. A repeated call finds what the earlier one stored and returns just
+// makes from what was tried before and what needs adds to that. A repeated call finds what the earlier one stored and returns just
 // that, so that an activity's retry yields the same trials. It returns at most
 // count: a workflow that is older than the database may lack thousands. In a
 // database that was restored from before the trials ahead of first, suggest
 // makes those anew, so that numbers have no gaps. exhausted is suggest's own
 // word, true when there is no more.
 func (s *Store) Suggest(
-	ctx context.Context, sweepID string, first, count int, withHistory bool,
-	suggest func(made int, history []berth.Assignment) (trials []berth.NewTrial, exhausted bool, err error),
+	ctx context.Context, sweepID string, first, count int, needs berth.SearchNeeds,
+	suggest func(berth.Tried) (trials []berth.NewTrial, exhausted bool, err error),
 ) (numbers []int, exhausted bool, err error) {
 	err = s.inTx(ctx, "suggesting trials of sweep "+sweepID, func(tx pgx.Tx) error {
 		if err := s.q.LockSweep(ctx, tx, sweepID); err != nil {
@@ -40,12 +39,12 @@ func (s *Store) Suggest(
 			return nil
 		}
 
-		history, err := s.history(ctx, tx, sweepID, withHistory)
+		tried, err := s.tried(ctx, tx, sweepID, int(made), needs)
 		if err != nil {
 			return err
 		}
 
-		trials, done, err := suggest(int(made), history)
+		trials, done, err := suggest(tried)
 		if err != nil {
 			return err
 		}
@@ -59,20 +58,56 @@ func (s *Store) Suggest(
 	return numbers, exhausted, err
 }
 
-func (s *Store) history(ctx context.Context, tx pgx.Tx, sweepID string, wanted bool) ([]berth.Assignment, error) {
-	if !wanted {
-		return nil, nil
+// entriesAtOnce is how many listed assignments are read for one call: more than it
+// makes trials (activities: 8, or 20 that a restored database forgot).
+const entriesAtOnce = 100
+
+// tried reads what a search continues from.
+func (s *Store) tried(ctx context.Context, tx pgx.Tx, sweepID string, made int, needs berth.SearchNeeds) (tried berth.Tried, err error) {
+	tried.Made = made
+
+	if needs.History {
+		stored, err := s.q.ListTrialParams(ctx, tx, sweepID)
+		if err != nil {
+			return tried, err
+		}
+
+		if tried.History, err = toAssignments(stored); err != nil {
+			return tried, err
+		}
 	}
 
-	stored, err := s.q.ListTrialParams(ctx, tx, sweepID)
+	listed, err := s.q.CountSweepEntries(ctx, tx, sweepID)
 	if err != nil {
-		return nil, err
+		return tried, err
 	}
 
-	return convertAll(stored, func(row dbsqlc.ListTrialParamsRow) (berth.Assignment, error) {
+	tried.Listed = int(listed)
+	limit := entriesAtOnce
+
+	if tried.From = min(made, tried.Listed); needs.Entries {
+		tried.From, limit = 0, tried.Listed
+	}
+
+	if tried.From < tried.Listed {
+		stored, err := s.q.ListSweepEntries(ctx, tx, &dbsqlc.ListSweepEntriesParams{SweepID: sweepID, AfterNumber: int32Of(tried.From), MaxRows: int32Of(limit)})
+		if err != nil {
+			return tried, err
+		}
+
+		if tried.Entries, err = toAssignments(stored); err != nil {
+			return tried, err
+		}
+	}
+
+	return tried, nil
+}
+
+func toAssignments(stored [][]byte) ([]berth.Assignment, error) {
+	return convertAll(stored, func(params []byte) (berth.Assignment, error) {
 		var a berth.Assignment
 
-		err := decode(row.Params, &a, "values of a trial")
+		err := decode(params, &a, "values of a trial")
 
 		return a, err
 	})

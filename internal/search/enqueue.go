@@ -10,7 +10,10 @@ import (
 // fixed and derived values. It leaves out repeated ones and those that may not
 // be tried.
 func (s *Searcher) prepareEnqueue() error {
-	index := s.index()
+	var (
+		entries []berth.Assignment
+		tried   = map[string]bool{}
+	)
 
 	for i, given := range s.spec.Enqueue {
 		a, v, missing := s.complete(given)
@@ -18,25 +21,52 @@ func (s *Searcher) prepareEnqueue() error {
 			return berth.Errorf(berth.KindInvalid, "enqueued assignment %d has no value for %q", i, missing)
 		}
 
-		if key := a.Key(); v.ok() && !s.enqueued[key] {
-			s.enqueued[key] = true
-			s.enqueue = append(s.enqueue, a)
-
-			if point, on := s.point(a, index); on {
-				s.excluded = append(s.excluded, point)
-			}
+		if key := a.Key(); v.ok() && !tried[key] {
+			tried[key] = true
+			entries = append(entries, a)
 		}
 	}
 
-	slices.Sort(s.excluded)
+	*s = *s.With(len(entries), 0, entries)
 
 	return nil
+}
+
+// Enqueued returns the assignments that are tried first, in order: complete, without
+// repeated ones and those that may not be tried.
+func (s *Searcher) Enqueued() []berth.Assignment { return s.enqueue }
+
+// With returns the same search of a spec whose enqueued assignments are stored apart,
+// as Enqueued returned them: entries are those after the first from of all. Zero listed
+// assignments leave the spec's own.
+func (s *Searcher) With(listed, from int, entries []berth.Assignment) *Searcher {
+	if listed == 0 {
+		return s
+	}
+
+	out := *s
+	out.listed, out.from, out.enqueue, out.excluded = listed, from, entries, nil
+	out.enqueued = make(map[string]bool, len(entries))
+
+	index := out.index()
+
+	for _, a := range entries {
+		out.enqueued[a.Key()] = true
+
+		if point, on := out.point(a, index); on {
+			out.excluded = append(out.excluded, point)
+		}
+	}
+
+	slices.Sort(out.excluded)
+
+	return &out
 }
 
 // index maps the values of every searched parameter to their numbers; nil when
 // nothing needs them.
 func (s *Searcher) index() []map[berth.Value]int64 {
-	if len(s.spec.Enqueue) == 0 || !s.space.finite || s.space.points > maxWalk {
+	if len(s.enqueue) == 0 || s.spec.Search.Algorithm == berth.SearchList || !s.space.finite || s.space.points > maxWalk {
 		return nil
 	}
 

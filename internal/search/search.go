@@ -28,6 +28,8 @@ func SeenOf(history []berth.Assignment) Seen {
 type Searcher struct {
 	spec     berth.Spec
 	space    *space
+	listed   int                // number of enqueued assignments
+	from     int                // number of these before enqueue
 	enqueue  []berth.Assignment // complete, without duplicates and forbidden ones
 	enqueued map[string]bool    // their keys
 	excluded []int64            // grid: the enqueued points, ascending
@@ -41,7 +43,7 @@ func New(s berth.Spec) (*Searcher, error) {
 		return nil, err
 	}
 
-	searcher := &Searcher{spec: s, space: sp, enqueued: map[string]bool{}}
+	searcher := &Searcher{spec: s, space: sp}
 
 	if s.Search.Algorithm == berth.SearchGrid && (!sp.finite || sp.points > maxWalk) {
 		return nil, berth.Errorf(berth.KindInvalid, "a grid must have at most %d points", maxWalk)
@@ -55,6 +57,11 @@ func New(s berth.Spec) (*Searcher, error) {
 func (s *Searcher) NeedsSeen() bool {
 	return s.spec.Search.Algorithm == berth.SearchRandom && s.space.repeats()
 }
+
+// NeedsEntries says whether Next looks at all enqueued assignments, not only at those
+// that are tried next: a grid leaves out its points that were enqueued. A random search
+// finds them among what it has seen.
+func (s *Searcher) NeedsEntries() bool { return s.spec.Search.Algorithm == berth.SearchGrid }
 
 // End says why a search suggests nothing more.
 type End int
@@ -92,14 +99,14 @@ func (s *Searcher) Next(made int, seen Seen, limit int) (suggestions []berth.Ass
 		limit, end = most-made, EndLimit
 	}
 
-	for limit > len(suggestions) && made+len(suggestions) < len(s.enqueue) {
-		suggestions = append(suggestions, s.enqueue[made+len(suggestions)])
+	for limit > len(suggestions) && made+len(suggestions)-s.from < len(s.enqueue) {
+		suggestions = append(suggestions, s.enqueue[made+len(suggestions)-s.from])
 	}
 
 	limit -= len(suggestions)
 	made += len(suggestions)
 
-	if limit <= 0 {
+	if limit <= 0 || made < s.listed {
 		return suggestions, end
 	}
 
@@ -107,7 +114,7 @@ func (s *Searcher) Next(made int, seen Seen, limit int) (suggestions []berth.Ass
 
 	switch s.spec.Search.Algorithm {
 	case berth.SearchGrid:
-		more = s.nextGrid(int64(made-len(s.enqueue)), limit)
+		more = s.nextGrid(int64(made-s.listed), limit)
 		if len(more) < limit {
 			end = EndSpace
 		}

@@ -206,13 +206,13 @@ func (d *database) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, 
 
 // Suggest makes all that it is asked for.
 func (d *database) Suggest(
-	_ context.Context, sweepID string, first, _ int, _ bool, suggest func(int, []berth.Assignment) ([]berth.NewTrial, bool, error),
+	_ context.Context, sweepID string, first, _ int, _ berth.SearchNeeds, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
 ) (numbers []int, exhausted bool, err error) {
 	if len(d.trials[sweepID]) >= first {
 		return []int{first}, false, nil
 	}
 
-	trials, exhausted, err := suggest(len(d.trials[sweepID]), nil)
+	trials, exhausted, err := suggest(berth.Tried{Made: len(d.trials[sweepID])})
 	for range trials {
 		d.trials[sweepID] = append(d.trials[sweepID], berth.Trial{Number: len(d.trials[sweepID]) + 1, State: berth.TrialPending})
 	}

@@ -501,6 +501,25 @@ type Sweep struct {
 	MetricsPurgedAt   *time.Time
 	LogBytes          *int64
 	MetricPoints      *int64
+	Resources         []byte
+	Datasets          []byte
+	SecretNames       json.RawMessage
+	MaxAttempts       int32
+	Template          string
+	TrialLimit        []byte
+	Metric            string
+	Minimizes         bool
+}
+
+type SweepEntry struct {
+	SweepID string
+	Number  int32
+	Params  []byte
+}
+
+type SweepFile struct {
+	SweepID string
+	Spec    []byte
 }
 
 type Trial struct {

@@ -171,7 +171,7 @@ func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string, ke
 }
 
 const loadDevices = `-- name: LoadDevices :many
-SELECT DISTINCT l.device_id::text AS device_id, t.shape_key, md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template
+SELECT DISTINCT l.device_id::text AS device_id, t.shape_key, s.template
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE l.device_id IS NOT NULL AND l.state <> 'released'
 ORDER BY 1, 2
@@ -219,8 +219,7 @@ func (q *Queries) StoreAdvice(ctx context.Context, db DBTX, ids []string, advice
 
 const sweepsAhead = `-- name: SweepsAhead :many
 SELECT s.id, greatest(s.planned - coalesce((SELECT max(number) FROM trials t WHERE t.sweep_id = s.id), 0), 0)::integer AS trials_left,
-    md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template,
-    coalesce(s.spec #> '{limits,max_trial_duration}', '"0s"')::json AS trial_limit
+    s.template, s.trial_limit
 FROM sweeps s WHERE s.id = ANY ($1::uuid[])
 `
 

@@ -311,12 +311,12 @@ WITH faulted AS MATERIALIZED (
                 AND EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.device_id IS NOT NULL AND a.placed_at > f.at)
             LIMIT $3::integer) clean) < $3::integer
 )
-SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, r.kept_host_id, r.kept_device_id, r.kept_since, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources, coalesce(s.spec -> 'datasets', '[]')::json AS datasets, s.image_digest,
-    ARRAY(SELECT DISTINCT k.key FROM json_array_elements(CASE json_typeof(s.spec -> 'secrets') WHEN 'array' THEN s.spec -> 'secrets' END) m JOIN secrets k ON k.name = m ->> 'name' ORDER BY k.key)::text[] AS secret_keys,
+SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, r.kept_host_id, r.kept_device_id, r.kept_since, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
+    ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
     coalesce(r.last_oom, (
         SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
-            'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), m.attempts - 1), 'max_attempts', m.attempts)
-        FROM attempts a, LATERAL (SELECT greatest((s.spec #>> '{retry,max_attempts}')::integer, 2) AS attempts) m
+            'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), greatest(s.max_attempts, 2) - 1), 'max_attempts', greatest(s.max_attempts, 2))
+        FROM attempts a
         WHERE r.number > 1 AND a.trial_id = r.trial_id AND a.failure_kind = 'host_oom' ORDER BY a.number DESC LIMIT 1), 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,

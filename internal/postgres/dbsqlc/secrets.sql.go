@@ -108,7 +108,7 @@ func (q *Queries) ListSecrets(ctx context.Context, db DBTX) ([]ListSecretsRow, e
 
 const listSweepsWithSecret = `-- name: ListSweepsWithSecret :many
 SELECT w.id, w.name FROM sweeps w
-WHERE w.finished_at IS NULL AND EXISTS (SELECT 1 FROM json_array_elements(CASE json_typeof(w.spec -> 'secrets') WHEN 'array' THEN w.spec -> 'secrets' END) m WHERE m ->> 'name' = $1::text)
+WHERE w.finished_at IS NULL AND w.secret_names @> to_jsonb($1::text)
 ORDER BY w.created_at, w.id LIMIT $2::integer
 `
 

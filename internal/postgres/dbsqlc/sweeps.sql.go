@@ -15,7 +15,7 @@ UPDATE sweeps
 SET run_id = $1, state = CASE WHEN state = 'pending' THEN 'running' ELSE state END,
     started_at = coalesce(started_at, now())
 WHERE id = $2
-RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points
+RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes
 `
 
 // Waits for trials that are ending and have read the earlier run (TellSweep).
@@ -47,6 +47,14 @@ func (q *Queries) BeginSweepRun(ctx context.Context, db DBTX, runID string, iD s
 		&i.MetricsPurgedAt,
 		&i.LogBytes,
 		&i.MetricPoints,
+		&i.Resources,
+		&i.Datasets,
+		&i.SecretNames,
+		&i.MaxAttempts,
+		&i.Template,
+		&i.TrialLimit,
+		&i.Metric,
+		&i.Minimizes,
 	)
 	return i, err
 }
@@ -55,7 +63,7 @@ const bestTrials = `-- name: BestTrials :many
 SELECT s.id AS sweep_id, t.number, t.value
 FROM sweeps s
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN s.spec -> 'objective' ->> 'goal' = 'minimize'
+    SELECT CASE WHEN s.minimizes
         THEN (SELECT min(value) FROM trials WHERE sweep_id = s.id)
         ELSE (SELECT max(value) FROM trials WHERE sweep_id = s.id) END AS value
 ) best
@@ -126,6 +134,18 @@ func (q *Queries) CountOOMRetries(ctx context.Context, db DBTX, sweepIds []strin
 		return nil, err
 	}
 	return items, nil
+}
+
+const countSweepEntries = `-- name: CountSweepEntries :one
+SELECT coalesce(max(number), 0)::integer FROM sweep_entries WHERE sweep_id = $1
+`
+
+// Numbers have no gaps.
+func (q *Queries) CountSweepEntries(ctx context.Context, db DBTX, sweepID string) (int32, error) {
+	row := db.QueryRow(ctx, countSweepEntries, sweepID)
+	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const countTrials = `-- name: CountTrials :many
@@ -220,7 +240,7 @@ func (q *Queries) FollowSweepRun(ctx context.Context, db DBTX, arg *FollowSweepR
 }
 
 const getSweep = `-- name: GetSweep :one
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points FROM sweeps WHERE id = $1 AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps WHERE id = $1 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, error) {
@@ -251,8 +271,27 @@ func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, erro
 		&i.MetricsPurgedAt,
 		&i.LogBytes,
 		&i.MetricPoints,
+		&i.Resources,
+		&i.Datasets,
+		&i.SecretNames,
+		&i.MaxAttempts,
+		&i.Template,
+		&i.TrialLimit,
+		&i.Metric,
+		&i.Minimizes,
 	)
 	return i, err
+}
+
+const getSweepFile = `-- name: GetSweepFile :one
+SELECT spec FROM sweep_files WHERE sweep_id = $1
+`
+
+func (q *Queries) GetSweepFile(ctx context.Context, db DBTX, sweepID string) ([]byte, error) {
+	row := db.QueryRow(ctx, getSweepFile, sweepID)
+	var spec []byte
+	err := row.Scan(&spec)
+	return spec, err
 }
 
 const insertSweep = `-- name: InsertSweep :exec
@@ -283,8 +322,57 @@ func (q *Queries) InsertSweep(ctx context.Context, db DBTX, arg *InsertSweepPara
 	return err
 }
 
+const insertSweepEntries = `-- name: InsertSweepEntries :exec
+INSERT INTO sweep_entries (sweep_id, number, params)
+SELECT $1, e.number, e.params FROM unnest($2::json[]) WITH ORDINALITY e (params, number)
+`
+
+func (q *Queries) InsertSweepEntries(ctx context.Context, db DBTX, sweepID string, params [][]byte) error {
+	_, err := db.Exec(ctx, insertSweepEntries, sweepID, params)
+	return err
+}
+
+const insertSweepFile = `-- name: InsertSweepFile :exec
+INSERT INTO sweep_files (sweep_id, spec) VALUES ($1, $2)
+`
+
+func (q *Queries) InsertSweepFile(ctx context.Context, db DBTX, sweepID string, spec []byte) error {
+	_, err := db.Exec(ctx, insertSweepFile, sweepID, spec)
+	return err
+}
+
+const listSweepEntries = `-- name: ListSweepEntries :many
+SELECT params FROM sweep_entries WHERE sweep_id = $1 AND number > $2 ORDER BY number LIMIT $3
+`
+
+type ListSweepEntriesParams struct {
+	SweepID     string
+	AfterNumber int32
+	MaxRows     int32
+}
+
+func (q *Queries) ListSweepEntries(ctx context.Context, db DBTX, arg *ListSweepEntriesParams) ([][]byte, error) {
+	rows, err := db.Query(ctx, listSweepEntries, arg.SweepID, arg.AfterNumber, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items [][]byte
+	for rows.Next() {
+		var params []byte
+		if err := rows.Scan(&params); err != nil {
+			return nil, err
+		}
+		items = append(items, params)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSweeps = `-- name: ListSweeps :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points FROM sweeps
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps
 WHERE (created_at, id) < ($1::timestamptz, $2::uuid) AND deleted_at IS NULL
   AND (cardinality($3::text[]) = 0 OR state = ANY ($3::text[]))
 ORDER BY created_at DESC, id DESC
@@ -337,6 +425,14 @@ func (q *Queries) ListSweeps(ctx context.Context, db DBTX, arg *ListSweepsParams
 			&i.MetricsPurgedAt,
 			&i.LogBytes,
 			&i.MetricPoints,
+			&i.Resources,
+			&i.Datasets,
+			&i.SecretNames,
+			&i.MaxAttempts,
+			&i.Template,
+			&i.TrialLimit,
+			&i.Metric,
+			&i.Minimizes,
 		); err != nil {
 			return nil, err
 		}
@@ -398,7 +494,7 @@ func (q *Queries) SetSweepState(ctx context.Context, db DBTX, arg *SetSweepState
 }
 
 const sweepsByID = `-- name: SweepsByID :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND deleted_at IS NULL
 `
 
 // As ListedTrials, of few rows.
@@ -436,6 +532,14 @@ func (q *Queries) SweepsByID(ctx context.Context, db DBTX, ids []string) ([]Swee
 			&i.MetricsPurgedAt,
 			&i.LogBytes,
 			&i.MetricPoints,
+			&i.Resources,
+			&i.Datasets,
+			&i.SecretNames,
+			&i.MaxAttempts,
+			&i.Template,
+			&i.TrialLimit,
+			&i.Metric,
+			&i.Minimizes,
 		); err != nil {
 			return nil, err
 		}

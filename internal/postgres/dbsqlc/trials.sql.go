@@ -282,27 +282,22 @@ func (q *Queries) ListSilentTrials(ctx context.Context, db DBTX, arg *ListSilent
 }
 
 const listTrialParams = `-- name: ListTrialParams :many
-SELECT number, params FROM trials WHERE sweep_id = $1 ORDER BY number
+SELECT params FROM trials WHERE sweep_id = $1 ORDER BY number
 `
 
-type ListTrialParamsRow struct {
-	Number int32
-	Params []byte
-}
-
-func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) ([]ListTrialParamsRow, error) {
+func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) ([][]byte, error) {
 	rows, err := db.Query(ctx, listTrialParams, sweepID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListTrialParamsRow
+	var items [][]byte
 	for rows.Next() {
-		var i ListTrialParamsRow
-		if err := rows.Scan(&i.Number, &i.Params); err != nil {
+		var params []byte
+		if err := rows.Scan(&params); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, params)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -534,14 +529,14 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, ids 
 }
 
 const objectiveMetric = `-- name: ObjectiveMetric :one
-SELECT coalesce(spec #>> '{objective,metric}', '')::text FROM sweeps WHERE id = $1
+SELECT metric FROM sweeps WHERE id = $1
 `
 
 func (q *Queries) ObjectiveMetric(ctx context.Context, db DBTX, id string) (string, error) {
 	row := db.QueryRow(ctx, objectiveMetric, id)
-	var column_1 string
-	err := row.Scan(&column_1)
-	return column_1, err
+	var metric string
+	err := row.Scan(&metric)
+	return metric, err
 }
 
 const setTrialState = `-- name: SetTrialState :one

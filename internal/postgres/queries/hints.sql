@@ -27,7 +27,7 @@ WITH asked AS MATERIALIZED (
     SELECT a.id, a.trial_id, coalesce(a.started_at, a.placed_at) AS started_at, t.sweep_id, t.number
     FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.id = ANY (@attempt_ids::uuid[])
 ), objectives AS MATERIALIZED (
-    SELECT s.id, coalesce(s.spec #>> '{objective,metric}', '') AS name FROM sweeps s WHERE s.id IN (SELECT sweep_id FROM asked)
+    SELECT s.id, s.metric AS name FROM sweeps s WHERE s.id IN (SELECT sweep_id FROM asked)
 )
 SELECT a.id, a.sweep_id, a.number AS trial_number, n.metrics_at, n.memory_at, o.name::text AS name,
     coalesce(m.step, -1)::bigint AS step, coalesce(m.value, 0)::double precision AS value, coalesce(m.status, '')::text AS status, coalesce(m.final, false)::boolean AS final, coalesce(m.at, 'epoch')::timestamptz AS at,

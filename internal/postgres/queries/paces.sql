@@ -1,6 +1,6 @@
 -- name: LoadDevices :many
 -- The shapes that hold a lease on each GPU, with the templates of their sweeps: image and command.
-SELECT DISTINCT l.device_id::text AS device_id, t.shape_key, md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template
+SELECT DISTINCT l.device_id::text AS device_id, t.shape_key, s.template
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE l.device_id IS NOT NULL AND l.state <> 'released'
 ORDER BY 1, 2;
@@ -8,8 +8,7 @@ ORDER BY 1, 2;
 -- name: SweepsAhead :many
 -- What sweeps have still to ask a place for, as far as that is known, and their templates.
 SELECT s.id, greatest(s.planned - coalesce((SELECT max(number) FROM trials t WHERE t.sweep_id = s.id), 0), 0)::integer AS trials_left,
-    md5(concat(s.image_digest, s.spec ->> 'command'))::text AS template,
-    coalesce(s.spec #> '{limits,max_trial_duration}', '"0s"')::json AS trial_limit
+    s.template, s.trial_limit
 FROM sweeps s WHERE s.id = ANY (@ids::uuid[]);
 
 -- name: ListPaces :many

@@ -47,12 +47,12 @@ WITH faulted AS MATERIALIZED (
                 AND EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.device_id IS NOT NULL AND a.placed_at > f.at)
             LIMIT @clean_runs::integer) clean) < @clean_runs::integer
 )
-SELECT r.*, t.number AS trial_number, coalesce(s.spec -> 'resources', '{}')::json AS resources, coalesce(s.spec -> 'datasets', '[]')::json AS datasets, s.image_digest,
-    ARRAY(SELECT DISTINCT k.key FROM json_array_elements(CASE json_typeof(s.spec -> 'secrets') WHEN 'array' THEN s.spec -> 'secrets' END) m JOIN secrets k ON k.name = m ->> 'name' ORDER BY k.key)::text[] AS secret_keys,
+SELECT r.*, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
+    ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
     coalesce(r.last_oom, (
         SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
-            'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), m.attempts - 1), 'max_attempts', m.attempts)
-        FROM attempts a, LATERAL (SELECT greatest((s.spec #>> '{retry,max_attempts}')::integer, 2) AS attempts) m
+            'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), greatest(s.max_attempts, 2) - 1), 'max_attempts', greatest(s.max_attempts, 2))
+        FROM attempts a
         WHERE r.number > 1 AND a.trial_id = r.trial_id AND a.failure_kind = 'host_oom' ORDER BY a.number DESC LIMIT 1), 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,

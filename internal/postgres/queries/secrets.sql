@@ -27,5 +27,5 @@ DELETE FROM secrets WHERE name = @name;
 -- name: ListSweepsWithSecret :many
 -- Sweeps that have not ended and mount it.
 SELECT w.id, w.name FROM sweeps w
-WHERE w.finished_at IS NULL AND EXISTS (SELECT 1 FROM json_array_elements(CASE json_typeof(w.spec -> 'secrets') WHEN 'array' THEN w.spec -> 'secrets' END) m WHERE m ->> 'name' = @name::text)
+WHERE w.finished_at IS NULL AND w.secret_names @> to_jsonb(@name::text)
 ORDER BY w.created_at, w.id LIMIT @max_rows::integer;

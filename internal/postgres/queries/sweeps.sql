@@ -2,6 +2,23 @@
 INSERT INTO sweeps (id, name, spec, image_digest, max_parallel, planned, created_by)
 VALUES (@id, @name, @spec, @image_digest, @max_parallel, @planned, @created_by);
 
+-- name: InsertSweepFile :exec
+INSERT INTO sweep_files (sweep_id, spec) VALUES (@sweep_id, @spec);
+
+-- name: GetSweepFile :one
+SELECT spec FROM sweep_files WHERE sweep_id = @sweep_id;
+
+-- name: InsertSweepEntries :exec
+INSERT INTO sweep_entries (sweep_id, number, params)
+SELECT @sweep_id, e.number, e.params FROM unnest(@params::json[]) WITH ORDINALITY e (params, number);
+
+-- name: CountSweepEntries :one
+-- Numbers have no gaps.
+SELECT coalesce(max(number), 0)::integer FROM sweep_entries WHERE sweep_id = @sweep_id;
+
+-- name: ListSweepEntries :many
+SELECT params FROM sweep_entries WHERE sweep_id = @sweep_id AND number > @after_number ORDER BY number LIMIT @max_rows;
+
 -- name: GetSweep :one
 SELECT * FROM sweeps WHERE id = @id AND deleted_at IS NULL;
 
@@ -32,7 +49,7 @@ GROUP BY t.sweep_id;
 SELECT s.id AS sweep_id, t.number, t.value
 FROM sweeps s
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN s.spec -> 'objective' ->> 'goal' = 'minimize'
+    SELECT CASE WHEN s.minimizes
         THEN (SELECT min(value) FROM trials WHERE sweep_id = s.id)
         ELSE (SELECT max(value) FROM trials WHERE sweep_id = s.id) END AS value
 ) best

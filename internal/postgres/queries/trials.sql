@@ -67,10 +67,10 @@ LEFT JOIN LATERAL (
 WHERE t.id = ANY (ARRAY(SELECT unnest(@ids::uuid[])));
 
 -- name: ObjectiveMetric :one
-SELECT coalesce(spec #>> '{objective,metric}', '')::text FROM sweeps WHERE id = @id;
+SELECT metric FROM sweeps WHERE id = @id;
 
 -- name: ListTrialParams :many
-SELECT number, params FROM trials WHERE sweep_id = @sweep_id ORDER BY number;
+SELECT params FROM trials WHERE sweep_id = @sweep_id ORDER BY number;
 
 -- name: LastTrialNumber :one
 -- Numbers have no gaps, so this is also how many there are.

@@ -1,0 +1,63 @@
+package search_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search"
+	sweepfile "github.com/berthml/berth/internal/spec"
+)
+
+// A search whose enqueued assignments are stored apart, and that is told only of those
+// that come next, makes the trials of one that has its whole file.
+func TestWith_ContinuesAsTheWholeFile(t *testing.T) {
+	t.Parallel()
+
+	const enqueue = "enqueue: [{x: 3}, {x: 3}, {x: 1}, {x: 7}, {x: 2}]\n" // with a repeated one
+
+	for name, more := range map[string]string{
+		"list":             "search: {algorithm: list}\nparameters: [{name: x, values: [1, 2, 3, 7]}]\n",
+		"list, undeclared": "",
+		"random":           "search: {seed: 4}\nparameters: [{name: x, min: 1, max: 9}]\n",
+		"grid":             "search: {algorithm: grid}\nparameters: [{name: x, min: 1, max: 9}]\n",
+	} {
+		s, err := sweepfile.Decode([]byte("name: a\nimage: b\ncommand: [train, '{{x}}']\n"+enqueue+more), "")
+		require.NoError(t, err, name)
+
+		whole, err := search.New(s)
+		require.NoError(t, err)
+
+		plan, err := search.New(s.Plan())
+		require.NoError(t, err)
+
+		shapes, planned := search.NewShapes(s, "sha256:x"), search.NewShapes(s.Plan(), "sha256:x")
+		listed := whole.Enqueued()
+		require.Len(t, listed, 4)
+
+		var history []berth.Assignment
+
+		for end := search.EndNone; end == search.EndNone; {
+			from := min(len(history), len(listed))
+			entries := listed[from:min(from+2, len(listed))]
+
+			if plan.NeedsEntries() {
+				from, entries = 0, listed
+			}
+
+			want, _ := whole.Next(len(history), search.SeenOf(history), 2)
+
+			var got []berth.Assignment
+
+			got, end = plan.With(len(listed), from, entries).Next(len(history), search.SeenOf(history), 2)
+			require.Equal(t, want, got, name)
+
+			for _, a := range got {
+				require.Equal(t, shapes.Of(a), planned.Of(a), name)
+			}
+
+			history = append(history, got...)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+-- A sweep file may list 10,000 assignments and be 1 MiB long, and PostgreSQL reads all of it to answer for one of its fields. So the
+-- file has a table of its own, for those who ask to see it; sweeps.spec keeps what running a trial needs of it (berth.Spec.Plan), the
+-- listed assignments are rows, and the fields that statements read are columns.
+CREATE TABLE IF NOT EXISTS sweep_files (
+    sweep_id uuid PRIMARY KEY REFERENCES sweeps (id) ON DELETE CASCADE,
+    spec     json NOT NULL -- whole, as it was accepted
+);
+
+INSERT INTO sweep_files (sweep_id, spec) SELECT id, spec FROM sweeps ON CONFLICT DO NOTHING;
+
+-- The assignments that a sweep tries first, with the values that the search adds to them: trial n has number n.
+CREATE TABLE IF NOT EXISTS sweep_entries (
+    sweep_id uuid NOT NULL REFERENCES sweeps (id) ON DELETE CASCADE,
+    number   integer NOT NULL,
+    params   json NOT NULL,
+    PRIMARY KEY (sweep_id, number),
+    CONSTRAINT sweep_entries_number_is_positive CHECK (number > 0)
+);
+
+ALTER TABLE sweeps
+    ADD COLUMN IF NOT EXISTS resources json NOT NULL GENERATED ALWAYS AS (coalesce(spec -> 'resources', '{}')) STORED,
+    ADD COLUMN IF NOT EXISTS datasets json NOT NULL GENERATED ALWAYS AS (coalesce(spec -> 'datasets', '[]')) STORED,
+    ADD COLUMN IF NOT EXISTS secret_names jsonb NOT NULL GENERATED ALWAYS AS (jsonb_path_query_array(coalesce(spec -> 'secrets', '[]')::jsonb, '$[*].name')) STORED,
+    ADD COLUMN IF NOT EXISTS max_attempts integer NOT NULL GENERATED ALWAYS AS (greatest((spec #>> '{retry,max_attempts}')::integer, 1)) STORED,
+    ADD COLUMN IF NOT EXISTS template text NOT NULL GENERATED ALWAYS AS (md5(image_digest || coalesce(spec ->> 'command', ''))) STORED, -- sweeps with the same run alike
+    ADD COLUMN IF NOT EXISTS trial_limit json NOT NULL GENERATED ALWAYS AS (coalesce(spec #> '{limits,max_trial_duration}', '"0s"')) STORED,
+    ADD COLUMN IF NOT EXISTS metric text NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,metric}', '')) STORED, -- of the objective; empty = none
+    ADD COLUMN IF NOT EXISTS minimizes boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,goal}', '') = 'minimize') STORED;
