@@ -16,5 +16,10 @@ BEGIN
     END IF;
 END $$;
 
+DROP INDEX IF EXISTS leases_unreleased_device;
+DROP INDEX IF EXISTS attempts_of_host;
+DROP INDEX IF EXISTS attempts_with_outputs;
+DROP INDEX IF EXISTS trials_of_shape;
+DROP INDEX IF EXISTS placement_requests_sweep;
 DROP TABLE IF EXISTS sweep_entries;
 DROP TABLE IF EXISTS sweep_files;

@@ -26,3 +26,10 @@ ALTER TABLE sweeps
     ADD COLUMN IF NOT EXISTS trial_limit json NOT NULL GENERATED ALWAYS AS (coalesce(spec #> '{limits,max_trial_duration}', '"0s"')) STORED,
     ADD COLUMN IF NOT EXISTS metric text NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,metric}', '')) STORED, -- of the objective; empty = none
     ADD COLUMN IF NOT EXISTS minimizes boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,goal}', '') = 'minimize') STORED;
+
+-- What rounds, reports and deletions look up in tables that grow with history.
+CREATE INDEX IF NOT EXISTS leases_unreleased_device ON leases (device_id) WHERE device_id IS NOT NULL AND state <> 'released';
+CREATE INDEX IF NOT EXISTS attempts_of_host ON attempts (host_id, (coalesce(device_id, '')), finished_at);
+CREATE INDEX IF NOT EXISTS attempts_with_outputs ON attempts (host_id, trial_id) WHERE outputs_removed_at IS NULL;
+CREATE INDEX IF NOT EXISTS trials_of_shape ON trials (shape_key, created_at);
+CREATE INDEX IF NOT EXISTS placement_requests_sweep ON placement_requests (sweep_id);

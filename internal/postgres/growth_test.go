@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -155,6 +156,56 @@ func TestQueries_DoNotReadWholeTables(t *testing.T) {
 	for range 10 { // PostgreSQL plans anew until the sixth time
 		b.round(t)
 	}
+
+	b.store.Close()
+	require.Equal(t, before, scans(t, looker), "scans of the whole table")
+}
+
+// What pages and deletions ask of one small sweep, and placement of all GPUs, costs the
+// same beside a long history.
+func TestPages_DoNotReadWholeTables(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b := setupOn(t, url)
+	b.host.Devices = []berth.Device{{ID: "GPU-1", HostID: b.host.ID, Model: "H200", Mode: berth.SharingTimeSlicing, MemoryBytes: gib, MaxContexts: 4}}
+	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+	b.grow(t, url)
+	pgtest.Exec(t, url, "UPDATE attempts SET finished_at = now() - interval '1 month', started_at = now() - interval '2 months'", "VACUUM ANALYZE")
+
+	small := uuid.NewString()
+	_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{ID: small, Spec: berth.Spec{Name: "small"}, ImageDigest: "sha256:x", CreatedBy: "local"})
+	require.NoError(t, err)
+
+	b.sweep, b.trial = small, 0
+	r := b.request(t, gib)
+	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, b.place(t, r).Token, berth.Outcome{
+		Kind: berth.FailureOK, Message: "ok", StartedAt: time.Now(), FinishedAt: time.Now(),
+	})))
+	b.store.Close()
+
+	looker := openPool(t, url)
+	before := scans(t, looker)
+	b.store = open(t, url)
+
+	for range 10 { // PostgreSQL plans anew until the sixth time
+		_, err := b.store.ReportInput(t.Context(), small)
+		require.NoError(t, err)
+
+		_, err = b.store.RecentUsage(t.Context(), r.ShapeKey)
+		require.NoError(t, err)
+
+		_, err = b.store.RecentHosts(t.Context())
+		require.NoError(t, err)
+
+		_, err = b.store.OldestOutputs(t.Context(), uuid.NewString(), nil, 100)
+		require.NoError(t, err)
+	}
+
+	gone := uuid.NewString()
+	pgtest.Exec(t, url, fmt.Sprintf(`INSERT INTO sweeps (id, name, spec, image_digest, created_by, state, finished_at, deleted_at)
+		VALUES ('%s', 'gone', '{}', 'sha256:x', 'local', 'succeeded', now(), now())`, gone))
+	pgtest.Exec(t, url, fmt.Sprintf("DELETE FROM sweeps WHERE id = '%s'", gone)) // as the last step of a deletion
 
 	b.store.Close()
 	require.Equal(t, before, scans(t, looker), "scans of the whole table")

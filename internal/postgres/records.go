@@ -152,10 +152,14 @@ func toProbedShapes(rows []dbsqlc.ListFootprintsRow) ([]berth.ProbedShape, error
 // recentAttempts is how many of a shape's newest attempts on a class say what is recent.
 const recentAttempts = 20
 
+// recentTrials is how many of a shape's newest trials are looked at for these: a class on which
+// none of them ran has nothing recent.
+const recentTrials = 500
+
 // RecentUsage returns what the newest attempts of a shape say beyond its footprints, for
 // each class of GPU where one ended well.
 func (s *Store) RecentUsage(ctx context.Context, shapeKey string) ([]berth.RecentUsage, error) {
-	rows, err := s.q.RecentUsage(ctx, s.pool, recentAttempts, shapeKey)
+	rows, err := s.q.RecentUsage(ctx, s.pool, &dbsqlc.RecentUsageParams{ShapeKey: shapeKey, Newest: recentAttempts, MaxTrials: recentTrials})
 	if err != nil {
 		return nil, translate(err, "reading the newest attempts of shape "+shapeKey)
 	}

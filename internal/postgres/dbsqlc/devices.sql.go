@@ -23,11 +23,11 @@ func (q *Queries) CordonDevice(ctx context.Context, db DBTX, reason string, iD s
 }
 
 const listDevices = `-- name: ListDevices :many
-SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, d.advice, d.cordoned_at, d.cordon_reason, l.attempts, l.exclusive, l.activity
-FROM devices d, LATERAL (
-    SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive,
-        coalesce(sum(device_activity), 0)::bigint AS activity
-    FROM leases WHERE device_id = d.id AND state <> 'released') l
+SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, d.advice, d.cordoned_at, d.cordon_reason, coalesce(l.attempts, 0)::integer AS attempts, coalesce(l.exclusive, false)::boolean AS exclusive, coalesce(l.activity, 0)::bigint AS activity
+FROM devices d LEFT JOIN (
+    SELECT device_id, count(*) AS attempts, bool_or(exclusive_device) AS exclusive, sum(device_activity) AS activity
+    FROM leases WHERE device_id IS NOT NULL AND state <> 'released' AND ($1::text IS NULL OR device_id = $1)
+    GROUP BY device_id) l ON l.device_id = d.id
 WHERE d.id = $1
     OR $1::text IS NULL AND (d.lost_at IS NULL OR now() - d.lost_at <= $2::interval OR l.attempts > 0)
 ORDER BY d.host_id, d.id
@@ -59,6 +59,7 @@ type ListDevicesRow struct {
 }
 
 // Those that their workers found, or found until a while ago, and those that still hold something; or one by its id.
+// Leases are read once for all devices.
 func (q *Queries) ListDevices(ctx context.Context, db DBTX, iD *string, grace time.Duration) ([]ListDevicesRow, error) {
 	rows, err := db.Query(ctx, listDevices, iD, grace)
 	if err != nil {

@@ -173,8 +173,10 @@ WITH newest AS (
     SELECT a.device_class, a.framework_peak_bytes, a.device_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
         a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes,
         row_number() OVER (PARTITION BY a.device_class ORDER BY a.finished_at DESC, a.id) AS nth
-    FROM trials t JOIN attempts a ON a.trial_id = t.id
-    WHERE t.shape_key = $2 AND a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
+    FROM (
+        SELECT id FROM trials WHERE shape_key = $2 ORDER BY created_at DESC LIMIT $3
+    ) t JOIN attempts a ON a.trial_id = t.id
+    WHERE a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
 )
 SELECT device_class, max(framework_peak_bytes)::bigint AS framework_peak_bytes,
     ((array_agg(device_peak_bytes ORDER BY framework_peak_bytes DESC, nth))[1])::bigint AS device_peak_bytes,
@@ -186,6 +188,12 @@ SELECT device_class, max(framework_peak_bytes)::bigint AS framework_peak_bytes,
 FROM newest WHERE nth <= $1::integer
 GROUP BY device_class ORDER BY device_class
 `
+
+type RecentUsageParams struct {
+	Newest    int32
+	ShapeKey  string
+	MaxTrials int32
+}
 
 type RecentUsageRow struct {
 	DeviceClass         string
@@ -202,8 +210,9 @@ type RecentUsageRow struct {
 // Of the newest attempts of a shape on each class of GPU that ended well: the most that a framework held by its own word, what
 // the driver showed of that attempt, and for how long of their runs they held the GPU, where their activity was measured. The
 // peaks by phase, and the mean step of the newest one that has one.
-func (q *Queries) RecentUsage(ctx context.Context, db DBTX, newest int32, shapeKey string) ([]RecentUsageRow, error) {
-	rows, err := db.Query(ctx, recentUsage, newest, shapeKey)
+// Of a shape with many trials, the newest ones are looked at.
+func (q *Queries) RecentUsage(ctx context.Context, db DBTX, arg *RecentUsageParams) ([]RecentUsageRow, error) {
+	rows, err := db.Query(ctx, recentUsage, arg.Newest, arg.ShapeKey, arg.MaxTrials)
 	if err != nil {
 		return nil, err
 	}

@@ -128,9 +128,13 @@ SELECT pg_advisory_xact_lock(hashtextextended('shape:' || @shape_key::text, 0));
 -- leases were renewed just now, no newer attempt was placed, and the trial waits for one. The attempt gets the token of its lease back, which its container carries: what was fenced is in force again.
 WITH candidates AS (
     SELECT a.id, a.trial_id, a.number, l.token
+    FROM leases l JOIN attempts a ON a.id = l.attempt_id
+    WHERE l.host_id = @host_id AND l.state = 'held' AND l.expires_at > now() + @fresh::interval AND a.state = 'abandoned' AND NOT a.refused
+    UNION ALL
+    SELECT a.id, a.trial_id, a.number, l.token
     FROM attempts a JOIN leases l ON l.attempt_id = a.id JOIN hosts h ON h.id = l.host_id
-    WHERE a.state = 'abandoned' AND NOT a.refused AND l.state = 'held' AND l.expires_at > now() + @fresh::interval
-      AND (l.host_id = @host_id OR (a.trial_id = @trial_id AND h.problem = ''))
+    WHERE a.trial_id = @trial_id AND h.problem = '' AND l.state = 'held' AND l.expires_at > now() + @fresh::interval
+      AND a.state = 'abandoned' AND NOT a.refused
 ), locked_trials AS (
     SELECT id FROM trials WHERE id IN (SELECT trial_id FROM candidates) AND finished_at IS NULL ORDER BY id FOR NO KEY UPDATE
 ), locked_requests AS (
@@ -170,7 +174,8 @@ SELECT revives::uuid AS attempt_id FROM decided;
 
 -- name: ListReportAttempts :many
 -- What a report on a sweep is made from: the sweep's attempts, and those of other sweeps that began on the same GPU, or on
--- the same host's cores, while the sweep had one there. A deleted sweep's attempts count as others' until they are gone.
+-- the same host's cores, while the sweep had one there: by an index, and by an array, of which the planner expects few rows.
+-- A deleted sweep's attempts count as others' until they are gone.
 WITH own AS MATERIALIZED (
     SELECT a.id, a.host_id, coalesce(a.device_id, '') AS device_id, a.started_at, coalesce(a.finished_at, now()) AS ended_at
     FROM trials t JOIN attempts a ON a.trial_id = t.id WHERE t.sweep_id = @sweep_id
@@ -179,15 +184,22 @@ WITH own AS MATERIALIZED (
 ), wanted AS (
     SELECT id FROM own
     UNION
-    SELECT a.id FROM attempts a JOIN spans s ON s.host_id = a.host_id AND s.device_id = coalesce(a.device_id, '')
-    WHERE a.started_at < s.to_time AND coalesce(a.finished_at, now()) > s.from_time
+    SELECT a.id FROM spans s CROSS JOIN LATERAL (
+        SELECT o.id FROM attempts o
+        WHERE o.host_id = s.host_id AND coalesce(o.device_id, '') = s.device_id AND o.started_at < s.to_time AND o.finished_at > s.from_time
+        UNION ALL
+        SELECT o.id FROM attempts o
+        WHERE o.host_id = s.host_id AND coalesce(o.device_id, '') = s.device_id AND o.started_at < s.to_time AND o.finished_at IS NULL
+        OFFSET 0
+    ) a
 )
 SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, t.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
     a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     a.memory_bytes, a.device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
     a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.device_active_ns, a.device_unknown_ns, a.started_at, a.finished_at
-FROM wanted w JOIN attempts a ON a.id = w.id JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = a.host_id
+FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = a.host_id
     LEFT JOIN devices d ON d.id = a.device_id LEFT JOIN placement_requests r ON r.attempt_id = a.id
+WHERE a.id = ANY (ARRAY(SELECT id FROM wanted))
 LIMIT @max_rows;
 
 -- name: Now :one

@@ -1,10 +1,11 @@
 -- name: ListDevices :many
 -- Those that their workers found, or found until a while ago, and those that still hold something; or one by its id.
-SELECT d.*, l.attempts, l.exclusive, l.activity
-FROM devices d, LATERAL (
-    SELECT count(*)::integer AS attempts, coalesce(bool_or(exclusive_device), false)::boolean AS exclusive,
-        coalesce(sum(device_activity), 0)::bigint AS activity
-    FROM leases WHERE device_id = d.id AND state <> 'released') l
+-- Leases are read once for all devices.
+SELECT d.*, coalesce(l.attempts, 0)::integer AS attempts, coalesce(l.exclusive, false)::boolean AS exclusive, coalesce(l.activity, 0)::bigint AS activity
+FROM devices d LEFT JOIN (
+    SELECT device_id, count(*) AS attempts, bool_or(exclusive_device) AS exclusive, sum(device_activity) AS activity
+    FROM leases WHERE device_id IS NOT NULL AND state <> 'released' AND (sqlc.narg(id)::text IS NULL OR device_id = sqlc.narg(id))
+    GROUP BY device_id) l ON l.device_id = d.id
 WHERE d.id = sqlc.narg(id)
     OR sqlc.narg(id)::text IS NULL AND (d.lost_at IS NULL OR now() - d.lost_at <= @grace::interval OR l.attempts > 0)
 ORDER BY d.host_id, d.id;

@@ -21,12 +21,15 @@ SELECT * FROM class_footprints WHERE shape_key = ANY (@shape_keys::text[]);
 -- Of the newest attempts of a shape on each class of GPU that ended well: the most that a framework held by its own word, what
 -- the driver showed of that attempt, and for how long of their runs they held the GPU, where their activity was measured. The
 -- peaks by phase, and the mean step of the newest one that has one.
+-- Of a shape with many trials, the newest ones are looked at.
 WITH newest AS (
     SELECT a.device_class, a.framework_peak_bytes, a.device_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
         a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes,
         row_number() OVER (PARTITION BY a.device_class ORDER BY a.finished_at DESC, a.id) AS nth
-    FROM trials t JOIN attempts a ON a.trial_id = t.id
-    WHERE t.shape_key = @shape_key AND a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
+    FROM (
+        SELECT id FROM trials WHERE shape_key = @shape_key ORDER BY created_at DESC LIMIT @max_trials
+    ) t JOIN attempts a ON a.trial_id = t.id
+    WHERE a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
 )
 SELECT device_class, max(framework_peak_bytes)::bigint AS framework_peak_bytes,
     ((array_agg(device_peak_bytes ORDER BY framework_peak_bytes DESC, nth))[1])::bigint AS device_peak_bytes,
