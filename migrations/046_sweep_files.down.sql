@@ -1,4 +1,9 @@
 -- Lost: nothing but time. Statements read whole sweep files again.
+DROP VIEW IF EXISTS sweep_offers;
+DROP INDEX IF EXISTS placement_requests_waiting_of_sweep;
+DROP INDEX IF EXISTS placement_requests_not_held;
+DROP INDEX IF EXISTS sweeps_open;
+DROP INDEX IF EXISTS sweeps_held;
 ALTER TABLE sweeps
     DROP COLUMN IF EXISTS resources,
     DROP COLUMN IF EXISTS datasets,

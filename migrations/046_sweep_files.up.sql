@@ -33,3 +33,21 @@ CREATE INDEX IF NOT EXISTS attempts_of_host ON attempts (host_id, (coalesce(devi
 CREATE INDEX IF NOT EXISTS attempts_with_outputs ON attempts (host_id, trial_id) WHERE outputs_removed_at IS NULL;
 CREATE INDEX IF NOT EXISTS trials_of_shape ON trials (shape_key, created_at);
 CREATE INDEX IF NOT EXISTS placement_requests_sweep ON placement_requests (sweep_id);
+CREATE INDEX IF NOT EXISTS placement_requests_waiting_of_sweep ON placement_requests (sweep_id, requested_at, attempt_id) WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS sweeps_open ON sweeps (id) WHERE state IN ('pending', 'running');
+CREATE INDEX IF NOT EXISTS sweeps_held ON sweeps (id) WHERE state IN ('paused', 'stopping', 'canceling');
+
+-- Waiting requests that do not say yet that their sweep takes no trials (HoldRequests): those that say so are read no more.
+CREATE INDEX IF NOT EXISTS placement_requests_not_held ON placement_requests (sweep_id)
+    WHERE state = 'waiting' AND reasons <> '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "the sweep takes no new trials now"}]';
+
+-- How many of its oldest requests each sweep that takes trials offers to the placer: what its max_parallel lets start and a few (8),
+-- or a whole window (500, berth.MaxOpenTrials), so that no sweep hides the requests of others. While attempts were abandoned, their
+-- places are kept for their retries, which are the newest requests: then all are offered.
+CREATE OR REPLACE VIEW sweep_offers AS
+SELECT s.id AS sweep_id, (CASE WHEN s.max_parallel = 0 THEN 500 ELSE (
+    SELECT CASE WHEN bool_or(a.state = 'abandoned') THEN 500 ELSE least(500, greatest(s.max_parallel - count(*), 0) + 8) END
+    FROM leases l JOIN attempts a ON a.id = l.attempt_id WHERE l.sweep_id = s.id AND l.state <> 'released'
+) END)::integer AS offer
+FROM sweeps s
+WHERE s.state IN ('pending', 'running') AND EXISTS (SELECT 1 FROM placement_requests r WHERE r.sweep_id = s.id AND r.state = 'waiting');

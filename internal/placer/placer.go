@@ -19,7 +19,8 @@ import (
 
 // Ledger is what the placer needs of the database.
 type Ledger interface {
-	// Queue returns what waits, the oldest first, at most limit requests.
+	// Queue returns what waits and may start, and a few more of each sweep, the oldest
+	// first, at most limit requests.
 	Queue(ctx context.Context, limit int) (berth.Queue, error)
 	// Place books all or nothing. Errors: exhausted when a host has less by now;
 	// conflict when the ledger refuses one of the requests.
@@ -27,6 +28,8 @@ type Ledger interface {
 	// RefuseRequest and StoreReasons fail with a conflict for the same reason.
 	RefuseRequest(ctx context.Context, attemptID string, reasons []berth.Rejection) error
 	StoreReasons(ctx context.Context, waits map[string]berth.Wait) error
+	// HoldRequests stores why requests wait that Queue leaves out.
+	HoldRequests(ctx context.Context) error
 	// SetAside keeps a request out of the queue for a while and stores why.
 	SetAside(ctx context.Context, attemptID, why string) error
 	// StoreAdvice keeps what GPUs are advised to take, by device; ClearAdvice forgets it.
@@ -49,6 +52,9 @@ const (
 	// every thousand requests that wait: they are for people, and numbers of
 	// what is free change with every placement.
 	reasonsEvery = time.Second
+	// heldEvery is how often requests that the queue leaves out are told why: it
+	// looks at all that wait, 10,000 at most where the queue is full.
+	heldEvery = 5 * time.Second
 	// reasonsKept is how many candidates a stored reason names.
 	reasonsKept = 8
 	// roundTimeout bounds one round, so that a hung database costs a round.
@@ -60,6 +66,7 @@ type Placer struct {
 	ledger    Ledger
 	log       *slog.Logger
 	explained time.Time
+	held      time.Time // when requests that the queue leaves out were told why
 	kept      map[string]kept  // by attempt
 	clocks    map[string]clock // by attempt
 	sliced    sliced
@@ -103,7 +110,7 @@ func (p *Placer) Round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	suspected := p.suspect(ctx)
+	suspected := errors.Join(p.suspect(ctx), p.hold(ctx))
 
 	queue, err := p.ledger.Queue(ctx, queueLimit)
 	if err == nil && len(queue.Waiting) == 0 && !p.idle {
@@ -139,6 +146,17 @@ func (p *Placer) suspect(ctx context.Context) error {
 	}
 
 	return err
+}
+
+// hold says from time to time why requests wait that the queue leaves out.
+func (p *Placer) hold(ctx context.Context) error {
+	if time.Since(p.held) < heldEvery {
+		return nil
+	}
+
+	p.held = time.Now()
+
+	return p.ledger.HoldRequests(ctx)
 }
 
 func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {

@@ -99,6 +99,8 @@ func (f *queue) RefuseRequest(_ context.Context, attemptID string, reasons []ber
 	return f.errs["refuse"]
 }
 
+func (f *queue) HoldRequests(context.Context) error { return nil }
+
 func (f *queue) StoreReasons(_ context.Context, waits map[string]berth.Wait) error {
 	if err := refuses(f, waits); err != nil {
 		return err

@@ -60,6 +60,7 @@ var grants = []grant{
 	{"shapes", "SELECT", "SELECT, INSERT"},
 	{"sweep_entries", "SELECT, INSERT", "SELECT"},
 	{"sweep_files", "SELECT, INSERT", "SELECT"},
+	{"sweep_offers", "SELECT", ""},
 	{"sweeps", "SELECT, INSERT, UPDATE, DELETE", "SELECT, UPDATE (state, reason, run_id, max_parallel, started_at, resumed_at, finished_at)"},
 	{"trials", "SELECT, UPDATE, DELETE", "SELECT, INSERT, UPDATE"},
 }

@@ -266,6 +266,12 @@ func (s *Store) tellPlaced(ctx context.Context, tx pgx.Tx, r dbsqlc.PlacementReq
 	return s.notify(ctx, tx, berth.Event{Kind: "trial.state", SweepID: r.SweepID, Subject: r.TrialID, Data: state}, channelOutbox)
 }
 
+// HoldRequests stores why requests wait that Queue leaves out: their sweep takes no
+// trials, or its earlier ones go first.
+func (s *Store) HoldRequests(ctx context.Context) error {
+	return translate(s.q.HoldRequests(ctx, s.pool), "storing why requests are not looked at")
+}
+
 // StoreReasons writes why requests still wait and what is kept free for them, by
 // attempt, all or nothing. Errors: conflict when one of them cannot be stored.
 func (s *Store) StoreReasons(ctx context.Context, waits map[string]berth.Wait) error {

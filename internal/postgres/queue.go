@@ -23,8 +23,8 @@ import (
 // others no more than sharing gains.
 const cleanRuns = 20
 
-// Queue returns what a round of the placer decides on: of the requests that wait
-// the oldest, at most limit. Nothing but these when there are none.
+// Queue returns what a round of the placer decides on: of each sweep that takes trials
+// the oldest waiting requests that may start and a few, at most limit in all. Nothing but these when there are none.
 func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err error) {
 	err = s.inTx(ctx, "reading the queue", func(tx pgx.Tx) error {
 		if err := s.readQueue(ctx, tx, limit, &queue); err != nil || len(queue.Waiting) == 0 {

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -140,26 +141,63 @@ func TestPlacer_MaxParallelHoldsOnceACutOffHostIsBack(t *testing.T) {
 	}
 }
 
-// Requests of paused sweeps, however old, must not fill the queue.
-func TestQueue_PausedSweepsComeLast(t *testing.T) {
+// Requests that cannot start, however old, hide none of other sweeps: those of paused
+// sweeps are not read at all, those behind max_parallel but for a few. They say why.
+func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	t.Parallel()
 
 	b := setup(t)
-	b.request(t, gib)
+	own, spec := b.sweep, berth.Spec{Name: "narrow", Limits: berth.Limits{MaxParallel: 1}}
 
-	_, err := b.store.SetSweepState(t.Context(), b.sweep, berth.SweepPaused, "")
+	var paused, narrow, wide []string
+
+	for range 3 {
+		paused = append(paused, b.request(t, gib).AttemptID)
+	}
+
+	require.NoError(t, b.store.HoldRequests(t.Context())) // they are offered, and wait for a round
+	_, err := b.store.SetSweepState(t.Context(), own, berth.SweepPaused, "")
 	require.NoError(t, err)
 
 	b.sweep, b.trial = uuid.NewString(), 0
-	_, _, err = b.store.CreateSweep(t.Context(), berth.NewSweep{ID: b.sweep, Spec: berth.Spec{Name: "other"}, ImageDigest: "sha256:x", CreatedBy: "local"})
+	_, _, err = b.store.CreateSweep(t.Context(), berth.NewSweep{ID: b.sweep, Spec: spec, ImageDigest: "sha256:x", CreatedBy: "local"})
 	require.NoError(t, err)
 
-	running := b.request(t, gib)
+	b.place(t, b.request(t, gib)) // the one that may run
 
-	q, err := b.store.Queue(t.Context(), 1)
-	waiting := q.Waiting
+	for range 12 {
+		narrow = append(narrow, b.request(t, gib).AttemptID)
+	}
+
+	b.sweep, b.trial = uuid.NewString(), 0
+	_, _, err = b.store.CreateSweep(t.Context(), berth.NewSweep{ID: b.sweep, Spec: berth.Spec{Name: "wide"}, ImageDigest: "sha256:x", CreatedBy: "local"})
 	require.NoError(t, err)
-	require.Equal(t, running.AttemptID, waiting[0].AttemptID)
+
+	for range 12 {
+		wide = append(wide, b.request(t, gib).AttemptID)
+	}
+
+	q, err := b.store.Queue(t.Context(), 100)
+	require.NoError(t, err)
+	require.Equal(t, slices.Concat(narrow[:8], wide), ids(q.Waiting))
+
+	q, err = b.store.Queue(t.Context(), 4) // of too many each sweep's oldest
+	require.NoError(t, err)
+	require.Equal(t, slices.Concat(narrow[:2], wide[:2]), ids(q.Waiting))
+
+	require.NoError(t, b.store.HoldRequests(t.Context()))
+
+	for reason, held := range map[string][]string{"the sweep takes no new trials now": paused, "earlier trials of the sweep go first": narrow[8:]} {
+		for _, id := range held {
+			status, err := b.store.PlacementStatus(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, []string{reason}, status.Reasons)
+		}
+	}
+
+	status, err := b.store.PlacementStatus(t.Context(), narrow[0])
+	require.NoError(t, err)
+	require.Empty(t, status.Reasons, "its reason is the placer's")
 }
 
 // Siblings of what ran out of memory must not ask for what only a host has that

@@ -522,6 +522,11 @@ type SweepFile struct {
 	Spec    []byte
 }
 
+type SweepOffer struct {
+	SweepID string
+	Offer   int32
+}
+
 type Trial struct {
 	ID          string
 	SweepID     string

@@ -91,6 +91,33 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID st
 	return i, err
 }
 
+const holdRequests = `-- name: HoldRequests :exec
+WITH held AS (
+    SELECT r.attempt_id, '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "the sweep takes no new trials now"}]'::jsonb AS reasons
+    FROM sweeps s CROSS JOIN LATERAL (
+        SELECT w.attempt_id FROM placement_requests w WHERE w.sweep_id = s.id AND w.state = 'waiting'
+            AND w.reasons <> '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "the sweep takes no new trials now"}]' OFFSET 0) r
+    WHERE s.state IN ('paused', 'stopping', 'canceling')
+    UNION ALL
+    SELECT r.attempt_id, '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "earlier trials of the sweep go first"}]'
+    FROM sweep_offers o CROSS JOIN LATERAL (
+        SELECT w.attempt_id, w.reasons FROM placement_requests w WHERE w.sweep_id = o.sweep_id AND w.state = 'waiting' AND w.not_before <= now()
+        ORDER BY w.requested_at, w.attempt_id OFFSET o.offer) r
+    WHERE r.reasons <> '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "earlier trials of the sweep go first"}]'
+), locked AS (
+    SELECT r.attempt_id, h.reasons FROM placement_requests r JOIN held h ON h.attempt_id = r.attempt_id
+    WHERE r.state = 'waiting' ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
+)
+UPDATE placement_requests r SET reasons = l.reasons, kept_host_id = NULL, kept_device_id = NULL, kept_since = NULL
+FROM locked l WHERE r.attempt_id = l.attempt_id
+`
+
+// Says why requests wait that no sweep offers to the placer: their sweep takes no trials, or its earlier ones go first.
+func (q *Queries) HoldRequests(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, holdRequests)
+	return err
+}
+
 const insertPlacementRequest = `-- name: InsertPlacementRequest :execrows
 WITH pause AS (
     SELECT CASE WHEN count(*) < 2 THEN 0 ELSE least(60, 2 ^ least(count(*) - 1, 6)) END AS seconds
@@ -297,7 +324,13 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 }
 
 const listWaitingRequests = `-- name: ListWaitingRequests :many
-WITH faulted AS MATERIALIZED (
+WITH offered AS MATERIALIZED (
+    SELECT r.attempt_id FROM sweep_offers o CROSS JOIN LATERAL (
+        SELECT w.attempt_id, w.requested_at, row_number() OVER (ORDER BY w.requested_at, w.attempt_id) AS nth
+        FROM placement_requests w WHERE w.sweep_id = o.sweep_id AND w.state = 'waiting' AND w.not_before <= now()
+        ORDER BY w.requested_at, w.attempt_id LIMIT o.offer) r
+    ORDER BY r.nth, r.requested_at, r.attempt_id LIMIT $2
+), faulted AS MATERIALIZED (
     SELECT t.sweep_id, max(c.placed_at) AS at
     FROM attempts c JOIN trials t ON t.id = c.trial_id
     WHERE c.device_fault
@@ -337,9 +370,8 @@ SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
-WHERE r.state = 'waiting' AND r.not_before <= now()
-ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resumed_at), r.attempt_id
-LIMIT $2
+WHERE r.attempt_id = ANY (ARRAY(SELECT attempt_id FROM offered)) AND r.state = 'waiting'
+ORDER BY greatest(r.requested_at, s.resumed_at), r.attempt_id
 `
 
 type ListWaitingRequestsParams struct {
@@ -394,8 +426,8 @@ type ListWaitingRequestsRow struct {
 	CheckpointHost  string
 }
 
-// Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
-// has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
+// Those that may be placed now, of sweeps that take trials: of each sweep the oldest that it offers (sweep_offers). Where these
+// are too many, each sweep's oldest come first. A trial has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
 // or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
 // drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
 // out-of-memory of the trial, which a request of schema 15 does not say itself; that one's last attempt is left to it.

@@ -24,8 +24,8 @@ WHERE attempt_id = @attempt_id AND state = 'waiting';
 SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 
 -- name: ListWaitingRequests :many
--- Those that may be placed now, the ones of sweeps that take trials first: paused ones must not fill the queue. A trial
--- has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
+-- Those that may be placed now, of sweeps that take trials: of each sweep the oldest that it offers (sweep_offers). Where these
+-- are too many, each sweep's oldest come first. A trial has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
 -- or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
 -- drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
 -- out-of-memory of the trial, which a request of schema 15 does not say itself; that one's last attempt is left to it.
@@ -33,7 +33,13 @@ SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 -- again without neighbours there. A sweep shares none, either, whose program has faulted by itself (device_fault), until so
 -- many of its trials have had clean runs on GPUs that were placed since: times of the database (R9).
 -- checkpoint_host alone has the newest checkpoint: it is not stored, or not all of it. A short probe goes on from none.
-WITH faulted AS MATERIALIZED (
+WITH offered AS MATERIALIZED (
+    SELECT r.attempt_id FROM sweep_offers o CROSS JOIN LATERAL (
+        SELECT w.attempt_id, w.requested_at, row_number() OVER (ORDER BY w.requested_at, w.attempt_id) AS nth
+        FROM placement_requests w WHERE w.sweep_id = o.sweep_id AND w.state = 'waiting' AND w.not_before <= now()
+        ORDER BY w.requested_at, w.attempt_id LIMIT o.offer) r
+    ORDER BY r.nth, r.requested_at, r.attempt_id LIMIT @max_rows
+), faulted AS MATERIALIZED (
     SELECT t.sweep_id, max(c.placed_at) AS at
     FROM attempts c JOIN trials t ON t.id = c.trial_id
     WHERE c.device_fault
@@ -73,9 +79,29 @@ SELECT r.*, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
-WHERE r.state = 'waiting' AND r.not_before <= now()
-ORDER BY s.state IN ('pending', 'running') DESC, greatest(r.requested_at, s.resumed_at), r.attempt_id
-LIMIT @max_rows;
+WHERE r.attempt_id = ANY (ARRAY(SELECT attempt_id FROM offered)) AND r.state = 'waiting'
+ORDER BY greatest(r.requested_at, s.resumed_at), r.attempt_id;
+
+-- name: HoldRequests :exec
+-- Says why requests wait that no sweep offers to the placer: their sweep takes no trials, or its earlier ones go first.
+WITH held AS (
+    SELECT r.attempt_id, '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "the sweep takes no new trials now"}]'::jsonb AS reasons
+    FROM sweeps s CROSS JOIN LATERAL (
+        SELECT w.attempt_id FROM placement_requests w WHERE w.sweep_id = s.id AND w.state = 'waiting'
+            AND w.reasons <> '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "the sweep takes no new trials now"}]' OFFSET 0) r
+    WHERE s.state IN ('paused', 'stopping', 'canceling')
+    UNION ALL
+    SELECT r.attempt_id, '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "earlier trials of the sweep go first"}]'
+    FROM sweep_offers o CROSS JOIN LATERAL (
+        SELECT w.attempt_id, w.reasons FROM placement_requests w WHERE w.sweep_id = o.sweep_id AND w.state = 'waiting' AND w.not_before <= now()
+        ORDER BY w.requested_at, w.attempt_id OFFSET o.offer) r
+    WHERE r.reasons <> '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "earlier trials of the sweep go first"}]'
+), locked AS (
+    SELECT r.attempt_id, h.reasons FROM placement_requests r JOIN held h ON h.attempt_id = r.attempt_id
+    WHERE r.state = 'waiting' ORDER BY r.attempt_id FOR NO KEY UPDATE OF r
+)
+UPDATE placement_requests r SET reasons = l.reasons, kept_host_id = NULL, kept_device_id = NULL, kept_since = NULL
+FROM locked l WHERE r.attempt_id = l.attempt_id;
 
 -- name: CountRunningBySweep :many
 -- What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost or its
