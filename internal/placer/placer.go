@@ -66,7 +66,7 @@ type Placer struct {
 	ledger    Ledger
 	log       *slog.Logger
 	explained time.Time
-	held      time.Time // when requests that the queue leaves out were told why
+	held      time.Time        // when requests that the queue leaves out were told why
 	kept      map[string]kept  // by attempt
 	clocks    map[string]clock // by attempt
 	sliced    sliced
