@@ -180,6 +180,10 @@ bench/web: build ## Time the web interface with 50,000 trials, and watch its mem
 	@scripts/docker-up
 	@bench/web/run
 
+.PHONY: bench/scale
+bench/scale: ## Time rounds and pages on a database with 700 waiting sweeps and a long history (SCALE_TRIALS=200000)
+	$(GO) test -run '^$$' -bench 'BenchmarkScale' -benchtime 5x ./internal/postgres
+
 .PHONY: bench/placement
 bench/placement: ## Time placement decisions and leases through PostgreSQL
 	$(GO) test -run '^$$' -bench 'BenchmarkDecide' -benchtime 10x ./internal/packing
