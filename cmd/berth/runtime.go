@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -56,7 +57,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		return containerRuntime{}, err
 	}
 
-	config := docker.Config{Instance: m.instance, Owner: owner, BootID: host.BootID}
+	config := docker.Config{Instance: m.instance, Owner: owner, BootID: host.BootID, CPUs: runtime.NumCPU()}
 
 	// Docker's own word on out-of-memory is sometimes lost when a container
 	// exits right after the kill; the kernel's log has it too.

@@ -51,6 +51,7 @@ type Config struct {
 	Owner      berth.Owner   // labels; containers that are not its own are left alone
 	BootID     string        // label; tells containers of an earlier boot
 	APITimeout time.Duration // of one question; default 10 s
+	CPUs       int           // of the machine, by which frameworks size their pools of threads; 0 = unknown
 
 	// KernelKilled is a further witness of the kernel's memory killer, asked
 	// about containers that ended: Docker's own flag is lost now and then, when

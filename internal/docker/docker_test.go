@@ -62,7 +62,7 @@ func TestGolden(t *testing.T) {
 	got, err := json.MarshalIndent(map[string]any{
 		"name":        d.Name("a1"),
 		"config":      containerConfig(launch(), berth.Image{}, ResolveUser("", "").Name, d.labels(launch())),
-		"host_config": hostConfig(launch()),
+		"host_config": hostConfig(launch(), 2),
 	}, "", "  ")
 	require.NoError(t, err)
 
@@ -82,7 +82,7 @@ func TestHostConfigChoices(t *testing.T) {
 	l := launch()
 	l.Network = true
 	l.CPUMilli = 2500
-	host := hostConfig(l)
+	host := hostConfig(l, 2)
 	require.EqualValues(t, "bridge", host.NetworkMode)
 	require.EqualValues(t, 2560, host.CPUShares)
 	require.EqualValues(t, 4*cpuPeriod, host.CPUQuota, "1.25 x 2.5 = 3.1 cores, rounded up")
@@ -94,13 +94,22 @@ func TestHostConfigChoices(t *testing.T) {
 	require.NotContains(t, env, "HOME=/root")
 
 	l.CPUMilli, l.ShmBytes = 0, 0
-	host = hostConfig(l)
+	host = hostConfig(l, 2)
 	require.Zero(t, host.CPUQuota)
 	require.Equal(t, l.MemoryBytes, host.ShmSize)
 
 	l.CPUMilli = 1
-	require.EqualValues(t, minShares, hostConfig(l).CPUShares)
-	require.EqualValues(t, cpuPeriod, hostConfig(l).CPUQuota)
+	require.EqualValues(t, minShares, hostConfig(l, 2).CPUShares)
+	require.EqualValues(t, cpuPeriod, hostConfig(l, 2).CPUQuota)
+}
+
+// Frameworks start threads by the machine's CPUs, whatever the container may use of them.
+func TestMaxPids(t *testing.T) {
+	t.Parallel()
+
+	for cpus, want := range map[int]int64{0: 512, 2: 512, 32: 512, 64: 1024, 256: 4096} {
+		require.Equal(t, want, *hostConfig(launch(), cpus).PidsLimit, cpus)
+	}
 }
 
 func TestSpecHash(t *testing.T) {
@@ -419,7 +428,7 @@ func TestShim(t *testing.T) {
 	require.Equal(t, specHash(launch()), specHash(with))
 	require.Contains(t, containerConfig(with, berth.Image{}, "", nil).Env, "TRIAL_SHIM_FILE=/trial/shim-out/r")
 
-	all := hostConfig(with).Mounts
+	all := hostConfig(with, 2).Mounts
 	require.Len(t, all, len(launch().Mounts)+2)
 
 	files, records := all[len(all)-2], all[len(all)-1]

@@ -108,7 +108,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 	}
 
 	user := ResolveUser(image.User, l.User)
-	config, host := containerConfig(l, image, user.Name, d.labels(l)), sealed(hostConfig(l), l.MemoryBytes, image.Volumes)
+	config, host := containerConfig(l, image, user.Name, d.labels(l)), sealed(hostConfig(l, d.config.CPUs), l.MemoryBytes, image.Volumes)
 	host.NetworkMode = container.NetworkMode(network)
 	withGPU(config, host, way)
 

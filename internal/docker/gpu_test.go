@@ -89,7 +89,7 @@ func TestWithGPU(t *testing.T) {
 		"cdi":    {container.DeviceRequest{Driver: "cdi", DeviceIDs: []string{"id"}}, "void"},
 		"nvidia": {container.DeviceRequest{Driver: "nvidia", DeviceIDs: []string{"id"}, Capabilities: [][]string{{"gpu", "compute", "utility"}}}, "id"},
 	} {
-		config, host := containerConfig(l, berth.Image{}, "65532:65532", nil), hostConfig(l)
+		config, host := containerConfig(l, berth.Image{}, "65532:65532", nil), hostConfig(l, 2)
 		withGPU(config, host, &gpuAccess{driver: driver, id: "id"})
 		require.Equal(t, []container.DeviceRequest{want.request}, host.DeviceRequests)
 		require.Equal(t, []string{
@@ -111,7 +111,7 @@ func TestWithGPU_Simulated(t *testing.T) {
 	way, err := d.gpu(l)
 	require.NoError(t, err)
 
-	config, host := containerConfig(l, berth.Image{}, "65532:65532", nil), hostConfig(l)
+	config, host := containerConfig(l, berth.Image{}, "65532:65532", nil), hostConfig(l, 2)
 	before := len(host.Mounts)
 	withGPU(config, host, way)
 	require.Empty(t, host.DeviceRequests)

@@ -16,12 +16,26 @@ import (
 )
 
 const (
-	pidsLimit     = 512     // a TensorFlow trial has about 60 threads; a fork bomb stops here
 	openFiles     = 16384   // a trial opens tens; more than the daemon's own limit fails in a nested Docker
 	cpuPeriod     = 100_000 // µs; the kernel's default
 	sharesPerCore = 1024    // Docker's default weight of a container
 	minShares     = 2       // the kernel's minimum
 )
+
+const (
+	// minPids is the least number of processes and threads that a container may have: a
+	// TensorFlow trial on two CPUs has 20 to 40, and its data loaders a few each.
+	minPids = 512
+	// pidsPerCPU bounds them on a large machine. TensorFlow and XLA size pools by the
+	// machine's CPUs, not by the cores of the container: fit and validation of Keras take 4
+	// threads per CPU, with jit_compile 5 (measured with 256 simulated CPUs). The rest is for
+	// programs with a few of those, and a fork bomb still stops here.
+	pidsPerCPU = 16
+)
+
+// maxPids is how many processes and threads a container may have on a machine with so
+// many CPUs; 0 = unknown.
+func maxPids(cpus int) int64 { return max(minPids, pidsPerCPU*int64(cpus)) }
 
 // overrides are variables an image may set and Berth decides. CUDA's official
 // images ask for every GPU; "void" gives none where NVIDIA's runtime is the
@@ -101,9 +115,9 @@ func behind(directory string, env map[string]string, imageEnv []string) string {
 // killed and retried with more, never slowed down by swap. CPU is a weight, in
 // proportion to what is reserved; the hard cap is a quarter above, rounded up
 // to whole cores, so that an idle machine is not left idle but thread pools
-// cannot drown the neighbours.
-func hostConfig(l berth.Launch) *container.HostConfig {
-	pids := int64(pidsLimit)
+// cannot drown the neighbours. cpus are those of the machine.
+func hostConfig(l berth.Launch, cpus int) *container.HostConfig {
+	pids := maxPids(cpus)
 	initProcess := true // a Python as process 1 would ignore SIGTERM
 
 	host := &container.HostConfig{

@@ -85,7 +85,7 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 	defer cancel()
 	defer d.discard(ctx, name)
 
-	made, err := d.long.ContainerCreate(bounded, config, sealed(hostConfig(launch), l.MemoryBytes, image.Volumes), nil, nil, name)
+	made, err := d.long.ContainerCreate(bounded, config, sealed(hostConfig(launch, d.config.CPUs), l.MemoryBytes, image.Volumes), nil, nil, name)
 
 	switch {
 	case err == nil:

@@ -22,8 +22,9 @@ var hints = []struct {
 		"; /tmp holds as much as the trial may have of memory, and counts as memory; /dev/shm holds what resources.shm_size says",
 	},
 	{
-		regexp.MustCompile(`can't start new thread|Resource temporarily unavailable|BlockingIOError: \[Errno 11\]`),
-		"; a trial may have 512 processes and threads",
+		regexp.MustCompile(`can't start new thread|Resource temporarily unavailable|BlockingIOError: \[Errno 11\]|` +
+			`pthread_create\(\) failed|Check failed: ret == 0 \(11`), // EAGAIN, in TensorFlow's and XLA's words
+		"; a trial may have 512 processes and threads, or 16 per CPU of a machine with more than 32",
 	},
 	{
 		regexp.MustCompile(`out of shared memory|killed by signal: Bus error`),

@@ -246,8 +246,8 @@ func exitCode(e Evidence) (berth.FailureKind, string) {
 			"if the sweep file sets resources.shm_size, raise it or leave it out; Berth tries again"
 	case exitSignal + sigill, exitSignal + sigtrap, exitSignal + sigabrt, exitSignal + sigfpe,
 		exitSignal + sigsegv, exitSignal + sigsys:
-		return berth.FailureCrashed, fmt.Sprintf("crashed with signal %d (exit code %d); Berth tries again: %s",
-			e.ExitCode-exitSignal, e.ExitCode, e.lastWords())
+		return berth.FailureCrashed, fmt.Sprintf("crashed with signal %d (exit code %d); Berth tries again: %s%s",
+			e.ExitCode-exitSignal, e.ExitCode, e.lastWords(), e.hint())
 	case exitSignal + sigkill:
 		return berth.FailureKilled, "was killed from outside (exit code 137), neither by Berth nor by its memory limit; " +
 			"if the whole machine ran out of memory, give Berth less of it; Berth tries again"

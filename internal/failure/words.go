@@ -30,6 +30,9 @@ var (
 	// the next two (Pydantic).
 	saysNothing   = regexp.MustCompile(`Exception encountered when calling|ProcessRaisedException`)
 	invalidFields = regexp.MustCompile(`\d+ validation errors? for `)
+	// fatalCheck is a check of the program's C++ code that failed, which aborts the program
+	// at once: the frames of its stack follow (glog, absl).
+	fatalCheck = regexp.MustCompile(`^(?:[\d-]{10} [\d:.]+: )?F(?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|cpp|h):\d+\] *Check failed`)
 	// verdictLine is a last line that says itself that it is the reason.
 	verdictLine = regexp.MustCompile(`^(?:ERROR|FATAL|CRITICAL|Error|Fatal)\b`)
 	// chatter follows the reason: metrics, and what libraries say at their end.
@@ -51,11 +54,15 @@ const (
 	causedHead    = "The above exception was the direct cause of the following exception"
 )
 
-// lastWords is what says why a program ended: the exception of the last Python
-// traceback with what it was raised from, else the last line that is neither blank nor a
-// progress bar.
+// lastWords is what says why a program ended: the first check of its C++ code that failed,
+// else the exception of the last Python traceback with what it was raised from, else the
+// last line that is neither blank nor a progress bar.
 func (e Evidence) lastWords() string {
 	lines := e.words()
+	if at := slices.IndexFunc(lines, fatalCheck.MatchString); at >= 0 {
+		return quote(lines[at])
+	}
+
 	last, lastAt := lastLine(lines)
 	t := decisive(tracebacks(lines))
 

@@ -23,6 +23,18 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 				"ValueError: bad batch\nwandb: Find logs at: ./wandb/offline-run-1/logs",
 			want: "ValueError: bad batch",
 		},
+		"TensorFlow with too few threads": {
+			log: "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n" +
+				"F0000 00:00:1795740943.389573       1 env.cc:84] Check failed: ret == 0 (11 vs. 0) Thread tf_data_private_threadpool creation via pthread_create() failed.\n" +
+				"*** Check failure stack trace: ***\n    @     0x7fed03186564  absl::lts_20250814::log_internal::LogMessage::SendToLog()\n    @           0x520622  (unknown)",
+			want: "(exit code 1): Check failed: ret == 0 (11 vs. 0) Thread tf_data_private_threadpool creation via pthread_create() failed.; a trial may have 512 processes",
+			lack: "SendToLog",
+		},
+		"the first of two checks": {
+			log: "2026-11-26 12:00:00.000001: F external/local_xla/xla/stream_executor/cuda/cuda_dnn.cc:1186] Check failed: first\n" +
+				"2026-11-26 12:00:00.000002: F tensorflow/core/x.cc:11] Check failed: second\n    @ 0x1 f()",
+			want: "(exit code 1): Check failed: first", lack: "second",
+		},
 		"Typer's box": {
 			log:  "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n╭─ Error ───────────────────╮\n│ No such option: --lrr                    │\n╰───────────────────────────╯",
 			want: "(exit code 1): No such option: --lrr; ", lack: "│",

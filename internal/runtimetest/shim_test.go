@@ -51,11 +51,18 @@ const keras = "berth-examples/digits:1"
 func newAttempts(t *testing.T, shim *bool, change ...func(*berth.Spec)) *attempts {
 	t.Helper()
 
-	d, err := docker.New(docker.Config{Instance: "shim-" + uuid.NewString()[:8], Owner: berth.Owner{HostID: "host"}, BootID: "boot"})
+	return newAttemptsOf(t, keras, 2, shim, change...)
+}
+
+// newAttemptsOf is newAttempts of an image, on a machine with so many CPUs.
+func newAttemptsOf(t *testing.T, image string, cpus int, shim *bool, change ...func(*berth.Spec)) *attempts {
+	t.Helper()
+
+	d, err := docker.New(docker.Config{Instance: "shim-" + uuid.NewString()[:8], Owner: berth.Owner{HostID: "host"}, BootID: "boot", CPUs: cpus})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 
-	image, err := d.ResolveImage(t.Context(), keras)
+	resolved, err := d.ResolveImage(t.Context(), image)
 	require.NoError(t, err, "make images")
 
 	a := &attempts{ledger: fake.NewLedger(nil), docker: d}
@@ -72,7 +79,7 @@ func newAttempts(t *testing.T, shim *bool, change ...func(*berth.Spec)) *attempt
 	}
 
 	a.ledger.AddTrial(fake.Trial{
-		ImageDigest: image.ID, Trial: berth.Trial{ID: "trial", SweepID: "sweep", Number: 1, ShapeKey: "shape"}, Spec: spec,
+		ImageDigest: resolved.ID, Trial: berth.Trial{ID: "trial", SweepID: "sweep", Number: 1, ShapeKey: "shape"}, Spec: spec,
 	})
 
 	dir, err := os.MkdirTemp("", "berth-shim-") //nolint:usetesting // who is not root cannot remove what the trial made, and the test must not fail for that

@@ -244,8 +244,11 @@ func (r *run) defaults() map[string]string {
 		"TORCHINDUCTOR_CACHE_DIR": berth.CacheDir + "/inductor",
 		"TORCH_EXTENSIONS_DIR":    berth.CacheDir + "/extensions",
 		"PYTHON_CPU_COUNT":        r.threads(), // os.cpu_count() since Python 3.13, by which loaders size their pools
+		"NPROC":                   r.threads(), // XLA's pools under JAX: 554 threads on 256 CPUs, 46 with it
 		"WANDB_DIR":               mountOut,    // default: the working directory, which may be read-only
 		"COLUMNS":                 columns,
+
+		"TORCHINDUCTOR_COMPILE_THREADS": r.threads(), // torch.compile starts a process for each CPU, 32 at the most
 	}
 
 	if !r.who.Spec.Network { // else libraries wait for a server, or fail

@@ -60,7 +60,7 @@ func TestLaunch_Defaults(t *testing.T) {
 	t.Parallel()
 
 	common := map[string]string{
-		"USER": "trial", "PYTHON_CPU_COUNT": "1", "LOGNAME": "trial", "WANDB_DIR": "/trial/out", "COLUMNS": "400",
+		"USER": "trial", "PYTHON_CPU_COUNT": "1", "NPROC": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "LOGNAME": "trial", "WANDB_DIR": "/trial/out", "COLUMNS": "400",
 		"TRITON_CACHE_DIR": "/trial/cache/triton", "TORCHINDUCTOR_CACHE_DIR": "/trial/cache/inductor", "TORCH_EXTENSIONS_DIR": "/trial/cache/extensions",
 	}
 	offline := map[string]string{"WANDB_MODE": "offline", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
