@@ -291,7 +291,7 @@ func TestParts_HostDiskFull(t *testing.T) {
 	require.Eventually(t, func() bool { return !told() }, time.Minute, tick)
 
 	// One that fills the disk itself is charged and leaves the disk as it was.
-	filling := c.submit(strings.Replace(busy(1, 1000, half), "train, \"1000\", \"{{n}}\"", "fill, /trial/checkpoint, '1000'", 1))
+	filling := c.submit(strings.Replace(busy(1, 1000, half), "train, \"1000\", \"{{n}}\"", "fill, /trial/out, '1000'", 1))
 	c.until(filling, time.Minute, ended)
 
 	attempts := c.attempts(filling)

@@ -8,13 +8,13 @@ import (
 )
 
 // DiskEvidence is what is known of the host's disks. They are shared, so a trial
-// that finds one full did nothing wrong, unless its own files filled it.
+// that finds one full did nothing wrong, unless it alone filled it.
 type DiskEvidence struct {
 	Measured      bool  // FreeBytes and LogFreeBytes are measurements
 	FreeBytes     int64 // where trials keep their files: when it was last full while the container ran, else the least
 	LogFreeBytes  int64 // the same where Docker keeps logs
 	HeadroomBytes int64 // what Berth keeps free where trials keep their files
-	OwnBytes      int64 // what the attempt's files took there then; measured when less than the headroom was free
+	FilledBytes   int64 // what the attempt's files took there then, if it alone had filled that disk; else 0
 
 	FullBefore time.Duration // how long before the end Berth last saw that disk full; 0 = then, or never
 	FullLast   bool          // it was full when Berth looked last
@@ -59,13 +59,6 @@ func (d DiskEvidence) logFull() bool { return d.Measured && DiskFull(d.LogFreeBy
 // fullAtEnd reports whether files may have been refused when it ended, or so soon
 // before that it ended for it.
 func (d DiskEvidence) fullAtEnd() bool { return d.full() && d.FullBefore <= FailsWithin }
-
-// filledByItself reports whether the disk would not have been low without the
-// attempt's files. A full disk that the attempt outlived by FailsWithin did not
-// end it, and counts against nobody.
-func (d DiskEvidence) filledByItself() bool {
-	return d.Low() && d.FullBefore <= FailsWithin && d.OwnBytes >= d.KeptBytes()-d.FreeBytes
-}
 
 // hostDisk: the program says that a file system refused its file, and the host's
 // disk did. What only the trial itself fills is left to the other rules, and so is
@@ -118,17 +111,18 @@ func fullDisk(e Evidence) (berth.FailureKind, string) {
 	}
 }
 
-// diskLow is the end of an attempt that a full disk took its result from: not
-// its fault, unless it filled the disk. Then it would fill the next one.
+// diskLow is the end of an attempt that failed for a full disk: not its fault, unless it
+// alone filled the disk. Then it would fill the next one. A full disk that the attempt
+// outlived by FailsWithin did not end it, and counts against nobody.
 func (e Evidence) diskLow(then string) (berth.FailureKind, string) {
 	d := e.Disk
 	had := fmt.Sprintf("it had %s free, less than the %s that Berth keeps (--disk-headroom)",
 		berth.BytesText(d.FreeBytes), berth.BytesText(d.KeptBytes()))
 
-	if d.filledByItself() {
+	if d.FilledBytes > 0 && d.FullBefore <= FailsWithin {
 		return berth.FailureDiskQuota, fmt.Sprintf("wrote %s to /trial/out, /trial/checkpoint and its working directory, which filled the disk of host %q: %s; "+
-			"its files were removed; write less, or keep only the last checkpoint; %s",
-			berth.BytesText(d.OwnBytes), e.HostName, had, then)
+			"its files were removed, except its checkpoints; write less, or keep only the last checkpoint; %s",
+			berth.BytesText(d.FilledBytes), e.HostName, had, then)
 	}
 
 	return berth.FailureInfra, fmt.Sprintf("the disk of host %q was full: %s; "+
@@ -136,26 +130,23 @@ func (e Evidence) diskLow(then string) (berth.FailureKind, string) {
 }
 
 // outputLost is the end of an attempt that ended well, and of whose output a
-// part is missing that may have held its result.
+// part is missing that may have held its result. It is never charged.
 func outputLost(e Evidence) (berth.FailureKind, string) {
-	again := "; Berth runs it again (a metrics file is not lost: metrics.source)"
+	why := ""
 
-	switch {
+	switch d := e.Disk; {
 	case !e.HasObjective && e.DaemonLost: // measured: with live-restore, the last lines of those that end meanwhile are lost
-		return berth.FailureInfra, fmt.Sprintf("ended well while Docker was away, and its report of %q was lost with its output", e.Objective) + again
-	case !e.HasObjective && e.FromLog && e.Disk.LogUnseen: // a report that is there is kept
-		return berth.FailureInfra, fmt.Sprintf("ended well while Berth did not look, and its report of %q is missing: "+
-			"the disk of Docker's logs on host %q is full", e.Objective, e.HostName) + again
-	case !e.HasObjective && e.Disk.full():
-		return e.diskLow(fmt.Sprintf("it ended well and its report of %q is missing", e.Objective))
-	case e.FromLog && e.Disk.logFull() && !e.ReportedSince && e.Disk.full(): // one disk, or both
-		return e.diskLow(fmt.Sprintf("it ended well, but Docker dropped what it printed meanwhile, maybe its report of %q", e.Objective))
-	case e.FromLog && e.Disk.logFull() && !e.ReportedSince:
-		return berth.FailureInfra, fmt.Sprintf("ended well, but the disk of Docker's logs on host %q was full: it had %s free, so reports of %q may be lost",
-			e.HostName, berth.BytesText(e.Disk.LogFreeBytes), e.Objective) + again
+		why = "Docker was away"
+	case !e.HasObjective && e.FromLog && d.LogUnseen, e.FromLog && d.logFull() && !e.ReportedSince: // Docker drops what it cannot write
+		why = fmt.Sprintf("the disk of Docker's logs on host %q was full", e.HostName)
+	case !e.HasObjective && d.full():
+		why = fmt.Sprintf("the disk of host %q was full (%s free)", e.HostName, berth.BytesText(d.FreeBytes))
 	case e.FromLog && e.LogTorn:
-		return berth.FailureInfra, fmt.Sprintf("ended well, but a part of its log is lost, which may hold reports of %q", e.Objective) + again
+		why = "a part of its log is lost"
 	default:
 		return "", ""
 	}
+
+	return berth.FailureInfra, fmt.Sprintf("ended well, but %s, so reports of %q may be lost; Berth runs it again (a metrics file is not lost: metrics.source)",
+		why, e.Objective)
 }

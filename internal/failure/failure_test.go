@@ -49,7 +49,7 @@ func earlyNoSpace(last []string, change func(*failure.Evidence)) failure.Evidenc
 	early := traceback(noSpace)[1:5] // it was caught and printed
 
 	return with(withDisk(0, append(early, last...)...), func(e *failure.Evidence) {
-		e.OldLines, e.Disk.OwnBytes, e.Disk.FullBefore = len(early), 3000*mib, 9*time.Hour
+		e.OldLines, e.Disk.FilledBytes, e.Disk.FullBefore = len(early), 3000*mib, 9*time.Hour
 		change(e)
 	})
 }
@@ -391,15 +391,13 @@ func TestClassify(t *testing.T) {
 			with(withDisk(0, "No space left on device"), func(e *failure.Evidence) { e.Intent = failure.IntentQuota }), berth.FailureDiskQuota, "",
 		},
 		"its own files filled the disk, below the quota": {
-			with(withDisk(48, "No space left on device"), func(e *failure.Evidence) { e.Disk.OwnBytes = 2000 * mib }), berth.FailureDiskQuota,
+			with(withDisk(48, "No space left on device"), func(e *failure.Evidence) { e.Disk.FilledBytes = 2000 * mib }), berth.FailureDiskQuota,
 			`wrote 2,000 MiB to /trial/out, /trial/checkpoint and its working directory, which filled the disk of host "a": it had 48 MiB free`,
 		},
 		"its own files filled the disk, and it could not say so": {
-			with(withDisk(0), func(e *failure.Evidence) { e.Disk.OwnBytes = 2048 * mib }), berth.FailureDiskQuota, "its files were removed",
+			with(withDisk(0), func(e *failure.Evidence) { e.Disk.FilledBytes = 2048 * mib }), berth.FailureDiskQuota, "its files were removed, except its checkpoints",
 		},
-		"others' files filled the disk, with or without its own": {
-			with(withDisk(48, "No space left on device"), func(e *failure.Evidence) { e.Disk.OwnBytes = 1999 * mib }), berth.FailureInfra, "was full",
-		},
+		"others' files filled the disk": {withDisk(48, "No space left on device"), berth.FailureInfra, "was full"},
 		"no space, and nobody looked at the disk": {
 			with(withDisk(90_000, traceback("OSError: [Errno 28] No space left on device")...), func(e *failure.Evidence) { e.Disk.Missed = true }),
 			berth.FailureInfra, `at which Berth did not look`,
@@ -423,35 +421,35 @@ func TestClassify(t *testing.T) {
 
 		// What a program printed may be lost.
 		"it ended well on a full disk, and its report is missing": {
-			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Objective = 0, "acc" }), berth.FailureInfra, `its report of "acc" is missing`,
+			with(withDisk(0), func(e *failure.Evidence) { e.ExitCode, e.Objective = 0, "acc" }), berth.FailureInfra, `reports of "acc" may be lost`,
 		},
 		"it ended well long after its files filled the disk, and its report is missing": {
-			earlyNoSpace(nil, func(e *failure.Evidence) { e.ExitCode, e.Objective = 0, "acc" }), berth.FailureInfra, `its report of "acc" is missing`,
+			earlyNoSpace(nil, func(e *failure.Evidence) { e.ExitCode, e.Objective = 0, "acc" }), berth.FailureInfra, `reports of "acc" may be lost`,
 		},
 		"it ended well, nobody looked, its report is missing, and the disk of Docker's logs is full": {
 			with(withDisk(90_000), func(e *failure.Evidence) {
 				e.ExitCode, e.Objective, e.FromLog, e.Disk.Missed, e.Disk.LogUnseen = 0, "acc", true, true, true
-			}), berth.FailureInfra, `the disk of Docker's logs on host "a" is full`,
+			}), berth.FailureInfra, `the disk of Docker's logs on host "a" was full`,
 		},
 		"it ended well, nobody looked, and the disk of Docker's logs is full": {
 			with(reports(withDisk(90_000), true), func(e *failure.Evidence) { e.Disk.Missed, e.Disk.LogUnseen = true, true }), berth.FailureOK, "finished",
 		},
 		"it ended well, and Docker may have dropped its best": {
-			reports(withDisk(0), true), berth.FailureInfra, "Docker dropped what it printed",
+			reports(withDisk(0), true), berth.FailureInfra, "the disk of Docker's logs",
 		},
 		"it ended well on a full disk, and reported in a file": {reports(withDisk(0), false), berth.FailureOK, "finished"},
 		"it ended well, and reported when the disk had room again": {
-			with(reports(withDisk(0), true), func(e *failure.Evidence) { e.ReportedSince, e.Disk.OwnBytes = true, 3000*mib }), berth.FailureOK, "finished",
+			with(reports(withDisk(0), true), func(e *failure.Evidence) { e.ReportedSince, e.Disk.FilledBytes = true, 3000*mib }), berth.FailureOK, "finished",
 		},
 		"it ended well within the headroom": {reports(withDisk(20), true), berth.FailureOK, "finished"},
 		"it ended well, and filled the disk": {
-			with(reports(withDisk(0), true), func(e *failure.Evidence) { e.Disk.OwnBytes = 3000 * mib }), berth.FailureDiskQuota, "wrote 3,000 MiB",
+			with(reports(withDisk(0), true), func(e *failure.Evidence) { e.Disk.FilledBytes = 3000 * mib }), berth.FailureInfra, "ended well",
 		},
 		"it ended well, and only the disk of Docker's logs was full": {
 			with(reports(withDisk(90_000), true), func(e *failure.Evidence) { e.Disk.LogFreeBytes = 0 }), berth.FailureInfra, "the disk of Docker's logs",
 		},
 		"it ended well, the disk of Docker's logs was full, and its own was nearly": {
-			with(reports(withDisk(1536), true), func(e *failure.Evidence) { e.Disk.LogFreeBytes, e.Disk.OwnBytes = 0, 3000*mib }),
+			with(reports(withDisk(1536), true), func(e *failure.Evidence) { e.Disk.LogFreeBytes, e.Disk.FilledBytes = 0, 3000*mib }),
 			berth.FailureInfra, "the disk of Docker's logs",
 		},
 		"it ended well, and its log is torn": {
@@ -468,7 +466,7 @@ func TestClassify(t *testing.T) {
 		"Docker restarted":                    {failure.Evidence{ExitCode: 2, DaemonLost: true}, berth.FailureInfra, "live-restore"},
 		"Docker restarted, 137":               {failure.Evidence{ExitCode: 137, DaemonLost: true}, berth.FailureInfra, "again"},
 		"Docker restarted, OOM":               {failure.Evidence{ExitCode: 137, DaemonLost: true, OOMKilled: true}, berth.FailureHostOOM, ""},
-		"Docker restarted, exit 0, no result": {failure.Evidence{DaemonLost: true, Objective: "loss"}, berth.FailureInfra, "output"},
+		"Docker restarted, exit 0, no result": {failure.Evidence{DaemonLost: true, Objective: "loss"}, berth.FailureInfra, "Docker was away"},
 		"Docker restarted, exit 0":            {with(objective, func(e *failure.Evidence) { e.DaemonLost = true }), berth.FailureOK, ""},
 		"host restarted":                      {failure.Evidence{ExitCode: 255, HostRestarted: true}, berth.FailureInfra, "restarted"},
 		"entry point of init, 127":            {failure.Evidence{ExitCode: 127, LogTail: []string{"[FATAL tini (7)] exec pyhton3 failed: No such file or directory"}}, berth.FailureBadCommand, "pyhton3"},
@@ -691,7 +689,7 @@ func evidence(t *rapid.T) failure.Evidence {
 		},
 		Disk: failure.DiskEvidence{
 			Measured: rapid.Bool().Draw(t, "disk measured"), FreeBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "disk"),
-			LogFreeBytes: rapid.Int64Range(0, 100*mib).Draw(t, "disk of logs"), OwnBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "own files"),
+			LogFreeBytes: rapid.Int64Range(0, 100*mib).Draw(t, "disk of logs"), FilledBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "own files"),
 			FullBefore: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "full before")), HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
 			FullLast: rapid.Bool().Draw(t, "full last"), LogUnseen: rapid.Bool().Draw(t, "disk of logs unseen"),
 			Problem: rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
@@ -729,6 +727,7 @@ func TestProperties(t *testing.T) {
 
 		if e.ExitCode == 0 && e.Intent == failure.IntentNone {
 			require.False(t, kind.OutOfMemory(), "exit 0 is never out of memory")
+			require.NotEqual(t, berth.FailureDiskQuota, kind, "what ended well is not charged")
 
 			lost := e.Objective != "" && (e.DaemonLost && !e.HasObjective || e.FromLog && e.LogTorn || e.Disk.Measured || e.Disk.LogUnseen) // its output may be
 			require.Equal(t, lost && kind == berth.FailureInfra, kind.Policy().Next != berth.NextDone)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/berthml/berth"
@@ -25,6 +26,7 @@ type run struct {
 	intent    failure.Intent
 	askedAt   time.Time // when Berth asked the container to stop, for its intent
 	disk      diskWatch
+	sized     atomic.Int64 // what its files took when they were measured last
 	trace     *trace
 	mask      *masking.Mask // of the values of its secrets; nil = it has none
 	secrets   []placed

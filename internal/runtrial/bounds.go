@@ -62,12 +62,14 @@ func (r *run) settleExcess(excess <-chan failure.Intent) {
 // emptyExcess removes the files of a job that wrote too many: hundreds of such
 // trials would fill the disk for all. Only once the verdict, or what leads to it,
 // is written down or committed: without the files nobody could come to it again.
-func (r *run) emptyExcess(kind berth.FailureKind) {
-	if kind != berth.FailureDiskQuota {
+// The checkpoints of one that kept to its limit, and filled a disk, stay: the disk
+// may be shared.
+func (r *run) emptyExcess(v verdict) {
+	if v.Outcome.Kind != berth.FailureDiskQuota {
 		return
 	}
 
-	if err := r.dirs.empty(); err != nil {
+	if err := r.dirs.empty(v.Intent == failure.IntentQuota); err != nil {
 		r.log.Warn("removing the files of an attempt", "attempt", r.who.Attempt.ID, "error", err)
 	}
 }
@@ -76,13 +78,13 @@ func (r *run) emptyExcess(kind berth.FailureKind) {
 // fill takes no verdict: the database may need their room as well. The record of
 // the disk is overwritten in place, which needs none. It takes what leads another
 // run to the same verdict. makeRoom reports whether the files may go.
-func (r *run) makeRoom(kind berth.FailureKind) bool {
-	if kind != berth.FailureDiskQuota {
+func (r *run) makeRoom(v verdict) bool {
+	if v.Outcome.Kind != berth.FailureDiskQuota {
 		return false
 	}
 
 	evidence := r.disk.seen
-	evidence.Container, evidence.Intent = r.container.ID, r.intent
+	evidence.Container, evidence.Intent = r.container.ID, v.Intent
 
 	if err := r.dirs.keepDisk(evidence); err != nil {
 		r.log.Warn("writing down why the files of an attempt go; they stay until its verdict is committed",
@@ -91,7 +93,7 @@ func (r *run) makeRoom(kind berth.FailureKind) bool {
 		return false
 	}
 
-	r.emptyExcess(kind)
+	r.emptyExcess(v)
 
 	return true
 }

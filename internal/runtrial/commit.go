@@ -26,9 +26,10 @@ func (r *run) settle(ctx context.Context, v verdict) (berth.Outcome, error) {
 
 	v.Outcome.Message = r.mask.Text(v.Outcome.Message)
 	v.AttemptID, v.Token, v.Source = r.who.Attempt.ID, r.order.Token, r.source(v.Outcome.Usage)
+	v.Intent = r.intent
 
 	err := r.dirs.keepVerdict(v)
-	if err != nil && r.makeRoom(v.Outcome.Kind) {
+	if err != nil && r.makeRoom(v) {
 		err = r.dirs.keepVerdict(v)
 	}
 
@@ -51,7 +52,7 @@ func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
 	defer cancel()
 
 	if !v.unwritten {
-		r.emptyExcess(v.Outcome.Kind)
+		r.emptyExcess(v)
 	}
 
 	if err := r.dirs.gather(); err != nil {
@@ -68,7 +69,7 @@ func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
 	}
 
 	if v.unwritten {
-		r.emptyExcess(v.Outcome.Kind)
+		r.emptyExcess(v)
 	}
 
 	r.tidy(ctx, r.who)

@@ -33,10 +33,11 @@ type keptDisk struct {
 	Container    string    `json:"container"` // its id; empty = nothing was seen
 	FreeBytes    int64     `json:"free_bytes"`
 	LogFreeBytes int64     `json:"log_free_bytes"`
-	OwnBytes     int64     `json:"own_bytes,omitempty"`  // of the attempt's files when FreeBytes was seen
-	FullAt       time.Time `json:"full_at,omitzero"`     // when the disk was last seen full; zero = never
-	RoomAt       time.Time `json:"room_at,omitzero"`     // when it was first seen with room after that; zero = not since, or it never was full
-	LogFullAt    time.Time `json:"log_full_at,omitzero"` // the same of the disk of Docker's logs
+	FilledBytes  int64     `json:"filled_bytes,omitempty"` // of the attempt's files when FreeBytes was seen, if it alone had filled the disk; else 0
+	RoomBytes    int64     `json:"room_bytes,omitempty"`   // of the attempt's files when the disk last had its headroom
+	FullAt       time.Time `json:"full_at,omitzero"`       // when the disk was last seen full; zero = never
+	RoomAt       time.Time `json:"room_at,omitzero"`       // when it was first seen with room after that; zero = not since, or it never was full
+	LogFullAt    time.Time `json:"log_full_at,omitzero"`   // the same of the disk of Docker's logs
 	LogRoomAt    time.Time `json:"log_room_at,omitzero"`
 
 	// Intent is why Berth ended the attempt when its files have gone before its
@@ -50,7 +51,7 @@ type diskWatch struct {
 	kept   keptDisk
 	missed bool // the container had exited before this run
 
-	sizedAt time.Time     // when OwnBytes was measured last
+	sizedAt time.Time     // when FilledBytes was measured last
 	sizing  time.Duration // how long that took
 }
 
@@ -107,9 +108,12 @@ func (r *run) lookAtDisk(ctx context.Context, last bool) {
 	worse := worst(&seen.FreeBytes, &seen.FullAt, &seen.RoomAt, files, now)
 	worst(&seen.LogFreeBytes, &seen.LogFullAt, &seen.LogRoomAt, logs, now)
 
-	if worse && files < r.keptBytes() {
-		if own := r.ownBytes(ctx, last); r.stillLow() {
-			seen.OwnBytes = own
+	switch {
+	case files >= r.keptBytes():
+		seen.RoomBytes = r.sized.Load()
+	case worse:
+		if filled := r.filledBytes(ctx, seen, last); r.stillLow() {
+			seen.FilledBytes = filled
 		}
 	}
 
@@ -142,19 +146,27 @@ func worst(free *int64, fullAt, roomAt *time.Time, now int64, at time.Time) bool
 	return true
 }
 
-// ownBytes is what the attempt's files take. A million of them are not counted at
-// each look, but after the end.
-func (r *run) ownBytes(ctx context.Context, last bool) int64 {
+// filledBytes is what the attempt's files take, if it alone filled the disk; else 0.
+// Without what it wrote since the disk last had its headroom the disk would have that
+// still, and its files are more than half of all attempts' there. A million of files
+// are not counted at each look, but after the end.
+func (r *run) filledBytes(ctx context.Context, seen keptDisk, last bool) int64 {
 	w, began := &r.disk, time.Now()
 	if !last && began.Sub(w.sizedAt) < sizeShare*w.sizing {
-		return w.seen.OwnBytes
+		return w.seen.FilledBytes
 	}
 
-	limit, _ := r.outputLimit()
-	size := r.dirs.size(ctx, limit)
-	w.sizedAt, w.sizing = time.Now(), time.Since(began)
+	defer func() { w.sizedAt, w.sizing = time.Now(), time.Since(began) }()
 
-	return size
+	limit, _ := r.outputLimit()
+	own := r.dirs.size(ctx, limit)
+
+	if own-seen.RoomBytes < r.keptBytes()-seen.FreeBytes ||
+		sizeBelow(ctx, 2*own, r.attemptsDir(), r.checkpointsDir()) > 2*own {
+		return 0
+	}
+
+	return own
 }
 
 // stillLow reports whether the disk has not got room since it was found to have
@@ -195,7 +207,7 @@ func (r *run) diskEvidence(ended time.Time) failure.DiskEvidence {
 
 	seen := r.disk.seen
 	d := failure.DiskEvidence{
-		Measured: seen.Container != "", FreeBytes: seen.FreeBytes, LogFreeBytes: seen.LogFreeBytes, OwnBytes: seen.OwnBytes,
+		Measured: seen.Container != "", FreeBytes: seen.FreeBytes, LogFreeBytes: seen.LogFreeBytes, FilledBytes: seen.FilledBytes,
 		HeadroomBytes: r.config.DiskHeadroom, Missed: r.disk.missed, Problem: r.DiskProblem(),
 	}
 

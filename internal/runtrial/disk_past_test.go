@@ -130,8 +130,10 @@ func TestRun_AFullDiskWhileNobodyLooks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := setup(t)
 				free := r.hasSmallDisk()
-				model := filepath.Join(r.checkpoints(), "model")
+				model := ""
 				box := r.readFor(t, 2*time.Second, func(box *fake.Process) {
+					model = filepath.Join(mountOf(t, box.Launch, mountOut), "model")
+
 					box.Print(berth.Stdout, "acc=0.1\n")
 					require.NoError(t, os.WriteFile(model, make([]byte, 21<<20), 0o600)) // more than the headroom
 					free.Store(1 << 20)
@@ -239,7 +241,7 @@ func TestRun_WhoFillsTheDiskLaterIsCharged(t *testing.T) {
 					time.Sleep(time.Hour)
 				}
 
-				model := filepath.Join(r.checkpoints(), "model")
+				model := filepath.Join(mountOf(t, box.Launch, mountOut), "model")
 				require.NoError(t, os.WriteFile(model, make([]byte, 21<<20), 0o600))
 				free.Store(1 << 20)
 				time.Sleep(2 * time.Second)

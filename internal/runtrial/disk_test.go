@@ -226,42 +226,66 @@ func TestRun_ATornLogIsNoResult(t *testing.T) {
 }
 
 // A trial whose own files fill the disk, below its quota, would fill the disk of
-// the next host as well. One that wrote little is not to blame.
+// the next host as well. One of many that wrote as much is not to blame, nor one that
+// wrote little since the disk had room, nor one that ended well.
 func TestRun_WhoFillsTheDiskIsCharged(t *testing.T) {
 	t.Parallel()
 
 	for name, c := range map[string]struct {
-		wrote int
-		want  berth.FailureKind
+		before int // bytes that it wrote while the disk had room
+		wrote  int // that it wrote since
+		others int // of another attempt
+		exit   int
+		want   berth.FailureKind
 	}{
-		"its own files":    {5 << 20, berth.FailureDiskQuota},
-		"others' files":    {3 << 20, berth.FailureInfra},
-		"its own, at once": {4<<20 + entryBytes, berth.FailureDiskQuota},
+		"its own files":                {0, 5 << 20, 0, 1, berth.FailureDiskQuota},
+		"its own, at once":             {0, 4<<20 + entryBytes, 0, 1, berth.FailureDiskQuota},
+		"others' files":                {0, 3 << 20, 0, 1, berth.FailureInfra},
+		"those of another attempt":     {0, 5 << 20, 6 << 20, 1, berth.FailureInfra},
+		"another program's since then": {5 << 20, 0, 0, 1, berth.FailureInfra},
+		"its own, and it ended well":   {0, 5 << 20, 0, 0, berth.FailureInfra},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				free := r.hasSmallDisk()
+				ended := r.start(t.Context(), r.order())
+				box := r.docks.started(t)
+				model, checkpoint := filepath.Join(mountOf(t, box.Launch, mountOut), "model"), filepath.Join(r.checkpoints(), "epoch-1")
+				require.NoError(t, os.WriteFile(checkpoint, nil, 0o600))
 
-			r := setup(t)
-			free := r.hasDisk()
-			r.config.Bounds.OutputLimit, r.config.DiskHeadroom = 100<<20, 20<<20
-			ended := r.start(t.Context(), r.order())
-			box := r.docks.started(t)
-			model := filepath.Join(r.checkpoints(), "model")
-			require.NoError(t, os.WriteFile(model, make([]byte, c.wrote), 0o600))
-			free.Store(16 << 20)
-			box.Print(berth.Stderr, "OSError: [Errno 28] No space left on device\n")
-			box.Exit(1)
+				if c.before > 0 {
+					require.NoError(t, os.WriteFile(model, make([]byte, c.before), 0o600))
+				}
 
-			got := await(t, ended)
-			require.NoError(t, got.err)
-			require.Equal(t, c.want, got.outcome.Kind, got.outcome.Message)
+				time.Sleep(3 * time.Second)
 
-			if c.want == berth.FailureInfra {
-				require.FileExists(t, model, "it goes on from there")
-			} else {
-				require.NoFileExists(t, model)
-				require.Contains(t, got.outcome.Message, "had 16 MiB free")
-			}
+				if c.wrote > 0 {
+					require.NoError(t, os.WriteFile(model, make([]byte, c.wrote), 0o600))
+				}
+
+				other := filepath.Join(r.dir, "attempts", "other", "out")
+				require.NoError(t, os.MkdirAll(other, 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(other, "model"), make([]byte, c.others), 0o600))
+				box.Print(berth.Stdout, "acc=0.1\n")
+				free.Store(16<<20 - 1)
+				time.Sleep(2 * time.Second)
+				box.Print(berth.Stderr, "OSError: [Errno 28] No space left on device\n")
+				box.Exit(c.exit)
+
+				got := await(t, ended)
+				require.NoError(t, got.err)
+				require.Equal(t, c.want, got.outcome.Kind, got.outcome.Message)
+				require.FileExists(t, checkpoint, "those of a shared disk stay")
+
+				if c.want == berth.FailureInfra {
+					require.FileExists(t, model)
+				} else {
+					require.NoFileExists(t, model)
+					require.Contains(t, got.outcome.Message, "MiB free")
+				}
+			})
 		})
 	}
 }

@@ -33,7 +33,11 @@ func (r *run) watchSize(ctx context.Context, exited <-chan struct{}, excess chan
 
 		r.thinCheckpoints()
 
-		if limit, _ := r.outputLimit(); r.dirs.larger(ctx, limit) {
+		limit, _ := r.outputLimit()
+		size := r.dirs.size(ctx, limit)
+		r.sized.Store(size)
+
+		if size > limit {
 			excess <- failure.IntentQuota
 
 			return nil
@@ -65,9 +69,6 @@ func (r *run) outputLimit() (limit int64, own bool) {
 }
 
 var errEnough = errors.New("larger than that")
-
-// larger reports whether what the job wrote takes more than limit on the disk.
-func (d dirs) larger(ctx context.Context, limit int64) bool { return d.size(ctx, limit) > limit }
 
 // size is what the job's files take on the disk. It stops to count above enough.
 // Holes of sparse files take nothing. Links are not followed, and what cannot
@@ -161,11 +162,16 @@ func diskBytes(info fs.FileInfo) int64 {
 	return info.Size()
 }
 
-// empty removes what the job wrote.
-func (d dirs) empty() error {
+// empty removes what the job wrote, its checkpoints only when it may not keep them.
+func (d dirs) empty(checkpoints bool) error {
 	var all error
 
-	for _, dir := range []string{d.out, d.checkpoint} {
+	written := []string{d.out}
+	if checkpoints {
+		written = append(written, d.checkpoint)
+	}
+
+	for _, dir := range written {
 		entries, err := os.ReadDir(dir)
 		all = errors.Join(all, err)
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/failure"
 )
 
 // What an attempt's directory holds beside the job's directories. The job sees
@@ -27,6 +28,7 @@ type verdict struct {
 	Token     int64                 `json:"token"`
 	Outcome   berth.Outcome         `json:"outcome"`
 	Source    berth.FootprintSource `json:"source"`
+	Intent    failure.Intent        `json:"intent,omitempty"` // why Berth ended it
 	Tail      []string              `json:"tail,omitempty"`   // last lines of both streams, by which it was judged
 	Drop      []string              `json:"drop,omitempty"`   // metrics of which the database must lose the shim's points, before it gets Points
 	Points    []berth.MetricPoint   `json:"points,omitempty"` // not in the database yet
