@@ -1,6 +1,7 @@
 package failure_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,11 +68,11 @@ func with(e failure.Evidence, change func(*failure.Evidence)) failure.Evidence {
 	return e
 }
 
-func traceback(last string) []string {
-	return []string{
+func traceback(last ...string) []string {
+	return slices.Concat([]string{
 		"Epoch 1/5", "Traceback (most recent call last):",
-		`  File "/app/train.py", line 57, in <module>`, "    main()", last, "",
-	}
+		`  File "/app/train.py", line 57, in <module>`, "    main()",
+	}, last, []string{""})
 }
 
 // noBLAS is TensorFlow 2.21 with 700 MiB free (one H200, 2026-11-21).
@@ -495,6 +496,35 @@ func TestClassify(t *testing.T) {
 		"PyTorch, older": {onGPU(1, "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"), berth.FailureDeviceOOM, ""},
 		"cuDNN alloc":    {onGPU(1, "CUDNN_STATUS_ALLOC_FAILED"), berth.FailureDeviceOOM, ""},
 		"cuBLAS alloc":   {onGPU(1, "failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED"), berth.FailureDeviceOOM, ""},
+		"PyTorch, a context or a kernel": {
+			onGPU(1, traceback("RuntimeError: CUDA error: out of memory", "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.")...),
+			berth.FailureDeviceOOM, "CUDA error: out of memory",
+		},
+		"PyTorch 2.8, a context or a kernel": {onGPU(1, traceback("torch.AcceleratorError: CUDA error: out of memory")...), berth.FailureDeviceOOM, ""},
+		"PyTorch, expandable segments":       {onGPU(1, traceback("RuntimeError: CUDA driver error: out of memory")...), berth.FailureDeviceOOM, ""},
+		"PyTorch, a full GPU at its start": {
+			with(onGPU(1, traceback("torch.AcceleratorError: CUDA error: out of memory")...), func(e *failure.Evidence) { e.Device.Stepped, e.Device.FreeBytes = false, 100*mib }),
+			berth.FailureDeviceBusy, "waits for room",
+		},
+		"XGBoost": {
+			onGPU(1, traceback("xgboost.core.XGBoostError: [12:00:00] /workspace/src/common/device_helpers.cuh:431: Memory allocation error on worker 0: "+
+				"std::bad_alloc: cudaErrorMemoryAllocation: out of memory", "- Free memory: 12582912", "- Requested memory: 9185946")...),
+			berth.FailureDeviceOOM, "Memory allocation error on worker 0",
+		},
+		"XGBoost, on the host": {
+			onGPU(1, traceback("xgboost.core.XGBoostError: std::bad_alloc")...), berth.FailureUserError, "could not get memory",
+		},
+		"Thrust": {
+			onGPU(134, "terminate called after throwing an instance of 'thrust::system::detail::bad_alloc'", "  what():  std::bad_alloc: cudaErrorMemoryAllocation: out of memory"),
+			berth.FailureDeviceOOM, "",
+		},
+		"LightGBM":             {onGPU(1, "[LightGBM] [Fatal] [CUDA] out of memory /tmp/LightGBM/include/LightGBM/cuda/cuda_utils.hu 54"), berth.FailureDeviceOOM, ""},
+		"CuPy's pool":          {onGPU(1, traceback("cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,589,934,592 bytes (allocated so far: 512 bytes).")...), berth.FailureDeviceOOM, ""},
+		"CuPy":                 {onGPU(1, traceback("cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorMemoryAllocation: out of memory")...), berth.FailureDeviceOOM, ""},
+		"RMM":                  {onGPU(1, traceback("MemoryError: std::bad_alloc: out_of_memory: CUDA error at: /include/rmm/mr/device/cuda_memory_resource.hpp:70: cudaErrorMemoryAllocation out of memory")...), berth.FailureDeviceOOM, ""},
+		"RMM's pool":           {onGPU(1, traceback("MemoryError: std::bad_alloc: out_of_memory: RMM failure at:/include/rmm/mr/device/pool_memory_resource.hpp:193: Maximum pool size exceeded")...), berth.FailureDeviceOOM, ""},
+		"XLA under TensorFlow": {onGPU(1, traceback("tensorflow.python.framework.errors_impl.ResourceExhaustedError: Out of memory while trying to allocate 7516192768 bytes. [Op:__inference_one_step_on_data_1]")...), berth.FailureDeviceOOM, ""},
+		"RMM's words, no GPU":  {failure.Evidence{ExitCode: 1, LogTail: traceback("MemoryError: std::bad_alloc: out_of_memory: CUDA error at: x.hpp:70: cudaErrorMemoryAllocation")}, berth.FailureUserError, "could not get memory"},
 		"GPU full at start": {
 			with(onGPU(1, tfInit), func(e *failure.Evidence) { e.Device.Stepped = false }), berth.FailureDeviceBusy, "waits for room",
 		},

@@ -3,6 +3,7 @@ package failure
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 
 	"github.com/berthml/berth"
 )
@@ -208,7 +209,13 @@ func hostOOMText(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureHostOOM, e.hostOOM(" (it said: " + line + ")")
 	}
 
-	line := e.find(refusedSigns)
+	var onGPU []*regexp.Regexp // a refusal by the GPU, whatever exception it is
+
+	if e.Device.Asked {
+		onGPU = deviceOOMSigns
+	}
+
+	line := e.findWithout(refusedSigns, onGPU)
 	last := decisive(tracebacks(e.words()))
 
 	switch {

@@ -52,6 +52,12 @@ var (
 		`RESOURCE_EXHAUSTED: Out of memory while trying to allocate`,
 		`(?:torch\.|torch\.cuda\.)OutOfMemoryError`,
 		`CUDA out of memory\. Tried to allocate`,
+		`CUDA (?:driver )?error: out of memory`,            // PyTorch outside its caching allocator: a context, a kernel, pinned memory
+		`cudaErrorMemoryAllocation`,                        // XGBoost, CuPy, Thrust; also in std::bad_alloc
+		`\[CUDA\] out of memory`,                           // LightGBM
+		`\bcupy\.\S*OutOfMemoryError`,                      // CuPy's own pool
+		`out_of_memory: (?:CUDA error|RMM failure)\b`,      // RMM, as a MemoryError with std::bad_alloc
+		`Out of memory while trying to allocate \d+ bytes`, // XLA under TensorFlow
 		`CUDNN_STATUS_ALLOC_FAILED`,
 		`CUBLAS_STATUS_ALLOC_FAILED`,
 	)

@@ -8,6 +8,17 @@ from berth_shim import records
 DEVICE_OOM = 86
 HOST_OOM = 87
 
+# What libraries say of a GPU without memory, in exceptions of any class: PyTorch outside
+# its caching allocator, XGBoost and CuPy, LightGBM, RMM (as a MemoryError).
+_device_words = (
+    "CUDA error: out of memory",
+    "CUDA driver error: out of memory",
+    "cudaErrorMemoryAllocation",
+    "[CUDA] out of memory",
+    "out_of_memory: CUDA error",
+    "out_of_memory: RMM failure",
+)
+
 _kinds = {DEVICE_OOM: "device_oom", HOST_OOM: "host_oom"}
 _watching = False
 _written = False
@@ -45,16 +56,16 @@ def watch_exception():
 def exit_code(error):
     """The exit code of an out-of-memory of a framework or of Python; None of all else.
     What may mean a full GPU or a broken driver is left to Berth, which has readings."""
-    if isinstance(error, MemoryError):
-        return HOST_OOM
-
     text = str(error)
+    if any(words in text for words in _device_words):
+        return DEVICE_OOM
+
     for cls in type(error).__mro__:
         code = _code_of(cls.__module__.split(".")[0], cls.__name__, text)
         if code:
             return code
 
-    return None
+    return HOST_OOM if isinstance(error, MemoryError) else None
 
 
 def _code_of(library, name, text):
@@ -62,7 +73,7 @@ def _code_of(library, name, text):
         return _tensorflow(text)
     if library == "tensorflow" and name == "InternalError" and "Dst tensor is not initialized" in text:
         return DEVICE_OOM
-    if library == "torch" and name == "OutOfMemoryError":
+    if library in ("torch", "cupy") and name == "OutOfMemoryError":
         return DEVICE_OOM
     if library == "builtins" and name == "RuntimeError" and "DefaultCPUAllocator: can't allocate memory" in text:
         return HOST_OOM
