@@ -16,6 +16,10 @@ func (l *LineParser) find(line string) (found []sighting, record bool) {
 	clean := plain(line)
 
 	objects, before, after, record := objectsOf(clean)
+	if !record && !strings.ContainsAny(clean, "=:") {
+		return nil, false // the words of a line without pairs are costly
+	}
+
 	if !record {
 		return l.pairs(clean).found, false
 	}

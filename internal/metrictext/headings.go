@@ -3,6 +3,8 @@ package metrictext
 import (
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // heading is a line of nothing but a split: "Validation:", "----- Test set -----".
@@ -31,6 +33,10 @@ func inHeading(heading string, found []sighting) {
 
 func headingOf(text string) string {
 	if len(text) > numberBytes || strings.HasSuffix(text, "...") {
+		return ""
+	}
+
+	if last, _ := utf8.DecodeLastRuneInString(text); unicode.IsLetter(last) || unicode.IsDigit(last) { // most lines, and the pattern is costly
 		return ""
 	}
 

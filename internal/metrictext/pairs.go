@@ -96,11 +96,11 @@ func pairsOf(line, objective string) (p pairs) {
 
 			value.length = len(none)
 		case moreValues.MatchString(line[at+value.length:]) && listed.MatchString(line[end:end+from]):
-			two = two || bothSplits.MatchString(line[max(end, end+from-numberBytes):end+from]) // and no list of metrics
+			two = two || splitsAtEnd(line[max(end, end+from-numberBytes):end+from]) != nil // and no list of metrics
 			value = valueOfTwo
 		default:
 			others := otherValue.MatchString(line[at+value.length:])
-			if split := bothSplits.FindStringSubmatch(line[max(end, end+from-numberBytes) : end+from]); split != nil && (others || split[1] != "," && split[1] != "|") {
+			if split := splitsAtEnd(line[max(end, end+from-numberBytes) : end+from]); split != nil && (others || split[1] != "," && split[1] != "|") {
 				two, value = true, valueOfTwo
 			} else if two && others { // "train/val loss: 0.1/0.4, acc: 90%/80%"
 				value = valueOfTwo
@@ -173,6 +173,17 @@ func pairsOf(line, objective string) (p pairs) {
 
 		p.found = append(p.found, s)
 	}
+}
+
+// splitsAtEnd finds bothSplits. The costly pattern is tried where the last word ends as
+// one of its words does.
+func splitsAtEnd(text string) []string {
+	end := strings.TrimRight(text, "\t\n\f\r _-")
+	if end == "" || !strings.Contains("ngldvtNGLDVT", end[len(end)-1:]) {
+		return nil
+	}
+
+	return bothSplits.FindStringSubmatch(text)
 }
 
 // batchOf reports whether a text counts batches, and is at the last one, counted from 0 or

@@ -24,11 +24,13 @@ var (
 	epochCounter = regexp.MustCompile(`(?i)(\bep(?:och)?s?\b\W{0,3}\d+(?:/\d+)?)(?:$|[^\d%/])`)
 )
 
-// counterForms are the counters, the surest first, with signs of which a line has one.
+// counterForms are the counters, the surest first, with signs of which a line has one, and
+// a text that it has.
 var counterForms = []struct {
 	pattern *regexp.Regexp
 	signs   string
-}{{richBar, "━╸╺"}, {kerasBar, "━╸╺─["}, {tqdmBar, "|"}, {tqdmCounter, "["}, {otherCounter, "/"}}
+	text    string
+}{{richBar, "━╸╺", ""}, {kerasBar, "━╸╺─[", ""}, {tqdmBar, "|", " ["}, {tqdmCounter, "[", " ["}, {otherCounter, "/", ""}}
 
 // lineAbove is where tqdm leaves the cursor behind the drawing of a bar below another one.
 const lineAbove = "\x1b[A"
@@ -62,7 +64,7 @@ func progressOf(part string) progress {
 
 	for _, form := range counterForms {
 		bar := form.pattern
-		if !strings.ContainsAny(part, form.signs) {
+		if !strings.ContainsAny(part, form.signs) || !strings.Contains(part, form.text) {
 			continue
 		}
 
@@ -129,13 +131,27 @@ func behindBracket(part string, at int) int {
 	return 0
 }
 
+// epochOf returns the counter of epochs in a part of a line. The pattern is tried where a
+// word begins like it: on each byte of a line it takes longer than all other rules.
 func epochOf(part string) string {
-	match := epochCounter.FindStringSubmatch(part)
-	if match == nil {
+	for at := range len(part) - 1 {
+		if part[at]|' ' != 'e' || part[at+1]|' ' != 'p' || at > 0 && wordByte(part[at-1]) {
+			continue
+		}
+
+		if match := epochCounter.FindStringSubmatch(part[at:]); match != nil {
+			return match[1]
+		}
+
 		return ""
 	}
 
-	return match[1]
+	return ""
+}
+
+// wordByte reports whether \b of a pattern takes a byte for a part of a word.
+func wordByte(b byte) bool {
+	return b == '_' || b >= '0' && b <= '9' || b|' ' >= 'a' && b|' ' <= 'z'
 }
 
 // ofSplit reports whether a bar's description says that it is over data of validation or
