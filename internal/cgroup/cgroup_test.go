@@ -1,6 +1,7 @@
 package cgroup_test
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +55,7 @@ func version1() map[string]string {
 		"cgroup/memory/docker/" + container + "/memory.kmem.usage_in_bytes": "757760\n",
 		"cgroup/memory/docker/" + container + "/memory.oom_control":         "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
 		"cgroup/memory/docker/" + container + "/memory.limit_in_bytes":      "314572800\n",
+		"cgroup/memory/docker/" + container + "/memory.usage_in_bytes":      "262144000\n",
 		"cgroup/memory/docker/" + container + "/memory.max_usage_in_bytes":  "314568704\n",
 		"cgroup/cpuacct/docker/" + container + "/cpuacct.usage":             "1500000000\n",
 		"cgroup/cpu/docker/" + container + "/cpu.stat":                      "nr_periods 70\nnr_throttled 40\nthrottled_time 9000000000\n",
@@ -64,12 +67,13 @@ func version2() map[string]string {
 	dir := "cgroup/system.slice/docker-" + container + ".scope/"
 
 	return map[string]string{
-		"proc/4711/cgroup":    "0::/system.slice/docker-" + container + ".scope\n",
-		dir + "memory.stat":   "anon 104857600\nfile 52428800\nkernel 757760\nkernel_stack 1\nshmem 4096\nslab 9\n",
-		dir + "memory.events": "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n",
-		dir + "memory.max":    "314572800\n",
-		dir + "memory.peak":   "314568704\n",
-		dir + "cpu.stat":      "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\nnr_periods 70\nnr_throttled 40\nthrottled_usec 9000000\n",
+		"proc/4711/cgroup":     "0::/system.slice/docker-" + container + ".scope\n",
+		dir + "memory.stat":    "anon 104857600\nfile 52428800\nkernel 757760\nkernel_stack 1\nshmem 4096\nslab 9\n",
+		dir + "memory.events":  "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n",
+		dir + "memory.max":     "314572800\n",
+		dir + "memory.current": "262144000\n",
+		dir + "memory.peak":    "314568704\n",
+		dir + "cpu.stat":       "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\nnr_periods 70\nnr_throttled 40\nthrottled_usec 9000000\n",
 	}
 }
 
@@ -105,6 +109,65 @@ func TestRead(t *testing.T) {
 			}, sample)
 		})
 	}
+}
+
+// While what is charged does not rise, a look costs the counters of nothing but kills.
+func TestRead_OfAQuietProgram(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := "cgroup/system.slice/docker-" + container + ".scope/"
+		fs := tree(t, version2())
+		write := func(name, content string) {
+			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(fs.Cgroup), dir, name), []byte(content), 0o600))
+		}
+
+		meter, err := fs.Open(container, pid)
+		require.NoError(t, err)
+
+		reads := func(anon int64) {
+			t.Helper()
+
+			sample, err := meter.Read()
+			require.NoError(t, err)
+			require.Equal(t, anon, sample.WorkingSetBytes)
+			require.Equal(t, time.Now(), sample.At)
+		}
+
+		holds := func(anon int64) { write("memory.stat", fmt.Sprintf("anon %d\n", anon)) }
+
+		holds(100)
+		reads(100)
+		holds(200)
+		reads(200) // a short run is measured in full
+
+		time.Sleep(10 * time.Second)
+		reads(200)
+		holds(300)
+		time.Sleep(200 * time.Millisecond)
+		reads(200)
+		write("memory.current", strconv.Itoa(262144000+2<<20))
+		reads(300) // a peak is not missed
+		holds(400)
+		reads(300)
+		write("memory.current", "310000000")
+		reads(400) // nor one near the limit
+		holds(500)
+		reads(500)
+		write("memory.current", "100000000")
+		holds(600)
+		time.Sleep(200 * time.Millisecond)
+		reads(500)
+		time.Sleep(800 * time.Millisecond)
+		reads(600)
+
+		holds(700)
+		write("memory.events", "oom 3\noom_kill 9\n")
+
+		sample, err := meter.Read()
+		require.NoError(t, err)
+		require.Equal(t, 9, sample.OOMKills, "the last look may be that at a kill")
+		require.EqualValues(t, 600, sample.WorkingSetBytes)
+	})
 }
 
 func TestReadWithoutOptionalFiles(t *testing.T) {

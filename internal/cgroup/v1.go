@@ -40,12 +40,9 @@ func (c v1) read() (berth.MemorySample, error) {
 
 	sample.WorkingSetBytes += kernel
 
-	control, err := readKeys(filepath.Join(c.memory, "memory.oom_control"), "oom_kill")
-	if err != nil {
+	if err := c.readKills(&sample); err != nil {
 		return sample, err
 	}
-
-	sample.OOMKills = int(control[0])
 
 	if err := c.readLimits(&sample); err != nil {
 		return sample, err
@@ -70,6 +67,23 @@ func (c v1) read() (berth.MemorySample, error) {
 	sample.Periods, sample.Throttled = periods[0], periods[1]
 
 	return sample, nil
+}
+
+func (c v1) glance(sample *berth.MemorySample) (charged int64, err error) {
+	if err := c.readKills(sample); err != nil {
+		return 0, err
+	}
+
+	return readInt(filepath.Join(c.memory, "memory.usage_in_bytes"))
+}
+
+func (c v1) readKills(sample *berth.MemorySample) error {
+	control, err := readKeys(filepath.Join(c.memory, "memory.oom_control"), "oom_kill")
+	if err == nil {
+		sample.OOMKills = int(control[0])
+	}
+
+	return err
 }
 
 // readLimits reads the limit and how near the cgroup came to it.

@@ -29,12 +29,9 @@ func (c v2) read() (berth.MemorySample, error) {
 
 	sample.WorkingSetBytes = stat[0] + stat[1] + kernel
 
-	events, err := readKeys(filepath.Join(c.dir, "memory.events"), "oom_kill", "oom")
-	if err != nil {
+	if err := c.readKills(&sample); err != nil {
 		return sample, err
 	}
-
-	sample.OOMKills, sample.BelowLimit = int(events[0]), events[1] == 0
 
 	sample.LimitBytes, err = readInt(filepath.Join(c.dir, "memory.max")) // "max" reads as 0
 	if err != nil {
@@ -55,4 +52,21 @@ func (c v2) read() (berth.MemorySample, error) {
 	sample.Periods, sample.Throttled = cpu[1], cpu[2]
 
 	return sample, nil
+}
+
+func (c v2) glance(sample *berth.MemorySample) (charged int64, err error) {
+	if err := c.readKills(sample); err != nil {
+		return 0, err
+	}
+
+	return readInt(filepath.Join(c.dir, "memory.current"))
+}
+
+func (c v2) readKills(sample *berth.MemorySample) error {
+	events, err := readKeys(filepath.Join(c.dir, "memory.events"), "oom_kill", "oom")
+	if err == nil {
+		sample.OOMKills, sample.BelowLimit = int(events[0]), events[1] == 0
+	}
+
+	return err
 }
