@@ -175,6 +175,11 @@ bench/logs: build ## Run a trial that prints as fast as it can, and say what tha
 	@scripts/test-image
 	@scripts/bench-logs
 
+.PHONY: bench/silent
+bench/silent: ## Say what part of a core a worker takes for 100 trials that say nothing, and a line that one prints
+	$(GO) test -run '^$$' -bench '^BenchmarkSilentTrials$$' -benchtime 3x ./internal/runtimetest
+	$(GO) test -run '^$$' -bench '^BenchmarkParse$$' ./internal/metrictext
+
 .PHONY: bench/web
 bench/web: build ## Time the web interface with 50,000 trials, and watch its memory while they change (MINUTES=5)
 	@scripts/docker-up

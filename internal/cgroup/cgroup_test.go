@@ -162,6 +162,7 @@ func TestRead_OfAQuietProgram(t *testing.T) {
 
 		holds(700)
 		write("memory.events", "oom 3\noom_kill 9\n")
+		write("memory.current", "50000000")
 
 		sample, err := meter.Read()
 		require.NoError(t, err)

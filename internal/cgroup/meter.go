@@ -47,18 +47,19 @@ const (
 type Meter struct {
 	tree
 
-	opened  time.Time
-	last    berth.MemorySample // read whole
-	charged int64              // when last was read
+	opened time.Time
+	last   berth.MemorySample // read whole
+	had    int64              // what was charged then
 }
 
 // tree is a cgroup of one of the two versions.
 type tree interface {
 	// read takes a whole sample.
 	read() (berth.MemorySample, error)
-	// glance returns what is charged, page cache included, and brings the kills of a sample
-	// up to date.
-	glance(sample *berth.MemorySample) (charged int64, err error)
+	// charged is what is charged, page cache included.
+	charged() (int64, error)
+	// readKills brings the kills of a sample up to date.
+	readKills(sample *berth.MemorySample) error
 }
 
 // Open finds the cgroup of a running container. pid is its first process as
@@ -91,19 +92,24 @@ func (f FS) Open(containerID string, pid int) (*Meter, error) {
 	return f.meter(paths), nil
 }
 
-// Read takes one sample. All but its kills may be up to a second old while what is charged
-// does not rise. ErrGone when the container has ended; the counts of the last sample are
+// Read takes one sample. It may be up to a second old while what is charged does not rise,
+// its kills while that does not fall either, as it does after a kill. ErrGone when the container has ended; the counts of the last sample are
 // then all there will ever be.
 func (m *Meter) Read() (berth.MemorySample, error) {
 	now := time.Now()
 	sample := m.last
 
-	charged, err := m.glance(&sample)
-	if err == nil && m.changed(charged, now) {
+	charged, err := m.charged()
+
+	switch {
+	case err != nil:
+	case m.changed(charged, now):
 		if sample, err = m.read(); err == nil {
 			sample.At = now
-			m.last, m.charged = sample, charged
+			m.last, m.had = sample, charged
 		}
+	case charged < m.had-wholeRise:
+		err = m.readKills(&sample)
 	}
 
 	if isGone(err) {
@@ -122,7 +128,7 @@ func (m *Meter) Read() (berth.MemorySample, error) {
 // changed reports whether the working set may be another than that of the last sample. Near
 // the limit it may take the place of page cache.
 func (m *Meter) changed(charged int64, now time.Time) bool {
-	return now.Sub(m.opened) < wholeFirst || now.Sub(m.last.At) >= wholeEvery || charged > m.charged+wholeRise ||
+	return now.Sub(m.opened) < wholeFirst || now.Sub(m.last.At) >= wholeEvery || charged > m.had+wholeRise ||
 		m.last.LimitBytes > 0 && charged > m.last.LimitBytes/8*7
 }
 

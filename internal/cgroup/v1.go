@@ -69,11 +69,7 @@ func (c v1) read() (berth.MemorySample, error) {
 	return sample, nil
 }
 
-func (c v1) glance(sample *berth.MemorySample) (charged int64, err error) {
-	if err := c.readKills(sample); err != nil {
-		return 0, err
-	}
-
+func (c v1) charged() (int64, error) {
 	return readInt(filepath.Join(c.memory, "memory.usage_in_bytes"))
 }
 

@@ -54,13 +54,7 @@ func (c v2) read() (berth.MemorySample, error) {
 	return sample, nil
 }
 
-func (c v2) glance(sample *berth.MemorySample) (charged int64, err error) {
-	if err := c.readKills(sample); err != nil {
-		return 0, err
-	}
-
-	return readInt(filepath.Join(c.dir, "memory.current"))
-}
+func (c v2) charged() (int64, error) { return readInt(filepath.Join(c.dir, "memory.current")) }
 
 func (c v2) readKills(sample *berth.MemorySample) error {
 	events, err := readKeys(filepath.Join(c.dir, "memory.events"), "oom_kill", "oom")

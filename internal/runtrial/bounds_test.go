@@ -406,6 +406,48 @@ func TestReadFile_IsNotKeptByALargeFile(t *testing.T) {
 	}
 }
 
+// A file that has not changed since it was read costs a look, and no reading.
+func TestReadFile_LeavesAnUnchangedFileAlone(t *testing.T) {
+	t.Parallel()
+
+	o, path := fileOutput(t)
+	reads := 0
+	o.file.done = func(bool) { reads++ }
+
+	for _, c := range []struct {
+		text  string // that the file gets
+		reads int
+	}{{"", 0}, {"{\"a\":1}\n", 1}, {"", 1}, {"{\"a\":2}\n", 2}, {"", 2}} {
+		if c.text != "" {
+			appendTo(t, path, c.text)
+		}
+
+		o.file.read(readPerLook)
+		require.Equal(t, c.reads, reads, c.text)
+	}
+
+	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour))) // by a clock that is ahead
+	o.file.read(readPerLook)
+	require.Equal(t, 3, reads)
+}
+
+// What walks through the directories of one attempt may take, all attempts share.
+func TestWalkPause(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	require.Equal(t, time.Second, r.walkPause(20*time.Millisecond))
+
+	for n := range 40 {
+		_, yield, err := r.claim(t.Context(), fmt.Sprint(n))
+		require.NoError(t, err)
+
+		defer yield()
+	}
+
+	require.Equal(t, 40*time.Second, r.walkPause(20*time.Millisecond), "2 % of a core, as for one")
+}
+
 func TestRun_SaysWhatWasLeftOut(t *testing.T) {
 	t.Parallel()
 

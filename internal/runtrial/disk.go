@@ -152,7 +152,7 @@ func worst(free *int64, fullAt, roomAt *time.Time, now int64, at time.Time) bool
 // are not counted at each look, but after the end.
 func (r *run) filledBytes(ctx context.Context, seen keptDisk, last bool) int64 {
 	w, began := &r.disk, time.Now()
-	if !last && began.Sub(w.sizedAt) < sizeShare*w.sizing {
+	if !last && began.Sub(w.sizedAt) < r.walkPause(w.sizing) {
 		return w.seen.FilledBytes
 	}
 

@@ -19,10 +19,8 @@ import (
 const (
 	// eventsEvery is how often event files are looked at: their writers keep up to two minutes of events.
 	eventsEvery = time.Second
-	// eventsMaybeEvery is the same while a job that need not write any has written none. It
-	// keeps the looking for them below 0.5 % of a core.
+	// eventsMaybeEvery is the same while a job that need not write any has written none.
 	eventsMaybeEvery = 3 * time.Second
-	eventsMaybeShare = 200
 	// mostEventFiles are read, and eventFilesBytes of them.
 	mostEventFiles  = 1000
 	eventFilesBytes = 256 << 20
@@ -113,15 +111,13 @@ func (e *eventFiles) look(end bool) {
 
 	e.recount()
 
-	// A job with very many files is looked at less often, and one that may well write no event files.
-	took := time.Since(began)
-	pause := max(eventsEvery, sizeShare*took)
-
+	every := eventsEvery
 	if e.metrics.auto && len(e.files) == 0 {
-		pause = max(eventsMaybeEvery, eventsMaybeShare*took)
+		every = eventsMaybeEvery
 	}
 
-	e.next = began.Add(pause)
+	// A job with very many files is looked at less often.
+	e.next = began.Add(max(every, e.run.walkPause(time.Since(began))))
 }
 
 // take stores the scalars of a record.

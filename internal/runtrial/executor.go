@@ -133,6 +133,7 @@ type Executor struct {
 	elsewhere  sync.Map    // trial id → the checkpoint directory of its newest container, which was started with another data directory
 
 	outputBytes atomic.Int64 // as measured last
+	left        hostMemory
 	activity    apportioner
 	shimMu      sync.Mutex // held while the shim's files are written
 	copying     sync.Map   // archive of a working directory → lock, a channel of one: held while it is made

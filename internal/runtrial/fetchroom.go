@@ -97,7 +97,7 @@ func (g *fetchGuard) look(ctx context.Context) error {
 	}
 
 	err := cmp.Or(g.room(), g.kept(ctx))
-	g.next = time.Now().Add(max(lookEvery, sizeShare*time.Since(began)))
+	g.next = time.Now().Add(max(lookEvery, g.run.walkPause(time.Since(began))))
 
 	return err
 }

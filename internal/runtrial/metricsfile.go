@@ -10,18 +10,20 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/filetime"
 	"github.com/berthml/berth/internal/masking"
 	"github.com/berthml/berth/internal/metrictext"
 )
 
 const (
-	tailEvery   = 250 * time.Millisecond // of the metrics file
+	tailEvery   = flushEvery // of the metrics file: what is read earlier waits for its flush
 	readAtOnce  = 1 << 20
 	readPerLook = 8 << 20 // 32 MB/s, so that a sparse file does not keep us
 	unreadBytes = 80      // of a line that a note shows
@@ -172,7 +174,7 @@ func (o *output) followFiles(ctx context.Context, exited <-chan struct{}) error 
 // bytes. The file is the job's: it is opened below the attempt's directory only
 // (a link cannot lead out of it), must be a regular file, and cannot block.
 func (m *recordFile) read(most int64) {
-	if m == nil {
+	if m == nil || m.unchanged() {
 		return
 	}
 
@@ -208,7 +210,7 @@ func (m *recordFile) read(most int64) {
 		defer m.done(false)
 	}
 
-	buffer := make([]byte, readAtOnce)
+	buffer := make([]byte, min(readAtOnce, max(info.Size()-m.at, 0)+1)) // and a byte, to see its end
 
 	for most > 0 {
 		if m.left <= 0 {
@@ -217,7 +219,7 @@ func (m *recordFile) read(most int64) {
 			return
 		}
 
-		n, err := file.ReadAt(buffer[:min(readAtOnce, m.left)], m.at)
+		n, err := file.ReadAt(buffer[:min(int64(len(buffer)), m.left)], m.at)
 		m.at += int64(n)
 		m.left -= int64(n)
 		most -= int64(n)
@@ -232,6 +234,18 @@ func (m *recordFile) read(most int64) {
 			return
 		}
 	}
+}
+
+// unchanged reports whether the file is as it was when all of it was read, or is not there
+// yet. It opens nothing: most looks end here.
+func (m *recordFile) unchanged() bool {
+	info, err := os.Lstat(filepath.Join(m.dir, m.name))
+	if err != nil {
+		return true
+	}
+
+	return m.seen != nil && os.SameFile(info, m.seen) && info.Size() == m.at &&
+		info.ModTime().Equal(m.seen.ModTime()) && filetime.Changed(info).Equal(filetime.Changed(m.seen))
 }
 
 // pass notes what was read, by which a file that was begun anew is told.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,7 +19,7 @@ const (
 	flushEvery = 500 * time.Millisecond
 	// keepUsageEvery is how often what was measured is written to disk: what a
 	// killed worker measured since is lost, and counts as not measured.
-	keepUsageEvery = 5 * time.Second
+	keepUsageEvery = 10 * time.Second
 	// drainTimeout bounds how long the rest of the log is waited for once the
 	// container has exited: that no piece of it comes, for all of it may take
 	// longer (750,000 short lines, of which Docker passes on 20,000 a second).
@@ -280,7 +281,7 @@ func (r *run) look(s *sampler) {
 		return
 	}
 
-	bytes, err := r.config.Available()
+	bytes, err := r.left.read(r.config.Available)
 	if err != nil {
 		r.log.Warn("reading the host's available memory", "error", err)
 
@@ -288,6 +289,30 @@ func (r *run) look(s *sampler) {
 	}
 
 	s.host = failure.HostEvidence{Measured: true, AvailableBytes: bytes}
+}
+
+// hostMemory is what the host has left, which all attempts read. The kernel adds up its
+// counters at each reading.
+type hostMemory struct {
+	mu    sync.Mutex
+	at    time.Time
+	bytes int64
+	err   error
+}
+
+// hostMemoryEvery is how old a reading of it may be; each attempt looks once a second.
+const hostMemoryEvery = 500 * time.Millisecond
+
+func (h *hostMemory) read(available func() (int64, error)) (int64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if time.Since(h.at) >= hostMemoryEvery {
+		h.bytes, h.err = available()
+		h.at = time.Now()
+	}
+
+	return h.bytes, h.err
 }
 
 // idleTime is a reading of the host's processor time.
