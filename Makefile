@@ -180,6 +180,10 @@ bench/silent: ## Say what part of a core a worker takes for 100 trials that say 
 	$(GO) test -run '^$$' -bench '^BenchmarkSilentTrials$$' -benchtime 3x ./internal/runtimetest
 	$(GO) test -run '^$$' -bench '^BenchmarkParse$$' ./internal/metrictext
 
+.PHONY: bench/import
+bench/import: images ## Compare the processor time of import keras, and of a fit with many small steps, with and without the shim (ROUNDS=10)
+	@scripts/bench-import
+
 .PHONY: bench/web
 bench/web: build ## Time the web interface with 50,000 trials, and watch its memory while they change (MINUTES=5)
 	@scripts/docker-up

@@ -410,6 +410,47 @@ func TestShimPython_ExitCodes(t *testing.T) {
 	}
 }
 
+// Frameworks are imported without the garbage collector, which is as before once they are
+// there, also when an import fails, within another one, or in several threads.
+func TestShimPython_CollectorDuringImports(t *testing.T) {
+	t.Parallel()
+
+	const says = "import gc\nprint('%s', gc.isenabled())\n"
+
+	for name, c := range map[string]struct{ script, want string }{
+		"one":            {"import torch", "torch False\nend True\n"},
+		"one in another": {"import jax", "tensorflow False\njax False\nend True\n"},
+		"one that fails": {"try:\n    import tf_keras\nexcept ValueError: pass", "tf_keras False\nend True\n"},
+		"a submodule":    {"import torch.nn", "torch False\nnn True\nend True\n"},
+		"another module": {"import other", "other True\nend True\n"},
+		"what is there":  {"import gc\nimport torch\nprint(gc.get_freeze_count() > 1000, gc.get_count()[0] < 700)", "torch False\nTrue True\nend True\n"},
+		"it was off":     {"import gc\ngc.disable()\nimport torch", "torch False\nend False\n"},
+		"two threads": { // torch is imported while another thread imports Keras
+			"import threading, gc, sync\nt = threading.Thread(target=__import__, args=('keras',))\nt.start()\nsync.begun.wait()\n" +
+				"import torch\nprint('between', gc.isenabled())\nsync.go_on.set()\nt.join()",
+			"torch False\nbetween False\nend True\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := python(t)
+			s.module(t, "torch/__init__.py", fmt.Sprintf(says, "torch"))
+			s.module(t, "torch/nn.py", fmt.Sprintf(says, "nn"))
+			s.module(t, "tensorflow.py", fmt.Sprintf(says, "tensorflow"))
+			s.module(t, "jax.py", "import tensorflow\n"+fmt.Sprintf(says, "jax"))
+			s.module(t, "tf_keras.py", fmt.Sprintf(says, "tf_keras")+"raise ValueError\n")
+			s.module(t, "other.py", fmt.Sprintf(says, "other"))
+			s.module(t, "sync.py", "import threading\nbegun, go_on = threading.Event(), threading.Event()\n")
+			s.module(t, "keras/__init__.py", "import sync\nsync.begun.set()\nsync.go_on.wait()\n")
+
+			code, out := s.run(t, c.script+"\n"+fmt.Sprintf(says, "end"))
+			require.Zero(t, code, out)
+			require.Equal(t, c.want, out)
+		})
+	}
+}
+
 // stopping trains for ever, and says when a batch has begun.
 const stopping = `
 import os, signal, sys, time

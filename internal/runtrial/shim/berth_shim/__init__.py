@@ -1,6 +1,7 @@
 """Tells Berth of an unchanged training script what the script itself does not say.
 
-    imports.py   runs a function right after a module was imported
+    imports.py   runs a function right after a module was imported; imports frameworks
+                 without the garbage collector
     records.py   appends records to the file that Berth reads
     fits.py      which fits of Keras are under way
     training.py  Keras' epochs become metric records
@@ -29,7 +30,7 @@ def start():
 
     hooks = {name: training.patch for name in training.MODULES}
     hooks.update((name, ending.watch_memory) for name in _frameworks)
-    imports.after(hooks)
+    imports.after(hooks, large=_frameworks + ("keras", "tf_keras"))
     stop.remember_main()
     records.hello()
 

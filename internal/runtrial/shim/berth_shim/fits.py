@@ -5,6 +5,8 @@ The frames say it, and no counter: a fit that an exception ended tells nobody.
 
 import sys
 
+from _thread import get_ident
+
 _running = {}  # thread -> [(id, code) of the frames of its fits, the outermost first]
 
 
@@ -23,8 +25,6 @@ def of(frame):
 def begins():
     """Notes the fit that calls this, and reports whether it runs inside another one. A
     frame may lie where one lay before: with the same code only a later fit does."""
-    from _thread import get_ident
-
     fit = of(sys._getframe())
     if fit is None:
         return False

@@ -2,6 +2,8 @@
 
 import time
 
+from _thread import get_ident
+
 from berth_shim import records
 
 # Berth tells so many phases apart, and reads 32 MiB of records: a script may call fit or
@@ -19,8 +21,6 @@ _seconds = 0.0
 
 def fit_begins():
     global _fitting, _fit_thread
-
-    from _thread import get_ident
 
     _fitting, _fit_thread = True, get_ident()
     _enter("training")
@@ -50,8 +50,6 @@ def batch_ended(number):
     waits for data, and compiles. Several steps an execution end as one batch. Of fits
     in several threads the one that began last counts."""
     global _last, _steps, _seconds
-
-    from _thread import get_ident
 
     if get_ident() != _fit_thread:
         return

@@ -8,6 +8,8 @@ import os
 import sys
 import time
 
+from _thread import get_ident
+
 import _signal as signal  # built in: a script may have a signal.py of its own
 
 from berth_shim import fits, records
@@ -24,8 +26,6 @@ _main_thread = None
 
 def remember_main():
     global _main_thread
-
-    from _thread import get_ident
 
     _main_thread = get_ident()
 
@@ -77,8 +77,6 @@ def _on_sigterm(number, frame):
 
 
 def _in_main_thread():
-    from _thread import get_ident
-
     return records.is_main() and get_ident() == _main_thread
 
 
