@@ -61,7 +61,7 @@ func TestGolden(t *testing.T) {
 
 	got, err := json.MarshalIndent(map[string]any{
 		"name":        d.Name("a1"),
-		"config":      containerConfig(launch(), berth.Image{}, ResolveUser("", "").Name, d.labels(launch())),
+		"config":      containerConfig(launch(), berth.Image{}, ResolveUser("", "", 0, 0).Name, d.labels(launch())),
 		"host_config": hostConfig(launch(), 2),
 	}, "", "  ")
 	require.NoError(t, err)
@@ -186,7 +186,11 @@ func TestResolveUser(t *testing.T) {
 		{"trial", "5:6", User{"5:6", 5, 6}},
 		{"", "0:0", User{"0:0", 0, 0}},
 	} {
-		require.Equal(t, test.want, ResolveUser(test.image, test.wanted), "%q %q", test.image, test.wanted)
+		require.Equal(t, test.want, ResolveUser(test.image, test.wanted, 0, 0), "%q %q", test.image, test.wanted)
+	}
+
+	for image, want := range map[string]string{"": "1000:985", "root": "1000:985", "0:0": "1000:985", "trial": "trial", "5:6": "5:6"} {
+		require.Equal(t, want, ResolveUser(image, "", 1000, 985).Name, "%q, by a worker that is not root", image)
 	}
 }
 

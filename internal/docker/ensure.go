@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -107,7 +108,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 		return berth.Container{}, err
 	}
 
-	user := ResolveUser(image.User, l.User)
+	user := ResolveUser(image.User, l.User, os.Getuid(), os.Getgid())
 	config, host := containerConfig(l, image, user.Name, d.labels(l)), sealed(hostConfig(l, d.config.CPUs), l.MemoryBytes, image.Volumes)
 	host.NetworkMode = container.NetworkMode(network)
 	withGPU(config, host, way)

@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// unprivileged is the uid and gid of trials whose image names no user:
-// "nonroot" of the distroless images, and no one on the host.
+// unprivileged is the uid and gid of trials whose image names no user, if the worker is
+// root: "nonroot" of the distroless images, and no one on the host.
 const unprivileged = 65532
 
 // codeImageEnv is the code of an image whose environment is refused.
@@ -113,8 +113,10 @@ type User struct {
 }
 
 // ResolveUser says who a container runs as: wanted, when it is not empty; else
-// the image's user; else, when that is root, an unprivileged one.
-func ResolveUser(imageUser, wanted string) User {
+// the image's user; else, when that is root, the worker's own, by its uid and gid, who
+// then can remove what the trial wrote; else, when that is root as well, an
+// unprivileged one.
+func ResolveUser(imageUser, wanted string, uid, gid int) User {
 	name := wanted
 	if name == "" {
 		name = imageUser
@@ -122,9 +124,11 @@ func ResolveUser(imageUser, wanted string) User {
 
 	user, group, hasGroup := strings.Cut(name, ":")
 	if wanted == "" && (user == "" || user == "root" || user == "0") {
-		id := strconv.Itoa(unprivileged)
+		if uid == 0 {
+			uid, gid = unprivileged, unprivileged
+		}
 
-		return User{Name: id + ":" + id, UID: unprivileged, GID: unprivileged}
+		return User{Name: strconv.Itoa(uid) + ":" + strconv.Itoa(gid), UID: uid, GID: gid}
 	}
 
 	uid, err := strconv.Atoi(user)
@@ -132,7 +136,7 @@ func ResolveUser(imageUser, wanted string) User {
 		return User{Name: name, UID: -1, GID: -1}
 	}
 
-	gid := -1
+	gid = -1
 	if n, err := strconv.Atoi(group); hasGroup && err == nil {
 		gid = n
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -74,7 +75,7 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 	d.discardOld(ctx)
 
 	over := strconv.FormatInt(time.Now().Add(l.Timeout+2*launchTimeout).Unix(), 10)
-	config := containerConfig(launch, image, ResolveUser(image.User, l.User).Name, map[string]string{labelLook: over})
+	config := containerConfig(launch, image, ResolveUser(image.User, l.User, os.Getuid(), os.Getgid()).Name, map[string]string{labelLook: over})
 	config.Hostname, config.AttachStdout, config.AttachStderr = "look", true, true
 
 	name := "berth-" + launch.AttemptID

@@ -289,7 +289,7 @@ func TestMounts(t *testing.T) {
 
 	d := open(t)
 	in, out := t.TempDir(), t.TempDir()
-	user := docker.ResolveUser("", "")
+	user := docker.ResolveUser("", "", os.Getuid(), os.Getgid())
 	require.NoError(t, os.Chown(out, user.UID, user.GID))
 	require.NoError(t, os.Chmod(in, 0o755))                             //nolint:gosec // another user reads it
 	require.NoError(t, os.WriteFile(in+"/params", []byte("{}"), 0o644)) //nolint:gosec // the same
