@@ -49,3 +49,25 @@ func syncDir(path string) error {
 
 	return errors.Join(err, dir.Close())
 }
+
+// share makes a host's copy of a stored file the object itself, where both are on one file
+// system, as with `berth dev`: it takes no room of its own any more. Elsewhere the copy
+// stays. The attempt has ended, so that nothing moves its directories meanwhile.
+func (s *Store) share(root *os.Root, a berth.Artifact) {
+	if s.dir == "" {
+		return
+	}
+
+	object, temporary := filepath.Join(s.dir, key(a.Digest)), a.Path+".shared"
+
+	if info, err := os.Lstat(object); err != nil || info.Size() != a.Bytes {
+		return
+	}
+
+	if os.Link(object, filepath.Join(root.Name(), temporary)) != nil {
+		return // another file system, or a name that is taken
+	}
+
+	_ = root.Rename(temporary, a.Path)
+	_ = root.Remove(temporary) // which stays when both are one already
+}

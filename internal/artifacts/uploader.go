@@ -252,5 +252,13 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		return cmp.Or(failed, err)
 	}
 
-	return cmp.Or(failed, u.Ledger.FilesStored(ctx, attemptID, stored))
+	if err := u.Ledger.FilesStored(ctx, attemptID, stored); err != nil {
+		return cmp.Or(failed, err)
+	}
+
+	for _, artifact := range objects {
+		u.Store.share(root, artifact)
+	}
+
+	return failed
 }

@@ -92,6 +92,42 @@ func TestUploader_LeavesOutWithAReason(t *testing.T) {
 	require.Contains(t, reasons["lllllllll"], "1024 bytes")
 }
 
+// On one file system a file is kept once: its host's copy is the object.
+func TestUploader_KeepsAFileOnce(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	content := map[string]string{"model": "12345", "dir/epoch-1": "6789", "dir/same": "12345", "empty": ""}
+	trial, attempt := b.ended(content)
+	out := b.files.out(attempt)
+
+	for range 2 { // nothing to do the second time
+		b.look(t.Context())
+		require.Equal(t, berth.FilesStored, b.set(trial).State)
+	}
+
+	require.Equal(t, content, b.stored(attempt))
+
+	for name, want := range content {
+		info, err := os.Stat(filepath.Join(out, name))
+		require.NoError(t, err)
+		require.Greater(t, info.Sys().(*syscall.Stat_t).Nlink, uint64(1), name) //nolint:forcetypeassert // Linux has no other
+
+		text, err := os.ReadFile(filepath.Join(out, name))
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+
+	require.NoError(t, filepath.WalkDir(out, func(path string, _ os.DirEntry, err error) error {
+		require.NotContains(t, path, ".shared")
+
+		return err
+	}))
+
+	require.NoError(t, os.RemoveAll(out)) // as a limit of the host's disk does
+	require.Equal(t, content, b.stored(attempt), "the store keeps them")
+}
+
 func TestUploader_LeavesRunningAndThrownAwayAlone(t *testing.T) {
 	t.Parallel()
 
