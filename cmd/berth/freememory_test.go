@@ -43,6 +43,7 @@ func machineWith(t *testing.T, places ...place) cgroup.FS {
 		write("cgroup/"+p.path+"/memory.stat", "anon 8589934592\n")
 		write("cgroup/"+p.path+"/memory.events", "oom_kill 0\n")
 		write("cgroup/"+p.path+"/memory.max", "max\n")
+		write("cgroup/"+p.path+"/memory.current", "8589934592\n")
 		write("cgroup/"+p.path+"/cpu.stat", "usage_usec 1\n")
 	}
 

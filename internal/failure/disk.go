@@ -132,7 +132,7 @@ func (e Evidence) diskLow(then string) (berth.FailureKind, string) {
 // outputLost is the end of an attempt that ended well, and of whose output a
 // part is missing that may have held its result. It is never charged.
 func outputLost(e Evidence) (berth.FailureKind, string) {
-	why := ""
+	var why string
 
 	switch d := e.Disk; {
 	case !e.HasObjective && e.DaemonLost: // measured: with live-restore, the last lines of those that end meanwhile are lost

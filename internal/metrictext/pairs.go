@@ -179,7 +179,7 @@ func pairsOf(line, objective string) (p pairs) {
 // one of its words does.
 func splitsAtEnd(text string) []string {
 	end := strings.TrimRight(text, "\t\n\f\r _-")
-	if end == "" || !strings.Contains("ngldvtNGLDVT", end[len(end)-1:]) {
+	if end == "" || !strings.ContainsAny(end[len(end)-1:], "ngldvtNGLDVT") {
 		return nil
 	}
 
