@@ -491,12 +491,13 @@ func TestShimPython_Stop(t *testing.T) {
 			75, "began\nwhole epoch\nberth: stopped on request",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		stopsAs := func(t *testing.T, env string) {
+			t.Helper()
 			t.Parallel()
 
 			s := python(t)
 			cmd, out := s.command(t, c.script)
-			cmd.Env = append(cmd.Env, "PYTHONUNBUFFERED=1")
+			cmd.Env = append(cmd.Env, "PYTHONUNBUFFERED=1", env)
 			said, err := os.Create(filepath.Join(s.dir, "out"))
 			require.NoError(t, err)
 
@@ -517,6 +518,49 @@ func TestShimPython_Stop(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, strings.HasPrefix(string(data), c.says), string(data))
 			require.NotContains(t, string(data), "result")
+		}
+
+		t.Run(name, func(t *testing.T) { stopsAs(t, "A=b") })
+		t.Run(name+", by MPS", func(t *testing.T) { stopsAs(t, "CUDA_MPS_PIPE_DIRECTORY=/trial/mps") })
+	}
+}
+
+// A client of MPS waits for its kernels before it ends, however that comes; a process that
+// it forked has none, and other programs are left alone.
+func TestShimPython_Drain(t *testing.T) {
+	t.Parallel()
+
+	drain := "import os, signal, sys, torch\nfrom berth_shim import drain\ndrain._synchronize = lambda: print('drained', flush=True)\n"
+	term := "os.kill(os.getpid(), signal.SIGTERM)\n"
+
+	for name, c := range map[string]struct {
+		script string
+		sliced bool
+		code   int
+		says   string
+	}{
+		"SIGTERM":              {script: term, code: -15, says: "drained\n"},
+		"an exception":         {script: "try:\n    1 / 0\nexcept ZeroDivisionError:\n    sys.exit(3)", code: 3, says: "drained\n"},
+		"its end":              {script: "print('end')", says: "end\ndrained\n"},
+		"a handler of its own": {script: "signal.signal(signal.SIGTERM, lambda *a: sys.exit(9))\n" + term, code: 9, says: "drained\n"},
+		"a child":              {script: "if os.fork() == 0:\n    " + term + "os.wait()\nprint('parent', flush=True)\nos._exit(0)", says: "parent\n"},
+		"by time slices":       {script: term, sliced: true, code: -15},
+		"a driver that fails":  {script: "def fail(): raise OSError\ndrain._synchronize = fail\n" + term, code: -15},
+		"no driver":            {script: "import importlib; importlib.reload(drain); drain.start()\n" + term, code: -15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := python(t)
+			s.module(t, "torch.py", "")
+
+			if !c.sliced {
+				s.env = append(s.env, "CUDA_MPS_PIPE_DIRECTORY=/trial/mps")
+			}
+
+			code, out := s.run(t, drain+c.script)
+			require.Equal(t, c.code, code, out)
+			require.Equal(t, c.says, out)
 		})
 	}
 }

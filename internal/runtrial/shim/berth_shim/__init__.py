@@ -7,6 +7,7 @@
     training.py  Keras' epochs become metric records
     phases.py    training or validation, and how long a step takes
     stop.py      a SIGTERM ends Keras' fit between two batches
+    drain.py     under MPS kernels end before the program does
     caches.py    read-only caches of libraries become links that they may write beside
     ending.py    exit codes for out-of-memory; the frameworks' peak of GPU memory
 
@@ -14,14 +15,17 @@ Rules: import nothing heavy before the program does; swallow every error of our 
 only the main process of the program reports anything.
 """
 
-from berth_shim import caches, ending, imports, records, stop, training
+from berth_shim import caches, drain, ending, imports, records, stop, training
 
 _frameworks = ("tensorflow", "torch", "jax")
 
 
 def start():
     """Watches what the program imports, if Berth wants reports from this process."""
-    if not records.open_for_main():
+    main = records.open_for_main()
+    drain.start()
+    if not main:
+        imports.after({name: drain.watch for name in _frameworks}, large=())
         return
     try:
         caches.link()
@@ -29,10 +33,15 @@ def start():
         pass  # the libraries do what they did without us
 
     hooks = {name: training.patch for name in training.MODULES}
-    hooks.update((name, ending.watch_memory) for name in _frameworks)
+    hooks.update((name, _watch_end_of) for name in _frameworks)
     imports.after(hooks, large=_frameworks + ("keras", "tf_keras"))
     stop.remember_main()
     records.hello()
+
+
+def _watch_end_of(framework):
+    ending.watch_memory(framework)
+    drain.watch(framework)
 
 
 def watch_end():

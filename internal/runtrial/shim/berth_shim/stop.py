@@ -12,7 +12,7 @@ from _thread import get_ident
 
 import _signal as signal  # built in: a script may have a signal.py of its own
 
-from berth_shim import fits, records
+from berth_shim import drain, fits, records
 
 RESUMABLE = 75  # EX_TEMPFAIL: stopped on request; goes on from its checkpoint
 
@@ -33,10 +33,9 @@ def remember_main():
 def arm():
     """Takes SIGTERM for the time of a fit, unless someone else has it."""
     if _requested is not None and _in_main_thread():  # a script caught the SystemExit, and goes on to train
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
+        drain.end()
 
-    if _in_main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and not _taken_below():
+    if _in_main_thread() and (drain.has_term() or signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and not _taken_below()):
         signal.signal(signal.SIGTERM, _on_sigterm)
 
 
@@ -44,6 +43,7 @@ def disarm():
     """Gives SIGTERM back when the outermost fit has ended."""
     if _in_main_thread() and signal.getsignal(signal.SIGTERM) is _on_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        drain.take_term()
 
 
 def check(callbacks, waiting=False):
@@ -67,8 +67,7 @@ def _on_sigterm(number, frame):
     global _requested
 
     if not records.is_main() or fits.of(frame) is None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
+        drain.end()
 
         return
 
