@@ -98,6 +98,12 @@ func TestHostConfigChoices(t *testing.T) {
 	require.Zero(t, host.CPUQuota)
 	require.Equal(t, l.MemoryBytes, host.ShmSize)
 
+	l.WallBytes = 2 << 30
+	host = hostConfig(l, 2)
+	require.Equal(t, l.MemoryBytes+2<<30, host.Memory)
+	require.Equal(t, host.Memory, host.MemorySwap)
+	require.Equal(t, l.MemoryBytes, host.ShmSize)
+
 	l.CPUMilli = 1
 	require.EqualValues(t, minShares, hostConfig(l, 2).CPUShares)
 	require.EqualValues(t, cpuPeriod, hostConfig(l, 2).CPUQuota)

@@ -137,8 +137,8 @@ func hostConfig(l berth.Launch, cpus int) *container.HostConfig {
 		Mounts:          mounts(withShim(l)),
 		PublishAllPorts: false,
 		Resources: container.Resources{
-			Memory:     l.MemoryBytes,
-			MemorySwap: l.MemoryBytes,
+			Memory:     l.MemoryBytes + l.WallBytes,
+			MemorySwap: l.MemoryBytes + l.WallBytes,
 			PidsLimit:  &pids,
 			Ulimits: []*units.Ulimit{
 				{Name: "core", Soft: 0, Hard: 0},

@@ -30,6 +30,7 @@ const (
 	IntentFlood   Intent = "flood"   // its log came faster than Limits.LogRateBytes
 	IntentQuota   Intent = "quota"   // its files are larger than Limits.OutputBytes
 	IntentDevice  Intent = "device"  // its GPU is lost
+	IntentMemory  Intent = "memory"  // a client of MPS holds more host memory than is reserved
 	IntentProbed  Intent = "probed"  // a short probe ran for Limits.ProbeFor
 )
 

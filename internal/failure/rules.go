@@ -61,6 +61,12 @@ func intended(e Evidence) (berth.FailureKind, string) {
 		return berth.FailurePreempted, "stopped on Berth's request; Berth runs it again, from its checkpoint if it wrote one"
 	case IntentDevice:
 		return berth.FailureInfra, e.deviceFault()
+	case IntentMemory:
+		if e.ExitCode == 0 { // it ended by itself
+			return "", ""
+		}
+
+		return berth.FailureHostOOM, e.hostOOM(" (Berth stopped it before the kernel did, so that its neighbours by MPS go on)")
 	case IntentFlood:
 		return berth.FailureLogFlood, fmt.Sprintf("printed more than %s of log a second for %s, a short line counted as 1 KiB, and was stopped; "+
 			"print less, or write a file to /trial/out; an administrator may raise --log-rate", berth.BytesText(e.Limits.LogRateBytes), e.Limits.LogFloodFor)

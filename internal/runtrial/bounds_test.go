@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -469,4 +470,50 @@ func TestRun_SaysWhatWasLeftOut(t *testing.T) {
 	require.InDelta(t, 9, *got.outcome.Value, 0)
 	require.Contains(t, got.outcome.Message, "finished; 6 metric points were left out of its curves")
 	require.Len(t, r.books.metrics(t), 4)
+}
+
+// The kernel's kill would end all neighbours of a client of MPS. So the worker ends one that
+// holds what is reserved for it, and the kernel's limit is above that.
+func TestRun_AClientOfMPSIsStoppedBeforeTheKernelDoes(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		class berth.DeviceClass
+		holds int64
+		exit  int // -1 = Berth stops it
+		kind  berth.FailureKind
+		wall  int64
+	}{
+		"at its reservation": {class: "NVIDIA H200 (MPS)", holds: 1 << 30, exit: -1, kind: berth.FailureHostOOM, wall: 2 << 30},
+		"below it":           {class: "NVIDIA H200 (MPS)", holds: 1<<30 - 1, exit: 1, kind: berth.FailureUserError, wall: 2 << 30},
+		"by time slices":     {class: "NVIDIA H200", holds: 1 << 30, exit: 1, kind: berth.FailureUserError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := setup(t)
+			r.books.says(func(who *berth.Assignee) {
+				who.Attempt.DeviceID, who.Attempt.Class, who.Attempt.Demand.DeviceBytes = testGPU, c.class, 2<<30
+			})
+			r.config.MPSPipe = func(id string) (string, error) { return "/run/mps/" + id, nil }
+			r.meter = func(berth.Container) (Meter, error) { return gauge{berth.MemorySample{WorkingSetBytes: c.holds}}, nil }
+
+			ended := r.start(t.Context(), r.order())
+			box := r.docks.started(t)
+			require.Equal(t, c.wall, box.Launch.WallBytes)
+
+			if c.exit >= 0 {
+				box.Exit(c.exit)
+			}
+
+			got := await(t, ended)
+			require.NoError(t, got.err)
+			require.Equal(t, c.kind, got.outcome.Kind, got.outcome.Message)
+			require.Equal(t, c.exit < 0, slices.Contains(r.docks.called(), "stop "+box.Container().ID))
+
+			if c.exit < 0 {
+				require.Contains(t, got.outcome.Message, "Berth stopped it before the kernel did")
+			}
+		})
+	}
 }

@@ -240,9 +240,10 @@ func stopped(ctx context.Context, order Order) bool {
 const (
 	// commitTimeout bounds the commit of a verdict; Temporal repeats it after that.
 	commitTimeout = 30 * time.Second
-	// stopPatience is how long beyond its grace a container that must stop is
-	// asked to while Docker does not answer: three questions of 10 s each.
-	stopPatience = 30 * time.Second
+	// stopPatience is how long beyond its grace a container that must stop is asked to: 20 s
+	// in which a client of MPS drains, and four questions of 10 s each while Docker does not
+	// answer.
+	stopPatience = 60 * time.Second
 	// startPatience is how long a host tries to prepare an attempt, or to stop a
 	// container of an earlier one: thirty tries to write, or two to stop. It is
 	// half of berth.LeaseTerm, so the attempt keeps its lease.

@@ -9,6 +9,12 @@ import (
 // mountMPS is where a container finds the daemon by which it shares its GPU.
 const mountMPS = "/trial/mps"
 
+// wallBytes is how far above its reservation the kernel's limit of a client of MPS is. The
+// kernel ends a program in the middle of its kernels, which ends all neighbours (rule R10);
+// below that limit the worker ends it. A program takes about 1 GiB in the 200 ms between two
+// samples, and the same until it is frozen.
+const wallBytes = 2 << 30
+
 // share makes the container a client of its GPU's MPS daemon, when that is how the
 // attempts there share it, and bounds what it takes of the GPU's memory: context
 // and all, as a footprint counts it. An attempt alone on its GPU has all of it.
@@ -28,6 +34,7 @@ func (r *run) share(l *berth.Launch) error {
 		return err
 	}
 
+	l.WallBytes = wallBytes
 	l.Mounts = append(l.Mounts, berth.Mount{Source: pipe, Target: mountMPS})
 	l.Environment["CUDA_MPS_PIPE_DIRECTORY"] = mountMPS
 

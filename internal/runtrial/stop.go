@@ -70,7 +70,7 @@ func (r *run) end(ctx context.Context, why failure.Intent) error {
 	}
 
 	grace := r.config.Grace
-	if r.intent == failure.IntentFlood || r.intent == failure.IntentQuota {
+	if r.intent == failure.IntentFlood || r.intent == failure.IntentQuota || r.intent == failure.IntentMemory {
 		grace = excessGrace
 	}
 

@@ -64,7 +64,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	r.intent = cmp.Or(r.intent, r.disk.kept.Intent)
 	before := r.cpuIdle()
 	output := newOutput(r)
-	excess := make(chan failure.Intent, 2) // one place for each that may send
+	excess := make(chan failure.Intent, 3) // one place for each that may send
 	lost := make(chan struct{})
 	output.flood = excess
 
@@ -86,7 +86,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 		return err
 	})
 	group.Go(func() error { return r.announce(followCtx, exited) })
-	group.Go(func() error { return r.sample(followCtx, exited, sampler) })
+	group.Go(func() error { return r.sample(followCtx, exited, sampler, excess) })
 	group.Go(func() error { return r.sampleDevice(followCtx, exited, sampler.device, lost) })
 	group.Go(func() error { return r.watchDisk(followCtx, exited) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
@@ -199,8 +199,9 @@ func (r *run) coverage() coverage {
 
 // sample reads the container's cgroup until it is gone, and reports progress
 // about once a second. Not being able to measure does not end an attempt: its
-// usage then says zero samples.
-func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) error {
+// usage then says zero samples. It tells excess once when a client of MPS holds more than is
+// reserved for it.
+func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler, excess chan<- failure.Intent) error {
 	meter, err := r.meter(r.container)
 	if err != nil {
 		if r.container.State == berth.ContainerRunning {
@@ -217,11 +218,19 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 	r.beat(s.usage)
 	defer r.keepUsage(s) // for whoever adopts the container
 
+	told := false
+
 	for n := 1; ; n++ {
 		if meter != nil {
 			if m, err := meter.Read(); err == nil {
 				now := time.Now()
 				s.add(m, now)
+
+				if r.holdsTooMuch(m) && !told {
+					told = true
+					excess <- failure.IntentMemory
+				}
+
 				r.trace.addHost(m.WorkingSetBytes, now)
 			}
 		}
@@ -244,6 +253,13 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler) er
 			return nil
 		}
 	}
+}
+
+// holdsTooMuch reports whether a client of MPS holds what the kernel would kill others for.
+func (r *run) holdsTooMuch(m berth.MemorySample) bool {
+	a := r.who.Attempt
+
+	return a.DeviceID != "" && a.Class.Mode() == berth.SharingMPS && m.WorkingSetBytes >= a.Demand.MemoryBytes
 }
 
 // keepUsage writes down what was measured: Temporal's heartbeat, which says it
