@@ -95,7 +95,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		return containerRuntime{}, err
 	}
 
-	containers := gently{d, cards.sharer}
+	containers := clientStopper{d, cards.sharer}
 	images, pull := m.images(d, info.RootDir)
 	memory := &freeMemory{kernel: kernel, inspect: d.Inspect, log: log}
 	executor := runtrial.New(containers, c.store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },

@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -42,10 +44,6 @@ const (
 	// by time slices; until then it takes nothing. longestMPSPause is between later ones.
 	startsInARow    = 3
 	longestMPSPause = 10 * time.Minute
-
-	// clientGrace is how long a client has to end by itself once its server has let
-	// it go: 3 s measured (one H200, 2026-11-21).
-	clientGrace = 5 * time.Second
 )
 
 // daemons are the MPS daemons of a machine's GPUs.
@@ -54,7 +52,6 @@ type daemons interface {
 	Check(ctx context.Context, uuid string) error
 	Pipe(uuid string) string
 	Clients(ctx context.Context, uuid string) ([]mps.Client, error)
-	Terminate(ctx context.Context, uuid string, pids []int) error
 	Stop(ctx context.Context, uuid string) (stopped bool, err error)
 }
 
@@ -63,6 +60,9 @@ type sharer struct {
 	daemons daemons
 	ids     []string // of the GPUs that have one
 	proc    func(pid int) (containerID string, ok bool)
+	system  fs.FS         // /proc
+	drain   time.Duration // for which a frozen client's kernels may go on
+	kill    func(pid int) error
 	log     *slog.Logger
 	tell    func() // of a daemon that serves nobody now, or again
 
@@ -130,7 +130,7 @@ func (g *gpus) share(ctx context.Context, from source, inventory gpu.Inventory) 
 		return
 	}
 
-	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, log: g.log, tell: g.tell, states: make(map[string]daemonState)}
+	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, system: os.DirFS("/proc"), drain: from.drain, kill: killProcess, log: g.log, tell: g.tell, states: make(map[string]daemonState)}
 
 	for i := range g.devices {
 		device := &g.devices[i]
@@ -285,29 +285,6 @@ func (s *sharer) note(id string, state daemonState) {
 	}
 }
 
-// letGo ends the clients of a container at their servers. A client that is killed
-// while it computes may take its server down, and all others with it.
-func (s *sharer) letGo(ctx context.Context, containerID, deviceID string) error {
-	clients, err := s.daemons.Clients(ctx, deviceID)
-	if err != nil {
-		return err
-	}
-
-	var own []int
-
-	for _, client := range clients {
-		if id, ok := s.proc(client.PID); ok && id == containerID {
-			own = append(own, client.PID)
-		}
-	}
-
-	if len(own) == 0 {
-		return nil
-	}
-
-	return s.daemons.Terminate(ctx, deviceID, own)
-}
-
 // close ends the daemons, but for those that a container may still need: the next
 // worker goes on with it.
 func (s *sharer) close(ctx context.Context, used bool) {
@@ -323,64 +300,6 @@ func (s *sharer) close(ctx context.Context, used bool) {
 			s.log.Warn("ending the MPS daemon of a GPU", "device", id, "error", err)
 		}
 	}
-}
-
-// gently is Docker, but that it lets the MPS clients of a container go before it
-// kills it.
-type gently struct {
-	*docker.Docker
-
-	sharer *sharer // nil = no GPU is shared by MPS
-}
-
-// Stop stops a container.
-func (d gently) Stop(ctx context.Context, id string, grace time.Duration) error {
-	if d.sharer == nil {
-		return d.Docker.Stop(ctx, id, grace)
-	}
-
-	return d.sharer.stop(ctx, d.Docker, id, grace)
-}
-
-// stopper stops containers. docker.Docker is one.
-type stopper interface {
-	Inspect(ctx context.Context, id string) (berth.Container, error)
-	Stop(ctx context.Context, id string, grace time.Duration) error
-}
-
-// stop sends SIGTERM; when grace is nearly over, the container's MPS clients are let
-// go by their server, and end by themselves; SIGKILL ends those that do not.
-func (s *sharer) stop(ctx context.Context, docker stopper, id string, grace time.Duration) error {
-	c, err := docker.Inspect(ctx, id)
-	if err != nil || c.State != berth.ContainerRunning || !s.has(c.DeviceID) {
-		return docker.Stop(ctx, id, grace)
-	}
-
-	ended, told := make(chan struct{}), make(chan struct{})
-
-	go func() {
-		defer close(told)
-
-		select {
-		case <-time.After(max(grace-clientGrace, grace/2)):
-		case <-ended:
-			return
-		}
-
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientGrace)
-		defer cancel()
-
-		if err := s.letGo(bounded, c.ID, c.DeviceID); err != nil {
-			s.log.Warn("ending a container's MPS clients before it is killed", "container", c.Name, "device", c.DeviceID, "error", err)
-		}
-	}()
-
-	err = docker.Stop(ctx, id, grace)
-
-	close(ended)
-	<-told
-
-	return err
 }
 
 // sharingOf reads --gpu-sharing. Errors: invalid.

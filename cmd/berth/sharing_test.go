@@ -18,15 +18,15 @@ import (
 
 // fakeDaemons is one GPU's daemon, which a test kills.
 type fakeDaemons struct {
-	mu         sync.Mutex
-	clients    []mps.Client
-	terminated []int
-	dead       bool
-	broken     error // of Start
-	starts     int
-	starting   func() // called by Start
-	stops      int
-	told       int // how often its worker was to tell the ledger
+	mu       sync.Mutex
+	clients  []mps.Client
+	dead     bool
+	broken   error // of Start
+	starts   int
+	starting func() // called by Start
+	stops    int
+	told     int   // how often its worker was to tell the ledger
+	unlisted error // of Clients
 }
 
 func (f *fakeDaemons) Start(context.Context, string) error {
@@ -56,15 +56,8 @@ func (f *fakeDaemons) Check(context.Context, string) error {
 
 func (f *fakeDaemons) Pipe(uuid string) string { return "/mps/" + uuid }
 
-func (f *fakeDaemons) Clients(context.Context, string) ([]mps.Client, error) { return f.clients, nil }
-
-func (f *fakeDaemons) Terminate(_ context.Context, _ string, pids []int) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	f.terminated = append(f.terminated, pids...)
-
-	return nil
+func (f *fakeDaemons) Clients(context.Context, string) ([]mps.Client, error) {
+	return f.clients, f.unlisted
 }
 
 func (f *fakeDaemons) Stop(context.Context, string) (bool, error) {
@@ -78,70 +71,6 @@ func sharedBy(f *fakeDaemons) *sharer {
 	return &sharer{
 		daemons: f, ids: []string{"GPU-a"}, log: slog.New(slog.DiscardHandler), states: make(map[string]daemonState), tell: func() { f.told++ },
 		proc: func(pid int) (string, bool) { return map[int]string{1: "one", 2: "two"}[pid/100], pid/100 > 0 },
-	}
-}
-
-// ends is a Docker whose container ends as soon as its clients were let go, or
-// at once.
-type ends struct {
-	container berth.Container
-	by        *fakeDaemons // nil = it ends at SIGTERM
-	grace     time.Duration
-}
-
-func (e *ends) Inspect(context.Context, string) (berth.Container, error) { return e.container, nil }
-
-func (e *ends) Stop(ctx context.Context, _ string, grace time.Duration) error {
-	e.grace = grace
-	if e.by == nil {
-		return nil
-	}
-
-	for ctx.Err() == nil {
-		e.by.mu.Lock()
-		gone := len(e.by.terminated) > 0
-		e.by.mu.Unlock()
-
-		if gone {
-			return nil
-		}
-	}
-
-	return ctx.Err()
-}
-
-// A container that does not end by itself has its own clients let go before it is
-// killed, and no other's.
-func TestSharer_StopLetsClientsGo(t *testing.T) {
-	t.Parallel()
-
-	f := &fakeDaemons{clients: []mps.Client{{PID: 100}, {PID: 200}, {PID: 107}, {PID: 7}}}
-	s := sharedBy(f)
-	c := berth.Container{ID: "one", State: berth.ContainerRunning, DeviceID: "GPU-a"}
-
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-
-	docker := &ends{container: c, by: f}
-	require.NoError(t, s.stop(ctx, docker, "one", 2*time.Millisecond))
-	require.ElementsMatch(t, []int{100, 107}, f.terminated)
-	require.Equal(t, 2*time.Millisecond, docker.grace, "no longer than the caller waits")
-
-	f.terminated = nil
-	require.NoError(t, s.stop(ctx, &ends{container: c}, "one", time.Hour))
-	require.Empty(t, f.terminated, "it ended at SIGTERM")
-
-	for _, change := range []func(c *berth.Container){
-		func(c *berth.Container) { c.State = berth.ContainerExited },
-		func(c *berth.Container) { c.DeviceID = "" },
-		func(c *berth.Container) { c.DeviceID = "GPU-b" },
-	} {
-		other := c
-		change(&other)
-
-		docker := &ends{container: other}
-		require.NoError(t, s.stop(ctx, docker, "one", time.Hour))
-		require.Equal(t, time.Hour, docker.grace)
 	}
 }
 

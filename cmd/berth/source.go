@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/docker"
@@ -21,8 +22,9 @@ type source struct {
 	// give lets containers have cards; missing says by UUID why one cannot be had.
 	give func(ctx context.Context, cards []docker.GPU) (missing map[string]string, err error)
 
-	mps  func() (daemons, error)
-	user int // who the worker is, where MPS asks for it: 0 may start it for containers of any user
+	mps   func() (daemons, error)
+	drain time.Duration // for which a frozen client's kernels may go on
+	user  int           // who the worker is, where MPS asks for it: 0 may start it for containers of any user
 }
 
 // openSource opens the driver of the GPUs that the worker was told to have.
@@ -37,7 +39,7 @@ func (m *machine) openSource(ctx context.Context, hostID string, d *docker.Docke
 	}
 
 	return source{
-		driver: driver, give: d.AddGPUs, user: os.Geteuid(),
+		driver: driver, give: d.AddGPUs, user: os.Geteuid(), drain: drainClient,
 		mps: func() (daemons, error) { return openMPS(m.dataDir) },
 	}, nil
 }
@@ -73,7 +75,8 @@ func (m *machine) openSimulator(hostID string, d *docker.Docker, log *slog.Logge
 
 			return map[string]string{}, nil
 		},
-		mps: func() (daemons, error) { return simulatedMPS{s}, nil },
+		mps:   func() (daemons, error) { return simulatedMPS{s}, nil },
+		drain: drainSimulated,
 	}, nil
 }
 

@@ -87,15 +87,18 @@ func TestOpenGPUs_Simulated(t *testing.T) {
 	}
 
 	require.Equal(t, "Simulated GPU 80 GiB (MPS)", string(g.devices[1].ClassBy(berth.SharingMPS)))
-	require.NoError(t, g.sharer.letGo(t.Context(), "container", g.devices[0].ID))
+
+	own, beside := g.sharer.clientsOf(t.Context(), berth.Container{ID: "container", DeviceID: g.devices[0].ID})
+	require.Empty(t, own)
+	require.Equal(t, alone, beside)
 	g.close(t.Context(), false)
 	require.Error(t, g.sharer.daemons.Check(t.Context(), g.devices[0].ID))
 
-	alone, err := openGPUs(t.Context(), &machine{fakeGPUs: "24GiB", dataDir: dir, gpuSharing: sharingExclusive, machineID: "share"}, "host", d, slog.New(slog.DiscardHandler))
+	one, err := openGPUs(t.Context(), &machine{fakeGPUs: "24GiB", dataDir: dir, gpuSharing: sharingExclusive, machineID: "share"}, "host", d, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.Len(t, alone.devices, 1, "a share of a machine has simulated GPUs of its own")
-	require.Equal(t, 1, alone.devices[0].MaxAttempts)
-	alone.close(t.Context(), false)
+	require.Len(t, one.devices, 1, "a share of a machine has simulated GPUs of its own")
+	require.Equal(t, 1, one.devices[0].MaxAttempts)
+	one.close(t.Context(), false)
 
 	_, err = openGPUs(t.Context(), &machine{fakeGPUs: "24GiB", dataDir: dir + "/" + strings.Repeat("x", 90)},
 		"host", d, slog.New(slog.DiscardHandler))

@@ -173,6 +173,46 @@ func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error
 	return d.translate(ctx, err, "stopping container %q", id)
 }
 
+// Signal sends SIGTERM to a container's program, or SIGKILL to all of the container when
+// kill is set. One that does not run is fine, and so is one that is not ours: see others.
+// It returns before the program ends at SIGTERM, and after the container ended by SIGKILL.
+func (d *Docker) Signal(ctx context.Context, id string, kill bool) error {
+	signal := "SIGTERM"
+	if kill {
+		signal = "SIGKILL"
+	}
+
+	return d.change(ctx, id, "sending "+signal+" to container %q", func(ctx context.Context) error {
+		return d.long.ContainerKill(ctx, id, signal)
+	})
+}
+
+// Pause freezes all processes of a container. A frozen or ended one is fine, and so is one
+// that is not ours: see others.
+func (d *Docker) Pause(ctx context.Context, id string) error {
+	return d.change(ctx, id, "pausing container %q", func(ctx context.Context) error {
+		return d.long.ContainerPause(ctx, id)
+	})
+}
+
+// change does something to a running container. Docker's conflict means that it has
+// ended, or is frozen already.
+func (d *Docker) change(ctx context.Context, id, what string, do func(context.Context) error) error {
+	if others, err := d.others(ctx, id); others || err != nil {
+		return err
+	}
+
+	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
+	defer cancel()
+
+	err := do(bounded)
+	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) {
+		return nil
+	}
+
+	return d.translate(ctx, err, what, id)
+}
+
 // Remove removes a container that does not run; KindConflict for one that
 // does. An absent one is fine, and so is one that is not ours: see others.
 func (d *Docker) Remove(ctx context.Context, id string) error {

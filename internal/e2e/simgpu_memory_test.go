@@ -27,7 +27,43 @@ func TestSimGPU_OneCard(t *testing.T) {
 	s.sceneGrows()
 	s.sceneSiblingsLearn()
 	s.sceneTooLarge()
+	s.sceneCanceledNeighbours()
 	s.sceneNeighbourFault()
+}
+
+// Trials that are canceled in the middle of their steps, with a handler for SIGTERM or
+// without, take no neighbour by MPS with them.
+func (s *stack) sceneCanceledNeighbours() {
+	t := s.t
+	t.Helper()
+
+	resources := gpuResources("gpu_memory: 1200MiB")
+	neighbours := s.submit(onGPU(2, "200", "--steps 200 --cpu 0s --gpu 50ms", resources, charged))
+	require.Eventually(t, func() bool { return len(s.trains(neighbours, 0)) == 2 }, time.Minute, tick)
+
+	for _, flag := range []string{"", " --deaf"} {
+		victims := s.submit(onGPU(3, "200", "--steps 10000 --cpu 0s --gpu 60ms"+flag, resources, charged))
+		require.Eventually(t, func() bool { return len(s.trains(victims, 0)) == 3 }, time.Minute, tick)
+
+		canceled, err := s.api.CancelSweepWithResponse(t.Context(), victims)
+		require.NoError(t, err)
+		require.Less(t, canceled.StatusCode(), 300, string(canceled.Body))
+
+		s.until(victims, time.Minute, ended)
+
+		for _, a := range s.attempts(victims) {
+			require.Equal(t, "canceled", a.FailureKind, a.Message)
+			require.True(t, strings.HasSuffix(a.DeviceClass, "(MPS)"), a.DeviceClass)
+		}
+	}
+
+	require.Len(t, s.trains(neighbours, 0), 2, "they outlived the victims")
+	s.requireTrained(neighbours, 2)
+
+	for _, a := range s.attempts(neighbours) {
+		require.Equal(t, "ok", a.FailureKind, a.Message)
+		require.Equal(t, 1, a.Number)
+	}
 }
 
 // A trial that needs more than its gpu_memory gets more, and no other one.

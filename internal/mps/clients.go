@@ -3,11 +3,8 @@ package mps
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/berthml/berth"
 )
 
 // Client is a process that uses a GPU through MPS.
@@ -65,58 +62,4 @@ func (m *MPS) ended(ctx context.Context, g *gpu, server int) bool {
 	servers, err := m.askPIDs(ctx, g, "get_server_list")
 
 	return err == nil && !slices.Contains(servers, server)
-}
-
-// Terminate takes the GPU away from those clients whose PID is given, and returns
-// once the server has let go of them. It passes over a PID that is no client. The
-// processes still run, and each gets CUDA_ERROR_MPS_CLIENT_TERMINATED from its next
-// call; only now is it safe to kill them. A client that is killed in the middle of
-// its work may hang the server, and with it the other clients.
-//
-// Terminate goes on after a client that it cannot end.
-// Errors: unavailable when the daemon does not answer, or answers with an error.
-func (m *MPS) Terminate(ctx context.Context, uuid string, pids []int) error {
-	g := m.gpu(uuid)
-	if err := g.take(ctx); err != nil {
-		return err
-	}
-	defer g.give()
-
-	clients, err := m.clients(ctx, g)
-	if err != nil {
-		return err
-	}
-
-	var failures []error
-
-	for _, client := range clients {
-		if slices.Contains(pids, client.PID) {
-			failures = append(failures, m.terminate(ctx, g, client))
-		}
-	}
-
-	return errors.Join(failures...)
-}
-
-// terminate ends one client. The answer comes when the server has finished: 0, or
-// CUDA's error.
-func (m *MPS) terminate(ctx context.Context, g *gpu, client Client) error {
-	command := fmt.Sprintf("terminate_client %d %d", client.Server, client.PID)
-
-	answer, err := m.ask(ctx, g, command)
-	if err == nil && (answer == "0" || answer == "CUDA_SUCCESS") {
-		return nil
-	}
-
-	if err == nil {
-		err = g.odd(command, answer)
-	}
-
-	// It may have ended by itself since the list was read.
-	clients, listErr := m.clients(ctx, g)
-	if listErr == nil && !slices.Contains(clients, client) {
-		return nil
-	}
-
-	return berth.Errorf(berth.KindOf(err), "terminating client %d: %w", client.PID, err)
 }

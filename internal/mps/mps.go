@@ -1,7 +1,7 @@
 // Package mps runs NVIDIA's Multi-Process Service (MPS): one control daemon for
 // each GPU, so that kernels of several users' containers run on the GPU at once
-// instead of in turns. The worker starts the daemons and ends clients through them;
-// the daemons outlive the worker, and the next worker takes them over.
+// instead of in turns. The worker starts the daemons;
+// they outlive the worker, and the next worker takes them over.
 //
 //	absent ── Start ──▶ answering ── first client ──▶ with a server ── Stop, no client left ──▶ absent
 //	  ▲                    │ ▲ Start of the next worker: taken over
@@ -9,8 +9,9 @@
 //
 // Sizes are bytes, PIDs are those of the machine. Commands, options and file names
 // are those of NVIDIA's guide (docs.nvidia.com/deploy/mps). With driver 580.159.04 on
-// one H200 we tried -d, get_client_list and terminate_client by hand, 2026-11-21, and
-// not yet -multiuser-server.
+// one H200 we tried -d and get_client_list by hand, 2026-11-21, and
+// not yet -multiuser-server. terminate_client is not used: it does not keep neighbours of a
+// busy client alive (2026-11-26).
 //
 // The files: mps.go (opening), place.go (a GPU's directories), daemon.go (starting
 // and stopping), process.go (the programs that are run), ask.go (questions and
@@ -44,9 +45,8 @@ type Config struct {
 	// Binary is the control program. Empty = nvidia-cuda-mps-control of PATH.
 	Binary string
 
-	// Timeout is how long a daemon may take to answer one question; default 5 s.
-	// The longest question, terminate_client, took 0.01 s (one H200, 4 clients that
-	// trained, 2026-11-21).
+	// Timeout is how long a daemon may take to answer one question; default 5 s:
+	// answers took 0.01 s (one H200, 4 clients that trained, 2026-11-21).
 	Timeout time.Duration
 }
 

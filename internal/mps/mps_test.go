@@ -392,7 +392,6 @@ func TestAWedgedDaemonHangsNoCaller(t *testing.T) {
 	_, err = hasty.Clients(t.Context(), gpuA)
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 	require.ErrorContains(t, err, "get_server_list")
-	require.Equal(t, berth.KindUnavailable, berth.KindOf(hasty.Terminate(t.Context(), gpuA, []int{42})))
 
 	stopped, err := hasty.Stop(t.Context(), gpuA)
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
@@ -465,49 +464,6 @@ func TestClients(t *testing.T) {
 	require.Equal(t, []mps.Client{{7, 10}, {8, 11}, {42, 10}, {100, 11}, {300, 10}}, clients)
 }
 
-func TestTerminate(t *testing.T) {
-	t.Parallel()
-
-	w := setup(t, "").worker(t, patience)
-	require.NoError(t, w.Start(t.Context(), gpuA))
-
-	pipe := w.Pipe(gpuA)
-	for _, command := range []string{"client 10 41", "client 10 42", "client 11 43", "client 11 44", "spontaneous 43"} {
-		tell(t, pipe, command)
-	}
-
-	// 9 is no client; 43 ends by itself when its turn comes.
-	require.NoError(t, w.Terminate(t.Context(), gpuA, []int{9, 43, 42}))
-
-	clients, err := w.Clients(t.Context(), gpuA)
-	require.NoError(t, err)
-	require.Equal(t, []mps.Client{{41, 10}, {44, 11}}, clients)
-
-	var asked []string
-
-	for command := range strings.SplitSeq(tell(t, pipe, "heard"), "\n") {
-		if strings.HasPrefix(command, "terminate_client") {
-			asked = append(asked, command)
-		}
-	}
-
-	require.Equal(t, []string{"terminate_client 10 42", "terminate_client 11 43"}, asked)
-
-	// One that cannot be ended keeps the next from nothing.
-	tell(t, pipe, "stubborn 41")
-
-	err = w.Terminate(t.Context(), gpuA, []int{41, 44})
-	require.Equal(t, berth.KindUnavailable, berth.KindOf(err), err)
-	require.ErrorContains(t, err, "terminating client 41")
-	require.ErrorContains(t, err, "CUDA_ERROR_INVALID_VALUE")
-
-	clients, err = w.Clients(t.Context(), gpuA)
-	require.NoError(t, err)
-	require.Equal(t, []mps.Client{{41, 10}}, clients)
-
-	require.NoError(t, w.Terminate(t.Context(), gpuA, nil))
-}
-
 func TestStop(t *testing.T) {
 	t.Parallel()
 
@@ -529,7 +485,7 @@ func TestStop(t *testing.T) {
 	require.True(t, runs(pid))
 	require.NotContains(t, tell(t, pipe, "heard"), "quit")
 
-	require.NoError(t, w.Terminate(t.Context(), gpuA, []int{42}))
+	tell(t, pipe, "terminate_client 10 42")
 
 	stopped, err = w.Stop(t.Context(), gpuA)
 	require.NoError(t, err)

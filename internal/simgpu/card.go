@@ -217,6 +217,5 @@ var texts = map[wire.Code]string{
 	wire.Uncorrectable:  "uncorrectable ECC error encountered",
 	wire.DeviceLost:     "CUDA-capable device(s) is/are busy or unavailable",
 	wire.ServerNotReady: "MPS server is not ready to accept new MPS client requests",
-	wire.Terminated:     "the MPS client has been terminated by the server",
 	wire.MaxClients:     "maximum number of MPS clients supported by the MPS server has been reached",
 }

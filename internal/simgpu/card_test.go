@@ -225,7 +225,6 @@ func TestCard_Crash(t *testing.T) {
 			require.False(t, events[0].Diagnose().Sick)
 
 			if !mps {
-				c.terminate([]int{2}) // nothing to MPS
 				require.Empty(t, (<-answers).Error)
 				require.Equal(t, wire.IllegalAddress, c.take(culprit, 1).Error)
 
@@ -246,19 +245,33 @@ func TestCard_Crash(t *testing.T) {
 	})
 }
 
-func TestCard_Terminate(t *testing.T) {
+// A client of MPS that is gone in the middle of a step takes its neighbours with it; one
+// that ends between steps, or by time slices, takes none.
+func TestCard_Vanish(t *testing.T) {
 	t.Parallel()
 
-	c := silent()
-	one, two := joined(t, c, 1, true, 0), joined(t, c, 2, true, 0)
+	synctest.Test(t, func(t *testing.T) {
+		for _, one := range []struct{ mps, midStep, dead bool }{{true, true, true}, {true, false, false}, {false, true, false}} {
+			c := silent()
+			victim, neighbour := joined(t, c, 1, one.mps, 0), joined(t, c, 2, one.mps, 0)
+			gone := make(chan struct{})
 
-	require.Equal(t, []int{1, 2}, c.clientsByMPS())
-	c.terminate([]int{2, 99})
-	require.Equal(t, wire.Terminated, c.take(two, 1).Error)
-	require.Empty(t, c.take(one, 1).Error)
-	require.False(t, c.unserved())
-	c.leave(one)
-	c.leave(two)
-	require.True(t, c.unserved())
-	require.Zero(t, c.read().UsedBytes)
+			go func() {
+				if one.midStep {
+					time.Sleep(time.Second)
+				}
+
+				close(gone)
+			}()
+
+			if one.midStep {
+				c.step(victim, wire.Step{GPU: time.Hour}, gone)
+			} else {
+				c.step(victim, wire.Step{GPU: time.Second}, nil)
+			}
+
+			c.leave(victim)
+			require.Equal(t, one.dead, c.take(neighbour, 1).Error == wire.IllegalAddress, one)
+		}
+	})
 }

@@ -1,7 +1,6 @@
 package simgpu
 
 import (
-	"slices"
 	"time"
 
 	"github.com/berthml/berth/internal/gpu"
@@ -64,11 +63,27 @@ func (c *card) crash(cl *client) wire.Answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	c.fault(cl)
+
+	return c.refuse(cl, cl.why)
+}
+
+// vanish is the end of a program in the middle of a step. By MPS its memory goes while
+// kernels use it, which is a fault for every client (docs/measurements, one H200).
+func (c *card) vanish(cl *client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if cl.mps && cl.why == "" {
+		c.fault(cl)
+	}
+}
+
+// fault ends the work of a program, and by MPS of all. Call it with mu held.
+func (c *card) fault(cl *client) {
 	c.throwOut(wire.IllegalAddress, func(one *client) bool { return one == cl || cl.mps && one.mps })
 	c.faulty = c.faulty || cl.mps
 	c.report(gpu.Event{XID: xidIllegalAddress})
-
-	return c.refuse(cl, cl.why)
 }
 
 // throwOut ends the work of clients: each call of theirs, the present one too, is
@@ -94,14 +109,6 @@ func (c *card) clientsByMPS() []int {
 	}
 
 	return pids
-}
-
-// terminate takes the card away from MPS clients by PID.
-func (c *card) terminate(pids []int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.throwOut(wire.Terminated, func(cl *client) bool { return cl.mps && slices.Contains(pids, cl.pid) })
 }
 
 // unserved ends the MPS server. It reports whether nobody needed it.

@@ -63,18 +63,6 @@ func (s *Simulator) Clients(ctx context.Context, uuid string) ([]int, error) {
 	return p.card.clientsByMPS(), nil
 }
 
-// Terminate takes a card away from MPS clients by PID, whose next calls fail.
-func (s *Simulator) Terminate(ctx context.Context, uuid string, pids []int) error {
-	p, err := s.ask(ctx, "ending clients of simulated MPS", uuid)
-	if err != nil {
-		return err
-	}
-
-	p.card.terminate(pids)
-
-	return nil
-}
-
 // Stop ends a card's MPS, unless it has clients.
 func (s *Simulator) Stop(_ context.Context, uuid string) (stopped bool, err error) {
 	p, err := s.place(uuid)

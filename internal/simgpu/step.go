@@ -71,6 +71,8 @@ func (c *card) step(cl *client, s wire.Step, gone <-chan struct{}) wire.Answer {
 			case <-timer.C:
 			case <-cl.ended:
 			case <-gone:
+				c.vanish(cl)
+
 				left = 0
 			}
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,11 +33,13 @@ type gpuJob struct {
 	steps, growAt, faultAt int
 	cpu, gpu, retry        time.Duration
 	sm, bus, gaps, value   float64
+	deaf                   bool
 
-	conn  *wire.Conn
-	path  string
-	limit int64 // of MPS; 0 = none
-	held  int64 // context and all
+	terminated chan os.Signal // nil = by no signal
+	conn       *wire.Conn
+	path       string
+	limit      int64 // of MPS; 0 = none
+	held       int64 // context and all
 }
 
 func (j *gpuJob) parse(args []string) error {
@@ -54,6 +57,8 @@ func (j *gpuJob) parse(args []string) error {
 	f.IntVar(&j.faultAt, "fault-at", 0, "step at which it uses an address that is not its own; 0 = never")
 	f.DurationVar(&j.retry, "retry", 10*time.Second, "how long it tries an allocation again that was refused")
 
+	f.BoolVar(&j.deaf, "deaf", false, "has no handler for SIGTERM; without, it ends after the step that runs")
+
 	return f.Parse(args)
 }
 
@@ -62,6 +67,13 @@ func gpu(args []string) (int, error) {
 	var j gpuJob
 	if err := j.parse(args); err != nil {
 		return 2, err
+	}
+
+	if j.deaf {
+		signal.Ignore(syscall.SIGTERM) // Go would take it, and end the program at once
+	} else {
+		j.terminated = make(chan os.Signal, 1)
+		signal.Notify(j.terminated, syscall.SIGTERM)
 	}
 
 	if j.path = cardPath(); j.path == "" {
@@ -327,6 +339,12 @@ func (j *gpuJob) train(step func(n int) error) error {
 
 		if err := step(n); err != nil {
 			return err
+		}
+
+		select {
+		case <-j.terminated:
+			return exitError(128 + int(syscall.SIGTERM))
+		default:
 		}
 
 		if every := max(j.allSteps()/reports, 1); n%every == 0 {

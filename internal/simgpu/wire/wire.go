@@ -71,7 +71,6 @@ const (
 	Uncorrectable  Code = "CUDA_ERROR_ECC_UNCORRECTABLE"
 	DeviceLost     Code = "CUDA_ERROR_DEVICE_UNAVAILABLE"
 	ServerNotReady Code = "CUDA_ERROR_MPS_SERVER_NOT_READY"
-	Terminated     Code = "CUDA_ERROR_MPS_CLIENT_TERMINATED"
 	MaxClients     Code = "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED"
 )
 
