@@ -146,6 +146,11 @@ const MPSStarts = "its MPS daemon is started again"
 const NotHandedOut = "its worker does not hand it out since it started: its flags leave it out (`--gpus`, `--fake-gpus`), " +
 	"or the driver does not show it (`nvidia-smi -L`)"
 
+// Forgotten is the problem of a device that its worker has not handed out for longer than
+// HostGrace. People see it no more; attempts that no other device could hold wait for it
+// until its host is removed, as they wait for a lost host.
+const Forgotten = NotHandedOut + "; it has been missing for more than 15 minutes"
+
 // Passing reports whether what keeps the device from new attempts ends by itself in a
 // moment.
 func (d Device) Passing() bool {

@@ -100,6 +100,10 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 		return berth.Sweep{}, translate(err)
 	}
 
+	if n := sweep.Counts.Infeasible; n > 0 && in.State != berth.SweepCanceled {
+		in.Reason += fmt.Sprintf("; %d of its trials were infeasible: they needed more than any machine has", n)
+	}
+
 	if in.State == berth.SweepSucceeded && sweep.Counts.Succeeded == 0 {
 		in.State, in.Reason = berth.SweepFailed, in.Reason+"; no trial succeeded: look at the message of any of them"
 	}

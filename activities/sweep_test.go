@@ -63,7 +63,7 @@ func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 		exhausted bool
 		reason    string
 	}{
-		"max_trials": {"parameters: [{name: x, min: 1, max: 9}]\nlimits: {max_trials: 4}", 4, false, "it ran as many trials as limits.max_trials allows"},
+		"max_trials": {"parameters: [{name: x, min: 1, max: 9}]\nlimits: {max_trials: 4}", 4, false, "limits.max_trials is reached"},
 		"space":      {"parameters: [{name: x, min: 1, max: 3}]\nlimits: {max_trials: 4}", 3, true, "every combination was tried"},
 		"forbid": {
 			"parameters: [{name: x, min: 0.5, max: 1}]\nforbid: [x < 0.9999999]\nlimits: {max_trials: 4}", 0, true,
@@ -384,4 +384,48 @@ func TestFinishSweep_EndsWhatARestoredDatabaseForgot(t *testing.T) {
 
 		require.Equal(t, want, u.State, "trial %d", u.Number)
 	}
+}
+
+// The last message of a sweep says what became of it, and not that trials ran which had
+// no room.
+func TestFinishSweep_CountsInfeasibleTrials(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		counts berth.Counts
+		reason string
+	}{
+		"some": {
+			berth.Counts{Succeeded: 1, Infeasible: 39},
+			"limits.max_trials is reached; 39 of its trials were infeasible: they needed more than any machine has",
+		},
+		"none": {berth.Counts{Succeeded: 40}, "limits.max_trials is reached"},
+	} {
+		e := &counted{counts: tt.counts}
+		a := &activities.Activities{Sweeps: e, Trials: e, Workflows: e}
+
+		sweep, err := a.FinishSweep(t.Context(), activities.SweepStateInput{
+			SweepID: "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1", State: berth.SweepSucceeded, Reason: "limits.max_trials is reached",
+		})
+		require.NoError(t, err)
+		require.Equal(t, tt.reason, sweep.Reason, name)
+	}
+}
+
+// counted is a sweep whose trials have all ended, with these counts.
+type counted struct {
+	ending
+
+	counts berth.Counts
+	reason string
+}
+
+func (c *counted) SetSweepState(_ context.Context, _ string, state berth.SweepState, reason string) (bool, error) {
+	c.state, c.reason = state, reason
+
+	return true, nil
+}
+
+func (c *counted) GetSweep(context.Context, string) (berth.Sweep, error) {
+	return berth.Sweep{State: c.state, Reason: c.reason, Counts: c.counts}, nil
 }

@@ -254,7 +254,7 @@ func (s *sweep) decide(ctx workflow.Context) {
 	case s.Exhausted:
 		s.Ending = Ending{State: berth.SweepSucceeded, Reason: cmp.Or(s.Reason, "every combination was tried"), Soft: true}
 	case plan.MaxTrials > 0 && s.Created >= plan.MaxTrials:
-		s.Ending = Ending{State: berth.SweepSucceeded, Reason: "it ran as many trials as limits.max_trials allows", Soft: true}
+		s.Ending = Ending{State: berth.SweepSucceeded, Reason: "limits.max_trials is reached", Soft: true}
 	}
 }
 

@@ -189,7 +189,7 @@ func TestSweep_EndsByItsRules(t *testing.T) {
 	}{
 		{
 			"max_trials", func(b *sweepBundle) { b.plan.MaxTrials = 10 },
-			berth.SweepSucceeded, "it ran as many trials as limits.max_trials allows", 10,
+			berth.SweepSucceeded, "limits.max_trials is reached", 10,
 		},
 		{
 			"target", func(b *sweepBundle) { b.plan.Objective.Target = &target },

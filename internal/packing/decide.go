@@ -67,6 +67,11 @@ type Request struct {
 	size  int             // requests that need the same on all classes have one number
 }
 
+// hasClass reports whether a host, also a former one, offers a class that the request can use.
+func (r *Request) hasClass() bool {
+	return slices.ContainsFunc(r.on, func(d *berth.Demand) bool { return d != nil })
+}
+
 // Place is a host, or one of its GPUs.
 type Place struct{ HostID, DeviceID string }
 

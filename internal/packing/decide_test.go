@@ -256,9 +256,12 @@ func TestDecide_Impossible(t *testing.T) {
 	small.DiskBytes, small.FilesFreeBytes, small.FilesDiskBytes = 2*gib-1, 2*gib-1, 2*gib-1
 
 	gpu := but(ask("gpu", 1, 1), func(d *berth.Demand) { d.DeviceBytes = gib })
+	noGPU := packing.Request{AttemptID: "gpu", Demands: berth.Demands{"a GPU of elsewhere": {DeviceBytes: gib}}}
 	contexts := but(gpu, func(d *berth.Demand) { d.Contexts = 3 })
 	few := withDevices(host("a", 4, 8), 1, 8)
 	few.Devices[0].MaxContexts = 2
+
+	const noGPUReason = "no host is known that has a GPU which the sweep can use (resources.device, gpu_sharing); the trial waits for one"
 
 	for name, c := range map[string]struct {
 		hosts      []berth.Host
@@ -268,7 +271,8 @@ func TestDecide_Impossible(t *testing.T) {
 	}{
 		"too much memory":   {[]berth.Host{lost}, ask("1", 9, 1), true, "host host-a: needs 9,216 MiB of memory, 8,192 MiB there at all"},
 		"too many cores":    {[]berth.Host{lost}, ask("1", 1, 5), true, "host host-a: needs 5 cores, 4 there at all"},
-		"no GPU":            {[]berth.Host{lost}, gpu, true, "host host-a: has no GPU"},
+		"no GPU":            {[]berth.Host{lost}, noGPU, false, noGPUReason},
+		"no GPU by MPS":     {[]berth.Host{few}, packing.Request{AttemptID: "1"}, false, noGPUReason},
 		"too many contexts": {[]berth.Host{few}, contexts, true, "host host-a, GPU GPU-a-0: needs 3 GPU context(s), 2 there at all"},
 		"lost host":         {[]berth.Host{lost}, ask("1", 8, 4), false, "host host-a: its worker does not answer; the trial waits for it to come back"},
 		"one would hold it": {[]berth.Host{host("0", 1, 1), lost}, ask("1", 8, 4), false, "host host-a: its worker does not answer; the trial waits for it to come back"},

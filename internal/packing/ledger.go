@@ -286,8 +286,13 @@ func (s *site) reserve(d *berth.Demand) {
 // one that counts longest. A host without the request's data set counts, too: its worker
 // may be told of it. Of disks that are too small for the checkpoint none counts once the
 // request has waited for HostGrace: one may be mounted again, or a larger host come.
-// Without hosts nothing is known to be impossible.
+// Without hosts, or without a GPU that the request could use, nothing is known to be
+// impossible: a host with one may come, or come back.
 func (l *ledger) impossible(r *Request) (former *site, impossible bool) {
+	if !r.hasClass() {
+		return nil, false
+	}
+
 	for i := range l.hosts {
 		if s := &l.hosts[i]; s.large(r) && (s.diskHolds(r) || r.Asked < berth.HostGrace) {
 			return nil, false

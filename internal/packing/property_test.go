@@ -346,7 +346,7 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 			request := w.request(d.AttemptID)
 			hosts := slices.DeleteFunc(slices.Clone(w.hosts), func(h berth.Host) bool { return h.State == berth.HostFormer })
 			could := slices.ContainsFunc(w.hosts, func(h berth.Host) bool { return holds(h, request) })
-			require.Equal(t, len(hosts) > 0 && !could && !d.Limited(), d.Impossible)
+			require.Equal(t, len(hosts) > 0 && !could && offers(w.hosts, request) && !d.Limited(), d.Impossible)
 
 			said := map[string]bool{}
 
@@ -465,6 +465,23 @@ func holds(h berth.Host, r packing.Request) bool {
 	alone := world{hosts: []berth.Host{empty(h)}, requests: []packing.Request{{AttemptID: "a", Demands: r.Demands}}}
 
 	return alone.decide()[0].Placed
+}
+
+// offers reports whether a host has a class that the request can use.
+func offers(hosts []berth.Host, r packing.Request) bool {
+	if _, ok := r.Demands[berth.ClassCPU]; ok {
+		return true
+	}
+
+	return slices.ContainsFunc(hosts, func(h berth.Host) bool {
+		return slices.ContainsFunc(h.Devices, func(dev berth.Device) bool {
+			return slices.ContainsFunc(dev.Modes(), func(mode berth.SharingMode) bool {
+				_, ok := r.Demands[dev.ClassBy(mode)]
+
+				return ok
+			})
+		})
+	})
 }
 
 // empty is a host that nothing uses.

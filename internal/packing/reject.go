@@ -10,7 +10,7 @@ import (
 )
 
 // Rejections says for each candidate host why the request is not there: first
-// the former host that it waits for, then the hosts that could hold it, then the
+// the former host or the class of GPU that it waits for, then the hosts that could hold it, then the
 // others, each by id, and of a host each GPU that says no for itself; the first
 // limit of them (0 = all); nil when it is placed. A limit of the sweep is a
 // single rejection. What is free is what the whole round leaves, which is never
@@ -36,6 +36,13 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 
 	if d.former != nil {
 		rejections = append(rejections, d.former.gone())
+	}
+
+	if !d.request.hasClass() {
+		rejections = append(rejections, berth.Rejection{
+			Dimension: berth.DimensionDevice, Needed: 1,
+			Reason: "no host is known that has a GPU which the sweep can use (resources.device, gpu_sharing); the trial waits for one",
+		})
 	}
 
 	for _, could := range []bool{true, false} {

@@ -10,9 +10,10 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// addDevices gives hosts their devices.
-func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host) error {
-	rows, err := s.q.ListDevices(ctx, db, nil, berth.HostGrace)
+// addDevices gives hosts their devices, and with forgotten also those that their
+// workers have not found for longer than HostGrace.
+func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host, forgotten bool) error {
+	rows, err := s.q.ListDevices(ctx, db, &dbsqlc.ListDevicesParams{Grace: berth.HostGrace, Forgotten: forgotten})
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 
 // GetDevice returns a GPU, also one whose host was removed. Errors: not_found.
 func (s *Store) GetDevice(ctx context.Context, id string) (berth.Device, error) {
-	rows, err := s.q.ListDevices(ctx, s.pool, &id, berth.HostGrace)
+	rows, err := s.q.ListDevices(ctx, s.pool, &dbsqlc.ListDevicesParams{ID: &id, Grace: berth.HostGrace})
 	if err := must(int64(len(rows)), err, "reading GPU", "no GPU "+id); err != nil {
 		return berth.Device{}, err
 	}
@@ -56,7 +57,10 @@ func toDevice(d dbsqlc.ListDevicesRow) (berth.Device, error) {
 		device.CordonedAt, device.CordonReason = new(d.CordonedAt.UTC()), d.CordonReason
 	}
 
-	if d.LostAt != nil {
+	switch {
+	case d.Forgotten && d.Attempts == 0:
+		device.Problem = berth.Forgotten
+	case d.LostAt != nil:
 		device.Problem = berth.NotHandedOut
 	}
 

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,82 @@ func TestPlacer_WaitsForAHostThatWent(t *testing.T) {
 			require.Equal(t, berth.RequestImpossible, b.status(t, r))
 		})
 	}
+}
+
+// A host that comes back without its GPU, because its driver is gone, ends no trial
+// however long that lasts: they wait, also where a smaller GPU is left, and start once
+// it is back.
+func TestPlacer_WaitsForAGPUWithoutItsDriver(t *testing.T) {
+	t.Parallel()
+
+	for name, others := range map[string][]berth.Device{
+		"no other GPU": {},
+		"a smaller one": {{
+			ID: "GPU-small", Model: "small", Mode: berth.SharingTimeSlicing, MemoryBytes: 8 * gib, FreeBytes: 8 * gib, MaxContexts: 48,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := pgtest.URL(t)
+			b, pool := setupOn(t, url), openPool(t, url)
+			p := placer.New(b.store, slog.New(slog.DiscardHandler))
+			large := berth.Device{ID: "GPU-large", Model: "large", Mode: berth.SharingTimeSlicing, MemoryBytes: 80 * gib, FreeBytes: 80 * gib, MaxContexts: 48}
+			register := func(devices ...berth.Device) {
+				b.host.Devices = devices
+				require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+			}
+			register(append(others, large)...)
+
+			gpus := *b
+			gpus.sweep, gpus.trial = uuid.NewString(), 0
+			_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{
+				ID: gpus.sweep, ImageDigest: "sha256:x", CreatedBy: "local",
+				Spec: berth.Spec{Name: "gpus", Resources: berth.Resources{Device: berth.DeviceGPU, GPUMemory: 40 * gib, Memory: gib, CPUs: 1000}},
+			})
+			require.NoError(t, err)
+
+			register(others...)
+
+			r := gpus.request(t, gib)
+
+			_, err = pool.Exec(t.Context(), "UPDATE devices SET lost_at = lost_at - interval '20 minutes'")
+			require.NoError(t, err)
+			require.NoError(t, p.Round(t.Context()))
+			require.Equal(t, berth.RequestWaiting, b.status(t, r))
+			require.Contains(t, strings.Join(gpus.reasons(t, 1), "; "), berth.Forgotten)
+
+			hosts, err := b.store.ListHosts(t.Context())
+			require.NoError(t, err)
+			require.Len(t, hosts[0].Devices, len(others), "people see it no more")
+
+			register(append(others, large)...)
+			require.NoError(t, p.Round(t.Context()))
+			require.Equal(t, berth.RequestPlaced, b.status(t, r))
+		})
+	}
+}
+
+// A trial that wants a GPU waits where no host has one, also when the host that had it
+// was removed long ago.
+func TestPlacer_WaitsWhereNoHostHasAGPU(t *testing.T) {
+	t.Parallel()
+
+	b := setupOn(t, pgtest.URL(t))
+	p := placer.New(b.store, slog.New(slog.DiscardHandler))
+
+	gpus := *b
+	gpus.sweep, gpus.trial = uuid.NewString(), 0
+	_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{
+		ID: gpus.sweep, ImageDigest: "sha256:x", CreatedBy: "local",
+		Spec: berth.Spec{Name: "gpus", Resources: berth.Resources{Device: berth.DeviceGPU, Memory: gib, CPUs: 1000}},
+	})
+	require.NoError(t, err)
+
+	r := gpus.request(t, gib)
+	require.NoError(t, p.Round(t.Context()))
+	require.Equal(t, berth.RequestWaiting, b.status(t, r))
+	require.Contains(t, gpus.reasons(t, 1)[0], "no host is known that has a GPU")
 }
 
 // A host that comes back as large as it was takes what waited for it.

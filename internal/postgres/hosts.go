@@ -234,12 +234,12 @@ func (s *Store) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.Host
 
 // ListHosts returns all hosts with their devices, by name.
 func (s *Store) ListHosts(ctx context.Context) ([]berth.Host, error) {
-	hosts, err := s.hosts(ctx, s.pool)
+	hosts, err := s.hosts(ctx, s.pool, false)
 
 	return hosts, translate(err, "listing hosts")
 }
 
-func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error) {
+func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX, forgotten bool) ([]berth.Host, error) {
 	rows, err := s.q.ListHosts(ctx, db, berth.HostLostAfter, berth.HostLateAfter)
 	if err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error)
 		return nil, err
 	}
 
-	return hosts, s.addDevices(ctx, db, hosts)
+	return hosts, s.addDevices(ctx, db, hosts, forgotten)
 }
 
 // addMissingImages says of hosts which sweeps' images they lack.
@@ -277,9 +277,9 @@ func (s *Store) addMissingImages(ctx context.Context, db dbsqlc.DBTX, hosts []be
 	return nil
 }
 
-// RecentHosts returns all hosts with their devices and, as former ones, those
-// that were removed or came back smaller within HostGrace. A host that came back
-// smaller is there twice.
+// RecentHosts returns all hosts with their devices, also forgotten ones, and as former
+// hosts those that were removed or came back smaller within HostGrace. A host that came
+// back smaller is there twice.
 func (s *Store) RecentHosts(ctx context.Context) ([]berth.Host, error) {
 	hosts, err := s.recentHosts(ctx, s.pool)
 
@@ -287,7 +287,7 @@ func (s *Store) RecentHosts(ctx context.Context) ([]berth.Host, error) {
 }
 
 func (s *Store) recentHosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error) {
-	hosts, err := s.hosts(ctx, db)
+	hosts, err := s.hosts(ctx, db, true)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func (s *Store) recentHosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, 
 		former[i] = toFormerHost(row)
 	}
 
-	return append(hosts, former...), s.addDevices(ctx, db, former)
+	return append(hosts, former...), s.addDevices(ctx, db, former, false)
 }
 
 // SetHostState lets a host take attempts (ready) or not (draining).

@@ -86,7 +86,7 @@ func TestPreview_OnGPUs(t *testing.T) {
 	s.Resources.Device = berth.DeviceGPU
 	p = see(t, s, hosts[:1])
 	require.Zero(t, p.AtOnce)
-	require.Equal(t, "none can run: host plain: has no GPU", p.Why)
+	require.Equal(t, "none can run: no host is known that has a GPU which the sweep can use (resources.device, gpu_sharing); the trial waits for one; host plain: has no GPU", p.Why)
 	require.Contains(t, codes(p.Warnings), preview.CodeNoGPU)
 }
 

@@ -78,7 +78,7 @@ const (
 func (e End) String() string {
 	switch e {
 	case EndLimit:
-		return "it ran as many trials as limits.max_trials allows"
+		return "limits.max_trials is reached"
 	case EndSpace:
 		return "every combination was tried"
 	case EndDraws:

@@ -226,7 +226,7 @@ func TestEndsSayWhy(t *testing.T) {
 		end     search.End
 		why     string
 	}{
-		{"max_trials", limited, 3, 0, search.EndLimit, "it ran as many trials as limits.max_trials allows"},
+		{"max_trials", limited, 3, 0, search.EndLimit, "limits.max_trials is reached"},
 		{"grid", grid, 3, 0, search.EndSpace, "every combination was tried"},
 		{"grid below max_trials", more, 3, 0, search.EndSpace, "every combination was tried"},
 		{"finite", small, 0, 3, search.EndSpace, "every combination was tried"},

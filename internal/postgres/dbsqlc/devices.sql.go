@@ -23,15 +23,21 @@ func (q *Queries) CordonDevice(ctx context.Context, db DBTX, reason string, iD s
 }
 
 const listDevices = `-- name: ListDevices :many
-SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, d.advice, d.cordoned_at, d.cordon_reason, coalesce(l.attempts, 0)::integer AS attempts, coalesce(l.exclusive, false)::boolean AS exclusive, coalesce(l.activity, 0)::bigint AS activity
+SELECT d.id, d.host_id, d.model, d.memory_bytes, d.headroom_bytes, d.reserved_bytes, d.free_bytes, d.max_contexts, d.contexts_reserved, d.profile, d.mode, d.max_attempts, d.problem, d.lost_at, d.mps_contexts, d.mps_problem, d.advice, d.cordoned_at, d.cordon_reason, coalesce(now() - d.lost_at > $1::interval, false)::boolean AS forgotten, coalesce(l.attempts, 0)::integer AS attempts, coalesce(l.exclusive, false)::boolean AS exclusive, coalesce(l.activity, 0)::bigint AS activity
 FROM devices d LEFT JOIN (
     SELECT device_id, count(*) AS attempts, bool_or(exclusive_device) AS exclusive, sum(device_activity) AS activity
-    FROM leases WHERE device_id IS NOT NULL AND state <> 'released' AND ($1::text IS NULL OR device_id = $1)
+    FROM leases WHERE device_id IS NOT NULL AND state <> 'released' AND ($2::text IS NULL OR device_id = $2)
     GROUP BY device_id) l ON l.device_id = d.id
-WHERE d.id = $1
-    OR $1::text IS NULL AND (d.lost_at IS NULL OR now() - d.lost_at <= $2::interval OR l.attempts > 0)
+WHERE d.id = $2
+    OR $2::text IS NULL AND ($3::boolean OR d.lost_at IS NULL OR now() - d.lost_at <= $1::interval OR l.attempts > 0)
 ORDER BY d.host_id, d.id
 `
+
+type ListDevicesParams struct {
+	Grace     time.Duration
+	ID        *string
+	Forgotten bool
+}
 
 type ListDevicesRow struct {
 	ID               string
@@ -53,15 +59,17 @@ type ListDevicesRow struct {
 	Advice           []byte
 	CordonedAt       *time.Time
 	CordonReason     string
+	Forgotten        bool
 	Attempts         int32
 	Exclusive        bool
 	Activity         int64
 }
 
-// Those that their workers found, or found until a while ago, and those that still hold something; or one by its id.
+// Those that their workers found, or found until a while ago, and those that still hold something; with @forgotten also
+// those that were found long ago; or one by its id.
 // Leases are read once for all devices.
-func (q *Queries) ListDevices(ctx context.Context, db DBTX, iD *string, grace time.Duration) ([]ListDevicesRow, error) {
-	rows, err := db.Query(ctx, listDevices, iD, grace)
+func (q *Queries) ListDevices(ctx context.Context, db DBTX, arg *ListDevicesParams) ([]ListDevicesRow, error) {
+	rows, err := db.Query(ctx, listDevices, arg.Grace, arg.ID, arg.Forgotten)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +97,7 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX, iD *string, grace ti
 			&i.Advice,
 			&i.CordonedAt,
 			&i.CordonReason,
+			&i.Forgotten,
 			&i.Attempts,
 			&i.Exclusive,
 			&i.Activity,

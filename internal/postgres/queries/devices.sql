@@ -1,13 +1,14 @@
 -- name: ListDevices :many
--- Those that their workers found, or found until a while ago, and those that still hold something; or one by its id.
+-- Those that their workers found, or found until a while ago, and those that still hold something; with @forgotten also
+-- those that were found long ago; or one by its id.
 -- Leases are read once for all devices.
-SELECT d.*, coalesce(l.attempts, 0)::integer AS attempts, coalesce(l.exclusive, false)::boolean AS exclusive, coalesce(l.activity, 0)::bigint AS activity
+SELECT d.*, coalesce(now() - d.lost_at > @grace::interval, false)::boolean AS forgotten, coalesce(l.attempts, 0)::integer AS attempts, coalesce(l.exclusive, false)::boolean AS exclusive, coalesce(l.activity, 0)::bigint AS activity
 FROM devices d LEFT JOIN (
     SELECT device_id, count(*) AS attempts, bool_or(exclusive_device) AS exclusive, sum(device_activity) AS activity
     FROM leases WHERE device_id IS NOT NULL AND state <> 'released' AND (sqlc.narg(id)::text IS NULL OR device_id = sqlc.narg(id))
     GROUP BY device_id) l ON l.device_id = d.id
 WHERE d.id = sqlc.narg(id)
-    OR sqlc.narg(id)::text IS NULL AND (d.lost_at IS NULL OR now() - d.lost_at <= @grace::interval OR l.attempts > 0)
+    OR sqlc.narg(id)::text IS NULL AND (@forgotten::boolean OR d.lost_at IS NULL OR now() - d.lost_at <= @grace::interval OR l.attempts > 0)
 ORDER BY d.host_id, d.id;
 
 -- name: ListDevicesElsewhere :many
