@@ -102,11 +102,12 @@ func TestValuesTakeTheTypeOfTheirParameter(t *testing.T) {
 func TestEnqueueAloneDeclaresItsParameters(t *testing.T) {
 	t.Parallel()
 
-	s := decode(t, "name: a\nimage: b\ncommand: [train, '--lr={{lr}}']\nenqueue: [{lr: 0.1, n: 1}, {lr: 0.2, n: 1}]\n")
+	s := decode(t, "name: a\nimage: b\ncommand: [train, '--lr={{lr}}']\nenqueue: [{lr: 0.1, n: 1, seed: 1}, {lr: 1, n: 1, seed: 2}, {lr: 1, n: 2, seed: 3}]\n")
 	require.Equal(t, berth.SearchList, s.Search.Algorithm)
 	require.Equal(t, []berth.Parameter{
-		{Name: "lr", Type: berth.ParameterCategorical, Values: berth.Values{berth.FloatValue(0.1), berth.FloatValue(0.2)}},
-		{Name: "n", Type: berth.ParameterCategorical, Values: berth.Values{berth.IntValue(1)}},
+		{Name: "lr", Type: berth.ParameterCategorical, Values: berth.Values{berth.FloatValue(0.1), berth.IntValue(1)}, Memory: new(false)},
+		{Name: "n", Type: berth.ParameterCategorical, Values: berth.Values{berth.IntValue(1), berth.IntValue(2)}},
+		{Name: "seed", Type: berth.ParameterCategorical, Values: berth.Values{berth.IntValue(1), berth.IntValue(2), berth.IntValue(3)}, Memory: new(false)},
 	}, s.Parameters)
 }
 

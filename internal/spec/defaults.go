@@ -2,6 +2,7 @@ package spec
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -32,7 +33,9 @@ func applyDefaults(s *berth.Spec, clean func(pointer string) bool) {
 }
 
 // parametersOf declares the parameters of a sweep that only lists its trials:
-// each is a choice among the values that are listed.
+// each is a choice among the values that are listed. A name with a fraction among its
+// numbers does not count for memory, as a float does not, nor does one that differs in
+// each trial, such as a seed: its every value would be a shape to measure.
 func parametersOf(enqueue []berth.Assignment) []berth.Parameter {
 	values := map[string]berth.Values{}
 	seen := map[string]map[berth.Value]bool{}
@@ -52,10 +55,21 @@ func parametersOf(enqueue []berth.Assignment) []berth.Parameter {
 
 	out := make([]berth.Parameter, 0, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		out = append(out, berth.Parameter{Name: name, Type: berth.ParameterCategorical, Values: values[name]})
+		p := berth.Parameter{Name: name, Type: berth.ParameterCategorical, Values: values[name]}
+		if len(p.Values) == len(enqueue) || slices.ContainsFunc(p.Values, isFraction) {
+			p.Memory = new(false)
+		}
+
+		out = append(out, p)
 	}
 
 	return out
+}
+
+func isFraction(v berth.Value) bool {
+	number, ok := v.Number()
+
+	return ok && number != math.Trunc(number)
 }
 
 // typeValues turns the 1 of a float parameter into 1.0 and so on, wherever a
