@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/preview"
 	"github.com/berthml/berth/internal/search"
 )
 
@@ -34,13 +35,13 @@ type SuggestResult struct {
 	Numbers   []int  `json:"numbers"`          // of the stored trials, ascending
 	Exhausted bool   `json:"exhausted"`        // the search finds no other combination; limits.max_trials alone does not make it true
 	Reason    string `json:"reason,omitempty"` // why nothing follows these trials, for the user; empty = the search goes on
-	Capacity  int    `json:"capacity"`         // attempts that the machines hold at once, estimated by CPU
+	Capacity  int    `json:"capacity"`         // attempts of the sweep that the machines hold at once
 }
 
 // SuggestTrials asks the search for the next trials and stores them before
 // anything runs. A retry gets the same trials.
 func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (SuggestResult, error) {
-	capacity, err := a.Capacity(ctx)
+	capacity, err := a.Capacity(ctx, SweepRef{SweepID: in.SweepID})
 	if err != nil {
 		return SuggestResult{}, err
 	}
@@ -165,11 +166,25 @@ func trialID(sweepID string, number int) string {
 	return uuid.NewSHA1(uuid.MustParse(sweepID), binary.BigEndian.AppendUint32(nil, uint32(number))).String() //nolint:gosec // G115: at most 100,000
 }
 
-// Capacity is how many attempts the machines hold at once, estimated by CPU.
-func (a *Activities) Capacity(ctx context.Context) (int, error) {
+// Capacity is how many attempts of a sweep the machines hold at once: what fits by their
+// own demand, as the preview says, or what the cores of machines let there be if that is
+// more, since GPUs may be advised to take more than share their cores evenly.
+func (a *Activities) Capacity(ctx context.Context, in SweepRef) (int, error) {
 	hosts, err := a.Placements.ListHosts(ctx)
+	if err != nil {
+		return 0, translate(err)
+	}
 
-	return capacity(hosts), translate(err)
+	sweep, err := a.Sweeps.SweepRecord(ctx, in.SweepID)
+	if err != nil {
+		return 0, translate(err)
+	}
+
+	fit, err := preview.AtOnce(sweep.Spec, sweep.ImageDigest, hosts, func(keys []string) (map[string]berth.Footprints, error) {
+		return a.Trials.Footprints(ctx, keys)
+	})
+
+	return max(fit, byCores(hosts)), translate(err)
 }
 
 // perCore is how many trials a core of a machine with GPUs may have at once, where what
@@ -178,7 +193,8 @@ func (a *Activities) Capacity(ctx context.Context) (int, error) {
 // compute less on cores do most with more.
 const perCore = 3
 
-func capacity(hosts []berth.Host) int {
+// byCores is how many attempts the cores of hosts let there be, of one core each.
+func byCores(hosts []berth.Host) int {
 	total := 0
 
 	for _, h := range hosts {

@@ -14,6 +14,7 @@ import (
 
 // shelf stores the trials of one sweep.
 type shelf struct {
+	hosts  []berth.Host
 	activities.Sweeps
 	activities.Placements
 
@@ -25,7 +26,7 @@ func (s *shelf) SweepRecord(context.Context, string) (berth.Sweep, error) {
 	return berth.Sweep{Spec: s.spec}, nil
 }
 
-func (s *shelf) ListHosts(context.Context) ([]berth.Host, error) { return nil, nil }
+func (s *shelf) ListHosts(context.Context) ([]berth.Host, error) { return s.hosts, nil }
 
 func (s *shelf) Suggest(
 	_ context.Context, _ string, first, count int, _ berth.SearchNeeds,
@@ -74,7 +75,7 @@ func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 		require.NoError(t, err)
 
 		store := &shelf{spec: s}
-		a := &activities.Activities{Sweeps: store, Placements: store}
+		a := &activities.Activities{Sweeps: store, Trials: unmeasured{}, Placements: store}
 
 		var last activities.SuggestResult
 
@@ -88,6 +89,33 @@ func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 		require.Len(t, store.trials, test.trials, name)
 		require.Equal(t, test.exhausted, last.Exhausted, name)
 		require.Equal(t, test.reason, last.Reason, name)
+	}
+}
+
+// unmeasured knows of no shape.
+type unmeasured struct{ activities.Trials }
+
+func (unmeasured) Footprints(context.Context, []string) (map[string]berth.Footprints, error) {
+	return nil, nil //nolint:nilnil // no shape is known
+}
+
+// With max_parallel: auto as many trials are to run as fit by what each asks for, and not
+// as many as there are cores.
+func TestCapacity_IsWhatFits(t *testing.T) {
+	t.Parallel()
+
+	host := berth.Host{ID: "h", Name: "h", State: berth.HostReady, CPUMilli: 64_000, MemoryBytes: 512 << 30, MemoryFreeBytes: 512 << 30}
+
+	for cpus, want := range map[string]int{"0.25": 256, "1": 64, "16": 64, "0.01": berth.MaxOpenTrials} {
+		s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nparameters: [{name: x, min: 0.1, max: 1.5}]\nresources: {cpus: "+cpus+", memory: 256MiB}\nlimits: {max_trials: 1000}\n"), "")
+		require.NoError(t, err)
+
+		store := &shelf{spec: s, hosts: []berth.Host{host}}
+		a := &activities.Activities{Sweeps: store, Trials: unmeasured{}, Placements: store}
+
+		capacity, err := a.Capacity(t.Context(), activities.SweepRef{SweepID: restoredID})
+		require.NoError(t, err)
+		require.Equal(t, want, capacity, "%s cores each", cpus)
 	}
 }
 
@@ -110,6 +138,10 @@ type restored struct {
 }
 
 const restoredID = "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1"
+
+func (*restored) Footprints(ctx context.Context, keys []string) (map[string]berth.Footprints, error) {
+	return unmeasured{}.Footprints(ctx, keys)
+}
 
 // restoredSetup makes trials and has the database forget all but the first so many.
 func restoredSetup(t *testing.T, parameters string, trials, kept int) (*restored, *activities.Activities) {

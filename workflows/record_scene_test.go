@@ -260,7 +260,7 @@ func (a *sceneSteps) SuggestTrials(_ context.Context, in activities.SuggestInput
 	return result, nil
 }
 
-func (a *sceneSteps) Capacity(context.Context) (int, error) {
+func (a *sceneSteps) Capacity(context.Context, activities.SweepRef) (int, error) {
 	a.scene.mu.Lock()
 	defer a.scene.mu.Unlock()
 

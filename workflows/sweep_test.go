@@ -92,7 +92,7 @@ func sweepSetup(t *testing.T) *sweepBundle {
 
 			return r, nil
 		}).Maybe()
-	b.env.OnActivity(a.Capacity, mock.Anything).Return(func(context.Context) (int, error) {
+	b.env.OnActivity(a.Capacity, mock.Anything, mock.Anything).Return(func(context.Context, activities.SweepRef) (int, error) {
 		b.looks++
 
 		return b.holds, nil

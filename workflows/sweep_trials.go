@@ -111,7 +111,7 @@ func (s *sweep) lookAtHosts(ctx workflow.Context) error {
 
 	s.looked = true
 
-	return workflow.ExecuteLocalActivity(steps(ctx), a.Capacity).Get(ctx, &s.Capacity)
+	return workflow.ExecuteLocalActivity(steps(ctx), a.Capacity, activities.SweepRef{SweepID: s.id}).Get(ctx, &s.Capacity)
 }
 
 // fill suggests and starts trials when there is room, and reports whether there

@@ -112,12 +112,33 @@ func planned(s berth.Spec, values []berth.Assignment, end search.End) int {
 
 // Enumerate runs the search over at most MaxEnumerated trials.
 func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
+	return enumerate(s, imageDigest, MaxEnumerated)
+}
+
+// AtOnce is how many trials of a sweep run at once on the hosts when nothing else does,
+// as the placer decides: berth.MaxOpenTrials at most. It looks at as many trials, the
+// first ones. footprints are those of their shapes.
+func AtOnce(s berth.Spec, imageDigest string, hosts []berth.Host, footprints func(keys []string) (map[string]berth.Footprints, error)) (int, error) {
+	sketch, err := enumerate(s, imageDigest, berth.MaxOpenTrials)
+	if err != nil {
+		return 0, err
+	}
+
+	known, err := footprints(sketch.Keys())
+	if err != nil {
+		return 0, err
+	}
+
+	return sketch.Preview(hosts, known).AtOnce, nil
+}
+
+func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
 	searcher, err := search.New(s)
 	if err != nil {
 		return nil, err
 	}
 
-	values, end := searcher.Next(0, nil, MaxEnumerated)
+	values, end := searcher.Next(0, nil, most)
 	sketch := &Sketch{
 		spec: s, complete: end != search.EndNone, planned: planned(s, values, end),
 		tight: end == search.EndDraws || end == search.EndNone && len(values) < fewFound,
