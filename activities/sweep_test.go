@@ -14,7 +14,7 @@ import (
 
 // shelf stores the trials of one sweep.
 type shelf struct {
-	hosts  []berth.Host
+	hosts []berth.Host
 	activities.Sweeps
 	activities.Placements
 
