@@ -13,6 +13,7 @@ type Health struct {
 	OutboxReason    string          // why one of them was not delivered at its last try; empty when none has failed
 	NoPlacer        bool            // no process holds the placer's lock: nothing new starts
 	PlacerReason    string          // why the asked process cannot hold it; empty when it does not try
+	PlacerFails     string          // since when and why the rounds of the placer fail; empty = they do not
 	Hosts           int             // all that ever were
 	Answering       int             // of them, those heard of within HostLostAfter
 	SilentHosts     []string        // names of the others that hold leases; one that was retired holds none
@@ -103,7 +104,9 @@ func (h Health) Findings() []Finding {
 	}
 
 	placer := Finding{OK: true, Part: "placer", What: "one server places trials"}
-	if h.NoPlacer {
+
+	switch {
+	case h.NoPlacer:
 		placer = Finding{
 			Part: "placer", What: "no server places trials: nothing new starts, what runs goes on",
 			Next: "start `berth server`, or see its log for why it does not lead",
@@ -111,6 +114,11 @@ func (h Health) Findings() []Finding {
 
 		if h.PlacerReason != "" {
 			placer.What += "; the last try to lead failed: " + h.PlacerReason
+		}
+	case h.PlacerFails != "":
+		placer = Finding{
+			Part: "placer", What: "the rounds of the placer fail " + h.PlacerFails + "; some trials may not start, what runs goes on",
+			Next: "the placer tries again every second; when it lasts, see in PostgreSQL's pg_stat_activity and pg_locks what holds its tables, or report the reason",
 		}
 	}
 

@@ -206,6 +206,7 @@ func TestHealth(t *testing.T) {
 			[]string{"devices"},
 			"shared by time slices, as their MPS does not run: gpu-1, GPU-8: no",
 		},
+		"rounds fail":      {berth.Health{Hosts: 1, Answering: 1, PlacerFails: "since noon: no time"}, []string{"placer"}, "rounds of the placer fail since noon: no time"},
 		"nobody places":    {berth.Health{Hosts: 1, Answering: 1, NoPlacer: true, PlacerReason: "no locks"}, []string{"placer"}, "failed: no locks"},
 		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute, OutboxReason: "no shard"}, []string{"outbox"}, "the oldest for 3m0s; the last try failed: no shard"},
 	} {

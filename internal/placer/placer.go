@@ -36,6 +36,8 @@ type Ledger interface {
 	StoreAdvice(ctx context.Context, advice map[string]berth.Advice) error
 	ClearAdvice(ctx context.Context) error
 	SuspectLeases(ctx context.Context) ([]string, error)
+	// NotePlacer stores since when and why rounds fail, for health; empty = they do not.
+	NotePlacer(ctx context.Context, problem string) error
 	ListenPlacer(ctx context.Context, poll time.Duration, wake func()) error
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 }
@@ -73,7 +75,8 @@ type Placer struct {
 	drains    drains
 	absences  absences
 	advised   time.Time // when advice was told last
-	idle      bool      // nothing waited in the last round, and no GPU has an advice
+	failing   failing
+	idle      bool // nothing waited in the last round, and no GPU has an advice
 }
 
 // kept is what a round must know of the one before: the host or GPU that is kept
@@ -93,12 +96,15 @@ func (p *Placer) Run(ctx context.Context) error {
 	return p.ledger.Lead(ctx, "placer", func(ctx context.Context) error {
 		p.log.Info("placer leads")
 
-		p.kept, p.clocks, p.sliced, p.drains, p.absences, p.idle = nil, nil, sliced{}, drains{}, absences{}, false // of an earlier lead: another may have led since
+		p.kept, p.clocks, p.sliced, p.drains, p.absences, p.failing, p.idle = nil, nil, sliced{}, drains{}, absences{}, failing{}, false // of an earlier lead: another may have led since
 
 		return p.ledger.ListenPlacer(ctx, poll, func() {
-			if err := p.Round(ctx); err != nil && ctx.Err() == nil {
+			err := p.Round(ctx)
+			if err != nil && ctx.Err() == nil {
 				p.log.Warn("placing", "error", err)
 			}
+
+			p.noteRound(ctx, err)
 		})
 	})
 }

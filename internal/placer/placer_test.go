@@ -37,6 +37,7 @@ type queue struct {
 
 	placed  []map[string]berth.Placement
 	refused map[string][]berth.Rejection
+	noted   []string
 	reasons []map[string][]berth.Rejection
 	kept    []map[string]berth.KeptPlace // with reasons
 	aside   map[string]string
@@ -60,6 +61,12 @@ func (f *queue) ClearAdvice(context.Context) error {
 	f.advice = nil
 
 	return nil
+}
+
+func (f *queue) NotePlacer(_ context.Context, problem string) error {
+	f.noted = append(f.noted, problem)
+
+	return f.errs["note"]
 }
 
 func (f *queue) SetAside(_ context.Context, attemptID, why string) error {

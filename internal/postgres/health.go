@@ -50,7 +50,7 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	}
 
 	h = berth.Health{
-		NoPlacer: !led, PlacerReason: reason,
+		NoPlacer: !led, PlacerReason: reason, PlacerFails: installation.PlacerProblem,
 		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
 		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm, Retention: installation.RetentionProblem,
 		Database: s.storage(ctx), Connections: s.connectionUse(ctx), Admins: s.adminTokens(ctx),

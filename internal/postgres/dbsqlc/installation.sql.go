@@ -19,7 +19,7 @@ func (q *Queries) BindTemporal(ctx context.Context, db DBTX) error {
 }
 
 const getInstallation = `-- name: GetInstallation :one
-SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at, retention_problem, databases FROM installation
+SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at, retention_problem, databases, placer_problem FROM installation
 `
 
 func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, error) {
@@ -34,6 +34,7 @@ func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, e
 		&i.AlarmAt,
 		&i.RetentionProblem,
 		&i.Databases,
+		&i.PlacerProblem,
 	)
 	return i, err
 }
@@ -60,6 +61,15 @@ func (q *Queries) SetAlarm(ctx context.Context, db DBTX, alarm string) (int64, e
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const setPlacerProblem = `-- name: SetPlacerProblem :exec
+UPDATE installation SET placer_problem = $1 WHERE placer_problem <> $1
+`
+
+func (q *Queries) SetPlacerProblem(ctx context.Context, db DBTX, problem string) error {
+	_, err := db.Exec(ctx, setPlacerProblem, problem)
+	return err
 }
 
 const setRetentionProblem = `-- name: SetRetentionProblem :exec

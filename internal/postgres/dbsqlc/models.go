@@ -307,6 +307,7 @@ type Installation struct {
 	AlarmAt          *time.Time
 	RetentionProblem string
 	Databases        []string
+	PlacerProblem    string
 }
 
 type LastPoint struct {
