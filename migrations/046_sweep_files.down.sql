@@ -2,6 +2,8 @@
 DROP VIEW IF EXISTS sweep_offers;
 DROP INDEX IF EXISTS placement_requests_waiting_of_sweep;
 DROP INDEX IF EXISTS placement_requests_not_held;
+DROP INDEX IF EXISTS placement_requests_retries;
+ALTER TABLE leases DROP COLUMN IF EXISTS shape_key;
 DROP INDEX IF EXISTS sweeps_open;
 DROP INDEX IF EXISTS sweeps_held;
 ALTER TABLE sweeps

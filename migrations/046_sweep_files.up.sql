@@ -27,6 +27,12 @@ ALTER TABLE sweeps
     ADD COLUMN IF NOT EXISTS metric text NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,metric}', '')) STORED, -- of the objective; empty = none
     ADD COLUMN IF NOT EXISTS minimizes boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,goal}', '') = 'minimize') STORED;
 
+-- A round asks which shapes hold a lease on each GPU: joining all leases with attempts and trials took it 90 ms (19,200 leases).
+ALTER TABLE leases ADD COLUMN IF NOT EXISTS shape_key text NOT NULL DEFAULT '';
+
+UPDATE leases l SET shape_key = t.shape_key FROM attempts a JOIN trials t ON t.id = a.trial_id
+WHERE a.id = l.attempt_id AND l.state <> 'released' AND l.shape_key = '';
+
 -- What rounds, reports and deletions look up in tables that grow with history.
 CREATE INDEX IF NOT EXISTS leases_unreleased_device ON leases (device_id) WHERE device_id IS NOT NULL AND state <> 'released';
 CREATE INDEX IF NOT EXISTS attempts_of_host ON attempts (host_id, (coalesce(device_id, '')), finished_at);
@@ -34,6 +40,7 @@ CREATE INDEX IF NOT EXISTS attempts_with_outputs ON attempts (host_id, trial_id)
 CREATE INDEX IF NOT EXISTS trials_of_shape ON trials (shape_key, created_at);
 CREATE INDEX IF NOT EXISTS placement_requests_sweep ON placement_requests (sweep_id);
 CREATE INDEX IF NOT EXISTS placement_requests_waiting_of_sweep ON placement_requests (sweep_id, requested_at, attempt_id) WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS placement_requests_retries ON placement_requests (sweep_id) WHERE state = 'waiting' AND number > 1;
 CREATE INDEX IF NOT EXISTS sweeps_open ON sweeps (id) WHERE state IN ('pending', 'running');
 CREATE INDEX IF NOT EXISTS sweeps_held ON sweeps (id) WHERE state IN ('paused', 'stopping', 'canceling');
 
@@ -42,12 +49,14 @@ CREATE INDEX IF NOT EXISTS placement_requests_not_held ON placement_requests (sw
     WHERE state = 'waiting' AND reasons <> '[{"dimension": "sweep", "needed": 0, "free": 0, "reason": "the sweep takes no new trials now"}]';
 
 -- How many of its oldest requests each sweep that takes trials offers to the placer: what its max_parallel lets start and a few (8),
--- or a whole window (500, berth.MaxOpenTrials), so that no sweep hides the requests of others. While attempts were abandoned, their
--- places are kept for their retries, which are the newest requests: then all are offered.
+-- or a whole window (500, berth.MaxOpenTrials), so that no sweep hides the requests of others. The places of abandoned attempts are
+-- kept for their retries, which are the newest requests: while a retry waits and an attempt is abandoned, all are offered.
 CREATE OR REPLACE VIEW sweep_offers AS
-SELECT s.id AS sweep_id, (CASE WHEN s.max_parallel = 0 THEN 500 ELSE (
-    SELECT CASE WHEN bool_or(a.state = 'abandoned') THEN 500 ELSE least(500, greatest(s.max_parallel - count(*), 0) + 8) END
-    FROM leases l JOIN attempts a ON a.id = l.attempt_id WHERE l.sweep_id = s.id AND l.state <> 'released'
-) END)::integer AS offer
+SELECT s.id AS sweep_id, (CASE
+    WHEN s.max_parallel = 0 THEN 500
+    WHEN EXISTS (SELECT 1 FROM placement_requests w WHERE w.sweep_id = s.id AND w.state = 'waiting' AND w.number > 1)
+        AND EXISTS (SELECT 1 FROM leases l JOIN attempts a ON a.id = l.attempt_id WHERE l.sweep_id = s.id AND l.state <> 'released' AND a.state = 'abandoned') THEN 500
+    ELSE least(500, greatest(s.max_parallel - (SELECT count(*) FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released'), 0) + 8)
+END)::integer AS offer
 FROM sweeps s
 WHERE s.state IN ('pending', 'running') AND EXISTS (SELECT 1 FROM placement_requests r WHERE r.sweep_id = s.id AND r.state = 'waiting');

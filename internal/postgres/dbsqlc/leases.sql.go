@@ -22,10 +22,10 @@ func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int32, error
 }
 
 const listHolding = `-- name: ListHolding :many
-SELECT l.sweep_id, t.shape_key, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
+SELECT l.sweep_id, l.shape_key, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
     l.exclusive, l.exclusive_device, l.device_activity, extract(epoch FROM now() - a.placed_at)::double precision AS ran,
     (l.state <> 'held' OR a.state = 'abandoned')::boolean AS silent, (a.state = 'finished')::boolean AS ended
-FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
+FROM leases l JOIN attempts a ON a.id = l.attempt_id
 WHERE l.state <> 'released'
 ORDER BY l.created_at, l.attempt_id
 `
@@ -85,7 +85,7 @@ func (q *Queries) ListHolding(ctx context.Context, db DBTX) ([]ListHoldingRow, e
 }
 
 const listHostLeases = `-- name: ListHostLeases :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
@@ -113,6 +113,7 @@ type ListHostLeasesRow struct {
 	Proof           string
 	ExclusiveDevice bool
 	DeviceActivity  int32
+	ShapeKey        string
 	AttemptState    string
 	AttemptToken    int64
 	ContainerID     string
@@ -152,6 +153,7 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 			&i.Proof,
 			&i.ExclusiveDevice,
 			&i.DeviceActivity,
+			&i.ShapeKey,
 			&i.AttemptState,
 			&i.AttemptToken,
 			&i.ContainerID,
@@ -283,7 +285,7 @@ func (q *Queries) ListLeases(ctx context.Context, db DBTX, arg *ListLeasesParams
 }
 
 const listLeasesOf = `-- name: ListLeasesOf :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
@@ -311,6 +313,7 @@ type ListLeasesOfRow struct {
 	Proof           string
 	ExclusiveDevice bool
 	DeviceActivity  int32
+	ShapeKey        string
 	AttemptState    string
 	AttemptToken    int64
 	ContainerID     string
@@ -350,6 +353,7 @@ func (q *Queries) ListLeasesOf(ctx context.Context, db DBTX, attemptIds []string
 			&i.Proof,
 			&i.ExclusiveDevice,
 			&i.DeviceActivity,
+			&i.ShapeKey,
 			&i.AttemptState,
 			&i.AttemptToken,
 			&i.ContainerID,
@@ -375,7 +379,7 @@ WITH locked AS (
 ), released AS (
     UPDATE leases l SET state = 'released', released_at = now(), proof = $2
     FROM locked WHERE l.id = locked.id
-    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity
+    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key
 ), host AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,
@@ -403,7 +407,7 @@ WITH ended AS (
 ), released AS (
     UPDATE leases l SET state = 'released', released_at = now(), proof = $2
     FROM ended e WHERE l.attempt_id = e.id AND l.state <> 'released'
-    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity
+    RETURNING l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key
 ), host AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved - r.cpu_milli,

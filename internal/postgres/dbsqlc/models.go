@@ -335,6 +335,7 @@ type Lease struct {
 	Proof           string
 	ExclusiveDevice bool
 	DeviceActivity  int32
+	ShapeKey        string
 }
 
 type LogChunk struct {

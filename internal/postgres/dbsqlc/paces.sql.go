@@ -171,8 +171,8 @@ func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string, ke
 }
 
 const loadDevices = `-- name: LoadDevices :many
-SELECT DISTINCT l.device_id::text AS device_id, t.shape_key, s.template
-FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
+SELECT DISTINCT l.device_id::text AS device_id, l.shape_key, s.template
+FROM leases l JOIN sweeps s ON s.id = l.sweep_id
 WHERE l.device_id IS NOT NULL AND l.state <> 'released'
 ORDER BY 1, 2
 `

@@ -105,9 +105,9 @@ LIMIT @max_rows;
 -- name: ListHolding :many
 -- What holds a part of a host now, and for how long it has: silent = its host does not answer for it, ended = the proof that it is
 -- gone comes in a moment.
-SELECT l.sweep_id, t.shape_key, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
+SELECT l.sweep_id, l.shape_key, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
     l.exclusive, l.exclusive_device, l.device_activity, extract(epoch FROM now() - a.placed_at)::double precision AS ran,
     (l.state <> 'held' OR a.state = 'abandoned')::boolean AS silent, (a.state = 'finished')::boolean AS ended
-FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
+FROM leases l JOIN attempts a ON a.id = l.attempt_id
 WHERE l.state <> 'released'
 ORDER BY l.created_at, l.attempt_id;

@@ -108,11 +108,15 @@ FROM locked l WHERE r.attempt_id = l.attempt_id;
 -- worker reports a problem. These only keep their host's memory booked, for as long as the host is like that: its worker
 -- keeps their containers, as it gets the attempts back once the problem is over and no other host took them. Of these,
 -- those that their trials are to run again are away: their places are for the retries.
-SELECT l.sweep_id, count(*) FILTER (WHERE NOT o.lost)::integer AS attempts,
-    count(*) FILTER (WHERE o.lost AND NOT a.refused AND t.finished_at IS NULL
-        AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::integer AS away
-FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = l.host_id
-CROSS JOIN LATERAL (SELECT a.state = 'abandoned' AND (h.problem <> '' OR now() - h.last_seen_at > @lost_after::interval) AS lost) o
+WITH lost AS (
+    SELECT l.sweep_id, count(*) AS attempts, count(*) FILTER (WHERE NOT a.refused AND t.finished_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number)) AS away
+    FROM hosts h JOIN leases l ON l.host_id = h.id JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
+    WHERE l.state <> 'released' AND a.state = 'abandoned' AND (h.problem <> '' OR now() - h.last_seen_at > @lost_after::interval)
+    GROUP BY l.sweep_id
+)
+SELECT l.sweep_id, (count(*) - coalesce(max(o.attempts), 0))::integer AS attempts, coalesce(max(o.away), 0)::integer AS away
+FROM leases l LEFT JOIN lost o ON o.sweep_id = l.sweep_id
 WHERE l.state <> 'released'
 GROUP BY l.sweep_id;
 
@@ -169,9 +173,9 @@ WITH decided AS (
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes FROM placed
 ), new_leases AS (
     INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
-        exclusive_device, device_activity, token, expires_at)
+        exclusive_device, device_activity, token, shape_key, expires_at)
     SELECT attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
-        exclusive_device, device_activity, token, now() + @term::interval FROM placed
+        exclusive_device, device_activity, token, shape_key, now() + @term::interval FROM placed
 ), booked_hosts AS (
     UPDATE hosts h
     SET cpu_milli_reserved = h.cpu_milli_reserved + p.cpu_milli,
