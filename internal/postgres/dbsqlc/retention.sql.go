@@ -402,19 +402,21 @@ func (q *Queries) OldSweeps(ctx context.Context, db DBTX, keep time.Duration, ma
 
 const oldestOutputs = `-- name: OldestOutputs :many
 WITH kept AS MATERIALIZED (
-    SELECT id, trial_id, number, state, files_state FROM attempts WHERE host_id = $2 AND outputs_removed_at IS NULL
+    SELECT a.id, a.number, a.state, a.files_state, t.id AS trial_id, t.sweep_id, t.number AS trial_number
+    FROM attempts a CROSS JOIN LATERAL (SELECT id, sweep_id, number, params, shape_key, state, failure_kind, message, value, created_at, started_at, finished_at FROM trials k WHERE k.id = a.trial_id OFFSET 0) t
+    WHERE a.host_id = $2 AND a.outputs_removed_at IS NULL
 )
-SELECT s.id AS sweep_id, t.id AS trial_id, t.number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
+SELECT s.id AS sweep_id, a.trial_id AS trial_id, a.trial_number AS number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
     bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored,
     s.ended_at::timestamptz AS ended_at, extract(epoch FROM now() - s.ended_at)::float8 AS ended_seconds
 FROM (
     SELECT id, deleted_at, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
     WHERE outputs_removed_at IS NULL AND (finished_at >= $1::timestamptz OR deleted_at IS NOT NULL)
-) s JOIN trials t ON t.sweep_id = s.id JOIN kept a ON a.trial_id = t.id JOIN hosts h ON h.id = $2
+) s JOIN kept a ON a.sweep_id = s.id JOIN hosts h ON h.id = $2
 WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-    AND (s.ended_at, s.id, t.number) > ($1, $3::uuid, $4::integer)
-GROUP BY s.id, s.ended_at, t.id
-ORDER BY s.ended_at, s.id, t.number LIMIT $5
+    AND (s.ended_at, s.id, a.trial_number) > ($1, $3::uuid, $4::integer)
+GROUP BY s.id, s.ended_at, s.deleted_at, a.trial_id, a.trial_number
+ORDER BY s.ended_at, s.id, a.trial_number LIMIT $5
 `
 
 type OldestOutputsParams struct {
@@ -437,7 +439,7 @@ type OldestOutputsRow struct {
 
 // Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first, and those of
 // deleted sweeps before all. A sweep that holds a place has a container somewhere. They begin behind a trial; the zero
-// time begins with the first. What the host still has is read first: history is much longer.
+// time begins with the first. What the host still has is read first, with each trial by its id (OFFSET 0): history is much longer.
 func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, arg *OldestOutputsParams) ([]OldestOutputsRow, error) {
 	rows, err := db.Query(ctx, oldestOutputs,
 		arg.AfterTime,
