@@ -2,86 +2,292 @@ package postgres_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"log/slog"
+	"maps"
 	"os"
-	"strconv"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/placer"
+	"github.com/berthml/berth/internal/postgres"
 )
 
-// BenchmarkScale times what rounds and pages ask of a database as it is after a year:
-// SCALE_TRIALS trials (200,000) with an attempt each in 2,000 sweeps, 100 hosts with 8
-// GPUs, 24 leases a GPU, and 700 sweeps with 16 waiting requests and max_parallel 1.
+// BenchmarkScale times what rounds, requests and pages ask of yearOfBerth. Then it explains
+// each statement that these and further calls run, and fails where one takes or reads too
+// much for what it returns.
 func BenchmarkScale(b *testing.B) {
-	trials, err := strconv.Atoi(cmp.Or(os.Getenv("SCALE_TRIALS"), "200000"))
-	require.NoError(b, err)
+	url, pool := yearDatabase(b)
+	store := open(b, url)
+	year := readYear(b, pool)
 
-	url := durable(b)
-	pool, store := openPool(b, url), open(b, url)
+	round := placer.New(store, slog.New(slog.DiscardHandler))
 
-	for _, statement := range []string{
-		`INSERT INTO shapes (key, shape) SELECT 's' || n, '{}' FROM generate_series(0, 19) n`,
-		`INSERT INTO hosts (id, name, boot_id, cpu_milli, memory_bytes, memory_free_bytes, memory_reserved_bytes, cpu_milli_reserved, attempts, max_attempts, memory_headroom_bytes, version)
-		SELECT md5('h' || n)::uuid, 'h' || n, 'b', 256000, 2::bigint << 40, 2::bigint << 40, 192, 192, 192, 1000, 0, 'v' FROM generate_series(0, 99) n`,
-		`INSERT INTO devices (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, contexts_reserved, reserved_bytes)
-		SELECT 'g' || n, md5('h' || n / 8)::uuid, 'H200', '', 'time_slicing', 140::bigint << 30, 0, 140::bigint << 30, 48, 24, 24 FROM generate_series(0, 799) n`,
-		`INSERT INTO sweeps (id, name, spec, image_digest, created_by, state, created_at, started_at, finished_at, max_parallel)
-		SELECT md5('w' || n)::uuid, 'w', '{"command": ["run"], "resources": {"memory": 1073741824}}', 'x', 'local', CASE WHEN n < 1300 THEN 'succeeded' ELSE 'running' END,
-			now() - (2000 - n) * interval '4 hours', now(), CASE WHEN n < 1300 THEN now() - (2000 - n) * interval '4 hours' END, CASE WHEN n < 1300 THEN 0 ELSE 1 END FROM generate_series(0, 1999) n`,
-		`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, created_at, started_at, finished_at)
-		SELECT md5('t' || n)::uuid, md5('w' || n %% 1300)::uuid, n / 1300 + 1, '{"lr": 0.5}', 's' || n %% 20, 'succeeded', 'ok', n, at, at, at + interval '10 minutes'
-		FROM (SELECT n, now() - (2000 - n %% 1300) * interval '4 hours' AS at FROM generate_series(0, %[1]d - 1) n) t`,
-		`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, failure_kind, placed_at, started_at, finished_at)
-		SELECT md5('a' || n)::uuid, md5('t' || n)::uuid, 1, 'main', 'run', 'finished', md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, nextval('lease_tokens'), 1, 1, 'ok', at, at, at + interval '10 minutes'
-		FROM (SELECT n, now() - (2000 - n %% 1300) * interval '4 hours' AS at FROM generate_series(0, %[1]d - 1) n) t`,
-		`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, state, decided_at)
-		SELECT a.id, t.sweep_id, t.id, 'w', 1, 'main', 'run', t.shape_key, 1, 1, 'placed', now() FROM attempts a JOIN trials t ON t.id = a.trial_id`,
-		`INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, expires_at)
-		SELECT a.id, t.sweep_id, a.host_id, a.device_id, 1, 1, 1, 1, now() + interval '1 hour' FROM attempts a JOIN trials t ON t.id = a.trial_id LIMIT 19200`,
-		`INSERT INTO trials (id, sweep_id, number, params, shape_key, state)
-		SELECT md5('q' || n)::uuid, md5('w' || 1300 + n %% 700)::uuid, n / 700 + 1, '{"lr": 0.5}', 's1', 'waiting' FROM generate_series(0, 700 * 16 - 1) n`,
-		`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli)
-		SELECT md5('p' || id)::uuid, sweep_id, id, 'w', 1, 'main', 'run', shape_key, 1, 1 FROM trials WHERE state = 'waiting'`,
-		`VACUUM ANALYZE`,
-	} {
-		_, err := pool.Exec(b.Context(), fmt.Sprintf(statement+" -- %[1]d", trials))
-		require.NoError(b, err, statement)
-	}
+	b.Run("round", func(b *testing.B) {
+		require.NoError(b, round.Round(b.Context())) // the first stores why all of them wait
 
-	var sweep, host string
+		for b.Loop() {
+			require.NoError(b, round.Round(b.Context()))
+		}
+	})
 
-	require.NoError(b, pool.QueryRow(b.Context(), "SELECT md5('w1299')::uuid, md5('h7')::uuid").Scan(&sweep, &host))
+	for _, c := range year.timed(b) {
+		b.Run(c.name, func(b *testing.B) {
+			require.NoError(b, c.call(b.Context(), store)) // the first reads the disk
 
-	for _, step := range []struct {
-		name string
-		ask  func() error
-	}{
-		{"round reads its queue", func() error { _, err := store.Queue(b.Context(), 10_000); return err }},
-		{"round holds requests", func() error { return store.HoldRequests(b.Context()) }},
-		{"hosts and devices", func() error { _, err := store.RecentHosts(b.Context()); return err }},
-		{"page of sweeps", func() error {
-			_, err := store.PageSweeps(b.Context(), berth.SweepQuery{Limit: 50, Sort: berth.Sort{By: berth.SortCreatedAt, Descending: true}})
-			return err
-		}},
-		{"report", func() error { _, err := store.ReportInput(b.Context(), sweep); return err }},
-		{"recent usage of a shape", func() error { _, err := store.RecentUsage(b.Context(), "s1"); return err }},
-		{"oldest outputs of a host", func() error {
-			_, err := store.OldestOutputs(b.Context(), host, nil, 1000)
-			return err
-		}},
-		{"sweep of 10,000 listed trials", func() error {
-			_, _, err := store.CreateSweep(b.Context(), berth.NewSweep{ID: uuid.NewString(), Spec: longList(b, ""), ImageDigest: "x", CreatedBy: "local"})
-			return err
-		}},
-	} {
-		b.Run(step.name, func(b *testing.B) {
 			for b.Loop() {
-				require.NoError(b, step.ask())
+				require.NoError(b, c.call(b.Context(), store))
 			}
 		})
 	}
+
+	b.Run("deletion of 1,000 trials", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			year.clone(b, pool)
+			b.StartTimer()
+
+			require.NoError(b, store.DeleteSweep(b.Context(), year.cloned))
+			retainAll(b, store)
+		}
+	})
+
+	b.Run("statements", func(b *testing.B) { checkStatements(b, url, pool, year) })
+}
+
+// scaleCall is a call of the store as a round, a request or a page makes it.
+type scaleCall struct {
+	name string
+	call func(ctx context.Context, s *postgres.Store) error
+}
+
+// drop makes a call of one that returns a value too.
+func drop[T any](ask func(ctx context.Context, s *postgres.Store) (T, error)) func(context.Context, *postgres.Store) error {
+	return func(ctx context.Context, s *postgres.Store) error {
+		_, err := ask(ctx, s)
+
+		return err
+	}
+}
+
+// timed are the calls with targets.
+func (y year) timed(b *testing.B) []scaleCall {
+	b.Helper()
+
+	newest := berth.SweepQuery{Limit: 50, Sort: berth.Sort{By: berth.SortCreatedAt, Descending: true}}
+	best := berth.TrialQuery{Limit: 50, Sort: berth.Sort{By: berth.SortValue}}
+	spec := longList(b, "")
+
+	return []scaleCall{
+		{"queue of a round", drop(func(ctx context.Context, s *postgres.Store) (berth.Queue, error) { return s.Queue(ctx, 10_000) })},
+		{"hosts and devices", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Host, error) { return s.RecentHosts(ctx) })},
+		{"page of sweeps", drop(func(ctx context.Context, s *postgres.Store) (berth.Page[berth.Sweep], error) {
+			return s.PageSweeps(ctx, newest)
+		})},
+		{"page of 100,000 trials", drop(func(ctx context.Context, s *postgres.Store) (berth.Page[berth.ListedTrial], error) {
+			return s.PageTrials(ctx, y.hundredThousand, best)
+		})},
+		{"report of 1,000 trials", func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.ReportInput(ctx, y.thousand)
+			return err
+		}},
+		{"recent usage of a shape", drop(func(ctx context.Context, s *postgres.Store) ([]berth.RecentUsage, error) {
+			return s.RecentUsage(ctx, "s1")
+		})},
+		{"oldest outputs of a host", drop(func(ctx context.Context, s *postgres.Store) ([]berth.TrialOutputs, error) {
+			return s.OldestOutputs(ctx, y.host, nil, 1000)
+		})},
+		{"sweep of 10,000 listed trials", func(ctx context.Context, s *postgres.Store) error {
+			_, _, err := s.CreateSweep(ctx, berth.NewSweep{ID: uuid.NewString(), Spec: spec, ImageDigest: "x", CreatedBy: "local"})
+			return err
+		}},
+		{"history for 8 suggestions after 100,000", func(ctx context.Context, s *postgres.Store) error {
+			_, _, err := s.Suggest(ctx, y.hundredThousand, 100_001, 8, berth.SearchNeeds{History: true},
+				func(berth.Tried) ([]berth.NewTrial, bool, error) { return nil, true, nil })
+			return err
+		}},
+	}
+}
+
+// further are calls that only have their statements explained.
+func (y year) further() []scaleCall {
+	return []scaleCall{
+		{"round", func(ctx context.Context, s *postgres.Store) error {
+			return placer.New(s, slog.New(slog.DiscardHandler)).Round(ctx)
+		}},
+		{"foresight", drop(func(ctx context.Context, s *postgres.Store) (berth.Foresight, error) { return s.Foresight(ctx, 1000) })},
+		{"leases", drop(func(ctx context.Context, s *postgres.Store) ([]berth.HeldLease, error) {
+			return s.ListLeases(ctx, berth.LeaseKey{HostID: uuid.Nil.String(), AttemptID: uuid.Nil.String()}, 100)
+		})},
+		{"queue", func(ctx context.Context, s *postgres.Store) error {
+			_, _, err := s.ListQueue(ctx, berth.QueueKey{AttemptID: uuid.Nil.String()}, 100)
+			return err
+		}},
+		{"sweep", drop(func(ctx context.Context, s *postgres.Store) (berth.Sweep, error) { return s.GetSweep(ctx, y.thousand) })},
+		{"sweep by prefix", drop(func(ctx context.Context, s *postgres.Store) (string, error) { return s.FindSweep(ctx, y.thousand[:8]) })},
+		{"trial", drop(func(ctx context.Context, s *postgres.Store) (berth.Trial, error) {
+			return s.GetTrial(ctx, y.thousand, 7)
+		})},
+		{"trial by id", drop(func(ctx context.Context, s *postgres.Store) (berth.Trial, error) { return s.FindTrial(ctx, y.trial) })},
+		{"planned trial", drop(func(ctx context.Context, s *postgres.Store) (berth.PlannedTrial, error) {
+			return s.PlannedTrial(ctx, y.thousand, 7)
+		})},
+		{"ended trials", drop(func(ctx context.Context, s *postgres.Store) ([]berth.TrialEnd, error) {
+			return s.EndedTrials(ctx, y.thousand, []int{1, 2, 3})
+		})},
+		{"silent trials", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Trial, error) {
+			return s.SilentTrials(ctx, berth.Trial{SweepID: uuid.Nil.String()}, time.Hour, 100)
+		})},
+		{"trial times", drop(func(ctx context.Context, s *postgres.Store) (berth.TrialTimes, error) {
+			return s.TrialTimes(ctx, y.hundredThousand)
+		})},
+		{"attempts of a trial", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Attempt, error) {
+			return s.ListAttempts(ctx, y.trial)
+		})},
+		{"attempts of a sweep", drop(func(ctx context.Context, s *postgres.Store) ([]berth.SweepAttempt, error) {
+			return s.ListSweepAttempts(ctx, y.hundredThousand, 0, 0, 100)
+		})},
+		{"attempt", drop(func(ctx context.Context, s *postgres.Store) (berth.Attempt, error) {
+			return s.GetAttempt(ctx, y.attempt)
+		})},
+		{"assignee", drop(func(ctx context.Context, s *postgres.Store) (berth.Assignee, error) { return s.Assignee(ctx, y.runs) })},
+		{"metrics", drop(func(ctx context.Context, s *postgres.Store) ([]berth.MetricPoint, error) {
+			return s.ListMetrics(ctx, y.attempt, "loss", 1000)
+		})},
+		{"metric names", drop(func(ctx context.Context, s *postgres.Store) ([]berth.MetricName, error) {
+			return s.MetricNames(ctx, y.thousand)
+		})},
+		{"curves", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Curve, error) {
+			return s.Curves(ctx, y.thousand, "loss", []int{1, 2, 3}, 100)
+		})},
+		{"exported trials", drop(func(ctx context.Context, s *postgres.Store) ([]berth.ExportedTrial, error) {
+			return s.ExportTrials(ctx, y.hundredThousand, berth.TrialFilter{}, 0, 1000)
+		})},
+		{"log", drop(func(ctx context.Context, s *postgres.Store) ([]berth.LogPiece, error) {
+			return s.ReadLog(ctx, y.attempt, 0, 1000)
+		})},
+		{"memory", drop(func(ctx context.Context, s *postgres.Store) ([]berth.MemoryPoint, error) {
+			return s.ListMemory(ctx, y.attempt)
+		})},
+		{"leases of a host", drop(func(ctx context.Context, s *postgres.Store) ([]berth.HostLease, error) {
+			return s.HostLeases(ctx, y.host)
+		})},
+		{"leases of attempts", drop(func(ctx context.Context, s *postgres.Store) ([]berth.HostLease, error) {
+			return s.LeasesOf(ctx, []string{y.runs})
+		})},
+		{"placement", drop(func(ctx context.Context, s *postgres.Store) (berth.PlacementStatus, error) {
+			return s.PlacementStatus(ctx, y.waits)
+		})},
+		{"footprints", drop(func(ctx context.Context, s *postgres.Store) ([]berth.ProbedShape, error) {
+			return s.ListFootprints(ctx, "", 100)
+		})},
+		{"health", drop(func(ctx context.Context, s *postgres.Store) (berth.Health, error) { return s.Health(ctx) })},
+		{"GPU", drop(func(ctx context.Context, s *postgres.Store) (berth.Device, error) { return s.GetDevice(ctx, "g7") })},
+		{"files to store", drop(func(ctx context.Context, s *postgres.Store) ([]berth.UnstoredAttempt, error) {
+			return s.FilesToStore(ctx, y.host, 100)
+		})},
+		{"checkpoints to store", drop(func(ctx context.Context, s *postgres.Store) ([]berth.AttemptCheckpoint, error) {
+			return s.CheckpointsToStore(ctx, y.host, 100)
+		})},
+		{"events", drop(func(ctx context.Context, s *postgres.Store) (int, error) { return s.PublishEvents(ctx, 1000) })},
+		{"outbox", drop(func(ctx context.Context, s *postgres.Store) ([]berth.OutboxMessage, error) {
+			return s.ClaimOutbox(ctx, 100, time.Minute)
+		})},
+		{"heartbeat", func(ctx context.Context, s *postgres.Store) error {
+			return s.TouchHost(ctx, y.host, berth.HostFree{MemoryBytes: 2 << 40}, []berth.SeenAttempt{{AttemptID: y.runs, Token: 1}})
+		}},
+		{"running", drop(func(ctx context.Context, s *postgres.Store) ([]string, error) { return s.SuspectLeases(ctx) })},
+		{"withdrawal", drop(func(ctx context.Context, s *postgres.Store) (berth.PlacementStatus, error) {
+			return s.WithdrawRequest(ctx, y.waits)
+		})},
+		{"removed", drop(func(ctx context.Context, s *postgres.Store) (berth.Removed, error) { return s.Removed(ctx, y.attempt) })},
+		{"secrets", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Secret, error) { return s.ListSecrets(ctx) })},
+		{"tokens", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Token, error) { return s.ListTokens(ctx) })},
+		{"paused", drop(func(ctx context.Context, s *postgres.Store) (bool, error) {
+			return s.SetSweepState(ctx, y.open, berth.SweepPaused, "")
+		})},
+		{"limit", func(ctx context.Context, s *postgres.Store) error { return s.SetMaxParallel(ctx, y.open, 2) }},
+	}
+}
+
+// retainAll does what the server does each hour until nothing is left to do.
+func retainAll(tb testing.TB, store *postgres.Store) {
+	tb.Helper()
+
+	for more := true; more; {
+		failed := make(map[string]error)
+		more = store.Retain(tb.Context(), berth.Retention{}, failed)
+		require.Empty(tb, failed)
+	}
+}
+
+// checkStatements explains the statements of all calls and prints what they took.
+func checkStatements(b *testing.B, url string, pool *pgxpool.Pool, y year) {
+	b.Helper()
+
+	store := open(b, url)
+	record := &planRecorder{worst: make(map[string]measured)}
+	require.NoError(b, store.Trace(b.Context(), record))
+
+	for _, c := range slices.Concat(y.timed(b), y.further()) {
+		if err := c.call(b.Context(), store); err != nil {
+			b.Errorf("%s: %v", c.name, err)
+		}
+	}
+
+	online := record.measuredNames()
+
+	y.clone(b, pool)
+	require.NoError(b, store.DeleteSweep(b.Context(), y.cloned))
+	retainAll(b, store)
+	require.NoError(b, record.problem)
+
+	all := record.measuredNames()
+
+	for _, name := range slices.SortedFunc(maps.Keys(all), func(x, y string) int { return cmp.Compare(all[y].milliseconds, all[x].milliseconds) }) {
+		m, limit := all[name], cmp.Or(ownBounds[name], usual)
+		if _, isOnline := online[name]; !isOnline && ownBounds[name] == (bound{}) {
+			limit = hourly
+		}
+
+		fmt.Fprintf(os.Stdout, "%-28s %7.1f ms, read %7d for %6d rows %v\n", name, m.milliseconds, m.read, m.rows, m.whole)
+
+		if m.milliseconds > limit.milliseconds || len(m.whole) > 0 || m.read > max(limit.least, limit.rowsEach*m.rows) {
+			b.Errorf("%s is over its bound: %.0f ms, %d rows read or %d for each row", name, limit.milliseconds, limit.least, limit.rowsEach)
+		}
+	}
+
+	fmt.Fprintf(os.Stdout, "no call runs these statements: %s\n", strings.Join(missingStatements(b, all), ", "))
+}
+
+// missingStatements are those of the queries folder that were not measured.
+func missingStatements(tb testing.TB, measured map[string]measured) (missing []string) {
+	tb.Helper()
+
+	files, err := filepath.Glob("queries/*.sql")
+	require.NoError(tb, err)
+	require.NotEmpty(tb, files)
+
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(tb, err)
+
+		for _, name := range regexp.MustCompile(`(?m)^-- name: (\w+) `).FindAllStringSubmatch(string(text), -1) {
+			if _, ok := measured[name[1]]; !ok {
+				missing = append(missing, name[1])
+			}
+		}
+	}
+
+	return missing
 }
