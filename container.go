@@ -21,9 +21,9 @@ type Launch struct {
 	Datasets    map[string]string `json:"datasets,omitempty"` // versions of those among Mounts, by name; no part of SpecHash
 	Defaults    map[string]string `json:"defaults,omitempty"` // more of it, where it has no such name; no part of SpecHash
 	Mounts      []Mount           `json:"mounts,omitempty"`
-	MemoryBytes int64             `json:"memory_bytes"` // limit of memory and of memory plus swap
+	MemoryBytes int64             `json:"memory_bytes"`         // limit of memory and of memory plus swap
 	WallBytes   int64             `json:"wall_bytes,omitempty"` // added to the kernel's limit where Berth itself holds MemoryBytes
-	ShmBytes    int64             `json:"shm_bytes"`    // 0 = as much as MemoryBytes
+	ShmBytes    int64             `json:"shm_bytes"`            // 0 = as much as MemoryBytes
 	CPUMilli    int64             `json:"cpu_milli"`
 	CPUCapMilli int64             `json:"cpu_cap_milli,omitempty"` // most that it may use, where that is not what is booked; 0 = it is
 	Network     bool              `json:"network,omitempty"`

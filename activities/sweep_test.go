@@ -14,10 +14,10 @@ import (
 
 // shelf stores the trials of one sweep.
 type shelf struct {
-	hosts []berth.Host
 	activities.Sweeps
 	activities.Placements
 
+	hosts  []berth.Host
 	spec   berth.Spec
 	trials []berth.NewTrial
 }

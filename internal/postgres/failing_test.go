@@ -31,7 +31,7 @@ func TestHealth_SaysThatRoundsOfThePlacerFail(t *testing.T) {
 	group.Go(func() error { return placer.New(b.store, slog.New(slog.DiscardHandler)).Run(ctx) })
 	t.Cleanup(func() {
 		stop()
-		_ = group.Wait() //nolint:errcheck // it was stopped
+		_ = group.Wait()
 	})
 
 	health := func() berth.Finding {

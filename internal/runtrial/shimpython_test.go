@@ -493,7 +493,6 @@ func TestShimPython_Stop(t *testing.T) {
 	} {
 		stopsAs := func(t *testing.T, env string) {
 			t.Helper()
-			t.Parallel()
 
 			s := python(t)
 			cmd, out := s.command(t, c.script)
@@ -520,8 +519,14 @@ func TestShimPython_Stop(t *testing.T) {
 			require.NotContains(t, string(data), "result")
 		}
 
-		t.Run(name, func(t *testing.T) { stopsAs(t, "A=b") })
-		t.Run(name+", by MPS", func(t *testing.T) { stopsAs(t, "CUDA_MPS_PIPE_DIRECTORY=/trial/mps") })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stopsAs(t, "A=b")
+		})
+		t.Run(name+", by MPS", func(t *testing.T) {
+			t.Parallel()
+			stopsAs(t, "CUDA_MPS_PIPE_DIRECTORY=/trial/mps")
+		})
 	}
 }
 
