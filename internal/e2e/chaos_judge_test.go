@@ -361,15 +361,16 @@ func TestChaosJudge_ComparesLimitAndLease(t *testing.T) {
 
 	x := judging(t)
 	x.instance, x.limited = "e2e-1", map[string]bool{}
-	reserved := map[string]int64{"a": 64 * mib, "b": 64 * mib}
+	reserved := map[string]int64{"a": 64 * mib, "b": 64 * mib, "d": 64 * mib}
 
 	x.judgeLimit("/berth-e2e-1-a 67108864\n", reserved)
 	x.judgeLimit("/berth-e2e-1-c 67108864\n", reserved)
+	x.judgeLimit("/berth-e2e-1-d 2214592512 mps\n", reserved)
 	require.Empty(t, x.broken)
 
 	x.judgeLimit("/berth-e2e-1-b 0\n", reserved)
 	require.Equal(t, []string{"I2: the container of attempt b may use 0 bytes, its lease holds 67108864"}, x.broken)
-	require.Equal(t, map[string]bool{"a": true, "b": true}, x.limited)
+	require.Equal(t, map[string]bool{"a": true, "b": true, "d": true}, x.limited)
 }
 
 // A worker is away from its death until its successor says that it serves.

@@ -173,7 +173,8 @@ func (x *chaos) lookAtLimits(ctx context.Context, inspector *pgtest.Inspector, a
 		return err
 	}
 
-	args := []string{"inspect", "--type", "container", "--format", "{{.Name}} {{.HostConfig.Memory}}"}
+	args := []string{"inspect", "--type", "container", "--format", "{{.Name}} {{.HostConfig.Memory}}" +
+		`{{range .Config.Env}}{{if eq . "CUDA_MPS_PIPE_DIRECTORY=/trial/mps"}} mps{{end}}{{end}}`}
 	for _, attempt := range fresh {
 		args = append(args, "berth-"+x.instance+"-"+attempt)
 	}
@@ -187,7 +188,8 @@ func (x *chaos) lookAtLimits(ctx context.Context, inspector *pgtest.Inspector, a
 	return nil
 }
 
-// judgeLimit reads "/name bytes".
+// judgeLimit reads "/name bytes", and " mps" of a client of MPS, which the worker holds to
+// its lease and the kernel to 2 GiB more.
 func (x *chaos) judgeLimit(line string, reserved map[string]int64) {
 	name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 	attempt := x.attemptOf(strings.TrimPrefix(name, "/"))
@@ -198,6 +200,11 @@ func (x *chaos) judgeLimit(line string, reserved map[string]int64) {
 	}
 
 	x.limited[attempt] = true
+
+	text, byMPS := strings.CutSuffix(text, " mps")
+	if byMPS {
+		holds += 2 << 30
+	}
 
 	if limit, err := strconv.ParseInt(text, 10, 64); err != nil || limit != holds {
 		x.breaks("I2: the container of attempt %s may use %s bytes, its lease holds %d", attempt, text, holds)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,10 +20,14 @@ func TestTrialProxy(t *testing.T) {
 	t.Parallel()
 
 	s := &stack{t: t}
-	gateway, err := s.docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}").Output()
+	bridge, err := net.InterfaceByName("docker0") // Docker names no gateway where the bridge outlived a daemon
+	require.NoError(t, err)
+	addresses, err := bridge.Addrs()
+	require.NoError(t, err)
+	gateway, _, err := net.ParseCIDR(addresses[0].String())
 	require.NoError(t, err)
 
-	listener, err := net.Listen("tcp", net.JoinHostPort(strings.TrimSpace(string(gateway)), "0")) //nolint:noctx // at once
+	listener, err := net.Listen("tcp", net.JoinHostPort(gateway.String(), "0")) //nolint:noctx // at once
 	require.NoError(t, err)
 
 	proxy := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
