@@ -219,6 +219,10 @@ func TestRun_ADiskThatIsFullAfterTheEnd(t *testing.T) {
 	}
 }
 
+// betweenLooks keeps what a test does at once, writing files and filling the disk, from the
+// looks of every second: one in between would see the files on a disk with room.
+const betweenLooks = 100 * time.Millisecond
+
 // Who fills the disk is charged, also when it was full before, or has room again
 // since the job removed the file that it had begun.
 func TestRun_WhoFillsTheDiskLaterIsCharged(t *testing.T) {
@@ -240,6 +244,8 @@ func TestRun_WhoFillsTheDiskLaterIsCharged(t *testing.T) {
 					free.Store(plenty)
 					time.Sleep(time.Hour)
 				}
+
+				time.Sleep(betweenLooks)
 
 				model := filepath.Join(mountOf(t, box.Launch, mountOut), "model")
 				require.NoError(t, os.WriteFile(model, make([]byte, 21<<20), 0o600))
@@ -284,6 +290,8 @@ func TestRun_FilesRemovedDuringALookAreCharged(t *testing.T) {
 
 		ended := r.start(t.Context(), r.order())
 		box := r.docks.started(t)
+		time.Sleep(betweenLooks)
+
 		model = filepath.Join(r.checkpoints(), "model")
 		require.NoError(t, os.WriteFile(model, make([]byte, 21<<20), 0o600))
 		free.Store(1 << 20)

@@ -259,7 +259,7 @@ func TestRun_WhoFillsTheDiskIsCharged(t *testing.T) {
 					require.NoError(t, os.WriteFile(model, make([]byte, c.before), 0o600))
 				}
 
-				time.Sleep(3 * time.Second)
+				time.Sleep(3*time.Second + betweenLooks)
 
 				if c.wrote > 0 {
 					require.NoError(t, os.WriteFile(model, make([]byte, c.wrote), 0o600))
