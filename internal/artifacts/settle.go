@@ -52,22 +52,25 @@ func syncDir(path string) error {
 
 // share makes a host's copy of a stored file the object itself, where both are on one file
 // system, as with `berth dev`: it takes no room of its own any more. Elsewhere the copy
-// stays. The attempt has ended, so that nothing moves its directories meanwhile.
+// stays. The attempt has ended, so that nothing moves its directories meanwhile. The second
+// name is made in the store, where a Cleaner removes it if the process is killed here:
+// beside the copy it would be a file of the trial.
 func (s *Store) share(root *os.Root, a berth.Artifact) {
 	if s.dir == "" {
 		return
 	}
 
-	object, temporary := filepath.Join(s.dir, key(a.Digest)), a.Path+".shared"
+	object := filepath.Join(s.dir, key(a.Digest))
+	temporary := object + ".shared.tmp"
 
 	if info, err := os.Lstat(object); err != nil || info.Size() != a.Bytes {
 		return
 	}
 
-	if os.Link(object, filepath.Join(root.Name(), temporary)) != nil {
-		return // another file system, or a name that is taken
+	if os.Link(object, temporary) != nil {
+		return // a file system without second names, or another process does the same
 	}
 
-	_ = root.Rename(temporary, a.Path)
-	_ = root.Remove(temporary) // which stays when both are one already
+	_ = os.Rename(temporary, filepath.Join(root.Name(), a.Path)) // fails on another file system
+	_ = os.Remove(temporary)                                     // which stays when both are one already
 }
