@@ -9,7 +9,7 @@ type FootprintSource string
 const (
 	FootprintFull    FootprintSource = "full"    // a whole run
 	FootprintShort   FootprintSource = "short"   // two epochs under the Keras caps
-	FootprintPartial FootprintSource = "partial" // a run that was cut off by the probe's time cap, or of which a part was not measured
+	FootprintPartial FootprintSource = "partial" // a run that goes on, that was cut off by the probe's time cap, or of which a part was not measured
 	FootprintRaised  FootprintSource = "raised"  // nothing but an out-of-memory was seen
 )
 

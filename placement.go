@@ -130,12 +130,18 @@ type WaitingRequest struct {
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can
 }
 
+// MeasuresWithin is how long the first attempt of a shape on a GPU has to train for a
+// while, which measures it: longer than imports, data and first steps of most jobs take.
+// Then others of the shape run beside it at a guess.
+const MeasuresWithin = time.Minute
+
 // Queue is what a round of the placer decides on.
 type Queue struct {
 	Hosts      []Host // those of a moment ago as former ones
 	Waiting    []WaitingRequest
 	Sweeps     map[string]SweepUse   // of those that have a request, by id
 	OnDevices  map[string][]Loaded   // what holds a lease, by device
+	OnGPUs     map[string]bool       // shapes that hold a lease on a GPU; true = all of them for less than MeasuresWithin
 	Paces      []MixPace             // of the shapes that wait or run
 	Footprints map[string]Footprints // of the shapes that wait or hold a GPU, by key
 }
@@ -164,5 +170,6 @@ type Assignee struct {
 	LogOffset   int64     // bytes of the log stored already
 	LogAt       time.Time // of the last stored piece
 	CardBytes   int64     // memory of the attempt's GPU in all; 0 = it has none
+	Measures    bool      // no run of its shape was measured throughout on such a GPU
 	Earlier     []string  // attempts of the trial that had the same host; their containers must go first
 }

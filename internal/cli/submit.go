@@ -206,7 +206,7 @@ func shapeTable(p client.Preview) table {
 		}
 
 		t.add(shortKey(s.Key), assignment(s.Values), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
-			ofGPU(s), bytesText(s.DevicePeakBytes), string(s.SizedBy), bytesText(s.MemoryPeakBytes), each)
+			ofGPU(s), bytesText(s.DevicePeakBytes), sizedBy(s), bytesText(s.MemoryPeakBytes), each)
 	}
 
 	if !slices.ContainsFunc(p.Shapes, func(s client.PreviewShape) bool { return s.DeviceBytes > 0 }) {
@@ -223,6 +223,15 @@ func ofGPU(s client.PreviewShape) string {
 	}
 
 	return bytesText(s.DeviceBytes)
+}
+
+// sizedBy says where the sizes of a shape come from.
+func sizedBy(s client.PreviewShape) string {
+	if s.SizedBy == client.Unmeasured {
+		return "guess, not measured"
+	}
+
+	return string(s.SizedBy)
 }
 
 // shortKey is as much of a shape's key as people need.

@@ -31,9 +31,37 @@ func TestSimGPU_Cards(t *testing.T) {
 	require.Contains(t, s.health(), "with simulated GPUs: "+s.gpuHost().Name)
 
 	s.sceneTwoKinds()
+	s.sceneLargeUnknown()
 	s.sceneOneCardEach()
 	s.sceneHangs()
 	s.sceneFaults()
+}
+
+// Of a large shape that nobody measured no trial runs out of memory: the first one has what
+// is free, and the others wait for what it holds.
+func (s *stack) sceneLargeUnknown() {
+	t := s.t
+	t.Helper()
+
+	const held = 9000 + 524 + 97 // MiB: tensors, context, libraries
+
+	s.onlyCard(2, func() {
+		id := s.submit(onGPU(6, "9000", "--steps 60 --cpu 0s --gpu 50ms", gpuResources(), charged))
+		s.requireTrained(id, 6)
+		s.requireWithinCards(id)
+
+		attempts := s.attempts(id)
+		require.Len(t, attempts, 6, "none was repeated")
+		slices.SortFunc(attempts, func(a, b client.Attempt) int { return a.StartedAt.Compare(*b.StartedAt) })
+
+		first := attempts[0]
+		require.Greater(t, first.Demand.DeviceBytes/mib, int64(30<<10), "half of what is free")
+
+		for _, a := range attempts[1:] {
+			require.Equal(t, int64(11584), a.Demand.DeviceBytes/mib, "what the first held, and 20 %%, in steps of 64: %d", held)
+			require.True(t, a.StartedAt.Before(*first.FinishedAt), "they wait for its first metric, not for its end")
+		}
+	})
 }
 
 // A card whose driver hangs takes nothing until it answers again.

@@ -128,8 +128,8 @@ func (s *stack) requireTrained(id string, trials int) {
 }
 
 // requireWithinCards checks what the attempts of sweeps that have ended did to the
-// cards: each had one of them, reserved what it held at least, and at no time did
-// those of one card reserve more than it has.
+// cards: each had one of them, was bounded by at least what it held, and at no time did
+// those of one card hold more than it has.
 func (s *stack) requireWithinCards(sweeps ...string) {
 	s.t.Helper()
 
@@ -147,7 +147,7 @@ func (s *stack) requireWithinCards(sweeps ...string) {
 			require.LessOrEqual(s.t, a.Usage.DevicePeakBytes, a.Demand.DeviceBytes, "trial %d", a.TrialNumber)
 			require.True(s.t, strings.HasPrefix(a.DeviceClass, berth.SimulatedModel), a.DeviceClass)
 
-			changes[a.DeviceID] = append(changes[a.DeviceID], change{a.PlacedAt, a.Demand.DeviceBytes}, change{*a.FinishedAt, -a.Demand.DeviceBytes})
+			changes[a.DeviceID] = append(changes[a.DeviceID], change{a.PlacedAt, a.Usage.DevicePeakBytes}, change{*a.FinishedAt, -a.Usage.DevicePeakBytes})
 		}
 	}
 

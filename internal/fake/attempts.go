@@ -89,6 +89,30 @@ func (l *Ledger) attemptRunning(ctx context.Context, attemptID string, token int
 	})
 }
 
+// MeasureRunning notes what an attempt that runs holds of its GPU. This ledger's lease holds
+// as much from then on. Errors: fenced.
+func (l *Ledger) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (bytes int64, err error) {
+	err = l.do(ctx, "measuring attempt "+attemptID, func() error {
+		_, err := l.current(attemptID, token)
+		if err == nil {
+			bytes = min(u.DevicePeakBytes, most)
+			l.held[attemptID] = append(l.held[attemptID], bytes)
+		}
+
+		return err
+	})
+
+	return bytes, err
+}
+
+// Held is what MeasureRunning was told of an attempt, in order.
+func (l *Ledger) Held(attemptID string) []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return slices.Clone(l.held[attemptID])
+}
+
 // NoteWait stores what an attempt without a container waits for; empty = it does not
 // wait any more. Errors: fenced.
 func (l *Ledger) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {

@@ -31,6 +31,7 @@ type Ledger struct {
 	metrics  map[string]map[metricKey]berth.MetricPoint // by attempt
 	logs     map[string]map[int64]berth.LogPiece        // by attempt and offset
 	memory   map[string][]berth.MemoryPoint             // by attempt
+	held     map[string][]int64                         // what MeasureRunning was told, by attempt
 }
 
 // Trial is what the database knows of a trial before it runs.
@@ -78,7 +79,7 @@ func NewLedger(changed func()) *Ledger {
 	return &Ledger{
 		changed: changed, hosts: map[string]*berth.Host{}, targets: map[string]berth.Host{}, devices: map[string]*device{}, trials: map[string]Trial{}, requests: map[string]*request{},
 		attempts: map[string]*berth.Attempt{}, leases: map[string]*lease{}, refused: map[string]bool{}, results: map[string]berth.Result{},
-		metrics: map[string]map[metricKey]berth.MetricPoint{}, logs: map[string]map[int64]berth.LogPiece{}, memory: map[string][]berth.MemoryPoint{},
+		metrics: map[string]map[metricKey]berth.MetricPoint{}, logs: map[string]map[int64]berth.LogPiece{}, memory: map[string][]berth.MemoryPoint{}, held: map[string][]int64{},
 	}
 }
 

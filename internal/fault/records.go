@@ -61,6 +61,11 @@ func (r *Records) AttemptRunning(ctx context.Context, attemptID string, token in
 	})
 }
 
+// MeasureRunning is next's, or fails.
+func (r *Records) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (int64, error) {
+	return ask(ctx, r, "MeasureRunning", attemptID, func() (int64, error) { return r.next.MeasureRunning(ctx, attemptID, token, u, most) })
+}
+
 // NoteWait is next's, or fails.
 func (r *Records) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
 	return r.tell(ctx, "NoteWait", attemptID, func() error { return r.next.NoteWait(ctx, attemptID, token, text) })

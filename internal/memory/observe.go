@@ -111,6 +111,26 @@ func Known(f *berth.Footprint) bool {
 	return f != nil && f.Samples > 0
 }
 
+// Sized reports whether a footprint can size what a client of MPS reserves of a GPU: a run
+// was measured throughout, or a part of one, such as until its first metric.
+func Sized(f *berth.Footprint) bool {
+	return f != nil && f.DevicePeakBytes > 0 && (Known(f) || f.Source == berth.FootprintPartial)
+}
+
+// ObserveRunning returns the footprint after a part of a run on a GPU, which goes on.
+func ObserveRunning(prior *berth.Footprint, key string, u berth.Usage) (f berth.Footprint) {
+	if prior != nil {
+		f = *prior
+	}
+
+	f.ShapeKey = key
+	f.MemoryPeakBytes = max(f.MemoryPeakBytes, u.MemoryPeakBytes)
+	f.DevicePeakBytes = max(f.DevicePeakBytes, u.DevicePeakBytes)
+	f.Source = better(f.Source, berth.FootprintPartial)
+
+	return f
+}
+
 // KnownAnywhere reports whether a shape is Known on some class of device. On
 // another one its first run measures it (Sizes): that needs no probe.
 func KnownAnywhere(known berth.Footprints) bool {

@@ -12,10 +12,11 @@ const (
 	// takes: this only decides how much programs outside Berth may use there.
 	unmeasuredShare = 4
 
-	// guessShare is the part of a GPU that such a shape gets as a client of MPS,
-	// which bounds it: siblings run beside the one that measures. leastGuess is the
-	// least guess: twice what the transfer jobs of our measurements held (910 MiB,
-	// one H200, 2026-11-21). One that needs more is tried again with more, free.
+	// guessShare is the part of a GPU that must be free for such a shape as a client
+	// of MPS, which bounds it. leastGuess is the least guess: twice what the transfer
+	// jobs of our measurements held (910 MiB, one H200, 2026-11-21). The run that
+	// measures gets more, where more is free (packing.Request.Measures); one that needs
+	// more still is tried again, free.
 	guessShare = 32
 	leastGuess = 2048 * MiB
 )
@@ -31,7 +32,7 @@ const (
 // nothing of a GPU. It waits for other GPUs only when it is too large for those. With
 // device gpu it waits for all.
 // What was never measured on a kind of GPU runs alone on one, or as a client of
-// MPS at a guess: its first run measures it. An Ask apart shares by time slices
+// MPS at a guess (Guesses): its first run measures it. An Ask apart shares by time slices
 // only; where its sweep file insists on MPS, it is a client that has the GPU alone.
 func Sizes(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok bool) {
 	return NewFleet(recent).Sizes(a, known)
@@ -198,12 +199,14 @@ func sizeDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footpri
 }
 
 func sizeOnDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footprint, largest int64) berth.Demand {
+	bounded := class.Mode() == berth.SharingMPS && !d.ExclusiveDevice
+
 	switch {
 	case a.Resources.GPUMemory > 0:
 		d.DeviceBytes = int64(a.Resources.GPUMemory)
-	case Known(f) && f.DevicePeakBytes > 0:
+	case Known(f) && f.DevicePeakBytes > 0, Sized(f) && bounded:
 		d.DeviceBytes = min(ReserveDevice(*f), largest)
-	case class.Mode() == berth.SharingMPS && !d.ExclusiveDevice:
+	case bounded:
 		d.DeviceBytes = guess(f, largest)
 	default:
 		d.ExclusiveDevice = true
@@ -227,8 +230,25 @@ func sizeOnDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footp
 	return d
 }
 
-// guess is what a client of MPS gets whose shape was not measured throughout: what
-// a part of a run held, or another one ran out of, or else a share.
+// Guesses reports whether the demands of an ask on GPUs are guesses: nothing that runs
+// of its shape was measured yet on any class that it can use, and as a client of MPS it
+// would share a GPU all the same.
+func Guesses(a Ask, known berth.Footprints, demands berth.Demands) bool {
+	shares := false
+
+	for class, d := range demands {
+		if class == berth.ClassCPU || a.Resources.GPUMemory > 0 || Sized(KnownOn(class, known)) {
+			return false
+		}
+
+		shares = shares || !d.ExclusiveDevice
+	}
+
+	return shares
+}
+
+// guess is what a client of MPS gets whose shape was not measured: what another one
+// ran out of, or else a share.
 func guess(f *berth.Footprint, largest int64) int64 {
 	share := max(min(max(roundDown(largest/guessShare), leastGuess), roundDown(largest/2)), granule)
 	if f != nil {

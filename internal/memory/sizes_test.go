@@ -272,6 +272,46 @@ func TestSizes_OfTheHostsWithTheClass(t *testing.T) {
 	require.Equal(t, berth.Demands{berth.ClassCPU: {MemoryBytes: 6 * gib, CPUMilli: 1000}}, demands, "there is no GPU any more")
 }
 
+// What a client of MPS holds that trains sizes its siblings; until then a share is a guess.
+func TestGuesses(t *testing.T) {
+	t.Parallel()
+
+	shared, sliced := card(big, 80), card(big, 80)
+	shared.MPSContexts = 44
+
+	trains := memory.ObserveRunning(nil, "shape", berth.Usage{DevicePeakBytes: 9000 * mib})
+	require.Equal(t, berth.Footprint{ShapeKey: "shape", Source: berth.FootprintPartial, DevicePeakBytes: 9000 * mib}, trains)
+
+	for name, tt := range map[string]struct {
+		card    berth.Device
+		ask     berth.Resources
+		known   berth.Footprints
+		guesses bool
+		mib     int64 // by MPS
+	}{
+		"nothing is known":        {shared, berth.Resources{Device: berth.DeviceGPU}, nil, true, 2560},
+		"what trains":             {shared, berth.Resources{Device: berth.DeviceGPU}, berth.Footprints{big.Twin(): trains}, false, 10816}, // 20 % more
+		"a whole run, elsewhere":  {shared, berth.Resources{Device: berth.DeviceGPU}, berth.Footprints{big: onGPU(910, 0)}, false, 1216},
+		"the user's word":         {shared, berth.Resources{Device: berth.DeviceGPU, GPUMemory: gib}, nil, false, 1024},
+		"alone, by time slices":   {sliced, berth.Resources{Device: berth.DeviceGPU}, nil, false, 0},
+		"alone, as the user says": {shared, berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, nil, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			ask := memory.Ask{Resources: tt.ask}
+			demands, ok := memory.Sizes(ask, tt.known, []berth.Host{gpuHost(tt.card)})
+			require.True(t, ok)
+			require.Equal(t, tt.guesses, memory.Guesses(ask, tt.known, demands))
+			require.Equal(t, tt.mib, demands[big.Twin()].DeviceBytes>>20)
+		})
+	}
+
+	cores, ok := memory.Sizes(memory.Ask{}, nil, []berth.Host{machine(berth.HostReady, 64, 64)})
+	require.True(t, ok)
+	require.False(t, memory.Guesses(memory.Ask{}, nil, cores), "cores are no GPU")
+}
+
 // A fault of one client of MPS ends all: who met one shares with nobody there.
 func TestSizes_Apart(t *testing.T) {
 	t.Parallel()

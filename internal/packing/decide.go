@@ -46,7 +46,9 @@ type Request struct {
 
 	Vain        []Place  // as the last Decide said
 	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own, once for each: the last choice
-	ShapeKey    string   // which Decide does not look at
+	ShapeKey    string
+	Measures    bool     // the first of its shape on a GPU, whose demand there is a guess: others of the shape wait for it
+	Unmeasured  bool     // it waits for an attempt that measures its shape, and runs
 	Datasets    []string // names of those that the host must have
 	Lacking     []string // hosts that are known to lack its image, and can pull it
 	Unable      []string // hosts that are known to lack its image, and cannot pull it
@@ -96,12 +98,12 @@ type Decision struct {
 
 	request *Request
 	ledger  *ledger         // as the round left it
-	sweep   berth.Rejection // of the sweep's own limit; zero = none
+	sweep   berth.Rejection // why no host was looked at; zero = they were
 	former  *site           // the only host that could hold it, and is gone; nil = none
 }
 
-// Limited reports whether its sweep keeps the request from a place: no host was
-// looked at.
+// Limited reports whether its sweep, or the run that measures its shape, keeps the
+// request from a place: no host was looked at.
 func (d Decision) Limited() bool { return d.sweep.Dimension != "" }
 
 // Decide answers every request once, in the order it decided them. It does not
@@ -112,6 +114,8 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 		ledger: newLedger(hosts),
 		sweeps: make(map[string]SweepLimit, len(sweeps)),
 		full:   make(map[need]bool),
+
+		measures: make(map[string]bool),
 	}
 	maps.Copy(r.sweeps, sweeps)
 	r.ledger.resolve(requests)
@@ -136,9 +140,10 @@ func Order(hosts []berth.Host, requests []Request) []int {
 
 // round is one pass over all waiting requests.
 type round struct {
-	ledger *ledger
-	sweeps map[string]SweepLimit
-	full   map[need]bool // what fits nowhere; room only shrinks in a round
+	ledger   *ledger
+	sweeps   map[string]SweepLimit
+	measures map[string]bool // shapes that an attempt placed in this round measures
+	full     map[need]bool   // what fits nowhere; room only shrinks in a round
 }
 
 // need is what decides whether a request fits somewhere.
@@ -157,6 +162,12 @@ func (r *round) decide(request *Request) Decision {
 		return d
 	}
 
+	if request.Unmeasured || request.Measures && r.measures[request.ShapeKey] {
+		d.sweep = berth.Rejection{Dimension: berth.DimensionTrial, Reason: "what trials like it hold of a GPU was never measured; it waits for the first of them to train for a while"}
+
+		return d
+	}
+
 	needed := need{size: request.size, mounts: strings.Join(request.Datasets, "/") + " " + strings.Join(request.SecretKeys, "/")}
 
 	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 || request.stored() {
@@ -172,6 +183,7 @@ func (r *round) decide(request *Request) Decision {
 
 	if !r.full[needed] {
 		if d.Placement, d.Placed = r.ledger.place(request); d.Placed {
+			r.measures[request.ShapeKey] = r.measures[request.ShapeKey] || request.Measures
 			limit.Running++
 			r.sweeps[request.SweepID] = limit.returned(request.Away)
 

@@ -62,6 +62,39 @@ func TestDecide_DemandIsThatOfTheClass(t *testing.T) {
 		"host host-a: needs 71,680 MiB of memory, 65,536 MiB there at all")
 }
 
+// Of a shape that was never measured one attempt at a time has a place, with half of what
+// its GPU has free. The others wait for what it holds, and say so.
+func TestDecide_OneMeasuresItsShape(t *testing.T) {
+	t.Parallel()
+
+	h := withDevices(host("a", 8, 64), 1, 80)
+	guess := func(id, shape string) packing.Request {
+		r := onGPU(id, 2)
+		r.ShapeKey, r.Measures = shape, true
+
+		return r
+	}
+
+	decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{guess("1", "s"), guess("2", "s"), guess("3", "t"), onGPU("4", 2)})
+	bytes := make(map[string]int64)
+
+	for _, d := range decisions {
+		if bytes[d.AttemptID] = d.Placement.Demand.DeviceBytes / gib; !d.Placed {
+			require.Equal(t, []string{"what trials like it hold of a GPU was never measured; it waits for the first of them to train for a while"}, explained(d))
+		}
+	}
+
+	require.Equal(t, map[string]int64{"1": 40, "2": 0, "3": 20, "4": 2}, bytes)
+
+	// The last GiB of a full GPU are enough for a guess.
+	h.Devices[0].ReservedBytes = 77 * gib
+	require.Equal(t, int64(2), packing.Decide([]berth.Host{h}, nil, []packing.Request{guess("1", "s")})[0].Placement.Demand.DeviceBytes/gib)
+
+	second := onGPU("2", 2) // one runs already that measures it
+	second.Unmeasured = true
+	require.False(t, packing.Decide([]berth.Host{h}, nil, []packing.Request{second})[0].Placed)
+}
+
 // Every GPU says for itself why it takes no attempt, or none of this size.
 func TestDecide_EachGPUSaysWhyNot(t *testing.T) {
 	t.Parallel()

@@ -230,8 +230,14 @@ func (s *site) measure() {
 	}
 }
 
+// guessGranule is what the share of a request that Measures is rounded down to, as
+// reservations are.
+const guessGranule = 64 << 20
+
 // book books the request on a candidate. One that is to be alone on its host, or
-// its GPU, gets all that this has for it: it asked for what the largest had then.
+// its GPU, gets all that this has for it: it asked for what the largest had then. One
+// that measures its shape beside others gets half of what is free of its GPU, so that
+// several shapes can be measured there at once.
 func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	s := &l.hosts[c.host]
 	at := &s.spots[c.spot]
@@ -242,9 +248,13 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 		d.MemoryBytes = max(d.MemoryBytes, berth.AloneBytes(s.capacity, s.MemoryFreeBytes)-s.MemoryReservedBytes)
 	}
 
-	if d.ExclusiveDevice {
+	switch {
+	case d.ExclusiveDevice:
 		dev := &s.Devices[at.device]
 		d.DeviceBytes = max(d.DeviceBytes, usable(dev)-dev.ReservedBytes)
+	case r.Measures && at.device >= 0:
+		dev := &s.Devices[at.device]
+		d.DeviceBytes = max(d.DeviceBytes, (usable(dev)-dev.ReservedBytes)/2/guessGranule*guessGranule)
 	}
 
 	placement.Demand = d

@@ -21,6 +21,7 @@ type group struct {
 	sweep     string
 	loaded    berth.Loaded
 	demands   berth.Demands
+	guessed   bool // memory.Guesses
 	heavy     bool // its shape was measured to fill much of a GPU
 	cpusGiven bool // the sweep file says how many cores each gets
 	waiting   int

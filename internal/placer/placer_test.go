@@ -33,6 +33,7 @@ type queue struct {
 	suspects []string
 	paces    []berth.MixPace
 	loaded   map[string][]berth.Loaded
+	onGPUs   map[string]bool
 	advice   map[string]berth.Advice // as stored
 
 	placed  []map[string]berth.Placement
@@ -76,7 +77,7 @@ func (f *queue) SetAside(_ context.Context, attemptID, why string) error {
 }
 
 func (f *queue) Queue(context.Context, int) (berth.Queue, error) {
-	return berth.Queue{Hosts: f.hosts, Waiting: f.waiting, Sweeps: f.use, Footprints: f.known, Paces: f.paces, OnDevices: f.loaded}, f.errs["queue"]
+	return berth.Queue{Hosts: f.hosts, Waiting: f.waiting, Sweeps: f.use, Footprints: f.known, Paces: f.paces, OnDevices: f.loaded, OnGPUs: f.onGPUs}, f.errs["queue"]
 }
 
 func (f *queue) Place(_ context.Context, decisions map[string]berth.Placement) ([]string, error) {
@@ -250,6 +251,53 @@ func TestRound_OnGPUs(t *testing.T) {
 	require.NoError(t, p.Round(t.Context()))
 	require.Len(t, f.placed[0], 3)
 	require.Equal(t, berth.Demand{MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 1088 << 20, Contexts: 1}, f.placed[0]["c"].Demand)
+}
+
+// The first attempt of a shape on a GPU has a minute to measure it before others run beside
+// it at a guess. A trial that ran out of that memory waits for the measurement.
+func TestRound_OneMeasuresItsShape(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t, onGPU("a", "s"), onGPU("b", "s"), onGPU("c", "other"))
+	wait := func(requests ...berth.WaitingRequest) {
+		f.waiting = requests
+		each(f, func(w *berth.WaitingRequest) { w.Resources.GPUMemory = 0 })
+	}
+
+	wait(f.waiting...)
+	f.hosts = []berth.Host{gpuHost()}
+
+	placed := func() []string {
+		t.Helper()
+
+		f.placed = nil
+		require.NoError(t, p.Round(t.Context()))
+
+		if len(f.placed) == 0 {
+			return nil
+		}
+
+		return slices.Sorted(maps.Keys(f.placed[0]))
+	}
+	require.Equal(t, []string{"a", "c"}, placed())
+
+	wait(onGPU("b", "s"), onGPU("d", "s"))
+	f.onGPUs = map[string]bool{"s": true}
+	require.Empty(t, placed())
+
+	f.onGPUs["s"] = false // for more than a minute
+	require.Equal(t, []string{"b", "d"}, placed(), "beside it, at a guess")
+	require.Equal(t, int64(2*gib), f.placed[0]["b"].Demand.DeviceBytes)
+
+	ranOut := &berth.LastOOM{Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 2 * gib}, Device: true, Count: 1, Max: 3}
+	f.waiting[0].Last, f.waiting[1].Last = ranOut, ranOut
+	require.Empty(t, placed())
+
+	f.known = map[string]berth.Footprints{"s": {"NVIDIA H200 (MPS)": {Source: berth.FootprintPartial, DevicePeakBytes: gib}}}
+	require.Equal(t, []string{"b", "d"}, placed())
+
+	f.known, f.onGPUs = nil, nil // what ran has failed
+	require.Equal(t, []string{"b"}, placed())
 }
 
 // A request is sized when it is decided, by what is known of its shape and by the

@@ -25,10 +25,11 @@ func requests(queue berth.Queue, of func(w berth.WaitingRequest) standing) (out 
 			continue
 		}
 
-		s := of(w)
+		s, g := of(w), sizes.of(w)
+		makes, waits := measures(queue, w)
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber, ShapeKey: w.ShapeKey, Datasets: w.Datasets, SecretKeys: w.SecretKeys, CPUsGiven: w.Resources.CPUs > 0,
-			Demands: sizes.of(w), Expected: queue.Footprints[w.ShapeKey].Expected(),
+			Demands: g.demands, Measures: g.guessed && makes, Unmeasured: g.guessed && waits, Expected: queue.Footprints[w.ShapeKey].Expected(),
 			Waited: s.waited, Asked: w.Waited, Kept: s.kept.place, Vain: s.kept.vain, FailedHosts: w.FailedHosts, Away: w.Away,
 			Lacking: w.Lacking, Unable: w.Unable, Checkpoint: w.Checkpoint, Fetch: w.Fetch, Coming: w.Coming, Fetched: w.Fetched, Refused: w.Refused, Shunned: w.Shunned,
 		})
@@ -55,8 +56,18 @@ type sizeKey struct {
 	apart             bool
 }
 
-// of is what a request needs; it counts it in its group.
-func (s *sizer) of(w berth.WaitingRequest) berth.Demands {
+// measures says how a request stands to the measurement of its shape on a GPU: it makes it,
+// as no attempt of the shape is on one, or it waits for one that does: for that one's first
+// minute, or until it has measured, where the request's trial ran out of the GPU's memory.
+// After that minute others run beside it at a guess.
+func measures(queue berth.Queue, w berth.WaitingRequest) (makes, waits bool) {
+	young, runs := queue.OnGPUs[w.ShapeKey]
+
+	return !runs, young || runs && w.Last != nil && w.Last.Device
+}
+
+// of is the group of a request, which it counts there.
+func (s *sizer) of(w berth.WaitingRequest) *group {
 	key := sizeKey{sweepID: w.SweepID, shapeKey: w.ShapeKey, resources: w.Resources, apart: w.Apart}
 	if w.Last != nil {
 		key.last = *w.Last
@@ -65,22 +76,23 @@ func (s *sizer) of(w berth.WaitingRequest) berth.Demands {
 	g, ok := s.known[key]
 	if !ok {
 		g = &group{
-			sweep: w.SweepID, loaded: load(w.ShapeKey, s.queue.Sweeps[w.SweepID].Template, s.queue.Footprints), demands: s.size(w),
+			sweep: w.SweepID, loaded: load(w.ShapeKey, s.queue.Sweeps[w.SweepID].Template, s.queue.Footprints),
 			heavy: fills(s.queue.Footprints[w.ShapeKey]), cpusGiven: w.Resources.CPUs > 0,
 		}
+		g.demands, g.guessed = s.size(w)
 		s.known[key], s.groups = g, append(s.groups, g)
 	}
 
 	g.waiting++
 
-	return g.demands
+	return g
 }
 
 // size leaves what can be no larger as it is: it is impossible where it is
 // decided, with its reason.
-func (s *sizer) size(w berth.WaitingRequest) berth.Demands {
-	ask := memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last, Apart: w.Apart}
-	demands, _ := s.fleet.Sizes(ask, s.queue.Footprints[w.ShapeKey])
+func (s *sizer) size(w berth.WaitingRequest) (demands berth.Demands, guessed bool) {
+	ask, known := memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last, Apart: w.Apart}, s.queue.Footprints[w.ShapeKey]
+	demands, _ = s.fleet.Sizes(ask, known)
 
-	return demands
+	return demands, memory.Guesses(ask, known, demands)
 }

@@ -37,6 +37,7 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 		LogOffset: end.Size,
 		LogAt:     end.LastAt.UTC(),
 		CardBytes: row.CardBytes,
+		Measures:  row.Measures,
 		Earlier:   row.Earlier,
 	}
 
@@ -57,6 +58,50 @@ func (s *Store) AttemptRunning(ctx context.Context, attemptID string, token int6
 	})
 
 	return fenced(rows, err, attemptID, token)
+}
+
+// MeasureRunning teaches what an attempt that runs on a GPU, and goes on, was measured to
+// hold there until now. Its lease then holds what siblings reserve by that, but never more
+// than most, which its container may take. It returns what the lease holds of the GPU.
+// Errors: fenced.
+func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (bytes int64, err error) {
+	err = s.inTx(ctx, "measuring attempt "+attemptID, func(tx pgx.Tx) error {
+		row, err := s.q.GetRunning(ctx, tx, attemptID, token)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fenced(0, nil, attemptID, token)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		if err := s.q.LockShapeKey(ctx, tx, row.ShapeKey); err != nil {
+			return err
+		}
+
+		known, err := s.footprintsOf(ctx, tx, []string{row.ShapeKey})
+		if err != nil {
+			return err
+		}
+
+		f := memory.ObserveRunning(known[row.ShapeKey].Of(berth.DeviceClass(row.DeviceClass)), row.ShapeKey, u)
+		if err := s.storeFootprint(ctx, tx, f, berth.DeviceClass(row.DeviceClass)); err != nil {
+			return err
+		}
+
+		bytes, err = s.q.ResizeLease(ctx, tx, attemptID, min(memory.ReserveDevice(f), most))
+		if errors.Is(err, pgx.ErrNoRows) { // it has the GPU alone
+			bytes, err = most, nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
+
+	return bytes, err
 }
 
 // NoteWait stores what an attempt without a container waits for, in plain words;
@@ -244,6 +289,10 @@ func (s *Store) learn(ctx context.Context, tx pgx.Tx, r berth.Result, known bert
 		return nil
 	}
 
+	return s.storeFootprint(ctx, tx, f, class)
+}
+
+func (s *Store) storeFootprint(ctx context.Context, tx pgx.Tx, f berth.Footprint, class berth.DeviceClass) error {
 	cpu := dbsqlc.UpsertFootprintParams{
 		ShapeKey: f.ShapeKey, Source: string(f.Source), Samples: int32Of(f.Samples),
 		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, FloorPassed: int32Of(f.FloorPassed),

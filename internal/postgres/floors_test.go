@@ -133,6 +133,82 @@ func TestFinishAttempt_TeachesItsClass(t *testing.T) {
 	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.ForgetFootprint(t.Context(), first.ShapeKey)))
 }
 
+// What an attempt holds of its GPU while it trains teaches its shape, and its lease follows
+// it: to what siblings reserve, no more than its container may take, and than is there.
+func TestMeasureRunning(t *testing.T) {
+	t.Parallel()
+
+	const shared = "NVIDIA H200 (MPS)"
+
+	b := setup(t)
+	b.host.Devices = []berth.Device{{
+		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MemoryBytes: 100 * gib, FreeBytes: 100 * gib, MPSContexts: 44, MaxContexts: 48,
+	}}
+	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+
+	reserved := func() int64 {
+		hosts, err := b.store.RecentHosts(t.Context())
+		require.NoError(t, err)
+
+		return hosts[0].Devices[0].ReservedBytes
+	}
+
+	place := func(r berth.PlacementRequest, bytes int64) berth.PlacementStatus {
+		r.Demand.DeviceBytes = bytes
+		_, err := b.store.Place(t.Context(), map[string]berth.Placement{r.AttemptID: {HostID: b.host.ID, DeviceID: "GPU-1", Class: shared, Demand: r.Demand}})
+		require.NoError(t, err)
+
+		status, err := b.store.PlacementStatus(t.Context(), r.AttemptID)
+		require.NoError(t, err)
+
+		return status
+	}
+
+	first, other := b.request(t, gib), b.request(t, gib)
+	status := place(first, 50*gib)
+
+	measure := func(bytes int64) (int64, error) {
+		return b.store.MeasureRunning(t.Context(), first.AttemptID, status.Token, berth.Usage{DevicePeakBytes: bytes}, 50*gib)
+	}
+
+	_, err := measure(gib)
+	require.Equal(t, berth.KindFenced, berth.KindOf(err), "it does not run yet")
+	require.NoError(t, b.store.AttemptRunning(t.Context(), first.AttemptID, status.Token, "c", time.Now()))
+
+	queue, err := b.store.Queue(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{first.ShapeKey: true}, queue.OnGPUs, "it has just begun")
+
+	held, err := measure(10 * gib)
+	require.NoError(t, err)
+	require.Equal(t, int64(12*gib), held, "20 % more")
+	require.Equal(t, int64(12*gib), reserved())
+
+	known, err := b.store.Footprints(t.Context(), []string{first.ShapeKey})
+	require.NoError(t, err)
+	require.Equal(t, berth.FootprintPartial, known[first.ShapeKey].Of(shared).Source)
+	require.Equal(t, []int64{10 * gib, 0}, []int64{known[first.ShapeKey].Of(shared).DevicePeakBytes, int64(known[first.ShapeKey].Of(shared).Samples)})
+
+	place(other, 80*gib)
+
+	held, err = measure(20 * gib)
+	require.NoError(t, err)
+	require.Equal(t, int64(20*gib), held, "what is there beside the other")
+	require.Equal(t, int64(100*gib), reserved())
+
+	b.end(t, other)
+
+	held, err = measure(45 * gib)
+	require.NoError(t, err)
+	require.Equal(t, int64(50*gib), held, "what its container may take")
+
+	require.NoError(t, b.store.FinishAttempt(t.Context(), result(first, status.Token, berth.Outcome{Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now()})))
+	require.Zero(t, reserved())
+
+	_, err = measure(gib)
+	require.Equal(t, berth.KindFenced, berth.KindOf(err))
+}
+
 // A program that held nothing of the GPU that it was given ran on cores, and
 // teaches both: what it needs there, and that it needs no GPU.
 func TestFinishAttempt_ThatNeedsNoGPU(t *testing.T) {

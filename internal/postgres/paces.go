@@ -34,15 +34,17 @@ func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue
 		}
 	}
 
-	loaded, err := s.q.LoadDevices(ctx, db)
+	loaded, err := s.q.LoadDevices(ctx, db, berth.MeasuresWithin)
 	if err != nil {
 		return err
 	}
 
-	queue.OnDevices = make(map[string][]berth.Loaded)
+	queue.OnDevices, queue.OnGPUs = make(map[string][]berth.Loaded), make(map[string]bool)
 
 	for _, row := range loaded {
 		queue.OnDevices[row.DeviceID] = append(queue.OnDevices[row.DeviceID], berth.Loaded{ShapeKey: row.ShapeKey, Template: row.Template})
+		young, there := queue.OnGPUs[row.ShapeKey]
+		queue.OnGPUs[row.ShapeKey] = row.Young && (young || !there)
 		keys[row.ShapeKey], keys[row.Template], keys[berth.HeavyTemplate(row.Template)] = true, true, true
 	}
 

@@ -43,7 +43,7 @@ type SizedBy string
 const (
 	SizedBySpec       SizedBy = "spec"       // resources.memory
 	SizedByMeasured   SizedBy = "measured"   // a footprint with its margin
-	SizedByUnmeasured SizedBy = "unmeasured" // what a probe gets; it shrinks once the shape is measured
+	SizedByUnmeasured SizedBy = "unmeasured" // a guess, until the shape is measured
 )
 
 // Shape is one memory shape of the sweep.
@@ -225,7 +225,7 @@ func (k *Sketch) size(shape *Shape, known map[string]berth.Footprints, hosts []b
 	switch {
 	case k.spec.Resources.Memory > 0 && shape.Demand.MemoryBytes == int64(k.spec.Resources.Memory):
 		shape.SizedBy = SizedBySpec
-	case f != nil:
+	case memory.Known(f), memory.Sized(f):
 		shape.SizedBy = SizedByMeasured
 	}
 

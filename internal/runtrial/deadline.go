@@ -31,6 +31,13 @@ func (t timely) AttemptRunning(ctx context.Context, attemptID string, token int6
 	return t.records.AttemptRunning(ctx, attemptID, token, containerID, startedAt)
 }
 
+func (t timely) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.MeasureRunning(ctx, attemptID, token, u, most)
+}
+
 func (t timely) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()

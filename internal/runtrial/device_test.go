@@ -48,6 +48,56 @@ func (r *rig) wants(device berth.DeviceWanted) {
 	})
 }
 
+// measures says that nobody measured the attempt's shape.
+func (r *rig) measures() {
+	r.books.Hook(func(h *fake.LedgerHooks) {
+		before := h.Assignee
+		h.Assignee = func(ctx context.Context, id string, call func(context.Context) (berth.Assignee, error)) (berth.Assignee, error) {
+			who, err := before(ctx, id, call)
+			who.Measures = true
+
+			return who, err
+		}
+	})
+}
+
+// What an attempt holds that measures its shape is told once it has a metric, and again
+// when it holds more than its lease.
+func TestRun_TellsWhatItHolds(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+
+	var held, readings atomic.Int64
+
+	held.Store(700 << 20)
+	r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+		readings.Add(1)
+
+		return DeviceReading{UsedBytes: held.Load(), FreeBytes: 8 << 30}, nil
+	})
+	r.measures()
+
+	ended := r.start(t.Context(), r.order())
+	box := r.docks.started(t)
+	told := func() []int64 { return r.books.Held(r.order().AttemptID) }
+
+	require.Eventually(t, func() bool { return readings.Load() > 3 }, patience, tick)
+	require.Empty(t, told(), "it has no metric yet")
+
+	box.Print(berth.Stdout, "acc=0.5\n")
+	require.Eventually(t, func() bool { return len(told()) == 1 }, patience, tick)
+
+	held.Store(600 << 20) // less is nothing new
+	require.Eventually(t, func() bool { return readings.Load() > 8 }, patience, tick)
+	held.Store(900 << 20)
+	require.Eventually(t, func() bool { return len(told()) == 2 }, patience, tick)
+
+	box.Exit(0)
+	<-ended
+	require.Equal(t, []int64{700 << 20, 900 << 20}, told())
+}
+
 // What the container holds of its GPU at the most is its peak, and reaches the
 // ledger; the container was given that GPU.
 func TestRun_MeasuresItsGPU(t *testing.T) {

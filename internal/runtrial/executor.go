@@ -37,6 +37,9 @@ type Containers interface {
 type Records interface {
 	Assignee(ctx context.Context, attemptID string) (berth.Assignee, error)
 	AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error
+	// MeasureRunning teaches what an attempt holds of its GPU and has its lease follow that,
+	// to most at most. It returns what the lease holds. Errors: fenced.
+	MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (int64, error)
 	// NoteWait stores what an attempt without a container waits for, in plain words;
 	// empty = it does not wait any more.
 	NoteWait(ctx context.Context, attemptID string, token int64, text string) error

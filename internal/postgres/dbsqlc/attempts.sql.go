@@ -191,6 +191,8 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 const getAssignee = `-- name: GetAssignee :one
 SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
+    (a.device_id IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM device_footprints f WHERE f.shape_key = t.shape_key AND f.device_class = a.device_class AND f.samples > 0))::boolean AS measures,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
         WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
@@ -213,6 +215,7 @@ type GetAssigneeRow struct {
 	Spec        []byte
 	ImageDigest string
 	CardBytes   int64
+	Measures    bool
 	Earlier     []string
 }
 
@@ -292,6 +295,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Spec,
 		&i.ImageDigest,
 		&i.CardBytes,
+		&i.Measures,
 		&i.Earlier,
 	)
 	return i, err
@@ -371,6 +375,24 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.CheckpointProblem,
 		&i.Resumed,
 	)
+	return i, err
+}
+
+const getRunning = `-- name: GetRunning :one
+SELECT t.shape_key, a.device_class FROM attempts a JOIN trials t ON t.id = a.trial_id
+WHERE a.id = $1 AND a.token = $2 AND a.state = 'running' AND a.device_id IS NOT NULL
+`
+
+type GetRunningRow struct {
+	ShapeKey    string
+	DeviceClass string
+}
+
+// The shape and the class of an attempt that runs with this token.
+func (q *Queries) GetRunning(ctx context.Context, db DBTX, iD string, token int64) (GetRunningRow, error) {
+	row := db.QueryRow(ctx, getRunning, iD, token)
+	var i GetRunningRow
+	err := row.Scan(&i.ShapeKey, &i.DeviceClass)
 	return i, err
 }
 
@@ -482,7 +504,7 @@ WITH own AS MATERIALIZED (
 )
 SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, t.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
     a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
-    a.memory_bytes, a.device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
+    a.memory_bytes, coalesce((SELECT l.device_bytes FROM leases l WHERE l.attempt_id = a.id), a.device_bytes)::bigint AS device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
     a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.device_active_ns, a.device_unknown_ns, a.started_at, a.finished_at
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = a.host_id
     LEFT JOIN devices d ON d.id = a.device_id LEFT JOIN placement_requests r ON r.attempt_id = a.id

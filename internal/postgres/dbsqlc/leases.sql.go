@@ -458,6 +458,29 @@ func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg *RenewLeasesPara
 	return result.RowsAffected(), nil
 }
 
+const resizeLease = `-- name: ResizeLease :one
+WITH lease AS (
+    SELECT l.id, l.device_id, l.device_bytes FROM leases l
+    WHERE l.attempt_id = $1 AND l.state <> 'released' AND NOT l.exclusive_device FOR NO KEY UPDATE
+), device AS (
+    SELECT d.id, o.id AS lease_id, least($2::bigint, o.device_bytes + d.memory_bytes - d.headroom_bytes - d.reserved_bytes)::bigint AS held,
+        d.reserved_bytes - o.device_bytes AS others
+    FROM lease o JOIN devices d ON d.id = o.device_id FOR NO KEY UPDATE OF d
+), booked AS (
+    UPDATE devices SET reserved_bytes = device.others + device.held FROM device WHERE devices.id = device.id
+)
+UPDATE leases SET device_bytes = device.held FROM device WHERE leases.id = device.lease_id
+RETURNING leases.device_bytes
+`
+
+// Has the lease of an attempt that shares a GPU hold so much of that from now on, or what is there. Returns what it holds.
+func (q *Queries) ResizeLease(ctx context.Context, db DBTX, attemptID string, deviceBytes int64) (int64, error) {
+	row := db.QueryRow(ctx, resizeLease, attemptID, deviceBytes)
+	var device_bytes int64
+	err := row.Scan(&device_bytes)
+	return device_bytes, err
+}
+
 const suspectLeases = `-- name: SuspectLeases :many
 WITH expired AS (
     SELECT id FROM leases WHERE state = 'held' AND expires_at < now() FOR NO KEY UPDATE SKIP LOCKED

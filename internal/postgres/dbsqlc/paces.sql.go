@@ -171,9 +171,10 @@ func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string, ke
 }
 
 const loadDevices = `-- name: LoadDevices :many
-SELECT DISTINCT l.device_id::text AS device_id, l.shape_key, s.template
+SELECT l.device_id::text AS device_id, l.shape_key, s.template, bool_and(l.state = 'held' AND l.created_at > now() - $1::interval)::boolean AS young
 FROM leases l JOIN sweeps s ON s.id = l.sweep_id
 WHERE l.device_id IS NOT NULL AND l.state <> 'released'
+GROUP BY 1, 2, 3
 ORDER BY 1, 2
 `
 
@@ -181,11 +182,13 @@ type LoadDevicesRow struct {
 	DeviceID string
 	ShapeKey string
 	Template string
+	Young    bool
 }
 
-// The shapes that hold a lease on each GPU, with the templates of their sweeps: image and command.
-func (q *Queries) LoadDevices(ctx context.Context, db DBTX) ([]LoadDevicesRow, error) {
-	rows, err := db.Query(ctx, loadDevices)
+// The shapes that hold a lease on each GPU, with the templates of their sweeps: image and command. young = all of them for
+// less than so long, on hosts that answer.
+func (q *Queries) LoadDevices(ctx context.Context, db DBTX, young time.Duration) ([]LoadDevicesRow, error) {
+	rows, err := db.Query(ctx, loadDevices, young)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +196,12 @@ func (q *Queries) LoadDevices(ctx context.Context, db DBTX) ([]LoadDevicesRow, e
 	var items []LoadDevicesRow
 	for rows.Next() {
 		var i LoadDevicesRow
-		if err := rows.Scan(&i.DeviceID, &i.ShapeKey, &i.Template); err != nil {
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.ShapeKey,
+			&i.Template,
+			&i.Young,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -110,6 +110,8 @@ FROM locked l WHERE a.id = l.id;
 -- name: GetAssignee :one
 SELECT sqlc.embed(a), l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
+    (a.device_id IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM device_footprints f WHERE f.shape_key = t.shape_key AND f.device_class = a.device_class AND f.samples > 0))::boolean AS measures,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
         WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
@@ -119,6 +121,11 @@ JOIN trials t ON t.id = a.trial_id
 JOIN sweeps s ON s.id = t.sweep_id
 LEFT JOIN devices d ON d.id = a.device_id
 WHERE a.id = @id;
+
+-- name: GetRunning :one
+-- The shape and the class of an attempt that runs with this token.
+SELECT t.shape_key, a.device_class FROM attempts a JOIN trials t ON t.id = a.trial_id
+WHERE a.id = @id AND a.token = @token AND a.state = 'running' AND a.device_id IS NOT NULL;
 
 -- name: LockShapeKey :exec
 SELECT pg_advisory_xact_lock(hashtextextended('shape:' || @shape_key::text, 0));
@@ -195,7 +202,7 @@ WITH own AS MATERIALIZED (
 )
 SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, t.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
     a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
-    a.memory_bytes, a.device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
+    a.memory_bytes, coalesce((SELECT l.device_bytes FROM leases l WHERE l.attempt_id = a.id), a.device_bytes)::bigint AS device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
     a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.device_active_ns, a.device_unknown_ns, a.started_at, a.finished_at
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN hosts h ON h.id = a.host_id
     LEFT JOIN devices d ON d.id = a.device_id LEFT JOIN placement_requests r ON r.attempt_id = a.id

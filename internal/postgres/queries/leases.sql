@@ -38,6 +38,21 @@ WITH ended AS (
 UPDATE devices d SET reserved_bytes = d.reserved_bytes - h.device_bytes, contexts_reserved = d.contexts_reserved - h.contexts
 FROM host h WHERE d.id = h.device_id;
 
+-- name: ResizeLease :one
+-- Has the lease of an attempt that shares a GPU hold so much of that from now on, or what is there. Returns what it holds.
+WITH lease AS (
+    SELECT l.id, l.device_id, l.device_bytes FROM leases l
+    WHERE l.attempt_id = @attempt_id AND l.state <> 'released' AND NOT l.exclusive_device FOR NO KEY UPDATE
+), device AS (
+    SELECT d.id, o.id AS lease_id, least(@device_bytes::bigint, o.device_bytes + d.memory_bytes - d.headroom_bytes - d.reserved_bytes)::bigint AS held,
+        d.reserved_bytes - o.device_bytes AS others
+    FROM lease o JOIN devices d ON d.id = o.device_id FOR NO KEY UPDATE OF d
+), booked AS (
+    UPDATE devices SET reserved_bytes = device.others + device.held FROM device WHERE devices.id = device.id
+)
+UPDATE leases SET device_bytes = device.held FROM device WHERE leases.id = device.lease_id
+RETURNING leases.device_bytes;
+
 -- name: ReleaseHostLeases :exec
 -- ReleaseLease for all that a host holds.
 WITH locked AS (

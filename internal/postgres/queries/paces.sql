@@ -1,8 +1,10 @@
 -- name: LoadDevices :many
--- The shapes that hold a lease on each GPU, with the templates of their sweeps: image and command.
-SELECT DISTINCT l.device_id::text AS device_id, l.shape_key, s.template
+-- The shapes that hold a lease on each GPU, with the templates of their sweeps: image and command. young = all of them for
+-- less than so long, on hosts that answer.
+SELECT l.device_id::text AS device_id, l.shape_key, s.template, bool_and(l.state = 'held' AND l.created_at > now() - @young::interval)::boolean AS young
 FROM leases l JOIN sweeps s ON s.id = l.sweep_id
 WHERE l.device_id IS NOT NULL AND l.state <> 'released'
+GROUP BY 1, 2, 3
 ORDER BY 1, 2;
 
 -- name: SweepsAhead :many
