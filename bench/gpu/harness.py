@@ -10,8 +10,10 @@ import itertools
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
+import tempfile
 import time
 import urllib.request
 
@@ -148,10 +150,24 @@ def figures(sweeps, began):
     return out
 
 
-def without_berth(device, *command):
+def without_berth(device, *command, flags=()):
     """The command line that runs a program in a container, on a GPU in growth mode."""
     return ["docker", "run", "--rm", "--network", "none", "--tmpfs", "/tmp:mode=1777", "--device", f"nvidia.com/gpu={device}",
-            "-e", "TF_FORCE_GPU_ALLOW_GROWTH=true", IMAGE, *command]
+            "-e", "TF_FORCE_GPU_ALLOW_GROWTH=true", *flags, IMAGE, *command]
+
+
+@contextlib.contextmanager
+def own_mps(device):
+    """An MPS daemon of ours on a GPU, while the body runs. Yields flags by which docker run makes a container its client."""
+    folder = tempfile.mkdtemp(prefix="script-mps-")
+    os.chmod(folder, 0o755)  # its clients are another user
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": device, "CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+    subprocess.run(["nvidia-cuda-mps-control", "-d"], check=True, env=env)
+    try:
+        yield ["-v", f"{folder}:/mps", "-e", "CUDA_MPS_PIPE_DIRECTORY=/mps"]
+    finally:
+        subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, check=False, env=env)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

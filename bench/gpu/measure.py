@@ -5,6 +5,7 @@
 bench/gpu/run starts Berth and calls this; bench/gpu/plot draws the files.
 """
 
+import concurrent.futures
 import contextlib
 import itertools
 import math
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from harness import IMAGE, begin, berth, but, devices, figures, forget, get, pages, run, save, smi, submit, sweep_file, watch, without_berth
+from harness import IMAGE, begin, berth, but, devices, figures, forget, get, own_mps, pages, run, save, smi, submit, sweep_file, watch, without_berth
 
 
 def train(**values):
@@ -50,6 +51,40 @@ def packing(out, _):
     forget()
     packed(out, [("unknown", 72, {}), ("known", 48, {}), ("time slices", 24, {"gpu_sharing": "time_slicing"}),
                  ("time slices, 4", 8, {"gpu_sharing": "time_slicing", "max_parallel": 4})])
+
+
+def script(out, _, trials=72, at_once=24):
+    """A script that keeps 24 `docker run` going under MPS, with the hardening and the thread caps of Berth's containers and no
+    CPU quota. Then Berth, the shape unknown and known: seconds to the last result of 72 trials. About 7 minutes."""
+    forget()
+    run(but(train(seed=[0], rows=[1000]), "fills the caches"))
+    device = devices()[0]["id"]
+    threads = [f"-e{name}=1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")]
+    hardening = ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--ipc=private", "--init", "--pids-limit=4096", "--memory=4g", *threads]
+    with own_mps(device) as client, concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        began = time.time()
+        commands = [without_berth(device, "python3", "/jobs/train.py", f"--seed={seed}", flags=[*hardening, *client]) for seed in seeds(trials)]
+        codes = list(pool.map(lambda command: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode, commands))
+        out["script"] = {"to_last_result": round(time.time() - began, 2), "ok": codes.count(0)}
+    print(out["script"], flush=True)
+    save()
+    for name in ("unknown", "known"):
+        out[name] = run(but(train(seed=seeds(trials)), name))
+        out[name]["ratio"] = round(out[name]["to_last_result"] / out["script"]["to_last_result"], 3)
+        print(name, out[name]["to_last_result"], out[name]["ratio"], flush=True)
+
+
+def three(out, _):
+    """Three sweeps at once, nothing known: four small shapes, a large one of 8 trials, and 12 small trials. About 2 minutes."""
+    forget()
+    run(but(train(seed=[0], rows=[1000]), "fills the caches"))
+    forget()
+    large = hold_file(8000, 15, 8, "large")
+    out["three"] = run(but(train(seed=seeds(6), filters=[32, 64], batch=[32, 128]), "four shapes"), large, hold_file(400, 15, 12, "small"))
+    out["out_of_memory"] = out["three"]["outcomes"].get("device_oom", 0)
+    out["large_done"] = max(a["start"] + a["took"] for a in out["three"]["attempts"] if a["peak_mib"] > 8000)
+    out["large_alone"] = run(hold_file(8000, 15, 1, "large, alone"))["to_last_result"]
+    print({key: out[key] for key in ("out_of_memory", "large_done", "large_alone")}, flush=True)
 
 
 def otherwise(out, part):
@@ -269,7 +304,7 @@ def starts(out, _, n=12):
         print(name, statistics.median(out[name]), flush=True)
 
 
-EXPERIMENTS = {"packing": packing, "otherwise": otherwise, "default": default_mode, "pairs": pairs, "decisions": decisions, "prediction": prediction, "filling": filling,
+EXPERIMENTS = {"packing": packing, "script": script, "three": three, "otherwise": otherwise, "default": default_mode, "pairs": pairs, "decisions": decisions, "prediction": prediction, "filling": filling,
                "failures": failures, "two": two, "spill": spill, "starts": starts}
 
 

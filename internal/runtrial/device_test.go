@@ -3,6 +3,7 @@ package runtrial
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +62,7 @@ func (r *rig) measures() {
 	})
 }
 
-// What an attempt holds that measures its shape is told once it has a metric, and again
+// What an attempt holds that measures its shape is told once it trains, and again
 // when it holds more than its lease.
 func TestRun_TellsWhatItHolds(t *testing.T) {
 	t.Parallel()
@@ -83,9 +84,9 @@ func TestRun_TellsWhatItHolds(t *testing.T) {
 	told := func() []int64 { return r.books.Held(r.order().AttemptID) }
 
 	require.Eventually(t, func() bool { return readings.Load() > 3 }, patience, tick)
-	require.Empty(t, told(), "it has no metric yet")
+	require.Empty(t, told(), "it does not train yet")
 
-	box.Print(berth.Stdout, "acc=0.5\n")
+	appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), `{"type":"steps","count":9,"seconds":1.1}`+"\n")
 	require.Eventually(t, func() bool { return len(told()) == 1 }, patience, tick)
 
 	held.Store(600 << 20) // less is nothing new

@@ -11,10 +11,10 @@ import (
 const heldEvery = 500 * time.Millisecond
 
 // tellHeld tells the database what the attempt holds of its GPU, where its shape was not
-// measured there: once it has reported a metric, as by then most programs hold what they
-// will, and again when it holds more than its lease by that. Trials of the shape that wait
+// measured there: once it has reported a metric, or the shim steps of its training, as by
+// then most programs hold what they will, and again when it holds more than its lease. Trials of the shape that wait
 // need not wait for its end.
-func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, metrics *series, w *deviceWatch) error {
+func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w *deviceWatch) error {
 	a := r.who.Attempt
 	if !r.who.Measures || a.DeviceID == "" || a.Demand.SpillBytes > 0 {
 		return nil
@@ -33,7 +33,7 @@ func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, metrics *ser
 		}
 
 		held := w.heldNow()
-		if held <= told || !metrics.any() {
+		if held <= told || !o.metrics.any() && !o.shim.trains() {
 			continue
 		}
 

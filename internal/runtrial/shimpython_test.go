@@ -252,6 +252,34 @@ alone.on_test_end()
 	}, told)
 }
 
+// The first second of steps is told at once, before the epoch ends.
+func TestShimPython_FirstSteps(t *testing.T) {
+	t.Parallel()
+
+	s := python(t)
+	code, out := s.run(t, `
+import time
+from keras.src.trainer import fit
+class Slow:
+    def on_train_batch_end(self, batch): time.sleep(0.3)
+fit(1, callbacks=[Slow()], batches=8)
+`)
+	require.Zero(t, code, out)
+
+	var told []string
+
+	steps := 0
+
+	for _, r := range s.all(t) {
+		if told = append(told, r.Type); r.Type == typeSteps {
+			steps += r.Count
+		}
+	}
+
+	require.Equal(t, []string{"hello", typePhase, typeSteps, typePhase, typePhase, typeSteps, "metric", typePhase}, told)
+	require.Equal(t, 7, steps)
+}
+
 // A fit that an exception ended is over; of two at once one counts; and a script that
 // calls fit for each sample leaves room for its metrics.
 func TestShimPython_PhasesEnd(t *testing.T) {

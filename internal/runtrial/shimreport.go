@@ -12,7 +12,7 @@ import (
 // The types of the shim's records beside those that metrictext knows (docs/shim.md).
 const (
 	typePhase = "phase" // it trains, validates, or does something else
-	typeSteps = "steps" // how long steps of an epoch took
+	typeSteps = "steps" // how long steps took
 )
 
 // shimReport is what the shim said of the attempt. Zero = it said nothing, and
@@ -102,6 +102,18 @@ func (s *shimReport) said87() bool {
 	defer s.mu.Unlock()
 
 	return s.hostOOM
+}
+
+// trains reports whether steps of a training were told.
+func (s *shimReport) trains() bool {
+	if s == nil {
+		return false
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.steps > 0
 }
 
 // timed returns how many steps of the training were timed, their mean, and the phases;

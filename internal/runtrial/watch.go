@@ -88,7 +88,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	group.Go(func() error { return r.announce(followCtx, exited) })
 	group.Go(func() error { return r.sample(followCtx, exited, sampler, excess) })
 	group.Go(func() error { return r.sampleDevice(followCtx, exited, sampler.device, lost) })
-	group.Go(func() error { return r.tellHeld(followCtx, exited, output.metrics, sampler.device) })
+	group.Go(func() error { return r.tellHeld(followCtx, exited, output, sampler.device) })
 	group.Go(func() error { return r.watchDisk(followCtx, exited) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
 	group.Go(func() error { return output.followFiles(followCtx, exited) })

@@ -10,7 +10,12 @@ from berth_shim import records
 # evaluate for each sample.
 MOST_RECORDS = 10000
 
+# So many seconds of steps after the first one, which compiles, are told at once: what the
+# program holds of a GPU by then sizes the trials that wait.
+FIRST_SECONDS = 1.0
+
 _written = 0
+_trains = False  # such steps were told
 _fitting = False
 _fit_thread = None  # of the fit that began last
 _now = None  # the phase written last
@@ -60,15 +65,24 @@ def batch_ended(number):
         _seconds += at - _last[1]
 
     _last = (number, at)
+    if not _trains and _seconds >= FIRST_SECONDS:
+        _tell_steps()
 
 
 def epoch_ended():
-    global _last, _steps, _seconds
+    global _last
+
+    _tell_steps()
+    _last = None
+
+
+def _tell_steps():
+    global _trains, _steps, _seconds
 
     if _steps:
         _write({"type": "steps", "count": _steps, "seconds": _seconds})
 
-    _last, _steps, _seconds = None, 0, 0.0
+    _trains, _steps, _seconds = True, 0, 0.0
 
 
 def _enter(phase):
