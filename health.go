@@ -13,7 +13,6 @@ type Health struct {
 	OutboxReason    string          // why one of them was not delivered at its last try; empty when none has failed
 	NoPlacer        bool            // no process holds the placer's lock: nothing new starts
 	PlacerReason    string          // why the asked process cannot hold it; empty when it does not try
-	PlacerFails     string          // since when and why the rounds of the placer fail; empty = they do not
 	Hosts           int             // all that ever were
 	Answering       int             // of them, those heard of within HostLostAfter
 	SilentHosts     []string        // names of the others that hold leases; one that was retired holds none
@@ -40,6 +39,8 @@ type Health struct {
 	Stuck           []StuckTrial    // trials whose request for a place is set aside, longest first; the first few
 	StuckTrials     int             // all of them
 	Alarm           string          // what only a person can decide, see Installation; empty = nothing
+
+	FailingRounds map[string]string // since when and why rounds of the server fail, by part; no key = they do not
 }
 
 // DatabaseDisk is what the disk of the database is called.
@@ -91,10 +92,10 @@ const alarmNext = "bring back the Temporal that has the workflows (its address, 
 
 // Findings says it in words, one line for each part, always in this order.
 func (h Health) Findings() []Finding {
-	outbox := Finding{OK: true, Part: "outbox", What: fmt.Sprintf("%d messages wait for Temporal", h.OutboxWaiting)}
+	outbox := Finding{OK: true, Part: PartOutbox, What: fmt.Sprintf("%d messages wait for Temporal", h.OutboxWaiting)}
 	if h.OutboxOldest > outboxLate {
 		outbox = Finding{
-			Part: "outbox", What: fmt.Sprintf("%d messages wait for Temporal, the oldest for %s", h.OutboxWaiting, h.OutboxOldest.Round(time.Second)),
+			Part: PartOutbox, What: fmt.Sprintf("%d messages wait for Temporal, the oldest for %s", h.OutboxWaiting, h.OutboxOldest.Round(time.Second)),
 			Next: "see whether Temporal answers and a `berth server` runs; the log of the server says why it cannot deliver",
 		}
 
@@ -103,22 +104,15 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	placer := Finding{OK: true, Part: "placer", What: "one server places trials"}
-
-	switch {
-	case h.NoPlacer:
+	placer := Finding{OK: true, Part: PartPlacer, What: "one server places trials"}
+	if h.NoPlacer {
 		placer = Finding{
-			Part: "placer", What: "no server places trials: nothing new starts, what runs goes on",
+			Part: PartPlacer, What: "no server places trials: nothing new starts, what runs goes on",
 			Next: "start `berth server`, or see its log for why it does not lead",
 		}
 
 		if h.PlacerReason != "" {
 			placer.What += "; the last try to lead failed: " + h.PlacerReason
-		}
-	case h.PlacerFails != "":
-		placer = Finding{
-			Part: "placer", What: "the rounds of the placer fail " + h.PlacerFails + "; some trials may not start, what runs goes on",
-			Next: "the placer tries again every second; when it lasts, see in PostgreSQL's pg_stat_activity and pg_locks what holds its tables, or report the reason",
 		}
 	}
 
@@ -162,7 +156,9 @@ func (h Health) Findings() []Finding {
 		}
 	}
 
-	return []Finding{outbox, placer, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), h.connections(), h.tokens(), leases, h.starts(), h.requests(), h.alarm()}
+	events := Finding{OK: true, Part: PartEvents, What: "a server publishes what happens"}
+
+	return h.markFailingRounds([]Finding{outbox, placer, events, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), h.connections(), h.tokens(), leases, h.starts(), h.requests(), h.alarm()})
 }
 
 // LessOutput is what a person does about a disk that fills with outputs.
@@ -213,7 +209,7 @@ const filesLate = time.Hour
 
 // artifacts is the finding about files that wait for the store. No trial fails of it.
 func (h Health) artifacts() Finding {
-	f := Finding{OK: true, Part: "artifacts", What: "no files wait for the store"}
+	f := Finding{OK: true, Part: PartArtifacts, What: "no files wait for the store"}
 
 	var texts []string
 
@@ -361,8 +357,8 @@ func (h Health) requests() Finding {
 // alarm is the finding about what only a person can decide.
 func (h Health) alarm() Finding {
 	if h.Alarm != "" {
-		return Finding{Part: "workflows", What: h.Alarm, Next: alarmNext}
+		return Finding{Part: PartWorkflows, What: h.Alarm, Next: alarmNext}
 	}
 
-	return Finding{OK: true, Part: "workflows", What: "every open sweep has its workflow in Temporal"}
+	return Finding{OK: true, Part: PartWorkflows, What: "every open sweep has its workflow in Temporal"}
 }

@@ -206,7 +206,13 @@ func TestHealth(t *testing.T) {
 			[]string{"devices"},
 			"shared by time slices, as their MPS does not run: gpu-1, GPU-8: no",
 		},
-		"rounds fail":      {berth.Health{Hosts: 1, Answering: 1, PlacerFails: "since noon: no time"}, []string{"placer"}, "rounds of the placer fail since noon: no time"},
+		"rounds fail": {
+			berth.Health{Hosts: 1, Answering: 1, FailingRounds: map[string]string{
+				berth.PartOutbox: "since noon: no time", berth.PartPlacer: "since one", berth.PartEvents: "since two", berth.PartArtifacts: "since three", berth.PartWorkflows: "since four",
+			}},
+			[]string{"outbox", "placer", "events", "artifacts", "workflows"},
+			"the server's rounds fail since noon: no time; sweeps may not start",
+		},
 		"nobody places":    {berth.Health{Hosts: 1, Answering: 1, NoPlacer: true, PlacerReason: "no locks"}, []string{"placer"}, "failed: no locks"},
 		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute, OutboxReason: "no shard"}, []string{"outbox"}, "the oldest for 3m0s; the last try failed: no shard"},
 	} {

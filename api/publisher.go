@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 // Outbox is the events that were committed and have no sequence yet.
@@ -11,6 +13,8 @@ type Outbox interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 	ListenEvents(ctx context.Context, poll time.Duration, wake func()) error
 	PublishEvents(ctx context.Context, limit int) (int, error)
+	// NoteRound tells health how a round of the loop ended.
+	NoteRound(ctx context.Context, part string, err error)
 }
 
 const (
@@ -41,6 +45,8 @@ func (p *Publisher) publish(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			p.Log.Warn("publishing events", "error", err)
 		}
+
+		p.Outbox.NoteRound(ctx, berth.PartEvents, err)
 
 		if err != nil || n < publishBatch {
 			return

@@ -36,8 +36,8 @@ type Ledger interface {
 	StoreAdvice(ctx context.Context, advice map[string]berth.Advice) error
 	ClearAdvice(ctx context.Context) error
 	SuspectLeases(ctx context.Context) ([]string, error)
-	// NotePlacer stores since when and why rounds fail, for health; empty = they do not.
-	NotePlacer(ctx context.Context, problem string) error
+	// NoteRound tells health how a round of the loop ended.
+	NoteRound(ctx context.Context, part string, err error)
 	ListenPlacer(ctx context.Context, poll time.Duration, wake func()) error
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 }
@@ -75,8 +75,7 @@ type Placer struct {
 	drains    drains
 	absences  absences
 	advised   time.Time // when advice was told last
-	failing   failing
-	idle      bool // nothing waited in the last round, and no GPU has an advice
+	idle      bool      // nothing waited in the last round, and no GPU has an advice
 }
 
 // kept is what a round must know of the one before: the host or GPU that is kept
@@ -96,7 +95,7 @@ func (p *Placer) Run(ctx context.Context) error {
 	return p.ledger.Lead(ctx, "placer", func(ctx context.Context) error {
 		p.log.Info("placer leads")
 
-		p.kept, p.clocks, p.sliced, p.drains, p.absences, p.failing, p.idle = nil, nil, sliced{}, drains{}, absences{}, failing{}, false // of an earlier lead: another may have led since
+		p.kept, p.clocks, p.sliced, p.drains, p.absences, p.idle = nil, nil, sliced{}, drains{}, absences{}, false // of an earlier lead: another may have led since
 
 		return p.ledger.ListenPlacer(ctx, poll, func() {
 			err := p.Round(ctx)
@@ -104,7 +103,7 @@ func (p *Placer) Run(ctx context.Context) error {
 				p.log.Warn("placing", "error", err)
 			}
 
-			p.noteRound(ctx, err)
+			p.ledger.NoteRound(ctx, berth.PartPlacer, err)
 		})
 	})
 }

@@ -38,7 +38,7 @@ type queue struct {
 
 	placed  []map[string]berth.Placement
 	refused map[string][]berth.Rejection
-	noted   []string
+	noted   []error // how rounds ended
 	reasons []map[string][]berth.Rejection
 	kept    []map[string]berth.KeptPlace // with reasons
 	aside   map[string]string
@@ -64,11 +64,7 @@ func (f *queue) ClearAdvice(context.Context) error {
 	return nil
 }
 
-func (f *queue) NotePlacer(_ context.Context, problem string) error {
-	f.noted = append(f.noted, problem)
-
-	return f.errs["note"]
-}
+func (f *queue) NoteRound(_ context.Context, _ string, err error) { f.noted = append(f.noted, err) }
 
 func (f *queue) SetAside(_ context.Context, attemptID, why string) error {
 	f.aside[attemptID] = why

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"testing"
@@ -58,9 +59,60 @@ func TestHealth_SaysThatRoundsOfThePlacerFail(t *testing.T) {
 	}
 
 	require.Eventually(t, func() bool { return !health().OK }, 20*time.Second, 50*time.Millisecond)
-	require.Regexp(t, `the rounds of the placer fail since 20.*no suspects today`, health().What)
+	require.Regexp(t, `the server's rounds fail since 20.*no suspects today`, health().What)
 
 	_, err := pool.Exec(t.Context(), "DROP TRIGGER refuse ON leases")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return health().OK }, 20*time.Second, 50*time.Millisecond)
+}
+
+// Health is told of rounds that fail after three in a row, and of the first that does not;
+// a server that leads next takes back what an earlier one said.
+func TestNoteRound(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	s, successor := open(t, url), open(t, url)
+	failing := func() map[string]string {
+		t.Helper()
+
+		h, err := s.Health(t.Context())
+		require.NoError(t, err)
+
+		return h.FailingRounds
+	}
+
+	for _, round := range []struct {
+		err  error
+		says string
+	}{
+		{nil, ""},
+		{errors.New("one"), ""},
+		{errors.New("two"), ""},
+		{nil, ""},
+		{errors.New("a"), ""},
+		{errors.New("b"), ""},
+		{errors.New("c"), `^since 2.* UTC: c$`},
+		{errors.New("d"), `^since 2.* UTC: d$`},
+		{nil, ""},
+	} {
+		s.NoteRound(t.Context(), "outbox", round.err)
+
+		if round.says == "" {
+			require.Empty(t, failing(), round.err)
+		} else {
+			require.Regexp(t, round.says, failing()["outbox"])
+		}
+	}
+
+	for range 3 {
+		s.NoteRound(t.Context(), "outbox", errors.New("slow"))
+		s.NoteRound(t.Context(), "placer", errors.New("slow"))
+	}
+
+	require.Len(t, failing(), 2)
+	successor.NoteRound(t.Context(), "placer", errors.New("one"))
+	require.Len(t, failing(), 2)
+	successor.NoteRound(t.Context(), "placer", nil)
+	require.Len(t, failing(), 1)
 }

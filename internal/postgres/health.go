@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,10 +51,14 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	}
 
 	h = berth.Health{
-		NoPlacer: !led, PlacerReason: reason, PlacerFails: installation.PlacerProblem,
+		NoPlacer: !led, PlacerReason: reason,
 		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
 		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm, Retention: installation.RetentionProblem,
 		Database: s.storage(ctx), Connections: s.connectionUse(ctx), Admins: s.adminTokens(ctx),
+	}
+
+	if err := json.Unmarshal(installation.FailingRounds, &h.FailingRounds); err != nil {
+		return h, berth.Errorf(berth.KindInternal, "reading why rounds fail: %w", err)
 	}
 
 	for _, host := range hosts {

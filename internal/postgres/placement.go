@@ -99,11 +99,6 @@ func contexts(d berth.Demand) int {
 	return d.Contexts
 }
 
-// NotePlacer stores since when and why the placer's rounds fail; empty = they do not.
-func (s *Store) NotePlacer(ctx context.Context, problem string) error {
-	return translate(s.q.SetPlacerProblem(ctx, s.pool, problem), "noting whether rounds of the placer fail")
-}
-
 // errTrialEnded undoes a request that came too late.
 var errTrialEnded = errors.New("the trial has ended")
 

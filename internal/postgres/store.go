@@ -62,6 +62,7 @@ type Store struct {
 	exports  chan struct{}                       // full while pages of exportsAtOnce are read
 	troubles sync.Map                            // why a lead's lock cannot be asked for: string by the lead's name
 	told     atomic.Pointer[map[string]hostTold] // by host, of the last toldBy; never changed, only replaced
+	rounds   rounds
 	bond     bond
 }
 

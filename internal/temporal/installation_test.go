@@ -166,6 +166,8 @@ func (d *database) Lead(ctx context.Context, _ string, lead func(ctx context.Con
 	return lead(ctx)
 }
 
+func (*database) NoteRound(context.Context, string, error) {}
+
 func (d *database) ListSweepRecords(_ context.Context, _ []string, _ time.Time, beforeID string, _ int) ([]berth.Sweep, error) {
 	if beforeID != "" || d.unreadable != nil {
 		return nil, d.unreadable

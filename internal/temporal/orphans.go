@@ -24,6 +24,8 @@ type OpenLedger interface {
 	SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error)
 	FollowSweepRun(ctx context.Context, id, known, runID string) (followed bool, err error)
 	SilentTrials(ctx context.Context, after berth.Trial, silent time.Duration, limit int) ([]berth.Trial, error)
+	// NoteRound tells health how a round of the loop ended.
+	NoteRound(ctx context.Context, part string, err error)
 }
 
 const (
@@ -77,9 +79,12 @@ func (o *Orphans) lead(ctx context.Context) error {
 	defer ticker.Stop()
 
 	for {
-		if err := o.Round(ctx); err != nil && ctx.Err() == nil {
+		err := o.Round(ctx)
+		if err != nil && ctx.Err() == nil {
 			o.Log.Warn("looking for sweeps without a workflow", "error", err)
 		}
+
+		o.Ledger.NoteRound(ctx, berth.PartWorkflows, err)
 
 		if !o.Identity.Bound() {
 			return errUnbound

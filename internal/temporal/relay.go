@@ -19,6 +19,8 @@ type Messages interface {
 	ClaimOutbox(ctx context.Context, limit int, claim time.Duration) ([]berth.OutboxMessage, error)
 	SettleOutbox(ctx context.Context, d berth.Delivery) error
 	ListenOutbox(ctx context.Context, poll time.Duration, wake func()) error
+	// NoteRound tells health how a round of the loop ended.
+	NoteRound(ctx context.Context, part string, err error)
 }
 
 const (
@@ -54,6 +56,8 @@ func (r *Relay) Run(ctx context.Context) error {
 			if err != nil && ctx.Err() == nil {
 				r.Log.Warn("delivering the outbox", "error", err)
 			}
+
+			r.Messages.NoteRound(ctx, berth.PartOutbox, err)
 
 			if err != nil || n < relayBatch {
 				return

@@ -20,10 +20,12 @@ import (
 
 // outbox hands its messages out once and keeps what became of them.
 type outbox struct {
-	mu       sync.Mutex
-	messages []berth.OutboxMessage
-	settled  []berth.Delivery
-	alive    bool // whether the context of the last settling lived
+	mu        sync.Mutex
+	messages  []berth.OutboxMessage
+	settled   []berth.Delivery
+	unclaimed error   // why nothing can be claimed
+	noted     []error // how rounds ended
+	alive     bool    // whether the context of the last settling lived
 }
 
 func (o *outbox) ClaimOutbox(context.Context, int, time.Duration) ([]berth.OutboxMessage, error) {
@@ -33,7 +35,7 @@ func (o *outbox) ClaimOutbox(context.Context, int, time.Duration) ([]berth.Outbo
 	claimed := o.messages
 	o.messages = nil
 
-	return claimed, nil
+	return claimed, o.unclaimed
 }
 
 func (o *outbox) SettleOutbox(ctx context.Context, d berth.Delivery) error {
@@ -49,6 +51,28 @@ func (o *outbox) ListenOutbox(_ context.Context, _ time.Duration, wake func()) e
 	wake()
 
 	return nil
+}
+
+func (o *outbox) NoteRound(_ context.Context, part string, err error) {
+	if part == berth.PartOutbox {
+		o.noted = append(o.noted, err)
+	}
+}
+
+// Health is told of a round that fails, and of one that does not.
+func TestRelay_NotesHowRoundsEnd(t *testing.T) {
+	t.Parallel()
+
+	box := &outbox{}
+	relay := &temporal.Relay{Messages: box, Bound: func() bool { return true }, Log: slog.New(slog.DiscardHandler)}
+
+	for _, err := range []error{errors.New("no claims"), nil} {
+		box.unclaimed = err
+		require.NoError(t, relay.Run(t.Context()))
+		require.Equal(t, err, box.noted[len(box.noted)-1])
+	}
+
+	require.Len(t, box.noted, 2)
 }
 
 func placed(id int64, workflow string) berth.OutboxMessage {

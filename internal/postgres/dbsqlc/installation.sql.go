@@ -19,7 +19,7 @@ func (q *Queries) BindTemporal(ctx context.Context, db DBTX) error {
 }
 
 const getInstallation = `-- name: GetInstallation :one
-SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at, retention_problem, databases, placer_problem FROM installation
+SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at, retention_problem, databases, failing_rounds FROM installation
 `
 
 func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, error) {
@@ -34,7 +34,7 @@ func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, e
 		&i.AlarmAt,
 		&i.RetentionProblem,
 		&i.Databases,
-		&i.PlacerProblem,
+		&i.FailingRounds,
 	)
 	return i, err
 }
@@ -63,12 +63,13 @@ func (q *Queries) SetAlarm(ctx context.Context, db DBTX, alarm string) (int64, e
 	return result.RowsAffected(), nil
 }
 
-const setPlacerProblem = `-- name: SetPlacerProblem :exec
-UPDATE installation SET placer_problem = $1 WHERE placer_problem <> $1
+const setFailingRounds = `-- name: SetFailingRounds :exec
+UPDATE installation SET failing_rounds = CASE WHEN $1::text = '' THEN failing_rounds - $2::text ELSE failing_rounds || jsonb_build_object($2, $1) END
+WHERE coalesce(failing_rounds ->> $2, '') <> $1
 `
 
-func (q *Queries) SetPlacerProblem(ctx context.Context, db DBTX, problem string) error {
-	_, err := db.Exec(ctx, setPlacerProblem, problem)
+func (q *Queries) SetFailingRounds(ctx context.Context, db DBTX, problem string, part string) error {
+	_, err := db.Exec(ctx, setFailingRounds, problem, part)
 	return err
 }
 

@@ -307,7 +307,7 @@ type Installation struct {
 	AlarmAt          *time.Time
 	RetentionProblem string
 	Databases        []string
-	PlacerProblem    string
+	FailingRounds    json.RawMessage
 }
 
 type LastPoint struct {

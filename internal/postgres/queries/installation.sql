@@ -13,8 +13,9 @@ UPDATE installation SET databases = @databases::text[] || ARRAY(SELECT own FROM 
 -- Only a change is news.
 UPDATE installation SET alarm = @alarm, alarm_at = CASE WHEN @alarm::text <> '' THEN now() END WHERE alarm <> @alarm;
 
--- name: SetPlacerProblem :exec
-UPDATE installation SET placer_problem = @problem WHERE placer_problem <> @problem;
+-- name: SetFailingRounds :exec
+UPDATE installation SET failing_rounds = CASE WHEN @problem::text = '' THEN failing_rounds - @part::text ELSE failing_rounds || jsonb_build_object(@part, @problem) END
+WHERE coalesce(failing_rounds ->> @part, '') <> @problem;
 
 -- name: SetRetentionProblem :exec
 UPDATE installation SET retention_problem = @problem WHERE retention_problem <> @problem;
