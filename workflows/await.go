@@ -33,3 +33,15 @@ func awaitFor(ctx workflow.Context, patience time.Duration, why string, conditio
 
 	return met, err
 }
+
+// historyMax is how many events a run may have before the next one starts.
+// It leaves room for a whole window of a sweep to be started and to end below the
+// 4,096 at which Temporal suggests as much. At 51,200 Temporal ends the workflow.
+const historyMax = 2000
+
+// longHistory reports whether the next run should go on.
+func longHistory(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+
+	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > historyMax
+}

@@ -13,16 +13,10 @@ import (
 	"github.com/berthml/berth/activities"
 )
 
-const (
-	// historyMax is how many events a run may have before the next one starts.
-	// It leaves room for a whole window to be started and to end below the 4,096
-	// at which Temporal suggests as much.
-	historyMax = 2000
-	// lostCheck is how long a sweep with open trials waits without news before
-	// it looks up those that earlier runs started: a person may have ended one
-	// in Temporal.
-	lostCheck = 5 * time.Minute
-)
+// lostCheck is how long a sweep with open trials waits without news before
+// it looks up those that earlier runs started: a person may have ended one
+// in Temporal.
+const lostCheck = 5 * time.Minute
 
 // SweepInput names the sweep of a SweepWorkflow; the rest is carried over by
 // continue-as-new.
@@ -169,7 +163,7 @@ func (s *sweep) run(ctx workflow.Context) error {
 
 		s.say(ctx)
 
-		if info := workflow.GetInfo(ctx); info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > historyMax {
+		if longHistory(ctx) {
 			return s.continueAsNew(ctx, finished)
 		}
 

@@ -14,6 +14,29 @@ import (
 type TrialInput struct {
 	SweepID string `json:"sweep_id"`
 	Number  int    `json:"number"`
+
+	// Carried is what an earlier run of the workflow knew; nil in the first.
+	Carried *CarriedTrial `json:"carried,omitempty"`
+}
+
+// CarriedTrial is what a run of a TrialWorkflow hands to the next one.
+type CarriedTrial struct {
+	Brief activities.TrialBrief `json:"brief"`
+
+	Attempts int              `json:"attempts,omitempty"` // made so far
+	Charged  int              `json:"charged,omitempty"`  // of those, the ones that were the trial's own fault
+	NoRoom   int              `json:"no_room,omitempty"`  // of those, the ones whose host had no room for their checkpoint
+	OOMs     int              `json:"ooms,omitempty"`
+	Last     *berth.LastOOM   `json:"last,omitempty"`
+	Carries  bool             `json:"carries,omitempty"` // this trial's run measures its shape
+	Short    bool             `json:"short,omitempty"`   // by a short run
+	Beside   bool             `json:"beside,omitempty"`  // it runs while another one's run measures its shape
+	Guessed  bool             `json:"guessed,omitempty"` // it ran out of memory in the size of a shape that is not measured, which is not its fault
+	Away     bool             `json:"away,omitempty"`    // its last attempt was given up because its host did not answer; the host may give it back
+	Revived  int              `json:"revived,omitempty"` // requests that were answered with an earlier attempt
+	Judged   string           `json:"judged,omitempty"`  // the attempt whose outcome was counted last
+	Peak     int64            `json:"peak,omitempty"`
+	Status   berth.TrialState `json:"status,omitempty"` // as the search attribute says; a trial starts as waiting
 }
 
 // TrialResult is how a trial ended.
@@ -29,8 +52,13 @@ type TrialResult struct {
 // of its shape, asks for a place, runs, and asks again with more memory when
 // it ran out. Canceling it stops its container.
 func TrialWorkflow(ctx workflow.Context, in TrialInput) (TrialResult, error) {
-	t := &trial{in: in, id: workflow.GetInfo(ctx).WorkflowExecution.ID, status: berth.TrialWaiting}
-	t.listen(ctx)
+	t := &trial{
+		in: in, id: workflow.GetInfo(ctx).WorkflowExecution.ID, CarriedTrial: CarriedTrial{Status: berth.TrialWaiting},
+		placed: workflow.GetSignalChannel(ctx, SignalPlaced), probe: workflow.GetSignalChannel(ctx, SignalProbe), stop: workflow.GetSignalChannel(ctx, SignalStop),
+	}
+	if in.Carried != nil {
+		t.CarriedTrial = *in.Carried
+	}
 
 	end, err := t.run(ctx)
 	if err != nil && !temporal.IsCanceledError(err) {
@@ -44,60 +72,47 @@ func TrialWorkflow(ctx workflow.Context, in TrialInput) (TrialResult, error) {
 	return t.settle(ctx, end)
 }
 
-// trial is the state of one TrialWorkflow.
+// trial is the state of one run of a TrialWorkflow.
 type trial struct {
-	in    TrialInput
-	id    string // of the workflow
-	brief activities.TrialBrief
+	CarriedTrial
 
-	placed  workflow.ReceiveChannel
-	probe   workflow.ReceiveChannel
-	stopped bool // the sweep starts nothing any more
+	in TrialInput
+	id string // of the workflow
 
-	attempts int // made so far
-	charged  int // of those, the ones that were the trial's own fault
-	noRoom   int // of those, the ones whose host had no room for their checkpoint
-	ooms     int
-	last     *berth.LastOOM
-	carries  bool   // this trial's run measures its shape
-	short    bool   // by a short run
-	beside   bool   // it runs while another one's run measures its shape
-	guessed  bool   // it ran out of memory in the size of a shape that is not measured, which is not its fault
-	away     bool   // its last attempt was given up because its host did not answer; the host may give it back
-	revived  int    // requests that were answered with an earlier attempt
-	judged   string // the attempt whose outcome was counted last
-	peak     int64
-	status   berth.TrialState // as the search attribute says; a trial starts as waiting
+	placed, probe, stop workflow.ReceiveChannel
+
+	told bool // that the sweep starts nothing any more
 }
 
-// listen receives stop signals whenever they come.
-func (t *trial) listen(ctx workflow.Context) {
-	t.placed = workflow.GetSignalChannel(ctx, SignalPlaced)
-	t.probe = workflow.GetSignalChannel(ctx, SignalProbe)
-	stop := workflow.GetSignalChannel(ctx, SignalStop)
+// stopped reports whether the sweep starts nothing any more.
+func (t *trial) stopped() bool {
+	for t.stop.ReceiveAsync(nil) {
+		t.told = true
+	}
 
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		stop.Receive(ctx, nil)
-		t.stopped = true
-	})
+	return t.told
 }
 
 func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
-	var a *activities.Activities
+	if t.in.Carried == nil {
+		var a *activities.Activities
 
-	ref := activities.TrialRef{SweepID: t.in.SweepID, Number: t.in.Number}
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.BeginTrial, ref).Get(ctx, &t.brief); err != nil {
-		return berth.TrialUpdate{}, err
-	}
-
-	if t.brief.NeedsProbe {
-		if err := t.awaitProbe(ctx); err != nil {
+		ref := activities.TrialRef{SweepID: t.in.SweepID, Number: t.in.Number}
+		if err := workflow.ExecuteLocalActivity(steps(ctx), a.BeginTrial, ref).Get(ctx, &t.Brief); err != nil {
 			return berth.TrialUpdate{}, err
 		}
 	}
 
+	if t.Brief.NeedsProbe {
+		if err := t.awaitProbe(ctx); err != nil {
+			return berth.TrialUpdate{}, err
+		}
+
+		t.Brief.NeedsProbe = false
+	}
+
 	for {
-		if t.stopped && t.attempts >= t.brief.Made && !t.mayComeBack(ctx) {
+		if t.stopped() && t.Attempts >= t.Brief.Made && !t.mayComeBack(ctx) {
 			return t.notStarted(), nil
 		}
 
@@ -112,7 +127,7 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 // ran again.
 func (t *trial) notStarted() berth.TrialUpdate {
 	message := "the sweep was stopped before this trial ran"
-	if t.attempts > 1 {
+	if t.Attempts > 1 {
 		message = "the sweep was stopped while this trial waited to run again"
 	}
 
@@ -120,20 +135,24 @@ func (t *trial) notStarted() berth.TrialUpdate {
 }
 
 // made is how many attempts of the trial there were.
-func (t *trial) made() int { return t.attempts - t.revived }
+func (t *trial) made() int { return t.Attempts - t.Revived }
 
 // mayComeBack reports whether a trial of a stopped sweep asks once more: its
 // host was away, and gives the running attempt back when it returns. Nothing new
 // is placed for a sweep that was stopped.
 func (t *trial) mayComeBack(ctx workflow.Context) bool {
-	return t.away && workflow.GetVersion(ctx, changeAwaitHost, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	return t.Away && workflow.GetVersion(ctx, changeAwaitHost, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // attempt makes one attempt and says whether the trial has ended with it.
 func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool, err error) {
-	t.attempts++
+	t.Attempts++
 
 	place, err := t.place(ctx)
+	if workflow.IsContinueAsNewError(err) {
+		return end, true, err // the probe waits for the next run
+	}
+
 	if err != nil || place.end != nil {
 		t.measured(ctx, false)
 
@@ -144,14 +163,14 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 		return end, true, err
 	}
 
-	again := place.status.AttemptID == t.judged // its outcome was counted already
-	t.away, t.short = false, t.short || place.status.Short
+	again := place.status.AttemptID == t.Judged // its outcome was counted already
+	t.Away, t.Short = false, t.Short || place.status.Short
 
-	if place.status.AttemptID != AttemptID(t.id, t.attempts) {
-		t.revived++
+	if place.status.AttemptID != AttemptID(t.id, t.Attempts) {
+		t.Revived++
 
 		if workflow.GetVersion(ctx, changeGivenBack, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-			t.short = place.status.Short // it began before the trial was asked for a short run
+			t.Short = place.status.Short // it began before the trial was asked for a short run
 		}
 	}
 
@@ -162,11 +181,11 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 		return end, true, err
 	}
 
-	if !t.away {
-		t.judged = place.status.AttemptID
+	if !t.Away {
+		t.Judged = place.status.AttemptID
 	}
 
-	t.peak = max(t.peak, outcome.Usage.MemoryPeakBytes)
+	t.Peak = max(t.Peak, outcome.Usage.MemoryPeakBytes)
 	policy := outcome.Kind.Policy()
 
 	if again && policy.Next != berth.NextDone {
@@ -174,34 +193,34 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 	}
 
 	if policy.Charges {
-		t.charged++
+		t.Charged++
 	} else if outcome.NoRoom {
-		t.noRoom++
+		t.NoRoom++
 	}
 
 	if policy.Next == berth.NextDone {
 		t.measured(ctx, false)
 	}
 
-	if t.short && outcome.Kind == berth.FailureOK {
-		t.short, t.charged = false, t.charged-1 // only the measurement counted
+	if t.Short && outcome.Kind == berth.FailureOK {
+		t.Short, t.Charged = false, t.Charged-1 // only the measurement counted
 
 		return end, false, nil
 	}
 
 	if outcome.Kind.OutOfMemory() {
-		t.ooms++
+		t.OOMs++
 
-		if (t.beside || t.brief.Guessed) && !t.guessed { // all that ran beside the probe paid for the same guess
-			t.guessed, t.ooms, t.charged = true, t.ooms-1, t.charged-1
+		if (t.Beside || t.Brief.Guessed) && !t.Guessed { // all that ran beside the probe paid for the same guess
+			t.Guessed, t.OOMs, t.Charged = true, t.OOMs-1, t.Charged-1
 		}
 
-		t.last = &berth.LastOOM{
-			Demand: place.asked, PeakBytes: outcome.Usage.MemoryPeakBytes, Count: t.ooms, Max: t.brief.MaxAttempts,
+		t.Last = &berth.LastOOM{
+			Demand: place.asked, PeakBytes: outcome.Usage.MemoryPeakBytes, Count: t.OOMs, Max: t.Brief.MaxAttempts,
 		}
 
 		if outcome.Kind == berth.FailureDeviceOOM {
-			t.last.Device, t.last.PeakBytes = true, outcome.Usage.DevicePeakBytes
+			t.Last.Device, t.Last.PeakBytes = true, outcome.Usage.DevicePeakBytes
 		}
 	}
 
@@ -227,15 +246,15 @@ func (t *trial) judge(o berth.Outcome, policy berth.FailurePolicy) (berth.TrialU
 		return end, true
 	case policy.Next == berth.NextDone:
 		return end, true
-	case policy.Charges && t.charged >= t.brief.MaxAttempts:
-		if o.Kind.OutOfMemory() && t.ooms >= t.brief.MaxAttempts {
-			return *t.infeasible(t.last.Demand), true
+	case policy.Charges && t.Charged >= t.Brief.MaxAttempts:
+		if o.Kind.OutOfMemory() && t.OOMs >= t.Brief.MaxAttempts {
+			return *t.infeasible(t.Last.Demand), true
 		}
 
 		end.Message = fmt.Sprintf("gave up after %d attempts; the last one: %s", t.made(), o.Message)
 
 		return end, true
-	case t.made()-t.charged-t.noRoom >= berth.MaxFreeRetries, t.noRoom >= berth.MaxNoRoom:
+	case t.made()-t.Charged-t.NoRoom >= berth.MaxFreeRetries, t.NoRoom >= berth.MaxNoRoom:
 		end.Message = fmt.Sprintf("gave up after %d attempts that failed through no fault of the trial; the last one: %s", t.made(), o.Message)
 
 		return end, true
@@ -261,7 +280,7 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 	}
 
 	tags := []temporal.SearchAttributeUpdate{
-		attrPeakMiB.ValueSet(t.peak >> 20), attrOOMRetries.ValueSet(int64(t.retriesAfterOOM())),
+		attrPeakMiB.ValueSet(t.Peak >> 20), attrOOMRetries.ValueSet(int64(t.retriesAfterOOM())),
 	}
 	if end.Value != nil {
 		tags = append(tags, attrObjective.ValueSet(*end.Value))
@@ -273,22 +292,22 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 		t.measured(clean, false)
 	}
 
-	for t.placed.ReceiveAsync(nil) { // the SDK warns of signals that a workflow leaves
+	for t.placed.ReceiveAsync(nil) || t.stop.ReceiveAsync(nil) { // the SDK warns of signals that a workflow leaves
 	}
 
 	return TrialResult{State: end.State, Kind: end.Kind, Message: end.Message, Value: end.Value, Attempts: t.made()}, nil
 }
 
 func (t *trial) retriesAfterOOM() int {
-	if t.attempts > t.ooms {
-		return t.ooms
+	if t.Attempts > t.OOMs {
+		return t.OOMs
 	}
 
-	return max(t.ooms-1, 0)
+	return max(t.OOMs-1, 0)
 }
 
 func (t *trial) purpose() berth.Purpose {
-	if t.carries {
+	if t.Carries {
 		return berth.PurposeProbe
 	}
 
@@ -299,17 +318,17 @@ func (t *trial) infeasible(asked berth.Demand) *berth.TrialUpdate {
 	return &berth.TrialUpdate{
 		State: berth.TrialInfeasible, Kind: berth.FailureTooBig,
 		Message: fmt.Sprintf("ran out of memory in %d attempts, the last with %s; "+
-			"make the trial smaller, or %s", t.ooms, demandText(asked), t.roomier()),
+			"make the trial smaller, or %s", t.OOMs, demandText(asked), t.roomier()),
 	}
 }
 
 // roomier is what would help a trial that ran out of memory.
 func (t *trial) roomier() string {
 	switch {
-	case t.last == nil || !t.last.Device:
-	case t.last.Demand.SpillBytes > 0:
+	case t.Last == nil || !t.Last.Device:
+	case t.Last.Demand.SpillBytes > 0:
 		return "use a GPU with more memory, a machine with more, or more attempts (retry.max_attempts)"
-	case t.brief.Spills:
+	case t.Brief.Spills:
 		return "use a GPU with more memory, or more attempts (retry.max_attempts), of which the last runs in unified memory"
 	default:
 		return "use a GPU with more memory, or resources.gpu_memory_spill, which lets a trial that is larger than any GPU run in unified memory"
@@ -322,10 +341,10 @@ func (t *trial) roomier() string {
 // attributes are set only when something changed: each write is a transaction.
 func (t *trial) say(ctx workflow.Context, status berth.TrialState, what string, tags ...temporal.SearchAttributeUpdate) {
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**Trial %d** (%s)\n\n%s\n\nshape %s, attempt %d, %d out of memory",
-		t.in.Number, t.brief.Values, what, berth.ShortKey(t.brief.ShapeKey), t.made(), t.ooms))
+		t.in.Number, t.Brief.Values, what, berth.ShortKey(t.Brief.ShapeKey), t.made(), t.OOMs))
 
-	if status != t.status {
-		t.status = status
+	if status != t.Status {
+		t.Status = status
 		tags = append(tags, attrTrialStatus.ValueSet(string(status)))
 	}
 

@@ -22,7 +22,7 @@ type placing struct {
 func (t *trial) place(ctx workflow.Context) (placing, error) {
 	in := activities.PlaceInput{
 		SweepID: t.in.SweepID, Trial: t.in.Number, WorkflowID: t.id,
-		AttemptID: AttemptID(t.id, t.attempts), Number: t.attempts, Purpose: t.purpose(), Short: t.short, Last: t.last,
+		AttemptID: AttemptID(t.id, t.Attempts), Number: t.Attempts, Purpose: t.purpose(), Short: t.Short, Last: t.Last,
 	}
 
 	result, err := t.ask(ctx, in)
@@ -90,15 +90,15 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		return workflow.ExecuteLocalActivity(steps(ctx), step, ref).Get(ctx, &status)
 	}
 
-	hears := t.away && workflow.GetVersion(ctx, changeAwayStop, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	hears := t.Away && workflow.GetVersion(ctx, changeAwayStop, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 
 	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
-		signaled, unmeasured, stopped := false, t.beside, t.stopped
+		signaled, unmeasured, stopped := false, t.Beside, t.stopped()
 
 		_, err := awaitFor(ctx, pause, "look at the placement request", func() bool {
 			signaled = signaled || t.placed.ReceiveAsync(nil)
 
-			return signaled || (t.stopped && !t.away) || (unmeasured && t.released()) || (hears && t.stopped && !stopped)
+			return signaled || (t.stopped() && !t.Away) || (unmeasured && t.released()) || (hears && t.stopped() && !stopped)
 		})
 		if err != nil { // canceled: the request must not be placed any more
 			clean, _ := workflow.NewDisconnectedContext(ctx)
@@ -113,16 +113,16 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 			return status, nil // its activity is canceled at once, which frees the lease on proof
 		}
 
-		if hears && t.away && t.stopped && !stopped && !signaled {
+		if hears && t.Away && t.stopped() && !stopped && !signaled {
 			pause = recheckFirst / 2 // the host has a minute from now
 
 			continue
 		}
 
 		switch {
-		case t.stopped && !t.away:
+		case t.stopped() && !t.Away:
 			err = check(ctx, a.WithdrawPlacement)
-		case unmeasured && !t.beside:
+		case unmeasured && !t.Beside:
 			status, err = t.resize(ctx, in)
 		default:
 			err = check(ctx, a.CheckPlacement)
@@ -136,10 +136,27 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 			return status, err
 		}
 
-		t.away = t.away && !t.stopped // its host had a whole pause to come back
+		t.Away = t.Away && !t.stopped() // its host had a whole pause to come back
+
+		if status.State == berth.RequestWaiting && t.outgrown(ctx) {
+			t.Attempts-- // the next run asks for the same attempt, whose request is there
+
+			return status, t.carryOn(ctx)
+		}
 	}
 
 	return status, nil
+}
+
+// outgrown reports whether the run has a history so long that the next one should go on.
+// Signals that were not heard, and a cancellation, would be lost with this one.
+func (t *trial) outgrown(ctx workflow.Context) bool {
+	return longHistory(ctx) && !t.stopped() && t.placed.Len() == 0 && t.probe.Len() == 0 && ctx.Err() == nil
+}
+
+// carryOn has the next run of the workflow go on from where it waits.
+func (t *trial) carryOn(ctx workflow.Context) error {
+	return workflow.NewContinueAsNewError(ctx, TrialWorkflow, TrialInput{SweepID: t.in.SweepID, Number: t.in.Number, Carried: &t.CarriedTrial})
 }
 
 // resize has a request that waits at the unmeasured size ask for what the shape
@@ -150,7 +167,7 @@ func (t *trial) resize(ctx workflow.Context, in activities.PlaceInput) (berth.Pl
 		result activities.PlaceResult
 	)
 
-	in.Short = t.short
+	in.Short = t.Short
 
 	err := workflow.ExecuteLocalActivity(steps(ctx), a.ResizePlacement, in).Get(ctx, &result)
 	if err == nil && result.Status.State == berth.RequestWaiting {

@@ -16,12 +16,12 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 	var a *activities.Activities
 
 	ref := activities.ProbeRef{
-		SweepID: t.in.SweepID, TrialID: t.brief.TrialID, ShapeKey: t.brief.ShapeKey, WorkflowID: t.id,
+		SweepID: t.in.SweepID, TrialID: t.Brief.TrialID, ShapeKey: t.Brief.ShapeKey, WorkflowID: t.id,
 	}
 
-	t.say(ctx, berth.TrialProbing, "waiting for the probe of its shape", attrShapeKey.ValueSet(berth.ShortKey(t.brief.ShapeKey)))
+	t.say(ctx, berth.TrialProbing, "waiting for the probe of its shape", attrShapeKey.ValueSet(berth.ShortKey(t.Brief.ShapeKey)))
 
-	for pause := recheckFirst; !t.stopped; pause = min(2*pause, recheckLongest) {
+	for pause := recheckFirst; !t.stopped(); pause = min(2*pause, recheckLongest) {
 		if err := workflow.ExecuteLocalActivity(steps(ctx), a.JoinProbe, ref).Get(ctx, nil); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 		_, err := awaitFor(ctx, pause, "look for the footprint", func() bool {
 			answered = answered || t.probe.ReceiveAsync(&role)
 
-			return answered || t.stopped
+			return answered || t.stopped()
 		})
 		if err != nil {
 			if answered && declines(ctx) {
@@ -50,9 +50,13 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 		}
 
 		known := false
-		if err := workflow.ExecuteLocalActivity(steps(ctx), a.FootprintKnown, activities.ShapeRef{ShapeKey: t.brief.ShapeKey}).
+		if err := workflow.ExecuteLocalActivity(steps(ctx), a.FootprintKnown, activities.ShapeRef{ShapeKey: t.Brief.ShapeKey}).
 			Get(ctx, &known); err != nil || known {
 			return err
+		}
+
+		if t.outgrown(ctx) {
+			return t.carryOn(ctx)
 		}
 	}
 
@@ -80,22 +84,22 @@ func (t *trial) hearOut(ctx workflow.Context) {
 		return
 	}
 
-	t.brief.ShapeKey = cmp.Or(t.brief.ShapeKey, role.ShapeKey) // it may have ended before it read its own
-	if t.brief.ShapeKey != "" && declines(ctx) {
+	t.Brief.ShapeKey = cmp.Or(t.Brief.ShapeKey, role.ShapeKey) // it may have ended before it read its own
+	if t.Brief.ShapeKey != "" && declines(ctx) {
 		t.hear(role)
 	}
 }
 
 // hear sets what the probe waits for from this trial.
 func (t *trial) hear(role ProbeRole) {
-	t.beside = role.Beside && !role.Ready
-	t.carries = !role.Ready && !role.Beside
+	t.Beside = role.Beside && !role.Ready
+	t.Carries = !role.Ready && !role.Beside
 }
 
 // take has the trial play a role: its next run is a short one, or a whole one.
 func (t *trial) take(role ProbeRole) {
 	t.hear(role)
-	t.short = t.carries && (t.brief.ProbeMode == berth.ProbeShort || role.Short && t.brief.ProbeMode == berth.ProbeAuto)
+	t.Short = t.Carries && (t.Brief.ProbeMode == berth.ProbeShort || role.Short && t.Brief.ProbeMode == berth.ProbeAuto)
 }
 
 // released reports whether a trial that asked for a place beside the probe has
@@ -103,11 +107,11 @@ func (t *trial) take(role ProbeRole) {
 func (t *trial) released() bool {
 	var role ProbeRole
 
-	for t.beside && t.probe.ReceiveAsync(&role) {
+	for t.Beside && t.probe.ReceiveAsync(&role) {
 		t.take(role)
 	}
 
-	return !t.beside
+	return !t.Beside
 }
 
 // measured tells the probe that this trial's run has ended, which may have
@@ -118,18 +122,18 @@ func (t *trial) measured(ctx workflow.Context, capped bool) {
 		t.hearOut(ctx)
 	}
 
-	if !t.carries && !t.beside {
+	if !t.Carries && !t.Beside {
 		return
 	}
 
 	if !capped {
-		t.carries, t.beside = false, false
+		t.Carries, t.Beside = false, false
 	}
 
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 	news := ProbeMeasured{WorkflowID: t.id, Capped: capped}
 
-	if err := workflow.SignalExternalWorkflow(clean, ProbeWorkflowID(t.brief.ShapeKey), "", SignalMeasured, news).Get(clean, nil); err != nil {
-		workflow.GetLogger(ctx).Warn("telling the probe", "shape_key", t.brief.ShapeKey, "error", err)
+	if err := workflow.SignalExternalWorkflow(clean, ProbeWorkflowID(t.Brief.ShapeKey), "", SignalMeasured, news).Get(clean, nil); err != nil {
+		workflow.GetLogger(ctx).Warn("telling the probe", "shape_key", t.Brief.ShapeKey, "error", err)
 	}
 }

@@ -17,21 +17,21 @@ import (
 func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Outcome, error) {
 	var a *activities.Activities
 
-	summary := fmt.Sprintf("attempt %d on %s with %s", t.attempts, p.HostName, demandText(p.Demand))
-	t.say(ctx, berth.TrialRunning, summary, attrShapeKey.ValueSet(berth.ShortKey(t.brief.ShapeKey)),
+	summary := fmt.Sprintf("attempt %d on %s with %s", t.Attempts, p.HostName, demandText(p.Demand))
+	t.say(ctx, berth.TrialRunning, summary, attrShapeKey.ValueSet(berth.ShortKey(t.Brief.ShapeKey)),
 		attrHostID.ValueSet(p.HostID), attrDeviceID.ValueSet(p.DeviceID))
 
 	var outcome berth.Outcome
 
-	order := activities.Order{AttemptID: p.AttemptID, Token: p.Token, Short: t.short}
+	order := activities.Order{AttemptID: p.AttemptID, Token: p.Token, Short: t.Short}
 
 	if ctx.Err() != nil { // canceled while it was being placed: run it to have it stopped and its lease freed
 		return t.release(ctx, p, order)
 	}
 
-	running := workflow.ExecuteActivity(onHost(ctx, p.HostID, summary, t.brief), a.RunTrial, order)
+	running := workflow.ExecuteActivity(onHost(ctx, p.HostID, summary, t.Brief), a.RunTrial, order)
 
-	if t.carries && !t.short && t.brief.ProbeMode == berth.ProbeAuto {
+	if t.Carries && !t.Short && t.Brief.ProbeMode == berth.ProbeAuto {
 		t.watchCap(ctx, running)
 	}
 
@@ -62,7 +62,7 @@ func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order act
 	order.Stop = true
 	clean, _ := workflow.NewDisconnectedContext(ctx) // a cancellation does not end it
 
-	brief := t.brief
+	brief := t.Brief
 	brief.HostPatience = min(brief.HostPatience, berth.Duration(answerPatience))
 	host := workflow.WithScheduleToCloseTimeout(onHost(clean, p.HostID, "give back a place that is not wanted any more", brief), releasePatience)
 
@@ -131,7 +131,7 @@ func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message s
 
 	outcome, fenced, err := t.fence(clean, activities.AbandonInput{AttemptID: p.AttemptID, Message: message, Refused: refused}, berth.FailureInfra)
 	if fenced {
-		t.away = !refused
+		t.Away = !refused
 	}
 
 	return outcome, err
@@ -177,7 +177,7 @@ func reasonOf(err error) string {
 // watchCap tells the probe when its carrier runs longer than the cap, so that
 // a short probe goes beside it.
 func (t *trial) watchCap(ctx workflow.Context, running workflow.Future) {
-	limit := time.Duration(t.brief.ProbeMaxDuration)
+	limit := time.Duration(t.Brief.ProbeMaxDuration)
 
 	ended, err := awaitFor(ctx, limit, "probe.max_duration", running.IsReady)
 	if err == nil && !ended {

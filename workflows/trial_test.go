@@ -11,8 +11,10 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
@@ -31,7 +33,8 @@ type trialBundle struct {
 	env   *testsuite.TestWorkflowEnvironment
 	brief activities.TrialBrief
 
-	waiting bool // requests wait instead of being placed at once
+	waiting bool   // requests wait instead of being placed at once
+	ran     func() // is called as an attempt ends; nil = nothing
 
 	requests []activities.PlaceInput
 	settled  berth.TrialUpdate
@@ -97,6 +100,10 @@ func (b *trialBundle) runs(outcomes ...berth.Outcome) {
 		func(context.Context, activities.Order) (berth.Outcome, error) {
 			o := outcomes[min(n, len(outcomes)-1)]
 			n++
+
+			if b.ran != nil {
+				b.ran()
+			}
 
 			if o.Kind == berth.FailureOK {
 				return o, nil
@@ -332,6 +339,149 @@ func TestTrial_WaitsForTheSignalAndLooksAnyway(t *testing.T) {
 			} else {
 				require.GreaterOrEqual(t, waited, 30*time.Second)
 			}
+		})
+	}
+}
+
+// eventsOfALook is what Temporal writes when a trial that waits looks: a timer starts
+// and fires, a task is scheduled, started and completed, and a marker.
+const eventsOfALook = 6
+
+// A trial that waits for months, for a paused sweep or a lost host, goes on run by run:
+// Temporal ends a workflow at 51,200 events.
+func TestTrial_WaitsForNinetyDays(t *testing.T) {
+	t.Parallel()
+
+	for name, probes := range map[string]bool{"for a place": false, "for its probe, then for a place": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			const wait = 90 * 24 * time.Hour
+
+			in := workflows.TrialInput{SweepID: sweepID, Number: 1}
+
+			var waited time.Duration
+
+			for runs := 1; ; runs++ {
+				var a *activities.Activities
+
+				b := trialSetup(t)
+				b.waiting, b.brief.NeedsProbe = true, probes
+				start := b.env.Now()
+				events := 0
+				look := func(after time.Duration) bool {
+					events += eventsOfALook
+					b.env.SetCurrentHistoryLength(events)
+
+					return waited+b.env.Now().Sub(start) >= after
+				}
+
+				b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil).Maybe()
+				b.env.OnActivity(a.FootprintKnown, mock.Anything, mock.Anything).Return(
+					func(context.Context, activities.ShapeRef) (bool, error) { return look(wait / 2), nil }).Maybe()
+				b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
+					func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
+						state := berth.RequestWaiting
+						if look(wait) {
+							state = berth.RequestPlaced
+						}
+
+						return b.status(ref.AttemptID, state, berth.Demand{MemoryBytes: mib}), nil
+					}).Maybe()
+				b.runs(ok(0.9))
+				b.env.ExecuteWorkflow(workflows.TrialWorkflow, in)
+				require.True(t, b.env.IsWorkflowCompleted())
+				require.Less(t, events, 4096, "where Temporal suggests another run")
+
+				for _, request := range b.requests {
+					require.Equal(t, workflows.AttemptID(workflows.TrialWorkflowID(sweepID, 1), 1), request.AttemptID, "one request for all runs")
+				}
+
+				waited += b.env.Now().Sub(start)
+
+				if err := b.env.GetWorkflowError(); workflow.IsContinueAsNewError(err) {
+					in = decodeNextTrial(t, err)
+
+					continue
+				}
+
+				require.NoError(t, b.env.GetWorkflowError())
+				require.Equal(t, berth.TrialSucceeded, b.settled.State)
+				require.GreaterOrEqual(t, waited, wait)
+				require.Greater(t, runs, 30)
+
+				return
+			}
+		})
+	}
+}
+
+func decodeNextTrial(t *testing.T, err error) (in workflows.TrialInput) {
+	t.Helper()
+
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, err, &next)
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
+
+	return in
+}
+
+// The next run knows what the trial has used up, and hears what this one did not.
+func TestTrial_TheNextRunCountsOn(t *testing.T) {
+	t.Parallel()
+
+	var a *activities.Activities
+
+	b := trialSetup(t)
+	b.runs(bad(berth.FailureHostOOM))
+	b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
+			b.env.SetContinueAsNewSuggested(true)
+
+			return b.status(ref.AttemptID, berth.RequestWaiting, berth.Demand{}), nil
+		})
+	b.ran = func() { b.waiting = true }
+	b.env.ExecuteWorkflow(workflows.TrialWorkflow, workflows.TrialInput{SweepID: sweepID, Number: 1})
+
+	in := decodeNextTrial(t, b.env.GetWorkflowError())
+	require.Equal(t, 1, in.Carried.OOMs)
+	require.Empty(t, b.settled.State)
+
+	next := trialSetup(t)
+	next.runs(bad(berth.FailureHostOOM))
+	next.env.ExecuteWorkflow(workflows.TrialWorkflow, in)
+	require.NoError(t, next.env.GetWorkflowError())
+	require.Equal(t, berth.TrialInfeasible, next.settled.State)
+	require.Len(t, next.requests, 2, "of three attempts")
+	require.Equal(t, b.requests[1].AttemptID, next.requests[0].AttemptID)
+	require.Equal(t, b.requests[1].Last, next.requests[0].Last)
+}
+
+// A stop or a cancellation that comes with the look after which a run would end is this run's.
+func TestTrial_HearsItsEndBeforeTheNextRun(t *testing.T) {
+	t.Parallel()
+
+	for name, end := range map[string]func(b *trialBundle){
+		"stop":   func(b *trialBundle) { b.env.SignalWorkflow(workflows.SignalStop, nil) },
+		"cancel": func(b *trialBundle) { b.env.CancelWorkflow() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var a *activities.Activities
+
+			b := trialSetup(t)
+			b.waiting = true
+			b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
+				func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
+					b.env.SetContinueAsNewSuggested(true)
+					end(b)
+
+					return b.status(ref.AttemptID, berth.RequestWaiting, berth.Demand{}), nil
+				}).Maybe()
+			b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).Return(b.status("x", berth.RequestWithdrawn, berth.Demand{}), nil)
+			b.execute(t)
+			require.Equal(t, berth.TrialCanceled, b.settled.State)
 		})
 	}
 }
