@@ -58,11 +58,18 @@ func (d DeviceEvidence) besideMPS() bool { return d.Shared && !d.Alone }
 // gpuFault is how an attempt ended that met a fault of a program on its GPU.
 func gpuFault(e Evidence, line string) (berth.FailureKind, string) {
 	if e.Device.besideMPS() {
-		return berth.FailureNeighbourFault, "a fault on its GPU, its own or that of another trial: by MPS one ends all, and nobody can tell whose it was; " +
-			"Berth runs it again without neighbours by MPS; it said: " + line
+		return berth.FailureNeighbourFault, besideOthers("a fault on its GPU", line)
 	}
 
 	return berth.FailureCrashed, "a fault on the GPU, mostly of the program itself; it said: " + line
+}
+
+// besideOthers says why an attempt that a fault ended beside others is not charged. Some
+// frameworks do not name the fault of their GPU: TensorFlow aborts, and libraries of CUDA fail
+// to start. A program that fails so for a reason of its own is charged once it runs alone.
+func besideOthers(what, line string) string {
+	return what + ", its own fault or that of another trial: by MPS one ends all, and nobody can tell whose it was; " +
+		"Berth runs it again without neighbours by MPS; it said: " + line
 }
 
 // serverFault is how an attempt ended whose MPS server failed. Without neighbours that
@@ -118,6 +125,8 @@ func ambiguousText(e Evidence) (berth.FailureKind, string) {
 		return "", ""
 	case e.find(executionSigns) != "" && e.Device.Shared:
 		return gpuFault(e, e.find(executionSigns))
+	case e.Device.besideMPS():
+		return berth.FailureNeighbourFault, besideOthers("a GPU library failed although memory was free", line)
 	default:
 		return berth.FailureCrashed, "a GPU library failed although memory was free; " +
 			"check that the image's CUDA and cuDNN fit the driver; it said: " + line

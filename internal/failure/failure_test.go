@@ -1,6 +1,7 @@
 package failure_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -546,6 +547,10 @@ func TestClassify(t *testing.T) {
 		},
 		"its share has room for cuBLAS": {
 			with(onGPU(1, noBLAS...), func(e *failure.Evidence) { e.Device.Shared, e.Device.PeakBytes = true, 1024*mib }),
+			berth.FailureNeighbourFault, "failed although memory was free, its own fault or that of another trial",
+		},
+		"its share has room for cuBLAS, alone": {
+			with(onGPU(1, noBLAS...), func(e *failure.Evidence) { e.Device.Shared, e.Device.Alone, e.Device.PeakBytes = true, true, 1024*mib }),
 			berth.FailureCrashed, "CUDA and cuDNN fit the driver",
 		},
 		"a GPU full of others, with a share": {
@@ -633,22 +638,26 @@ func TestClassify_FaultsOfAGPU(t *testing.T) {
 	t.Parallel()
 
 	for name, lines := range map[string][]string{
-		"TensorFlow, address":       {"E0000 cuda_event.cc:49] Error polling for event status: failed to query event: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"},
-		"TensorFlow, launch":        {"InternalError: CUDA error: Could not synchronize CUDA stream: CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"},
-		"PyTorch, address":          traceback("RuntimeError: CUDA error: an illegal memory access was encountered"),
-		"PyTorch 2.8, address":      traceback("torch.AcceleratorError: CUDA error: an illegal memory access was encountered"),
-		"PyTorch, launch":           traceback("RuntimeError: CUDA error: unspecified launch failure"),
-		"PyTorch, assertion":        traceback("RuntimeError: CUDA error: device-side assert triggered"),
-		"PyTorch, misaligned":       traceback("RuntimeError: CUDA error: misaligned address"),
-		"PyTorch, instruction":      traceback("RuntimeError: CUDA error: an illegal instruction was encountered"),
-		"JAX, assertion":            traceback("jax.errors.JaxRuntimeError: INTERNAL: CUDA error: CUDA_ERROR_ASSERT: device-side assert triggered"),
-		"cuDNN after an address":    append([]string{"CUDA_ERROR_ILLEGAL_ADDRESS"}, traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")...),
-		"cuDNN before a launch":     append(traceback("InternalError: CUDNN_STATUS_EXECUTION_FAILED"), "E0000 CUDA_ERROR_LAUNCH_FAILED"),
-		"cuDNN alone":               traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"),
-		"cuDNN 9 alone":             traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED_CUDART"),
-		"cuBLAS alone":              traceback("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`"),
-		"aborted with the fault":    {"terminate called after throwing an instance of 'c10::Error'", "  what():  CUDA error: an illegal memory access was encountered"},
-		"the library's first words": {"CUDNN_STATUS_INTERNAL_ERROR", "CUDA error: unspecified launch failure"},
+		"TensorFlow, address":        {"E0000 cuda_event.cc:49] Error polling for event status: failed to query event: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"},
+		"TensorFlow, launch":         {"InternalError: CUDA error: Could not synchronize CUDA stream: CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"},
+		"PyTorch, address":           traceback("RuntimeError: CUDA error: an illegal memory access was encountered"),
+		"PyTorch 2.8, address":       traceback("torch.AcceleratorError: CUDA error: an illegal memory access was encountered"),
+		"PyTorch, launch":            traceback("RuntimeError: CUDA error: unspecified launch failure"),
+		"PyTorch, assertion":         traceback("RuntimeError: CUDA error: device-side assert triggered"),
+		"PyTorch, misaligned":        traceback("RuntimeError: CUDA error: misaligned address"),
+		"PyTorch, instruction":       traceback("RuntimeError: CUDA error: an illegal instruction was encountered"),
+		"JAX, assertion":             traceback("jax.errors.JaxRuntimeError: INTERNAL: CUDA error: CUDA_ERROR_ASSERT: device-side assert triggered"),
+		"cuDNN after an address":     append([]string{"CUDA_ERROR_ILLEGAL_ADDRESS"}, traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")...),
+		"cuDNN before a launch":      append(traceback("InternalError: CUDNN_STATUS_EXECUTION_FAILED"), "E0000 CUDA_ERROR_LAUNCH_FAILED"),
+		"cuDNN alone":                traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"),
+		"cuDNN 9 alone":              traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED_CUDART"),
+		"cuBLAS alone":               traceback("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`"),
+		"aborted with the fault":     {"terminate called after throwing an instance of 'c10::Error'", "  what():  CUDA error: an illegal memory access was encountered"},
+		"TensorFlow, aborted":        {"F0000 00:00:1764180000.000000    71 device_event_mgr.cc:223] Unexpected Event status: 1", "Aborted (core dumped)"},
+		"JAX, launch":                traceback("jaxlib.xla_extension.XlaRuntimeError: INTERNAL: Failed to launch CUDA kernel: unspecified launch failure"),
+		"CuPy, address":              traceback("cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorIllegalAddress: an illegal memory access was encountered"),
+		"cuBLAS did not start alone": traceback("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
+		"the library's first words":  {"CUDNN_STATUS_INTERNAL_ERROR", "CUDA error: unspecified launch failure"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -666,6 +675,9 @@ func TestClassify_FaultsOfAGPU(t *testing.T) {
 		})
 	}
 
+	kind, message := failure.Classify(byMPS(1, traceback("cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorMpsClientTerminated: the MPS client has been terminated")...))
+	require.Equal(t, berth.FailureNeighbourFault, kind, message)
+
 	for name, lines := range map[string][]string{
 		"prose":     {"checking whether an illegal access or a launch failure happens", "ValueError: no"},
 		"its check": traceback("AssertionError: device-side checks are off"),
@@ -673,6 +685,33 @@ func TestClassify_FaultsOfAGPU(t *testing.T) {
 		kind, message := failure.Classify(byMPS(1, lines...))
 		require.Equal(t, berth.FailureUserError, kind, "%s: %s", name, message)
 	}
+}
+
+// What a neighbour's fault does to a program is not always said: it aborts, or fails with a
+// segmentation fault in the driver. Alone the same is charged.
+func TestClassify_CrashBesideOthersByMPS(t *testing.T) {
+	t.Parallel()
+
+	for _, code := range []int{134, 139} {
+		beside := byMPS(code, "*** Check failure stack trace: ***", "    @     0x7f01  absl::SendToLog()")
+		kind, message := failure.Classify(beside)
+		require.Equal(t, berth.FailureNeighbourFault, kind, message)
+		require.False(t, kind.Policy().Charges)
+		require.Contains(t, message, fmt.Sprintf("crashed with signal %d (exit code %d), its own fault or that of another trial", code-128, code))
+
+		for _, alone := range []failure.Evidence{
+			with(beside, func(e *failure.Evidence) { e.Device.Alone = true }),
+			with(beside, func(e *failure.Evidence) { e.Device.Shared = false }),
+			with(beside, func(e *failure.Evidence) { e.Device = failure.DeviceEvidence{} }),
+		} {
+			kind, message := failure.Classify(alone)
+			require.Equal(t, berth.FailureCrashed, kind, message)
+			require.True(t, kind.Policy().Charges)
+		}
+	}
+
+	kind, _ := failure.Classify(byMPS(136))
+	require.Equal(t, berth.FailureCrashed, kind, "arithmetic on cores")
 }
 
 func TestOwnDeviceFault(t *testing.T) {

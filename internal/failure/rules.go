@@ -257,10 +257,14 @@ func exitCode(e Evidence) (berth.FailureKind, string) {
 	case exitSignal + sigbus:
 		return berth.FailureCrashed, "crashed with a bus error (exit code 135); " +
 			"if the sweep file sets resources.shm_size, raise it or leave it out; Berth tries again"
-	case exitSignal + sigill, exitSignal + sigtrap, exitSignal + sigabrt, exitSignal + sigfpe,
-		exitSignal + sigsegv, exitSignal + sigsys:
-		return berth.FailureCrashed, fmt.Sprintf("crashed with signal %d (exit code %d); Berth tries again: %s%s",
-			e.ExitCode-exitSignal, e.ExitCode, e.lastWords(), e.hint())
+	case exitSignal + sigabrt, exitSignal + sigsegv:
+		if e.Device.besideMPS() {
+			return berth.FailureNeighbourFault, besideOthers(fmt.Sprintf("crashed with signal %d (exit code %d)", e.ExitCode-exitSignal, e.ExitCode), e.lastWords())
+		}
+
+		return berth.FailureCrashed, e.crashed()
+	case exitSignal + sigill, exitSignal + sigtrap, exitSignal + sigfpe, exitSignal + sigsys:
+		return berth.FailureCrashed, e.crashed()
 	case exitSignal + sigkill:
 		return berth.FailureKilled, "was killed from outside (exit code 137), neither by Berth nor by its memory limit; " +
 			"if the whole machine ran out of memory, give Berth less of it; Berth tries again"
@@ -269,6 +273,11 @@ func exitCode(e Evidence) (berth.FailureKind, string) {
 	default:
 		return "", ""
 	}
+}
+
+// crashed says by which signal the program ended.
+func (e Evidence) crashed() string {
+	return fmt.Sprintf("crashed with signal %d (exit code %d); Berth tries again: %s%s", e.ExitCode-exitSignal, e.ExitCode, e.lastWords(), e.hint())
 }
 
 func userError(e Evidence) (berth.FailureKind, string) {

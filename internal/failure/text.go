@@ -106,23 +106,27 @@ var (
 	// one that Berth itself lets go, Berth has written down why.
 	serverSigns = compile(
 		`CUDA_ERROR_MPS_(?:RPC_FAILURE|SERVER_NOT_READY|CLIENT_TERMINATED)`,
+		`\bcudaErrorMps(?:RpcFailure|ServerNotReady|ClientTerminated)\b`, // CuPy names it
 		`\bcudaError(?:Mps\w+)?\D{0,3}(?:80[67]|810)\b`,
 	)
 
 	// fullServerSigns: the MPS daemon let the process not in.
 	fullServerSigns = compile(
 		`CUDA_ERROR_MPS_(?:CONNECTION_FAILED|MAX_\w+)`,
+		`\bcudaErrorMps(?:ConnectionFailed|Max\w+)\b`,
 		`\bcudaError(?:Mps\w+)?\D{0,3}80[589]\b`,
 	)
 
 	// faultSigns are faults of a program on its GPU, which reach every client of an MPS
 	// server: CUresult and cudaError_t 714 to 719 and 710, by name and in words (cuda.h,
-	// driver_types.h). PyTorch says only the words, after "CUDA error: ".
+	// driver_types.h). PyTorch says only the words, mostly after "CUDA error: ".
 	faultSigns = compile(
 		`CUDA_ERROR_(?:ILLEGAL_ADDRESS|LAUNCH_FAILED|ASSERT|MISALIGNED_ADDRESS|ILLEGAL_INSTRUCTION|INVALID_PC|INVALID_ADDRESS_SPACE|HARDWARE_STACK_ERROR)\b`,
 		`\bcudaError(?:IllegalAddress|LaunchFailure|Assert|MisalignedAddress|IllegalInstruction|InvalidPc|InvalidAddressSpace|HardwareStackError)\b`,
 		`an illegal (?:memory access|instruction) was encountered`,
-		`CUDA error: (?:unspecified launch failure|device-side assert triggered|misaligned address|invalid program counter|hardware stack error)`,
+		`CUDA error: (?:device-side assert triggered|misaligned address|invalid program counter|hardware stack error)`,
+		`unspecified launch failure`,
+		`Unexpected Event status: \d`, // TensorFlow, before it aborts; what it says of the fault goes by another way
 		`CUDA error: operation not supported on global/shared address space`,
 	)
 
