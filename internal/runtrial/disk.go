@@ -19,7 +19,7 @@ import (
 const (
 	// diskName is the file that keeps what was seen of the host's disks.
 	diskName = "disk.json"
-	// diskRecordBytes is the size of that file: its longest content has 380 bytes.
+	// diskRecordBytes is the size of that file: its longest content has 400 bytes.
 	diskRecordBytes = 512
 	// lookEvery is how often Berth looks at the host's disks.
 	lookEvery = time.Second
@@ -33,7 +33,8 @@ type keptDisk struct {
 	Container    string    `json:"container"` // its id; empty = nothing was seen
 	FreeBytes    int64     `json:"free_bytes"`
 	LogFreeBytes int64     `json:"log_free_bytes"`
-	FilledBytes  int64     `json:"filled_bytes,omitempty"` // of the attempt's files when FreeBytes was seen, if it alone had filled the disk; else 0
+	FilledBytes  int64     `json:"filled_bytes,omitempty"` // of the attempt's files at its end, if it alone had filled the disk; else 0
+	Low          bool      `json:"low,omitempty"`          // the disk had less than its headroom at the last look
 	RoomBytes    int64     `json:"room_bytes,omitempty"`   // of the attempt's files when the disk last had its headroom
 	FullAt       time.Time `json:"full_at,omitzero"`       // when the disk was last seen full; zero = never
 	RoomAt       time.Time `json:"room_at,omitzero"`       // when it was first seen with room after that; zero = not since, or it never was full
@@ -50,9 +51,6 @@ type diskWatch struct {
 	seen   keptDisk
 	kept   keptDisk
 	missed bool // the container had exited before this run
-
-	sizedAt time.Time     // when FilledBytes was measured last
-	sizing  time.Duration // how long that took
 }
 
 // diskWatch goes on from what an earlier run of the container saw.
@@ -73,7 +71,7 @@ func (r *run) watchDisk(ctx context.Context, exited <-chan struct{}) error {
 	defer ticker.Stop()
 
 	for last := false; ; {
-		r.lookAtDisk(ctx, last)
+		r.lookAtDisk()
 
 		if last {
 			return nil
@@ -82,7 +80,7 @@ func (r *run) watchDisk(ctx context.Context, exited <-chan struct{}) error {
 		select {
 		case <-ticker.C:
 		case <-exited:
-			last = true // its files are still there
+			last = true
 		case <-ctx.Done():
 			return nil
 		}
@@ -90,7 +88,7 @@ func (r *run) watchDisk(ctx context.Context, exited <-chan struct{}) error {
 }
 
 // lookAtDisk takes in what the disks have free now.
-func (r *run) lookAtDisk(ctx context.Context, last bool) {
+func (r *run) lookAtDisk() {
 	files, logs, err := r.config.DiskFree()
 	if err != nil {
 		r.log.Warn("reading what is free on the host's disks", "error", err)
@@ -98,36 +96,25 @@ func (r *run) lookAtDisk(ctx context.Context, last bool) {
 		return
 	}
 
-	w, now := &r.disk, time.Now().UTC()
-	seen := w.seen
+	seen, now := &r.disk.seen, time.Now().UTC()
 
 	if seen.Container == "" {
-		seen = keptDisk{Container: r.container.ID, FreeBytes: math.MaxInt64, LogFreeBytes: math.MaxInt64}
+		*seen = keptDisk{Container: r.container.ID, FreeBytes: math.MaxInt64, LogFreeBytes: math.MaxInt64}
 	}
 
-	worse := worst(&seen.FreeBytes, &seen.FullAt, &seen.RoomAt, files, now)
+	worst(&seen.FreeBytes, &seen.FullAt, &seen.RoomAt, files, now)
 	worst(&seen.LogFreeBytes, &seen.LogFullAt, &seen.LogRoomAt, logs, now)
 
-	switch {
-	case files >= r.keptBytes():
+	if seen.Low = files < r.keptBytes(); !seen.Low {
 		seen.RoomBytes = r.sized.Load()
-	case worse:
-		if filled := r.filledBytes(ctx, seen, last); r.stillLow() {
-			seen.FilledBytes = filled
-		}
 	}
 
-	if ctx.Err() != nil { // half measured
-		return
-	}
-
-	w.seen = seen
 	r.keepDisk()
 }
 
-// worst takes in what a disk has free now. It reports whether that stands for the
-// disk from now on: the disk is full, or has less free than ever and never was full.
-func worst(free *int64, fullAt, roomAt *time.Time, now int64, at time.Time) bool {
+// worst takes in what a disk has free now: it stands for the disk from now on when the
+// disk is full, or has less free than ever and never was full.
+func worst(free *int64, fullAt, roomAt *time.Time, now int64, at time.Time) {
 	switch {
 	case failure.DiskFull(now):
 		*free, *fullAt, *roomAt = now, at, time.Time{}
@@ -135,47 +122,29 @@ func worst(free *int64, fullAt, roomAt *time.Time, now int64, at time.Time) bool
 		if roomAt.IsZero() {
 			*roomAt = at
 		}
-
-		return false
-	case now >= *free:
-		return false
 	default:
-		*free = now
+		*free = min(*free, now)
 	}
-
-	return true
 }
 
-// filledBytes is what the attempt's files take, if it alone filled the disk; else 0.
-// Without what it wrote since the disk last had its headroom the disk would have that
-// still, and its files are more than half of all attempts' there. A million of files
-// are not counted at each look, but after the end.
-func (r *run) filledBytes(ctx context.Context, seen keptDisk, last bool) int64 {
-	w, began := &r.disk, time.Now()
-	if !last && began.Sub(w.sizedAt) < r.walkPause(w.sizing) {
-		return w.seen.FilledBytes
+// filledBytes is what the files of an attempt take that has ended, if it alone filled the
+// disk; else 0. Without what it wrote since the disk last had its headroom the disk would
+// have that still, and its files are more than half of all attempts' there.
+func (r *run) filledBytes(ctx context.Context) int64 {
+	seen := r.disk.seen
+	if !seen.Low || seen.FilledBytes > 0 { // then its files may be gone by now (makeRoom)
+		return seen.FilledBytes
 	}
-
-	defer func() { w.sizedAt, w.sizing = time.Now(), time.Since(began) }()
 
 	limit, _ := r.outputLimit()
 	own := r.dirs.size(ctx, limit)
 
 	if own-seen.RoomBytes < r.keptBytes()-seen.FreeBytes ||
-		sizeBelow(ctx, 2*own, r.attemptsDir(), r.checkpointsDir()) > 2*own {
+		sizeBelow(ctx, 2*own, r.attemptsDir(), r.checkpointsDir()) > 2*own || ctx.Err() != nil {
 		return 0
 	}
 
 	return own
-}
-
-// stillLow reports whether the disk has not got room since it was found to have
-// too little. A size that was measured meanwhile may lack the very files that had
-// filled the disk: the job removed them.
-func (r *run) stillLow() bool {
-	files, _, err := r.config.DiskFree()
-
-	return err == nil && files < r.keptBytes()
 }
 
 func (r *run) keptBytes() int64 {
@@ -200,11 +169,12 @@ func (r *run) keepDisk() {
 }
 
 // diskEvidence is what is known of the disks when the container has ended.
-func (r *run) diskEvidence(ended time.Time) failure.DiskEvidence {
+func (r *run) diskEvidence(ctx context.Context, ended time.Time) failure.DiskEvidence {
 	if r.config.DiskFree == nil {
 		return failure.DiskEvidence{}
 	}
 
+	r.disk.seen.FilledBytes = r.filledBytes(ctx)
 	seen := r.disk.seen
 	d := failure.DiskEvidence{
 		Measured: seen.Container != "", FreeBytes: seen.FreeBytes, LogFreeBytes: seen.LogFreeBytes, FilledBytes: seen.FilledBytes,

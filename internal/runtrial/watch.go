@@ -110,7 +110,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	r.settleExcess(excess)
 
 	seen := observation{
-		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(exit.FinishedAt), device: sampler.device,
+		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(ctx, exit.FinishedAt), device: sampler.device,
 		torn: output.torn, tail: output.lastLines(), metrics: output.metrics, printed: output.names.seen,
 	}
 	seen.batch, seen.pieces = output.finish()
