@@ -510,3 +510,28 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// A file that does not fit is an error: the keys behind would read as zero.
+func TestRead_OfALongFile(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	fsys := cgroup.FS{Proc: filepath.Join(dir, "proc"), Cgroup: filepath.Join(dir, "cgroup")}
+	id := strings.Repeat("a", 64)
+	box := filepath.Join(dir, "cgroup", "docker", id)
+
+	for path, text := range map[string]string{
+		filepath.Join(dir, "proc", "7", "cgroup"): "0::/docker/" + id + "\n",
+		filepath.Join(box, "memory.current"):      "1\n",
+		filepath.Join(box, "memory.stat"):         strings.Repeat("padding 0\n", 1000) + "anon 5\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+
+	meter, err := fsys.Open(id, 7)
+	require.NoError(t, err)
+
+	_, err = meter.Read()
+	require.ErrorContains(t, err, "longer than 8192 bytes")
+}

@@ -5,14 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
+	"syscall"
 )
+
+// readFile reads a file that is shorter than the buffer, in three system calls: os.ReadFile
+// takes seven, five times a second for each of a hundred containers.
+func readFile(path string, buffer []byte) ([]byte, error) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer syscall.Close(fd) //nolint:errcheck // only read
+
+	n, err := syscall.Read(fd, buffer)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+
+	if n == len(buffer) {
+		return nil, fmt.Errorf("reading %q: it is longer than %d bytes", path, n)
+	}
+
+	return buffer[:n], nil
+}
 
 // readKeys reads a file of "key value" lines and returns the values of keys, in
 // their order; 0 for one that is not there.
 func readKeys(path string, keys ...string) ([]int64, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // G304: below /sys/fs/cgroup or /proc
+	var buffer [8 << 10]byte // memory.stat has 1.6 KiB (measured, Linux 6.18)
+
+	data, err := readFile(path, buffer[:])
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +65,9 @@ func readKeys(path string, keys ...string) ([]int64, error) {
 
 // readInt reads a file that holds one number; "max" is 0.
 func readInt(path string) (int64, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // G304: the same
+	var buffer [32]byte
+
+	data, err := readFile(path, buffer[:])
 	if err != nil {
 		return 0, err
 	}

@@ -24,14 +24,41 @@ import (
 // and say nothing: with a metrics file, files of the image in the working directory, and
 // a cgroup. Docker and the database are in memory.
 func BenchmarkSilentTrials(b *testing.B) {
+	b.ReportMetric(100*watchTrials(b, 100, func(p *fake.Process) int { fake.Idle(p); return 143 }), "%core")
+}
+
+// BenchmarkPrintingTrial says what part of a core a worker takes for one of ten trials that
+// print 300 lines a second, of which each tenth has metrics.
+func BenchmarkPrintingTrial(b *testing.B) {
 	const (
-		trials  = 100
+		trials = 10
+		lines  = 300 // a second
+	)
+
+	b.ReportMetric(100*watchTrials(b, trials, func(p *fake.Process) int {
+		for n := 0; p.Sleep(time.Second / lines * 10); n++ {
+			for range 9 {
+				p.Print(berth.Stdout, fmt.Sprintf("loading batch %d of the training set\n", n))
+			}
+
+			p.Print(berth.Stdout, fmt.Sprintf("epoch %d: loss=0.5312 acc=0.8125\n", n))
+		}
+
+		return 143
+	})/trials, "%core")
+}
+
+// watchTrials returns what part of a core a worker takes for trials that run the program.
+func watchTrials(b *testing.B, trials int, program fake.Program) float64 {
+	b.Helper()
+
+	const (
 		files   = 40 // of the job, in /trial/out
 		seconds = 10
 	)
 
 	dir, image := b.TempDir(), "registry.example/team/quiet@sha256:x"
-	docks := fake.NewDocker("boot", image, func(p *fake.Process) int { fake.Idle(p); return 143 }, nil)
+	docks := fake.NewDocker("boot", image, program, nil)
 	b.Cleanup(docks.Close)
 
 	ledger := fake.NewLedger(nil)
@@ -99,7 +126,6 @@ func BenchmarkSilentTrials(b *testing.B) {
 		used += processorTime(b) - before
 	}
 
-	b.ReportMetric(100*used.Seconds()/float64(b.N*seconds), "%core")
 	cancel()
 
 	for range trials {
@@ -107,6 +133,8 @@ func BenchmarkSilentTrials(b *testing.B) {
 			require.NoError(b, err)
 		}
 	}
+
+	return used.Seconds() / float64(b.N*seconds)
 }
 
 func processorTime(b *testing.B) time.Duration {

@@ -437,7 +437,7 @@ func TestWalkPause(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	require.Equal(t, time.Second, r.walkPause(20*time.Millisecond))
+	require.Equal(t, 2*time.Second, r.walkPause(20*time.Millisecond))
 
 	for n := range 40 {
 		_, yield, err := r.claim(t.Context(), fmt.Sprint(n))
@@ -446,7 +446,7 @@ func TestWalkPause(t *testing.T) {
 		defer yield()
 	}
 
-	require.Equal(t, 40*time.Second, r.walkPause(20*time.Millisecond), "2 % of a core, as for one")
+	require.Equal(t, 80*time.Second, r.walkPause(20*time.Millisecond), "1 % of a core, as for one")
 }
 
 func TestRun_SaysWhatWasLeftOut(t *testing.T) {

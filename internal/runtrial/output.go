@@ -353,7 +353,9 @@ func (o *output) write(ctx context.Context) error {
 	o.pieces = nil
 	o.mu.Unlock()
 
-	o.keepSources(bothStored(o.sources, metrics.stored)) // before they are in the database
+	if metrics.stored != nil {
+		o.keepSources(bothStored(o.sources, metrics.stored)) // before they are in the database
+	}
 
 	if err := o.run.putMetrics(ctx, &metrics); err != nil {
 		o.metrics.restore(metrics)
@@ -362,7 +364,9 @@ func (o *output) write(ctx context.Context) error {
 		return err
 	}
 
-	o.keepSources(metrics.stored)
+	if metrics.stored != nil {
+		o.keepSources(metrics.stored)
+	}
 
 	for i, piece := range pieces {
 		if err := o.run.records.PutLog(ctx, attempt, token, piece); err != nil {

@@ -237,8 +237,12 @@ func (s *series) pending() batch {
 		}
 	}
 
-	b := batch{drop: s.drop, points: slices.Concat(s.queue, released), stored: s.stored()}
+	b := batch{drop: s.drop, points: slices.Concat(s.queue, released)}
 	s.queue, s.drop = nil, nil
+
+	if len(b.drop)+len(b.points) > 0 {
+		b.stored = s.stored()
+	}
 
 	return b
 }
