@@ -117,6 +117,13 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 
 		measures: make(map[string]bool),
 	}
+	for _, request := range requests {
+		if request.Measures {
+			r.measures[request.ShapeKey] = false
+		}
+	}
+
+	r.ledger.toMeasure = len(r.measures)
 	maps.Copy(r.sweeps, sweeps)
 	r.ledger.resolve(requests)
 	r.turnBack(requests)
@@ -142,7 +149,7 @@ func Order(hosts []berth.Host, requests []Request) []int {
 type round struct {
 	ledger   *ledger
 	sweeps   map[string]SweepLimit
-	measures map[string]bool // shapes that an attempt placed in this round measures
+	measures map[string]bool // shapes that are to be measured; true = an attempt placed in this round does
 	full     map[need]bool   // what fits nowhere; room only shrinks in a round
 }
 
@@ -183,7 +190,11 @@ func (r *round) decide(request *Request) Decision {
 
 	if !r.full[needed] {
 		if d.Placement, d.Placed = r.ledger.place(request); d.Placed {
-			r.measures[request.ShapeKey] = r.measures[request.ShapeKey] || request.Measures
+			if request.Measures {
+				r.measures[request.ShapeKey] = true
+				r.ledger.toMeasure--
+			}
+
 			limit.Running++
 			r.sweeps[request.SweepID] = limit.returned(request.Away)
 

@@ -62,8 +62,8 @@ func TestDecide_DemandIsThatOfTheClass(t *testing.T) {
 		"host host-a: needs 71,680 MiB of memory, 65,536 MiB there at all")
 }
 
-// Of a shape that was never measured one attempt at a time has a place, with half of what
-// its GPU has free. The others wait for what it holds, and say so.
+// Of a shape that was never measured one attempt at a time has a place, with a part of what
+// its GPU has free: of three shapes each a quarter. The others wait for what it holds, and say so.
 func TestDecide_OneMeasuresItsShape(t *testing.T) {
 	t.Parallel()
 
@@ -75,7 +75,7 @@ func TestDecide_OneMeasuresItsShape(t *testing.T) {
 		return r
 	}
 
-	decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{guess("1", "s"), guess("2", "s"), guess("3", "t"), onGPU("4", 2)})
+	decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{guess("1", "s"), guess("2", "s"), guess("3", "t"), onGPU("4", 2), guess("5", "u")})
 	bytes := make(map[string]int64)
 
 	for _, d := range decisions {
@@ -84,7 +84,9 @@ func TestDecide_OneMeasuresItsShape(t *testing.T) {
 		}
 	}
 
-	require.Equal(t, map[string]int64{"1": 40, "2": 0, "3": 20, "4": 2}, bytes)
+	require.Equal(t, map[string]int64{"1": 20, "2": 0, "3": 20, "4": 2, "5": 19}, bytes, "the fourth has come in between")
+
+	require.Equal(t, int64(40), packing.Decide([]berth.Host{h}, nil, []packing.Request{guess("1", "s"), guess("2", "s")})[0].Placement.Demand.DeviceBytes/gib)
 
 	// The last GiB of a full GPU are enough for a guess.
 	h.Devices[0].ReservedBytes = 77 * gib

@@ -16,6 +16,7 @@ type ledger struct {
 	mayKeep     int                 // hosts that may still be kept free
 	mayKeepGPUs int                 // the same of GPUs
 	cordoned    map[string]bool     // sweeps that a host is cordoned for alone
+	toMeasure   int                 // shapes whose first attempt on a GPU has no place yet
 }
 
 // site is a host with what every try needs of it.
@@ -236,8 +237,9 @@ const guessGranule = 64 << 20
 
 // book books the request on a candidate. One that is to be alone on its host, or
 // its GPU, gets all that this has for it: it asked for what the largest had then. One
-// that measures its shape beside others gets half of what is free of its GPU, so that
-// several shapes can be measured there at once.
+// that measures its shape beside others gets an even part of what is free of its GPU, with
+// the other shapes that are to be measured and one part for what comes later: half, if it
+// is the only one.
 func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	s := &l.hosts[c.host]
 	at := &s.spots[c.spot]
@@ -254,7 +256,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 		d.DeviceBytes = max(d.DeviceBytes, usable(dev)-dev.ReservedBytes)
 	case r.Measures && at.device >= 0:
 		dev := &s.Devices[at.device]
-		d.DeviceBytes = max(d.DeviceBytes, (usable(dev)-dev.ReservedBytes)/2/guessGranule*guessGranule)
+		d.DeviceBytes = max(d.DeviceBytes, (usable(dev)-dev.ReservedBytes)/int64(l.toMeasure+1)/guessGranule*guessGranule)
 	}
 
 	placement.Demand = d
