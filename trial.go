@@ -63,16 +63,15 @@ type NewTrial struct {
 	Shape  Shape
 }
 
-// SearchNeeds is what a search must know of a sweep's earlier trials and of its file.
-type SearchNeeds struct {
-	History bool // the values of all trials that were made
-	Entries bool // all listed assignments, not only those that come next
-}
-
 // Tried is what a search continues from.
 type Tried struct {
-	Made    int          // trials
-	History []Assignment // their values; nil unless it was asked for
+	Made int        // trials
+	Last Assignment // values of the last one; nil when there is none
+
+	// Seen returns those of keys that are Assignment.Key of a trial that was made; of nil,
+	// those of all trials. nil = no trial counts as made.
+	Seen func(keys []string) (map[string]bool, error)
+
 	Listed  int          // assignments that the sweep tries first
 	From    int          // number of listed assignments before Entries
 	Entries []Assignment // complete, in order

@@ -19,7 +19,7 @@ const fillAtOnce = 20
 // Suggester stores the trials of sweeps.
 type Suggester interface {
 	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
-	Suggest(ctx context.Context, sweepID string, first, count int, needs berth.SearchNeeds,
+	Suggest(ctx context.Context, sweepID string, first, count int, allEntries bool,
 		suggest func(berth.Tried) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
 }
 
@@ -121,8 +121,7 @@ func suggest(
 		missing = 0
 
 		result.Numbers, result.Exhausted, err = ledger.Suggest(ctx, in.SweepID, in.First, in.Count,
-			berth.SearchNeeds{History: searcher.NeedsSeen(), Entries: searcher.NeedsEntries()},
-			func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+			searcher.NeedsEntries(), func(tried berth.Tried) (_ []berth.NewTrial, _ bool, err error) {
 				var values []berth.Assignment
 
 				made, limit := tried.Made, in.Count
@@ -130,7 +129,10 @@ func suggest(
 					limit = min(before-made, fillAtOnce)
 				}
 
-				values, end = searcher.With(tried.Listed, tried.From, tried.Entries).Next(made, search.SeenOf(tried.History), limit)
+				if values, end, err = searcher.With(tried.Listed, tried.From, tried.Entries).Next(tried, limit); err != nil {
+					return nil, false, err
+				}
+
 				trials := make([]berth.NewTrial, len(values))
 
 				for i, v := range values {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/search"
 	"github.com/berthml/berth/internal/spec"
 )
 
@@ -29,7 +30,7 @@ func (s *shelf) SweepRecord(context.Context, string) (berth.Sweep, error) {
 func (s *shelf) ListHosts(context.Context) ([]berth.Host, error) { return s.hosts, nil }
 
 func (s *shelf) Suggest(
-	_ context.Context, _ string, first, count int, _ berth.SearchNeeds,
+	_ context.Context, _ string, first, count int, _ bool,
 	suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
 ) (numbers []int, exhausted bool, err error) {
 	if len(s.trials) >= first {
@@ -41,7 +42,7 @@ func (s *shelf) Suggest(
 		history = append(history, trial.Params)
 	}
 
-	trials, exhausted, err := suggest(berth.Tried{Made: len(s.trials), History: history})
+	trials, exhausted, err := suggest(search.TriedOf(history))
 	s.trials = append(s.trials, trials...)
 
 	return sequence(first, len(s.trials)), exhausted, err

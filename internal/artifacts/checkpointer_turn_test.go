@@ -33,7 +33,7 @@ func (x *trials) another(number int) *trials {
 	x.t.Helper()
 
 	y := &trials{bench: x.bench, files: &checkpoints{dir: x.files.dir}, pointer: x.pointer, trial: uuid.NewString(), second: x.second}
-	_, _, err := x.db.Suggest(x.t.Context(), x.sweep, number, 1, berth.SearchNeeds{}, func(berth.Tried) ([]berth.NewTrial, bool, error) {
+	_, _, err := x.db.Suggest(x.t.Context(), x.sweep, number, 1, false, func(berth.Tried) ([]berth.NewTrial, bool, error) {
 		return []berth.NewTrial{{ID: y.trial, Params: berth.Assignment{}, Shape: berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}}}, false, nil
 	})
 	require.NoError(x.t, err)

@@ -33,7 +33,7 @@ func TestLedger_Conformance(t *testing.T) {
 				trials++
 
 				trial, shape := uuid.NewString(), berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}
-				_, _, err := store.Suggest(t.Context(), sweep, trials, 1, berth.SearchNeeds{}, func(berth.Tried) ([]berth.NewTrial, bool, error) {
+				_, _, err := store.Suggest(t.Context(), sweep, trials, 1, false, func(berth.Tried) ([]berth.NewTrial, bool, error) {
 					return []berth.NewTrial{{ID: trial, Params: berth.Assignment{}, Shape: shape}}, false, nil
 				})
 				require.NoError(t, err)

@@ -60,7 +60,7 @@ func (b *bundle) request(t *testing.T, memory int64) berth.PlacementRequest {
 	shape := berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}
 	trial := uuid.NewString()
 
-	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, 1, berth.SearchNeeds{},
+	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, 1, false,
 		func(berth.Tried) ([]berth.NewTrial, bool, error) {
 			return []berth.NewTrial{{ID: trial, Params: berth.Assignment{"lr": berth.FloatValue(1e15)}, Shape: shape}}, false, nil
 		})
@@ -278,7 +278,7 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 		return nil, false, nil
 	}
 
-	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 1, 8, berth.SearchNeeds{History: true}, again)
+	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 1, 8, false, again)
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, numbers)
 
@@ -287,7 +287,7 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 		b.request(t, gib)
 	}
 
-	numbers, _, err = b.store.Suggest(t.Context(), b.sweep, 5, 8, berth.SearchNeeds{History: true}, again)
+	numbers, _, err = b.store.Suggest(t.Context(), b.sweep, 5, 8, false, again)
 	require.NoError(t, err)
 	require.Equal(t, []int{5, 6, 7, 8, 9, 10, 11, 12}, numbers)
 
@@ -295,6 +295,31 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.TrialID, trial.ID)
 	require.Equal(t, berth.FloatValue(1e15), trial.Params["lr"], "a float stays a float")
+}
+
+// A search is told the last trial, which of its draws were tried, and, if it asks, all that were.
+func TestSuggest_TellsWhatWasTried(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.request(t, gib)
+
+	own := berth.Assignment{"lr": berth.FloatValue(1e15)}
+	other := berth.Assignment{"lr": berth.FloatValue(2)}
+
+	_, _, err := b.store.Suggest(t.Context(), b.sweep, 2, 8, false, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+		require.Equal(t, 1, tried.Made)
+		require.Equal(t, own, tried.Last)
+
+		for _, keys := range [][]string{{other.Key(), own.Key()}, nil} {
+			seen, err := tried.Seen(keys)
+			require.NoError(t, err)
+			require.Equal(t, map[string]bool{own.Key(): true}, seen)
+		}
+
+		return nil, false, nil
+	})
+	require.NoError(t, err)
 }
 
 // A database was restored from before trials 2 to 5, and the sweep goes on with
@@ -318,7 +343,7 @@ func TestSuggest_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 		return trials, false, nil
 	}
 
-	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 6, 2, berth.SearchNeeds{}, suggest)
+	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 6, 2, false, suggest)
 	require.NoError(t, err)
 	require.Equal(t, []int{6, 7}, numbers)
 

@@ -21,6 +21,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/search"
 )
 
 // BenchmarkScale times what rounds, requests and pages ask of yearOfBerth. Then it explains
@@ -115,17 +116,37 @@ func (y year) timed(b *testing.B) []scaleCall {
 			_, _, err := s.CreateSweep(ctx, berth.NewSweep{ID: uuid.NewString(), Spec: spec, ImageDigest: "x", CreatedBy: "local"})
 			return err
 		}},
-		{"history for 8 suggestions after 100,000", func(ctx context.Context, s *postgres.Store) error {
-			_, _, err := s.Suggest(ctx, y.hundredThousand, 100_001, 8, berth.SearchNeeds{History: true},
-				func(berth.Tried) ([]berth.NewTrial, bool, error) { return nil, true, nil })
-			return err
-		}},
+		{"8 random suggestions after 100,000", y.suggests(b, 200_000)}, // half of them were tried
+	}
+}
+
+// suggests draws 8 trials of a number up to most, and stores none.
+func (y year) suggests(b *testing.B, most float64) func(ctx context.Context, s *postgres.Store) error {
+	b.Helper()
+
+	searcher, err := search.New(berth.Spec{
+		Search:     berth.SearchSpec{Algorithm: berth.SearchRandom},
+		Parameters: []berth.Parameter{{Name: "lr", Type: berth.ParameterInt, Min: new(1.0), Max: &most}},
+	})
+	require.NoError(b, err)
+
+	return func(ctx context.Context, s *postgres.Store) error {
+		_, _, err := s.Suggest(ctx, y.hundredThousand, 100_001, 8, false, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+			_, _, err := searcher.Next(tried, 8)
+
+			return nil, true, err
+		})
+
+		return err
 	}
 }
 
 // further are calls that only have their statements explained.
-func (y year) further() []scaleCall {
+func (y year) further(b *testing.B) []scaleCall {
+	b.Helper()
+
 	return []scaleCall{
+		{"the last of a space", y.suggests(b, 100_000)},
 		{"round", func(ctx context.Context, s *postgres.Store) error {
 			return placer.New(s, slog.New(slog.DiscardHandler)).Round(ctx)
 		}},
@@ -243,7 +264,7 @@ func checkStatements(b *testing.B, url string, pool *pgxpool.Pool, y year) {
 	record := &planRecorder{worst: make(map[string]measured)}
 	require.NoError(b, store.Trace(b.Context(), record))
 
-	for _, c := range slices.Concat(y.timed(b), y.further()) {
+	for _, c := range slices.Concat(y.timed(b), y.further(b)) {
 		if err := c.call(b.Context(), store); err != nil {
 			b.Errorf("%s: %v", c.name, err)
 		}

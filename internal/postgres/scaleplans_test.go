@@ -199,6 +199,6 @@ var ownBounds = map[string]bound{
 	"ListSilentTrials": {milliseconds: 100, least: 200_000},
 	// They compare all 2,002 sweeps.
 	"FindSweepsByPrefix": {milliseconds: 10, least: 5000}, "BestTrials": {milliseconds: 10, least: 5000},
-	// A search continues from the parameters of all 100,000 trials of its sweep.
+	// The last trials of a space are cast among those that are left: it is compared with all 100,000 that were tried.
 	"ListTrialParams": {milliseconds: 150, rowsEach: 1},
 }

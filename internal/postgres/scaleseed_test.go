@@ -41,7 +41,7 @@ var yearOfBerth = []string{
 	UNION ALL SELECT md5('u1t' || n)::uuid, md5('u1a' || n)::uuid, md5('u1')::uuid, n, n, now() - interval '1 hour' FROM generate_series(1, 1000) n
 	UNION ALL SELECT md5('u2t' || n)::uuid, md5('u2a' || n)::uuid, md5('u2')::uuid, n, n, now() - interval '2 hours' FROM generate_series(1, 100000) n`,
 	`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, created_at, started_at, finished_at)
-	SELECT trial, sweep, number, json_build_object('lr', (n %% 9973) / 9973.0), 's' || n %% 20, 'succeeded', 'ok', n %% 7919, at, at, at + interval '10 minutes' FROM ended`,
+	SELECT trial, sweep, number, ('{"lr":' || n || '}')::json, 's' || n %% 20, 'succeeded', 'ok', n %% 7919, at, at, at + interval '10 minutes' FROM ended`,
 	`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, failure_kind, placed_at, started_at, finished_at, files_state)
 	SELECT attempt, trial, 1, 'main', 'run', 'finished', md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, nextval('lease_tokens'), 1, 1, 'ok', at, at, at + interval '10 minutes', 'stored' FROM ended`,
 	`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, state, requested_at, decided_at)

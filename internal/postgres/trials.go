@@ -13,14 +13,15 @@ import (
 )
 
 // Suggest stores count trials of a sweep from number first on, which suggest
-// makes from what was tried before and what needs adds to that. A repeated call finds what the earlier one stored and returns just
+// makes from what was tried before. allEntries reads all listed assignments for it, not only
+// those that come next. A repeated call finds what the earlier one stored and returns just
 // that, so that an activity's retry yields the same trials. It returns at most
 // count: a workflow that is older than the database may lack thousands. In a
 // database that was restored from before the trials ahead of first, suggest
 // makes those anew, so that numbers have no gaps. exhausted is suggest's own
 // word, true when there is no more.
 func (s *Store) Suggest(
-	ctx context.Context, sweepID string, first, count int, needs berth.SearchNeeds,
+	ctx context.Context, sweepID string, first, count int, allEntries bool,
 	suggest func(berth.Tried) (trials []berth.NewTrial, exhausted bool, err error),
 ) (numbers []int, exhausted bool, err error) {
 	err = s.inTx(ctx, "suggesting trials of sweep "+sweepID, func(tx pgx.Tx) error {
@@ -28,19 +29,18 @@ func (s *Store) Suggest(
 			return err
 		}
 
-		made, err := s.q.LastTrialNumber(ctx, tx, sweepID)
+		tried, err := s.lastTried(ctx, tx, sweepID)
 		if err != nil {
 			return err
 		}
 
-		if int(made) >= first {
-			numbers = sequence(first, min(int(made), first+count-1))
+		if tried.Made >= first {
+			numbers = sequence(first, min(tried.Made, first+count-1))
 
 			return nil
 		}
 
-		tried, err := s.tried(ctx, tx, sweepID, int(made), needs)
-		if err != nil {
+		if err := s.addEntries(ctx, tx, sweepID, allEntries, &tried); err != nil {
 			return err
 		}
 
@@ -50,9 +50,9 @@ func (s *Store) Suggest(
 		}
 
 		exhausted = done
-		numbers = sequence(first, int(made)+len(trials))
+		numbers = sequence(first, tried.Made+len(trials))
 
-		return s.insertTrials(ctx, tx, sweepID, int(made)+1, trials)
+		return s.insertTrials(ctx, tx, sweepID, tried.Made+1, trials)
 	})
 
 	return numbers, exhausted, err
@@ -62,45 +62,66 @@ func (s *Store) Suggest(
 // makes trials (activities: 8, or 20 that a restored database forgot).
 const entriesAtOnce = 100
 
-// tried reads what a search continues from.
-func (s *Store) tried(ctx context.Context, tx pgx.Tx, sweepID string, made int, needs berth.SearchNeeds) (tried berth.Tried, err error) {
-	tried.Made = made
+// lastTried reads the last trial that was made; of the others it looks up what it is asked for.
+func (s *Store) lastTried(ctx context.Context, tx pgx.Tx, sweepID string) (tried berth.Tried, err error) {
+	rows, err := s.q.LastTrial(ctx, tx, sweepID)
+	if err != nil {
+		return tried, err
+	}
 
-	if needs.History {
-		stored, err := s.q.ListTrialParams(ctx, tx, sweepID)
-		if err != nil {
-			return tried, err
-		}
+	for _, row := range rows { // one, or none
+		tried.Made = int(row.Number)
 
-		if tried.History, err = toAssignments(stored); err != nil {
+		if err := decode(row.Params, &tried.Last, "values of a trial"); err != nil {
 			return tried, err
 		}
 	}
 
+	tried.Seen = func(keys []string) (map[string]bool, error) {
+		find := func() ([]string, error) { return s.q.FindTrialParams(ctx, tx, sweepID, keys) }
+		if keys == nil {
+			find = func() ([]string, error) { return s.q.ListTrialParams(ctx, tx, sweepID) }
+		}
+
+		found, err := find()
+		seen := make(map[string]bool, len(found))
+
+		for _, key := range found {
+			seen[key] = true
+		}
+
+		return seen, err
+	}
+
+	return tried, nil
+}
+
+// addEntries reads the listed assignments that come next, or all of them.
+func (s *Store) addEntries(ctx context.Context, tx pgx.Tx, sweepID string, all bool, tried *berth.Tried) error {
 	listed, err := s.q.CountSweepEntries(ctx, tx, sweepID)
 	if err != nil {
-		return tried, err
+		return err
 	}
 
 	tried.Listed = int(listed)
 	limit := entriesAtOnce
 
-	if tried.From = min(made, tried.Listed); needs.Entries {
+	if tried.From = min(tried.Made, tried.Listed); all {
 		tried.From, limit = 0, tried.Listed
 	}
 
 	if tried.From < tried.Listed {
 		stored, err := s.q.ListSweepEntries(ctx, tx, &dbsqlc.ListSweepEntriesParams{SweepID: sweepID, AfterNumber: int32Of(tried.From), MaxRows: int32Of(limit)})
 		if err != nil {
-			return tried, err
+			return err
 		}
 
 		if tried.Entries, err = toAssignments(stored); err != nil {
-			return tried, err
+			return err
 		}
 	}
 
-	return tried, nil
+	return nil
 }
 
 func toAssignments(stored [][]byte) ([]berth.Assignment, error) {

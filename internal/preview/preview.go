@@ -88,7 +88,10 @@ func Planned(s berth.Spec) int {
 		return 0
 	}
 
-	values, end := searcher.Next(0, nil, MaxEnumerated)
+	values, end, err := searcher.Next(berth.Tried{}, MaxEnumerated)
+	if err != nil {
+		return 0
+	}
 
 	return planned(s, values, end)
 }
@@ -138,7 +141,11 @@ func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
 		return nil, err
 	}
 
-	values, end := searcher.Next(0, nil, most)
+	values, end, err := searcher.Next(berth.Tried{}, most)
+	if err != nil {
+		return nil, err
+	}
+
 	sketch := &Sketch{
 		spec: s, complete: end != search.EndNone, planned: planned(s, values, end),
 		tight: end == search.EndDraws || end == search.EndNone && len(values) < fewFound,

@@ -91,13 +91,15 @@ func TestAcceptedIsRunnable(t *testing.T) {
 		searcher, err := search.New(s)
 		require.NoError(t, err)
 
-		trials, end := searcher.Next(0, nil, 40)
+		trials, end, err := searcher.Next(berth.Tried{}, 40)
+		require.NoError(t, err)
 		require.True(t, len(trials) > 0 || end == search.EndDraws, "what forbid leaves of numbers without end is not known")
 
 		for end == search.EndNone {
 			var more []berth.Assignment
 
-			more, end = searcher.Next(len(trials), search.SeenOf(trials), 40)
+			more, end, err = searcher.Next(search.TriedOf(trials), 40)
+			require.NoError(t, err)
 			require.True(t, len(more) > 0 || end != search.EndNone)
 			trials = append(trials, more...)
 		}

@@ -8,8 +8,9 @@
 //	enqueue.go  what the user wants tried first
 //	shape.go    which values decide memory
 //
-// A suggestion is a pure function of the spec, the trial's number and, only
-// where NeedsSeen says so, the assignments of earlier trials. So a search
-// needs no state of its own: it continues after a restart from the number of
-// trials that are stored, and it does not matter in what batches it is asked.
+// A suggestion is a pure function of the spec, the trial's number and, as far as
+// berth.Tried tells, the earlier trials: a grid goes on behind the last one, and a
+// random search asks which of its draws were tried. So a search needs no state of
+// its own: it continues after a restart from the trials that are stored, and it
+// does not matter in what batches it is asked.
 package search

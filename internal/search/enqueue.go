@@ -49,11 +49,20 @@ func (s *Searcher) With(listed, from int, entries []berth.Assignment) *Searcher 
 	out.enqueued = make(map[string]bool, len(entries))
 
 	index := out.index()
+	digit := func(dim int, v berth.Value) (int64, bool) {
+		j, known := index[dim][v]
+
+		return j, known
+	}
 
 	for _, a := range entries {
 		out.enqueued[a.Key()] = true
 
-		if point, on := out.point(a, index); on {
+		if index == nil {
+			continue
+		}
+
+		if point, on := out.point(a, digit); on {
 			out.excluded = append(out.excluded, point)
 		}
 	}
@@ -82,20 +91,16 @@ func (s *Searcher) index() []map[berth.Value]int64 {
 	return index
 }
 
-// point is the number of an assignment; on is false when it lies between the
-// points of the space.
-func (s *Searcher) point(a berth.Assignment, index []map[berth.Value]int64) (point int64, on bool) {
-	if index == nil {
-		return 0, false
-	}
-
+// point is the number of an assignment, of whose values digit knows the numbers;
+// on is false when it lies between the points of the space.
+func (s *Searcher) point(a berth.Assignment, digit func(dim int, v berth.Value) (int64, bool)) (point int64, on bool) {
 	for i, d := range s.space.searched {
 		v, active := a[d.Name]
 		if !active {
 			continue
 		}
 
-		j, known := index[i][v]
+		j, known := digit(i, v)
 		if !known {
 			return 0, false
 		}

@@ -7,50 +7,41 @@ import (
 	"github.com/berthml/berth"
 )
 
-// nextGrid returns the points of the grid from the given place, in order and
+// nextGrid returns the points of the grid behind that of the last trial, in order and
 // without those enqueued. The first parameter changes slowest.
-func (s *Searcher) nextGrid(place int64, limit int) []berth.Assignment {
-	var out []berth.Assignment
+func (s *Searcher) nextGrid(tried berth.Tried, limit int) (out []berth.Assignment, err error) {
+	from := int64(0)
 
-	if s.space.plain() {
-		return s.plainGrid(place, limit)
-	}
-
-	s.space.walk(func(point int64, a berth.Assignment) bool {
-		if _, enqueued := slices.BinarySearch(s.excluded, point); enqueued {
-			return true
+	if tried.Made > s.listed {
+		last, on := s.point(tried.Last, s.findDigit)
+		if !on {
+			return nil, berth.Errorf(berth.KindInternal, "trial %d is no point of its grid: %s", tried.Made, tried.Last.Key())
 		}
 
-		if place--; place < 0 {
+		from = last + 1
+	}
+
+	s.space.walk(from, func(point int64, a berth.Assignment) bool {
+		if _, enqueued := slices.BinarySearch(s.excluded, point); !enqueued {
 			out = append(out, maps.Clone(a))
 		}
 
 		return len(out) < limit
 	})
 
-	return out
+	return out, nil
 }
 
-// plainGrid goes straight to the place, as every point counts.
-func (s *Searcher) plainGrid(place int64, limit int) []berth.Assignment {
-	var out []berth.Assignment
+// findDigit returns the number of a value of a searched parameter: the greatest where
+// several points have it, so that a grid goes on behind all of them.
+func (s *Searcher) findDigit(dim int, v berth.Value) (digit int64, known bool) {
+	d := &s.space.searched[dim]
 
-	next := 0 // of excluded
-
-	for point := place; len(out) < limit; point++ {
-		for next < len(s.excluded) && s.excluded[next] <= point {
-			point++
-			next++
+	for digit = d.points - 1; digit >= 0; digit-- {
+		if d.Point(s.space.algorithm, digit) == v {
+			return digit, true
 		}
-
-		if point >= s.space.points {
-			break
-		}
-
-		a := berth.Assignment{}
-		s.space.at(point, a)
-		out = append(out, a)
 	}
 
-	return out
+	return 0, false
 }

@@ -107,7 +107,8 @@ func TestSuggestionsAreValid(t *testing.T) {
 		searcher, err := search.New(s)
 		require.NoError(t, err)
 
-		suggestions, _ := searcher.Next(0, nil, 20)
+		suggestions, _, err := searcher.Next(berth.Tried{}, 20)
+		require.NoError(t, err)
 		require.NotEmpty(t, suggestions)
 
 		for _, a := range suggestions {
@@ -125,7 +126,8 @@ func run(t *rapid.T, s berth.Spec, name string) []string {
 		require.NoError(t, err)
 
 		batch := rapid.IntRange(1, 40).Draw(t, name)
-		more, end := searcher.Next(len(history), search.SeenOf(history), batch)
+		more, end, err := searcher.Next(search.TriedOf(history), batch)
+		require.NoError(t, err)
 		history = append(history, more...)
 
 		for _, a := range more {
@@ -189,7 +191,8 @@ func TestDistributions(t *testing.T) {
 	searcher, err := search.New(s)
 	require.NoError(t, err)
 
-	suggestions, end := searcher.Next(0, nil, trials)
+	suggestions, end, err := searcher.Next(berth.Tried{}, trials)
+	require.NoError(t, err)
 	require.Equal(t, search.EndNone, end)
 
 	var small, narrow, sgd, negative float64

@@ -18,9 +18,10 @@ const (
 	// drawsApart is how many numbers of the first stream belong to one trial.
 	// Later draws take further streams.
 	drawsApart = 10_000
-	// plentiful is how many values of a number make a repeated draw too rare to
-	// look for: a sweep of 1,000 trials draws one twice with chance 1 in 2,000.
-	plentiful = 1e9
+	// drawsAtOnce is how many draws are looked up together once the first of a trial
+	// was an old one: a space of which half was tried takes one look more, and one that
+	// is nearly full five, until it is enumerated. It divides drawsBeforeWalk.
+	drawsAtOnce = 20
 	// drawDigits is how many digits of a drawn float count.
 	drawDigits = 12
 )
@@ -29,108 +30,155 @@ const (
 // twice. When chance keeps falling on old ones in a space small enough, it is
 // cast among those that are left, so the last ones are found too. stop says
 // why there are fewer than limit.
-func (s *Searcher) nextRandom(made int, seen Seen, limit int) (out []berth.Assignment, stop End) {
-	d := &drawer{Searcher: s, seen: seen, batch: map[string]bool{}}
+func (s *Searcher) nextRandom(tried berth.Tried, limit int) (out []berth.Assignment, stop End, err error) {
+	d := &drawer{Searcher: s, tried: tried, batch: map[string]bool{}}
 
 	for len(out) < limit {
-		a, end := d.next(made + len(out))
+		a, end, err := d.next(tried.Made + len(out))
 
 		switch {
-		case end == EndNone:
+		case err == nil && end == EndNone:
 			out = append(out, a)
-		case end == EndDraws && len(out) > 0:
-			return out, EndNone // the next call has all draws for the next trial
+		case err == nil && end == EndDraws && len(out) > 0:
+			return out, EndNone, nil // the next call has all draws for the next trial
 		default:
-			return out, end
+			return out, end, err
 		}
 	}
 
-	return out, EndNone
+	return out, EndNone, nil
 }
 
 // drawer is one call of nextRandom.
 type drawer struct {
 	*Searcher
 
-	seen   Seen
+	tried  berth.Tried
 	batch  map[string]bool // keys drawn in this call
 	draws  int             // made in this call
 	left   []int64         // points not tried, ascending, once walked
 	walked bool
 }
 
+// candidate is a draw that may be tried, unless it was.
+type candidate struct {
+	berth.Assignment
+
+	key   string
+	point int64
+	draws int // of its look, up to this one
+}
+
 // next draws the assignment of one trial; another end than EndNone says why
 // there is none.
-func (d *drawer) next(number int) (berth.Assignment, End) {
-	sp := d.space
-	small := sp.finite && sp.points <= maxWalk
-	a := berth.Assignment{}
+func (d *drawer) next(number int) (berth.Assignment, End, error) {
+	small := d.space.finite && d.space.points <= maxWalk
+	most := 1 // mostly the first is new
 
-	for try := 0; small || d.draws < drawsInAll; try++ {
+	for try := 0; small || d.draws < drawsInAll; try, most = try+most, drawsAtOnce-(try+most)%drawsAtOnce {
 		if small && try == drawsBeforeWalk {
 			return d.fromLeft(number)
 		}
 
-		d.draws++
+		if !small {
+			most = min(most, drawsInAll-d.draws)
+		}
 
-		clear(a)
+		drawn, seen, err := d.look(number, try, most)
+		if err != nil {
+			return nil, EndNone, err
+		}
 
-		point, v := sp.draw(source(d.spec.Search.Seed, number, try), a)
-		if v.ok() && d.take(a, point) {
-			return a, EndNone
+		for _, c := range drawn {
+			if !seen[c.key] && d.take(c) {
+				d.draws += c.draws
+
+				return c.Assignment, EndNone, nil
+			}
+		}
+
+		d.draws += most
+	}
+
+	return nil, EndDraws, nil
+}
+
+// look makes draws from one on, and says which of their keys were tried by earlier calls.
+func (d *drawer) look(number, try, most int) (drawn []candidate, seen map[string]bool, err error) {
+	var keys []string
+
+	for i := range most {
+		a := berth.Assignment{}
+
+		point, v := d.space.draw(source(d.spec.Search.Seed, number, try+i), a)
+		if v.ok() {
+			drawn = append(drawn, candidate{Assignment: a, key: a.Key(), point: point, draws: i + 1})
+			keys = append(keys, drawn[len(drawn)-1].key)
 		}
 	}
 
-	return nil, EndDraws
+	if len(keys) > 0 && d.tried.Seen != nil {
+		seen, err = d.tried.Seen(keys)
+	}
+
+	return drawn, seen, err
 }
 
-// take notes an assignment unless it was tried before.
-func (d *drawer) take(a berth.Assignment, point int64) bool {
-	key := a.Key()
-	if d.old(key) {
+// take notes an assignment unless this call drew it before, or it is enqueued.
+func (d *drawer) take(c candidate) bool {
+	if d.enqueued[c.key] || d.batch[c.key] {
 		return false
 	}
 
-	d.batch[key] = true
+	d.batch[c.key] = true
 
-	if i, found := slices.BinarySearch(d.left, point); found {
+	if i, found := slices.BinarySearch(d.left, c.point); found {
 		d.left = slices.Delete(d.left, i, i+1)
 	}
 
 	return true
 }
 
-func (d *drawer) old(key string) bool {
-	_, seen := d.seen[key]
-
-	return seen || d.enqueued[key] || d.batch[key]
-}
-
 // fromLeft casts the lot among the points that are left.
-func (d *drawer) fromLeft(number int) (berth.Assignment, End) {
+func (d *drawer) fromLeft(number int) (berth.Assignment, End, error) {
 	if !d.walked {
-		d.walked = true
-
-		d.space.walk(func(point int64, a berth.Assignment) bool {
-			if !d.old(a.Key()) {
-				d.left = append(d.left, point)
-			}
-
-			return true
-		})
+		if err := d.walk(); err != nil {
+			return nil, EndNone, err
+		}
 	}
 
 	if len(d.left) == 0 {
-		return nil, EndSpace
+		return nil, EndSpace, nil
 	}
 
 	lot := source(d.spec.Search.Seed, number, drawsBeforeWalk).IntN(len(d.left))
 	point, a := d.left[lot], berth.Assignment{}
 
 	d.space.at(point, a)
-	d.take(a, point)
+	d.take(candidate{key: a.Key(), point: point})
 
-	return a, EndNone
+	return a, EndNone, nil
+}
+
+// walk fills left.
+func (d *drawer) walk() (err error) {
+	var seen map[string]bool
+
+	if d.walked = true; d.tried.Seen != nil {
+		if seen, err = d.tried.Seen(nil); err != nil {
+			return err
+		}
+	}
+
+	d.space.walk(0, func(point int64, a berth.Assignment) bool {
+		if key := a.Key(); !seen[key] && !d.enqueued[key] && !d.batch[key] {
+			d.left = append(d.left, point)
+		}
+
+		return true
+	})
+
+	return nil
 }
 
 // source is the random numbers of one draw for one trial.
@@ -185,18 +233,6 @@ func (d *dim) drawFloat(random *rand.Rand) float64 {
 	}
 
 	return min(max(v, low), high)
-}
-
-// plenty says whether drawFloat can yield plentiful values.
-func (d *dim) plenty() bool {
-	if d.finite {
-		return false
-	}
-
-	most := max(math.Abs(*d.Min), math.Abs(*d.Max))
-	apart := math.Pow(10, math.Floor(math.Log10(most))-drawDigits+1)
-
-	return (*d.Max-*d.Min)/apart >= plentiful
 }
 
 // drawIndex is the number of a point: by its probability for a choice,

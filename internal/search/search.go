@@ -10,17 +10,17 @@ import (
 // and forbid are looked at. A sweep has at most 100,000 trials.
 const maxWalk = 1 << 18
 
-// Seen holds the keys of assignments that were tried. A nil Seen is empty.
-type Seen map[string]struct{}
+// TriedOf is what a search continues from after all trials that were made.
+func TriedOf(history []berth.Assignment) berth.Tried {
+	all := make(map[string]bool, len(history))
+	tried := berth.Tried{Made: len(history), Seen: func([]string) (map[string]bool, error) { return all, nil }}
 
-// SeenOf makes a Seen of earlier trials.
-func SeenOf(history []berth.Assignment) Seen {
-	seen := make(Seen, len(history))
 	for _, a := range history {
-		seen[a.Key()] = struct{}{}
+		all[a.Key()] = true
+		tried.Last = a
 	}
 
-	return seen
+	return tried
 }
 
 // Searcher suggests assignments for one sweep. It is immutable and safe for
@@ -50,12 +50,6 @@ func New(s berth.Spec) (*Searcher, error) {
 	}
 
 	return searcher, searcher.prepareEnqueue()
-}
-
-// NeedsSeen says whether Next looks at the earlier assignments at all, so that
-// the caller need not load them.
-func (s *Searcher) NeedsSeen() bool {
-	return s.spec.Search.Algorithm == berth.SearchRandom && s.space.repeats()
 }
 
 // NeedsEntries says whether Next looks at all enqueued assignments, not only at those
@@ -89,12 +83,13 @@ func (e End) String() string {
 }
 
 // Next suggests the assignments of the next trials, at most limit: first what
-// is enqueued, then what the algorithm says. made is the number of trials so
-// far, with those from enqueue; seen holds their assignments (see NeedsSeen).
-// end says why nothing follows these. While it is EndNone there is at least
-// one suggestion, and fewer than limit only where forbid leaves so little that
-// one call cannot find more.
-func (s *Searcher) Next(made int, seen Seen, limit int) (suggestions []berth.Assignment, end End) {
+// is enqueued, then what the algorithm says. end says why nothing follows
+// these. While it is EndNone there is at least one suggestion, and fewer than
+// limit only where forbid leaves so little that one call cannot find more.
+// Errors: that of tried.Seen; internal when the last trial is no point of its grid.
+func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []berth.Assignment, end End, err error) {
+	made := tried.Made
+
 	if most := s.spec.Limits.MaxTrials; most > 0 && limit >= most-made {
 		limit, end = most-made, EndLimit
 	}
@@ -107,28 +102,26 @@ func (s *Searcher) Next(made int, seen Seen, limit int) (suggestions []berth.Ass
 	made += len(suggestions)
 
 	if limit <= 0 || made < s.listed {
-		return suggestions, end
+		return suggestions, end, nil
 	}
 
 	var more []berth.Assignment
 
+	stop := EndSpace
+	tried.Made = made
+
 	switch s.spec.Search.Algorithm {
 	case berth.SearchGrid:
-		more = s.nextGrid(int64(made-s.listed), limit)
-		if len(more) < limit {
-			end = EndSpace
-		}
+		more, err = s.nextGrid(tried, limit)
 	case berth.SearchRandom:
-		var stop End
-
-		if more, stop = s.nextRandom(made, seen, limit); len(more) < limit {
-			end = stop
-		}
-	default:
-		end = EndSpace
+		more, stop, err = s.nextRandom(tried, limit)
 	}
 
-	return append(suggestions, more...), end
+	if len(more) < limit {
+		end = stop
+	}
+
+	return append(suggestions, more...), end, err
 }
 
 // Size counts the distinct assignments a sweep can try, with those enqueued
@@ -159,7 +152,7 @@ func Size(s berth.Spec) (n int64, finite bool) {
 		return sp.points + beside - on, true
 	}
 
-	sp.walk(func(int64, berth.Assignment) bool {
+	sp.walk(0, func(int64, berth.Assignment) bool {
 		n++
 
 		return true

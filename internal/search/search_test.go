@@ -47,7 +47,8 @@ func all(t *testing.T, s berth.Spec, batch int) []berth.Assignment {
 	var out []berth.Assignment
 
 	for range 10_000 {
-		more, end := searcher.Next(len(out), search.SeenOf(out), batch)
+		more, end, err := searcher.Next(search.TriedOf(out), batch)
+		require.NoError(t, err)
 		out = append(out, more...)
 
 		if end != search.EndNone {
@@ -242,7 +243,8 @@ func TestEndsSayWhy(t *testing.T) {
 			limit = test.n
 		}
 
-		got, end := searcher.Next(test.made, nil, limit)
+		got, end, err := searcher.Next(berth.Tried{Made: test.made, Last: berth.Assignment{"x": berth.IntValue(3)}}, limit)
+		require.NoError(t, err)
 		require.Len(t, got, test.n, test.name)
 		require.Equal(t, test.end, end, test.name)
 		require.Equal(t, test.why, end.String(), test.name)
@@ -375,6 +377,54 @@ func TestRandomIsPinned(t *testing.T) {
 	}, keys(all(t, s, 3)))
 }
 
+// A random search asks of its draws alone whether they were tried, however many trials there are.
+func TestRandomAsksOnlyForItsDraws(t *testing.T) {
+	t.Parallel()
+
+	searcher, err := search.New(spec(berth.SearchRandom, intRange("a", 1, 400), choice("b", "x", "y")))
+	require.NoError(t, err)
+
+	history, _, err := searcher.Next(berth.Tried{}, 400) // half of the space
+	require.NoError(t, err)
+
+	asked, tried := 0, search.TriedOf(history)
+	seen := tried.Seen
+	tried.Seen = func(keys []string) (map[string]bool, error) {
+		require.NotNil(t, keys, "all trials are asked for")
+
+		asked += len(keys)
+
+		return seen(keys)
+	}
+
+	got, _, err := searcher.Next(tried, 8)
+	require.NoError(t, err)
+	for _, key := range keys(got) {
+		require.NotContains(t, keys(history), key)
+	}
+
+	require.LessOrEqual(t, asked, 8*40)
+	require.Greater(t, asked, 8, "some draws were tried")
+}
+
+// A grid with a condition goes on behind its last trial: 8 of 100,000 cost as much late as early.
+func TestGridGoesOnBehindItsLastTrial(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts those of all tests
+	s := spec(berth.SearchGrid, intRange("a", 1, 1000), intRange("b", 1, 100))
+	s.Forbid = []string{"a * b == 100000"}
+
+	searcher, err := search.New(s)
+	require.NoError(t, err)
+
+	tried := berth.Tried{Made: 50_000, Last: berth.Assignment{"a": berth.IntValue(500), "b": berth.IntValue(100)}}
+
+	allocations := testing.AllocsPerRun(3, func() {
+		got, _, err := searcher.Next(tried, 8)
+		require.NoError(t, err)
+		require.Len(t, got, 8)
+	})
+	require.Less(t, allocations, 5_000.0, "a walk over 50,000 points makes more")
+}
+
 func BenchmarkGridTail(b *testing.B) {
 	for _, forbid := range [][]string{nil, {"a * b > 5000000"}} {
 		s := spec(berth.SearchGrid, intRange("a", 1, 1000), intRange("b", 1, 100))
@@ -385,7 +435,8 @@ func BenchmarkGridTail(b *testing.B) {
 
 		b.Run(fmt.Sprint(len(forbid)), func(b *testing.B) {
 			for b.Loop() {
-				searcher.Next(99_900, nil, 50)
+				_, _, err := searcher.Next(berth.Tried{Made: 50_000, Last: berth.Assignment{"a": berth.IntValue(500), "b": berth.IntValue(100)}}, 8)
+				require.NoError(b, err)
 			}
 		})
 	}
@@ -400,7 +451,8 @@ func BenchmarkTightForbid(b *testing.B) {
 	require.NoError(b, err)
 
 	for b.Loop() {
-		_, end := searcher.Next(0, nil, 8)
+		_, end, err := searcher.Next(berth.Tried{}, 8)
+		require.NoError(b, err)
 		require.Equal(b, search.EndDraws, end)
 	}
 }

@@ -64,7 +64,8 @@ func TestEditsMakeAnotherShape(t *testing.T) {
 		searcher, err := search.New(s)
 		require.NoError(t, err)
 
-		first, _ := searcher.Next(0, nil, 1)
+		first, _, err := searcher.Next(berth.Tried{}, 1)
+		require.NoError(t, err)
 
 		return search.ShapeOf(s, "sha256:1", first[0]).Key()
 	}

@@ -1,10 +1,6 @@
 package search
 
-import (
-	"slices"
-
-	"github.com/berthml/berth"
-)
+import "github.com/berthml/berth"
 
 // cause is why an assignment may not be tried.
 type cause int
@@ -130,10 +126,4 @@ func (sp *space) corner(i int, a berth.Assignment) verdict {
 			return berth.FloatValue(*d.Min)
 		}
 	})
-}
-
-// repeats says whether draws can yield one assignment twice: unless some
-// number that every trial has takes more values than a sweep could.
-func (sp *space) repeats() bool {
-	return !slices.ContainsFunc(sp.searched, func(d dim) bool { return len(d.When) == 0 && d.plenty() })
 }

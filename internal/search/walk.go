@@ -3,12 +3,12 @@ package search
 import "github.com/berthml/berth"
 
 // walk calls yield for the assignments of a finite space that may be tried,
-// each once and in order, until it returns false. The assignment is reused:
-// a caller that keeps it clones it.
-func (sp *space) walk(yield func(point int64, a berth.Assignment) bool) {
+// from a point on, each once and in order, until it returns false. The
+// assignment is reused: a caller that keeps it clones it.
+func (sp *space) walk(from int64, yield func(point int64, a berth.Assignment) bool) {
 	a := berth.Assignment{}
 
-	for point := range sp.points {
+	for point := from; point < sp.points; point++ {
 		clear(a)
 
 		if sp.at(point, a) && !yield(point, a) {

@@ -46,11 +46,13 @@ func TestWith_ContinuesAsTheWholeFile(t *testing.T) {
 				from, entries = 0, listed
 			}
 
-			want, _ := whole.Next(len(history), search.SeenOf(history), 2)
+			want, _, err := whole.Next(search.TriedOf(history), 2)
+			require.NoError(t, err)
 
 			var got []berth.Assignment
 
-			got, end = plan.With(len(listed), from, entries).Next(len(history), search.SeenOf(history), 2)
+			got, end, err = plan.With(len(listed), from, entries).Next(search.TriedOf(history), 2)
+			require.NoError(t, err)
 			require.Equal(t, want, got, name)
 
 			for _, a := range got {

@@ -208,7 +208,7 @@ func (d *database) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, 
 
 // Suggest makes all that it is asked for.
 func (d *database) Suggest(
-	_ context.Context, sweepID string, first, _ int, _ berth.SearchNeeds, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
+	_ context.Context, sweepID string, first, _ int, _ bool, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
 ) (numbers []int, exhausted bool, err error) {
 	if len(d.trials[sweepID]) >= first {
 		return []int{first}, false, nil

@@ -111,6 +111,32 @@ func (q *Queries) ExportTrials(ctx context.Context, db DBTX, arg *ExportTrialsPa
 	return items, nil
 }
 
+const findTrialParams = `-- name: FindTrialParams :many
+SELECT params::text FROM trials
+WHERE sweep_id = $1 AND md5(params::text)::uuid = ANY (ARRAY(SELECT md5(k)::uuid FROM unnest($2::text[]) k))
+`
+
+// Those of keys that are the values of a trial: these are stored as the text that Assignment.Key gives.
+func (q *Queries) FindTrialParams(ctx context.Context, db DBTX, sweepID string, keys []string) ([]string, error) {
+	rows, err := db.Query(ctx, findTrialParams, sweepID, keys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var params string
+		if err := rows.Scan(&params); err != nil {
+			return nil, err
+		}
+		items = append(items, params)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const getPlannedTrial = `-- name: GetPlannedTrial :one
 SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
@@ -179,16 +205,34 @@ func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialPara
 	return err
 }
 
-const lastTrialNumber = `-- name: LastTrialNumber :one
-SELECT coalesce(max(number), 0)::integer FROM trials WHERE sweep_id = $1
+const lastTrial = `-- name: LastTrial :many
+SELECT number, params FROM trials WHERE sweep_id = $1 ORDER BY number DESC LIMIT 1
 `
 
-// Numbers have no gaps, so this is also how many there are.
-func (q *Queries) LastTrialNumber(ctx context.Context, db DBTX, sweepID string) (int32, error) {
-	row := db.QueryRow(ctx, lastTrialNumber, sweepID)
-	var column_1 int32
-	err := row.Scan(&column_1)
-	return column_1, err
+type LastTrialRow struct {
+	Number int32
+	Params []byte
+}
+
+// Numbers have no gaps, so its number is also how many there are. None when there are none.
+func (q *Queries) LastTrial(ctx context.Context, db DBTX, sweepID string) ([]LastTrialRow, error) {
+	rows, err := db.Query(ctx, lastTrial, sweepID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LastTrialRow
+	for rows.Next() {
+		var i LastTrialRow
+		if err := rows.Scan(&i.Number, &i.Params); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listEndedTrials = `-- name: ListEndedTrials :many
@@ -282,18 +326,18 @@ func (q *Queries) ListSilentTrials(ctx context.Context, db DBTX, arg *ListSilent
 }
 
 const listTrialParams = `-- name: ListTrialParams :many
-SELECT params FROM trials WHERE sweep_id = $1 ORDER BY number
+SELECT params::text FROM trials WHERE sweep_id = $1
 `
 
-func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) ([][]byte, error) {
+func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) ([]string, error) {
 	rows, err := db.Query(ctx, listTrialParams, sweepID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items [][]byte
+	var items []string
 	for rows.Next() {
-		var params []byte
+		var params string
 		if err := rows.Scan(&params); err != nil {
 			return nil, err
 		}

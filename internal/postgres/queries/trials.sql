@@ -69,12 +69,17 @@ WHERE t.id = ANY (ARRAY(SELECT unnest(@ids::uuid[])));
 -- name: ObjectiveMetric :one
 SELECT metric FROM sweeps WHERE id = @id;
 
--- name: ListTrialParams :many
-SELECT params FROM trials WHERE sweep_id = @sweep_id ORDER BY number;
+-- name: FindTrialParams :many
+-- Those of keys that are the values of a trial: these are stored as the text that Assignment.Key gives.
+SELECT params::text FROM trials
+WHERE sweep_id = @sweep_id AND md5(params::text)::uuid = ANY (ARRAY(SELECT md5(k)::uuid FROM unnest(@keys::text[]) k));
 
--- name: LastTrialNumber :one
--- Numbers have no gaps, so this is also how many there are.
-SELECT coalesce(max(number), 0)::integer FROM trials WHERE sweep_id = @sweep_id;
+-- name: ListTrialParams :many
+SELECT params::text FROM trials WHERE sweep_id = @sweep_id;
+
+-- name: LastTrial :many
+-- Numbers have no gaps, so its number is also how many there are. None when there are none.
+SELECT number, params FROM trials WHERE sweep_id = @sweep_id ORDER BY number DESC LIMIT 1;
 
 -- name: SetTrialState :one
 -- The first terminal state wins; a trial that has ended does not change any more. With its end, whatever of it still

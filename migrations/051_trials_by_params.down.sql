@@ -1,0 +1,2 @@
+-- Lost: nothing.
+DROP INDEX trials_by_params;
