@@ -24,11 +24,11 @@ func (s *Store) expireOutputs(ctx context.Context, keep berth.Retention, l look)
 
 	return l.each(ctx, "files of sweep", ids, func(id string) (bool, error) {
 		return true, s.inTx(ctx, "asking for the removal of the files of sweep "+id, func(tx pgx.Tx) error {
-			asked, err := s.askOutputRemoval(ctx, tx, id, why)
+			asked, err := s.askOutputRemoval(ctx, tx, id, allTrials, why)
 
 			rows := int64(retainStep) // that name stored files; first all attempts say that theirs are removed
 			if err == nil && asked < retainStep {
-				rows, err = s.q.DeleteSweepFiles(ctx, tx, retainStep, id)
+				rows, err = s.deleteSweepFiles(ctx, tx, id, allTrials)
 			}
 
 			if err == nil && rows < retainStep {
@@ -44,10 +44,15 @@ func (s *Store) expireOutputs(ctx context.Context, keep berth.Retention, l look)
 	}), translate(err, "looking for old files")
 }
 
-// askOutputRemoval asks the hosts to remove the files of some of a sweep's
-// attempts, and returns of how many.
-func (s *Store) askOutputRemoval(ctx context.Context, db dbsqlc.DBTX, sweepID, why string) (int64, error) {
-	return s.q.AskOutputRemoval(ctx, db, &dbsqlc.AskOutputRemovalParams{SweepID: sweepID, Why: why, MaxRows: retainStep})
+// askOutputRemoval asks the hosts to remove the files of some attempts of a
+// sweep's first trials, and returns of how many.
+func (s *Store) askOutputRemoval(ctx context.Context, db dbsqlc.DBTX, sweepID string, trials int32, why string) (int64, error) {
+	return s.q.AskOutputRemoval(ctx, db, &dbsqlc.AskOutputRemovalParams{SweepID: sweepID, Why: why, MaxTrials: trials, MaxRows: retainStep})
+}
+
+// deleteSweepFiles forgets some stored files of a sweep's first trials.
+func (s *Store) deleteSweepFiles(ctx context.Context, db dbsqlc.DBTX, sweepID string, trials int32) (int64, error) {
+	return s.q.DeleteSweepFiles(ctx, db, &dbsqlc.DeleteSweepFilesParams{SweepID: sweepID, MaxTrials: trials, MaxRows: retainStep})
 }
 
 // OutputRemovals are attempts whose files a host still has to remove, at most limit.

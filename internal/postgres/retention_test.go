@@ -272,11 +272,11 @@ func TestRetain_LeavesNoHalf(t *testing.T) {
 
 	r := retainedSetup(t)
 	r.exec(t, `INSERT INTO metrics (attempt_id, name, step, value, status, at)
-		SELECT $1, 'loss', n, 0.5, 'finite', now() FROM generate_series(1, 3000) n`, r.request.AttemptID)
+		SELECT $1, 'loss', n, 0.5, 'finite', now() FROM generate_series(1, 30000) n`, r.request.AttemptID)
 	r.end(t, time.Hour)
 
 	keep := berth.Retention{MetricPoints: 1500}
-	for r.rows(t, "metrics") == 3002 {
+	for r.rows(t, "metrics") == 30_002 {
 		require.True(t, r.store.Retain(t.Context(), keep, map[string]error{}))
 	}
 
@@ -301,6 +301,44 @@ func TestRetain_LeavesNoHalf(t *testing.T) {
 
 	require.Equal(t, 1, r.rows(t, "audit_log WHERE object LIKE '/sweeps/%/metrics'"))
 	require.Equal(t, 1, r.rows(t, "events WHERE kind = 'sweep.metrics_removed'"))
+}
+
+// A deleted sweep goes in few steps, and by trials: the points of later ones are there until earlier trials are gone, so
+// that no step looks through what others deleted.
+func TestRetain_DeletesASweepByItsTrials(t *testing.T) {
+	t.Parallel()
+
+	r := retainedSetup(t)
+	r.end(t, time.Hour)
+
+	for _, statement := range []string{
+		`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, finished_at)
+		SELECT gen_random_uuid(), sweep_id, n, params, shape_key, state, failure_kind, finished_at FROM trials, generate_series(2, 150) n WHERE number = 1`,
+		`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, memory_bytes, cpu_milli, failure_kind, finished_at)
+		SELECT t.id, t.id, 1, 'main', 'run', 'finished', h.id, nextval('lease_tokens'), 1, 1, 'ok', now() FROM trials t, hosts h WHERE t.number > 1`,
+		`INSERT INTO metrics (attempt_id, name, step, value, status, at) SELECT id, 'loss', n, 1, 'finite', now() FROM attempts, generate_series(1, 140) n`,
+	} {
+		r.exec(t, statement)
+	}
+
+	require.NoError(t, r.store.ReleaseLease(t.Context(), r.request.AttemptID, "removed"))
+	require.NoError(t, r.store.DeleteSweep(t.Context(), r.sweep))
+
+	steps := 0
+	for r.rows(t, "trials") == 150 {
+		require.True(t, r.store.Retain(t.Context(), berth.Retention{}, map[string]error{}))
+
+		steps++
+	}
+
+	require.Equal(t, 50*140, r.rows(t, "metrics"))
+
+	for r.store.Retain(t.Context(), berth.Retention{}, map[string]error{}) {
+		steps++
+	}
+
+	require.Zero(t, r.rows(t, "sweeps"))
+	require.LessOrEqual(t, steps, 12)
 }
 
 // Logs that their age removes are said to be; a sweep that has none loses none.

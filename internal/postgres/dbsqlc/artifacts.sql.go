@@ -53,14 +53,20 @@ func (q *Queries) DeferFiles(ctx context.Context, db DBTX, problem string, iD st
 
 const deleteSweepFiles = `-- name: DeleteSweepFiles :execrows
 DELETE FROM artifacts WHERE (attempt_id, path) IN (
-    SELECT l.attempt_id, l.path FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT o.attempt_id, o.path FROM artifacts o WHERE o.attempt_id = a.id ORDER BY o.path LIMIT $1) l
-    WHERE t.sweep_id = $2 LIMIT $1)
+    SELECT l.attempt_id, l.path FROM (SELECT id FROM trials WHERE sweep_id = $1 ORDER BY number LIMIT $2) t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.attempt_id, o.path FROM artifacts o WHERE o.attempt_id = a.id ORDER BY o.path LIMIT $3) l
+    LIMIT $3)
 `
 
-// By attempts, as MarkLogsRemoved.
-func (q *Queries) DeleteSweepFiles(ctx context.Context, db DBTX, maxRows int32, sweepID string) (int64, error) {
-	result, err := db.Exec(ctx, deleteSweepFiles, maxRows, sweepID)
+type DeleteSweepFilesParams struct {
+	SweepID   string
+	MaxTrials int32
+	MaxRows   int32
+}
+
+// By attempts, as MarkLogsRemoved, of the first trials.
+func (q *Queries) DeleteSweepFiles(ctx context.Context, db DBTX, arg *DeleteSweepFilesParams) (int64, error) {
+	result, err := db.Exec(ctx, deleteSweepFiles, arg.SweepID, arg.MaxTrials, arg.MaxRows)
 	if err != nil {
 		return 0, err
 	}

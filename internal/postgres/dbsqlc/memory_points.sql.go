@@ -11,15 +11,21 @@ import (
 )
 
 const deleteSweepMemoryPoints = `-- name: DeleteSweepMemoryPoints :execrows
-DELETE FROM memory_points WHERE (attempt_id, at_second) IN (
-    SELECT m.attempt_id, m.at_second FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT o.attempt_id, o.at_second FROM memory_points o WHERE o.attempt_id = a.id ORDER BY o.at_second LIMIT $1) m
-    WHERE t.sweep_id = $2 LIMIT $1)
+DELETE FROM memory_points WHERE ctid = ANY (ARRAY(
+    SELECT m.ctid FROM (SELECT id FROM trials WHERE sweep_id = $1 ORDER BY number LIMIT $2) t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.ctid FROM memory_points o WHERE o.attempt_id = a.id ORDER BY o.at_second LIMIT $3) m
+    LIMIT $3))
 `
 
-// By attempts, as MarkLogsRemoved.
-func (q *Queries) DeleteSweepMemoryPoints(ctx context.Context, db DBTX, maxRows int32, sweepID string) (int64, error) {
-	result, err := db.Exec(ctx, deleteSweepMemoryPoints, maxRows, sweepID)
+type DeleteSweepMemoryPointsParams struct {
+	SweepID   string
+	MaxTrials int32
+	MaxRows   int32
+}
+
+// As DeleteSweepMetrics.
+func (q *Queries) DeleteSweepMemoryPoints(ctx context.Context, db DBTX, arg *DeleteSweepMemoryPointsParams) (int64, error) {
+	result, err := db.Exec(ctx, deleteSweepMemoryPoints, arg.SweepID, arg.MaxTrials, arg.MaxRows)
 	if err != nil {
 		return 0, err
 	}

@@ -17,8 +17,8 @@ WITH noted AS (
         files_state = CASE WHEN u.files_state = 'lost' THEN u.files_state ELSE 'removed' END,
         files_problem = CASE WHEN u.files_state = 'lost' THEN u.files_problem ELSE $1::text END
     WHERE u.id IN (
-        SELECT a.id FROM attempts a JOIN trials t ON t.id = a.trial_id
-        WHERE t.sweep_id = $2 AND (a.outputs_removed_at IS NULL OR a.files_state = 'stored') LIMIT $3)
+        SELECT a.id FROM (SELECT id FROM trials WHERE sweep_id = $2 ORDER BY number LIMIT $3) t JOIN attempts a ON a.trial_id = t.id
+        WHERE a.outputs_removed_at IS NULL OR a.files_state = 'stored' LIMIT $4)
     RETURNING u.host_id, u.id, u.trial_id
 ), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)
@@ -29,15 +29,21 @@ SELECT count(*) FROM noted
 `
 
 type AskOutputRemovalParams struct {
-	Why     string
-	SweepID string
-	MaxRows int32
+	Why       string
+	SweepID   string
+	MaxTrials int32
+	MaxRows   int32
 }
 
-// Asks the hosts to remove the files of some of a sweep's attempts, checkpoints included, and returns of how many. why is
+// Asks the hosts to remove the files of some attempts of a sweep's first trials, checkpoints included, and returns of how many. why is
 // shown with each attempt. Their objects in the store go with the rows that name them (DeleteSweepFiles).
 func (q *Queries) AskOutputRemoval(ctx context.Context, db DBTX, arg *AskOutputRemovalParams) (int64, error) {
-	row := db.QueryRow(ctx, askOutputRemoval, arg.Why, arg.SweepID, arg.MaxRows)
+	row := db.QueryRow(ctx, askOutputRemoval,
+		arg.Why,
+		arg.SweepID,
+		arg.MaxTrials,
+		arg.MaxRows,
+	)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -136,14 +142,20 @@ func (q *Queries) DeleteSweep(ctx context.Context, db DBTX, id string) (int64, e
 
 const deleteSweepLogs = `-- name: DeleteSweepLogs :execrows
 DELETE FROM log_chunks WHERE (attempt_id, "offset") IN (
-    SELECT l.attempt_id, l."offset" FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT o.attempt_id, o."offset" FROM log_chunks o WHERE o.attempt_id = a.id ORDER BY o."offset" LIMIT $1) l
-    WHERE t.sweep_id = $2 LIMIT $1)
+    SELECT l.attempt_id, l."offset" FROM (SELECT id FROM trials WHERE sweep_id = $1 ORDER BY number LIMIT $2) t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.attempt_id, o."offset" FROM log_chunks o WHERE o.attempt_id = a.id ORDER BY o."offset" LIMIT $3) l
+    LIMIT $3)
 `
 
-// By attempts, as MarkLogsRemoved.
-func (q *Queries) DeleteSweepLogs(ctx context.Context, db DBTX, maxRows int32, sweepID string) (int64, error) {
-	result, err := db.Exec(ctx, deleteSweepLogs, maxRows, sweepID)
+type DeleteSweepLogsParams struct {
+	SweepID   string
+	MaxTrials int32
+	MaxRows   int32
+}
+
+// By attempts, as MarkLogsRemoved, of the first trials.
+func (q *Queries) DeleteSweepLogs(ctx context.Context, db DBTX, arg *DeleteSweepLogsParams) (int64, error) {
+	result, err := db.Exec(ctx, deleteSweepLogs, arg.SweepID, arg.MaxTrials, arg.MaxRows)
 	if err != nil {
 		return 0, err
 	}
@@ -151,15 +163,22 @@ func (q *Queries) DeleteSweepLogs(ctx context.Context, db DBTX, maxRows int32, s
 }
 
 const deleteSweepMetrics = `-- name: DeleteSweepMetrics :execrows
-DELETE FROM metrics WHERE (attempt_id, name, step) IN (
-    SELECT m.attempt_id, m.name, m.step FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT o.attempt_id, o.name, o.step FROM metrics o WHERE o.attempt_id = a.id ORDER BY o.name, o.step LIMIT $1) m
-    WHERE t.sweep_id = $2 LIMIT $1)
+DELETE FROM metrics WHERE ctid = ANY (ARRAY(
+    SELECT m.ctid FROM (SELECT id FROM trials WHERE sweep_id = $1 ORDER BY number LIMIT $2) t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.ctid FROM metrics o WHERE o.attempt_id = a.id ORDER BY o.name, o.step LIMIT $3) m
+    LIMIT $3))
 `
 
-// By attempts, as MarkLogsRemoved.
-func (q *Queries) DeleteSweepMetrics(ctx context.Context, db DBTX, maxRows int32, sweepID string) (int64, error) {
-	result, err := db.Exec(ctx, deleteSweepMetrics, maxRows, sweepID)
+type DeleteSweepMetricsParams struct {
+	SweepID   string
+	MaxTrials int32
+	MaxRows   int32
+}
+
+// By attempts, as MarkLogsRemoved, of the first trials. By the places of rows: looking each up by its key again took as long as
+// the rest. Nothing writes points of a sweep that has ended.
+func (q *Queries) DeleteSweepMetrics(ctx context.Context, db DBTX, arg *DeleteSweepMetricsParams) (int64, error) {
+	result, err := db.Exec(ctx, deleteSweepMetrics, arg.SweepID, arg.MaxTrials, arg.MaxRows)
 	if err != nil {
 		return 0, err
 	}
@@ -179,11 +198,11 @@ func (q *Queries) DeleteSweepRow(ctx context.Context, db DBTX, id string) (int64
 }
 
 const deleteSweepTrials = `-- name: DeleteSweepTrials :execrows
-DELETE FROM trials WHERE id IN (SELECT t.id FROM trials t WHERE t.sweep_id = $1 LIMIT $2)
+DELETE FROM trials WHERE id IN (SELECT t.id FROM trials t WHERE t.sweep_id = $1 ORDER BY t.number LIMIT $2)
 `
 
-func (q *Queries) DeleteSweepTrials(ctx context.Context, db DBTX, sweepID string, maxRows int32) (int64, error) {
-	result, err := db.Exec(ctx, deleteSweepTrials, sweepID, maxRows)
+func (q *Queries) DeleteSweepTrials(ctx context.Context, db DBTX, sweepID string, maxTrials int32) (int64, error) {
+	result, err := db.Exec(ctx, deleteSweepTrials, sweepID, maxTrials)
 	if err != nil {
 		return 0, err
 	}

@@ -41,8 +41,8 @@ ORDER BY m.at_second
 LIMIT @max_rows;
 
 -- name: DeleteSweepMemoryPoints :execrows
--- By attempts, as MarkLogsRemoved.
-DELETE FROM memory_points WHERE (attempt_id, at_second) IN (
-    SELECT m.attempt_id, m.at_second FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT o.attempt_id, o.at_second FROM memory_points o WHERE o.attempt_id = a.id ORDER BY o.at_second LIMIT @max_rows) m
-    WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
+-- As DeleteSweepMetrics.
+DELETE FROM memory_points WHERE ctid = ANY (ARRAY(
+    SELECT m.ctid FROM (SELECT id FROM trials WHERE sweep_id = @sweep_id ORDER BY number LIMIT @max_trials) t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.ctid FROM memory_points o WHERE o.attempt_id = a.id ORDER BY o.at_second LIMIT @max_rows) m
+    LIMIT @max_rows));

@@ -55,7 +55,7 @@ UPDATE sweeps s SET metric_points = (
 SELECT id FROM sweeps WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT @max_rows;
 
 -- name: AskOutputRemoval :one
--- Asks the hosts to remove the files of some of a sweep's attempts, checkpoints included, and returns of how many. why is
+-- Asks the hosts to remove the files of some attempts of a sweep's first trials, checkpoints included, and returns of how many. why is
 -- shown with each attempt. Their objects in the store go with the rows that name them (DeleteSweepFiles).
 WITH noted AS (
     UPDATE attempts u SET outputs_removed_at = coalesce(u.outputs_removed_at, now()),
@@ -63,8 +63,8 @@ WITH noted AS (
         files_state = CASE WHEN u.files_state = 'lost' THEN u.files_state ELSE 'removed' END,
         files_problem = CASE WHEN u.files_state = 'lost' THEN u.files_problem ELSE @why::text END
     WHERE u.id IN (
-        SELECT a.id FROM attempts a JOIN trials t ON t.id = a.trial_id
-        WHERE t.sweep_id = @sweep_id AND (a.outputs_removed_at IS NULL OR a.files_state = 'stored') LIMIT @max_rows)
+        SELECT a.id FROM (SELECT id FROM trials WHERE sweep_id = @sweep_id ORDER BY number LIMIT @max_trials) t JOIN attempts a ON a.trial_id = t.id
+        WHERE a.outputs_removed_at IS NULL OR a.files_state = 'stored' LIMIT @max_rows)
     RETURNING u.host_id, u.id, u.trial_id
 ), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)
@@ -132,18 +132,19 @@ DELETE FROM output_removals WHERE host_id = @host_id AND attempt_id = ANY (@atte
 UPDATE output_removals SET asked_at = now() WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]);
 
 -- name: DeleteSweepLogs :execrows
--- By attempts, as MarkLogsRemoved.
+-- By attempts, as MarkLogsRemoved, of the first trials.
 DELETE FROM log_chunks WHERE (attempt_id, "offset") IN (
-    SELECT l.attempt_id, l."offset" FROM trials t JOIN attempts a ON a.trial_id = t.id
+    SELECT l.attempt_id, l."offset" FROM (SELECT id FROM trials WHERE sweep_id = @sweep_id ORDER BY number LIMIT @max_trials) t JOIN attempts a ON a.trial_id = t.id
         CROSS JOIN LATERAL (SELECT o.attempt_id, o."offset" FROM log_chunks o WHERE o.attempt_id = a.id ORDER BY o."offset" LIMIT @max_rows) l
-    WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
+    LIMIT @max_rows);
 
 -- name: DeleteSweepMetrics :execrows
--- By attempts, as MarkLogsRemoved.
-DELETE FROM metrics WHERE (attempt_id, name, step) IN (
-    SELECT m.attempt_id, m.name, m.step FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT o.attempt_id, o.name, o.step FROM metrics o WHERE o.attempt_id = a.id ORDER BY o.name, o.step LIMIT @max_rows) m
-    WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
+-- By attempts, as MarkLogsRemoved, of the first trials. By the places of rows: looking each up by its key again took as long as
+-- the rest. Nothing writes points of a sweep that has ended.
+DELETE FROM metrics WHERE ctid = ANY (ARRAY(
+    SELECT m.ctid FROM (SELECT id FROM trials WHERE sweep_id = @sweep_id ORDER BY number LIMIT @max_trials) t JOIN attempts a ON a.trial_id = t.id
+        CROSS JOIN LATERAL (SELECT o.ctid FROM metrics o WHERE o.attempt_id = a.id ORDER BY o.name, o.step LIMIT @max_rows) m
+    LIMIT @max_rows));
 
 -- name: MarkLogsRemoved :many
 -- From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none:
@@ -184,7 +185,7 @@ SELECT s.logs_removed_why, s.metrics_removed_why
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id WHERE a.id = @attempt_id;
 
 -- name: DeleteSweepTrials :execrows
-DELETE FROM trials WHERE id IN (SELECT t.id FROM trials t WHERE t.sweep_id = @sweep_id LIMIT @max_rows);
+DELETE FROM trials WHERE id IN (SELECT t.id FROM trials t WHERE t.sweep_id = @sweep_id ORDER BY t.number LIMIT @max_trials);
 
 -- name: DeleteSweepRow :execrows
 DELETE FROM sweeps WHERE id = @id AND deleted_at IS NOT NULL;
