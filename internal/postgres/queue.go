@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,16 +124,21 @@ func (s *Store) addCheckpoints(ctx context.Context, tx pgx.Tx, queue *berth.Queu
 func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunningBySweepRow) ([]berth.WaitingRequest, map[string]berth.SweepUse) {
 	use := make(map[string]berth.SweepUse)
 	plans := make(map[string]sweepPlan) // decoding the same for each of 5,600 requests took a tenth of a round
+	reasons := make(map[string][]berth.Rejection)
 	waiting := make([]berth.WaitingRequest, 0, len(rows))
 
 	for _, row := range rows {
+		if _, decoded := reasons[row.Reasons]; !decoded {
+			reasons[row.Reasons] = toReasons(json.RawMessage(row.Reasons))
+		}
+
 		use[row.SweepID] = berth.SweepUse{MaxParallel: int(row.MaxParallel), State: berth.SweepState(row.SweepState)}
 		request := berth.WaitingRequest{
 			AttemptID: row.AttemptID, SweepID: row.SweepID, WorkflowID: row.WorkflowID, TrialNumber: int(row.TrialNumber),
 			ShapeKey: row.ShapeKey,
 			Image:    row.ImageDigest,
 			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
-			Reasons:  toReasons(row.Reasons),
+			Reasons:  reasons[row.Reasons],
 			Kept:     berth.KeptPlace{HostID: deref(row.KeptHostID), DeviceID: deref(row.KeptDeviceID)},
 			Away:     row.Away,
 			Apart:    row.Apart,

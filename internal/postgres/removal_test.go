@@ -142,7 +142,7 @@ func TestPlacer_MaxParallelHoldsOnceACutOffHostIsBack(t *testing.T) {
 }
 
 // Requests that cannot start, however old, hide none of other sweeps: those of paused
-// sweeps are not read at all, those behind max_parallel but for a few. They say why.
+// sweeps are not read at all, those behind max_parallel but for one. They say why.
 func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	t.Parallel()
 
@@ -163,6 +163,7 @@ func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	_, _, err = b.store.CreateSweep(t.Context(), berth.NewSweep{ID: b.sweep, Spec: spec, ImageDigest: "sha256:x", CreatedBy: "local"})
 	require.NoError(t, err)
 
+	narrowSweep := b.sweep
 	b.place(t, b.request(t, gib)) // the one that may run
 
 	for range 12 {
@@ -179,15 +180,22 @@ func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 
 	q, err := b.store.Queue(t.Context(), 100)
 	require.NoError(t, err)
-	require.Equal(t, slices.Concat(narrow[:8], wide), ids(q.Waiting))
+	require.Equal(t, slices.Concat(narrow[:1], wide), ids(q.Waiting))
 
 	q, err = b.store.Queue(t.Context(), 4) // of too many each sweep's oldest
 	require.NoError(t, err)
-	require.Equal(t, slices.Concat(narrow[:2], wide[:2]), ids(q.Waiting))
+	require.Equal(t, slices.Concat(narrow[:1], wide[:3]), ids(q.Waiting))
 
+	require.NoError(t, b.store.SetMaxParallel(t.Context(), narrowSweep, 2))
+
+	q, err = b.store.Queue(t.Context(), 100) // one may start, and where it cannot, one of eight behind it
+	require.NoError(t, err)
+	require.ElementsMatch(t, slices.Concat(narrow[:9], wide), ids(q.Waiting))
+
+	require.NoError(t, b.store.SetMaxParallel(t.Context(), narrowSweep, 1))
 	require.NoError(t, b.store.HoldRequests(t.Context()))
 
-	for reason, held := range map[string][]string{"the sweep takes no new trials now": paused, "earlier trials of the sweep go first": narrow[8:]} {
+	for reason, held := range map[string][]string{"the sweep takes no new trials now": paused, "earlier trials of the sweep go first": narrow[1:]} {
 		for _, id := range held {
 			status, err := b.store.PlacementStatus(t.Context(), id)
 			require.NoError(t, err)

@@ -187,8 +187,6 @@ var ownBounds = map[string]bound{
 	// They look at all 11,200 requests that wait: for positions in the queue, for those that no
 	// sweep offers, for those that the ledger refuses.
 	"ListQueue": {milliseconds: 100, least: 50_000}, "HoldRequests": {milliseconds: 100, least: 50_000}, "ListStuckRequests": {milliseconds: 50, least: 20_000},
-	// 5,600 requests with all that a decision needs of them.
-	"ListWaitingRequests": {milliseconds: 150, rowsEach: 50},
 	// StoreReasons changes as many, when why they wait has changed.
 	"StoreReasons": {milliseconds: 200, rowsEach: 50, least: 1000},
 	// It reads the newest 100 of each sweep that waits.

@@ -348,7 +348,7 @@ WITH offered AS MATERIALIZED (
                 AND EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.device_id IS NOT NULL AND a.placed_at > f.at)
             LIMIT $3::integer) clean) < $3::integer
 )
-SELECT r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, r.kept_host_id, r.kept_device_id, r.kept_since, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
+SELECT r.attempt_id, r.sweep_id, r.workflow_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
     ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
     coalesce(r.last_oom, (
         SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
@@ -385,49 +385,28 @@ type ListWaitingRequestsParams struct {
 }
 
 type ListWaitingRequestsRow struct {
-	AttemptID       string
-	SweepID         string
-	TrialID         string
-	WorkflowID      string
-	Number          int32
-	Stage           string
-	Purpose         string
-	ShapeKey        string
-	MemoryBytes     int64
-	CpuMilli        int64
-	DeviceBytes     int64
-	Contexts        int32
-	Exclusive       bool
-	ExpectedNs      int64
-	State           string
-	Reasons         json.RawMessage
-	RequestedAt     time.Time
-	DecidedAt       *time.Time
-	Tries           int32
-	Refusal         string
-	NotBefore       time.Time
-	Revives         *string
-	Short           bool
-	LastOom         []byte
-	ExclusiveDevice bool
-	KeptHostID      *string
-	KeptDeviceID    *string
-	KeptSince       *time.Time
-	TrialNumber     int32
-	Resources       []byte
-	Datasets        []byte
-	ImageDigest     string
-	SecretKeys      []string
-	Oom             []byte
-	MaxParallel     int32
-	SweepState      string
-	WaitedSeconds   float64
-	OpenNumber      int32
-	OpenHost        string
-	FailedHosts     []string
-	Away            bool
-	Apart           bool
-	CheckpointHost  string
+	AttemptID      string
+	SweepID        string
+	WorkflowID     string
+	ShapeKey       string
+	Reasons        string
+	KeptHostID     *string
+	KeptDeviceID   *string
+	TrialNumber    int32
+	Resources      []byte
+	Datasets       []byte
+	ImageDigest    string
+	SecretKeys     []string
+	Oom            []byte
+	MaxParallel    int32
+	SweepState     string
+	WaitedSeconds  float64
+	OpenNumber     int32
+	OpenHost       string
+	FailedHosts    []string
+	Away           bool
+	Apart          bool
+	CheckpointHost string
 }
 
 // Those that may be placed now, of sweeps that take trials: of each sweep the oldest that it offers (sweep_offers). Where these
@@ -451,32 +430,11 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWai
 		if err := rows.Scan(
 			&i.AttemptID,
 			&i.SweepID,
-			&i.TrialID,
 			&i.WorkflowID,
-			&i.Number,
-			&i.Stage,
-			&i.Purpose,
 			&i.ShapeKey,
-			&i.MemoryBytes,
-			&i.CpuMilli,
-			&i.DeviceBytes,
-			&i.Contexts,
-			&i.Exclusive,
-			&i.ExpectedNs,
-			&i.State,
 			&i.Reasons,
-			&i.RequestedAt,
-			&i.DecidedAt,
-			&i.Tries,
-			&i.Refusal,
-			&i.NotBefore,
-			&i.Revives,
-			&i.Short,
-			&i.LastOom,
-			&i.ExclusiveDevice,
 			&i.KeptHostID,
 			&i.KeptDeviceID,
-			&i.KeptSince,
 			&i.TrialNumber,
 			&i.Resources,
 			&i.Datasets,

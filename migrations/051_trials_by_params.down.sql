@@ -1,2 +1,0 @@
--- Lost: nothing.
-DROP INDEX trials_by_params;
