@@ -186,8 +186,9 @@ var ownBounds = map[string]bound{
 	"SuspectLeases": {milliseconds: 20, least: 20_000}, "CountSuspectLeases": {milliseconds: 20, least: 20_000}, "ListHosts": {milliseconds: 20, least: 20_000},
 	// They look at all 11,200 requests that wait: for positions in the queue, for those that no
 	// sweep offers, for those that the ledger refuses.
-	"ListQueue": {milliseconds: 100, least: 50_000}, "HoldRequests": {milliseconds: 100, least: 50_000}, "ListStuckRequests": {milliseconds: 50, least: 20_000},
-	// StoreReasons changes as many, when why they wait has changed.
+	"ListQueue": {milliseconds: 100, least: 50_000}, "ListStuckRequests": {milliseconds: 50, least: 20_000},
+	// They change all of these, when why they wait has changed.
+	"HoldRequests": {milliseconds: 500, rowsEach: 50, least: 50_000},
 	"StoreReasons": {milliseconds: 200, rowsEach: 50, least: 1000},
 	// It reads the newest 100 of each sweep that waits.
 	"TrialTimes": {milliseconds: 100, rowsEach: 200, least: 1000},
@@ -195,7 +196,10 @@ var ownBounds = map[string]bound{
 	"CountTrials": {milliseconds: 50, least: 150_000},
 	// It looks for trials without a request or an attempt among all open ones, once a minute.
 	"ListSilentTrials": {milliseconds: 100, least: 200_000},
+	// It looks at all 801 GPUs for those with an advice.
+	"ClearAdvice": {milliseconds: 10, least: 5000},
 	// They compare all 2,002 sweeps.
+	"ListSweepsWithSecret": {milliseconds: 10, least: 5000}, "OpenSweeps": {milliseconds: 10, least: 5000},
 	"FindSweepsByPrefix": {milliseconds: 10, least: 5000}, "BestTrials": {milliseconds: 10, least: 5000},
 	// The last trials of a space are cast among those that are left: it is compared with all 100,000 that were tried.
 	"ListTrialParams": {milliseconds: 150, rowsEach: 1},
