@@ -186,15 +186,15 @@ func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *Inse
 }
 
 const listQueue = `-- name: ListQueue :many
-SELECT q.attempt_id, q.number, q.stage, q.purpose, q.sweep_id, q.reasons, q.not_before, q.trial_number, q.sweep_name, q.sweep_state, q.put_off, q.inactive, q.since, q.kept_host_id, q.kept_host, q.kept_device_id, q.kept_since, q.position, q.total FROM (
-    SELECT r.attempt_id, r.number, r.stage, r.purpose, r.sweep_id, r.reasons, r.not_before, t.number AS trial_number, s.name AS sweep_name,
+SELECT q.attempt_id, q.number, q.stage, q.purpose, q.sweep_id, q.trial_id, q.reasons, q.not_before, q.sweep_name, q.sweep_state, q.put_off, q.inactive, q.since, q.kept_host_id, q.kept_host, q.kept_device_id, q.kept_since, q.position, q.total, (SELECT t.number FROM trials t WHERE t.id = q.trial_id)::integer AS trial_number FROM (
+    SELECT r.attempt_id, r.number, r.stage, r.purpose, r.sweep_id, r.trial_id, r.reasons, r.not_before, s.name AS sweep_name,
         s.state AS sweep_state, (r.not_before > now())::boolean AS put_off, (s.state NOT IN ('pending', 'running'))::boolean AS inactive,
         greatest(r.requested_at, s.resumed_at)::timestamptz AS since,
         coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
         coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
         row_number() OVER (ORDER BY r.not_before > now(), s.state NOT IN ('pending', 'running'), greatest(r.requested_at, s.resumed_at), r.attempt_id)::integer AS position,
         count(*) OVER ()::integer AS total
-    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id LEFT JOIN hosts k ON k.id = r.kept_host_id
+    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id LEFT JOIN hosts k ON k.id = r.kept_host_id
     WHERE r.state = 'waiting'
 ) q
 WHERE (q.put_off, q.inactive, q.since, q.attempt_id) > ($1::boolean, $2::boolean, $3::timestamptz, $4::uuid)
@@ -216,9 +216,9 @@ type ListQueueRow struct {
 	Stage        string
 	Purpose      string
 	SweepID      string
+	TrialID      string
 	Reasons      json.RawMessage
 	NotBefore    time.Time
-	TrialNumber  int32
 	SweepName    string
 	SweepState   string
 	PutOff       bool
@@ -230,10 +230,11 @@ type ListQueueRow struct {
 	KeptSince    time.Time
 	Position     int32
 	Total        int32
+	TrialNumber  int32
 }
 
 // What waits, in the order of ListWaitingRequests, and behind it what is put off. All of it is counted to know positions:
-// that is a window of each open sweep.
+// that is a window of each open sweep. The trials are looked up for the page alone: a join read all of a long history.
 func (q *Queries) ListQueue(ctx context.Context, db DBTX, arg *ListQueueParams) ([]ListQueueRow, error) {
 	rows, err := db.Query(ctx, listQueue,
 		arg.AfterPutOff,
@@ -255,9 +256,9 @@ func (q *Queries) ListQueue(ctx context.Context, db DBTX, arg *ListQueueParams) 
 			&i.Stage,
 			&i.Purpose,
 			&i.SweepID,
+			&i.TrialID,
 			&i.Reasons,
 			&i.NotBefore,
-			&i.TrialNumber,
 			&i.SweepName,
 			&i.SweepState,
 			&i.PutOff,
@@ -269,6 +270,7 @@ func (q *Queries) ListQueue(ctx context.Context, db DBTX, arg *ListQueueParams) 
 			&i.KeptSince,
 			&i.Position,
 			&i.Total,
+			&i.TrialNumber,
 		); err != nil {
 			return nil, err
 		}

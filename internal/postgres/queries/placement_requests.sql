@@ -260,16 +260,16 @@ WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = '
 
 -- name: ListQueue :many
 -- What waits, in the order of ListWaitingRequests, and behind it what is put off. All of it is counted to know positions:
--- that is a window of each open sweep.
-SELECT q.* FROM (
-    SELECT r.attempt_id, r.number, r.stage, r.purpose, r.sweep_id, r.reasons, r.not_before, t.number AS trial_number, s.name AS sweep_name,
+-- that is a window of each open sweep. The trials are looked up for the page alone: a join read all of a long history.
+SELECT q.*, (SELECT t.number FROM trials t WHERE t.id = q.trial_id)::integer AS trial_number FROM (
+    SELECT r.attempt_id, r.number, r.stage, r.purpose, r.sweep_id, r.trial_id, r.reasons, r.not_before, s.name AS sweep_name,
         s.state AS sweep_state, (r.not_before > now())::boolean AS put_off, (s.state NOT IN ('pending', 'running'))::boolean AS inactive,
         greatest(r.requested_at, s.resumed_at)::timestamptz AS since,
         coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
         coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
         row_number() OVER (ORDER BY r.not_before > now(), s.state NOT IN ('pending', 'running'), greatest(r.requested_at, s.resumed_at), r.attempt_id)::integer AS position,
         count(*) OVER ()::integer AS total
-    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id LEFT JOIN hosts k ON k.id = r.kept_host_id
+    FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id LEFT JOIN hosts k ON k.id = r.kept_host_id
     WHERE r.state = 'waiting'
 ) q
 WHERE (q.put_off, q.inactive, q.since, q.attempt_id) > (@after_put_off::boolean, @after_inactive::boolean, @after_since::timestamptz, @after_attempt::uuid)
