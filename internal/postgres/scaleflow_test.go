@@ -18,6 +18,7 @@ import (
 // it runs the statements that write.
 type flow struct {
 	*testing.B
+
 	ctx   context.Context //nolint:containedctx // of one benchmark
 	s     *postgres.Store
 	pool  *pgxpool.Pool
@@ -149,7 +150,8 @@ func (f *flow) attempts(requests []berth.PlacementRequest) {
 	outcomes := []berth.Result{
 		{Outcome: berth.Outcome{Kind: berth.FailureOK, Value: new(0.5)}},
 		{Outcome: berth.Outcome{Kind: berth.FailureOK, Value: new(0.4)}, Checkpoint: true},
-		{Outcome: berth.Outcome{Kind: berth.FailureInfra}}, {Outcome: berth.Outcome{Kind: berth.FailureInfra}, ImageMissing: true},
+		{Outcome: berth.Outcome{Kind: berth.FailureInfra}},
+		{Outcome: berth.Outcome{Kind: berth.FailureInfra}, ImageMissing: true},
 		{Outcome: berth.Outcome{Kind: berth.FailureOK, Value: new(0.3)}, ContainerID: "c"}, // its beginning was not said
 	}
 	for i, o := range outcomes {
@@ -304,5 +306,4 @@ func (f *flow) end(requests []berth.PlacementRequest) {
 	_, noDevice := f.pool.Exec(f.ctx, `DELETE FROM devices WHERE id = 'flow'`) // the next run's host has it
 	_, noRemovals := f.pool.Exec(f.ctx, `DELETE FROM output_removals WHERE host_id = $1`, f.host.ID)
 	require.NoError(f, errors.Join(noDevice, noRemovals))
-
 }
