@@ -26,7 +26,7 @@ type flow struct {
 	sweep string
 }
 
-// run leaves no row of its sweep and host.
+// run deletes its sweep in the end. Its host stays, removed, and its token, revoked.
 func (f *flow) run() {
 	f.host = berth.Host{
 		ID: uuid.NewString(), Name: "flow", BootID: "b", MachineID: "flow", CPUMilli: 64_000, MemoryBytes: 64 * gib, MemoryFreeBytes: 64 * gib,
