@@ -251,7 +251,13 @@ func (f *flow) installation() {
 	require.NoError(f, err)
 	f.s.Bind(now)
 	require.NoError(f, errors.Join(f.s.BindTemporal(f.ctx), f.s.OwnDatabase(f.ctx, now.Database, ""),
-		f.s.NotePlacer(f.ctx, "flow"), f.s.NotePlacer(f.ctx, ""), f.s.NoteRetention(f.ctx, ""), f.s.BeginHistory(f.ctx)))
+		f.s.NoteRetention(f.ctx, ""), f.s.BeginHistory(f.ctx)))
+
+	for range 3 { // as many as are noted
+		f.s.NoteRound(f.ctx, "placer", errors.New("flow"))
+	}
+
+	f.s.NoteRound(f.ctx, "placer", nil)
 
 	_, noAlarm := f.s.SetAlarm(f.ctx, "flow")
 	_, noQuiet := f.s.SetAlarm(f.ctx, "")

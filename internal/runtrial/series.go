@@ -237,12 +237,8 @@ func (s *series) pending() batch {
 		}
 	}
 
-	b := batch{drop: s.drop, points: slices.Concat(s.queue, released)}
+	b := batch{drop: s.drop, points: slices.Concat(s.queue, released), stored: s.stored()}
 	s.queue, s.drop = nil, nil
-
-	if len(b.drop)+len(b.points) > 0 {
-		b.stored = s.stored()
-	}
 
 	return b
 }
