@@ -196,6 +196,11 @@ func (f *flow) finish(r berth.PlacementRequest, o berth.Result) {
 			f.s.PutLog(f.ctx, r.AttemptID, status.Token, berth.LogPiece{Stream: "stdout", At: time.Now(), Data: []byte("x")}),
 			f.s.PutMemory(f.ctx, r.AttemptID, status.Token, []berth.MemoryPoint{{HostBytes: new(int64(gib))}}),
 		))
+
+		if status.DeviceID != "" {
+			_, err := f.s.MeasureRunning(f.ctx, r.AttemptID, status.Token, berth.Usage{DevicePeakBytes: gib / 2}, gib)
+			require.NoError(f, err)
+		}
 	}
 
 	if o.Outcome.Kind == berth.FailureOK {
