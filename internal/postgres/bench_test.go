@@ -34,6 +34,7 @@ func BenchmarkPlace(b *testing.B) {
 				f.place(b, waiting, batch)
 
 				b.StopTimer()
+				f.end(b, waiting)
 				f.release(b, waiting)
 				b.StartTimer()
 			}
@@ -49,6 +50,7 @@ func BenchmarkPlace(b *testing.B) {
 			b.StopTimer()
 			waiting := f.ask(b)
 			f.place(b, waiting, 200)
+			f.end(b, waiting)
 			b.StartTimer()
 
 			f.release(b, waiting)
@@ -154,6 +156,14 @@ func (f *fleet) place(b *testing.B, waiting []string, batch int) {
 		require.NoError(b, err)
 		require.Len(b, placed, len(decisions))
 	}
+}
+
+// end ends attempts, without which no lease is released.
+func (f *fleet) end(b *testing.B, placed []string) {
+	b.Helper()
+
+	_, err := f.pool.Exec(b.Context(), `UPDATE attempts SET state = 'finished', failure_kind = 'ok', finished_at = now() WHERE id = ANY ($1)`, placed)
+	require.NoError(b, err)
 }
 
 func (f *fleet) release(b *testing.B, placed []string) {
