@@ -209,7 +209,7 @@ const filesLate = time.Hour
 
 // artifacts is the finding about files that wait for the store. No trial fails of it.
 func (h Health) artifacts() Finding {
-	f := Finding{OK: true, Part: PartArtifacts, What: "no files wait for the store"}
+	f := Finding{OK: true, Part: "artifacts", What: "no files wait for the store"}
 
 	var texts []string
 

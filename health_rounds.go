@@ -5,7 +5,6 @@ const (
 	PartOutbox    = "outbox"
 	PartPlacer    = "placer"
 	PartEvents    = "events"
-	PartArtifacts = "artifacts"
 	PartWorkflows = "workflows"
 )
 
@@ -18,8 +17,6 @@ func harmOfRounds(part string) string {
 		return "some trials may not start, what runs goes on"
 	case PartEvents:
 		return "pages learn of changes late"
-	case PartArtifacts:
-		return "files of deleted sweeps stay in the store"
 	default:
 		return "a sweep that a person ended in Temporal stays open"
 	}

@@ -208,9 +208,9 @@ func TestHealth(t *testing.T) {
 		},
 		"rounds fail": {
 			berth.Health{Hosts: 1, Answering: 1, FailingRounds: map[string]string{
-				berth.PartOutbox: "since noon: no time", berth.PartPlacer: "since one", berth.PartEvents: "since two", berth.PartArtifacts: "since three", berth.PartWorkflows: "since four",
+				berth.PartOutbox: "since noon: no time", berth.PartPlacer: "since one", berth.PartEvents: "since two", berth.PartWorkflows: "since four",
 			}},
-			[]string{"outbox", "placer", "events", "artifacts", "workflows"},
+			[]string{"outbox", "placer", "events", "workflows"},
 			"the server's rounds fail since noon: no time; sweeps may not start",
 		},
 		"nobody places":    {berth.Health{Hosts: 1, Answering: 1, NoPlacer: true, PlacerReason: "no locks"}, []string{"placer"}, "failed: no locks"},

@@ -16,8 +16,6 @@ type Names interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 	// LongUnnamed notes those that no row names, and returns those that are noted for as long as the grace.
 	LongUnnamed(ctx context.Context, digests []berth.Digest, grace time.Duration) ([]berth.Digest, error)
-	// NoteRound tells health how a round of the loop ended.
-	NoteRound(ctx context.Context, part string, err error)
 
 	unnamed
 }
@@ -54,8 +52,6 @@ func (c *Cleaner) Run(ctx context.Context) error {
 			if err != nil && ctx.Err() == nil {
 				c.Log.Warn("removing objects that no row names", "error", err)
 			}
-
-			c.Names.NoteRound(ctx, berth.PartArtifacts, err)
 
 			if removed > 0 {
 				c.Log.Info("removed objects that no row names", "objects", removed)

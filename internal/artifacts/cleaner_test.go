@@ -3,7 +3,6 @@ package artifacts_test
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -161,41 +160,4 @@ func TestCleaner_HoldsClaimsWhileItRemoves(t *testing.T) {
 	}))
 	require.NoError(t, b.db.ClaimFiles(t.Context(), attempt, claim))
 	require.NoError(t, b.db.RemoveObjects(t.Context(), []berth.Digest{digest}, func([]berth.Digest) error { panic("it is named") }))
-}
-
-// nameless is a database that does not know what is named.
-type nameless struct {
-	*postgres.Store
-
-	noted func(part string, err error)
-}
-
-func (nameless) Lead(ctx context.Context, _ string, lead func(context.Context) error) error {
-	return lead(ctx)
-}
-
-func (nameless) LongUnnamed(context.Context, []berth.Digest, time.Duration) ([]berth.Digest, error) {
-	return nil, errors.New("no names")
-}
-
-func (n nameless) NoteRound(_ context.Context, part string, err error) { n.noted(part, err) }
-
-// Health is told of a look that fails.
-func TestCleaner_NotesHowRoundsEnd(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	require.NoError(t, b.store.Put(t.Context(), sha256.Sum256([]byte("x")), 1, strings.NewReader("x")))
-
-	ctx, stop := context.WithCancel(t.Context())
-	noted := make(map[string]error)
-	names := nameless{b.db, func(part string, err error) {
-		noted[part] = err
-
-		stop()
-	}}
-
-	require.ErrorIs(t, b.cleaner(names).Run(ctx), context.Canceled)
-	require.Len(t, noted, 1)
-	require.ErrorContains(t, noted[berth.PartArtifacts], "no names")
 }

@@ -164,7 +164,8 @@ func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	require.NoError(t, err)
 
 	narrowSweep := b.sweep
-	b.place(t, b.request(t, gib)) // the one that may run
+	runs := b.request(t, gib) // the one that may run
+	b.place(t, runs)
 
 	for range 12 {
 		narrow = append(narrow, b.request(t, gib).AttemptID)
@@ -193,6 +194,14 @@ func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	require.ElementsMatch(t, slices.Concat(narrow[:9], wide), ids(q.Waiting))
 
 	require.NoError(t, b.store.SetMaxParallel(t.Context(), narrowSweep, 1))
+	require.NoError(t, b.store.AbandonAttempt(t.Context(), runs.AttemptID, "host lost")) // whose lease stays
+
+	q, err = b.store.Queue(t.Context(), 100)
+	require.NoError(t, err)
+	require.ElementsMatch(t, slices.Concat(narrow[:9], wide), ids(q.Waiting), "its place is free, as in a round")
+
+	b.place(t, berth.PlacementRequest{AttemptID: narrow[0], Demand: runs.Demand})
+	narrow = narrow[1:]
 	require.NoError(t, b.store.HoldRequests(t.Context()))
 
 	for reason, held := range map[string][]string{"the sweep takes no new trials now": paused, "earlier trials of the sweep go first": narrow[1:]} {
