@@ -46,7 +46,7 @@ func (s *stack) sceneLargeUnknown() {
 	const held = 9000 + 524 + 97 // MiB: tensors, context, libraries
 
 	s.onlyCard(2, func() {
-		id := s.submit(onGPU(6, "9000", "--steps 60 --cpu 0s --gpu 50ms", gpuResources(), charged))
+		id := s.submit(onGPU(6, "9000", "--steps 240 --cpu 0s --gpu 50ms", gpuResources(), charged))
 		s.requireTrained(id, 6)
 		s.requireWithinCards(id)
 

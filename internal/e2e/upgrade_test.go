@@ -75,10 +75,11 @@ var nextEdits = map[string][2]string{
 		`"PYTHONDONTWRITEBYTECODE":        "1",`, `"PYTHONDONTWRITEBYTECODE": "1", "BERTH_TEST_NEXT": "1",`,
 	},
 	"workflows/trial.go": {
-		"t.listen(ctx)\n", `t.listen(ctx)
+		"	end, err := t.run(ctx)\n", `
 			if workflow.GetVersion(ctx, "test-next", workflow.DefaultVersion, 1) == 1 {
 				if err := workflow.Sleep(ctx, 1_000_000); err != nil { return TrialResult{}, err }
 			}
+			end, err := t.run(ctx)
 		`,
 	},
 	"workflows/sweep.go": {

@@ -134,13 +134,13 @@ func ambiguousText(e Evidence) (berth.FailureKind, string) {
 }
 
 func deviceBusy(line string) (berth.FailureKind, string) {
-	return berth.FailureDeviceBusy, "the GPU was full before the first step; Berth waits for room; it said: " + line
+	return berth.FailureDeviceBusy, "the GPU was full of what others hold; Berth waits for room; it said: " + line
 }
 
 func deviceOOM(e Evidence, why string) (berth.FailureKind, string) {
 	switch {
-	case !e.Device.Stepped && e.Device.FreeMeasured && e.Device.FreeBytes < fullDeviceBytes && !e.Device.atLimit():
-		return deviceBusy(strings.TrimPrefix(why, "it said: "))
+	case (!e.Device.Stepped || e.Device.Shared) && e.Device.FreeMeasured && e.Device.FreeBytes < fullDeviceBytes && !e.Device.atLimit():
+		return deviceBusy(strings.TrimPrefix(why, "it said: ")) // by MPS others hold more than they reserved
 	default:
 		limit := ""
 		if e.Device.LimitBytes > 0 {

@@ -569,6 +569,12 @@ func TestClassify(t *testing.T) {
 			with(onGPU(1, tfGPU), func(e *failure.Evidence) { e.Device.Stepped = false; e.Device.FreeBytes = 100 * mib }),
 			berth.FailureDeviceBusy, "waits for room",
 		},
+		"a GPU full of others, by MPS, in the middle": {
+			with(onGPU(1, tfGPU), func(e *failure.Evidence) {
+				e.Device.Shared, e.Device.PeakBytes, e.Device.FreeBytes = true, 520*mib, 100*mib
+			}),
+			berth.FailureDeviceBusy, "full of what others hold",
+		},
 		"out of its own share before the first step": {
 			with(onGPU(1, tfGPU), func(e *failure.Evidence) {
 				e.Device.Stepped = false

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -49,13 +50,14 @@ func (r *rig) wants(device berth.DeviceWanted) {
 	})
 }
 
-// measures says that nobody measured the attempt's shape.
-func (r *rig) measures() {
+// measures says that nobody measured the attempt's shape, and that it shares its GPU so.
+func (r *rig) measures(class berth.DeviceClass, own berth.Size) {
+	r.config.MPSPipe = func(string) (string, error) { return "/run/mps", nil }
 	r.books.Hook(func(h *fake.LedgerHooks) {
 		before := h.Assignee
 		h.Assignee = func(ctx context.Context, id string, call func(context.Context) (berth.Assignee, error)) (berth.Assignee, error) {
 			who, err := before(ctx, id, call)
-			who.Measures = true
+			who.Measures, who.Attempt.Class, who.Spec.Resources.GPUMemory = true, class, own
 
 			return who, err
 		}
@@ -77,7 +79,7 @@ func TestRun_TellsWhatItHolds(t *testing.T) {
 
 		return DeviceReading{UsedBytes: held.Load(), FreeBytes: 8 << 30}, nil
 	})
-	r.measures()
+	r.measures("NVIDIA H200 (MPS)", 0)
 
 	ended := r.start(t.Context(), r.order())
 	box := r.docks.started(t)
@@ -97,6 +99,35 @@ func TestRun_TellsWhatItHolds(t *testing.T) {
 	box.Exit(0)
 	<-ended
 	require.Equal(t, []int64{700 << 20, 900 << 20}, told())
+}
+
+// What the user wrote stands, and by time slices nothing would bound siblings of such a size.
+func TestRun_TellsNothingOfWhatStands(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		class berth.DeviceClass
+		own   berth.Size
+	}{"the user's word": {"NVIDIA H200 (MPS)", 2 << 30}, "time slices": {"NVIDIA H200", 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := setup(t)
+				r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+					return DeviceReading{UsedBytes: 700 << 20, FreeBytes: 8 << 30}, nil
+				})
+				r.measures(tt.class, tt.own)
+
+				ended := r.start(t.Context(), r.order())
+				box := r.docks.started(t)
+				box.Print(berth.Stdout, "acc=0.5\n")
+				time.Sleep(time.Minute) // of a clock that stands still
+				box.Exit(0)
+				<-ended
+				require.Empty(t, r.books.Held(r.order().AttemptID))
+			})
+		})
+	}
 }
 
 // What the container holds of its GPU at the most is its peak, and reaches the

@@ -10,13 +10,18 @@ import (
 // heldEvery is how often an attempt that measures its shape is looked at.
 const heldEvery = 500 * time.Millisecond
 
+// heldFor is how long an attempt must hold the same of its GPU before that is told: in its
+// first steps a program takes more with each.
+const heldFor = 2 * time.Second
+
 // tellHeld tells the database what the attempt holds of its GPU, where its shape was not
 // measured there: once it has reported a metric, or the shim steps of its training, as by
-// then most programs hold what they will, and again when it holds more than its lease. Trials of the shape that wait
-// need not wait for its end.
+// then most programs hold what they will, and again when it holds more than its lease.
+// Trials of the shape that wait need not wait for its end. What the user wrote stands, and
+// by time slices nothing would bound trials of such a size.
 func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w *deviceWatch) error {
 	a := r.who.Attempt
-	if !r.who.Measures || a.DeviceID == "" || a.Demand.SpillBytes > 0 {
+	if !r.who.Measures || a.Class.Mode() != berth.SharingMPS || a.Demand.SpillBytes > 0 || r.who.Spec.Resources.GPUMemory > 0 {
 		return nil
 	}
 
@@ -32,7 +37,7 @@ func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w
 			return nil
 		}
 
-		held := w.heldNow()
+		held := w.heldFor(heldFor)
 		if held <= told || !o.metrics.any() && !o.shim.trains() {
 			continue
 		}
@@ -41,7 +46,7 @@ func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w
 
 		switch {
 		case err == nil:
-			told = bytes
+			told = max(bytes, held) // where its GPU has no more room, there is nothing more to tell
 		case berth.KindOf(err) == berth.KindFenced: // what follows the container finds out
 			return nil
 		case ctx.Err() == nil:
@@ -50,12 +55,13 @@ func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w
 	}
 }
 
-// heldNow is the most that the attempt held until now; 0 while the driver does not say it all.
-func (w *deviceWatch) heldNow() int64 {
+// heldFor is the most that the attempt held; 0 while the driver does not say it all, or where
+// it has changed within so long.
+func (w *deviceWatch) heldFor(long time.Duration) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	if w.starting != nil {
+	if n := len(w.held); w.starting != nil || n == 0 || w.last.Sub(w.held[n-1].at) < long {
 		return 0
 	}
 
