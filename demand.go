@@ -23,6 +23,10 @@ type Demand struct {
 	DeviceActivity int64 `json:"device_activity,omitempty"` // DeviceActivity.Busiest of its shape; 0 = not known
 }
 
+// Granule is the multiple of bytes that reservations of memory are rounded to, so that two
+// runs of one shape that differ by noise reserve the same.
+const Granule = 64 << 20
+
 // CapCores is how many cores a container may keep busy that reserves so many thousandths
 // of a core: 1.25 times as many, rounded up. It may exceed what the machine has.
 func CapCores(cpuMilli int64) int64 {

@@ -184,9 +184,6 @@ func (h *Host) UsedByOthersBytes() int64 {
 // CapacityBytes is the memory that all leases of the host may hold together.
 func (h *Host) CapacityBytes() int64 { return h.MemoryBytes - h.MemoryHeadroomBytes }
 
-// aloneGranule is what AloneBytes is rounded down to, as reservations are.
-const aloneGranule = 64 << 20
-
 // AloneBytes is what an attempt alone on a host of such a capacity can have: not
 // what programs outside Berth use, or it would wait for them to end, and a
 // twentieth less than what they leave now, as they come and go.
@@ -195,7 +192,7 @@ func AloneBytes(capacityBytes, freeBytes int64) int64 {
 		return capacityBytes
 	}
 
-	return (freeBytes - freeBytes/20) / aloneGranule * aloneGranule
+	return (freeBytes - freeBytes/20) / Granule * Granule
 }
 
 // DiskLow reports whether the host starts nothing new for want of disk.

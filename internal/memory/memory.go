@@ -9,9 +9,6 @@ import "github.com/berthml/berth"
 const MiB = 1 << 20
 
 const (
-	// granule is what reservations are rounded up to, so that two runs of one
-	// shape that differ by noise reserve the same.
-	granule = 64 * MiB
 	// hostFloor is the least margin over a measured peak of host memory: the
 	// spread of one TensorFlow shape over repeated runs stays below 30 MiB
 	// (629-648 MiB, 2 cores, 2026-11-21).
@@ -152,7 +149,7 @@ func ForProbe(room Room, cpuMilli int64) int64 {
 		size = min(size, max(room.PerCoreBytes*cpuMilli/1000, leastProbeBytes))
 	}
 
-	return max(roundDown(size), granule)
+	return max(roundDown(size), berth.Granule)
 }
 
 // Grow returns the next reservation after one ran out of memory with the given
@@ -211,6 +208,6 @@ func AfterOOM(last berth.Demand, peakBytes int64, ooms, maxAttempts int, room Ro
 	return next, true
 }
 
-func roundUp(n int64) int64 { return (n + granule - 1) / granule * granule }
+func roundUp(n int64) int64 { return (n + berth.Granule - 1) / berth.Granule * berth.Granule }
 
-func roundDown(n int64) int64 { return n / granule * granule }
+func roundDown(n int64) int64 { return n / berth.Granule * berth.Granule }

@@ -210,7 +210,7 @@ func sizeOnDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footp
 		d.DeviceBytes = guess(f, largest)
 	default:
 		d.ExclusiveDevice = true
-		d.DeviceBytes = max(largest/unmeasuredShare, granule)
+		d.DeviceBytes = max(largest/unmeasuredShare, berth.Granule)
 	}
 
 	measured := int64(0)
@@ -250,7 +250,7 @@ func Guesses(a Ask, known berth.Footprints, demands berth.Demands) bool {
 // guess is what a client of MPS gets whose shape was not measured: what another one
 // ran out of, or else a share.
 func guess(f *berth.Footprint, largest int64) int64 {
-	share := max(min(max(roundDown(largest/guessShare), leastGuess), roundDown(largest/2)), granule)
+	share := max(min(max(roundDown(largest/guessShare), leastGuess), roundDown(largest/2)), berth.Granule)
 	if f != nil {
 		share = max(share, ReserveDevice(*f))
 	}

@@ -231,10 +231,6 @@ func (s *site) measure() {
 	}
 }
 
-// guessGranule is what the share of a request that Measures is rounded down to, as
-// reservations are.
-const guessGranule = 64 << 20
-
 // book books the request on a candidate. One that is to be alone on its host, or
 // its GPU, gets all that this has for it: it asked for what the largest had then. One
 // that measures its shape beside others gets an even part of what is free of its GPU, with
@@ -256,7 +252,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 		d.DeviceBytes = max(d.DeviceBytes, usable(dev)-dev.ReservedBytes)
 	case r.Measures && at.device >= 0:
 		dev := &s.Devices[at.device]
-		d.DeviceBytes = max(d.DeviceBytes, (usable(dev)-dev.ReservedBytes)/int64(l.toMeasure+1)/guessGranule*guessGranule)
+		d.DeviceBytes = max(d.DeviceBytes, (usable(dev)-dev.ReservedBytes)/int64(l.toMeasure+1)/berth.Granule*berth.Granule)
 	}
 
 	placement.Demand = d
