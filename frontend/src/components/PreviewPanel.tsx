@@ -6,7 +6,11 @@ import { right, Table } from "@/components/Table";
 import { bytes, count, grouped, range, value } from "@/lib/format";
 import type { Preview } from "@/services/sweeps";
 
-const sizes: Record<string, string> = { spec: "from the file", measured: "measured", unmeasured: "guess, not measured" };
+const sizes: Record<string, string> = {
+  spec: "from the file",
+  measured: "measured",
+  unmeasured: "guess, not measured",
+};
 
 /** What a sweep would do on the machines as they are now. old: the file was changed since. */
 export function PreviewPanel({ preview, old }: { preview: Preview; old: boolean }) {
