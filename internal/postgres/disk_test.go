@@ -32,7 +32,7 @@ func TestTouchHost_MeasuresHowFastTheDiskFills(t *testing.T) {
 		r.exec(t, "UPDATE hosts SET disk_mark_at = disk_mark_at - $1::interval, disk_day_at = disk_day_at - $1::interval", d)
 	}
 
-	require.NoError(t, r.store.TouchHost(ctx, r.host.ID, berth.HostFree{MemoryBytes: gib, DiskBytes: 800 * gib}, nil), "an older worker")
+	require.NoError(t, r.store.TouchHost(ctx, r.host.ID, berth.HostFree{MemoryBytes: gib, DiskBytes: 800 * gib}, nil))
 
 	host := touch(800)
 	require.Equal(t, []int64{1000 * gib, 7 * gib}, []int64{host.DiskBytes, host.OutputBytes})

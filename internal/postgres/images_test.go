@@ -71,7 +71,7 @@ func TestHostImages(t *testing.T) {
 	require.Empty(t, unable)
 }
 
-// A machine without images lacks each; a worker of an older version tells that by NULL.
+// A host without images lacks each.
 func TestHostImages_NoImageAtAll(t *testing.T) {
 	t.Parallel()
 

@@ -407,40 +407,34 @@ func TestResizeRequest(t *testing.T) {
 }
 
 // What a request is sized by is there when it is decided: what the user wrote,
-// the newest out-of-memory of its trial, also of one that an older worker asked
-// for, and the footprint of its shape.
+// the newest out-of-memory of its trial, and the footprint of its shape.
 func TestQueue_WhatRequestsAreSizedBy(t *testing.T) {
 	t.Parallel()
 
 	b := setup(t)
 	b.runs(t, b.request(t, 4*gib), berth.FailureOK, gib)
 
-	told, older := b.request(t, gib), b.request(t, gib)
-	b.runs(t, told, berth.FailureHostOOM, gib)
-	b.runs(t, older, berth.FailureHostOOM, gib)
-	b.runs(t, b.again(t, older, 2), berth.FailureHostOOM, 2*gib)
+	retried := b.request(t, gib)
+	b.runs(t, retried, berth.FailureHostOOM, gib)
 
-	told.Last = ranOut(gib, 1)
-	told, older = b.again(t, told, 2), b.again(t, older, 3)
+	retried.Last = ranOut(gib, 1)
+	retried = b.again(t, retried, 2)
 	sized := b.sized(t, 3*gib, 1500).request(t, gib)
 
 	queue, err := b.store.Queue(t.Context(), 10)
 	require.NoError(t, err)
-	require.Equal(t, int64(gib), queue.Footprints[told.ShapeKey][berth.ClassCPU].MemoryPeakBytes)
+	require.Equal(t, int64(gib), queue.Footprints[retried.ShapeKey][berth.ClassCPU].MemoryPeakBytes)
 
 	last, resources := map[string]*berth.LastOOM{}, map[string]berth.Resources{}
 	for _, r := range queue.Waiting {
 		last[r.AttemptID], resources[r.AttemptID] = r.Last, r.Resources
 	}
 
-	require.Equal(t, ranOut(gib, 1), last[told.AttemptID])
-	require.Equal(t, berth.Demand{MemoryBytes: gib, CPUMilli: 1000}, last[older.AttemptID].Demand, "that of its attempt")
-	require.Equal(t, int64(2*gib), last[older.AttemptID].PeakBytes)
-	require.Less(t, last[older.AttemptID].Count, last[older.AttemptID].Max, "there is an attempt left, or it would not ask")
+	require.Equal(t, ranOut(gib, 1), last[retried.AttemptID])
 	require.Nil(t, last[sized.AttemptID])
 	require.Equal(t, berth.Size(3*gib), resources[sized.AttemptID].Memory)
 	require.Equal(t, berth.CPUs(1500), resources[sized.AttemptID].CPUs)
-	require.Zero(t, resources[told.AttemptID].Memory)
+	require.Zero(t, resources[retried.AttemptID].Memory)
 }
 
 // A host that cannot do something now can hardly do it at once: ten free

@@ -171,29 +171,6 @@ func TestExpireOutputs_OfAnEarlierAttempt(t *testing.T) {
 	require.Equal(t, "too many files there", trial().OutputsRemoved)
 }
 
-// Files that a limit removed before attempts said why are said to be, too.
-func TestMigrate_SaysWhatWasRemovedBefore(t *testing.T) {
-	t.Parallel()
-
-	r := retainedSetup(t)
-	r.end(t, 48*time.Hour)
-
-	m := migrator(t, r.url)
-	require.NoError(t, m.To(t.Context(), 11))
-	r.exec(t, "UPDATE sweeps SET outputs_removed_at = now(), logs_removed_at = now()")
-	require.NoError(t, m.To(t.Context(), newest(t)))
-
-	trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
-	require.NoError(t, err)
-	require.Contains(t, trial.OutputsRemoved, "--keep-outputs")
-	require.Contains(t, trial.LogsRemoved, "--keep-logs")
-	require.Empty(t, trial.MetricsRemoved)
-
-	attempt, err := r.store.GetAttempt(t.Context(), r.request.AttemptID)
-	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), *attempt.OutputsRemovedAt, time.Minute)
-}
-
 // Files that their age removes are said to be, like those that their size does.
 func TestRetain_SaysThatOutputsAreTooOld(t *testing.T) {
 	t.Parallel()

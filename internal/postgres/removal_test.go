@@ -400,21 +400,3 @@ func TestRemoveHost_KeepsHowAttemptsEnded(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, given.Message, "its host was removed")
 }
-
-// A worker of the version before knows no removal: that it is heard of suffices.
-func TestRemoveHost_ComesBackWithAnOlderWorker(t *testing.T) {
-	t.Parallel()
-
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
-	require.NoError(t, b.store.RemoveHost(t.Context(), b.host.ID, true))
-
-	_, err := pool.Exec(t.Context(), "UPDATE hosts SET last_seen_at = clock_timestamp() + interval '1s'")
-	require.NoError(t, err)
-
-	b.place(t, b.request(t, gib))
-
-	hosts, err := b.store.ListHosts(t.Context())
-	require.NoError(t, err)
-	require.Len(t, hosts, 1)
-}

@@ -23,12 +23,7 @@ type Roles struct {
 // are none.
 // Errors: invalid for a role that cannot be held to its grants.
 func (m *Migrator) Grant(ctx context.Context, roles Roles) (Roles, error) {
-	err := m.session(ctx, func(conn *pgx.Conn, at int) error {
-		if at != m.Newest() {
-			return berth.Errorf(berth.KindInvalid, "the database's schema is version %d, and this berth grants what processes need of version %d: "+
-				"bring the schema there by `berth migrate`, or use the berth of version %d", at, m.Newest(), at)
-		}
-
+	err := m.session(ctx, func(conn *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			g := granting{tx: tx}
 

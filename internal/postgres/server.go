@@ -17,9 +17,6 @@ import (
 // that was cut off (PostgreSQL 14 release notes, E.23.3.1.9).
 const OldestServer = 14
 
-// codesDuplicate are PostgreSQL's ways to say that something exists already.
-var codesDuplicate = []string{codeDuplicateTable, codeDuplicateColumn, codeDuplicateObject}
-
 // checkServer refuses a server that is too old. It asks nothing: a server says
 // its version when it is connected to. Errors: invalid.
 func checkServer(conn *pgconn.PgConn) error {

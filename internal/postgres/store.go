@@ -138,9 +138,6 @@ const (
 	codeCheckViolation      = "23514"
 	codeForeignKeyViolation = "23503"
 	codeUndefinedTable      = "42P01"
-	codeDuplicateTable      = "42P07" // or index, sequence, view
-	codeDuplicateColumn     = "42701"
-	codeDuplicateObject     = "42710" // such as a constraint
 	codeDiskFull            = "53100"
 	codeQueryCanceled       = "57014"
 	codeLockNotAvailable    = "55P03"

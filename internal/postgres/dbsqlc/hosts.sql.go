@@ -110,7 +110,7 @@ func (q *Queries) ListFormerHosts(ctx context.Context, db DBTX, grace time.Durat
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, h.outputs_problem, h.former_memory_bytes, h.former_cpu_milli, h.shrunk_at, h.stores_files, h.datasets, h.told, h.secret_keys, h.stores_checkpoints, h.files_free_bytes, h.files_disk_bytes, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, h.outputs_problem, h.former_memory_bytes, h.former_cpu_milli, h.shrunk_at, h.stores_files, h.datasets, h.secret_keys, h.stores_checkpoints, h.files_free_bytes, h.files_disk_bytes, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
     (now() - h.last_seen_at > $2::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     CASE WHEN h.disk_bytes = 0 OR h.disk_day_at IS NULL THEN 0 ELSE (h.disk_bytes - h.disk_free_bytes - h.disk_day_used_bytes)
         / greatest(extract(epoch FROM h.last_seen_at - h.disk_day_at) / 86400, 1) END::bigint AS disk_growth_bytes,
@@ -164,7 +164,6 @@ type ListHostsRow struct {
 	ShrunkAt            *time.Time
 	StoresFiles         bool
 	Datasets            []string
-	Told                int32
 	SecretKeys          []string
 	StoresCheckpoints   bool
 	FilesFreeBytes      int64
@@ -230,7 +229,6 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.ShrunkAt,
 			&i.StoresFiles,
 			&i.Datasets,
-			&i.Told,
 			&i.SecretKeys,
 			&i.StoresCheckpoints,
 			&i.FilesFreeBytes,
@@ -447,8 +445,8 @@ func (q *Queries) NoteSmallerHost(ctx context.Context, db DBTX, arg *NoteSmaller
 }
 
 const registerHost = `-- name: RegisterHost :exec
-INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version, machine_id, data_dir, datasets, secret_keys, told)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, coalesce($14::text[], '{}'), coalesce($15::text[], '{}'), 1)
+INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version, machine_id, data_dir, datasets, secret_keys)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, coalesce($14::text[], '{}'), coalesce($15::text[], '{}'))
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot_id = excluded.boot_id,
@@ -469,7 +467,6 @@ ON CONFLICT (id) DO UPDATE SET
     data_dir = excluded.data_dir,
     datasets = excluded.datasets,
     secret_keys = excluded.secret_keys,
-    told = h.told + 1, -- else the row forgets its data sets, its keys and that it stores files (035)
     last_seen_at = now()
 `
 

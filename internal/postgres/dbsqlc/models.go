@@ -269,7 +269,6 @@ type Host struct {
 	ShrunkAt            *time.Time
 	StoresFiles         bool
 	Datasets            []string
-	Told                int32
 	SecretKeys          []string
 	StoresCheckpoints   bool
 	FilesFreeBytes      int64
@@ -447,11 +446,6 @@ type PlacementRequest struct {
 	KeptHostID      *string
 	KeptDeviceID    *string
 	KeptSince       *time.Time
-}
-
-type SchemaCompat struct {
-	Version    int64
-	MinVersion int64
 }
 
 type Secret struct {

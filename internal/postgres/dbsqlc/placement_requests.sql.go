@@ -352,11 +352,7 @@ WITH offered AS MATERIALIZED (
 )
 SELECT r.attempt_id, r.sweep_id, r.workflow_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
     ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
-    coalesce(r.last_oom, (
-        SELECT json_build_object('demand', json_build_object('memory_bytes', a.memory_bytes, 'cpu_milli', a.cpu_milli),
-            'peak_bytes', a.memory_peak_bytes, 'count', least(count(*) OVER (), greatest(s.max_attempts, 2) - 1), 'max_attempts', greatest(s.max_attempts, 2))
-        FROM attempts a
-        WHERE r.number > 1 AND a.trial_id = r.trial_id AND a.failure_kind = 'host_oom' ORDER BY a.number DESC LIMIT 1), 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
+    coalesce(r.last_oom, 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra'
@@ -415,7 +411,7 @@ type ListWaitingRequestsRow struct {
 // are too many, each sweep's oldest come first. A trial has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
 // or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
 // drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
-// out-of-memory of the trial, which a request of schema 15 does not say itself; that one's last attempt is left to it.
+// out-of-memory of the trial.
 // apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
 // again without neighbours there. A sweep shares none, either, whose program has faulted by itself (device_fault), until so
 // many of its trials have had clean runs on GPUs that were placed since: times of the database (R9).

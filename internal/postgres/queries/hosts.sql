@@ -1,8 +1,8 @@
 -- name: RegisterHost :exec
 -- A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved. The smaller totals
 -- are targets, which count for placements at once and become the totals as leases end.
-INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version, machine_id, data_dir, datasets, secret_keys, told)
-VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @disk_free_bytes, @disk_headroom_bytes, @max_attempts, @version, @machine_id, @data_dir, coalesce(@datasets::text[], '{}'), coalesce(@secret_keys::text[], '{}'), 1)
+INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version, machine_id, data_dir, datasets, secret_keys)
+VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @disk_free_bytes, @disk_headroom_bytes, @max_attempts, @version, @machine_id, @data_dir, coalesce(@datasets::text[], '{}'), coalesce(@secret_keys::text[], '{}'))
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot_id = excluded.boot_id,
@@ -23,7 +23,6 @@ ON CONFLICT (id) DO UPDATE SET
     data_dir = excluded.data_dir,
     datasets = excluded.datasets,
     secret_keys = excluded.secret_keys,
-    told = h.told + 1, -- else the row forgets its data sets, its keys and that it stores files (035)
     last_seen_at = now();
 
 -- name: NoteSmallerHost :exec

@@ -1,2 +1,0 @@
--- Lost: the hosts' free disk space, which their workers measure again.
-ALTER TABLE hosts DROP disk_free_bytes, DROP disk_headroom_bytes;

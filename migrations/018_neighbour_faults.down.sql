@@ -1,2 +1,0 @@
--- Lost: nothing.
-DROP INDEX attempts_neighbour_fault;

@@ -1,2 +1,0 @@
--- Lost: which browsers are logged in. Their users log in again.
-DROP TABLE sessions;

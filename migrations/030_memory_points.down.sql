@@ -1,2 +1,0 @@
--- Lost: what attempts held over time.
-DROP TABLE memory_points;

@@ -1,2 +1,0 @@
--- Lost: how full machines were.
-DROP TABLE machine_points;
