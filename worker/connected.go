@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 )
 
 const (
@@ -49,7 +50,7 @@ func (w *Worker) watchTemporal(ctx context.Context) {
 // keepShared serves the shared queue while the database answers, until ctx
 // ends. Without the database every step of a workflow fails here; the workers
 // of other hosts can take it, once this one does not poll.
-func (w *Worker) keepShared(ctx context.Context, shared sharedServices) {
+func (w *Worker) keepShared(ctx context.Context, shared worker.Worker) {
 	defer func() {
 		if shared != nil {
 			shared.Stop()

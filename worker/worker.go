@@ -104,43 +104,21 @@ func (w *Worker) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// sharedServices serve the queues of all workers.
-type sharedServices []worker.Worker
+// startShared starts serving the installation's queue, which all workers share.
+func (w *Worker) startShared() (worker.Worker, error) {
+	queue := workflows.SharedQueue(w.InstallationID)
+	shared := worker.New(w.Client, queue, worker.Options{
+		Identity:                         w.sharedIdentity,
+		WorkerStopTimeout:                stopTimeout,
+		MaxConcurrentWorkflowTaskPollers: pollers,
+		Interceptors:                     []interceptor.WorkerInterceptor{LogFailures()},
+	})
+	workflows.Register(shared)
+	shared.RegisterActivity(w.Activities)
 
-// Stop stops them at once: each waits for its steps.
-func (s sharedServices) Stop() {
-	var group errgroup.Group
-
-	for _, one := range s {
-		group.Go(func() error { one.Stop(); return nil })
+	if err := shared.Start(); err != nil {
+		return nil, fmt.Errorf("starting worker of queue %q: %w", queue, err)
 	}
 
-	_ = group.Wait() // none returns an error
-}
-
-// startShared starts serving the queues of all workers: the installation's, and
-// the one on which workflows of a version without installation ids go on.
-func (w *Worker) startShared() (sharedServices, error) {
-	var started sharedServices
-
-	for _, queue := range []string{workflows.SharedQueue(w.InstallationID), workflows.LegacyQueue} {
-		shared := worker.New(w.Client, queue, worker.Options{
-			Identity:                         w.sharedIdentity,
-			WorkerStopTimeout:                stopTimeout,
-			MaxConcurrentWorkflowTaskPollers: pollers,
-			Interceptors:                     []interceptor.WorkerInterceptor{LogFailures()},
-		})
-		workflows.Register(shared)
-		shared.RegisterActivity(w.Activities)
-
-		if err := shared.Start(); err != nil {
-			started.Stop()
-
-			return nil, fmt.Errorf("starting worker of queue %q: %w", queue, err)
-		}
-
-		started = append(started, shared)
-	}
-
-	return started, nil
+	return shared, nil
 }

@@ -59,7 +59,6 @@ func TestRun_MayBeCalledAgain(t *testing.T) {
 	for queue, kind := range map[string]enums.TaskQueueType{
 		workflows.HostQueue("h"): enums.TASK_QUEUE_TYPE_ACTIVITY,
 		"berth-i":                enums.TASK_QUEUE_TYPE_WORKFLOW,
-		"berth":                  enums.TASK_QUEUE_TYPE_WORKFLOW, // what an earlier version began goes on
 	} {
 		require.Eventually(t, func() bool {
 			got, err := connection.DescribeTaskQueue(t.Context(), queue, kind)

@@ -26,9 +26,8 @@ func awaitFor(ctx workflow.Context, patience time.Duration, why string, conditio
 
 		return met || timer.IsReady()
 	})
-	if err == nil && ctx.Err() != nil && // the cancellation ended the timer first
-		workflow.GetVersion(ctx, changeCanceledWait, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		err = ctx.Err()
+	if err == nil {
+		err = ctx.Err() // the cancellation may have ended the timer first
 	}
 
 	return met, err

@@ -46,7 +46,7 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 		Summary:                "look up image " + in.Image,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: retryFirst},
 	}), a.ResolveImage, in).Get(ctx, &image)
-	if err == nil || !lacksImage(err) || workflow.GetVersion(ctx, changeAskRegistry, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if err == nil || !lacksImage(err) {
 		return image, err
 	}
 

@@ -6,14 +6,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// LegacyQueue is the shared queue of the versions before installations had
-// ids. Workflows that they began go on there.
-const LegacyQueue = "berth"
-
 // SharedQueue is where workflows of an installation and their short steps run.
 // Attempts run on the queue of their host. The id keeps a worker of another
 // installation from taking steps that its database knows nothing of.
-func SharedQueue(installationID string) string { return LegacyQueue + "-" + installationID }
+func SharedQueue(installationID string) string { return "berth-" + installationID }
 
 // HostQueue is the task queue of one host. It is stable, so that a restarted
 // worker finds what it left. A host's id is a UUID, which no two
@@ -76,7 +72,7 @@ type ProbeRole struct {
 	Short  bool `json:"short"`  // measure by a short run that is thrown away
 	Beside bool `json:"beside"` // run at the unmeasured size meanwhile; none of these = your run measures the shape
 
-	ShapeKey string `json:"shape_key"` // whose probe this is; empty = it began with an earlier version
+	ShapeKey string `json:"shape_key"` // whose probe this is
 }
 
 // ProbeMeasured tells a probe how its carrier's run went.

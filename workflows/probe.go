@@ -38,11 +38,6 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 	p := &probe{
 		key: in.ShapeKey, waiting: in.Waiting, beside: in.Beside, carrier: in.Carrier, capped: in.Capped, asked: in.Asked,
 		want: workflow.GetSignalChannel(ctx, SignalWant), done: workflow.GetSignalChannel(ctx, SignalMeasured),
-		shares: workflow.GetVersion(ctx, changeBeside, workflow.DefaultVersion, 1) != workflow.DefaultVersion,
-		atOnce: 1,
-	}
-	if workflow.GetVersion(ctx, changeTellAtOnce, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		p.atOnce = startMax
 	}
 
 	for {
@@ -73,7 +68,7 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 
 		p.spread(ctx)
 
-		if p.shares && workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !p.news() {
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !p.news() {
 			return ProbeResult{}, workflow.NewContinueAsNewError(ctx, ProbeWorkflow, ProbeInput{
 				ShapeKey: p.key, Waiting: p.waiting, Beside: p.beside, Carrier: p.carrier, Capped: p.capped, Asked: p.asked,
 			})
@@ -95,8 +90,6 @@ type probe struct {
 	carrier string   // the trial whose run measures; empty = none
 	capped  bool     // the carrier runs longer than it may; the next one measures short
 	asked   bool     // one that waits beside the carrier was asked for the short run
-	shares  bool     // others run beside the carrier; false in runs of earlier versions
-	atOnce  int      // how many trials are told at once
 }
 
 // news reports whether a signal waits.
@@ -120,9 +113,7 @@ func (p *probe) receive() {
 			p.carrier = ""
 		}
 
-		if p.shares {
-			p.leave(done.WorkflowID)
-		}
+		p.leave(done.WorkflowID)
 	}
 }
 
@@ -192,10 +183,6 @@ func (p *probe) elect(ctx workflow.Context) {
 
 // spread has the trials that wait run beside the one that measures.
 func (p *probe) spread(ctx workflow.Context) {
-	if !p.shares {
-		return
-	}
-
 	told, ended := p.tellAll(ctx, without(p.waiting, p.beside...), ProbeRole{Beside: true})
 	p.beside = append(p.beside, told...)
 
@@ -210,7 +197,7 @@ func (p *probe) spread(ctx workflow.Context) {
 func (p *probe) tellAll(ctx workflow.Context, ids []string, role ProbeRole) (told, ended []string) {
 	role.ShapeKey = p.key
 
-	for some := range slices.Chunk(ids, p.atOnce) {
+	for some := range slices.Chunk(ids, startMax) {
 		sent := make([]workflow.Future, len(some))
 		for i, id := range some {
 			sent[i] = workflow.SignalExternalWorkflow(ctx, id, "", SignalProbe, role)

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
@@ -33,9 +31,8 @@ func TestRecordHistories(t *testing.T) { //nolint:tparallel // see its subtests
 
 	for name, play := range map[string]func(t *testing.T, s *scene){ //nolint:paralleltest // one after the other, so that none is late for the other's load
 		"outcomes": playOutcomes, "given-back": playGivenBack, "canceled": playCanceled, "unheld": playUnheld, "stopped": playStopped,
-		"paused": playPaused, "paused-itself": playPausedItself, "wide": playWide, "looks-again": playLooksAgain, "continued": playContinued,
-		"max-duration": playMaxDuration, "beside": playBeside, "passed-on": playPassedOn, "capped": playCapped,
-		"probe-continued": playProbeContinued, "image": playImage, "told": playTold, "declined": playDeclined,
+		"paused": playPaused, "paused-itself": playPausedItself, "looks-again": playLooksAgain, "continued": playContinued,
+		"max-duration": playMaxDuration, "passed-on": playPassedOn, "capped": playCapped,
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, newScene(c, name))
@@ -129,10 +126,7 @@ func playOutcomes(t *testing.T, s *scene) {
 	s.finish(t, berth.SweepSucceeded)
 
 	s.keepSweep(t, "infeasible")
-	s.keepTrial(t, "failed", failed)
 	s.keepTrial(t, "out-of-memory", outOfMemory)
-	s.keepTrial(t, "infeasible", infeasible)
-	s.keepTrial(t, "impossible", impossible)
 	s.keepTrial(t, "lost-host", lost)
 	s.keepTrial(t, "refused", refused)
 }
@@ -243,7 +237,6 @@ func playStopped(t *testing.T, s *scene) {
 	s.finish(t, berth.SweepStopped)
 
 	s.keepSweep(t, "stopped")
-	s.keepTrial(t, "stopped-waiting", 2)
 }
 
 // playPaused pauses a sweep with a full window and resumes it when none of that
@@ -294,25 +287,6 @@ func playPausedItself(t *testing.T, s *scene) {
 	s.finish(t, berth.SweepSucceeded)
 
 	s.keepSweep(t, "paused-itself")
-}
-
-// playWide fills a window that is wider than the least one before any trial ends.
-func playWide(t *testing.T, s *scene) {
-	t.Helper()
-
-	const window = 32
-
-	s.total, s.capacity = 40, window/2
-	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
-		s.until(ctx, func() bool { return len(s.asked) >= window })
-
-		return worked(in), ctx.Err()
-	}
-
-	s.play(t)
-	s.finish(t, berth.SweepSucceeded)
-
-	s.keepSweep(t, "wide")
 }
 
 // playLooksAgain ends a trial while most machines are away, and another one when
@@ -383,65 +357,6 @@ func playContinued(t *testing.T, s *scene) {
 	s.keep(t, "sweep-taken-over", sweep, runs[1])
 }
 
-// playTold begins a run that is told of two trials of an earlier run before it can
-// listen, and is then asked to look up the third.
-func playTold(t *testing.T, s *scene) {
-	t.Helper()
-
-	sweep := workflows.SweepWorkflowID(s.sweepID)
-	tell := func(end berth.TrialEnd) {
-		require.NoError(t, s.temporal.SignalWorkflow(t.Context(), sweep, "", workflows.SignalTrialFinished, end))
-	}
-
-	s.total = 0
-	_, err := s.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: sweep, TaskQueue: s.name},
-		workflows.SweepWorkflow, workflows.SweepInput{SweepID: s.sweepID, Carried: &workflows.CarriedState{Created: 3, Open: []int{1, 2, 3}, Exhausted: true}})
-	require.NoError(t, err)
-	tell(berth.TrialEnd{Number: 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.95)})
-	tell(berth.TrialEnd{Number: 2, State: berth.TrialFailed, Kind: berth.FailureUserError})
-
-	s.play(t) // that run goes on
-	s.hears(t, sweep, "version own-ends")
-
-	s.mu.Lock()
-	s.ended[3] = berth.TrialEnd{Number: 3, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.5)}
-	s.mu.Unlock()
-
-	tell(berth.TrialEnd{})
-	s.finish(t, berth.SweepSucceeded)
-
-	s.keepSweep(t, "told")
-}
-
-// playDeclined has a trial join the probe of its shape without knowing, as when
-// the workflow task that joined it was lost.
-func playDeclined(t *testing.T, s *scene) {
-	t.Helper()
-
-	done := make(chan struct{})
-	probe := workflows.ProbeWorkflowID(s.name)
-
-	s.total = 1
-	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
-		s.until(ctx, func() bool { return closed(done) })
-
-		return worked(in), ctx.Err()
-	}
-
-	s.play(t)
-	s.hears(t, s.trial(1), "RunTrial scheduled")
-
-	_, err := s.temporal.SignalWithStartWorkflow(t.Context(), probe, workflows.SignalWant, workflows.ProbeWanted{WorkflowID: s.trial(1)},
-		client.StartWorkflowOptions{ID: probe, TaskQueue: s.name}, workflows.ProbeWorkflow, workflows.ProbeInput{ShapeKey: s.name})
-	require.NoError(t, err)
-
-	s.hears(t, s.trial(1), "hears probe: carry")
-	close(done)
-	s.finish(t, berth.SweepSucceeded)
-
-	s.keepTrial(t, "declined", 1)
-}
-
 // playMaxDuration ends the time of a sweep while one trial runs and another waits.
 func playMaxDuration(t *testing.T, s *scene) {
 	t.Helper()
@@ -464,36 +379,6 @@ func (s *scene) afterTheFirst() {
 			s.until(ctx, func() bool { return s.asks(1) })
 		}
 	}
-}
-
-// playBeside has trial 1 measure the shape, trial 2 run beside it and trial 3
-// wait for a place in the size of a shape that is not measured.
-func playBeside(t *testing.T, s *scene) {
-	t.Helper()
-
-	s.total = 3
-	s.probed(berth.ProbeFull)
-	s.afterTheFirst()
-	s.places = func(in activities.PlaceInput) (berth.RequestState, string) {
-		if in.Trial == 3 {
-			return berth.RequestWaiting, s.name
-		}
-
-		return berth.RequestPlaced, s.name
-	}
-	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
-		s.until(ctx, func() bool { return s.asks(2) && s.asks(3) && (in.Trial == 1 || s.known) })
-
-		return worked(in), ctx.Err()
-	}
-
-	s.play(t)
-	s.finish(t, berth.SweepSucceeded)
-
-	s.keepProbe(t, "beside")
-	s.keepTrial(t, "carried-probe", 1)
-	s.keepTrial(t, "beside-probe", 2)
-	s.keepTrial(t, "resized", 3)
 }
 
 // playPassedOn lets the measuring run fail while trial 2 runs beside it: trial 3,
@@ -558,93 +443,6 @@ func playCapped(t *testing.T, s *scene) {
 	s.keepProbe(t, "capped")
 	s.keepTrial(t, "capped", 1)
 	s.keepTrial(t, "short-probe", 2)
-}
-
-// playProbeContinued has trial 2 ask for the probe so often, as a trial does that
-// hears no answer, that the probe continues as new while trial 1 measures.
-func playProbeContinued(t *testing.T, s *scene) {
-	t.Helper()
-
-	const (
-		suggested = 4096 // events, from which on Temporal suggests it
-		senders   = 16
-	)
-
-	done := make(chan struct{})
-
-	s.total = 2
-	s.probed(berth.ProbeFull)
-	s.afterTheFirst()
-	s.places = func(in activities.PlaceInput) (berth.RequestState, string) {
-		if in.Trial == 2 {
-			return berth.RequestWaiting, s.name
-		}
-
-		return berth.RequestPlaced, s.name
-	}
-	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
-		s.until(ctx, func() bool { return in.Trial == 2 || closed(done) })
-
-		return worked(in), ctx.Err()
-	}
-
-	s.play(t)
-	s.until(t.Context(), func() bool { return s.asks(1) && s.asks(2) })
-
-	probe, wanted := workflows.ProbeWorkflowID(s.name), workflows.ProbeWanted{WorkflowID: s.trial(2)}
-	first := s.runOf(t, probe)
-
-	var send errgroup.Group
-	for range senders {
-		send.Go(func() error {
-			for range suggested / senders {
-				if err := s.temporal.SignalWorkflow(t.Context(), probe, first, workflows.SignalWant, wanted); err != nil {
-					return err
-				}
-			}
-
-			return nil
-		})
-	}
-
-	require.NoError(t, send.Wait())
-	s.until(t.Context(), func() bool { return s.runOf(t, probe) != first })
-	close(done)
-	s.finish(t, berth.SweepSucceeded)
-
-	s.keep(t, "probe-continued-as-new", probe, first)
-	s.keep(t, "probe-taken-over", probe, "")
-}
-
-// runOf is the newest run of a workflow.
-func (s *scene) runOf(t *testing.T, workflowID string) string {
-	t.Helper()
-
-	d, err := s.temporal.DescribeWorkflow(t.Context(), workflowID, "")
-	require.NoError(t, err)
-
-	return d.WorkflowExecution.RunID
-}
-
-// playImage asks for an image that a machine has, and for one that no sweep may use.
-func playImage(t *testing.T, s *scene) {
-	t.Helper()
-
-	s.play(t)
-
-	ask := func(image string) error {
-		run, err := s.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: image, TaskQueue: s.name},
-			workflows.ImageWorkflow, activities.ImageRef{Image: image})
-		require.NoError(t, err)
-
-		return run.Get(t.Context(), nil)
-	}
-
-	require.NoError(t, ask("image"))
-	require.ErrorContains(t, ask(noImage), "no such image")
-
-	s.keep(t, "image", "image", "")
-	s.keep(t, "image-refused", noImage, "")
 }
 
 // sweepRuns are the runs of the sweep's workflow, in order.

@@ -81,8 +81,6 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 
 	tag(ctx, attrSweepID.ValueSet(in.SweepID))
 
-	s.ahead = workflow.GetVersion(ctx, changeAhead, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-
 	if err := s.handle(ctx); err != nil {
 		return SweepView{}, err
 	}
@@ -127,7 +125,6 @@ type sweep struct {
 	asked bool              // to look up which trials have ended
 	sent  []workflow.Future // requests to trials; Temporal drops those that a run leaves unanswered
 
-	ahead     bool      // false in runs of earlier versions
 	roomSince time.Time // the window has not been full; zero = it is
 
 	looked bool // at the hosts, since a trial ended and no longer than lostCheck ago
@@ -219,15 +216,7 @@ func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, ac
 		return nil
 	}
 
-	if workflow.GetVersion(ctx, changeLookUp, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		return s.lookUp(ctx, without(s.Open, s.mine...), true)
-	}
-
-	if !silent {
-		return nil
-	}
-
-	return s.lookUp(ctx, s.Open, true)
+	return s.lookUp(ctx, without(s.Open, s.mine...), true)
 }
 
 // decide ends the sweep when one of its rules says so. The first reason stays.

@@ -59,18 +59,13 @@ func (s *sweep) timeLeft(ctx workflow.Context) time.Duration {
 
 // timeUp reports whether limits.max_duration is over.
 func (s *sweep) timeUp(ctx workflow.Context) bool {
-	return s.plan.MaxDuration > 0 && s.timeLeft(ctx) == 0 && (!s.clocked(ctx) || !s.Clock.Began.IsZero())
-}
-
-// clocked reports whether this run counts only the time in which it may run.
-func (s *sweep) clocked(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, changeClock, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	return s.plan.MaxDuration > 0 && s.timeLeft(ctx) == 0 && !s.Clock.Began.IsZero()
 }
 
 // readClock finds out when the first trial ran, once the time would be up
 // without knowing. While none has, the time counts from now.
 func (s *sweep) readClock(ctx workflow.Context) error {
-	if s.plan.MaxDuration == 0 || !s.Clock.Began.IsZero() || s.timeLeft(ctx) > 0 || !s.clocked(ctx) {
+	if s.plan.MaxDuration == 0 || !s.Clock.Began.IsZero() || s.timeLeft(ctx) > 0 {
 		return nil
 	}
 
@@ -106,7 +101,7 @@ func (s *sweep) lookUpBeginning(ctx workflow.Context) error {
 
 // pauseClock stops the clock while the sweep is paused.
 func (s *sweep) pauseClock(ctx workflow.Context) error {
-	if s.plan.MaxDuration == 0 || !s.clocked(ctx) {
+	if s.plan.MaxDuration == 0 {
 		return nil
 	}
 

@@ -73,11 +73,6 @@ func (s *sweep) doubt(ctx workflow.Context) error {
 	}
 
 	s.Doubt.Told = true
-
-	if workflow.GetVersion(ctx, changeDoubt, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return nil // this run went on here before sweeps had doubts
-	}
-
 	s.Paused, s.Doubt.Why = true, why // before the step: a resume meanwhile counts
 
 	if err := s.setState(ctx, berth.SweepPaused, why); err != nil || !s.Paused {

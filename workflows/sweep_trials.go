@@ -53,12 +53,7 @@ func (s *sweep) window() int { return s.windowOf(s.Capacity) }
 
 // windowOf is the window on machines that hold so many attempts.
 func (s *sweep) windowOf(capacity int) int {
-	open := s.running(capacity) * 2
-	if !s.ahead {
-		open = s.running(capacity) * 3 / 2
-	}
-
-	return min(max(open, windowMin), berth.MaxOpenTrials)
+	return min(max(s.running(capacity)*2, windowMin), berth.MaxOpenTrials)
 }
 
 // running is how many trials can run at once on machines that hold so many
@@ -79,7 +74,7 @@ func (s *sweep) due(ctx workflow.Context) bool {
 		s.roomSince = time.Time{}
 
 		return false
-	case !s.ahead, len(s.Open) < max(s.running(s.Capacity), 1):
+	case len(s.Open) < max(s.running(s.Capacity), 1):
 		return true
 	case s.roomSince.IsZero():
 		s.roomSince = workflow.Now(ctx)
@@ -104,8 +99,7 @@ func (s *sweep) lookAtHosts(ctx workflow.Context) error {
 	var a *activities.Activities
 
 	full := len(s.Open) >= s.window() && s.window() < s.windowOf(berth.MaxOpenTrials)
-	if s.looked || !full || s.Paused || s.Ending.State != "" ||
-		workflow.GetVersion(ctx, changeCapacity, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if s.looked || !full || s.Paused || s.Ending.State != "" {
 		return nil
 	}
 
@@ -190,7 +184,7 @@ func (s *sweep) start(ctx workflow.Context, numbers []int) error {
 		}
 	}
 
-	if len(there) == 0 || workflow.GetVersion(ctx, changeLookUp, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if len(there) == 0 {
 		return nil
 	}
 
@@ -218,17 +212,15 @@ func (s *sweep) hear(ctx workflow.Context, finished workflow.ReceiveChannel) {
 	var end berth.TrialEnd
 
 	for finished.ReceiveAsync(&end) {
-		if end.Number == 0 { // earlier versions pass over it
-			s.asked = s.asked || workflow.GetVersion(ctx, changeAsked, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+		if end.Number == 0 {
+			s.asked = true
 		} else {
 			s.news = append(s.news, end)
 		}
 
 		// Read into a value that was used, an end keeps what it leaves out of the
 		// one before, and writes over the number that one points to.
-		if finished.Len() > 0 && workflow.GetVersion(ctx, changeOwnEnds, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-			end = berth.TrialEnd{}
-		}
+		end = berth.TrialEnd{}
 	}
 }
 
@@ -248,11 +240,7 @@ func (s *sweep) end(ctx workflow.Context, news berth.TrialEnd) {
 	case berth.TrialCanceled:
 		s.Canceled++
 	case berth.TrialInfeasible:
-		if workflow.GetVersion(ctx, changeInfeasible, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-			s.Failed++
-		} else {
-			s.Infeasible++
-		}
+		s.Infeasible++
 	default:
 		s.Failed++
 	}

@@ -112,7 +112,9 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 	}
 
 	for {
-		if t.stopped() && t.Attempts >= t.Brief.Made && !t.mayComeBack(ctx) {
+		// A trial of a stopped sweep asks once more when its host is away: the host gives
+		// the running attempt back when it returns. Nothing new is placed.
+		if t.stopped() && t.Attempts >= t.Brief.Made && !t.Away {
 			return t.notStarted(), nil
 		}
 
@@ -136,13 +138,6 @@ func (t *trial) notStarted() berth.TrialUpdate {
 
 // made is how many attempts of the trial there were.
 func (t *trial) made() int { return t.Attempts - t.Revived }
-
-// mayComeBack reports whether a trial of a stopped sweep asks once more: its
-// host was away, and gives the running attempt back when it returns. Nothing new
-// is placed for a sweep that was stopped.
-func (t *trial) mayComeBack(ctx workflow.Context) bool {
-	return t.Away && workflow.GetVersion(ctx, changeAwaitHost, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-}
 
 // attempt makes one attempt and says whether the trial has ended with it.
 func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool, err error) {
@@ -168,10 +163,7 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 
 	if place.status.AttemptID != AttemptID(t.id, t.Attempts) {
 		t.Revived++
-
-		if workflow.GetVersion(ctx, changeGivenBack, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-			t.Short = place.status.Short // it began before the trial was asked for a short run
-		}
+		t.Short = place.status.Short // it began before the trial was asked for a short run
 	}
 
 	outcome, err := t.execute(ctx, place.status)

@@ -90,15 +90,13 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		return workflow.ExecuteLocalActivity(steps(ctx), step, ref).Get(ctx, &status)
 	}
 
-	hears := t.Away && workflow.GetVersion(ctx, changeAwayStop, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-
 	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
 		signaled, unmeasured, stopped := false, t.Beside, t.stopped()
 
 		_, err := awaitFor(ctx, pause, "look at the placement request", func() bool {
 			signaled = signaled || t.placed.ReceiveAsync(nil)
 
-			return signaled || (t.stopped() && !t.Away) || (unmeasured && t.released()) || (hears && t.stopped() && !stopped)
+			return signaled || (t.stopped() && !t.Away) || (unmeasured && t.released()) || (t.Away && t.stopped() && !stopped)
 		})
 		if err != nil { // canceled: the request must not be placed any more
 			clean, _ := workflow.NewDisconnectedContext(ctx)
@@ -113,7 +111,7 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 			return status, nil // its activity is canceled at once, which frees the lease on proof
 		}
 
-		if hears && t.Away && t.stopped() && !stopped && !signaled {
+		if t.Away && t.stopped() && !stopped && !signaled {
 			pause = recheckFirst / 2 // the host has a minute from now
 
 			continue

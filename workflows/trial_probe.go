@@ -36,7 +36,7 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 			return answered || t.stopped()
 		})
 		if err != nil {
-			if answered && declines(ctx) {
+			if answered {
 				t.take(role) // settle tells the probe
 			}
 
@@ -63,11 +63,6 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 	return nil
 }
 
-// declines is false in runs of earlier versions.
-func declines(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, changeDeclines, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-}
-
 // hearOut hears the last of the roles that the probe told this trial unheard: one
 // answer is for all of them. The trial may have been canceled before it heard, or
 // have joined in a workflow task that was lost; and the probe repeats its word.
@@ -84,8 +79,8 @@ func (t *trial) hearOut(ctx workflow.Context) {
 		return
 	}
 
-	t.Brief.ShapeKey = cmp.Or(t.Brief.ShapeKey, role.ShapeKey) // it may have ended before it read its own
-	if t.Brief.ShapeKey != "" && declines(ctx) {
+	t.Brief.ShapeKey = cmp.Or(t.Brief.ShapeKey, role.ShapeKey) // the trial may have ended before it read its own
+	if t.Brief.ShapeKey != "" {
 		t.hear(role)
 	}
 }

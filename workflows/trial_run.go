@@ -44,7 +44,7 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 		}
 	}
 
-	if unheld(err) && workflow.GetVersion(ctx, changeUnheld, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+	if unheld(err) {
 		return t.release(ctx, p, order)
 	}
 
@@ -67,10 +67,6 @@ func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order act
 	host := workflow.WithScheduleToCloseTimeout(onHost(clean, p.HostID, "give back a place that is not wanted any more", brief), releasePatience)
 
 	err := workflow.ExecuteActivity(host, a.RunTrial, order).Get(clean, &outcome)
-	if workflow.GetVersion(clean, changeUnheld, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return t.outcomeOf(clean, p, outcome, err)
-	}
-
 	if err == nil {
 		return outcome, nil
 	}
@@ -115,10 +111,6 @@ func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome
 
 	if told {
 		return o, nil
-	}
-
-	if workflow.GetVersion(ctx, changeAbandonFailed, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return berth.Outcome{Kind: berth.FailureInfra, Message: err.Error()}, nil
 	}
 
 	return t.abandon(ctx, p, fmt.Sprintf("host %s could not carry the attempt out: %s", p.HostName, reasonOf(err)), true)

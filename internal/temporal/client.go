@@ -191,14 +191,12 @@ func open(status enums.WorkflowExecutionStatus) bool {
 		status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }
 
-// JoinProbe starts the probe of a shape, or joins the one that runs. Probes are
-// on the queue that the previous version serves too: after a roll-back its sweeps
-// join the same ones.
+// JoinProbe starts the probe of a shape, or joins the one that runs.
 func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error {
 	id := workflows.ProbeWorkflowID(shapeKey)
 	_, err := c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalWant, workflows.ProbeWanted{WorkflowID: trialWorkflowID},
 		client.StartWorkflowOptions{
-			ID: id, TaskQueue: workflows.LegacyQueue,
+			ID: id, TaskQueue: c.queue,
 			StaticSummary:         "memory probe of shape " + berth.ShortKey(shapeKey),
 			TypedSearchAttributes: workflows.ProbeAttributes(shapeKey),
 		}, workflows.ProbeWorkflow, workflows.ProbeInput{ShapeKey: shapeKey})
