@@ -83,9 +83,10 @@ type Patience struct {
 
 // Defaults of Patience.
 const (
-	// DefaultHeartbeatPatience is 30 heartbeats, which come every 2 s: a busy
-	// machine is not that late.
-	DefaultHeartbeatPatience = time.Minute
+	// DefaultHeartbeatPatience is seven heartbeats, which come every 2 s: how long the
+	// containers of a killed worker run before its successor follows them. A busy worker
+	// that is later has its activities offered to itself once more, and adopts what runs.
+	DefaultHeartbeatPatience = 15 * time.Second
 	// DefaultHostPatience leaves a machine time to restart its worker.
 	DefaultHostPatience = 2 * time.Minute
 )

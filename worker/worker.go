@@ -16,7 +16,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/workflows"
 )
@@ -43,28 +42,17 @@ type Worker struct {
 	HostID         string
 	Activities     *activities.Activities
 	Log            *slog.Logger
-	// Leases returns what the ledger has placed on a host; nil = a worker takes
-	// nothing over from the one before it.
-	Leases func(ctx context.Context, hostID string) ([]berth.HostLease, error)
 	// Database fails while the database does not answer; nil = it always does.
 	Database func(ctx context.Context) error
 
-	hostIdentity   string // of this process, on the host's queue
-	sharedIdentity string // and on the shared ones
-	answered       atomic.Int64
+	identity string // of this process, on Temporal's pages
+	answered atomic.Int64
 }
-
-// hostIdentity and sharedIdentity are what the identities of all workers of a
-// host begin with: each process adds an id of its own, by which its activities
-// are told from those that an earlier one left.
-func hostIdentity(hostID string) string   { return "host-" + hostID }
-func sharedIdentity(hostID string) string { return "berth-" + hostID }
 
 // Run serves until ctx ends, then lets attempts detach from their containers.
 // It fails when Temporal does not answer at its start, and may be called again.
 func (w *Worker) Run(ctx context.Context) error {
-	process := "@" + uuid.NewString()[:8]
-	w.hostIdentity, w.sharedIdentity = hostIdentity(w.HostID)+process, sharedIdentity(w.HostID)+process
+	w.identity = "host-" + w.HostID + "@" + uuid.NewString()[:8]
 
 	shared, err := w.startShared()
 	if err != nil {
@@ -72,7 +60,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 
 	host := worker.New(w.Client, workflows.HostQueue(w.HostID), worker.Options{
-		Identity:                           w.hostIdentity,
+		Identity:                           w.identity,
 		DisableWorkflowWorker:              true,
 		WorkerStopTimeout:                  stopTimeout,
 		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
@@ -91,10 +79,6 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	var group errgroup.Group
 
-	if w.Leases != nil {
-		group.Go(func() error { w.inherit(ctx); return nil })
-	}
-
 	group.Go(func() error { w.watchTemporal(ctx); return nil })
 	group.Go(func() error { w.keepShared(ctx, shared); return nil })
 
@@ -108,7 +92,7 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) startShared() (worker.Worker, error) {
 	queue := workflows.SharedQueue(w.InstallationID)
 	shared := worker.New(w.Client, queue, worker.Options{
-		Identity:                         w.sharedIdentity,
+		Identity:                         w.identity,
 		WorkerStopTimeout:                stopTimeout,
 		MaxConcurrentWorkflowTaskPollers: pollers,
 		Interceptors:                     []interceptor.WorkerInterceptor{LogFailures()},

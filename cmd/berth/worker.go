@@ -215,7 +215,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 
 	serve := &worker.Worker{
 		Client: c.raw, Namespace: c.temporal.Namespace(), InstallationID: c.installation.ID, HostID: host.ID, Log: log,
-		Leases: c.store.HostLeases, Database: c.store.Ping,
+		Database: c.store.Ping,
 		Activities: &activities.Activities{
 			Patience: m.patience, Sweeps: c.store, Trials: c.store, Placements: c.store, Workflows: c.temporal,
 			Images: machinery.images, Executor: machinery.executor,

@@ -15,43 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patient is a worker that Temporal and Berth wait for much longer than a test
-// lasts: what recovers within a test did not wait for either.
-var patient = []string{"--heartbeat-timeout", "10m", "--host-patience", "10m"}
-
-// longest a killed worker's successor may take on a busy machine, from its start, until it
-// has adopted its containers and filled the free places: much less than patient's.
-const recoverWithin = 30 * time.Second
-
-// A killed worker's successor adopts its containers and fills the places of
-// those that have ended soon after its start, without waiting for the
-// heartbeats that Temporal misses.
-func TestRecovery_KilledWorkerIsReplacedAtOnce(t *testing.T) {
-	t.Parallel()
-
-	s := start(t, patient...)
-	id := s.submit(busy(8, 6_000, small))
-	s.until(id, time.Minute, running(2))
-
-	before := ids(s.twoRunning())
-
-	stop(s.worker, syscall.SIGKILL)
-	s.startWorkerProcess()
-
-	adopted, _ := s.recovered(before)
-	require.LessOrEqual(t, adopted, recoverWithin)
-
-	// Both have ended when the next worker starts: it collects them and goes on.
-	stop(s.worker, syscall.SIGKILL)
-	require.Eventually(t, func() bool { return len(s.running()) == 0 }, time.Minute, tick)
-	s.startWorkerProcess()
-
-	_, filled := s.recovered(map[string]string{})
-	require.LessOrEqual(t, filled, recoverWithin)
-
-	s.requireOnce(id, 8)
-}
-
 // startWorkerProcess starts a worker and does not wait for it.
 func (s *stack) startWorkerProcess() {
 	s.t.Helper()

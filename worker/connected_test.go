@@ -11,13 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/taskqueue/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	temporallog "go.temporal.io/sdk/log"
-	sdkworker "go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
@@ -64,81 +59,6 @@ func serve(t *testing.T, w *worker.Worker) {
 		stop()
 		require.NoError(t, <-ended)
 	})
-}
-
-// adopter notes the orders of the attempts that it runs.
-type adopter struct{ orders chan activities.Order }
-
-func (a *adopter) Run(_ context.Context, order activities.Order, _ func(activities.Progress)) (berth.Outcome, error) {
-	a.orders <- order
-
-	return berth.Outcome{Kind: berth.FailureOK}, nil
-}
-
-// running is a workflow that has an attempt run on host h.
-func running(ctx workflow.Context) error {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: workflows.HostQueue("h"), StartToCloseTimeout: time.Hour, HeartbeatTimeout: time.Hour,
-	})
-
-	return workflow.ExecuteActivity(ctx, "RunTrial", activities.Order{AttemptID: "a", Token: 7}).Get(ctx, nil)
-}
-
-// A worker that was killed with an attempt, which Temporal believes to run for
-// another hour: its successor runs it at once, and knows what was measured.
-func TestRun_TakesOverWhatAKilledWorkerLeft(t *testing.T) {
-	t.Parallel()
-
-	connection, _ := connect(t)
-	service := connection.WorkflowService()
-
-	decider := sdkworker.New(connection, "test", sdkworker.Options{})
-	decider.RegisterWorkflow(running)
-	require.NoError(t, decider.Start())
-	t.Cleanup(decider.Stop)
-
-	run, err := connection.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.TrialWorkflowID("s", 1), TaskQueue: "test"}, running)
-	require.NoError(t, err)
-
-	// The worker that is killed takes the attempt, says how far it is, and is not heard of again.
-	var task *workflowservice.PollActivityTaskQueueResponse
-
-	require.Eventually(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // without a deadline Temporal refuses to wait
-		defer cancel()
-
-		task, err = service.PollActivityTaskQueue(ctx, &workflowservice.PollActivityTaskQueueRequest{
-			Namespace: client.DefaultNamespace, TaskQueue: &taskqueue.TaskQueue{Name: workflows.HostQueue("h")}, Identity: "host-h@killed",
-		})
-
-		return err == nil && len(task.GetTaskToken()) > 0
-	}, time.Minute, time.Millisecond)
-
-	details, err := converter.GetDefaultDataConverter().ToPayloads(activities.Progress{Usage: berth.Usage{MemoryPeakBytes: 42}})
-	require.NoError(t, err)
-	_, err = service.RecordActivityTaskHeartbeat(t.Context(), &workflowservice.RecordActivityTaskHeartbeatRequest{
-		Namespace: client.DefaultNamespace, TaskToken: task.GetTaskToken(), Details: details,
-	})
-	require.NoError(t, err)
-
-	successor := &adopter{orders: make(chan activities.Order, 1)}
-	serve(t, &worker.Worker{
-		Client: connection, Namespace: client.DefaultNamespace, InstallationID: "i", HostID: "h", Log: slog.New(slog.DiscardHandler),
-		Activities: &activities.Activities{Executor: successor},
-		Leases: func(context.Context, string) ([]berth.HostLease, error) {
-			return []berth.HostLease{{AttemptID: "a", SweepID: "s", TrialNumber: 1, AttemptState: berth.AttemptRunning}}, nil
-		},
-	})
-
-	select {
-	case order := <-successor.orders:
-		require.Equal(t, "a", order.AttemptID)
-		require.Equal(t, int64(42), order.Progress.Usage.MemoryPeakBytes, "what the heartbeat said survives")
-	case <-time.After(30 * time.Second):
-		require.Fail(t, "nobody took the attempt over")
-	}
-
-	require.NoError(t, run.Get(t.Context(), nil))
 }
 
 // Without the database a worker leaves workflow tasks to the workers of other
