@@ -89,12 +89,12 @@ test/exports: build images ## Let pandas, MLflow and TensorBoard read what Berth
 	PATH="$(CURDIR)/$(BIN):$$PATH" BERTH_TEST_NO_SKIP=1 $(GO) test -tags integration -count=1 -run '^TestExports_' ./internal/cli ./internal/tfevents ./internal/e2e
 
 .PHONY: test/compose
-test/compose: build $(BIN)/docker-compose ## Run docker-compose.yml: sweeps, secrets, roles, second machine, upgrade, backup, TLS (root; 8 minutes, half an hour the first time)
+test/compose: build $(BIN)/docker-compose ## Run docker-compose.yml: sweeps, secrets, roles, second machine, backup, TLS (root; 8 minutes, half an hour the first time)
 	@scripts/docker-up
 	@scripts/base-image
 	@scripts/example-images
 	@scripts/test-image
-	@scripts/compose-images --previous
+	@scripts/compose-images
 	PATH="$(CURDIR)/$(BIN):$$PATH" BERTH_TEST_NO_SKIP=1 $(GO) test -tags integration,compose -count=1 -timeout 30m -v -run '^TestCompose' ./internal/e2e
 
 .PHONY: test/lost-replies

@@ -20,25 +20,20 @@ import (
 func (s *stack) renewGrants() {
 	s.t.Helper()
 
-	if owner, _ := s.backends(); s.program == "" {
-		s.workerBackends()
-		migrate(s.t, owner, "--grant-worker", workerRole)
-	}
+	owner, _ := s.backends()
+	s.workerBackends()
+	migrate(s.t, owner, "--grant-worker", workerRole)
 }
 
 const workerRole = "berth_worker"
 
 // workerBackends is backends for a worker: its database role has the grants of a
 // worker and no more, so that each test of this package fails where one is
-// missing. A worker of another version has the owner's.
+// missing.
 func (s *stack) workerBackends() (postgresURL, temporalAddress string) {
 	s.t.Helper()
 
 	owner, temporalAddress := s.backends()
-	if s.program != "" {
-		return owner, temporalAddress
-	}
-
 	made := filepath.Join(s.dir, "worker-role") // the database outlives a restart, its port does not
 	if _, err := os.Stat(made); err == nil {
 		return ofRole(s.t, owner, workerRole), temporalAddress
