@@ -104,11 +104,11 @@ test/lost-replies: ## Play 10,000 worlds of killed workers and lost replies (SEE
 .PHONY: test/chaos
 test/chaos: build images ## Random sweeps under random faults, then the invariants (SEED=, DURATION=60s, RUNS=1 seeds in a row)
 	PATH="$(CURDIR)/$(BIN):$$PATH" CHAOS_SEED=$(SEED) CHAOS_DURATION=$(DURATION) \
-		$(GO) test -tags integration -count=$(or $(RUNS),1) -timeout 0 -v -run '^TestChaos$$' ./internal/e2e
+		$(GO) test -tags integration,nightly -count=$(or $(RUNS),1) -timeout 0 -v -run '^TestChaos$$' ./internal/e2e
 
-.PHONY: test/oracle
-test/oracle: build images ## Take each mend out again, and demand that chaos notices within fifteen minutes (ROWS=A1,A2, SEED=)
-	@scripts/test-oracle
+.PHONY: test/nightly
+test/nightly: build images ## Run what takes long or draws its seeds: chaos, 10,000 worlds, compose, the race detector (SEEDS=5 runs of chaos)
+	@scripts/test-nightly
 
 .PHONY: bench/parallelism
 bench/parallelism: ## Let Berth learn how many trials share simulated GPUs, and compare with the best that could be fixed (SEEDS=20)
@@ -123,7 +123,7 @@ lint: frontend ## Run shellcheck, golangci-lint, workflowcheck, eslint and prett
 	@scripts/lint-shell
 	export PATH="$$(scripts/need-node):$$PATH" && cd frontend && npm run --silent lint
 	cd tools/lint && $(GO) build -o ../../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	$(BIN)/golangci-lint run --build-tags integration,compose
+	$(BIN)/golangci-lint run --build-tags integration,compose,nightly
 	cd tools && $(GO) build -o ../$(BIN)/workflowcheck go.temporal.io/sdk/contrib/tools/workflowcheck
 	$(BIN)/workflowcheck ./workflows/...
 

@@ -1,445 +1,358 @@
-//go:build integration
+//go:build integration && nightly
 
 package e2e
 
 import (
+	"context"
 	"fmt"
-	"os"
+	"math/rand/v2"
+	"net/http"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/workflow/v1"
 
-	"github.com/berthml/berth/workflows"
+	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/simgpu"
 )
 
-// inject does one fault.
-func (x *chaos) inject(e event) {
-	h := x.hosts[e.Host%len(x.hosts)]
+// patienceOfCaller is how long a caller waits for a server that may have been killed.
+const patienceOfCaller = 3 * time.Second
 
-	switch e.Kind {
-	case "kill -9 of worker":
-		x.endWorker(h, e, syscall.SIGKILL, binary)
-	case "SIGTERM of worker":
-		x.endWorker(h, e, syscall.SIGTERM, binary)
-	case "other binary on worker":
-		x.otherBinary(h, e)
-	case "SIGSTOP of worker":
-		x.freezeWorker(h, e)
-	case "cut from PostgreSQL":
-		x.partition(h, e, true, false)
-	case "cut from Temporal":
-		x.partition(h, e, false, true)
-	case "cut from both":
-		x.partition(h, e, true, true)
-	case "cut from Docker":
-		x.spoilDocker(h, e, []int32{dockerAway, dockerLossy}[e.Pick%2])
-	case "kill -9 of server":
-		x.killServer(e)
-	case "crash of PostgreSQL":
-		x.broke("PostgreSQL")
-		x.fault(e.Kind, "", 0, nil)
-		x.crashPostgres()
-		x.recovered("PostgreSQL")
-	case "kill -9 of Temporal":
-		x.killOfTemporal(e)
-	case xidOfCard, eccOfCard, lossOfCard, hangOfCard:
-		x.spoilCard(h, e)
-	case "docker kill":
-		x.hitContainer(e, "kill")
-	case "docker rm --force":
-		x.hitContainer(e, "rm", "--force")
-	default:
-		x.t.Fatalf("nothing plays %q", e.Kind)
+// chaosHosts are the flags of the hosts, of unequal sizes.
+var chaosHosts = [][]string{
+	{"--memory", "1GiB", "--fake-gpus", "2x8GiB"},
+	{"--memory", "768MiB", "--fake-gpus", "1x8GiB"},
+	{"--memory", "512MiB", "--cpus", "1"},
+}
+
+// chaosCards are how many GPUs the hosts have.
+var chaosCards = []int{2, 1, 0}
+
+// event is one thing that happens, and all that was drawn for it. Pick chooses among
+// what is there when it happens.
+type event struct {
+	gap   time.Duration // to the event before
+	kind  kind
+	host  int           // index of a host
+	lasts time.Duration // of a fault
+	pick  uint64
+	file  string // of a submission
+}
+
+// kind is one kind of event, how often it is drawn among the others, and the bounds
+// of how long its fault lasts.
+type kind struct {
+	name     string
+	weight   int
+	from, to time.Duration
+	do       func(*chaos, event)
+}
+
+// kinds weigh by how often such things happen, and by what they cost: a stopped
+// database stops everything.
+var kinds = []kind{
+	{"submit", 32, 0, 0, (*chaos).submitSweep},
+	{"pause", 6, 0, 0, (*chaos).steer},
+	{"resume", 4, 0, 0, (*chaos).steer},
+	{"stop", 2, 0, 0, (*chaos).steer},
+	{"cancel", 3, 0, 0, (*chaos).steer},
+	{"kill -9 of worker", 10, 0, 4 * time.Second, endWorker(syscall.SIGKILL)},
+	{"SIGTERM of worker", 6, 0, 4 * time.Second, endWorker(syscall.SIGTERM)},
+	{"SIGSTOP of worker", 5, time.Second, 15 * time.Second, (*chaos).freezeWorker},
+	{"cut from PostgreSQL", 4, 500 * time.Millisecond, 16 * time.Second, cutHost(true, false)},
+	{"cut from Temporal", 4, 500 * time.Millisecond, 16 * time.Second, cutHost(false, true)},
+	{"cut from both", 3, 500 * time.Millisecond, 16 * time.Second, cutHost(true, true)},
+	{"cut from Docker", 3, 500 * time.Millisecond, 5 * time.Second, (*chaos).spoilDocker},
+	{"kill -9 of server", 5, 0, 3 * time.Second, (*chaos).killServer},
+	{"crash of PostgreSQL", 3, 0, 0, func(x *chaos, e event) { x.fault(e, "", nil); x.crashPostgres() }},
+	{"kill -9 of Temporal", 3, 0, 3 * time.Second, (*chaos).killTemporalFor},
+	{"XID of a card", 2, time.Second, 6 * time.Second, spoilCard(simgpu.Fault{XID: 79})},
+	{"lost memory of a card", 2, time.Second, 6 * time.Second, spoilCard(simgpu.Fault{ECC: true})},
+	{"loss of a card", 2, time.Second, 6 * time.Second, spoilCard(simgpu.Fault{Lose: true})},
+	{"hang of a card's driver", 2, time.Second, 12 * time.Second, spoilCard(simgpu.Fault{Hang: true})},
+	{"docker kill", 3, 0, 0, hitContainer("kill")},
+	{"docker rm --force", 2, 0, 0, hitContainer("rm", "--force")},
+}
+
+// Events come as far apart as this.
+const (
+	eventGapMin = 200 * time.Millisecond
+	eventGapMax = 1800 * time.Millisecond
+)
+
+// draw draws the next event. What it draws depends on the seed alone.
+func (x *chaos) draw() event {
+	total := 0
+	for _, k := range kinds {
+		total += k.weight
 	}
-}
 
-// broke and recovered say since when a part is healthy, for the canaries.
-func (x *chaos) broke(part string) {
-	x.mu.Lock()
-	delete(x.healthy, part)
-	x.mu.Unlock()
-}
+	e := event{gap: between(x.random, eventGapMin, eventGapMax), host: x.random.IntN(len(chaosHosts)), pick: x.random.Uint64()}
 
-func (x *chaos) recovered(part string) {
-	x.mu.Lock()
-	x.healthy[part] = time.Now()
-	x.mu.Unlock()
-}
-
-// hostRecovered says so unless something else is wrong with the host.
-func (x *chaos) hostRecovered(h *host) {
-	if h.up() && !h.cut && x.docker[h.name].mode.Load() == dockerWell {
-		x.recovered(h.name)
+	at := x.random.IntN(total)
+	for _, e.kind = range kinds {
+		if at -= e.kind.weight; at < 0 {
+			break
+		}
 	}
-}
 
-// up reports whether a worker runs and is not being broken already.
-func (h *host) up() bool {
-	return h.worker != nil && !h.away
-}
+	e.lasts = between(x.random, e.kind.from, e.kind.to)
 
-// startWorker starts a host's worker, which talks to Docker through its proxy.
-func (x *chaos) startWorker(h *host, program string) {
-	x.mu.Lock()
-	x.awaited[h.name] = 1 + strings.Count(x.output(h.name), workerServes)
-	x.mu.Unlock()
-
-	cmd := exec.Command(program, x.workerArgs(h)...) //nolint:noctx // stopped by clean
-	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+x.docker[h.name].path)
-	h.worker = launch(x.t, cmd, filepath.Join(x.dir, h.name+".log"), os.O_APPEND)
-	x.hostRecovered(h)
-
-	if program != x.other { // that one is not tested
-		x.guard(h.name, h.worker)
+	if e.kind.name == "submit" {
+		e.file = drawSweep(x.random, x.drawn)
+		x.drawn++
 	}
+
+	return e
 }
 
-// guard notes when a process ends that no fault ended (O5).
+// between draws a time, including the bounds.
+func between(r *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(r.Int64N(int64(to-from)+1))
+}
+
+// startAll runs both servers and the hosts.
+func (x *chaos) startAll() {
+	x.guard("server", x.server)
+	x.startSecond()
+
+	for _, flags := range chaosHosts {
+		h := x.addHost(flags...)
+		x.daemons[h.name] = x.proxyDocker(h)
+		h.env = []string{"DOCKER_HOST=unix://" + x.daemons[h.name].path}
+		x.startWorkerOf(h)
+	}
+
+	x.awaitHosts()
+	x.t.Cleanup(func() { stop(x.second, syscall.SIGTERM) })
+}
+
+func (x *chaos) startWorkerOf(h *host) {
+	h.away = false
+	x.startHost(h)
+	x.guard(h.name, h.worker)
+}
+
+func (x *chaos) startSecond() {
+	x.second = x.spawn("server", "server", "--listen", "127.0.0.1:"+strconv.Itoa(freePort(x.t)),
+		"--postgres-url", x.postgres.URL, "--temporal-address", x.temporal.Address)
+	x.guard("second server", x.second)
+}
+
+// guard notes when a process ends that no fault ended.
 func (x *chaos) guard(name string, cmd *exec.Cmd) {
 	c := childOf(cmd)
 
 	go func() {
 		if <-c.ended; c.alone {
-			x.breaks("O5: %s ended by itself: %s; it said last: %s", name, cmd.ProcessState, lastLine(x.output(name)))
+			x.breaks("%s ended by itself: %s", name, cmd.ProcessState)
 		}
 	}()
 }
 
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
+// fault notes and counts an event, and plans the repair of a fault.
+func (x *chaos) fault(e event, whom string, mend func()) {
+	what := strings.TrimSpace(e.kind.name + " " + whom)
+	x.note("%s for %s", what, e.lasts.Round(10*time.Millisecond))
 
-	return text[strings.LastIndex(text, "\n")+1:]
+	x.mu.Lock()
+	x.injected[e.kind.name]++
+	x.mu.Unlock()
+
+	if mend != nil {
+		x.due = append(x.due, repair{time.Now().Add(e.lasts), what + " ends", mend})
+	}
 }
 
-// takeAway notes that a host's worker is about to be dead or frozen.
-func (x *chaos) takeAway(h *host) {
+// submitSweep posts a sweep file once. What is refused or not answered is not repeated.
+func (x *chaos) submitSweep(e event) {
+	ctx, cancel := context.WithTimeout(x.t.Context(), patienceOfCaller)
+	defer cancel()
+
+	answer, err := x.api.CreateSweepWithBodyWithResponse(ctx, &client.CreateSweepParams{IdempotencyKey: fmt.Sprint(x.began.UnixNano(), x.drawn)},
+		"application/yaml", strings.NewReader(e.file))
+
+	switch {
+	case err != nil:
+		x.note("a sweep was not accepted: %v", err)
+	case answer.JSON201 != nil:
+		x.fault(e, answer.JSON201.ID, nil)
+		x.sweeps = append(x.sweeps, answer.JSON201.ID)
+	case answer.StatusCode() == http.StatusServiceUnavailable, answer.StatusCode() == http.StatusTooManyRequests,
+		answer.StatusCode() == http.StatusUnprocessableEntity && strings.Contains(e.file, tooLarge):
+		x.note("a sweep was refused: %s", answer.Body)
+	default:
+		x.breaks("submitting was answered with %d: %s\n%s", answer.StatusCode(), answer.Body, e.file)
+	}
+}
+
+// steer does to a sweep what the event's kind says.
+func (x *chaos) steer(e event) {
+	if len(x.sweeps) > 0 {
+		id := x.sweeps[e.pick%uint64(len(x.sweeps))]
+		x.fault(e, id, nil)
+		x.ask(id, e.kind.name)
+	}
+}
+
+// ask asks the server to do something to a sweep, as a person does.
+func (x *chaos) ask(id, what string) {
+	ctx, cancel := context.WithTimeout(x.t.Context(), patienceOfCaller)
+	defer cancel()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, x.url+"/api/v1/sweeps/"+id+"/"+what, http.NoBody)
+	require.NoError(x.t, err)
+
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		x.note("%s of sweep %s: %v", what, id, err)
+
+		return
+	}
+
+	x.note("%s of sweep %s: %s", what, id, response.Status)
+	require.NoError(x.t, response.Body.Close())
+}
+
+func endWorker(signal syscall.Signal) func(*chaos, event) {
+	return func(x *chaos, e event) {
+		h := x.hosts[e.host]
+		if h.away {
+			return
+		}
+
+		h.away = true
+		stop(h.worker, signal)
+		x.fault(e, h.name, func() { x.startWorkerOf(h) })
+	}
+}
+
+func (x *chaos) freezeWorker(e event) {
+	h := x.hosts[e.host]
+	if h.away {
+		return
+	}
+
 	h.away = true
-	x.broke(h.name)
-	x.begins(absence, h.name, time.Now())
-}
-
-func (x *chaos) endWorker(h *host, e event, signal syscall.Signal, next string) {
-	if !h.up() {
-		return
-	}
-
-	x.takeAway(h)
-	stop(h.worker, signal)
-	x.fault(e.Kind, h.name, e.Lasts, func() {
-		h.away = false
-		x.startWorker(h, next)
-	})
-}
-
-// otherBinary replaces a worker by one of another version for a while.
-func (x *chaos) otherBinary(h *host, e event) {
-	if x.other == "" {
-		x.note("no other binary: CHAOS_OTHER_BINARY names none")
-
-		return
-	}
-
-	if !h.up() {
-		return
-	}
-
-	x.takeAway(h)
-	stop(h.worker, syscall.SIGTERM)
-	x.startWorker(h, x.other)
-	x.fault(e.Kind, h.name, e.Lasts, func() {
-		x.begins(absence, h.name, time.Now())
-		stop(h.worker, syscall.SIGTERM)
-
-		h.away = false
-		x.startWorker(h, binary)
-	})
-}
-
-// freezeWorker stops a worker for longer than it may be silent, or shorter.
-func (x *chaos) freezeWorker(h *host, e event) {
-	if !h.up() {
-		return
-	}
-
-	x.takeAway(h)
 	_ = h.worker.Process.Signal(syscall.SIGSTOP)
 
-	x.fault(e.Kind, h.name, e.Lasts, func() {
+	x.fault(e, h.name, func() {
 		h.away = false
 		_ = h.worker.Process.Signal(syscall.SIGCONT)
-		x.ends(absence, h.name, time.Now())
-		x.hostRecovered(h)
 	})
 }
 
-func (x *chaos) partition(h *host, e event, fromPostgres, fromTemporal bool) {
-	if h.cut {
-		return
+func cutHost(fromPostgres, fromTemporal bool) func(*chaos, event) {
+	return func(x *chaos, e event) {
+		h := x.hosts[e.host]
+		if h.cut {
+			return
+		}
+
+		h.cut = true
+
+		if fromPostgres {
+			x.cut(h.postgres)
+		}
+
+		if fromTemporal {
+			x.cut(h.temporal)
+		}
+
+		x.fault(e, h.name, func() {
+			h.cut = false
+			x.heal(h.postgres)
+			x.heal(h.temporal)
+		})
 	}
-
-	h.cut = true
-	x.broke(h.name)
-
-	if fromTemporal {
-		x.begins(silence, h.name, time.Now())
-	}
-
-	if fromPostgres {
-		x.cut(h.postgres)
-		x.blinded(h)
-	}
-
-	if fromTemporal {
-		x.cut(h.temporal)
-	}
-
-	x.fault(e.Kind, h.name, e.Lasts, func() {
-		h.cut = false
-		x.heal(h.postgres)
-		x.sighted(h)
-		x.heal(h.temporal)
-		x.ends(silence, h.name, time.Now())
-		x.hostRecovered(h)
-	})
 }
 
-func (x *chaos) spoilDocker(h *host, e event, mode int32) {
-	p := x.docker[h.name]
-	if p.mode.Load() != dockerWell {
-		return
+// spoilDocker has a host's Docker not answer, or lose its answers.
+func (x *chaos) spoilDocker(e event) {
+	h := x.hosts[e.host]
+	if p := x.daemons[h.name]; p.mode.CompareAndSwap(dockerWell, []int32{dockerAway, dockerLossy}[e.pick%2]) {
+		x.fault(e, h.name, func() { p.mode.Store(dockerWell) })
 	}
-
-	p.mode.Store(mode)
-	x.broke(h.name)
-	x.begins(breakdown, h.name, time.Now())
-	x.fault(e.Kind, h.name, e.Lasts, func() {
-		p.mode.Store(dockerWell)
-		x.ends(breakdown, h.name, time.Now())
-		x.hostRecovered(h)
-	})
-}
-
-// startSecond starts the other server.
-func (x *chaos) startSecond() {
-	first, api, process, listen := x.url, x.api, x.server, x.listen
-
-	x.listen = "127.0.0.1:" + strconv.Itoa(freePort(x.t))
-	x.startServer()
-	x.apis = append(x.apis[:1], x.api)
-	x.second = x.server
-	x.guard("server", x.second)
-	x.url, x.api, x.server, x.listen = first, api, process, listen
-
-	x.t.Cleanup(func() { stop(x.second, syscall.SIGTERM) })
 }
 
 // killServer kills one of the servers.
 func (x *chaos) killServer(e event) {
-	if e.Pick%2 == 0 {
-		if x.server == nil {
+	cmd, start := x.server, func() {
+		x.startServer()
+		x.guard("server", x.server)
+	}
+	if e.pick%2 == 1 {
+		cmd, start = x.second, x.startSecond
+	}
+
+	if lives(cmd) {
+		stop(cmd, syscall.SIGKILL)
+		x.fault(e, "", start)
+	}
+}
+
+func (x *chaos) killTemporalFor(e event) {
+	if x.temporalDown {
+		return
+	}
+
+	x.temporalDown = true
+	x.killTemporal()
+	x.fault(e, "", func() {
+		x.startTemporal()
+		x.temporalDown = false
+	})
+}
+
+// spoilCard does something to a GPU of a host, until its worker starts again, as when
+// a person has reset the GPU.
+func spoilCard(what simgpu.Fault) func(*chaos, event) {
+	return func(x *chaos, e event) {
+		h, cards := x.hosts[e.host], chaosCards[e.host]
+		if h.away || cards == 0 {
 			return
 		}
 
-		stop(x.server, syscall.SIGKILL)
-		x.server = nil
-		x.broke("server")
-		x.fault(e.Kind, "server", e.Lasts, func() {
-			x.startServer()
-			x.guard("server", x.server)
-			x.recovered("server")
-		})
+		number := int(e.pick % uint64(cards)) //nolint:gosec // G115: of a few
+		if err := simgpu.Inject(filepath.Join(h.dir, "gpus"), number, what); err != nil {
+			x.note("%s of %s is not possible: %v", e.kind.name, h.name, err)
 
-		return
-	}
-
-	if x.second == nil {
-		return
-	}
-
-	stop(x.second, syscall.SIGKILL)
-	x.second = nil
-	x.broke("second server")
-	x.fault(e.Kind, "second server", e.Lasts, func() {
-		x.startSecond()
-		x.recovered("second server")
-	})
-}
-
-func (x *chaos) killOfTemporal(e event) {
-	if slices.ContainsFunc(x.due, func(r repair) bool {
-		return strings.Contains(r.what, "of Temporal") && strings.Contains(r.what, "kill")
-	}) {
-		return
-	}
-
-	x.broke("Temporal")
-	x.begins(silence, "", time.Now())
-	x.killTemporal()
-	x.fault(e.Kind, "Temporal", e.Lasts, func() {
-		x.startTemporal()
-		x.ends(silence, "", time.Now())
-		x.recovered("Temporal")
-	})
-}
-
-// ours is a container with what its labels say.
-type ours struct {
-	container
-
-	sweep, host string // ids
-}
-
-// ps lists the run's containers by name.
-func (x *chaos) ps() []ours {
-	out, err := exec.Command("docker", "ps", "--all", "--no-trunc", "--filter", "label=berth.instance="+x.instance, //nolint:noctx // answers at once
-		"--format", `{{.ID}} {{.Names}} {{.State}} {{.Label "berth.sweep"}} {{.Label "berth.host"}}`).Output()
-	if err != nil {
-		return nil
-	}
-
-	var all []ours
-
-	for line := range strings.Lines(string(out)) {
-		if f := strings.Fields(line); len(f) == 5 {
-			all = append(all, ours{container{f[0], f[1], f[2]}, f[3], f[4]})
+			return
 		}
+
+		x.fault(e, h.name, func() { x.restartWorker(h) })
 	}
-
-	slices.SortFunc(all, func(a, b ours) int { return strings.Compare(a.name, b.name) })
-
-	return all
 }
 
-// hitContainer does something to a container that only a person would do.
-func (x *chaos) hitContainer(e event, args ...string) {
-	var all []ours
-
-	hittable := map[string]bool{}
-	for _, o := range x.all() {
-		hittable[o.id] = jobNamed(o.order.Job).hittable
+// restartWorker starts a worker again, also one that is frozen. One that is dead starts
+// when its own fault ends.
+func (x *chaos) restartWorker(h *host) {
+	if lives(h.worker) {
+		stop(h.worker, syscall.SIGKILL)
+		x.startWorkerOf(h)
 	}
+}
 
-	for _, c := range x.ps() {
-		if c.state == "running" && hittable[c.sweep] {
-			all = append(all, c)
+// hitContainer does something to a container that only a person does.
+func hitContainer(args ...string) func(*chaos, event) {
+	return func(x *chaos, e event) {
+		all := x.running()
+		if len(all) == 0 {
+			return
 		}
+
+		one := all[e.pick%uint64(len(all))]
+
+		x.mu.Lock()
+		x.removed[one.name] = true
+		x.mu.Unlock()
+
+		x.fault(e, one.name, nil)
+		_ = x.docker(append(args, one.id)...).Run() // it may have ended
 	}
-
-	if len(all) == 0 {
-		return
-	}
-
-	one := all[e.Pick%uint64(len(all))]
-
-	x.mu.Lock()
-	x.removed[one.name] = true
-	x.hit[x.attemptOf(one.name)] = true
-	x.mu.Unlock()
-
-	_ = exec.Command("docker", append(args, one.id)...).Run() //nolint:noctx // it may have ended
-	x.fault(e.Kind, one.name, 0, nil)
-}
-
-func (x *chaos) attemptOf(container string) string {
-	return strings.TrimPrefix(container, "berth-"+x.instance+"-")
-}
-
-// terminateSweep ends the workflow of a sweep as a person does in Temporal.
-func (x *chaos) terminateSweep(o *ordered) {
-	if _, ok := x.healthySince("Temporal"); !ok {
-		return
-	}
-
-	o.deeds.Terminated = true
-	x.note("terminate workflow of sweep %s: %t", o, x.terminated(workflows.SweepWorkflowID(o.id)))
-}
-
-// terminateTrial does the same to a trial. A sweep that has continued as new
-// looks up the trials of its earlier runs after five minutes only, which is longer
-// than a calm: these are left out (workflows.TestSweep_LooksUpTrialsOfEarlierRunsWhileNewsCome).
-func (x *chaos) terminateTrial(o *ordered, number int) {
-	if _, ok := x.healthySince("Temporal"); !ok {
-		return
-	}
-
-	if why := x.hearsLate(o); why != "" {
-		x.note("no workflow of a trial of sweep %s is terminated: %s", o, why)
-
-		return
-	}
-
-	if o.deeds.TrialsEnded == nil {
-		o.deeds.TrialsEnded = map[int]bool{}
-	}
-
-	o.deeds.TrialsEnded[number] = true
-	x.note("terminate workflow of sweep %s trial %d: %t", o, number, x.terminated(workflows.TrialWorkflowID(o.id, number)))
-}
-
-// hearsLate says why a sweep may hear late that a workflow of its trials ended.
-func (x *chaos) hearsLate(o *ordered) string {
-	connected, err := dialTemporal(x.t.Context(), x.temporal.Address)
-	if err != nil {
-		return err.Error()
-	}
-	defer connected.Close()
-
-	described, err := connected.DescribeWorkflowExecution(x.t.Context(), workflows.SweepWorkflowID(o.id), "")
-	if err != nil {
-		return err.Error()
-	}
-
-	return continues(described.GetWorkflowExecutionInfo())
-}
-
-// continueSoon is the longest history, in events, with which a run is sure to hear
-// of a trial's end before it continues as new (continueEarly): opening eight
-// trials at once adds some twenty events.
-const continueSoon = 40
-
-// continues says whether a sweep's workflow has continued as new, or soon may.
-func continues(newest *workflow.WorkflowExecutionInfo) string {
-	switch {
-	case newest.GetExecution().GetRunId() != newest.GetFirstRunId():
-		return "it has continued as new"
-	case newest.GetHistoryLength() > continueSoon:
-		return fmt.Sprintf("it may continue as new, after %d events", newest.GetHistoryLength())
-	default:
-		return ""
-	}
-}
-
-func (x *chaos) healthySince(part string) (time.Time, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-
-	since, ok := x.healthy[part]
-
-	return since, ok
-}
-
-// hostOf is the host with an id.
-func (x *chaos) hostOf(id string) *host {
-	for _, h := range x.hosts {
-		if data, err := os.ReadFile(filepath.Join(h.dir, "host-id")); err == nil && strings.TrimSpace(string(data)) == id {
-			return h
-		}
-	}
-
-	return nil
-}
-
-// requireHost is hostOf where the test is wrong without one.
-func (x *chaos) requireHost(id string) *host {
-	h := x.hostOf(id)
-	require.NotNil(x.t, h, "no host has id %s", id)
-
-	return h
 }

@@ -1,4 +1,4 @@
-//go:build integration
+//go:build integration && nightly
 
 package e2e
 
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -18,91 +17,52 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/pgtest"
 )
 
 const (
-	chaosDefault = 60 * time.Second
+	// chaosLasts is how long faults come unless CHAOS_DURATION says otherwise.
+	chaosLasts = time.Minute
 	// chaosQuiet is how long everything may take to end once the faults are over.
-	chaosQuiet = 4 * time.Minute
-	// chaosStuck without a change, nothing changes any more: longer than any
-	// time after which a lost signal is made good.
-	chaosStuck = 75 * time.Second
-	// chaosHeals is how much longer it may take after a restore: of a trial whose
-	// workflow has completed nothing is heard for a minute, and then 20 a round of
-	// 10 s end as their workflows did.
-	chaosHeals = 45 * time.Second
-	// chaosStuckAgain is the same once a run has failed.
-	chaosStuckAgain = 20 * time.Second
-	// continueEarly has sweeps of a few trials continue as new: each trial costs
-	// its sweep some ten events. Temporal suggests it at 4,096 by itself, and Berth
-	// continues at 2,000.
-	continueEarly = "limit.historyCount.suggestContinueAsNew=60"
-	// chaosLook is how often the invariants are looked at while it lasts.
+	// Seeds of a minute took up to two and a half minutes on two busy cores.
+	chaosQuiet = 5 * time.Minute
+	// chaosLook is how often the invariants are looked at.
 	chaosLook = 500 * time.Millisecond
-	// canaryPatience is how long a canary may wait for its start while a host that
-	// is known to be healthy has room, or it has a place on one, and everything
-	// that placing needs is up. A signal that is lost costs it a minute.
-	canaryPatience = 20 * time.Second
-	// cancelPatience is how long the parts of a sweep that was canceled may not
-	// know it, in which everything that carries the news is up: a workflow task
-	// that a worker took with it is given to another after 10 s, and then the
-	// sweep has to tell its trials.
-	cancelPatience = 30 * time.Second
+	// continueEarly has sweeps of a few trials continue as new: each trial costs its
+	// sweep some ten events, and Berth continues at 2,000 by itself.
+	continueEarly = "limit.historyCount.suggestContinueAsNew=60"
 )
 
-// firstSeed is the one of the first run of this process, and chaosRuns how many
-// there were: each run has the next seed. By itself the first begins a deck.
-var (
-	firstSeed = rand.Uint64() / handsOfDeck * handsOfDeck
-	chaosRuns uint64
-)
-
-// TestChaos runs random sweeps while random parts die, hang and lose sight of
-// each other, and compares how every trial ends with how it must end (O1 to
-// O5) and the ledger with its invariants (I1 to I7).
+// TestChaos runs random sweeps under random faults, ends the faults, lets every sweep
+// end, and looks at the invariants (I1 to I7) all along.
 //
-// CHAOS_SEED repeats a schedule, and -count goes on with the seeds that follow
-// it; CHAOS_DURATION, such as 30m, makes it long.
-// CHAOS_JOBS, CHAOS_SCENES and CHAOS_KINDS name what is drawn from, separated
-// by commas ("none" = nothing of it); CHAOS_OTHER_BINARY is a berth that
-// workers now and then run instead. A failure prints all of
-// these and what happened when.
-func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the machine to itself
-	if text := os.Getenv("CHAOS_SEED"); text != "" && chaosRuns == 0 {
-		var err error
-		firstSeed, err = strconv.ParseUint(text, 10, 64)
+// CHAOS_SEED repeats the order of events, and CHAOS_DURATION, such as 30m, makes the
+// run long. The test prints both.
+func TestChaos(t *testing.T) { //nolint:paralleltest // it wants the machine to itself
+	seed, lasts := rand.Uint64(), chaosLasts
+
+	var err error
+	if text := os.Getenv("CHAOS_SEED"); text != "" {
+		seed, err = strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err, "CHAOS_SEED must be a whole number")
 	}
 
-	seed := firstSeed + chaosRuns
-	chaosRuns++
-
-	lasts := chaosDefault
 	if text := os.Getenv("CHAOS_DURATION"); text != "" {
-		var err error
 		lasts, err = time.ParseDuration(text)
 		require.NoError(t, err, "CHAOS_DURATION must be a time such as 90s or 30m")
 	}
 
-	plan := schedule(seed, lasts, plot{named("CHAOS_JOBS"), named("CHAOS_SCENES"), named("CHAOS_KINDS")})
+	t.Logf("repeat with CHAOS_SEED=%d CHAOS_DURATION=%s", seed, lasts)
 
 	x := &chaos{
-		cluster: startParts(t, func(c *cluster) { c.dynamic = []string{continueEarly} }), seed: seed, plan: plan,
-		other: os.Getenv("CHAOS_OTHER_BINARY"), stuck: chaosStuck, docker: map[string]*dockerProxy{},
-		began: time.Now(), injected: map[string]int{}, removed: map[string]bool{}, hit: map[string]bool{}, seen: map[string]string{},
-		results: map[string]string{}, healthy: map[string]time.Time{}, waited: map[string]time.Duration{},
-		awaited: map[string]int{}, blind: map[string]time.Time{}, limited: map[string]bool{}, again: repeats(seed, lasts),
+		cluster: startParts(t, func(c *cluster) { c.dynamic = []string{continueEarly} }),
+		random:  rand.New(rand.NewPCG(seed, seed)), began: time.Now(), daemons: map[string]*dockerProxy{},
+		injected: map[string]int{}, removed: map[string]bool{}, seen: map[string]string{},
 	}
-
 	defer x.report()
-
-	for tool, kind := range sceneTools {
-		_, err := exec.LookPath(tool)
-		require.False(t, err != nil && slices.ContainsFunc(x.plan, func(e event) bool { return e.Kind == kind }),
-			"scene %q needs %s (%s): install it, or name other scenes in CHAOS_SCENES", kind, tool, x.again)
-	}
 
 	x.startAll()
 
@@ -111,108 +71,45 @@ func TestChaos(t *testing.T) { //nolint:paralleltest // its schedule wants the m
 
 	go func() {
 		defer close(watched)
-		x.watch(ctx)
+
+		for ; ctx.Err() == nil; pause(ctx, chaosLook) {
+			x.look(ctx)
+		}
 	}()
 
-	x.storm()
-
-	if !x.emptied {
-		x.calm()
-	}
-
+	x.storm(lasts)
+	x.calm()
 	endWatch()
 	<-watched
-	require.Empty(t, x.broken, "invariants were broken (%s)", x.again)
-	require.Positive(t, x.looks, "the invariants were never looked at (%s)", x.again)
-	require.NotEmpty(t, x.results, "nothing has ended (%s)", x.again)
-	require.Positive(t, x.judgements, "no sweep was compared with what it must end as (%s)", x.again)
-}
 
-// sceneTools are what scenes need beside what all runs need.
-var sceneTools = map[string]string{"pg_basebackup": restoredDatabase}
-
-// repeats is what the environment must say for the same schedule.
-func repeats(seed uint64, lasts time.Duration) string {
-	text := fmt.Sprintf("CHAOS_SEED=%d CHAOS_DURATION=%s", seed, lasts)
-
-	for _, variable := range []string{"CHAOS_JOBS", "CHAOS_SCENES", "CHAOS_KINDS", "CHAOS_OTHER_BINARY"} {
-		if value := os.Getenv(variable); value != "" {
-			text += fmt.Sprintf(" %s=%q", variable, value)
-		}
-	}
-
-	return text
-}
-
-// named reads names from the environment; nil = all.
-func named(variable string) []string {
-	if text := os.Getenv(variable); text != "" {
-		return strings.Split(text, ",")
-	}
-
-	return nil
+	require.Empty(t, x.broken, "CHAOS_SEED=%d CHAOS_DURATION=%s", seed, lasts)
+	require.Positive(t, x.looks, "the invariants were never looked at")
+	require.NotEmpty(t, x.sweeps, "no sweep was accepted")
 }
 
 // chaos is one run.
 type chaos struct {
 	*cluster
 
-	seed    uint64
-	plan    []event
-	other   string // another berth, for workers; empty = none
-	began   time.Time
-	apis    []*client.ClientWithResponses
-	second  *exec.Cmd // the other server
-	docker  map[string]*dockerProxy
-	due     []repair
-	stuck   time.Duration // without a change, before nothing changes any more
-	heals   time.Duration // how much longer than that a restored database may need
-	idle    []event       // scenes that had no effect
-	emptied bool          // Temporal came back without what it knew: nothing goes on by itself
+	random       *rand.Rand
+	began        time.Time
+	second       *exec.Cmd               // the other server
+	daemons      map[string]*dockerProxy // of hosts, by name
+	due          []repair
+	drawn        int      // sweep files
+	sweeps       []string // ids of those that were accepted
+	temporalDown bool
 
-	mu         sync.Mutex
-	sweeps     []*ordered // of the schedule, by number
-	extra      []*ordered // of canaries and scenes
-	timeline   []string
-	injected   map[string]int
-	removed    map[string]bool   // containers that we removed, by name
-	hit        map[string]bool   // attempts whose container a person killed or removed
-	seen       map[string]string // container ids, by name
-	results    map[string]string // what had ended, by name
-	counters   map[string]int64  // what must not go back
-	graced     time.Time         // until then, containers without a lease are no fault: the database is an older one
-	forgotten  map[string]bool   // trials whose attempts the restored database may lack, by id
-	lost       []string          // names of hosts that never return
-	given      bool              // a person has removed them
-	healthy    map[string]time.Time
-	troubles   []trouble
-	awaited    map[string]int           // hosts whose workers start: how often they say that they serve, then
-	blind      map[string]time.Time     // hosts that do not see the database, since when
-	held       time.Time                // until then, workflows may wait for one that did not
-	waited     map[string]time.Duration // of canaries and cancellations, by sweep, while they need not have
-	broken     []string
-	bounded    map[string]bool // live attempts of sweeps with max_parallel, at the last look
-	boundedAt  time.Time       // of that look, by the database's clock
-	limited    map[string]bool // attempts whose limit was compared with their lease
-	looks      int
-	judgements int    // of sweeps that had ended
-	again      string // what the environment must say for the same schedule
+	mu       sync.Mutex
+	timeline []string
+	injected map[string]int
+	removed  map[string]bool   // containers that a fault removed, by name
+	seen     map[string]string // container ids by name
+	results  map[string]string // what had ended at the last look
+	counters map[string]int64  // at the last look
+	broken   []string
+	looks    int
 }
-
-// ordered is a sweep of the storm, and what was done to it.
-type ordered struct {
-	order order
-	key   string // of its submission
-	id    string // empty until it was acknowledged
-	acked client.Sweep
-	deeds deeds
-	// forgettable: acknowledged after the copy of the database that came back.
-	forgettable bool
-	refused     bool
-	judged      bool // ended, and found right
-}
-
-func (o *ordered) String() string { return fmt.Sprintf("%.8s (%s)", o.id, o.order.Name) }
 
 // repair ends a fault.
 type repair struct {
@@ -221,43 +118,225 @@ type repair struct {
 	do   func()
 }
 
-// startAll runs both servers and the hosts, of unequal sizes.
-func (x *chaos) startAll() {
-	x.apis = []*client.ClientWithResponses{x.api}
-	x.guard("server", x.server)
-	x.startSecond()
-
-	for n, flags := range [][]string{{"--memory", "1GiB"}, {"--memory", "768MiB"}, {"--memory", "512MiB", "--cpus", "1"}} {
-		if cards := chaosCards[n]; cards > 0 {
-			flags = append(flags, "--fake-gpus", fmt.Sprintf("%dx8GiB", cards))
-		}
-
-		h := x.addHost(flags...)
-		x.docker[h.name] = x.proxyDocker(h)
-		x.startWorker(h, binary)
-	}
-
-	x.awaitHosts()
-
-	for _, part := range []string{"server", "second server", "PostgreSQL", "Temporal"} {
-		x.recovered(part)
+func pause(ctx context.Context, lasts time.Duration) {
+	select {
+	case <-time.After(lasts):
+	case <-ctx.Done():
 	}
 }
 
-// all are the sweeps that were acknowledged.
-func (x *chaos) all() []*ordered {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+// storm plays random events. What breaks an invariant ends it: more events would
+// only hide the cause.
+func (x *chaos) storm(lasts time.Duration) {
+	for end := time.Now().Add(lasts); time.Now().Before(end) && !x.isBroken(); {
+		e := x.draw()
 
-	var found []*ordered
+		for at := time.Now().Add(e.gap); time.Now().Before(at); pause(x.t.Context(), tick) {
+			x.mend(false)
+		}
 
-	for _, o := range slices.Concat(x.sweeps, x.extra) {
-		if o.id != "" {
-			found = append(found, o)
+		e.kind.do(x, e)
+	}
+}
+
+// mend ends the faults whose time has come, or all.
+func (x *chaos) mend(all bool) {
+	var later []repair
+
+	due := x.due
+	x.due = nil
+
+	for _, r := range due {
+		if !all && time.Now().Before(r.at) {
+			later = append(later, r)
+
+			continue
+		}
+
+		x.note("%s", r.what)
+		r.do()
+	}
+
+	x.due = append(later, x.due...)
+}
+
+// calm ends all faults and waits until everything has ended and nothing is left.
+func (x *chaos) calm() {
+	x.mend(true)
+	x.note("calm")
+	pgtest.Exec(x.t, x.postgres.URL, "UPDATE hosts SET test_at = now() WHERE cordoned_at IS NOT NULL")
+
+	var left []string
+
+	for deadline := time.Now().Add(chaosQuiet); time.Now().Before(deadline) && !x.isBroken(); pause(x.t.Context(), time.Second) {
+		x.resumePaused()
+
+		if left = x.left(); len(left) == 0 {
+			return
 		}
 	}
 
-	return found
+	for _, text := range left {
+		x.breaks("%s", text)
+	}
+}
+
+// resumePaused resumes sweeps that a fault paused, or that paused themselves.
+func (x *chaos) resumePaused() {
+	answer, err := x.api.ListSweepsWithResponse(x.t.Context(), &client.ListSweepsParams{State: &[]client.SweepState{client.SweepStatePaused}})
+	if err != nil || answer.JSON200 == nil {
+		return
+	}
+
+	for _, s := range answer.JSON200.Data {
+		x.ask(s.ID, "resume")
+	}
+}
+
+// left says what must not be there once everything has ended (I4, I5), and which
+// sweeps that were accepted are gone (I7).
+func (x *chaos) left() []string {
+	inspector, err := pgtest.Inspect(x.t.Context(), x.postgres.URL)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer inspector.Close(context.WithoutCancel(x.t.Context()))
+
+	left, err := inspector.Broken(x.t.Context(), true)
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	sweeps, err := inspector.Sweeps(x.t.Context())
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	for _, id := range x.sweeps {
+		if !slices.Contains(sweeps, id) {
+			left = append(left, "I7 a sweep that was accepted is there: "+id)
+		}
+	}
+
+	for _, c := range x.containers() {
+		left = append(left, "I5 no container is left: "+c.name+" is "+c.state)
+	}
+
+	return append(left, x.openWorkflows()...)
+}
+
+// openWorkflows are those that run, but for the one that holds the installation's id,
+// which never ends.
+func (x *chaos) openWorkflows() (texts []string) {
+	connected, err := dialTemporal(x.t.Context(), x.temporal.Address)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer connected.Close()
+
+	open, err := connected.ListWorkflow(x.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+		Query: "ExecutionStatus = 'Running' AND WorkflowType != 'berth-installation'",
+	})
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	for _, w := range open.GetExecutions() {
+		texts = append(texts, "I5 no workflow is left: "+w.GetExecution().GetWorkflowId())
+	}
+
+	return texts
+}
+
+// look looks at what must hold at every moment.
+func (x *chaos) look(ctx context.Context) {
+	running := x.runningAttempts()
+
+	inspector, err := pgtest.Inspect(ctx, x.postgres.URL)
+	if err != nil {
+		return // the database is down
+	}
+	defer inspector.Close(context.WithoutCancel(ctx))
+
+	broken, err := inspector.Broken(ctx, false)
+	if err != nil {
+		return
+	}
+
+	unleased, err := inspector.Unleased(ctx, running)
+	if err != nil {
+		return
+	}
+
+	results, err := inspector.Results(ctx)
+	if err != nil {
+		return
+	}
+
+	counters, err := inspector.Counters(ctx)
+	if err != nil {
+		return
+	}
+
+	for _, text := range broken {
+		x.breaks("%s", text)
+	}
+
+	for _, attempt := range unleased { // released since the list was made, unless it runs still
+		if x.runs("berth-" + x.instance + "-" + attempt) {
+			x.breaks("I2: the container of attempt %s runs without a lease", attempt)
+		}
+	}
+
+	x.compare(results, counters)
+}
+
+// compare says what changed that must not (I3, I6), and keeps what it was given.
+func (x *chaos) compare(results map[string]string, counters map[string]int64) {
+	for name, before := range x.results {
+		if now, ok := results[name]; !ok || now != before {
+			x.breaks("I3: the end of %s changed from %q to %q", name, before, now)
+		}
+	}
+
+	for name, n := range counters {
+		if n < x.counters[name] {
+			x.breaks("I6: %s went back from %d to %d", name, x.counters[name], n)
+		}
+	}
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+
+	x.results, x.counters = results, counters
+	x.looks++
+}
+
+// runningAttempts are the attempts whose containers run, each with one container for
+// ever (R1).
+func (x *chaos) runningAttempts() (attempts []string) {
+	for _, c := range x.running() {
+		attempts = append(attempts, strings.TrimPrefix(c.name, "berth-"+x.instance+"-"))
+
+		x.mu.Lock()
+		second := x.seen[c.name] != "" && x.seen[c.name] != c.id && !x.removed[c.name]
+		x.seen[c.name] = c.id
+		x.mu.Unlock()
+
+		if second {
+			x.breaks("R1: %s had two containers", c.name)
+		}
+	}
+
+	return attempts
+}
+
+// runs asks for a container's own state: the list calls it running until Docker has
+// written down that it exited.
+func (x *chaos) runs(name string) bool {
+	out, err := x.docker("inspect", "--format", "{{.State.Running}}", name).Output()
+
+	return err == nil && strings.TrimSpace(string(out)) == "true"
 }
 
 // note writes a line of the timeline.
@@ -268,282 +347,7 @@ func (x *chaos) note(format string, args ...any) {
 	x.timeline = append(x.timeline, fmt.Sprintf("%7.2f s  ", time.Since(x.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// fault notes and counts a fault, and plans its repair.
-func (x *chaos) fault(kind, whom string, lasts time.Duration, mend func()) {
-	x.note("%s %s for %s", kind, whom, lasts.Round(10*time.Millisecond))
-	x.injected[kind]++
-
-	if mend != nil {
-		x.due = append(x.due, repair{time.Now().Add(lasts), kind + " of " + whom + " ends", mend})
-	}
-}
-
-// storm plays the schedule. What takes long moves all that follows. The first
-// sweep that is wronged ends it: what follows would only hide how.
-func (x *chaos) storm() {
-	began := time.Now()
-
-	for _, e := range x.plan {
-		if e.Kind == "canary" {
-			x.judge()
-		}
-
-		if x.wronged() {
-			return
-		}
-
-		for x.t.Context().Err() == nil && time.Since(began) < e.At {
-			x.mend(false)
-			pause(x.t.Context(), min(e.At-time.Since(began), 100*time.Millisecond))
-		}
-
-		x.act(e)
-
-		if late := time.Since(began) - e.At; late > time.Second {
-			began = began.Add(late)
-		}
-	}
-}
-
-func pause(ctx context.Context, lasts time.Duration) {
-	select {
-	case <-time.After(lasts):
-	case <-ctx.Done():
-	}
-}
-
-// until polls until the condition holds, or patience is over, and ends faults
-// whose time has come meanwhile.
-func (x *chaos) until(patience time.Duration, condition func() bool) bool {
-	for deadline := time.Now().Add(patience); ; {
-		if condition() {
-			return true
-		}
-
-		if time.Now().After(deadline) || x.t.Context().Err() != nil {
-			return false
-		}
-
-		x.mend(false)
-		pause(x.t.Context(), 100*time.Millisecond)
-	}
-}
-
-// mend ends the faults whose time has come, or all.
-func (x *chaos) mend(all bool) {
-	for i := 0; i < len(x.due); i++ {
-		if !all && time.Now().Before(x.due[i].at) {
-			continue
-		}
-
-		due := x.due[i]
-		x.due = slices.Delete(x.due, i, i+1)
-		i--
-
-		x.note("%s", due.what)
-		due.do()
-	}
-}
-
-// act does what an event says.
-func (x *chaos) act(e event) {
-	switch {
-	case e.Kind == submission:
-		x.mu.Lock()
-		o := &ordered{order: e.Order}
-		x.sweeps = append(x.sweeps, o)
-		x.mu.Unlock()
-		x.submit(o)
-	case e.Kind == "canary":
-		x.submitExtra(e.Order)
-	case slices.Contains(steering, e.Kind):
-		x.steer(e)
-	case slices.ContainsFunc(scenes, func(s scene) bool { return s.name == e.Kind }):
-		x.play(e)
-	default:
-		x.inject(e)
-	}
-}
-
-// submitExtra submits a sweep that no event of the schedule steers.
-func (x *chaos) submitExtra(o order) *ordered {
-	one := &ordered{order: o}
-
-	x.mu.Lock()
-	x.extra = append(x.extra, one)
-	x.mu.Unlock()
-
-	x.submit(one)
-
-	return one
-}
-
-// submitTries bounds how often one submission is repeated, at one server and
-// then at the other. A canary that is not accepted holds up the storm.
-const (
-	submitTries = 4
-	canaryTries = 2
-)
-
-// submit posts a sweep until it is acknowledged: with one Idempotency-Key, so
-// that a lost answer makes no second one.
-func (x *chaos) submit(o *ordered) {
-	if o.key == "" {
-		o.key = fmt.Sprintf("%d %s", x.seed, o.order.Name)
-	}
-
-	tries := submitTries
-	if o.order.Job == "canary" {
-		tries = canaryTries
-	}
-
-	for try := range tries {
-		ctx, cancel := context.WithTimeout(x.t.Context(), 3*time.Second)
-		answer, err := x.apis[try%len(x.apis)].CreateSweepWithBodyWithResponse(ctx,
-			&client.CreateSweepParams{IdempotencyKey: o.key}, "application/yaml", strings.NewReader(o.order.file()))
-
-		cancel()
-
-		if err == nil && x.take(o, answer) {
-			return
-		}
-	}
-
-	x.note("%s was not accepted", o.order.Name)
-}
-
-// take reads the answer to a submission; false = ask again.
-func (x *chaos) take(o *ordered, answer *client.CreateSweepResponse) bool {
-	switch code := answer.StatusCode(); {
-	case code == http.StatusCreated:
-		x.accepted(o, *answer.JSON201)
-	case code == http.StatusOK:
-		x.accepted(o, *answer.JSON200)
-	case code == http.StatusServiceUnavailable, code == http.StatusTooManyRequests:
-		return false
-	case code >= http.StatusInternalServerError:
-		x.breaks("O4: submitting %s was answered with %d: %s", o.order.Name, code, answer.Body)
-		x.refused(o)
-	case jobNamed(o.order.Job).refusable:
-		x.note("%s was refused: %.160s", o.order.Name, answer.Body)
-		x.refused(o)
-	default:
-		x.breaks("O1: %s was refused: %s", o.order.Name, answer.Body)
-		x.refused(o)
-	}
-
-	return true
-}
-
-// refused notes the file, and that it need not be submitted again.
-func (x *chaos) refused(o *ordered) {
-	o.refused = true
-	x.note("%q", o.order.file())
-}
-
-func (x *chaos) accepted(o *ordered, s client.Sweep) {
-	x.mu.Lock()
-	o.id, o.acked = s.ID, s
-	x.mu.Unlock()
-	x.note("sweep %s accepted: %+v", o, o.order)
-}
-
-// steer does to a sweep what a person may.
-func (x *chaos) steer(e event) {
-	if e.Sweep >= len(x.sweeps) || x.sweeps[e.Sweep].id == "" {
-		return
-	}
-
-	o := x.sweeps[e.Sweep]
-	x.injected[e.Kind]++
-
-	switch e.Kind {
-	case "terminate sweep":
-		x.terminateSweep(o)
-	case "terminate trial":
-		x.terminateTrial(o, 1+int(e.Pick%uint64(max(o.order.planned(), 1)))) //nolint:gosec // G115: a few trials
-	default:
-		x.steerTo(o, e.Kind)
-	}
-}
-
-// steerTo asks for pause, resume, stop or cancel, and notes that a person did:
-// what was not answered may have happened nevertheless, what was refused not.
-func (x *chaos) steerTo(o *ordered, what string) (acknowledged bool) {
-	var (
-		code int
-		err  error
-		done bool // perhaps
-	)
-
-	if what == "resume" {
-		o.deeds.resuming(time.Now())
-	}
-
-	for _, api := range x.apis {
-		code, err = x.ask(api, o.id, what)
-		refused := err == nil && code >= http.StatusMultipleChoices && code < http.StatusInternalServerError
-		done = done || !refused
-
-		if err == nil && code < http.StatusInternalServerError {
-			break
-		}
-	}
-
-	acknowledged = err == nil && code < http.StatusMultipleChoices
-
-	if acknowledged {
-		x.mu.Lock()
-		o.deeds.acknowledged(what, time.Now())
-		x.mu.Unlock()
-	}
-
-	switch what {
-	case "pause":
-		o.deeds.Paused = o.deeds.Paused || done
-	case "stop":
-		o.deeds.Stopped = o.deeds.Stopped || done
-	case "cancel":
-		o.deeds.Canceled = o.deeds.Canceled || done
-	case "resume":
-		o.deeds.Paused = o.deeds.Paused && !acknowledged
-		o.deeds.Resuming = done && !acknowledged
-	}
-
-	x.note("%s of sweep %s: %d %v", what, o, code, err)
-
-	return acknowledged
-}
-
-// ask asks one server, and returns its status code.
-func (x *chaos) ask(api *client.ClientWithResponses, id, what string) (int, error) {
-	ctx, cancel := context.WithTimeout(x.t.Context(), 3*time.Second)
-	defer cancel()
-
-	var (
-		answer interface{ StatusCode() int }
-		err    error
-	)
-
-	switch what {
-	case "pause":
-		answer, err = api.PauseSweepWithResponse(ctx, id)
-	case "resume":
-		answer, err = api.ResumeSweepWithResponse(ctx, id)
-	case "stop":
-		answer, err = api.StopSweepWithResponse(ctx, id)
-	default:
-		answer, err = api.CancelSweepWithResponse(ctx, id)
-	}
-
-	if err != nil {
-		return 0, err
-	}
-
-	return answer.StatusCode(), nil
-}
-
-// breaks notes that an invariant is broken, once.
+// breaks notes, once, what is not as it must be.
 func (x *chaos) breaks(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 
@@ -560,38 +364,27 @@ func (x *chaos) breaks(format string, args ...any) {
 	}
 }
 
-func (x *chaos) wronged() bool {
+func (x *chaos) isBroken() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 
 	return len(x.broken) > 0
 }
 
-// report prints the figures, and after a failure the schedule and what
-// happened when.
+// report prints the figures, and after a failure what happened when.
 func (x *chaos) report() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 
-	faults := make([]string, 0, len(x.injected))
+	var events []string
 	for _, kind := range slices.Sorted(maps.Keys(x.injected)) {
-		faults = append(faults, fmt.Sprintf("%d %s", x.injected[kind], kind))
+		events = append(events, fmt.Sprintf("%d %s", x.injected[kind], kind))
 	}
 
-	byJob := map[string]int{}
+	x.t.Logf("%s: %d sweeps, %d containers, %d results, invariants looked at %d times; events: %s",
+		time.Since(x.began).Round(time.Second), len(x.sweeps), len(x.seen), len(x.results), x.looks, strings.Join(events, ", "))
 
-	for _, o := range slices.Concat(x.sweeps, x.extra) {
-		if o.id != "" {
-			byJob[o.order.Job]++
-		}
-	}
-
-	x.t.Logf("began at %s; troubles:\n%+v", x.began.UTC().Format(time.TimeOnly), x.troubles)
-	x.t.Logf("%s, %s: sweeps %v, %d containers seen, %d results compared, %d judgements, invariants looked at %d times; events: %s",
-		x.again, time.Since(x.began).Round(time.Second), byJob, len(x.seen), len(x.results), x.judgements, x.looks, strings.Join(faults, ", "))
-
-	if x.t.Failed() || len(x.broken) > 0 || testing.Verbose() {
-		x.t.Logf("schedule:\n%s", lines(x.plan))
+	if x.t.Failed() || len(x.broken) > 0 {
 		x.t.Logf("what happened when:\n%s", strings.Join(x.timeline, "\n"))
 	}
 }

@@ -177,7 +177,6 @@ func TestCheckpoints_FollowATrialFromALostHost(t *testing.T) {
 	require.Eventually(t, func() bool { return c.storedStep(db, store) > 1 }, 2*time.Minute, tick, "nothing was stored: %s", c.output(from.name))
 	require.NoError(t, from.worker.Process.Kill())
 	_ = from.worker.Wait()
-	from.away = true
 
 	for _, box := range c.containers() {
 		require.NoError(t, c.docker("rm", "-f", box.id).Run())

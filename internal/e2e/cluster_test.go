@@ -25,10 +25,10 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// Patience of a cluster's workers, with fastHost, short so that a test need not
-// wait minutes.
+// Patience of a cluster's workers, short so that a test need not wait minutes.
 const (
 	fastHeartbeat = 5 * time.Second
+	fastHost      = 8 * time.Second // an attempt waits for its host so long
 	fastReconcile = time.Second
 	fastGrace     = 4 * time.Second
 )

@@ -54,6 +54,15 @@ func sizes(name string, shaped bool, mib []int, times int, extra ...string) stri
 		"resources: {cpus: 0.25}\nprobe: {mode: full}\n" + strings.Join(extra, "\n") + "\n"
 }
 
+func list(numbers []int) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.Itoa(n)
+	}
+
+	return strings.Join(texts, ", ")
+}
+
 // python is a sweep of three trials of a script.
 func python(name, script string) string {
 	return "name: " + name + "\nimage: berth-examples/digits:1\ncommand: [python3, -c, '" + script + "', '{{n}}']\n" +

@@ -19,6 +19,8 @@ import (
 	"github.com/berthml/berth/internal/simgpu"
 )
 
+const mib = 1 << 20
+
 // light is what a trial on a simulated GPU takes of its machine, where the GPU alone
 // is in question.
 const light = "memory: 64MiB, cpus: 0.1"

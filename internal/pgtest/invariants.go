@@ -67,15 +67,14 @@ var quiet = []struct{ name, query string }{
 	{"I4 every sweep ends", `SELECT id || ' is ' || state FROM sweeps WHERE finished_at IS NULL`},
 	{"I5 no attempt is left", `SELECT id || ' is ' || state FROM attempts WHERE finished_at IS NULL`},
 	{"I5 no request is left", `SELECT attempt_id::text FROM placement_requests WHERE state = 'waiting'`},
+	{"I5 no lease is left", `
+		SELECT l.attempt_id || ' of sweep ' || l.sweep_id || ' on ' || h.name || ' is ' || l.state
+		FROM leases l JOIN hosts h ON h.id = l.host_id WHERE l.state <> 'released'`},
 	{"I5 nothing is left to tell", `SELECT kind || ' to ' || workflow_id FROM outbox`},
 }
 
 // Inspector looks at a ledger from outside, as a test's oracle.
 type Inspector struct {
-	// Lost are the names of hosts that never come back: what they hold stays
-	// booked until there is proof (R3).
-	Lost []string
-
 	conn *pgx.Conn
 }
 
@@ -104,15 +103,6 @@ func (i *Inspector) Broken(ctx context.Context, ended bool) ([]string, error) {
 
 	// One snapshot: rows of different moments contradict each other.
 	err := pgx.BeginTxFunc(ctx, i.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if ended {
-			left, err := i.leases(ctx, tx)
-			if err != nil {
-				return err
-			}
-
-			broken = append(broken, left...)
-		}
-
 		for _, invariant := range invariants {
 			rows, err := tx.Query(ctx, invariant.query)
 			if err != nil {
@@ -135,47 +125,16 @@ func (i *Inspector) Broken(ctx context.Context, ended bool) ([]string, error) {
 	return broken, err
 }
 
-// leases says which leases are left on hosts that are there.
-func (i *Inspector) leases(ctx context.Context, tx pgx.Tx) ([]string, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT l.attempt_id || ' of sweep ' || l.sweep_id || ' on ' || h.name || ' is ' || l.state
-		FROM leases l JOIN hosts h ON h.id = l.host_id WHERE l.state <> 'released' AND h.name <> ALL ($1::text[])`, append([]string{}, i.Lost...))
-	if err != nil {
-		return nil, fmt.Errorf("I5 no lease is left: %w", err)
-	}
-
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("I5 no lease is left: %w", err)
-	}
-
-	if len(found) == 0 {
-		return nil, nil
-	}
-
-	return []string{"I5 no lease is left: " + strings.Join(found, "; ")}, nil
-}
-
 // Sweeps returns the ids of all sweeps.
 func (i *Inspector) Sweeps(ctx context.Context) ([]string, error) {
 	return i.texts(ctx, "looking for sweeps", "SELECT id::text FROM sweeps")
 }
 
-// Measured returns which shapes of a sweep were measured throughout, by at least
-// one run.
-func (i *Inspector) Measured(ctx context.Context, sweepID string) ([]string, error) {
-	return i.texts(ctx, "looking for measured shapes", `
-		SELECT DISTINCT f.shape_key FROM footprints f JOIN trials t ON t.shape_key = f.shape_key WHERE t.sweep_id = $1 AND f.samples > 0`, sweepID)
-}
-
-// EndedTrials returns the ids of the trials that have ended.
-func (i *Inspector) EndedTrials(ctx context.Context) ([]string, error) {
-	return i.texts(ctx, "looking for trials that have ended", "SELECT id::text FROM trials WHERE finished_at IS NOT NULL")
-}
-
-// BegunTrials returns the ids of the trials that have an attempt.
-func (i *Inspector) BegunTrials(ctx context.Context) ([]string, error) {
-	return i.texts(ctx, "looking for trials that have begun", "SELECT DISTINCT trial_id::text FROM attempts")
+// HavingImage returns the names of the hosts that told that they have an image, by
+// digest or ID, and that they pull others.
+func (i *Inspector) HavingImage(ctx context.Context, image string) ([]string, error) {
+	return i.texts(ctx, "looking for hosts that have an image",
+		"SELECT h.name FROM host_images i JOIN hosts h ON h.id = i.host_id WHERE $1 = ANY (i.images) AND i.pulls", image)
 }
 
 func (i *Inspector) texts(ctx context.Context, what, query string, args ...any) ([]string, error) {
@@ -197,46 +156,6 @@ func (i *Inspector) Unleased(ctx context.Context, attemptIDs []string) ([]string
 	return i.texts(ctx, "looking for leases", `
 		SELECT wanted FROM unnest($1::text[]) AS wanted
 		WHERE NOT EXISTS (SELECT 1 FROM leases WHERE attempt_id = wanted::uuid AND state <> 'released')`, attemptIDs)
-}
-
-// Suspected returns which leases of a host are suspect: it has not renewed them,
-// and nothing proves that what they hold is free.
-func (i *Inspector) Suspected(ctx context.Context, host string) ([]string, error) {
-	return i.texts(ctx, "looking for suspect leases", `
-		SELECT l.attempt_id || ' of sweep ' || l.sweep_id FROM leases l JOIN hosts h ON h.id = l.host_id
-		WHERE h.name = $1 AND l.state = 'suspect'`, host)
-}
-
-// OutOfForce returns which of the attempts may not run any more.
-func (i *Inspector) OutOfForce(ctx context.Context, attemptIDs []string) ([]string, error) {
-	return i.texts(ctx, "looking for attempts that are over", `
-		SELECT wanted FROM unnest($1::text[]) AS wanted
-		WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE id = wanted::uuid AND state IN ('placed', 'running'))`, attemptIDs)
-}
-
-// Reserved returns the bytes of memory that the leases of attempts hold or held.
-func (i *Inspector) Reserved(ctx context.Context, attemptIDs []string) (map[string]int64, error) {
-	rows, err := i.conn.Query(ctx, "SELECT attempt_id::text, memory_bytes FROM leases WHERE attempt_id = ANY ($1::uuid[])", attemptIDs)
-	if err != nil {
-		return nil, fmt.Errorf("reading leases: %w", err)
-	}
-
-	var (
-		attempt string
-		bytes   int64
-	)
-
-	reserved := map[string]int64{}
-
-	if _, err := pgx.ForEachRow(rows, []any{&attempt, &bytes}, func() error {
-		reserved[attempt] = bytes
-
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("reading leases: %w", err)
-	}
-
-	return reserved, nil
 }
 
 // ended is the condition under which an attempt has ended for good: one that was

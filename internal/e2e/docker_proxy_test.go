@@ -56,7 +56,7 @@ func (c *cluster) proxyDocker(h *host) *dockerProxy {
 		socket = "/var/run/docker.sock"
 	}
 
-	require.True(c.t, filepath.IsAbs(socket), "chaos needs Docker on a socket of this machine, not %s", socket)
+	require.True(c.t, filepath.IsAbs(socket), "the test needs Docker on a socket of this machine, not %s", socket)
 
 	p := &dockerProxy{path: filepath.Join(c.dir, h.name+".sock")}
 	pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "docker"})
