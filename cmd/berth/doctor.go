@@ -19,7 +19,6 @@ import (
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/firewall"
 	"github.com/berthml/berth/internal/gpu"
 	"github.com/berthml/berth/internal/nvml"
 	"github.com/berthml/berth/internal/postgres"
@@ -110,7 +109,6 @@ func checkMachine(ctx context.Context, dataDir string) []berth.Finding {
 		findings = append(findings, broken("Docker", "a setting", warning))
 	}
 
-	findings = append(findings, checkMetadata(ctx, dockerWall{d, firewall.New()}, inCloud))
 	findings = append(findings, checkGPUs(ctx, d)...)
 
 	disk, err := fullest(nearest(dataDir), info.RootDir)

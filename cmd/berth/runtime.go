@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/firewall"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
@@ -68,10 +66,6 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		config.KernelKilled = kills.Cause
 	}
 
-	var guard *metadataGuard
-
-	config.Network = func(ctx context.Context) (string, error) { return guard.network(ctx) }
-
 	d, err := docker.New(config)
 	if err != nil {
 		return containerRuntime{}, err
@@ -84,10 +78,6 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 
 	for _, warning := range info.Warnings {
 		log.Warn(warning)
-	}
-
-	if guard, err = m.guardMetadata(ctx, dockerWall{d, firewall.New()}, log); err != nil {
-		return containerRuntime{}, err
 	}
 
 	cards, err := openGPUs(ctx, m, host.ID, d, log)
@@ -149,7 +139,6 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })
 			group.Go(func() error { return cards.watch(ctx) })
-			group.Go(func() error { return guard.watch(ctx, max(m.every, time.Second)) })
 			group.Go(func() error { return m.sets.Watch(ctx, log) })
 			group.Go(func() error { return tellImages(ctx, c.store, host.ID, d, pull != nil, log) })
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/docker/go-units"
@@ -31,35 +30,34 @@ import (
 
 // machine is what a worker may be told of its machine.
 type machine struct {
-	dataDir       string
-	instance      string
-	name          string
-	machineID     string // empty = Docker's own id
-	memory        string
-	disk          int64 // bytes kept free on the disks
-	keepOutputs   int64 // most bytes that attempts' files take; 0 = without limit
-	cpus          float64
-	maxAttempts   int
-	gpus          string        // all, none, or some by UUID or number, with commas between
-	fakeGPUs      string        // simulated ones in their place, such as 2x24GiB; empty = none
-	gpuSharing    string        // how trials may share them: auto, time_slicing or exclusive
-	datasets      []string      // NAME=PATH
-	sets          *dataset.Sets // made of datasets, by describe
-	secretsKey    string        // file with the keys of secrets; empty = it opens none
-	secretsDir    string        // where files of secrets are while trials run; empty = in the data directory
-	keys          *secrets.Keys // made of secretsKey, by describe
-	grace         time.Duration
-	bounds        runtrial.Bounds
-	artifacts     string // where files are stored; empty = they are not
-	stored        artifacts.Limits
-	checkpoints   time.Duration // of running attempts are stored so often; 0 = only once they have ended
-	pull          string        // images that are missing: pullMissing or pullNever
-	blockMetadata string        // of a cloud, from trials with a network: auto, require or off
-	trialProxy    string        // URL that trials with a network are told of; empty = none
-	patience      activities.Patience
-	every         time.Duration // of the reconciler
-	settle        time.Duration // before the reconciler takes anything away
-	simulate      time.Duration // attempts last so long and nothing runs; 0 = they are real
+	dataDir     string
+	instance    string
+	name        string
+	machineID   string // empty = Docker's own id
+	memory      string
+	disk        int64 // bytes kept free on the disks
+	keepOutputs int64 // most bytes that attempts' files take; 0 = without limit
+	cpus        float64
+	maxAttempts int
+	gpus        string        // all, none, or some by UUID or number, with commas between
+	fakeGPUs    string        // simulated ones in their place, such as 2x24GiB; empty = none
+	gpuSharing  string        // how trials may share them: auto, time_slicing or exclusive
+	datasets    []string      // NAME=PATH
+	sets        *dataset.Sets // made of datasets, by describe
+	secretsKey  string        // file with the keys of secrets; empty = it opens none
+	secretsDir  string        // where files of secrets are while trials run; empty = in the data directory
+	keys        *secrets.Keys // made of secretsKey, by describe
+	grace       time.Duration
+	bounds      runtrial.Bounds
+	artifacts   string // where files are stored; empty = they are not
+	stored      artifacts.Limits
+	checkpoints time.Duration // of running attempts are stored so often; 0 = only once they have ended
+	pull        string        // images that are missing: pullMissing or pullNever
+	trialProxy  string        // URL that trials with a network are told of; empty = none
+	patience    activities.Patience
+	every       time.Duration // of the reconciler
+	settle      time.Duration // before the reconciler takes anything away
+	simulate    time.Duration // attempts last so long and nothing runs; 0 = they are real
 }
 
 func (m *machine) bind(flags *pflag.FlagSet) {
@@ -72,8 +70,6 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.Var(keptSize{&m.keepOutputs, leastOutputs}, "keep-outputs-size",
 		"most that files of attempts take on this machine, such as 200GiB, at least 1GiB; the oldest of ended sweeps go first; default: without limit")
 	flags.StringVar(&m.pull, "pull", pullMissing, "images that this machine lacks: missing = pull them by digest from their registry, or never")
-	flags.StringVar(&m.blockMetadata, "block-metadata", blockAuto,
-		"keep trials with a network from a cloud's metadata service: auto = where this worker may change the firewall, require = or it does not start, or off (docs/production.md)")
 	flags.StringVar(&m.trialProxy, "trial-proxy", "",
 		"URL of the proxy that trials with a network are told of (HTTP_PROXY, HTTPS_PROXY), such as http://10.0.0.1:3128; it keeps no trial from going past it")
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
@@ -290,10 +286,6 @@ func (m *machine) check() error {
 
 	if m.pull != "" && m.pull != pullMissing && m.pull != pullNever {
 		return berth.Errorf(berth.KindInvalid, "--pull %q must be %s or %s", m.pull, pullMissing, pullNever)
-	}
-
-	if !slices.Contains([]string{"", blockAuto, blockRequire, blockOff}, m.blockMetadata) {
-		return berth.Errorf(berth.KindInvalid, "--block-metadata %q must be %s, %s or %s", m.blockMetadata, blockAuto, blockRequire, blockOff)
 	}
 
 	if err := checkProxy(m.trialProxy); err != nil {

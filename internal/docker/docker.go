@@ -57,11 +57,6 @@ type Config struct {
 	// about containers that ended: Docker's own flag is lost now and then, when
 	// a container ends at once after the kill. nil = none.
 	KernelKilled func(containerID string) berth.OOMCause
-
-	// Network says on which network the container of a launch with a network
-	// starts, and makes sure of what must hold there. Ensure asks it before each
-	// start; an error keeps the container from starting. nil = Docker's own.
-	Network func(ctx context.Context) (name string, err error)
 }
 
 // Docker talks to the daemon that DOCKER_HOST names, or the local one. It is

@@ -80,7 +80,7 @@ func (d *Docker) adopt(ctx context.Context, found berth.Container, l berth.Launc
 	}
 
 	if found.State == berth.ContainerCreated {
-		return d.startCreated(ctx, found, l)
+		return d.start(ctx, found, l)
 	}
 
 	return found, nil
@@ -103,14 +103,8 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 		return berth.Container{}, err
 	}
 
-	network, err := d.network(ctx, l)
-	if err != nil {
-		return berth.Container{}, err
-	}
-
 	user := ResolveUser(image.User, l.User, os.Getuid(), os.Getgid())
 	config, host := containerConfig(l, image, user.Name, d.labels(l)), sealed(hostConfig(l, d.config.CPUs), l.MemoryBytes, image.Volumes)
-	host.NetworkMode = container.NetworkMode(network)
 	withGPU(config, host, way)
 
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)

@@ -148,7 +148,7 @@ func hostConfig(l berth.Launch, cpus int) *container.HostConfig {
 	}
 
 	if l.Network {
-		host.NetworkMode = DefaultNetwork // until Ensure asks the host
+		host.NetworkMode = "bridge" // Docker's default network
 	}
 
 	if l.CPUMilli > 0 {

@@ -39,7 +39,7 @@ func TestTrialProxy(t *testing.T) {
 
 	t.Cleanup(func() { _ = proxy.Close() })
 
-	s.flags = []string{"--block-metadata", "off", "--trial-proxy", "http://" + listener.Addr().String()}
+	s.flags = []string{"--trial-proxy", "http://" + listener.Addr().String()}
 	s.begin()
 
 	id := s.submit(`

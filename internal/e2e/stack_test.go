@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -27,10 +26,6 @@ var binary string
 // TestMain builds it, or takes the one that BERTH_TEST_BINARY names, on a
 // machine without Go.
 func TestMain(m *testing.M) {
-	if os.Getenv(cloudVariable) != "" {
-		serveCloud()
-	}
-
 	if binary = os.Getenv("BERTH_TEST_BINARY"); binary != "" {
 		os.Exit(m.Run())
 	}
@@ -75,7 +70,6 @@ type stack struct {
 	api      *client.ClientWithResponses
 	flags    []string // of the worker
 	env      []string // of the worker and of the docker command, beside our own
-	program  string   // the berth that runs; empty = the one of all tests
 }
 
 // start runs a stack whose worker hands out the given memory and two cores.
@@ -159,7 +153,7 @@ func (s *stack) startWorker() {
 func (s *stack) run(args ...string) *exec.Cmd {
 	s.t.Helper()
 
-	cmd := exec.Command(cmp.Or(s.program, binary), append(args, "--data-dir", s.dir)...) //nolint:noctx // stopped by clean
+	cmd := exec.Command(binary, append(args, "--data-dir", s.dir)...) //nolint:noctx // stopped by clean
 	cmd.Env = append(os.Environ(), s.env...)
 
 	return launch(s.t, cmd, filepath.Join(s.dir, args[0]+".log"), os.O_TRUNC)

@@ -22,7 +22,7 @@ var rows = [][]string{
 	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report", "internal/script", "internal/masking"},
 	{"internal/metrictext", "internal/forecast", "internal/preview"},
 	{
-		"activities", "internal/docker", "internal/cgroup", "internal/firewall", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention", "internal/artifacts", "internal/dataset", "internal/secrets",
+		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention", "internal/artifacts", "internal/dataset", "internal/secrets",
 		"internal/runtrial", "internal/devstack", "internal/config",
 		"internal/simulate",
 	},
