@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
+	_ "github.com/berthml/berth/internal/testseed"
 )
 
 func TestEstimateEnd(t *testing.T) {

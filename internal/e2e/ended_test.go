@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"syscall"
@@ -101,7 +100,7 @@ func TestRace_CancelCompletionAndRepetition(t *testing.T) {
 		group.Go(func() {
 			if i > 0 {
 				select {
-				case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
+				case <-time.After(time.Duration(170*i) * time.Millisecond):
 				case <-t.Context().Done():
 				}
 			}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -160,8 +159,8 @@ func TestLoss_WorkerKilledTwentyTimes(t *testing.T) {
 			require.Eventually(t, served, startTimeout, tick)
 		}
 
-		select { // at a random point of its start, adoption or work
-		case <-time.After(time.Duration(rand.IntN(900)) * time.Millisecond):
+		select { // at another point of its start each round, adoption or work
+		case <-time.After(time.Duration(45*round) * time.Millisecond):
 		case <-t.Context().Done():
 		}
 

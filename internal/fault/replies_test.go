@@ -10,17 +10,17 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/testseed"
 )
 
 var (
 	seeds = flag.Int("seeds", 500, "how many worlds TestLostReplies plays")
-	first = flag.Uint64("seed", 0, "the first of their seeds; 0 = of the clock")
+	first = flag.Uint64("seed", 0, "the first of their seeds; 0 = that of testseed")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,7 +37,7 @@ func TestLostReplies(t *testing.T) {
 
 	from := *first
 	if from == 0 {
-		from = uint64(time.Now().UnixNano())
+		from = testseed.Seed(t)
 	}
 
 	many := *seeds

@@ -13,6 +13,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/forecast"
 	"github.com/berthml/berth/internal/packing"
+	_ "github.com/berthml/berth/internal/testseed"
 )
 
 // reasons are all that a start is unknown for in a replay.

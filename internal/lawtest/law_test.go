@@ -33,7 +33,7 @@ var rows = [][]string{
 }
 
 // support is for tests: it may know everything, and nothing else knows it.
-var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledgertest", "internal/fake", "internal/fault", "internal/e2e", "internal/lawtest", "internal/gpu/gputest", "internal/certtest", "api/apitest"}
+var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledgertest", "internal/fake", "internal/fault", "internal/e2e", "internal/lawtest", "internal/gpu/gputest", "internal/certtest", "internal/testseed", "api/apitest"}
 
 // only narrows what the rows allow, by prefix of the importer.
 var only = map[string][]string{
@@ -184,6 +184,23 @@ func TestLaw_PurePackagesTouchNothing(t *testing.T) {
 				touches := imported == bad || strings.HasPrefix(imported, bad+"/") && imported != "net/url" // parses texts
 				require.False(t, touches, "%s imports %s and is pure", path, imported)
 			}
+		}
+	}
+}
+
+// A package whose tests use rapid has their seed fixed.
+func TestLaw_TestsDrawByAFixedSeed(t *testing.T) {
+	t.Parallel()
+
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}{{range .TestImports}} {{.}}{{end}}{{range .XTestImports}} {{.}}{{end}}`, "./...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	require.NoError(t, err)
+
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		if path := ours(fields[0]); path != "internal/testseed" && slices.Contains(fields, "pgregory.net/rapid") {
+			require.Contains(t, fields, module+"/internal/testseed", "the tests of %s use rapid: import internal/testseed there", path)
 		}
 	}
 }

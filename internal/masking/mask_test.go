@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
+	_ "github.com/berthml/berth/internal/testseed"
 )
 
 const hub = "hf_Tp0KenValue42"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/memory"
+	_ "github.com/berthml/berth/internal/testseed"
 )
 
 const mib = memory.MiB

@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/packing"
+	_ "github.com/berthml/berth/internal/testseed"
 )
 
 // world is what a decision is made on.

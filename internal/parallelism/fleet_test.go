@@ -1,3 +1,5 @@
+//go:build nightly
+
 package parallelism_test
 
 import (

@@ -18,6 +18,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/testseed"
 )
 
 // violations says which invariants of the ledger do not hold, in one statement
@@ -412,7 +413,7 @@ func TestLedger_HoldsWhateverHappens(t *testing.T) {
 
 	const writers, steps = 4, 400
 
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	ledgers := newLedgers(t, seed, writers, machine(uuid.NewString(), random), machine(uuid.NewString(), random))
 
@@ -441,7 +442,7 @@ func TestLedger_NobodyWaitsInACircle(t *testing.T) {
 		return berth.Host{ID: uuid.NewString(), Name: "h", BootID: "boot", CPUMilli: 1 << 40, MemoryBytes: 1 << 50, MemoryFreeBytes: gib}
 	}
 
-	ledgers := newLedgers(t, uint64(time.Now().UnixNano()), writers, host(), host())
+	ledgers := newLedgers(t, testseed.Seed(t), writers, host(), host())
 	ledgers[0].addDevices(t, 1<<50, 1<<20)
 
 	busy := []string{"ask", "ask", "ask", "place", "place", "place", "place", "finish", "finish", "abandon", "release", "release", "cancel", "expire", "suspect", "renew", "explain"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testseed"
 )
 
 // race is one attempt that ends and is canceled at the same time.
@@ -164,7 +165,7 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 
 	const players, rounds = 8, 125
 
-	ledgers := newLedgers(t, uint64(time.Now().UnixNano()), players, berth.Host{
+	ledgers := newLedgers(t, testseed.Seed(t), players, berth.Host{
 		ID: uuid.NewString(), Name: "h", BootID: "boot", CPUMilli: 64_000, MemoryBytes: 64 * gib, MemoryFreeBytes: 64 * gib,
 	})
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
+	_ "github.com/berthml/berth/internal/testseed"
 )
 
 // newRun is a run whose container was not started.

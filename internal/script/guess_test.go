@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/spec"
+	_ "github.com/berthml/berth/internal/testseed"
 )
 
 func named(name, kind string, usual any) Flag {

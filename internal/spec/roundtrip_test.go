@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/spec"
+	_ "github.com/berthml/berth/internal/testseed"
 )
 
 // requireRoundTrip fails unless the JSON of s decodes to s.

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
+
+	_ "github.com/berthml/berth/internal/testseed"
 )
 
 // The vector of TensorFlow's own test (tensorflow/core/lib/hash/crc32c_test.cc and
