@@ -3,23 +3,21 @@ package masking
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/berthml/berth"
 )
 
-const (
-	// minMaskedLine is the shortest part of a value that is hidden where the value is not
-	// there in whole: a line of it. Shorter lines, such as "{", are in too many texts.
-	minMaskedLine = 8
-	// maxEscaped is the longest value whose escapes are hidden: servers take no longer
-	// URL. The lines of a longer one are hidden, as they are.
-	maxEscaped = 4 << 10
-	// maxQuotedTwice is the longest value that is hidden where a text in quotes is in another
-	// one: what is in quotes there is a key or a password.
-	maxQuotedTwice = 1 << 10
-)
+// minMaskedPart is the shortest part of a value that is hidden by itself: a line of it,
+// a leaf of JSON. Shorter parts, such as "{", are in too many texts.
+const minMaskedPart = 8
+
+// setting is a line that gives a name a value, as .env, INI and YAML have it, or the end
+// of a line of .netrc.
+var setting = regexp.MustCompile(`(?m)(?:^[ \t]*(?:export[ \t]+)?["']?[\w.-]+["']?[ \t]*[=:]|\bpassword[ \t])[ \t]*["']?(.*?)["']?,?[ \t]*$`)
 
 // unescaped are the characters, beside letters and digits, that programs leave as they
 // are in a URL.
@@ -30,108 +28,77 @@ var unescaped = []string{
 	"-_.!~*'();/?:@&=+$,#", // its encodeURI
 	"-_.~$&+=:@",           // Go's PathEscape
 	"-._~!$'()*,?/:@",      // yarl's query, of aiohttp
-	"-_.*",                 // Java's URLEncoder, forms of browsers
-	"-_.",                  // PHP's urlencode
 }
 
-// base64Widths are the lengths of lines: of mail (RFC 2045), Python's encodebytes and
-// base64(1), and of PEM (RFC 7468).
-var base64Widths = []int{76, 64}
-
-// formsOf are what programs make of a value and of its parts. A value that is too short
-// to be hidden has none.
+// formsOf are what programs make of a value, of its lines, and of what they read out of
+// JSON or settings. A value that is too short to be hidden has none.
 func formsOf(value []byte) [][]byte {
 	whole := bytes.TrimSpace(value)
 	if len(whole) < berth.MinMaskedBytes {
 		return nil
 	}
 
-	forms := wholeForms(value)
+	forms := encodings(whole)
+	if !bytes.Equal(whole, value) {
+		forms = append(forms, inBase64(value)...) // whose beginning is that of whole, but not its end
+	}
 
-	if len(whole) <= maxEscaped {
-		for _, part := range membersOf(whole) {
-			forms = append(forms, wholeForms(part)...)
+	unix := bytes.ReplaceAll(whole, []byte("\r\n"), []byte("\n"))
+	forms = append(forms, unix)
+
+	var parts []string
+	for line := range strings.Lines(string(unix)) {
+		parts = append(parts, strings.TrimSpace(line))
+	}
+
+	for _, found := range setting.FindAllStringSubmatch(string(unix), -1) {
+		parts = append(parts, found[1])
+	}
+
+	var document any
+	if json.Unmarshal(whole, &document) == nil {
+		parts = appendLeaves(parts, document)
+	}
+
+	for _, part := range parts {
+		if len(part) >= minMaskedPart {
+			forms = append(forms, encodings([]byte(part))...)
 		}
 	}
 
 	return forms
 }
 
-// wholeForms are what programs make of a value: they trim it, end its lines by LF, quote
-// it, and send it in base64 or in a URL.
-func wholeForms(value []byte) [][]byte {
-	whole := bytes.TrimSpace(value)
-
-	lines := bytes.ReplaceAll(bytes.ReplaceAll(value, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
-	forms := [][]byte{whole}
-
-	for line := range bytes.Lines(whole) {
-		forms = appendLong(forms, bytes.TrimSpace(line))
-	}
-
-	for _, v := range [][]byte{whole, bytes.TrimSpace(lines)} {
-		forms = append(forms, v)
-
-		if len(v) <= maxEscaped {
-			forms = append(append(forms, escapes(v)...), quotedTwice(v)...)
+// appendLeaves appends the texts in a JSON document.
+func appendLeaves(parts []string, document any) []string {
+	switch d := document.(type) {
+	case string:
+		parts = append(parts, d)
+	case []any:
+		for _, e := range d {
+			parts = appendLeaves(parts, e)
+		}
+	case map[string]any:
+		for _, e := range d {
+			parts = appendLeaves(parts, e)
 		}
 	}
 
-	for _, v := range [][]byte{value, whole, lines, bytes.TrimSpace(lines)} {
-		coded := base64.RawStdEncoding.EncodeToString(v)
-		forms = append(forms, []byte(coded), []byte(base64.RawURLEncoding.EncodeToString(v)))
-		forms = append(forms, within(v, base64.RawStdEncoding)...)
-		forms = append(forms, within(v, base64.RawURLEncoding)...)
-
-		for _, width := range base64Widths {
-			for rest := coded; len(coded) > width && rest != ""; rest = rest[min(width, len(rest)):] {
-				forms = appendLong(forms, []byte(rest[:min(width, len(rest))]))
-			}
-		}
-	}
-
-	return forms
+	return parts
 }
 
-// within are what base64 makes of a value in a longer text, such as the password in
-// "user:password": the characters that no other byte has a bit in, by the place where
-// the value begins in three bytes.
-func within(value []byte, code *base64.Encoding) [][]byte {
-	const group, bits = 3, 6 // bytes; of a character
+// encodings are a text as it is, in JSON, in a URL and in base64.
+func encodings(text []byte) [][]byte {
+	forms := append(inBase64(text), text)
 
-	var forms [][]byte
-
-	for before := range group {
-		text := code.EncodeToString(append(make([]byte, before), value...))
-		first, end := (8*before+bits-1)/bits, 8*(before+len(value))/bits
-		forms = appendLong(forms, []byte(text[first:end]))
+	if quoted, err := json.Marshal(string(text)); err == nil {
+		forms = append(forms, quoted[1:len(quoted)-1])
 	}
-
-	return forms
-}
-
-func appendLong(forms [][]byte, line []byte) [][]byte {
-	if len(line) < minMaskedLine {
-		return forms
-	}
-
-	return append(forms, line)
-}
-
-// escapes are a value as programs write it into a URL, each form once.
-func escapes(value []byte) [][]byte {
-	var forms [][]byte
-
-	seen := make(map[string]bool)
 
 	for _, kept := range unescaped {
 		for _, hex := range []string{"%%%02X", "%%%02x"} {
 			for _, blank := range []string{"%20", "+"} {
-				form := escape(value, kept, hex, blank)
-				if !seen[form] {
-					seen[form] = true
-					forms = append(forms, []byte(form))
-				}
+				forms = append(forms, escape(text, kept, hex, blank))
 			}
 		}
 	}
@@ -139,19 +106,41 @@ func escapes(value []byte) [][]byte {
 	return forms
 }
 
-func escape(value []byte, kept, hex, blank string) string {
-	var text strings.Builder
+func escape(text []byte, kept, hex, blank string) []byte {
+	var escaped bytes.Buffer
 
-	for _, b := range value {
+	for _, b := range text {
 		switch {
 		case b == ' ':
-			text.WriteString(blank)
+			escaped.WriteString(blank)
 		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', strings.IndexByte(kept, b) >= 0:
-			text.WriteByte(b)
+			escaped.WriteByte(b)
 		default:
-			fmt.Fprintf(&text, hex, b)
+			fmt.Fprintf(&escaped, hex, b)
 		}
 	}
 
-	return text.String()
+	return escaped.Bytes()
+}
+
+// inBase64 are what base64 makes of a text, also within a longer one such as HTTP's
+// "user:password": the characters in which no other byte has a bit, by the place where
+// the text begins in three bytes.
+func inBase64(text []byte) (forms [][]byte) {
+	const group, bits = 3, 6 // bytes; of a character
+
+	for _, code := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		forms = append(forms, []byte(code.EncodeToString(text)))
+
+		for before := range group {
+			coded := code.EncodeToString(append(make([]byte, before), text...))
+			first, end := (8*before+bits-1)/bits, 8*(before+len(text))/bits
+
+			if form := coded[first:end]; len(form) >= minMaskedPart {
+				forms = append(forms, []byte(form))
+			}
+		}
+	}
+
+	return forms
 }

@@ -16,25 +16,31 @@ import (
 type Mask struct {
 	Blind bool // the trial may have another value: all that it says is hidden
 
-	values *automaton
-	public []string         // names of metrics that the sweep file says; never hidden in names and texts
-	begun  map[string]int32 // by stream: where values has come to
+	forms  [256][][]byte     // by first byte, each once
+	public []string          // names of metrics that the sweep file says; never hidden in names and texts
+	begun  map[string][]byte // by stream: its end, where that begins a form
 }
 
-// New hides values, each of their lines, and what programs make of values to send
-// them. nil when there are none. The names are public: they are in the sweep file, or
+// New hides values, their parts, and what programs make of them to send them (formsOf). nil when there are none. The names are public: they are in the sweep file, or
 // Berth takes them for one that is.
 func New(values [][]byte, public ...string) *Mask {
 	if len(values) == 0 {
 		return nil
 	}
 
-	var forms [][]byte
+	m := &Mask{public: public, begun: make(map[string][]byte)}
+	seen := make(map[string]bool)
+
 	for _, value := range values {
-		forms = append(forms, formsOf(value)...)
+		for _, form := range formsOf(value) {
+			if !seen[string(form)] {
+				seen[string(form)] = true
+				m.forms[form[0]] = append(m.forms[form[0]], form)
+			}
+		}
 	}
 
-	return &Mask{values: newAutomaton(forms), public: public, begun: make(map[string]int32)}
+	return m
 }
 
 // Chunk hides what is in a chunk of a log, and is told all of them in order. Docker
@@ -45,26 +51,53 @@ func (m *Mask) Chunk(c berth.LogChunk) berth.LogChunk {
 		return c
 	}
 
-	text := c.Data
-	c.Data = slices.Clone(text)
-
 	if m.Blind {
+		c.Data = slices.Clone(c.Data)
 		star(c.Data)
 
 		return c
 	}
 
-	found, at := m.values.find(m.begun[c.Stream], text)
-	m.begun[c.Stream] = at
-	starSpans(c.Data, found)
+	before := m.begun[c.Stream]
+	text := slices.Concat(before, c.Data)
+	shown := slices.Clone(text)
+
+	found, begun := m.find(text)
+	for _, s := range found {
+		star(shown[s.from:s.to])
+	}
 
 	// After the end of a line only a value of several lines goes on, which is hidden line
 	// by line: short ones are not.
-	if begun := m.values.begun(at); !bytes.HasSuffix(text, []byte("\n")) || begun >= minMaskedLine {
-		star(c.Data[max(len(text)-begun, 0):])
+	if !bytes.HasSuffix(text, []byte("\n")) || len(begun) >= minMaskedPart {
+		star(shown[len(text)-len(begun):])
 	}
 
+	m.begun[c.Stream] = begun
+	c.Data = shown[len(before):]
+
 	return c
+}
+
+// span is a part of a text, from the first byte to before the last.
+type span struct{ from, to int }
+
+// find returns where forms are in a text, and the longest end of it that begins one.
+func (m *Mask) find(text []byte) (found []span, begun []byte) {
+	for i, first := range text {
+		rest := text[i:]
+
+		for _, form := range m.forms[first] {
+			switch {
+			case bytes.HasPrefix(rest, form):
+				found = append(found, span{i, i + len(form)})
+			case begun == nil && bytes.HasPrefix(form, rest):
+				begun = rest
+			}
+		}
+	}
+
+	return found, begun
 }
 
 // Text hides what is in a text of Berth's that quotes the trial.
@@ -73,18 +106,14 @@ func (m *Mask) Text(text string) string {
 		return text
 	}
 
-	found, _ := m.values.find(0, []byte(text))
-	if len(found) == 0 {
-		return text
+	shown, open := []byte(text), m.publicIn(text)
+	found, _ := m.find([]byte(text))
+
+	for _, hidden := range found {
+		if !slices.ContainsFunc(open, func(name span) bool { return name.from <= hidden.from && hidden.to <= name.to }) {
+			star(shown[hidden.from:hidden.to])
+		}
 	}
-
-	open := m.publicIn(text)
-	found = slices.DeleteFunc(found, func(hidden span) bool {
-		return slices.ContainsFunc(open, func(name span) bool { return name.from <= hidden.from && hidden.to <= name.to })
-	})
-
-	shown := []byte(text)
-	starSpans(shown, found)
 
 	return string(shown)
 }
