@@ -196,7 +196,6 @@ bench/scale: ## Time rounds and pages on a database with 700 waiting sweeps and 
 .PHONY: bench/placement
 bench/placement: ## Time placement decisions and leases through PostgreSQL
 	$(GO) test -run '^$$' -bench 'BenchmarkDecide' -benchtime 10x ./internal/packing
-	$(GO) test -run '^$$' -bench 'BenchmarkStarts' -benchtime 30x ./internal/forecast
 	$(GO) test -run '^$$' -bench 'BenchmarkPlace' -benchtime 5x ./internal/postgres
 
 .PHONY: clean

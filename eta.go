@@ -17,44 +17,13 @@ type TrialTimes struct {
 	Ended  int           // how many these are, at most RecentTrials
 	Mean   time.Duration // of them
 	Lower  time.Duration // quartile: a quarter of them took at most so long
+	Median time.Duration // the same of half of them
 	Upper  time.Duration // the same of three quarters
-	Low    time.Duration // one of ten took at most so long
-	High   time.Duration // the same of nine of ten
 	Oldest time.Duration // since the oldest attempt that runs got its place; 0 = none runs
 }
 
-// Each is how long one trial takes: at least the smaller of lower quartile and mean, at
-// most the larger of upper quartile and mean. It is not known before 3 have ended.
-func (t TrialTimes) Each() RunTime {
-	if t.Ended < leastEnded {
-		return RunTime{}
-	}
-
-	return RunTime{Known: true, Min: min(t.Lower, t.Mean), Max: max(t.Upper, t.Mean)}
-}
-
-// Left is what is left of one that has run for some time. How long one trial takes varies
-// by more than how long several take one after the other, so this is from one to nine of
-// ten. One that has run for longer may take as long again.
-func (t TrialTimes) Left(ran time.Duration) RunTime {
-	each := t.Each()
-	if !each.Known {
-		return each
-	}
-
-	left := RunTime{Known: true, Min: max(min(t.Low, each.Min)-ran, 0), Max: ran}
-	if most := max(t.High, each.Max); ran <= most {
-		left.Max = most - ran
-	}
-
-	return left
-}
-
-// RunTime is how long an attempt takes from its start, or from now, to its end.
-type RunTime struct {
-	Known    bool // else nothing is known of it
-	Min, Max time.Duration
-}
+// Known reports whether enough trials have ended to say how long others take.
+func (t TrialTimes) Known() bool { return t.Ended >= leastEnded }
 
 // RecentTrials is how many trials TrialTimes looks at: the newest, as what runs beside a
 // trial decides how long it takes, and that changes while a sweep runs.
@@ -75,13 +44,12 @@ type ETA struct {
 // runs, or the number of trials is not known.
 func EstimateEnd(s Sweep, t TrialTimes, now time.Time) (eta ETA, ok bool) {
 	c := s.Counts
-	if c.Planned == 0 || c.Running == 0 || !t.Each().Known {
+	if c.Planned == 0 || c.Running == 0 || !t.Known() {
 		return ETA{}, false
 	}
 
 	left := max(c.Planned-c.Finished()-c.Running, 0)
-	one := t.Each()
-	each := one.Max
+	each := max(t.Upper, t.Mean)
 	k, atOnce := c.Running, fmt.Sprintf("%d that run at once", c.Running)
 
 	if s.MaxParallel > 0 && s.MaxParallel < k { // it was lowered: the next ones begin as others end
@@ -90,7 +58,7 @@ func EstimateEnd(s Sweep, t TrialTimes, now time.Time) (eta ETA, ok bool) {
 
 	waves := float64(left) / float64(k)
 	eta = ETA{
-		Min: DurationOf(waves * float64(one.Min)),
+		Min: DurationOf(waves * float64(min(t.Lower, t.Mean))),
 		Max: DurationOf((math.Ceil(waves) + 1) * float64(each)),
 		Why: fmt.Sprintf("%d to start and %s; of the newest %d that ended, half took %s to %s, the mean is %s",
 			left, atOnce, t.Ended, secondsText(t.Lower), secondsText(t.Upper), secondsText(t.Mean)),

@@ -140,20 +140,3 @@ func TestEstimateEnd_HoldsForTrialsBetweenTheQuartiles(t *testing.T) {
 		require.LessOrEqual(t, end, eta.Max+time.Millisecond)
 	})
 }
-
-func TestTrialTimes_Left(t *testing.T) {
-	t.Parallel()
-
-	known := func(least, most time.Duration) berth.RunTime {
-		return berth.RunTime{Known: true, Min: least, Max: most}
-	}
-	times := berth.TrialTimes{Ended: 3, Low: 2 * time.Minute, Lower: 4 * time.Minute, Mean: 3 * time.Minute, Upper: 9 * time.Minute, High: 12 * time.Minute}
-
-	require.Equal(t, known(3*time.Minute, 9*time.Minute), times.Each())
-	require.Equal(t, known(2*time.Minute, 12*time.Minute), times.Left(0))
-	require.Equal(t, known(0, 10*time.Minute), times.Left(2*time.Minute))
-	require.Equal(t, known(0, 0), times.Left(12*time.Minute))
-	require.Equal(t, known(0, 20*time.Minute), times.Left(20*time.Minute), "it may take as long again")
-	require.Equal(t, berth.RunTime{}, berth.TrialTimes{Ended: 2, Mean: time.Minute}.Left(time.Hour), "too few have ended")
-	require.Equal(t, known(0, 0), berth.RunningAttempt{Ended: true}.Left(times))
-}

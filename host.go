@@ -93,7 +93,7 @@ type Host struct {
 	FilesDiskBytes int64 `json:"-"` // of that disk in all; 0 = not known
 
 	Drained   bool          `json:"-"` // a person asked for no new attempts, also when its State says something else
-	AbsentFor time.Duration `json:"-"` // for how long it has been lost or unready, as the placer counts it; in a Foresight by the database, of lost ones alone
+	AbsentFor time.Duration `json:"-"` // for how long it has been lost or unready, as the placer counts it
 }
 
 // MissingImage is a sweep whose image a host lacks. After HostCordonAfter trials

@@ -1,6 +1,9 @@
 package berth
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // HeldLease is what holds a part of a host now: a lease that is held or suspect.
 type HeldLease struct {
@@ -57,6 +60,51 @@ type QueuedRequest struct {
 	NotBefore   *time.Time // until then it is put off, after a failure that was not the trial's; nil = it is not
 	Reasons     []Rejection
 	Kept        *KeptHost // what is kept free for it; nil = nothing
+
+	BlockerEndsAt *time.Time // when the first trial should end that holds what it waits for; passed = any moment, nil = not known
+}
+
+// Blockers returns what holds what the request waits for: hosts and GPUs that could take it
+// once attempts end there, and its sweep where max_parallel is reached. All by id.
+func (r QueuedRequest) Blockers() (ids []string) {
+	for _, why := range r.Reasons {
+		switch why.Dimension {
+		case DimensionMemory, DimensionFreeMemory, DimensionCPU, DimensionAttempts, DimensionDeviceBytes, DimensionContexts, DimensionActivity, DimensionExclusive:
+			if !why.Never {
+				ids = append(ids, cmp.Or(why.DeviceID, why.HostID))
+			}
+		case DimensionSweep:
+			if why.Needed > 0 { // else the sweep is paused, or its earlier trials go first
+				ids = append(ids, r.SweepID)
+			}
+		default: // no end of an attempt helps
+		}
+	}
+
+	return ids
+}
+
+// EarliestEnds is when the first attempt should end on each host, on each GPU and of each sweep, by id.
+type EarliestEnds map[string]time.Time
+
+// Add takes in an attempt, or the first of several, that holds these.
+func (e EarliestEnds) Add(endsAt time.Time, ids ...string) {
+	for _, id := range ids {
+		if first, known := e[id]; !known || endsAt.Before(first) {
+			e[id] = endsAt
+		}
+	}
+}
+
+// First is the earliest of these; nil = none is known.
+func (e EarliestEnds) First(ids []string) (first *time.Time) {
+	for _, id := range ids {
+		if at, known := e[id]; known && (first == nil || at.Before(*first)) {
+			first = &at
+		}
+	}
+
+	return first
 }
 
 // QueueKey is a request's place in the queue.

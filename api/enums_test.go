@@ -70,7 +70,6 @@ func TestEnums_AreThoseOfTheCode(t *testing.T) {
 		"FailureKind": domain["FailureKind"], "Purpose": domain["Purpose"], "Goal": domain["Goal"], "FootprintSource": domain["FootprintSource"],
 		"MetricStatus": domain["MetricStatus"], "Dimension": domain["Dimension"], "SharingMode": domain["SharingMode"],
 		"SweepState": domain["SweepState"], "TrialState": domain["TrialState"], "AttemptState": domain["AttemptState"],
-		"StartUnknown":   domain["StartUnknown"],
 		"DiagnosisLabel": advice["Label"],
 		"HostState":      slices.DeleteFunc(domain["HostState"], func(s string) bool { return s == "former" }),    // the placer's own
 		"LeaseState":     slices.DeleteFunc(domain["LeaseState"], func(s string) bool { return s == "released" }), // which is not listed

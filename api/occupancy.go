@@ -72,8 +72,6 @@ func (h *handlers) ListQueue(ctx context.Context, r openapi.ListQueueRequestObje
 	}
 
 	out := openapi.ListQueue200JSONResponse{Data: all(queue, toQueued), Total: total}
-	h.addStarts(ctx, queue, out.Data)
-
 	if len(queue) == limit {
 		out.NextCursor = writeCursor(queue[limit-1].Key())
 	}
@@ -86,7 +84,7 @@ func toQueued(q berth.QueuedRequest) openapi.QueuedAttempt {
 		Position: q.Position, AttemptID: q.AttemptID, Number: q.Number, Stage: q.Stage, Purpose: string(q.Purpose),
 		SweepID: q.SweepID, SweepName: q.SweepName, SweepState: openapi.SweepState(q.SweepState), Trial: q.TrialNumber,
 		Since: q.Since, NotBefore: q.NotBefore, Waiting: all(q.Reasons, toRejection),
-		KeptHost: toKeptHost(q.Kept),
+		KeptHost: toKeptHost(q.Kept), BlockerEndsAt: q.BlockerEndsAt,
 	}
 }
 

@@ -86,7 +86,6 @@ type Server struct {
 	hints    *hints
 	usage    usage
 	refusals refusals
-	outlook  outlook
 	recheck  time.Duration // how long a stream outlives its caller's token
 	idle     time.Duration // after how long a stream of events says that it lives
 	stopping chan struct{} // closed when streams must end

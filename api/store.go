@@ -106,8 +106,6 @@ type Hosts interface {
 	ListLeases(ctx context.Context, after berth.LeaseKey, limit int) ([]berth.HeldLease, error)
 	// ListQueue reads what waits for a lease, by position, and how much waits in all.
 	ListQueue(ctx context.Context, after berth.QueueKey, limit int) (queue []berth.QueuedRequest, total int, err error)
-	// Foresight reads what says when the oldest of what waits, at most limit requests, is expected to start.
-	Foresight(ctx context.Context, limit int) (berth.Foresight, error)
 	// ListMachine reads how full a host and its GPUs were in the time before now, by GPU and time, the host itself first.
 	ListMachine(ctx context.Context, hostID string, covered, every time.Duration) ([]berth.MachinePoint, error)
 	SetHostState(ctx context.Context, hostID string, state berth.HostState) error

@@ -180,14 +180,6 @@ func (s *Store) ListQueue(_ context.Context, after berth.QueueKey, limit int) ([
 	return behind(s.Queued, after, limit, berth.QueuedRequest.Key), len(s.Queued), nil
 }
 
-// Foresight is api.Hosts.
-func (s *Store) Foresight(context.Context, int) (berth.Foresight, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return s.Foreseen, s.ForeseeErr
-}
-
 // behind takes rows behind the one with a key; of the zero key, from the first.
 func behind[T any, K comparable](rows []T, after K, limit int, key func(T) K) []T {
 	rest := rows[slices.IndexFunc(rows, func(row T) bool { return key(row) == after })+1:]

@@ -47,8 +47,6 @@ type Store struct {
 	Former     []berth.Device        // that no host of these has
 	Leases     []berth.HeldLease     // in their order
 	Queued     []berth.QueuedRequest // in their order
-	Foreseen   berth.Foresight
-	ForeseeErr error
 	Events     []berth.Event
 	Filtered   int   // how often events of some sweeps were listed
 	Dropped    int64 // events up to this sequence are not kept any more

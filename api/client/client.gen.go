@@ -245,48 +245,6 @@ func (e SecretEncoding) Valid() bool {
 	}
 }
 
-// Defines values for StartUnknown.
-const (
-	Blocked         StartUnknown = "blocked"
-	DurationUnknown StartUnknown = "duration_unknown"
-	FarAhead        StartUnknown = "far_ahead"
-	FarBack         StartUnknown = "far_back"
-	HostAway        StartUnknown = "host_away"
-	JustAsked       StartUnknown = "just_asked"
-	NoEndHelps      StartUnknown = "no_end_helps"
-	NothingFits     StartUnknown = "nothing_fits"
-	PutOff          StartUnknown = "put_off"
-	SweepInactive   StartUnknown = "sweep_inactive"
-)
-
-// Valid indicates whether the value is a known member of the StartUnknown enum.
-func (e StartUnknown) Valid() bool {
-	switch e {
-	case Blocked:
-		return true
-	case DurationUnknown:
-		return true
-	case FarAhead:
-		return true
-	case FarBack:
-		return true
-	case HostAway:
-		return true
-	case JustAsked:
-		return true
-	case NoEndHelps:
-		return true
-	case NothingFits:
-		return true
-	case PutOff:
-		return true
-	case SweepInactive:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for SweepSort.
 const (
 	SweepSortCreatedAt            SweepSort = "created_at"
@@ -812,15 +770,6 @@ type Event struct {
 
 	// Trial Number of the trial that it is about, or whose attempt; absent = it is about neither
 	Trial int `json:"trial,omitempty"`
-}
-
-// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows; neither where it could not be found out this time
-type ExpectedStart struct {
-	MaxSeconds *float64 `json:"max_seconds,omitempty"`
-	MinSeconds *float64 `json:"min_seconds,omitempty"`
-
-	// Unknown sweep_inactive: its sweep takes no trials now. put_off: the placer looks at it later (not_before). blocked: no room is in its way but something else, such as an earlier attempt of its trial. nothing_fits: no machine could hold it, even an empty one. host_away: only machines or GPUs could hold it that take no attempts now or do not answer. no_end_helps: what it waits for is no end of an attempt, such as memory that programs outside Berth hold. duration_unknown: fewer than 3 trials have ended of something that runs, or comes before it. far_back: too many come before it (200 get an answer). far_ahead: it is more than a week, or too many ends, until then. just_asked: it is new, and the next look at the queue tells
-	Unknown StartUnknown `json:"unknown,omitempty"`
 }
 
 // ExportFormat defines model for ExportFormat.
@@ -1492,9 +1441,9 @@ type QueuedAttempt struct {
 	// AttemptID Of the attempt that it becomes
 	AttemptID string `json:"attempt_id"`
 
-	// ExpectedStart When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows; neither where it could not be found out this time
-	ExpectedStart ExpectedStart `json:"expected_start"`
-	KeptHost      *KeptHost     `json:"kept_host,omitempty"`
+	// BlockerEndsAt When the first attempt should end that holds what it waits for: its start and the median time of the newest trials of its sweep. Passed = any moment; absent = not known, as it waits for something else, or fewer than 3 such trials have ended
+	BlockerEndsAt *time.Time `json:"blocker_ends_at,omitempty"`
+	KeptHost      *KeptHost  `json:"kept_host,omitempty"`
 
 	// NotBefore It is put off until then; absent = it is not
 	NotBefore *time.Time `json:"not_before,omitempty"`
@@ -1818,9 +1767,6 @@ type Shape struct {
 
 // SharingMode defines model for SharingMode.
 type SharingMode = string
-
-// StartUnknown sweep_inactive: its sweep takes no trials now. put_off: the placer looks at it later (not_before). blocked: no room is in its way but something else, such as an earlier attempt of its trial. nothing_fits: no machine could hold it, even an empty one. host_away: only machines or GPUs could hold it that take no attempts now or do not answer. no_end_helps: what it waits for is no end of an attempt, such as memory that programs outside Berth hold. duration_unknown: fewer than 3 trials have ended of something that runs, or comes before it. far_back: too many come before it (200 get an answer). far_ahead: it is more than a week, or too many ends, until then. just_asked: it is new, and the next look at the queue tells
-type StartUnknown string
 
 // StoredSecret defines model for StoredSecret.
 type StoredSecret struct {

@@ -3,6 +3,8 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/berthml/berth"
@@ -41,7 +43,8 @@ func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int)
 }
 
 // ListQueue returns what waits for a lease, by position, after a place in the
-// queue, and how much waits in all; the zero place is before all.
+// queue, each with when what blocks it should end, and how much waits in all; the zero
+// place is before all.
 func (s *Store) ListQueue(ctx context.Context, after berth.QueueKey, limit int) (queue []berth.QueuedRequest, total int, err error) {
 	rows, err := s.q.ListQueue(ctx, s.pool, &dbsqlc.ListQueueParams{
 		AfterPutOff: after.PutOff, AfterInactive: after.Inactive, AfterSince: after.Since, AfterAttempt: cmp.Or(after.AttemptID, noID),
@@ -62,7 +65,56 @@ func (s *Store) ListQueue(ctx context.Context, after berth.QueueKey, limit int) 
 		}, nil
 	})
 
+	if err == nil {
+		err = s.addBlockerEnds(ctx, queue)
+	}
+
 	return queue, total, err
+}
+
+// addBlockerEnds adds to requests when the first attempt should end that holds what they
+// wait for: its start and the median time of the trials of its sweep.
+func (s *Store) addBlockerEnds(ctx context.Context, queue []berth.QueuedRequest) error {
+	blockers := make(map[string]bool)
+
+	for _, r := range queue {
+		for _, id := range r.Blockers() {
+			blockers[id] = true
+		}
+	}
+
+	if len(blockers) == 0 {
+		return nil
+	}
+
+	rows, err := s.q.ListHolders(ctx, s.pool, slices.Collect(maps.Keys(blockers)))
+	if err != nil {
+		return translate(err, "reading what holds what the queue waits for")
+	}
+
+	sweeps := make(map[string]bool)
+	for _, row := range rows {
+		sweeps[row.SweepID] = true
+	}
+
+	times, err := s.trialTimes(ctx, slices.Collect(maps.Keys(sweeps)))
+	if err != nil {
+		return err
+	}
+
+	ends := make(berth.EarliestEnds)
+
+	for _, row := range rows {
+		if t := times[row.SweepID]; t.Known() {
+			ends.Add(row.Oldest.Add(t.Median).UTC(), row.SweepID, row.HostID, row.DeviceID)
+		}
+	}
+
+	for i := range queue {
+		queue[i].BlockerEndsAt = ends.First(queue[i].Blockers())
+	}
+
+	return nil
 }
 
 func putOff(is bool, until time.Time) *time.Time {

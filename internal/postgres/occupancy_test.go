@@ -216,3 +216,51 @@ func TestStoreReasons_WhatIsKept(t *testing.T) {
 	store(berth.KeptPlace{})
 	require.Nil(t, told())
 }
+
+// The queue says when what blocks a request should end: its start and the median time of the trials of its sweep.
+func TestListQueue_WhenTheBlockerEnds(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	b, pool := setupOn(t, url), openPool(t, url)
+	other := b.sized(t, gib, 500)
+	first, second, lost, waits := b.request(t, gib), b.request(t, gib), other.request(t, gib), other.request(t, gib)
+
+	for _, r := range []berth.PlacementRequest{first, second, lost} {
+		b.place(t, r)
+	}
+
+	exec := func(sql string, arguments ...any) {
+		t.Helper()
+
+		_, err := pool.Exec(t.Context(), sql, arguments...)
+		require.NoError(t, err, sql)
+	}
+	ends := func() *time.Time {
+		t.Helper()
+
+		queue, _, err := b.store.ListQueue(t.Context(), berth.QueueKey{}, 10)
+		require.NoError(t, err)
+		require.Len(t, queue, 1)
+
+		return queue[0].BlockerEndsAt
+	}
+
+	exec(`UPDATE attempts SET placed_at = '2026-11-21 12:00Z' WHERE id = $1`, first.AttemptID)
+	exec(`UPDATE attempts SET placed_at = '2026-11-21 12:04Z' WHERE id = $1`, second.AttemptID)
+	exec(`UPDATE attempts SET placed_at = '2026-11-21 11:00Z' WHERE id = $1`, lost.AttemptID)
+	exec(`UPDATE leases SET state = 'suspect' WHERE attempt_id = $1`, lost.AttemptID) // when that ends nobody knows
+	require.NoError(t, b.store.StoreReasons(t.Context(), map[string]berth.Wait{waits.AttemptID: {Reasons: []berth.Rejection{
+		{HostID: b.host.ID, HostName: b.host.Name, Dimension: berth.DimensionMemory, Needed: gib},
+	}}}))
+	require.Nil(t, ends(), "no trial has ended")
+
+	exec(`INSERT INTO shapes (key, shape) VALUES ('timed', '{}')`)
+	exec(`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, started_at, finished_at)
+		SELECT gen_random_uuid(), s, 10 + n, '{}', 'timed', 'succeeded', now() - n * n * interval '1 min', now()
+		FROM generate_series(1, 3) n, unnest($1::uuid[]) s`, []string{b.sweep, other.sweep}) // 1, 4 and 9 minutes
+	require.Equal(t, new(time.Date(2026, 11, 21, 12, 4, 0, 0, time.UTC)), ends())
+
+	exec(`UPDATE leases SET state = 'released', released_at = now(), proof = 'x' WHERE attempt_id = $1`, first.AttemptID)
+	require.Equal(t, new(time.Date(2026, 11, 21, 12, 8, 0, 0, time.UTC)), ends())
+}

@@ -149,7 +149,6 @@ func (y year) further(b *testing.B) []scaleCall {
 		{"round", func(ctx context.Context, s *postgres.Store) error {
 			return placer.New(s, slog.New(slog.DiscardHandler)).Round(ctx)
 		}},
-		{"foresight", drop(func(ctx context.Context, s *postgres.Store) (berth.Foresight, error) { return s.Foresight(ctx, 1000) })},
 		{"leases", drop(func(ctx context.Context, s *postgres.Store) ([]berth.HeldLease, error) {
 			return s.ListLeases(ctx, berth.LeaseKey{HostID: uuid.Nil.String(), AttemptID: uuid.Nil.String()}, 100)
 		})},

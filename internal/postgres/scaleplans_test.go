@@ -190,8 +190,10 @@ var ownBounds = map[string]bound{
 	// They change all of these, when why they wait has changed.
 	"HoldRequests": {milliseconds: 500, rowsEach: 50, least: 50_000},
 	"StoreReasons": {milliseconds: 200, rowsEach: 50, least: 1000},
-	// It reads the newest 100 of each sweep that waits.
-	"TrialTimes": {milliseconds: 100, rowsEach: 200, least: 1000},
+	// It reads the newest 200 of each sweep, and looks for those that run among all of it: one sweep has 100,000.
+	"TrialTimes": {milliseconds: 100, rowsEach: 400, least: 150_000},
+	// It looks at all leases that are open, 19,200, and their attempts.
+	"ListHolders": {milliseconds: 50, least: 50_000},
 	// They count the trials of the sweeps of a page, one of which has 100,000.
 	"CountTrials": {milliseconds: 50, least: 150_000},
 	// It looks for trials without a request or an attempt among all open ones, once a minute.

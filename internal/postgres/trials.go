@@ -307,28 +307,24 @@ func (s *Store) tellSweep(ctx context.Context, tx pgx.Tx, u berth.TrialUpdate) (
 
 // TrialTimes returns how long the newest trials of a sweep took that ended, and for how long the oldest attempt has run.
 func (s *Store) TrialTimes(ctx context.Context, sweepID string) (berth.TrialTimes, error) {
-	times, err := s.shapeTimes(ctx, s.pool, []string{sweepID})
+	times, err := s.trialTimes(ctx, []string{sweepID})
 
-	return times[sweepID][""], translate(err, "reading how long trials of sweep "+sweepID+" took")
+	return times[sweepID], err
 }
 
-// shapeTimes is how long the newest trials of sweeps took, by sweep.
-func (s *Store) shapeTimes(ctx context.Context, db dbsqlc.DBTX, sweepIDs []string) (map[string]berth.ShapeTimes, error) {
-	rows, err := s.q.TrialTimes(ctx, db, sweepIDs, berth.RecentTrials)
+// trialTimes is how long the newest trials of sweeps took, by sweep.
+func (s *Store) trialTimes(ctx context.Context, sweepIDs []string) (map[string]berth.TrialTimes, error) {
+	rows, err := s.q.TrialTimes(ctx, s.pool, sweepIDs, berth.RecentTrials)
 	if err != nil {
-		return nil, err
+		return nil, translate(err, "reading how long trials took")
 	}
 
-	times := make(map[string]berth.ShapeTimes, len(sweepIDs))
+	times := make(map[string]berth.TrialTimes, len(rows))
 
 	for _, row := range rows {
-		if times[row.SweepID] == nil {
-			times[row.SweepID] = make(berth.ShapeTimes)
-		}
-
-		times[row.SweepID][row.ShapeKey] = berth.TrialTimes{
-			Ended: int(row.Ended), Mean: secondsOf(row.Mean), Lower: secondsOf(row.Lower), Upper: secondsOf(row.Upper), Oldest: secondsOf(row.Oldest),
-			Low: secondsOf(row.Low), High: secondsOf(row.High),
+		times[row.SweepID] = berth.TrialTimes{
+			Ended: int(row.Ended), Mean: secondsOf(row.Mean), Lower: secondsOf(row.Lower), Median: secondsOf(row.Median), Upper: secondsOf(row.Upper),
+			Oldest: secondsOf(row.Oldest),
 		}
 	}
 

@@ -3,7 +3,6 @@ import { Link } from "@tanstack/react-router";
 import { Kept } from "@/components/Kept";
 import { num, Table } from "@/components/Table";
 import { between, count, moment } from "@/lib/format";
-import { startText } from "@/lib/start";
 import type { QueuedAttempt } from "@/services/hosts";
 
 interface Props {
@@ -25,19 +24,19 @@ export function QueueTable({ rows, total, now }: Props) {
           <p className="chartnote">
             {count(total, "attempt waits", "attempts wait")}
             {rows.length < total && `, the first ${rows.length} are shown`}. The placer looks at them in this order; it
-            may place a later one that fits first. When one starts is expected from how long such trials took so far, if
-            it goes on as now.
+            may place a later one that fits first. When the trial that blocks one should end is by the median of its
+            sweep&apos;s trials so far.
           </p>
           <Table
             label="What waits"
-            heads={[num("Position"), "Trial", num("Waits for"), "Expected start", "Why"]}
+            heads={[num("Position"), "Trial", num("Waits for"), "Blocker ends", "Why"]}
             rows={rows.map((row) => ({
               key: row.attempt_id,
               cells: [
                 row.position,
                 <Waiter row={row} />,
                 <time title={moment(row.since)}>{between(row.since, undefined, now)}</time>,
-                startText(row.expected_start),
+                <BlockerEnd at={row.blocker_ends_at} now={now} />,
                 <Reasons row={row} now={now} />,
               ],
             }))}
@@ -62,6 +61,13 @@ function Waiter({ row }: { row: QueuedAttempt }) {
       {row.purpose === "probe" && ", probe"}
     </>
   );
+}
+
+function BlockerEnd({ at, now }: { at: string | undefined; now: number }) {
+  if (at === undefined) return "Unknown";
+  const text = Date.parse(at) > now ? `In ${between(new Date(now).toISOString(), at, now)}` : "Any moment";
+
+  return <time title={moment(at)}>{text}</time>;
 }
 
 function Reasons({ row, now }: { row: QueuedAttempt; now: number }) {

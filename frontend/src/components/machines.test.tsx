@@ -101,22 +101,17 @@ describe("QueueTable", () => {
     expect(document.querySelector("time[datetime='2026-01-01T00:01:00Z']")).toBeTruthy();
   });
 
-  it("says when each is expected to start, or why nobody knows", async () => {
+  it("says when the trial that blocks each should end", async () => {
     const rows = [
-      queued(),
-      queued({ attempt_id: "q2", position: 2, expected_start: { unknown: "sweep_inactive" }, sweep_state: "paused" }),
-      queued({
-        attempt_id: "q3",
-        position: 3,
-        expected_start: { min_seconds: 0, max_seconds: 0 },
-        kept_host: keptHost(),
-      }),
+      queued({ blocker_ends_at: "2026-01-01T00:03:30Z" }),
+      queued({ attempt_id: "q2", position: 2, blocker_ends_at: "2026-01-01T00:01:59Z" }), // it takes longer than others
+      queued({ attempt_id: "q3", position: 3 }),
     ];
     await draw(<QueueTable rows={rows} total={3} now={now} />);
     const [, ...lines] = screen.getAllByRole("row");
     const cells = lines.map((line) => within(line).getAllByRole("cell")[3]?.textContent);
-    expect(screen.getAllByRole("columnheader")[3]?.textContent).toBe("Expected start");
-    expect(cells).toEqual(["In 1 min to 3 min", "Not known: its sweep takes no trials now", "Now"]);
+    expect(screen.getAllByRole("columnheader")[3]?.textContent).toBe("Blocker ends");
+    expect(cells).toEqual(["In 1 min 30 s", "Any moment", "Unknown"]);
   });
 
   it("says when nothing waits", async () => {

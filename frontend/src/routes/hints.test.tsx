@@ -53,7 +53,6 @@ it("says why a trial waits now, on its page and in the queue", { timeout: long }
         trial: 1,
         since: "2026-01-01T00:00:00Z",
         waiting: [rejection({ reason })],
-        expected_start: { unknown: "host_away" },
       },
     ],
     total: 1,

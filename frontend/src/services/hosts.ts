@@ -13,7 +13,7 @@ import {
 import { NOW_AND_THEN } from "@/services/fresh";
 import { again } from "@/services/query";
 
-export type { Device, ExpectedStart, Host, KeptHost, Lease, QueuedAttempt, UsagePoint } from "@/api/generated";
+export type { Device, Host, KeptHost, Lease, QueuedAttempt, UsagePoint } from "@/api/generated";
 
 /** What others use of a host's memory, and what is measured of attempts there, is neither an event nor worth reading at each hint. */
 const SLOWLY = 30_000; // ms
@@ -52,19 +52,12 @@ export function leasesQuery(live: boolean) {
   });
 }
 
-/** The server finds out anew every 5 s when what waits starts: what has just asked is known after that. */
-const FORESEEN = 6000; // ms
-
 /** The first of what waits for a place. */
 export function queueQuery(live: boolean) {
   return queryOptions({
     queryKey: ["queue"],
     queryFn: ({ signal }) => answer(listQueue({ query: { limit: 100 }, signal })),
-    refetchInterval: (query) => {
-      const soon = query.state.data?.data.some((row) => row.expected_start.unknown === "just_asked") ?? false;
-
-      return again(query) || (live && (soon ? FORESEEN : NOW_AND_THEN));
-    },
+    refetchInterval: (query) => again(query) || (live && NOW_AND_THEN),
   });
 }
 

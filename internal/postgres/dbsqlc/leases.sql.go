@@ -21,58 +21,36 @@ func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int32, error
 	return column_1, err
 }
 
-const listHolding = `-- name: ListHolding :many
-SELECT l.sweep_id, l.shape_key, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
-    l.exclusive, l.exclusive_device, l.device_activity, extract(epoch FROM now() - a.placed_at)::double precision AS ran,
-    (l.state <> 'held' OR a.state = 'abandoned')::boolean AS silent, (a.state = 'finished')::boolean AS ended
+const listHolders = `-- name: ListHolders :many
+SELECT l.sweep_id, l.host_id, coalesce(l.device_id, '')::text AS device_id, min(a.placed_at)::timestamptz AS oldest
 FROM leases l JOIN attempts a ON a.id = l.attempt_id
-WHERE l.state <> 'released'
-ORDER BY l.created_at, l.attempt_id
+WHERE l.state = 'held' AND a.state IN ('placed', 'running')
+    AND (l.host_id::text = ANY ($1::text[]) OR l.device_id = ANY ($1::text[]) OR l.sweep_id::text = ANY ($1::text[]))
+GROUP BY l.sweep_id, l.host_id, l.device_id
 `
 
-type ListHoldingRow struct {
-	SweepID         string
-	ShapeKey        string
-	HostID          string
-	DeviceID        string
-	MemoryBytes     int64
-	CpuMilli        int64
-	DeviceBytes     int64
-	Contexts        int32
-	Exclusive       bool
-	ExclusiveDevice bool
-	DeviceActivity  int32
-	Ran             float64
-	Silent          bool
-	Ended           bool
+type ListHoldersRow struct {
+	SweepID  string
+	HostID   string
+	DeviceID string
+	Oldest   time.Time
 }
 
-// What holds a part of a host now, and for how long it has: silent = its host does not answer for it, ended = the proof that it is
-// gone comes in a moment.
-func (q *Queries) ListHolding(ctx context.Context, db DBTX) ([]ListHoldingRow, error) {
-	rows, err := db.Query(ctx, listHolding)
+// Of each sweep, when its oldest attempt was placed that runs on one of these hosts, on one of these GPUs or for one of these sweeps.
+func (q *Queries) ListHolders(ctx context.Context, db DBTX, ids []string) ([]ListHoldersRow, error) {
+	rows, err := db.Query(ctx, listHolders, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListHoldingRow
+	var items []ListHoldersRow
 	for rows.Next() {
-		var i ListHoldingRow
+		var i ListHoldersRow
 		if err := rows.Scan(
 			&i.SweepID,
-			&i.ShapeKey,
 			&i.HostID,
 			&i.DeviceID,
-			&i.MemoryBytes,
-			&i.CpuMilli,
-			&i.DeviceBytes,
-			&i.Contexts,
-			&i.Exclusive,
-			&i.ExclusiveDevice,
-			&i.DeviceActivity,
-			&i.Ran,
-			&i.Silent,
-			&i.Ended,
+			&i.Oldest,
 		); err != nil {
 			return nil, err
 		}

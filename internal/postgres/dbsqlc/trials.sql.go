@@ -627,17 +627,16 @@ func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialState
 }
 
 const trialTimes = `-- name: TrialTimes :many
-SELECT s.id::uuid AS sweep_id, coalesce(d.shape_key, '')::text AS shape_key, count(d.seconds)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
+SELECT s.id::uuid AS sweep_id, count(d.seconds)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
     coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
+    coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS median,
     coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper,
-    coalesce(percentile_cont(0.1) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS low,
-    coalesce(percentile_cont(0.9) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS high,
-    CASE WHEN GROUPING(d.shape_key) = 0 THEN 0 ELSE coalesce(extract(epoch FROM now() - (
+    coalesce(extract(epoch FROM now() - (
         SELECT min(a.placed_at) FROM trials r JOIN attempts a ON a.trial_id = r.id AND a.state IN ('placed', 'running')
         WHERE r.sweep_id = s.id AND r.state = 'running'
-    )), 0) END::double precision AS oldest
+    )), 0)::double precision AS oldest
 FROM unnest($1::uuid[]) AS s (id) LEFT JOIN LATERAL (
-    SELECT t.shape_key, extract(epoch FROM greatest(interval '0', t.finished_at - t.started_at - coalesce((
+    SELECT extract(epoch FROM greatest(interval '0', t.finished_at - t.started_at - coalesce((
         SELECT sum(greatest(interval '0', w.placed_at - w.ended_before)) FROM (
             SELECT a.placed_at, lag(a.finished_at) OVER (ORDER BY a.placed_at) AS ended_before FROM attempts a WHERE a.trial_id = t.id
         ) w
@@ -645,25 +644,21 @@ FROM unnest($1::uuid[]) AS s (id) LEFT JOIN LATERAL (
     WHERE t.sweep_id = s.id AND t.finished_at IS NOT NULL AND t.started_at IS NOT NULL AND t.state <> 'canceled'
     ORDER BY t.number DESC LIMIT $2
 ) d ON true
-GROUP BY GROUPING SETS ((s.id), (s.id, d.shape_key))
-HAVING GROUPING(d.shape_key) = 1 OR d.shape_key IS NOT NULL
+GROUP BY s.id
 `
 
 type TrialTimesRow struct {
-	SweepID  string
-	ShapeKey string
-	Ended    int32
-	Mean     float64
-	Lower    float64
-	Upper    float64
-	Low      float64
-	High     float64
-	Oldest   float64
+	SweepID string
+	Ended   int32
+	Mean    float64
+	Lower   float64
+	Median  float64
+	Upper   float64
+	Oldest  float64
 }
 
-// Of each sweep, and of each shape in it; the empty one is all of them. Reads trials by number from the newest on until enough
-// have ended: of a sweep that runs it skips those that are open, a few hundred at most, and those that were canceled. From each
-// goes what it waited between its attempts.
+// Of each sweep. Reads trials by number from the newest on until enough have ended: of a sweep that runs it skips those that
+// are open, a few hundred at most, and those that were canceled. From each goes what it waited between its attempts.
 func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepIds []string, maxTrials int32) ([]TrialTimesRow, error) {
 	rows, err := db.Query(ctx, trialTimes, sweepIds, maxTrials)
 	if err != nil {
@@ -675,13 +670,11 @@ func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepIds []string, ma
 		var i TrialTimesRow
 		if err := rows.Scan(
 			&i.SweepID,
-			&i.ShapeKey,
 			&i.Ended,
 			&i.Mean,
 			&i.Lower,
+			&i.Median,
 			&i.Upper,
-			&i.Low,
-			&i.High,
 			&i.Oldest,
 		); err != nil {
 			return nil, err

@@ -117,12 +117,10 @@ WHERE l.state <> 'released'
 ORDER BY l.host_id, coalesce(l.device_id, ''), l.created_at, l.attempt_id
 LIMIT @max_rows;
 
--- name: ListHolding :many
--- What holds a part of a host now, and for how long it has: silent = its host does not answer for it, ended = the proof that it is
--- gone comes in a moment.
-SELECT l.sweep_id, l.shape_key, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
-    l.exclusive, l.exclusive_device, l.device_activity, extract(epoch FROM now() - a.placed_at)::double precision AS ran,
-    (l.state <> 'held' OR a.state = 'abandoned')::boolean AS silent, (a.state = 'finished')::boolean AS ended
+-- name: ListHolders :many
+-- Of each sweep, when its oldest attempt was placed that runs on one of these hosts, on one of these GPUs or for one of these sweeps.
+SELECT l.sweep_id, l.host_id, coalesce(l.device_id, '')::text AS device_id, min(a.placed_at)::timestamptz AS oldest
 FROM leases l JOIN attempts a ON a.id = l.attempt_id
-WHERE l.state <> 'released'
-ORDER BY l.created_at, l.attempt_id;
+WHERE l.state = 'held' AND a.state IN ('placed', 'running')
+    AND (l.host_id::text = ANY (@ids::text[]) OR l.device_id = ANY (@ids::text[]) OR l.sweep_id::text = ANY (@ids::text[]))
+GROUP BY l.sweep_id, l.host_id, l.device_id;

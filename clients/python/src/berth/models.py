@@ -1568,18 +1568,60 @@ class Device(Model):
     advice: Optional[Advice] = None
 
 
-class ExpectedStart(Model):
+class QueuedAttempt(Model):
     """
-    When it is expected to start, in seconds from now, if it goes on as now: the placer's decision is replayed while what runs takes as long as trials of its shape, or else of its sweep, have taken so far, from the lower to the upper quartile (of what runs already, from one to nine of ten). Either both figures, or why nobody knows; neither where it could not be found out this time
+    An attempt that waits for a place
     """
 
-    min_seconds: Optional[float] = None
-    max_seconds: Optional[float] = None
-    unknown: Optional[Union[Literal['sweep_inactive', 'put_off', 'blocked', 'nothing_fits', 'host_away', 'no_end_helps', 'duration_unknown', 'far_back', 'far_ahead', 'just_asked'], str]] = (
-        None
-    )
+    position: int
     """
-    sweep_inactive: its sweep takes no trials now. put_off: the placer looks at it later (not_before). blocked: no room is in its way but something else, such as an earlier attempt of its trial. nothing_fits: no machine could hold it, even an empty one. host_away: only machines or GPUs could hold it that take no attempts now or do not answer. no_end_helps: what it waits for is no end of an attempt, such as memory that programs outside Berth hold. duration_unknown: fewer than 3 trials have ended of something that runs, or comes before it. far_back: too many come before it (200 get an answer). far_ahead: it is more than a week, or too many ends, until then. just_asked: it is new, and the next look at the queue tells
+    From 1, when the page was read
+    """
+    attempt_id: str
+    """
+    Of the attempt that it becomes
+    """
+    number: int
+    """
+    Of the attempt in its trial
+    """
+    stage: str
+    purpose: Union[Literal['run', 'probe'], str]
+    """
+    probe: it measures its shape, too
+    """
+    sweep_id: str
+    sweep_name: str
+    sweep_state: Union[Literal['pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled'], str]
+    trial: int
+    """
+    Its number
+    """
+    since: AwareDatetime
+    """
+    When it asked, or its sweep was resumed
+    """
+    not_before: Optional[AwareDatetime] = None
+    """
+    It is put off until then; absent = it is not
+    """
+    waiting: list[Rejection]
+    """
+    Why it has no place, candidate by candidate; empty = the placer has not looked at it yet
+    """
+    kept_host: Optional[KeptHost] = None
+    blocker_ends_at: Optional[AwareDatetime] = None
+    """
+    When the first attempt should end that holds what it waits for: its start and the median time of the newest trials of its sweep. Passed = any moment; absent = not known, as it waits for something else, or fewer than 3 such trials have ended
+    """
+
+
+class QueueList(Model):
+    data: list[QueuedAttempt]
+    next_cursor: Optional[str] = None
+    total: int
+    """
+    What waits in all; 0 on a page without rows
     """
 
 
@@ -1911,57 +1953,3 @@ class Host(Model):
 
 class HostList(Model):
     data: list[Host]
-
-
-class QueuedAttempt(Model):
-    """
-    An attempt that waits for a place
-    """
-
-    position: int
-    """
-    From 1, when the page was read
-    """
-    attempt_id: str
-    """
-    Of the attempt that it becomes
-    """
-    number: int
-    """
-    Of the attempt in its trial
-    """
-    stage: str
-    purpose: Union[Literal['run', 'probe'], str]
-    """
-    probe: it measures its shape, too
-    """
-    sweep_id: str
-    sweep_name: str
-    sweep_state: Union[Literal['pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled'], str]
-    trial: int
-    """
-    Its number
-    """
-    since: AwareDatetime
-    """
-    When it asked, or its sweep was resumed
-    """
-    not_before: Optional[AwareDatetime] = None
-    """
-    It is put off until then; absent = it is not
-    """
-    waiting: list[Rejection]
-    """
-    Why it has no place, candidate by candidate; empty = the placer has not looked at it yet
-    """
-    kept_host: Optional[KeptHost] = None
-    expected_start: ExpectedStart
-
-
-class QueueList(Model):
-    data: list[QueuedAttempt]
-    next_cursor: Optional[str] = None
-    total: int
-    """
-    What waits in all; 0 on a page without rows
-    """

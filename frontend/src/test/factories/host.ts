@@ -104,7 +104,6 @@ export function queued(change: Partial<QueuedAttempt> = {}): QueuedAttempt {
     trial: 9,
     since: "2026-01-01T00:00:00Z",
     waiting: [],
-    expected_start: { min_seconds: 60, max_seconds: 180 },
     ...change,
   };
 }
