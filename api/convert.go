@@ -226,24 +226,6 @@ func toEvent(e berth.Event) (openapi.Event, error) {
 	}, err
 }
 
-func toHint(h berth.Hint) openapi.Hint {
-	out := openapi.Hint{Kind: string(h.Kind), SweepID: h.SweepID, Trial: h.TrialNumber, Subject: h.Subject, At: h.At}
-
-	if h.Metric != nil {
-		out.Metric = new(toMetric(*h.Metric))
-	}
-
-	if h.Memory != nil {
-		out.Memory = new(toMemoryPoint(*h.Memory))
-	}
-
-	if h.Kind == berth.HintWaiting {
-		out.Waiting = new(all(h.Waiting, toRejection))
-	}
-
-	return out
-}
-
 // all converts a list; the result is never nil, so that it is [] in JSON.
 func all[A, B any](list []A, convert func(A) B) []B {
 	out := make([]B, len(list))

@@ -51,15 +51,6 @@ func (s *Server) streamEvents(c *gin.Context) {
 
 	e := eventStream{request: c.Request, era: era, after: after, sweepIDs: sweepIDs}
 
-	if c.Query("live") == "true" {
-		var unwatch func()
-
-		e.live = true
-		e.batch, unwatch = s.hints.watch(sweepIDs)
-
-		defer unwatch()
-	}
-
 	out, err := newStream(c.Writer, strconv.FormatInt(after, 10))
 	if err == nil && missed {
 		err = out.event("reset", strconv.FormatInt(after, 10), []byte(`{"reason":"events were missed that are not kept any more; read everything anew"}`))
@@ -123,9 +114,6 @@ type eventStream struct {
 	era      int
 	after    int64    // all events up to this one were sent
 	sweepIDs []string // empty = of all sweeps
-	live     bool     // hints are sent, too
-	batch    int      // hints up to this batch were taken
-	hints    []encodedHint
 }
 
 // sendEvents writes what follows until the caller goes, the server stops or the
@@ -148,17 +136,12 @@ func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 			}
 		}
 
-		hints, hinted, err := s.sendHints(e)
-		if err != nil {
-			return err
-		}
-
 		changes, grown, err := s.sendChanges(ctx, e)
 		if err != nil {
 			return err
 		}
 
-		if changes > 0 || hints > 0 {
+		if changes > 0 {
 			continue // there may be more than a batch
 		}
 
@@ -168,7 +151,6 @@ func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 		case <-s.stopping:
 			return nil
 		case <-grown:
-		case <-hinted:
 		case <-recheck.C:
 			checked = time.Time{} // it is due, however little is missing from the period
 		case <-idle.C:
@@ -209,35 +191,6 @@ func (s *Server) sendChanges(ctx context.Context, e *eventStream) (sent int, gro
 
 	return len(fresh.events), fresh.grown, nil
 }
-
-// sendHints writes a part of the hints that have come, and says how many they were: what
-// else the stream has to do comes in between. They have no id, so a browser that comes back
-// sends that of the last event. grown is closed when there are more; nil = none are asked for.
-func (s *Server) sendHints(e *eventStream) (sent int, grown <-chan struct{}, err error) {
-	if !e.live {
-		return 0, nil, nil
-	}
-
-	if len(e.hints) == 0 {
-		e.hints, e.batch, grown = s.hints.after(e.batch, e.sweepIDs)
-	}
-
-	var text []byte
-
-	for sent < len(e.hints) && len(text) < hintsWrite {
-		text = append(text, e.hints[sent].text...)
-		sent++
-	}
-
-	if e.hints = e.hints[sent:]; sent == 0 {
-		return 0, grown, nil
-	}
-
-	return sent, grown, e.out.write(text)
-}
-
-// hintsWrite is after how many bytes of hints a write ends.
-const hintsWrite = 32 << 10
 
 // recheckCaller is how long a stream outlives its token.
 const recheckCaller = time.Minute

@@ -12,9 +12,6 @@ func SetRecheck(s *Server, d time.Duration) { s.recheck = d }
 // SetIdle says after how long a stream says that it lives.
 func SetIdle(s *Server, d time.Duration) { s.idle = d }
 
-// SetHintsEvery says how often the database is asked what is fresh.
-func SetHintsEvery(s *Server, d time.Duration) { s.hints.every = d }
-
 // Routes is every registered route.
 func Routes(s *Server) (gin.RoutesInfo, error) {
 	engine, err := s.routes()

@@ -83,7 +83,6 @@ type Server struct {
 	handler  http.Handler
 	web      *web.Site // nil = none
 	feed     *feed
-	hints    *hints
 	usage    usage
 	refusals refusals
 	recheck  time.Duration // how long a stream outlives its caller's token
@@ -118,8 +117,6 @@ func New(deps Deps, config Config) (*Server, error) {
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
 		feed: newFeed(deps.Store), recheck: recheckCaller, idle: streamIdle, stopping: make(chan struct{}),
 	}
-
-	s.hints = newHints(deps.Store, s.log)
 
 	if deps.Web != nil {
 		if s.web, err = web.New(deps.Web, config.BasePath); err != nil {
@@ -232,11 +229,6 @@ func (s *Server) Run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 
 	group.Go(func() error { return s.feed.run(groupCtx) })
-	group.Go(func() error {
-		s.hints.run(groupCtx)
-
-		return nil
-	})
 
 	if s.config.Certificate != nil {
 		group.Go(func() error {

@@ -29,12 +29,6 @@ type stalled struct {
 func (r *running) stall(after string) *stalled {
 	r.t.Helper()
 
-	return r.stallAt("/api/v1/events", after)
-}
-
-func (r *running) stallAt(path, after string) *stalled {
-	r.t.Helper()
-
 	var dialer net.Dialer
 
 	dialed, err := dialer.DialContext(r.t.Context(), "tcp", r.server.Addr())
@@ -49,7 +43,7 @@ func (r *running) stallAt(path, after string) *stalled {
 		after = "Last-Event-ID: " + after + "\r\n"
 	}
 
-	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, after)
+	_, err = fmt.Fprintf(conn, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n%s\r\n", after)
 	require.NoError(r.t, err)
 
 	s := &stalled{t: r.t, conn: conn, text: bufio.NewScanner(conn)}

@@ -19,7 +19,6 @@ type Store interface {
 	Hosts
 	Secrets
 	Events
-	Hints
 	Access
 	KnownImages
 	Healthy
@@ -140,15 +139,6 @@ type Events interface {
 	ListEvents(ctx context.Context, after int64, sweepIDs []string, limit int) ([]berth.Event, error)
 	EventRange(ctx context.Context) (first, last int64, err error)
 	ListenPublished(ctx context.Context, poll time.Duration, wake func()) error
-}
-
-// Hints say what changes without an event.
-type Hints interface {
-	// ListMarks reads how everything of these sweeps stands that hints tell of, none given means of all, and of every
-	// host. It is called every 2 s while a stream asks for hints.
-	ListMarks(ctx context.Context, sweepIDs []string) ([]berth.Mark, error)
-	// ListHints says what marks that have changed are about; what is gone is left out.
-	ListHints(ctx context.Context, changed []berth.Mark) ([]berth.Hint, error)
 }
 
 // Access is who may call, and who called.

@@ -47,10 +47,6 @@ func newStream(w http.ResponseWriter, id string) (*stream, error) {
 
 // event writes one event; data must not hold a line end, as JSON does not.
 func (s *stream) event(kind, id string, data []byte) error {
-	return s.write(eventText(kind, id, data))
-}
-
-func eventText(kind, id string, data []byte) []byte {
 	var b bytes.Buffer
 
 	fmt.Fprintf(&b, "event: %s\n", kind)
@@ -61,7 +57,7 @@ func eventText(kind, id string, data []byte) []byte {
 
 	fmt.Fprintf(&b, "data: %s\n\n", data)
 
-	return b.Bytes()
+	return s.write(b.Bytes())
 }
 
 // alive shows that the stream lives: pages see no comments, and a connection that

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,9 +33,7 @@ import (
 const (
 	benchStreams = 200
 	benchEvents  = 200
-	benchWaiting = 50                    // attempts that wait
 	benchGap     = 50 * time.Millisecond // between two events: 20 a second, as a busy sweep
-	gotHints     = "hints: "
 	streamsURL   = "BERTH_BENCH_STREAMS" // of the streams that TestStreamReaders opens
 )
 
@@ -45,9 +42,6 @@ const (
 // transaction an event reaches a stream, the server's memory for each stream, and the
 // transactions a second of the database without streams and with those of a sweep on which
 // nothing happens, both while events of another sweep go by, and when nothing happens.
-// Then the same for streams that ask for hints, while 50 attempts that wait get other
-// reasons every second: how late events come beside them, and what the database is asked
-// when nothing happens.
 func BenchmarkStreams(b *testing.B) {
 	w := newStreamed(b)
 
@@ -68,29 +62,13 @@ func BenchmarkStreams(b *testing.B) {
 		rest := w.rest()
 		quiet.close(b)
 
-		live := w.open(b, "/api/v1/events?live=true")
-		stop := w.churn(b)
-		besideHints := live.lags(w.publish(w.busy).at)
-
-		stop()
-
-		w.database.Exec("SELECT pg_sleep(11)") // an idle connection tells of its transactions within 10 s
-
-		liveRest := w.rest()
-		live.close(b)
-		require.Len(b, besideHints, benchStreams*benchEvents, "each stream got each event")
-
 		slices.Sort(lags)
-		slices.Sort(besideHints)
 		b.ReportMetric(float64(lags[len(lags)/2].Microseconds())/1000, "lag-p50-ms")
 		b.ReportMetric(float64(lags[len(lags)*99/100].Microseconds())/1000, "lag-p99-ms")
 		b.ReportMetric(perStream, "KiB/stream")
 		b.ReportMetric(base.perSecond, "tx/s-without-streams")
 		b.ReportMetric(beside.perSecond, "tx/s-with-quiet-streams")
 		b.ReportMetric(rest, "tx/s-at-rest")
-		b.ReportMetric(float64(besideHints[len(besideHints)*99/100].Microseconds())/1000, "lag-p99-ms-beside-hints")
-		b.ReportMetric(float64(live.hinted)/benchStreams, "hints/stream")
-		b.ReportMetric(liveRest, "tx/s-at-rest-with-hints")
 	}
 }
 
@@ -98,7 +76,6 @@ func BenchmarkStreams(b *testing.B) {
 type streamed struct {
 	url         string
 	database    *pgtest.Session
-	databaseURL string
 	busy, quiet string // sweeps
 	sent        int
 }
@@ -136,7 +113,7 @@ func newStreamed(b *testing.B) *streamed {
 	b.Cleanup(func() { cancel(); running.Wait() })
 
 	w := &streamed{url: "http://" + server.Addr(), busy: uuid.NewString(), quiet: uuid.NewString()}
-	w.database, w.databaseURL = pgtest.Connect(b, database.URL), database.URL
+	w.database = pgtest.Connect(b, database.URL)
 
 	decoded, err := spec.Decode([]byte(apitest.SweepFile), "")
 	require.NoError(b, err)
@@ -179,37 +156,6 @@ func (w *streamed) publish(sweep string) published {
 	return p
 }
 
-// churn gives attempts that wait other reasons every second, until stop.
-func (w *streamed) churn(b *testing.B) (stop func()) {
-	b.Helper()
-
-	session := pgtest.Connect(b, w.databaseURL)
-	session.Exec(`INSERT INTO shapes (key, shape) VALUES ('bench', '{}') ON CONFLICT DO NOTHING`)
-	session.Exec(`WITH made AS (
-			INSERT INTO trials (id, sweep_id, number, params, shape_key, state)
-			SELECT gen_random_uuid(), $1, (SELECT coalesce(max(number), 0) FROM trials) + n, '{}', 'bench', 'waiting' FROM generate_series(1, $2::int) n RETURNING id
-		) INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli)
-		SELECT gen_random_uuid(), $1, id, 'w', 1, 'main', 'run', 'bench', 1, 1 FROM made`, w.busy, benchWaiting)
-
-	done, ended := make(chan struct{}), make(chan struct{})
-
-	go func() {
-		defer close(ended)
-
-		for tick := time.NewTicker(time.Second); ; {
-			session.Exec(`UPDATE placement_requests SET reasons = jsonb_build_array(jsonb_build_object('reason', clock_timestamp()::text))`)
-
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-
-	return func() { close(done); <-ended }
-}
-
 // rest is how many transactions a second there are while nothing happens anywhere.
 func (w *streamed) rest() float64 {
 	before := w.transactions()
@@ -247,7 +193,6 @@ type readers struct {
 	stdin   io.WriteCloser
 	mu      sync.Mutex
 	got     []receipt
-	hinted  int // all streams together, once done is closed
 	done    chan struct{}
 }
 
@@ -278,12 +223,6 @@ func (w *streamed) open(b *testing.B, path string) *readers {
 		defer close(r.done)
 
 		for lines.Scan() {
-			if n, found := strings.CutPrefix(lines.Text(), gotHints); found {
-				r.hinted, _ = strconv.Atoi(n)
-
-				continue
-			}
-
 			event, at, _ := strings.Cut(lines.Text(), " ")
 			n, err := strconv.Atoi(event)
 			nanoseconds, bad := strconv.ParseInt(at, 10, 64)
@@ -344,10 +283,7 @@ func TestStreamReaders(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{ReadBufferSize: 1 << 10}}
 	out := make(chan string, 1<<16)
 
-	var (
-		reading sync.WaitGroup
-		hints   atomic.Int64
-	)
+	var reading sync.WaitGroup
 
 	for range benchStreams {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -361,10 +297,6 @@ func TestStreamReaders(t *testing.T) {
 			defer response.Body.Close() //nolint:errcheck // only read
 
 			for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-				if lines.Text() == "event: fresh" {
-					hints.Add(1)
-				}
-
 				_, data, found := strings.Cut(lines.Text(), `"data":`)
 				if n, _, ends := strings.Cut(data, ","); found && ends {
 					out <- n + " " + strconv.FormatInt(time.Now().UnixNano(), 10)
@@ -382,7 +314,6 @@ func TestStreamReaders(t *testing.T) {
 		reading.Wait()
 		client.CloseIdleConnections()
 
-		out <- gotHints + strconv.FormatInt(hints.Load(), 10)
 		close(out)
 	}()
 

@@ -67,11 +67,8 @@ type Store struct {
 	Unreadable error           // what Health fails with, while all else answers
 	Deaf       <-chan struct{} // events are told once it is closed; nil = at once
 
-	ObjectsRead int   // how often
-	Blind       error // what a look for what is fresh fails with
+	ObjectsRead int // how often
 
-	looks    []Look
-	fresh    []freshThing
 	hashes   map[string]string  // of tokens, to their ids
 	sessions map[string]session // by hash
 	keys     map[string]keyed

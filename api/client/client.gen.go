@@ -893,36 +893,6 @@ type Health struct {
 	Ok       bool      `json:"ok"`
 }
 
-// Hint Something changed of which no event tells: the data of an event "fresh". Read the thing for how it is now
-type Hint struct {
-	// At By the database's clock, when it was stored; of waiting and of hosts, when it was noticed
-	At time.Time `json:"at"`
-
-	// Kind metrics: an attempt reported metrics; memory: what an attempt holds was measured; waiting: an attempt waits for other reasons than before; host.silent: a host's worker has not been heard of for 45 s, so the host is lost; host.back: it is heard of again
-	Kind HintKind `json:"kind"`
-
-	// Memory Of memory: the newest point, without sm_activity
-	Memory *MemoryPoint `json:"memory,omitempty"`
-
-	// Metric Of metrics: the objective's value at the highest step; absent = none was reported, or the sweep has no objective
-	Metric *Metric `json:"metric,omitempty"`
-
-	// Subject Id of the attempt (of waiting: the one that it becomes), or of the host
-	Subject string `json:"subject"`
-
-	// SweepID Absent of hosts
-	SweepID string `json:"sweep_id,omitempty"`
-
-	// Trial Number of the attempt's trial; absent of hosts
-	Trial int `json:"trial,omitempty"`
-
-	// Waiting Of waiting: why it has no place, candidate by candidate
-	Waiting *[]Rejection `json:"waiting,omitempty"`
-}
-
-// HintKind metrics: an attempt reported metrics; memory: what an attempt holds was measured; waiting: an attempt waits for other reasons than before; host.silent: a host's worker has not been heard of for 45 s, so the host is lost; host.back: it is heard of again
-type HintKind = string
-
 // Host defines model for Host.
 type Host struct {
 	// Attempts That hold a reservation
@@ -2127,9 +2097,6 @@ type StreamEventsParams struct {
 	// After Sequence of the last event that was received, for a client that sends no headers. Last-Event-ID wins
 	After *int64 `form:"after,omitempty" json:"after,omitempty"`
 
-	// Live Also send events "fresh"
-	Live bool `form:"live,omitempty" json:"live,omitempty"`
-
 	// LastEventID Id of the last event that was received
 	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
 }
@@ -2468,7 +2435,7 @@ type ClientInterface interface {
 
 	// StreamEvents Follow what changes
 	//
-	// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps. With live=true there are events "fresh" (Hint), too, for what changes without an event: metrics and memory of attempts that run, why attempts wait, and hosts that fall silent or are back. They have no id, are not sent again, and do not move Last-Event-ID: a stream that was cut, or is read slowly, may miss some, so read things anew now and then all the same. No two of one kind and subject come within 2 s; of more than 1,000 in 2 s the others come later. They begin with what changes while the stream is open, and keep to the sweeps of sweep_id, but those of hosts go to all.
+	// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps.
 	//
 	// Corresponds with GET /events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2937,7 +2904,7 @@ func (c *Client) UpdateDevice(ctx context.Context, id DeviceID, body UpdateDevic
 
 // StreamEvents Follow what changes
 //
-// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps. With live=true there are events "fresh" (Hint), too, for what changes without an event: metrics and memory of attempts that run, why attempts wait, and hosts that fall silent or are back. They have no id, are not sent again, and do not move Last-Event-ID: a stream that was cut, or is read slowly, may miss some, so read things anew now and then all the same. No two of one kind and subject come within 2 s; of more than 1,000 in 2 s the others come later. They begin with what changes while the stream is open, and keep to the sweeps of sweep_id, but those of hosts go to all.
+// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps.
 //
 // Corresponds with GET /events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4199,14 +4166,6 @@ func NewStreamEventsRequest(server string, params *StreamEventsParams) (*http.Re
 				}
 			}
 
-		}
-
-		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "live", params.Live, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
-			return nil, err
-		} else {
-			for _, qp := range strings.Split(queryFrag, "&") {
-				rawQueryFragments = append(rawQueryFragments, qp)
-			}
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -6597,7 +6556,7 @@ type ClientWithResponsesInterface interface {
 
 	// StreamEventsWithResponse Follow what changes
 	//
-	// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps. With live=true there are events "fresh" (Hint), too, for what changes without an event: metrics and memory of attempts that run, why attempts wait, and hosts that fall silent or are back. They have no id, are not sent again, and do not move Last-Event-ID: a stream that was cut, or is read slowly, may miss some, so read things anew now and then all the same. No two of one kind and subject come within 2 s; of more than 1,000 in 2 s the others come later. They begin with what changes while the stream is open, and keep to the sweeps of sweep_id, but those of hosts go to all.
+	// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9586,7 +9545,7 @@ func (c *ClientWithResponses) UpdateDeviceWithResponse(ctx context.Context, id D
 
 // StreamEventsWithResponse Follow what changes
 //
-// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps. With live=true there are events "fresh" (Hint), too, for what changes without an event: metrics and memory of attempts that run, why attempts wait, and hosts that fall silent or are back. They have no id, are not sent again, and do not move Last-Event-ID: a stream that was cut, or is read slowly, may miss some, so read things anew now and then all the same. No two of one kind and subject come within 2 s; of more than 1,000 in 2 s the others come later. They begin with what changes while the stream is open, and keep to the sweeps of sweep_id, but those of hosts go to all.
+// Server-sent events "change" (Event), each with its sequence as id; Last-Event-ID goes on where it was cut. When what follows is not kept any more, an event "reset" says so: read everything anew. After 15 s without another, an event "alive" shows that the connection lives; its id moves on past events of other sweeps.
 //
 // Returns a wrapper object for the known response body format(s).
 //

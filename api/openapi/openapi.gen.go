@@ -892,36 +892,6 @@ type Health struct {
 	Ok       bool      `json:"ok"`
 }
 
-// Hint Something changed of which no event tells: the data of an event "fresh". Read the thing for how it is now
-type Hint struct {
-	// At By the database's clock, when it was stored; of waiting and of hosts, when it was noticed
-	At time.Time `json:"at"`
-
-	// Kind metrics: an attempt reported metrics; memory: what an attempt holds was measured; waiting: an attempt waits for other reasons than before; host.silent: a host's worker has not been heard of for 45 s, so the host is lost; host.back: it is heard of again
-	Kind HintKind `json:"kind"`
-
-	// Memory Of memory: the newest point, without sm_activity
-	Memory *MemoryPoint `json:"memory,omitempty"`
-
-	// Metric Of metrics: the objective's value at the highest step; absent = none was reported, or the sweep has no objective
-	Metric *Metric `json:"metric,omitempty"`
-
-	// Subject Id of the attempt (of waiting: the one that it becomes), or of the host
-	Subject string `json:"subject"`
-
-	// SweepID Absent of hosts
-	SweepID string `json:"sweep_id,omitempty"`
-
-	// Trial Number of the attempt's trial; absent of hosts
-	Trial int `json:"trial,omitempty"`
-
-	// Waiting Of waiting: why it has no place, candidate by candidate
-	Waiting *[]Rejection `json:"waiting,omitempty"`
-}
-
-// HintKind metrics: an attempt reported metrics; memory: what an attempt holds was measured; waiting: an attempt waits for other reasons than before; host.silent: a host's worker has not been heard of for 45 s, so the host is lost; host.back: it is heard of again
-type HintKind = string
-
 // Host defines model for Host.
 type Host struct {
 	// Attempts That hold a reservation

@@ -93,12 +93,12 @@ test("a cordoned GPU takes no trials, and says why, until it is uncordoned", asy
 });
 
 test("a machine whose worker is gone says so, and can be removed", async ({ watched: page, request }) => {
-  test.setTimeout(3 * minute);
+  test.setTimeout(5 * minute);
   await page.goto("/machines");
   const card = page.getByRole("region", { name: host, exact: true });
   await expect(card).toContainText("Ready");
   worker.signal("SIGKILL");
-  await expect(card).toContainText("Lost: its worker does not answer", { timeout: 2 * minute });
+  await expect(card).toContainText("Lost: its worker does not answer", { timeout: 3 * minute });
   await card.getByRole("button", { name: /^Remove / }).click();
   await expect(page.getByRole("dialog")).toContainText("goes with its reservations");
   await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();

@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -36,7 +35,6 @@ func (b *bundle) grow(t *testing.T, url string) {
 		SELECT attempt_id, trial_id, number, stage, purpose, 'finished', '%[2]s', nextval('lease_tokens'), 1, 1, 'ok', now() FROM placement_requests`,
 		`INSERT INTO leases (attempt_id, sweep_id, host_id, memory_bytes, cpu_milli, state, expires_at, released_at, proof)
 		SELECT attempt_id, sweep_id, '%[2]s', 1, 1, 'released', now(), now(), 'container exited' FROM placement_requests`,
-		`INSERT INTO last_points (attempt_id, metrics_at, memory_at) SELECT attempt_id, now(), now() FROM placement_requests`,
 		`INSERT INTO metrics (attempt_id, name, step, value, status, at)
 		SELECT attempt_id, 'acc', step, 0, 'finite', now() FROM placement_requests, generate_series(1, 3) step`,
 		`INSERT INTO memory_points (attempt_id, at_second, host_bytes) SELECT attempt_id, second, 1 FROM placement_requests, generate_series(1, 3) second`,
@@ -73,8 +71,6 @@ func (b *bundle) round(t *testing.T) {
 	require.Len(t, waiting, 1)
 	must(b.store.StoreReasons(ctx, map[string]berth.Wait{r.AttemptID: {Reasons: []berth.Rejection{{HostName: "a", Reason: "full"}}}}))
 
-	b.look(t, 1)
-
 	token := b.place(t, r).Token
 	_, err = b.store.Assignee(ctx, r.AttemptID)
 	must(err)
@@ -91,9 +87,7 @@ func (b *bundle) round(t *testing.T) {
 	must(b.store.PutMemory(ctx, r.AttemptID, token, []berth.MemoryPoint{{HostBytes: new(int64(gib))}}))
 	_, err = b.store.ListMemory(ctx, r.AttemptID)
 	must(err)
-	must(b.store.PutMetrics(ctx, r.AttemptID, token, point("acc", 1, 0.5)))
-	b.look(t, 2)
-
+	must(b.store.PutMetrics(ctx, r.AttemptID, token, []berth.MetricPoint{{Name: "acc", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: now}}))
 	must(b.store.FinishAttempt(ctx, result(r, token, berth.Outcome{
 		Kind: berth.FailureOK, Message: "ok", Value: new(0.9), StartedAt: now, FinishedAt: now,
 		Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 3},
@@ -121,21 +115,6 @@ func (b *bundle) round(t *testing.T) {
 
 	_, err = b.store.ListTrials(ctx, b.sweep, nil, b.trial-20, 50)
 	must(err)
-}
-
-// look is what a stream that asks for hints reads, of all sweeps and of one.
-func (b *bundle) look(t *testing.T, hints int) {
-	t.Helper()
-
-	for _, sweeps := range [][]string{nil, {b.sweep}} {
-		marks, err := b.store.ListMarks(t.Context(), sweeps)
-		require.NoError(t, err)
-
-		marks = slices.DeleteFunc(marks, func(m berth.Mark) bool { return m.Kind == berth.HintHostSilent })
-		found, err := b.store.ListHints(t.Context(), marks)
-		require.NoError(t, err)
-		require.Len(t, found, hints)
-	}
 }
 
 // A trial must cost the same whether it is a sweep's tenth or its hundred
@@ -220,7 +199,7 @@ func scans(t *testing.T, pool *pgxpool.Pool) map[string]int64 {
 	require.Eventually(t, func() bool { return alone(t, pool) }, 20*time.Second, 20*time.Millisecond)
 
 	rows, err := pool.Query(t.Context(), `SELECT relname, seq_scan FROM pg_stat_user_tables
-		WHERE relname IN ('trials', 'placement_requests', 'attempts', 'leases', 'events', 'metrics', 'memory_points', 'last_points')`)
+		WHERE relname IN ('trials', 'placement_requests', 'attempts', 'leases', 'events', 'metrics', 'memory_points')`)
 	require.NoError(t, err)
 
 	var (

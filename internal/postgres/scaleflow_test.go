@@ -172,12 +172,6 @@ func (f *flow) attempts(requests []berth.PlacementRequest) {
 
 	_, err = f.s.Queue(f.ctx, 10_000) // with a host that told its images
 	require.NoError(f, err)
-
-	marks, err := f.s.ListMarks(f.ctx, []string{f.sweep})
-	require.NoError(f, err)
-	_, err = f.s.ListHints(f.ctx, append(marks,
-		berth.Mark{Kind: berth.HintWaiting, Subject: requests[7].AttemptID, SweepID: f.sweep}, berth.Mark{Kind: berth.HintMetrics, Subject: requests[0].AttemptID, SweepID: f.sweep}))
-	require.NoError(f, err)
 }
 
 // finish runs an attempt that was placed to its end.

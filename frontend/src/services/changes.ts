@@ -1,6 +1,5 @@
 import type { InfiniteData, Query, QueryClient, QueryKey } from "@tanstack/react-query";
-import { Fresh, rest, type Hint } from "@/services/fresh";
-import { LEASES_PAGE } from "@/services/hosts";
+import { leasesRest } from "@/services/hosts";
 import { PER_PAGE } from "@/services/query";
 import type { Change } from "@/services/stream";
 
@@ -18,18 +17,14 @@ const HEALTH = 15_000; // ms
 export type Changed = Map<string, Set<number | undefined>>;
 
 /**
- * Invalidator collects what changed, and what hints name, and marks it as stale at most
- * four times a second. A query that is being read may have seen the state before the change,
- * so it is marked once it has been read, and one that takes much to read after a rest. What
- * a hint alone names always rests.
+ * Invalidator collects what changed, and marks it as stale at most four times a second. A
+ * query that is being read may have seen the state before the change, so it is marked once
+ * it has been read, and one that takes much to read after a rest.
  */
 export class Invalidator {
   private changed: Changed = new Map();
   private machines = false;
-  private fresh = new Fresh();
-  private hinted = false;
   private readonly again = new Set<string>(); // hashes of queries that were being read, or rest
-  private readonly hintedAgain = new Set<string>(); // the same of those that hints alone named
   private all = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private last = -Infinity; // ms by performance.now(), which nobody sets back
@@ -42,19 +37,6 @@ export class Invalidator {
       this.changed.set(change.sweep_id, trials.add(change.trial));
     } else if (/^(host|device)\./.test(change.kind)) this.machines = true;
     else this.all = true;
-    this.schedule();
-  }
-
-  hint(hint: Hint): void {
-    this.fresh.add(hint);
-    this.hinted = true;
-    this.schedule();
-  }
-
-  /** missed says that hints may have been lost. */
-  missed(): void {
-    this.fresh.missed();
-    this.hinted = true;
     this.schedule();
   }
 
@@ -72,23 +54,12 @@ export class Invalidator {
 
   /** take returns what was collected, and empties it. */
   private take() {
-    const { all, machines, changed, fresh, hinted } = this;
-    const taken = {
-      all,
-      machines,
-      changed,
-      fresh,
-      hinted,
-      again: new Set(this.again),
-      rested: new Set(this.hintedAgain),
-    };
+    const { all, machines, changed } = this;
+    const taken = { all, machines, changed, again: new Set(this.again) };
     this.all = false;
     this.machines = false;
-    this.hinted = false;
     this.changed = new Map();
-    this.fresh = new Fresh();
     this.again.clear();
-    this.hintedAgain.clear();
 
     return taken;
   }
@@ -101,23 +72,22 @@ export class Invalidator {
     this.timer = undefined;
     this.last = performance.now();
     const now = Date.now();
-    const { all, machines, changed, fresh, hinted, again, rested } = this.take();
+    const { all, machines, changed, again } = this.take();
 
     const due = new Set<Query>();
     for (const query of this.queries.getQueryCache().getAll()) {
       const { queryKey, queryHash, state } = query;
-      const stale = all || (machines && ofMachines(queryKey)) || touched(queryKey, changed) || again.has(queryHash);
-      if (!stale && !rested.has(queryHash) && !(hinted && fresh.names(query))) continue;
+      if (!all && !(machines && ofMachines(queryKey)) && !touched(queryKey, changed) && !again.has(queryHash)) continue;
       const read = Math.max(state.dataUpdatedAt, state.errorUpdatedAt);
       const ago = now - read; // less than nothing after the clock was set back
-      const rests = ago >= 0 && ago < (stale ? least(query) : Math.max(least(query), rest(query)));
+      const rests = ago >= 0 && ago < least(query);
       if (state.fetchStatus === "idle" && !rests) due.add(query);
-      else (stale ? this.again : this.hintedAgain).add(queryHash);
+      else this.again.add(queryHash);
     }
     if (due.size > 0) {
       void this.queries.invalidateQueries({ predicate: (query) => due.has(query) }, { cancelRefetch: false });
     }
-    if (this.again.size + this.hintedAgain.size > 0) this.schedule();
+    if (this.again.size > 0) this.schedule();
   }
 }
 
@@ -126,11 +96,7 @@ function least({ queryKey, state }: Query): number {
   const [kind, , part] = queryKey;
   if (kind === "health") return HEALTH;
   if (kind === "sweep" && part === "report") return REPORT;
-  if (kind === "leases") {
-    const leases = ((state.data ?? []) as unknown[]).length;
-
-    return leases > LEASES_PAGE ? PER_PAGE * Math.ceil(leases / LEASES_PAGE) : 0;
-  }
+  if (kind === "leases") return leasesRest(((state.data ?? []) as unknown[]).length);
   const { pages } = (state.data ?? {}) as Partial<InfiniteData<unknown>>;
 
   return Array.isArray(pages) && pages.length > FEW_PAGES ? PER_PAGE * pages.length : 0;

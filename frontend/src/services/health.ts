@@ -3,7 +3,7 @@ import { timed } from "@/api/client";
 import { readConfig } from "@/api/config";
 import { toApiError } from "@/api/errors";
 import type { Health } from "@/api/generated";
-import { again } from "@/services/query";
+import { again, EACH_MINUTE } from "@/services/query";
 
 export type { Finding } from "@/api/generated";
 
@@ -24,7 +24,7 @@ export function healthQuery(live: boolean) {
 
       throw toApiError(response.status, body);
     },
-    refetchInterval: (query) => again(query) || (live && 60_000),
+    refetchInterval: (query) => again(query) || (live && EACH_MINUTE),
     retry: false,
   });
 }

@@ -10,19 +10,17 @@ import {
   updateHost,
   type Lease,
 } from "@/api/generated";
-import { NOW_AND_THEN } from "@/services/fresh";
-import { again } from "@/services/query";
+import { again, EACH_MINUTE, every, PER_PAGE, WHILE_RUNNING } from "@/services/query";
 
 export type { Device, Host, KeptHost, Lease, QueuedAttempt, UsagePoint } from "@/api/generated";
 
-/** What others use of a host's memory, and what is measured of attempts there, is neither an event nor worth reading at each hint. */
-const SLOWLY = 30_000; // ms
-
+/** That a machine falls silent is no event: also an idle one is read now and then. */
 export function hostsQuery(live: boolean) {
   return queryOptions({
     queryKey: ["hosts"],
     queryFn: ({ signal }) => answer(listHosts({ signal })),
-    refetchInterval: (query) => again(query) || (live && SLOWLY),
+    refetchInterval: (query) =>
+      every(query, live && query.state.data?.data.some((host) => host.attempts > 0), live && EACH_MINUTE),
   });
 }
 
@@ -48,8 +46,18 @@ export function leasesQuery(live: boolean) {
 
       return leases;
     },
-    refetchInterval: (query) => again(query) || (live && SLOWLY),
+    refetchInterval: (query) => again(query) || (live && leasesEvery(query.state.data ?? [])),
   });
+}
+
+/** leasesEvery is after how many ms leases are read again: one page a second where these are many. */
+function leasesEvery({ length }: Lease[]): number | false {
+  return length > 0 && Math.max(WHILE_RUNNING, leasesRest(length));
+}
+
+/** leasesRest is how long so many leases are kept, in ms, whatever changes. */
+export function leasesRest(leases: number): number {
+  return leases > LEASES_PAGE ? PER_PAGE * Math.ceil(leases / LEASES_PAGE) : 0;
 }
 
 /** The first of what waits for a place. */
@@ -57,14 +65,11 @@ export function queueQuery(live: boolean) {
   return queryOptions({
     queryKey: ["queue"],
     queryFn: ({ signal }) => answer(listQueue({ query: { limit: 100 }, signal })),
-    refetchInterval: (query) => again(query) || (live && NOW_AND_THEN),
+    refetchInterval: (query) => every(query, live && (query.state.data?.data.length ?? 0) > 0),
   });
 }
 
-/** A worker tells of its machine every 15 s, and of each minute one point is kept. */
-const EACH_MINUTE = 60_000; // ms
-
-/** How full a machine and its GPUs were in the last hours: 168 at most. */
+/** How full a machine and its GPUs were in the last hours, 168 at most: one point of each minute. */
 export function usageQuery(id: string, hours: number, live: boolean) {
   return queryOptions({
     queryKey: ["usage", id, hours],

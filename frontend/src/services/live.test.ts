@@ -1,6 +1,6 @@
-import { QueryClient, QueryObserver } from "@tanstack/react-query";
+import { QueryClient, QueryObserver, type QueryKey } from "@tanstack/react-query";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { ApiError } from "@/api/errors";
+import { ApiError, toApiError } from "@/api/errors";
 import { Live } from "@/services/live";
 import { again, newQueryClient } from "@/services/query";
 
@@ -103,4 +103,55 @@ it("reads nothing again that failed before the pause, until it ends", async () =
   expect(queryFn).toHaveBeenCalledTimes(2);
   unsubscribe();
   end();
+});
+
+/** A stream whose server a test plays. */
+class Source {
+  static opened: Source[] = [];
+  readyState = 0;
+  readonly listeners = new Map<string, (event: MessageEvent<string>) => void>();
+  constructor() {
+    Source.opened.push(this);
+  }
+  addEventListener(kind: string, listener: (event: MessageEvent<string>) => void) {
+    this.listeners.set(kind, listener);
+  }
+  close() {}
+  send(kind: string, data: unknown = {}) {
+    this.listeners.get(kind)?.(new MessageEvent(kind, { data: JSON.stringify(data) }));
+  }
+}
+
+it("reads again what could not be read while the server was away, though no event names it", async () => {
+  Source.opened = [];
+  vi.stubGlobal("EventSource", Source);
+  vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ name: "local", role: "admin" })));
+  let away = false;
+  const read = () => (away ? Promise.reject(toApiError(0, undefined)) : Promise.resolve("read"));
+  const queries = newQueryClient();
+  const open = (...queryKey: QueryKey) => {
+    const observer = new QueryObserver(queries, { queryKey, queryFn: read });
+    observer.subscribe(() => undefined);
+
+    return observer;
+  };
+  const sweep = open("sweep", "a");
+  const end = new Live(queries).start();
+  const source = Source.opened[0];
+  source?.send("open");
+  await vi.advanceTimersByTimeAsync(10_000);
+
+  away = true;
+  source?.send("change", { kind: "sweep.state", sweep_id: "a", subject: "a" }); // the last word of the server
+  source?.send("error"); // the browser opens the same stream again
+  const opened = open("sweep", "b");
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect([sweep, opened].map((one) => one.getCurrentResult().status)).toEqual(["error", "error"]);
+
+  away = false;
+  source?.send("open");
+  await vi.advanceTimersByTimeAsync(11_000);
+  expect([sweep, opened].map((one) => one.getCurrentResult().status)).toEqual(["success", "success"]);
+  end();
+  queries.clear();
 });

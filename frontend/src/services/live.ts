@@ -19,9 +19,8 @@ export class Live {
     this.invalidator = new Invalidator(queries);
     const readMe = () => void queries.query({ ...meQuery, staleTime: 0 }).catch(() => undefined);
     this.stream = new ChangeStream({
-      open: () => new EventSource(apiUrl("/events?live=true")),
+      open: () => new EventSource(apiUrl("/events")),
       onChange: (change) => this.invalidator.change(change),
-      onHint: (hint) => this.invalidator.hint(hint),
       onReset: () => this.invalidator.reset(),
       onState: (state) => {
         this.state = state;
@@ -31,10 +30,7 @@ export class Live {
       },
       // An EventSource does not say why it was refused. A 401 here shows the log-in page.
       onRefused: readMe,
-      onOpen: () => {
-        readMe(); // another tab may have logged in as someone else
-        this.invalidator.missed(); // unlike changes, hints are not sent again
-      },
+      onOpen: readMe, // another tab may have logged in as someone else
     });
   }
 

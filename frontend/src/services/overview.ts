@@ -11,7 +11,7 @@ import {
 } from "@/api/generated";
 import { ended } from "@/lib/states";
 import { bestFirst } from "@/lib/trials";
-import { again, type Reading } from "@/services/query";
+import { again, WHILE_RUNNING, type Reading } from "@/services/query";
 import type { Sweep } from "@/services/sweeps";
 
 export type { Curve } from "@/api/generated";
@@ -27,13 +27,12 @@ export interface Part<Row> {
 
 /**
  * Charts of a whole sweep take many pages, so that they are not read again at
- * each change: once in 5 s while the sweep goes on, less often when they take
+ * each change: every WHILE_RUNNING while the sweep goes on, less often when they take
  * more pages, and once at its end.
  */
 function paced(sweep: Sweep, live: boolean) {
   const over = ended(sweep.state);
-  const seconds = Math.max(5, (2 * sweep.counts.total) / PAGE);
-  const every = live && !over && 1000 * Math.min(60, seconds);
+  const every = live && !over && Math.min(60_000, Math.max(WHILE_RUNNING, (2000 * sweep.counts.total) / PAGE));
 
   return { over, refetchInterval: (query: Reading) => again(query) || every };
 }

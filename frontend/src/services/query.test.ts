@@ -1,15 +1,18 @@
-import { onlineManager, QueryObserver } from "@tanstack/react-query";
+import { focusManager, InfiniteQueryObserver, onlineManager, QueryObserver } from "@tanstack/react-query";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { answer, configure } from "@/api/client";
 import { ApiError, toApiError } from "@/api/errors";
 import { getMe } from "@/api/generated";
 import { holdPages } from "@/lib/paused";
-import { hostsQuery } from "@/services/hosts";
+import { healthQuery } from "@/services/health";
+import { hostsQuery, leasesQuery, queueQuery } from "@/services/hosts";
 import { probeQuery, probesQuery } from "@/services/probes";
 import { again, newQueryClient, retryDelay } from "@/services/query";
 import { secretsQuery } from "@/services/secrets";
 import { tokensQuery } from "@/services/tokens";
-import { filesQuery, trialQuery, trialsQuery } from "@/services/trials";
+import { filesQuery, memoryQuery, metricsQuery, trialQuery, trialsQuery } from "@/services/trials";
+import { host, queued } from "@/test/factories/host";
+import { trial, waitingTrial } from "@/test/factories/trial";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -108,6 +111,66 @@ describe("what could not be read", () => {
     holdPages(true);
     expect(after({})).toBe(false);
     expect(after(undefined)).toBe(10_000);
+  });
+});
+
+describe("what shows something that runs", () => {
+  const list = (...data: unknown[]) => ({ data, total: data.length });
+  const pages = (n: number, row: unknown) => ({ pages: Array.from({ length: n }, () => list(row)), pageParams: [] });
+  const [busy, idle] = [host({ attempts: 1 }), host({ attempts: 0 })];
+  const queries: [what: string, query: (live: boolean) => object, answer: unknown, times: number][] = [
+    ["machines with attempts", hostsQuery, list(idle, busy), 16],
+    ["idle machines, of which one may fall silent", hostsQuery, list(idle), 2],
+    ["leases", leasesQuery, [{}], 16],
+    ["no leases", leasesQuery, [], 1],
+    ["8 pages of leases", leasesQuery, Array.from({ length: 3600 }), 8],
+    ["a queue", queueQuery, list(queued()), 16],
+    ["an empty queue", queueQuery, list(), 1],
+    ["a trial that waits", (live) => trialQuery("s", 1, live), waitingTrial(), 16],
+    ["a trial that has ended", (live) => trialQuery("s", 1, live), trial(), 1],
+    ["metrics of an attempt that reports", (live) => metricsQuery("s", 1, "a", live), list(), 16],
+    ["memory of an attempt that reports", (live) => memoryQuery("s", 1, "a", live), {}, 16],
+    ["files that are being stored", (live) => filesQuery("s", 1, "t", 1, live), { state: "pending" }, 16],
+    ["files that are stored", (live) => filesQuery("s", 1, "t", 1, live), { state: "stored" }, 1],
+    ["health", healthQuery, {}, 2],
+  ];
+
+  async function reads(query: object, answer: unknown): Promise<number> {
+    const queryFn = vi.fn(() => Promise.resolve(answer));
+    const { end } = shown({ ...query, queryFn });
+    await vi.advanceTimersByTimeAsync(62_000);
+    end();
+
+    return queryFn.mock.calls.length;
+  }
+
+  it.each(queries)("is read again every few seconds: %s", async (_, query, answer, times) => {
+    expect(await reads(query(true), answer)).toBe(times);
+  });
+
+  it.each(queries)("is not read again while paused: %s", async (_, query, answer) => {
+    expect(await reads(query(false), answer)).toBe(1);
+  });
+
+  it("is not read again while the page is hidden", async () => {
+    focusManager.setFocused(false);
+    expect(await reads(queueQuery(true), list(queued()))).toBe(1);
+    focusManager.setFocused(undefined);
+  });
+
+  it.each([
+    ["waits", waitingTrial(), 2, true],
+    ["waits, of many pages, which are left to events", waitingTrial(), 3, false],
+    ["has ended", trial(), 2, false],
+  ] as const)("may be a list of trials of which one %s", async (_, row, n, again) => {
+    const client = newQueryClient();
+    const queryFn = vi.fn(() => Promise.resolve(list(row)));
+    const options = { ...trialsQuery("s", {}), queryFn };
+    client.setQueryData(options.queryKey, pages(n, row) as never);
+    const end = new InfiniteQueryObserver(client, options as never).subscribe(() => undefined);
+    await vi.advanceTimersByTimeAsync(62_000);
+    expect(queryFn.mock.calls.length > 0).toBe(again);
+    end();
   });
 });
 

@@ -6,6 +6,12 @@ const TRIES = 2;
 const PATIENCE = 60; // seconds: a person sees the error before a longer wait ends
 const AGAIN = 10_000; // ms between two reads of what could not be read
 
+/** What shows something that runs or waits is read again so often: most of what changes then is no event. */
+export const WHILE_RUNNING = 4000; // ms
+
+/** What changes without an event and without a trial: another person's doing, or a machine that falls silent. */
+export const EACH_MINUTE = 60_000; // ms
+
 /** A list is read again page by page: one of many pages so slowly that it asks for one page a second. */
 export const PER_PAGE = 1000; // ms
 
@@ -48,6 +54,11 @@ export function again({ state: { status, error, data } }: Reading): number | fal
   const pages = (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 0;
 
   return Math.max(AGAIN, error.retryAfter * 1000, pages * PER_PAGE);
+}
+
+/** every is a refetchInterval: WHILE_RUNNING while what was read shows something that runs, else idle. */
+export function every(query: Reading, runs: boolean | undefined, idle: number | false = false): number | false {
+  return again(query) || (runs === true ? WHILE_RUNNING : idle);
 }
 
 /** passes says that the same request may succeed later. */

@@ -26,7 +26,7 @@ class FakeSource implements Source {
 function setup() {
   const sources: FakeSource[] = [];
   const states: StreamState[] = [];
-  const calls = { change: vi.fn(), hint: vi.fn(), reset: vi.fn(), refused: vi.fn() };
+  const calls = { change: vi.fn(), reset: vi.fn(), refused: vi.fn() };
   const stream = new ChangeStream({
     open: () => {
       const source = new FakeSource();
@@ -34,7 +34,6 @@ function setup() {
       return source;
     },
     onChange: calls.change,
-    onHint: calls.hint,
     onReset: calls.reset,
     onRefused: calls.refused,
     onState: (state) => states.push(state),
@@ -62,20 +61,6 @@ describe("ChangeStream", () => {
     expect(calls.change).toHaveBeenCalledWith({ kind: "trial.state", sweep_id: "s", subject: "t" });
     expect(calls.reset).toHaveBeenCalledOnce();
     expect(states).toEqual(["connecting", "live"]);
-  });
-
-  it("passes hints on, which are a sign that it lives", () => {
-    const { stream, sources, at, calls } = setup();
-    stream.start();
-    at(0).send("open");
-    at(0).send("alive");
-    for (let i = 0; i < 10; i++) {
-      vi.advanceTimersByTime(30_000);
-      at(0).send("fresh", { kind: "metrics", subject: "a", at: "2026-01-01T00:00:00Z" });
-    }
-    expect(calls.hint).toHaveBeenCalledTimes(10);
-    expect(calls.hint).toHaveBeenCalledWith({ kind: "metrics", subject: "a", at: "2026-01-01T00:00:00Z" });
-    expect(sources).toHaveLength(1);
   });
 
   it("reopens a refused stream later and later, then reads everything anew", () => {

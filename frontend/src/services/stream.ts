@@ -1,5 +1,3 @@
-import type { Hint } from "@/api/generated";
-
 /** What the stream of changes is doing, for people to see. */
 export type StreamState = "connecting" | "live" | "reconnecting" | "paused";
 
@@ -21,8 +19,6 @@ export interface StreamOptions {
   open: () => Source;
   /** onChange hears of each change. */
   onChange: (change: Change) => void;
-  /** onHint hears of what changes without an event, as far as that is told. */
-  onHint?: (hint: Hint) => void;
   /** onReset is called when changes may have been missed: everything must be read anew. */
   onReset: () => void;
   onState: (state: StreamState) => void;
@@ -124,10 +120,6 @@ export class ChangeStream {
     source.addEventListener("change", (event) => {
       this.heard();
       this.options.onChange(JSON.parse(event.data) as Change);
-    });
-    source.addEventListener("fresh", (event) => {
-      this.heard();
-      this.options.onHint?.(JSON.parse(event.data) as Hint);
     });
     source.addEventListener("reset", () => {
       this.heard();

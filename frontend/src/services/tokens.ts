@@ -1,8 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answer } from "@/api/client";
 import { createToken, listTokens, revokeToken, type NewToken } from "@/api/generated";
-import { NOW_AND_THEN } from "@/services/fresh";
-import { again } from "@/services/query";
+import { again, EACH_MINUTE } from "@/services/query";
 
 export type { CreatedToken, NewToken, Token, TokenRole } from "@/api/generated";
 
@@ -12,7 +11,7 @@ export function tokensQuery(live: boolean) {
     queryKey: ["tokens"],
     queryFn: ({ signal }) => answer(listTokens({ signal })),
     staleTime: 0,
-    refetchInterval: (query) => again(query) || (live && NOW_AND_THEN),
+    refetchInterval: (query) => again(query) || (live && EACH_MINUTE),
   });
 }
 

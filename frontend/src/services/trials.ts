@@ -13,8 +13,7 @@ import {
   type TrialSort,
   type TrialState,
 } from "@/api/generated";
-import { NOW_AND_THEN } from "@/services/fresh";
-import { again } from "@/services/query";
+import { every } from "@/services/query";
 
 export type {
   Attempt,
@@ -76,12 +75,12 @@ export function trialsQuery(sweepId: string, { states = [], min, max, sort = "nu
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
-    // A hint says why trials wait. Every page is read again, so a list of many is left to events.
+    // No event says why trials wait. Every page is read again, so a list of many is left to events.
     refetchInterval: (query) => {
       const pages = query.state.data?.pages ?? [];
       const waits = pages.some((page) => page.data.some((trial) => trial.state === "waiting"));
 
-      return again(query) || (live && waits && pages.length <= 2 && NOW_AND_THEN);
+      return every(query, live && waits && pages.length <= 2);
     },
   });
 }
@@ -90,7 +89,7 @@ export function trialQuery(sweepId: string, number: number, live = true) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "trial", number],
     queryFn: ({ signal }) => answer(getTrial({ path: { id: sweepId, number }, signal })),
-    refetchInterval: (query) => again(query) || (live && query.state.data?.state === "waiting" && NOW_AND_THEN),
+    refetchInterval: (query) => every(query, live && query.state.data?.state === "waiting"),
   });
 }
 
@@ -104,12 +103,12 @@ export function attemptsQuery(sweepId: string, number: number) {
 /** One answer has at most this many points, the first by name and step. */
 export const MOST_POINTS = 20_000;
 
-/** Events tell when an attempt starts and ends; of the values that it reports hints tell. */
+/** Events tell when an attempt starts and ends, not what it reports. live says that it reports. */
 export function metricsQuery(sweepId: string, number: number, attemptId: string, live: boolean) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "metrics", number, attemptId],
     queryFn: ({ signal }) => answer(listMetrics({ path: { id: attemptId }, query: { limit: MOST_POINTS }, signal })),
-    refetchInterval: (query) => again(query) || (live && NOW_AND_THEN),
+    refetchInterval: (query) => every(query, live),
   });
 }
 
@@ -118,19 +117,16 @@ export function memoryQuery(sweepId: string, number: number, attemptId: string, 
   return queryOptions({
     queryKey: ["sweep", sweepId, "memory", number, attemptId],
     queryFn: ({ signal }) => answer(getAttemptMemory({ path: { id: attemptId }, signal })),
-    refetchInterval: (query) => again(query) || (live && NOW_AND_THEN),
+    refetchInterval: (query) => every(query, live),
   });
 }
-
-/** How often files are looked at that are being stored. */
-const STORING = 5000; // ms
 
 /** What an attempt wrote: the first page. No event says that files are stored. */
 export function filesQuery(sweepId: string, number: number, trialId: string, attempt: number, live: boolean) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "files", number, attempt],
     queryFn: ({ signal }) => answer(listFiles({ path: { id: trialId }, query: { attempt, limit: PAGE }, signal })),
-    refetchInterval: (query) => again(query) || (live && query.state.data?.state === "pending" && STORING),
+    refetchInterval: (query) => every(query, live && query.state.data?.state === "pending"),
   });
 }
 

@@ -1,7 +1,7 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
-import { act, render } from "@testing-library/react";
+import { render } from "@testing-library/react";
 import { vi } from "vitest";
 import { configure } from "@/api/client";
 import { newRouter } from "@/router";
@@ -11,31 +11,16 @@ import { newQueryClient } from "@/services/query";
 /** Answers by method and path, such as "GET /me"; what is not there is 404. "never" does not come while one waits. */
 export type Answers = Record<string, [status: number, body: unknown] | "never">;
 
-type Listener = (event: MessageEvent<string>) => void;
-
-/** A stream of events that says what a test says by tell, to the page that opened the last one. */
+/** A stream of events that says nothing. */
 class TestStream {
   static last: TestStream | undefined;
   readyState = 0;
-  private readonly listeners = new Map<string, Listener>();
 
   constructor(readonly url: string) {
     TestStream.last = this;
   }
-  addEventListener(kind: string, listener: Listener) {
-    this.listeners.set(kind, listener);
-  }
-  close() {
-    this.listeners.clear();
-  }
-  tell(kind: string, data: unknown) {
-    this.listeners.get(kind)?.(new MessageEvent(kind, { data: JSON.stringify(data) }));
-  }
-}
-
-/** tell lets the open stream of the page say something. */
-export function tell(kind: string, data: unknown = {}): void {
-  act(() => TestStream.last?.tell(kind, data));
+  addEventListener() {}
+  close() {}
 }
 
 /** streamAddress is what the page asked for its stream. */

@@ -70,10 +70,7 @@ const dropMetrics = `-- name: DropMetrics :execrows
 WITH ours AS (
     SELECT a.id FROM attempts a WHERE a.id = $1 AND a.token = $2 FOR SHARE
 ), dropped AS (
-    DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY($3::text[]) RETURNING m.step
-), marked AS (
-    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours WHERE (SELECT count(*) FROM dropped) >= 0
-    ON CONFLICT (attempt_id) DO UPDATE SET metrics_at = excluded.metrics_at
+    DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY($3::text[])
 )
 SELECT id FROM ours
 `
@@ -84,7 +81,7 @@ type DropMetricsParams struct {
 	Names     []string
 }
 
-// No row: the attempt is fenced. The points are locked before the mark, as in UpsertMetrics.
+// No row: the attempt is fenced.
 func (q *Queries) DropMetrics(ctx context.Context, db DBTX, arg *DropMetricsParams) (int64, error) {
 	result, err := db.Exec(ctx, dropMetrics, arg.AttemptID, arg.Token, arg.Names)
 	if err != nil {
@@ -313,16 +310,10 @@ func (q *Queries) MetricNames(ctx context.Context, db DBTX, arg *MetricNamesPara
 }
 
 const upsertMetrics = `-- name: UpsertMetrics :execrows
-WITH ours AS (
-    SELECT a.id FROM attempts a WHERE a.id = $7 AND a.token = $8
-), marked AS (
-    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours
-    ON CONFLICT (attempt_id) DO UPDATE SET metrics_at = excluded.metrics_at
-)
 INSERT INTO metrics (attempt_id, name, step, value, status, final, at)
-SELECT o.id, unnest($1::text[]), unnest($2::bigint[]), unnest($3::double precision[]),
+SELECT a.id, unnest($1::text[]), unnest($2::bigint[]), unnest($3::double precision[]),
     unnest($4::text[]), unnest($5::boolean[]), unnest($6::timestamptz[])
-FROM ours o
+FROM attempts a WHERE a.id = $7 AND a.token = $8
 ON CONFLICT (attempt_id, name, step) DO UPDATE SET
     value = excluded.value, status = excluded.status, final = excluded.final, at = excluded.at
 `

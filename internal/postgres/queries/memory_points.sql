@@ -6,9 +6,6 @@
 WITH ours AS (
     SELECT a.id, greatest(@newest::integer, (SELECT max(m.at_second) FROM memory_points m WHERE m.attempt_id = a.id)) AS newest
     FROM attempts a WHERE a.id = @attempt_id AND a.token = @token
-), marked AS (
-    INSERT INTO last_points (attempt_id, memory_at) SELECT id, now() FROM ours
-    ON CONFLICT (attempt_id) DO UPDATE SET memory_at = excluded.memory_at
 ), spaced AS (
     SELECT o.id, 1 << (SELECT count(*) FROM generate_series(0, 30) doubled WHERE o.newest >> doubled >= @max_points::integer)::integer AS every
     FROM ours o

@@ -1,27 +1,18 @@
 -- name: UpsertMetrics :execrows
 -- No row: the attempt is fenced.
-WITH ours AS (
-    SELECT a.id FROM attempts a WHERE a.id = @attempt_id AND a.token = @token
-), marked AS (
-    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours
-    ON CONFLICT (attempt_id) DO UPDATE SET metrics_at = excluded.metrics_at
-)
 INSERT INTO metrics (attempt_id, name, step, value, status, final, at)
-SELECT o.id, unnest(@names::text[]), unnest(@steps::bigint[]), unnest(@metric_values::double precision[]),
+SELECT a.id, unnest(@names::text[]), unnest(@steps::bigint[]), unnest(@metric_values::double precision[]),
     unnest(@statuses::text[]), unnest(@finals::boolean[]), unnest(@ats::timestamptz[])
-FROM ours o
+FROM attempts a WHERE a.id = @attempt_id AND a.token = @token
 ON CONFLICT (attempt_id, name, step) DO UPDATE SET
     value = excluded.value, status = excluded.status, final = excluded.final, at = excluded.at;
 
 -- name: DropMetrics :execrows
--- No row: the attempt is fenced. The points are locked before the mark, as in UpsertMetrics.
+-- No row: the attempt is fenced.
 WITH ours AS (
     SELECT a.id FROM attempts a WHERE a.id = @attempt_id AND a.token = @token FOR SHARE
 ), dropped AS (
-    DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY(@names::text[]) RETURNING m.step
-), marked AS (
-    INSERT INTO last_points (attempt_id, metrics_at) SELECT id, now() FROM ours WHERE (SELECT count(*) FROM dropped) >= 0
-    ON CONFLICT (attempt_id) DO UPDATE SET metrics_at = excluded.metrics_at
+    DELETE FROM metrics m USING ours o WHERE m.attempt_id = o.id AND m.name = ANY(@names::text[])
 )
 SELECT id FROM ours;
 

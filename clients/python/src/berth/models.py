@@ -865,45 +865,6 @@ class Event(Model):
     created_at: AwareDatetime
 
 
-class Hint(Model):
-    """
-    Something changed of which no event tells: the data of an event "fresh". Read the thing for how it is now
-    """
-
-    kind: Union[Literal['metrics', 'memory', 'waiting', 'host.silent', 'host.back'], str]
-    """
-    metrics: an attempt reported metrics; memory: what an attempt holds was measured; waiting: an attempt waits for other reasons than before; host.silent: a host's worker has not been heard of for 45 s, so the host is lost; host.back: it is heard of again
-    """
-    subject: str
-    """
-    Id of the attempt (of waiting: the one that it becomes), or of the host
-    """
-    sweep_id: Optional[str] = None
-    """
-    Absent of hosts
-    """
-    trial: Optional[int] = None
-    """
-    Number of the attempt's trial; absent of hosts
-    """
-    at: AwareDatetime
-    """
-    By the database's clock, when it was stored; of waiting and of hosts, when it was noticed
-    """
-    metric: Optional[Metric] = None
-    """
-    Of metrics: the objective's value at the highest step; absent = none was reported, or the sweep has no objective
-    """
-    memory: Optional[MemoryPoint] = None
-    """
-    Of memory: the newest point, without sm_activity
-    """
-    waiting: Optional[list[Rejection]] = None
-    """
-    Of waiting: why it has no place, candidate by candidate
-    """
-
-
 class Secret(Model):
     name: str
     version: int

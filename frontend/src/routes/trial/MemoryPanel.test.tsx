@@ -120,10 +120,10 @@ it("says that reading failed, and reads again", async () => {
 });
 
 it.each([
-  ["runs", runningAttempt(), "no", 2],
-  ["runs, while live updates are paused", runningAttempt(), "yes", 1],
-  ["has ended", attempt(), "no", 1],
-])("of an attempt that %s it is read so often in a minute without a hint", async (_, one, paused, times) => {
+  ["runs", runningAttempt(), "no", true],
+  ["runs, while live updates are paused", runningAttempt(), "yes", false],
+  ["has ended", attempt(), "no", false],
+])("of an attempt that %s it is read again by itself or not", async (_, one, paused, again) => {
   localStorage.setItem("berth-live-paused", paused);
   vi.useFakeTimers({ shouldAdvanceTime: true });
   const { asked } = await drawApp(
@@ -137,7 +137,7 @@ it.each([
   const reads = () => asked.filter(({ call }) => call === "GET /attempts/a1/memory").length;
   await waitFor(() => expect(reads()).toBe(1));
   await vi.advanceTimersByTimeAsync(61_000);
-  expect(reads()).toBe(times);
+  expect(reads() > 1).toBe(again);
 });
 
 it("shows the newest attempt first, and another when it is chosen", async () => {
