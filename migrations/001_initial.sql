@@ -717,14 +717,6 @@ CREATE TABLE checkpoint_entries (
 
 CREATE INDEX checkpoint_entries_sha256 ON checkpoint_entries (sha256);
 
--- When the newest metrics and memory of an attempt were stored: the event stream hints at them (docs/api.md). Written with
--- every batch, hence narrow, with room on each page, and unlogged: a crash empties it, and the next points write it again.
-CREATE UNLOGGED TABLE last_points (
-    attempt_id uuid PRIMARY KEY REFERENCES attempts (id) ON DELETE CASCADE,
-    metrics_at timestamptz, -- NULL = none were stored
-    memory_at  timestamptz
-) WITH (fillfactor = 50);
-
 -- Whole sweep files, for people who ask to see them. A file may list 10,000 assignments and be 1 MiB long, and PostgreSQL
 -- reads all of it to answer for one field: sweeps.spec keeps what running a trial needs (berth.Spec.Plan).
 CREATE TABLE sweep_files (

@@ -193,13 +193,13 @@ func (s *sweep) start(ctx workflow.Context, numbers []int) error {
 
 // receive takes in the ends of trials.
 func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) {
-	s.hear(ctx, finished)
+	s.hear(finished)
 
 	news, best := s.news, s.BestTrial
 	s.news = nil
 
 	for _, end := range news {
-		s.end(ctx, end)
+		s.end(end)
 	}
 
 	if s.BestTrial != best {
@@ -208,7 +208,7 @@ func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) 
 }
 
 // hear reads what was signaled: ends of trials, and the request to look them up.
-func (s *sweep) hear(ctx workflow.Context, finished workflow.ReceiveChannel) {
+func (s *sweep) hear(finished workflow.ReceiveChannel) {
 	var end berth.TrialEnd
 
 	for finished.ReceiveAsync(&end) {
@@ -225,7 +225,7 @@ func (s *sweep) hear(ctx workflow.Context, finished workflow.ReceiveChannel) {
 }
 
 // end counts a trial that ended, once.
-func (s *sweep) end(ctx workflow.Context, news berth.TrialEnd) {
+func (s *sweep) end(news berth.TrialEnd) {
 	i := slices.Index(s.Open, news.Number)
 	if i < 0 {
 		return

@@ -67,7 +67,7 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 // answer is for all of them. The trial may have been canceled before it heard, or
 // have joined in a workflow task that was lost; and the probe repeats its word.
 // What the trial has run is as it was ordered: such a word makes no run short, nor whole.
-func (t *trial) hearOut(ctx workflow.Context) {
+func (t *trial) hearOut() {
 	var role ProbeRole
 
 	heard := false
@@ -114,7 +114,7 @@ func (t *trial) released() bool {
 // for a trial that the probe does not wait for.
 func (t *trial) measured(ctx workflow.Context, capped bool) {
 	if !capped {
-		t.hearOut(ctx)
+		t.hearOut()
 	}
 
 	if !t.Carries && !t.Beside {

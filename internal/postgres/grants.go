@@ -41,7 +41,6 @@ var grants = []grant{
 	{"idempotency_keys", "SELECT, INSERT, DELETE", ""},
 	{"image_digests", "SELECT, INSERT, UPDATE", ""},
 	{"installation", "SELECT, UPDATE", "SELECT, UPDATE (temporal_bound_at, databases, alarm, alarm_at)"},
-	{"last_points", "SELECT", "SELECT, INSERT, UPDATE"},
 	{"lease_tokens", nextNumber, nextNumber},
 	{"leases", "SELECT, INSERT, UPDATE", "SELECT, UPDATE"},
 	{"log_chunks", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},

@@ -309,12 +309,6 @@ type Installation struct {
 	FailingRounds    json.RawMessage
 }
 
-type LastPoint struct {
-	AttemptID string
-	MetricsAt *time.Time
-	MemoryAt  *time.Time
-}
-
 type Lease struct {
 	ID              string
 	AttemptID       string
