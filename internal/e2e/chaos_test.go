@@ -26,8 +26,8 @@ import (
 const (
 	// chaosLasts is how long faults come unless CHAOS_DURATION says otherwise.
 	chaosLasts = time.Minute
-	// chaosQuiet is how long everything may take to end once the faults are over.
-	// Seeds of a minute took up to two and a half minutes on two busy cores.
+	// chaosQuiet is how long everything may take to end once the faults are over. After
+	// a minute of faults (seed 7, two cores) it took 30 s; a busy machine has ten times that.
 	chaosQuiet = 5 * time.Minute
 	// chaosLook is how often the invariants are looked at.
 	chaosLook = 500 * time.Millisecond
