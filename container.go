@@ -1,7 +1,6 @@
 package berth
 
 import (
-	"slices"
 	"time"
 )
 
@@ -83,7 +82,6 @@ type Container struct {
 	SpecHash     string  // of the launch, without its identity
 	HostID       string  // of the worker that created it; empty = the one that lists it
 	Installation string  // of the worker that created it; empty = it does not say
-	Database     string  // the copy of the installation's database that it is of; empty = it does not say, as before there was a label
 	BootID       string  // of the host when the container was created
 	Mounts       []Mount // what is bound into it; Inspect alone tells
 	State        ContainerState
@@ -172,30 +170,11 @@ type MemorySample struct {
 // Owner is a worker, as far as it decides which containers on its Docker are its own.
 type Owner struct {
 	HostID       string
-	Installation string   // empty = of none: other hosts' containers are not looked at
-	Database     string   // the copy of the installation's database; empty = not told from others
-	Replaced     []string // databases that this one has replaced on this machine
-	Original     bool     // the database is known to be the installation's own, and no restored copy
+	Installation string // empty = of none: other hosts' containers are not looked at
 }
 
 // Owns reports whether a container is the worker's to judge: one of its host or of its
-// installation, and of its copy of the database.
+// installation.
 func (o Owner) Owns(c Container) bool {
-	return (o.made(c) || o.Installation != "" && c.Installation == o.Installation) && !o.OfAnotherCopy(c)
+	return c.HostID == "" || c.HostID == o.HostID || o.Installation != "" && c.Installation == o.Installation
 }
-
-// OfAnotherCopy reports whether a container is of another copy of the database. A restored
-// copy has the same hosts and attempts, so that its worker, such as that of a drill, finds
-// the original's containers. Those of before the label belong to the original.
-func (o Owner) OfAnotherCopy(c Container) bool {
-	switch {
-	case o.Database == "" || c.Database == o.Database:
-		return false
-	case c.Database == "":
-		return !o.Original && !o.made(c)
-	default:
-		return !slices.Contains(o.Replaced, c.Database)
-	}
-}
-
-func (o Owner) made(c Container) bool { return c.HostID == "" || c.HostID == o.HostID }

@@ -88,7 +88,7 @@ const FreeDisk = "free space there: `docker builder prune`, `docker container pr
 
 // alarmNext is what a person does about an alarm.
 const alarmNext = "bring back the Temporal that has the workflows (its address, namespace or backup), and Berth goes on by itself; " +
-	"or run `berth adopt-temporal`, and the open sweeps go on in this Temporal from what the database knows"
+	"or run `berth restore`, and the open sweeps go on in this Temporal from what the database knows"
 
 // Findings says it in words, one line for each part, always in this order.
 func (h Health) Findings() []Finding {

@@ -190,7 +190,7 @@ func TestHealth(t *testing.T) {
 		"a trial is stuck": {berth.Health{Hosts: 1, Answering: 1, StuckTrials: 3, Stuck: []berth.StuckTrial{
 			{SweepID: "1f", SweepName: "digits", Number: 4, Reason: "the ledger refuses it"},
 		}}, []string{"requests"}, "3 trials cannot be placed: trial 4 of sweep digits (1f): the ledger refuses it"},
-		"a store is lost": {berth.Health{Hosts: 1, Answering: 1, Alarm: "2 of 2 sweeps are gone"}, []string{"workflows"}, "berth adopt-temporal"},
+		"a store is lost": {berth.Health{Hosts: 1, Answering: 1, Alarm: "2 of 2 sweeps are gone"}, []string{"workflows"}, "berth restore"},
 		"a host is unready": {
 			berth.Health{Hosts: 1, Answering: 1, Unready: []string{"gpu-1: Docker does not answer"}},
 			[]string{"hosts"},

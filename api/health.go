@@ -71,8 +71,6 @@ func (s *Server) health(c *gin.Context) {
 
 			findings = append(findings, health.Findings()...)
 		}
-
-		findings = append(findings, s.storeFindings(ctx)...)
 	}
 
 	status := http.StatusOK
@@ -84,23 +82,6 @@ func (s *Server) health(c *gin.Context) {
 	}
 
 	c.JSON(status, gin.H{"ok": status == http.StatusOK, "findings": findings})
-}
-
-// storeFindings is about a store of files that another copy of the database uses.
-// Files that wait for a store that is away are findings of the ledger.
-func (s *Server) storeFindings(ctx context.Context) []berth.Finding {
-	if s.deps.Objects == nil {
-		return nil
-	}
-
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-
-	if err := s.deps.Objects.Removable(ctx); berth.KindOf(err) == berth.KindConflict {
-		return []berth.Finding{{OK: true, Warn: true, Part: "artifact store", What: err.Error()}}
-	}
-
-	return nil
 }
 
 // authenticateUnlessDown is authenticate, but lets callers through while the

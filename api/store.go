@@ -93,9 +93,6 @@ type Files interface {
 type Objects interface {
 	// Read opens length bytes from offset on; a negative length is all of the rest. Errors: not_found, unavailable.
 	Read(ctx context.Context, d berth.Digest, offset, length int64) (io.ReadCloser, error)
-	// Removable asks whether objects that no trial names may be removed. Errors: conflict when another copy of the
-	// database may name them; unavailable.
-	Removable(ctx context.Context) error
 }
 
 // Hosts are the machines in the database.

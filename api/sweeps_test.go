@@ -334,26 +334,6 @@ func TestHealthSaysWhatToDo(t *testing.T) {
 	require.NotContains(t, body, "laptop", "the ledger cannot be read")
 }
 
-// A restored copy of the database keeps the files of the one that was backed up: a person
-// says whether it replaces that one.
-func TestHealthSaysThatTheStoreIsOfAnotherCopy(t *testing.T) {
-	t.Parallel()
-
-	store := apitest.Sample()
-	store.Unwell, store.Objects = berth.Health{Hosts: 1, Answering: 1}, map[berth.Digest]string{}
-	r := setup(t, store)
-
-	status, body := r.text("GET", "/healthz", "")
-	require.Equal(t, http.StatusOK, status, body)
-	require.NotContains(t, body, "artifact store")
-
-	store.Change(func() { store.Copied = berth.Errorf(berth.KindConflict, "used by another copy") })
-
-	status, body = r.text("GET", "/healthz", "")
-	require.Equal(t, http.StatusOK, status, body)
-	require.Contains(t, body, `{"ok":true,"warn":true,"part":"artifact store","what":"used by another copy"}`)
-}
-
 // Findings that cannot be read are no good health.
 func TestHealthSaysThatItCannotLook(t *testing.T) {
 	t.Parallel()

@@ -502,9 +502,6 @@ CREATE TABLE installation (
     alarm             text NOT NULL DEFAULT '',
     alarm_at          timestamptz,
     retention_problem text NOT NULL DEFAULT '', -- what a server cannot delete although it is over a limit; empty = nothing
-    -- The installation's database, then those that it replaced, newest first: cluster and database (Store.Installation). A dump
-    -- carries them, so that a restored copy knows whose it is.
-    databases         text[], -- NULL = not known
     -- Since when and why the rounds of a server's loop fail, by part of health; no key = they do not.
     failing_rounds    jsonb NOT NULL DEFAULT '{}',
     CONSTRAINT installation_only_row CHECK (only_row),

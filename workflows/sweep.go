@@ -23,9 +23,9 @@ const lostCheck = 5 * time.Minute
 type SweepInput struct {
 	SweepID string        `json:"sweep_id"`
 	Carried *CarriedState `json:"carried,omitempty"`
-	// Adopted is set when the sweep's workflow was lost and this one goes on from
+	// Restored is set when the sweep's workflow was lost and this one goes on from
 	// the database: workflows of its trials may have ended without it.
-	Adopted bool `json:"adopted,omitempty"`
+	Restored bool `json:"restored,omitempty"`
 }
 
 // CarriedState is what a SweepWorkflow remembers: ids and counts only.
@@ -85,7 +85,7 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	err := s.lookUp(ctx, s.Open, in.Adopted) // what ended between two runs told the earlier one
+	err := s.lookUp(ctx, s.Open, in.Restored) // what ended between two runs told the earlier one
 	if err == nil {
 		err = s.run(ctx)
 	}

@@ -97,7 +97,7 @@ func TestSweep_MaxDurationOfAnAdoptedSweep(t *testing.T) {
 				b.update(tt.resume, workflows.UpdateResume)
 			}
 
-			b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &state, Adopted: true})
+			b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &state, Restored: true})
 			require.NoError(t, b.env.GetWorkflowError())
 			require.Contains(t, b.finished.Reason, "limits.max_duration")
 			require.InDelta(t, tt.end.Minutes(), b.env.Now().Sub(start).Minutes(), 6)

@@ -94,14 +94,6 @@ func (s *Store) GetFile(_ context.Context, attemptID, path string) (berth.Artifa
 	return berth.Artifact{}, berth.Errorf(berth.KindNotFound, "no file %q", path)
 }
 
-// Removable is what api.Objects asks of the store.
-func (s *Store) Removable(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return s.Copied
-}
-
 // Read is api.Objects. An object that is gone is ObjectErr.
 func (s *Store) Read(_ context.Context, d berth.Digest, offset, length int64) (io.ReadCloser, error) {
 	s.mu.Lock()

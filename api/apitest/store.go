@@ -41,7 +41,6 @@ type Store struct {
 	FileSets   map[string]berth.FileSet        // by attempt; pending where there is none
 	Objects    map[berth.Digest]string         // what is in files
 	ObjectErr  error                           // what Read of one that is not there is answered
-	Copied     error                           // why no object may be removed
 	Probes     []berth.ProbedShape
 	Hosts      []berth.Host
 	Former     []berth.Device        // that no host of these has

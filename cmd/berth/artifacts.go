@@ -140,14 +140,5 @@ func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) b
 		return fine(part, store.Where()+" answers, and is new: the first server or worker that is given it makes it its Berth's")
 	}
 
-	err = store.Removable(ctx)
-	if berth.KindOf(err) == berth.KindConflict {
-		return berth.Finding{OK: true, Warn: true, Part: part, What: err.Error()}
-	}
-
-	if err != nil {
-		return broken(part, "cannot be used", err.Error())
-	}
-
 	return fine(part, store.Where()+" answers")
 }

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -29,7 +28,6 @@ const (
 	workerLock    = "host.lock"
 	hostIDFile    = "host-id"
 	hostOwnerFile = "host-owner" // whose attempts are below the directory
-	hostCopyFile  = "host-database"
 )
 
 // holder is what a lock file says of the process that holds it, for machines
@@ -160,24 +158,6 @@ func writeHostID(dir, id string) error {
 	return nil
 }
 
-// claim is claimDir and claimCopy.
-func (m *machine) claim(i berth.Installation, original bool) (replaced []string, err error) {
-	_, err = os.Stat(filepath.Join(m.dataDir, hostOwnerFile))
-	fresh := errors.Is(err, fs.ErrNotExist)
-
-	if !fresh { // whose it is comes before which copy's, and a new directory is claimed last
-		if err := claimDir(m.dataDir, i.ID, m.instance); err != nil {
-			return nil, err
-		}
-	}
-
-	if replaced, err = claimCopy(m.dataDir, i, fresh, original); err != nil {
-		return nil, err
-	}
-
-	return replaced, claimDir(m.dataDir, i.ID, m.instance)
-}
-
 // claimDir notes whose attempts are below a data directory, and refuses one of
 // another: to a worker with another database or instance, files and verdicts
 // of the neighbor's attempts look like leftovers. Errors: conflict.
@@ -206,84 +186,9 @@ func claimDir(dir, installationID, instance string) error {
 	return nil
 }
 
-// claimCopy notes which copy of the installation's database the attempts below a
-// claimed data directory are of, and returns the copies that this one has replaced
-// there, or anywhere as it says itself: their containers are its own. A directory of another
-// copy, or of a version that noted none, is taken only when this database is known to be the installation's
-// own: else it may be a restore drill, to which the original's attempts look like
-// leftovers. The file is beside host-owner, so that a version that goes back finds
-// that as it was. Errors: conflict.
-func claimCopy(dir string, i berth.Installation, fresh, original bool) (replaced []string, err error) {
-	if i.Database == "" { // PostgreSQL hides it
-		return nil, nil
-	}
-
-	path := filepath.Join(dir, hostCopyFile)
-
-	known, err := readCopies(path)
-	if err != nil {
-		return nil, err
-	}
-
-	if fresh {
-		known = nil
-	}
-
-	for _, name := range slices.Concat(known, i.Replaced()) {
-		if name != i.Database && !slices.Contains(replaced, name) {
-			replaced = append(replaced, name)
-		}
-	}
-
-	if ofDatabase(known, i) {
-		return replaced, nil
-	}
-
-	if !fresh && !original {
-		return nil, berth.Errorf(berth.KindConflict, "%s holds attempts of another copy of this database, or of a version of Berth that did not say: "+
-			"give a restore drill a --data-dir and an --instance of its own, or another machine; when this copy replaces the other for good, "+
-			"run `berth adopt-temporal --replace-original` first", dir)
-	}
-
-	text := strings.Join(append([]string{i.Database}, replaced...), " ") + "\n"
-	if err := replaceFile(path, text); err != nil {
-		return nil, fmt.Errorf("writing which database the data directory is of: %w", err)
-	}
-
-	return replaced, nil
-}
-
-// readCopies reads which databases the attempts below a data directory are of, the newest
-// first; none = a version that noted none wrote it.
-func readCopies(path string) ([]string, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // G304: our own file
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading which database the data directory is of: %w", err)
-	}
-
-	return strings.Fields(string(data)), nil
-}
-
-// ofDatabase reports whether a data directory is of this very database, as far as one
-// can tell. Another is only taken by the original.
-func ofDatabase(known []string, i berth.Installation) bool {
-	return i.Database == "" || len(known) > 0 && known[0] == i.Database
-}
-
-// replaceFile puts a text in the place of a file's, or leaves that as it is: a full disk
-// takes an empty file, and no text.
-func replaceFile(path, text string) error {
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, []byte(text), 0o644); err != nil { //nolint:gosec // G306: nothing secret
-		return errors.Join(err, os.Remove(temporary))
-	}
-
-	return os.Rename(temporary, path)
-}
-
 // checkOwner is what doctor says of a data directory that a worker has used; none
-// of one that is new here. Original asks Temporal, as the worker does: see claimCopy.
-func checkOwner(ctx context.Context, store *postgres.Store, dir string, original func(context.Context) (bool, error)) []berth.Finding {
+// of one that is new here.
+func checkOwner(ctx context.Context, store *postgres.Store, dir string) []berth.Finding {
 	const part = "data directory"
 
 	data, err := os.ReadFile(filepath.Join(dir, hostOwnerFile)) //nolint:gosec // G304: our own file
@@ -305,24 +210,5 @@ func checkOwner(ctx context.Context, store *postgres.Store, dir string, original
 			"restore the database of that installation, or correct --postgres-url: the worker goes on by itself; or give another --data-dir")}
 	}
 
-	known, err := readCopies(filepath.Join(dir, hostCopyFile))
-	if err != nil {
-		return []berth.Finding{broken(part, "which database it is of cannot be read", err.Error())}
-	}
-
-	if ofDatabase(known, installation) {
-		return []berth.Finding{fine(part, dir+" is this installation's")}
-	}
-
-	const others = " holds attempts of another copy of this database, or of a version of Berth that did not say"
-
-	switch ours, err := original(ctx); {
-	case err != nil:
-		return []berth.Finding{{OK: true, Warn: true, Part: part, What: dir + others + ": whether a worker takes it over only Temporal can say, which was not asked", Next: err.Error()}}
-	case ours:
-		return []berth.Finding{fine(part, dir+others+": this database is the original, or replaces it, and a worker takes the directory over when it starts")}
-	default:
-		return []berth.Finding{broken(part, dir+others+": a worker does not start on it",
-			"give a restore drill a --data-dir and an --instance of its own; when this copy replaces the other for good, run `berth adopt-temporal --replace-original`")}
-	}
+	return []berth.Finding{fine(part, dir+" is this installation's")}
 }

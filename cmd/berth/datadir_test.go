@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -121,156 +118,27 @@ func TestClaimDir(t *testing.T) {
 	}
 }
 
-// A data directory is of one copy of the database. A restored copy has the same installation.
-func TestClaim_OfARestoredCopy(t *testing.T) {
-	t.Parallel()
-
-	m := machine{dataDir: t.TempDir(), instance: "main"}
-	original, copied := berth.Installation{ID: "i-1", Database: "c/1"}, berth.Installation{ID: "i-1", Database: "c/2"}
-	path := filepath.Join(m.dataDir, hostCopyFile)
-
-	claim := func(i berth.Installation, known bool) []string {
-		t.Helper()
-
-		replaced, err := m.claim(i, known)
-		require.NoError(t, err)
-
-		return replaced
-	}
-
-	require.Empty(t, claim(original, false), "a new directory")
-	require.Empty(t, claim(original, false), "Temporal has lost its store")
-
-	refused := func() {
-		t.Helper()
-
-		before, err := os.ReadFile(path)
-		if err != nil {
-			require.ErrorIs(t, err, os.ErrNotExist)
-		}
-
-		_, err = m.claim(copied, false)
-		require.Equal(t, berth.KindConflict, berth.KindOf(err))
-		require.ErrorContains(t, err, "--instance of its own")
-		require.ErrorContains(t, err, "berth adopt-temporal --replace-original")
-
-		after, _ := os.ReadFile(path)
-		require.Equal(t, string(before), string(after))
-	}
-	refused()
-
-	// The version before writes host-owner alone, and must find it as it left it.
-	require.NoError(t, os.Remove(path))
-	refused()
-	require.Empty(t, claim(original, true))
-	require.NoError(t, claimDir(m.dataDir, "i-1", "main"))
-
-	text, err := os.ReadFile(filepath.Join(m.dataDir, hostOwnerFile))
-	require.NoError(t, err)
-	require.Equal(t, "i-1 main\n", string(text))
-
-	// The copy replaces the original: containers of that are its own. And back.
-	require.Equal(t, []string{"c/1"}, claim(copied, true))
-	require.Equal(t, []string{"c/1"}, claim(copied, false))
-	require.Equal(t, []string{"c/2"}, claim(original, true))
-
-	// A person has removed host-owner: the directory is anybody's.
-	require.NoError(t, os.Remove(filepath.Join(m.dataDir, hostOwnerFile)))
-	require.Empty(t, claim(copied, false))
-
-	hidden := berth.Installation{ID: "i-1"} // by a hosted PostgreSQL
-	require.Empty(t, claim(hidden, false))
-}
-
-// The data directory of a machine was emptied, or is another, and the database itself knows which
-// one it has replaced. A drill has replaced none.
-func TestClaim_OfAnEmptiedDirectory(t *testing.T) {
-	t.Parallel()
-
-	m := machine{dataDir: t.TempDir(), instance: "main"}
-	restored := berth.Installation{ID: "i-1", Database: "c/2", Databases: []string{"c/2", "c/1"}}
-
-	for range 2 {
-		replaced, err := m.claim(restored, true)
-		require.NoError(t, err)
-		require.Equal(t, []string{"c/1"}, replaced)
-	}
-
-	drill := machine{dataDir: t.TempDir(), instance: "drill"}
-	replaced, err := drill.claim(berth.Installation{ID: "i-1", Database: "c/2", Databases: []string{"c/1"}}, false)
-	require.NoError(t, err)
-	require.Empty(t, replaced)
-}
-
 func TestDoctor_SaysWhenTheDataDirectoryIsOfAnotherInstallation(t *testing.T) {
 	t.Parallel()
 
 	store, dir := pgtest.Store(t), t.TempDir()
-	aCopy := func(context.Context) (bool, error) { return false, nil }
 
-	require.Empty(t, checkOwner(t.Context(), store, dir, aCopy), "no worker has used it")
+	require.Empty(t, checkOwner(t.Context(), store, dir), "no worker has used it")
 
 	installation, err := store.Installation(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, claimDir(dir, installation.ID, "main"))
 
-	found := checkOwner(t.Context(), store, dir, aCopy)
-	require.Len(t, found, 1)
-	require.False(t, found[0].OK, "of a version that did not say")
-
-	require.NoError(t, os.WriteFile(filepath.Join(dir, hostCopyFile), []byte(installation.Database+"\n"), 0o600))
-
-	found = checkOwner(t.Context(), store, dir, aCopy)
+	found := checkOwner(t.Context(), store, dir)
 	require.Len(t, found, 1)
 	require.True(t, found[0].OK)
-
-	require.NoError(t, os.WriteFile(filepath.Join(dir, hostCopyFile), []byte("another/1\n"), 0o600))
-
-	found = checkOwner(t.Context(), store, dir, aCopy)
-	require.Len(t, found, 1)
-	require.False(t, found[0].OK)
-	require.Contains(t, found[0].What, "another copy of this database")
 
 	require.NoError(t, os.Remove(filepath.Join(dir, hostOwnerFile)))
 	require.NoError(t, claimDir(dir, "another", "main"))
 
-	found = checkOwner(t.Context(), store, dir, aCopy)
+	found = checkOwner(t.Context(), store, dir)
 	require.Len(t, found, 1)
 	require.False(t, found[0].OK)
 	require.Contains(t, found[0].What, "of installation another")
 	require.Contains(t, found[0].Next, "restore the database")
-}
-
-// What doctor says of a data directory is what a worker does that starts on it.
-func TestDoctor_SaysOfADataDirectoryWhatTheWorkerDoes(t *testing.T) {
-	t.Parallel()
-
-	store := pgtest.Store(t)
-	installation, err := store.Installation(t.Context())
-	require.NoError(t, err)
-
-	for name, noted := range map[string]string{
-		"its own": installation.Database + "\n", "another copy's": "another/1\n", "replaced": "another/1 " + installation.Database + "\n",
-		"its own, after another": installation.Database + " another/1\n", "a version's that noted none": "",
-	} {
-		for _, original := range []bool{true, false} {
-			m := machine{dataDir: t.TempDir(), instance: "main"}
-			require.NoError(t, claimDir(m.dataDir, installation.ID, "main"))
-
-			if noted != "" {
-				require.NoError(t, os.WriteFile(filepath.Join(m.dataDir, hostCopyFile), []byte(noted), 0o600))
-			}
-
-			found := checkOwner(t.Context(), store, m.dataDir, func(context.Context) (bool, error) { return original, nil })
-			require.Len(t, found, 1)
-
-			away := checkOwner(t.Context(), store, m.dataDir, func(context.Context) (bool, error) { return false, errors.New("Temporal is away") })
-			require.Len(t, away, 1)
-			require.True(t, away[0].OK, "nobody knows")
-
-			_, err := m.claim(installation, original)
-			require.Equal(t, err == nil, found[0].OK, "%s, original %v: %v, and doctor says: %s", name, original, err, found[0].What)
-			require.Equal(t, noted == "" || !strings.HasPrefix(noted, installation.Database), away[0].Warn, name)
-		}
-	}
 }

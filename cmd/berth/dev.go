@@ -118,8 +118,6 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 
 	_ = os.Remove(filepath.Join(d.dataDir, "url")) // of an earlier run; it is there again once we serve
 
-	own := d.postgresURL == "" && d.temporalAddress == ""
-
 	stopPostgres, err := d.startPostgres(ctx, log)
 	if err != nil {
 		return err
@@ -140,12 +138,6 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 		return err
 	}
 
-	if own {
-		if err := d.takeOver(ctx, log); err != nil {
-			return err
-		}
-	}
-
 	return d.connected(ctx, log, func(c connections) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return runServer(ctx, d.serving, c, log, d.announce(out)) })
@@ -163,34 +155,6 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 		}
 
 		return group.Wait()
-	})
-}
-
-// takeOver makes Temporal and the store of artifacts in the data directory this
-// database's when they were another copy's: after pg_upgrade, or when a person restored
-// a dump, the cluster in the directory is a new one, and no other uses the directory.
-func (d *development) takeOver(ctx context.Context, log *slog.Logger) error {
-	return d.open(ctx, log, func(c connections) error {
-		if err := register(ctx, c.temporal, connectPatience, log); err != nil {
-			return err
-		}
-
-		moved, err := c.identity.Moved(ctx)
-		if err != nil || !moved {
-			return err
-		}
-
-		log.Warn("the database below the data directory is another than before, as after an upgrade of PostgreSQL: it takes over what the directory has", "data_dir", d.dataDir)
-
-		if d.serving.artifacts == devArtifacts(d.dataDir) {
-			if _, err := takeArtifacts(ctx, d.serving.artifacts, c); err != nil {
-				log.Warn("taking over the store of artifacts; run `berth adopt-temporal --take-artifacts` later", "error", err)
-			}
-		}
-
-		_, err = c.identity.Adopt(ctx, c.store, true)
-
-		return err
 	})
 }
 

@@ -43,7 +43,7 @@ func TestDev_InAShellThatNamesTheTeamsTemporal(t *testing.T) {
 	require.NoError(t, beside.ofDev(d.dataDir))
 	require.Equal(t, "127.0.0.1:7233", beside.temporalAddress)
 
-	for name, b := range map[string]backends{"berth dev": d.backends, "berth adopt-temporal": beside} {
+	for name, b := range map[string]backends{"berth dev": d.backends, "berth restore": beside} {
 		got, err := namespace(b)
 		require.NoError(t, err, name)
 		require.Equal(t, "default", got, name)

@@ -22,7 +22,6 @@ import (
 	"github.com/berthml/berth/internal/gpu"
 	"github.com/berthml/berth/internal/nvml"
 	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/internal/temporal"
 )
 
 func doctorCommand() *cobra.Command {
@@ -252,7 +251,7 @@ func checkBackends(ctx context.Context, b backends, where, dataDir string) []ber
 	}
 
 	findings = append(findings, checkTemporal(ctx, b, store), checkArtifacts(ctx, where, store))
-	findings = append(findings, checkOwner(ctx, store, dataDir, b.original(store))...)
+	findings = append(findings, checkOwner(ctx, store, dataDir)...)
 
 	health, err := store.Health(ctx)
 	if err != nil {
@@ -291,29 +290,6 @@ func checkTemporal(ctx context.Context, b backends, store *postgres.Store) berth
 	}
 
 	return fine("Temporal", "answers")
-}
-
-// original asks Temporal once whether the database is known to be the original.
-func (b *backends) original(store *postgres.Store) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		installation, err := store.Installation(ctx)
-		if err != nil {
-			return false, err
-		}
-
-		log := slog.New(slog.DiscardHandler)
-
-		raw, wrapped, err := b.temporal(log, installation)
-		if err != nil {
-			return false, err
-		}
-		defer raw.Close()
-
-		ctx, cancel := context.WithTimeout(ctx, tryTimeout)
-		defer cancel()
-
-		return (&temporal.Identity{Ledger: store, Client: wrapped, Log: log}).Original(ctx)
-	}
 }
 
 // installed looks for what `berth dev` starts itself, where that looks for it.

@@ -74,26 +74,6 @@ func TestLockDir_OnAFullDisk(t *testing.T) {
 	}
 }
 
-// A full disk keeps the note of which databases were replaced: their containers run.
-func TestClaim_OnAFullDisk(t *testing.T) {
-	t.Parallel()
-
-	m := machine{dataDir: smallDisk(t), instance: "main"}
-
-	_, err := m.claim(berth.Installation{ID: "i-1", Database: "c/1"}, false)
-	require.NoError(t, err)
-	fillDisk(t, m.dataDir)
-
-	_, err = m.claim(berth.Installation{ID: "i-1", Database: "c/2"}, true)
-	require.ErrorIs(t, err, syscall.ENOSPC)
-
-	require.NoError(t, os.Remove(filepath.Join(m.dataDir, "filler")))
-
-	replaced, err := m.claim(berth.Installation{ID: "i-1", Database: "c/2"}, true)
-	require.NoError(t, err)
-	require.Equal(t, []string{"c/1"}, replaced)
-}
-
 // smallDisk mounts a disk of 64 KiB and returns its directory. Without root it
 // skips the test.
 func smallDisk(t *testing.T) string {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -16,9 +15,8 @@ import (
 
 // identify gives the host its machine and its id. The id is kept in the data
 // directory. A directory that was emptied gets back the id under which this
-// machine's containers run, as long as the machine was not restarted, and original:
-// a restored copy knows the original's hosts, too.
-func (m *machine) identify(ctx context.Context, store *postgres.Store, host *berth.Host, original bool, log *slog.Logger) (err error) {
+// machine's containers run, as long as the machine was not restarted.
+func (m *machine) identify(ctx context.Context, store *postgres.Store, host *berth.Host, log *slog.Logger) (err error) {
 	if host.MachineID, err = m.machine(ctx, log); err != nil {
 		return err
 	}
@@ -28,42 +26,17 @@ func (m *machine) identify(ctx context.Context, store *postgres.Store, host *ber
 		return err
 	}
 
-	host.ID = cmp.Or(known, uuid.NewString())
+	host.ID = known
 
-	if !original {
-		err = ofACopy(ctx, store, *host)
-	} else if known == "" {
-		host.ID, err = m.lostID(ctx, store, *host, log)
+	if known != "" {
+		return nil
 	}
 
-	if err != nil || known != "" {
+	if host.ID, err = m.lostID(ctx, store, *host, log); err != nil {
 		return err
 	}
 
 	return writeHostID(m.dataDir, host.ID)
-}
-
-// owner says which containers on this machine's Docker are the worker's, but for its
-// host, and claims the data directory.
-func (m *machine) owner(ctx context.Context, c connections, log *slog.Logger) (owner berth.Owner, err error) {
-	owner = berth.Owner{Installation: c.installation.ID, Database: c.installation.Database}
-	ours := c.installation
-
-	if err := retry(ctx, log, "Temporal", connectPatience, func() error {
-		if owner.Original, err = c.identity.Original(ctx); err != nil {
-			return err
-		}
-
-		ours, err = c.store.Installation(ctx) // what it has replaced may have been noted just now
-
-		return err
-	}); err != nil {
-		return owner, err
-	}
-
-	owner.Replaced, err = m.claim(ours, owner.Original)
-
-	return owner, err
 }
 
 // lostID is the id that this data directory had before it was emptied, or a
@@ -101,30 +74,6 @@ func (m *machine) lostID(ctx context.Context, store *postgres.Store, host berth.
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// ofACopy refuses a machine that holds places in a database that may be a restored copy: the
-// original's worker sells its memory, and must not be stopped for a drill. RegisterHost
-// refuses it, too, and names the directory of that worker. Errors: conflict.
-func ofACopy(ctx context.Context, store *postgres.Store, host berth.Host) error {
-	if host.MachineID == "" {
-		return nil
-	}
-
-	others, err := store.MachineHosts(ctx, host)
-	if err != nil {
-		return err
-	}
-
-	for _, other := range others {
-		if !other.Served && other.Attempts > 0 {
-			return berth.Errorf(berth.KindConflict, "this database may be a restored copy, in which host %q (%s) of this machine holds %d places for trials that the original may run here: "+
-				"give the worker of a restore drill a share of the machine, --machine-id drill with --cpus and --memory; "+
-				"when this database is the installation's own, run `berth adopt-temporal --replace-original` first", other.Name, other.ID, other.Attempts)
-		}
-	}
-
-	return nil
 }
 
 // machine is what two workers of one machine have in common: its Docker. It is

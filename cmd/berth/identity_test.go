@@ -2,8 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/uuid"
@@ -44,38 +42,21 @@ func placeOn(t *testing.T, store *postgres.Store, host berth.Host) {
 	require.Len(t, placed, 1)
 }
 
-// A dump that was made while a trial ran says that the machine holds a place for it. The worker of a
-// drill is not led to the data directory of the original's worker, and a share of the machine is its own.
-func TestIdentify_OfADrillOnTheMachineInUse(t *testing.T) {
+// The directory of a machine that holds a trial was emptied: it gets its host back.
+func TestIdentify_AnEmptiedDirectory(t *testing.T) {
 	t.Parallel()
 
 	store, log := pgtest.Store(t), slog.New(slog.DiscardHandler)
-	original := berth.Host{
+	before := berth.Host{
 		ID: uuid.NewString(), Name: "a", BootID: "boot", MachineID: "docker-1", DataDir: "/var/lib/berth", CPUMilli: 4000, MemoryBytes: 8 << 30, MemoryFreeBytes: 8 << 30,
 	}
-	placeOn(t, store, original)
+	placeOn(t, store, before)
 
-	drill := original
-	m := machine{dataDir: t.TempDir(), instance: "drill", machineID: "docker-1"}
+	emptied, m := before, machine{dataDir: t.TempDir(), instance: "main", machineID: "docker-1"}
+	require.NoError(t, m.identify(t.Context(), store, &emptied, log))
+	require.Equal(t, before.ID, emptied.ID)
 
-	err := m.identify(t.Context(), store, &drill, false, log)
-	require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)
-	require.ErrorContains(t, err, "--machine-id drill with --cpus and --memory")
-	require.NotContains(t, err.Error(), "/var/lib/berth")
-
-	_, err = os.Stat(filepath.Join(m.dataDir, hostIDFile))
-	require.ErrorIs(t, err, os.ErrNotExist)
-
-	m.machineID = "drill"
-	require.NoError(t, m.identify(t.Context(), store, &drill, false, log))
-	require.NoError(t, store.RegisterHost(t.Context(), drill, "test"))
-	require.NotEqual(t, original.ID, drill.ID)
-
-	m.machineID = "docker-1"
-	err = m.identify(t.Context(), store, &drill, false, log)
-	require.Equal(t, berth.KindConflict, berth.KindOf(err), "at a later start, too: %v", err)
-
-	emptied, m := original, machine{dataDir: t.TempDir(), instance: "main", machineID: "docker-1"}
-	require.NoError(t, m.identify(t.Context(), store, &emptied, true, log))
-	require.Equal(t, original.ID, emptied.ID, "of the original, whose directory was emptied")
+	known, err := readHostID(m.dataDir)
+	require.NoError(t, err)
+	require.Equal(t, before.ID, known)
 }

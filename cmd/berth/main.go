@@ -64,7 +64,7 @@ func root() *cobra.Command {
 	}
 
 	cmd.PersistentFlags().StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
-	cmd.AddCommand(serverCommand(), workerCommand(), devCommand(), migrateCommand(), adoptCommand(), doctorCommand())
+	cmd.AddCommand(serverCommand(), workerCommand(), devCommand(), migrateCommand(), restoreCommand(), doctorCommand())
 	cmd.AddCommand(cli.Commands(localDocker)...)
 	allowRecovery(cmd)
 	allowKeys(cmd)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,7 @@ import (
 type migration struct {
 	url   string
 	roles postgres.Roles
+	renew bool // the database is a copy that becomes an installation of its own
 }
 
 func migrateCommand() *cobra.Command {
@@ -31,6 +33,8 @@ func migrateCommand() *cobra.Command {
 	}
 
 	cmd.Flags().StringVar(&m.url, "postgres-url", "", "database, such as postgres://user:password@host/berth (required)")
+	cmd.Flags().BoolVar(&m.renew, "new-installation", false,
+		"give this copy of a database an id of its own, for a restore drill beside the original: it takes nothing that is the original's")
 	cmd.Flags().StringSliceVar(&m.roles.Server, "grant-server", nil,
 		"database roles of servers, with commas between: they get what a server uses and nothing else; default: those that have it, whose grants are renewed")
 	cmd.Flags().StringSliceVar(&m.roles.Worker, "grant-worker", nil, "the same for workers")
@@ -56,7 +60,28 @@ func (m migration) run(ctx context.Context, out io.Writer) error {
 
 	fmt.Fprintf(out, "the schema is up to date, version %d\n", migrator.Newest())
 
+	if m.renew {
+		if err := m.renewInstallation(ctx, out); err != nil {
+			return err
+		}
+	}
+
 	return m.grant(ctx, migrator, out)
+}
+
+func (m migration) renewInstallation(ctx context.Context, out io.Writer) error {
+	store, err := postgres.Open(ctx, postgres.Config{URL: m.url, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+
+	id, err := store.RenewInstallation(ctx)
+	if err == nil {
+		fmt.Fprintf(out, "the database is installation %s now\n", id)
+	}
+
+	return err
 }
 
 // grant gives the roles what they need of the tables that there are now.

@@ -134,8 +134,6 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 
 	if files != nil {
 		defer files.Close() //nolint:errcheck // only idle connections
-
-		files.Original = c.identity.Original
 	}
 
 	if files != nil && s.empty {

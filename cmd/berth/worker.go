@@ -172,23 +172,20 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 	}
 	defer unlock()
 
-	owner, err := m.owner(ctx, c, log)
-	if err != nil {
+	if err := claimDir(m.dataDir, c.installation.ID, m.instance); err != nil {
 		return err
 	}
-
-	c.store.Bind(c.installation) // as the directory, for as long as the process runs
 
 	host, err := m.describe(kernel)
 	if err != nil {
 		return err
 	}
 
-	if err := m.identify(ctx, c.store, &host, owner.Original, log); err != nil {
+	if err := m.identify(ctx, c.store, &host, log); err != nil {
 		return err
 	}
 
-	owner.HostID = host.ID
+	owner := berth.Owner{HostID: host.ID, Installation: c.installation.ID}
 
 	store, err := openArtifacts(ctx, m.artifacts, c.installation.ID, c.store, log)
 	if err != nil {
@@ -197,8 +194,6 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 
 	if store != nil {
 		defer store.Close() //nolint:errcheck // only idle connections
-
-		store.Original = c.identity.Original
 	}
 
 	machinery, err := m.runtime(ctx, kernel, host, owner, c, store, log)
@@ -231,7 +226,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 
 	reconciler := reconcile.New(machinery.containers, c.store, reconcile.Config{
 		Host: host, Version: version(), Free: free, News: machinery.news, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
-		Problem: serve.Trouble, Workflows: &worker.Settler{Runs: c.temporal, Ledger: c.store, Log: log},
+		Check: func(ctx context.Context) error { return c.store.Holds(ctx, c.installation.ID) }, Problem: serve.Trouble, Workflows: &worker.Settler{Runs: c.temporal, Ledger: c.store, Log: log},
 	}, log)
 
 	return c.store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
@@ -249,7 +244,6 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		group.Go(func() error {
 			return retry(ctx, log, "Temporal", connectPatience, func() error { return serve.Run(ctx) })
 		})
-		group.Go(func() error { return c.identity.Watch(ctx) })
 		group.Go(func() error { return reconciler.Run(ctx) })
 		group.Go(func() error { return machinery.watch(ctx) })
 

@@ -67,14 +67,9 @@ func (c *Cleaner) Run(ctx context.Context) error {
 }
 
 // Look removes what no row names at this moment, and returns how many objects.
-// Errors: conflict for a store of another installation, or of another copy of the
-// database; unavailable.
+// Errors: conflict for a store of another installation; unavailable.
 func (c *Cleaner) Look(ctx context.Context) (removed int, err error) {
 	if err := c.Store.Ready(ctx); err != nil {
-		return 0, err
-	}
-
-	if err := c.Store.Removable(ctx); err != nil {
 		return 0, err
 	}
 
@@ -125,14 +120,9 @@ type unnamed interface {
 }
 
 // removeUnnamed removes those objects that no row names, and returns how many went.
-// Errors: conflict when another copy of the database may name them.
 func removeUnnamed(ctx context.Context, names unnamed, store *Store, digests []berth.Digest) (removed int, err error) {
 	if len(digests) == 0 {
 		return 0, nil
-	}
-
-	if err := store.Removable(ctx); err != nil {
-		return 0, err
 	}
 
 	for some := range slices.Chunk(digests, removedAtOnce) {

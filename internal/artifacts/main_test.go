@@ -111,7 +111,7 @@ func (b *bench) sql() *pgtest.Session {
 // mark is in the data directory of the uploader's host.
 func (b *bench) mark() string { return filepath.Join(b.files.dir, "mark") }
 
-// open opens the store for the database in use, which is known to be the installation's own.
+// open opens the store for the database in use.
 func (b *bench) open(where, installation string) *artifacts.Store {
 	b.t.Helper()
 
@@ -119,12 +119,8 @@ func (b *bench) open(where, installation string) *artifacts.Store {
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { require.NoError(b.t, store.Close()) })
 
-	store.Original = original
-
 	return store
 }
-
-func original(context.Context) (bool, error) { return true, nil }
 
 func (b *bench) newUploader(ledger artifacts.Ledger) *artifacts.Uploader {
 	return &artifacts.Uploader{

@@ -26,12 +26,10 @@ type Marks interface {
 	StoreMarked(ctx context.Context, store string) (bool, error)
 	// NoteStoreMark notes that the store has the mark of this installation.
 	NoteStoreMark(ctx context.Context, store string) error
-	// Installation is which installation the database is of, and which copy of it.
-	Installation(ctx context.Context) (berth.Installation, error)
 }
 
 // Ready asks whether the store answers and belongs to this installation; the
-// first that asks makes it its own, and this database's. A store that was its own
+// first that asks makes it its own. A store that was its own
 // and has no mark any more is unavailable: a mount point is an empty directory while
 // its disk is away.
 // Errors: unavailable; invalid for a store that a person must change; conflict for
@@ -143,7 +141,6 @@ func (s *Store) unmarked(ctx context.Context) error {
 }
 
 // mark writes whose store it is, unless it says so already, and returns what it says.
-// Who writes it writes, too, that it is this database's.
 func (s *Store) mark(ctx context.Context) (owner string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -151,12 +148,6 @@ func (s *Store) mark(ctx context.Context) (owner string, err error) {
 	err = s.bucket.WriteAll(ctx, markKey, []byte(s.installation), &blob.WriterOptions{ContentType: "text/plain", IfNotExist: true})
 	if err != nil && gcerrors.Code(err) != gcerrors.FailedPrecondition {
 		return "", s.failed("writing to", err)
-	}
-
-	if err == nil {
-		if err := s.claim(ctx); err != nil {
-			return "", err
-		}
 	}
 
 	if owner, err = s.owner(ctx); err != nil {

@@ -49,10 +49,6 @@ var (
 
 // Store is where objects are. Make one with Open.
 type Store struct {
-	// Original asks whether the database is known to be the installation's own, and no
-	// restored copy of it; nil = that is not known.
-	Original func(ctx context.Context) (bool, error)
-
 	bucket       *blob.Bucket
 	dir          string // empty = it is remote
 	where        string // as a person wrote it, without secrets

@@ -28,10 +28,6 @@ func (m marks) NoteStoreMark(_ context.Context, store string) error {
 	return nil
 }
 
-func (m marks) Installation(context.Context) (berth.Installation, error) {
-	return berth.Installation{ID: "one", Database: "1/1"}, nil
-}
-
 func TestOpen_SaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 

@@ -62,7 +62,7 @@ func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error
 // List returns all containers of this instance on this host, by name, whatever
 // their state, and those that other hosts of the installation made on the same
 // Docker: a worker that lost its id, or one that shares the machine. Those of
-// another installation, or of another copy of its database, are not ours to judge.
+// another installation are not ours to judge.
 // It tells who they are; times of start and end, exit codes and process ids are
 // Inspect's.
 func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
@@ -156,10 +156,6 @@ func (d *Docker) inspectPatiently(ctx context.Context, id string) (berth.Contain
 // container has ended. An absent or ended container is fine: cancel races with
 // completion (reliability.md, failure 38).
 func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error {
-	if others, err := d.others(ctx, id); others || err != nil {
-		return err
-	}
-
 	bounded, cancel := context.WithTimeout(ctx, grace+launchTimeout)
 	defer cancel()
 
@@ -174,7 +170,7 @@ func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error
 }
 
 // Signal sends SIGTERM to a container's program, or SIGKILL to all of the container when
-// kill is set. One that does not run is fine, and so is one that is not ours: see others.
+// kill is set. One that does not run is fine.
 // It returns before the program ends at SIGTERM, and after the container ended by SIGKILL.
 func (d *Docker) Signal(ctx context.Context, id string, kill bool) error {
 	signal := "SIGTERM"
@@ -198,10 +194,6 @@ func (d *Docker) Pause(ctx context.Context, id string) error {
 // change does something to a running container. Docker's conflict means that it has
 // ended, or is frozen already.
 func (d *Docker) change(ctx context.Context, id, what string, do func(context.Context) error) error {
-	if others, err := d.others(ctx, id); others || err != nil {
-		return err
-	}
-
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 
@@ -214,12 +206,8 @@ func (d *Docker) change(ctx context.Context, id, what string, do func(context.Co
 }
 
 // Remove removes a container that does not run; KindConflict for one that
-// does. An absent one is fine, and so is one that is not ours: see others.
+// does. An absent one is fine.
 func (d *Docker) Remove(ctx context.Context, id string) error {
-	if others, err := d.others(ctx, id); others || err != nil {
-		return err
-	}
-
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 
@@ -229,21 +217,6 @@ func (d *Docker) Remove(ctx context.Context, id string) error {
 	}
 
 	return d.translate(ctx, err, "removing container %q", id)
-}
-
-// others reports whether the container is of another copy of the database, which has
-// the same attempts and so the same names: to this worker it is absent.
-func (d *Docker) others(ctx context.Context, id string) (bool, error) {
-	if d.config.Owner.Database == "" {
-		return false, nil
-	}
-
-	found, err := d.Inspect(ctx, id)
-	if berth.KindOf(err) == berth.KindNotFound {
-		return false, nil
-	}
-
-	return err == nil && d.config.Owner.OfAnotherCopy(found), err
 }
 
 func fromLabels(labels map[string]string) berth.Container {
@@ -268,7 +241,6 @@ func fromLabels(labels map[string]string) berth.Container {
 		SpecHash:     labels[labelSpecHash],
 		HostID:       labels[labelHost],
 		Installation: labels[labelInstallation],
-		Database:     labels[labelDatabase],
 		BootID:       labels[labelBootID],
 	}
 }

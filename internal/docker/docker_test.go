@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func setup(t *testing.T) *Docker {
 	t.Helper()
 
-	d, err := New(Config{Instance: "test", Owner: berth.Owner{Installation: "installation-1", HostID: "host-1", Database: "cluster/1"}, BootID: "boot-1"})
+	d, err := New(Config{Instance: "test", Owner: berth.Owner{Installation: "installation-1", HostID: "host-1"}, BootID: "boot-1"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 
@@ -172,7 +172,7 @@ func TestLabelsComeBack(t *testing.T) {
 	c := fromLabels(setup(t).labels(launch()))
 	require.Equal(t, berth.Container{
 		AttemptID: "a1", SweepID: "s1", TrialID: "t1", LeaseID: "l1", Token: 42,
-		SpecHash: specHash(launch()), HostID: "host-1", Installation: "installation-1", Database: "cluster/1", BootID: "boot-1",
+		SpecHash: specHash(launch()), HostID: "host-1", Installation: "installation-1", BootID: "boot-1",
 	}, c)
 }
 

@@ -68,11 +68,6 @@ func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, e
 func (d *Docker) adopt(ctx context.Context, found berth.Container, l berth.Launch) (berth.Container, error) {
 	found.Adopted = true
 
-	if d.config.Owner.OfAnotherCopy(found) {
-		return berth.Container{}, berth.Errorf(berth.KindConflict, "E_NAME_COLLISION: container %q belongs to another copy of this database: "+
-			"give this worker an --instance of its own, or another machine", found.Name)
-	}
-
 	if found.AttemptID != l.AttemptID || found.Token != l.Token || l.SpecHash != "" && found.SpecHash != l.SpecHash {
 		return berth.Container{}, berth.Errorf(berth.KindConflict,
 			"E_NAME_COLLISION: container %q belongs to another launch (token %d, ours is %d)",

@@ -15,7 +15,6 @@ import (
 const (
 	labelInstance     = "berth.instance"
 	labelInstallation = "berth.installation"
-	labelDatabase     = "berth.database" // unless PostgreSQL hides it
 	labelHost         = "berth.host"
 	labelBootID       = "berth.boot-id"
 	labelSweep        = "berth.sweep"
@@ -49,10 +48,6 @@ func (d *Docker) labels(l berth.Launch) map[string]string {
 		labelLease:        l.LeaseID,
 		labelToken:        strconv.FormatInt(l.Token, 10),
 		labelSpecHash:     cmp.Or(l.SpecHash, specHash(l)),
-	}
-
-	if d.config.Owner.Database != "" {
-		labels[labelDatabase] = d.config.Owner.Database
 	}
 
 	if l.DeviceID != "" {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/pgtest"
-	"github.com/berthml/berth/internal/postgres"
 )
 
 // half is a small trial of half a core, so that a host of two cores runs four.
@@ -329,53 +328,18 @@ func TestLoss_TemporalsStore(t *testing.T) {
 
 		return strings.Contains(health, "its store was lost")
 	}, time.Minute, tick, "no alarm: %s", &health)
-	require.Contains(t, health, "berth adopt-temporal")
+	require.Contains(t, health, "berth restore")
 
 	sweep := c.until(id, time.Minute, func(client.Sweep) bool { return true })
 	require.Equal(t, client.SweepStateRunning, sweep.State, sweep.Reason)
 	require.Equal(t, before, ids(c.containers()), "containers go on")
 
-	out, err := exec.CommandContext(t.Context(), binary, "adopt-temporal",
-		"--postgres-url", c.postgres.URL, "--temporal-address", c.temporal.Address, "--artifacts", filepath.Join(c.dir, "store"), "--take-artifacts").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), binary, "restore",
+		"--postgres-url", c.postgres.URL, "--temporal-address", c.temporal.Address).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "Started again: 1 sweeps with")
-	require.Contains(t, string(out), "store belongs to this database")
 
 	c.requireOnce(id, 6)
 	c.requireTidy()
 	require.NotContains(t, c.health(), "its store was lost")
-}
-
-// While a worker runs, the database at its address becomes another, empty
-// installation, as before a dump is restored. The worker leaves containers alone
-// and registers nowhere, and goes on with the same containers when its own is back.
-func TestLoss_AnotherInstallationsDatabase(t *testing.T) {
-	t.Parallel()
-
-	c := startCluster(t, 1, "1GiB")
-	id := c.submit(busy(4, 75_000, half))
-	c.until(id, time.Minute, running(4))
-	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
-
-	before := ids(c.running())
-
-	stop(c.server, syscall.SIGKILL) // which ends by itself on such a database
-	pgtest.Exec(t, c.postgres.URL, "ALTER SCHEMA public RENAME TO kept", "CREATE SCHEMA public")
-	require.NoError(t, postgres.Migrate(t.Context(), c.postgres.URL))
-	never(t, 3*fastGrace, func() bool { return len(c.running()) != 4 }, "a container was removed")
-
-	other, err := postgres.Open(t.Context(), postgres.Config{URL: c.postgres.URL})
-	require.NoError(t, err)
-
-	hosts, err := other.ListHosts(t.Context())
-	other.Close()
-	require.NoError(t, err)
-	require.Empty(t, hosts, "the worker registers nowhere else")
-
-	pgtest.Exec(t, c.postgres.URL, "DROP SCHEMA public CASCADE", "ALTER SCHEMA kept RENAME TO public")
-	c.startServer()
-	c.awaitHosts()
-	require.Equal(t, before, ids(c.containers()), "containers go on")
-	c.requireOnce(id, 4)
-	c.requireTidy()
 }

@@ -112,19 +112,6 @@ func (c *child) end(cmd *exec.Cmd, signal syscall.Signal, patience time.Duration
 	<-c.ended
 }
 
-// never fails when the condition comes true within the time. Unlike require.Never it returns after its
-// last look: that of testify goes on beside the test, and finds the context of an ended test canceled.
-func never(t testing.TB, within time.Duration, condition func() bool, message ...any) {
-	t.Helper()
-
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); <-ticker.C {
-		require.False(t, condition(), message...)
-	}
-}
-
 // lives reports whether a process that launch started has not ended.
 func lives(cmd *exec.Cmd) bool {
 	c := childOf(cmd)

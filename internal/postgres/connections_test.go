@@ -1,11 +1,13 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,4 +107,24 @@ func TestConnections_OfARoleRunOut(t *testing.T) {
 	}
 
 	require.Equal(t, 1, strings.Count(said.String(), "level=ERROR"), "%s", said)
+}
+
+// lines are a log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.text.String()
 }

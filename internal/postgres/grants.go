@@ -40,7 +40,7 @@ var grants = []grant{
 	{"hosts", "SELECT, UPDATE", "SELECT, INSERT, UPDATE"},
 	{"idempotency_keys", "SELECT, INSERT, DELETE", ""},
 	{"image_digests", "SELECT, INSERT, UPDATE", ""},
-	{"installation", "SELECT, UPDATE", "SELECT, UPDATE (temporal_bound_at, databases, alarm, alarm_at)"},
+	{"installation", "SELECT, UPDATE", "SELECT, UPDATE (temporal_bound_at, alarm, alarm_at)"},
 	{"lease_tokens", nextNumber, nextNumber},
 	{"leases", "SELECT, INSERT, UPDATE", "SELECT, UPDATE"},
 	{"log_chunks", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},

@@ -185,16 +185,9 @@ func (s *Store) ReleaseLease(ctx context.Context, attemptID, proof string) error
 	return translate(wake(ctx, s.pool, channelPlacer), "waking the placer")
 }
 
-// HostLeases returns the unreleased leases of a host, oldest first. Who reads
-// removes what is not among them: see Bind.
+// HostLeases returns the unreleased leases of a host, oldest first.
 func (s *Store) HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error) {
-	var rows []dbsqlc.ListHostLeasesRow
-
-	err := s.inBond(ctx, func(tx pgx.Tx) (err error) {
-		rows, err = s.q.ListHostLeases(ctx, tx, hostID)
-
-		return err
-	})
+	rows, err := s.q.ListHostLeases(ctx, s.pool, hostID)
 	if err != nil {
 		return nil, translate(err, "listing leases of host "+hostID)
 	}
@@ -216,13 +209,7 @@ func toHostLease(row dbsqlc.ListHostLeasesRow) berth.HostLease {
 // LeasesOf returns the unreleased leases of these attempts, whatever their
 // host, oldest first.
 func (s *Store) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error) {
-	var rows []dbsqlc.ListLeasesOfRow
-
-	err := s.inBond(ctx, func(tx pgx.Tx) (err error) {
-		rows, err = s.q.ListLeasesOf(ctx, tx, attemptIDs)
-
-		return err
-	})
+	rows, err := s.q.ListLeasesOf(ctx, s.pool, attemptIDs)
 	if err != nil {
 		return nil, translate(err, "listing leases of attempts")
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/berthml/berth"
 )
 
-// codeInsufficientPrivilege: some hosted databases hide the cluster's identity.
-const codeInsufficientPrivilege = "42501"
-
 // Installation returns which installation the database is of.
 func (s *Store) Installation(ctx context.Context) (berth.Installation, error) {
 	row, err := s.q.GetInstallation(ctx, s.pool)
@@ -20,25 +17,30 @@ func (s *Store) Installation(ctx context.Context) (berth.Installation, error) {
 		return berth.Installation{}, translate(err, "reading the installation")
 	}
 
-	database, err := s.identity(ctx)
-
-	return berth.Installation{ID: row.ID, Database: database, BoundAt: row.TemporalBoundAt, Alarm: row.Alarm, Databases: row.Databases}, err
+	return berth.Installation{ID: row.ID, BoundAt: row.TemporalBoundAt, Alarm: row.Alarm}, nil
 }
 
-// identityQuery names the cluster and the database in it. A copy that was restored
-// from a dump has another one; a standby that took over has the same, and so has a
-// copy of the cluster's files, such as a snapshot.
-const identityQuery = `SELECT c.system_identifier || '/' || d.oid FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()`
+// Holds fails while the database is another installation's, is empty, or is being
+// restored: a worker would take its own containers for leftovers there. pg_restore makes
+// foreign keys last: without them rows may be missing. Errors: unavailable.
+func (s *Store) Holds(ctx context.Context, installation string) error {
+	var found string
 
-// identity asks identityQuery; empty = PostgreSQL hides it.
-func (s *Store) identity(ctx context.Context) (name string, err error) {
-	err = s.pool.QueryRow(ctx, identityQuery).Scan(&name)
+	err := s.pool.QueryRow(ctx, `SELECT id::text FROM installation
+		WHERE EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass('leases') AND contype = 'f')`).Scan(&found)
+	what := "is of installation " + found
 
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == codeInsufficientPrivilege {
-		return "", nil
+	switch pg, _ := errors.AsType[*pgconn.PgError](err); {
+	case err == nil && found == installation:
+		return nil
+	case errors.Is(err, pgx.ErrNoRows) || pg != nil && pg.Code == codeUndefinedTable:
+		what = "is empty or is being restored"
+	case err != nil:
+		return translate(err, "reading which installation the database is of")
 	}
 
-	return name, translate(err, "reading the identity of the database")
+	return berth.Errorf(berth.KindUnavailable, "this process serves installation %s, and the database at --postgres-url %s: containers are left alone "+
+		"until that database is there again; restore it, or correct --postgres-url", installation, what)
 }
 
 // BindTemporal notes that a namespace of Temporal keeps the installation's id, as a
@@ -47,20 +49,12 @@ func (s *Store) BindTemporal(ctx context.Context) error {
 	return translate(s.q.BindTemporal(ctx, s.pool), "noting that Temporal is bound")
 }
 
-// OwnDatabase notes that a database, as Installation names it, is the installation's own, and
-// that it replaces one, if any, beside those that were noted before. It notes nothing
-// where PostgreSQL hides the name.
-func (s *Store) OwnDatabase(ctx context.Context, database, replaced string) error {
-	if database == "" {
-		return nil
-	}
+// RenewInstallation makes a copy of a database an installation of its own, with an id of
+// its own, and returns that.
+func (s *Store) RenewInstallation(ctx context.Context) (id string, err error) {
+	id, err = s.q.RenewInstallation(ctx, s.pool)
 
-	names := []string{database}
-	if replaced != "" && replaced != database {
-		names = append(names, replaced)
-	}
-
-	return translate(s.q.OwnDatabase(ctx, s.pool, names), "noting which database is the installation's own")
+	return id, translate(err, "giving the installation an id of its own")
 }
 
 // SetAlarm stores what only a person can decide, and empties it when it is

@@ -2,9 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
@@ -25,13 +21,7 @@ func TestInstallation(t *testing.T) {
 	first, err := store.Installation(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, uuid.Validate(first.ID))
-	require.NotEmpty(t, first.Database)
 	require.Nil(t, first.BoundAt)
-
-	copied, err := pgtest.Store(t).Installation(t.Context()) // tests' databases are copies of one
-	require.NoError(t, err)
-	require.Equal(t, first.ID, copied.ID)
-	require.NotEqual(t, first.Database, copied.Database)
 
 	require.NoError(t, store.BindTemporal(t.Context()))
 
@@ -41,6 +31,38 @@ func TestInstallation(t *testing.T) {
 
 	again.BoundAt = nil
 	require.Equal(t, first, again)
+
+	_, err = store.SetAlarm(t.Context(), "the store of Temporal was lost")
+	require.NoError(t, err)
+
+	id, err := store.RenewInstallation(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, first.ID, id)
+
+	renewed, err := store.Installation(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, berth.Installation{ID: id}, renewed, "no namespace is bound to it, and no alarm is its own")
+}
+
+// A worker asks before each round whether the database is still its own.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+
+	url := pgtest.URL(t)
+	store := open(t, url)
+	ours, err := store.Installation(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, store.Holds(t.Context(), ours.ID))
+
+	another := store.Holds(t.Context(), uuid.NewString())
+	require.ErrorContains(t, another, "is of installation "+ours.ID)
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(another))
+
+	pgtest.Exec(t, url, "ALTER TABLE leases RENAME TO later", "CREATE TABLE leases (id uuid)") // as pg_restore has it before its end
+	require.ErrorContains(t, store.Holds(t.Context(), ours.ID), "is being restored")
+
+	pgtest.Exec(t, url, "DROP TABLE installation")
+	require.ErrorContains(t, store.Holds(t.Context(), ours.ID), "is empty or is being restored")
 }
 
 func TestSetAlarm(t *testing.T) {
@@ -173,47 +195,4 @@ func TestRegisterHost_TwoAtOnce(t *testing.T) {
 	require.NoError(t, first)
 	require.Equal(t, berth.KindConflict, berth.KindOf(second))
 	require.ErrorContains(t, second, "has a worker already")
-}
-
-// A snapshot of a disk, pg_basebackup and a cloud's restore copy the files of a cluster, with
-// its number: Berth takes such a copy for the original, and the pages say so.
-func TestInstallation_APhysicalCopyIsNotToldApart(t *testing.T) {
-	t.Parallel()
-
-	dir, err := os.MkdirTemp("", "berth-copy-") //nolint:usetesting // PostgreSQL's user must pass through
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: the same
-
-	installation := func(dir string) berth.Installation {
-		server, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: dir, Volatile: true})
-		require.NoError(t, err)
-
-		defer func() { require.NoError(t, server.Stop()) }()
-
-		require.NoError(t, postgres.Migrate(t.Context(), server.URL))
-
-		store, err := postgres.Open(t.Context(), postgres.Config{URL: server.URL})
-		require.NoError(t, err)
-
-		defer store.Close()
-
-		i, err := store.Installation(t.Context())
-		require.NoError(t, err)
-
-		return i
-	}
-
-	original := installation(filepath.Join(dir, "original"))
-	require.NotEmpty(t, original.Database)
-
-	out, err := exec.CommandContext(t.Context(), "cp", "-a", filepath.Join(dir, "original"), filepath.Join(dir, "copy")).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Equal(t, original, installation(filepath.Join(dir, "copy")), "else tell it apart, and change the pages")
-
-	for _, name := range []string{"artifacts.md", "production.md"} {
-		page, err := os.ReadFile(filepath.Join("../../docs", name))
-		require.NoError(t, err)
-		require.Contains(t, string(page), "pg_basebackup", name)
-	}
 }

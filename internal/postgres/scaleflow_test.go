@@ -248,9 +248,7 @@ func (f *flow) checkpoints(r berth.PlacementRequest) {
 func (f *flow) installation() {
 	now, err := f.s.Installation(f.ctx)
 	require.NoError(f, err)
-	f.s.Bind(now)
-	require.NoError(f, errors.Join(f.s.BindTemporal(f.ctx), f.s.OwnDatabase(f.ctx, now.Database, ""),
-		f.s.NoteRetention(f.ctx, ""), f.s.BeginHistory(f.ctx)))
+	require.NoError(f, errors.Join(f.s.Holds(f.ctx, now.ID), f.s.BindTemporal(f.ctx), f.s.NoteRetention(f.ctx, ""), f.s.BeginHistory(f.ctx)))
 
 	for range 3 { // as many as are noted
 		f.s.NoteRound(f.ctx, "placer", errors.New("flow"))

@@ -63,7 +63,6 @@ type Store struct {
 	troubles sync.Map                            // why a lead's lock cannot be asked for: string by the lead's name
 	told     atomic.Pointer[map[string]hostTold] // by host, of the last toldBy; never changed, only replaced
 	rounds   rounds
-	bond     bond
 }
 
 // Open connects, and checks that the database answers and that Berth can run on
@@ -84,7 +83,6 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	store := &Store{q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), exports: make(chan struct{}, exportsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}
 	store.told.Store(&map[string]hostTold{})
 
-	pc.PrepareConn = store.prepare
 	pc.ConnConfig.Tracer = &connectLog{log: store.log}
 
 	pool, err := pgxpool.NewWithConfig(ctx, pc)

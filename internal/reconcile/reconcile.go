@@ -15,9 +15,8 @@
 // Docker is left alone while a lease holds a place for its attempt, wherever.
 // Without one it is removed: a host that lost its id is not there to do it.
 //
-// A ledger that is another installation's, another copy of its database, or is being
-// restored, refuses every call (postgres.Store.Bind), so a round changes nothing while
-// it is there. Containers of another copy are not listed (berth.Owner).
+// A round changes nothing while the ledger is another installation's or is being
+// restored (Config.Check).
 //
 // Containers are listed before the ledger is read, so that one that is being
 // started is never taken for an orphan: its lease came first.
@@ -82,6 +81,8 @@ type Config struct {
 	Version  string
 	Attempts Attempts                   // nil = nobody starts containers here but by the ledger's leave
 	Waiting  func() []berth.SeenAttempt // attempts without a container that keep their place; nil = none
+	// Check fails while the ledger is not the installation's; nil = it always is.
+	Check func(ctx context.Context) error
 	// Workflows is asked about attempts without a container; nil = nobody is.
 	Workflows Workflows
 	// Problem says why the host takes no attempts, in plain words; empty = it
@@ -268,6 +269,12 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	all, err := r.containers.List(looking)
 	if err != nil {
 		return errors.Join(err, r.reportNoDocker(looking))
+	}
+
+	if r.config.Check != nil {
+		if err := r.config.Check(looking); err != nil {
+			return err
+		}
 	}
 
 	containers, foreign := r.split(all)

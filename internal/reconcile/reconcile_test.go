@@ -431,7 +431,7 @@ func TestRound_OneThatCannotBeMendedKeepsNoOtherFromIt(t *testing.T) { //nolint:
 func TestRound_DoesNothingWhenItCannotSee(t *testing.T) {
 	t.Parallel()
 
-	for _, what := range []string{"list", "touch", "leases"} { //nolint:paralleltest // a bubble has its own clock
+	for _, what := range []string{"list", "check", "touch", "leases"} { //nolint:paralleltest // a bubble has its own clock
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -440,7 +440,9 @@ func TestRound_DoesNothingWhenItCannotSee(t *testing.T) {
 				time.Sleep(old)
 
 				w.fail[what] = berth.Errorf(berth.KindUnavailable, "away")
-				require.Error(t, setup(w).Round(t.Context()))
+				require.Error(t, setup(w, func(c *reconcile.Config) {
+					c.Check = func(context.Context) error { return w.fail["check"] }
+				}).Round(t.Context()))
 				require.Empty(t, w.did)
 			})
 		})

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -55,63 +54,6 @@ func TestConformance(t *testing.T) {
 
 		return open(t)
 	})
-}
-
-// A restored copy of the database has the same attempts, and so the same names of
-// containers. What its worker does to them leaves the original's alone, whether it is
-// labelled or of the version before.
-func TestAnotherCopysContainer(t *testing.T) {
-	t.Parallel()
-
-	ofCopy := func(owner berth.Owner) *docker.Docker {
-		owner.Installation = "i"
-		d, err := docker.New(docker.Config{Instance: "runtimetest", Owner: owner, BootID: "boot-1"})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, d.Close()) })
-
-		return d
-	}
-	drill := ofCopy(berth.Owner{HostID: "host-2", Database: "c/2"})
-	replaces := ofCopy(berth.Owner{HostID: "host-2", Database: "c/2", Replaced: []string{"c/1"}, Original: true})
-
-	for name, database := range map[string]string{"labelled": "c/1", "of the version before": ""} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			original := ofCopy(berth.Owner{HostID: "host-1", Database: database})
-			l := runtimetest.Launch("sleep")
-			c := runtimetest.Start(t, original, l)
-
-			listed := func(d *docker.Docker) bool {
-				all, err := d.List(t.Context())
-				require.NoError(t, err)
-
-				return slices.ContainsFunc(all, func(one berth.Container) bool { return one.ID == c.ID })
-			}
-
-			require.True(t, listed(original))
-			require.False(t, listed(drill))
-			require.NoError(t, drill.Stop(t.Context(), c.Name, time.Second))
-			require.NoError(t, drill.Remove(t.Context(), c.Name))
-
-			_, err := drill.Ensure(t.Context(), l)
-			require.Equal(t, berth.KindConflict, berth.KindOf(err))
-			require.ErrorContains(t, err, "--instance of its own")
-
-			still, err := original.Inspect(t.Context(), c.ID)
-			require.NoError(t, err)
-			require.Equal(t, berth.ContainerRunning, still.State)
-
-			// The copy replaces the original.
-			require.True(t, listed(replaces))
-
-			adopted, err := replaces.Ensure(t.Context(), l)
-			require.NoError(t, err)
-			require.True(t, adopted.Adopted)
-			require.NoError(t, replaces.Stop(t.Context(), c.Name, time.Second))
-			require.NoError(t, replaces.Remove(t.Context(), c.Name))
-		})
-	}
 }
 
 // finish runs busy to its end and returns how it ended and what it printed.

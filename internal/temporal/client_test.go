@@ -34,7 +34,7 @@ func (operator) ListSearchAttributes(context.Context, *operatorservice.ListSearc
 }
 
 // The full server takes attributes into use seconds after it has stored them:
-// `berth adopt-temporal` failed in a namespace that was just made.
+// `berth restore` failed in a namespace that was just made.
 func TestRegisterSearchAttributes_WaitsUntilTheyCanBeUsed(t *testing.T) {
 	t.Parallel()
 

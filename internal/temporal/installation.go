@@ -13,12 +13,10 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/workflows"
 )
 
 // installationWorkflow is the workflow that keeps the installation's id in a
@@ -27,17 +25,8 @@ import (
 // name is also its type and its queue.
 const installationWorkflow = "berth-installation"
 
-// Keys of the memo of that workflow.
-const (
-	memoInstallation = "installation"
-	memoDatabase     = "database"
-	memoReplaced     = "replaced" // the databases that this one has replaced
-	memoCopy         = "copy"     // copyUnknown: the database may be a restored copy of the installation's own
-)
-
-// copyUnknown marks a binding that Adopt made without being told that the database
-// replaces the original: it may be a restore drill's.
-const copyUnknown = "unknown"
+// memoInstallation is the key of the id in the memo of that workflow.
+const memoInstallation = "installation"
 
 // storeLost is in every alarm about a namespace that was lost.
 const storeLost = "its store was lost"
@@ -50,10 +39,8 @@ const lostPatience = 2*orphanEvery + 5*time.Second
 type Installations interface {
 	Installation(ctx context.Context) (berth.Installation, error)
 	BindTemporal(ctx context.Context) error
-	OwnDatabase(ctx context.Context, database, replaced string) error
 	SetAlarm(ctx context.Context, text string) (changed bool, err error)
 	BeginHistory(ctx context.Context) error
-	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
 }
 
 // Identity holds the namespace to the installation: it binds one that is new,
@@ -129,8 +116,7 @@ func (i *Identity) repeat(ctx context.Context, look func() error) error {
 // its workflows are gone and must not be taken for ended. When that lasts and no
 // other process is bound, which would mean that this one asks another Temporal,
 // it raises an alarm.
-// Errors: invalid when the namespace belongs to another installation, or to
-// the database of which this one is a copy.
+// Errors: invalid when the namespace belongs to another installation.
 func (i *Identity) Check(ctx context.Context) (bound bool, err error) {
 	bound, err = i.check(ctx)
 	if err == nil {
@@ -159,22 +145,18 @@ func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 	case there == nil && ours.BoundAt != nil:
 		return false, i.lose(ctx, *ours.BoundAt)
 	case there == nil:
-		err = i.bindFirst(ctx, ours)
-	case there.id != ours.ID || there.foreign(ours):
-		return false, i.refuse(ctx, there, ours)
+		err = i.Client.bind(ctx, ours.ID)
+	case there.id != ours.ID:
+		return false, i.Client.refusal(there, ours)
 	case !there.open:
-		err = i.Client.bind(ctx, ours, there.copied)
+		err = i.Client.bind(ctx, ours.ID)
 	}
 
 	if err == nil && ours.BoundAt == nil {
 		err = i.Ledger.BindTemporal(ctx)
 	}
 
-	if err == nil && !ours.Own() && (there == nil || there.proves(ours)) {
-		err = i.Ledger.OwnDatabase(ctx, ours.Database, "")
-	}
-
-	if err == nil && strings.Contains(ours.Alarm, storeLost) { // of a process that asks another Temporal, or of before Adopt
+	if err == nil && strings.Contains(ours.Alarm, storeLost) { // of a process that asks another Temporal, or of before Restore
 		err = i.alarm(ctx, "")
 	}
 
@@ -220,28 +202,6 @@ func (l *loss) over() {
 	l.since = time.Time{}
 }
 
-// bindFirst binds a namespace that keeps no id, unless sweeps run in it that
-// the database does not know: then an installation of before ids were kept has
-// it.
-func (i *Identity) bindFirst(ctx context.Context, ours berth.Installation) error {
-	ids, err := i.Client.runningSweeps(ctx)
-	if err != nil {
-		return err
-	}
-
-	for _, id := range ids {
-		if _, err := i.Ledger.SweepRecord(ctx, id); berth.KindOf(err) == berth.KindNotFound {
-			return berth.Errorf(berth.KindInvalid, "sweep %s runs in namespace %q of Temporal and is not in this database: "+
-				"another installation uses the namespace; give another --temporal-namespace, or the --postgres-url of that installation",
-				id, i.Client.namespace)
-		} else if err != nil {
-			return err
-		}
-	}
-
-	return i.Client.bind(ctx, ours, false)
-}
-
 func (i *Identity) alarm(ctx context.Context, text string) error {
 	changed, err := i.Ledger.SetAlarm(ctx, text)
 	if changed && text != "" {
@@ -253,17 +213,8 @@ func (i *Identity) alarm(ctx context.Context, text string) error {
 
 // binding is what a namespace says of the installation that it belongs to.
 type binding struct {
-	id, database string
-	open         bool     // false: a person ended the workflow that keeps it
-	copied       bool     // the database may be a restored copy: see copyUnknown
-	replaced     []string // and the database itself
-	saysReplaced bool     // false: nothing of replaced is written, as earlier versions bound
-}
-
-// foreign reports whether the namespace is bound to another database than the
-// one that says it is of the same installation: one of them is a copy.
-func (b *binding) foreign(ours berth.Installation) bool {
-	return b.database != "" && ours.Database != "" && b.database != ours.Database
+	id   string
+	open bool // false: a person ended the workflow that keeps it
 }
 
 // BelongsTo looks whether the namespace may serve an installation, and changes
@@ -277,7 +228,7 @@ func (c *Client) BelongsTo(ctx context.Context, ours berth.Installation) error {
 		return err
 	case there == nil && ours.BoundAt != nil:
 		return berth.Errorf(berth.KindUnavailable, "%s", c.lost())
-	case there != nil && (there.id != ours.ID || there.foreign(ours)):
+	case there != nil && there.id != ours.ID:
 		return c.refusal(there, ours)
 	default:
 		return nil
@@ -290,12 +241,6 @@ func (c *Client) lost() string {
 }
 
 func (c *Client) refusal(there *binding, ours berth.Installation) error {
-	if there.id == ours.ID {
-		return berth.Errorf(berth.KindInvalid, "namespace %q of Temporal is used by another copy of this database (installation %s): "+
-			"give the --postgres-url of the one in use or another --temporal-namespace; "+
-			"if this copy replaces it for good, run `berth adopt-temporal --replace-original` first", c.namespace, ours.ID)
-	}
-
 	return berth.Errorf(berth.KindInvalid, "namespace %q of Temporal belongs to installation %s, and this database to installation %s: "+
 		"give another --temporal-namespace, or the --postgres-url of that installation", c.namespace, there.id, ours.ID)
 }
@@ -314,36 +259,22 @@ func (c *Client) binding(ctx context.Context) (*binding, error) {
 	info := got.GetWorkflowExecutionInfo()
 	b := &binding{open: open(info.GetStatus())}
 
-	var copied string
-
-	for key, into := range map[string]any{memoInstallation: &b.id, memoDatabase: &b.database, memoReplaced: &b.replaced, memoCopy: &copied} {
-		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()[key], into); err != nil {
-			return nil, berth.Errorf(berth.KindInternal, "reading memo %q of workflow %q: %w", key, installationWorkflow, err)
-		}
+	if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()[memoInstallation], &b.id); err != nil {
+		return nil, berth.Errorf(berth.KindInternal, "reading memo %q of workflow %q: %w", memoInstallation, installationWorkflow, err)
 	}
-
-	b.copied = copied != ""
-	_, b.saysReplaced = info.GetMemo().GetFields()[memoReplaced]
 
 	return b, nil
 }
 
-// bind writes the installation's id into the namespace, which databases it has replaced,
-// and whether it may be a restored copy. Of two that do so at once, one fails and finds the other
-// at its next look.
-func (c *Client) bind(ctx context.Context, i berth.Installation, copied bool) error {
-	// Temporal 1.30 and newer keep no empty list, so the database itself is in it, too.
-	memo := map[string]any{memoInstallation: i.ID, memoDatabase: i.Database, memoReplaced: append([]string{i.Database}, i.Replaced()...)}
-	if copied {
-		memo[memoCopy] = copyUnknown
-	}
-
+// bind writes the installation's id into the namespace. Of two that do so at once, one
+// fails and finds the other at its next look.
+func (c *Client) bind(ctx context.Context, id string) error {
 	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: installationWorkflow, TaskQueue: installationWorkflow,
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		Memo:                                     memo,
+		Memo:                                     map[string]any{memoInstallation: id},
 		StaticSummary:                            "leave it: names the Berth that this namespace belongs to",
 		StaticDetails: "Berth keeps the id of its installation here. No worker runs this workflow. " +
 			"When it is gone, Berth takes the workflows of its sweeps for lost, and a person has to decide.",
@@ -353,35 +284,4 @@ func (c *Client) bind(ctx context.Context, i berth.Installation, copied bool) er
 	}
 
 	return c.durable()
-}
-
-// unbind ends the workflow that keeps an earlier binding.
-func (c *Client) unbind(ctx context.Context) error {
-	err := c.temporal.TerminateWorkflow(ctx, installationWorkflow, "", "a person ran berth adopt-temporal")
-
-	return translate(err, "ending the earlier binding of namespace "+c.namespace)
-}
-
-// sweepsLooked is how many running sweeps are compared with the database
-// before a namespace is bound: one that is not there is enough.
-const sweepsLooked = 100
-
-// runningSweeps returns the ids of sweeps whose workflows run.
-func (c *Client) runningSweeps(ctx context.Context) ([]string, error) {
-	got, err := c.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: "WorkflowType = 'SweepWorkflow' AND ExecutionStatus = 'Running'", PageSize: sweepsLooked,
-	})
-	if err != nil {
-		return nil, translate(err, "listing running sweeps")
-	}
-
-	var ids []string
-
-	for _, e := range got.GetExecutions() {
-		if id, ok := strings.CutPrefix(e.GetExecution().GetWorkflowId(), workflows.SweepWorkflowID("")); ok {
-			ids = append(ids, id)
-		}
-	}
-
-	return ids, nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	temporallog "go.temporal.io/sdk/log"
@@ -67,7 +65,7 @@ type database struct {
 
 func newDatabase(sweeps ...berth.Sweep) *database {
 	return &database{
-		installation: berth.Installation{ID: uuid.NewString(), Database: "cluster/1"}, sweeps: sweeps,
+		installation: berth.Installation{ID: uuid.NewString()}, sweeps: sweeps,
 		trials: make(map[string][]berth.Trial), ended: make(map[string]berth.SweepState),
 	}
 }
@@ -108,23 +106,6 @@ func (d *database) BindTemporal(context.Context) error {
 
 	now := time.Now()
 	d.installation.BoundAt = &now
-
-	return nil
-}
-
-func (d *database) OwnDatabase(_ context.Context, name, replaced string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	known := []string{name}
-
-	for _, other := range append([]string{replaced}, d.installation.Databases...) {
-		if other != "" && !slices.Contains(known, other) {
-			known = append(known, other)
-		}
-	}
-
-	d.installation.Databases = known
 
 	return nil
 }
@@ -318,198 +299,9 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 
 	require.Nil(t, second.installation.BoundAt)
 
-	_, err = second.identity(c).Adopt(t.Context(), second, false)
+	_, err = second.identity(c).Restore(t.Context(), second)
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err), "a person's word does not take a namespace from another")
-
-	// A restored copy of the database is another one until a person says that it replaces the first.
-	restored := newDatabase()
-	restored.installation = first.installation
-	restored.installation.Database = "cluster/2"
-
-	_, err = restored.identity(c).Check(t.Context())
-	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
-	require.ErrorContains(t, err, "another copy of this database")
-	require.ErrorContains(t, err, "berth adopt-temporal")
-
-	serve(t, c, "berth-"+first.installation.ID)
-
-	_, err = restored.identity(c).Adopt(t.Context(), restored, false)
-	require.Equal(t, berth.KindConflict, berth.KindOf(err), "a restore drill that has forgotten --temporal-namespace")
-
-	for _, text := range []string{"whose workers asked for work", "for a restore drill give a --temporal-namespace", "berth adopt-temporal --replace-original"} {
-		require.ErrorContains(t, err, text)
-	}
-
-	bound, err := first.identity(c).Check(t.Context())
-	require.NoError(t, err)
-	require.True(t, bound, "the one in use goes on")
-	requireOriginal(t, true, first.identity(c))
-	requireOriginal(t, false, restored.identity(c))
-
-	require.Zero(t, restored.histories)
-
-	watched := make(chan error, 1)
-
-	go func() { watched <- first.identity(c).Watch(t.Context()) }() // of a worker of the first that was left running
-
-	done, err := restored.identity(c).Adopt(t.Context(), restored, true)
-	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), done.PolledAt, 2*time.Minute, "serve polls")
-
-	select {
-	case err := <-watched:
-		require.Equal(t, berth.KindInvalid, berth.KindOf(err), "%v", err)
-		require.ErrorContains(t, err, "another copy of this database")
-	case <-time.After(time.Minute):
-		require.Fail(t, "the worker of the replaced database goes on")
-	}
-
-	done, err = restored.identity(c).Adopt(t.Context(), restored, true)
-	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), done.PolledAt, 2*time.Minute, "this worker may be on a copy of PostgreSQL's files, or know nothing of what was replaced")
-	require.Equal(t, 2, restored.histories, "a person may say by it that files of PostgreSQL were restored")
-
-	bound, err = restored.identity(c).Check(t.Context())
-	require.NoError(t, err)
-	require.True(t, bound)
-	requireOriginal(t, true, restored.identity(c))
-	require.Equal(t, []string{"cluster/1"}, restored.installation.Replaced())
-
-	_, err = first.identity(c).Check(t.Context())
-	require.ErrorContains(t, err, "another copy of this database", "the replaced one")
-	require.False(t, first.installation.Own(), "a drill of it is one of a copy")
-}
-
-// serve polls a queue, as a worker does.
-func serve(t *testing.T, c client.Client, queue string) {
-	t.Helper()
-
-	w := worker.New(c, queue, worker.Options{})
-	w.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "none"})
-	require.NoError(t, w.Start())
-	t.Cleanup(w.Stop)
-
-	require.Eventually(t, func() bool {
-		got, err := c.DescribeTaskQueue(t.Context(), queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
-
-		return err == nil && len(got.GetPollers()) > 0
-	}, 30*time.Second, 50*time.Millisecond)
-}
-
-func requireOriginal(t *testing.T, want bool, i *temporal.Identity) {
-	t.Helper()
-
-	original, err := i.Original(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, want, original)
-}
-
-// A restore drill has a namespace of its own, which is empty: its database is known to be a
-// copy's until a person says that it replaces the original. Also when a person ends the
-// workflow that keeps the id.
-func TestIdentity_OfADrillIsNotTheOriginal(t *testing.T) {
-	t.Parallel()
-
-	c := startTemporal(t)
-	drill := newDatabase()
-	require.NoError(t, drill.BindTemporal(t.Context())) // the original's, before the dump
-
-	_, err := drill.identity(c).Adopt(t.Context(), drill, false)
-	require.NoError(t, err)
-	requireOriginal(t, false, drill.identity(c))
-	require.Equal(t, 1, drill.histories)
-	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", "a test"))
-
-	bound, err := drill.identity(c).Check(t.Context())
-	require.NoError(t, err)
-	require.True(t, bound)
-	requireOriginal(t, false, drill.identity(c))
-
-	for _, replaces := range []bool{true, false} { // it stays so
-		_, err = drill.identity(c).Adopt(t.Context(), drill, replaces)
-		require.NoError(t, err)
-		requireOriginal(t, true, drill.identity(c))
-	}
-
-	require.Equal(t, 2, drill.histories, "the last goes on with what is the original's now")
-}
-
-// The store of Temporal is lost for good. The database says that it is the installation's own:
-// it is no copy for it. A dump of it, which a drill adopts beside it, still is one until
-// a person says that it replaces the first, which it then knows.
-func TestIdentity_OfALostStoreIsTheOriginal(t *testing.T) {
-	t.Parallel()
-
-	d := newDatabase()
-
-	bound, err := d.identity(startTemporal(t)).Check(t.Context())
-	require.NoError(t, err)
-	require.True(t, bound)
-
-	c := startTemporal(t)
-
-	done, err := d.identity(c).Adopt(t.Context(), d, false)
-	require.NoError(t, err)
-	require.False(t, done.Copied)
-
-	bound, err = d.identity(c).Check(t.Context())
-	require.NoError(t, err)
-	require.True(t, bound)
-	requireOriginal(t, true, d.identity(c))
-
-	restored, c := newDatabase(), startTemporal(t)
-	restored.installation = d.installation
-	restored.installation.Database = "cluster/2"
-
-	done, err = restored.identity(c).Adopt(t.Context(), restored, false)
-	require.NoError(t, err)
-	require.True(t, done.Copied)
-
-	bound, err = restored.identity(c).Check(t.Context())
-	require.NoError(t, err)
-	require.True(t, bound)
-	requireOriginal(t, false, restored.identity(c))
-	require.Empty(t, restored.installation.Replaced())
-
-	_, err = restored.identity(c).Adopt(t.Context(), restored, true)
-	require.NoError(t, err)
-	requireOriginal(t, true, restored.identity(c))
-	require.Equal(t, []string{d.installation.Database}, restored.installation.Replaced())
-}
-
-// A version that noted no databases bound this one, or lets a copy replace it: what the namespace
-// proves is noted, and what it does not prove is not.
-func TestIdentity_NotesWhatAnEarlierVersionBound(t *testing.T) {
-	t.Parallel()
-
-	c := startTemporal(t)
-	d := newDatabase()
-
-	noted := func(want ...string) {
-		t.Helper()
-
-		_, err := d.identity(c).Check(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, want, d.installation.Databases)
-	}
-	noted("cluster/1")
-
-	d.installation.Databases = nil
-	noted("cluster/1")
-
-	d.installation.Databases = []string{"cluster/0"} // a copy, to which an earlier version bound the namespace by --replace-original
-	noted("cluster/1", "cluster/0")
-	requireOriginal(t, true, d.identity(c))
-
-	drill, c := newDatabase(), startTemporal(t)
-	require.NoError(t, drill.BindTemporal(t.Context()))
-
-	_, err := drill.identity(c).Adopt(t.Context(), drill, false)
-	require.NoError(t, err)
-	_, err = drill.identity(c).Check(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, drill.installation.Databases)
-	requireOriginal(t, false, drill.identity(c))
+	require.Zero(t, second.histories)
 }
 
 // A second server has a wrong --temporal-address, or is a `berth dev` in a shell that names the
@@ -599,31 +391,6 @@ func TestIdentity_TheKeeperWasTerminated(t *testing.T) {
 	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, got.GetWorkflowExecutionInfo().GetStatus())
 }
 
-// A namespace that an earlier version used keeps no id; its sweeps say whose it is.
-func TestIdentity_SweepsOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-
-	c := startTemporal(t)
-	sweeps := running(2)
-	begin(t, c, "an-earlier-version", sweeps...)
-
-	require.Eventually(t, func() bool { // what runs is listed a moment after it began
-		listed, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})
-
-		return err == nil && len(listed.GetExecutions()) == len(sweeps)
-	}, 30*time.Second, 50*time.Millisecond)
-
-	other := newDatabase()
-	_, err := other.identity(c).Check(t.Context())
-	require.Equal(t, berth.KindInvalid, berth.KindOf(err), "%v", err)
-	require.ErrorContains(t, err, "another installation uses the namespace")
-	require.Nil(t, other.installation.BoundAt)
-
-	bound, err := newDatabase(sweeps...).identity(c).Check(t.Context())
-	require.NoError(t, err)
-	require.True(t, bound)
-}
-
 // Temporal's store was lost: nothing is ended for that. At a person's word all
 // goes on from what the database knows.
 func TestOrphans_LostStore(t *testing.T) {
@@ -640,7 +407,7 @@ func TestOrphans_LostStore(t *testing.T) {
 			d.trials[first.ID] = []berth.Trial{
 				{Number: 1, State: berth.TrialSucceeded, StartedAt: new(time.Now().Add(-65 * time.Hour))}, {Number: 2, State: berth.TrialInfeasible}, {Number: 3, State: berth.TrialRunning},
 			}
-			require.NoError(t, errors.Join(d.BindTemporal(t.Context()), d.OwnDatabase(t.Context(), "cluster/1", ""))) // to the store that is lost
+			require.NoError(t, d.BindTemporal(t.Context())) // to the store that is lost
 
 			before := d.states()
 			orphans := d.orphans(c)
@@ -650,9 +417,9 @@ func TestOrphans_LostStore(t *testing.T) {
 			require.Contains(t, d.installation.Alarm, "its store was lost")
 			require.False(t, orphans.Identity.Bound())
 
-			done, err := d.identity(c).Adopt(t.Context(), d, false)
+			done, err := d.identity(c).Restore(t.Context(), d)
 			require.NoError(t, err)
-			require.Equal(t, temporal.Adopted{Sweeps: n, Trials: 1}, done)
+			require.Equal(t, temporal.Restored{Sweeps: n, Trials: 1}, done)
 			require.Empty(t, d.installation.Alarm)
 
 			require.NoError(t, orphans.Round(t.Context()))
@@ -671,7 +438,7 @@ func TestOrphans_LostStore(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "berth-"+d.installation.ID, trial.GetWorkflowExecutionInfo().GetTaskQueue())
 
-			done, err = d.identity(c).Adopt(t.Context(), d, false)
+			done, err = d.identity(c).Restore(t.Context(), d)
 			require.NoError(t, err)
 			require.Zero(t, done, "all is there")
 		})
@@ -735,7 +502,7 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 
 	delete(d.trials, first) // what follows is of sweeps
 
-	done, err := d.identity(c).Adopt(t.Context(), d, false)
+	done, err := d.identity(c).Restore(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, 4, done.Sweeps)
 	require.NoError(t, orphans.Round(t.Context()))
@@ -754,7 +521,7 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 	require.Contains(t, d.installation.Alarm, "1 of 1 open sweeps")
 }
 
-// Adopt was cut off, or is slow: the sweeps that it has not brought back yet are
+// Restore was cut off, or is slow: the sweeps that it has not brought back yet are
 // not ended as the few that a person ends.
 func TestOrphans_AnAlarmStandsUntilAllAreBack(t *testing.T) {
 	t.Parallel()
@@ -775,7 +542,7 @@ func TestOrphans_AnAlarmStandsUntilAllAreBack(t *testing.T) {
 
 	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ // what Adopt does with the first
 		ID: workflows.SweepWorkflowID(d.sweeps[0].ID), TaskQueue: "nobody's",
-	}, workflows.SweepWorkflow, workflows.SweepInput{SweepID: d.sweeps[0].ID, Adopted: true})
+	}, workflows.SweepWorkflow, workflows.SweepInput{SweepID: d.sweeps[0].ID, Restored: true})
 	require.NoError(t, err)
 
 	for range 2 {
@@ -792,7 +559,7 @@ func TestOrphans_AnAlarmStandsUntilAllAreBack(t *testing.T) {
 	require.NoError(t, orphans.Round(t.Context()))
 	require.Equal(t, newStates(6, 0), d.states())
 
-	done, err := d.identity(c).Adopt(t.Context(), d, false)
+	done, err := d.identity(c).Restore(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, 3, done.Sweeps)
 	require.NoError(t, orphans.Round(t.Context()))
@@ -819,9 +586,9 @@ func TestOrphans_OneIsNotKnown(t *testing.T) {
 	require.Contains(t, d.installation.Alarm, "1 of 3 open sweeps have no workflow")
 	require.Contains(t, d.installation.Alarm, berth.ShortKey(lost))
 
-	done, err := d.identity(c).Adopt(t.Context(), d, false)
+	done, err := d.identity(c).Restore(t.Context(), d)
 	require.NoError(t, err)
-	require.Equal(t, temporal.Adopted{Sweeps: 1, Trials: 1}, done)
+	require.Equal(t, temporal.Restored{Sweeps: 1, Trials: 1}, done)
 	require.NoError(t, d.orphans(c).Round(t.Context()))
 	require.Empty(t, d.installation.Alarm)
 	require.Equal(t, newStates(3, 0), d.states())
@@ -829,7 +596,7 @@ func TestOrphans_OneIsNotKnown(t *testing.T) {
 
 // A dump was restored from before the end of a sweep and of its trials. What
 // Temporal knows to have completed is not run again.
-func TestAdopt_RepeatsNothingThatCompleted(t *testing.T) {
+func TestRestore_RepeatsNothingThatCompleted(t *testing.T) {
 	t.Parallel()
 
 	c := startTemporal(t)
@@ -858,9 +625,7 @@ func TestAdopt_RepeatsNothingThatCompleted(t *testing.T) {
 		runs[run.GetID()] = run.GetRunID()
 	}
 
-	d.installation.Database = "cluster/2"
-
-	done, err := d.identity(c).Adopt(t.Context(), d, true)
+	done, err := d.identity(c).Restore(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, 1, done.Sweeps, "the one that Temporal does not know")
 	require.Zero(t, done.Trials)
@@ -1053,94 +818,10 @@ func TestRelay_HoldsWhatAnEmptyNamespaceWouldSwallow(t *testing.T) {
 	require.NoError(t, relay.Run(t.Context()))
 	require.Empty(t, box.settled)
 
-	_, err = identity.Adopt(t.Context(), d, false)
+	_, err = identity.Restore(t.Context(), d)
 	require.NoError(t, err)
 	_, err = identity.Check(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, relay.Run(t.Context()))
 	require.Equal(t, []int64{7}, box.settled[0].Delivered)
-}
-
-// Temporal was lost, or its address is wrong for once: what the database says of itself still holds.
-func TestIdentity_OriginalWhileTemporalIsLost(t *testing.T) {
-	t.Parallel()
-
-	d := newDatabase()
-	require.NoError(t, d.BindTemporal(t.Context()))
-
-	identity := d.identity(startTemporal(t))
-	requireOriginal(t, false, identity)
-	require.NoError(t, d.OwnDatabase(t.Context(), d.installation.Database, ""))
-	requireOriginal(t, true, identity)
-}
-
-// One process asks the Temporal of before the move, where the database that was replaced is bound.
-func TestIdentity_TemporalOfBeforeTheMove(t *testing.T) {
-	t.Parallel()
-
-	before, now := startTemporal(t), startTemporal(t)
-	replaced := newDatabase()
-	_, err := replaced.identity(before).Check(t.Context())
-	require.NoError(t, err)
-
-	restored := newDatabase()
-	restored.installation = replaced.installation
-	restored.installation.Database = "cluster/2"
-	_, err = restored.identity(now).Adopt(t.Context(), restored, true)
-	require.NoError(t, err)
-
-	_, err = restored.identity(before).Check(t.Context())
-	require.ErrorContains(t, err, "another copy of this database")
-	require.True(t, restored.installation.Own(), "nothing replaced it")
-
-	rebindAsEarlier(t, before, replaced.installation.ID, replaced.installation.Database)
-	_, err = restored.identity(before).Check(t.Context())
-	require.ErrorContains(t, err, "another copy of this database")
-	require.True(t, restored.installation.Own(), "it replaced that one itself")
-}
-
-// rebindAsEarlier binds a namespace as earlier versions did: without a word of replaced databases.
-func rebindAsEarlier(t *testing.T, c client.Client, installation, database string) {
-	t.Helper()
-
-	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", ""))
-	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
-		ID: "berth-installation", TaskQueue: "berth-installation",
-		Memo: map[string]any{"installation": installation, "database": database},
-	}, "berth-installation")
-	require.NoError(t, err)
-}
-
-// Temporal 1.30 and newer drop a field of a memo that is nil or an empty list.
-func TestIdentity_BindingOfTheFirstDatabaseIsKept(t *testing.T) {
-	t.Parallel()
-
-	c := startTemporal(t)
-	first := newDatabase()
-	_, err := first.identity(c).Check(t.Context())
-	require.NoError(t, err)
-
-	bound, err := c.DescribeWorkflowExecution(t.Context(), "berth-installation", "")
-	require.NoError(t, err)
-
-	var replaced []string
-
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(bound.GetWorkflowExecutionInfo().GetMemo().GetFields()["replaced"], &replaced))
-	require.NotEmpty(t, replaced)
-}
-
-// A binding of an earlier version does not say whom its database replaced.
-func TestIdentity_BoundByAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-
-	c := startTemporal(t)
-	replaced := newDatabase()
-	_, err := replaced.identity(c).Check(t.Context())
-	require.NoError(t, err)
-
-	rebindAsEarlier(t, c, replaced.installation.ID, "cluster/2")
-
-	_, err = replaced.identity(c).Check(t.Context())
-	require.ErrorContains(t, err, "another copy of this database")
-	require.False(t, replaced.installation.Own(), "replaced by that of the binding")
 }

@@ -19,7 +19,7 @@ func (q *Queries) BindTemporal(ctx context.Context, db DBTX) error {
 }
 
 const getInstallation = `-- name: GetInstallation :one
-SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at, retention_problem, databases, failing_rounds FROM installation
+SELECT only_row, id, created_at, temporal_bound_at, alarm, alarm_at, retention_problem, failing_rounds FROM installation
 `
 
 func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, error) {
@@ -33,21 +33,21 @@ func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, e
 		&i.Alarm,
 		&i.AlarmAt,
 		&i.RetentionProblem,
-		&i.Databases,
 		&i.FailingRounds,
 	)
 	return i, err
 }
 
-const ownDatabase = `-- name: OwnDatabase :exec
-UPDATE installation SET databases = $1::text[] || ARRAY(SELECT own FROM unnest(databases) WITH ORDINALITY AS before (own, place)
-    WHERE own <> ALL ($1::text[]) ORDER BY place)
+const renewInstallation = `-- name: RenewInstallation :one
+UPDATE installation SET id = gen_random_uuid(), temporal_bound_at = NULL, alarm = '', alarm_at = NULL RETURNING id
 `
 
-// Those that were noted before are replaced by it.
-func (q *Queries) OwnDatabase(ctx context.Context, db DBTX, databases []string) error {
-	_, err := db.Exec(ctx, ownDatabase, databases)
-	return err
+// A copy of a database becomes an installation of its own. No namespace is bound to it.
+func (q *Queries) RenewInstallation(ctx context.Context, db DBTX) (string, error) {
+	row := db.QueryRow(ctx, renewInstallation)
+	var id string
+	err := row.Scan(&id)
+	return id, err
 }
 
 const setAlarm = `-- name: SetAlarm :execrows

@@ -305,7 +305,6 @@ type Installation struct {
 	Alarm            string
 	AlarmAt          *time.Time
 	RetentionProblem string
-	Databases        []string
 	FailingRounds    json.RawMessage
 }
 

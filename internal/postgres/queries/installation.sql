@@ -4,10 +4,9 @@ SELECT * FROM installation;
 -- name: BindTemporal :exec
 UPDATE installation SET temporal_bound_at = now();
 
--- name: OwnDatabase :exec
--- Those that were noted before are replaced by it.
-UPDATE installation SET databases = @databases::text[] || ARRAY(SELECT own FROM unnest(databases) WITH ORDINALITY AS before (own, place)
-    WHERE own <> ALL (@databases::text[]) ORDER BY place);
+-- name: RenewInstallation :one
+-- A copy of a database becomes an installation of its own. No namespace is bound to it.
+UPDATE installation SET id = gen_random_uuid(), temporal_bound_at = NULL, alarm = '', alarm_at = NULL RETURNING id;
 
 -- name: SetAlarm :execrows
 -- Only a change is news.

@@ -24,31 +24,22 @@ type SweepLedger interface {
 	FirstTrialRan(ctx context.Context, id string) (time.Time, error)
 }
 
-// Adopted is what Adopt started.
-type Adopted struct {
-	Sweeps, Trials int  // workflows
-	Copied         bool // the namespace is held for what may be a restored copy: see Identity.Original
-
-	// PolledAt is when a worker last asked the namespace for work, where replaces was given: it may run on the replaced
-	// database. Zero = replaces was not given, or Temporal remembers no such worker.
-	PolledAt time.Time
+// Restored is what Restore started.
+type Restored struct {
+	Sweeps, Trials int // workflows
 }
 
-// Adopt makes the namespace the installation's by a person's word: after
-// Temporal's store was lost, or when this database is a restored copy that
-// replaces the original. Every open sweep that has no workflow there gets one
+// Restore makes the namespace the installation's by a person's word: after
+// Temporal's store was lost, or when the database was restored from a backup.
+// Every open sweep that has no workflow there gets one
 // that goes on from what the database knows, and so do its open trials: an
 // attempt that runs is adopted, one that has ended is not repeated. The binding
-// comes last, so that a server ends none of the sweeps meanwhile. Adopt may be
-// repeated after it was cut off. Replaces is the person's word that this database
-// is the installation's own from now on: without it the namespace of another copy
-// is refused, and one that was empty is bound to what may be a copy (Original), unless
-// the database says that it is the installation's own. What is or may be a copy begins
-// a history of events: readers of the original's read anew.
-// Errors: invalid when the namespace belongs to another installation; conflict when
-// it belongs to another copy of the database.
-func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool) (Adopted, error) {
-	var done Adopted
+// comes last, so that a server ends none of the sweeps meanwhile. Restore may be
+// repeated after it was cut off. It begins a history of events: readers of the
+// one before read anew.
+// Errors: invalid when the namespace belongs to another installation.
+func (i *Identity) Restore(ctx context.Context, sweeps SweepLedger) (Restored, error) {
+	var done Restored
 
 	ours, err := i.Ledger.Installation(ctx)
 	if err != nil {
@@ -64,22 +55,8 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 		return done, i.Client.refusal(there, ours)
 	}
 
-	if there != nil && there.foreign(ours) && !replaces {
-		return done, i.Client.inUse(ctx, ours)
-	}
-
-	done.Copied = !replaces && !ours.Own() && (there == nil && ours.BoundAt != nil || there != nil && there.copied)
-
-	if replaces || done.Copied {
-		if err := i.Ledger.BeginHistory(ctx); err != nil {
-			return done, err
-		}
-	}
-
-	if replaces {
-		if done.PolledAt, err = i.Client.polledAt(ctx); err != nil {
-			return done, err
-		}
+	if err := i.Ledger.BeginHistory(ctx); err != nil {
+		return done, err
 	}
 
 	if err := eachOpenSweep(ctx, sweeps, func(sweep berth.Sweep) error {
@@ -88,31 +65,8 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 		return done, err
 	}
 
-	anew := there != nil && (there.foreign(ours) || there.copied != done.Copied)
-
-	if replaces { // before the binding: cut off here, the other copy still has the namespace, and the command is repeated
-		replaced := ""
-		if there != nil {
-			replaced = there.database
-		}
-
-		if err := i.Ledger.OwnDatabase(ctx, ours.Database, replaced); err != nil {
-			return done, err
-		}
-
-		if ours, err = i.Ledger.Installation(ctx); err != nil {
-			return done, err
-		}
-	}
-
-	if anew && there.open {
-		if err := i.Client.unbind(ctx); err != nil {
-			return done, err
-		}
-	}
-
-	if there == nil || anew || !there.open {
-		if err := i.Client.bind(ctx, ours, done.Copied); err != nil {
+	if there == nil || !there.open {
+		if err := i.Client.bind(ctx, ours.ID); err != nil {
 			return done, err
 		}
 	}
@@ -122,41 +76,6 @@ func (i *Identity) Adopt(ctx context.Context, sweeps SweepLedger, replaces bool)
 	}
 
 	return done, i.alarm(ctx, "")
-}
-
-// inUse says why the namespace of another copy of the database is not taken, and
-// whether workers of that one are there: they asked for work within their long poll.
-func (c *Client) inUse(ctx context.Context, ours berth.Installation) error {
-	last, err := c.polledAt(ctx)
-	if err != nil {
-		return err
-	}
-
-	seen := ""
-	if !last.IsZero() {
-		seen = fmt.Sprintf(", whose workers asked for work %s ago", max(time.Since(last), 0).Round(time.Second))
-	}
-
-	return berth.Errorf(berth.KindConflict, "namespace %q of Temporal is used by another copy of this database (installation %s)%s, and its servers would end: "+
-		"for a restore drill give a --temporal-namespace of its own; when the other copy is gone for good, and no server or worker of it runs, "+
-		"run `berth adopt-temporal --replace-original`", c.namespace, ours.ID, seen)
-}
-
-// polledAt is when a worker of the installation last asked for work; zero = not in the minutes
-// that Temporal remembers. A worker asks about once a minute: its long poll.
-func (c *Client) polledAt(ctx context.Context) (last time.Time, err error) {
-	queue, err := c.temporal.DescribeTaskQueue(ctx, c.queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
-	if err != nil {
-		return last, translate(err, "asking who serves "+c.queue)
-	}
-
-	for _, p := range queue.GetPollers() {
-		if at := p.GetLastAccessTime().AsTime(); at.After(last) {
-			last = at
-		}
-	}
-
-	return last, nil
 }
 
 // eachOpenSweep calls do with every sweep that has not ended, and returns all
@@ -188,7 +107,7 @@ func eachOpenSweep(ctx context.Context, ledger SweepLedger, do func(berth.Sweep)
 // revive starts the workflow of a sweep that has none any more, and those of
 // its open trials first: the sweep believes them to be there. What Temporal knows
 // to have completed is not repeated: Orphans and the sweep end it as it ended.
-func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string, done *Adopted) error {
+func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string, done *Restored) error {
 	status, err := c.status(ctx, workflows.SweepWorkflowID(sweepID))
 	if err != nil || open(status) || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return err
@@ -219,7 +138,7 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 		return err
 	}
 
-	in := workflows.SweepInput{SweepID: sweepID, Adopted: true}
+	in := workflows.SweepInput{SweepID: sweepID, Restored: true}
 	if sweep.State != berth.SweepPending {
 		in.Carried = &state
 	}
