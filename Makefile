@@ -75,7 +75,7 @@ test/python: build ## Check the Python client (ruff, mypy), and test it against 
 	@scripts/test-python
 
 .PHONY: test/race
-test/race: $(BIN)/temporal ## Run the tests that need no Docker under the race detector
+test/race: $(BIN)/temporal ## Run the tests that need no Docker under the race detector: packages that start goroutines (ALL=1: every package)
 	@scripts/test-race
 
 .PHONY: test/integration
