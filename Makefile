@@ -81,7 +81,7 @@ test/race: $(BIN)/temporal ## Run the tests that need no Docker under the race d
 .PHONY: test/integration
 test/integration: build images $(BIN)/registry ## Run the tests on real Docker and Temporal
 	@scripts/exports-python
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -skip '^TestRecordHistories$$' -count=1 -timeout 60m $(PACKAGES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -count=1 -timeout 60m $(PACKAGES)
 
 .PHONY: test/exports
 test/exports: build images ## Let pandas, MLflow and TensorBoard read what Berth exports

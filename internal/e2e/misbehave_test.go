@@ -1,4 +1,4 @@
-//go:build integration
+//go:build integration && nightly
 
 package e2e
 
@@ -22,25 +22,6 @@ var low = []string{
 	"--log-limit", "1MiB", "--log-rate", "2MiB", "--log-flood-for", "3s",
 	"--output-limit", "16MiB", "--metric-rate", "10", "--metric-limit", "3000",
 }
-
-// one is a sweep of a single trial of the test program.
-func one(command string, extra ...string) string {
-	return `
-name: alone
-image: berth-test/busy:1
-command: ` + command + `
-parameters: [{name: n, values: [1]}]
-search: {algorithm: grid}
-objective: {metric: val}
-resources: {memory: 128MiB, cpus: 1}
-probe: {mode: 'off'}
-` + strings.Join(extra, "\n") + "\n"
-}
-
-const (
-	fromStdout = "metrics: {source: stdout}"
-	fromFile   = "metrics: {source: file}"
-)
 
 // misdeed is a job that does what it should not, and how that must end.
 type misdeed struct {
@@ -143,16 +124,6 @@ func TestMisbehave(t *testing.T) { //nolint:tparallel // what runs at once is th
 	}
 
 	s.requireQuiet()
-}
-
-// on is the same stack for a test within the test.
-func (s *stack) on(t *testing.T) *stack {
-	t.Helper()
-
-	same := *s
-	same.t = t
-
-	return &same
 }
 
 // requireBounded checks that no more than the bounds is kept of an attempt.

@@ -1,4 +1,4 @@
-//go:build integration
+//go:build integration && nightly
 
 package e2e
 
@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -35,15 +34,6 @@ func (s *stack) once(file string) *client.CreateSweepResponse {
 	require.NoError(s.t, err)
 
 	return answer
-}
-
-// requireRefused checks that an answer says that Berth cannot now, and when to
-// ask again.
-func requireRefused(t testing.TB, response *http.Response, body []byte) {
-	t.Helper()
-
-	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode, string(body))
-	require.NotEmpty(t, response.Header.Get("Retry-After"))
 }
 
 // Failure 14: a sweep is accepted while Temporal is down, when its image is
@@ -348,22 +338,6 @@ func useInodes(t *testing.T, dir string) {
 			return
 		}
 	}
-}
-
-// health is what the server says of all parts.
-func (s *stack) health() string {
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/healthz", nil)
-	require.NoError(s.t, err)
-
-	answer, err := http.DefaultClient.Do(request)
-	require.NoError(s.t, err)
-
-	defer answer.Body.Close() //nolint:errcheck // only read
-
-	body, err := io.ReadAll(answer.Body)
-	require.NoError(s.t, err)
-
-	return string(body)
 }
 
 // why is what keeps a trial waiting, host by host.

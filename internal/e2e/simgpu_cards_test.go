@@ -1,4 +1,4 @@
-//go:build integration
+//go:build integration && nightly
 
 package e2e
 
@@ -330,32 +330,4 @@ func (s *stack) requireMovedOff(id string, number int, f simgpu.Fault) {
 		require.NotEqual(s.t, "ok", last.FailureKind, "trial %d", n)
 		require.Zero(s.t, s.sweep(id).Counts.Failed, "%s: %s", last.FailureKind, last.Message)
 	}
-}
-
-// runsOn are the attempts of a sweep that hold a place on a card.
-func (s *stack) runsOn(id string, number int) []client.Attempt {
-	card := s.card(number).ID
-
-	return slices.DeleteFunc(s.attempts(id), func(a client.Attempt) bool {
-		return a.DeviceID != card || a.State != client.AttemptStateRunning && a.State != client.AttemptStatePlaced
-	})
-}
-
-// trains are the numbers of the trials of a sweep whose programs use a card.
-func (s *stack) trains(id string, number int) (trials []int) {
-	for _, a := range s.runsOn(id, number) {
-		if strings.Contains(s.log(a.ID), "Created device") {
-			trials = append(trials, a.TrialNumber)
-		}
-	}
-
-	return trials
-}
-
-// attemptsOf are those of one trial, the first one first.
-func (s *stack) attemptsOf(id string, number int) []client.Attempt {
-	all := slices.DeleteFunc(s.attempts(id), func(a client.Attempt) bool { return a.TrialNumber != number })
-	slices.SortFunc(all, func(a, b client.Attempt) int { return a.Number - b.Number })
-
-	return all
 }

@@ -221,3 +221,31 @@ func (s *stack) watch(number int, sweeps ...string) []sight {
 
 	return seen
 }
+
+// attemptsOf are those of one trial, the first one first.
+func (s *stack) attemptsOf(id string, number int) []client.Attempt {
+	all := slices.DeleteFunc(s.attempts(id), func(a client.Attempt) bool { return a.TrialNumber != number })
+	slices.SortFunc(all, func(a, b client.Attempt) int { return a.Number - b.Number })
+
+	return all
+}
+
+// trains are the numbers of the trials of a sweep whose programs use a card.
+func (s *stack) trains(id string, number int) (trials []int) {
+	for _, a := range s.runsOn(id, number) {
+		if strings.Contains(s.log(a.ID), "Created device") {
+			trials = append(trials, a.TrialNumber)
+		}
+	}
+
+	return trials
+}
+
+// runsOn are the attempts of a sweep that hold a place on a card.
+func (s *stack) runsOn(id string, number int) []client.Attempt {
+	card := s.card(number).ID
+
+	return slices.DeleteFunc(s.attempts(id), func(a client.Attempt) bool {
+		return a.DeviceID != card || a.State != client.AttemptStateRunning && a.State != client.AttemptStatePlaced
+	})
+}

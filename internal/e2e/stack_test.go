@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -285,4 +286,59 @@ func readFile(t testing.TB, path string) string {
 	require.NoError(t, err)
 
 	return string(data)
+}
+
+// one is a sweep of a single trial of the test program.
+func one(command string, extra ...string) string {
+	return `
+name: alone
+image: berth-test/busy:1
+command: ` + command + `
+parameters: [{name: n, values: [1]}]
+search: {algorithm: grid}
+objective: {metric: val}
+resources: {memory: 128MiB, cpus: 1}
+probe: {mode: 'off'}
+` + strings.Join(extra, "\n") + "\n"
+}
+
+// on is the same stack for a test within the test.
+func (s *stack) on(t *testing.T) *stack {
+	t.Helper()
+
+	same := *s
+	same.t = t
+
+	return &same
+}
+
+// health is what the server says of all parts.
+func (s *stack) health() string {
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/healthz", nil)
+	require.NoError(s.t, err)
+
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(s.t, err)
+
+	defer answer.Body.Close() //nolint:errcheck // only read
+
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(s.t, err)
+
+	return string(body)
+}
+
+// Where a sweep takes its metrics from, for one.
+const (
+	fromStdout = "metrics: {source: stdout}"
+	fromFile   = "metrics: {source: file}"
+)
+
+// requireRefused checks that an answer says that Berth cannot now, and when to
+// ask again.
+func requireRefused(t testing.TB, response *http.Response, body []byte) {
+	t.Helper()
+
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode, string(body))
+	require.NotEmpty(t, response.Header.Get("Retry-After"))
 }
