@@ -28,6 +28,7 @@ START_TIMEOUT = 90.0
 STOP_TIMEOUT = 60.0
 
 os.environ["MPLBACKEND"] = "Agg"
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 for name in ("BERTH_SERVER", "BERTH_TOKEN"):
     os.environ.pop(name, None)
 

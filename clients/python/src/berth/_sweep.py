@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from berth import _html, _wait, models
 from berth._errors import BerthError, NoResultError
@@ -12,6 +13,8 @@ from berth._transport import Transport, path
 from berth._trial import Trial
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from matplotlib.axes import Axes
 
@@ -203,6 +206,27 @@ class Sweep:
 
         names = [parameter["name"] for parameter in self.spec.get("parameters") or []]
         return trial_frame([trial.data for trial in self.trials], names)
+
+    def to_mlflow(self, *, tracking_uri: Optional[str] = None, experiment: Optional[str] = None) -> dict[int, str]:
+        """Writes a run of MLflow for each trial, and returns their ids by the trial's number; needs mlflow.
+
+        Runs have params, tags, status, and the points of the attempt that sweep.dataframe() shows.
+        ``tracking_uri`` is MLflow's own default, and ``experiment`` the sweep's name and id, which is made.
+        A second call replaces the sweep's runs in the experiment.
+        """
+        from berth._exports import to_mlflow
+
+        return to_mlflow(self._transport, self.data, tracking_uri, experiment)
+
+    def to_tensorboard(self, directory: Union[str, os.PathLike[str]]) -> Path:
+        """Writes a log directory of TensorBoard below this one, and returns it; needs tensorboard.
+
+        Each trial is a run, with its metrics, and its values and state for the tab of hyperparameters.
+        A second call replaces them.
+        """
+        from berth._exports import to_tensorboard
+
+        return to_tensorboard(self._transport, self.id, directory)
 
     def plot_history(self, ax: Optional[Axes] = None) -> Axes:
         """Draws the value of each trial, and the best so far; needs matplotlib."""

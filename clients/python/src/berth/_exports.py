@@ -1,0 +1,193 @@
+"""Sweeps for MLflow and TensorBoard, written by their own libraries."""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import re
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Optional, Union
+
+from berth._transport import Transport, path
+
+if TYPE_CHECKING:
+    from berth import models
+
+# A line of a table that the server exports (docs/export.md), by column.
+Row = dict[str, Any]
+
+# What MLflow takes in one call (mlflow/utils/validation.py).
+BATCH_METRICS = 1000
+BATCH_PARAMS = 100
+
+MLFLOW_STATUS = {"succeeded": "FINISHED", "failed": "FAILED", "infeasible": "FAILED", "canceled": "KILLED"}
+
+TAGS = (
+    "state", "failure_kind", "attempts", "host", "device",
+    "memory_reserved_bytes", "memory_peak_bytes", "device_reserved_bytes", "device_peak_bytes",
+)  # fmt: skip
+
+
+def results(transport: Transport, sweep_id: str) -> Iterator[tuple[Row, list[Row]]]:
+    """Yields each trial by number, with the points of the attempt that its row shows.
+
+    Both tables are read before the first is yielded: an export that is cut writes nothing.
+    """
+    with _table(transport, sweep_id, "trials") as rows, _table(transport, sweep_id, "metrics") as points:
+        trials = [json.loads(line) for line in rows]
+        shown = {trial["number"]: trial["attempt"] for trial in trials}
+        # A trial may have run again between the two tables.
+        counting = (point for point in map(json.loads, points) if point["attempt"] == shown.get(point["trial"]))
+        curves = groupby(counting, key=lambda point: point["trial"])
+        number, curve = next(curves, (None, iter(())))
+        for trial in trials:
+            if trial["number"] == number:
+                yield trial, list(curve)
+                number, curve = next(curves, (None, iter(())))
+            else:
+                yield trial, []
+
+
+def _table(transport: Transport, sweep_id: str, what: str) -> IO[bytes]:
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
+    with transport.stream(path("sweeps", sweep_id, "export"), params={"format": "jsonl", "what": what}) as answer:
+        for part in answer.iter_bytes():
+            file.write(part)
+    file.seek(0)
+    return file
+
+
+def _named(row: Row, prefix: str) -> Row:
+    """Returns the cells of the columns with a prefix that have a value, without the prefix."""
+    return {name[len(prefix) :]: value for name, value in row.items() if name.startswith(prefix) and value is not None}
+
+
+def _began(trial: Row) -> float:
+    return _unix(trial["started_at"] or trial["created_at"])
+
+
+def _unix(time: str) -> float:
+    """Returns seconds since 1970. Python before 3.11 reads fractions of three or six digits only."""
+    whole, _, fraction = time.rstrip("Z").partition(".")
+    return datetime.fromisoformat(whole + "+00:00").timestamp() + float(f"0.{fraction or 0}")
+
+
+def _number(point: Row) -> float:
+    return float(point["status"]) if point["value"] is None else float(point["value"])
+
+
+def to_mlflow(
+    transport: Transport, sweep: models.Sweep, tracking_uri: Optional[str], experiment: Optional[str]
+) -> dict[int, str]:
+    """Writes a run for each trial; earlier runs of the sweep in the experiment are deleted."""
+    try:
+        from mlflow import MlflowClient
+        from mlflow.entities import Metric, Param
+    except ImportError as error:
+        raise ImportError("this needs MLflow: pip install mlflow") from error
+
+    client = MlflowClient(tracking_uri)
+    name = experiment or f"{sweep.name} {sweep.id[:8]}"
+    runs: dict[int, str] = {}
+    place = ""
+    for trial, points in results(transport, sweep.id):
+        if not place:
+            found = client.get_experiment_by_name(name)
+            place = found.experiment_id if found else client.create_experiment(name)
+            while earlier := client.search_runs([place], f"tags.`berth.sweep_id` = '{sweep.id}'"):
+                for old in earlier:
+                    client.delete_run(old.info.run_id)
+        number, began = trial["number"], _ms(_began(trial))
+        run = client.create_run(place, began, _mlflow_tags(sweep, trial), f"trial-{number}").info.run_id
+        runs[number] = run
+        params = [Param(key, str(value)) for key, value in _named(trial, "params.").items()]
+        metrics = [
+            Metric(_mlflow_name(point["name"]), _number(point), _ms(_unix(point["at"])), point["step"])
+            for point in points
+        ]
+        ended = _ms(_unix(trial["finished_at"])) if trial["finished_at"] else None
+        if trial["value"] is not None:
+            metrics.append(Metric("berth.value", trial["value"], ended or began, 0))
+        for at in range(0, len(params), BATCH_PARAMS):
+            client.log_batch(run, params=params[at : at + BATCH_PARAMS])
+        for at in range(0, len(metrics), BATCH_METRICS):
+            client.log_batch(run, metrics=metrics[at : at + BATCH_METRICS])
+        if ended:
+            client.set_terminated(run, MLFLOW_STATUS.get(trial["state"]), ended)
+        elif trial["state"] != "running":
+            client.update_run(run, "SCHEDULED")
+    return runs
+
+
+def _mlflow_tags(sweep: models.Sweep, trial: Row) -> dict[str, str]:
+    tags = {"sweep": sweep.name, "sweep_id": sweep.id, "image_digest": sweep.image_digest}
+    tags.update(trial=trial["number"], trial_id=trial["id"], **{name: trial[name] for name in TAGS})
+    tags.update({f"dataset.{name}": version for name, version in _named(trial, "datasets.").items()})
+    tags = {f"berth.{name}": str(value) for name, value in tags.items() if value is not None}
+    if trial["message"]:
+        tags["mlflow.note.content"] = trial["message"]  # the description of a run
+    return tags
+
+
+def _mlflow_name(name: str) -> str:
+    """Returns a metric's name with characters that MLflow allows, which is also a path that stays below its own."""
+    name = re.sub(r"[^/\w.\- :]", "_", name)
+    if name != posixpath.normpath(name) or name.startswith((".", "/")):
+        name = "_" + name.replace("/", "_")
+    return name
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def to_tensorboard(transport: Transport, sweep_id: str, directory: Union[str, os.PathLike[str]]) -> Path:
+    """Writes an event file for each trial, in place of an earlier one."""
+    try:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.plugins.hparams import api_pb2, metadata
+        from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
+        from tensorboard.summary.writer.record_writer import RecordWriter
+    except ImportError as error:
+        raise ImportError("this needs TensorBoard: pip install tensorboard") from error
+
+    def session(tag: str, data: HParamsPluginData) -> Summary.Value:
+        return Summary.Value(tag=tag, metadata=metadata.create_summary_metadata(data), tensor=metadata.NULL_TENSOR)
+
+    status = {"succeeded": api_pb2.STATUS_SUCCESS, "running": api_pb2.STATUS_RUNNING}
+    status.update(dict.fromkeys(("failed", "infeasible", "canceled"), api_pb2.STATUS_FAILURE))
+    root = Path(directory) / sweep_id[:8]
+    for trial, points in results(transport, sweep_id):
+        run = root / f"trial-{trial['number']:05}"
+        run.mkdir(parents=True, exist_ok=True)
+        began = _began(trial)
+        ended = _unix(trial["finished_at"]) if trial["finished_at"] else 0.0
+        start = SessionStartInfo(group_name=f"{sweep_id[:8]}/{run.name}", start_time_secs=began)
+        for name, value in _named(trial, "params.").items():
+            kind = "bool" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
+            setattr(start.hparams[name], kind + "_value", value)
+        end = SessionEndInfo(status=status.get(trial["state"], api_pb2.STATUS_UNKNOWN), end_time_secs=ended)
+        values = [
+            session(metadata.SESSION_START_INFO_TAG, HParamsPluginData(session_start_info=start)),
+            session(metadata.SESSION_END_INFO_TAG, HParamsPluginData(session_end_info=end)),
+        ]
+        if trial["value"] is not None:
+            values.append(Summary.Value(tag="berth/value", simple_value=trial["value"]))
+        events = [
+            Event(wall_time=began, file_version="brain.Event:2"),
+            Event(wall_time=max(began, ended), summary=Summary(value=values)),
+        ]
+        for point in points:
+            scalar = Summary.Value(tag=point["name"], simple_value=_number(point))
+            events.append(Event(wall_time=_unix(point["at"]), step=point["step"], summary=Summary(value=[scalar])))
+        with (run / "events.out.tfevents.berth").open("wb") as file:
+            writer = RecordWriter(file)
+            for event in events:
+                writer.write(event.SerializeToString())
+    return root
