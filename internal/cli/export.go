@@ -21,12 +21,11 @@ type exported struct {
 	sweep  string
 	format string
 	what   string
-	to     string // file, or directory; empty = standard output
-	files  bool   // of trials, into the directory
+	to     string // file; empty = standard output
 }
 
-// exportTables are the formats of one table, which the server writes.
-var exportTables = []string{string(client.ExportCSV), string(client.ExportJSONL), string(client.ExportParquet)}
+// exportFormats are those that the server writes.
+var exportFormats = []string{string(client.ExportCSV), string(client.ExportJSONL), string(client.ExportParquet)}
 
 func (o *options) exportCommand() *cobra.Command {
 	var e exported
@@ -37,29 +36,23 @@ func (o *options) exportCommand() *cobra.Command {
 
 			return e.run(cmd, to)
 		})
-	formats := slices.Concat(exportTables, exportDirs)
-	cmd.Flags().StringVar(&e.format, "format", string(client.ExportCSV), strings.Join(formats, ", ")+"; the last two write a directory")
+	cmd.Flags().StringVar(&e.format, "format", string(client.ExportCSV), strings.Join(exportFormats, ", "))
 	cmd.Flags().StringVar(&e.what, "what", string(client.ExportTrials), "trials, one row each, or metrics, one row for each point")
-	cmd.Flags().StringVarP(&e.to, "output", "o", "", "`FILE` or directory to write, which is replaced once all is there; a device or pipe is written into; default: standard output")
-	cmd.Flags().BoolVar(&e.files, "files", false, "mlflow: download the files of all trials into the directory, too")
+	cmd.Flags().StringVarP(&e.to, "output", "o", "", "`FILE` to write, which is replaced once all is there; a device or pipe is written into; default: standard output")
 
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportFormats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("what", cobra.FixedCompletions([]string{string(client.ExportTrials), string(client.ExportMetrics)}, cobra.ShellCompDirectiveNoFileComp))
 
 	return o.completeSweep(cmd)
 }
 
 func (e exported) run(cmd *cobra.Command, to *remote) error {
-	if e.files && e.format != formatMLflow {
-		return exitf(ExitUsage, "--files goes with --format mlflow; `berth trial download` fetches the files of one trial")
+	if e.format == "mlflow" || e.format == "tensorboard" {
+		return exitf(ExitUsage, "--format %q is written by the Python client: `berth.connect().sweep(%q).to_%s(…)`; pip install './clients/python[%s]'", e.format, e.sweep, e.format, e.format)
 	}
 
-	if slices.Contains(exportDirs, e.format) {
-		return e.toDir(cmd, to)
-	}
-
-	if !slices.Contains(exportTables, e.format) {
-		return exitf(ExitUsage, "--format %q is none that Berth exports; write one of %s", e.format, strings.Join(slices.Concat(exportTables, exportDirs), ", "))
+	if !slices.Contains(exportFormats, e.format) {
+		return exitf(ExitUsage, "--format %q is none that Berth exports; write one of %s", e.format, strings.Join(exportFormats, ", "))
 	}
 
 	if e.what != string(client.ExportTrials) && e.what != string(client.ExportMetrics) {

@@ -54,8 +54,10 @@ func TestExport_ToFilesAndStandardOutput(t *testing.T) {
 
 	for want, args := range map[string][]string{
 		`--format "xlsx" is none that Berth exports`: {"--format", "xlsx"},
-		`--what "logs" is neither`:                   {"--what", "logs"},
-		"is its directory there?":                    {"-o", filepath.Join(dir, "none", "x.csv")},
+		`.to_mlflow(…)`:            {"--format", "mlflow"},
+		`.to_tensorboard(…)`:       {"--format", "tensorboard", "-o", filepath.Join(dir, "logs")},
+		`--what "logs" is neither`: {"--what", "logs"},
+		"is its directory there?":  {"-o", filepath.Join(dir, "none", "x.csv")},
 	} {
 		result := run(args...)
 		require.Equal(t, ExitUsage, result.code)

@@ -1,4 +1,4 @@
-//go:build integration
+//go:build nightly
 
 package cli
 
@@ -160,7 +160,7 @@ func writeOracle(t *testing.T, store *apitest.Store, dir string) {
 }
 
 // pandas and pyarrow read what the command wrote: types, nulls, and every value.
-func TestExports_PandasReadsTables(t *testing.T) {
+func TestExport_PandasReadsTables(t *testing.T) {
 	t.Parallel()
 
 	store, dir := exportedSweep(150), t.TempDir()
@@ -175,55 +175,4 @@ func TestExports_PandasReadsTables(t *testing.T) {
 	}
 
 	t.Log(runtimetest.Python(t, "testdata/exports/read_tables.py", dir))
-}
-
-// MLflow itself lists the runs with their params, points, status and files. A
-// second export of the sweep takes the place of the first.
-func TestExports_MLflowReadsItsDirectory(t *testing.T) {
-	t.Parallel()
-
-	store, dir := exportedSweep(42), t.TempDir()
-	writeOracle(t, store, dir)
-
-	for _, a := range store.Attempts {
-		if a.TrialID == store.Trials[0].ID && a.Number == store.Trials[0].Attempts {
-			store.FileSets = map[string]berth.FileSet{a.ID: {State: berth.FilesStored}}
-			store.AddFile(a.ID, "model/weights.bin", "weights")
-		}
-	}
-
-	server := serve(t, store)
-
-	for _, files := range [][]string{nil, {"--files"}} {
-		args := append([]string{"sweep", "export", apitest.NewID(1)[:8], "--format", "mlflow", "-o", dir + "/mlruns"}, files...)
-		result := execute(t.Context(), server, args...)
-		require.Equal(t, ExitOK, result.code, result.stderr)
-		require.Contains(t, result.stderr, "mlflow ui --backend-store-uri")
-
-		read := []string{dir, dir + "/mlruns"}
-		if files != nil {
-			read = append(read, "weights")
-		}
-
-		t.Log(runtimetest.Python(t, "testdata/exports/read_mlflow.py", read...))
-	}
-}
-
-// TensorBoard itself reads the scalars, and its plugin of hyperparameters lists
-// every trial with its values, status and metrics.
-func TestExports_TensorBoardReadsItsDirectory(t *testing.T) {
-	t.Parallel()
-
-	store, dir := exportedSweep(150), t.TempDir()
-	writeOracle(t, store, dir)
-
-	server := serve(t, store)
-
-	for range 2 {
-		result := execute(t.Context(), server, "sweep", "export", apitest.NewID(1)[:8], "--format", "tensorboard", "-o", dir+"/logs")
-		require.Equal(t, ExitOK, result.code, result.stderr)
-		require.Contains(t, result.stderr, "tensorboard --logdir")
-	}
-
-	t.Log(runtimetest.Python(t, "testdata/exports/read_tensorboard.py", dir, dir+"/logs"))
 }

@@ -20,10 +20,7 @@ type outFile struct {
 	to string // the name that the file gets; empty = it has its name
 }
 
-const (
-	anyFile = 0o666 // less the umask
-	anyDir  = 0o777
-)
+const anyFile = 0o666 // less the umask
 
 // beside is a name that nothing has in the directory of a path.
 func beside(path, end string) string {
@@ -124,53 +121,4 @@ func (f *outFile) drop() {
 	if f.to != "" {
 		_ = os.Remove(f.Name())
 	}
-}
-
-// stageDir makes a directory beside the place that it will take, with the mode of what
-// is there, else with what the umask allows.
-func stageDir(place string) (string, error) {
-	mode, there := fs.FileMode(anyDir), false
-
-	if info, err := os.Stat(place); err == nil && info.IsDir() {
-		mode, there = info.Mode().Perm()|0o700, true
-	}
-
-	stage := beside(place, ".part")
-
-	err := os.Mkdir(stage, mode)
-	if err == nil && there {
-		err = os.Chmod(stage, mode)
-	}
-
-	return stage, err
-}
-
-// replace gives a directory its place. What was there is kept until the new one has it.
-func replace(stage, place string) error {
-	old := beside(place, ".old")
-
-	err := os.Rename(place, old)
-	if errors.Is(err, fs.ErrNotExist) {
-		old, err = "", nil
-	}
-
-	if err == nil {
-		if err = os.Rename(stage, place); err != nil && old != "" {
-			err = errors.Join(err, os.Rename(old, place))
-		}
-	}
-
-	if err != nil {
-		return exitf(ExitError, "writing %q: %w", place, plainError(err))
-	}
-
-	if old == "" {
-		return nil
-	}
-
-	if err := os.RemoveAll(old); err != nil {
-		return exitf(ExitError, "%q is written; what was there before is now %q, and cannot be removed: %w", place, old, plainError(err))
-	}
-
-	return nil
 }

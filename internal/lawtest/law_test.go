@@ -41,7 +41,7 @@ var only = map[string][]string{
 	"internal/temporal": {"activities", "workflows", ""},                      // it is given its ledger
 	"worker":            {"activities", "workflows", "internal/temporal", ""}, // it registers, and is given the rest
 	"internal/cli": {
-		"api/client", "internal/script", "internal/spec", "internal/spec/document", "internal/tfevents", "", // a client of the API like any other
+		"api/client", "internal/script", "internal/spec", "internal/spec/document", "", // a client of the API like any other
 	},
 }
 

@@ -9,20 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exportsPython has pandas, MLflow and TensorBoard: scripts/exports-python makes it.
-const exportsPython = "../../.build/exports/bin/python"
+// clientPython has pandas and TensorBoard: scripts/python-env makes it.
+const clientPython = "../../.build/python/bin/python"
 
-// Python runs a script with the libraries that read Berth's exports, and returns
+// Python runs a script with the libraries of the Python client's tests, and returns
 // what it printed. It skips a test of a package two levels below the module's root
 // where they are not there.
 func Python(t *testing.T, script string, args ...string) string {
 	t.Helper()
 
-	python, err := filepath.Abs(exportsPython)
+	python, err := filepath.Abs(clientPython)
 	require.NoError(t, err)
 
 	if _, err := os.Stat(python); err != nil {
-		Skip(t, "there is no %s; run scripts/exports-python", python)
+		Skip(t, "there is no %s; run scripts/python-env", python)
 	}
 
 	out, err := exec.CommandContext(t.Context(), python, append([]string{script}, args...)...).CombinedOutput()

@@ -3,8 +3,10 @@ package runtrial
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
@@ -28,19 +30,30 @@ import (
 func eventData(t *testing.T, tag string, values ...float64) []byte {
 	t.Helper()
 
-	var out bytes.Buffer
+	var out []byte
 
 	now := float64(time.Now().Add(-time.Minute).UnixNano()) / 1e9
-	w, err := tfevents.NewWriter(&out, now)
-	require.NoError(t, err)
-
 	for step, v := range values {
-		require.NoError(t, w.Scalar(tfevents.Scalar{Tag: tag, Step: int64(step), WallTime: now + float64(step), Value: v}))
+		// An Event of event.proto: 1 wall_time, 2 step, 5 summary{1 value{1 tag, 2 simple_value}}.
+		value := append(binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(tag))), tag...)
+		value = binary.LittleEndian.AppendUint32(append(value, 2<<3|5), math.Float32bits(float32(v)))
+		summary := append(binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(value))), value...)
+		event := binary.LittleEndian.AppendUint64([]byte{1<<3 | 1}, math.Float64bits(now+float64(step)))
+		event = binary.AppendUvarint(append(event, 2<<3), uint64(step))
+		event = append(binary.AppendUvarint(append(event, 5<<3|2), uint64(len(summary))), summary...)
+
+		length := binary.LittleEndian.AppendUint64(nil, uint64(len(event)))
+		out = slices.Concat(out, length, recordSum(length), event, recordSum(event))
 	}
 
-	require.NoError(t, w.Flush())
+	return out
+}
 
-	return out.Bytes()
+// recordSum is the masked checksum of a record's part.
+func recordSum(data []byte) []byte {
+	sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
+
+	return binary.LittleEndian.AppendUint32(nil, (sum>>15|sum<<17)+0xa282ead8)
 }
 
 func plantFile(t *testing.T, path string, data []byte) {

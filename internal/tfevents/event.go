@@ -6,12 +6,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field numbers of the messages that are read and written.
+// Field numbers of the messages that are read.
 const (
-	eventWallTime    = 1 // double, seconds since 1970
-	eventStep        = 2
-	eventFileVersion = 3
-	eventSummary     = 5
+	eventWallTime = 1 // double, seconds since 1970
+	eventStep     = 2
+	eventSummary  = 5
 
 	summaryValue = 1
 
@@ -23,8 +22,7 @@ const (
 	metadataPlugin    = 1
 	metadataDataClass = 4
 
-	pluginName    = 1
-	pluginContent = 2
+	pluginName = 1
 
 	scalarPlugin    = "scalars"
 	dataClassScalar = 1

@@ -1,4 +1,4 @@
-//go:build integration
+//go:build nightly
 
 package tfevents
 
@@ -15,9 +15,27 @@ import (
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
+// records splits a file.
+func records(t *testing.T, data []byte) (all [][]byte) {
+	t.Helper()
+
+	for len(data) > 0 {
+		n, ok := DataBytes(data)
+		require.True(t, ok)
+
+		record := data[HeaderBytes : HeaderBytes+n]
+		require.True(t, Valid(record, data[HeaderBytes+n:]))
+
+		all = append(all, record)
+		data = data[HeaderBytes+n+FooterBytes:]
+	}
+
+	return all
+}
+
 // Files that TensorBoard's own writer wrote, in every way in which a scalar can
 // be, are read as its own reader reads them.
-func TestExports_ReadsWhatTensorBoardWrites(t *testing.T) {
+func TestDecoder_ReadsWhatTensorBoardWrites(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()

@@ -37,16 +37,6 @@ func Valid(data, footer []byte) bool {
 	return binary.LittleEndian.Uint32(footer) == masked(data)
 }
 
-// appendRecord appends data as a record.
-func appendRecord(to, data []byte) []byte {
-	header := binary.LittleEndian.AppendUint64(nil, uint64(len(data)))
-	to = append(to, header...)
-	to = binary.LittleEndian.AppendUint32(to, masked(header))
-	to = append(to, data...)
-
-	return binary.LittleEndian.AppendUint32(to, masked(data))
-}
-
 // IsEventFile reports whether TensorBoard takes a file of this name for one with
 // events (backend/event_processing/io_wrapper.py, IsTensorFlowEventsFile).
 func IsEventFile(name string) bool { return strings.Contains(name, "tfevents") }

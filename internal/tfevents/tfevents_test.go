@@ -23,52 +23,44 @@ func TestMasked(t *testing.T) {
 	require.Equal(t, uint32(0x5794d08a), masked([]byte("\x1a\x11CRC test, one two")))
 }
 
-// records splits a file.
-func records(t require.TestingT, data []byte) (all [][]byte) {
-	for len(data) > 0 {
-		n, ok := DataBytes(data)
-		require.True(t, ok)
-
-		record := data[HeaderBytes : HeaderBytes+n]
-		require.True(t, Valid(record, data[HeaderBytes+n:]))
-
-		all = append(all, record)
-		data = data[HeaderBytes+n+FooterBytes:]
-	}
-
-	return all
+func appendNumber(to []byte, number protowire.Number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(to, number, protowire.VarintType), v)
 }
 
-func TestWriter_IsRead(t *testing.T) {
+func appendText(to []byte, number protowire.Number, v string) []byte {
+	return appendMessage(to, number, []byte(v))
+}
+
+func appendMessage(to []byte, number protowire.Number, v []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(to, number, protowire.BytesType), v)
+}
+
+// metadata is a SummaryMetadata.
+func metadata(plugin string, class uint64) []byte {
+	return appendNumber(appendMessage(nil, metadataPlugin, appendText(nil, pluginName, plugin)), metadataDataClass, class)
+}
+
+// scalarEvent is an Event with one scalar, as the plugin of scalars has it.
+func scalarEvent(s Scalar) []byte {
+	value := appendMessage(appendText(nil, valueTag, s.Tag), valueMetadata, metadata(scalarPlugin, dataClassScalar))
+	value = appendMessage(value, valueTensor, tensor(typeFloat, dims(), packed(tensorFloat, float32(s.Value))))
+	out := protowire.AppendFixed64(protowire.AppendTag(nil, eventWallTime, protowire.Fixed64Type), math.Float64bits(s.WallTime))
+
+	return append(appendNumber(out, eventStep, uint64(s.Step)), event(value)...) //nolint:gosec // G115: two's complement
+}
+
+func TestDecoder_ReadsScalars(t *testing.T) {
 	t.Parallel()
-
-	want := []Scalar{
-		{"loss", 0, 1.5, 0.5}, {"loss", 1, 2.5, 0.9}, {"acc/val", -3, 3.5, math.Inf(-1)}, {"loss", math.MaxInt64, 4, 0},
-	}
-
-	var out bytes.Buffer
-
-	w, err := NewWriter(&out, 1)
-	require.NoError(t, err)
-
-	for _, s := range want {
-		require.NoError(t, w.Scalar(s))
-	}
-
-	require.NoError(t, w.Flush())
-
-	var got []Scalar
 
 	d := NewDecoder()
 
-	for _, record := range records(t, out.Bytes()) {
-		scalars, err := d.Scalars(record)
+	for _, want := range []Scalar{
+		{"loss", 0, 1.5, 0.5}, {"loss", 1, 2.5, 0.9}, {"acc/val", -3, 3.5, math.Inf(-1)}, {"loss", math.MaxInt64, 4, 0},
+	} {
+		got, err := d.Scalars(scalarEvent(want))
 		require.NoError(t, err)
-
-		got = append(got, scalars...)
+		require.Equal(t, []Scalar{want}, got)
 	}
-
-	require.Equal(t, want, got)
 }
 
 // tensor is a TensorProto.
@@ -153,7 +145,7 @@ func TestDecoder_TellsScalarsFromOthers(t *testing.T) {
 	simple := protowire.AppendFixed32(protowire.AppendTag(nil, valueSimple, protowire.Fixed32Type), math.Float32bits(4))
 	tag := func(name string) []byte { return appendText(nil, valueTag, name) }
 	of := func(plugin string, class uint64) []byte {
-		return appendMessage(nil, valueMetadata, metadata(plugin, nil, class))
+		return appendMessage(nil, valueMetadata, metadata(plugin, class))
 	}
 
 	d := NewDecoder()
@@ -203,27 +195,11 @@ func TestDecoder_RemembersNoLongTags(t *testing.T) {
 
 	const tags, long = 100, 500_000 // of 10,000 tags and 256 MiB that a trial may have
 
-	var out bytes.Buffer
-
-	w, err := NewWriter(&out, 1)
-	require.NoError(t, err)
+	decoder := NewDecoder()
 
 	for i := range tags {
-		require.NoError(t, w.Scalar(Scalar{Tag: fmt.Sprint(i) + strings.Repeat("x", long), Value: 1}))
-	}
-
-	require.NoError(t, w.Flush())
-
-	decoder, data := NewDecoder(), out.Bytes()
-
-	for len(data) > 0 {
-		n, ok := DataBytes(data)
-		require.True(t, ok)
-
-		_, err := decoder.Scalars(data[HeaderBytes : HeaderBytes+n])
+		_, err := decoder.Scalars(scalarEvent(Scalar{Tag: fmt.Sprint(i) + strings.Repeat("x", long), Value: 1}))
 		require.NoError(t, err)
-
-		data = data[HeaderBytes+n+FooterBytes:]
 	}
 
 	kept := 0
