@@ -256,6 +256,9 @@ func (f *flow) installation() {
 
 	f.s.NoteRound(f.ctx, "placer", nil)
 
+	_, notRenewed := f.s.RenewInstallation(f.ctx)
+	require.NoError(f, notRenewed)
+
 	_, noAlarm := f.s.SetAlarm(f.ctx, "flow")
 	_, noQuiet := f.s.SetAlarm(f.ctx, "")
 	_, last, noRange := f.s.EventRange(f.ctx)
