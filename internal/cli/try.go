@@ -1,20 +1,16 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -39,17 +35,12 @@ func (o *options) tryCommand() *cobra.Command {
 				return err
 			}
 
-			one, err := tryOf(file, settings)
+			wanted, err := tryOf(file, settings)
 			if err != nil {
 				return err
 			}
 
-			wanted, err := tryJSON(one)
-			if err != nil {
-				return err
-			}
-
-			t := &trying{o: o, cmd: cmd, to: to, file: file, one: one, timeout: timeout}
+			t := &trying{o: o, cmd: cmd, to: to, file: file, timeout: timeout}
 
 			return t.run(wanted)
 		})
@@ -67,7 +58,6 @@ type trying struct {
 	cmd     *cobra.Command
 	to      *remote
 	file    *sweepFile // as the user wrote it
-	one     berth.Spec // what runs of it
 	timeout time.Duration
 
 	changes lines // what happens to the trial
@@ -75,8 +65,6 @@ type trying struct {
 	ctx     context.Context //nolint:containedctx // of the watch; the view that show is has none
 	mu      sync.Mutex
 	seen    map[string]bool // attempts whose log is followed
-	points  map[string]int  // of the newest attempt, by metric: how many were told
-	newest  string          // attempt
 	waits   string          // the reason that was told last
 }
 
@@ -88,7 +76,7 @@ func (t *trying) run(wanted *sweepFile) error {
 		return about(t.file, err)
 	}
 
-	t.seen, t.points = map[string]bool{}, map[string]int{}
+	t.seen = map[string]bool{}
 	t.changes = lines{w: t.cmd.ErrOrStderr(), now: t.o.now}
 	say(t.cmd.ErrOrStderr(), "trying one trial as sweep %s (%s); Ctrl-C cancels it\n", short(sweep.ID), sweep.Name)
 
@@ -174,15 +162,6 @@ func (t *trying) show(b board) {
 			t.seen[a.ID] = true
 			t.follow(a.ID)
 		}
-
-		if a.ID != t.newest {
-			t.newest = a.ID
-			clear(t.points)
-		}
-	}
-
-	if t.newest != "" {
-		t.tellMetrics()
 	}
 }
 
@@ -209,33 +188,6 @@ func (t *trying) logOut() io.Writer {
 	}
 
 	return t.cmd.ErrOrStderr()
-}
-
-// tellMetrics says which values of metrics are new, so that it is seen that they
-// were understood.
-func (t *trying) tellMetrics() {
-	points, err := t.to.metricPoints(t.ctx, t.newest)
-	if err != nil {
-		return // the next look asks again
-	}
-
-	slices.SortStableFunc(points, func(a, b client.Metric) int { return cmp.Compare(a.Step, b.Step) })
-
-	count := map[string]int{}
-	fresh := []string{}
-
-	for _, p := range points {
-		if count[p.Name]++; count[p.Name] > t.points[p.Name] {
-			fresh = append(fresh, p.Name+"="+pointText(p))
-		}
-	}
-
-	t.points = count
-
-	const most = 20 // the newest are enough
-	if len(fresh) > 0 {
-		t.changes.say("metrics: %s", strings.Join(fresh[max(0, len(fresh)-most):], " "))
-	}
 }
 
 func pointText(p client.Metric) string {

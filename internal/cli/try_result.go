@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -21,7 +17,6 @@ type tryResult struct {
 	Trial    *client.Trial    `json:"trial,omitempty"` // nil = none was made
 	Attempts []client.Attempt `json:"attempts"`
 	Metrics  []tryMetric      `json:"metrics"`
-	Preview  *client.Preview  `json:"preview,omitempty"` // of many trials with these values, as the machines are
 	file     string
 }
 
@@ -50,58 +45,7 @@ func (t *trying) result(ctx context.Context, b board) (*tryResult, error) {
 		r.addMetrics(points)
 	}
 
-	if r.succeeded() {
-		r.Preview = t.preview(ctx, *r.Trial)
-	}
-
 	return r, nil
-}
-
-// manyTrials is more than fit on a machine at once.
-const manyTrials = 500
-
-// tryCount is the parameter in which trials of a preview differ.
-const tryCount = "berth_try_count"
-
-// preview is what many trials with the values of this one would do; nil when the
-// server does not say, as what was measured is told all the same.
-func (t *trying) preview(ctx context.Context, trial client.Trial) *client.Preview {
-	s := t.one
-	values := berth.Assignment{}
-
-	for _, p := range s.Parameters {
-		if v, ok := trial.Params[p.Name]; ok && p.Searched() {
-			values[p.Name] = v
-		}
-	}
-
-	// Trials with the same values are one trial, so they differ in a number that the
-	// command does not use: of floats memory does not depend.
-	s.Parameters = append(slices.Clone(s.Parameters), berth.Parameter{
-		Name: tryCount, Type: berth.ParameterFloat, Min: new(float64(0)), Max: new(float64(manyTrials)),
-	})
-	s.Enqueue = nil
-
-	for i := range manyTrials {
-		trial := maps.Clone(values)
-		trial[tryCount] = berth.FloatValue(float64(i))
-		s.Enqueue = append(s.Enqueue, trial)
-	}
-
-	s.Search.Algorithm = berth.SearchList
-	s.Limits.MaxTrials, s.Limits.MaxParallel = manyTrials, 0
-
-	data, err := json.Marshal(s)
-	if err != nil {
-		return nil
-	}
-
-	preview, err := answer[client.Preview](t.to.PreviewSweepWithBody(ctx, "application/json", bytes.NewReader(data)))
-	if err != nil || len(preview.Shapes) == 0 {
-		return nil
-	}
-
-	return &preview
 }
 
 func (r *tryResult) addMetrics(points []client.Metric) {
@@ -192,17 +136,6 @@ func tryTable(r *tryResult) table {
 		t.add("value", number(*r.Trial.Value), r.Sweep.Objective.Goal+" "+r.Sweep.Objective.Metric)
 	}
 
-	if p := r.Preview; p != nil {
-		s := p.Shapes[0]
-		reserved := bytesText(s.MemoryBytes) + ", " + cores(s.CPUMilli) + " cores"
-		if s.DeviceBytes > 0 || s.ExclusiveDevice {
-			reserved += ", " + ofGPU(s) + " of a GPU"
-		}
-
-		t.add("reserves", reserved, "each next trial with these values of what changes memory")
-		t.add("at once", strconv.Itoa(p.AtOnce), p.Why)
-	}
-
 	return t
 }
 
@@ -219,7 +152,7 @@ func nextText(r *tryResult) string {
 
 		return fmt.Sprintf("\nnext: the trial reported no %s; write one of these as the objective's metric: %s\n", r.Sweep.Objective.Metric, first(strings.Join(names, ", "), "none were found"))
 	case r.succeeded():
-		return "\nnext: berth sweep submit -f " + r.file + " --wait\n"
+		return "\nnext: berth sweep submit -f " + r.file + " --wait\nhow many such trials run at once, and how long they take: berth sweep preview -f " + r.file + "\n"
 	default:
 		return fmt.Sprintf("\nits log again: berth trial logs %s 1\nwhen it is mended (a changed script needs its image built again): berth try -f %s\n", id, r.file)
 	}

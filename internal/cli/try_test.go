@@ -38,14 +38,17 @@ func TestTry_ChoosesTheValues(t *testing.T) {
 		{defaults, nil, []berth.Assignment{{}}, 5},
 		{defaults, []string{"lr=0.01", "epochs=1"}, []berth.Assignment{{"lr": berth.FloatValue(0.01)}}, 1},
 		{bare, nil, nil, 5}, // the first that the search draws
-		{bare, []string{"n=2"}, []berth.Assignment{{"n": berth.IntValue(2), "lr": berth.FloatValue(0.01), "m": berth.IntValue(5)}}, 5},
-		{bare, []string{"lr=0.1"}, []berth.Assignment{{"n": berth.IntValue(1), "lr": berth.FloatValue(0.1)}}, 5},
+		{bare, []string{"epochs=1"}, nil, 1},
+		{bare, []string{"n=1", "lr=0.1"}, []berth.Assignment{{"n": berth.IntValue(1), "lr": berth.FloatValue(0.1)}}, 5},
 		{enqueued, nil, []berth.Assignment{{"n": berth.IntValue(1), "lr": berth.FloatValue(0.05)}}, 5},
-		{enqueued, []string{"n=2.0"}, []berth.Assignment{{"n": berth.IntValue(2), "lr": berth.FloatValue(0.05), "m": berth.IntValue(5)}}, 5},
+		{enqueued, []string{"n=2", "m=5"}, []berth.Assignment{{"n": berth.IntValue(2), "lr": berth.FloatValue(0.05), "m": berth.IntValue(5)}}, 5},
 		{grid, []string{"lr=0.20"}, []berth.Assignment{{"lr": berth.FloatValue(0.2)}}, 0},
 	} {
-		s, err := tryOf(yamlFile(test.file), test.set)
+		file, err := tryOf(yamlFile(test.file), test.set)
 		require.NoError(t, err, test.set)
+
+		s, err := spec.Decode(file.data, file.contentType)
+		require.NoError(t, err)
 		require.Equal(t, test.want, s.Enqueue, "%v of %s", test.set, test.file)
 		require.Equal(t, 1, s.Limits.MaxTrials)
 		require.Equal(t, "x (try)", s.Name)
@@ -54,12 +57,6 @@ func TestTry_ChoosesTheValues(t *testing.T) {
 		if test.epochs > 0 {
 			require.Equal(t, berth.IntValue(test.epochs), *s.Parameters[len(s.Parameters)-1].Value)
 		}
-
-		file, err := tryJSON(s)
-		require.NoError(t, err)
-
-		_, err = spec.Decode(file.data, file.contentType)
-		require.NoError(t, err)
 	}
 }
 
@@ -69,20 +66,22 @@ func TestTry_RefusesWithWhatToType(t *testing.T) {
 	const file = tryHead + "parameters:\n  - {name: lr, min: 0.001, max: 0.1}\n  - {name: n, values: [1, 2]}\n  - {name: epochs, value: 5}\n  - {name: half, expr: lr / 2}\nlimits: {max_trials: 9}\n"
 
 	for setting, want := range map[string]string{
-		"lr":       `write --set NAME=VALUE`,
-		"lr=2":     "the sweep file wants a number from 0.001 to 0.1",
-		"lr=NaN":   "the sweep file wants a number from 0.001 to 0.1",
-		"n=3":      "the sweep file wants one of 1, 2",
-		"epochs=x": "the sweep file wants a whole number",
-		"rate=1":   "it has lr, n, epochs, half",
-		"half=1":   "its value is computed (lr / 2)",
+		"lr=2":   `--set: "lr" cannot be 2`,
+		"lr=NaN": `--set: "lr" cannot be NaN`,
+		"n=1":    `--set: no value for "lr", which has no default`,
+		"rate=1": `--set: there is no parameter "rate"`,
+		"half=1": `--set: "half" is derived`,
 	} {
 		_, err := tryOf(yamlFile(file), []string{setting})
 		require.ErrorContains(t, err, want, setting)
-		require.Equal(t, ExitUsage, ExitCode(err))
+		require.Equal(t, ExitValidation, ExitCode(err))
 	}
 
-	_, err := tryOf(yamlFile(strings.Replace(file, "min: 0.001", "min: 1", 1)), nil)
+	_, err := tryOf(yamlFile(file), []string{"lr"})
+	require.ErrorContains(t, err, "write --set NAME=VALUE")
+	require.Equal(t, ExitUsage, ExitCode(err))
+
+	_, err = tryOf(yamlFile(strings.Replace(file, "min: 0.001", "min: 1", 1)), nil)
 	require.ErrorContains(t, err, "sweep.yaml:5: E_RANGE /parameters/0/min")
 	require.Equal(t, ExitValidation, ExitCode(err))
 }
@@ -123,7 +122,7 @@ func TestTry_TellsWhatWasMeasured(t *testing.T) {
 		store.Publish("sweep.state", id, "x", "succeeded")
 	})
 
-	result := executeTo(t.Context(), &told, server, "try", "-f", "-", "--set", "width=32", "--timeout", "2m")
+	result := executeTo(t.Context(), &told, server, "try", "-f", "-", "--set", "width=32", "--set", "lr=0.01", "--timeout", "2m")
 	acts.Wait()
 
 	require.Zero(t, result.code, result.stderr)
