@@ -31,18 +31,14 @@ type Looked struct {
 	Foreign     bool          // its program is for another kind of processor; the error may say so, too
 	NoUser      bool          // the image does not know its user; the error says so, too
 	FirstOutput time.Duration // from asking Docker to start it to its first output; 0 = it wrote nothing
-	Took        time.Duration // from asking Docker to start it to its end
 }
 
 // ImageFacts is what Docker knows of an image on its machine.
 type ImageFacts struct {
-	ID           string
 	SizeBytes    int64
 	OS           string
 	Architecture string
 	User         string // empty = root
-	Workdir      string
 	Entrypoint   []string
-	Command      []string
 	Volumes      []string // sorted
 }

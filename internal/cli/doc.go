@@ -10,7 +10,7 @@
 //	sse.go        server-sent events, across lost connections
 //	watch.go      a sweep as it goes; progress.go and lines.go show it
 //	init.go       berth init; init_read.go the script, init_write.go the files, local.go this machine's Docker
-//	image.go      berth image check; image_judge.go what to do about what it found
+//	image.go      berth image check
 //	try.go        berth try; try_spec.go its one trial, try_result.go what it came to
 //	summary.go    what a sweep came to; summary_text.go shows it
 package cli

@@ -60,15 +60,11 @@ func (f *fakeDocker) run(t *testing.T, args ...string) outcome {
 
 const driverMark = "\n\x1eberth-flags "
 
-func TestImageCheck_SaysWhatToMend(t *testing.T) {
+func TestImageCheck_SaysWhatIsThere(t *testing.T) {
 	t.Parallel()
 
-	const inside = driverMark + `{"python": "3.11.2", "uid": 65532, "gid": 65532}` +
-		driverMark + `{"frameworks": [{"module": "tensorflow", "name": "tensorflow", "version": "2.21.0"}], "gpu_libraries": ["libcudnn.so"], ` +
-		`"packages": {"dirs": ["/site"], "files": 1000, "compiled": 12, "unreadable": 3, "first_unreadable": "/site/a.py"}, ` +
-		`"files": {"dir": "/app", "unreadable": 1, "first_unreadable": "/app/train.py"}}` +
-		driverMark + `{"interpreter_seconds": 0.02}` +
-		driverMark + `{"imports": [{"module": "tensorflow", "first_seconds": 1.5, "error": "ImportError: no libx.so"}]}` + driverMark + `{"imp`
+	const inside = driverMark + `{"python": "3.11.2", "uid": 65532, "gid": 65532, "frameworks": [{"module": "torch", "version": "2.9", "import_seconds": 1.5},` +
+		`{"module": "tensorflow", "version": "2.21.0", "import_seconds": 0.4, "error": "ImportError: no libx.so"}]}` + "\n" + driverMark + `{"pyth`
 
 	f := &fakeDocker{
 		facts: map[string]berth.ImageFacts{"mine:1": {SizeBytes: 3 << 30, OS: "linux", Architecture: "amd64", Volumes: []string{"/data"}, Entrypoint: []string{"/start.sh"}}},
@@ -83,17 +79,14 @@ func TestImageCheck_SaysWhatToMend(t *testing.T) {
 	require.Empty(t, f.looks[0].User, "as a trial")
 
 	for _, want := range []string{
-		"tensorflow           2.21.0", "12 of 1,000 files", "container starts in  0.3 s", "65532:65532, as the image's user is root",
-		"volumes (/data)", "RUN chmod -R a+rX /site", "RUN chmod -R a+rX /app", "/app/train.py",
-		"RUN python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /site", "does not run its ENTRYPOINT (/start.sh)", "ImportError: no libx.so",
+		"container starts in  0.3 s", "65532:65532", "/data", "/start.sh", "imported in 1.5 s", "ImportError: no libx.so",
 	} {
 		require.Contains(t, got.stdout, want)
 	}
 
 	got = f.run(t, "image", "check", "mine:1", "-o", "json")
 	require.Equal(t, ExitOK, got.code)
-	require.Contains(t, got.stdout, `"runnable": true`)
-	require.Contains(t, got.stdout, `"level": "mend"`)
+	require.Contains(t, got.stdout, `"import_seconds": 1.5`)
 }
 
 func TestImageCheck_NoTrialCanRun(t *testing.T) {
@@ -117,8 +110,8 @@ func TestImageCheck_NoTrialCanRun(t *testing.T) {
 
 		got := f.run(t, "image", "check", "mine:1")
 		require.Equal(t, ExitError, got.code, name)
-		require.Contains(t, got.stdout, test.want, name)
-		require.Contains(t, got.stderr, `no trial can run in image "mine:1"`, name)
+		require.Contains(t, got.stderr, `no trial can run in image "mine:1": `, name)
+		require.Contains(t, got.stderr, test.want, name)
 	}
 
 	f := &fakeDocker{facts: map[string]berth.ImageFacts{}}
@@ -138,19 +131,6 @@ func TestImageCheck_WithoutPython(t *testing.T) {
 
 	got := f.run(t, "image", "check", "mine:1")
 	require.Equal(t, ExitOK, got.code, got.stderr)
-	require.Contains(t, got.stdout, "it has no python3")
-	require.Contains(t, got.stdout, "65532:65532, as the image's user is root")
-	require.Len(t, f.looks, 3, "python3, python, and where else it may be")
-
-	f.looked = func(l berth.Look) (berth.Looked, error) {
-		switch l.Command[0] {
-		case "/bin/sh":
-			return berth.Looked{Stdout: []byte("/opt/conda/bin/python3\n")}, nil
-		case "/opt/conda/bin/python3":
-			return berth.Looked{Stdout: []byte(driverMark + `{"python": "3.11.2", "uid": 65532, "gid": 65532}`)}, nil
-		default:
-			return berth.Looked{ExitCode: exitNotFound}, nil
-		}
-	}
-	require.Contains(t, f.run(t, "image", "check", "mine:1").stdout, "its Python is /opt/conda/bin/python3, which is not in its PATH")
+	require.Contains(t, got.stdout, "any program can be a trial")
+	require.Len(t, f.looks, 2, "python3 and python")
 }

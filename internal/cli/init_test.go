@@ -1,24 +1,21 @@
 package cli
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/script"
 )
 
 const (
 	argparseScript = "import argparse\np = argparse.ArgumentParser()\np.parse_args()\n"
-	foundFlags     = driverMark + `{"look": {}}` + driverMark + `{"framework": "argparse", "flags": [{"names": ["--lr"], "dest": "lr", "type": "float", "form": "value", "default": 0.1}]}` + "\n"
+	foundFlags     = driverMark + `{"framework": "argparse", "flags": [{"names": ["--lr"], "dest": "lr", "type": "float", "form": "value", "default": 0.1}]}` + "\n"
 )
 
 // initFixture is a script x.py in a directory of its own, and a Docker that answers looks.
@@ -63,49 +60,38 @@ func (f *initFixture) init(t *testing.T, name string, args ...string) outcome {
 	return f.run(t, append([]string{"init", filepath.Join(f.dir, name), "--image", "mine:1", "-o", filepath.Join(f.dir, "s.yaml")}, args...)...)
 }
 
-// told is what the driver of the first look was told.
-func (f *initFixture) told(t *testing.T) (o script.Options) {
-	t.Helper()
-
-	command := f.looks[0].Command
-	require.NoError(t, json.Unmarshal([]byte(command[len(command)-1]), &o))
-
-	return o
-}
-
 // A look that found no flags is not taken for a script that has none.
 func TestInit_NoFlagsForAReason(t *testing.T) {
 	t.Parallel()
 
-	f := newInit(t, "import optparse\n", berth.Looked{})
-	f.looked = func(l berth.Look) (berth.Looked, error) {
-		if l.Command[len(l.Command)-1] == "--help" {
-			return berth.Looked{TimedOut: true}, nil
-		}
-
-		return berth.Looked{Stdout: []byte(driverMark + `{"look": {}}` + "\n")}, nil
-	}
-	require.Equal(t, ExitTimeout, f.init(t, "x.py").code)
-
-	f = newInit(t, argparseScript, berth.Looked{ExitCode: 139, Stderr: []byte("Fatal\x1b[31m fault"), Stdout: []byte(driverMark + `{"look": {}}` + "\n")})
+	f := newInit(t, argparseScript, berth.Looked{TimedOut: true})
 	got := f.init(t, "x.py")
+	require.Equal(t, ExitTimeout, got.code)
+	require.Contains(t, got.stderr, "--timeout 10m")
+
+	f = newInit(t, argparseScript, berth.Looked{ExitCode: 139, Stderr: []byte("Fatal\x1b[31m fault")})
+	got = f.init(t, "x.py")
 	require.Equal(t, ExitError, got.code)
 	require.Contains(t, got.stderr, "ended (exit code 139) before it asked for its flags, without a word to Python; its last output: Fatal [31m fault")
-
-	f = newInit(t, argparseScript, berth.Looked{Stdout: append([]byte(driverMark+`{"look": {}}`+"\n"), bytes.Repeat([]byte("x"), berth.MaxLookBytes)...)})
-	require.Equal(t, ExitError, f.init(t, "x.py").code)
 
 	f = newInit(t, argparseScript, berth.Looked{Stdout: []byte(driverMark + `{"ended": "own arguments"}` + "\n")})
 	got = f.init(t, "x.py")
 	require.Equal(t, ExitOK, got.code, got.stderr)
 	require.Contains(t, got.stdout, "parses a list of its own")
-	require.Len(t, f.looks, 1, "with --help it would train")
+	require.Contains(t, got.stdout, "FILL IN what to search: as it is,")
+
+	f = newInit(t, "import fire\n", berth.Looked{})
+	got = f.init(t, "x.py")
+	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Empty(t, f.looks, "it would train")
+	require.Contains(t, f.read(t, "s.yaml"), "# FILL IN: nothing is searched yet.")
+	require.Contains(t, f.read(t, "s.yaml"), "metric: REPLACE-ME")
 }
 
 func TestInit_FindsModules(t *testing.T) {
 	t.Parallel()
 
-	// In packages without __init__.py, behind a link, and each of them may be stale in an image.
+	// In packages without __init__.py, behind a link.
 	f := newInit(t, "from src.conf.opts import get\nimport a, near\nget()\n", berth.Looked{Stdout: []byte(foundFlags)})
 	f.write(t, "src/conf/opts.py", argparseScript)
 	f.write(t, "near.py", "")
@@ -117,40 +103,8 @@ func TestInit_FindsModules(t *testing.T) {
 
 	dir, err := filepath.EvalSymlinks(f.dir)
 	require.NoError(t, err)
+	require.Len(t, f.looks, 1, "a module reads the flags")
 	require.Equal(t, dir, f.looks[0].Mounts[0].Source)
-
-	sum := sha256.Sum256([]byte(argparseScript))
-	told := f.told(t)
-	require.True(t, told.Run)
-	require.Equal(t, 1, told.Parses)
-	require.Equal(t, hex.EncodeToString(sum[:]), told.Modules["src/conf/opts.py"])
-	require.Contains(t, told.Modules, "near.py")
-}
-
-// An image with other modules does not have the script: a build comes first.
-func TestInit_AnImageThatIsStale(t *testing.T) {
-	t.Parallel()
-
-	stale := strings.Replace(foundFlags, `"look": {}`, `"look": {"differs": "/app/x.py"}`, 1)
-	f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(stale)})
-	f.write(t, "Dockerfile", "FROM mine:1\nCOPY x.py /app/\n")
-
-	got := f.init(t, "x.py")
-	require.Equal(t, ExitOK, got.code, got.stderr)
-	require.Contains(t, got.stdout, "or other modules beside it")
-	require.Contains(t, got.stdout, "docker build -t ")
-}
-
-// Defaults below the look's directories are where the script is in its image.
-func TestInit_PathsOfTheLook(t *testing.T) {
-	t.Parallel()
-
-	f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(driverMark + `{"framework": "argparse", "flags": [` +
-		`{"names": ["--data"], "dest": "data", "type": "str", "form": "value", "default": "/tmp/berth-script/data"},` +
-		`{"names": ["--top"], "dest": "top", "type": "str", "form": "value", "default": "/berth/script"}]}` + "\n")})
-	require.Equal(t, ExitOK, f.init(t, "x.py").code)
-	require.Contains(t, f.read(t, "s.yaml"), "{name: data, type: fixed, value: /app/data}")
-	require.Contains(t, f.read(t, "s.yaml"), "{name: top, type: fixed, value: /app}")
 }
 
 func TestInit_Writes(t *testing.T) {
@@ -158,20 +112,73 @@ func TestInit_Writes(t *testing.T) {
 
 	f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(foundFlags)})
 	require.Equal(t, ExitOK, f.init(t, "x.py").code)
+	require.Contains(t, f.read(t, "Dockerfile"), "FROM mine:1\n")
+	require.Contains(t, f.read(t, "s.yaml"), "  - {name: lr, type: float, min: 0.003, max: 1, log: true, default: 0.1}\n")
 
-	// What a person added to the Dockerfile stays.
-	f.write(t, "Dockerfile", strings.Replace(f.read(t, "Dockerfile"), "USER 65532", "COPY data/ /app/data/\nUSER 65532", 1))
+	// A Dockerfile that is there is a person's.
+	f.write(t, "Dockerfile", "FROM other\n")
 	got := f.init(t, "x.py", "--force")
 	require.Equal(t, ExitOK, got.code, got.stderr)
-	require.Contains(t, f.read(t, "Dockerfile"), "\nCOPY data/ /app/data/\n")
+	require.Equal(t, "FROM other\n", f.read(t, "Dockerfile"))
+	require.Contains(t, got.stdout, "it must have `WORKDIR /app` and copy x.py there")
 
 	// Without the directory of the sweep file nothing is written.
 	f = newInit(t, argparseScript, berth.Looked{Stdout: []byte(foundFlags)})
 	got = f.init(t, "x.py", "-o", filepath.Join(f.dir, "no/s.yaml"))
 	require.Equal(t, ExitUsage, got.code)
 	require.NoFileExists(t, filepath.Join(f.dir, "Dockerfile"))
+}
 
-	// What to type has the flags that were typed.
-	f = newInit(t, argparseScript, berth.Looked{TimedOut: true})
-	require.Contains(t, f.init(t, "x.py").stderr, "--image mine:1 -o "+filepath.Join(f.dir, "s.yaml")+" --timeout 10m")
+// Without an image the base is looked in, and what it lacks is made up and installed.
+func TestInit_WithoutAnImage(t *testing.T) {
+	t.Parallel()
+
+	trouble := driverMark + `{"error": {"type": "TypeError", "message": "no", "place": "x.py:2", "module": ""}, "stubbed": ["PIL"]}` + "\n"
+	f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(strings.Replace(foundFlags, `"flags"`, `"stubbed": ["PIL", "ours"], "flags"`, 1))})
+	init := func() outcome {
+		return f.run(t, "init", filepath.Join(f.dir, "x.py"), "--base", "mine:1", "-o", filepath.Join(f.dir, "s.yaml"))
+	}
+
+	got := init()
+	require.Equal(t, ExitOK, got.code, got.stderr)
+	require.Contains(t, got.stdout, "made up for this look: PIL, ours")
+	require.Contains(t, f.read(t, "Dockerfile"), "pip install --no-cache-dir pillow\n")
+
+	f = newInit(t, argparseScript, berth.Looked{Stdout: []byte(trouble)})
+	got = init()
+	require.Equal(t, ExitError, got.code)
+	require.Contains(t, got.stderr, "needs its libraries before it says its flags (x.py:2: TypeError: no). Build the image")
+	require.Contains(t, f.read(t, "Dockerfile"), "pillow")
+	require.NoFileExists(t, filepath.Join(f.dir, "s.yaml"))
+
+	got = f.run(t, "init", filepath.Join(f.dir, "x.py"), "--base", "absent:1")
+	require.Equal(t, ExitNotFound, got.code)
+	require.Contains(t, got.stderr, "docker pull absent:1")
+}
+
+// A command that a message tells to type names a script with a space in its path.
+func TestInit_CommandsOfMessagesAreQuoted(t *testing.T) {
+	t.Parallel()
+
+	f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(foundFlags)})
+	f.write(t, "it's <mine>/my train.py", argparseScript)
+
+	file := filepath.Join(f.dir, "my sweep.yaml")
+	out := f.run(t, "init", filepath.Join(f.dir, "it's <mine>", "my train.py"), "--image", "mine:1", "-o", file)
+	require.Zero(t, out.code, out.stderr)
+
+	commands := regexp.MustCompile(`(?m)^  (docker build .*)\n  (berth sweep submit .*)$`).FindStringSubmatch(out.stdout)
+	require.NotNil(t, commands, out.stdout)
+	require.Equal(t, []string{"docker", "build", "-t", "it-s-mine-my-train:1", filepath.Join(f.dir, "it's <mine>")}, words(t, commands[1]))
+	require.Equal(t, []string{"berth", "sweep", "submit", "-f", file, "--wait"}, words(t, commands[2]))
+}
+
+// words are what a shell makes of a command.
+func words(t *testing.T, command string) []string {
+	t.Helper()
+
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n' `+command).Output()
+	require.NoError(t, err, command)
+
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }

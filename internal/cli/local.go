@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -54,24 +53,8 @@ func lookWithPython(ctx context.Context, docker LocalDocker, look berth.Look, ar
 		}
 	}
 
-	// Some images have Python where their PATH does not look.
-	find := look
-	find.Command, find.Timeout = []string{"/bin/sh", "-c", pythonElsewhere}, min(look.Timeout, time.Minute)
-
-	place, findErr := docker.Look(ctx, find)
-	if python, _, _ = strings.Cut(string(place.Stdout), "\n"); findErr != nil || !strings.HasPrefix(python, "/") {
-		return looked, "", err
-	}
-
-	look.Command = append([]string{python}, args...)
-	looked, err = docker.Look(ctx, look)
-
-	return looked, python, err
+	return looked, "", err
 }
-
-// pythonElsewhere prints the first Python outside of PATH.
-const pythonElsewhere = `for p in /usr/local/bin/python3 /usr/bin/python3 /opt/*/bin/python3 /opt/*/envs/*/bin/python3 /opt/*/*/bin/python3 /venv/bin/python3 ` +
-	`/app/.venv/bin/python3 /app/venv/bin/python3 /root/*/bin/python3 /home/*/*/bin/python3 /usr/local/*/bin/python3; do if [ -x "$p" ]; then echo "$p"; exit 0; fi; done`
 
 // Exit codes of the init process of a container.
 const (
@@ -114,7 +97,7 @@ func dockerError(image string, err error) error {
 
 	switch {
 	case berth.KindOf(err) == berth.KindNotFound:
-		return exitf(ExitError, "%w; type the same there, or put the script into an image and name its path in it: `berth init /app/train.py --image IMAGE`", err)
+		return exitf(ExitError, "%w; type the same on the machine of Docker's daemon", err)
 	case errors.Is(err, context.Canceled):
 		return exitf(ExitInterrupt, "interrupted; its container is removed")
 	case berth.KindOf(err) == berth.KindUnavailable:

@@ -41,10 +41,9 @@ func (d *Docker) Facts(ctx context.Context, ref string) (berth.ImageFacts, error
 		return berth.ImageFacts{}, d.translate(ctx, err, "inspecting image %q", ref)
 	}
 
-	facts := berth.ImageFacts{ID: got.ID, SizeBytes: got.Size, OS: got.Os, Architecture: got.Architecture}
+	facts := berth.ImageFacts{SizeBytes: got.Size, OS: got.Os, Architecture: got.Architecture}
 	if got.Config != nil {
-		facts.User, facts.Workdir = got.Config.User, got.Config.WorkingDir
-		facts.Entrypoint, facts.Command = got.Config.Entrypoint, got.Config.Cmd
+		facts.User, facts.Entrypoint = got.Config.User, got.Config.Entrypoint
 
 		for volume := range maps.Keys(got.Config.Volumes) {
 			facts.Volumes = append(facts.Volumes, path.Clean(volume))
@@ -126,7 +125,7 @@ func (d *Docker) watchLook(ctx context.Context, id, name string, l berth.Look, l
 	defer closed()
 
 	_, copyErr := stdcopy.StdCopy(stdout, stderr, streams.Reader)
-	out := berth.Looked{Took: time.Since(asked), TimedOut: errors.Is(timed.Err(), context.DeadlineExceeded)}
+	out := berth.Looked{TimedOut: errors.Is(timed.Err(), context.DeadlineExceeded)}
 	out.Stdout, out.FirstOutput = stdout.read()
 	out.Stderr, _ = stderr.read()
 

@@ -94,20 +94,16 @@ func TestInit_AKerasScriptRunsWithoutAChange(t *testing.T) {
 	dir := ownScript(t, "keras")
 	got := berthIn(t, dir, nil, "init", "fit.py", "--image", "berth-examples/tensorflow:1")
 	require.Equal(t, 0, got.code, got.err)
-	require.Contains(t, got.out, "10 flags of argparse; searched: learning_rate, batch_size, hidden, dropout, optimizer, batch_norm")
+	require.Contains(t, got.out, "10 flags of argparse; searched: learning_rate, batch_size, dropout; fixed: epochs, seed, save_dir; at the script's default: hidden, optimizer, batch_norm, verbose")
 	require.Contains(t, got.out, "docker build -t keras-fit:1 .")
 
 	s := decoded(t, filepath.Join(dir, "sweep.yaml"))
 	require.Equal(t, []string{
-		`{"name":"learning_rate","type":"float","min":0.0003,"max":0.3,"log":true,"default":0.01}`,
+		`{"name":"learning_rate","type":"float","min":0.0003,"max":0.1,"log":true,"default":0.01}`,
 		`{"name":"batch_size","type":"categorical","values":[16,32,64],"default":32,"memory":true}`,
-		`{"name":"hidden","type":"categorical","values":[8,16,32],"default":16,"memory":true}`,
 		`{"name":"dropout","type":"float","min":0,"max":0.5,"default":0.1}`,
-		`{"name":"optimizer","type":"categorical","values":["adam","sgd"],"default":"adam","memory":false}`,
 		`{"name":"epochs","type":"fixed","value":2}`,
 		`{"name":"seed","type":"fixed","value":1}`,
-		`{"name":"batch_norm","type":"categorical","values":[false,true],"default":false}`,
-		`{"name":"batch_norm_is_on","type":"fixed","value":"","when":{"batch_norm":[true]}}`,
 		`{"name":"save_dir","type":"fixed","value":"/trial/out"}`,
 	}, written(t, s))
 	require.Equal(t, &berth.Objective{Metric: "val_accuracy", Goal: berth.GoalMaximize, Strategy: "last"}, s.Objective)
@@ -121,33 +117,11 @@ func TestInit_AKerasScriptRunsWithoutAChange(t *testing.T) {
 	require.NoError(t, err, string(output))
 	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", image).Run() })
 
-	// The image has the script now: the same command looks there, and needs no Dockerfile.
-	require.NoError(t, os.Remove(filepath.Join(dir, "Dockerfile")))
-	again := berthIn(t, dir, nil, "init", "fit.py", "--force")
-	require.Equal(t, 0, again.code, again.err)
-	require.NoFileExists(t, filepath.Join(dir, "Dockerfile"))
-	require.Equal(t, written(t, s), written(t, decoded(t, filepath.Join(dir, "sweep.yaml"))))
-
 	file, err := os.ReadFile(filepath.Join(dir, "sweep.yaml"))
 	require.NoError(t, err)
 
-	// It is stale as soon as a module beside the script is another.
-	shapes, err := os.OpenFile(filepath.Join(dir, "shapes.py"), os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = shapes.WriteString("# changed\n")
-	require.NoError(t, err)
-	require.NoError(t, shapes.Close())
-
-	again = berthIn(t, dir, nil, "init", "fit.py", "-o", "stale.yaml")
-	require.Equal(t, 0, again.code, again.err)
-	require.Contains(t, again.out, "or other modules beside it; the image to build has yours")
-	require.Contains(t, again.out, "  docker build -t keras-fit:1 .")
-
-	// Both sides of the switch: with the flag and without it.
 	stack := start(t, "--memory", "4GiB")
-	text := strings.Replace(string(file), "max_trials: 20", "max_trials: 2", 1) +
-		"enqueue: [{batch_norm: true}, {batch_norm: false}]\n"
-	id := stack.submit(text)
+	id := stack.submit(strings.Replace(string(file), "max_trials: 20", "max_trials: 2", 1))
 	sweep := stack.until(id, 5*time.Minute, ended)
 	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
 	require.Equal(t, 2, sweep.Counts.Succeeded, "%+v", stack.attempts(id))
@@ -166,16 +140,9 @@ func TestInit_ClickAndAbsl(t *testing.T) {
 	require.Equal(t, []string{
 		`{"name":"lr","type":"float","min":0.0003,"max":0.1,"log":true,"default":0.01}`,
 		`{"name":"batch","type":"categorical","values":[32,64,128],"default":64,"memory":true}`,
-		`{"name":"layers","type":"int","min":2,"max":3,"default":3,"memory":true}`,
-		`{"name":"optimizer","type":"categorical","values":["adam","rmsprop"],"default":"adam","memory":false}`,
-		`{"name":"augment","type":"categorical","values":[false,true],"default":true}`,
-		`{"name":"augment_is_on","type":"fixed","value":"","when":{"augment":[true]}}`,
-		`{"name":"augment_is_off","type":"fixed","value":"","when":{"augment":[false]}}`,
-		`{"name":"data","type":"fixed","value":"/data/flowers"}`,
 	}, written(t, s))
 	require.Equal(t, []string{
-		"python3", "/app/run.py", "--lr={{lr}}", "--batch={{batch}}", "--layers={{layers}}", "--optimizer={{optimizer}}",
-		"--augment{{augment_is_on}}", "--no-augment{{augment_is_off}}", "{{data}}",
+		"python3", "/app/run.py", "--lr={{lr}}", "--batch={{batch}}",
 	}, s.Command)
 	require.Equal(t, "val_loss", s.Objective.Metric)
 	require.Equal(t, berth.GoalMinimize, s.Objective.Goal)
@@ -190,15 +157,13 @@ func TestInit_ClickAndAbsl(t *testing.T) {
 		`{"name":"learning_rate","type":"float","min":0.003,"max":1,"log":true,"default":0.1}`,
 		`{"name":"batch_size","type":"categorical","values":[64,128,256],"default":128,"memory":true}`,
 		`{"name":"num_epochs","type":"fixed","value":3}`,
-		`{"name":"schedule","type":"fixed","value":"cosine"}`,
-		`{"name":"nesterov","type":"categorical","values":[false,true],"default":false}`,
 		`{"name":"workdir","type":"fixed","value":"/trial/out"}`,
 	}, written(t, s))
 	require.Equal(t, "test_accuracy", s.Objective.Metric)
 }
 
-// Without an image the Dockerfile makes one in which a trial finds everything
-// compiled and readable, whatever rights the author's files have.
+// Without an image the Dockerfile makes one in which a trial can read everything,
+// whatever rights the author's files have.
 func TestInit_ADockerfileOfItsOwn(t *testing.T) {
 	t.Parallel()
 
@@ -223,11 +188,6 @@ func TestInit_ADockerfileOfItsOwn(t *testing.T) {
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, string(output))
 	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", "own-thing-main:1").Run() })
-
-	found, texts := checkImage(t, "own-thing-main:1")
-	require.True(t, found.Runnable)
-	require.NotContains(t, texts, "byte-compiled")
-	require.NotContains(t, texts, "cannot be read")
 
 	s := decoded(t, filepath.Join(dir, "sweep.yaml"))
 	args := []string{"run", "--rm", "--network", "none", "--read-only", "--user", "65532:65532", s.Image}
@@ -259,16 +219,9 @@ func TestInit_WrongTurns(t *testing.T) {
 	write("writes.py", "import argparse, os\nos.makedirs('runs')\nos.makedirs('/srv/runs')\n")
 	write("slow.py", "import argparse, time\nwhile True: time.sleep(1)\n")
 	write("typing_app.py", "import typer\napp = typer.Typer()\n@app.command()\ndef train(lr: float = 0.1): ...\n@app.command()\ndef test(x: int): ...\napp()\n")
-	write("two.py", "import argparse, sys\np = argparse.ArgumentParser(add_help=False)\np.add_argument('-c', '--config')\np.parse_known_args()\n"+
-		"q = argparse.ArgumentParser()\nq.add_argument('--lr', type=float)\nq.parse_args(sys.argv[1:])\nraise ValueError('it trains')\n")
-
-	// The recipe of Python's documentation: the rest of the first parser is what the second reads.
-	write("rest.py", "import argparse\np = argparse.ArgumentParser(add_help=False)\np.add_argument('--config')\n_, rest = p.parse_known_args()\n"+
-		"q = argparse.ArgumentParser(parents=[p])\nq.add_argument('--must', required=True, help=argparse.SUPPRESS)\nq.add_argument('--lr', default=0.1)\n"+
-		"g = q.add_mutually_exclusive_group(required=True)\ng.add_argument('--fast', action='store_true')\ng.add_argument('--slow', action='store_true')\n"+
-		"q.parse_args(rest)\nraise ValueError('it trains')\n")
+	write("two.py", "import argparse\np = argparse.ArgumentParser(add_help=False)\np.add_argument('--config')\n_, rest = p.parse_known_args()\nraise ValueError('it trains')\n")
 	write("loud.py", "import argparse\nfor i in range(60000): print('x' * 99)\nopen('beside', 'w').write('x')\np = argparse.ArgumentParser()\n"+
-		"p.add_argument('--dir', default=__file__ + '/..')\np.parse_args()\n")
+		"p.parse_args()\n")
 
 	const with = "berth-test/flags:1"
 
@@ -314,7 +267,7 @@ func TestInit_WrongTurns(t *testing.T) {
 	got = berthIn(t, dir, nil, "init", "plain.py", "--image", with, "--force")
 	require.Equal(t, 0, got.code, got.err)
 	require.Contains(t, got.out, "No flags were found")
-	require.Equal(t, "val_loss", decoded(t, filepath.Join(dir, "sweep.yaml")).Objective.Metric)
+	require.Equal(t, "REPLACE-ME", decoded(t, filepath.Join(dir, "sweep.yaml")).Objective.Metric)
 
 	got = berthIn(t, dir, nil, "init", "typing_app.py", "--image", with, "-o", "typer.yaml")
 	require.Equal(t, 0, got.code, got.err)
@@ -322,15 +275,11 @@ func TestInit_WrongTurns(t *testing.T) {
 
 	got = berthIn(t, dir, nil, "init", "two.py", "--image", with, "-o", "two.yaml")
 	require.Equal(t, 0, got.code, got.err)
-	require.Contains(t, got.out, "2 flags of argparse")
-
-	got = berthIn(t, dir, nil, "init", "rest.py", "--image", with, "-o", "rest.yaml")
-	require.Equal(t, 0, got.code, got.err)
-	require.Contains(t, got.out, "5 flags of argparse; fixed: must, fast; left out: config, lr, slow")
+	require.Contains(t, got.out, "1 flag of argparse")
+	require.Contains(t, got.out, "The script reads its flags in parts, and more may follow")
 
 	got = berthIn(t, dir, nil, "init", "loud.py", "--image", with, "-o", "loud.yaml")
 	require.Equal(t, 0, got.code, got.err)
-	require.Contains(t, written(t, decoded(t, filepath.Join(dir, "loud.yaml")))[0], `"value":"/app/loud.py/.."`)
 	require.NoFileExists(t, filepath.Join(dir, "beside"))
 
 	got = berthIn(t, dir, []string{"DOCKER_HOST=unix:///nowhere.sock"}, "init", "plain.py", "-o", "other.yaml")

@@ -37,7 +37,6 @@ func TestLook(t *testing.T) {
 	require.NotEmpty(t, got.Stdout)
 	require.NotEmpty(t, got.Stderr)
 	require.Positive(t, got.FirstOutput)
-	require.GreaterOrEqual(t, got.Took, got.FirstOutput)
 
 	got, err = d.Look(t.Context(), look("exit", "7"))
 	require.NoError(t, err)
@@ -177,7 +176,6 @@ func TestFacts(t *testing.T) {
 
 	facts, err := d.Facts(t.Context(), "berth-test/busy:1")
 	require.NoError(t, err)
-	require.Equal(t, []string{"/busy"}, facts.Command)
 	require.Equal(t, "linux", facts.OS)
 	require.Greater(t, facts.SizeBytes, int64(1*mib))
 

@@ -2,14 +2,11 @@
 // flags that it has, what a search should do with each, the metric that it
 // prints, and the Dockerfile for it.
 //
-//	driver/flags.py  runs a script in a container until it reads its flags;
-//	                 driver/stubs.py makes up the modules that an image lacks
+//	driver/flags.py  runs a script in a container until it reads its flags
 //	driver/image.py  says what an image has, for `berth image check`
-//	report.go        what flags.py prints → Report
-//	image.go         what image.py prints → ImageReport
-//	help.go          the text of --help → flags, where flags.py finds none
-//	text.go          what the text of a script mentions: flags, metrics, imports
-//	guess.go         one flag → parameter, elements of the command, and why; guess_rules.go the rules by name
+//	report.go        what they print → Report, ImageReport
+//	guess.go         one flag → parameter, elements of the command, and why
+//	text.go          what the text of a script mentions: flags, metrics
 //	sweepfile.go     all guesses → the commented sweep file
 //	dockerfile.go    the Dockerfile beside it
 //

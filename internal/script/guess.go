@@ -2,8 +2,10 @@ package script
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -11,326 +13,318 @@ import (
 
 // Guess is what a sweep file does with one flag.
 type Guess struct {
-	Name       string // of the parameter
-	Parameters []string
-	Elements   []string // of the command
-	Why        string
-	Help       string // the script's own words
+	Name      string   // of the parameter
+	Parameter string   // its fields in YAML, but the name; empty = it has none
+	Elements  []string // of the command; empty = the command does not name the flag
+	Why       string
+	Help      string // the script's own words
 
-	// Left: the flag stays at what the script does without it. What is above
-	// stands in the file as a comment, to be taken in.
-	Left bool
-	// Fill: the script needs a value that only its author knows.
-	Fill bool
-	// Searched: the search chooses the value.
-	Searched bool
+	Searched bool // the search chooses the value
+	Fill     bool // the script needs a value that only its author knows
 
-	sizes  int  // its values, where each is measured apart; 0 = it does not change the memory
 	behind bool // the subcommand, in the command
-	last   bool // in the command, as it would take what comes behind it
 }
+
+// Left reports whether the flag stays at the script's default.
+func (g Guess) Left() bool { return len(g.Elements) == 0 }
 
 // GuessFlags guesses what to do with each flag, in their order.
 func GuessFlags(flags []Flag) []Guess {
-	type group struct {
-		command string
-		number  int
-	}
-
 	taken := map[string]bool{}
-	set := map[group]bool{}  // one of its flags is in the command
-	first := map[group]int{} // of those that must have one: the first of its flags
-	shown := make([]Flag, 0, len(flags))
 	out := make([]Guess, 0, len(flags))
 
 	for _, f := range flags {
-		f, ok := presentable(f)
-		if !ok {
-			continue
+		if text := strings.Join(f.Names, " "); printable(text) != text || strings.Contains(text, "{{") {
+			continue // no command can hold it
 		}
 
-		g := guess(f, parameterName(f, taken))
-		g.Help, g.behind = f.Help, f.Command != ""
-
-		of := group{f.Command, f.Group}
-		if f.Group > 0 && f.GroupRequired && f.Form != FormValue && !g.Left {
-			g.Left = true // where it is off, the group has none
-		}
-
-		if f.Group > 0 && !g.Left {
-			if set[of] {
-				g.Left, g.Why = true, "another flag of its group is set, and they exclude each other"
-			}
-
-			set[of] = true
-		}
-
-		if _, known := first[of]; f.Group > 0 && f.GroupRequired && !known {
-			first[of] = len(out)
-		}
-
-		g.Searched = g.Searched && !g.Left
-		shown, out = append(shown, f), append(out, g)
+		out = append(out, f.guess(parameterName(f.Dest, taken)))
 	}
-
-	for of, i := range first {
-		if !set[of] {
-			out[i] = out[i].oneOfGroup(shown[i])
-		}
-	}
-
-	measureFew(shown, out)
 
 	return out
 }
 
-// mostShapes are measured of a first sweep at most: half of its UsualTrials, so
-// that the other half shows what a measurement is good for.
-const mostShapes = UsualTrials / 2
+func (f Flag) guess(name string) Guess {
+	g := Guess{Name: name, Help: f.Help, behind: f.Command != ""}
 
-// measureFew leaves out parameters that change the memory where all of their
-// combinations would be more than a first sweep should measure. Those that the
-// command cannot do without are taken first, then the others in their order.
-func measureFew(flags []Flag, guesses []Guess) {
-	shapes := 1
+	if f.Form == FormValue && len(f.Choices) == 0 {
+		key := strings.ToLower(strings.ReplaceAll(f.Dest, "-", "_"))
 
-	for _, needed := range []bool{true, false} {
-		for i, g := range guesses {
-			f := flags[i]
-			if !g.Searched || g.sizes == 0 || needed != (f.Required || f.GroupRequired || len(f.Names) == 0) {
+		for _, r := range rules {
+			if !r.name.MatchString(key) {
 				continue
 			}
 
-			if !needed && shapes*g.sizes > mostShapes {
-				guesses[i].Left, guesses[i].Searched = true, false
-				guesses[i].Why = "each of its values is measured apart, which a first sweep has too few trials for; " + g.Why
+			if g.Parameter, g.Why = r.guess(f); g.Parameter != "" {
+				g.Searched = !strings.HasPrefix(g.Parameter, "type: fixed")
+				g.Elements = f.elements("{{" + name + "}}")
 
-				continue
+				return g
 			}
-
-			shapes *= g.sizes
 		}
 	}
-}
 
-// oneOfGroup sets a flag of a group of which the script requires one.
-func (g Guess) oneOfGroup(f Flag) Guess {
-	g.Left, g.Searched = false, false
-
-	switch f.Form {
-	case FormValue:
-		f.Required = true
-		g = g.unknown(f)
-	case FormList:
-		f.Required = true
-		g = g.list(f)
-	default:
-		g.Parameters, g.Elements = nil, []string{option(f)}
+	if f.Required {
+		return f.require(g)
 	}
 
-	g.Why = "the first of a group of which the script requires one"
+	g.Why = "fixed at the script's default, " + f.defaultText()
+
+	if _, isText := f.defaultValue().(string); f.Type == TypeNone && f.Form == FormValue && f.Default != nil && !isText {
+		g.Why += "; the script would take a text: give it a type, such as type=float, to search it"
+	}
 
 	return g
 }
 
-// guess chooses what to do with a flag: by its form, else by its name, else by
-// its default.
-func guess(f Flag, name string) Guess {
-	g := Guess{Name: name, Elements: elements(f, name)}
-
-	switch f.Form {
-	case FormTrue, FormFalse, FormPair:
-		return g.boolean(f)
-	case FormCount, FormConst:
-		g.Left, g.Elements = true, []string{option(f)}
-		g.Why = "it takes no value; write it into the command to set it"
-
-		return g
-	case FormList:
-		return g.list(f)
-	}
-
-	if why := f.changedByText(); why != "" && !f.Required {
-		g.Left, g.Parameters, g.Why = true, []string{"{name: " + g.Name + ", type: fixed, value: " + placeholder + "}"}, why
-
-		return g
-	} else if why != "" {
-		f.Default = nil
-	}
-
-	if f.Computed {
-		f.Default = nil
-		if !f.Required {
-			g = g.unknown(f)
-			g.Why = "the script takes it from the machine that it runs on"
-
-			return g
-		}
-	}
-
-	switch f.Type {
-	case TypeNone:
-		f.Type = TypeString
-	case TypeBool:
-		return g.boolean(f)
-	case TypeBoolTrap:
-		g = g.choose(berth.Values{berth.StringValue(""), berth.StringValue("1")}, nil, false,
-			"argparse with type=bool takes every text but the empty one as true, False too")
-		g.Left = true
-
-		return g
-	case TypeOther:
-		return g.unknown(f)
-	}
-
-	key := strings.ToLower(strings.ReplaceAll(f.Dest, "-", "_"))
-
-	for _, r := range rules {
-		if r.name.MatchString(key) {
-			if done, ok := r.apply(g, f); ok {
-				return done
-			}
-		}
-	}
-
-	return g.byDefault(f)
-}
-
-// changedByText says why a flag must not be passed: the script takes it as a
-// text, and its own default, or what it lists, is none.
-func (f *Flag) changedByText() string {
-	isText := func(v berth.Value) bool { _, ok := v.Any().(string); return ok }
-
+// require passes what the script does not run without.
+func (f Flag) require(g Guess) Guess {
 	switch {
-	case f.Type == TypeNone && (f.Default != nil && !isText(*f.Default) || slices.ContainsFunc(f.Choices, func(v berth.Value) bool { return !isText(v) })):
-		return "the script would take a text, and its default or choices are none: give it a type, such as type=float"
-	case f.Type == TypeString && f.Default != nil && !isText(*f.Default):
-		return "the script takes a text, and its default is none: give it a type, such as type=float"
+	case f.Form == FormSwitch:
+		g.Elements, g.Why = f.Names[:min(1, len(f.Names))], "the script requires it"
+	case f.Form == FormList:
+		g.Elements, g.Why, g.Fill = f.elements(placeholder), "it takes several values: write them into the command", true
+	case f.Default != nil && f.holds(f.Default.String()):
+		g.Parameter, g.Why = fixed(*f.Default, "the script's default, as the script requires it")
+	case len(f.Choices) > 0 && f.holds(f.Choices[0]):
+		g.Parameter, g.Why = fixed(berth.StringValue(f.Choices[0]), "the first of its choices, as the script requires it")
 	default:
-		return ""
-	}
-}
-
-// option is the flag as it is written, without a value.
-func option(f Flag) string {
-	if len(f.Names) == 0 {
-		return ""
+		g.Parameter, g.Why = fixed(berth.StringValue(placeholder), "the script requires it, and has no default: write its value")
+		g.Fill = true
 	}
 
-	return f.Names[0]
-}
-
-// elements are what passes a value to the script.
-func elements(f Flag, name string) []string {
-	switch {
-	case len(f.Names) == 0:
-		return []string{"{{" + name + "}}"}
-	case f.ShortOnly:
-		return []string{f.Names[0], "{{" + name + "}}"}
+	if g.Parameter != "" {
+		g.Elements = f.elements("{{" + g.Name + "}}")
 	}
 
-	for _, n := range f.Names {
-		if strings.HasPrefix(n, "--") {
-			return []string{n + "={{" + name + "}}"}
-		}
-	}
-
-	return []string{f.Names[0] + "={{" + name + "}}"}
+	return g
 }
 
 // placeholder is what stands where only the author knows the value.
 const placeholder = "REPLACE-ME"
 
-func (g Guess) list(f Flag) Guess {
-	g.Why = "it takes several values, which a search does not vary"
+// maxText is the longest text of a script's that a sweep file repeats.
+const maxText = 1000
 
-	if !f.Required {
-		g.Left = true
-	} else {
-		g.Fill = true
-		g.Why += "; write them into the command"
+// holds reports whether a sweep file can hold a text as the flag's value.
+func (f Flag) holds(text string) bool {
+	return len(text) <= maxText && printable(text) == text && !strings.HasPrefix(text, "-")
+}
+
+// elements pass a value to the script. A short flag's is an argument of its own:
+// click takes the = of "-b=1" for a part of the value.
+func (f Flag) elements(value string) []string {
+	for _, name := range f.Names {
+		if strings.HasPrefix(name, "--") && f.Form != FormList {
+			return []string{name + "=" + value}
+		}
 	}
 
-	g.Elements = []string{placeholder}
+	return append(append([]string{}, f.Names[:min(1, len(f.Names))]...), value)
+}
 
-	if name := option(f); name != "" {
-		g.Elements, g.last = []string{name, placeholder}, true
+func (f Flag) defaultValue() any {
+	if f.Default == nil {
+		return nil
 	}
 
-	return g
+	return f.Default.Any()
+}
+
+// defaultText is the default as a comment shows it.
+func (f Flag) defaultText() string {
+	text := "none"
+	if f.Default != nil {
+		text = yaml(*f.Default)
+	}
+
+	if len(f.Choices) > 0 {
+		text += " (one of " + strings.Join(f.Choices, ", ") + ")"
+	}
+
+	return text
+}
+
+// rules are what is done by the name of a flag: lower case, with _ for -. No
+// parameter means that the flag's type does not fit.
+var rules = []struct {
+	name  *regexp.Regexp
+	guess func(f Flag) (parameter, why string)
+}{
+	{regexp.MustCompile(`^(lr|lr0|learning_?rate|(base|init|initial|max)_(lr|learning_rate))$`), Flag.learningRate},
+	{regexp.MustCompile(`^((train|training|mini|per_device_train)_)?(batch|batch_?size|bs)$|^minibatch(_size)?$`), Flag.batch},
+	{regexp.MustCompile(`^(drop|drop_?out|drop_?(out_)?(rate|prob))$`), Flag.dropOut},
+	{regexp.MustCompile(`^(weight_decay|wd|l2|l2_reg|l2_regularization)$`), Flag.weightDecay},
+	{regexp.MustCompile(`^((n|num|max|num_train)_)?(epochs?|steps|iters|iterations)$`), Flag.length},
+	{regexp.MustCompile(`(^|_)(seed|random_state)$`), Flag.seed},
+	{regexp.MustCompile(`^(out|output|save)(_(path|file|to))?$|(^|_)(out|outputs?|save|logs?|results?|work|run|export|tb|tensorboard|checkpoints?|ckpts?|model)_?(dir|folder|root)$`), Flag.output},
+}
+
+func (f Flag) learningRate() (parameter, why string) {
+	// Gradient descent with momentum diverges sooner above its author's choice than
+	// it becomes too slow below it: internal/e2e/testdata/newcomer/waves does at 15
+	// times its default, and not at 10, with batches of 32 to 128 (JAX, 2026-11-27).
+	const usual, below, above = 0.001, 30, 10
+
+	at := f.positive(usual)
+
+	return f.float(round(at/below), min(round(at*above), max(1, at)), true), "a 30th to 10 times the default, on a log scale"
+}
+
+func (f Flag) dropOut() (parameter, why string) {
+	const most = 0.5
+
+	if f.Default == nil && !f.Required {
+		return "", ""
+	}
+
+	return f.float(0, max(most, f.positive(0)), false), "up to half"
+}
+
+func (f Flag) weightDecay() (parameter, why string) {
+	const low, high = 1e-6, 1e-2
+
+	return f.float(low, max(high, f.positive(0)), true), "on a log scale"
+}
+
+func (f Flag) batch() (parameter, why string) {
+	if f.Type != TypeInt {
+		return "", ""
+	}
+
+	const usual = 32
+
+	at := int64(f.positive(usual))
+
+	var values []string
+
+	for _, v := range []int64{at / 2, at, at * 2} {
+		if v >= 1 && (f.Min == nil || float64(v) >= *f.Min) && (f.Max == nil || float64(v) <= *f.Max) {
+			values = append(values, strconv.FormatInt(v, 10))
+		}
+	}
+
+	if len(values) == 0 {
+		return "", ""
+	}
+
+	parameter = "type: categorical, values: [" + strings.Join(values, ", ") + "]"
+	if text := f.defaultText(); strings.Contains(" "+strings.Join(values, " ")+" ", " "+text+" ") {
+		parameter += ", default: " + text
+	}
+
+	return parameter + ", memory: true", "half to twice the default; it changes the memory, so each is measured"
+}
+
+func (f Flag) length() (parameter, why string) {
+	const few = 5 // epochs, for a first try
+
+	v, number := f.number()
+	if f.Type == TypeInt && f.Required && f.Default == nil {
+		return fixed(berth.IntValue(few), "a few, for a first try")
+	} else if !number {
+		return "", ""
+	}
+
+	return fixed(v, "the same for all trials, so that they compare; fewer make the search faster")
+}
+
+func (f Flag) seed() (parameter, why string) {
+	v, number := f.number()
+	if !number {
+		return "", ""
+	}
+
+	return fixed(v, "so that trials differ by what is searched; TRIAL_SEED has one for each trial")
+}
+
+// output maps what a script writes to the directory that Berth keeps.
+func (f Flag) output() (parameter, why string) {
+	text, isText := f.defaultValue().(string)
+	if f.Type == TypeInt || f.Type == TypeFloat || !isText && !f.Required {
+		return "", "" // without a default the script may write nothing
+	}
+
+	target := "/trial/out"
+	if base := text[strings.LastIndexByte(text, '/')+1:]; strings.LastIndexByte(base, '.') > 0 && f.holds(base) {
+		target += "/" + base // a file
+	}
+
+	return fixed(berth.StringValue(target), "files of a trial are kept from /trial/out")
+}
+
+// number is the default of a flag that takes numbers.
+func (f Flag) number() (v berth.Value, ok bool) {
+	if f.Default == nil || f.Type != TypeInt && f.Type != TypeFloat {
+		return v, false
+	}
+
+	_, ok = f.Default.Number()
+
+	return *f.Default, ok && f.holds(f.Default.String())
+}
+
+// positive is the default of a flag, or other.
+func (f Flag) positive(other float64) float64 {
+	if f.Default != nil {
+		if v, ok := f.Default.Number(); ok && v > 0 && v < math.MaxInt32 {
+			return v
+		}
+	}
+
+	return other
 }
 
 // fixed keeps one value.
-func (g Guess) fixed(v berth.Value, why string) Guess {
-	g.Parameters = []string{"{name: " + g.Name + ", type: fixed, value: " + yaml(v) + "}"}
-	g.Why = why
-
-	return g
+func fixed(v berth.Value, why string) (parameter, because string) {
+	return "type: fixed, value: " + yaml(v), why
 }
 
-// unknown is a flag of which nothing is known but perhaps that it must be there.
-func (g Guess) unknown(f Flag) Guess {
-	switch {
-	case f.Default != nil && !f.Required && len(f.Choices) > 0 && !slices.ContainsFunc(f.Choices, func(c berth.Value) bool { return c.String() == f.Default.String() }):
-		g = g.fixed(*f.Default, "its default is none of its choices, and could not be passed")
-		g.Left = true
-
-		return g
-	case f.Default != nil:
-		return g.fixed(*f.Default, "the script's default")
-	case f.Required || len(f.Names) == 0 && f.DefaultText == "":
-		g = g.fixed(berth.StringValue(placeholder), "the script requires it, and has no default: write its value")
-		g.Fill = true
-
-		if len(f.Choices) > 0 {
-			g = g.fixed(f.Choices[0], "the first of its choices, as the script requires it")
-			for _, c := range f.Choices {
-				if slices.Contains(trains, c.String()) {
-					g = g.fixed(c, "the one of its choices that trains, as the script requires one")
-
-					break
-				}
-			}
-
-			g.Fill = false
-		}
-
-		if number := f.Type == TypeInt || f.Type == TypeFloat; number && g.Fill {
-			g = g.fixed(berth.IntValue(1), g.Why)
-			g.Fill = true
-		}
-
-		return g
-	default:
-		g.Left = true
-		g = g.fixed(berth.StringValue(placeholder), "the script has no default that could be kept")
-		g.Left = true
-
-		return g
-	}
-}
-
-// byDefault guesses from the type and the default alone.
-func (g Guess) byDefault(f Flag) Guess {
-	if len(f.Choices) > 0 {
-		return g.unknown(f)
+// float is a range within the flag's own bounds; empty when there is none.
+func (f Flag) float(low, high float64, log bool) string {
+	if f.Min != nil {
+		low = max(low, *f.Min)
 	}
 
-	number, isNumber := float64(0), false
+	if f.Max != nil {
+		high = min(high, *f.Max)
+	}
+
+	if f.Type != TypeFloat || low >= high || log && low <= 0 {
+		return ""
+	}
+
+	parameter := "type: float, min: " + decimal(low) + ", max: " + decimal(high)
+	if log {
+		parameter += ", log: true"
+	}
+
 	if f.Default != nil {
-		number, isNumber = f.Default.Number()
-	}
-
-	if f.Type == TypeFloat && isNumber && number > 0 {
-		low, high, why := round(number/3), round(number*3), "a third to three times the default"
-		if number <= 1 && high > 1 { // it may be a share
-			high, why = 1, "a third of the default to 1"
+		if at, ok := f.Default.Number(); ok && at >= low && at <= high {
+			parameter += ", default: " + decimal(at)
 		}
-
-		return g.float(f, low, high, false, why)
 	}
 
-	return g.unknown(f)
+	return parameter
+}
+
+// round keeps one significant digit: what is guessed is not exact.
+func round(v float64) float64 {
+	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 0, 64), 64)
+	if err != nil {
+		return v
+	}
+
+	return out
+}
+
+// decimal writes a number without an exponent, where people can read that.
+func decimal(v float64) string {
+	if size := math.Abs(v); size != 0 && (size < 1e-9 || size > 1e9) {
+		return berth.FloatValue(v).String()
+	}
+
+	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 // yaml writes a value as YAML does in a flow.
@@ -355,4 +349,26 @@ func yaml(v berth.Value) string {
 var (
 	plainText    = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./-]*$`)
 	reservedText = regexp.MustCompile(`(?i)^(true|false|null|yes|no|on|off|y|n|\.nan|\.inf)$`)
+	noName       = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 )
+
+// parameterName is a name that a sweep file takes, and that no other flag has.
+func parameterName(dest string, taken map[string]bool) string {
+	const longest = 50 // of 64, with room for a number
+
+	name := noName.ReplaceAllString(strings.TrimLeft(dest, "-"), "_")
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		name = "p_" + name
+	}
+
+	name = name[:min(len(name), longest)]
+	unique := name
+
+	for i := 2; taken[strings.ToUpper(unique)]; i++ {
+		unique = fmt.Sprintf("%s_%d", name, i)
+	}
+
+	taken[strings.ToUpper(unique)] = true
+
+	return unique
+}

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,68 +14,50 @@ type Plan struct {
 	Script     string // as the user named it
 	Name       string // of the sweep
 	Image      string
-	ImageNote  string   // what to know of the image; may be empty
+	Build      string   // the command that builds the image
 	Python     string   // the program: python3 or python
-	Path       string   // of the script in the image
-	Workdir    string   // empty = the image's
 	Subcommand []string // chosen of the script's; nil = it has none
 	Others     []string // subcommands that were not chosen
+	File       string   // the script's file name
 	Guesses    []Guess
 	Objective  Objective
-	FromHelp   bool // flags were read from the text of --help
-	Trials     int  // of the search; 0 = UsualTrials
+	Trials     int // of the search
 }
 
 // UsualTrials are enough for a first look.
 const UsualTrials = 20
 
-// Choose splits flags by subcommand: those of the script itself, those of the
-// subcommand that trains, and the names of the others.
-func Choose(flags []Flag) (own, of []Flag, chosen string, others []string) {
-	var names []string
+// trains are the words for training, of subcommands, best first.
+var trains = []string{"train", "fit", "run", "main"}
 
-	for _, f := range flags {
-		if f.Command != "" && !slices.Contains(names, f.Command) {
-			names = append(names, f.Command)
-		}
-	}
-
-	all := slices.Clone(names)
-	names = slices.DeleteFunc(names, func(name string) bool { // it needs another word behind it
-		return slices.ContainsFunc(all, func(other string) bool { return strings.HasPrefix(other, name+" ") })
-	})
-
-	for _, want := range trains {
-		at := slices.IndexFunc(names, func(name string) bool { return slices.Contains(strings.Fields(name), want) })
-		if at >= 0 && chosen == "" {
-			chosen = names[at]
-		}
-	}
-
-	if chosen == "" && len(names) > 0 {
-		chosen = names[0]
-	}
-
+// Choose returns the flags of the script itself and of the subcommand that trains,
+// that subcommand, and the names of the others.
+func Choose(flags []Flag) (own []Flag, chosen string, others []string) {
 	for _, f := range flags {
 		if f.Form == FormCommand {
-			continue
-		}
-
-		switch f.Command {
-		case "":
-			own = append(own, f)
-		case chosen:
-			of = append(of, f)
+			others = slices.DeleteFunc(others, func(outer string) bool { return strings.HasPrefix(f.Command, outer+" ") }) // it needs another word behind it
+			others = append(others, f.Command)
 		}
 	}
 
-	others = slices.DeleteFunc(names, func(name string) bool { return name == chosen })
+	for _, word := range slices.Backward(trains) {
+		if at := slices.IndexFunc(others, func(name string) bool { return slices.Contains(strings.Fields(name), word) }); at >= 0 {
+			chosen = others[at]
+		}
+	}
 
-	return own, of, chosen, others
+	if chosen == "" && len(others) > 0 {
+		chosen = others[0]
+	}
+
+	for _, f := range flags {
+		if f.Form != FormCommand && (f.Command == "" || f.Command == chosen) {
+			own = append(own, f)
+		}
+	}
+
+	return own, chosen, slices.DeleteFunc(others, func(name string) bool { return name == chosen })
 }
-
-// trains are the words for training, of subcommands and choices, best first.
-var trains = []string{"train", "fit", "run", "main", "training"}
 
 // SweepFile writes the plan as a commented sweep file.
 func (p Plan) SweepFile() string {
@@ -86,99 +67,69 @@ func (p Plan) SweepFile() string {
 
 	line("# Written by `berth init %s`. Read every line with \"guess:\", and change what is wrong.", comment(ShellCommand(p.Script)))
 	line("# What is wrong with a change of it, if anything: `berth sweep validate -f FILE`.")
-	line("version: 1")
-	line("name: %s", p.Name)
-	line("image: %s%s", p.Image, note(p.ImageNote))
+	line("version: 1\nname: %s", p.Name)
+	line("image: %s   # built by: %s", p.Image, comment(p.Build))
 	p.command(line)
-
-	if p.Workdir != "" {
-		line("workdir: %s", yaml(berth.StringValue(p.Workdir)))
-	}
-
+	line("workdir: /app")
 	p.parameters(line)
 	line("search: {algorithm: random, seed: 1}")
 
-	why := "guess: "
-	if !p.Objective.Sure {
-		why = "PLACEHOLDER, a guess: "
+	metric, why := p.Objective.Metric, "guess: "+p.Objective.Why
+	if metric == "" {
+		metric, why = placeholder, "FILL IN the name of a result that the script prints, such as val_loss=0.4, and its goal: minimize or maximize"
 	}
 
-	line("objective: {metric: %s, goal: %s}   # %s%s", yaml(berth.StringValue(p.Objective.Metric)), p.Objective.Goal, why, p.Objective.Why)
-	line("limits: {max_trials: %d, max_failed_trials: 3, max_trial_duration: 1h}   # guess: enough for a first look", cmp.Or(p.Trials, UsualTrials))
+	line("objective: {metric: %s, goal: %s}   # %s", yaml(berth.StringValue(metric)), p.Objective.Goal, why)
+	line("limits: {max_trials: %d, max_failed_trials: 3, max_trial_duration: 1h}   # guess: enough for a first look", p.Trials)
 	line("# Metrics are what the script prints, such as val_loss=0.4 or {\"val_loss\": 0.4}, or writes as TensorBoard event files; Keras reports its epochs by itself.")
 
 	return b.String()
 }
 
 func (p Plan) command(line func(string, ...any)) {
-	line("command:")
-	line("  - %s", p.Python)
-	line("  - %s", yaml(berth.StringValue(p.Path)))
-
-	subcommand := func() {
-		for _, word := range p.Subcommand {
-			line("  - %s   # guess: the subcommand that trains%s", yaml(berth.StringValue(word)), otherCommands(p.Others))
-		}
-	}
+	line("command:\n  - %s\n  - %s", p.Python, yaml(berth.StringValue("/app/"+p.File)))
 
 	write := func(behind bool) {
-		for _, last := range []bool{false, true} {
-			for _, g := range p.Guesses {
-				if g.last != last || g.behind != behind {
-					continue
-				}
-
-				for _, element := range g.Elements {
-					lead := "  - "
-					if g.Left {
-						lead = "  # - "
-					}
-
-					line("%s%s", lead, quote(element))
+		for _, g := range p.Guesses {
+			for _, element := range g.Elements {
+				if g.behind == behind {
+					line("  - %s", yaml(berth.StringValue(element)))
 				}
 			}
 		}
 	}
 
 	write(false)
-	subcommand()
+
+	for _, word := range p.Subcommand {
+		others := ""
+		if len(p.Others) > 0 {
+			others = "; others: " + comment(strings.Join(p.Others, ", "))
+		}
+
+		line("  - %s   # guess: the subcommand that trains%s", yaml(berth.StringValue(word)), others)
+	}
+
 	write(true)
 }
 
-func otherCommands(others []string) string {
-	if len(others) == 0 {
-		return ""
-	}
-
-	return "; others: " + comment(strings.Join(others, ", "))
-}
-
 func (p Plan) parameters(line func(string, ...any)) {
-	if len(p.Guesses) == 0 {
-		line("parameters:")
-		line("  # PLACEHOLDER: the script has no flags that Berth found. A trial finds each value in the environment, too:")
-		line("  #   lr = float(os.environ.get(\"TRIAL_PARAM_LR\", \"0.001\"))")
-		line("  # Write that into the script, or give it a flag (argparse) and add \"--lr={{lr}}\" to the command.")
-		line("  - {name: lr, type: float, min: 0.0001, max: 0.1, log: true}")
-
-		return
+	if !slices.ContainsFunc(p.Guesses, func(g Guess) bool { return g.Searched }) {
+		line("# FILL IN: nothing is searched yet. Give the script a flag (argparse) and pass it in the command, \"--lr={{lr}}\", or let it")
+		line("# read the environment, float(os.environ.get(\"TRIAL_PARAM_LR\", \"0.001\")). Then write the parameter, such as:")
+		line("#   - {name: lr, type: float, min: 0.0001, max: 0.1, log: true}")
 	}
 
-	active := slices.ContainsFunc(p.Guesses, func(g Guess) bool { return !g.Left && len(g.Parameters) > 0 })
-	if active {
+	if slices.ContainsFunc(p.Guesses, func(g Guess) bool { return g.Parameter != "" }) {
 		line("parameters:")
-	} else {
-		line("# parameters:   # nothing is searched: take in what should be, and this line")
 	}
 
 	for _, g := range p.Guesses {
-		lead := "guess"
-		if g.Left {
-			lead = "left out, a guess"
-		}
-
-		if g.Fill {
-			lead = "FILL IN; guess"
+		lead := "guess: "
+		if g.Left() {
+			lead = ""
+		} else if g.Fill {
+			lead = "FILL IN; guess: "
 		}
 
 		help := ""
@@ -186,24 +137,12 @@ func (p Plan) parameters(line func(string, ...any)) {
 			help = "; the script says: " + comment(g.Help)
 		}
 
-		line("  # %s: %s: %s%s", g.Name, lead, comment(g.Why), help)
+		line("  # %s: %s%s%s", g.Name, lead, comment(g.Why), help)
 
-		for _, text := range g.Parameters {
-			if g.Left {
-				line("  # - %s", text)
-			} else {
-				line("  - %s", text)
-			}
+		if g.Parameter != "" {
+			line("  - {name: %s, %s}", g.Name, g.Parameter)
 		}
 	}
-}
-
-func note(text string) string {
-	if text == "" {
-		return ""
-	}
-
-	return "   # " + comment(text)
 }
 
 // maxComment bounds what a comment quotes of a script.
@@ -227,13 +166,4 @@ func printable(text string) string {
 
 		return ' '
 	}, text)
-}
-
-// quote writes an element of a command.
-func quote(text string) string {
-	if plainText.MatchString(text) && !reservedText.MatchString(text) {
-		return text
-	}
-
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(text)) + `"`
 }
