@@ -743,7 +743,8 @@ FROM device_footprints;
 
 -- How many of its oldest requests each sweep that takes trials offers to the placer: what its max_parallel lets start and a few
 -- (8), at most a window (500, berth.MaxOpenTrials), so that no sweep hides the requests of others. A sweep whose max_parallel
--- lets nothing start offers one request, which says so. A retry is the newest request, and the place of an abandoned attempt
+-- lets nothing start offers one request, which says so. Suspect leases, such as those of a lost host, keep nothing back here: the
+-- round decides. A retry is the newest request, and the place of an abandoned attempt
 -- is kept for it: while a retry waits and an attempt is abandoned, the sweep offers a window.
 CREATE VIEW sweep_offers AS
 SELECT s.id AS sweep_id, (CASE
@@ -751,7 +752,7 @@ SELECT s.id AS sweep_id, (CASE
     WHEN EXISTS (SELECT 1 FROM placement_requests w WHERE w.sweep_id = s.id AND w.state = 'waiting' AND w.number > 1)
         AND EXISTS (SELECT 1 FROM leases l JOIN attempts a ON a.id = l.attempt_id WHERE l.sweep_id = s.id AND l.state <> 'released' AND a.state = 'abandoned') THEN 500
     ELSE (SELECT CASE WHEN count(*) < s.max_parallel THEN least(500, s.max_parallel - count(*) + 8) ELSE 1 END
-        FROM leases l JOIN attempts a ON a.id = l.attempt_id WHERE l.sweep_id = s.id AND l.state <> 'released' AND a.state <> 'abandoned')
+        FROM leases l WHERE l.sweep_id = s.id AND l.state = 'held')
 END)::integer AS offer
 FROM sweeps s
 WHERE s.state IN ('pending', 'running') AND EXISTS (SELECT 1 FROM placement_requests r WHERE r.sweep_id = s.id AND r.state = 'waiting');

@@ -146,7 +146,8 @@ func TestPlacer_MaxParallelHoldsOnceACutOffHostIsBack(t *testing.T) {
 func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	t.Parallel()
 
-	b := setup(t)
+	url := pgtest.URL(t)
+	b := setupOn(t, url)
 	own, spec := b.sweep, berth.Spec{Name: "narrow", Limits: berth.Limits{MaxParallel: 1}}
 
 	var paused, narrow, wide []string
@@ -194,7 +195,8 @@ func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	require.ElementsMatch(t, slices.Concat(narrow[:9], wide), ids(q.Waiting))
 
 	require.NoError(t, b.store.SetMaxParallel(t.Context(), narrowSweep, 1))
-	require.NoError(t, b.store.AbandonAttempt(t.Context(), runs.AttemptID, "host lost")) // whose lease stays
+	require.NoError(t, b.store.AbandonAttempt(t.Context(), runs.AttemptID, "host lost")) // whose lease stays, and is not renewed
+	pgtest.Exec(t, url, "UPDATE leases SET state = 'suspect'")
 
 	q, err = b.store.Queue(t.Context(), 100)
 	require.NoError(t, err)
