@@ -118,8 +118,9 @@ test/gpu: ## Read this machine's GPUs through NVIDIA's library, and check what m
 	$(GO) test -count=1 -tags gpu -run TestReal -v ./internal/nvml
 
 .PHONY: lint
-lint: frontend ## Run shellcheck, golangci-lint, workflowcheck, eslint and prettier
+lint: frontend ## Run shellcheck, golangci-lint, workflowcheck, eslint, prettier, and count phrases that are read twice
 	@scripts/lint-shell
+	@python3 scripts/plain_english.py
 	export PATH="$$(scripts/need-node):$$PATH" && cd frontend && npm run --silent lint
 	cd tools/lint && $(GO) build -o ../../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	$(BIN)/golangci-lint run --build-tags integration,compose,nightly
