@@ -5,6 +5,7 @@ package e2e
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -124,5 +125,32 @@ func lives(cmd *exec.Cmd) bool {
 		return false
 	default:
 		return true
+	}
+}
+
+// dockerAnswers waits until the daemon in a directory does.
+func dockerAnswers(t testing.TB, host, dir string) {
+	t.Helper()
+
+	require.Eventually(t, func() bool {
+		return exec.Command("docker", "--host", host, "version").Run() == nil //nolint:noctx // answers or fails at once
+	}, startTimeout, 4*tick, "dockerd did not start: %s", dir)
+}
+
+// leaveDockerd says what a daemon that has ended said, if the test failed, and unmounts
+// what it left in its directory.
+func leaveDockerd(t testing.TB, dir string) {
+	t.Helper()
+
+	if t.Failed() {
+		text, _ := os.ReadFile(filepath.Join(dir, "dockerd.log"))
+		t.Logf("dockerd:\n%s", text)
+	}
+
+	mounts, _ := os.ReadFile("/proc/mounts")
+	for line := range strings.Lines(string(mounts)) { // such as the namespaces' handles
+		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], dir+"/") {
+			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH)
+		}
 	}
 }
