@@ -136,15 +136,6 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 	return decisions
 }
 
-// Order returns the indexes of the requests in the order in which Decide decides them.
-func Order(hosts []berth.Host, requests []Request) []int {
-	requests = slices.Clone(requests)
-	r := &round{ledger: newLedger(hosts)}
-	r.ledger.resolve(requests)
-
-	return r.order(requests)
-}
-
 // round is one pass over all waiting requests.
 type round struct {
 	ledger   *ledger
