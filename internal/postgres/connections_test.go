@@ -1,13 +1,10 @@
 package postgres_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/url"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,8 +86,9 @@ func TestConnections_OfARoleRunOut(t *testing.T) {
 	// A worker that gets one connection and no second.
 	pgtest.Connect(t, g.workerURL)
 
-	said := &lines{}
-	worker, err := postgres.Open(t.Context(), postgres.Config{URL: g.workerURL, Log: slog.New(slog.NewTextHandler(said, nil))})
+	var said safeLog
+
+	worker, err := postgres.Open(t.Context(), postgres.Config{URL: g.workerURL, Log: slog.New(slog.NewTextHandler(&said, nil))})
 	require.NoError(t, err)
 	t.Cleanup(worker.Close)
 
@@ -106,25 +104,5 @@ func TestConnections_OfARoleRunOut(t *testing.T) {
 		require.ErrorContains(t, err, "CONNECTION LIMIT")
 	}
 
-	require.Equal(t, 1, strings.Count(said.String(), "level=ERROR"), "%s", said)
-}
-
-// lines are a log.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.text.String()
+	require.Equal(t, 1, said.count("level=ERROR"), "%s", &said)
 }

@@ -76,12 +76,14 @@ func (s *safeLog) Write(p []byte) (int, error) {
 	return s.b.Write(p)
 }
 
-func (s *safeLog) count(text string) int {
+func (s *safeLog) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return strings.Count(s.b.String(), text)
+	return s.b.String()
 }
+
+func (s *safeLog) count(text string) int { return strings.Count(s.String(), text) }
 
 // A process that cannot ask for its lock says so, and healthz does; it leads as
 // soon as it can.
