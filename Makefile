@@ -106,7 +106,7 @@ test/chaos: build images ## Random sweeps under random faults, then the invarian
 		$(GO) test -tags integration,nightly -count=$(or $(RUNS),1) -timeout 0 -v -run '^TestChaos$$' ./internal/e2e
 
 .PHONY: test/nightly
-test/nightly: build images ## Run what takes long or draws its seeds: chaos, 10,000 worlds, compose, the race detector (SEEDS=5 runs of chaos)
+test/nightly: ## Run what takes long or draws its seeds: chaos, 10,000 worlds, compose, the race detector (SEEDS=5 runs of chaos)
 	@scripts/test-nightly
 
 .PHONY: bench/parallelism
