@@ -21,15 +21,8 @@ func (m *machine) identify(ctx context.Context, store *postgres.Store, host *ber
 		return err
 	}
 
-	known, err := readHostID(m.dataDir)
-	if err != nil {
+	if host.ID, err = readHostID(m.dataDir); err != nil || host.ID != "" {
 		return err
-	}
-
-	host.ID = known
-
-	if known != "" {
-		return nil
 	}
 
 	if host.ID, err = m.lostID(ctx, store, *host, log); err != nil {
