@@ -266,6 +266,58 @@ def mps_daemons():
     return sorted(found)
 
 
+def beside_file(kind, trials, name, grow=0, ends_after=0, limit=None, **resources):
+    """Trials that compute until something ends them. torch, jax and cupy are of the data set "torch"."""
+    resources = {"gpu_memory": "4GiB", "gpu_sharing": "mps", "cpus": 0.5, **resources}
+    file = sweep_file(["python3", "/jobs/beside.py", f"--kind={kind}", f"--grow={grow}", f"--rounds={ends_after}"], {"seed": seeds(trials)}, name=name, objective="rounds", **resources)
+    if kind in ("torch", "jax", "cupy"):
+        file["command"][0] = "/opt/torch/.venv/bin/python3"
+        file["datasets"] = [{"name": "torch", "target": "/opt/torch"}]
+        file["environment_variables"] = {"PYTHONPATH": "", "CUPY_CACHE_DIR": "/tmp/cupy"}
+    if limit:
+        file["limits"]["max_trial_duration"] = limit
+    return file
+
+
+def rounds(sweep):
+    """The last round that each trial of a sweep has reported."""
+    return [curve["values"][-1] for curve in get(f"sweeps/{sweep}/metrics?name=rounds&trials=1-12")["data"] if curve["values"]]
+
+
+def neighbours(out, part):
+    """Six trials that check their sums; beside them others end while they compute: canceled, past their time limit,
+    outgrowing their host memory. Needs `--dataset torch=DIR` for torch, jax and cupy. PART: the kinds to cancel, with
+    commas. About 6 minutes."""
+    forget()
+    peers = submit(beside_file("sums", 6, "sums"))
+    while len(rounds(peers)) < 6:
+        time.sleep(0.2)
+
+    out["rows"] = []
+    kinds = part.split(",") if part else ["keras", "keras", "tf", "torch", "jax", "cupy"]
+    ends = [(kind, 8, "canceled", {}) for kind in kinds]
+    for kind, trials, how, changes in [*ends, ("tf", 6, "time limit", {"limit": "40s"}), *[("tf", 6, "host memory", {"grow": 200, "ends_after": 8, "memory": "2GiB"})] * 2]:
+        sweep = submit(beside_file(kind, trials, f"{kind}, {how}", **changes))
+        began = time.time()
+        if how == "canceled":
+            while len(rounds(sweep)) < trials and get(f"sweeps/{sweep}")["state"] in ("pending", "running"):
+                time.sleep(0.2)
+            time.sleep(2)
+            began = time.time()
+            berth("sweep", "cancel", sweep)
+        watch(sweep)
+        row = {"kind": kind, "how": how, "rounds": rounds(sweep), **figures([sweep], began)}
+        row["ended_after"] = sorted(round(a["start"] + a["took"], 1) for a in row["attempts"])
+        row["neighbours"] = [(a["number"], a["state"], a.get("message", "")) for a in pages(f"sweeps/{peers}/attempts")]
+        out["rows"].append(row)
+        print(kind, how, row["ended_after"], row["rounds"], row["messages"], row["neighbours"], flush=True)
+
+    out["checks"] = [100 * n for n in rounds(peers)]
+    print("checked sums", out["checks"], flush=True)
+    berth("sweep", "cancel", peers)
+    watch(peers)
+
+
 def two(out, part):
     """Two GPUs: PART trials (96) on both; then twelve while one is cordoned. About 4 minutes."""
     forget()
@@ -305,7 +357,7 @@ def starts(out, _, n=12):
 
 
 EXPERIMENTS = {"packing": packing, "script": script, "three": three, "otherwise": otherwise, "default": default_mode, "pairs": pairs, "decisions": decisions, "prediction": prediction, "filling": filling,
-               "failures": failures, "two": two, "spill": spill, "starts": starts}
+               "failures": failures, "neighbours": neighbours, "two": two, "spill": spill, "starts": starts}
 
 
 def main():

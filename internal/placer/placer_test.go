@@ -296,6 +296,47 @@ func TestRound_OneMeasuresItsShape(t *testing.T) {
 	require.Equal(t, []string{"b"}, placed())
 }
 
+// Shapes that come one by one while another is measured get even parts of the GPU: the
+// first of them waits a second, so that they are seen together.
+func TestRound_ShapesGather(t *testing.T) {
+	t.Parallel()
+
+	p, f := setup(t)
+	f.hosts = []berth.Host{gpuHost()}
+	f.onGPUs = map[string]bool{"before": true}
+
+	at := func(waited ...time.Duration) map[string]int64 {
+		t.Helper()
+
+		f.waiting, f.placed = nil, nil
+
+		for i, w := range waited {
+			id := string(rune('a' + i))
+			f.waiting = append(f.waiting, onGPU(id, id))
+			f.waiting[i].Waited, f.waiting[i].Resources.GPUMemory = w, 0
+		}
+
+		require.NoError(t, p.Round(t.Context()))
+
+		bytes := make(map[string]int64)
+
+		for _, placed := range f.placed {
+			for id, placement := range placed {
+				bytes[id] = placement.Demand.DeviceBytes / gib
+			}
+		}
+
+		return bytes
+	}
+
+	whole := at(2 * time.Second)["a"]
+	require.Empty(t, at(900*time.Millisecond))
+	require.Equal(t, map[string]int64{"a": whole / 2}, at(1100*time.Millisecond, 500*time.Millisecond, 400*time.Millisecond))
+
+	f.onGPUs["before"] = false
+	require.Len(t, at(0), 1, "nothing else is measured: it need not wait")
+}
+
 // A request is sized when it is decided, by what is known of its shape and by the
 // hosts that are there: not by what was so when it was made.
 func TestRound_SizesWhatWaits(t *testing.T) {

@@ -1,12 +1,20 @@
 package placer
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/memory"
 	"github.com/berthml/berth/internal/packing"
 )
+
+// gatherShapes is how long the first attempt of a shape waits while others are being
+// measured. The shapes of sweeps that are submitted together come one by one, within
+// 0.5 s; seen together they get even parts of a GPU, instead of each half of what the one
+// before it left.
+const gatherShapes = time.Second
 
 // standing is what of a request the queue does not say: how long it has waited for room,
 // and what is kept free for it.
@@ -59,11 +67,14 @@ type sizeKey struct {
 // measures says how a request stands to the measurement of its shape on a GPU: it makes it,
 // as no attempt of the shape is on one, or it waits for one that does: for that one's first
 // minute, or until it has measured, where the request's trial ran out of the GPU's memory.
-// After that minute others run beside it at a guess.
+// After that minute others run beside it at a guess. A shape that comes while others are in
+// their first minute waits for gatherShapes.
 func measures(queue berth.Queue, w berth.WaitingRequest) (makes, waits bool) {
-	young, runs := queue.OnGPUs[w.ShapeKey]
+	if young, runs := queue.OnGPUs[w.ShapeKey]; runs {
+		return false, young || w.Last != nil && w.Last.Device
+	}
 
-	return !runs, young || runs && w.Last != nil && w.Last.Device
+	return true, w.Waited < gatherShapes && slices.Contains(slices.Collect(maps.Values(queue.OnGPUs)), true)
 }
 
 // of is the group of a request, which it counts there.
