@@ -19,6 +19,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +67,9 @@ type Docker struct {
 	short  *client.Client // ends every request after APITimeout
 	long   *client.Client // for wait, logs, events and stop: the caller's context ends those
 	away   absence
-	gpus   atomic.Pointer[map[string]gpuAccess] // by UUID; nil = none
+
+	makingNetwork sync.Mutex                           // one at a time makes the network of trials
+	gpus          atomic.Pointer[map[string]gpuAccess] // by UUID; nil = none
 }
 
 // New returns a Docker. It does not talk to the daemon yet, which may be down.

@@ -83,7 +83,7 @@ func TestHostConfigChoices(t *testing.T) {
 	l.Network = true
 	l.CPUMilli = 2500
 	host := hostConfig(l, 2)
-	require.EqualValues(t, "bridge", host.NetworkMode)
+	require.EqualValues(t, "berth-trials", host.NetworkMode)
 	require.EqualValues(t, 2560, host.CPUShares)
 	require.EqualValues(t, 4*cpuPeriod, host.CPUQuota, "1.25 x 2.5 = 3.1 cores, rounded up")
 

@@ -98,6 +98,12 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 		return berth.Container{}, err
 	}
 
+	if l.Network {
+		if err := d.ensureTrialNetwork(ctx); err != nil {
+			return berth.Container{}, err
+		}
+	}
+
 	user := ResolveUser(image.User, l.User, os.Getuid(), os.Getgid())
 	config, host := containerConfig(l, image, user.Name, d.labels(l)), sealed(hostConfig(l, d.config.CPUs), l.MemoryBytes, image.Volumes)
 	withGPU(config, host, way)

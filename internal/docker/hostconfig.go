@@ -148,7 +148,7 @@ func hostConfig(l berth.Launch, cpus int) *container.HostConfig {
 	}
 
 	if l.Network {
-		host.NetworkMode = "bridge" // Docker's default network
+		host.NetworkMode = trialNetwork
 	}
 
 	if l.CPUMilli > 0 {
