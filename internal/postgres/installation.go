@@ -50,9 +50,12 @@ func (s *Store) BindTemporal(ctx context.Context) error {
 }
 
 // RenewInstallation makes a copy of a database an installation of its own, with an id of
-// its own, and returns that.
+// its own, and returns that. Errors: conflict while a server or worker uses the database.
 func (s *Store) RenewInstallation(ctx context.Context) (id string, err error) {
 	id, err = s.q.RenewInstallation(ctx, s.pool)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", berth.Errorf(berth.KindConflict, "a server or worker uses this database: --new-installation is for a copy that none uses yet; give the copy's URL, or stop them")
+	}
 
 	return id, translate(err, "giving the installation an id of its own")
 }

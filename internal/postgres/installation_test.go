@@ -35,6 +35,27 @@ func TestInstallation(t *testing.T) {
 	_, err = store.SetAlarm(t.Context(), "the store of Temporal was lost")
 	require.NoError(t, err)
 
+	led := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+
+	go func() {
+		ended <- store.Lead(ctx, "placer", func(ctx context.Context) error {
+			close(led)
+			<-ctx.Done()
+
+			return ctx.Err()
+		})
+	}()
+
+	<-led
+
+	_, err = store.RenewInstallation(t.Context())
+	require.Equal(t, berth.KindConflict, berth.KindOf(err), "a server uses it")
+
+	stop()
+	<-ended
+
 	id, err := store.RenewInstallation(t.Context())
 	require.NoError(t, err)
 	require.NotEqual(t, first.ID, id)

@@ -39,10 +39,16 @@ func (q *Queries) GetInstallation(ctx context.Context, db DBTX) (Installation, e
 }
 
 const renewInstallation = `-- name: RenewInstallation :one
-UPDATE installation SET id = gen_random_uuid(), temporal_bound_at = NULL, alarm = '', alarm_at = NULL RETURNING id
+UPDATE installation SET id = gen_random_uuid(), temporal_bound_at = NULL, alarm = '', alarm_at = NULL
+WHERE NOT EXISTS (
+	SELECT FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
+	WHERE l.locktype = 'advisory' AND d.datname = current_database()
+)
+RETURNING id
 `
 
 // A copy of a database becomes an installation of its own. No namespace is bound to it.
+// Servers and workers hold advisory locks: a database that they use is no copy.
 func (q *Queries) RenewInstallation(ctx context.Context, db DBTX) (string, error) {
 	row := db.QueryRow(ctx, renewInstallation)
 	var id string

@@ -6,7 +6,13 @@ UPDATE installation SET temporal_bound_at = now();
 
 -- name: RenewInstallation :one
 -- A copy of a database becomes an installation of its own. No namespace is bound to it.
-UPDATE installation SET id = gen_random_uuid(), temporal_bound_at = NULL, alarm = '', alarm_at = NULL RETURNING id;
+-- Servers and workers hold advisory locks: a database that they use is no copy.
+UPDATE installation SET id = gen_random_uuid(), temporal_bound_at = NULL, alarm = '', alarm_at = NULL
+WHERE NOT EXISTS (
+	SELECT FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
+	WHERE l.locktype = 'advisory' AND d.datname = current_database()
+)
+RETURNING id;
 
 -- name: SetAlarm :execrows
 -- Only a change is news.
