@@ -90,41 +90,45 @@ probe: {mode: "off"}
 metrics: {source: stdout}
 `; // a line each 15 s, four of them
 
-test("a log follows its stream, over a pause and a server that was gone", async ({ watched: page }) => {
-  test.setTimeout(4 * minute);
-  const id = await submit(dev, slow);
-  const log = page.getByRole("region", { name: "Log" });
-  const says = (text: RegExp) => expect(log.getByRole("status")).toHaveText(text, { timeout: minute });
-  const epochs = (...shown: number[]) =>
-    expect
-      .poll(async () => (await log.innerText()).match(/(?<="epoch": )\d/g) ?? [], { timeout: minute })
-      .toEqual(shown.map(String));
-  const written = async (epoch: number) => {
-    const [attempt] = await list<{ id: string }>(dev, `/sweeps/${id}/trials/1/attempts`);
-    const text = async () => (await dev.get(`/api/v1/attempts/${attempt?.id ?? ""}/log`)).text();
-    await expect.poll(text, { timeout: minute }).toContain(`"epoch": ${epoch}`);
-  };
+test(
+  "a log follows its stream, over a pause and a server that was gone",
+  { tag: "@nightly" },
+  async ({ watched: page }) => {
+    test.setTimeout(4 * minute);
+    const id = await submit(dev, slow);
+    const log = page.getByRole("region", { name: "Log" });
+    const says = (text: RegExp) => expect(log.getByRole("status")).toHaveText(text, { timeout: minute });
+    const epochs = (...shown: number[]) =>
+      expect
+        .poll(async () => (await log.innerText()).match(/(?<="epoch": )\d/g) ?? [], { timeout: minute })
+        .toEqual(shown.map(String));
+    const written = async (epoch: number) => {
+      const [attempt] = await list<{ id: string }>(dev, `/sweeps/${id}/trials/1/attempts`);
+      const text = async () => (await dev.get(`/api/v1/attempts/${attempt?.id ?? ""}/log`)).text();
+      await expect.poll(text, { timeout: minute }).toContain(`"epoch": ${epoch}`);
+    };
 
-  await expect.poll(() => list(dev, `/sweeps/${id}/trials`), { timeout: minute }).toHaveLength(1);
-  await page.goto(`/sweeps/${id}/trials/1`);
-  await says(/, following as it is written$/);
-  await epochs(1);
+    await expect.poll(() => list(dev, `/sweeps/${id}/trials`), { timeout: minute }).toHaveLength(1);
+    await page.goto(`/sweeps/${id}/trials/1`);
+    await says(/, following as it is written$/);
+    await epochs(1);
 
-  await page.getByRole("button", { name: /pause live updates/ }).click();
-  await says(/, paused .* resume live updates/);
-  await written(2);
-  await epochs(1);
-  await page.getByRole("button", { name: /resume live updates/ }).click();
-  await epochs(1, 2);
-  await says(/, following as it is written$/);
+    await page.getByRole("button", { name: /pause live updates/ }).click();
+    await says(/, paused .* resume live updates/);
+    await written(2);
+    await epochs(1);
+    await page.getByRole("button", { name: /resume live updates/ }).click();
+    await epochs(1, 2);
+    await says(/, following as it is written$/);
 
-  await kill();
-  await says(/, trying again$/);
-  await written(3);
-  await start();
-  await epochs(1, 2, 3, 4);
-  await says(/, complete$/);
-});
+    await kill();
+    await says(/, trying again$/);
+    await written(3);
+    await start();
+    await epochs(1, 2, 3, 4);
+    await says(/, complete$/);
+  },
+);
 
 /** turn hides or shows a page, as a browser does when another tab comes before it. */
 const turn = (page: Page, hidden: boolean) =>

@@ -14,11 +14,14 @@ function reading(page: Page, path: RegExp): () => number {
   return () => times;
 }
 
-test("the metrics and the memory of a trial are shown while it reports them", async ({ watched: page, request }) => {
-  test.setTimeout(5 * minute);
-  const id = await submit(
-    request,
-    `name: reports
+test(
+  "the metrics and the memory of a trial are shown while it reports them",
+  { tag: "@nightly" },
+  async ({ watched: page, request }) => {
+    test.setTimeout(5 * minute);
+    const id = await submit(
+      request,
+      `name: reports
 image: berth-test/busy:1
 command: [/busy, epochs, "48000", "0.8", "64"]
 parameters: [{name: n, values: [1]}]
@@ -29,17 +32,18 @@ resources: {device: cpu, cpus: 0.1, memory: 256MiB}
 probe: {mode: "off"}
 metrics: {source: stdout}
 `,
-  );
-  await expect
-    .poll(async () => (await list<Trial>(request, `/sweeps/${id}/trials`))[0]?.state, { timeout: minute })
-    .toBe("running");
-  await page.goto(`/sweeps/${id}/trials/1`);
-  const metrics = page.getByRole("region", { name: "Metrics" });
-  await expect(metrics).toBeVisible();
-  const memory = reading(page, /\/attempts\/[^/]+\/memory$/);
-  const values = reading(page, /\/attempts\/[^/]+\/metrics$/);
-  await expect(metrics).toContainText(/As a table \([1-3] steps\)/, { timeout: minute }); // before its end, of which an event tells
-  await expect(metrics).toContainText("As a table (4 steps)", { timeout: 2 * minute });
-  expect(memory(), "no event tells of it").toBeGreaterThan(1);
-  expect(values(), "every few seconds").toBeGreaterThan(1);
-});
+    );
+    await expect
+      .poll(async () => (await list<Trial>(request, `/sweeps/${id}/trials`))[0]?.state, { timeout: minute })
+      .toBe("running");
+    await page.goto(`/sweeps/${id}/trials/1`);
+    const metrics = page.getByRole("region", { name: "Metrics" });
+    await expect(metrics).toBeVisible();
+    const memory = reading(page, /\/attempts\/[^/]+\/memory$/);
+    const values = reading(page, /\/attempts\/[^/]+\/metrics$/);
+    await expect(metrics).toContainText(/As a table \([1-3] steps\)/, { timeout: minute }); // before its end, of which an event tells
+    await expect(metrics).toContainText("As a table (4 steps)", { timeout: 2 * minute });
+    expect(memory(), "no event tells of it").toBeGreaterThan(1);
+    expect(values(), "every few seconds").toBeGreaterThan(1);
+  },
+);

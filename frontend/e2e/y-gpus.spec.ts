@@ -92,16 +92,20 @@ test("a cordoned GPU takes no trials, and says why, until it is uncordoned", asy
   await expectState(request, id, "succeeded");
 });
 
-test("a machine whose worker is gone says so, and can be removed", async ({ watched: page, request }) => {
-  test.setTimeout(5 * minute);
-  await page.goto("/machines");
-  const card = page.getByRole("region", { name: host, exact: true });
-  await expect(card).toContainText("Ready");
-  worker.signal("SIGKILL");
-  await expect(card).toContainText("Lost: its worker does not answer", { timeout: 3 * minute });
-  await card.getByRole("button", { name: /^Remove / }).click();
-  await expect(page.getByRole("dialog")).toContainText("goes with its reservations");
-  await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
-  await expect(card).toHaveCount(0);
-  expect((await list<Host>(request, "/hosts")).map((one) => one.name)).not.toContain(host);
-});
+test(
+  "a machine whose worker is gone says so, and can be removed",
+  { tag: "@nightly" },
+  async ({ watched: page, request }) => {
+    test.setTimeout(5 * minute);
+    await page.goto("/machines");
+    const card = page.getByRole("region", { name: host, exact: true });
+    await expect(card).toContainText("Ready");
+    worker.signal("SIGKILL");
+    await expect(card).toContainText("Lost: its worker does not answer", { timeout: 3 * minute });
+    await card.getByRole("button", { name: /^Remove / }).click();
+    await expect(page.getByRole("dialog")).toContainText("goes with its reservations");
+    await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+    await expect(card).toHaveCount(0);
+    expect((await list<Host>(request, "/hosts")).map((one) => one.name)).not.toContain(host);
+  },
+);
