@@ -125,7 +125,6 @@ type Limits struct {
 	MaxDuration      Duration `json:"max_duration,omitempty"`      // of the sweep
 	MaxTrialDuration Duration `json:"max_trial_duration"`          // of one attempt; default 24h, at most 7 days
 	MaxOutput        Size     `json:"max_output,omitempty"`        // files of one attempt; 0 = what its worker allows, which bounds it
-	KeepCheckpoints  int      `json:"keep_checkpoints,omitempty"`  // newest of each kind in /trial/checkpoint; 0 = all
 }
 
 // DeviceWanted says what a trial computes on.

@@ -247,7 +247,7 @@ func TestCheckpointer_StoresWhatAnAttemptLeft(t *testing.T) {
 
 	info, err := os.Stat(filepath.Join(to, "epoch-1"))
 	require.NoError(t, err)
-	require.True(t, info.ModTime().Equal(old), "keep_checkpoints counts by it: %s", info.ModTime())
+	require.True(t, info.ModTime().Equal(old), "a program may look for its newest by it: %s", info.ModTime())
 	requireOwner(t, filepath.Join(to, "state"), owner)
 
 	require.NoError(t, x.restore(t.Context(), e.Stored.ID, to), "again changes nothing")

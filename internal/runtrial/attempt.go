@@ -95,10 +95,6 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	outcome := r.conclude(seen)
-	if outcome.Kind == berth.FailureOK {
-		r.checkpointsEnd()
-	}
-
 	r.noteEntrypoint(ctx, &outcome)
 
 	return r.settle(ctx, verdict{

@@ -56,8 +56,6 @@ func (r *run) watchSize(ctx context.Context, exited <-chan struct{}, excess chan
 			began = time.Now()
 		}
 
-		r.thinCheckpoints()
-
 		written = sizeBelow(ctx, limit-work, r.dirs.written()...)
 		r.sized.Store(work + written)
 

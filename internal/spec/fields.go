@@ -60,7 +60,6 @@ func (o *object) limits() berth.Limits {
 		MaxDuration:      l.duration("max_duration", time.Second, maxSweepDuration, codeTimeout, 0),
 		MaxTrialDuration: l.duration("max_trial_duration", time.Second, maxTrialDuration, codeTimeout, day),
 		MaxOutput:        l.size("max_output", mib, codeRange),
-		KeepCheckpoints:  int(l.integer("keep_checkpoints", bounds{1, 10_000, codeRange}, 0)),
 	}
 }
 
