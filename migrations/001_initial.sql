@@ -45,7 +45,7 @@ CREATE TABLE hosts (
     data_dir              text NOT NULL DEFAULT '',
     -- Why a host whose worker answers takes no attempts; empty = it takes them.
     problem               text NOT NULL DEFAULT '',
-    -- Size of the disk with outputs, what outputs take of it, and what was in use at two marks, a day apart.
+    -- Size of the disk with outputs, the size of the outputs, and the used bytes at two marks, a day apart.
     disk_bytes            bigint NOT NULL DEFAULT 0,
     output_bytes          bigint NOT NULL DEFAULT 0,
     disk_mark_at          timestamptz,
@@ -533,7 +533,7 @@ CREATE TABLE missing_images (
 
 CREATE INDEX missing_images_sweep ON missing_images (sweep_id);
 
--- What a shape was measured to need on a class of GPU; footprints has what it needs on a host's cores.
+-- The measured need of a shape on a class of GPU; footprints has its need on a host's cores.
 CREATE TABLE device_footprints (
     shape_key           text NOT NULL REFERENCES shapes (key),
     device_class        text NOT NULL,
@@ -683,7 +683,7 @@ CREATE TABLE host_images (
 );
 
 -- Checkpoints in the store of artifacts, so that a trial goes on from its newest one on another host. Rows of
--- checkpoint_entries name objects before they are there; a checkpoint counts from stored_at on.
+-- checkpoint_entries name objects before these are stored; a checkpoint counts from stored_at on.
 CREATE TABLE checkpoints (
     id         uuid PRIMARY KEY,
     attempt_id uuid NOT NULL REFERENCES attempts (id) ON DELETE CASCADE, -- that wrote it
@@ -741,11 +741,12 @@ SELECT shape_key, device_class, source, samples, memory_peak_bytes, memory_floor
     device_sm_milli, device_dram_milli, device_tensor_milli
 FROM device_footprints;
 
--- How many of its oldest requests each sweep that takes trials offers to the placer: what its max_parallel lets start and a few
--- (8), at most a window (500, berth.MaxOpenTrials), so that no sweep hides the requests of others. A sweep whose max_parallel
--- lets nothing start offers one request, which says so. Suspect leases, such as those of a lost host, keep nothing back here: the
--- round decides. A retry is the newest request, and the place of an abandoned attempt
--- is kept for it: while a retry waits and an attempt is abandoned, the sweep offers a window.
+-- How many of its oldest requests each sweep that takes trials offers to the placer: the number that its
+-- max_parallel lets start and a few (8) more, at most a window (500, berth.MaxOpenTrials), so that no sweep
+-- hides the others' requests. A sweep at its max_parallel offers one request, which shows that reason.
+-- Suspect leases, such as those of a lost host, keep nothing back here: the round decides. A retry is the
+-- newest request, and the place of an abandoned attempt is kept for it: while a retry waits and an attempt is
+-- abandoned, the sweep offers a window.
 CREATE VIEW sweep_offers AS
 SELECT s.id AS sweep_id, (CASE
     WHEN s.max_parallel = 0 THEN 500

@@ -104,7 +104,7 @@ func testOneLive(t *testing.T, b *bench) {
 	second := first
 	second.AttemptID, second.Number = uuid.NewString(), 2
 
-	for _, r := range []berth.PlacementRequest{second, first} { // in this order: the second withdraws or fences what is there of the first
+	for _, r := range []berth.PlacementRequest{second, first} { // in this order: the second withdraws or fences the first
 		_, err := b.RequestPlacement(t.Context(), r)
 		require.NoError(t, err)
 	}
@@ -120,8 +120,8 @@ func testOneLive(t *testing.T, b *bench) {
 	b.requireReserved(t, 1, 1)
 }
 
-// A round decides on what was so when it began. A GPU that a person has cordoned since
-// takes nothing of it; what goes elsewhere is placed.
+// A round decides on the state at its beginning. A GPU that a person has cordoned
+// since takes no attempt of the round; other attempts are placed.
 func testCordoned(t *testing.T, b *bench) {
 	ctx := t.Context()
 	one, two := uuid.NewString(), uuid.NewString()

@@ -11,14 +11,14 @@ import (
 	"github.com/berthml/berth"
 )
 
-// gpu is an idle one of 9 GiB, of which one is kept free.
+// gpu is an idle GPU of 9 GiB, with 1 GiB kept free.
 func gpu(id string) berth.Device {
 	return berth.Device{
 		ID: id, Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MemoryBytes: 9 * gib, HeadroomBytes: gib, FreeBytes: 8 * gib, MaxContexts: 3,
 	}
 }
 
-// onGPU is a request that is placed on a GPU with so much memory of it.
+// onGPU makes a request, and a placement of it on a GPU with this much memory.
 func (b *bench) onGPU(t *testing.T, id string, memory int64) (berth.PlacementRequest, map[string]berth.Placement) {
 	t.Helper()
 
@@ -45,7 +45,7 @@ func (b *bench) devices(t *testing.T) []berth.Device {
 	return nil
 }
 
-// A host's GPUs are those that its worker found; each holds what its leases hold.
+// A host's GPUs are the ones its worker found; each holds its leases' memory.
 func testDevices(t *testing.T, b *bench) {
 	ctx := t.Context()
 	one, two := uuid.NewString(), uuid.NewString()

@@ -1,7 +1,7 @@
-// Package ledgertest is what every ledger of Berth must do: one suite for the
-// database and for any fake of it. It holds the rules that hosts rely on: a
-// place is booked once and freed once, on proof (R3); a write needs the current
-// token (R4); what was done may be done again (R8).
+// Package ledgertest is one test suite for every ledger of Berth: the database
+// and any fake of it. It checks the rules that hosts rely on: a place is booked
+// once and freed once, on proof (R3); a write needs the current token (R4); a
+// repeated write changes nothing (R8).
 //
 //	ledgertest.go  the port and what the tests share
 //	booking.go     requests and places
@@ -54,7 +54,7 @@ type Bench struct {
 	Ledger Ledger
 	// Trial makes a trial and returns its first request, which is not made yet.
 	Trial func(t *testing.T) berth.PlacementRequest
-	// Pass lets so much time pass for leases and hosts.
+	// Pass lets d pass for leases and hosts.
 	Pass func(t *testing.T, d time.Duration)
 }
 
@@ -125,7 +125,7 @@ func setup(t *testing.T, made Bench) *bench {
 	return b
 }
 
-// ask makes a trial and asks for a place of so many gibibytes and one core.
+// ask makes a trial and asks for a place with this many GiB and one core.
 func (b *bench) ask(t *testing.T, memory int64) berth.PlacementRequest {
 	t.Helper()
 

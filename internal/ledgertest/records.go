@@ -66,7 +66,8 @@ func testNoteWait(t *testing.T, b *bench) {
 	require.Empty(t, said())
 }
 
-// A later attempt knows what an earlier one left, and says what it goes on from.
+// A later attempt finds the checkpoints of earlier ones, and says which one it
+// goes on from.
 func testCheckpoints(t *testing.T, b *bench) {
 	r, token := b.place(t, 1)
 	ctx := t.Context()

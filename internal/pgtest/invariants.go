@@ -61,7 +61,8 @@ var always = []struct{ name, query string }{
 	{"I4 an end has a cause", `SELECT id::text FROM trials WHERE finished_at IS NOT NULL AND failure_kind = ''`},
 }
 
-// quiet are those that hold once everything has ended and been tidied.
+// quiet are the invariants that hold once everything has ended and been cleaned
+// up.
 var quiet = []struct{ name, query string }{
 	{"I4 every trial ends", `SELECT sweep_id || ' trial ' || number || ' is ' || state FROM trials WHERE finished_at IS NULL`},
 	{"I4 every sweep ends", `SELECT id || ' is ' || state FROM sweeps WHERE finished_at IS NULL`},
@@ -91,8 +92,8 @@ func Inspect(ctx context.Context, url string) (*Inspector, error) {
 // Close ends the connection.
 func (i *Inspector) Close(ctx context.Context) { _ = i.conn.Close(ctx) }
 
-// Broken returns which invariants of the ledger are broken, in words; with
-// ended, also those that hold only once everything has ended.
+// Broken returns the broken invariants of the ledger, in words; with ended,
+// also those of quiet.
 func (i *Inspector) Broken(ctx context.Context, ended bool) ([]string, error) {
 	invariants := always
 	if ended {
@@ -158,8 +159,9 @@ func (i *Inspector) Unleased(ctx context.Context, attemptIDs []string) ([]string
 		WHERE NOT EXISTS (SELECT 1 FROM leases WHERE attempt_id = wanted::uuid AND state <> 'released')`, attemptIDs)
 }
 
-// ended is the condition under which an attempt has ended for good: one that was
-// abandoned goes back to its host when that is there again, unless it was refused.
+// ended is the condition for an attempt that has ended for good: an abandoned
+// attempt goes back to its host when the host answers again, unless it was
+// refused.
 const ended = "a.finished_at IS NOT NULL AND (a.state <> 'abandoned' OR a.refused)"
 
 // counters are what must never go back.
@@ -196,8 +198,8 @@ func (i *Inspector) Counters(ctx context.Context) (map[string]int64, error) {
 	return found, nil
 }
 
-// Results returns what has ended, by name, in words that must never change
-// (I3): trials with their results, attempts with their results and tokens.
+// Results returns the ended trials with their results, and the ended attempts
+// with their results and tokens, by name, in words that must never change (I3).
 func (i *Inspector) Results(ctx context.Context) (map[string]string, error) {
 	rows, err := i.conn.Query(ctx, `
 		SELECT 'attempt ' || a.number || ' of sweep ' || t.sweep_id || ' trial ' || t.number,

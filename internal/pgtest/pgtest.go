@@ -89,7 +89,7 @@ func URL(t testing.TB) string {
 
 	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // read only once more
 
-	// Copying a template takes a lock that nobody else may hold; tests are parallel.
+	// Copying a template takes an exclusive lock; tests are parallel.
 	require.Eventually(t, func() bool {
 		_, err = conn.Exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE berth")
 

@@ -21,7 +21,7 @@ func (s *Store) CreateToken(ctx context.Context, t berth.Token, life time.Durati
 	return t, translate(err, "storing token")
 }
 
-// TokenByHash finds a token by the SHA-256 of what the caller sent. Errors: not_found.
+// TokenByHash finds a token by the SHA-256 of its text. Errors: not_found.
 func (s *Store) TokenByHash(ctx context.Context, hash []byte) (berth.Token, error) {
 	row, err := s.q.GetTokenByHash(ctx, s.pool, hash)
 
@@ -107,8 +107,8 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash []byte, 
 	return expires.UTC(), translate(err, "storing session of token "+tokenID)
 }
 
-// SessionByHash finds a session by the SHA-256 of what the browser sent. Errors:
-// not_found, also when the session or its token is not valid any more.
+// SessionByHash finds a session by the SHA-256 of the browser's cookie. Errors:
+// not_found, also when the session or its token is no longer valid.
 func (s *Store) SessionByHash(ctx context.Context, hash []byte) (berth.Session, error) {
 	row, err := s.q.GetSession(ctx, s.pool, hash)
 
@@ -117,7 +117,7 @@ func (s *Store) SessionByHash(ctx context.Context, hash []byte) (berth.Session, 
 	}, translate(err, "reading session")
 }
 
-// DeleteSession ends a session, if it is there.
+// DeleteSession ends a session. An unknown session is no error.
 func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
 	return translate(s.q.DeleteSession(ctx, s.pool, hash), "deleting session")
 }

@@ -72,8 +72,8 @@ func TestQueue_ATrialThatFaultedStaysApart(t *testing.T) {
 	require.Equal(t, map[string]bool{again.AttemptID: true, sibling.AttemptID: false}, b.apart(t))
 }
 
-// A sweep whose program faulted shares GPUs again once so many of its trials have had
-// clean runs there since; runs on cores, and those that do not end well, do not count.
+// A sweep whose program faulted shares GPUs again after enough clean runs of its
+// trials on GPUs. Runs on cores and failed runs do not count.
 func TestQueue_ApartUntilRunsAreClean(t *testing.T) {
 	t.Parallel()
 

@@ -22,8 +22,8 @@ func (s *Store) NoteStoreMark(ctx context.Context, store string) error {
 	return translate(s.q.NoteStoreMark(ctx, s.pool, store), "noting that the store "+store+" is in use")
 }
 
-// SetHostStores notes whether a host's worker stores files. Those of a host that
-// does are not removed before they are stored.
+// SetHostStores notes whether a host's worker stores files. If it does,
+// retention removes the host's files only after they are stored.
 func (s *Store) SetHostStores(ctx context.Context, hostID string, stores bool) error {
 	return translate(s.q.SetHostStores(ctx, s.pool, stores, hostID), "noting whether host "+hostID+" stores files")
 }
@@ -108,8 +108,8 @@ func (s *Store) DeferFiles(ctx context.Context, attemptID, problem string) error
 	return translate(s.q.DeferFiles(ctx, s.pool, problem, attemptID), "deferring the files of attempt "+attemptID)
 }
 
-// LongUnnamed notes those of the digests that no row names, and returns those that
-// were noted before the grace and not named since.
+// LongUnnamed notes which of the digests no row names. It returns the digests
+// noted longer than the grace ago and not named since.
 func (s *Store) LongUnnamed(ctx context.Context, digests []berth.Digest, grace time.Duration) ([]berth.Digest, error) {
 	all := bytesOf(digests)
 	if err := s.q.NoteUnnamed(ctx, s.pool, all); err != nil {
@@ -133,8 +133,8 @@ func bytesOf(digests []berth.Digest) [][]byte {
 	return all
 }
 
-// RemoveObjects calls remove with those of the digests that no row names. Until
-// remove returns nobody can name one of them, so it must not take long.
+// RemoveObjects calls remove with the digests that no row names. No writer can
+// name one of them until remove returns, so remove must be quick.
 func (s *Store) RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error {
 	all := bytesOf(digests)
 
@@ -175,8 +175,8 @@ func (s *Store) FindTrial(ctx context.Context, id string) (berth.Trial, error) {
 	return berth.Trial{ID: id, SweepID: row.SweepID, Number: int(row.Number)}, nil
 }
 
-// FileSet says what became of the files of one attempt of a trial: the one with
-// the number, or with 0 the one that counts. Errors: not_found.
+// FileSet returns the state of the files of one attempt: of this number, or
+// with 0 the trial's last attempt. Errors: not_found.
 func (s *Store) FileSet(ctx context.Context, trialID string, number int) (berth.FileSet, error) {
 	row, err := s.q.FileAttempt(ctx, s.pool, trialID, int32Of(number))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// --keep-outputs removes files from hosts and from the store, but none before
-// they are there, and for an hour after that.
+// --keep-outputs removes a file from hosts and from the store only once it is
+// stored for an hour.
 func TestRetain_LeavesFilesThatWaitForTheStore(t *testing.T) {
 	t.Parallel()
 

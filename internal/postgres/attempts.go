@@ -193,9 +193,10 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 	})
 }
 
-// noteStart counts it for the host when its container began, which nobody had
-// said before, and against it when that could not be started through no fault of
-// the trial. The host's row is locked, as the lease was released.
+// noteStart counts the attempt for its host when the container began and no
+// earlier result said so. It counts it against the host when the container could
+// not start through no fault of the trial. The host's row is locked, because the
+// lease was released.
 func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result, began bool) error {
 	switch {
 	case began:
@@ -257,8 +258,8 @@ func fenced(rows int64, err error, attemptID string, token int64) error {
 	return nil
 }
 
-// observe merges the attempt's usage into the footprint of its shape on the class
-// of device that it ran on, by which the placer sizes what waits.
+// observe merges the attempt's usage into the footprint of its shape on the
+// attempt's device class. The placer sizes waiting requests by it.
 func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result, class berth.DeviceClass) error {
 	if err := s.q.LockShapeKey(ctx, tx, r.ShapeKey); err != nil {
 		return err
@@ -312,7 +313,8 @@ func (s *Store) storeFootprint(ctx context.Context, tx pgx.Tx, f berth.Footprint
 	})
 }
 
-// Footprints returns what is known of several shapes, by key.
+// Footprints returns the footprints of several shapes, by key. Unmeasured
+// shapes are missing.
 func (s *Store) Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error) {
 	known, err := s.footprintsOf(ctx, s.pool, shapeKeys)
 
@@ -369,7 +371,7 @@ func (s *Store) AbandonAttempt(ctx context.Context, attemptID, message string) e
 }
 
 // RefuseAttempt is AbandonAttempt for good: the attempt does not go back to its
-// host, which is there and cannot carry it out.
+// host, which answers but cannot run it.
 func (s *Store) RefuseAttempt(ctx context.Context, attemptID, message string) error {
 	return s.abandon(ctx, attemptID, message, true)
 }

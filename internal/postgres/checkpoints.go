@@ -14,14 +14,14 @@ import (
 // retainCheckpoints is how many checkpoints one step deletes, each with up to 10,000 entries.
 const retainCheckpoints = 20
 
-// SetHostCheckpoints notes whether a host's worker stores checkpoints: attempts on
-// other hosts wait a while for those of a host that does.
+// SetHostCheckpoints notes whether a host's worker stores checkpoints. If it does,
+// attempts on other hosts wait a while for the host's checkpoints.
 func (s *Store) SetHostCheckpoints(ctx context.Context, hostID string, stores bool) error {
 	return translate(s.q.SetHostCheckpoints(ctx, s.pool, stores, hostID), "noting whether host "+hostID+" stores checkpoints")
 }
 
-// EarlierCheckpoints says what is known of the checkpoints of the attempts before
-// one, the newest first. Short probes are left out.
+// EarlierCheckpoints returns the checkpoints of the attempts before this one,
+// newest first, without short probes.
 func (s *Store) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
 	rows, err := s.q.ListEarlierCheckpoints(ctx, s.pool, berth.CheckpointSilence, attemptID)
 	if err != nil {
@@ -158,8 +158,8 @@ func (s *Store) dropCheckpoints(ctx context.Context, tx pgx.Tx, ids []string) ([
 	return convertAll(rows, func(row []byte) (berth.Digest, error) { return berth.Digest(row), nil })
 }
 
-// ListCheckpoint reads what a whole checkpoint has, by path: directories come before
-// what is in them. Errors: not_found when it is superseded.
+// ListCheckpoint reads the entries of a whole checkpoint by path; a directory comes
+// before its entries. Errors: not_found when it is superseded.
 func (s *Store) ListCheckpoint(ctx context.Context, id string) ([]berth.CheckpointEntry, error) {
 	rows, err := s.q.ListCheckpoint(ctx, s.pool, id)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *Store) ListCheckpoint(ctx context.Context, id string) ([]berth.Checkpoi
 	})
 }
 
-// pruneCheckpoints deletes those of trials that are over.
+// pruneCheckpoints deletes the checkpoints of finished trials.
 func (s *Store) pruneCheckpoints(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
 	rows, err := s.q.DeleteOverCheckpoints(ctx, s.pool, retainCheckpoints)
 

@@ -106,8 +106,8 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, 1, health.OutboxWaiting, "the start of the sweep")
 }
 
-// GPUs that are sick are named; apart from them those that lack only MPS, whose MPS
-// daemon is started again, or that their worker does not hand out any more.
+// Health names sick GPUs. It lists separately the GPUs that lack only MPS, whose
+// MPS daemon is restarted or whose worker no longer hands them out.
 func TestHealth_NamesSickGPUs(t *testing.T) {
 	t.Parallel()
 

@@ -78,8 +78,8 @@ func TestConnections_WhatHealthSaysRaisesTheLimit(t *testing.T) {
 	}
 }
 
-// The script that docker-compose.yml runs is run again to change a password. It lets a new
-// installation have limits, raises those of an older one, and lowers none.
+// docker-compose.yml runs this script again to change a password. It sets the limits of a
+// new installation, raises lower ones, and never lowers one.
 func TestPostgresInit_LeavesHigherLimits(t *testing.T) {
 	t.Parallel()
 

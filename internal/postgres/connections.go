@@ -13,9 +13,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// connectionUse reads how many connections there are under the limits of the server
-// and of roles that are connected. pg_stat_activity shows every role whose
-// connections there are. What it cannot learn stays unknown.
+// connectionUse reads the number of connections against the limits of the server
+// and of connected roles. pg_stat_activity shows only roles with connections. A
+// failed query leaves its value unknown.
 func (s *Store) connectionUse(ctx context.Context) []berth.ConnectionUse {
 	rows, err := s.pool.Query(ctx, `WITH sessions AS (
 			SELECT usesysid, datname FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL

@@ -221,8 +221,8 @@ func toFormerHost(row dbsqlc.ListFormerHostsRow) berth.Host {
 	return host
 }
 
-// toReasons are stored reasons. They only explain, and the placer writes them
-// anew: reasons that cannot be read count as none.
+// toReasons decodes stored reasons. Unreadable reasons count as none: they only
+// explain, and the placer writes them again.
 func toReasons(data json.RawMessage) []berth.Rejection {
 	var reasons []berth.Rejection
 	if err := decode(data, &reasons, "reasons"); err != nil {

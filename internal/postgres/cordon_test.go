@@ -179,7 +179,7 @@ func TestCordon_CountsOnlyTheHostsFaults(t *testing.T) {
 
 	require.Zero(t, s.now(t).FailedStarts, "the trials' fault")
 
-	for range 2 * berth.HostCordonAfter { // Docker fails what runs
+	for range 2 * berth.HostCordonAfter { // Docker fails each start
 		r := s.request(t, gib)
 		s.start(t, r)
 
@@ -207,7 +207,7 @@ func TestCordon_WhatRanIsNoFailedStart(t *testing.T) {
 	s := setupSick(t)
 	code, now := 1, time.Now()
 
-	for _, code := range []*int{&code, &code, nil, nil} { // nil = somebody removed it
+	for _, code := range []*int{&code, &code, nil, nil} { // nil = a person removed the container
 		r := s.request(t, gib)
 		ran := result(r, s.place(t, r).Token, berth.Outcome{
 			Kind: berth.FailureInfra, Message: "the disk was full", ExitCode: code, StartedAt: now.Add(-time.Hour), FinishedAt: now,
@@ -340,9 +340,9 @@ func TestCordon_AMissingImageKeepsAwayItsSweepsOnly(t *testing.T) {
 	require.False(t, s.now(t).CordonedFor(second), "the operator says that it is mended")
 }
 
-// One or two trials cordon nothing. A trial whose image is missing on the only
-// host with room waits all the same for the one that may have it: it would fail
-// for good after ten attempts.
+// One or two trials cordon nothing. If the image of a trial is missing on the
+// only host with room, the trial still waits for the host that may have it.
+// Otherwise it would fail for good after ten attempts.
 func TestPlacer_ATrialWaitsForTheHostThatMayHaveItsImage(t *testing.T) {
 	t.Parallel()
 
@@ -379,7 +379,7 @@ func TestPlacer_ATrialWaitsForTheHostThatMayHaveItsImage(t *testing.T) {
 	require.Equal(t, other.ID, status.HostID)
 }
 
-// A missing image does not make a host's own failures look like those of one sweep.
+// Missing images do not make a host's own failures look like failures of one sweep.
 func TestCordon_CountsMissingImagesApart(t *testing.T) {
 	t.Parallel()
 

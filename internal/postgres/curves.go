@@ -86,7 +86,8 @@ func (s *Store) readCurves(ctx context.Context, attempts []string, name string, 
 	})
 }
 
-// readCurve reads at most so many points of one attempt, and says how many.
+// readCurve reads at most `most` points of one attempt and returns their
+// number.
 func readCurve(ctx context.Context, conn *pgxpool.Conn, attempt, name string, most int, c *berth.Curve, thinner *berth.Thinner) (read int, err error) {
 	rows, err := conn.Query(ctx, curvePoints, attempt, name, most)
 	if err != nil {

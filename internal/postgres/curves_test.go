@@ -170,7 +170,7 @@ func TestCurves_LeaveRoomForOthers(t *testing.T) {
 
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
-	defer tx.Rollback(context.Background()) //nolint:errcheck // it ends what waits, also when the test fails
+	defer tx.Rollback(context.Background()) //nolint:errcheck // releases the waiting sessions, also when the test fails
 
 	_, err = tx.Exec(t.Context(), `LOCK TABLE metrics IN ACCESS EXCLUSIVE MODE`) // so that charts take their time
 	require.NoError(t, err)

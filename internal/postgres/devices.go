@@ -10,8 +10,8 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// addDevices gives hosts their devices, and with forgotten also those that their
-// workers have not found for longer than HostGrace.
+// addDevices adds the hosts' devices. With forgotten it includes devices that no
+// worker has seen for longer than HostGrace.
 func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host, forgotten bool) error {
 	rows, err := s.q.ListDevices(ctx, db, &dbsqlc.ListDevicesParams{Grace: berth.HostGrace, Forgotten: forgotten})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// heard publishes what was announced and returns the events since a sequence,
+// heard publishes the announced events. It returns the events after a sequence,
 // each as "kind data", and the last sequence.
 func (b *bundle) heard(t *testing.T, after int64) (events []berth.Event, last int64) {
 	t.Helper()

@@ -10,8 +10,7 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// Channels of LISTEN. A notification is a hint that something may be there;
-// whoever listens polls as well.
+// Channels of LISTEN. A notification is only a hint: listeners poll as well.
 const (
 	channelEvents = "berth_events"
 	channelPlacer = "berth_placer"
@@ -51,9 +50,9 @@ func (s *Store) PublishEvents(ctx context.Context, limit int) (int, error) {
 	return len(stamped), translate(wake(ctx, s.pool, channelPublished), "announcing events")
 }
 
-// BeginHistory forgets the published events of a database that was restored, and lets
-// later ones have sequences that the original never gave: a reader that comes back with
-// one of the original's finds that what follows is not kept, however many events come.
+// BeginHistory forgets the published events of a restored database and starts sequences
+// that the original never gave. A reader that comes back with a sequence of the
+// original always learns that the following events are gone.
 func (s *Store) BeginHistory(ctx context.Context) error {
 	return s.inTx(ctx, "beginning a history of events", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil { // a day's events may be many
@@ -68,8 +67,8 @@ func (s *Store) BeginHistory(ctx context.Context) error {
 	})
 }
 
-// ListEvents returns published events after a sequence, oldest first, those of
-// these sweeps; none given means all events.
+// ListEvents returns published events of these sweeps after a sequence, oldest
+// first. No sweeps means all events.
 func (s *Store) ListEvents(ctx context.Context, after int64, sweepIDs []string, limit int) ([]berth.Event, error) {
 	rows, err := s.q.ListEvents(ctx, s.pool, &dbsqlc.ListEventsParams{
 		AfterSequence: after, SweepIds: append([]string{}, sweepIDs...), MaxRows: int32Of(limit),
@@ -97,9 +96,9 @@ func (s *Store) EventRange(ctx context.Context) (first, last int64, err error) {
 	return first, last, translate(err, "reading events")
 }
 
-// Listen calls wake whenever something was announced on one of the channels,
-// and at least once each poll, until ctx ends. A lost connection is replaced;
-// meanwhile polling goes on.
+// Listen calls wake after each announcement on one of the channels, and at
+// least once each poll, until ctx ends. It replaces a lost connection and keeps
+// polling until then.
 func (s *Store) Listen(ctx context.Context, poll time.Duration, wake func(), channels ...string) error {
 	for ctx.Err() == nil {
 		if err := s.listenOnce(ctx, poll, wake, channels); err != nil && ctx.Err() == nil {

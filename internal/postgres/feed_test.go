@@ -51,8 +51,8 @@ func TestPublishEvents_KeepsTheOrder(t *testing.T) {
 	}
 }
 
-// A database was restored from a copy, and its original had gone on: whatever sequence a
-// reader has of that, what follows it is not kept here.
+// A database was restored from a copy while its original went on. The copy keeps no
+// event after any sequence of the original.
 func TestBeginHistory_KnowsNoSequenceOfBefore(t *testing.T) {
 	t.Parallel()
 

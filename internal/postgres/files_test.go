@@ -31,8 +31,9 @@ func longList(t testing.TB, more string) berth.Spec {
 	return s
 }
 
-// What a round or a trial reads of a sweep is as short for a list of 10,000 trials as for
-// one of a few; who asks for the file sees it whole, and the search sees what comes next.
+// Rounds and trials read equally little of a sweep of 10,000 listed trials and of a small
+// one. The file request returns the whole file, and the search reads the entries that
+// come next.
 func TestSweepFile_IsReadByThoseWhoShowIt(t *testing.T) {
 	t.Parallel()
 

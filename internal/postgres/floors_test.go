@@ -46,12 +46,13 @@ func (b *bundle) sized(t *testing.T, memory, cpuMilli int64) *bundle {
 	return &other
 }
 
-// ranOut is the newest out-of-memory of a trial that had so much, after so many.
+// ranOut is the newest out-of-memory of a trial that had this many bytes, after
+// count such failures.
 func ranOut(had int64, count int) *berth.LastOOM {
 	return &berth.LastOOM{Demand: berth.Demand{MemoryBytes: had, CPUMilli: 1000}, PeakBytes: had, Count: count, Max: 3}
 }
 
-// runs places and ends an attempt that used so much.
+// runs places and ends an attempt with this peak memory.
 func (b *bundle) runs(t *testing.T, r berth.PlacementRequest, kind berth.FailureKind, peak int64) {
 	t.Helper()
 
@@ -65,7 +66,7 @@ func (b *bundle) runs(t *testing.T, r berth.PlacementRequest, kind berth.Failure
 	})))
 }
 
-// footprint is what is known of a shape on a host's cores.
+// footprint returns a shape's footprint on a host's cores.
 func (b *bundle) footprint(t *testing.T, shapeKey string) *berth.Footprint {
 	t.Helper()
 
@@ -209,8 +210,8 @@ func TestMeasureRunning(t *testing.T) {
 	require.Equal(t, berth.KindFenced, berth.KindOf(err))
 }
 
-// A program that held nothing of the GPU that it was given ran on cores, and
-// teaches both: what it needs there, and that it needs no GPU.
+// A program that used none of its GPU ran on cores. Its attempt teaches its
+// need on cores, and that it needs no GPU.
 func TestFinishAttempt_ThatNeedsNoGPU(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/berthml/berth/internal/placer"
 )
 
-// shrink registers a host anew with so much memory and so many cores.
+// shrink registers a host again with this much memory and CPU.
 func (b *bundle) shrink(t *testing.T, h berth.Host, memory, cpuMilli int64) {
 	t.Helper()
 
@@ -250,8 +250,8 @@ func (b *bundle) end(t *testing.T, r berth.PlacementRequest) {
 	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{Kind: berth.FailureCrashed, FinishedAt: time.Now()})))
 }
 
-// The last attempt of a trial must not run out of memory at what a small host
-// had when it asked, alone on a large one that came meanwhile.
+// The last attempt of a trial must not run out of memory on a large host
+// because its request was cut to a small host's memory.
 func TestPlacer_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
 	t.Parallel()
 

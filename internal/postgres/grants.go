@@ -48,7 +48,7 @@ var grants = []grant{
 	{"memory_points", "SELECT, DELETE", "SELECT, INSERT, UPDATE, DELETE"},
 	{"metrics", "SELECT, DELETE", "SELECT, INSERT, UPDATE, DELETE"},
 	{"missing_images", "SELECT, UPDATE, DELETE", "SELECT, INSERT, UPDATE, DELETE"},
-	{"outbox", "SELECT, INSERT, UPDATE, DELETE", "INSERT, SELECT (id, created_at, last_error)"}, // `berth doctor` counts what waits
+	{"outbox", "SELECT, INSERT, UPDATE, DELETE", "INSERT, SELECT (id, created_at, last_error)"}, // `berth doctor` counts waiting rows
 	{"output_removals", "SELECT, INSERT, UPDATE, DELETE", "SELECT, INSERT, UPDATE, DELETE"},
 	{"paces", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},
 	{"placement_requests", "SELECT, UPDATE", "SELECT, INSERT, UPDATE"},

@@ -51,7 +51,7 @@ func (b *bundle) grow(t *testing.T, url string) {
 }
 
 // round takes the bundle's next trial from its suggestion to its end, with
-// everything that server, placer and worker ask meanwhile.
+// every query of the server, placer and worker on the way.
 func (b *bundle) round(t *testing.T) {
 	t.Helper()
 
@@ -132,7 +132,7 @@ func TestQueries_DoNotReadWholeTables(t *testing.T) {
 	before := scans(t, looker)
 	b.store = open(t, url)
 
-	for range 10 { // PostgreSQL plans anew until the sixth time
+	for range 10 { // PostgreSQL makes a custom plan until the sixth time
 		b.round(t)
 	}
 
@@ -167,7 +167,7 @@ func TestPages_DoNotReadWholeTables(t *testing.T) {
 	before := scans(t, looker)
 	b.store = open(t, url)
 
-	for range 10 { // PostgreSQL plans anew until the sixth time
+	for range 10 { // PostgreSQL makes a custom plan until the sixth time
 		_, err := b.store.ReportInput(t.Context(), small)
 		require.NoError(t, err)
 

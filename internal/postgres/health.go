@@ -21,7 +21,7 @@ const (
 	silentAfter = 24 * time.Hour
 )
 
-// Health looks at what is late or silent.
+// Health lists late and silent parts.
 func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 	var h berth.Health
 
@@ -161,8 +161,8 @@ func noteDevices(h *berth.Health, host berth.Host) {
 	}
 }
 
-// storage asks how large the database is. What it cannot learn stays unknown:
-// all else that Health says matters more.
+// storage returns the size of the database. A failed query leaves its value
+// unknown, because the rest of Health matters more.
 func (s *Store) storage(ctx context.Context) (storage berth.Storage) {
 	if row, err := s.q.GetStorage(ctx, s.pool); err == nil {
 		storage.Bytes, storage.Dir = row.Bytes, row.Dir

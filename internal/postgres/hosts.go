@@ -264,9 +264,9 @@ func (s *Store) addMissingImages(ctx context.Context, db dbsqlc.DBTX, hosts []be
 	return nil
 }
 
-// RecentHosts returns all hosts with their devices, also forgotten ones, and as former
-// hosts those that were removed or came back smaller within HostGrace. A host that came
-// back smaller is there twice.
+// RecentHosts returns all hosts with their devices, also forgotten ones. Former hosts
+// are in the list too: removed ones, and the earlier size of hosts that came back
+// smaller, both within HostGrace.
 func (s *Store) RecentHosts(ctx context.Context) ([]berth.Host, error) {
 	hosts, err := s.recentHosts(ctx, s.pool)
 
@@ -313,11 +313,11 @@ func (s *Store) SetHostState(ctx context.Context, hostID string, state berth.Hos
 // removedProof is what an operator's word proves (rule R3).
 const removedProof = "an operator says that the machine is gone"
 
-// RemoveHost takes a host out of the ledger that will not come back: it fences
-// its attempts, frees what they hold, and lists it no more. Its worker, should
-// it come back, registers anew and finds its attempts fenced. Without force
-// only a lost host is removed. Errors: not_found; conflict when its worker
-// answers, or when an attempt was placed there meanwhile.
+// RemoveHost removes a host that will not come back from the ledger: it fences
+// the host's attempts, frees their resources, and no longer lists the host. If
+// its worker comes back, it registers again and finds its attempts fenced.
+// Without force it removes only a lost host. Errors: not_found; conflict when
+// its worker answers, or when an attempt was placed there in between.
 func (s *Store) RemoveHost(ctx context.Context, hostID string, force bool) error {
 	doing := "removing host " + hostID
 

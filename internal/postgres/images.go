@@ -23,7 +23,7 @@ func (s *Store) TellHostImages(ctx context.Context, hostID string, images []stri
 	return translate(s.q.TellHostImages(ctx, s.pool, &dbsqlc.TellHostImagesParams{HostID: hostID, Images: images, Pulls: pulls}), "storing which images host "+hostID+" has")
 }
 
-// hostTold is which images a host said it has, as far as somebody asked.
+// hostTold holds which of the requested images a host has.
 type hostTold struct {
 	at  time.Time       // when the host said it
 	has map[string]bool // by image that was asked for

@@ -88,8 +88,8 @@ func TestHostImages_NoImageAtAll(t *testing.T) {
 	require.Equal(t, []string{b.host.ID}, queue.Waiting[0].Lacking)
 }
 
-// A list of images may be long, so a round of the placer reads it only when its host told
-// it anew, or when an image is asked for that was not before.
+// Image lists can be long, so a placer round reads a list only after its host reported a
+// new one or after a request for a new image.
 func TestHostImages_AreReadOnce(t *testing.T) {
 	t.Parallel()
 

@@ -184,7 +184,7 @@ func ofPosition(after *berth.Position, err error) error {
 	return err
 }
 
-// inOrder sorts rows as their ids are. A row that went meanwhile is left out.
+// inOrder sorts rows by ids. It leaves out rows deleted in between.
 func inOrder[T any](ids []string, rows []T, id func(T) string) []T {
 	byID := make(map[string]T, len(rows))
 	for _, row := range rows {

@@ -52,10 +52,10 @@ func (s *Store) Lead(ctx context.Context, name string, lead func(ctx context.Con
 }
 
 // Own calls own while no other process holds the named advisory lock. Unlike
-// Lead it goes on while the database cannot be asked: what is owned is a
-// machine, whose trials must outlive an outage, and writes are fenced by
-// tokens. It ends with a conflict when another process has held the lock for
-// the whole of patience, at the start or later.
+// Lead it goes on while the database is unreachable: the owned thing is a host,
+// whose trials must outlive an outage, and tokens fence its writes. It ends
+// with a conflict when another process has held the lock for all of patience,
+// at the start or later.
 func (s *Store) Own(ctx context.Context, name string, patience time.Duration, own func(ctx context.Context) error) error {
 	lock, err := s.claim(ctx, name, patience)
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *Store) lock(ctx context.Context, name string) (*pgx.Conn, error) {
 	return nil, errNotLeader
 }
 
-// lockName is what is hashed to a lock's number.
+// lockName is the text hashed to a lock's number.
 func lockName(name string) string { return "lead:" + name }
 
 // led reports whether any process holds a named lock (how pg_locks shows a lock

@@ -143,8 +143,9 @@ func TestPlace_BooksOnceAndReleasesOnce(t *testing.T) {
 	require.Equal(t, int64(500), f.CPUMilli)
 }
 
-// A round decides on what was so when it began. What a person was told since,
-// that a sweep starts nothing more, or no more than so many, holds.
+// A round decides on the state at its beginning. If a person has since been
+// told that a sweep starts no more trials, or at most a number of them, that
+// promise holds.
 func TestPlace_NothingThatItsSweepForbidsByNow(t *testing.T) {
 	t.Parallel()
 
@@ -386,8 +387,7 @@ func TestCreateSweep_IdempotencyKey(t *testing.T) {
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 }
 
-// A request that waits may be asked for a short probe. One that was placed stays
-// what it was.
+// A waiting request may become a short probe. A placed request stays as it is.
 func TestResizeRequest(t *testing.T) {
 	t.Parallel()
 

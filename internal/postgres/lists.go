@@ -44,8 +44,8 @@ func (s *Store) PageSweeps(ctx context.Context, q berth.SweepQuery) (berth.Page[
 	})
 }
 
-// inSnapshot reads by several statements what was there at one moment: a row that
-// changes meanwhile is in the list once, as it was.
+// inSnapshot runs several reads in one snapshot: a row that changes in between
+// appears once, in its old state.
 func (s *Store) inSnapshot(ctx context.Context, doing string, read func(tx pgx.Tx) error) error {
 	return translate(pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read), doing)
 }

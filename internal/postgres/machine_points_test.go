@@ -70,7 +70,8 @@ func (w watched) points(t *testing.T) (host, device berth.MachinePoint) {
 	return all[0], all[1]
 }
 
-// What is kept of a machine is the most of its looks in an interval, each GPU beside the host.
+// The store keeps the maximum of a host's samples in an interval, and each GPU beside the
+// host.
 func TestListMachine(t *testing.T) {
 	t.Parallel()
 
@@ -110,7 +111,8 @@ func TestListMachine(t *testing.T) {
 	}))
 	look(berth.HostFree{MemoryBytes: 8 * gib, Devices: []berth.DeviceFree{{ID: "GPU-1", FreeBytes: 8 * gib}}})
 
-	// 3. They have ended; the worker does not see the GPU, and neither can tell what is free.
+	// 3. They have ended; the worker does not see the GPU, and so neither knows the free
+	// memory.
 	b.end(t, first)
 	b.end(t, second)
 	look(berth.HostFree{Problem: "its disk takes no files", Devices: []berth.DeviceFree{{ID: "GPU-1", Problem: "lost"}}})
@@ -135,7 +137,7 @@ func TestListMachine(t *testing.T) {
 	require.Equal(t, int64(4*gib), points(time.Minute)[0].ReservedBytes, "each minute apart")
 	require.NotEqual(t, int64(4*gib), points(time.Minute)[1].ReservedBytes)
 
-	// What is older than a week goes, and only that.
+	// Only points older than a week are deleted.
 	exec("UPDATE machine_points SET at = at - interval '7 days' WHERE attempts = 3")
 	b.store.Retain(ctx, berth.Retention{}, map[string]error{})
 
@@ -172,7 +174,7 @@ func TestListMachine_OthersUseNothingOfAttempts(t *testing.T) {
 	require.Equal(t, int64(gib), *device.OthersBytes)
 }
 
-// An idle machine holds nothing, which is known; of attempts that nobody measured it is not.
+// An idle host uses zero, which is known. The use of unmeasured attempts is unknown.
 func TestListMachine_IdleIsZero(t *testing.T) {
 	t.Parallel()
 

@@ -125,7 +125,7 @@ func atOnce(t *testing.T, ledgers []*ledger, times int, do func(context.Context,
 	require.NoError(t, group.Wait())
 }
 
-// everything is what a ledger may do at random, what it does more often several times.
+// everything lists the random steps of a ledger; frequent steps appear several times.
 var everything = []string{
 	"ask", "ask", "ask", "place", "place", "place", "run", "run", "finish", "finish", "finish", "abandon", "release", "release",
 	"again", "again", "withdraw", "refuse", "register", "cancel", "expire", "suspect", "suspect", "renew", "explain",
@@ -299,7 +299,7 @@ func (l *ledger) abandon(ctx context.Context) (bool, error) {
 	return true, l.store.AbandonAttempt(ctx, r.AttemptID, "host lost")
 }
 
-// release is for what was abandoned: the reconciler's proof.
+// release frees abandoned attempts, as the reconciler's proof does.
 func (l *ledger) release(ctx context.Context) (bool, error) {
 	if len(l.placed) == 0 {
 		return false, nil
@@ -340,7 +340,7 @@ func (l *ledger) register(ctx context.Context) (bool, error) {
 	return true, l.store.RegisterHost(ctx, machine(l.hosts[l.rand.IntN(len(l.hosts))], l.rand), "test")
 }
 
-// cancel ends a trial, whatever becomes of it meanwhile.
+// cancel ends a trial in any state.
 func (l *ledger) cancel(ctx context.Context) (bool, error) {
 	r, ok := l.pick(l.requests)
 	if !ok {

@@ -10,9 +10,9 @@ import (
 // notMeasured stands for a figure that is missing from a point, where statements have no NULL.
 const notMeasured = -1
 
-// PutMemory stores points of what an attempt held, ascending, and merges those that are
-// there into the intervals of the newest one, be it new or there. Storing the same points again changes
-// nothing. Errors: fenced.
+// PutMemory stores points of an attempt's memory, ascending. It merges the stored points into the
+// intervals of the newest point, new or stored. Storing the same points again changes nothing. Errors:
+// fenced.
 func (s *Store) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
 	if len(points) == 0 {
 		return nil

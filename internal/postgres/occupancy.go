@@ -11,8 +11,8 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// ListLeases returns what holds a part of a host now, by host, GPU and age,
-// after a place in that list; the zero one is before all.
+// ListLeases returns the current leases by host, GPU and age, after a place in
+// that list; the zero place is before all.
 func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int) ([]berth.HeldLease, error) {
 	rows, err := s.q.ListLeases(ctx, s.pool, &dbsqlc.ListLeasesParams{
 		AfterHost: cmp.Or(after.HostID, noID), AfterDevice: after.DeviceID, AfterTime: after.Since, AfterAttempt: cmp.Or(after.AttemptID, noID),
@@ -42,9 +42,9 @@ func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int)
 	})
 }
 
-// ListQueue returns what waits for a lease, by position, after a place in the
-// queue, each with when what blocks it should end, and how much waits in all; the zero
-// place is before all.
+// ListQueue returns the requests that wait for a lease, by position, after a place in
+// the queue, each with the expected end of its blocker, and the number of waiting
+// requests; the zero place is before all.
 func (s *Store) ListQueue(ctx context.Context, after berth.QueueKey, limit int) (queue []berth.QueuedRequest, total int, err error) {
 	rows, err := s.q.ListQueue(ctx, s.pool, &dbsqlc.ListQueueParams{
 		AfterPutOff: after.PutOff, AfterInactive: after.Inactive, AfterSince: after.Since, AfterAttempt: cmp.Or(after.AttemptID, noID),
@@ -125,7 +125,8 @@ func putOff(is bool, until time.Time) *time.Time {
 	return new(until.UTC())
 }
 
-// keptHost is what is kept free for a request; nil = nothing, or its host is gone.
+// keptHost is the capacity kept free for a request; nil = none, or its host is
+// gone.
 func keptHost(hostID, name, deviceID string, since time.Time) *berth.KeptHost {
 	if hostID == "" {
 		return nil

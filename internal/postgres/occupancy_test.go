@@ -155,7 +155,8 @@ func TestListQueue_InThePlacersOrder(t *testing.T) {
 	require.Equal(t, explained.AttemptID, got[0], "the oldest")
 }
 
-// What is kept free for a request is told from when on it was, until it is another host or none, or the request is put off.
+// The store tells since when capacity has been kept free for a request; the time starts again with another
+// host, with none, or when the request is put off.
 func TestStoreReasons_WhatIsKept(t *testing.T) {
 	t.Parallel()
 
@@ -249,7 +250,7 @@ func TestListQueue_WhenTheBlockerEnds(t *testing.T) {
 	exec(`UPDATE attempts SET placed_at = '2026-11-21 12:00Z' WHERE id = $1`, first.AttemptID)
 	exec(`UPDATE attempts SET placed_at = '2026-11-21 12:04Z' WHERE id = $1`, second.AttemptID)
 	exec(`UPDATE attempts SET placed_at = '2026-11-21 11:00Z' WHERE id = $1`, lost.AttemptID)
-	exec(`UPDATE leases SET state = 'suspect' WHERE attempt_id = $1`, lost.AttemptID) // when that ends nobody knows
+	exec(`UPDATE leases SET state = 'suspect' WHERE attempt_id = $1`, lost.AttemptID) // the end of an abandoned attempt is unknown
 	require.NoError(t, b.store.StoreReasons(t.Context(), map[string]berth.Wait{waits.AttemptID: {Reasons: []berth.Rejection{
 		{HostID: b.host.ID, HostName: b.host.Name, Dimension: berth.DimensionMemory, Needed: gib},
 	}}}))

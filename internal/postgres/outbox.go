@@ -16,10 +16,11 @@ import (
 // outboxReason is how much of an error is kept beside its message, in bytes.
 const outboxReason = 500
 
-// ClaimOutbox takes up to limit due messages, oldest first, for as long as the
-// claim lasts. No other relay takes them meanwhile. No transaction stays open:
-// telling Temporal may take longer than PostgreSQL lets one idle. SettleOutbox
-// says what became of them; without it they are due again when the claim ends.
+// ClaimOutbox takes up to limit due messages, oldest first, until the claim
+// ends. No other relay takes them until then. It leaves no transaction open: a
+// call to Temporal may take longer than PostgreSQL's limit for an idle
+// transaction. SettleOutbox stores the results; messages without a result are
+// due again when the claim ends.
 func (s *Store) ClaimOutbox(ctx context.Context, limit int, claim time.Duration) ([]berth.OutboxMessage, error) {
 	rows, err := s.q.ClaimOutbox(ctx, s.pool, claim, int32Of(limit))
 	if err != nil {
@@ -63,7 +64,7 @@ func (s *Store) SettleOutbox(ctx context.Context, d berth.Delivery) error {
 	})
 }
 
-// outboxBacklog is what waits to be told to Temporal.
+// outboxBacklog counts the messages that wait for Temporal.
 func (s *Store) outboxBacklog(ctx context.Context) (dbsqlc.CountOutboxRow, error) {
 	row, err := s.q.CountOutbox(ctx, s.pool)
 

@@ -12,8 +12,8 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// Temporal may be slower than PostgreSQL lets a transaction idle, so none is
-// open while messages are delivered, and what was delivered is deleted.
+// Temporal may be slower than PostgreSQL's limit for an idle transaction, so
+// none is open while messages are delivered. Delivered messages are deleted.
 func TestOutbox_IsDeliveredOutsideOfATransaction(t *testing.T) {
 	t.Parallel()
 

@@ -78,9 +78,9 @@ func (s *Store) OutputsRemoved(ctx context.Context, hostID string, removed, fail
 	return translate(err, "noting which files were removed")
 }
 
-// OldestOutputs are trials of ended sweeps whose files a host may have, at most
-// limit: those of the sweep that ended first come first. They begin behind
-// after; nil = with the first.
+// OldestOutputs returns up to limit trials of ended sweeps whose files a host
+// may have, by the end of their sweep, oldest first, behind after; nil = from
+// the first.
 func (s *Store) OldestOutputs(ctx context.Context, hostID string, after *berth.TrialOutputs, limit int) ([]berth.TrialOutputs, error) {
 	params := dbsqlc.OldestOutputsParams{HostID: hostID, AfterSweep: noID, MaxRows: int32Of(limit)}
 	if after != nil {

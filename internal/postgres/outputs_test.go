@@ -41,9 +41,8 @@ func (r *retained) next(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A host above its limit removes files of ended sweeps only, the oldest sweep's
-// first, and what it removed is said with the trial, its attempts and in the
-// audit log.
+// A host above its limit removes files of ended sweeps only, oldest sweep
+// first. The trial, its attempts and the audit log report the removal.
 func TestExpireOutputs(t *testing.T) {
 	t.Parallel()
 
@@ -135,8 +134,8 @@ func TestExpireOutputs(t *testing.T) {
 	require.Equal(t, 2, r.rows(t, "events WHERE kind = 'sweep.outputs_removed'"))
 }
 
-// A trial's files are those of its last attempt. That an earlier attempt, on
-// another host, lost its files is said with that attempt only.
+// A trial's files belong to its last attempt. Only an earlier attempt itself
+// reports the loss of its files on another host.
 func TestExpireOutputs_OfAnEarlierAttempt(t *testing.T) {
 	t.Parallel()
 
@@ -171,7 +170,7 @@ func TestExpireOutputs_OfAnEarlierAttempt(t *testing.T) {
 	require.Equal(t, "too many files there", trial().OutputsRemoved)
 }
 
-// Files that their age removes are said to be, like those that their size does.
+// Berth reports files removed by age as it does files removed by size.
 func TestRetain_SaysThatOutputsAreTooOld(t *testing.T) {
 	t.Parallel()
 

@@ -53,7 +53,7 @@ func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue
 	return err
 }
 
-// addAhead says what is still to come of sweeps, and what they are like.
+// addAhead adds the remaining work of sweeps and its shapes.
 func (s *Store) addAhead(ctx context.Context, db dbsqlc.DBTX, sweeps map[string]berth.SweepUse) error {
 	ahead, err := s.q.SweepsAhead(ctx, db, slices.Collect(maps.Keys(sweeps)))
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// An attempt that ended well says what it took of its GPU beside how many, in the mix
-// of the last one that came. One that failed, or was tried again, says nothing.
+// A successful attempt teaches its pace beside a number of neighbours, in the mix
+// since the last neighbour came. One that failed, or was tried again, teaches
+// nothing.
 func TestFinishAttempt_Paces(t *testing.T) {
 	t.Parallel()
 
@@ -96,8 +97,7 @@ func TestFinishAttempt_Paces(t *testing.T) {
 	require.InDelta(t, 4, queue.Paces[0].Variance, 0.01)
 	require.Equal(t, 2, queue.Paces[0].Samples)
 
-	// Of what failed only that counts which company can cause, and each good end takes a
-	// part of it away.
+	// Only failures that neighbours can cause count, and each good end takes off a part.
 	run := func(kind berth.FailureKind, from int) {
 		r, s := place1("then")
 		finish(r, s, kind, from, from+12)
@@ -124,7 +124,7 @@ func TestFinishAttempt_Paces(t *testing.T) {
 	run(berth.FailureOK, 400)
 	require.Equal(t, []int{1, 2}, []int{of(1).Samples, of(1).Failed})
 
-	// What is too old is not read, begins anew with the next attempt, and is deleted.
+	// Old paces are not read, begin again with the next attempt, and are deleted.
 	age := func() {
 		_, err := conn.Exec(t.Context(), "UPDATE paces SET updated_at = now() - interval '15 days'") // the database's time passes
 		require.NoError(t, err)

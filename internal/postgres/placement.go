@@ -160,13 +160,13 @@ func (s *Store) WithdrawRequest(ctx context.Context, attemptID string) (berth.Pl
 	return status, err
 }
 
-// Place turns waiting requests into attempts with leases, books their hosts
-// and devices, and puts the news for their workflows into the outbox: all or
-// nothing. It returns the attempts that were placed: those that did not wait
-// any more, and those that a person has kept back since (their sweep, host or
-// GPU), are left out. Errors: exhausted when a CHECK refused the booking,
-// because the decision was made on numbers that have changed; conflict when a
-// request cannot be stored as an attempt.
+// Place turns waiting requests into attempts with leases, books their hosts and
+// devices, and puts the news for their workflows into the outbox: all or
+// nothing. It returns the placed attempts. It leaves out requests that no
+// longer wait, and requests whose sweep, host or GPU a person has paused or
+// cordoned since. Errors: exhausted when a CHECK refused the booking, because
+// the decision was made on numbers that have changed; conflict when a request
+// cannot be stored as an attempt.
 func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error) {
 	params := &dbsqlc.PlaceRequestsParams{Term: berth.LeaseTerm}
 	for attemptID, p := range decisions {
@@ -272,8 +272,9 @@ func (s *Store) HoldRequests(ctx context.Context) error {
 	return translate(s.q.HoldRequests(ctx, s.pool), "storing why requests are not looked at")
 }
 
-// StoreReasons writes why requests still wait and what is kept free for them, by
-// attempt, all or nothing. Errors: conflict when one of them cannot be stored.
+// StoreReasons writes why requests still wait and the capacity kept free for
+// them, by attempt, all or nothing. Errors: conflict when one of them cannot be
+// stored.
 func (s *Store) StoreReasons(ctx context.Context, waits map[string]berth.Wait) error {
 	params := &dbsqlc.StoreReasonsParams{}
 

@@ -129,7 +129,7 @@ func TestPlacer_OneBadRequestStopsNoOther(t *testing.T) {
 	}
 }
 
-// What is set aside is tried again with growing pauses, and placed once the
+// A request set aside is tried again with growing back-off, and placed once the
 // ledger takes it.
 func TestPlacer_TriesAgainWhatWasSetAside(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestPlacer_TriesAgainWhatWasSetAside(t *testing.T) {
 	require.Zero(t, health.StuckTrials)
 }
 
-// What was set aside and then merely waits for room is not stuck.
+// A request that was set aside and now only waits for room is not stuck.
 func TestPlacer_ForgetsARefusalThatIsOver(t *testing.T) {
 	t.Parallel()
 

@@ -42,7 +42,8 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 	return queue, err
 }
 
-// readQueue reads what waits, where it could be and what its sweeps use.
+// readQueue reads the waiting requests, their possible places and the use of
+// their sweeps.
 func (s *Store) readQueue(ctx context.Context, tx pgx.Tx, limit int, queue *berth.Queue) error {
 	rows, err := s.q.ListWaitingRequests(ctx, tx, &dbsqlc.ListWaitingRequestsParams{CleanRuns: cleanRuns, LostAfter: berth.HostLostAfter, MaxRows: int32Of(limit)})
 	if err != nil || len(rows) == 0 {
@@ -67,7 +68,7 @@ func (s *Store) readQueue(ctx context.Context, tx pgx.Tx, limit int, queue *bert
 	return s.addLacking(ctx, tx, queue.Waiting)
 }
 
-// addFootprints adds what is known of what waits and of what holds a GPU.
+// addFootprints adds the footprints of waiting requests and of leases on GPUs.
 func (s *Store) addFootprints(ctx context.Context, tx pgx.Tx, queue *berth.Queue) (err error) {
 	keys := make(map[string]bool)
 	for _, r := range queue.Waiting {

@@ -264,8 +264,8 @@ func TestRace_OneKeyFiftyTimes(t *testing.T) {
 	require.Len(t, sweeps, 1)
 }
 
-// A GPU that a person has cordoned, and a host that drains, take nothing from the moment
-// that the person is told so. Nobody waits in a circle for it.
+// A cordoned GPU and a draining host take nothing from the moment the person gets the
+// answer. No transaction deadlocks over it.
 func TestRace_CordonAndPlacement(t *testing.T) {
 	t.Parallel()
 

@@ -92,8 +92,8 @@ func (s *Store) ReadLog(ctx context.Context, attemptID string, offset int64, lim
 	})
 }
 
-// ListFootprints returns so many shapes that were measured, by key, those after
-// the given one.
+// ListFootprints returns up to limit measured shapes, by key, after the given
+// one.
 func (s *Store) ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error) {
 	rows, err := s.q.ListFootprints(ctx, s.pool, after, int32Of(limit))
 	if err != nil {
@@ -149,7 +149,7 @@ func toProbedShapes(rows []dbsqlc.ListFootprintsRow) ([]berth.ProbedShape, error
 	return shapes, nil
 }
 
-// recentAttempts is how many of a shape's newest attempts on a class say what is recent.
+// recentAttempts is how many of a shape's newest attempts on a class count as recent.
 const recentAttempts = 20
 
 // recentTrials is how many of a shape's newest trials are looked at for these: a class on which
@@ -184,8 +184,8 @@ func (s *Store) RecentUsage(ctx context.Context, shapeKey string) ([]berth.Recen
 	return out, nil
 }
 
-// ForgetFootprint deletes what is known of a shape, so that it is probed anew.
-// Errors: not_found.
+// ForgetFootprint deletes a shape's footprint, so that the shape is probed
+// again. Errors: not_found.
 func (s *Store) ForgetFootprint(ctx context.Context, shapeKey string) error {
 	rows, err := s.q.DeleteFootprints(ctx, s.pool, shapeKey)
 

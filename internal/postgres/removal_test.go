@@ -57,8 +57,8 @@ func TestQueue_MaxParallelLeavesOutWhatWasLost(t *testing.T) {
 	require.Equal(t, int64(2*gib), memory, "what it holds stays booked")
 }
 
-// A host whose worker reaches PostgreSQL and not Temporal is heard of, and keeps
-// what it holds: the sweep goes on elsewhere all the same.
+// A host whose worker reaches PostgreSQL but not Temporal still sends heartbeats
+// and keeps its leases. The sweep goes on elsewhere all the same.
 func TestQueue_MaxParallelLeavesOutWhatAHostWithAProblemHolds(t *testing.T) {
 	t.Parallel()
 
@@ -141,8 +141,9 @@ func TestPlacer_MaxParallelHoldsOnceACutOffHostIsBack(t *testing.T) {
 	}
 }
 
-// Requests that cannot start, however old, hide none of other sweeps: those of paused
-// sweeps are not read at all, those behind max_parallel but for one. They say why.
+// Requests that cannot start, however old, hide no requests of other sweeps. The
+// placer reads none of a paused sweep and one behind max_parallel. They all say why
+// they wait.
 func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	t.Parallel()
 
@@ -165,7 +166,7 @@ func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	require.NoError(t, err)
 
 	narrowSweep := b.sweep
-	runs := b.request(t, gib) // the one that may run
+	runs := b.request(t, gib) // can start
 	b.place(t, runs)
 
 	for range 12 {
@@ -219,8 +220,8 @@ func TestQueue_EachSweepOffersWhatMayStart(t *testing.T) {
 	require.Empty(t, status.Reasons, "its reason is the placer's")
 }
 
-// Siblings of what ran out of memory must not ask for what only a host has that
-// takes no attempts now.
+// Siblings of a trial that ran out of memory must not ask for more than the
+// open hosts have.
 func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
 	t.Parallel()
 
@@ -259,8 +260,8 @@ func TestFinishAttempt_RaisesSiblingsToWhatIsThere(t *testing.T) {
 	}
 }
 
-// A shape that was measured to need more than the hosts have that take attempts
-// now waits for the one that holds it: with less, its trials would be killed.
+// A shape measured to need more than the open hosts have waits for the host
+// that fits it: with less, its trials would be killed.
 func TestFinishAttempt_CutsNoSiblingBelowWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 

@@ -9,10 +9,10 @@ import (
 	"github.com/berthml/berth/internal/report"
 )
 
-// ReportInput reads what a report on a sweep is made from. Errors: not_found;
-// conflict when its GPUs and hosts saw more than report.MaxAttempts attempts meanwhile.
+// ReportInput reads the input of a sweep's report. Errors: not_found; conflict when its
+// GPUs and hosts ran more than report.MaxAttempts attempts during the sweep.
 func (s *Store) ReportInput(ctx context.Context, sweepID string) (report.Input, error) {
-	sweep, err := s.countedSweep(ctx, sweepID) // before its attempts, so that a trial that ends meanwhile misses none
+	sweep, err := s.countedSweep(ctx, sweepID) // before its attempts, so that no trial counts as ended without its attempts
 	if err != nil {
 		return report.Input{}, err
 	}

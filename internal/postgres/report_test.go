@@ -127,7 +127,8 @@ func TestReport(t *testing.T) {
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 }
 
-// What retention has taken is told, and what runs counts until now.
+// The report says which data retention deleted, and counts running attempts
+// until now.
 func TestReport_OfWhatIsMissingAndWhatRuns(t *testing.T) {
 	t.Parallel()
 

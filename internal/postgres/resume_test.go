@@ -11,8 +11,8 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// A pause is no wait: a sweep that was resumed goes behind the requests that
-// waited meanwhile, and waits from then on like any other.
+// A pause is no wait: a resumed sweep goes behind the requests that waited
+// during the pause, and then waits like any other.
 func TestQueue_APauseIsNoWait(t *testing.T) {
 	t.Parallel()
 
@@ -69,8 +69,9 @@ func TestQueue_APauseIsNoWait(t *testing.T) {
 	require.GreaterOrEqual(t, waited[first.AttemptID], packing.DrainAfter, "and a host is drained for it in the end")
 }
 
-// Waiting behind the own limit is no wait for room: when it is raised, the
-// requests go behind those of others, and no host is drained for all of them.
+// Waiting behind the sweep's limit is no wait for room. When the limit is
+// raised, the requests go behind those of other sweeps, and no host is drained
+// for all its requests.
 func TestQueue_WaitingBehindTheOwnLimitIsNoWait(t *testing.T) {
 	t.Parallel()
 

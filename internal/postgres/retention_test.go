@@ -51,7 +51,7 @@ func retainedSetup(t *testing.T) *retained {
 	return r
 }
 
-// end ends the sweep, so long ago.
+// end ends the sweep, this long ago.
 func (r *retained) end(t *testing.T, ago time.Duration) {
 	t.Helper()
 
@@ -186,7 +186,7 @@ func TestRetain(t *testing.T) {
 		name  string
 		ended time.Duration // ago; negative = it goes on
 		keep  berth.Retention
-		left  map[string]int // beside what is as before
+		left  map[string]int // rows left; missing tables are unchanged
 	}{
 		{"no limit deletes nothing", 100 * month, berth.Retention{}, nil},
 		{"sweeps", 2 * month, berth.Retention{Sweeps: month}, gone},
@@ -265,8 +265,8 @@ func TestRetain_EventsAndAudit(t *testing.T) {
 	require.Equal(t, []int64{last, last}, []int64{first, still})
 }
 
-// A limit in the middle of a sweep removes all of its curves, or none: half of
-// them would look whole. What it removed is said with the trial.
+// A limit in the middle of a sweep removes all of its curves or none: half of
+// them would look whole. The trial reports the removal.
 func TestRetain_LeavesNoHalf(t *testing.T) {
 	t.Parallel()
 
@@ -359,8 +359,8 @@ func TestRetain_SaysThatLogsAreTooOld(t *testing.T) {
 	require.Equal(t, 1, r.rows(t, "audit_log"))
 }
 
-// sized ends the current sweep, so long ago, with one attempt of so many metric
-// points, and goes on with the next.
+// sized ends the current sweep, this long ago, with one attempt of this many
+// metric points, and goes on with the next.
 func (r *retained) sized(t *testing.T, ago time.Duration, points int) (sweep string) {
 	t.Helper()
 
@@ -373,7 +373,7 @@ func (r *retained) sized(t *testing.T, ago time.Duration, points int) (sweep str
 	return sweep
 }
 
-// What ended last stays as far as it fits. One large sweep costs no other its
+// The newest sweeps stay as far as they fit. One large sweep costs no other its
 // curves, nor its own before a person could fetch them.
 func TestRetain_KeepsTheNewestThatFit(t *testing.T) {
 	t.Parallel()
@@ -593,7 +593,7 @@ func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
 	}
 
 	require.NoError(t, seed.Close(t.Context()))
-	require.Eventually(t, func() bool { // what it read is counted then, and not later
+	require.Eventually(t, func() bool { // PostgreSQL counts a session's reads some time after they end
 		var there bool
 
 		return pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1)", pid).Scan(&there) == nil && !there

@@ -11,10 +11,10 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Roles are those of servers and of workers, beside the role that owns the
-// schema and migrates it.
+// Roles are the roles of servers and workers, beside the role that owns and
+// migrates the schema.
 type Roles struct {
-	Server, Worker []string // names; nil = those that have the grants already
+	Server, Worker []string // names; nil = the roles that already have the grants
 }
 
 // Grant gives the roles what this version's processes use, takes all else from
@@ -255,7 +255,7 @@ func (g *granting) verify(ctx context.Context, role string, server bool) error {
 		role, strings.Join(extra, ", "), g.owner, pgx.Identifier{g.owner}.Sanitize())
 }
 
-// held are those of the privileges that a role has.
+// held returns which of the privileges a role has.
 func (g *granting) held(ctx context.Context, function, role, on string, privileges []string) ([]string, error) {
 	return g.texts(ctx, `SELECT privilege || ' on ' || $2::text FROM unnest($3::text[]) AS privilege WHERE `+function+`($1::name, $2::text, privilege)`,
 		role, on, privileges)
@@ -282,7 +282,7 @@ func (g grant) of(server bool) string {
 	return g.worker
 }
 
-// without is a list less what is in another.
+// without returns the list's entries that are not in the other list.
 func without(list, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return slices.Contains(others, one) })
 }

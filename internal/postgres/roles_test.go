@@ -257,7 +257,7 @@ func TestGrant_MissingRightSaysWhatToDo(t *testing.T) {
 	require.ErrorContains(t, postgres.Migrate(t.Context(), g.serverURL), "may not change the schema: give --postgres-url the role that owns the database")
 }
 
-// Other roles, such as a dashboard's, need CONNECT and nothing else anew.
+// Other roles, such as a dashboard's, need only CONNECT again.
 func TestGrant_LeavesOtherRolesTheirTables(t *testing.T) {
 	t.Parallel()
 

@@ -11,8 +11,8 @@ const (
 	// failedRounds is how many rounds in a row fail before health says so: one or two fail
 	// when the database restarts.
 	failedRounds = 3
-	// roundsNotedFor is how long a note is taken for what the database says: another server
-	// may lead the loop meanwhile, and its last word must not stay for ever.
+	// roundsNotedFor is how long a note counts as current. After it another server may lead
+	// the loop, and an old note must not stay for ever.
 	roundsNotedFor = time.Minute
 	// noteTimeout bounds one note, so that a hung database does not hold up a loop for long.
 	noteTimeout = 5 * time.Second
@@ -74,7 +74,7 @@ func (r *rounds) count(part string, err error) (problem string, news bool) {
 	switch {
 	case series.failed >= failedRounds:
 		problem = fmt.Sprintf("since %s: %v", series.since.UTC().Format("2006-01-02 15:04:05 MST"), err)
-	case err != nil: // too few to say so, and no reason to take back what was said
+	case err != nil: // too few to report a problem, or to withdraw one
 		return "", false
 	}
 

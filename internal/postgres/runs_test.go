@@ -259,7 +259,7 @@ func TestPlannedTrial(t *testing.T) {
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 }
 
-// A listener whose connection is cut comes back, and does not spin meanwhile.
+// A listener replaces a cut connection and does not spin until then.
 func TestListen_ReplacesALostConnection(t *testing.T) {
 	t.Parallel()
 
@@ -292,7 +292,7 @@ func TestListen_ReplacesALostConnection(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-// What is owned goes on while the database is away, and is owned again after.
+// An owner goes on while the database is unreachable, and owns again after it.
 func TestOwn_OutlivesALostConnection(t *testing.T) {
 	t.Parallel()
 

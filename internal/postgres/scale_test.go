@@ -23,9 +23,9 @@ import (
 	"github.com/berthml/berth/internal/search"
 )
 
-// BenchmarkScale times what rounds, requests and pages ask of yearOfBerth. Then it explains
-// each statement that these and further calls run, and fails where one takes or reads too
-// much for what it returns.
+// BenchmarkScale times the queries of rounds, requests and pages on yearOfBerth. Then it
+// explains every executed statement, and fails where one takes too long or reads too much
+// for its result.
 func BenchmarkScale(b *testing.B) {
 	url, pool := yearDatabase(b)
 	store := open(b, url)
@@ -63,7 +63,7 @@ func BenchmarkScale(b *testing.B) {
 	})
 
 	b.Run("statements", func(b *testing.B) {
-		if b.N == 1 { // testing calls it once so, and again for what is timed
+		if b.N == 1 { // testing first calls the benchmark with N = 1, and then again to time it
 			checkStatements(b, url, pool, year)
 		}
 	})
@@ -295,7 +295,8 @@ func checkStatements(b *testing.B, url string, pool *pgxpool.Pool, y year) {
 	require.Empty(b, missingStatements(b, all), "no call runs these statements")
 }
 
-// missingStatements are those of the queries folder that were not measured.
+// missingStatements returns the statements of the queries folder that were not
+// measured.
 func missingStatements(tb testing.TB, measured map[string]measured) (missing []string) {
 	tb.Helper()
 

@@ -167,7 +167,7 @@ func (f *flow) attempts(requests []berth.PlacementRequest) {
 
 	again := requests[2]
 	again.AttemptID, again.Number = uuid.NewString(), 2
-	_, err := f.s.RequestPlacement(f.ctx, again) // fences what was before it
+	_, err := f.s.RequestPlacement(f.ctx, again) // fences the earlier attempt
 	require.NoError(f, err)
 
 	_, err = f.s.Queue(f.ctx, 10_000) // with a host that told its images

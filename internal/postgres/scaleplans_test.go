@@ -25,8 +25,8 @@ type planRecorder struct {
 // measured is what one run of a statement took.
 type measured struct {
 	milliseconds float64
-	read, rows   int64    // rows of tables that it read; rows that it returned or changed
-	whole        []string // tables of more than wholeTable rows of which it read all
+	read, rows   int64    // rows of tables read; rows returned or changed
+	whole        []string // tables of more than wholeTable rows that it read entirely
 }
 
 // wholeTable is how many rows a table may have that statements read whole.
@@ -119,7 +119,8 @@ type planNode struct {
 	Plans     []planNode `json:"Plans"`                         //nolint:tagliatelle // the same
 }
 
-// rows are those that the statement returns, or changes in any of its parts.
+// rows counts the rows that the statement returns, or changes in any of its
+// parts.
 func (n planNode) rows() int64 {
 	if n.Type == "ModifyTable" || n.changes() > 0 {
 		return max(n.changes(), int64(n.Rows*n.Loops))
@@ -164,8 +165,8 @@ func (r *planRecorder) measuredNames() map[string]measured {
 	return maps.Clone(r.worst)
 }
 
-// bound is what a statement may take, and how many rows it may read: so many for each that
-// it returns, and least in any case.
+// bound limits a statement's time and the rows it may read: rowsEach for each returned
+// row, and least in any case.
 type bound struct {
 	milliseconds    float64
 	rowsEach, least int64
@@ -184,17 +185,18 @@ var ownBounds = map[string]bound{
 	// They look at all leases that are open, 19,200, for the few that are due. An index of
 	// expires_at would cost each heartbeat more.
 	"SuspectLeases": {milliseconds: 20, least: 20_000}, "CountSuspectLeases": {milliseconds: 20, least: 20_000}, "ListHosts": {milliseconds: 20, least: 20_000},
-	// They look at all 11,200 requests that wait: for positions in the queue, for those that no
-	// sweep offers, for those that the ledger refuses.
+	// They read all 11,200 waiting requests: for positions in the queue, for requests that no
+	// sweep offers, for requests that the ledger refuses.
 	"ListQueue": {milliseconds: 100, least: 50_000}, "ListStuckRequests": {milliseconds: 50, least: 20_000},
 	// They change all of these, when why they wait has changed.
 	"HoldRequests": {milliseconds: 500, rowsEach: 50, least: 50_000},
 	"StoreReasons": {milliseconds: 200, rowsEach: 50, least: 1000},
-	// It reads the newest 200 of each sweep, and looks for those that run among all of it: one sweep has 100,000.
+	// It reads the newest 200 of each sweep, and looks for running trials in all of it: one sweep has
+	// 100,000.
 	"TrialTimes": {milliseconds: 100, rowsEach: 400, least: 150_000},
 	// It looks at all leases that are open, 19,200, and their attempts.
 	"ListHolders": {milliseconds: 50, least: 50_000},
-	// They count the trials of the sweeps of a page, one of which has 100,000.
+	// They count the trials of the sweeps of a page; one sweep has 100,000.
 	"CountTrials": {milliseconds: 50, least: 150_000},
 	// It looks for trials without a request or an attempt among all open ones, once a minute.
 	"ListSilentTrials": {milliseconds: 100, least: 200_000},
@@ -203,6 +205,7 @@ var ownBounds = map[string]bound{
 	// They compare all 2,002 sweeps.
 	"ListSweepsWithSecret": {milliseconds: 10, least: 5000}, "OpenSweeps": {milliseconds: 10, least: 5000},
 	"FindSweepsByPrefix": {milliseconds: 10, least: 5000}, "BestTrials": {milliseconds: 10, least: 5000},
-	// The last trials of a space are cast among those that are left: it is compared with all 100,000 that were tried.
+	// The last trials of a space are drawn from the untried remainder: it is compared with all 100,000 tried
+	// ones.
 	"ListTrialParams": {milliseconds: 150, rowsEach: 1},
 }

@@ -34,7 +34,7 @@ var yearOfBerth = []string{
 	`INSERT INTO sweep_entries (sweep_id, number, params)
 	SELECT md5('w' || 1300 + w)::uuid, n, json_build_object('lr', n) FROM generate_series(0, 19) w, generate_series(1, 10000) n`,
 
-	// What ended: trial t of sweep w, each with an attempt.
+	// Ended trials: trial t of sweep w, each with an attempt.
 	`CREATE TABLE ended AS
 	SELECT md5('t' || n)::uuid AS trial, md5('a' || n)::uuid AS attempt, md5('w' || n %% 1300)::uuid AS sweep, n / 1300 + 1 AS number, n, now() - (2000 - n %% 1300) * interval '4 hours' AS at
 	FROM generate_series(0, %[1]d - 1) n
@@ -51,7 +51,7 @@ var yearOfBerth = []string{
 	`INSERT INTO metrics (attempt_id, name, step, value, status, at)
 	SELECT attempt, 'loss', step, 1.0 / step, 'finite', at FROM (SELECT attempt, at FROM ended ORDER BY sweep <> md5('u1')::uuid, number LIMIT 10000) e, generate_series(1, 500) step`,
 
-	// What runs.
+	// Running trials.
 	`CREATE TABLE runs AS SELECT md5('rt' || n)::uuid AS trial, md5('ra' || n)::uuid AS attempt, md5('w' || 1300 + n %% 700)::uuid AS sweep, n / 700 + 1 AS number, n FROM generate_series(0, 19199) n`,
 	`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, started_at) SELECT trial, sweep, number, '{"lr": 0.5}', 's' || n %% 20, 'running', now() FROM runs`,
 	`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, placed_at, started_at, container_id)
@@ -61,7 +61,7 @@ var yearOfBerth = []string{
 	`INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, shape_key, expires_at)
 	SELECT attempt, sweep, md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, 1, 1, 1, 1, 's' || n %% 20, now() + interval '1 day' FROM runs`,
 
-	// What waits. Every fiftieth has run before, on a host that failed.
+	// Waiting trials. Every fiftieth has run before, on a host that failed.
 	`INSERT INTO trials (id, sweep_id, number, params, shape_key, state)
 	SELECT md5('q' || n)::uuid, md5('w' || 1300 + n %% 700)::uuid, n / 700 + 101, '{"lr": 0.5}', 's1', 'waiting' FROM generate_series(0, 700 * 16 - 1) n`,
 	`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, failure_kind, placed_at, started_at, finished_at)

@@ -15,7 +15,7 @@ import (
 // sweepsNamed is how many sweeps are named that keep a secret from being deleted.
 const sweepsNamed = 5
 
-// PutSecret stores a sealed secret in the place of the one of its name. Errors:
+// PutSecret stores a sealed secret and replaces one with its name. Errors:
 // conflict when there are too many.
 func (s *Store) PutSecret(ctx context.Context, sealed berth.SealedSecret, person string) (berth.Secret, error) {
 	row, err := s.q.PutSecret(ctx, s.pool, &dbsqlc.PutSecretParams{

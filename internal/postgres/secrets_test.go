@@ -103,7 +103,7 @@ func TestSecrets(t *testing.T) {
 	require.NoError(t, err, "one that is there can be changed")
 }
 
-// waiting returns once so many sessions of the database wait for a lock.
+// waiting returns once this many sessions of the database wait for a lock.
 func waiting(t *testing.T, pool *pgxpool.Pool, sessions int) {
 	t.Helper()
 

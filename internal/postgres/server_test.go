@@ -63,7 +63,7 @@ func TestOpen_CompilesNoStatements(t *testing.T) {
 	require.Equal(t, "off", value)
 }
 
-// safeLog keeps what is logged.
+// safeLog records the log for concurrent writers.
 type safeLog struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -57,7 +57,7 @@ func (s *sessionStore) logIn(token berth.Token) (hash []byte, expires time.Time)
 	return hash, expires
 }
 
-// requireEnded checks that nobody is known by a session.
+// requireEnded checks that the session is no longer valid.
 func (s *sessionStore) requireEnded(hash []byte) {
 	s.t.Helper()
 

@@ -2,13 +2,13 @@
 // pgx: foreign errors are translated here and nowhere else.
 //
 // Every database error is ambiguous, the work may be done (rule R8): so writes
-// have natural keys, repeat without harm, and put what Temporal must be told
-// into the outbox of the same transaction.
+// have natural keys, can be repeated, and put the messages for Temporal into
+// the outbox in the same transaction.
 //
-// Rows are locked in one order, so that nobody waits in a circle: trials (with
-// the attempts that a trial's end fences), requests, leases, hosts, devices,
-// and several of one table by their ids. Rows of sweeps are shared only, after
-// the trials': what changes the row of an open sweep locks no other row.
+// Rows are locked in one order, so that transactions cannot deadlock: trials
+// (with the attempts that a trial's end fences), requests, leases, hosts,
+// devices, and several rows of one table by id. Sweep rows are locked shared,
+// after the trials; an update of an open sweep's row locks no other row.
 package postgres
 
 import (
@@ -147,8 +147,8 @@ const (
 	classIntegrity = "23" // a row that breaks a constraint
 )
 
-// translate turns a foreign error into one of Berth's, saying what was being
-// done. Errors that have a kind already and nil pass through.
+// translate turns a foreign error into one of Berth's; doing is the gerund of
+// its text. It returns nil and Berth's own errors unchanged.
 func translate(err error, doing string) error {
 	var (
 		ours *berth.Error

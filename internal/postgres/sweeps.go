@@ -186,10 +186,10 @@ func (s *Store) BeginSweepRun(ctx context.Context, id, runID string) (berth.Swee
 	return sweep, err
 }
 
-// FollowSweepRun notes the run that carries a sweep on when that is not the one
-// that is known here, because this database was restored from an older copy, and
-// has the sweep look up the trials that ended meanwhile. It reports whether it
-// did: another run may have begun since known was read.
+// FollowSweepRun notes the run that carries a sweep on when it is not the known
+// run, because this database was restored from an older copy. It then makes the
+// sweep look up the trials that ended in between. It reports whether it did:
+// another run may have begun since known was read.
 func (s *Store) FollowSweepRun(ctx context.Context, id, known, runID string) (followed bool, err error) {
 	err = s.inTx(ctx, "following the run of sweep "+id, func(tx pgx.Tx) error {
 		state, err := s.q.FollowSweepRun(ctx, tx, &dbsqlc.FollowSweepRunParams{ID: id, Known: known, RunID: runID})

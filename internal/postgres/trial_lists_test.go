@@ -271,8 +271,8 @@ func TestPageTrials_WhileTrialsEnd(t *testing.T) {
 	}
 }
 
-// A page of 500 of 50,000 trials must take 50 ms at most, wherever it is: so it
-// must read the rows of the page and not those of the sweep.
+// Any page of 500 of 50,000 trials must take at most 50 ms, so it must read the
+// rows of the page and not the sweep's.
 func TestPageTrials_FiftyThousand(t *testing.T) {
 	t.Parallel()
 
@@ -285,7 +285,7 @@ func TestPageTrials_FiftyThousand(t *testing.T) {
 		q := berth.TrialQuery{Sort: berth.ParseSort(sort), Limit: 500}
 
 		read := rowsRead(t, url, pool, "trials", func(store *postgres.Store) {
-			for range 7 { // PostgreSQL plans anew until the sixth time
+			for range 7 { // PostgreSQL makes a custom plan until the sixth time
 				page, err := store.PageTrials(t.Context(), b.sweep, q)
 				require.NoError(t, err)
 				require.Len(t, page.Rows, 500)
@@ -330,7 +330,7 @@ func TestPageTrials_FiftyThousand(t *testing.T) {
 	}
 }
 
-// How long trials took is of the newest that ended, without those that a person canceled and without waits between attempts.
+// Trial times come from the newest ended trials, without canceled trials and without waits between attempts.
 func TestTrialTimes(t *testing.T) {
 	t.Parallel()
 
@@ -350,7 +350,8 @@ func TestTrialTimes(t *testing.T) {
 			CASE WHEN n <= 278 OR n % 100 = 0 THEN 9999 ELSE n % 4 + 1 END AS d FROM generate_series(1, 500) n) x`, b.sweep)
 	require.NoError(t, err)
 
-	// 479 waited for an hour between two attempts, which took 1 and 3 s; 499 had waited for days before the one that runs.
+	// 479 waited for an hour between two attempts, which took 1 and 3 s; 499 had waited for days before its
+	// running attempt.
 	_, err = pool.Exec(t.Context(), `UPDATE trials SET finished_at = finished_at + interval '1 hour' WHERE sweep_id = $1 AND number = 479`, b.sweep)
 	require.NoError(t, err)
 	_, err = pool.Exec(t.Context(), `UPDATE trials SET started_at = now() - interval '9 days' WHERE sweep_id = $1 AND number = 499`, b.sweep)

@@ -12,14 +12,13 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// Suggest stores count trials of a sweep from number first on, which suggest
-// makes from what was tried before. allEntries reads all listed assignments for it, not only
-// those that come next. A repeated call finds what the earlier one stored and returns just
-// that, so that an activity's retry yields the same trials. It returns at most
-// count: a workflow that is older than the database may lack thousands. In a
-// database that was restored from before the trials ahead of first, suggest
-// makes those anew, so that numbers have no gaps. exhausted is suggest's own
-// word, true when there is no more.
+// Suggest stores count trials of a sweep from number first on; suggest makes them from the
+// earlier trials. With allEntries it reads all listed assignments for suggest, not only the
+// next ones. A repeated call returns the trials that the earlier call stored, so that an
+// activity's retry yields the same trials. It returns at most count trials: a workflow that
+// is older than the database may lack thousands. In a database restored from before the
+// trials ahead of first, suggest makes these again, so that numbers have no gaps. exhausted
+// is suggest's own result, true when it has no more.
 func (s *Store) Suggest(
 	ctx context.Context, sweepID string, first, count int, allEntries bool,
 	suggest func(berth.Tried) (trials []berth.NewTrial, exhausted bool, err error),
@@ -62,7 +61,7 @@ func (s *Store) Suggest(
 // makes trials (activities: 8, or 20 that a restored database forgot).
 const entriesAtOnce = 100
 
-// lastTried reads the last trial that was made; of the others it looks up what it is asked for.
+// lastTried reads the newest trial; it reads others on demand.
 func (s *Store) lastTried(ctx context.Context, tx pgx.Tx, sweepID string) (tried berth.Tried, err error) {
 	rows, err := s.q.LastTrial(ctx, tx, sweepID)
 	if err != nil {
@@ -245,8 +244,8 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 }
 
 // SilentTrials returns open trials that have had neither a waiting request nor a
-// running attempt for so long: the ID, SweepID and Number of each, ordered by
-// sweep and number, from the one after the given trial.
+// running attempt for the given time: ID, SweepID and Number of each, ordered by
+// sweep and number, after the given trial.
 func (s *Store) SilentTrials(ctx context.Context, after berth.Trial, silent time.Duration, limit int) ([]berth.Trial, error) {
 	rows, err := s.q.ListSilentTrials(ctx, s.pool, &dbsqlc.ListSilentTrialsParams{
 		AfterSweep: cmp.Or(after.SweepID, noID), AfterNumber: int32Of(after.Number), Silent: silent, MaxRows: int32Of(limit),

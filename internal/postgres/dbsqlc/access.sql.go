@@ -21,7 +21,7 @@ type CountTokensRow struct {
 	Valid int32
 }
 
-// All that were ever made, and those that are valid.
+// All tokens ever made, and the valid ones.
 func (q *Queries) CountTokens(ctx context.Context, db DBTX) (CountTokensRow, error) {
 	row := db.QueryRow(ctx, countTokens)
 	var i CountTokensRow
@@ -56,7 +56,7 @@ const deleteOldSessions = `-- name: DeleteOldSessions :execrows
 DELETE FROM sessions s USING api_tokens t WHERE t.id = s.token_id AND (s.expires_at <= now() OR t.revoked_at IS NOT NULL)
 `
 
-// Those that have expired, and those of revoked tokens.
+// Expired sessions, and sessions of revoked tokens.
 func (q *Queries) DeleteOldSessions(ctx context.Context, db DBTX) (int64, error) {
 	result, err := db.Exec(ctx, deleteOldSessions)
 	if err != nil {

@@ -151,7 +151,7 @@ type FilesToStoreRow struct {
 	Short      bool
 }
 
-// Attempts of a host that have ended and whose files are to be stored now: those that never failed first.
+// Ended attempts of a host whose files are due for the store, never failed ones first.
 func (q *Queries) FilesToStore(ctx context.Context, db DBTX, hostID string, maxRows int32) ([]FilesToStoreRow, error) {
 	rows, err := db.Query(ctx, filesToStore, hostID, maxRows)
 	if err != nil {

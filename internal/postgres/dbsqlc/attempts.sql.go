@@ -55,8 +55,8 @@ type AbandonHostAttemptsParams struct {
 	HostID      string
 }
 
-// AbandonAttempt for all open attempts of a host, for good. Those that were abandoned before are not given back either;
-// those that were refused have ended and stay as they are.
+// AbandonAttempt for all open attempts of a host, for good. Attempts abandoned before do not go back either;
+// refused attempts have ended and stay as they are.
 func (q *Queries) AbandonHostAttempts(ctx context.Context, db DBTX, arg *AbandonHostAttemptsParams) error {
 	_, err := db.Exec(ctx, abandonHostAttempts, arg.FailureKind, arg.Message, arg.HostID)
 	return err
@@ -145,7 +145,7 @@ type FinishAttemptRow struct {
 	DeviceClass string
 }
 
-// Returns whether the result is the first that the database hears of the container, and what it ran on.
+// Returns whether this is the database's first news of the container, and the attempt's device class.
 func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttemptParams) (FinishAttemptRow, error) {
 	row := db.QueryRow(ctx, finishAttempt,
 		arg.FailureKind,
@@ -547,9 +547,9 @@ type ListReportAttemptsRow struct {
 	FinishedAt        *time.Time
 }
 
-// What a report on a sweep is made from: the sweep's attempts, and those of other sweeps that began on the same GPU, or on
-// the same host's cores, while the sweep had one there: by an index, and by an array, of which the planner expects few rows.
-// A deleted sweep's attempts count as others' until they are gone.
+// The input of a sweep's report: the sweep's attempts, and attempts of other sweeps that began on the same
+// GPU, or on the same host's cores, while the sweep had one there. It uses an index and an array, because the
+// planner expects few rows of an array. Attempts of a deleted sweep count as others' until they are deleted.
 func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int32, sweepID string) ([]ListReportAttemptsRow, error) {
 	rows, err := db.Query(ctx, listReportAttempts, maxRows, sweepID)
 	if err != nil {
@@ -809,7 +809,8 @@ type NoteWaitParams struct {
 	Message string
 }
 
-// Says at the attempt, and at its trial, what it waits for before its container starts. Trials are locked before attempts.
+// Notes with the attempt and its trial why its container does not start yet. Trials are locked before
+// attempts.
 func (q *Queries) NoteWait(ctx context.Context, db DBTX, arg *NoteWaitParams) (bool, error) {
 	row := db.QueryRow(ctx, noteWait, arg.ID, arg.Token, arg.Message)
 	var ours bool
@@ -850,7 +851,7 @@ WITH candidates AS (
     SELECT a.id, q.attempt_id, q.token
     FROM locked_requests q JOIN attempts a ON a.id = q.revives
     WHERE a.state = 'abandoned' ORDER BY a.id FOR NO KEY UPDATE OF a
-), locked_leases AS ( -- one that was released meanwhile, on proof that nothing is there, is left out
+), locked_leases AS ( -- without leases released in between, on proof that no container exists
     SELECT q.id, q.attempt_id, q.token
     FROM locked_attempts q JOIN leases l ON l.attempt_id = q.id
     WHERE l.state = 'held' ORDER BY l.id FOR NO KEY UPDATE OF l
@@ -882,8 +883,10 @@ type ReviveAttemptsParams struct {
 	TrialID string
 }
 
-// Gives abandoned attempts back to their host instead of placing new ones: that of one trial, or all of one host. Their
-// leases were renewed just now, no newer attempt was placed, and the trial waits for one. The attempt gets the token of its lease back, which its container carries: what was fenced is in force again.
+// Gives abandoned attempts back to their host instead of placing new ones: the attempt of one trial, or all
+// attempts of one host. Their leases were renewed just now, no newer attempt was placed, and the trial waits
+// for one. The attempt gets back the token of its lease, which its container carries, so the fenced token is
+// valid again.
 func (q *Queries) ReviveAttempts(ctx context.Context, db DBTX, arg *ReviveAttemptsParams) ([]string, error) {
 	rows, err := db.Query(ctx, reviveAttempts, arg.HostID, arg.Fresh, arg.TrialID)
 	if err != nil {

@@ -146,7 +146,8 @@ WHERE own.id = $1 AND c.stored_at IS NULL AND c.id <> $2 AND (a.id = own.id OR a
     AND (a.state = 'abandoned' OR a.state = 'finished' AND (NOT a.checkpoint_left OR a.checkpoint_settled_at IS NOT NULL)))
 `
 
-// Those that were begun before and are not whole: of the attempt itself, and of earlier ones of its trial that nobody sends any more.
+// Begun and incomplete checkpoints: of the attempt itself, and of earlier attempts of its trial that no host
+// sends any more.
 func (q *Queries) HalfCheckpoints(ctx context.Context, db DBTX, attemptID string, iD string) ([]string, error) {
 	rows, err := db.Query(ctx, halfCheckpoints, attemptID, iD)
 	if err != nil {
@@ -246,9 +247,10 @@ type ListEarlierCheckpointsRow struct {
 	StoredAt          time.Time
 }
 
-// What the attempts before one left in /trial/checkpoint, the newest first. A short probe has a directory of its own. One that
-// could not be started has no container, but a time. coming: its host is to store it. One that is silent for a moment, as all
-// are when the database was away, still does: who waits gives up by itself. One that was not heard of for so long does not.
+// The checkpoints that earlier attempts left in /trial/checkpoint, newest first. A short probe has a
+// directory of its own. An attempt that could not be started has no container, but a time. coming: its host
+// is to store it. A host that is silent for a moment still counts, as all hosts are silent while the database
+// is away; the waiting attempt has its own timeout. A host that is silent for longer does not count.
 func (q *Queries) ListEarlierCheckpoints(ctx context.Context, db DBTX, silent time.Duration, iD string) ([]ListEarlierCheckpointsRow, error) {
 	rows, err := db.Query(ctx, listEarlierCheckpoints, silent, iD)
 	if err != nil {
@@ -343,15 +345,9 @@ type ListNewestCheckpointsRow struct {
 	Shunned   []string
 }
 
-// The newest checkpoint of each trial that waits for a place, or has one on a host (host_id) and may still fetch it there. It
-// is in the store, or comes, as ListEarlierCheckpoints says: then its size is known once its host has named it. A short
-// probe goes on from none.
-// hosts may have it, or a newer one: the newest attempt there that says something is not older than it, and left files, was
-// given up, or did not start but may have fetched it. That one's result does not say that there was no room (FinishAttempt),
-// and the host has a store: without, it says nothing. A host that is asked for room without need keeps the trial waiting for
-// ever; one that is asked for none without right says so once.
-// refused: hosts whose disks, in the time that it says, did not take the checkpoint of the trial, once for each attempt;
-// shunned: those of a moment ago.
+// The newest checkpoint of each trial that waits for a place, or has one on a host (host_id) and may still
+// fetch it there. The checkpoint is stored, or coming as in ListEarlierCheckpoints: then its size is known
+// once its host has named it. A short probe starts without a checkpoint.
 func (q *Queries) ListNewestCheckpoints(ctx context.Context, db DBTX, arg *ListNewestCheckpointsParams) ([]ListNewestCheckpointsRow, error) {
 	rows, err := db.Query(ctx, listNewestCheckpoints, arg.RefusedWithin, arg.ShunnedWithin, arg.Silent)
 	if err != nil {

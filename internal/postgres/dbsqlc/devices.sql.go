@@ -65,9 +65,8 @@ type ListDevicesRow struct {
 	Activity         int64
 }
 
-// Those that their workers found, or found until a while ago, and those that still hold something; with @forgotten also
-// those that were found long ago; or one by its id.
-// Leases are read once for all devices.
+// Devices that their workers find, or found until a while ago, and devices with leases; with @forgotten also
+// long lost ones; or one by its id.
 func (q *Queries) ListDevices(ctx context.Context, db DBTX, arg *ListDevicesParams) ([]ListDevicesRow, error) {
 	rows, err := db.Query(ctx, listDevices, arg.Grace, arg.ID, arg.Forgotten)
 	if err != nil {
@@ -133,7 +132,8 @@ type ListDevicesElsewhereRow struct {
 	Holds    bool
 }
 
-// Those of another host whose worker serves them, or that still hold something there.
+// Devices with these ids on another host, whose worker serves them or which still has
+// leases on them.
 func (q *Queries) ListDevicesElsewhere(ctx context.Context, db DBTX, arg *ListDevicesElsewhereParams) ([]ListDevicesElsewhereRow, error) {
 	rows, err := db.Query(ctx, listDevicesElsewhere, arg.Ids, arg.HostID, arg.LostAfter)
 	if err != nil {
@@ -212,8 +212,9 @@ type RegisterDevicesParams struct {
 	MpsProblems   []string
 }
 
-// What a worker found. The capacity of a device never falls below what is booked on it, and clients of MPS that are there stay such:
-// no others join them. A device for one attempt at a time is limited to one, whatever its mode.
+// Stores the devices that a worker found. The capacity of a device never falls below its bookings, and its
+// mode stays as long as it has MPS clients: only MPS clients can join them. A device for one attempt at a
+// time is limited to one, whatever its mode.
 func (q *Queries) RegisterDevices(ctx context.Context, db DBTX, arg *RegisterDevicesParams) error {
 	_, err := db.Exec(ctx, registerDevices,
 		arg.Ids,

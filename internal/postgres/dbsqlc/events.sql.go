@@ -46,9 +46,10 @@ INSERT INTO events (sequence, kind, subject)
 VALUES (setval('event_sequence', greatest(nextval('event_sequence') + 1000000000, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)), 'installation.adopted', 'installation')
 `
 
-// Goes on behind all sequences that the original of this copy, or another copy of it, can have given: their number is that of the
-// microseconds since 1970, and none gives a million a second. Only what is published goes: nothing may be kept before a sequence
-// that was not given here.
+// Continues behind all sequences that the original of this copy, or another copy of it, can have given. The
+// new sequence is the number of microseconds since 1970; no installation publishes a million events a second.
+// It deletes only published events, because no event may be kept before a sequence that this database did not
+// give.
 func (q *Queries) BeginHistory(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, beginHistory)
 	return err
@@ -160,8 +161,8 @@ UPDATE events e SET sequence = n.sequence FROM numbered n WHERE e.id = n.id
 RETURNING e.sequence
 `
 
-// Numbers what is committed, in the order of ids. Of an unnested array the planner expects few rows and looks each up by
-// its id; of a plain LIMIT it expects so many that it reads the whole table each time.
+// Numbers committed events, in the order of ids. For an unnested array the planner expects few rows and looks
+// each up by its id; for a plain LIMIT it expects many and reads the whole table each time.
 func (q *Queries) StampEvents(ctx context.Context, db DBTX, maxRows int32) ([]*int64, error) {
 	rows, err := db.Query(ctx, stampEvents, maxRows)
 	if err != nil {

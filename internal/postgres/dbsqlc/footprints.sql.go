@@ -129,7 +129,7 @@ type ListFootprintsRow struct {
 	Shape          []byte
 }
 
-// All classes of so many shapes.
+// All classes of up to max_rows shapes, by key.
 func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, maxRows int32) ([]ListFootprintsRow, error) {
 	rows, err := db.Query(ctx, listFootprints, afterKey, maxRows)
 	if err != nil {

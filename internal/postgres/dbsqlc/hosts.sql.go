@@ -80,8 +80,7 @@ type ListFormerHostsRow struct {
 	Until       time.Time
 }
 
-// What was there until a moment ago: hosts that were removed, and those that came back smaller, as they were. What was
-// measured of them is no more.
+// Removed hosts, and the earlier size of hosts that came back smaller. Their measurements are not kept.
 func (q *Queries) ListFormerHosts(ctx context.Context, db DBTX, grace time.Duration) ([]ListFormerHostsRow, error) {
 	rows, err := db.Query(ctx, listFormerHosts, grace)
 	if err != nil {
@@ -379,9 +378,9 @@ type NoteFailedStartParams struct {
 	AttemptID   string
 }
 
-// Counts a trial whose container the host could not start. After so many different ones in a row the host is cordoned:
-// for the sweep of theirs when they have one in common, as its own fault may be what it is, else for all. Run it with the
-// host's row locked.
+// Counts a trial whose container the host could not start. After HostCordonAfter different trials in a row
+// the host is cordoned: for their sweep when they have one in common, because that sweep may be at fault,
+// else for all. Run it with the host's row locked.
 func (q *Queries) NoteFailedStart(ctx context.Context, db DBTX, arg *NoteFailedStartParams) error {
 	_, err := db.Exec(ctx, noteFailedStart,
 		arg.Reason,
@@ -409,8 +408,8 @@ type NoteMissingImageParams struct {
 	CordonAfter int32
 }
 
-// Counts a trial whose image the host lacks, which is no fault of the host. After so many different ones the host takes
-// only test attempts of their sweep. Run it with the host's row locked.
+// Counts a trial whose image the host lacks, which is not the host's fault. After HostCordonAfter different
+// trials the host takes only test attempts of their sweep. Run it with the host's row locked.
 func (q *Queries) NoteMissingImage(ctx context.Context, db DBTX, arg *NoteMissingImageParams) error {
 	_, err := db.Exec(ctx, noteMissingImage, arg.Reason, arg.AttemptID, arg.CordonAfter)
 	return err
@@ -488,8 +487,8 @@ type RegisterHostParams struct {
 	SecretKeys          []string
 }
 
-// A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved. The smaller totals
-// are targets, which count for placements at once and become the totals as leases end.
+// A host that comes back smaller keeps its leases: totals never fall below the reservations. The smaller
+// totals are targets. They count for placements at once and become the totals as leases end.
 func (q *Queries) RegisterHost(ctx context.Context, db DBTX, arg *RegisterHostParams) error {
 	_, err := db.Exec(ctx, registerHost,
 		arg.ID,
@@ -581,9 +580,9 @@ type TouchHostParams struct {
 	ID              string
 }
 
-// The mark of what is in use moves on once a day; the one before is 24 to 48 hours old, and says how fast the disk fills.
-// A host with several disks tells of the fullest: a size that jumps by more than 1 % is another disk, whose growth is not
-// known yet.
+// The mark of used disk moves on once a day. The mark before it is 24 to 48 hours old and tells how fast the
+// disk fills. A host with several disks reports the fullest: a size that jumps by more than 1 % is another
+// disk, whose growth is not known yet.
 func (q *Queries) TouchHost(ctx context.Context, db DBTX, arg *TouchHostParams) (int64, error) {
 	result, err := db.Exec(ctx, touchHost,
 		arg.MemoryFreeBytes,

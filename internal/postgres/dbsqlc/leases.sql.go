@@ -207,9 +207,10 @@ type ListLeasesRow struct {
 	MeasuredSecond      int32
 }
 
-// What holds a part of a host now, by host, GPU and age, with the newest of what was measured of it: -1 = nothing. A GPU is
-// not read at the same moment as its host, so a figure that the newest point lacks is of the point before, within 10 s or
-// one interval (an attempt has 250 at least). measured_second is when the newest point begins, since started_at.
+// The current leases by host, GPU and age, with the newest measured use: -1 = not measured. A GPU and its
+// host are not read at the same moment, so a figure missing in the newest point comes from the point before,
+// within 10 s or one interval (an attempt has 250 at least). measured_second is when the newest point begins,
+// since started_at.
 func (q *Queries) ListLeases(ctx context.Context, db DBTX, arg *ListLeasesParams) ([]ListLeasesRow, error) {
 	rows, err := db.Query(ctx, listLeases,
 		arg.AfterHost,
@@ -451,7 +452,8 @@ UPDATE leases SET device_bytes = device.held FROM device WHERE leases.id = devic
 RETURNING leases.device_bytes
 `
 
-// Has the lease of an attempt that shares a GPU hold so much of that from now on, or what is there. Returns what it holds.
+// Resizes the lease of an attempt that shares a GPU to the given memory, or to the free memory if that is
+// less. Returns the new size.
 func (q *Queries) ResizeLease(ctx context.Context, db DBTX, attemptID string, deviceBytes int64) (int64, error) {
 	row := db.QueryRow(ctx, resizeLease, attemptID, deviceBytes)
 	var device_bytes int64
@@ -471,7 +473,7 @@ type SuspectLeasesRow struct {
 	HostID    string
 }
 
-// One that somebody holds at this moment is being renewed or released.
+// Skips a locked lease: another transaction is renewing or releasing it.
 func (q *Queries) SuspectLeases(ctx context.Context, db DBTX) ([]SuspectLeasesRow, error) {
 	rows, err := db.Query(ctx, suspectLeases)
 	if err != nil {

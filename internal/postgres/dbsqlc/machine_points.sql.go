@@ -48,10 +48,11 @@ ON CONFLICT (host_id, device_id, at) DO UPDATE SET
     attempts = greatest(o.attempts, excluded.attempts)
 `
 
-// What a host and its GPUs hold now: the most of each minute stands. Of attempts counts the newest that was measured of each, as in ListLeases.
-// Where no attempt is, none holds anything: 0, which says nothing of a minute in which attempts were not measured.
-// The free_bytes of a GPU give back no more of an attempt than it reserved (gpu.Meter.FreeBeside): what it holds beyond that is not used by others.
-// What a host with a problem said of its GPUs may be old.
+// The current use of a host and its GPUs; the maximum of each minute is stored. Of each attempt the newest
+// measurement counts, as in ListLeases. Without attempts the use is 0, which does not replace a minute whose
+// attempts were not measured. free_bytes of a GPU gives back no more of an attempt than its reservation
+// (gpu.Meter.FreeBeside): use beyond that is not counted for others. GPU values of a host with a problem may
+// be old.
 func (q *Queries) AddMachinePoints(ctx context.Context, db DBTX, hostID string) error {
 	_, err := db.Exec(ctx, addMachinePoints, hostID)
 	return err

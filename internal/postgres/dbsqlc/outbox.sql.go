@@ -28,8 +28,8 @@ type ClaimOutboxRow struct {
 	Attempts   int32
 }
 
-// Takes due messages for as long as the claim lasts: nobody else takes them meanwhile, and when the claimer dies, they
-// are due again at its end.
+// Claims due messages: no other relay takes them until the claim ends. When the claimer dies, they are due
+// again at its end.
 func (q *Queries) ClaimOutbox(ctx context.Context, db DBTX, claim time.Duration, maxRows int32) ([]ClaimOutboxRow, error) {
 	rows, err := db.Query(ctx, claimOutbox, claim, maxRows)
 	if err != nil {
@@ -116,7 +116,7 @@ const returnOutbox = `-- name: ReturnOutbox :exec
 UPDATE outbox SET not_before = now() WHERE id = ANY ($1::bigint[])
 `
 
-// Gives back what was claimed and not tried.
+// Returns claimed messages that were not tried.
 func (q *Queries) ReturnOutbox(ctx context.Context, db DBTX, ids []int64) error {
 	_, err := db.Exec(ctx, returnOutbox, ids)
 	return err

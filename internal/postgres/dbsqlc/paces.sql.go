@@ -39,8 +39,8 @@ type AddPaceParams struct {
 	Memory   int32
 }
 
-// A new attempt counts for at least one part in so many. Of one that failed nothing but that is kept: it has no samples; each
-// that ends well takes as large a part of the failures away. What was kept for too long begins anew.
+// A new attempt has a weight of at least one part in PaceMemory. A failed attempt counts only as a failure,
+// without a sample; each good end takes the same part off the failures. Old values start again.
 func (q *Queries) AddPace(ctx context.Context, db DBTX, arg *AddPaceParams) error {
 	_, err := db.Exec(ctx, addPace,
 		arg.Place,
@@ -97,11 +97,11 @@ type CompanyOfRow struct {
 	Mix            string
 }
 
-// How many attempts an attempt shared its GPU with in the mean over its run, itself included, and the mix of the one that came
-// last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that was stopped,
-// a short probe, one that went on from a checkpoint, or that was placed by a version that knew no mix. Nor for an end that company
-// does not cause, such as a wrong configuration, memory where the attempt's own bound was reached, or the end of an MPS server, which
-// ends all its clients.
+// The mean number of attempts on the GPU over the attempt's run, itself included, and the mix of the newest
+// neighbour, which contains all that ran beside it until then. Returns no row for a run that teaches nothing:
+// a stopped one, a short probe, a run continued from a checkpoint, or one placed without a mix. Nor for an
+// end that neighbours do not cause, such as a wrong configuration, out of memory at the attempt's own bound,
+// or the end of an MPS server, which ends all its clients.
 func (q *Queries) CompanyOf(ctx context.Context, db DBTX, id string) (CompanyOfRow, error) {
 	row := db.QueryRow(ctx, companyOf, id)
 	var i CompanyOfRow
@@ -138,7 +138,7 @@ FROM paces WHERE shape_key = ANY ($1::text[]) AND updated_at > now() - $2::inter
 ORDER BY shape_key, mix, place, mode, at_once
 `
 
-// What was measured long ago may have been so for reasons that are gone, such as other work on the machine.
+// Skips old measurements: their conditions, such as other work on the host, may be gone.
 func (q *Queries) ListPaces(ctx context.Context, db DBTX, shapeKeys []string, kept time.Duration) ([]Pace, error) {
 	rows, err := db.Query(ctx, listPaces, shapeKeys, kept)
 	if err != nil {
@@ -185,8 +185,8 @@ type LoadDevicesRow struct {
 	Young    bool
 }
 
-// The shapes that hold a lease on each GPU, with the templates of their sweeps: image and command. young = all of them for
-// less than so long, on hosts that answer.
+// The shapes with a lease on each GPU, with the templates of their sweeps: image and command. young = all are
+// younger than the given age, on hosts that answer.
 func (q *Queries) LoadDevices(ctx context.Context, db DBTX, young time.Duration) ([]LoadDevicesRow, error) {
 	rows, err := db.Query(ctx, loadDevices, young)
 	if err != nil {

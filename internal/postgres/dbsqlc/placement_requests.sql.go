@@ -31,10 +31,10 @@ type CountRunningBySweepRow struct {
 	Away     int32
 }
 
-// What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost or its
-// worker reports a problem. These only keep their host's memory booked, for as long as the host is like that: its worker
-// keeps their containers, as it gets the attempts back once the problem is over and no other host took them. Of these,
-// those that their trials are to run again are away: their places are for the retries.
+// The leases that count for max_parallel. Attempts that go on elsewhere, because their host is lost or its
+// worker reports a problem, do not count. They only keep their host's memory booked for that time: the worker
+// keeps their containers, as it gets the attempts back once the problem is over and no other host took them.
+// away counts the attempts that their trials are to run again: their places are for the retries.
 func (q *Queries) CountRunningBySweep(ctx context.Context, db DBTX, lostAfter time.Duration) ([]CountRunningBySweepRow, error) {
 	rows, err := db.Query(ctx, countRunningBySweep, lostAfter)
 	if err != nil {
@@ -233,8 +233,9 @@ type ListQueueRow struct {
 	TrialNumber  int32
 }
 
-// What waits, in the order of ListWaitingRequests, and behind it what is put off. All of it is counted to know positions:
-// that is a window of each open sweep. The trials are looked up for the page alone: a join read all of a long history.
+// Waiting requests, in the order of ListWaitingRequests, then the requests put off. It counts all of them to
+// know positions: a window of each open sweep. It looks up the trials for the page alone, because a join read
+// all of a long history.
 func (q *Queries) ListQueue(ctx context.Context, db DBTX, arg *ListQueueParams) ([]ListQueueRow, error) {
 	rows, err := db.Query(ctx, listQueue,
 		arg.AfterPutOff,
@@ -302,7 +303,8 @@ type ListStuckRequestsRow struct {
 	Requests    int32
 }
 
-// Requests that the ledger refuses, and those that have waited for another attempt of their trial too long.
+// Requests that the ledger refuses, and requests that have waited too long for another attempt of their
+// trial.
 func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Duration, maxRows int32) ([]ListStuckRequestsRow, error) {
 	rows, err := db.Query(ctx, listStuckRequests, late, maxRows)
 	if err != nil {
@@ -407,15 +409,16 @@ type ListWaitingRequestsRow struct {
 	CheckpointHost string
 }
 
-// Those that may be placed now, of sweeps that take trials: of each sweep the oldest that it offers (sweep_offers). Where these
-// are too many, each sweep's oldest come first. A trial has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
-// or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
-// drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
-// out-of-memory of the trial.
-// apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
-// again without neighbours there. A sweep shares none, either, whose program has faulted by itself (device_fault), until so
-// many of its trials have had clean runs on GPUs that were placed since: times of the database (R9).
-// checkpoint_host alone has the newest checkpoint: it is not stored, or not all of it. A short probe goes on from none.
+// Requests that may be placed now, of sweeps that take trials: the oldest requests that each sweep offers
+// (sweep_offers). If these are too many, each sweep's oldest come first. A trial has one open attempt at
+// most, so a request whose trial has one waits for its end. The time before its sweep was resumed, or its
+// max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would
+// be drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep).
+// oom: the newest out-of-memory of the trial. apart: a fault on a GPU that is shared by MPS ends all of its
+// clients, and its origin is unknown. Each of them runs again without neighbours there. A sweep whose program
+// has faulted by itself (device_fault) shares no GPU either, until enough of its trials have had clean runs
+// on GPUs placed since; these are times of the database (R9). checkpoint_host alone has the newest
+// checkpoint: it is not stored, or not all of it. A short probe goes on from none.
 func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWaitingRequestsParams) ([]ListWaitingRequestsRow, error) {
 	rows, err := db.Query(ctx, listWaitingRequests, arg.LostAfter, arg.MaxRows, arg.CleanRuns)
 	if err != nil {
@@ -580,15 +583,14 @@ type PlaceRequestsRow struct {
 	Token     int64
 }
 
-// Turns waiting requests into attempts with leases, books their hosts and devices, and puts the news for their
-// workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it is too much.
-// What comes to a cordoned host is its test attempt: the next one may come after a pause of two minutes to half an hour.
-// The same goes for a sweep whose image the host lacks.
-// A sweep may have been paused or stopped, or its max_parallel lowered, a host drained or a device cordoned, since the
-// decision: what a person was told is so holds for what is placed later. The lock makes the two wait for each other.
-// An attempt gets what the decision gives it.
-// PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go), and
-// by ARRAY all of it: a semi-join stops at the first row that fits.
+// Turns waiting requests into attempts with leases, books their hosts and devices, and puts the news for
+// their workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it
+// is too much. An attempt on a cordoned host is its test attempt: the next one may come after a pause of two
+// minutes to half an hour. The same goes for a sweep whose image the host lacks. A sweep may have been paused
+// or stopped, or its max_parallel lowered, a host drained or a device cordoned, since the decision: later
+// placements must keep to the answer that the person got. The lock orders the two. An attempt gets what the
+// decision gives it. PostgreSQL runs these parts in any order, so each reads the one whose rows must be
+// locked before its own (store.go), and by ARRAY all of it: a semi-join stops at the first row that fits.
 func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequestsParams) ([]PlaceRequestsRow, error) {
 	rows, err := db.Query(ctx, placeRequests,
 		arg.AttemptIds,
@@ -675,7 +677,8 @@ type SetRequestAsideParams struct {
 	AttemptID string
 }
 
-// The pauses grow from a second to five minutes. Nothing is kept free for it meanwhile.
+// The back-off grows from a second to five minutes. Until then the placer keeps no
+// capacity free for the request.
 func (q *Queries) SetRequestAside(ctx context.Context, db DBTX, arg *SetRequestAsideParams) error {
 	_, err := db.Exec(ctx, setRequestAside, arg.Refusal, arg.Reasons, arg.AttemptID)
 	return err

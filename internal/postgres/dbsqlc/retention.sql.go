@@ -261,8 +261,8 @@ type ExpireOutputsRow struct {
 	Trials  int32
 }
 
-// Asks a host to remove the files of these trials of ended sweeps. It returns how many trials of each sweep are concerned.
-// What is in the store stays there; what is not is lost.
+// Asks a host to remove the files of these trials of ended sweeps. It returns the number of trials of each
+// sweep. Stored files stay in the store; unstored files are lost.
 func (q *Queries) ExpireOutputs(ctx context.Context, db DBTX, arg *ExpireOutputsParams) ([]ExpireOutputsRow, error) {
 	rows, err := db.Query(ctx, expireOutputs, arg.Why, arg.TrialIds, arg.HostID)
 	if err != nil {
@@ -456,9 +456,10 @@ type OldestOutputsRow struct {
 	EndedSeconds float64
 }
 
-// Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first, and those of
-// deleted sweeps before all. A sweep that holds a place has a container somewhere. They begin behind a trial; the zero
-// time begins with the first. What the host still has is read first, with each trial by its id (OFFSET 0): history is much longer.
+// Trials of ended sweeps whose files a host may still have, by the end of their sweep, oldest first; trials
+// of deleted sweeps come before all. A sweep that holds a lease has a container somewhere. They begin behind
+// a trial; the zero time begins with the first. The host's files are read first, with each trial by its id
+// (OFFSET 0): history is much longer.
 func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, arg *OldestOutputsParams) ([]OldestOutputsRow, error) {
 	rows, err := db.Query(ctx, oldestOutputs,
 		arg.AfterTime,
@@ -543,7 +544,7 @@ type SilentRemovalsRow struct {
 	Attempts int64
 }
 
-// Hosts that were not heard of for so long, and the files that only they can remove.
+// Hosts silent for longer than the grace, and the files that only they can remove.
 func (q *Queries) SilentRemovals(ctx context.Context, db DBTX, silent time.Duration) ([]SilentRemovalsRow, error) {
 	rows, err := db.Query(ctx, silentRemovals, silent)
 	if err != nil {
@@ -578,7 +579,7 @@ type SizedSweepsRow struct {
 	MetricPoints     *int64
 }
 
-// Newest first, for limits of size: what is newest is kept. A deleted sweep has nothing that others must make room for.
+// Newest first, because limits of size keep the newest. Other sweeps need not make room for a deleted sweep.
 func (q *Queries) SizedSweeps(ctx context.Context, db DBTX, grace time.Duration) ([]SizedSweepsRow, error) {
 	rows, err := db.Query(ctx, sizedSweeps, grace)
 	if err != nil {
@@ -722,7 +723,7 @@ type SweepsWithOldOutputsParams struct {
 	MaxRows   int32
 }
 
-// Not those with files that wait for the store, or that are there since a moment ago.
+// Without sweeps whose files wait for the store, or were stored a moment ago.
 func (q *Queries) SweepsWithOldOutputs(ctx context.Context, db DBTX, arg *SweepsWithOldOutputsParams) ([]string, error) {
 	rows, err := db.Query(ctx, sweepsWithOldOutputs, arg.Keep, arg.FetchTime, arg.MaxRows)
 	if err != nil {

@@ -43,7 +43,8 @@ const keepSecrets = `-- name: KeepSecrets :many
 SELECT name FROM secrets WHERE name = ANY ($1::text[]) ORDER BY name FOR KEY SHARE
 `
 
-// Of the names, those that are stored, which nobody deletes before the transaction ends. One that is stored anew meanwhile waits for nothing.
+// Returns which of the names are stored, and locks them against deletion until the transaction ends. Storing
+// a secret again does not wait for this lock.
 func (q *Queries) KeepSecrets(ctx context.Context, db DBTX, names []string) ([]string, error) {
 	rows, err := db.Query(ctx, keepSecrets, names)
 	if err != nil {
@@ -142,7 +143,7 @@ const lockSecret = `-- name: LockSecret :execrows
 SELECT 1 FROM secrets WHERE name = $1 FOR UPDATE
 `
 
-// Waits for sweeps that are being stored and mount it; those that follow wait for the transaction's end.
+// Waits for sweeps that are being stored and mount it; later ones wait for the transaction's end.
 func (q *Queries) LockSecret(ctx context.Context, db DBTX, name string) (int64, error) {
 	result, err := db.Exec(ctx, lockSecret, name)
 	if err != nil {

@@ -116,7 +116,8 @@ SELECT params::text FROM trials
 WHERE sweep_id = $1 AND md5(params::text)::uuid = ANY (ARRAY(SELECT md5(k)::uuid FROM unnest($2::text[]) k))
 `
 
-// Those of keys that are the values of a trial: these are stored as the text that Assignment.Key gives.
+// Returns which of the keys are a trial's values; the column stores them as the text that
+// Assignment.Key gives.
 func (q *Queries) FindTrialParams(ctx context.Context, db DBTX, sweepID string, keys []string) ([]string, error) {
 	rows, err := db.Query(ctx, findTrialParams, sweepID, keys)
 	if err != nil {
@@ -298,8 +299,8 @@ type ListSilentTrialsRow struct {
 	Number  int32
 }
 
-// Open trials that have had neither a request that waits nor an attempt that runs for so long, in the order of their
-// sweeps and numbers.
+// Open trials without a waiting request or a running attempt for the given time, in the order of their sweeps
+// and numbers.
 func (q *Queries) ListSilentTrials(ctx context.Context, db DBTX, arg *ListSilentTrialsParams) ([]ListSilentTrialsRow, error) {
 	rows, err := db.Query(ctx, listSilentTrials,
 		arg.AfterSweep,
@@ -398,7 +399,7 @@ type ListTrialsRow struct {
 	MetricsRemovedWhy string
 }
 
-// The files of a trial are those of its last attempt: an earlier one failed, and may have been on another host.
+// The files of a trial belong to its last attempt: an earlier one failed, and may have been on another host.
 func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams) ([]ListTrialsRow, error) {
 	rows, err := db.Query(ctx, listTrials,
 		arg.SweepID,
@@ -657,8 +658,8 @@ type TrialTimesRow struct {
 	Oldest  float64
 }
 
-// Of each sweep. Reads trials by number from the newest on until enough have ended: of a sweep that runs it skips those that
-// are open, a few hundred at most, and those that were canceled. From each goes what it waited between its attempts.
+// For each sweep. Reads trials by number from the newest on until enough have ended. It skips open trials, a
+// few hundred at most, and canceled ones. The time excludes the waits between a trial's attempts.
 func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepIds []string, maxTrials int32) ([]TrialTimesRow, error) {
 	rows, err := db.Query(ctx, trialTimes, sweepIds, maxTrials)
 	if err != nil {

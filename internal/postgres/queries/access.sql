@@ -41,7 +41,7 @@ ORDER BY id FOR UPDATE;
 UPDATE api_tokens SET revoked_at = now() WHERE id = @id AND revoked_at IS NULL;
 
 -- name: CountTokens :one
--- All that were ever made, and those that are valid.
+-- All tokens ever made, and the valid ones.
 SELECT count(*)::integer AS made,
     (count(*) FILTER (WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())))::integer AS valid
 FROM api_tokens;
@@ -68,7 +68,7 @@ WHERE s.hash = @hash AND s.expires_at > now() AND t.revoked_at IS NULL AND (t.ex
 DELETE FROM sessions WHERE hash = @hash;
 
 -- name: DeleteOldSessions :execrows
--- Those that have expired, and those of revoked tokens.
+-- Expired sessions, and sessions of revoked tokens.
 DELETE FROM sessions s USING api_tokens t WHERE t.id = s.token_id AND (s.expires_at <= now() OR t.revoked_at IS NOT NULL);
 
 -- name: InsertAudit :exec

@@ -8,7 +8,7 @@ INSERT INTO artifact_stores (store) VALUES (@store) ON CONFLICT DO NOTHING;
 UPDATE hosts SET stores_files = @stores WHERE id = @id AND stores_files <> @stores;
 
 -- name: FilesToStore :many
--- Attempts of a host that have ended and whose files are to be stored now: those that never failed first.
+-- Ended attempts of a host whose files are due for the store, never failed ones first.
 SELECT a.id, a.trial_id, a.finished_at::timestamptz AS finished_at, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
     EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)::boolean AS short
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id

@@ -40,7 +40,8 @@ WITH running AS (
 SELECT running.id FROM running;
 
 -- name: NoteWait :one
--- Says at the attempt, and at its trial, what it waits for before its container starts. Trials are locked before attempts.
+-- Notes with the attempt and its trial why its container does not start yet. Trials are locked before
+-- attempts.
 WITH locked AS (
     SELECT t.id FROM trials t JOIN attempts a ON a.trial_id = t.id
     WHERE a.id = @id AND t.finished_at IS NULL FOR NO KEY UPDATE OF t
@@ -54,7 +55,7 @@ WITH locked AS (
 SELECT EXISTS (SELECT FROM attempts a WHERE a.id = @id AND a.token = @token AND a.state IN ('placed', 'running'))::boolean AS ours;
 
 -- name: FinishAttempt :one
--- Returns whether the result is the first that the database hears of the container, and what it ran on.
+-- Returns whether this is the database's first news of the container, and the attempt's device class.
 UPDATE attempts u
 SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value,
     memory_peak_bytes = @memory_peak_bytes, device_peak_bytes = @device_peak_bytes, cpu_ns = @cpu_ns,
@@ -95,8 +96,8 @@ SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = 'infra'
 WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state IN ('placed', 'running');
 
 -- name: AbandonHostAttempts :exec
--- AbandonAttempt for all open attempts of a host, for good. Those that were abandoned before are not given back either;
--- those that were refused have ended and stay as they are.
+-- AbandonAttempt for all open attempts of a host, for good. Attempts abandoned before do not go back either;
+-- refused attempts have ended and stay as they are.
 WITH locked AS (
     SELECT a.id FROM attempts a
     WHERE a.id IN (SELECT l.attempt_id FROM leases l WHERE l.host_id = @host_id AND l.state <> 'released')
@@ -131,8 +132,10 @@ WHERE a.id = @id AND a.token = @token AND a.state = 'running' AND a.device_id IS
 SELECT pg_advisory_xact_lock(hashtextextended('shape:' || @shape_key::text, 0));
 
 -- name: ReviveAttempts :many
--- Gives abandoned attempts back to their host instead of placing new ones: that of one trial, or all of one host. Their
--- leases were renewed just now, no newer attempt was placed, and the trial waits for one. The attempt gets the token of its lease back, which its container carries: what was fenced is in force again.
+-- Gives abandoned attempts back to their host instead of placing new ones: the attempt of one trial, or all
+-- attempts of one host. Their leases were renewed just now, no newer attempt was placed, and the trial waits
+-- for one. The attempt gets back the token of its lease, which its container carries, so the fenced token is
+-- valid again.
 WITH candidates AS (
     SELECT a.id, a.trial_id, a.number, l.token
     FROM leases l JOIN attempts a ON a.id = l.attempt_id
@@ -154,7 +157,7 @@ WITH candidates AS (
     SELECT a.id, q.attempt_id, q.token
     FROM locked_requests q JOIN attempts a ON a.id = q.revives
     WHERE a.state = 'abandoned' ORDER BY a.id FOR NO KEY UPDATE OF a
-), locked_leases AS ( -- one that was released meanwhile, on proof that nothing is there, is left out
+), locked_leases AS ( -- without leases released in between, on proof that no container exists
     SELECT q.id, q.attempt_id, q.token
     FROM locked_attempts q JOIN leases l ON l.attempt_id = q.id
     WHERE l.state = 'held' ORDER BY l.id FOR NO KEY UPDATE OF l
@@ -180,9 +183,9 @@ WITH candidates AS (
 SELECT revives::uuid AS attempt_id FROM decided;
 
 -- name: ListReportAttempts :many
--- What a report on a sweep is made from: the sweep's attempts, and those of other sweeps that began on the same GPU, or on
--- the same host's cores, while the sweep had one there: by an index, and by an array, of which the planner expects few rows.
--- A deleted sweep's attempts count as others' until they are gone.
+-- The input of a sweep's report: the sweep's attempts, and attempts of other sweeps that began on the same
+-- GPU, or on the same host's cores, while the sweep had one there. It uses an index and an array, because the
+-- planner expects few rows of an array. Attempts of a deleted sweep count as others' until they are deleted.
 WITH own AS MATERIALIZED (
     SELECT a.id, a.host_id, coalesce(a.device_id, '') AS device_id, a.started_at, coalesce(a.finished_at, now()) AS ended_at
     FROM trials t JOIN attempts a ON a.trial_id = t.id WHERE t.sweep_id = @sweep_id

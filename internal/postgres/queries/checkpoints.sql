@@ -2,9 +2,10 @@
 UPDATE hosts SET stores_checkpoints = @stores WHERE id = @id AND stores_checkpoints <> @stores;
 
 -- name: ListEarlierCheckpoints :many
--- What the attempts before one left in /trial/checkpoint, the newest first. A short probe has a directory of its own. One that
--- could not be started has no container, but a time. coming: its host is to store it. One that is silent for a moment, as all
--- are when the database was away, still does: who waits gives up by itself. One that was not heard of for so long does not.
+-- The checkpoints that earlier attempts left in /trial/checkpoint, newest first. A short probe has a
+-- directory of its own. An attempt that could not be started has no container, but a time. coming: its host
+-- is to store it. A host that is silent for a moment still counts, as all hosts are silent while the database
+-- is away; the waiting attempt has its own timeout. A host that is silent for longer does not count.
 SELECT e.id, e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.checkpoint_problem,
     (e.container_id <> '')::boolean AS ran,
     greatest(coalesce(extract(epoch FROM coalesce(e.finished_at, now()) - e.started_at), 0), 0)::float8 AS took_seconds,
@@ -21,15 +22,9 @@ WHERE a.id = @id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.atte
 ORDER BY e.number DESC;
 
 -- name: ListNewestCheckpoints :many
--- The newest checkpoint of each trial that waits for a place, or has one on a host (host_id) and may still fetch it there. It
--- is in the store, or comes, as ListEarlierCheckpoints says: then its size is known once its host has named it. A short
--- probe goes on from none.
--- hosts may have it, or a newer one: the newest attempt there that says something is not older than it, and left files, was
--- given up, or did not start but may have fetched it. That one's result does not say that there was no room (FinishAttempt),
--- and the host has a store: without, it says nothing. A host that is asked for room without need keeps the trial waiting for
--- ever; one that is asked for none without right says so once.
--- refused: hosts whose disks, in the time that it says, did not take the checkpoint of the trial, once for each attempt;
--- shunned: those of a moment ago.
+-- The newest checkpoint of each trial that waits for a place, or has one on a host (host_id) and may still
+-- fetch it there. The checkpoint is stored, or coming as in ListEarlierCheckpoints: then its size is known
+-- once its host has named it. A short probe starts without a checkpoint.
 WITH sought AS (
     SELECT r.attempt_id, r.trial_id, r.stage, r.number, ''::text AS host_id
     FROM placement_requests r WHERE r.state = 'waiting' AND r.not_before <= now() AND r.number > 1 AND NOT r.short
@@ -107,7 +102,8 @@ SELECT @id, unnest(@paths::text[]), unnest(@modes::bigint[]), unnest(@uids::inte
     unnest(@sizes::bigint[]), nullif(unnest(@digests::bytea[]), ''::bytea), unnest(@targets::text[]);
 
 -- name: HalfCheckpoints :many
--- Those that were begun before and are not whole: of the attempt itself, and of earlier ones of its trial that nobody sends any more.
+-- Begun and incomplete checkpoints: of the attempt itself, and of earlier attempts of its trial that no host
+-- sends any more.
 SELECT c.id FROM attempts own JOIN attempts a ON a.trial_id = own.trial_id JOIN checkpoints c ON c.attempt_id = a.id
 WHERE own.id = @attempt_id AND c.stored_at IS NULL AND c.id <> @id AND (a.id = own.id OR a.number < own.number
     AND (a.state = 'abandoned' OR a.state = 'finished' AND (NOT a.checkpoint_left OR a.checkpoint_settled_at IS NOT NULL)));

@@ -1,7 +1,6 @@
 -- name: ListDevices :many
--- Those that their workers found, or found until a while ago, and those that still hold something; with @forgotten also
--- those that were found long ago; or one by its id.
--- Leases are read once for all devices.
+-- Devices that their workers find, or found until a while ago, and devices with leases; with @forgotten also
+-- long lost ones; or one by its id.
 SELECT d.*, coalesce(now() - d.lost_at > @grace::interval, false)::boolean AS forgotten, coalesce(l.attempts, 0)::integer AS attempts, coalesce(l.exclusive, false)::boolean AS exclusive, coalesce(l.activity, 0)::bigint AS activity
 FROM devices d LEFT JOIN (
     SELECT device_id, count(*) AS attempts, bool_or(exclusive_device) AS exclusive, sum(device_activity) AS activity
@@ -12,7 +11,8 @@ WHERE d.id = sqlc.narg(id)
 ORDER BY d.host_id, d.id;
 
 -- name: ListDevicesElsewhere :many
--- Those of another host whose worker serves them, or that still hold something there.
+-- Devices with these ids on another host, whose worker serves them or which still has
+-- leases on them.
 SELECT d.id, h.name AS host_name, EXISTS (SELECT 1 FROM leases l WHERE l.device_id = d.id AND l.state <> 'released') AS holds
 FROM devices d JOIN hosts h ON h.id = d.host_id
 WHERE d.id = ANY (@ids::text[]) AND d.host_id <> @host_id
@@ -21,8 +21,9 @@ WHERE d.id = ANY (@ids::text[]) AND d.host_id <> @host_id
 ORDER BY d.id;
 
 -- name: RegisterDevices :exec
--- What a worker found. The capacity of a device never falls below what is booked on it, and clients of MPS that are there stay such:
--- no others join them. A device for one attempt at a time is limited to one, whatever its mode.
+-- Stores the devices that a worker found. The capacity of a device never falls below its bookings, and its
+-- mode stays as long as it has MPS clients: only MPS clients can join them. A device for one attempt at a
+-- time is limited to one, whatever its mode.
 INSERT INTO devices AS d (id, host_id, model, profile, mode, memory_bytes, headroom_bytes, free_bytes, max_contexts, mps_contexts, max_attempts, problem, mps_problem)
 SELECT unnest(@ids::text[]), @host_id::uuid, unnest(@models::text[]), unnest(@profiles::text[]), unnest(@modes::text[]), unnest(@memory_bytes::bigint[]),
     unnest(@headroom_bytes::bigint[]), unnest(@free_bytes::bigint[]), unnest(@max_contexts::integer[]), unnest(@mps_contexts::integer[]), unnest(@max_attempts::integer[]), unnest(@problems::text[]), unnest(@mps_problems::text[])

@@ -6,8 +6,8 @@ WITH event AS (
 SELECT pg_notify(channel, '') FROM unnest(@channels::text[]) AS channel;
 
 -- name: StampEvents :many
--- Numbers what is committed, in the order of ids. Of an unnested array the planner expects few rows and looks each up by
--- its id; of a plain LIMIT it expects so many that it reads the whole table each time.
+-- Numbers committed events, in the order of ids. For an unnested array the planner expects few rows and looks
+-- each up by its id; for a plain LIMIT it expects many and reads the whole table each time.
 WITH unstamped AS (
     SELECT unnest(ARRAY(SELECT id FROM events WHERE sequence IS NULL ORDER BY id LIMIT @max_rows FOR UPDATE SKIP LOCKED)) AS id
 ), numbered AS MATERIALIZED (
@@ -30,9 +30,10 @@ ORDER BY e.sequence
 LIMIT @max_rows;
 
 -- name: BeginHistory :exec
--- Goes on behind all sequences that the original of this copy, or another copy of it, can have given: their number is that of the
--- microseconds since 1970, and none gives a million a second. Only what is published goes: nothing may be kept before a sequence
--- that was not given here.
+-- Continues behind all sequences that the original of this copy, or another copy of it, can have given. The
+-- new sequence is the number of microseconds since 1970; no installation publishes a million events a second.
+-- It deletes only published events, because no event may be kept before a sequence that this database did not
+-- give.
 WITH gone AS (
     DELETE FROM events WHERE sequence IS NOT NULL
 )

@@ -1,5 +1,5 @@
 -- name: ListFootprints :many
--- All classes of so many shapes.
+-- All classes of up to max_rows shapes, by key.
 SELECT sqlc.embed(f), s.shape FROM class_footprints f JOIN shapes s ON s.key = f.shape_key
 WHERE f.shape_key IN (
     SELECT DISTINCT k.shape_key FROM class_footprints k

@@ -1,6 +1,6 @@
 -- name: RegisterHost :exec
--- A host that comes back smaller keeps what its leases hold: totals never fall below what is reserved. The smaller totals
--- are targets, which count for placements at once and become the totals as leases end.
+-- A host that comes back smaller keeps its leases: totals never fall below the reservations. The smaller
+-- totals are targets. They count for placements at once and become the totals as leases end.
 INSERT INTO hosts AS h (id, name, boot_id, cpu_milli, memory_bytes, memory_headroom_bytes, memory_free_bytes, disk_free_bytes, disk_headroom_bytes, max_attempts, version, machine_id, data_dir, datasets, secret_keys)
 VALUES (@id, @name, @boot_id, @cpu_milli, @memory_bytes, @memory_headroom_bytes, @memory_free_bytes, @disk_free_bytes, @disk_headroom_bytes, @max_attempts, @version, @machine_id, @data_dir, coalesce(@datasets::text[], '{}'), coalesce(@secret_keys::text[], '{}'))
 ON CONFLICT (id) DO UPDATE SET
@@ -36,9 +36,9 @@ WHERE id = @id AND (@capacity_bytes::bigint < coalesce(memory_bytes_target, memo
     OR @cpu_milli::bigint < coalesce(cpu_milli_target, cpu_milli));
 
 -- name: TouchHost :execrows
--- The mark of what is in use moves on once a day; the one before is 24 to 48 hours old, and says how fast the disk fills.
--- A host with several disks tells of the fullest: a size that jumps by more than 1 % is another disk, whose growth is not
--- known yet.
+-- The mark of used disk moves on once a day. The mark before it is 24 to 48 hours old and tells how fast the
+-- disk fills. A host with several disks reports the fullest: a size that jumps by more than 1 % is another
+-- disk, whose growth is not known yet.
 UPDATE hosts h
 SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_bytes = @disk_free_bytes::bigint, problem = @problem,
     disk_bytes = @disk_bytes::bigint, output_bytes = @output_bytes, outputs_problem = @outputs_problem,
@@ -68,8 +68,7 @@ WHERE h.removed_at IS NULL OR h.removed_at < h.last_seen_at
 ORDER BY h.name, h.id;
 
 -- name: ListFormerHosts :many
--- What was there until a moment ago: hosts that were removed, and those that came back smaller, as they were. What was
--- measured of them is no more.
+-- Removed hosts, and the earlier size of hosts that came back smaller. Their measurements are not kept.
 SELECT f.id, h.name, f.memory_bytes::bigint AS memory_bytes, f.cpu_milli::bigint AS cpu_milli, f.removed, f.until::timestamptz AS until
 FROM (
     SELECT id, coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes AS memory_bytes,
@@ -99,9 +98,9 @@ UPDATE hosts SET state = @state,
 WHERE id = @id;
 
 -- name: NoteFailedStart :exec
--- Counts a trial whose container the host could not start. After so many different ones in a row the host is cordoned:
--- for the sweep of theirs when they have one in common, as its own fault may be what it is, else for all. Run it with the
--- host's row locked.
+-- Counts a trial whose container the host could not start. After HostCordonAfter different trials in a row
+-- the host is cordoned: for their sweep when they have one in common, because that sweep may be at fault,
+-- else for all. Run it with the host's row locked.
 UPDATE hosts h
 SET failed_trials = s.trials, failed_sweeps = s.sweeps, failed_at = now(),
     cordoned_at = CASE WHEN s.cordon THEN coalesce(h.cordoned_at, now()) END,
@@ -135,8 +134,8 @@ DELETE FROM missing_images
 WHERE host_id = @host_id AND failed_at <= now() - CASE WHEN test_at IS NULL THEN @within::interval ELSE @kept::interval END;
 
 -- name: NoteMissingImage :exec
--- Counts a trial whose image the host lacks, which is no fault of the host. After so many different ones the host takes
--- only test attempts of their sweep. Run it with the host's row locked.
+-- Counts a trial whose image the host lacks, which is not the host's fault. After HostCordonAfter different
+-- trials the host takes only test attempts of their sweep. Run it with the host's row locked.
 INSERT INTO missing_images AS m (host_id, sweep_id, trials, failed_at, reason)
 SELECT a.host_id, t.sweep_id, ARRAY[a.trial_id], now(), @reason::text
 FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.id = @attempt_id AND a.container_id = ''

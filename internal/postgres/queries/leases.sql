@@ -5,7 +5,7 @@ FROM (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@tokens::bigint[
 WHERE l.host_id = @host_id AND l.attempt_id = seen.attempt_id AND l.token = seen.token AND l.state <> 'released';
 
 -- name: SuspectLeases :many
--- One that somebody holds at this moment is being renewed or released.
+-- Skips a locked lease: another transaction is renewing or releasing it.
 WITH expired AS (
     SELECT id FROM leases WHERE state = 'held' AND expires_at < now() FOR NO KEY UPDATE SKIP LOCKED
 )
@@ -39,7 +39,8 @@ UPDATE devices d SET reserved_bytes = d.reserved_bytes - h.device_bytes, context
 FROM host h WHERE d.id = h.device_id;
 
 -- name: ResizeLease :one
--- Has the lease of an attempt that shares a GPU hold so much of that from now on, or what is there. Returns what it holds.
+-- Resizes the lease of an attempt that shares a GPU to the given memory, or to the free memory if that is
+-- less. Returns the new size.
 WITH lease AS (
     SELECT l.id, l.device_id, l.device_bytes FROM leases l
     WHERE l.attempt_id = @attempt_id AND l.state <> 'released' AND NOT l.exclusive_device FOR NO KEY UPDATE
@@ -96,9 +97,10 @@ WHERE l.attempt_id = ANY (@attempt_ids::uuid[]) AND l.state <> 'released'
 ORDER BY l.created_at;
 
 -- name: ListLeases :many
--- What holds a part of a host now, by host, GPU and age, with the newest of what was measured of it: -1 = nothing. A GPU is
--- not read at the same moment as its host, so a figure that the newest point lacks is of the point before, within 10 s or
--- one interval (an attempt has 250 at least). measured_second is when the newest point begins, since started_at.
+-- The current leases by host, GPU and age, with the newest measured use: -1 = not measured. A GPU and its
+-- host are not read at the same moment, so a figure missing in the newest point comes from the point before,
+-- within 10 s or one interval (an attempt has 250 at least). measured_second is when the newest point begins,
+-- since started_at.
 SELECT l.attempt_id, l.sweep_id, l.host_id, coalesce(l.device_id, '')::text AS device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts,
     l.exclusive, l.exclusive_device, l.device_activity, l.state, l.created_at, a.state AS attempt_state, a.number, a.stage, a.purpose, a.spill_bytes,
     t.number AS trial_number, s.name AS sweep_name, h.name AS host_name,

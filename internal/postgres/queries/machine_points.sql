@@ -1,8 +1,9 @@
 -- name: AddMachinePoints :exec
--- What a host and its GPUs hold now: the most of each minute stands. Of attempts counts the newest that was measured of each, as in ListLeases.
--- Where no attempt is, none holds anything: 0, which says nothing of a minute in which attempts were not measured.
--- The free_bytes of a GPU give back no more of an attempt than it reserved (gpu.Meter.FreeBeside): what it holds beyond that is not used by others.
--- What a host with a problem said of its GPUs may be old.
+-- The current use of a host and its GPUs; the maximum of each minute is stored. Of each attempt the newest
+-- measurement counts, as in ListLeases. Without attempts the use is 0, which does not replace a minute whose
+-- attempts were not measured. free_bytes of a GPU gives back no more of an attempt than its reservation
+-- (gpu.Meter.FreeBeside): use beyond that is not counted for others. GPU values of a host with a problem may
+-- be old.
 WITH held AS (
     SELECT coalesce(l.device_id, '') AS device_id, coalesce(p.host_bytes, b.host_bytes) AS host_bytes,
         coalesce(p.device_bytes, b.device_bytes) AS device_bytes, coalesce(p.sm_milli, b.sm_milli) AS sm_milli,

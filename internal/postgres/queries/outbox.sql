@@ -2,8 +2,8 @@
 INSERT INTO outbox (kind, workflow_id, payload) VALUES (@kind, @workflow_id, @payload);
 
 -- name: ClaimOutbox :many
--- Takes due messages for as long as the claim lasts: nobody else takes them meanwhile, and when the claimer dies, they
--- are due again at its end.
+-- Claims due messages: no other relay takes them until the claim ends. When the claimer dies, they are due
+-- again at its end.
 WITH due AS (
     SELECT id FROM outbox WHERE not_before <= now() ORDER BY id LIMIT @max_rows FOR UPDATE SKIP LOCKED
 )
@@ -20,7 +20,7 @@ FROM (SELECT unnest(@ids::bigint[]) AS id, unnest(@reasons::text[]) AS reason) f
 WHERE o.id = f.id;
 
 -- name: ReturnOutbox :exec
--- Gives back what was claimed and not tried.
+-- Returns claimed messages that were not tried.
 UPDATE outbox SET not_before = now() WHERE id = ANY (@ids::bigint[]);
 
 -- name: CountOutbox :one

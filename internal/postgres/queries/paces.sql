@@ -1,6 +1,6 @@
 -- name: LoadDevices :many
--- The shapes that hold a lease on each GPU, with the templates of their sweeps: image and command. young = all of them for
--- less than so long, on hosts that answer.
+-- The shapes with a lease on each GPU, with the templates of their sweeps: image and command. young = all are
+-- younger than the given age, on hosts that answer.
 SELECT l.device_id::text AS device_id, l.shape_key, s.template, bool_and(l.state = 'held' AND l.created_at > now() - @young::interval)::boolean AS young
 FROM leases l JOIN sweeps s ON s.id = l.sweep_id
 WHERE l.device_id IS NOT NULL AND l.state <> 'released'
@@ -14,17 +14,17 @@ SELECT s.id, greatest(s.planned - coalesce((SELECT max(number) FROM trials t WHE
 FROM sweeps s WHERE s.id = ANY (@ids::uuid[]);
 
 -- name: ListPaces :many
--- What was measured long ago may have been so for reasons that are gone, such as other work on the machine.
+-- Skips old measurements: their conditions, such as other work on the host, may be gone.
 SELECT place, mix, shape_key, mode, at_once, samples, failed, mean, variance, updated_at
 FROM paces WHERE shape_key = ANY (@shape_keys::text[]) AND updated_at > now() - @kept::interval
 ORDER BY shape_key, mix, place, mode, at_once;
 
 -- name: CompanyOf :one
--- How many attempts an attempt shared its GPU with in the mean over its run, itself included, and the mix of the one that came
--- last: all that ran beside it until then are in that mix. None for what says nothing of a whole run: one that was stopped,
--- a short probe, one that went on from a checkpoint, or that was placed by a version that knew no mix. Nor for an end that company
--- does not cause, such as a wrong configuration, memory where the attempt's own bound was reached, or the end of an MPS server, which
--- ends all its clients.
+-- The mean number of attempts on the GPU over the attempt's run, itself included, and the mix of the newest
+-- neighbour, which contains all that ran beside it until then. Returns no row for a run that teaches nothing:
+-- a stopped one, a short probe, a run continued from a checkpoint, or one placed without a mix. Nor for an
+-- end that neighbours do not cause, such as a wrong configuration, out of memory at the attempt's own bound,
+-- or the end of an MPS server, which ends all its clients.
 SELECT (a.failure_kind <> 'ok')::boolean AS failed, d.model, d.profile, h.cpu_milli, (SELECT count(*) FROM devices x WHERE x.host_id = h.id AND x.lost_at IS NULL)::integer AS devices,
     a.device_class, a.mix_own, extract(epoch FROM a.finished_at - a.started_at)::double precision AS seconds, beside.seconds::double precision AS company_seconds,
     beside.mix::text AS mix
@@ -39,8 +39,8 @@ WHERE a.id = @id AND a.number = 1 AND (a.failure_kind IN ('ok', 'timed_out', 'cr
     AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short) AND a.mix_own <> '' AND a.started_at < a.finished_at AND a.unseen_ns = 0;
 
 -- name: AddPace :exec
--- A new attempt counts for at least one part in so many. Of one that failed nothing but that is kept: it has no samples; each
--- that ends well takes as large a part of the failures away. What was kept for too long begins anew.
+-- A new attempt has a weight of at least one part in PaceMemory. A failed attempt counts only as a failure,
+-- without a sample; each good end takes the same part off the failures. Old values start again.
 INSERT INTO paces AS p (place, mix, shape_key, mode, at_once, samples, failed, mean, variance)
 VALUES (@place, @mix, @shape_key, @mode, @at_once, @samples, @failed, @seconds::double precision, 0)
 ON CONFLICT (shape_key, mix, place, mode, at_once) DO UPDATE SET

@@ -24,15 +24,16 @@ WHERE attempt_id = @attempt_id AND state = 'waiting';
 SELECT * FROM placement_requests WHERE attempt_id = @attempt_id;
 
 -- name: ListWaitingRequests :many
--- Those that may be placed now, of sweeps that take trials: of each sweep the oldest that it offers (sweep_offers). Where these
--- are too many, each sweep's oldest come first. A trial has one open attempt at most, so a request whose trial has one waits for its end. The time before its sweep was resumed,
--- or its max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would be
--- drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep). oom: the newest
--- out-of-memory of the trial.
--- apart: a fault on a GPU that is shared by MPS ends all of its clients, and nobody can tell whose it was. Each of them runs
--- again without neighbours there. A sweep shares none, either, whose program has faulted by itself (device_fault), until so
--- many of its trials have had clean runs on GPUs that were placed since: times of the database (R9).
--- checkpoint_host alone has the newest checkpoint: it is not stored, or not all of it. A short probe goes on from none.
+-- Requests that may be placed now, of sweeps that take trials: the oldest requests that each sweep offers
+-- (sweep_offers). If these are too many, each sweep's oldest come first. A trial has one open attempt at
+-- most, so a request whose trial has one waits for its end. The time before its sweep was resumed, or its
+-- max_parallel raised, is no wait: else all requests of the sweep would be overdue at once, and hosts would
+-- be drained for them. away: the trial is to run an attempt again that counts as away (CountRunningBySweep).
+-- oom: the newest out-of-memory of the trial. apart: a fault on a GPU that is shared by MPS ends all of its
+-- clients, and its origin is unknown. Each of them runs again without neighbours there. A sweep whose program
+-- has faulted by itself (device_fault) shares no GPU either, until enough of its trials have had clean runs
+-- on GPUs placed since; these are times of the database (R9). checkpoint_host alone has the newest
+-- checkpoint: it is not stored, or not all of it. A short probe goes on from none.
 WITH offered AS MATERIALIZED (
     SELECT r.attempt_id FROM sweep_offers o CROSS JOIN LATERAL (
         SELECT w.attempt_id, w.requested_at, row_number() OVER (ORDER BY w.requested_at, w.attempt_id) AS nth
@@ -100,10 +101,10 @@ UPDATE placement_requests r SET reasons = l.reasons, kept_host_id = NULL, kept_d
 FROM locked l WHERE r.attempt_id = l.attempt_id;
 
 -- name: CountRunningBySweep :many
--- What counts for max_parallel: leases, but not those of attempts that go on elsewhere because their host is lost or its
--- worker reports a problem. These only keep their host's memory booked, for as long as the host is like that: its worker
--- keeps their containers, as it gets the attempts back once the problem is over and no other host took them. Of these,
--- those that their trials are to run again are away: their places are for the retries.
+-- The leases that count for max_parallel. Attempts that go on elsewhere, because their host is lost or its
+-- worker reports a problem, do not count. They only keep their host's memory booked for that time: the worker
+-- keeps their containers, as it gets the attempts back once the problem is over and no other host took them.
+-- away counts the attempts that their trials are to run again: their places are for the retries.
 WITH lost AS (
     SELECT l.sweep_id, count(*) AS attempts, count(*) FILTER (WHERE NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number)) AS away
@@ -117,15 +118,14 @@ WHERE l.state <> 'released'
 GROUP BY l.sweep_id;
 
 -- name: PlaceRequests :many
--- Turns waiting requests into attempts with leases, books their hosts and devices, and puts the news for their
--- workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it is too much.
--- What comes to a cordoned host is its test attempt: the next one may come after a pause of two minutes to half an hour.
--- The same goes for a sweep whose image the host lacks.
--- A sweep may have been paused or stopped, or its max_parallel lowered, a host drained or a device cordoned, since the
--- decision: what a person was told is so holds for what is placed later. The lock makes the two wait for each other.
--- An attempt gets what the decision gives it.
--- PostgreSQL runs these parts in any order, so each reads the one whose rows must be locked before its own (store.go), and
--- by ARRAY all of it: a semi-join stops at the first row that fits.
+-- Turns waiting requests into attempts with leases, books their hosts and devices, and puts the news for
+-- their workflows into the outbox, in one statement. The CHECKs of hosts and devices refuse the whole when it
+-- is too much. An attempt on a cordoned host is its test attempt: the next one may come after a pause of two
+-- minutes to half an hour. The same goes for a sweep whose image the host lacks. A sweep may have been paused
+-- or stopped, or its max_parallel lowered, a host drained or a device cordoned, since the decision: later
+-- placements must keep to the answer that the person got. The lock orders the two. An attempt gets what the
+-- decision gives it. PostgreSQL runs these parts in any order, so each reads the one whose rows must be
+-- locked before its own (store.go), and by ARRAY all of it: a semi-join stops at the first row that fits.
 WITH decided AS (
     SELECT u.*, r.sweep_id, row_number() OVER (PARTITION BY r.sweep_id ORDER BY r.requested_at, r.attempt_id) AS nth
     FROM (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@host_ids::uuid[]) AS host_id, unnest(@device_ids::text[]) AS device_id,
@@ -228,13 +228,15 @@ UPDATE placement_requests r SET reasons = l.reasons, refusal = '', kept_host_id 
 FROM locked l WHERE r.attempt_id = l.attempt_id;
 
 -- name: SetRequestAside :exec
--- The pauses grow from a second to five minutes. Nothing is kept free for it meanwhile.
+-- The back-off grows from a second to five minutes. Until then the placer keeps no
+-- capacity free for the request.
 UPDATE placement_requests
 SET tries = tries + 1, refusal = @refusal, reasons = @reasons, kept_host_id = NULL, kept_device_id = NULL, kept_since = NULL, not_before = now() + least(300, 2 ^ least(tries, 9)) * interval '1 second'
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: ListStuckRequests :many
--- Requests that the ledger refuses, and those that have waited for another attempt of their trial too long.
+-- Requests that the ledger refuses, and requests that have waited too long for another attempt of their
+-- trial.
 SELECT r.sweep_id, s.name AS sweep_name, t.number AS trial_number,
     CASE WHEN r.refusal <> '' THEN r.refusal ELSE 'attempt ' || open.number || ' of the trial is still open on host ' || h.name END::text AS reason,
     count(*) OVER ()::integer AS requests
@@ -255,8 +257,9 @@ UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons =
 WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = 'waiting';
 
 -- name: ListQueue :many
--- What waits, in the order of ListWaitingRequests, and behind it what is put off. All of it is counted to know positions:
--- that is a window of each open sweep. The trials are looked up for the page alone: a join read all of a long history.
+-- Waiting requests, in the order of ListWaitingRequests, then the requests put off. It counts all of them to
+-- know positions: a window of each open sweep. It looks up the trials for the page alone, because a join read
+-- all of a long history.
 SELECT q.*, (SELECT t.number FROM trials t WHERE t.id = q.trial_id)::integer AS trial_number FROM (
     SELECT r.attempt_id, r.number, r.stage, r.purpose, r.sweep_id, r.trial_id, r.reasons, r.not_before, s.name AS sweep_name,
         s.state AS sweep_state, (r.not_before > now())::boolean AS put_off, (s.state NOT IN ('pending', 'running'))::boolean AS inactive,

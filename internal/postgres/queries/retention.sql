@@ -12,7 +12,7 @@ WHERE s.deleted_at IS NULL AND s.finished_at < now() - @keep::interval
 ORDER BY s.finished_at LIMIT @max_rows;
 
 -- name: SweepsWithOldOutputs :many
--- Not those with files that wait for the store, or that are there since a moment ago.
+-- Without sweeps whose files wait for the store, or were stored a moment ago.
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < now() - @keep::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
@@ -33,7 +33,7 @@ WHERE deleted_at IS NULL AND metrics_removed_at IS NULL AND finished_at < now() 
 ORDER BY finished_at LIMIT @max_rows;
 
 -- name: SizedSweeps :many
--- Newest first, for limits of size: what is newest is kept. A deleted sweep has nothing that others must make room for.
+-- Newest first, because limits of size keep the newest. Other sweeps need not make room for a deleted sweep.
 SELECT id, logs_removed_at, log_bytes, metrics_removed_at, metric_points FROM sweeps
 WHERE deleted_at IS NULL AND finished_at < now() - @grace::interval AND (logs_removed_at IS NULL OR metrics_removed_at IS NULL)
 ORDER BY finished_at DESC, id;
@@ -77,9 +77,10 @@ SELECT count(*) FROM noted;
 UPDATE sweeps SET outputs_removed_at = now() WHERE id = @id;
 
 -- name: OldestOutputs :many
--- Trials of ended sweeps whose files a host may still have, those of the sweep that ended first come first, and those of
--- deleted sweeps before all. A sweep that holds a place has a container somewhere. They begin behind a trial; the zero
--- time begins with the first. What the host still has is read first, with each trial by its id (OFFSET 0): history is much longer.
+-- Trials of ended sweeps whose files a host may still have, by the end of their sweep, oldest first; trials
+-- of deleted sweeps come before all. A sweep that holds a lease has a container somewhere. They begin behind
+-- a trial; the zero time begins with the first. The host's files are read first, with each trial by its id
+-- (OFFSET 0): history is much longer.
 WITH kept AS MATERIALIZED (
     SELECT a.id, a.number, a.state, a.files_state, t.id AS trial_id, t.sweep_id, t.number AS trial_number
     FROM attempts a CROSS JOIN LATERAL (SELECT * FROM trials k WHERE k.id = a.trial_id OFFSET 0) t
@@ -98,8 +99,8 @@ GROUP BY s.id, s.ended_at, s.deleted_at, a.trial_id, a.trial_number
 ORDER BY s.ended_at, s.id, a.trial_number LIMIT @max_rows;
 
 -- name: ExpireOutputs :many
--- Asks a host to remove the files of these trials of ended sweeps. It returns how many trials of each sweep are concerned.
--- What is in the store stays there; what is not is lost.
+-- Asks a host to remove the files of these trials of ended sweeps. It returns the number of trials of each
+-- sweep. Stored files stay in the store; unstored files are lost.
 WITH noted AS (
     UPDATE attempts a SET outputs_removed_at = now(), outputs_removed_why = @why::text,
         files_state = CASE WHEN a.files_state = 'pending' THEN 'lost' ELSE a.files_state END,
@@ -119,7 +120,7 @@ SELECT sweep_id, count(DISTINCT trial_id)::integer AS trials FROM noted GROUP BY
 SELECT attempt_id, trial_id FROM output_removals WHERE host_id = @host_id ORDER BY asked_at, attempt_id LIMIT @max_rows;
 
 -- name: SilentRemovals :many
--- Hosts that were not heard of for so long, and the files that only they can remove.
+-- Hosts silent for longer than the grace, and the files that only they can remove.
 SELECT h.name, h.data_dir, count(*) AS attempts FROM output_removals r JOIN hosts h ON h.id = r.host_id
 WHERE h.last_seen_at < now() - @silent::interval AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
 GROUP BY h.id ORDER BY h.name, h.id;

@@ -14,11 +14,12 @@ SELECT name, key, ciphertext FROM secrets WHERE name = @name;
 SELECT name, key, version, created_at, created_by, updated_at, updated_by FROM secrets ORDER BY name;
 
 -- name: KeepSecrets :many
--- Of the names, those that are stored, which nobody deletes before the transaction ends. One that is stored anew meanwhile waits for nothing.
+-- Returns which of the names are stored, and locks them against deletion until the transaction ends. Storing
+-- a secret again does not wait for this lock.
 SELECT name FROM secrets WHERE name = ANY (@names::text[]) ORDER BY name FOR KEY SHARE;
 
 -- name: LockSecret :execrows
--- Waits for sweeps that are being stored and mount it; those that follow wait for the transaction's end.
+-- Waits for sweeps that are being stored and mount it; later ones wait for the transaction's end.
 SELECT 1 FROM secrets WHERE name = @name FOR UPDATE;
 
 -- name: DeleteSecret :execrows

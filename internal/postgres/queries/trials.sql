@@ -17,7 +17,7 @@ WHERE sweep_id = @sweep_id AND number = ANY (@numbers::integer[]) AND finished_a
 ORDER BY number;
 
 -- name: ListTrials :many
--- The files of a trial are those of its last attempt: an earlier one failed, and may have been on another host.
+-- The files of a trial belong to its last attempt: an earlier one failed, and may have been on another host.
 SELECT t.*, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
     coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
@@ -70,7 +70,8 @@ WHERE t.id = ANY (ARRAY(SELECT unnest(@ids::uuid[])));
 SELECT metric FROM sweeps WHERE id = @id;
 
 -- name: FindTrialParams :many
--- Those of keys that are the values of a trial: these are stored as the text that Assignment.Key gives.
+-- Returns which of the keys are a trial's values; the column stores them as the text that
+-- Assignment.Key gives.
 SELECT params::text FROM trials
 WHERE sweep_id = @sweep_id AND md5(params::text)::uuid = ANY (ARRAY(SELECT md5(k)::uuid FROM unnest(@keys::text[]) k));
 
@@ -103,8 +104,8 @@ WITH changed AS (
 SELECT count(*) FROM changed;
 
 -- name: ListSilentTrials :many
--- Open trials that have had neither a request that waits nor an attempt that runs for so long, in the order of their
--- sweeps and numbers.
+-- Open trials without a waiting request or a running attempt for the given time, in the order of their sweeps
+-- and numbers.
 SELECT t.id, t.sweep_id, t.number FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.finished_at IS NULL AND s.finished_at IS NULL AND (t.sweep_id, t.number) > (@after_sweep, @after_number::integer)
   AND t.created_at < now() - @silent::interval
@@ -116,8 +117,8 @@ ORDER BY t.sweep_id, t.number
 LIMIT @max_rows;
 
 -- name: TrialTimes :many
--- Of each sweep. Reads trials by number from the newest on until enough have ended: of a sweep that runs it skips those that
--- are open, a few hundred at most, and those that were canceled. From each goes what it waited between its attempts.
+-- For each sweep. Reads trials by number from the newest on until enough have ended. It skips open trials, a
+-- few hundred at most, and canceled ones. The time excludes the waits between a trial's attempts.
 SELECT s.id::uuid AS sweep_id, count(d.seconds)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
     coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
     coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS median,
