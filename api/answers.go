@@ -28,9 +28,9 @@ var zippers = sync.Pool{New: func() any {
 	return w
 }}
 
-// answers compresses JSON for clients that take gzip, gives what was read an
-// entity tag, and answers 304 without a body when the caller has just that. What
-// is not JSON, as streams and logs are not, passes as it is written.
+// answers compresses JSON for clients that accept gzip, gives responses to reads
+// an entity tag, and answers 304 without a body when the caller has the same
+// version. Other content, such as streams and logs, passes unchanged.
 func answers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, request: r}
@@ -84,7 +84,7 @@ func (a *answer) Flush() {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// finish sends what was kept.
+// finish sends the buffered response.
 func (a *answer) finish() {
 	if !a.kept {
 		return
@@ -131,7 +131,7 @@ func zip(body []byte) []byte {
 	defer zippers.Put(w)
 
 	w.Reset(&out)
-	_, _ = w.Write(body) // memory takes what it is given
+	_, _ = w.Write(body) // a write to the recorder cannot fail
 	_ = w.Close()
 
 	return out.Bytes()

@@ -20,7 +20,7 @@ const auditTimeout = 2 * time.Second
 // harmless are the routes that change nothing although they are no GET.
 var harmless = map[string]bool{base + "/sweep-validations": true, base + "/sweep-previews": true}
 
-// auditObject is how many bytes of what was acted on the audit log keeps: more
+// auditObject is how many bytes of an action's object the audit log keeps: more
 // than any id or name of ours has, and less than a path may have.
 const auditObject = 200
 

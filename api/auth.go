@@ -59,7 +59,8 @@ const (
 	shownPrefix = len(tokenPrefix) + 6 // of a token, so that a person can tell tokens apart
 )
 
-// NewToken makes a token: its text, which is shown once, and what is stored.
+// NewToken makes a token. It returns the text, which is shown once, and the
+// stored hash and prefix.
 func NewToken() (text string, hash []byte, prefix string) {
 	text = tokenPrefix + newSecret()
 
@@ -75,7 +76,7 @@ func newSecret() string {
 	return base64.RawURLEncoding.EncodeToString(random[:])
 }
 
-// hashSecret is what is stored of a token or a session.
+// hashSecret returns the stored hash of a token or a session.
 func hashSecret(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 
@@ -88,8 +89,8 @@ func (s *Server) authenticate(c *gin.Context) {
 	s.admit(c, who, err, c.GetHeader("Authorization") != "" || len(s.sessionsOf(c.Request)) > 0)
 }
 
-// admit lets a caller pass. One without a valid token is refused, and when what it
-// sent could have been right, and so was a guess, it is soon told to wait.
+// admit lets a valid caller pass and refuses others. It makes a caller with a
+// well-formed guess wait after a few tries.
 func (s *Server) admit(c *gin.Context, who principal, err error, guess bool) {
 	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
 		err = s.refuse(c, denied, guess)
@@ -118,8 +119,9 @@ func (s *Server) authorize(c *gin.Context) {
 	}
 }
 
-// needed is the role a route asks for. To remove a machine is an admin's: what it
-// holds is freed on a person's word alone (rule R3), also of other persons' sweeps.
+// needed is the role a route asks for. Only an admin may remove a machine: its
+// resources are freed on a person's word alone (rule R3), also for other persons'
+// sweeps.
 func needed(method, path string) role {
 	switch {
 	case strings.HasPrefix(path, base+"/tokens"), strings.HasPrefix(path, base+"/secrets") && method != http.MethodGet,
@@ -144,11 +146,10 @@ func unauthorized(detail string) error {
 	return &httpError{status: http.StatusUnauthorized, code: codeUnauthorized, detail: detail}
 }
 
-// principal finds the caller by the token it sent, else by its session. Without
-// both, a loopback server for which no token was ever made takes the caller for
-// its owner. That the last token ended gives its rights to no other caller. A
-// cookie that is unknown counts as none: it may be what is left of a server that
-// was here before.
+// principal finds the caller by its token, else by its session. Without both, a
+// loopback server without any token ever takes the caller for its owner. The end
+// of the last token gives its rights to no other caller. An unknown cookie
+// counts as none: an earlier server may have set it.
 func (s *Server) principal(r *http.Request) (principal, error) {
 	ctx := r.Context()
 
@@ -196,8 +197,8 @@ func bearer(r *http.Request) (text string, ok bool) {
 	return text, strings.EqualFold(kind, "Bearer")
 }
 
-// byToken finds the caller by the text of a token. The refusal is what is said
-// of one that is not valid.
+// byToken finds the caller by the text of a token. refusal is the error text
+// for an invalid one.
 func (s *Server) byToken(ctx context.Context, text, refusal string) (principal, error) {
 	if !strings.HasPrefix(text, tokenPrefix) {
 		return principal{}, unauthorized(refusal)

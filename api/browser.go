@@ -42,7 +42,7 @@ const (
 	principalKey
 )
 
-// goodRequestID is what is taken over from a caller.
+// goodRequestID matches a request id accepted from a caller.
 var goodRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // identify gives the request an id and the response its fixed headers.
@@ -60,7 +60,7 @@ func (s *Server) identify(next http.Handler) http.Handler {
 		header.Set("X-Request-ID", id)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cache-Control", "private, no-cache") // an answer is its caller's; what is the same for all says so
+		header.Set("Cache-Control", "private, no-cache") // an answer is its caller's; shared answers override this
 
 		if s.secure(r) {
 			header.Set("Strict-Transport-Security", strictTransport)
@@ -141,7 +141,7 @@ func (w *startedWriter) Write(data []byte) (int, error) {
 func (w *startedWriter) Flush() {
 	w.started = true
 
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // the next write finds out that nobody is there
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // the next write reports a closed connection
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -23,7 +23,7 @@ const (
 	// within this time.
 	certificateEvery = 10 * time.Second
 	// certificateSoon is how long before its end a certificate is a warning: half
-	// of what certbot leaves, which renews 30 days before the end.
+	// of certbot's margin, which renews 30 days before the end.
 	certificateSoon = 14 * 24 * time.Hour
 )
 
@@ -95,7 +95,7 @@ func (c *Certificate) run(ctx context.Context) {
 	}
 }
 
-// look takes new files over. What is wrong with them is logged once.
+// look loads changed files. It logs a problem with them once.
 func (c *Certificate) look() {
 	next, files, err := c.changed()
 

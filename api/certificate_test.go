@@ -215,7 +215,8 @@ func TestLoadCertificate_Errors(t *testing.T) {
 	}
 }
 
-// The server has more to do than to answer: it starts, and says what is wrong.
+// A server with an expired certificate starts, because it does more than
+// answer, and reports the problem.
 func TestLoadCertificate_Expired(t *testing.T) {
 	t.Parallel()
 

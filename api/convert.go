@@ -94,8 +94,8 @@ func (s *Server) toListedTrial(t berth.ListedTrial) openapi.Trial {
 	return out
 }
 
-// temporalURL is where Temporal's web UI shows a workflow; empty when nobody
-// said where the UI is.
+// temporalURL is the address of a workflow in Temporal's web UI; empty when the
+// UI's address is not configured.
 func (s *Server) temporalURL(workflowID string) string {
 	if s.config.TemporalUI == "" {
 		return ""

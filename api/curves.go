@@ -17,7 +17,7 @@ const (
 	mostCurves       = 500
 	mostCurvePoints  = 100_000 // trials times max_points: some 2 MB of JSON
 	defaultMaxPoints = 500
-	chosenTrials     = 50 // of the best, and of those that run
+	chosenTrials     = 50 // of the best, and of the running ones
 )
 
 // ListCurves is GET /sweeps/{id}/metrics.
@@ -98,8 +98,8 @@ func trialNumbers(text string) ([]int, error) {
 	return numbers, nil
 }
 
-// chooseTrials are those that a chart shows when its reader chose none: the best,
-// and those that run.
+// chooseTrials returns the trials of a chart whose reader chose none: the best,
+// and the running ones.
 func (h *handlers) chooseTrials(ctx context.Context, sweep berth.Sweep) ([]int, error) {
 	best := berth.TrialQuery{Sort: berth.Sort{By: berth.SortValue, Descending: true}, TrialFilter: berth.TrialFilter{States: []berth.TrialState{berth.TrialSucceeded}}, Limit: chosenTrials}
 	if o := sweep.Spec.Objective; o != nil {

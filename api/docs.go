@@ -16,7 +16,7 @@ import (
 var docsTemplate string
 
 // docs is the page that describes the API, made once from the description. It
-// has no script and asks nobody else for anything.
+// has no script and loads nothing from elsewhere.
 type docs struct {
 	page []byte
 }
@@ -130,7 +130,7 @@ func contents(c openapi3.Content) string {
 	return strings.Join(kinds, " or ")
 }
 
-// typeName is the name of a schema, or what it is made of.
+// typeName is the name of a schema, or a text made of its parts.
 func typeName(ref *openapi3.SchemaRef) string {
 	switch {
 	case ref == nil:

@@ -50,8 +50,8 @@ type httpError struct {
 
 func (e *httpError) Error() string { return e.detail }
 
-// problemOf turns any error into what the caller is told. What is our fault
-// is told in the log only.
+// problemOf turns any error into the problem that the caller sees. Internal
+// errors appear in the log only.
 func problemOf(err error, requestID string) openapi.Problem {
 	var (
 		own    *httpError
@@ -117,7 +117,7 @@ func toItems(problems []berth.Problem) []openapi.ProblemItem {
 	return items
 }
 
-// fail answers with the problem that err is, and logs what is our fault.
+// fail answers with the problem of err, and logs internal errors.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err, requestID(r.Context()))
 

@@ -66,8 +66,8 @@ func (s *Server) streamEvents(c *gin.Context) {
 	}
 }
 
-// eventRange returns the feed's era, and the first and the last event there is
-// in it: were it read later, it could be that of a database restored meanwhile.
+// eventRange returns the feed's era with its first and last event, read
+// together: a later read could be of a database restored in between.
 func (s *Server) eventRange(ctx context.Context) (era int, first, last int64, err error) {
 	if err := s.feed.begin(ctx); err != nil {
 		return 0, 0, 0, err
@@ -116,8 +116,9 @@ type eventStream struct {
 	sweepIDs []string // empty = of all sweeps
 }
 
-// sendEvents writes what follows until the caller goes, the server stops or the
-// era ends. A token that is not valid any more ends the stream within recheck.
+// sendEvents writes the following events until the caller disconnects, the
+// server stops or the era ends. A token that becomes invalid ends the stream
+// within recheck.
 func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 	idle := time.NewTicker(s.idle)
 	defer idle.Stop()

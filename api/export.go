@@ -72,7 +72,7 @@ func (s *Server) sendExport(c *gin.Context) error {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	c.Writer.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(c.Writer).Flush() // what is cut behind it is told from no answer
+	_ = http.NewResponseController(c.Writer).Flush() // lets the client tell a cut answer from none
 
 	if err := s.writeExport(ctx, patientWriter{c.Writer}, format, t); err != nil {
 		if ctx.Err() == nil {
@@ -122,7 +122,7 @@ func exportFilter(c *gin.Context, what openapi.ExportTable) (berth.TrialFilter, 
 	return filter, checkValues(filter)
 }
 
-// table is what is exported, page by page.
+// table is an exported table, read page by page.
 type table struct {
 	sweepID string
 	columns []export.Column
@@ -183,7 +183,7 @@ func (s *Server) metricTable(sweepID string) *table {
 	return t
 }
 
-// writeExport writes the pages of a table, the first of which was read.
+// writeExport writes the pages of a table; its first page has been read.
 func (s *Server) writeExport(ctx context.Context, to io.Writer, format export.Format, t *table) error {
 	buffer := bufio.NewWriterSize(to, exportBuffer)
 
@@ -212,7 +212,8 @@ func (s *Server) writeExport(ctx context.Context, to io.Writer, format export.Fo
 		}
 	}
 
-	// One that was deleted meanwhile has no more trials, and was not exported whole.
+	// A sweep deleted during the export has no more trials, and was not exported
+	// whole.
 	if _, err := s.deps.Store.SweepRecord(ctx, t.sweepID); err != nil {
 		return err
 	}

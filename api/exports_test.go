@@ -127,8 +127,8 @@ func (s *failingStore) ExportMetrics(ctx context.Context, sweepID string, after 
 	return s.Store.ExportMetrics(ctx, sweepID, after, 3)
 }
 
-// What fails before the first row is a problem; what fails behind it cuts the
-// answer, so that nobody takes a part for the whole.
+// A failure before the first row is a problem; a later one cuts the answer, so
+// that a client does not take a part for the whole.
 func TestExportSweep_IsNoPart(t *testing.T) {
 	t.Parallel()
 

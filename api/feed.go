@@ -33,7 +33,7 @@ func newFeed(store Events) *feed {
 	return &feed{store: store, grown: make(chan struct{})}
 }
 
-// run reads what is published until ctx ends.
+// run reads published events until ctx ends.
 func (f *feed) run(ctx context.Context) error {
 	err := f.store.ListenPublished(ctx, feedPoll, func() { f.read(ctx) })
 	if ctx.Err() != nil {
@@ -43,7 +43,7 @@ func (f *feed) run(ctx context.Context) error {
 	return err
 }
 
-// read takes over what was published since; trouble shows at the next poll.
+// read adds the events published since; an error shows at the next poll.
 func (f *feed) read(ctx context.Context) {
 	if f.begin(ctx) != nil {
 		return
@@ -69,11 +69,11 @@ func (f *feed) read(ctx context.Context) {
 	}
 }
 
-// rewind starts over when the database was restored from an older copy: it
+// rewind starts over when the database was restored from an older copy, which
 // gives the same sequences to other events. Streams end with their era, and
-// whoever comes back is told to read everything anew, also when the new events
-// are past what it has read. Where the two parted is not known, as new events may
-// have been published before this look.
+// reconnecting clients are told to read everything again, also when the new
+// events are past their last one. The point where the two parted is not known, as
+// new events may have been published before this look.
 func (f *feed) rewind(ctx context.Context) {
 	_, newest, err := f.store.EventRange(ctx)
 	if err != nil {
@@ -162,9 +162,9 @@ type news struct {
 }
 
 // after returns the published events of these sweeps after a sequence, from
-// memory when they are there; no sweeps means all events. A watcher that goes on
-// from what it has seen, rather than from its last event, stays in memory however
-// rare its events are.
+// memory where possible; no sweeps means all events. A watcher that goes on from
+// the newest sequence it has passed, rather than from its last event, stays in
+// memory however rare its events are.
 func (f *feed) after(ctx context.Context, sequence int64, sweepIDs []string) (news, error) {
 	f.mu.Lock()
 	n := news{seen: max(sequence, f.last), grown: f.grown}

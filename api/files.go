@@ -68,8 +68,8 @@ func toFile(f berth.Artifact) openapi.File {
 	return openapi.File{Path: f.Path, Bytes: f.Bytes, Sha256: f.Digest.String(), StoredAt: f.StoredAt}
 }
 
-// fileSet says what became of the files of a trial's attempt. Of a server without
-// a store nothing can be fetched. Errors: not_found, also for what is no id at all.
+// fileSet returns the state of the files of a trial's attempt. A server without a
+// store offers no files. Errors: not_found, also for a malformed id.
 func (s *Server) fileSet(ctx context.Context, id string, attempt int) (berth.FileSet, error) {
 	id = strings.ToLower(id)
 	missing := berth.Errorf(berth.KindNotFound, "there is no trial %q; give its whole id, as `GET /sweeps/{id}/trials` has it", id)
@@ -146,7 +146,7 @@ func (s *Server) sendFile(c *gin.Context) error {
 	}
 
 	header := c.Writer.Header()
-	header.Set("Content-Type", "application/octet-stream") // nobody's page runs here
+	header.Set("Content-Type", "application/octet-stream") // so that the browser runs no user's page
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(file.Path)}))
 	header.Set("ETag", `"`+file.Digest.String()+`"`)

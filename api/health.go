@@ -33,9 +33,8 @@ func (s *Server) ready(c *gin.Context) {
 	c.JSON(status, gin.H{"ready": status == http.StatusOK, "parts": parts})
 }
 
-// health is GET /healthz: each part with what is seen of it and the next
-// step, for a person at three in the morning. It is 503 when something is wrong;
-// a warning is not yet.
+// health is GET /healthz: the state of each part and the next step, for a person
+// at three in the morning. It is 503 for a problem, not for a warning.
 func (s *Server) health(c *gin.Context) {
 	var findings []berth.Finding
 

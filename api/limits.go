@@ -47,7 +47,7 @@ const (
 // of them may have ended by then.
 const streamRetryAfter = 10 * time.Second
 
-// orDefault fills in what is not set. Errors: invalid for what cannot be.
+// orDefault fills in unset limits. Errors: invalid for an impossible one.
 func (l Limits) orDefault() (Limits, error) {
 	if min(l.BodyBytes, l.SpecBytes, int64(l.Streams), int64(l.OpenSweeps), int64(l.Burst), int64(l.PageRows), int64(l.RefusedBurst)) < 0 || min(l.Rate, l.Refused) < 0 {
 		return l, berth.Errorf(berth.KindInvalid, "a limit of the API is negative: %+v", l)
@@ -79,8 +79,8 @@ type usage struct {
 	rates   map[string]*rate.Limiter // by token
 }
 
-// throttle refuses a caller that asks too often. It stands behind
-// authenticate, so that nobody can use up what is another's.
+// throttle refuses a caller that asks too often. It stands behind authenticate,
+// so that no caller uses up another's limit.
 func (s *Server) throttle(c *gin.Context) {
 	limits := s.config.Limits
 
@@ -181,9 +181,9 @@ func (s *Server) checkQuota(ctx context.Context, want submission) error {
 	}
 }
 
-// page is how many rows a list may have: what was asked for, or the default, and no
-// more than the server allows. Clients ask for the most that there is anywhere, and
-// follow next_cursor.
+// page returns how many rows a list may have: the requested number, or the default,
+// and at most the server's limit. Clients ask for the largest limit of any server,
+// and follow next_cursor.
 func (s *Server) page(asked int) int {
 	return min(cmp.Or(asked, defaultLimit), s.config.Limits.PageRows)
 }

@@ -186,7 +186,7 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 			}
 		}
 
-		attempt, err := s.deps.Store.GetAttempt(ctx, attemptID) // first, so that what it wrote before it ended is read after
+		attempt, err := s.deps.Store.GetAttempt(ctx, attemptID) // first, so that the last lines before its end are read after
 		if err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func TestSweepETA(t *testing.T) {
 	require.NotContains(t, body, `"eta"`)
 }
 
-// Each GPU's points stand apart from its machine's; what was not measured is absent.
+// Each GPU's points are separate from its machine's; unmeasured values are absent.
 func TestHostUsage(t *testing.T) {
 	t.Parallel()
 

@@ -79,7 +79,7 @@ func diagnosis(shape berth.Shape, f berth.Footprint, recent berth.RecentUsage, h
 	return out
 }
 
-// recentOf is what is recent on a class; zero = nothing is.
+// recentOf returns the recent usage on a class; zero = none.
 func recentOf(recent []berth.RecentUsage, class berth.DeviceClass) berth.RecentUsage {
 	if i := slices.IndexFunc(recent, func(r berth.RecentUsage) bool { return r.Class == class }); i >= 0 {
 		return recent[i]

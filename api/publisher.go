@@ -23,8 +23,8 @@ const (
 )
 
 // Publisher gives committed events their sequence. Ids commit out of order, so
-// reading by id would lose some: one publisher, the leader, numbers what is
-// committed, and everybody reads by that number.
+// a reader by id would lose some: one publisher, the leader, numbers committed
+// events, and all readers use that number.
 type Publisher struct {
 	Outbox Outbox
 	Log    *slog.Logger

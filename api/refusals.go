@@ -107,8 +107,8 @@ func (r *refusals) take(address string, now time.Time, l Limits) time.Duration {
 	return delay
 }
 
-// forget drops the addresses that have not tried for so long that they may try
-// as often as a new one.
+// forget drops the addresses whose last try is old enough that they count as
+// new.
 func (r *refusals) forget(now time.Time, l Limits) {
 	for key, limiter := range r.tries {
 		if limiter.TokensAt(now) >= float64(l.RefusedBurst) {

@@ -29,8 +29,9 @@ func DescriptionSum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// routes is the engine: who calls, how often, the audit log, what the caller
-// may, validation, then a handler. What is before the audit log leaves nothing.
+// routes is the engine, in this order: authentication, rate limit, the audit
+// log, authorization, validation, then a handler. Requests refused before the
+// audit log leave no entry.
 func (s *Server) routes() (*gin.Engine, error) {
 	gin.SetMode(gin.ReleaseMode)
 
@@ -48,7 +49,7 @@ func (s *Server) routes() (*gin.Engine, error) {
 	engine.HandleMethodNotAllowed = true
 	engine.RedirectTrailingSlash = false
 
-	if err := engine.SetTrustedProxies(nil); err != nil { // nobody's X-Forwarded-For is believed
+	if err := engine.SetTrustedProxies(nil); err != nil { // trust no X-Forwarded-For header
 		return nil, err
 	}
 

@@ -17,8 +17,8 @@ import (
 	"github.com/berthml/berth/api/apitest"
 )
 
-// needs is who may use each route: nobody is asked for the first four. A route
-// that is not here fails the test, so that none is forgotten.
+// needs is the role that each route needs; the first four need none. A route
+// missing here fails the test, so that none is forgotten.
 var needs = map[string]string{
 	"GET /livez":  "",
 	"GET /readyz": "",
@@ -117,8 +117,8 @@ func (r *running) routes() map[string]gin.RouteInfo {
 	return routes
 }
 
-// TestEveryRouteIsGuarded walks all registered routes with every way to be
-// somebody who may not: CVE-2026-0545 of MLflow was a route that was forgotten.
+// TestEveryRouteIsGuarded walks all registered routes as every kind of
+// unauthorized caller: CVE-2026-0545 of MLflow was a forgotten route.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
 
@@ -181,9 +181,9 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	require.Len(t, store.Sweeps, 1)
 }
 
-// TestLoopbackWithoutTokens: whoever is on the machine is its owner, but a page
+// TestLoopbackWithoutTokens: a local caller is the machine's owner, but a page
 // in the owner's browser is not, whatever method it uses (CVE-2026-27482 of Ray
-// was a DELETE that was forgotten).
+// was a forgotten DELETE).
 func TestLoopbackWithoutTokens(t *testing.T) {
 	t.Parallel()
 
@@ -220,8 +220,8 @@ func TestLoopbackWithoutTokens(t *testing.T) {
 	}
 }
 
-// TestUnknownIDs: what is not there is not found, on each resource, and an id
-// that is none is no error of ours.
+// TestUnknownIDs: an unknown id answers not found on each resource, and a
+// malformed id is no error of ours.
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
 
@@ -296,7 +296,7 @@ func TestTokenLifeEndsLocalAccess(t *testing.T) {
 	r := setup(t, store)
 
 	status, body := r.text("POST", "/api/v1/tokens", `{"name":"ci","role":"viewer"}`, asJSON)
-	require.Equal(t, http.StatusConflict, status, body) // nobody could make an admin's any more
+	require.Equal(t, http.StatusConflict, status, body) // an admin's token could not be made again
 
 	status, body = r.text("POST", "/api/v1/tokens", `{"name":"me","role":"admin"}`, asJSON)
 	require.Equal(t, http.StatusCreated, status, body)
@@ -323,7 +323,7 @@ func TestTokenLifeEndsLocalAccess(t *testing.T) {
 }
 
 // TestLocalTrustEndsAtAProxy: a proxy on the machine calls from loopback for
-// anybody, so what came through one needs a token even where none exists.
+// any client, so requests through one need a token even where none exists.
 func TestLocalTrustEndsAtAProxy(t *testing.T) {
 	t.Parallel()
 
@@ -406,8 +406,8 @@ func TestOtherAddressNeedsToken(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status)
 }
 
-// What was meant may be gone already: then a short name is the beginning of another's id. A
-// removal wants a whole name or id, or as much of the id as lists show.
+// The intended object may be gone already: then a short name is the beginning of another's
+// id. A removal wants a whole name or id, or as much of the id as lists show.
 func TestRemovals_WantMoreThanTheBeginningOfAnID(t *testing.T) {
 	t.Parallel()
 

@@ -24,7 +24,7 @@ type Deps struct {
 	Control  Control // steers sweeps: temporal.Client
 	Images   Images  // says what an image is: temporal.Client
 	Temporal Pinger  // temporal.Client
-	Objects  Objects // what is in files of trials; nil = none are stored
+	Objects  Objects // files of trials; nil = not stored
 	Sealer   Sealer  // of secrets; nil = none can be stored
 	Web      fs.FS   // the web interface; nil = none
 	Disk     Disk    // looks at disks of this machine; nil = none is looked at
@@ -35,12 +35,13 @@ type Deps struct {
 // asked.
 type Disk func(of, dir string) berth.Disk
 
-// Config says where and for whom the API is. Zero values are defaults.
+// Config says where the API listens and which callers it admits. Zero values
+// are defaults.
 type Config struct {
 	Address      string        // default 127.0.0.1:8080; not loopback only with a token
 	AllowedHosts []string      // names, beside localhost, under which callers may reach it
 	Policy       spec.Policy   // what an administrator asks of every spec
-	Limits       Limits        // of what callers may take
+	Limits       Limits        // of callers
 	Grace        time.Duration // for requests in flight when it stops; default 10s
 
 	Version      string          // of the program; default "(devel)"

@@ -93,8 +93,8 @@ func (s *Server) authenticateLogin(c *gin.Context) {
 	s.admit(c, who, err, true)
 }
 
-// logIn is POST /session: it makes a session in place of the one that the
-// browser had.
+// logIn is POST /session: it makes a session in place of the browser's earlier
+// one.
 func (s *Server) logIn(c *gin.Context) {
 	ctx, who := c.Request.Context(), caller(c.Request.Context())
 
@@ -152,10 +152,10 @@ func (s *Server) endSessions(r *http.Request) error {
 	return nil
 }
 
-// setSession sends the cookie, for so many seconds; below 0 = it is dropped.
+// setSession sends the cookie, for this many seconds; below 0 = it is dropped.
 // Scripts cannot read it, and pages of other sites cannot send it along with
-// what they change or read. The page's origin says whether it came over TLS, also
-// where a proxy speaks TLS for the server.
+// reads or changes. The page's origin says whether it came over TLS, also where a
+// proxy speaks TLS for the server.
 func (s *Server) setSession(c *gin.Context, text string, seconds int) {
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // over plain HTTP a browser would never send a Secure cookie back
 		Name: s.cookieName(), Value: text, Path: "/", MaxAge: seconds,

@@ -119,7 +119,7 @@ func TestSession_EndsWithItsTokenAndItsTime(t *testing.T) {
 	r.requireUnknown(cookie)
 	r.requireProblem(401, "unauthorized", "log in again with a valid token", "GET", "/api/v1/me", "", cookie)
 
-	cookie = r.logIn(operator, cookie) // what is left of another session is in nobody's way
+	cookie = r.logIn(operator, cookie) // an old session's cookie does not prevent a login
 
 	store.ExpireSessions()
 	r.requireUnknown(cookie)
@@ -179,8 +179,8 @@ func TestSession_OtherOriginIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, body)
 }
 
-// Whoever tries tokens by logging in is told to wait like any other, and locks
-// nobody out.
+// A client that guesses tokens by logging in must wait like any other, and
+// locks no other client out.
 func TestSession_WrongTokensAreCounted(t *testing.T) {
 	t.Parallel()
 

@@ -80,8 +80,8 @@ func publishMany(store *apitest.Store, n int) {
 	store.Publish("trial.state", apitest.NewID(1), "last", "succeeded")
 }
 
-// Failure 36: a reader that stalls is cut off and keeps nobody else waiting.
-// It misses nothing: what it had not read, it gets when it comes back.
+// Failure 36: a reader that stalls is cut off and delays no other reader. It
+// misses nothing: it gets the unread events when it comes back.
 func TestStalledReader_LosesNothing(t *testing.T) {
 	t.Parallel()
 

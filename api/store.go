@@ -81,7 +81,8 @@ type Records interface {
 type Files interface {
 	// FindTrial reads the sweep and the number of a trial. Errors: not_found.
 	FindTrial(ctx context.Context, id string) (berth.Trial, error)
-	// FileSet says what became of the files of a trial's attempt; number 0 = the one that counts. Errors: not_found.
+	// FileSet returns the state of the files of a trial's attempt; number 0 = the last attempt. Errors:
+	// not_found.
 	FileSet(ctx context.Context, trialID string, number int) (berth.FileSet, error)
 	// ListFiles reads stored files by path, those after the given one.
 	ListFiles(ctx context.Context, attemptID, after string, limit int) ([]berth.Artifact, error)
@@ -89,7 +90,7 @@ type Files interface {
 	GetFile(ctx context.Context, attemptID, path string) (berth.Artifact, error)
 }
 
-// Objects is what is in files: *artifacts.Store.
+// Objects holds the contents of files: *artifacts.Store.
 type Objects interface {
 	// Read opens length bytes from offset on; a negative length is all of the rest. Errors: not_found, unavailable.
 	Read(ctx context.Context, d berth.Digest, offset, length int64) (io.ReadCloser, error)
@@ -98,9 +99,10 @@ type Objects interface {
 // Hosts are the machines in the database.
 type Hosts interface {
 	ListHosts(ctx context.Context) ([]berth.Host, error)
-	// ListLeases reads what holds a part of a host now, by host, GPU and age.
+	// ListLeases reads the current leases, by host, GPU and age.
 	ListLeases(ctx context.Context, after berth.LeaseKey, limit int) ([]berth.HeldLease, error)
-	// ListQueue reads what waits for a lease, by position, and how much waits in all.
+	// ListQueue reads the requests that wait for a lease, by position, and their
+	// number.
 	ListQueue(ctx context.Context, after berth.QueueKey, limit int) (queue []berth.QueuedRequest, total int, err error)
 	// ListMachine reads how full a host and its GPUs were in the time before now, by GPU and time, the host itself first.
 	ListMachine(ctx context.Context, hostID string, covered, every time.Duration) ([]berth.MachinePoint, error)
@@ -157,7 +159,7 @@ type Access interface {
 // KnownImages is what the machines said of images.
 type KnownImages interface {
 	RememberImage(ctx context.Context, ref, digest string) error
-	// RecallImage returns what was remembered last. Errors: not_found.
+	// RecallImage returns the last remembered digest. Errors: not_found.
 	RecallImage(ctx context.Context, ref string) (digest string, resolvedAt time.Time, err error)
 }
 
@@ -172,7 +174,7 @@ type Images interface {
 	ResolveImage(ctx context.Context, ref string) (berth.Image, error)
 }
 
-// Healthy says what is late or silent.
+// Healthy lists late and silent parts.
 type Healthy interface {
 	Health(ctx context.Context) (berth.Health, error)
 }

@@ -203,7 +203,7 @@ func TestEventsOfAnOlderDatabase_ThatHasGoneOn(t *testing.T) {
 		store.Publish("trial.state", apitest.NewID(1), subject, "running")
 	}
 
-	for _, id := range []string{"3", "5"} { // also one that the server saw anew before it noticed
+	for _, id := range []string{"3", "5"} { // also one that the server read again before it noticed
 		s = r.subscribe("/api/v1/events", "Last-Event-ID: "+id)
 		s.block()
 		s.requireEvent("reset", "6", "read everything anew")

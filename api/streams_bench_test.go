@@ -40,8 +40,8 @@ const (
 // BenchmarkStreams opens 200 event streams against a server with a PostgreSQL that syncs
 // its commits, from another process. It measures how long after the start of its
 // transaction an event reaches a stream, the server's memory for each stream, and the
-// transactions a second of the database without streams and with those of a sweep on which
-// nothing happens, both while events of another sweep go by, and when nothing happens.
+// database's transactions per second without streams and with streams of an idle sweep,
+// both while events of another sweep go by and on an idle server.
 func BenchmarkStreams(b *testing.B) {
 	w := newStreamed(b)
 
@@ -72,7 +72,7 @@ func BenchmarkStreams(b *testing.B) {
 	}
 }
 
-// streamed is a server that publishes what is written to its database.
+// streamed is a server that publishes the events written to its database.
 type streamed struct {
 	url         string
 	database    *pgtest.Session
@@ -129,7 +129,7 @@ func newStreamed(b *testing.B) *streamed {
 // published is when events were written, by what they carry, and what that cost.
 type published struct {
 	at        map[int]time.Time
-	perSecond float64 // transactions a second beside those that wrote the events
+	perSecond float64 // transactions a second, without the events' own
 }
 
 // publish writes events of a sweep, one after the other.
@@ -168,8 +168,8 @@ func (w *streamed) rest() float64 {
 	return float64(after-before-3) / time.Since(begun).Seconds() // less its own
 }
 
-// transactions counts those of the database. A connection reports its own a second late at
-// the most.
+// transactions counts the database's transactions. A connection reports its own at most a
+// second late.
 func (w *streamed) transactions() int64 {
 	w.database.Exec("SELECT pg_sleep(1.2)")
 
@@ -238,7 +238,8 @@ func (w *streamed) open(b *testing.B, path string) *readers {
 	return r
 }
 
-// lags waits for what was sent, and returns how long each receipt came after it.
+// lags waits for the sent events, and returns how long each receipt came after
+// its event.
 func (r *readers) lags(sent map[int]time.Time) (lags []time.Duration) {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) { // timed anyway
 		r.mu.Lock()

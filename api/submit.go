@@ -18,7 +18,7 @@ import (
 	"github.com/berthml/berth/internal/spec"
 )
 
-// submission is a sweep that somebody wants.
+// submission is a sweep that a caller submits.
 type submission struct {
 	spec  berth.Spec
 	route string
@@ -116,7 +116,7 @@ func (s *Server) accept(ctx context.Context, want submission) (done submitted, e
 	return submitted{sweep: sweep, created: created, warnings: warnings}, err
 }
 
-// codeImageOld is the warning of a sweep whose image nobody could look at now.
+// codeImageOld is the warning of a sweep whose image cannot be resolved now.
 const codeImageOld = "W_IMAGE_OLD"
 
 // codeUnavailable is when a part does not answer and nothing stands in for it.

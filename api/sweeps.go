@@ -52,8 +52,8 @@ func (s *Server) readSweep(ctx context.Context, id string, read func(context.Con
 	return sweep, err
 }
 
-// listOf reads a page of what belongs to a sweep. Only of an empty one, which
-// is rare, is it asked whether the sweep is there.
+// listOf reads a page of a sweep's rows. Only for an empty page, which is rare,
+// does it check that the sweep exists.
 func listOf[T any](ctx context.Context, s *Server, id string, read func(sweepID string) ([]T, error)) ([]T, error) {
 	full, err := s.sweepID(ctx, id)
 	if err != nil {
@@ -104,7 +104,7 @@ func (h *handlers) ListSweeps(ctx context.Context, r openapi.ListSweepsRequestOb
 	return openapi.ListSweeps200JSONResponse(out), nil
 }
 
-// defaultLimit is the one of the description.
+// defaultLimit is the default in api/openapi.yaml.
 const defaultLimit = 100
 
 // as is a filter in the words of another type.

@@ -49,7 +49,7 @@ func TestCreateSweepOnce(t *testing.T) {
 	require.Equal(t, http.StatusConflict, status)
 	require.Equal(t, "E_IDEMPOTENCY", read[openapi.Problem](t, body).Code)
 
-	status, _ = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, "Idempotency-Key: two") // the text shows what it is
+	status, _ = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, "Idempotency-Key: two") // the text shows its format
 	require.Equal(t, http.StatusCreated, status)
 	require.Len(t, store.Sweeps, 3)
 	require.Equal(t, made.ID, store.Audits[0].Object)
@@ -87,7 +87,8 @@ func TestImageIsMissing(t *testing.T) {
 	require.Equal(t, "W_IMAGE_MISSING", read[openapi.Preview](t, body).Warnings[0].Code)
 }
 
-// Failure 14: nobody can be asked what an image is, so a sweep runs what it was.
+// Failure 14: no worker can resolve an image, so a sweep runs its last known
+// digest.
 func TestImageWhileTemporalIsDown(t *testing.T) {
 	t.Parallel()
 
@@ -517,8 +518,8 @@ func TestDeleteSweep(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// What limits a program stands in the answer for one probe: by the newest attempts and the
-// cards that are there. Cores have none of it, and lists do without.
+// The answer for one probe names the bottleneck of a program, by the newest attempts and
+// the present GPUs. Cores and lists have no bottleneck.
 func TestProbe_Diagnosis(t *testing.T) {
 	t.Parallel()
 

@@ -148,7 +148,7 @@ func (h *handlers) ListSweepAttempts(ctx context.Context, r openapi.ListSweepAtt
 	return openapi.ListSweepAttempts200JSONResponse(out), nil
 }
 
-// attempt reads an attempt. Errors: not_found, also for what is no id at all.
+// attempt reads an attempt. Errors: not_found, also for a malformed id.
 func (s *Server) attempt(ctx context.Context, id string) (berth.Attempt, error) {
 	missing := berth.Errorf(berth.KindNotFound, "there is no attempt %q; give its whole id", id)
 

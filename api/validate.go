@@ -27,7 +27,7 @@ type validator struct {
 }
 
 func (s *Server) newValidator() (*validator, error) {
-	doc, err := openapi3.NewLoader().LoadFromData(description) // the generated one lacks what is registered by hand
+	doc, err := openapi3.NewLoader().LoadFromData(description) // the generated one lacks the hand-written routes
 	if err != nil {
 		return nil, fmt.Errorf("reading the embedded description: %w", err)
 	}
@@ -116,9 +116,8 @@ func checkContentType(r *http.Request, o *openapi3.Operation) error {
 	}
 }
 
-// checkQuery refuses what the description does not name: a filter that was
-// misspelled must not be a filter that is not there. And what is no text: the
-// database would refuse it.
+// checkQuery refuses unknown parameters: a misspelled filter must not count as
+// no filter. It also refuses invalid text, which the database would refuse.
 func checkQuery(r *http.Request, route *routers.Route) error {
 	var known []string
 
@@ -210,7 +209,8 @@ func explainValue(request *openapi3filter.RequestError, where string) []openapi.
 	return items
 }
 
-// flatten lists what is in a list of errors, not what any of them wraps.
+// flatten lists the errors in a list of errors, without the errors that they
+// wrap.
 func flatten(err error) []error {
 	several, ok := err.(openapi3.MultiError) //nolint:errorlint // MultiError.As would find the first only
 	if !ok {

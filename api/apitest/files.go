@@ -37,7 +37,7 @@ func (s *Store) FindTrial(_ context.Context, id string) (berth.Trial, error) {
 	return berth.Trial{}, berth.Errorf(berth.KindNotFound, "no trial %s", id)
 }
 
-// FileSet is api.Files. The last attempt is the one that counts.
+// FileSet is api.Files. Number 0 returns the last attempt's files.
 func (s *Store) FileSet(_ context.Context, trialID string, number int) (berth.FileSet, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

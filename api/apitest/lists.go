@@ -129,7 +129,7 @@ func directed(s berth.Sort, order int) int {
 	return order
 }
 
-// keyless puts rows without a key behind those that have one.
+// keyless puts rows without a key behind rows with one.
 func keyless(a, b bool) int {
 	switch {
 	case a == b:

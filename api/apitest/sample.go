@@ -27,8 +27,8 @@ const (
 	LargeShape = "bbbb1111bbbb2222cccc3333dddd4444eeee5555ffff66660000777711118888"
 )
 
-// Sample is a store with one sweep that has ended: four trials in two shapes,
-// one of which ran out of memory once, and one host.
+// Sample is a store with one ended sweep and one host. The sweep has four
+// trials in two shapes; one of them ran out of memory once.
 func Sample() *Store {
 	s := &Store{Hosts: []berth.Host{SampleHost()}}
 

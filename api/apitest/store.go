@@ -1,9 +1,9 @@
-// Package apitest is an in-memory database and control for tests of the API
-// and of its clients. It keeps what it is given and has no rules of its own.
+// Package apitest is an in-memory database and control for tests of the API and
+// of its clients. It stores its input and has no rules of its own.
 //
 // It is not internal/fake's ledger: the API reads pages of sweeps, trials,
-// events and tokens, which that has none of, and its tests show any state, also
-// one that no ledger comes to by itself.
+// events and tokens, which that ledger lacks, and its tests show any state,
+// also states that no ledger reaches by itself.
 package apitest
 
 import (
@@ -39,7 +39,7 @@ type Store struct {
 	Machines   map[string][]berth.MachinePoint // by host, in their order
 	Files      map[string][]berth.Artifact     // by attempt and path; see AddFile
 	FileSets   map[string]berth.FileSet        // by attempt; pending where there is none
-	Objects    map[berth.Digest]string         // what is in files
+	Objects    map[berth.Digest]string         // contents of files
 	ObjectErr  error                           // what Read of one that is not there is answered
 	Probes     []berth.ProbedShape
 	Hosts      []berth.Host
