@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// The last token of an admin that ends is told before: nobody could make another after it.
+// Health warns before the last admin's token ends: after it no admin could make another.
 func TestHealth_WarnsBeforeTheLastAdminEnds(t *testing.T) {
 	t.Parallel()
 

@@ -4,8 +4,8 @@ package berth
 const FullActivity = 1000
 
 // DeviceActivity is how busy a GPU is, or how busy one attempt keeps it, in the mean
-// over some time: thousandths, 0 to FullActivity. Zero = not known: of what was
-// measured SMMilli is 1 at least.
+// over some time: thousandths, 0 to FullActivity. Zero = not known: a measured
+// SMMilli is at least 1.
 type DeviceActivity struct {
 	SMMilli     int64 `json:"sm_milli,omitempty"`     // of the time, an SM had work; averaged over the SMs
 	DRAMMilli   int64 `json:"dram_milli,omitempty"`   // of the bandwidth of the GPU's memory

@@ -38,7 +38,7 @@ type Attempt struct {
 	DeviceID    string       `json:"device_id,omitempty"`
 	Class       DeviceClass  `json:"class,omitempty"` // of the device when it was placed; empty = ClassCPU
 	Token       int64        `json:"token"`
-	Demand      Demand       `json:"demand"` // what was reserved
+	Demand      Demand       `json:"demand"` // reserved
 	ContainerID string       `json:"container_id,omitempty"`
 	Kind        FailureKind  `json:"failure_kind,omitempty"`
 	Message     string       `json:"message,omitempty"`
@@ -62,7 +62,7 @@ type Attempt struct {
 	OutputsRemovedWhy string     `json:"outputs_removed_why,omitempty"` // in plain words
 }
 
-// Outcome is what is stored of how the attempt ended.
+// Outcome returns the stored end of the attempt.
 func (a Attempt) Outcome() Outcome {
 	o := Outcome{Kind: a.Kind, Message: a.Message, ExitCode: a.ExitCode, Value: a.Value, Usage: a.Usage, MetricSource: a.MetricSource}
 	if a.StartedAt != nil {
@@ -76,7 +76,7 @@ func (a Attempt) Outcome() Outcome {
 	return o
 }
 
-// SweepAttempt is an attempt among all those of a sweep.
+// SweepAttempt is an attempt of a sweep, with its trial's number.
 type SweepAttempt struct {
 	Attempt
 
@@ -106,7 +106,7 @@ type Outcome struct {
 	FinishedAt time.Time `json:"finished_at"`
 }
 
-// Result is the one outcome of an attempt, with what it taught about its shape.
+// Result is the one outcome of an attempt, with its lessons about its shape.
 type Result struct {
 	AttemptID string
 	TrialID   string

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// BytesText writes a number of bytes for the user: whole MiB as 1,310 MiB,
-// what is below 1 MiB as KiB, and what is below 1 KiB as bytes. It rounds to
-// the nearest unit, so that figures of one message can be compared.
+// BytesText writes a number of bytes for the user: whole MiB as 1,310 MiB, less
+// than 1 MiB as KiB, and less than 1 KiB as bytes. It rounds to the nearest
+// unit, so that figures of one message can be compared.
 func BytesText(n int64) string {
 	switch {
 	case n < 0:

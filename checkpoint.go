@@ -29,7 +29,8 @@ type StoredCheckpoint struct {
 	StoredAt time.Time
 }
 
-// EarlierCheckpoint is what is known of the checkpoint that an earlier attempt of a trial left.
+// EarlierCheckpoint is the known state of the checkpoint that an earlier attempt of a trial
+// left.
 type EarlierCheckpoint struct {
 	AttemptID string
 	Number    int // of the attempt
@@ -38,8 +39,8 @@ type EarlierCheckpoint struct {
 	Ran       bool          // its container is known to have been started
 	Took      time.Duration // as long as it ran
 	Left      bool          // it ended with files in /trial/checkpoint
-	GivenUp   bool          // it was abandoned: what it left is not known
-	Coming    bool          // its host is about to store what it left
+	GivenUp   bool          // it was abandoned: its files are unknown
+	Coming    bool          // its host is about to store its files
 	Problem   string        // why its host does not store it; empty = no reason is known
 	Stored    *StoredCheckpoint
 }

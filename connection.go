@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// How many connections to the database a process has at once. What it takes out of its
-// pool for good, locks and listeners, comes on top of the pool.
+// How many connections to the database a process has at once. Connections held for
+// good, for locks and listeners, come on top of the pool.
 const (
 	ServerPool      = 8
 	serverLocks     = 5 // of the placer, the publisher of events, retention, orphan checks, the cleaner of the store

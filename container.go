@@ -24,7 +24,7 @@ type Launch struct {
 	WallBytes   int64             `json:"wall_bytes,omitempty"` // added to the kernel's limit where Berth itself holds MemoryBytes
 	ShmBytes    int64             `json:"shm_bytes"`            // 0 = as much as MemoryBytes
 	CPUMilli    int64             `json:"cpu_milli"`
-	CPUCapMilli int64             `json:"cpu_cap_milli,omitempty"` // most that it may use, where that is not what is booked; 0 = it is
+	CPUCapMilli int64             `json:"cpu_cap_milli,omitempty"` // most that it may use; 0 = CPUMilli
 	Network     bool              `json:"network,omitempty"`
 	Shim        *Shim             `json:"shim,omitempty"`         // nil = the container has none; no part of SpecHash
 	DeviceID    string            `json:"device_id,omitempty"`    // the one GPU that it sees; empty = none
@@ -65,7 +65,7 @@ const (
 )
 
 // CacheDir is where a job keeps code that it compiles and then runs, as torch.compile and
-// Triton do: a file system in memory, of which it has one for itself.
+// Triton do: each container has its own file system in memory there.
 const CacheDir = "/trial/cache"
 
 // Container is one container of this Berth instance, as Docker reports it.
@@ -80,13 +80,13 @@ type Container struct {
 	DeviceBytes  int64  // reserved of that one's memory
 	Token        int64
 	SpecHash     string  // of the launch, without its identity
-	HostID       string  // of the worker that created it; empty = the one that lists it
+	HostID       string  // of the worker that created it; empty = the listing worker
 	Installation string  // of the worker that created it; empty = it does not say
 	BootID       string  // of the host when the container was created
-	Mounts       []Mount // what is bound into it; Inspect alone tells
+	Mounts       []Mount // its bind mounts; only Inspect fills them
 	State        ContainerState
 	PID          int  // of its first process on the host; 0 unless running
-	Adopted      bool // it was there before Ensure was called
+	Adopted      bool // it existed before Ensure was called
 	CreatedAt    time.Time
 	StartedAt    time.Time
 	FinishedAt   time.Time // zero unless exited

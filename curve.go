@@ -31,12 +31,13 @@ type MetricName struct {
 // metrics.
 const MostNamedTrials = 50
 
-// Thinner keeps of a curve at most so many points that a chart of it looks the
-// same: in each of equally wide ranges of steps the first, the last, the lowest
-// and the highest point. This is M4 (Jugel, Jerzak, Hackenbroich, Markl: "M4: A
-// Visualization-Oriented Time Series Data Aggregation", VLDB 2014), which draws
-// a line chart without an error when a range is as wide as a pixel. It needs
-// memory for what it keeps only. A curve that has no more points stays whole.
+// Thinner keeps at most a given number of points of a curve, so that a chart of
+// it looks the same: in each of equally wide ranges of steps the first, the
+// last, the lowest and the highest point. This is M4 (Jugel, Jerzak,
+// Hackenbroich, Markl: "M4: A Visualization-Oriented Time Series Data
+// Aggregation", VLDB 2014), which draws a line chart without an error when a
+// range is as wide as a pixel. It needs memory for the kept points only. A
+// curve with fewer points stays whole.
 type Thinner struct {
 	low, high int64 // first and last step, as far as is known
 	most      int
@@ -102,7 +103,7 @@ func (t *Thinner) keep(p CurvePoint) {
 // Total is how many points there were.
 func (t *Thinner) Total() int { return t.total }
 
-// Points are those that are kept, by step; never nil.
+// Points returns the kept points, by step; never nil.
 func (t *Thinner) Points() []CurvePoint {
 	if t.all != nil {
 		return t.all

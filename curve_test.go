@@ -11,9 +11,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Whatever the curve: at most so many points, all of them its own and in order,
-// its ends and its extremes among them, and in each range of steps that it is
-// thinned by the first, the last, the lowest and the highest, as a search finds them.
+// For any curve Thinner keeps at most the given number of points, all of them its own
+// and in order, its ends and its extremes among them, and in each range of steps the
+// first, the last, the lowest and the highest, as a search finds them.
 func TestThinner(t *testing.T) {
 	t.Parallel()
 

@@ -27,8 +27,9 @@ type Demand struct {
 // runs of one shape that differ by noise reserve the same.
 const Granule = 64 << 20
 
-// CapCores is how many cores a container may keep busy that reserves so many thousandths
-// of a core: 1.25 times as many, rounded up. It may exceed what the machine has.
+// CapCores returns how many cores a container may keep busy with this reservation in
+// thousandths of a core: 1.25 times as many, rounded up. It may exceed the machine's
+// cores.
 func CapCores(cpuMilli int64) int64 {
 	return (cpuMilli*125 + 99_999) / 100_000
 }
@@ -37,8 +38,8 @@ func CapCores(cpuMilli int64) int64 {
 // does not run on a class that is missing.
 type Demands map[DeviceClass]Demand
 
-// Classes are those of the demands, by kind of device; of one kind, that by MPS,
-// which the placer prefers, first.
+// Classes returns the demands' classes by kind of device; of one kind MPS comes
+// first, because the placer prefers it.
 func (d Demands) Classes() []DeviceClass {
 	return slices.SortedFunc(maps.Keys(d), func(a, b DeviceClass) int {
 		return cmp.Or(cmp.Compare(a.kind(), b.kind()), cmp.Compare(b, a)) // the longer has the suffix

@@ -44,7 +44,7 @@ type Device struct {
 	Advice           Advice      `json:"advice,omitzero"`       // how many attempts should share it, and how
 	MPSProblem       string      `json:"mps_problem,omitempty"` // why it takes no clients of MPS, though it has a daemon; empty = it takes them
 
-	// A person lets it take no new attempts until another word; what runs there goes on.
+	// A cordoned device takes no new attempts; running ones go on.
 	CordonedAt   *time.Time `json:"cordoned_at,omitempty"`   // nil = it is not cordoned
 	CordonReason string     `json:"cordon_reason,omitempty"` // in the person's words; may be empty
 
@@ -57,7 +57,7 @@ type Device struct {
 const mpsSuffix = " (MPS)"
 
 // SimulatedModel is how the model of each simulated GPU begins (`--fake-gpus`), so
-// that nobody takes it for a real one.
+// that no user takes it for a real one.
 const SimulatedModel = "Simulated GPU"
 
 // Simulated reports whether the device is invented.
@@ -136,8 +136,8 @@ func (d Device) Refusal() string {
 	return why + "; `berth device ready " + d.ID + "` lets it take trials again"
 }
 
-// MPSStarts begins the problem of a device whose MPS daemon is started again, which takes
-// seconds: what waits for the device goes nowhere else meanwhile.
+// MPSStarts begins the problem of a device whose MPS daemon is being restarted, which
+// takes seconds: requests that wait for the device stay with it until then.
 const MPSStarts = "its MPS daemon is started again"
 
 // NotHandedOut is the problem of a device that its host's worker handed out before it
@@ -176,8 +176,8 @@ func (d Device) ContextsBy(mode SharingMode) int {
 	return d.MaxContexts
 }
 
-// UsedByOthersBytes is what programs outside Berth use of the device's memory, as measured last; 0 while
-// it has a Problem, as what it has free may not be known then.
+// UsedByOthersBytes is the last measured memory of programs outside Berth on the device; 0 while it has
+// a Problem, because its free memory may be unknown then.
 func (d Device) UsedByOthersBytes() int64 {
 	if d.Problem != "" {
 		return 0

@@ -13,8 +13,8 @@ type Disk struct {
 }
 
 const (
-	// diskWarnPercent of what may be filled leaves a person days: a disk of
-	// 100 GiB still has 15 GiB, more than one attempt may write by default.
+	// diskWarnPercent of the fillable disk leaves a person days: a disk of 100
+	// GiB still has 15 GiB, more than one attempt may write by default.
 	diskWarnPercent = 85
 	// diskWarnDays is how many days before the disk is full a person is told,
 	// longer than a weekend with holidays.

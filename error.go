@@ -58,7 +58,7 @@ func KindOf(err error) Kind {
 type Problem struct {
 	Code    string `json:"code"`    // stable, such as E_LOG_RANGE; the list is docs/errors.md
 	Pointer string `json:"pointer"` // RFC 6901 JSON pointer into the document, such as /parameters/0/min
-	Message string `json:"message"` // what is wrong and what to write instead
+	Message string `json:"message"` // the problem, and the text to write instead
 }
 
 // SpecError holds every problem of a refused spec, in document order.

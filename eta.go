@@ -15,8 +15,8 @@ const leastEnded = 3
 // long the oldest attempt has run.
 type TrialTimes struct {
 	Ended  int           // how many these are, at most RecentTrials
-	Mean   time.Duration // of them
-	Lower  time.Duration // quartile: a quarter of them took at most so long
+	Mean   time.Duration // of all trials
+	Lower  time.Duration // quartile: a quarter of the trials took at most this long
 	Median time.Duration // the same of half of them
 	Upper  time.Duration // the same of three quarters
 	Oldest time.Duration // since the oldest attempt that runs got its place; 0 = none runs
@@ -25,8 +25,8 @@ type TrialTimes struct {
 // Known reports whether enough trials have ended to say how long others take.
 func (t TrialTimes) Known() bool { return t.Ended >= leastEnded }
 
-// RecentTrials is how many trials TrialTimes looks at: the newest, as what runs beside a
-// trial decides how long it takes, and that changes while a sweep runs.
+// RecentTrials is how many trials TrialTimes looks at: the newest, because a trial's
+// neighbours decide how long it takes, and they change while a sweep runs.
 const RecentTrials = 200
 
 // ETA is how long a sweep still takes, if it goes on as now.
@@ -35,13 +35,13 @@ type ETA struct {
 	Why      string // the figures that it comes from, in plain words
 }
 
-// EstimateEnd says how long a sweep still takes whose trials are known in number. With k
-// trials at once, those that run now or fewer by max_parallel, the trials that have not begun
-// take their number / k times as long as one does: at least the smaller of lower quartile and
-// mean, as the running ones may end at once; at most the larger of upper quartile and mean for
-// each wave, and one more for those that run. One that has run for longer than that may take
-// as long again. ok is false while the end is not known: fewer than 3 trials ended, none
-// runs, or the number of trials is not known.
+// EstimateEnd says how long a sweep with a known number of trials still takes. With k trials
+// at once, the running ones or fewer by max_parallel, the trials that have not begun take
+// their number / k times as long as one does: at least the smaller of lower quartile and mean,
+// as the running ones may end at once; at most the larger of upper quartile and mean for each
+// wave, and one more for the running ones. A trial that has run for longer than that may take
+// as long again. ok is false while the end is not known: fewer than 3 trials ended, none runs,
+// or the number of trials is not known.
 func EstimateEnd(s Sweep, t TrialTimes, now time.Time) (eta ETA, ok bool) {
 	c := s.Counts
 	if c.Planned == 0 || c.Running == 0 || !t.Known() {
@@ -77,9 +77,10 @@ func EstimateEnd(s Sweep, t TrialTimes, now time.Time) (eta ETA, ok bool) {
 	return eta, true
 }
 
-// endBy keeps to limits.max_duration, at which nothing starts any more and what runs goes on
-// to its end. The limit counts from the first trial that ran, without pauses. How long these
-// were is not known here, so the limit leaves at least what the time since the start does.
+// endBy keeps to limits.max_duration, at which no more trials start and the running ones go
+// on to their end. The limit counts from the first trial that ran, without pauses. The
+// pauses are not known here, so the limit leaves at least the time that the duration since
+// the start does.
 func (e *ETA) endBy(limit, sinceStart, each time.Duration) {
 	left := max(limit-sinceStart, 0)
 	if left >= e.Max {
@@ -93,8 +94,8 @@ func (e *ETA) endBy(limit, sinceStart, each time.Duration) {
 // longestDuration bounds DurationOf, with room to add to it.
 const longestDuration = 100 * 365 * 24 * time.Hour
 
-// DurationOf is so many nanoseconds, and a hundred years at most: the product of a duration
-// and a count can be more than a Duration holds.
+// DurationOf is this many nanoseconds, and a hundred years at most: the product of a
+// duration and a count can be more than a Duration holds.
 func DurationOf(nanoseconds float64) time.Duration {
 	return time.Duration(min(nanoseconds, float64(longestDuration)))
 }

@@ -71,7 +71,7 @@ func TestEstimateEnd_SaysItsFigures(t *testing.T) {
 	require.Equal(t, "10 to start and 4 that run, 3 at once by max_parallel; of the newest 26 that ended, half took 9.4s to 2m0s, the mean is 1m30s; one has run for 1h0m0s", got.Why)
 }
 
-// limits.max_duration ends the sweep, but pauses do not count for it, and nobody knows them here.
+// limits.max_duration ends the sweep. Pauses do not count for it, and they are not known here.
 func TestEstimateEnd_KeepsToMaxDuration(t *testing.T) {
 	t.Parallel()
 

@@ -8,7 +8,7 @@ const (
 	FailureOK             FailureKind = "ok"              // exit 0 and the objective metric is there
 	FailureHostOOM        FailureKind = "host_oom"        // the kernel killed a process of the container for memory
 	FailureDeviceOOM      FailureKind = "device_oom"      // an allocation on the GPU failed
-	FailureDeviceBusy     FailureKind = "device_busy"     // the GPU was full of what others hold; wait, do not grow
+	FailureDeviceBusy     FailureKind = "device_busy"     // other programs filled the GPU; wait, do not grow
 	FailureTooBig         FailureKind = "too_big"         // does not fit any machine, even alone
 	FailureUserError      FailureKind = "user_error"      // the program ended with an error of its own
 	FailureBadConfig      FailureKind = "bad_config"      // exit 78, or a secret that is gone: it cannot work; never retried

@@ -9,13 +9,13 @@ type FootprintSource string
 const (
 	FootprintFull    FootprintSource = "full"    // a whole run
 	FootprintShort   FootprintSource = "short"   // two epochs under the Keras caps
-	FootprintPartial FootprintSource = "partial" // a run that goes on, that was cut off by the probe's time cap, or of which a part was not measured
+	FootprintPartial FootprintSource = "partial" // a run in progress, a run cut off by the probe's time cap, or one with an unmeasured part
 	FootprintRaised  FootprintSource = "raised"  // nothing but an out-of-memory was seen
 )
 
-// Footprint is what is known of a shape's needs on one class of device. Peaks are
-// the largest seen in any attempt of the shape there that ran to its end, and grow
-// as attempts finish.
+// Footprint is the measured need of a shape on one class of device. Peaks are the
+// largest of the attempts of the shape there that ran to their end, and grow as
+// attempts finish.
 type Footprint struct {
 	ShapeKey         string          `json:"shape_key"`
 	Class            DeviceClass     `json:"device_class"`
@@ -33,10 +33,10 @@ type Footprint struct {
 	MeasuredAt       time.Time       `json:"measured_at"`
 }
 
-// Footprints is what is known of a shape's needs, by class of device.
+// Footprints are the measured needs of a shape, by class of device.
 type Footprints map[DeviceClass]Footprint
 
-// Of is what is known for a class; nil = nothing.
+// Of returns the footprint of a class; nil = not measured.
 func (f Footprints) Of(class DeviceClass) *Footprint {
 	known, ok := f[class]
 	if !ok {
@@ -79,8 +79,8 @@ type Usage struct {
 
 	// DeviceActivity is how busy it kept its GPU, in the mean over DeviceActive: the
 	// time in which it held memory there and its activity was measured. DeviceUnknown is
-	// the time in which it held memory there and nobody can tell its part: a program
-	// outside Berth was there, or nothing is known yet of the shapes that were.
+	// the time in which it held memory there and its part is unknown: a program outside
+	// Berth was on the GPU, or shapes without a footprint were.
 	DeviceActivity  DeviceActivity `json:"device_activity,omitzero"`
 	DeviceActive    Duration       `json:"device_active,omitempty"` // 0 = not measured
 	DeviceUnknown   Duration       `json:"device_unknown,omitempty"`

@@ -26,8 +26,8 @@ type Health struct {
 	FullDisks       []string        // names of hosts that answer and whose disk is nearly full
 	Outputs         []string        // files that hosts should remove and do not, such as "a: …"
 	WaitingFiles    []WaitingFiles  // files of ended attempts that are not in the store yet, by host
-	Secrets         int             // that are stored
-	Unopened        []string        // those that a host does not open although it should, such as "hub: no machine opens it"
+	Secrets         int             // stored secrets
+	Unopened        []string        // secrets that a host cannot open although it should, such as "hub: no machine opens it"
 	Retention       string          // what a server cannot delete although it is over its limit, and why; empty = nothing
 	Disks           []Disk          // of the hosts that answer
 	Database        Storage         // what the database takes
@@ -66,12 +66,12 @@ func (t StuckTrial) String() string {
 	return fmt.Sprintf("trial %d of sweep %s (%s): %s", t.Number, t.SweepName, t.SweepID, t.Reason)
 }
 
-// Finding is one line about a part: fine, or what is wrong and what to do next.
+// Finding is one line about a part: fine, or the problem and the next step.
 type Finding struct {
 	OK   bool   `json:"ok"`
 	Warn bool   `json:"warn,omitempty"` // ok, and will not be before long
 	Part string `json:"part"`           // such as "outbox"
-	What string `json:"what"`           // what is seen
+	What string `json:"what"`           // observation
 	Next string `json:"next,omitempty"` // what a person does about it; empty when ok without a warning
 }
 

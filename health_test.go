@@ -142,7 +142,8 @@ func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
 	require.Contains(t, findings[i].Next, "--keep-outputs-size")
 }
 
-// Rows that stay although they should go are told, as nobody reads the log.
+// Health reports rows that retention cannot delete, because a log line is
+// easily missed.
 func TestHealth_SaysWhatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 

@@ -10,7 +10,7 @@ const (
 	HostReady    HostState = "ready"    // takes attempts
 	HostDraining HostState = "draining" // a person asked for no new attempts
 	HostLost     HostState = "lost"     // its worker has not been heard of for HostLostAfter
-	HostUnready  HostState = "unready"  // its worker answers and says what is wrong: Problem
+	HostUnready  HostState = "unready"  // its worker answers and reports a Problem
 	HostFormer   HostState = "former"   // as it was until a moment ago (Problem says what happened); takes nothing, and counts until FormerUntil
 )
 
@@ -34,9 +34,9 @@ const HostLateAfter = LeaseRenewEvery + 5*time.Second
 // with the right flags. Then the request is refused.
 const HostGrace = 15 * time.Minute
 
-// CheckpointSilence is how long a host may be silent that is to store a checkpoint until
-// nobody counts on that: as long as an attempt waits for it at most. For a restart, or
-// while the database is away, hours of work are not given up.
+// CheckpointSilence is how long a host that is to store a checkpoint may be silent
+// before attempts stop waiting for it. For a restart, or while the database is away,
+// hours of work are not given up.
 const CheckpointSilence = time.Hour
 
 // CheckpointRefused is for how long it counts that a host's disk did not take the checkpoint
@@ -117,8 +117,8 @@ const (
 	HostCordonWindow = 10 * time.Minute
 )
 
-// ImagesToldEvery is how often a worker tells which images its host has. What was
-// told three times as long ago says nothing any more.
+// ImagesToldEvery is how often a worker reports its host's images. A report older
+// than three times that is ignored.
 const ImagesToldEvery = time.Minute
 
 // CordonedFor reports whether the host takes only test attempts of a sweep.
@@ -134,7 +134,7 @@ func (h *Host) FailsStartsOf(sweepID string) bool {
 	return h.CordonedAt != nil && (h.CordonSweep == "" || h.CordonSweep == sweepID)
 }
 
-// Missing is what is known of a sweep's image being missing; nil when nothing is.
+// Missing returns the record that a sweep's image is missing; nil = none.
 func (h *Host) Missing(sweepID string) *MissingImage {
 	for i := range h.MissingImages {
 		if h.MissingImages[i].SweepID == sweepID {
@@ -156,7 +156,7 @@ type HostFree struct {
 	OutputBytes int64 // what files of attempts take; 0 = not known
 	Problem     string
 
-	Devices []DeviceFree // those that the worker sees; of others nothing new is known
+	Devices []DeviceFree // devices that the worker sees; other devices keep their values
 
 	OutputsProblem string // what a person must do something about, see Host; the host gives all away
 }

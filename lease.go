@@ -19,9 +19,9 @@ const (
 	LeaseTerm       = 60 * time.Second
 	LeaseRenewEvery = 15 * time.Second
 	// ReviveWithin is how long after a renewal an abandoned attempt may go back
-	// to its host: the host has just shown the container, so it is there again.
-	// It is one renewal and its delay, and shorter than an attempt waits for
-	// its host, so that a host that has just died gets nothing back.
+	// to its host: the host has just shown that the container exists. It is one
+	// renewal and its delay, and shorter than an attempt waits for its host, so
+	// that a host that has just died gets nothing back.
 	ReviveWithin = LeaseRenewEvery + 5*time.Second
 )
 

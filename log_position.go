@@ -20,7 +20,7 @@ type LogPosition struct {
 // LogStream is how far a reader came in one stream of a log.
 type LogStream struct {
 	Newest time.Time `json:"newest"`        // stamp so far
-	Open   time.Time `json:"open,omitzero"` // stamp of the last line, when it has not ended: what follows of it has the same
+	Open   time.Time `json:"open,omitzero"` // stamp of the last line while it is open: its continuation has the same
 }
 
 // Pass moves the position behind a chunk.
@@ -38,8 +38,8 @@ func (p *LogPosition) Pass(c LogChunk) {
 	}
 }
 
-// Since is the oldest stamp that what follows the position can have; zero = any.
-// A stream that is silent does not have the other one read again from its start.
+// Since is the oldest stamp possible after the position; zero = any. A silent
+// stream does not make the other one be read again from its start.
 func (p *LogPosition) Since(now time.Time) time.Time {
 	if p.Stream == "" {
 		return time.Time{}

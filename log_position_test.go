@@ -27,7 +27,7 @@ func TestLogPosition_EveryChunkOnce(t *testing.T) {
 		)
 
 		for {
-			since := position.Since(slices.MinFunc(clock[len(got):], time.Time.Compare)) // it jumps once while nobody reads
+			since := position.Since(slices.MinFunc(clock[len(got):], time.Time.Compare)) // it jumps once between two reads
 			again := berth.LogResume{From: position}
 			left := rapid.IntRange(1, len(log)).Draw(rt, "chunks before it breaks")
 

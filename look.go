@@ -17,8 +17,8 @@ type Look struct {
 	Timeout     time.Duration // the container is killed this long after its start; > 0
 }
 
-// MaxLookBytes bounds what is kept of each stream of a look: the beginning and, of
-// what is longer, the end.
+// MaxLookBytes bounds the kept part of each stream of a look: the beginning and,
+// of a longer stream, the end.
 const MaxLookBytes = 4 << 20
 
 // Looked is how a look ended.

@@ -21,13 +21,13 @@ type MachinePoint struct {
 	Attempts      int       // that held a lease
 }
 
-// machineIntervals are those of which people think, up to a day.
+// machineIntervals are intervals that people use, up to a day.
 var machineIntervals = []time.Duration{ //nolint:gochecknoglobals // a table
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// MachineInterval is the shortest interval of which at most so many cover a time.
+// MachineInterval is the shortest interval of which at most `most` cover a time.
 func MachineInterval(covered time.Duration, most int) time.Duration {
 	for _, every := range machineIntervals {
 		if covered <= every*time.Duration(most) {

@@ -33,8 +33,8 @@ func MemoryInterval(second int) int {
 	return every
 }
 
-// ThinMemory merges points into intervals of so many seconds, each as large as the largest
-// of its points: a peak stays. They are ascending, one for each interval that has any.
+// ThinMemory merges points into intervals of every seconds, each as large as its largest
+// point: a peak stays. The result is ascending, without empty intervals.
 func ThinMemory(points []MemoryPoint, every int) []MemoryPoint {
 	points = slices.Clone(points)
 	slices.SortStableFunc(points, func(a, b MemoryPoint) int { return cmp.Compare(a.Second, b.Second) })

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// HeldLease is what holds a part of a host now: a lease that is held or suspect.
+// HeldLease is a lease that is held or suspect, with its measured use.
 type HeldLease struct {
 	AttemptID    string
 	AttemptState AttemptState
@@ -18,12 +18,12 @@ type HeldLease struct {
 	HostID       string
 	HostName     string
 	DeviceID     string // empty = it holds no GPU
-	Demand       Demand // what is reserved
+	Demand       Demand // reserved
 	Activity     int64  // of the GPU, booked; in thousandths
 	State        LeaseState
 	Since        time.Time
 
-	MeasuredBytes       *int64     // the newest of what it was measured to hold; nil = not known
+	MeasuredBytes       *int64     // newest measured use; nil = not known
 	MeasuredDeviceBytes *int64     // the same of the GPU's memory
 	MeasuredAt          *time.Time // when the interval of the newest measurement begins; nil = there is none
 }
@@ -42,10 +42,10 @@ func (l HeldLease) Key() LeaseKey {
 }
 
 // QueuedRequest is an attempt that waits for a lease. Position is from 1, in the
-// order in which the placer reads what waits: first what may be placed now, then
-// what is put off for a while; of each first the sweeps that take trials, and of
-// those the longest wait. The placer may place another one first: one that is
-// overdue, or one that fits where the first does not.
+// order in which the placer reads requests: first requests that may be placed
+// now, then requests put off for a while; in each group sweeps that take trials
+// come first, and of these the longest wait. The placer may place another
+// request first: an overdue one, or one that fits where the first does not.
 type QueuedRequest struct {
 	Position    int
 	AttemptID   string
@@ -59,13 +59,13 @@ type QueuedRequest struct {
 	Since       time.Time  // the sweep's resumption, when that is later than the request
 	NotBefore   *time.Time // until then it is put off, after a failure that was not the trial's; nil = it is not
 	Reasons     []Rejection
-	Kept        *KeptHost // what is kept free for it; nil = nothing
+	Kept        *KeptHost // the capacity kept free for it; nil = none
 
-	BlockerEndsAt *time.Time // when the first trial should end that holds what it waits for; passed = any moment, nil = not known
+	BlockerEndsAt *time.Time // expected end of the first trial that blocks it; passed = any moment, nil = not known
 }
 
-// Blockers returns what holds what the request waits for: hosts and GPUs that could take it
-// once attempts end there, and its sweep where max_parallel is reached. All by id.
+// Blockers returns the ids of the blockers of the request: hosts and GPUs that could take
+// it once attempts end there, and its sweep where max_parallel is reached.
 func (r QueuedRequest) Blockers() (ids []string) {
 	for _, why := range r.Reasons {
 		switch why.Dimension {

@@ -9,7 +9,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Of what could take a request once an attempt ends there, the earliest end counts.
+// The earliest end on any host or GPU that could then take the request counts.
 func TestEarliestEnds(t *testing.T) {
 	t.Parallel()
 

@@ -29,42 +29,42 @@ func CompanySize(mean float64) int {
 	return sizes[len(sizes)-1]
 }
 
-// Pace is what attempts of one shape took of a GPU in one company: the seconds from
-// start to exit, by the mean number of attempts on the GPU meanwhile. Two of 10 s at
-// once are as good as one of 5 s alone. The seconds of all trials of a sweep, added up,
-// are how long it takes.
+// Pace is how long attempts of one shape took on a GPU in one mix: the seconds from
+// start to exit, by the mean number of attempts on the GPU during that time. Two of 10
+// s at once are as good as one of 5 s alone. The added seconds of all trials are the
+// duration of a sweep.
 type Pace struct {
 	Company
 
 	ShapeKey string  `json:"shape_key"`
 	Samples  int     `json:"samples"`  // attempts that ended well
-	Failed   int     `json:"failed"`   // and others, but for those that were stopped or that their machine failed
+	Failed   int     `json:"failed"`   // other attempts, without stopped ones and ones that their machine failed
 	Mean     float64 `json:"mean"`     // seconds; of the last PaceMemory attempts, about
 	Variance float64 `json:"variance"` // of one attempt, in seconds squared
 }
 
-// PaceMemory is how many attempts a pace is the mean of, about: each new one counts for
-// at least so much. Those that end first in a company came before it was as large, and
-// are the short ones, so they must not count for ever; nor do programs and data stay as
-// they were. Equal attempts scatter by 2 to 5 %, so that the mean does by 1 %.
+// PaceMemory is about how many attempts a pace is the mean of: each new one counts for
+// at least 1/PaceMemory. The first to end in a mix are the short ones, so they must not
+// count for ever; programs and data change too. Equal attempts scatter by 2 to 5 %, so
+// that the mean scatters by 1 %.
 const PaceMemory = 16
 
 // PaceKept is how long a pace counts without a new attempt: other work on the machine,
 // drivers and data change.
 const PaceKept = 14 * 24 * time.Hour
 
-// Advice is how many attempts should share a GPU now, and how, by what was measured of
-// those that ended. The zero value leaves both to the rule of the placer.
+// Advice is how many attempts should share a GPU now, and in which mode, by measured
+// paces of ended attempts. The zero value leaves both to the placer's rule.
 type Advice struct {
-	Company // AtOnce: so many may be there, whatever the rule says
+	Company // AtOnce: overrides the rule
 
 	Capped bool   `json:"capped,omitempty"` // and no more: more were measured to do no more
 	Trying bool   `json:"trying,omitempty"` // it is to be measured
 	Why    string `json:"why,omitempty"`    // with its figures, in plain words
 }
 
-// Mix is what shares a GPU, for the paces that are kept of it: the key of what runs and
-// waits there, and what of it an attempt is. Its zero value is without a GPU.
+// Mix identifies the shapes on a GPU for stored paces: the key of the running and
+// waiting shapes, and the attempt's own shape in it. Its zero value is without a GPU.
 type Mix struct {
 	Key string `json:"key"`
 	Own string `json:"own"`

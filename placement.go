@@ -2,7 +2,7 @@ package berth
 
 import "time"
 
-// Placement is where an attempt goes, and what it gets there.
+// Placement is where an attempt goes, and its resources there.
 type Placement struct {
 	HostID   string      `json:"host_id"`
 	DeviceID string      `json:"device_id,omitempty"` // empty = CPU
@@ -31,7 +31,7 @@ type KeptPlace struct {
 	DeviceID string // empty = the whole host
 }
 
-// KeptHost is what is kept free for a request now.
+// KeptHost is the capacity kept free for a request now.
 type KeptHost struct {
 	HostID   string    `json:"host_id"`
 	HostName string    `json:"host_name"`
@@ -68,7 +68,7 @@ type PlacementRequest struct {
 	Purpose    Purpose
 	Short      bool // a short probe, which is thrown away
 	ShapeKey   string
-	Demand     Demand        // what it would get now; the placer sizes it anew until it has a place
+	Demand     Demand        // its demand now; the placer sizes it again until it has a place
 	Last       *LastOOM      // the trial's newest out-of-memory; nil = none
 	Expected   time.Duration // of the whole attempt; 0 = unknown
 }
@@ -109,7 +109,7 @@ type WaitingRequest struct {
 	TrialNumber int
 	ShapeKey    string
 	Resources   Resources // of its sweep
-	Datasets    []string  // names of those that its sweep mounts
+	Datasets    []string  // names of its sweep's data sets
 	Image       string    // of its sweep, by digest or ID
 	Lacking     []string  // hosts that lack it, as their workers told lately, and can pull it
 	Unable      []string  // hosts that lack it, and cannot
@@ -119,12 +119,12 @@ type WaitingRequest struct {
 	Reasons     []Rejection // as stored
 	Kept        KeptPlace   // as stored
 	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own, once for each
-	Checkpoint  string      // id of the host that alone has the trial's newest checkpoint; empty = there is none, or it is in the store
-	Fetch       int64       // bytes of its newest checkpoint, which is in the store or comes; 0 = there is none, or nobody knows yet
+	Checkpoint  string      // id of the host that alone has the trial's newest checkpoint; empty = none, or it is in the store
+	Fetch       int64       // bytes of its newest checkpoint, stored or coming; 0 = none, or not known yet
 	Coming      bool        // a host is about to store its newest checkpoint
 	Fetched     []string    // ids of the hosts that may have that one, or a newer one, and fetch nothing
 	Refused     []string    // ids of the hosts whose disks did not take it within CheckpointRefused, once for each attempt
-	Shunned     []string    // those of them that did not within HostCordonWindow
+	Shunned     []string    // hosts of Refused within HostCordonWindow
 	Apart       bool        // on a GPU it is no client of MPS beside others: a fault took it down there, or its sweep's program has faulted by itself of late
 	Away        bool        // an earlier attempt of the trial is one of SweepUse's Away
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can
@@ -137,10 +137,10 @@ const MeasuresWithin = time.Minute
 
 // Queue is what a round of the placer decides on.
 type Queue struct {
-	Hosts      []Host // those of a moment ago as former ones
+	Hosts      []Host // with recent ones as former hosts
 	Waiting    []WaitingRequest
-	Sweeps     map[string]SweepUse   // of those that have a request, by id
-	OnDevices  map[string][]Loaded   // what holds a lease, by device
+	Sweeps     map[string]SweepUse   // of sweeps with a request, by id
+	OnDevices  map[string][]Loaded   // leases, by device
 	OnGPUs     map[string]bool       // shapes that hold a lease on a GPU; true = all of them for less than MeasuresWithin
 	Paces      []MixPace             // of the shapes that wait or run
 	Footprints map[string]Footprints // of the shapes that wait or hold a GPU, by key

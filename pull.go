@@ -23,7 +23,7 @@ type PullError struct {
 	Image    string // as it is asked for: repository:tag or repository@sha256:…
 	Registry string // its host name, with a port where it has one
 	Reason   PullReason
-	Detail   string // what was seen, in plain words
+	Detail   string // observation, in plain words
 	Fix      string // what to do, in plain words
 }
 

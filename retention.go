@@ -2,16 +2,16 @@ package berth
 
 import "time"
 
-// Retention says what is kept, and for how long after the end of its sweep.
-// Zero means without a limit. Nothing is deleted by default but what no person
-// made: events and the audit log.
+// Retention says which data is kept, and for how long after the end of its
+// sweep. Zero means without a limit. By default Berth deletes only events and
+// the audit log, which no person made.
 type Retention struct {
 	Sweeps  time.Duration // the sweep with all that belongs to it
 	Outputs time.Duration // files of its attempts on their hosts, checkpoints included, and in the store
 	Logs    time.Duration
 	Metrics time.Duration
 	Audit   time.Duration // since the entry was made
-	Events  time.Duration // since the event; a watcher may be away for so long and miss nothing
+	Events  time.Duration // since the event; a watcher may disconnect for this time and miss nothing
 
 	LogBytes     int64 // of the logs of all ended sweeps; the newest that fit are kept
 	MetricPoints int64 // of all ended sweeps; the newest that fit are kept
@@ -19,8 +19,8 @@ type Retention struct {
 	EventRows    int64 // the newest are kept
 }
 
-// FetchTime is how long after the end of its sweep nothing goes because all
-// together is too large: a person or a script fetches results meanwhile.
+// FetchTime is how long after the end of its sweep a size limit deletes
+// nothing, so that a person or a script can fetch results.
 const FetchTime = time.Hour
 
 // OutputRemoval names an attempt whose files its host removes.

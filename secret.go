@@ -2,8 +2,7 @@ package berth
 
 import "time"
 
-// Secret is what Berth tells of a stored secret. Its value is told to nobody but
-// the trials that mount it.
+// Secret describes a stored secret. Only the trials that mount it get its value.
 type Secret struct {
 	Name      string
 	Key       string // public part of the key that it is sealed to, age1…

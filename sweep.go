@@ -88,8 +88,8 @@ type NewSweep struct {
 	BodyHash []byte
 }
 
-// SubmissionKey is by whom, by which route, with which key and with which body a sweep
-// was submitted.
+// SubmissionKey identifies the submission of a sweep: the person, the route, the key
+// and the body.
 func (n NewSweep) SubmissionKey() SubmissionKey {
 	return SubmissionKey{Person: n.CreatedBy, Route: n.Route, Key: n.Key, BodyHash: n.BodyHash}
 }
@@ -99,7 +99,7 @@ type SubmissionKey struct {
 	Person   string
 	Route    string
 	Key      string
-	BodyHash []byte // SHA-256 of what the caller sent
+	BodyHash []byte // SHA-256 of the caller's body
 }
 
 // SweepUse is a sweep as the placer sees it.

@@ -17,7 +17,7 @@ const (
 	TrialCanceled   TrialState = "canceled"   // stopped by a person or the sweep
 )
 
-// OpenTrialStates are those of a trial that has not ended.
+// OpenTrialStates are the states of a trial that has not ended.
 func OpenTrialStates() []string {
 	return []string{string(TrialPending), string(TrialProbing), string(TrialWaiting), string(TrialRunning)}
 }
@@ -49,7 +49,7 @@ type Trial struct {
 	StartedAt  *time.Time  `json:"started_at,omitempty"`
 	FinishedAt *time.Time  `json:"finished_at,omitempty"`
 	Waiting    []Rejection `json:"waiting,omitempty"` // why it is not running, candidate by candidate
-	Kept       *KeptHost   `json:"kept,omitempty"`    // what is kept free for it; nil = nothing
+	Kept       *KeptHost   `json:"kept,omitempty"`    // the capacity kept free for it; nil = none
 
 	OutputsRemoved string `json:"outputs_removed,omitempty"` // why the files of its last attempt were removed, in plain words; empty = they were not
 	LogsRemoved    string `json:"logs_removed,omitempty"`    // why a limit removed its logs, in plain words; empty = it did not
@@ -68,8 +68,8 @@ type Tried struct {
 	Made int        // trials
 	Last Assignment // values of the last one; nil when there is none
 
-	// Seen returns those of keys that are Assignment.Key of a trial that was made; of nil,
-	// those of all trials. nil = no trial counts as made.
+	// Seen returns which of keys are Assignment.Key of a made trial; of nil, the keys of
+	// all trials. nil = no trial counts as made.
 	Seen func(keys []string) (map[string]bool, error)
 
 	Listed  int          // assignments that the sweep tries first
