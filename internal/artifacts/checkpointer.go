@@ -35,7 +35,8 @@ type CheckpointLedger interface {
 type CheckpointFiles interface {
 	// OpenCheckpoint opens the directory of a trial. Errors: not_found.
 	OpenCheckpoint(trialID string) (*os.Root, error)
-	// RunningCheckpoints are those of attempts whose containers run.
+	// RunningCheckpoints returns the checkpoints of attempts whose containers
+	// run.
 	RunningCheckpoints() []berth.AttemptCheckpoint
 }
 
@@ -47,8 +48,9 @@ const (
 	// none. A job that always writes has its checkpoint read as it is: whole files, as
 	// after a kill at that moment.
 	noisyFor = 30 * time.Second
-	// noisyLooks is how many looks must have found none: while another checkpoint is sent
-	// nobody looks, however long that takes.
+	// noisyLooks is how many looks must find no quiet moment before quiet is no longer
+	// required. noisyFor alone is too weak: there are no looks during a long upload of
+	// another checkpoint.
 	noisyLooks = 3
 	// vainTries is after how many reads and uploads in a row that came to nothing the log
 	// says so.
@@ -63,9 +65,10 @@ const (
 	checkpointsAtOnce = 100
 )
 
-// Checkpointer stores checkpoints of the trials of one host: of running attempts now and then,
-// one at a time, and of those that have ended and are to be run again, one at a time beside it.
-// A checkpoint counts when it is whole. Of each trial the store has the newest one.
+// Checkpointer stores checkpoints of the trials of one host. It stores checkpoints of
+// running attempts from time to time, one at a time. Beside it, one at a time, it stores
+// checkpoints of ended attempts that will run again. A checkpoint counts when it is
+// whole. The store keeps the newest one of each trial.
 type Checkpointer struct {
 	Ledger CheckpointLedger
 	Files  CheckpointFiles
@@ -73,8 +76,8 @@ type Checkpointer struct {
 	HostID string
 	Mark   string // as Uploader.Mark
 	Limits Limits
-	After  time.Duration // a running attempt's is stored so often; 0 = only that of one that has ended
-	Quiet  time.Duration // for so long it must not change; default 5 s
+	After  time.Duration // how often a running attempt's is stored; 0 = only at its end
+	Quiet  time.Duration // it must not change for this long; default 5 s
 	Every  time.Duration // between two looks; default 5 s
 	Log    *slog.Logger
 
@@ -86,7 +89,7 @@ type Checkpointer struct {
 
 // end stores what an attempt left that has ended.
 func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) error {
-	if k := c.of(of.AttemptID); !k.ended { // pages of a file that is mapped may change without its times: the last one is read anew
+	if k := c.of(of.AttemptID); !k.ended { // writes to a mapped file may leave its times unchanged: the last one is read in full
 		k.ended, k.doubted, k.read = true, true, nil
 	}
 
@@ -252,11 +255,11 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 		return err
 	}
 
-	c.tidy(ctx, half) // now: nobody else knows what an upload left that failed, and this one may fail, too
+	c.tidy(ctx, half) // now: only this process knows the rest of a failed upload, and this one may fail, too
 
 	for n, one := range c.sent.sendAll(ctx, root, sources, claims) {
 		if one.ofFile != nil {
-			delete(c.of(of.AttemptID).read, claims[n].Path) // it is not what was read, whatever its times say
+			delete(c.of(of.AttemptID).read, claims[n].Path) // its content differs from the digest, whatever its times say
 		}
 
 		if err := cmp.Or(one.err, unreadable(ctx, one.ofFile)); err != nil {
@@ -268,7 +271,7 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 		}
 	}
 
-	if err := c.Store.Ready(ctx); err != nil { // its disk went meanwhile: they may be below the mount point
+	if err := c.Store.Ready(ctx); err != nil { // its disk may have been lost since: objects may be below the mount point
 		return err
 	}
 

@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// storedState is what is in the file state of the newest checkpoint in the store.
+// storedState is the content of the file "state" in the newest stored checkpoint.
 func (x *trials) storedState() string {
 	x.t.Helper()
 
@@ -75,8 +75,8 @@ func mapped(t *testing.T, path string) []byte {
 	return data
 }
 
-// np.memmap writes to pages: the kernel notes the time of the first write alone. What
-// the attempt left is read anew at its end, so another host has all of it.
+// np.memmap writes to pages: the kernel notes the time of the first write alone. At
+// the attempt's end its files are read again, so another host has all of them.
 func TestCheckpointer_ReadsAllAnewAtTheEnd(t *testing.T) {
 	t.Parallel()
 
@@ -138,7 +138,7 @@ func TestCheckpointer_ForgetsWhatChangedWhileItWasSent(t *testing.T) {
 	data[6] = '6'
 	x.fails()
 
-	// One checkpointer for all looks: what it knows is what is at stake.
+	// One checkpointer for all looks, because the test is about its memory.
 	changes := true
 	x.pointer = x.newPointer(halting{x.db, func() error {
 		if changes {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file gives way to a FIFO between the list and the reading. Nobody else's checkpoint may wait for that.
+// A FIFO replaces a file between the list and the reading. Other checkpoints must not wait for it.
 func TestCheckpointer_WaitsForNoFIFO(t *testing.T) {
 	t.Parallel()
 

@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// The store's disk is gone for good, and a server was started with --artifacts-empty. A trial that
-// writes its checkpoint once an hour ends before the next one. What it left lies on its host.
+// The store's disk is lost, and a server was started with --artifacts-empty. A trial that writes
+// its checkpoint once an hour ends before the next one. Its checkpoint is still on its host.
 func TestCheckpointer_StoresAgainWhatTheStoreHasLost(t *testing.T) {
 	t.Parallel()
 

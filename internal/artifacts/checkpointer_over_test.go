@@ -42,8 +42,8 @@ func TestCheckpointer_AShortProbeSettlesNothing(t *testing.T) {
 	require.Equal(t, first, list[0].AttemptID)
 }
 
-// Attempts end while their checkpoint is sent, and others begin on the same host: what was sent of
-// the first is of no use to anybody, and does not stay in the store for as long as the trial goes on.
+// Attempts end while their checkpoint is sent, and others begin on the same host: the sent part of
+// the first is useless, and the store deletes it while the trial still runs.
 func TestCheckpointer_HalfOfAnEarlierAttemptGoes(t *testing.T) {
 	t.Parallel()
 
@@ -60,7 +60,7 @@ func TestCheckpointer_HalfOfAnEarlierAttemptGoes(t *testing.T) {
 		x.pointer = x.newPointer(halting{x.db, changes})
 		x.looks()
 		x.runs(x.host)
-		x.looks() // settles what ended, and begins one
+		x.looks() // settles ended attempts, and begins one
 		require.LessOrEqual(t, x.sql().Int("SELECT count(*) FROM checkpoints"), int64(1), "halves of attempts that are over")
 	}
 

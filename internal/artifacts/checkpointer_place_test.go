@@ -92,8 +92,8 @@ func TestCheckpointer_ADiskThatRefusesIsNotTriedForEver(t *testing.T) {
 	require.Empty(t, x.asks().Refused)
 }
 
-// An attempt has just ended on a host that stores its checkpoint in the next seconds, or hours. That
-// host is full. The trial does not begin anew on a host without a store, as it would not once it is stored.
+// An attempt has just ended on a full host that stores its checkpoint in the next seconds or hours. Its
+// trial does not begin again on a host without a store, as it would not once the checkpoint is stored.
 func TestCheckpointer_WhatComesIsNotGivenAway(t *testing.T) {
 	t.Parallel()
 
@@ -168,9 +168,10 @@ func TestCheckpointer_WaitsForAHostThatIsSilentForAMoment(t *testing.T) {
 	}
 }
 
-// The trial went on, anew, on a host without a store while the other was lost, for ten hours. It ran
-// out of memory, and the next container did not start there once. What it left there is the newest:
-// it is not told that it would begin anew there, and does not go back to what is in the store.
+// The trial began again on a host without a store, while the other host was lost for ten hours. It
+// ran out of memory, and the next container did not start there once. Its checkpoint there is the
+// newest: the placer does not report that the trial would begin again there, and the trial does not
+// go back to the stored checkpoint.
 func TestCheckpointer_AFailedStartForgetsNothing(t *testing.T) {
 	t.Parallel()
 

@@ -23,7 +23,7 @@ func TestCheckpointer_LooksOftenForAQuietMoment(t *testing.T) {
 		return x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL")
 	}
 
-	time.Sleep(x.pointer.After) // what Look counts, not what it waits for
+	time.Sleep(x.pointer.After) // Look measures this time and does not wait for it
 	x.looks()
 	require.Zero(t, stored(), "it was just written")
 
@@ -58,7 +58,7 @@ func TestCheckpointer_LooksForAQuietMomentAfterTheStoreWasAway(t *testing.T) {
 			x.writes(map[string]string{"model": "epoch 5", "optimizer": "epoch 5"})
 
 			if sought {
-				time.Sleep(x.pointer.After) // what Look counts, not what it waits for
+				time.Sleep(x.pointer.After) // Look measures this time and does not wait for it
 				x.looks()
 				require.Zero(t, stored(), "it was just written")
 			}

@@ -43,8 +43,8 @@ func (x *trials) ends(kind berth.FailureKind, result berth.Result) {
 	require.NoError(x.t, x.db.FinishAttempt(x.t.Context(), result))
 }
 
-// A host that may have the stored checkpoint, or a newer one, is asked for no room: nothing would
-// ever free what is there already. One that is known to have none is.
+// The placer asks no room of a host that may have the stored checkpoint, or a newer one, because
+// its disk never gets free of it. It asks room of a host that is known to have none.
 func TestCheckpointer_TellsThePlacerWhoNeedsRoom(t *testing.T) {
 	t.Parallel()
 
@@ -52,7 +52,7 @@ func TestCheckpointer_TellsThePlacerWhoNeedsRoom(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happens func(x *trials)
 		has     bool // the second host may have it
-		lost    bool // what the first host has is older than what is stored, or comes
+		lost    bool // the first host's checkpoint is older than the stored or coming one
 		without bool // the second host has no store
 	}{
 		"nothing": {happens: func(*trials) {}},
@@ -193,7 +193,7 @@ func TestCheckpointer_AHostThatHasNothingLeftNeedsRoom(t *testing.T) {
 	require.Empty(t, w.Fetched)
 }
 
-// The disk failed, and has room: the ledger says what it answered.
+// The disk failed, and has room: the ledger stores its error.
 func TestCheckpointer_SaysWhyADiskDidNotTakeIt(t *testing.T) {
 	t.Parallel()
 

@@ -20,7 +20,7 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// checkpoints are those of a host, below a directory.
+// checkpoints are a host's checkpoints below a directory.
 type checkpoints struct {
 	dir     string
 	running []berth.AttemptCheckpoint
@@ -254,8 +254,8 @@ func TestCheckpointer_StoresWhatAnAttemptLeft(t *testing.T) {
 	require.Equal(t, content, contentOf(t, to))
 }
 
-// The clock of the host that stored it was ahead. Where it is fetched nothing is newer than
-// what is written there next, and what was written later is the later one.
+// The clock of the host that stored it was ahead. On the next host no file is newer than a
+// file written there next, and the order of the files stays.
 func TestRestore_BringsNoTimesThatAreToCome(t *testing.T) {
 	t.Parallel()
 
@@ -661,8 +661,8 @@ func TestCheckpointer_TellsThePlacerWhatIsFetched(t *testing.T) {
 	}
 }
 
-// The store has a checkpoint of an attempt, and what it left hours later could not be
-// stored: its host alone has the newest, until an attempt elsewhere has one stored.
+// The store has a checkpoint of an attempt, and its later one could not be stored:
+// only its host has the newest, until an attempt elsewhere has one stored.
 func TestCheckpointer_TellsThePlacerThatTheNewestIsNotStored(t *testing.T) {
 	t.Parallel()
 

@@ -105,7 +105,7 @@ func (s sending) BeginCheckpoint(ctx context.Context, id string, of berth.Attemp
 	return s.Store.BeginCheckpoint(ctx, id, of, entries)
 }
 
-// failing is a ledger that takes no checkpoint of one trial, and takes its time with those of the others.
+// failing is a ledger that refuses the checkpoints of one trial, and is slow with the others.
 type failing struct {
 	*postgres.Store
 
@@ -127,8 +127,8 @@ func (f failing) BeginCheckpoint(ctx context.Context, id string, of berth.Attemp
 	return f.Store.BeginCheckpoint(ctx, id, of, entries)
 }
 
-// What an attempt left cannot be stored for now, and is tried again in a minute. On a slow uplink the
-// upload of a running attempt is not cut for it meanwhile, again and again.
+// The checkpoint of an ended attempt cannot be stored for now, and is tried again in a minute. On a
+// slow uplink this must not cut the upload of a running attempt again and again.
 func TestCheckpointer_WhatFailedLatelyCutsNoUpload(t *testing.T) {
 	t.Parallel()
 
@@ -157,8 +157,9 @@ func TestCheckpointer_WhatFailedLatelyCutsNoUpload(t *testing.T) {
 }
 
 // The checkpoint of a running attempt is large and the uplink slow: ten GiB at 2 MiB/s take 85
-// minutes. An attempt of another sweep ends on the machine meanwhile. Its next one, elsewhere,
-// waits an hour at most and begins anew then: what has ended must not wait for what runs.
+// minutes. An attempt of another sweep ends on the host during the upload. Its next one,
+// elsewhere, waits an hour at most and then starts without a checkpoint: ended attempts must
+// not wait for running ones.
 func TestCheckpointer_ALongUploadOfOneTrialCostsNoOtherItsCheckpoint(t *testing.T) {
 	t.Parallel()
 

@@ -25,7 +25,7 @@ var errNotQuiet = fmt.Errorf("it is not known to be at rest: %w", ErrChanged)
 // errNothing says that a checkpoint has no files.
 var errNothing = errors.New("there are no files")
 
-// storedCheckpoint is what is known of an attempt's checkpoint.
+// storedCheckpoint is the known state of an attempt's checkpoint.
 type storedCheckpoint struct {
 	items   []item          // as stored last; nil = not yet
 	read    map[string]item // its files as they were read last, by path
@@ -36,13 +36,13 @@ type storedCheckpoint struct {
 	vain    int             // reads and uploads in which it changed, since it was stored last
 	broken  int             // looks in which the disk did not give it, since the attempt ended
 	problem string          // why it cannot be stored
-	ended   bool            // what was read while it ran counts no more
-	doubted bool            // items may not be what is there, whatever the times say
+	ended   bool            // files read while it ran no longer count
+	doubted bool            // items may be outdated, whatever the times say
 }
 
-// due are the running attempts whose checkpoint is to be looked at now. What is
-// known of attempts that are over is forgotten. The turn is the trial's: attempts that are
-// shorter than After and follow each other are stored as often as one that is long.
+// due returns the running attempts whose checkpoint is due for a look. It forgets ended
+// attempts. Time counts for the trial: attempts shorter than After that follow each other
+// are stored as often as one long attempt.
 func (c *Checkpointer) due(ended []berth.AttemptCheckpoint) (due []berth.AttemptCheckpoint) {
 	known := make(map[string]*storedCheckpoint)
 
@@ -85,7 +85,7 @@ func (c *Checkpointer) turn(trialID string) {
 	c.turns[trialID] = time.Now().Add(c.After)
 }
 
-// of is what is known of an attempt's checkpoint, which one call at a time is at.
+// of returns the state of an attempt's checkpoint; one call at a time uses it.
 func (c *Checkpointer) of(attemptID string) *storedCheckpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,8 +115,8 @@ func (k *storedCheckpoint) quiet(items []item, long time.Duration) bool {
 	return time.Since(k.since) >= long
 }
 
-// read lists a checkpoint with what is in its files. Nil = it is
-// stored as it is. Errors: as of store.
+// read lists a checkpoint with the digests of its files. Nil = the store has
+// this state. Errors: as of store.
 func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, root *os.Root, quiet time.Duration) ([]item, error) {
 	limits := c.Limits.orDefault()
 
@@ -158,7 +158,7 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 		there[i.Path] = i
 	}
 
-	k.read = there // of what is gone nothing is remembered
+	k.read = there // forgets deleted files
 
 	if k.items != nil && sameContent(items, k.items) {
 		k.items, k.doubted = items, false
@@ -169,9 +169,9 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 	return items, nil
 }
 
-// unlessStored returns what was stored and is not in the store any more: its disk was lost, and
-// a server began with an empty one. All of it is looked for once the attempt has ended, before
-// that a few files.
+// unlessStored returns the stored items that the store has lost: its disk was lost, and a
+// server began with an empty one. After the attempt's end it checks all items, before that a
+// few files.
 func (c *Checkpointer) unlessStored(ctx context.Context, k *storedCheckpoint) ([]item, error) {
 	asked := make(map[berth.Digest]bool)
 

@@ -20,8 +20,8 @@ func (c *Checkpointer) Run(ctx context.Context) error {
 	})
 }
 
-// Look stores what is to be stored at this moment. Errors: of the store or the
-// database, which may come back.
+// Look stores all due checkpoints. Errors: of the store or the database, which
+// may come back.
 func (c *Checkpointer) Look(ctx context.Context) error {
 	if err := c.Ledger.SetHostCheckpoints(ctx, c.HostID, true); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 	}
 
 	if err := c.Store.Ready(ctx); err != nil {
-		for _, k := range c.known { // what was not looked at in this time may have been quiet
+		for _, k := range c.known { // a checkpoint without a look in this time may have been quiet
 			k.noisy, k.looks = time.Time{}, 0
 		}
 
@@ -47,7 +47,8 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 
 	c.sent.store, c.sent.atOnce = c.Store, 1
 
-	// Another host may wait for those that have ended: they come before those that run, or beside them.
+	// Another host may wait for checkpoints of ended attempts: they come before running ones, or beside
+	// them.
 	tried := make(map[string]time.Time)
 	all := c.ends(ctx, ended, tried)
 
@@ -84,17 +85,17 @@ func lately(of berth.AttemptCheckpoint, tried map[string]time.Time) bool {
 	return found && time.Since(at) < longestCheckpointPause
 }
 
-// late are attempts that have ended since the look began, but for those of a trial whose
-// checkpoint is sent now.
+// late returns attempts that have ended since the look began, except attempts of the
+// trial whose checkpoint is sent now.
 func (c *Checkpointer) late(ctx context.Context, but string) ([]berth.AttemptCheckpoint, error) {
 	list, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
 
 	return slices.DeleteFunc(list, func(of berth.AttemptCheckpoint) bool { return of.TrialID == but }), err
 }
 
-// beside stores the checkpoint of a running attempt, which may take hours, and shares the way to
-// the store with what attempts left that end meanwhile. A slow uplink is not shared: there the
-// running attempt's begins again when theirs are stored.
+// beside stores the checkpoint of a running attempt, which may take hours, and shares the uplink
+// with checkpoints of attempts that end in that time. It does not share a slow uplink: there it
+// stops, and begins again after the ended attempts.
 func (c *Checkpointer) beside(ctx context.Context, of berth.AttemptCheckpoint, tried map[string]time.Time) error {
 	var group errgroup.Group
 
@@ -137,8 +138,8 @@ func (c *Checkpointer) beside(ctx context.Context, of berth.AttemptCheckpoint, t
 	}
 }
 
-// each does something with each attempt. What is wrong with one keeps no other
-// waiting while the store answers.
+// each calls do for each attempt. A problem with one attempt does not delay the
+// others while the store answers.
 func (c *Checkpointer) each(ctx context.Context, list []berth.AttemptCheckpoint, do func(context.Context, berth.AttemptCheckpoint) error) (all error) {
 	for _, of := range list {
 		err := do(ctx, of)

@@ -14,7 +14,7 @@ import (
 // Names is what a Cleaner needs of the database.
 type Names interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
-	// LongUnnamed notes those that no row names, and returns those that are noted for as long as the grace.
+	// LongUnnamed notes digests that no row names, and returns those noted for longer than the grace.
 	LongUnnamed(ctx context.Context, digests []berth.Digest, grace time.Duration) ([]berth.Digest, error)
 
 	unnamed
@@ -24,8 +24,9 @@ const (
 	defaultCleanEvery = time.Hour
 	// defaultGrace leaves time to notice that a restored database lacks rows.
 	defaultGrace = 7 * 24 * time.Hour
-	// removedAtOnce is how many objects go while nobody can name one, and removeTimeout
-	// how long that lasts at most: the database ends a transaction that idles for 10 s.
+	// removedAtOnce is how many objects are removed while no writer can name one, and
+	// removeTimeout is the limit for it: the database ends a transaction that idles for
+	// 10 s.
 	removedAtOnce = 50
 	removeTimeout = 5 * time.Second
 )
@@ -34,7 +35,7 @@ const (
 type Cleaner struct {
 	Names Names
 	Store *Store
-	Grace time.Duration // for so long an object stays that no row names; default 7 days
+	Grace time.Duration // how long an object stays that no row names; default 7 days
 	Every time.Duration // between two looks; default 1 hour
 	Log   *slog.Logger
 }
@@ -115,7 +116,8 @@ func (c *Cleaner) Look(ctx context.Context) (removed int, err error) {
 
 // unnamed is what removeUnnamed needs of the database.
 type unnamed interface {
-	// RemoveObjects calls remove with those that no row names; until it returns nobody can name one.
+	// RemoveObjects calls remove with the digests that no row names; until it returns no writer can
+	// name one.
 	RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error
 }
 

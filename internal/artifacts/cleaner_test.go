@@ -79,8 +79,8 @@ func TestCleaner_RemovesWhatNoRowNames(t *testing.T) {
 	require.Empty(t, b.objects())
 }
 
-// A database that was restored from an old copy names nothing of what came later,
-// however old that is.
+// A database restored from an old copy names no later objects, however old these
+// are.
 func TestCleaner_LeavesTimeAfterARestore(t *testing.T) {
 	t.Parallel()
 
@@ -140,7 +140,7 @@ func TestCleaner_LeavesAnUploadAlone(t *testing.T) {
 	require.Zero(t, b.clean(), "it has a name")
 }
 
-// While objects go nobody can name one of them.
+// While objects are removed, no writer can name one of them.
 func TestCleaner_HoldsClaimsWhileItRemoves(t *testing.T) {
 	t.Parallel()
 

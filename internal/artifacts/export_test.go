@@ -2,10 +2,10 @@ package artifacts
 
 import "time"
 
-// StallAfter has uploads end that get no further for so long.
+// StallAfter ends uploads that make no progress for d.
 func (s *Store) StallAfter(d time.Duration) { s.stall = d }
 
-// ReadsStallAfter has fetches end that get no further for so long.
+// ReadsStallAfter ends fetches that make no progress for d.
 func (s *Store) ReadsStallAfter(d time.Duration) { s.readStall = d }
 
 // OnSync is called before a directory of the store is synced.

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// heldFiles is how many files of a checkpoint are held open: a quarter of what this
-// process may open, which has other work.
+// heldFiles is how many files of a checkpoint are held open: a quarter of this
+// process's limit on open files, because it has other work.
 func heldFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
@@ -17,9 +17,10 @@ func heldFiles() int {
 	return int(min(limit.Cur/4, 1<<20))
 }
 
-// hold opens files before the first is sent, which may take longer than a job takes to
-// replace or remove them: those held are sent as they were. What is above most is opened at
-// its turn, and counts as changed when it was replaced. Errors: ErrChanged and fs.ErrNotExist.
+// hold opens files before the first is sent, because sending may take longer than a job takes
+// to replace or remove them: held files are sent unchanged. Files beyond most are opened at
+// their turn, and count as changed if they were replaced. Errors: ErrChanged and
+// fs.ErrNotExist.
 func hold(root *os.Root, sources []found, most int) (release func(), err error) {
 	release = func() {
 		for n := range sources {

@@ -60,8 +60,8 @@ func (b *bench) startChild() *exec.Cmd {
 	return cmd
 }
 
-// kill -9 in the middle: what is in the store is whole, and the next process
-// sends the rest and nothing twice.
+// After kill -9 during an upload all stored objects are whole, and the next
+// process sends the rest, and no object twice.
 func TestUploader_GoesOnAfterKill(t *testing.T) {
 	t.Parallel()
 
@@ -94,7 +94,7 @@ func TestUploader_GoesOnAfterKill(t *testing.T) {
 	require.GreaterOrEqual(t, len(before), 200)
 	require.Less(t, len(before), 1001)
 
-	for path, text := range b.stored(attempt) { // which are listed meanwhile
+	for path, text := range b.stored(attempt) { // listed while it is killed
 		require.Equal(t, content[path], text)
 	}
 

@@ -15,8 +15,8 @@ import (
 const (
 	// markKey is the object that says whose store it is.
 	markKey = "installation"
-	// markLimit bounds what is read of it: an id has 36 bytes, and the identity of a
-	// database two numbers more.
+	// markLimit bounds the bytes read of the mark: an id has 36 bytes, and the
+	// identity of a database two numbers more.
 	markLimit = 128
 )
 
@@ -64,8 +64,8 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Check is Ready for who only looks: it writes nothing. A store without a mark that
-// is new belongs to nobody yet: fresh.
+// Check is Ready without writing. fresh = the store is new, without a mark, and
+// belongs to no installation yet.
 func (s *Store) Check(ctx context.Context) (fresh bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -78,8 +78,8 @@ func (s *Store) Check(ctx context.Context) (fresh bool, err error) {
 	return owner == "", err
 }
 
-// look reads whose the store is; empty = it is new.
-// Errors: those of Ready, but for conflict.
+// look reads the owner of the store; empty = it is new. Errors: as of Ready,
+// without conflict.
 func (s *Store) look(ctx context.Context) (owner string, err error) {
 	if s.dir != "" { // gocloud makes a directory that is gone, and a disk that is not mounted is no place for files
 		if info, err := os.Stat(s.dir); err != nil || !info.IsDir() {
@@ -104,9 +104,9 @@ func (s *Store) anothers(owner string) error {
 		"give this one a directory of its own, or a prefix such as s3://bucket?prefix=second/", s.where, owner)
 }
 
-// TakeEmpty makes a store that has lost its mark this installation's again: what
-// was in it is gone for good. It changes nothing of one that has a mark.
-// Errors: those of Ready.
+// TakeEmpty marks a store that has lost its mark as this installation's; its old
+// objects are lost for good. It does not change a store with a mark. Errors: as
+// of Ready.
 func (s *Store) TakeEmpty(ctx context.Context) error {
 	if _, err := s.mark(ctx); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *Store) unmarked(ctx context.Context) error {
 		"--artifacts-empty to use an empty one", s.where, markKey)
 }
 
-// mark writes whose store it is, unless it says so already, and returns what it says.
+// mark writes the store's owner, unless it has one, and returns the owner.
 func (s *Store) mark(ctx context.Context) (owner string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -22,11 +22,11 @@ type CheckpointList interface {
 	ListCheckpoint(ctx context.Context, id string) ([]berth.CheckpointEntry, error)
 }
 
-// Restore writes a checkpoint from the store below root, each file held to its
-// SHA-256. What an earlier call wrote is not fetched again. told is
-// called with the bytes that are there. Errors: not_found when the checkpoint, or an
-// object of it, is gone; berth.ErrDamaged when an object is not what its name says;
-// unavailable, also while the store refuses the credentials; of the disk.
+// Restore writes a checkpoint from the store below root and checks the SHA-256 of
+// each file. It skips files that an earlier call wrote. It calls told with the bytes
+// present. Errors: not_found when the checkpoint or an object of it is gone;
+// berth.ErrDamaged when an object differs from its name; unavailable, also while the
+// store refuses the credentials; of the disk.
 func (s *Store) Restore(ctx context.Context, list CheckpointList, id string, root *os.Root, told func(bytes int64)) error {
 	entries, err := list.ListCheckpoint(ctx, id)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) Restore(ctx context.Context, list CheckpointList, id string, roo
 
 	put := comeAlready(time.Now(), entries)
 
-	for _, e := range slices.Backward(entries) { // what is in a directory changes its time
+	for _, e := range slices.Backward(entries) { // writing an entry changes the time of its directory
 		e.Changed = cmp.Or(put[e.Changed.UnixNano()], e.Changed)
 
 		if err := dress(root, e); err != nil {
@@ -91,7 +91,7 @@ func (s *Store) restore(ctx context.Context, root *os.Root, e berth.CheckpointEn
 	}
 }
 
-// whole reports whether a file is there and has what it should.
+// whole reports whether a file exists with the right content.
 func whole(ctx context.Context, root *os.Root, e berth.CheckpointEntry) bool {
 	info, err := root.Lstat(e.Path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != e.Bytes {
@@ -103,8 +103,8 @@ func whole(ctx context.Context, root *os.Root, e berth.CheckpointEntry) bool {
 	return err == nil && is.Digest == e.Digest
 }
 
-// fetch goes on where an earlier call was in the file. A power cut may have left something
-// else there, or the store may send all of it again: then it begins anew.
+// fetch goes on where an earlier call stopped in the file. It begins again when a power
+// cut damaged the first part, or when the store sends the whole file.
 func (s *Store) fetch(ctx context.Context, root *os.Root, e berth.CheckpointEntry, told func(bytes int64)) error {
 	if err := root.MkdirAll(path.Dir(e.Path), 0o700); err != nil {
 		return err
@@ -130,7 +130,7 @@ func begun(root *os.Root, e berth.CheckpointEntry) int64 {
 	return info.Size() / holeBytes * holeBytes
 }
 
-// fetchFrom writes a file from so many bytes on, and holds all of it to its SHA-256.
+// fetchFrom writes a file from an offset on, and checks the SHA-256 of all of it.
 func (s *Store) fetchFrom(ctx context.Context, root *os.Root, e berth.CheckpointEntry, from int64, told func(bytes int64)) (err error) {
 	file, err := root.OpenFile(e.Path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Store) fetchFrom(ctx context.Context, root *os.Root, e berth.Checkpoint
 func comeAlready(now time.Time, entries []berth.CheckpointEntry) map[int64]time.Time {
 	var (
 		ahead  []int64
-		newest = now.Add(-time.Hour) // of what has come; at least so much room
+		newest = now.Add(-time.Hour) // newest past time, or an hour ago
 	)
 
 	for _, e := range entries {
@@ -216,8 +216,8 @@ func comeAlready(now time.Time, entries []berth.CheckpointEntry) map[int64]time.
 	return put
 }
 
-// timed has a timer run while something is read, and not while it is written: each byte
-// starts it anew.
+// timed runs a timer while it waits for a read, and not while the data is written: each
+// byte restarts it.
 type timed struct {
 	r     io.Reader
 	timer *time.Timer

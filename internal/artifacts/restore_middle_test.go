@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One large file, and a link that breaks once an hour: a fetch that begins the file anew each time is
-// never at its end, and after the second try the attempt begins anew. "A worker that is killed
-// meanwhile goes on where it was" (artifacts.md).
+// One large file, and a link that breaks once an hour: a fetch that restarts the file each time never
+// ends, and after the second try the attempt starts without a checkpoint. Restore goes on in the
+// middle of the file (artifacts.md).
 func TestRestore_GoesOnInTheMiddleOfAFile(t *testing.T) {
 	t.Parallel()
 
@@ -53,8 +53,9 @@ func TestRestore_GoesOnInTheMiddleOfAFile(t *testing.T) {
 	require.True(t, contentOf(t, dir)["model.safetensors"] == string(large), "32 MiB differ") //nolint:testifylint // no diff of 32 MiB
 }
 
-// The power went while a file was fetched, and its first blocks are zeroes where data was: all of it
-// is held to its SHA-256, so it is fetched anew at once, and what lay behind shows through no hole.
+// The power failed while a file was fetched, and its first blocks are zeroes instead of data.
+// Restore checks the SHA-256 of the whole file, so it fetches the file again at once, and no hole
+// shows the old content behind it.
 func TestRestore_BeginsAFileAnewThatIsNotWhatWasSent(t *testing.T) {
 	t.Parallel()
 

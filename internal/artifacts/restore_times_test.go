@@ -9,8 +9,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// One file that a program dated far ahead takes no time from the others, and those that are
-// to come keep their order, behind what has come.
+// One file dated far ahead by a program takes no time from the others. Files with future
+// times keep their order, behind past ones.
 func TestComeAlready_MovesOnlyWhatIsToCome(t *testing.T) {
 	t.Parallel()
 
@@ -26,7 +26,7 @@ func TestComeAlready_MovesOnlyWhatIsToCome(t *testing.T) {
 		entries[3].Changed.UnixNano(): now.Add(-40 * time.Second), entries[4].Changed.UnixNano(): now.Add(-20 * time.Second), entries[5].Changed.UnixNano(): now,
 	}, put)
 
-	for _, one := range comeAlready(now, entries) { // what has come came this moment
+	for _, one := range comeAlready(now, entries) { // past files keep their time
 		require.Equal(t, now, one)
 	}
 }

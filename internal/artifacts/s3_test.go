@@ -88,8 +88,8 @@ func TestUploaderAndCleaner_OnS3(t *testing.T) { //nolint:paralleltest // t.Sete
 	require.Equal(t, len(content), removed)
 }
 
-// uplink is a server of S3 behind a line that all uploads share. What holds "stuck"
-// never arrives.
+// uplink is an S3 server behind a line that all uploads share. A body that contains
+// "stuck" never arrives.
 func uplink(t *testing.T, bytesPerSecond int) (endpoint string) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")

@@ -17,7 +17,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Limits bound what is stored of one attempt. Zero values are defaults.
+// Limits bound the stored files of one attempt. Zero values are defaults.
 type Limits struct {
 	Files int   // default 10,000
 	Bytes int64 // of all its files; default 10 GiB
@@ -50,7 +50,7 @@ func (l Limits) orDefault() Limits {
 type found struct {
 	path string
 	info fs.FileInfo
-	held *os.File // open, for whoever gave it closes it; nil = it is opened by its path
+	held *os.File // open, and closed by its owner; nil = opened by its path
 }
 
 // leftOut counts the files that are not stored, and keeps why of the first.
@@ -138,8 +138,8 @@ func scan(ctx context.Context, root *os.Root, limits Limits, left *leftOut) ([]f
 	return files, err
 }
 
-// open opens the file that was found, and no other that took its name since. It waits
-// for nobody to write to a FIFO.
+// open opens the file that was found, and no other file that took its name since. It
+// does not block on a FIFO without a writer.
 func (f found) open(root *os.Root) (*os.File, error) {
 	file, err := root.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -160,7 +160,7 @@ func (f found) open(root *os.Root) (*os.File, error) {
 	return file, nil
 }
 
-// digest reads the file and says what is in it.
+// digest reads the file and returns its digest.
 func (f found) digest(ctx context.Context, root *os.Root) (berth.Artifact, error) {
 	file, err := f.open(root)
 	if err != nil {

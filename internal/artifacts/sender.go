@@ -30,8 +30,8 @@ type sender struct {
 	alone  atomic.Int64 // Unix time until which one part of one file is sent at a time
 }
 
-// dataDirAway says that the disk of the data directory is not mounted, by the file
-// that marks it; nil = it is there, or there is no mark to ask.
+// dataDirAway returns an error when the disk of the data directory is not mounted,
+// by its mark file; nil = it is mounted, or there is no mark.
 func dataDirAway(mark string) error {
 	if mark == "" {
 		return nil
@@ -44,19 +44,19 @@ func dataDirAway(mark string) error {
 	return nil
 }
 
-// sending is what came of sending one file. All are zero when another one failed
-// before its turn.
+// sending is the result of sending one file. All fields are zero when another
+// file failed before its turn.
 type sending struct {
 	stored bool
-	ofFile error // what is wrong with the file itself
+	ofFile error // a problem with the file itself
 	err    error // of the store
 }
 
 // slow reports whether an upload got no further within aloneFor.
 func (s *sender) slow() bool { return time.Now().Unix() < s.alone.Load() }
 
-// sendAll sends files side by side. After an error of the store those that are on
-// their way go on, and no other begins.
+// sendAll sends files in parallel. After an error of the store the files in
+// flight go on, and no other begins.
 func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, claims []berth.Artifact) []sending {
 	var (
 		sent  = make([]sending, len(claims))
@@ -98,8 +98,8 @@ func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, cl
 	return sent
 }
 
-// send sends a file unless the store has it. ofFile is what is wrong with the
-// file itself.
+// send sends a file unless the store has it. ofFile is a problem with the file
+// itself.
 func (s *sender) send(ctx context.Context, root *os.Root, f found, claim berth.Artifact, parts int) (ofFile, err error) {
 	there, err := s.store.Has(ctx, claim.Digest, claim.Bytes)
 	if err != nil || there {

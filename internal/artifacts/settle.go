@@ -51,10 +51,10 @@ func syncDir(path string) error {
 }
 
 // share makes a host's copy of a stored file the object itself, where both are on one file
-// system, as with `berth dev`: it takes no room of its own any more. Elsewhere the copy
-// stays. The attempt has ended, so that nothing moves its directories meanwhile. The second
-// name is made in the store, where a Cleaner removes it if the process is killed here:
-// beside the copy it would be a file of the trial.
+// system, as with `berth dev`, so that the copy takes no disk. Elsewhere the copy stays.
+// The attempt has ended, so its directories do not move. The second name is made in the
+// store, where a Cleaner removes it if the process is killed here: beside the copy it would
+// be a file of the trial.
 func (s *Store) share(root *os.Root, a berth.Artifact) {
 	if s.dir == "" {
 		return

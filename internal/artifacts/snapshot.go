@@ -16,7 +16,7 @@ import (
 	"github.com/berthml/berth/internal/filetime"
 )
 
-// unstorableError is a checkpoint that cannot be stored as it is: half of one helps nobody.
+// unstorableError is a checkpoint that cannot be stored as it is: half of one is useless.
 type unstorableError struct{ why string }
 
 func (e unstorableError) Error() string { return e.why }
@@ -43,8 +43,8 @@ func unreadable(ctx context.Context, err error) error {
 // errBroken says that the disk of this host does not give what lies there.
 var errBroken = errors.New("it cannot be read")
 
-// ofBlock reports whether a disk said so of a file. What is gone, and that this process has too
-// many files open, or no memory, passes.
+// ofBlock reports whether a disk gave this error for a file. Missing files, too many open files
+// and no memory pass by themselves.
 func ofBlock(err error) bool {
 	errno, ofSystem := errors.AsType[syscall.Errno](err)
 	if !ofSystem || berth.KindOf(err) != berth.KindInternal {
@@ -84,8 +84,9 @@ func sameContent(a, b []item) bool {
 	return slices.EqualFunc(a, b, func(a, b item) bool { return a.looksLike(b) && a.Digest == b.Digest })
 }
 
-// snapshot lists all that is below root, by path. Errors: unstorableError for what
-// must not, or cannot, be stored; of what went away meanwhile.
+// snapshot lists all entries below root, by path. Errors: unstorableError for an
+// entry that must not, or cannot, be stored; fs.ErrNotExist for one that was
+// removed in between.
 func snapshot(ctx context.Context, root *os.Root, limits Limits) (items []item, err error) {
 	files, bytes := 0, int64(0)
 
@@ -159,9 +160,9 @@ func hasFile(items []item) bool {
 	return slices.ContainsFunc(items, func(i item) bool { return !i.mode().IsDir() })
 }
 
-// sum fills in what is in the files. Those that are as they were when they were read
-// last, by their path in read, are not read again: beside a large file that stays, a
-// small one may change all the time.
+// sum fills in the digests of the files. It does not read an unchanged file again
+// (read has the last ones by path): a small file may change all the time beside a
+// large one that stays.
 func sum(ctx context.Context, root *os.Root, items []item, read map[string]item) error {
 	for n := range items {
 		i := &items[n]
@@ -175,7 +176,7 @@ func sum(ctx context.Context, root *os.Root, items []item, read map[string]item)
 			continue
 		}
 
-		delete(read, i.Path) // of what changes while it is read nothing is known
+		delete(read, i.Path) // forgets a file that changes while it is read
 
 		artifact, err := found{path: i.Path, info: i.info}.digest(ctx, root)
 		if err != nil {

@@ -10,8 +10,8 @@ const holeBytes = 16 << 10
 
 var zeroes [holeBytes]byte
 
-// sparse writes a file that ends at its start and leaves out what is only zeroes: it reads the same. Call
-// end when all is written: a hole at the end has no bytes that set the size.
+// sparse writes a file that ends at its start and leaves holes for zeroes. Call end after the last write:
+// a hole at the end sets no size by itself.
 type sparse struct {
 	file *os.File
 	at   int64 // where it begins, then where it is

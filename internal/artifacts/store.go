@@ -29,7 +29,7 @@ const (
 	// stallTimeout is how long an upload may get no further. It gets on by parts: an
 	// uplink of 10 KiB/s sends one in this time, when it sends nothing else.
 	stallTimeout = 10 * time.Minute
-	// readStallTimeout is how long the store may send no byte of what is fetched.
+	// readStallTimeout is how long the store may send no byte of a fetch.
 	readStallTimeout = 2 * time.Minute
 	// partBytes is a part of an upload to S3, and mostParts how many one may have
 	// (Amazon S3, "multipart upload limits": 10,000).
@@ -170,15 +170,15 @@ func (s *Store) Has(ctx context.Context, d berth.Digest, bytes int64) (bool, err
 	return attributes.Size == bytes, nil
 }
 
-// Put stores what r has, which must be what the digest says. Nobody sees the
-// object before it is whole. However long it takes, it may get on. Errors: ErrChanged
-// when r has something else; unavailable; whatever r fails with.
+// Put stores the bytes of r, which must match the digest. The object becomes visible
+// when it is whole. It has no time limit while it makes progress. Errors: ErrChanged
+// when r has other content; unavailable; any error of r.
 func (s *Store) Put(ctx context.Context, d berth.Digest, bytes int64, r io.Reader) error {
 	return s.put(ctx, d, bytes, r, 0)
 }
 
-// put is Put with so many parts on their way to S3 at once; 0 = as many as its
-// client likes.
+// put is Put with this many parts on their way to S3 at once; 0 = the client's
+// default.
 func (s *Store) put(ctx context.Context, d berth.Digest, bytes int64, r io.Reader, parts int) error {
 	part := max(partBytes, bytes/mostParts+1)
 	stall := s.stall * time.Duration(part/partBytes)
@@ -213,14 +213,14 @@ func (s *Store) put(ctx context.Context, d berth.Digest, bytes int64, r io.Reade
 	case berth.Digest(sum.Sum(nil)) != d:
 		err = ErrChanged
 	case file != nil:
-		timer.Stop()      // a disk that writes back what it was given tells of no parts
+		timer.Stop()      // a disk that flushes its cache reports no parts
 		err = file.Sync() // its name must not come to the disk before it
 	}
 
 	if err != nil {
 		err = orStalled(ctx, err)
 		cancel(nil)
-		_ = w.Close() // which removes what was written
+		_ = w.Close() // which removes the written part
 
 		return err
 	}
@@ -253,7 +253,7 @@ func (m moving) Read(p []byte) (int, error) {
 	return m.r.Read(p)
 }
 
-// failing tells the errors of a source from those of what it is written to.
+// failing separates errors of a source from errors of its destination.
 type failing struct {
 	r   io.Reader
 	err error

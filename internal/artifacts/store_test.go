@@ -125,8 +125,8 @@ func TestStore_InADirectory(t *testing.T) {
 	require.Len(t, left, 1, "halves of uploads do not stay")
 }
 
-// A mount point is an empty directory while its disk is away. What is written there
-// is hidden when the disk is back.
+// A mount point is an empty directory while its disk is away. The returning disk
+// hides files written there.
 func TestStore_WithoutItsMark(t *testing.T) {
 	t.Parallel()
 

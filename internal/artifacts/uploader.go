@@ -49,9 +49,9 @@ const (
 	clockSlack = time.Minute
 )
 
-// Uploader stores the files of attempts of one host that have ended. What it has
-// to do is in the database, so one that is killed goes on where it was. It holds
-// up no result and no place: the attempts have given both away.
+// Uploader stores the files of one host's ended attempts. Its work list is in
+// the database, so a killed one goes on at the same place. It delays no result
+// and holds no place: the attempts have given both away.
 type Uploader struct {
 	Ledger Ledger
 	Files  Files
@@ -74,9 +74,8 @@ func (u *Uploader) Run(ctx context.Context) error {
 	})
 }
 
-// Look stores what is to be stored at this moment. What is wrong with one
-// attempt keeps no other waiting. Errors: of the store or the database, which
-// may come back.
+// Look stores all due files. A problem with one attempt does not delay the
+// others. Errors: of the store or the database, which may come back.
 func (u *Uploader) Look(ctx context.Context) error {
 	if err := u.Ledger.SetHostStores(ctx, u.HostID, true); err != nil {
 		return err
@@ -199,7 +198,7 @@ func (u *Uploader) missing(ctx context.Context, attempt berth.UnstoredAttempt, w
 	})
 }
 
-// storeSome names some files and then sends those that the store has not.
+// storeSome names some files and then sends the missing ones.
 func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Root, files []found, left *leftOut) error {
 	claims := make([]berth.Artifact, 0, len(files))
 	sources := make([]found, 0, len(files))
@@ -244,7 +243,7 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		}
 	}
 
-	if err := u.Store.Ready(ctx); err != nil { // its disk went meanwhile: they may be below the mount point
+	if err := u.Store.Ready(ctx); err != nil { // its disk may have been lost since: objects may be below the mount point
 		return cmp.Or(failed, err)
 	}
 

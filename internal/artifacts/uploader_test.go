@@ -207,8 +207,8 @@ func TestUploader_WaitsForTheDiskOfTheStore(t *testing.T) {
 	require.Equal(t, map[string]string{"model": "weights"}, b.stored(attempt))
 }
 
-// Files come back with the disk of the data directory, also when a worker started
-// without it meanwhile and used the mount point.
+// Files come back with the disk of the data directory, also when a worker has
+// started without it in between and used the mount point.
 func TestUploader_WaitsForTheDiskOfItsFiles(t *testing.T) {
 	t.Parallel()
 
