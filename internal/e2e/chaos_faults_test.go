@@ -33,8 +33,8 @@ var chaosHosts = [][]string{
 // chaosCards are how many GPUs the hosts have.
 var chaosCards = []int{2, 1, 0}
 
-// event is one thing that happens, and all that was drawn for it. Pick chooses among
-// what is there when it happens.
+// event is one drawn event with its parameters. Pick chooses among the targets that
+// exist when it happens.
 type event struct {
 	gap   time.Duration // to the event before
 	kind  kind
@@ -85,7 +85,7 @@ const (
 	eventGapMax = 1800 * time.Millisecond
 )
 
-// draw draws the next event. What it draws depends on the seed alone.
+// draw draws the next event. The draw depends on the seed alone.
 func (x *chaos) draw() event {
 	total := 0
 	for _, k := range kinds {
@@ -169,7 +169,8 @@ func (x *chaos) fault(e event, whom string, mend func()) {
 	}
 }
 
-// submitSweep posts a sweep file once. What is refused or not answered is not repeated.
+// submitSweep posts a sweep file once. It does not repeat a refused or unanswered
+// request.
 func (x *chaos) submitSweep(e event) {
 	ctx, cancel := context.WithTimeout(x.t.Context(), patienceOfCaller)
 	defer cancel()

@@ -21,7 +21,7 @@ const (
 	gpuCommand = "[/busy, gpu, '--steps', '2', '--cpu', 0s, '--gpu', '{{ms}}ms', '--retry', 200ms, '--value', '{{ms}}', '--mib', "
 )
 
-// jobs are what sweeps run; one that is there twice is drawn twice as often.
+// jobs are the jobs of sweeps; a job listed twice is drawn twice as often.
 var jobs = []string{
 	"command: [/busy, epochs, '{{ms}}', '{{ms}}', '8']\n" + onCores,
 	"command: [/busy, epochs, '{{ms}}', '{{ms}}', '8']\n" + onCores,
@@ -43,10 +43,10 @@ var jobs = []string{
 
 const (
 	// groupSize is how many sweeps in a row share their shapes: then there is always
-	// something to measure, and often somebody else who measures it.
+	// a shape to measure, and often another sweep that measures it.
 	groupSize = 8
-	// trialLimit ends no trial but on a machine that is half as fast as it should be,
-	// and hangLimit those that would not end.
+	// trialLimit ends a healthy trial only on a machine that is half as fast as it
+	// should be, and hangLimit ends hanging trials.
 	trialLimit = 12 * time.Second
 	hangLimit  = 3 * time.Second
 )

@@ -97,7 +97,7 @@ type chaos struct {
 	daemons      map[string]*dockerProxy // of hosts, by name
 	due          []repair
 	drawn        int      // sweep files
-	sweeps       []string // ids of those that were accepted
+	sweeps       []string // ids of accepted sweeps
 	temporalDown bool
 
 	mu       sync.Mutex
@@ -225,8 +225,8 @@ func (x *chaos) left() []string {
 	return append(left, x.openWorkflows()...)
 }
 
-// openWorkflows are those that run, but for the one that holds the installation's id,
-// which never ends.
+// openWorkflows returns the open workflows, without the holder of the
+// installation's id, which never ends.
 func (x *chaos) openWorkflows() (texts []string) {
 	connected, err := dialTemporal(x.t.Context(), x.temporal.Address)
 	if err != nil {
@@ -291,7 +291,8 @@ func (x *chaos) look(ctx context.Context) {
 	x.compare(results, counters)
 }
 
-// compare says what changed that must not (I3, I6), and keeps what it was given.
+// compare notes forbidden changes since the last call (I3, I6), and keeps its
+// input for the next.
 func (x *chaos) compare(results map[string]string, counters map[string]int64) {
 	for name, before := range x.results {
 		if now, ok := results[name]; !ok || now != before {
@@ -347,7 +348,7 @@ func (x *chaos) note(format string, args ...any) {
 	x.timeline = append(x.timeline, fmt.Sprintf("%7.2f s  ", time.Since(x.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// breaks notes, once, what is not as it must be.
+// breaks notes a broken invariant, once.
 func (x *chaos) breaks(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 

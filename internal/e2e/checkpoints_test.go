@@ -20,8 +20,8 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// counting is one trial that counts in /trial/checkpoint, and goes on from there. Beside
-// it lies a file of so many MiB. Its first attempt ends with exit code 75 at a step; 0 = it does not.
+// counting is one trial that counts in /trial/checkpoint, and goes on from there. A file of mib MiB
+// lies beside it. Its first attempt ends with exit code 75 at step ends; 0 = it does not.
 func counting(steps, mib, ends int) string {
 	return fmt.Sprintf(`
 name: counting
@@ -162,8 +162,8 @@ func TestCheckpoints_FollowAnAttemptThatEnds(t *testing.T) {
 	c.requireTidy()
 }
 
-// A host that is lost costs what was not stored yet, and the worker of the other one
-// may be killed while it fetches.
+// A lost host costs only the work since its last stored checkpoint, and the worker
+// of the other host may be killed while it fetches the checkpoint.
 func TestCheckpoints_FollowATrialFromALostHost(t *testing.T) {
 	t.Parallel()
 

@@ -28,7 +28,7 @@ import (
 // Patience of a cluster's workers, short so that a test need not wait minutes.
 const (
 	fastHeartbeat = 5 * time.Second
-	fastHost      = 8 * time.Second // an attempt waits for its host so long
+	fastHost      = 8 * time.Second // how long an attempt waits for its host
 	fastReconcile = time.Second
 	fastGrace     = 4 * time.Second
 )
@@ -63,8 +63,8 @@ type host struct {
 	cut      bool // from PostgreSQL, Temporal or both
 }
 
-// startCluster runs a cluster of so many hosts of 2 cores and the given memory.
-// prepare is called while only an empty PostgreSQL runs.
+// startCluster runs a cluster of this many hosts of 2 cores and the given
+// memory. It calls prepare while only an empty PostgreSQL runs.
 func startCluster(t testing.TB, hosts int, memory string, prepare ...func(*cluster)) *cluster {
 	t.Helper()
 
@@ -237,8 +237,8 @@ func (c *cluster) spawn(name string, args ...string) *exec.Cmd {
 	return launch(c.t, cmd, filepath.Join(c.dir, name+".log"), os.O_APPEND)
 }
 
-// cut makes a connection a black hole: what is sent is swallowed, nothing
-// answers, and nothing is closed.
+// cut makes a connection a black hole: it drops all bytes, answers nothing, and
+// closes nothing.
 func (c *cluster) cut(p *toxiproxy.Proxy) {
 	for _, stream := range []string{"upstream", "downstream"} {
 		toxic, err := json.Marshal(map[string]any{

@@ -28,8 +28,8 @@ const (
 	secretsKey     = "BERTH_SECRETS_KEY"        //nolint:gosec // G101: a name
 )
 
-// sealed prints what it finds in its secret, and its SHA-256. It runs long enough
-// that every machine gets some of its trials.
+// sealed prints the text of its secret, and its SHA-256. It runs long enough that
+// every machine gets some of its trials.
 const sealed = `
 name: sealed
 image: berth-examples/python:3.11
@@ -140,7 +140,7 @@ func (d *deployment) encrypt(address string) {
 	require.NoError(d.t, os.MkdirAll(filepath.Join(dir, "live"), 0o700))
 	authority := certtest.NewAuthority(d.t, d.dir)
 
-	// renew makes the files anew, and points certbot's links to them.
+	// renew makes new files, and points certbot's links to them.
 	renew := func(name string) {
 		pair := authority.Sign(name, time.Hour, address)
 		for link, file := range map[string]string{"fullchain.pem": pair.Cert, "privkey.pem": pair.Key} {

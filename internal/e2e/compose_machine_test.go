@@ -40,7 +40,7 @@ func newElsewhere(t *testing.T) *elsewhere {
 	dir, err := os.MkdirTemp("", "berth-machine-") //nolint:usetesting // a socket's path must be short
 	require.NoError(t, err)
 
-	// 198.18.0.0/15 is for tests of networks (RFC 2544): nobody routes it.
+	// 198.18.0.0/15 is for tests of networks (RFC 2544): no network routes it.
 	n := rand.IntN(1 << 14)
 	subnet := fmt.Sprintf("198.18.%d.", n>>6)
 	e := &elsewhere{

@@ -146,7 +146,7 @@ func (d *deployment) environment() []string {
 // commandTimeout is more than any command of a person takes here.
 const commandTimeout = 5 * time.Minute
 
-// sh runs what a person types in the directory, and returns what was said.
+// sh runs a user's commands in the directory, and returns their output.
 func (d *deployment) sh(commands string) string {
 	d.t.Helper()
 
@@ -210,7 +210,7 @@ func (d *deployment) untilReady() {
 	}, startTimeout, tick, "the server is not ready")
 }
 
-// untilHosts waits until so many hosts answer, and nothing is wrong with Berth.
+// untilHosts waits until n hosts answer, and Berth reports no problem.
 func (d *deployment) untilHosts(n int) {
 	d.t.Helper()
 
@@ -268,7 +268,7 @@ func (d *deployment) clean() {
 		}
 	}
 
-	// By label, also those that another deployment's worker started.
+	// By label, to include containers of another deployment's worker.
 	out, err := d.try("docker ps --all --quiet --filter label=berth.instance=" + d.instance + " | xargs --no-run-if-empty docker rm --force")
 	if err != nil {
 		d.t.Errorf("removing containers of trials: %v\n%s", err, out)

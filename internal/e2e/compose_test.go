@@ -59,9 +59,9 @@ probe: {mode: 'off'}
 	core = "resources: {memory: 64MiB, cpus: 1}\nprobe: {mode: 'off'}"
 )
 
-// The compose file as a team meets it: from nothing to a sweep's best trial and
-// its files, a second machine that joins, and a backup that comes back into an
-// empty database. The commands are those of production.md.
+// The compose file as a team uses it: from nothing to a sweep's best trial and
+// its files, a second machine that joins, and a backup that is restored into an
+// empty database. The commands come from production.md.
 func TestCompose(t *testing.T) { //nolint:paralleltest // it takes the machine
 	other := newElsewhere(t)
 	d := newServer(t, "first")
@@ -218,7 +218,7 @@ func (d *deployment) joinBy(other *elsewhere) []string {
 	second.write()
 	second.sh(blocks[1])
 	d.untilHosts(2)
-	d.requireOnce(during, 2) // PostgreSQL and Temporal were started anew meanwhile
+	d.requireOnce(during, 2) // PostgreSQL and Temporal were restarted during the sweep
 
 	id := d.submit(busy(8, 5000, core))
 	d.until(id, time.Minute, running(4))
@@ -240,7 +240,7 @@ func (d *deployment) joinBy(other *elsewhere) []string {
 	return []string{id, secret}
 }
 
-// requireHosts fails unless trials of the sweep ran on so many machines.
+// requireHosts fails unless trials of the sweep ran on this many machines.
 func (d *deployment) requireHosts(sweep string, want int) {
 	d.t.Helper()
 
@@ -253,8 +253,8 @@ func (d *deployment) requireHosts(sweep string, want int) {
 	d.t.Logf("trials by host: %v", hosts)
 }
 
-// backUpAndRestore loses everything but a dump: what had ended is as it was,
-// and what was open goes on.
+// backUpAndRestore loses everything but a dump: ended sweeps are unchanged, and
+// open ones go on.
 func (d *deployment) backUpAndRestore(finished []string) {
 	d.t.Helper()
 

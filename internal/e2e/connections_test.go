@@ -17,9 +17,9 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// docs/production.md, health and the limits in deploy/postgres-init.sh count on how many
-// connections a server takes: its pool, and what it takes out of the pool for good. With pages
-// that are looked at it takes just as many.
+// docs/production.md, health and the limits in deploy/postgres-init.sh state how many
+// connections a server takes: its pool, and the connections that it holds for good. Open pages
+// must not raise that number.
 func TestServer_TakesAsManyConnectionsAsItSays(t *testing.T) {
 	t.Parallel()
 

@@ -26,7 +26,7 @@ func TestControl_PauseAndResume(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, paused.StatusCode(), string(paused.Body))
 
-	// What runs goes on; nothing new starts.
+	// Running trials go on; no new ones start.
 	last := s.until(id, time.Minute, func(sweep client.Sweep) bool { return sweep.Counts.Running == 0 })
 	require.Equal(t, client.SweepStatePaused, last.State)
 	require.Positive(t, last.Counts.Waiting)

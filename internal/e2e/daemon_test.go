@@ -63,7 +63,7 @@ func (d *daemon) host() string { return "unix://" + filepath.Join(d.dir, "docker
 func (d *daemon) start() {
 	d.t.Helper()
 
-	// Those of one that was killed.
+	// Files of a killed daemon.
 	_ = os.Remove(filepath.Join(d.dir, "docker.pid"))
 	_ = os.Remove(filepath.Join(d.dir, "exec", "containerd", "containerd.pid"))
 
@@ -108,7 +108,7 @@ func (d *daemon) stack() *stack {
 	return startOn(d.t, []string{"DOCKER_HOST=" + d.host()}, "--cpus", "2", "--reconcile-every", fastReconcile.String(), "--reconcile-grace", fastGrace.String())
 }
 
-// away waits for so long.
+// away keeps the daemon down for this long.
 func (d *daemon) away(lasts time.Duration) {
 	over := time.Now().Add(lasts)
 	require.Eventually(d.t, func() bool { return time.Now().After(over) }, time.Minute, tick)
@@ -165,8 +165,8 @@ func TestDaemon_WithLiveRestoreNoTrialNotices(t *testing.T) {
 	s.requireQuiet()
 }
 
-// requireAgain checks that all trials succeeded, and that those that ran again
-// did so through no fault of theirs.
+// requireAgain checks that all trials succeeded, and that repeated ones ran
+// again through no fault of theirs.
 func (s *stack) requireAgain(id string, trials int) (attempts []client.Attempt) {
 	s.t.Helper()
 

@@ -194,8 +194,8 @@ func (s *stack) requireOneTrial() {
 	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
 }
 
-// `berth dev` starts its PostgreSQL and its Temporal again, and says where their
-// output is. What runs goes on, and what is submitted then ends.
+// `berth dev` restarts its PostgreSQL and its Temporal, and names their log
+// files. Running trials go on, and later sweeps end.
 func TestDeath_DevStartsItsServersAgain(t *testing.T) {
 	t.Parallel()
 

@@ -45,7 +45,8 @@ func (s *stack) diagnose(postgresURL, temporalAddress string) {
 	s.t.Logf("still open at %s:\n%s", time.Now().UTC().Format(time.RFC3339Nano), text.String())
 }
 
-// describeLedger writes what is not as it must be once everything has ended.
+// describeLedger writes the invariants that are broken although everything has
+// ended.
 func describeLedger(ctx context.Context, text *strings.Builder, url string) error {
 	inspector, err := pgtest.Inspect(ctx, url)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package e2e tests Berth as its users meet it: the real binary with a real
+// Package e2e tests Berth as its users use it: the real binary with a real
 // PostgreSQL, Temporal and Docker, through the REST API. The tests have the
-// build tag integration; those of docker-compose.yml have compose, too
-// (make test/compose).
+// build tag integration; tests of docker-compose.yml have compose, too (make
+// test/compose).
 package e2e

@@ -26,7 +26,7 @@ const (
 	dockerSick        // fails every start, as a broken runc or AppArmor profile does
 	dockerFull        // creates nothing, as with a disk that has no inode left
 	dockerAway        // answers nothing
-	dockerLossy       // does what it is told, and loses the answers to what changes anything
+	dockerLossy       // obeys, and loses the answers to calls that change anything
 )
 
 // sickAnswer is dockerd's where the machine's AppArmor refuses runc: about the

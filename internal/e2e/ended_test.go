@@ -23,7 +23,7 @@ func (c *cluster) terminate(workflowID string) {
 	require.True(c.t, c.terminated(workflowID), workflowID)
 }
 
-// terminated ends a workflow if it is there.
+// terminated ends a workflow, and reports whether it existed.
 func (c *cluster) terminated(workflowID string) bool {
 	c.t.Helper()
 
@@ -35,9 +35,9 @@ func (c *cluster) terminated(workflowID string) bool {
 	return connected.TerminateWorkflow(c.t.Context(), workflowID, "", "a test") == nil
 }
 
-// Failure 42: the workflow of a trial, and then that of a sweep, is terminated.
-// Nobody is left to end them, so others do: containers are stopped, leases are
-// released, and the rows say why.
+// Failure 42: the workflow of a trial, and then of a sweep, is terminated.
+// Other parts then end the trial and the sweep: they stop containers, release
+// leases, and store the reason in the rows.
 func TestEnded_InTemporal(t *testing.T) {
 	t.Parallel()
 
@@ -65,7 +65,7 @@ func TestEnded_InTemporal(t *testing.T) {
 	require.Equal(t, 6, sweep.Counts.Canceled)
 	c.requireTidy()
 
-	// And that of a sweep which nobody has begun yet.
+	// And a sweep that no worker has begun yet.
 	stop(c.hosts[0].worker, syscall.SIGTERM)
 	id = c.submit(busy(1, 100, half))
 	require.Eventually(t, func() bool { return c.terminated(workflows.SweepWorkflowID(id)) }, 30*time.Second, tick)

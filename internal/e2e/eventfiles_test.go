@@ -14,7 +14,8 @@ import (
 )
 
 // boarded is plain Keras with its callback for TensorBoard, as its guide has it.
-// What it prints is for this test: with event files it counts for nothing.
+// Its output is for this test: with event files, printed metrics count for
+// nothing.
 const boarded = `
 import json, os
 import keras, numpy as np

@@ -23,7 +23,7 @@ func TestExample_OutOfMemory(t *testing.T) {
 
 	s := start(t, "--memory", "6GiB")
 
-	// Any trial may be the one that measures its shape; here the smallest are.
+	// Any trial may measure its shape; here it is one of the smallest.
 	smallest := strings.Replace(string(file), "values: [1, 16, 32, 40]", "values: [1]", 1)
 	require.NotEqual(t, string(file), smallest)
 	s.until(s.submit(smallest), 5*time.Minute, ended)
@@ -35,7 +35,7 @@ func TestExample_OutOfMemory(t *testing.T) {
 	require.Positive(t, sweep.Counts.OomRetries)
 
 	last := map[int]client.Attempt{}
-	again := [][2]client.Attempt{} // the one that was killed, and the next of its trial
+	again := [][2]client.Attempt{} // the killed attempt, and the next of its trial
 	attempts := s.attempts(id)
 
 	for _, a := range attempts {
@@ -58,8 +58,8 @@ func TestExample_OutOfMemory(t *testing.T) {
 		require.Equal(t, "ok", a.FailureKind)
 	}
 
-	// A trial asks again once its shape has learned: whoever was placed since then
-	// has more than what was too little.
+	// A trial asks again once its shape has learned: each attempt placed since
+	// then has more than the amount that was too little.
 	for _, pair := range again {
 		killed, next := pair[0], pair[1]
 

@@ -34,9 +34,9 @@ var examples = []example{
 	{name: "loader", trials: 2, better: 0.9, series: []string{"accuracy", "shared_mib"}, check: loaderShares},
 }
 
-// TestExamples runs the sweep of each example, and looks at what it learned. Those of
-// out-of-memory, of digits and of resume have tests of their own.
-func TestExamples(t *testing.T) { //nolint:tparallel // what runs at once is the trials
+// TestExamples runs the sweep of each example, and checks what it learned. The
+// out-of-memory, digits and resume examples have tests of their own.
+func TestExamples(t *testing.T) { //nolint:tparallel // the trials run in parallel
 	t.Parallel()
 
 	s := startOn(t, []string{"BERTH_ARTIFACTS=" + filepath.Join(t.TempDir(), "store")}, "--memory", "9GiB")

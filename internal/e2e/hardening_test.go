@@ -152,7 +152,7 @@ func (s *stack) literally() {
 	}
 }
 
-// unknown asks the real database for what it does not have.
+// unknown asks the real database for ids that do not exist.
 func (s *stack) unknown() {
 	s.t.Helper()
 

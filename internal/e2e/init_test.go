@@ -70,7 +70,8 @@ func decoded(t *testing.T, file string) berth.Spec {
 	return s
 }
 
-// written are those of a sweep, each as the JSON of the API.
+// written returns the values of a sweep's assignments, each as the JSON of the
+// API.
 func written(t *testing.T, s berth.Spec) []string {
 	t.Helper()
 
@@ -86,8 +87,8 @@ func written(t *testing.T, s berth.Spec) []string {
 	return out
 }
 
-// A Keras script that nobody prepared gets into Berth with three commands, and
-// its trial runs: init finds every flag, the Dockerfile builds, a sweep succeeds.
+// An unprepared Keras script gets into Berth with three commands, and its trial
+// runs: init finds every flag, the Dockerfile builds, a sweep succeeds.
 func TestInit_AKerasScriptRunsWithoutAChange(t *testing.T) {
 	t.Parallel()
 

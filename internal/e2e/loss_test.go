@@ -70,9 +70,8 @@ func ids(all []container) map[string]string {
 	return found
 }
 
-// A worker that is frozen for longer than it is waited for is fenced: its
-// trials run elsewhere, what it held stays booked, and what it writes when it
-// thaws finds no row.
+// A worker that is frozen beyond the timeout is fenced: its trials run
+// elsewhere, its leases stay booked, and its writes after the thaw find no row.
 func TestLoss_FrozenWorkerIsFenced(t *testing.T) {
 	t.Parallel()
 
@@ -114,9 +113,9 @@ func TestLoss_FrozenWorkerIsFenced(t *testing.T) {
 	require.Equal(t, 8, sweep.Counts.Succeeded, "%+v", sweep)
 	c.requireTidy()
 
-	// What the worker thought it had to say changed nothing: each trial has one
-	// result. An attempt of its that nobody had begun again by then is given back to
-	// it, and is its trial's last.
+	// The worker's late results changed nothing: each trial has one result. An
+	// attempt that no other host had begun again by then goes back to the worker,
+	// and is its trial's last.
 	last, results := map[int]int{}, map[int]int{}
 	for _, a := range c.attempts(id) {
 		last[a.TrialNumber] = max(last[a.TrialNumber], a.Number)
@@ -211,7 +210,7 @@ func TestLoss_EachPartAlone(t *testing.T) {
 	}
 }
 
-// What is cut off and comes back in time repeats nothing.
+// A partition that heals in time repeats no work.
 func TestLoss_Partition(t *testing.T) {
 	t.Parallel()
 
@@ -262,8 +261,8 @@ func TestLoss_Partition(t *testing.T) {
 	}
 }
 
-// A host that is gone for good: its trials go elsewhere, and what it holds
-// stays booked until it says itself that nothing runs there.
+// A host is gone for good: its trials go elsewhere, and its leases stay booked
+// until the host itself reports that nothing runs there.
 func TestLoss_HostGoneForEver(t *testing.T) {
 	t.Parallel()
 
@@ -299,7 +298,7 @@ func TestLoss_HostGoneForEver(t *testing.T) {
 
 	require.Equal(t, 4, lost)
 
-	// It comes back after all: its worker proves what is free.
+	// It comes back after all: its worker proves that its leases are free.
 	c.startHost(gone)
 	c.requireTidy()
 }

@@ -23,7 +23,7 @@ var low = []string{
 	"--output-limit", "16MiB", "--metric-rate", "10", "--metric-limit", "3000",
 }
 
-// misdeed is a job that does what it should not, and how that must end.
+// misdeed is a misbehaving job, and how it must end.
 type misdeed struct {
 	sweep string
 	state client.TrialState
@@ -79,7 +79,7 @@ var misdeeds = map[string]misdeed{
 // TestMisbehave runs jobs that do what they should not, all on one machine and
 // at once. Each ends with its own kind and says what to do; beside them a sweep
 // of well-behaved trials goes on, and the API answers.
-func TestMisbehave(t *testing.T) { //nolint:tparallel // what runs at once is the jobs
+func TestMisbehave(t *testing.T) { //nolint:tparallel // the jobs run in parallel
 	t.Parallel()
 
 	s := start(t, low...)
@@ -118,7 +118,7 @@ func TestMisbehave(t *testing.T) { //nolint:tparallel // what runs at once is th
 	sweep := s.sweep(neighbour)
 	require.Equal(t, 12, sweep.Counts.Succeeded, "beside all that")
 
-	for _, a := range s.attempts(neighbour) { //nolint:paralleltest // the linter means the loop above: what it looks at has run
+	for _, a := range s.attempts(neighbour) { //nolint:paralleltest // the linter means the loop above: its subtests have ended
 		require.Equal(t, "ok", a.FailureKind, a.Message)
 		require.Less(t, a.FinishedAt.Sub(*a.StartedAt), time.Minute, "a trial of one second")
 	}

@@ -39,7 +39,7 @@ const (
 	waves = "limits: {max_parallel: 3}"
 )
 
-// sizes is a sweep that takes each of the given MiB for 3 s, so many times. With
+// sizes is a sweep that takes each of the given MiB for 3 s, times times. With
 // shaped, each size is a shape; else all sweeps of sizes have one shape.
 func sizes(name string, shaped bool, mib []int, times int, extra ...string) string {
 	var each []int
@@ -108,7 +108,7 @@ var neighbours = []neighbour{
 	{
 		name: "paused carrier of a probe", innocent: sizes("follower", true, []int{8, 16}, innocentTrials/2, waves), forget: true,
 		goWrong: func(c *cluster) func() {
-			// The one that runs measures its shape; the other was chosen to measure
+			// The running trial measures its shape; the other was chosen to measure
 			// the other shape, and waits.
 			id := c.submit(sizes("carrier", true, []int{8, 16}, 1, "limits: {max_parallel: 1}"))
 			c.until(id, time.Minute, func(s client.Sweep) bool { return s.Counts.Running == 1 && s.Counts.Waiting == 1 })
@@ -225,7 +225,7 @@ func (n neighbour) run(c *cluster) time.Duration {
 	return took
 }
 
-// forgetShapes forgets what was measured, where the sweep shall measure it.
+// forgetShapes deletes footprints that the sweep shall measure.
 func (n neighbour) forgetShapes(c *cluster) {
 	if !n.forget {
 		return
@@ -267,8 +267,8 @@ func (c *cluster) ownErrors(file string) func() {
 	}
 }
 
-// silent reports whether a host's worker has been away for so long that other
-// hosts are preferred.
+// silent reports whether a host's worker has been silent long enough that the
+// placer prefers other hosts.
 func (c *cluster) silent(name string) bool {
 	hosts, err := c.api.ListHostsWithResponse(c.t.Context())
 	require.NoError(c.t, err)

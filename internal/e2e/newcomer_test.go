@@ -19,16 +19,16 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// newcomer is a script of testdata/newcomer that nobody prepared, and what a person
-// who knows Berth would have written for it.
+// newcomer is an unprepared script of testdata/newcomer, and the sweep that an
+// experienced user would write for it.
 type newcomer struct {
 	name, image string
 	learned     string   // what init says of the flags
 	parameters  []string // of the sweep file
 	objective   berth.Objective
 	model       string // that the best trial leaves, below the downloaded directory
-	// loads is a Python program that loads /best/<model> in the image that was built,
-	// and prints the objective's value of what it loaded.
+	// loads is a Python program that loads /best/<model> in the built image, and
+	// prints the objective's value of it.
 	loads string
 	// keepsBest: the model is of the script's best epoch, by an objective to minimize.
 	keepsBest bool
@@ -90,10 +90,11 @@ var newcomers = []newcomer{
 
 // Three scripts whose authors have never heard of Berth get to their best model on disk
 // with four commands each, and no change of the sweep file or the Dockerfile.
-func TestNewcomer_FourCommandsToTheBestModel(t *testing.T) { //nolint:tparallel // what runs at once is the trials
+func TestNewcomer_FourCommandsToTheBestModel(t *testing.T) { //nolint:tparallel // the trials run in parallel
 	t.Parallel()
 
-	// As `berth dev` does, it stores what trials write. Of what nothing is known: two trials of 4 GiB.
+	// Like `berth dev`, it stores the files of trials. Without any footprint two trials get 4 GiB
+	// each.
 	s := startOn(t, []string{"BERTH_ARTIFACTS=" + filepath.Join(t.TempDir(), "store")}, "--memory", "9GiB")
 
 	for _, n := range newcomers { //nolint:paralleltest // the times are a person's who is alone
@@ -129,7 +130,7 @@ func (n newcomer) walk(t *testing.T, s *stack) {
 	require.Contains(t, got.out, n.learned)
 	require.Contains(t, got.out, "objective: "+string(n.objective.Goal)+" "+n.objective.Metric+" (")
 
-	// What it says to type next is what is typed next.
+	// The test runs the commands that the output names next.
 	build, submit := "docker build -t "+image+" .", "berth sweep submit -f sweep.yaml --wait"
 	require.Contains(t, got.out, "then type:\n  "+build+"\n  "+submit+"\n")
 
@@ -184,7 +185,7 @@ func (n newcomer) load(t *testing.T, image, dir string) float64 {
 	return value
 }
 
-// typeIn runs a command in a directory, as a person types it; berth is the one of the tests.
+// typeIn runs a command in a directory, as a user types it; berth is the test binary.
 func typeIn(t *testing.T, dir string, env []string, words ...string) typed {
 	t.Helper()
 

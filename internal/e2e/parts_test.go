@@ -110,8 +110,8 @@ func TestParts_ConnectionStorm(t *testing.T) {
 	c.requireTidy()
 }
 
-// smallDisk mounts a disk of so many MiB, which is a file, at a new directory
-// of the cluster, and returns it. Without root or a loop device it skips the test.
+// smallDisk mounts a file as a disk of mib MiB at a new directory of the cluster,
+// and returns it. Without root or a loop device it skips the test.
 func (c *cluster) smallDisk(name string, mib int64) string {
 	image, disk := filepath.Join(c.dir, name+".img"), filepath.Join(c.dir, name)
 
@@ -168,7 +168,7 @@ func fill(t *testing.T, path string) {
 	require.NoError(t, file.Sync())
 }
 
-// fillTo writes a file until so many bytes are free on the disk.
+// fillTo writes a file until left bytes are free on the disk.
 func fillTo(t *testing.T, path string, left int64) {
 	t.Helper()
 
@@ -183,9 +183,9 @@ func fillTo(t *testing.T, path string, left int64) {
 	require.NoError(t, syscall.Fallocate(int(file.Fd()), 0, 0, int64(stat.Bavail)*stat.Bsize-left)) //nolint:gosec // G115: a small disk
 }
 
-// Failure 11: PostgreSQL's disk is full. New sweeps are refused and say why;
-// what runs ends, its results wait on the host, and all is stored once there
-// is room.
+// Failure 11: PostgreSQL's disk is full. New sweeps are refused with the
+// reason; running trials end, their results wait on the host, and all is stored
+// once there is room.
 func TestParts_DatabaseDiskFull(t *testing.T) {
 	t.Parallel()
 
@@ -199,7 +199,7 @@ func TestParts_DatabaseDiskFull(t *testing.T) {
 	c.until(id, time.Minute, running(4))
 	fill(t, filepath.Join(disk, "filler"))
 
-	noise := make([]byte, 15_000) // does not compress; free places in pages that are there are used up first
+	noise := make([]byte, 15_000) // does not compress; free space in existing pages is used up first
 	accepted := []string{}
 
 	require.Eventually(t, func() bool {
@@ -229,8 +229,8 @@ func TestParts_DatabaseDiskFull(t *testing.T) {
 }
 
 // Failure 34, of the whole machine: less than the headroom is free on the disk
-// of a host. It starts nothing new and says so, what runs has the headroom to
-// end in, and it goes on by itself once there is room.
+// of a host. It starts nothing new and reports why, running trials have the
+// headroom to end in, and it goes on by itself once there is room.
 func TestParts_HostDiskFull(t *testing.T) {
 	t.Parallel()
 
@@ -263,7 +263,8 @@ func TestParts_HostDiskFull(t *testing.T) {
 	c.requireOnce(id, 8)
 	require.Eventually(t, func() bool { return !told() }, time.Minute, tick)
 
-	// A worker that starts on a disk that is full to its last block adopts what runs.
+	// A worker that starts on a disk full to its last block adopts the running
+	// containers.
 	id = c.submit(busy(4, 20_000, half))
 	c.until(id, time.Minute, running(4))
 	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick, "their directories are made")
@@ -416,10 +417,10 @@ func (c *cluster) restore(backup string) {
 	c.startPostgres()
 }
 
-// Failure 9: PostgreSQL comes back without what it had acknowledged last.
-// Containers of sweeps that it does not know are removed; a sweep that is open
-// again, although all of it has ended, ends as it did; nothing stays booked, and
-// what is submitted then runs.
+// Failure 9: PostgreSQL comes back without its last acknowledged writes.
+// Containers of unknown sweeps are removed; a sweep that is open again, although
+// all of it has ended, ends as before; nothing stays booked, and later sweeps
+// run.
 func TestParts_OlderDatabase(t *testing.T) {
 	t.Parallel()
 

@@ -73,7 +73,7 @@ resources: {cpus: 1}
 	require.Equal(t, before.ProbesNeeded, probes)
 	require.LessOrEqual(t, s.most(id), before.AtOnce)
 
-	// What was learned is what the next preview says, and it holds.
+	// The next preview shows the measured values, and they hold.
 	after := s.preview(file)
 	require.Zero(t, after.ProbesNeeded)
 	require.Equal(t, 2, after.ProbesCached)

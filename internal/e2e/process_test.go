@@ -33,9 +33,9 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return starts
 })
 
-// launch starts a program with its output in a file, which is emptied or
-// appended to as the flag says. It is killed when this process is, so that a
-// run that somebody ends leaves nothing behind.
+// launch starts a program with its output in a file, which the flag truncates
+// or appends to. The kernel kills it with this process, so that an interrupted
+// run leaves nothing behind.
 func launch(t testing.TB, cmd *exec.Cmd, file string, flag int) *exec.Cmd {
 	t.Helper()
 
@@ -137,8 +137,8 @@ func dockerAnswers(t testing.TB, host, dir string) {
 	}, startTimeout, 4*tick, "dockerd did not start: %s", dir)
 }
 
-// leaveDockerd says what a daemon that has ended said, if the test failed, and unmounts
-// what it left in its directory.
+// leaveDockerd prints the log of an ended daemon if the test failed, and unmounts the
+// file systems in its directory.
 func leaveDockerd(t testing.TB, dir string) {
 	t.Helper()
 

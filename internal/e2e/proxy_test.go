@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// TestTrialProxy: a trial with a network asks the worker's proxy for what it loads, by
-// the library that asks the environment.
+// TestTrialProxy: a trial with a network uses the worker's proxy for its downloads,
+// through a library that reads the environment.
 func TestTrialProxy(t *testing.T) {
 	t.Parallel()
 

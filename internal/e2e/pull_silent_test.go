@@ -48,8 +48,8 @@ func TestPull_SilentRegistry(t *testing.T) {
 	require.Contains(t, why, "did not answer in time")
 }
 
-// A person cancels a sweep whose trial asks a credential helper for a login that never
-// comes. Images of other registries come meanwhile.
+// A user cancels a sweep whose trial waits for a hanging credential helper. Images of
+// other registries are pulled in that time.
 func TestPull_CancelWhileAHelperHangs(t *testing.T) {
 	t.Parallel()
 

@@ -26,9 +26,9 @@ func (s *stack) startWorkerProcess() {
 	}, s.flags...)...)
 }
 
-// recovered waits until the worker that was just started has adopted those of
-// the containers that still run, and until two containers run, one of which may
-// be new. It returns how long each took from the worker's start.
+// recovered waits until the new worker has adopted the containers that still
+// run, and until two containers run; one may be new. It returns how long each
+// took from the worker's start.
 func (s *stack) recovered(before map[string]string) (adopted, filled time.Duration) {
 	s.t.Helper()
 
@@ -59,9 +59,9 @@ func (s *stack) recovered(before map[string]string) (adopted, filled time.Durati
 }
 
 // BenchmarkRecovery kills the worker at random moments of a sweep. Every other
-// time it starts it again at once, and measures how long until it has adopted
-// what runs; in between it waits until a place is free, and measures how long
-// from the start until that is filled.
+// time it restarts it at once, and measures how long the worker takes to adopt
+// the running containers. In between it waits until a place is free, and
+// measures how long from the start until the worker fills it.
 func BenchmarkRecovery(b *testing.B) {
 	runs := 20
 	if n, err := strconv.Atoi(os.Getenv("RUNS")); err == nil && n > 0 {
@@ -112,8 +112,8 @@ func BenchmarkRecovery(b *testing.B) {
 	require.NoError(b, err)
 }
 
-// The only machine is away for longer than it is waited for: nothing took its
-// attempts meanwhile, so it takes them back when it returns.
+// The only host is away beyond the timeout: no other host took its attempts, so
+// it takes them back when it returns.
 func TestRecovery_OnlyHostTakesItsAttemptsBack(t *testing.T) {
 	t.Parallel()
 

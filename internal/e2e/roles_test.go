@@ -72,7 +72,7 @@ func makeRole(t testing.TB, owner, name string) string {
 	return ofRole(t, owner, name)
 }
 
-// migrate runs `berth migrate` and returns what it says.
+// migrate runs `berth migrate` and returns its output.
 func migrate(t testing.TB, url string, flags ...string) string {
 	t.Helper()
 

@@ -93,7 +93,8 @@ func TestSecrets(t *testing.T) {
 	require.Equal(t, http.StatusConflict, kept.StatusCode())
 	require.Contains(t, string(kept.Body), "leaky ("+id+")")
 
-	// Nobody watches when it prints again, and what runs keeps the value that it has.
+	// No worker watches when the trial prints again, and the running trial keeps its
+	// value.
 	stop(s.worker, syscall.SIGKILL)
 	s.setSecret("hub_token", "another-value-of-it")
 	s.touch(box, "/tmp/go")
@@ -248,7 +249,7 @@ func (s *stack) requireNowhere(value string, skip ...string) func(text, dir stri
 	walk := func(dir string, look func(path string, data []byte)) {
 		require.NoError(s.t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			switch {
-			case os.IsNotExist(err): // PostgreSQL removes files meanwhile
+			case os.IsNotExist(err): // PostgreSQL removes files during the walk
 				return nil
 			case err != nil:
 				return err

@@ -75,8 +75,8 @@ func TestShim_UnchangedKerasScript(t *testing.T) {
 	s.requireQuiet()
 }
 
-// The same script without the shim ends as it did before there was one; and with
-// the shim it gets what it prints where prints count.
+// The same script without the shim still ends; with the shim it has the metrics
+// that it prints, when printed metrics count.
 func TestShim_FalseAndStdout(t *testing.T) {
 	t.Parallel()
 

@@ -37,8 +37,8 @@ func TestSimGPU_Cards(t *testing.T) {
 	s.sceneFaults()
 }
 
-// Of a large shape that nobody measured no trial runs out of memory: the first one has what
-// is free, and the others wait for what it holds.
+// No trial of a large unmeasured shape runs out of memory: the first one gets the free
+// memory, and the others wait for it.
 func (s *stack) sceneLargeUnknown() {
 	t := s.t
 	t.Helper()
@@ -82,8 +82,8 @@ func (s *stack) sceneHangs() {
 	require.Eventually(s.t, func() bool { return s.card(0).Problem == "" }, time.Minute, tick, "it answers")
 }
 
-// Trials spread over all cards, each shape is measured on each kind of card, and
-// what is measured is reserved from then on.
+// Trials spread over all GPUs, each shape is measured on each model of GPU, and
+// from then on Berth reserves the measured memory.
 func (s *stack) sceneTwoKinds() {
 	t := s.t
 	t.Helper()
@@ -132,7 +132,8 @@ func (s *stack) sceneTwoKinds() {
 		}
 	}
 
-	// Those of a sweep of measured shapes have just that, whatever was guessed before.
+	// Trials of a sweep of measured shapes get exactly that, whatever was guessed
+	// before.
 	again := s.submit(onGPU(3, "200, 1200", "--steps 15 --cpu 0s --gpu 50ms", gpuResources()))
 	s.requireTrained(again, 6)
 	s.requireWithinCards(again)
@@ -174,8 +175,8 @@ func (s *stack) setCard(id string, to client.DevicePatch) {
 	require.NotNil(s.t, answer.JSON200, string(answer.Body))
 }
 
-// footprints are those of a sweep's shapes that were measured to hold so much of a
-// GPU, by class.
+// footprints returns the footprints of a sweep's shapes with this peak on a GPU,
+// by class.
 func (s *stack) footprints(sweep string, peak int64) map[string]client.Footprint {
 	s.t.Helper()
 
@@ -248,9 +249,9 @@ func (s *stack) sceneFaults() {
 	id := s.submit(onGPU(5, "200", "--steps 300 --cpu 0s --gpu 50ms", gpuResources("gpu_sharing: exclusive"), charged))
 	require.Eventually(t, func() bool { return len(s.trains(id, 0))+len(s.trains(id, 1))+len(s.trains(id, 2)) == 3 }, time.Minute, tick, "one on each card")
 
-	// A card that reports an error takes nothing more. What runs there goes on, as long
-	// as the driver answers. The programs of a card that loses data end, and so do those
-	// of a card that is gone.
+	// A GPU that reports an error takes no more attempts. Running ones go on as long as
+	// the driver answers. Programs end on a GPU that loses data, and on a GPU that
+	// disappears.
 	stay := s.trains(id, 0)
 
 	s.fault(0, simgpu.Fault{XID: 79})
@@ -260,7 +261,8 @@ func (s *stack) sceneFaults() {
 	s.requireOut(1, "XID 48")
 	s.requireOut(2, "XID 79")
 
-	// What waits says so of each card, and goes on once the worker has started again.
+	// Waiting trials name the problem of each GPU, and go on once the worker has
+	// restarted.
 	waits := s.until(id, time.Minute, func(sweep client.Sweep) bool { return sweep.Counts.Running == 0 && sweep.Counts.Waiting > 0 })
 	require.Zero(t, waits.Counts.Failed)
 

@@ -149,8 +149,8 @@ func (s *stack) sceneTooLarge() {
 	require.Contains(t, trial.Message, "GPU")
 }
 
-// A fault of one client of MPS ends all of its card. Nobody can tell whose it was, so
-// none is charged; the culprit faults again where it is alone with that, and is.
+// A fault of one MPS client ends all clients of its GPU. Its origin is unknown, so no
+// trial is charged; the culprit faults again where it is alone, and is charged.
 func (s *stack) sceneNeighbourFault() {
 	t := s.t
 	t.Helper()

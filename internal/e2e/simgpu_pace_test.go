@@ -15,8 +15,8 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// How many trials share a GPU, and how, follows from what was measured of those that
-// ended.
+// The number of trials that share a GPU, and the mode, follow from measured paces of
+// ended trials.
 func TestSimGPU_Climbs(t *testing.T) {
 	t.Parallel()
 
@@ -26,13 +26,13 @@ func TestSimGPU_Climbs(t *testing.T) {
 	s.sceneSmallPair()
 }
 
-// By the rule two trials that keep a GPU more than half busy share it. With enough of
-// them waiting more are tried, and the advice says what came of it.
+// By the rule two trials that keep a GPU more than half busy share it. With enough
+// waiting trials the placer tries more, and the advice reports the result.
 func (s *stack) sceneMoreAtOnce() {
 	t := s.t
 	t.Helper()
 
-	// How long a trial runs is not part of its shape: a long one measures what it takes.
+	// The duration of a trial is not part of its shape: a long one measures its memory.
 	file := func(n, steps int) string {
 		return training("--mib 200 --cpu 0s --gpu 25ms --gaps 5 --sm 0.65 --steps {{steps}}",
 			fmt.Sprintf("{name: steps, values: [%d], memory: false}, {name: shape, values: [1], memory: true}, %s", steps, seeds(n)), gpuResources())
@@ -128,8 +128,8 @@ func TestSimGPU_OtherMode(t *testing.T) {
 	tried := slices.IndexFunc(seen, func(one sight) bool { return one.advice.Mode == "time_slicing" && one.advice.Trying })
 	require.GreaterOrEqual(t, tried, 0)
 
-	// What follows has the figures of both, and goes by them, unless chance or the cost of
-	// a change explains the difference: on a machine without cores to spare both have a say.
+	// The advice then has the figures of both and follows them, unless chance or the cost of
+	// a change explains the difference: on a machine without spare cores both have a say.
 	after := slices.IndexFunc(seen[tried:], func(one sight) bool {
 		best := bestByMode(t, one.advice.Why)
 
@@ -169,7 +169,7 @@ func bestByMode(t testing.TB, why string) map[string]measured {
 		percent, err := strconv.Atoi(m[2])
 		require.NoError(t, err)
 
-		chance, _ := strconv.Atoi(m[3]) // the one that the others are compared with has none
+		chance, _ := strconv.Atoi(m[3]) // the baseline of the comparison has none
 
 		if percent > best[m[1]].percent {
 			best[m[1]] = measured{percent: percent, chance: chance}

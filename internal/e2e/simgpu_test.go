@@ -28,9 +28,8 @@ const light = "memory: 64MiB, cpus: 0.1"
 // charged makes an end that a trial is charged for its last one.
 const charged = "retry: {max_attempts: 1}"
 
-// startGPUs runs a stack with simulated GPUs, whose problems are told every second, on
-// a machine that says it has so many
-// cores that they are not in question.
+// startGPUs runs a stack with simulated GPUs, whose problems are reported every
+// second, on a machine that claims enough cores never to be the limit.
 func startGPUs(t testing.TB, gpus string, flags ...string) *stack {
 	t.Helper()
 
@@ -120,7 +119,7 @@ func (s *stack) healthPart(name string) string {
 	return health.Findings[i].What
 }
 
-// requireTrained checks that a sweep succeeded with so many trials.
+// requireTrained checks that a sweep succeeded with this many trials.
 func (s *stack) requireTrained(id string, trials int) {
 	s.t.Helper()
 
@@ -129,9 +128,9 @@ func (s *stack) requireTrained(id string, trials int) {
 	require.Equal(s.t, trials, sweep.Counts.Succeeded, "%+v", sweep.Counts)
 }
 
-// requireWithinCards checks what the attempts of sweeps that have ended did to the
-// cards: each had one of them, was bounded by at least what it held, and at no time did
-// those of one card hold more than it has.
+// requireWithinCards checks the attempts of ended sweeps: each had one GPU, had a bound
+// of at least its peak, and at no time did the attempts on one GPU hold more than its
+// memory.
 func (s *stack) requireWithinCards(sweeps ...string) {
 	s.t.Helper()
 
@@ -174,14 +173,14 @@ func byClass(attempts []client.Attempt) map[string]int {
 	return of
 }
 
-// sight is what the watch saw of a card: its attempts by what it was advised.
+// sight is one observation of a GPU: its attempts, by the advice at that time.
 type sight struct {
 	advice client.Advice
 	most   int // attempts at once under this advice
 }
 
-// watch looks at a card until the sweeps have ended, and returns what it was advised,
-// in order. It must never see it over its capacity.
+// watch observes a GPU until the sweeps have ended, and returns the advice it got, in
+// order. It fails when the GPU is over its capacity.
 func (s *stack) watch(number int, sweeps ...string) []sight {
 	s.t.Helper()
 
@@ -222,7 +221,7 @@ func (s *stack) watch(number int, sweeps ...string) []sight {
 	return seen
 }
 
-// attemptsOf are those of one trial, the first one first.
+// attemptsOf returns the attempts of one trial, the first one first.
 func (s *stack) attemptsOf(id string, number int) []client.Attempt {
 	all := slices.DeleteFunc(s.attempts(id), func(a client.Attempt) bool { return a.TrialNumber != number })
 	slices.SortFunc(all, func(a, b client.Attempt) int { return a.Number - b.Number })

@@ -24,7 +24,7 @@ import (
 // binary is the berth that all tests run.
 var binary string
 
-// TestMain builds it, or takes the one that BERTH_TEST_BINARY names, on a
+// TestMain builds berth, or takes the binary that BERTH_TEST_BINARY names, on a
 // machine without Go.
 func TestMain(m *testing.M) {
 	if binary = os.Getenv("BERTH_TEST_BINARY"); binary != "" {
@@ -266,7 +266,7 @@ func (s *stack) containers() []container {
 	return all
 }
 
-// running lists those that run.
+// running lists the running containers.
 func (s *stack) running() []container {
 	var all []container
 

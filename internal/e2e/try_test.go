@@ -38,8 +38,8 @@ func (b *buffer) String() string {
 	return b.data.String()
 }
 
-// One trial of a sweep file tells its log, its metrics and what it used; one that
-// fails says why; one that is interrupted is canceled.
+// One trial of a sweep file shows its log, its metrics and its usage; a failed
+// one shows why; an interrupted one is canceled.
 func TestTry(t *testing.T) {
 	t.Parallel()
 
