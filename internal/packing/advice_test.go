@@ -36,8 +36,8 @@ func placedOf(decisions []packing.Decision) (placed []berth.Placement) {
 	return placed
 }
 
-// An advice stands for the rules that guess: how busy the GPU may be, and how many
-// cores each books. What is there it does not change.
+// An advice replaces the rules that guess: how busy the GPU may be, and how many
+// cores each attempt books. It does not change running attempts.
 func TestDecide_Advice(t *testing.T) {
 	t.Parallel()
 

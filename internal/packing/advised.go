@@ -9,8 +9,8 @@ import (
 // What an advice for GPUs (berth.Advice) changes: how many share one, in which mode, and
 // what each of them books of the cores.
 
-// gpuCPU is an even part of the host's cores for as many attempts as those of its
-// GPUs that take any are advised to: that so many do more than fewer was measured, cores included.
+// gpuCPU is an even part of the host's cores for each attempt, at the advised number of attempts
+// on the GPUs that take any. That number was measured to be best, cores included.
 func gpuCPU(h berth.Host) int64 {
 	total := 0
 

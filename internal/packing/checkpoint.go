@@ -7,13 +7,13 @@ import (
 	"github.com/berthml/berth"
 )
 
-// savesAfter is how often a trial may have failed on a host, through the host's fault, or
-// the host's disk not taken its checkpoint, before it begins anew elsewhere instead of waiting
-// for it: of its free retries some are left (berth.MaxFreeRetries).
+// savesAfter is how often a trial may have failed on a host, through the host's fault, or how
+// often the host's disk may have refused its checkpoint, before it starts again elsewhere
+// without the checkpoint. It leaves some of the trial's free retries (berth.MaxFreeRetries).
 const savesAfter = 3
 
-// diskFor is how much of the disk is for the request's checkpoint and those of others. What
-// fetches none waits for none: a fetch that is under way counts in what is free, too.
+// diskFor is the disk space for the request's checkpoint and others' checkpoints. A request
+// without a checkpoint needs none: the free space already counts fetches in flight.
 func (s *site) diskFor(r *Request) int64 {
 	if fetches := s.fetches(r); fetches > 0 {
 		return s.FetchBytes + fetches
@@ -35,15 +35,15 @@ func (s *site) fetches(r *Request) int64 {
 // stored reports whether the trial has a checkpoint in the store, or will have it in a while.
 func (r *Request) stored() bool { return r.Fetch > 0 || r.Coming }
 
-// loses reports whether the trial, which has a checkpoint in the store, would begin anew on
-// the host: it has no store, and nothing of the trial.
+// loses reports whether a trial with a stored checkpoint would start again without it on
+// the host: the host has no store, and no files of the trial.
 func (s *site) loses(r *Request) bool {
 	return r.stored() && !s.StoresCheckpoints && !slices.Contains(r.Fetched, s.ID)
 }
 
-// saves reports whether a host could hold the request, once others have ended and its disk has
-// room, that goes on from the trial's checkpoint. What was computed for hours is worth that
-// wait. It is not worth one that may have no end.
+// saves reports whether a host that can use the trial's checkpoint could hold the request once
+// others have ended and its disk has room. Hours of computation are worth that wait, unless it
+// may never end.
 func (l *ledger) saves(r *Request) bool {
 	return r.stored() && slices.ContainsFunc(l.hosts, func(s site) bool { return s.saves(r) })
 }
@@ -120,8 +120,8 @@ func (s *site) opens(d *berth.Demand, at *spot) bool {
 	}
 }
 
-// filesDisk is what is free of the disk that checkpoints are fetched to, and that disk in all;
-// 0 = not known. Of an older worker it is the host's fuller disk.
+// filesDisk returns the free and total bytes of the disk that checkpoints are fetched to; 0 =
+// not known. Without a separate value it is the host's fuller disk.
 func (s *site) filesDisk() (free, total int64) {
 	if s.FilesDiskBytes > 0 {
 		return s.FilesFreeBytes, s.FilesDiskBytes

@@ -61,7 +61,8 @@ func anew(h berth.Host, r packing.Request) bool {
 	return (r.Fetch > 0 || r.Coming) && !h.StoresCheckpoints && !slices.Contains(r.Fetched, h.ID)
 }
 
-// fetchOf is what a request would fetch on a host, and freeFor what is free for that.
+// fetchOf is the size that a request would fetch on a host, and freeFor the free disk
+// for it.
 func fetchOf(h berth.Host, r packing.Request) int64 {
 	if !h.StoresCheckpoints || slices.Contains(r.Fetched, h.ID) {
 		return 0
@@ -101,8 +102,8 @@ func surelyGoesOn(h berth.Host, r packing.Request) bool {
 	return alone.decide()[0].Placed
 }
 
-// TestDecide_WithCheckpoints: disks are never promised twice; nothing begins anew that could go on;
-// nothing waits for a host that is gone; and nothing ends that a host could hold.
+// TestDecide_WithCheckpoints: no disk is promised twice; no trial starts again that could continue;
+// none waits for a host that is gone; and none ends that a host could hold.
 func TestDecide_WithCheckpoints(t *testing.T) {
 	t.Parallel()
 

@@ -11,8 +11,9 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// A trial with a checkpoint in the store goes to a host without one, where it begins anew, only
-// when no other can hold it: not because that one is empty, nor while the others are full.
+// A trial with a stored checkpoint goes to a host without a store, where it starts again, only
+// when no other host can ever hold it: not because that host is empty, nor while the others are
+// full.
 func TestDecide_AHostWithoutAStoreIsTheLastChoice(t *testing.T) {
 	t.Parallel()
 
@@ -115,9 +116,9 @@ func TestDecide_ACheckpointNeedsRoomOnTheDiskForFiles(t *testing.T) {
 	}
 }
 
-// The disk of a host did not take the checkpoint, though bytes are free: a quota, no inodes. Another
-// host is tried, and waited for for a moment; the only one is tried again, three times before the trial begins
-// anew where there is no store.
+// The disk of a host refused the checkpoint, though bytes are free: a quota, no inodes. The trial waits a
+// moment for another host. It tries the only host again, three times, before it starts again on a host
+// without a store.
 func TestDecide_ADiskThatRefusesACheckpoint(t *testing.T) {
 	t.Parallel()
 
@@ -183,9 +184,9 @@ func TestDecide_KeepsAHostThatHasAStore(t *testing.T) {
 	require.Equal(t, "with", packing.Decide([]berth.Host{with, without}, nil, []packing.Request{r})[0].Kept.HostID)
 }
 
-// The machine with a large disk was removed. No disk of those that are left could ever hold the
-// checkpoint, even when it is empty: the trial ends with the reason once it has waited for another
-// host. It does not wait for ever, and its sweep with it.
+// The host with a large disk was removed. No remaining disk could ever hold the checkpoint, even
+// when it is empty: the trial ends with the reason once it has waited for another host. It does
+// not wait for ever, and its sweep with it.
 func TestDecide_WhatNoDiskCanHoldIsImpossible(t *testing.T) {
 	t.Parallel()
 

@@ -27,9 +27,9 @@ const (
 	// keptFraction is the part of the hosts that is kept free at once, one at
 	// least: a long queue must not stop the small ones on every machine.
 	keptFraction = 4
-	// unknownRun stands for the run time of a shape that nobody has measured:
-	// longer than any, so that it comes first and others need not wait for its
-	// footprint at the end.
+	// unknownRun is the run time of an unmeasured shape: longer than any, so
+	// that it comes first and others need not wait for its footprint at the
+	// end.
 	unknownRun = 7 * 24 * time.Hour
 )
 
@@ -38,7 +38,7 @@ type Request struct {
 	AttemptID string
 	SweepID   string
 	Number    int           // of the trial
-	Demands   berth.Demands // what it needs, by the class of device that it can use
+	Demands   berth.Demands // its need, by the class of device that it can use
 	Expected  time.Duration // of the whole attempt; 0 = unknown
 	Waited    time.Duration // for room: not behind the sweep's own limit
 	Asked     time.Duration // since it asked, behind that limit too: whose turn it is among its siblings
@@ -49,22 +49,22 @@ type Request struct {
 	ShapeKey    string
 	Measures    bool     // the first of its shape on a GPU, whose demand there is a guess: others of the shape wait for it
 	Unmeasured  bool     // it waits for an attempt that measures its shape, and runs
-	Datasets    []string // names of those that the host must have
+	Datasets    []string // names of the data sets that the host must have
 	Lacking     []string // hosts that are known to lack its image, and can pull it
 	Unable      []string // hosts that are known to lack its image, and cannot pull it
 	SecretKeys  []string // public parts of the keys that the host must have
 	Checkpoint  string   // the host that alone has the checkpoint it would go on from; empty = none
-	Fetch       int64    // bytes that its host must have room for beside what it keeps free: its checkpoint in the store; 0 = none
-	Coming      bool     // a host is about to store its checkpoint, which counts as if it were there
+	Fetch       int64    // bytes of its stored checkpoint that its host must have room for beside its free reserve; 0 = none
+	Coming      bool     // a host is about to store its checkpoint, which counts as stored
 	Fetched     []string // hosts that may have its checkpoint, and fetch nothing then
 	Refused     []string // hosts whose disks lately did not take its checkpoint, once for each attempt: the last choice, too
-	Shunned     []string // those of them where it does not go at once while another host may take it
+	Shunned     []string // hosts of Refused where it does not go at once while another host may take it
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
-	avoid []string        // of FailedHosts, those that lack the image while another host may hold it
+	avoid []string        // hosts of FailedHosts that lack the image while another host may hold it
 	shun  []string        // Shunned while another host may hold it, and its checkpoint
-	saved bool            // a host can hold it that goes on from its checkpoint: it does not begin anew on another one
+	saved bool            // a host that has its checkpoint can hold it: it does not start again on another one
 	on    []*berth.Demand // Demands, by index in ledger.classes; nil = it cannot use the class
 	size  int             // requests that need the same on all classes have one number
 }
@@ -220,9 +220,8 @@ func (l SweepLimit) returned(away bool) SweepLimit {
 }
 
 // order returns the indexes of requests: overdue ones first, by age, then by
-// weight. The places of a sweep in this order are its own: among its requests
-// those that asked longest ago have them, so that none waits behind the limit of
-// its sweep until that has no heavier ones.
+// weight. A sweep keeps its places in this order for its oldest requests, so
+// that none waits behind its sweep's limit until the sweep has no heavier ones.
 func (r *round) order(requests []Request) []int {
 	type key struct {
 		index   int

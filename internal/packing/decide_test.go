@@ -77,11 +77,11 @@ func TestDecide_Order(t *testing.T) {
 		order = append(order, d.AttemptID)
 	}
 
-	// Those of which nobody knows how long they take come before those that are known.
+	// Requests with an unknown duration come before the others.
 	require.Equal(t, []string{"later", "late", "old", "z", "y", "wide", "long"}, order)
 }
 
-// The weight of a request is its share of the hosts that are there.
+// The weight of a request is its share of the live hosts.
 func TestDecide_OrderIgnoresLostHosts(t *testing.T) {
 	t.Parallel()
 
@@ -131,7 +131,7 @@ func TestDecide_KeepsOneHostFreeForWhatWaitedLong(t *testing.T) {
 	a.MemoryReservedBytes = 2*gib + 1
 	require.Equal(t, packing.Place{HostID: "b"}, decide()[0].Kept, "it stays with the host that is being drained")
 
-	b.MemoryFreeBytes = 5 * gib // a program outside Berth took what it needs
+	b.MemoryFreeBytes = 5 * gib // a program outside Berth took the memory
 	decisions = decide()
 	require.Equal(t, packing.Place{HostID: "a"}, decisions[0].Kept)
 	require.Equal(t, map[string]string{"small": "b"}, where(decisions))
@@ -173,8 +173,8 @@ func TestDecide_KeepsAQuarterOfTheHostsAtMost(t *testing.T) {
 	require.Len(t, where(packing.Decide(hosts, nil, requests)), 6)
 }
 
-// A host whose disk has no room for a trial's checkpoint takes other trials. The one that
-// has it needs none.
+// A host whose disk has no room for a trial's checkpoint takes other trials. The host
+// that has it needs no room.
 func TestDecide_NeedsRoomForACheckpoint(t *testing.T) {
 	t.Parallel()
 
@@ -315,8 +315,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A worker that came back with smaller totals still holds what it held; nothing
-// new comes beside it.
+// A worker that came back with smaller totals still holds its leases; no new
+// attempt joins them.
 func TestDecide_PlacesNothingOnAHostThatHoldsMoreThanItHas(t *testing.T) {
 	t.Parallel()
 

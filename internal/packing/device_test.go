@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// onGPU is a request of a GiB and a tenth of a core that needs so many GiB of a GPU.
+// onGPU is a request for a GiB, a tenth of a core, and gibibytes GiB of a GPU.
 func onGPU(id string, gibibytes int64) packing.Request {
 	return packing.Request{AttemptID: id, Demands: berth.Demands{
 		model: {MemoryBytes: gib, CPUMilli: 100, DeviceBytes: gibibytes * gib},
@@ -28,7 +28,8 @@ func explained(d packing.Decision) (why []string) {
 	return why
 }
 
-// What an attempt needs depends on what it runs on: it gets what it needs there.
+// The need of an attempt depends on its device: it gets the demand for that
+// class.
 func TestDecide_DemandIsThatOfTheClass(t *testing.T) {
 	t.Parallel()
 
@@ -62,8 +63,8 @@ func TestDecide_DemandIsThatOfTheClass(t *testing.T) {
 		"host host-a: needs 71,680 MiB of memory, 65,536 MiB there at all")
 }
 
-// Of a shape that was never measured one attempt at a time has a place, with a part of what
-// its GPU has free: of three shapes each a quarter. The others wait for what it holds, and say so.
+// One attempt at a time of an unmeasured shape has a place, with a part of its GPU's free memory:
+// a quarter for each of three shapes. The others wait for its measurement, and say so.
 func TestDecide_OneMeasuresItsShape(t *testing.T) {
 	t.Parallel()
 

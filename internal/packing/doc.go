@@ -9,19 +9,20 @@
 // Order: requests that waited longer than DrainAfter, and not behind their
 // sweep's own limit, oldest first; then the longest expected run weighted by its
 // dominant share (longest processing time first), so that long runs do not start
-// last, and what nobody has measured before all of them; then the oldest.
-// Smaller ones fill the gaps behind those that do not fit (backfill).
+// last, and unmeasured shapes before all of them; then the oldest. Smaller ones
+// fill the gaps behind requests that do not fit (backfill).
 //
-// What an attempt needs depends on the class of device: a request says it for
-// each class that it can use, and fits where it has what it needs there.
+// The need of an attempt depends on the class of device: a request has a demand
+// for each class that it can use, and fits where its demand for that class
+// fits.
 //
-// Nothing starves: for what waited for DrainAfter a host is kept free, or one of
-// its GPUs where the host has room beside it, the same in every round, until the
-// attempts on it have ended. It is kept free in turns:
+// Nothing starves: for a request that waited for DrainAfter the placer keeps a
+// host free, or one of its GPUs where the host has room beside it, the same in
+// every round, until the attempts on it have ended. It keeps it free in turns:
 // for an hour, then open to all for an hour, then for two, up to a day, so that
-// it does not stand still for as long as one of them runs; each turn is for
-// another one. Not where programs outside Berth hold what it needs, and at most a
-// quarter of the hosts, or of the GPUs, at once.
+// the host is not idle for the whole of a long run; each turn is for another host
+// or GPU. It keeps no host whose memory programs outside Berth hold, and at most
+// a quarter of the hosts, or of the GPUs, at once.
 //
 // A GPU that attempts share by time slices without need comes back to MPS in turns, in
 // which it drains (turnback.go).

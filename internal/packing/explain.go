@@ -10,7 +10,7 @@ import (
 const mebibyte = 1 << 20
 
 // Explain returns the rejection in plain words. It is apart from the decision
-// because only what is stored needs a text.
+// because only stored rejections need a text.
 func Explain(r berth.Rejection) string {
 	if r.Reason != "" {
 		return r.Reason
@@ -61,8 +61,8 @@ func explainDimension(r berth.Rejection) string {
 	}
 }
 
-// needed and free render bytes in whole MiB: what is needed is rounded up and
-// what is free down, so that what does not fit never reads as if it did.
+// needed and free render bytes in whole MiB: needed rounds up and free rounds
+// down, so that a request that does not fit never reads as if it did.
 func needed(bytes int64) string { return berth.BytesText((bytes + mebibyte - 1) / mebibyte * mebibyte) }
 
 func free(bytes int64) string { return berth.BytesText(bytes / mebibyte * mebibyte) }

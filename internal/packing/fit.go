@@ -39,7 +39,8 @@ const (
 )
 
 // check returns the first constraint that the request breaks at a spot of the
-// host, those that can never be met first. The request can use the spot's class.
+// host; constraints that can never be met come first. The request can use the
+// spot's class.
 func (s *site) check(r *Request, at *spot) rule {
 	d := s.demand(r, at.class)
 
@@ -105,7 +106,7 @@ func (s *site) closed(r *Request) rule {
 }
 
 // diskShort reports whether the host has no room for files: for any, or for the
-// checkpoint that it would fetch for the request beside those that others fetch.
+// request's checkpoint beside the checkpoints that others fetch.
 func (s *site) diskShort(r *Request) bool {
 	files, _ := s.filesDisk()
 	fetched := s.diskFor(r)
@@ -183,14 +184,14 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 	}
 }
 
-// activityLimit is how busy a GPU may be by what was measured, with the demand there.
-// While the sum stays below a full GPU, each attempt adds its whole speed. Beyond, the
-// first that is too much still uses what the others leave, and more of them add
-// nothing: two that take 60 % each share a GPU, two that take 95 % do not (pairs of
-// matrix products and of memory streams, one H200: 1.2 to 1.7 times as fast together
-// as one after the other when starts take half of the time, 0.9 to 1.08 times without;
-// 2026-11-22 and 24). The less an attempt takes, the more may come: it takes less
-// beside others, as it waits for cores.
+// activityLimit is how busy a GPU may be with the demand there, by measurement. While
+// the sum stays below a full GPU, each attempt adds its whole speed. Beyond, the first
+// that is too much still uses what the others leave, and more of them add nothing: two
+// that take 60 % each share a GPU, two that take 95 % do not (pairs of matrix products
+// and of memory streams, one H200: 1.2 to 1.7 times as fast together as one after the
+// other when starts take half of the time, 0.9 to 1.08 times without; 2026-11-22 and
+// 24). The less an attempt takes, the more may come: it takes less beside others, as
+// it waits for cores.
 //
 // It is the same for one that fills a GPU and joins small ones, and for the small ones
 // that join it: else what fills a GPU would wait as long as anything small is there.
@@ -316,9 +317,9 @@ func (s *site) large(r *Request) bool {
 }
 
 // holdsWhenDone reports whether the request fits the spot once the attempts of
-// the host have ended. Where programs outside Berth hold what it needs, files
-// fill the disk, or containers do not start, waiting for that would only block
-// the host.
+// the host have ended. It does not where programs outside Berth hold the
+// memory, files fill the disk, or containers do not start: waiting would only
+// block the host.
 func (s *site) holdsWhenDone(r *Request, at *spot) bool {
 	d := s.demand(r, at.class)
 	if !s.takes(r) || s.diskShort(r) || s.never(d, at) != fits || d.MemoryBytes > s.MemoryFreeBytes {

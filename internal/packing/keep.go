@@ -9,7 +9,7 @@ type seat struct {
 	gpu  bool // the GPU alone has to become free: the host has room beside it
 }
 
-// place is what is kept free of the seat.
+// place returns the host or GPU of the seat, to be kept free.
 func (s seat) place() Place {
 	if s.gpu {
 		return Place{s.site.ID, s.site.Devices[s.at.device].ID}
@@ -18,14 +18,14 @@ func (s seat) place() Place {
 	return Place{HostID: s.site.ID}
 }
 
-// keep keeps a host, or a GPU where the host itself has room, from taking
-// anything else in this round: the one that was kept in the last round, so that
-// its attempts come to an end, else the one that is nearest to fitting. What was
-// kept for a turn in vain waits until all others have had theirs: what runs there
-// may run for days. keep returns what it keeps, and what the turns in vain kept.
-// It keeps nothing when there is nothing to keep, or between turns, while what
-// the last one kept is open to all: no younger request keeps that then either, or
-// several of them would keep it free between them without an end.
+// keep keeps a host, or a GPU where the host itself has room, free of other
+// requests in this round: the last round's, so that its attempts come to an end,
+// else the nearest to fitting. A host that was kept for a turn in vain waits
+// until all others have had their turn: its attempts may run for days. keep
+// returns the kept place, and the places of the turns in vain. It keeps nothing
+// when there is no need, or between turns, while the last place is open to all:
+// no younger request keeps that place then either, or several of them would take
+// turns with it for ever.
 func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
 	turn, keeps := turnOf(r)
 	vain = r.Vain
@@ -63,7 +63,7 @@ func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
 	if s.gpu {
 		l.mayKeepGPUs--
 		s.site.keeping[s.at.device].kept = turn
-		s.site.reserve(s.site.demand(r, s.at.class)) // or younger ones would fill the host meanwhile
+		s.site.reserve(s.site.demand(r, s.at.class)) // or younger ones would fill the host until then
 	} else {
 		l.mayKeep--
 		s.site.kept = turn
@@ -81,9 +81,9 @@ func (s seat) claim() {
 	}
 }
 
-// nearest is the seat that is nearest to fitting once the attempts there have
-// ended, or the preferred one, if that is among them. To be kept it must be of a
-// kind, host or GPU, of which one more may be.
+// nearest is the seat nearest to fitting once the attempts there have ended, or
+// the preferred one, if it can fit. With toKeep it must be of a kind, host or
+// GPU, that has a turn left.
 func (l *ledger) nearest(r *Request, prefer Place, but []Place, toKeep bool) (best seat, found bool) {
 	least := 0.0
 

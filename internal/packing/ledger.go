@@ -11,7 +11,7 @@ import (
 // ledger is a working copy of the hosts on which placements are tried.
 type ledger struct {
 	hosts       []site              // by id
-	former      []site              // by id: what was there a moment ago, where nothing is placed
+	former      []site              // by id: recently removed or larger hosts, where nothing is placed
 	classes     []berth.DeviceClass // that the hosts have, ClassCPU first
 	mayKeep     int                 // hosts that may still be kept free
 	mayKeepGPUs int                 // the same of GPUs
@@ -26,7 +26,7 @@ type site struct {
 	capacity int64     // bytes that leases may hold together
 	spots    []spot    // where an attempt can be: the cores alone, then each GPU by id in each of its modes
 	keeping  []keeping // of its GPUs
-	gpuCPU   int64     // most that an attempt on a GPU books of the cores, in thousandths, where all GPUs have an advice; 0 = what it asks for
+	gpuCPU   int64     // most cores that an attempt on a GPU books, in thousandths, where all GPUs have an advice; 0 = its own demand
 	room     []int64   // by class: no GPU of it has more memory for another attempt
 	claimed  bool      // by an overdue request, whose turns decide when it is kept free
 
@@ -125,8 +125,8 @@ func (l *ledger) spotsOf(devices []berth.Device) []spot {
 	return spots
 }
 
-// resolve looks up what requests need on the classes that are there, and numbers
-// their sizes: those that need the same on all of them have one number.
+// resolve looks up the demands of requests on the present classes, and numbers
+// their sizes: requests with the same demands have one number.
 func (l *ledger) resolve(requests []Request) {
 	type prefix struct {
 		size   int
@@ -231,11 +231,10 @@ func (s *site) measure() {
 	}
 }
 
-// book books the request on a candidate. One that is to be alone on its host, or
-// its GPU, gets all that this has for it: it asked for what the largest had then. One
-// that measures its shape beside others gets an even part of what is free of its GPU, with
-// the other shapes that are to be measured and one part for what comes later: half, if it
-// is the only one.
+// book books the request on a candidate. A request that must be alone on its host, or its
+// GPU, gets all of it: it asked for the largest one at that time. A request that measures
+// its shape beside others gets an even part of its GPU's free memory, with the other
+// shapes to be measured and one part for later ones: half, if it is the only one.
 func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	s := &l.hosts[c.host]
 	at := &s.spots[c.spot]

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// full is a host of 4 cores and 4 GiB with so much of it in use.
+// full is a host of 4 cores and 4 GiB with this much memory in use.
 func full(id string, gibibytes int64, attempts int) berth.Host {
 	h := host(id, 4, 4)
 	h.MemoryReservedBytes, h.CPUMilliReserved, h.Attempts = gibibytes*gib, int64(attempts)*100, attempts

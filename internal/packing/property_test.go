@@ -377,8 +377,8 @@ func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
 	})
 }
 
-// requireTruth checks the rejection of a request against the host as the round
-// left it, and what is kept for other requests.
+// requireTruth checks the rejection of a request against the host at the end of
+// the round, and the capacity kept free for other requests.
 func requireTruth(t *rapid.T, w world, r berth.Rejection, h berth.Host, request packing.Request, kept func(packing.Place) bool, anyKept bool) {
 	var dev berth.Device
 
@@ -436,7 +436,7 @@ func requireTruth(t *rapid.T, w world, r berth.Rejection, h berth.Host, request 
 	}
 }
 
-// requireTrueState checks that the reason is one of those that are true of the host.
+// requireTrueState checks that the reason is true of the host.
 func requireTrueState(t *rapid.T, w world, reason string, h berth.Host, request packing.Request, kept bool) {
 	m := h.Missing(request.SweepID)
 	fails, lacks := h.FailsStartsOf(request.SweepID), m != nil && m.Cordoned
@@ -560,8 +560,8 @@ func waitsFor(h berth.Host, dev berth.Device, r packing.Request) (own berth.Dema
 	return own
 }
 
-// TestDecide_LeavesNothingThatFits: what is not placed fits nowhere in the end,
-// unless its sweep or a kept host forbids it (backfill).
+// TestDecide_LeavesNothingThatFits: a request that is not placed fits nowhere
+// at the end, unless its sweep or a kept host forbids it (backfill).
 func TestDecide_LeavesNothingThatFits(t *testing.T) {
 	t.Parallel()
 

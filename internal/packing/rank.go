@@ -26,9 +26,9 @@ func (c candidate) better(than candidate) bool {
 type trust int8
 
 const (
-	late     trust = iota // its worker is silent: what is placed there waits for minutes when it is gone
+	late     trust = iota // its worker is silent: if it is gone, its trials wait for minutes
 	failedIt              // an earlier attempt of the trial failed there, or its disk did not take the checkpoint
-	failing               // the last containers, or those of the sweep, did not start there
+	failing               // the last containers, or the sweep's, did not start there
 	healthy
 	tested // a cordoned host whose test attempt is due: a test that never comes never ends the cordon
 )
@@ -59,10 +59,10 @@ func (s *site) pullLoad(r *Request) float64 {
 	return 0
 }
 
-// restartLoad is what a host counts as more loaded where the trial would begin anew,
-// while another one has its checkpoint: a whole host. So it goes to that one when it
-// fits there, and is trusted as much. It waits for none, but for one that can go on from
-// a checkpoint in the store (saves).
+// restartLoad is the load added to a host where the trial would start again, while
+// another one has its checkpoint: a whole host. So the trial goes to the host with its
+// checkpoint when it fits there and the host is trusted as much. The trial waits only
+// for a host that can use its stored checkpoint (saves).
 func (s *site) restartLoad(r *Request) float64 {
 	if r.Checkpoint != "" && r.Checkpoint != s.ID || s.loses(r) {
 		return 1.5 // more than a pull and any load that fits

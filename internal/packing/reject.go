@@ -9,12 +9,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Rejections says for each candidate host why the request is not there: first
-// the former host or the class of GPU that it waits for, then the hosts that could hold it, then the
-// others, each by id, and of a host each GPU that says no for itself; the first
-// limit of them (0 = all); nil when it is placed. A limit of the sweep is a
-// single rejection. What is free is what the whole round leaves, which is never
-// more than what the request saw.
+// Rejections says for each candidate host why the request is not there: first the former host or the
+// class of GPU that it waits for, then the hosts that could hold it, then the others, each by id,
+// and of a host each GPU that refuses by itself; the first limit of them (0 = all); nil when it is
+// placed. A limit of the sweep is a single rejection. Free is the free capacity after the whole
+// round, which is never more than the request saw.
 func (d Decision) Rejections(limit int) []berth.Rejection {
 	switch {
 	case d.Placed:
@@ -124,9 +123,9 @@ func (s *site) stateReason() string {
 	return "host " + s.Name + ": drained; `berth host ready " + s.Name + "` lets it take attempts"
 }
 
-// sweepRejection says why the sweep keeps a request from a place. What a lost
-// host holds is left out of what runs for the sake of its retries: siblings in
-// their places would run beside them once the host is back.
+// sweepRejection says why the sweep keeps a request from a place. The count of
+// running trials leaves out a lost host's for the sake of their retries:
+// siblings in their places would run beside them once the host is back.
 func sweepRejection(limit SweepLimit, away bool) berth.Rejection {
 	taken := limit.Running + limit.waiting
 	if !away {

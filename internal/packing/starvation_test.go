@@ -167,7 +167,7 @@ func TestDecide_NothingStarves(t *testing.T) {
 					s.round(longest)
 				}
 
-				s.waiting = nil // whoever is older is served before
+				s.waiting = nil // older requests are served before
 				s.arrive(packing.Request{AttemptID: "large", Demands: needs(large.demand)})
 
 				for began := s.now; ; {

@@ -23,11 +23,11 @@ const (
 	firstTurnBack   = 10 * time.Minute
 	longestTurnBack = time.Hour
 	openTurns       = 5
-	leastTurnBack   = 4 // attempts that are there, or could be
+	leastTurnBack   = 4 // attempts on the GPU, or that could be
 )
 
 // closesFor is the turn for which a GPU is closed that has been shared by time slices
-// without need for so long; 0 = it is open.
+// without need for sliced; 0 = it is open.
 func closesFor(sliced time.Duration) time.Duration {
 	turn := firstTurnBack
 

@@ -12,7 +12,8 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// slicedGPU is one GPU of 80 GiB over time: what runs there, and what waits.
+// slicedGPU is one GPU of 80 GiB over time, with its running and waiting
+// attempts.
 type slicedGPU struct {
 	host    berth.Host
 	now     time.Duration
@@ -27,7 +28,8 @@ type slicedGPU struct {
 
 const step = 10 * time.Second
 
-// newSlicedGPU has one attempt that had to share by time slices, and runs for so long.
+// newSlicedGPU has one attempt that had to share by time slices and runs for first;
+// the others run for others.
 func newSlicedGPU(first, others time.Duration) *slicedGPU {
 	g := &slicedGPU{host: withDevices(host("a", 64, 256), 1, 80), took: others, ends: []time.Duration{first}}
 	g.host.Devices[0].MPSContexts = 44
@@ -43,7 +45,7 @@ func auto(id string) packing.Request {
 	return packing.Request{AttemptID: id, Demands: berth.Demands{model: d, model + " (MPS)": d}}
 }
 
-// step lets a round pass in which so many wait, with room for twelve.
+// step runs a round with this many waiting requests, with room for twelve.
 func (g *slicedGPU) step(t *testing.T, waiting int) {
 	t.Helper()
 
@@ -121,8 +123,8 @@ func TestDecide_AGPUComesBackInALaterTurn(t *testing.T) {
 	}
 }
 
-// An attempt of days costs its GPU a sixth of the time at the most, and nothing waits
-// for longer than a turn and what runs.
+// An attempt of days costs its GPU at most a sixth of the time, and no request waits
+// longer than a turn and the running attempts.
 func TestDecide_AGPUThatNeverDrainsStaysOpen(t *testing.T) {
 	t.Parallel()
 
@@ -137,8 +139,8 @@ func TestDecide_AGPUThatNeverDrainsStaysOpen(t *testing.T) {
 	require.Less(t, g.longest, time.Hour+10*time.Minute)
 }
 
-// Where MPS gains little nothing waits for it: three attempts are too few, and so are
-// those that the limit of their sweep keeps out.
+// Where MPS gains little no request waits for it: three attempts are too few, and
+// requests beyond the limit of their sweep do not count.
 func TestDecide_FewAttemptsDoNotWaitForMPS(t *testing.T) {
 	t.Parallel()
 
@@ -161,8 +163,8 @@ func TestDecide_FewAttemptsDoNotWaitForMPS(t *testing.T) {
 	}
 }
 
-// What has to share by time slices comes all the same, another GPU takes what this one
-// does not, and of several GPUs a quarter drains at once.
+// Requests that must share by time slices are still placed, another GPU takes the
+// requests that this one refuses, and of several GPUs a quarter drains at once.
 func TestDecide_AClosedGPUAndOthers(t *testing.T) {
 	t.Parallel()
 
