@@ -7,10 +7,10 @@ import (
 )
 
 // awaitFor waits until the condition holds, for at most patience, and reports
-// whether it does. why says on Temporal's page what is waited for. Unlike the
-// SDK's AwaitWithTimeout it cancels its timer, of which a busy sweep would
-// otherwise have thousands pending. A canceled wait is an error, whatever the
-// condition says.
+// whether it does. why is the reason shown on Temporal's page. Unlike the SDK's
+// AwaitWithTimeout it cancels its timer; otherwise a busy sweep would have
+// thousands of timers pending. A canceled wait is an error, whether or not the
+// condition holds.
 func awaitFor(ctx workflow.Context, patience time.Duration, why string, condition func() bool) (met bool, err error) {
 	if condition() {
 		return true, ctx.Err()

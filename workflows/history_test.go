@@ -222,8 +222,8 @@ func roleOf(signal string, in *common.Payloads) string {
 	}
 }
 
-// decode reads a payload that our own code wrote. What it cannot read stays zero,
-// and the line that tells of it matches no content.
+// decode reads a payload that our own code wrote. An unreadable one stays zero,
+// and its line matches no content.
 func decode(in *common.Payloads, to any) {
 	_ = converter.GetDefaultDataConverter().FromPayloads(in, to)
 }
@@ -232,12 +232,12 @@ func decode(in *common.Payloads, to any) {
 type content struct {
 	order  []string       // these lines, in this order; others may lie between
 	never  []string       // none of these
-	counts map[string]int // so many of these, or more
-	open   int            // so many children open at once, or more
+	counts map[string]int // at least this many of these
+	open   int            // at least this many children open at once
 	last   string         // the last line; empty = any
 }
 
-// check fails a test whose history does not contain what it must.
+// check fails a test whose history lacks the required content.
 func (c content) check(t *testing.T, lines []string) {
 	t.Helper()
 

@@ -87,14 +87,15 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 		}
 	}
 
-	if silent != nil && lacksImage(err) { // nobody who could know said that the image is missing
+	if silent != nil && lacksImage(err) { // no host that could answer said that the image is missing
 		err = silent
 	}
 
 	return image, err
 }
 
-// registrySilent says that nobody heard of an image's registry in time.
+// registrySilent is the error for an image's registry that did not answer in
+// time.
 func registrySilent(image string) error {
 	return activities.ImageProblems(&berth.SpecError{Problems: []berth.Problem{{
 		Code: activities.CodeImageRegistry, Pointer: "/image", Message: fmt.Sprintf(
@@ -128,7 +129,7 @@ func problemsOf(err error) (problems []berth.Problem) {
 	return problems
 }
 
-// told reports whether a machine said what is wrong, rather than not answered.
+// told reports whether a machine named a problem, rather than gave no answer.
 func told(err error) bool { return len(problemsOf(err)) > 0 }
 
 // lacksImage reports whether a machine said that it does not have an image.

@@ -32,7 +32,7 @@ func TestImage(t *testing.T) {
 	const missing = activities.CodeImageMissing
 
 	for name, c := range map[string]struct {
-		local    map[string]string // by host, what it says; "" stands for the one that takes the question. "ok" = it has it
+		local    map[string]string // by host, its answer; "" = the host that takes the question. "ok" = it has the image
 		registry map[string]string // the same; a host that is not in it does not answer
 		want     string            // digest, or code
 		asked    string            // who asked the registry

@@ -12,8 +12,8 @@ import (
 func SharedQueue(installationID string) string { return "berth-" + installationID }
 
 // HostQueue is the task queue of one host. It is stable, so that a restarted
-// worker finds what it left. A host's id is a UUID, which no two
-// installations share.
+// worker finds its tasks. A host's id is a UUID, which no two installations
+// share.
 func HostQueue(hostID string) string { return "host-" + hostID }
 
 // SweepWorkflowID names the workflow of a sweep. Workflows are named by what
@@ -66,11 +66,11 @@ type ProbeWanted struct {
 	WorkflowID string `json:"workflow_id"`
 }
 
-// ProbeRole tells a waiting trial what it does about the probe.
+// ProbeRole tells a waiting trial its part in the measurement of its shape.
 type ProbeRole struct {
 	Ready  bool `json:"ready"`  // the footprint is there: go on
 	Short  bool `json:"short"`  // measure by a short run that is thrown away
-	Beside bool `json:"beside"` // run at the unmeasured size meanwhile; none of these = your run measures the shape
+	Beside bool `json:"beside"` // run at the unmeasured size until then; none of these = your run measures the shape
 
 	ShapeKey string `json:"shape_key"` // whose probe this is
 }

@@ -16,7 +16,7 @@ const (
 	retryFirst      = 200 * time.Millisecond
 	retryLongest    = 30 * time.Second
 	runMargin       = 80 * time.Minute // over max_trial_duration: an hour for its image to arrive, start, grace, collecting
-	answerPatience  = 10 * time.Second // for a host to take the order to give a place back: a worker that is there polls all the time
+	answerPatience  = 10 * time.Second // for a host to take the order to give a place back: a live worker polls all the time
 	releasePatience = 2 * time.Minute  // for all of it: 30 s of grace, as much for Docker to kill, and to commit
 	recheckFirst    = time.Minute      // signals are only ever a shortcut
 	recheckLongest  = 10 * time.Minute

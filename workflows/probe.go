@@ -54,7 +54,7 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 
 		if len(p.waiting) == 0 && (p.carrier == "" || known) {
 			if p.news() {
-				continue // it came during the steps above, and nobody else would hear of it
+				continue // a signal came during the steps above, and waiting would miss it
 			}
 
 			return ProbeResult{Known: known}, nil
@@ -85,8 +85,8 @@ type probe struct {
 	key        string
 	want, done workflow.ReceiveChannel
 
-	waiting []string // workflow ids of trials that want to know of the footprint, in order of arrival
-	beside  []string // of those, the ones that were told to run meanwhile
+	waiting []string // workflow ids of trials that wait for the footprint, in order of arrival
+	beside  []string // of those, the trials told to run until then
 	carrier string   // the trial whose run measures; empty = none
 	capped  bool     // the carrier runs longer than it may; the next one measures short
 	asked   bool     // one that waits beside the carrier was asked for the short run
@@ -95,7 +95,7 @@ type probe struct {
 // news reports whether a signal waits.
 func (p *probe) news() bool { return p.want.Len() > 0 || p.done.Len() > 0 }
 
-// receive takes in all signals that are there.
+// receive takes in all pending signals.
 func (p *probe) receive() {
 	var (
 		want ProbeWanted
@@ -147,7 +147,7 @@ func (p *probe) known(ctx workflow.Context) (bool, error) {
 	return known, err
 }
 
-// release tells all that wait to go on with what was measured.
+// release tells all waiting trials to go on with the footprint.
 func (p *probe) release(ctx workflow.Context) {
 	p.tellAll(ctx, p.waiting, ProbeRole{Ready: true})
 	p.waiting, p.beside = nil, nil
@@ -181,7 +181,7 @@ func (p *probe) elect(ctx workflow.Context) {
 		berth.ShortKey(p.key), p.carrier, len(p.waiting)))
 }
 
-// spread has the trials that wait run beside the one that measures.
+// spread lets the waiting trials run beside the measuring one.
 func (p *probe) spread(ctx workflow.Context) {
 	told, ended := p.tellAll(ctx, without(p.waiting, p.beside...), ProbeRole{Beside: true})
 	p.beside = append(p.beside, told...)
@@ -191,9 +191,9 @@ func (p *probe) spread(ctx workflow.Context) {
 	}
 }
 
-// tellAll tells trials their role, some at once, and returns those that heard it
-// and those that have ended. Each signal takes Temporal's lock on the probe's
-// workflow, as the start of a child takes its parent's.
+// tellAll tells trials their role, some at once, and returns the trials that got
+// it and the trials that have ended. Each signal takes Temporal's lock on the
+// probe's workflow, as the start of a child takes its parent's.
 func (p *probe) tellAll(ctx workflow.Context, ids []string, role ProbeRole) (told, ended []string) {
 	role.ShapeKey = p.key
 
@@ -223,8 +223,8 @@ func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bo
 	return len(told) == 1
 }
 
-// await waits for a signal. Now and then it tells every trial its role anew,
-// in case one died without a word: a live one ignores that.
+// await waits for a signal. From time to time it tells every trial its role
+// again, in case one died without a word: a live one ignores that.
 func (p *probe) await(ctx workflow.Context) error {
 	got, err := awaitFor(ctx, recheckLongest, "offer the measuring run again", p.news)
 	if err != nil || got {

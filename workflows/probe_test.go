@@ -93,8 +93,8 @@ func (b *probeBundle) execute(t *testing.T) workflows.ProbeResult {
 	return result
 }
 
-// heard is what trials were told; those that were told the same, one after the
-// other, by name, as they may have been told at once.
+// heard returns the roles that trials got. Trials with the same role in a row
+// are sorted by name, as they may have got it at once.
 func (b *probeBundle) heard() []told {
 	for i := 0; i < len(b.told); {
 		same := i

@@ -21,9 +21,9 @@ import (
 
 var record = flag.Bool("record", false, "write the histories of TestRecordHistories to testdata")
 
-// TestRecordHistories plays the scenes of which testdata keeps the histories.
-// Each history contains what its name says and replays; with -record it goes to
-// testdata (scripts/record-histories).
+// TestRecordHistories plays the scenes of the histories in testdata. Each
+// history has the content that its name promises and replays; with -record it
+// goes to testdata (scripts/record-histories).
 func TestRecordHistories(t *testing.T) { //nolint:tparallel // see its subtests
 	t.Parallel()
 
@@ -329,7 +329,7 @@ func playLooksAgain(t *testing.T, s *scene) {
 	s.keepSweep(t, "looks-again")
 }
 
-// playContinued runs so many trials that the sweep continues as new. Its first
+// playContinued runs enough trials that the sweep continues as new. Its first
 // trial ends in the second run, in which the search has no more.
 func playContinued(t *testing.T, s *scene) {
 	t.Helper()

@@ -85,8 +85,9 @@ var contents = map[string]content{
 	},
 }
 
-// TestReplay runs the workflows against recorded histories, each of which must
-// contain what its name says. A change that would break workflows that run fails here.
+// TestReplay runs the workflows against recorded histories, each of which must have
+// the content that its name promises. A change that would break running workflows
+// fails here.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 

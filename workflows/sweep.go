@@ -13,9 +13,9 @@ import (
 	"github.com/berthml/berth/activities"
 )
 
-// lostCheck is how long a sweep with open trials waits without news before
-// it looks up those that earlier runs started: a person may have ended one
-// in Temporal.
+// lostCheck is how long a sweep with open trials waits without news before it
+// looks up trials that earlier runs started: a person may have ended one in
+// Temporal.
 const lostCheck = 5 * time.Minute
 
 // SweepInput names the sweep of a SweepWorkflow; the rest is carried over by
@@ -85,7 +85,7 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	err := s.lookUp(ctx, s.Open, in.Restored) // what ended between two runs told the earlier one
+	err := s.lookUp(ctx, s.Open, in.Restored) // trials that ended between two runs told the earlier one
 	if err == nil {
 		err = s.run(ctx)
 	}
@@ -123,7 +123,7 @@ type sweep struct {
 	mine  []int             // trials whose ends Temporal tells this run
 	seen  time.Time         // when the database was last asked for ends
 	asked bool              // to look up which trials have ended
-	sent  []workflow.Future // requests to trials; Temporal drops those that a run leaves unanswered
+	sent  []workflow.Future // requests to trials; Temporal drops requests that a run leaves unanswered
 
 	roomSince time.Time // the window has not been full; zero = it is
 
@@ -165,7 +165,7 @@ func (s *sweep) run(ctx workflow.Context) error {
 		}
 
 		if more {
-			continue // with what has ended meanwhile
+			continue // with the trials that ended since
 		}
 
 		if err := s.await(ctx, finished, acted); err != nil {
@@ -257,10 +257,9 @@ func (s *sweep) signalStop(ctx workflow.Context, number int) {
 	s.sent = append(s.sent, workflow.SignalExternalWorkflow(ctx, TrialWorkflowID(s.id, number), "", SignalStop, nil))
 }
 
-// continueAsNew starts over with a short history. Signals that are here are
-// taken in first; those that come later reach the new run. Requests to trials
-// are waited for, and a cancellation is carried out by this run: Temporal passes
-// neither on.
+// continueAsNew starts over with a short history. It first takes in the pending
+// signals; later ones reach the new run. It waits for requests to trials, and
+// this run carries out a cancellation: Temporal passes neither on.
 func (s *sweep) continueAsNew(ctx workflow.Context, finished workflow.ReceiveChannel) error {
 	err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) && s.answered() })
 	if err == nil {

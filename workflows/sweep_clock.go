@@ -111,7 +111,7 @@ func (s *sweep) pauseClock(ctx workflow.Context) error {
 		}
 	}
 
-	if s.Paused { // it may have been resumed meanwhile
+	if s.Paused { // it may have been resumed since
 		s.Clock.pause(workflow.Now(ctx))
 	}
 

@@ -67,8 +67,9 @@ func TestSweep_MaxDurationCountsTheTimeInWhichItRuns(t *testing.T) {
 	}
 }
 
-// Temporal's store was lost over a pause, of which the database knows neither the
-// beginning nor how long earlier ones were: an adopted sweep has its time anew.
+// Temporal's store was lost over a pause. The database knows neither its
+// beginning nor the length of earlier ones, so an adopted sweep has its whole
+// time again.
 func TestSweep_MaxDurationOfAnAdoptedSweep(t *testing.T) {
 	t.Parallel()
 

@@ -10,9 +10,9 @@ import (
 	"github.com/berthml/berth/activities"
 )
 
-// handle registers what a person can ask of a running sweep. Validators refuse
-// with a reason and leave no history. What is so already is written again: a
-// database that was restored may say otherwise.
+// handle registers the commands that a person can send to a running sweep.
+// Validators refuse with a reason and leave no history. A command that changes
+// nothing is still written: a restored database may differ.
 func (s *sweep) handle(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, QueryState, func() (SweepView, error) { return s.view(), nil }); err != nil {
 		return err

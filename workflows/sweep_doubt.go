@@ -10,16 +10,16 @@ import (
 
 // When a sweep pauses itself (reliability.md, failure 33).
 const (
-	doubtAlike = 5  // so many trials, from the first on, failed with one kind and none ended otherwise
-	doubtFirst = 20 // or more than half of so many failed
-	// doubtLeft is how many trials must be left: a pause that saves less than
-	// was lost helps nobody.
+	doubtAlike = 5  // this many trials, from the first on, failed with one kind and none ended otherwise
+	doubtFirst = 20 // or more than half of this many failed
+	// doubtLeft is how many trials must be left: a pause should save more than
+	// was already lost.
 	doubtLeft = doubtAlike
 )
 
-// Doubt is what a sweep knows of its first trials, to notice that they fail
-// whatever their values are. Infeasible and canceled trials count for nothing:
-// of the first the search is told, the others somebody wanted.
+// Doubt counts the ends of a sweep's first trials, to notice that they fail
+// whatever their values are. Infeasible trials do not count, because the search
+// learns from them; canceled ones do not, because a person wanted them to end.
 type Doubt struct {
 	Ended  int               `json:"ended,omitempty"` // trials that succeeded or failed, up to doubtFirst
 	Failed int               `json:"failed,omitempty"`
@@ -73,7 +73,7 @@ func (s *sweep) doubt(ctx workflow.Context) error {
 	}
 
 	s.Doubt.Told = true
-	s.Paused, s.Doubt.Why = true, why // before the step: a resume meanwhile counts
+	s.Paused, s.Doubt.Why = true, why // before the step: a resume during the step counts
 
 	if err := s.setState(ctx, berth.SweepPaused, why); err != nil || !s.Paused {
 		return err

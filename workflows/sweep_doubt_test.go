@@ -30,7 +30,7 @@ func ends(letters string) func(number int) berth.TrialEnd {
 	}
 }
 
-// endsOneByOne runs a sweep of n trials, all open, of which one ends each minute.
+// endsOneByOne runs a sweep of n trials, all open; one ends each minute.
 func (b *sweepBundle) endsOneByOne(t *testing.T, letters string, n int) {
 	t.Helper()
 

@@ -6,12 +6,12 @@ import (
 	"github.com/berthml/berth"
 )
 
-// RestoreSweep is what the workflow of a sweep would remember, as far as the
-// database knows it; open trials are the caller's to add. ran says whether a
-// trial has run. Then limits.max_duration counts anew from now on: nothing says
-// how long the sweep was paused or had no workflow, and a clock that counts that
-// ends it at once. What a sweep thinks of its first trials is lost: it does not
-// pause itself again.
+// RestoreSweep is the state that a sweep's workflow would carry, as far as the
+// database knows it; the caller adds open trials. ran says whether a trial has
+// run. If so, limits.max_duration counts again from now on: the time without a
+// workflow or in a pause is unknown, and counting it could end the sweep at
+// once. The counts of the first trials are lost: the sweep does not pause itself
+// again.
 func RestoreSweep(sweep berth.Sweep, ran bool, now time.Time) CarriedState {
 	n := sweep.Counts
 	state := CarriedState{

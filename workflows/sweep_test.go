@@ -436,7 +436,7 @@ func TestSweep_ContinuesAsNewAndForgetsNothing(t *testing.T) {
 	require.Equal(t, in.Carried.Created, in.Carried.Succeeded+len(in.Carried.Open))
 }
 
-// Temporal passes a cancellation on to no later run: the one that hears of it
+// Temporal passes a cancellation on to no later run: the run that gets it
 // carries it out, also in the step in which it would continue as new.
 func TestSweep_CanceledWhileItContinuesAsNew(t *testing.T) {
 	t.Parallel()
@@ -542,8 +542,9 @@ func TestSweep_SettlesTrialsWhoseWorkflowsBroke(t *testing.T) {
 	}
 }
 
-// A run takes over what an earlier one started: what ended between the two, by
-// the database; what ends later, by signals; what a person ended, by looking.
+// A run takes over the trials of an earlier one: trials that ended between the
+// two, by the database; trials that end later, by signals; trials that a person
+// ended, by looking.
 func TestSweep_TakesOverTheTrialsOfAnEarlierRun(t *testing.T) {
 	t.Parallel()
 
@@ -579,8 +580,8 @@ func TestSweep_TakesOverTheTrialsOfAnEarlierRun(t *testing.T) {
 	}, looks)
 }
 
-// Ends that are heard together keep what is theirs: the first one's value is not
-// the second one's.
+// Ends that arrive together keep their own values: the second does not get the
+// first one's.
 func TestSweep_EndsThatAreHeardTogether(t *testing.T) {
 	t.Parallel()
 
@@ -658,8 +659,8 @@ func TestSweep_HasNothingToLookUpWhilePaused(t *testing.T) {
 }
 
 // A person ends the workflow of a trial that an earlier run started, while other
-// trials bring news every minute: it is looked up all the same, and those that
-// this run started are not asked about.
+// trials bring news every minute: the sweep still looks it up, and does not ask
+// about trials that this run started.
 func TestSweep_LooksUpTrialsOfEarlierRunsWhileNewsCome(t *testing.T) {
 	t.Parallel()
 
@@ -767,7 +768,7 @@ func TestSweep_CanceledWhileItBegins(t *testing.T) {
 }
 
 // Trials that were stored while their sweep was being canceled are started, and
-// canceled: nobody else would end them.
+// canceled: no other code would end them.
 func TestSweep_CanceledWhileItSuggests(t *testing.T) {
 	t.Parallel()
 

@@ -22,13 +22,14 @@ const (
 	// probed at once on a small machine.
 	windowMin = 16
 	// startMax is how many trials are started at once. Each start takes Temporal's
-	// lock on the sweep's workflow, for up to 50 ms on a busy server; what waits
-	// 500 ms for it is put off for seconds (its history.cacheNonUserContextLockTimeout
-	// and 3 s of back-off), and nothing else starts meanwhile.
+	// lock on the sweep's workflow, for up to 50 ms on a busy server. A start that
+	// waits 500 ms for it is put off for seconds (its
+	// history.cacheNonUserContextLockTimeout and 3 s of back-off), and no other starts
+	// until then.
 	startMax = 8
-	// topUp is how long a sweep waits before it starts trials for which there is
-	// no place yet: when many trials end at one moment, those that wait are placed
-	// and started meanwhile. A burst of 16 takes Temporal 400 ms with its database
+	// topUp is how long a sweep waits before it starts trials that have no place
+	// yet: when many trials end at one moment, the waiting ones are placed and
+	// started in this time. A burst of 16 takes Temporal 400 ms with its database
 	// in a file.
 	topUp = 400 * time.Millisecond
 )
@@ -51,12 +52,12 @@ func (s *sweep) room() int {
 // places are filled at once when they free at one moment.
 func (s *sweep) window() int { return s.windowOf(s.Capacity) }
 
-// windowOf is the window on machines that hold so many attempts.
+// windowOf is the window on machines that hold capacity attempts.
 func (s *sweep) windowOf(capacity int) int {
 	return min(max(s.running(capacity)*2, windowMin), berth.MaxOpenTrials)
 }
 
-// running is how many trials can run at once on machines that hold so many
+// running is how many trials can run at once on machines that hold capacity
 // attempts.
 func (s *sweep) running(capacity int) int {
 	if s.plan.MaxParallel > 0 {
@@ -92,9 +93,10 @@ func (s *sweep) dueIn(ctx workflow.Context) time.Duration {
 	return topUp - workflow.Now(ctx).Sub(s.roomSince)
 }
 
-// lookAtHosts asks how much the machines hold when the window is full, and was
-// not asked since a trial ended or for a while: what was seen in a bad moment,
-// with a host away, would keep it narrow until nearly all trials had ended.
+// lookAtHosts asks how much the machines hold when the window is full, and the
+// last answer is from before a trial's end or old: an answer from a bad moment,
+// with a host away, would keep the window narrow until nearly all trials had
+// ended.
 func (s *sweep) lookAtHosts(ctx workflow.Context) error {
 	var a *activities.Activities
 
@@ -207,7 +209,8 @@ func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) 
 	}
 }
 
-// hear reads what was signaled: ends of trials, and the request to look them up.
+// hear reads the pending signals: ends of trials, and the request to look them
+// up.
 func (s *sweep) hear(finished workflow.ReceiveChannel) {
 	var end berth.TrialEnd
 
@@ -218,8 +221,8 @@ func (s *sweep) hear(finished workflow.ReceiveChannel) {
 			s.news = append(s.news, end)
 		}
 
-		// Read into a value that was used, an end keeps what it leaves out of the
-		// one before, and writes over the number that one points to.
+		// Decoding into a used value would keep absent fields of the end before,
+		// and overwrite the number that its pointer shares.
 		end = berth.TrialEnd{}
 	}
 }
@@ -307,7 +310,8 @@ func (s *sweep) lookUp(ctx workflow.Context, numbers []int, closed bool) error {
 	return nil
 }
 
-// trialOptions are those of a trial, which runs on the queue of its sweep.
+// trialOptions are the options of a trial's workflow, which runs on the queue
+// of its sweep.
 func trialOptions(sweepID, sweepName string, number int) workflow.ChildWorkflowOptions {
 	return workflow.ChildWorkflowOptions{
 		WorkflowID:            TrialWorkflowID(sweepID, number),

@@ -24,7 +24,7 @@ type CarriedTrial struct {
 	Brief activities.TrialBrief `json:"brief"`
 
 	Attempts int              `json:"attempts,omitempty"` // made so far
-	Charged  int              `json:"charged,omitempty"`  // of those, the ones that were the trial's own fault
+	Charged  int              `json:"charged,omitempty"`  // of those, the attempts that were the trial's own fault
 	NoRoom   int              `json:"no_room,omitempty"`  // of those, the ones whose host had no room for their checkpoint
 	OOMs     int              `json:"ooms,omitempty"`
 	Last     *berth.LastOOM   `json:"last,omitempty"`

@@ -56,7 +56,7 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 	}
 }
 
-// ask puts the request to the ledger. One that is there answers as it stands.
+// ask puts the request to the ledger. An existing one answers with its state.
 func (t *trial) ask(ctx workflow.Context, in activities.PlaceInput) (result activities.PlaceResult, err error) {
 	var a *activities.Activities
 
@@ -146,8 +146,8 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 	return status, nil
 }
 
-// outgrown reports whether the run has a history so long that the next one should go on.
-// Signals that were not heard, and a cancellation, would be lost with this one.
+// outgrown reports whether the run's history is long enough that the next one should go
+// on. Unread signals, and a cancellation, would be lost with this one.
 func (t *trial) outgrown(ctx workflow.Context) bool {
 	return longHistory(ctx) && !t.stopped() && t.placed.Len() == 0 && t.probe.Len() == 0 && ctx.Err() == nil
 }

@@ -51,8 +51,8 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 	return t.outcomeOf(ctx, p, outcome, err)
 }
 
-// release has the host stop what runs of a canceled attempt, and give its place back. A
-// host that does not do so soon is not waited for: its reconciler does it when it can.
+// release makes the host stop the container of a canceled attempt, and give its place
+// back. It does not wait long for the host: its reconciler does the same when it can.
 func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order activities.Order) (berth.Outcome, error) {
 	var (
 		a       *activities.Activities

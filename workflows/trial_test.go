@@ -239,8 +239,8 @@ func TestTrial_NoRoomForACheckpointUsesUpNoRetries(t *testing.T) {
 	}
 }
 
-// A trial that is too large for any GPU is told of the key that lets it spill, and one
-// that has the key of what else would help.
+// The failure of a trial that is too large for any GPU names the key that lets it
+// spill; with that key set, it names what else would help.
 func TestTrial_TooLargeForAnyGPU(t *testing.T) {
 	t.Parallel()
 
@@ -287,7 +287,7 @@ func TestTrial_LostHostIsFencedAndReplaced(t *testing.T) {
 	require.Len(t, b.requests, 2)
 }
 
-// A host that is cut off from Temporal alone commits what it has.
+// A host cut off from Temporal alone commits its results.
 func TestTrial_LostHostThatHadCommittedKeepsItsResult(t *testing.T) {
 	t.Parallel()
 
@@ -735,7 +735,7 @@ func TestTrial_RefusedAttemptIsClosedBeforeTheNext(t *testing.T) {
 }
 
 // A trial of a shape that another one measures asks for a place at once, at the
-// unmeasured size, and for what was measured as soon as that is known.
+// unmeasured size, and for the measured size as soon as that is known.
 func TestTrial_RunsBesideTheProbe(t *testing.T) {
 	t.Parallel()
 
@@ -1096,7 +1096,7 @@ func TestTrial_StoppedLongAfterItsHostWentAway(t *testing.T) {
 }
 
 // The workflow of a trial of a stopped sweep was lost and goes on from the
-// database: what runs already finishes.
+// database: a running attempt finishes.
 func TestTrial_StoppedGoesThroughTheAttemptsOfBefore(t *testing.T) {
 	t.Parallel()
 
