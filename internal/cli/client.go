@@ -18,7 +18,7 @@ import (
 // callTimeout bounds one call: looking up an image may take the server 12 s.
 const callTimeout = 60 * time.Second
 
-// maxProblem bounds what is read of an answer that is no JSON.
+// maxProblem bounds how much of a non-JSON answer is read.
 const maxProblem = 64 << 10
 
 // remote is the server: calls that answer, and streams that may last for days.

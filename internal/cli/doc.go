@@ -3,7 +3,7 @@
 // to standard error, and the exit code says how it went.
 //
 //	commands.go   the tree; options.go its common flags
-//	client.go     calls and their problems; exit.go what an error exits with
+//	client.go     calls and their problems; exit.go the exit code of an error
 //	output.go     table, json, yaml and csv; format.go numbers for people
 //	submit.go sweep.go trials.go control.go trial.go probe.go machines.go token.go events.go    the commands
 //	file.go       a sweep file, and the line a JSON pointer leads to
@@ -11,6 +11,6 @@
 //	watch.go      a sweep as it goes; progress.go and lines.go show it
 //	init.go       berth init; init_read.go the script, init_write.go the files, local.go this machine's Docker
 //	image.go      berth image check
-//	try.go        berth try; try_spec.go its one trial, try_result.go what it came to
-//	summary.go    what a sweep came to; summary_text.go shows it
+//	try.go        berth try; try_spec.go its one trial, try_result.go its result
+//	summary.go    the result of a sweep; summary_text.go shows it
 package cli

@@ -20,7 +20,7 @@ type downloaded struct {
 	Attempt int    `json:"attempt"`
 	Files   int    `json:"files"`
 	Bytes   int64  `json:"bytes"`
-	There   int    `json:"there"` // of the files, those that were there with the right checksum
+	There   int    `json:"there"` // of the files, those already there with the right checksum
 	LeftOut int    `json:"left_out"`
 }
 
@@ -46,10 +46,10 @@ func (o *options) downloadCommand() *cobra.Command {
 	return o.completeSweep(cmd)
 }
 
-// download writes files of a trial below a directory and says what it did. Errors:
-// not_found, after all that is there was written, when files that were asked for were
-// lost before they were stored. Files that were left out are only said: a limit or the
-// kind of the file left them out on purpose.
+// download writes files of a trial below a directory and reports what it did. Errors:
+// not_found, after all stored files were written, when requested files were lost
+// before they were stored. It only reports files that a limit or their kind left out
+// on purpose.
 func (o *options) download(cmd *cobra.Command, to *remote, trial client.Trial, attempt int, paths []string, dir string) error {
 	set, err := o.settledFiles(cmd, to, trial.ID, attempt)
 	if err != nil {
@@ -105,8 +105,8 @@ func (o *options) download(cmd *cobra.Command, to *remote, trial client.Trial, a
 	return nil
 }
 
-// allNamed reports whether each path is a stored file itself. Which files of a
-// directory are lost nobody knows.
+// allNamed reports whether each path is a stored file itself. A directory may
+// have lost files that the list does not name.
 func allNamed(set client.FileList, paths []string) bool {
 	for _, p := range paths {
 		if !slices.ContainsFunc(set.Data, func(f client.File) bool { return f.Path == p || f.Path == inOut(p) }) {
@@ -122,8 +122,8 @@ func inOut(p string) string {
 	return path.Clean(strings.TrimPrefix(filepath.ToSlash(p), "/trial/out/"))
 }
 
-// settledFiles reads what is stored of an attempt. Files that are being stored, and the
-// store does not say that it cannot, are waited for.
+// settledFiles reads the stored files of an attempt. It waits for files that are being
+// stored, unless the store reports that it cannot store them.
 func (o *options) settledFiles(cmd *cobra.Command, to *remote, trialID string, attempt int) (client.FileList, error) {
 	const look = 200 * time.Millisecond
 

@@ -27,7 +27,7 @@ const (
 	ExitUnreachable = 7 // or too busy, or broken: the same may work later
 	ExitSweepFailed = 8 // the sweep ended, but not well
 	ExitTimeout     = 124
-	ExitInterrupt   = 130 // by Ctrl-C; what was watched goes on
+	ExitInterrupt   = 130 // by Ctrl-C; the watched sweep goes on
 )
 
 // exitError is an error with an exit code of its own.

@@ -24,7 +24,7 @@ type exported struct {
 	to     string // file; empty = standard output
 }
 
-// exportFormats are those that the server writes.
+// exportFormats are the formats that the server writes.
 var exportFormats = []string{string(client.ExportCSV), string(client.ExportJSONL), string(client.ExportParquet)}
 
 func (o *options) exportCommand() *cobra.Command {
@@ -72,7 +72,8 @@ func (e exported) run(cmd *cobra.Command, to *remote) error {
 	return to.export(cmd.Context(), e, out)
 }
 
-// toFile writes a file that is whole once it is there, or into a device or a pipe.
+// toFile writes a file that appears only when it is whole, or into a device or a
+// pipe.
 func (e exported) toFile(cmd *cobra.Command, to *remote) error {
 	file, err := createOut(e.to)
 	if err != nil {

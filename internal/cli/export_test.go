@@ -186,7 +186,7 @@ func TestExport_KeepsModes(t *testing.T) { //nolint:paralleltest // the umask is
 	}
 }
 
-// A link stays one: what it leads to is replaced.
+// A link stays one: its target is replaced.
 func TestExport_FollowsALink(t *testing.T) {
 	t.Parallel()
 

@@ -18,8 +18,8 @@ import (
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
-// exportedSweep has trials in all states, with a conditional parameter, each
-// attempt with metrics, some of which are not finite.
+// exportedSweep has trials in all states, with a conditional parameter; each
+// attempt has metrics, some not finite.
 func exportedSweep(trials int) *apitest.Store {
 	store := apitest.Sample()
 	store.Trials, store.Attempts, store.Metrics = nil, nil, map[string][]berth.MetricPoint{}

@@ -75,7 +75,7 @@ func readSweepFile(cmd *cobra.Command, name string, args []string) (*sweepFile, 
 	return f, nil
 }
 
-// noSweepFile names the files that are there, and what writes one.
+// noSweepFile names the existing sweep files, and the command that writes one.
 func noSweepFile(name string) error {
 	var found []string
 
@@ -134,7 +134,7 @@ func (f *sweepFile) place(pointer string) string {
 	return fmt.Sprintf("%s:%d: ", f.name, line)
 }
 
-// line finds the line of what a JSON pointer leads to, or of the nearest thing
+// line finds the line of a JSON pointer's target, or of the nearest element
 // around it.
 func (f *sweepFile) line(pointer string) (int, bool) {
 	parse := document.ParseYAML

@@ -13,8 +13,8 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// files reads what became of the files of a trial's attempt, with all that are
-// stored; attempt 0 = the one that counts.
+// files reads the state of the files of a trial's attempt, with all stored
+// ones; attempt 0 = the last attempt.
 func (r *remote) files(ctx context.Context, trialID string, attempt int) (client.FileList, error) {
 	var set client.FileList
 
@@ -81,7 +81,7 @@ func fileTable(files []client.File) table {
 // leftOutNamed is how many files that were left out are named on a terminal.
 const leftOutNamed = 10
 
-// sayFiles says what is not stored, and why.
+// sayFiles prints which files are not stored, and why.
 func sayFiles(cmd *cobra.Command, set client.FileList) {
 	w := cmd.ErrOrStderr()
 

@@ -172,8 +172,8 @@ func TestTrialDownload_WaitsForTheStore(t *testing.T) {
 	require.Equal(t, content, below(t, dir))
 }
 
-// What is there of files that were lost half stored is downloaded, and the exit code
-// says that it is not all.
+// A half stored set of lost files is downloaded as far as possible, and the exit
+// code says that it is incomplete.
 func TestTrialDownload_OfLostFiles(t *testing.T) {
 	t.Parallel()
 
@@ -256,7 +256,7 @@ func partOf(t *testing.T, store *apitest.Store, dir string) string {
 	return ""
 }
 
-// cutting cuts the connection after so many bytes.
+// cutting cuts the connection after this many bytes.
 type cutting struct {
 	http.ResponseWriter
 

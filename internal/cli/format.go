@@ -10,11 +10,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// none stands for what is not there.
+// none stands for a missing value.
 const none = "-"
 
 // bytesText renders bytes as people read them, such as 1,310 MiB, where zero
-// stands for what is not known.
+// stands for unknown.
 func bytesText(bytes int64) string {
 	if bytes == 0 {
 		return none

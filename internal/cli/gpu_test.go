@@ -11,8 +11,8 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// What an attempt reserved and used of a GPU stands beside what it did of its
-// host; without a GPU nothing is said of one.
+// An attempt's reservation and use of a GPU stand beside its host's; without a
+// GPU the text leaves the GPU out.
 func TestGPUTexts(t *testing.T) {
 	t.Parallel()
 

@@ -108,7 +108,7 @@ func checkImage(cmd *cobra.Command, docker LocalDocker, image string, timeout ti
 	return c, nil
 }
 
-// table is what was found, a line each.
+// table has a line for each finding.
 func (c *imageCheck) table() table {
 	t := table{}
 	t.add("image", c.Image, berth.BytesText(c.SizeBytes), c.Platform)

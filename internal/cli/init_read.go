@@ -60,7 +60,7 @@ func readSource(name string) (*source, error) {
 	return s, nil
 }
 
-// noScript names the scripts that are there.
+// noScript names the existing scripts.
 func noScript(name string) error {
 	dir := name
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {

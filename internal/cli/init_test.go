@@ -115,7 +115,7 @@ func TestInit_Writes(t *testing.T) {
 	require.Contains(t, f.read(t, "Dockerfile"), "FROM mine:1\n")
 	require.Contains(t, f.read(t, "s.yaml"), "  - {name: lr, type: float, min: 0.003, max: 1, log: true, default: 0.1}\n")
 
-	// A Dockerfile that is there is a person's.
+	// init keeps an existing Dockerfile: a person wrote it.
 	f.write(t, "Dockerfile", "FROM other\n")
 	got := f.init(t, "x.py", "--force")
 	require.Equal(t, ExitOK, got.code, got.stderr)
@@ -129,7 +129,7 @@ func TestInit_Writes(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(f.dir, "Dockerfile"))
 }
 
-// Without an image the base is looked in, and what it lacks is made up and installed.
+// Without an image init looks into the base image, and installs the missing packages.
 func TestInit_WithoutAnImage(t *testing.T) {
 	t.Parallel()
 

@@ -10,8 +10,8 @@ import (
 	"github.com/berthml/berth/internal/spec"
 )
 
-// writeDockerfile writes the Dockerfile beside the script. One that is there is
-// kept, and not read. Modules are those that the base image lacks.
+// writeDockerfile writes the Dockerfile beside the script. It keeps an existing
+// one without reading it. Modules are the ones missing in the base image.
 func (r *initiation) writeDockerfile(modules []string) error {
 	out := r.cmd.OutOrStdout()
 	name := filepath.Base(r.source.path)

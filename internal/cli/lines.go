@@ -18,7 +18,7 @@ type lines struct {
 	trials map[int]seen
 }
 
-// seen is what was said of a trial.
+// seen is the last printed state of a trial.
 type seen struct {
 	state   client.TrialState
 	attempt int

@@ -13,7 +13,8 @@ import (
 
 // LocalDocker is what init and image check ask of this machine's Docker.
 type LocalDocker interface {
-	// Facts is what it knows of an image; a *berth.SpecError when it has none.
+	// Facts returns the facts of an image; a *berth.SpecError when it is
+	// missing.
 	Facts(ctx context.Context, image string) (berth.ImageFacts, error)
 	// Look runs a container to its end.
 	Look(ctx context.Context, look berth.Look) (berth.Looked, error)
@@ -35,13 +36,13 @@ var lookEnvironment = map[string]string{
 }
 
 // lookGrace is how many seconds after its timeout a look ends by itself, when
-// nobody was left to stop it.
+// its process was not there to stop it.
 const lookGrace = 5
 
 // pythons are the names of Python in images.
 var pythons = []string{"python3", "python"}
 
-// lookWithPython runs Python in an image, under the first name that is there.
+// lookWithPython runs Python in an image, under the first name that exists.
 func lookWithPython(ctx context.Context, docker LocalDocker, look berth.Look, args ...string) (looked berth.Looked, python string, err error) {
 	for _, python = range pythons {
 		look.Command = append([]string{python}, args...)

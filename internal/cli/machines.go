@@ -98,7 +98,8 @@ func hostWords(ctx context.Context, to *remote) ([]string, error) {
 	return words, err
 }
 
-// diskFree is what is free of a host's disk, and that it will be full before long.
+// diskFree is the free space of a host's disk, with a warning when it will be full
+// before long.
 func diskFree(h client.Host) string {
 	text := berth.BytesText(h.DiskFreeBytes)
 	if h.DiskBytes > 0 {
@@ -139,7 +140,7 @@ func deviceState(d client.Device) string {
 	}
 }
 
-// deviceAdvice is how many attempts should share a GPU, by what was measured.
+// deviceAdvice is how many attempts should share a GPU, by measurement.
 func deviceAdvice(d client.Device) string {
 	switch {
 	case d.Advice == nil:
@@ -151,7 +152,7 @@ func deviceAdvice(d client.Device) string {
 	}
 }
 
-// deviceSharing is how the attempts on a GPU share it, or how those that come will.
+// deviceSharing is how the attempts on a GPU share it, or how later ones will.
 func deviceSharing(d client.Device) string {
 	if d.Attempts == 0 && d.MPSContexts > 0 && d.MPSProblem == "" && d.Mode != client.Exclusive {
 		return string(client.MPS)

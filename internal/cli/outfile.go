@@ -11,9 +11,10 @@ import (
 	"syscall"
 )
 
-// outFile is a file that a command writes for its user. What is no regular file, such
-// as a device or a named pipe, is written into. A regular file is replaced once all of
-// the new one is on the disk, and keeps its mode; a new one has what the umask allows.
+// outFile is a file that a command writes for its user. It writes into anything but a
+// regular file, such as a device or a named pipe. It replaces a regular file once all
+// of the new one is on the disk, and keeps its mode; a new file has the mode that the
+// umask allows.
 type outFile struct {
 	*os.File
 

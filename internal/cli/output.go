@@ -29,7 +29,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// drop takes so many columns out, from the given one on.
+// drop removes count columns, from the given one on.
 func (t *table) drop(from, count int) {
 	t.header = slices.Delete(t.header, from, from+count)
 	for i, row := range t.rows {
@@ -37,7 +37,7 @@ func (t *table) drop(from, count int) {
 	}
 }
 
-// say writes for people; when nobody reads it any more there is nobody to tell.
+// say writes for people; it ignores the error of a closed output.
 func say(w io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, args...)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Pauses between tries of what waits for the end of a sweep.
+// Pauses between tries while waiting for the end of a sweep.
 const (
 	reconnectFirst = 500 * time.Millisecond
 	reconnectMost  = 10 * time.Second
@@ -34,7 +34,7 @@ func (p *patience) pause(err error) time.Duration {
 func (p *patience) reset() { p.last = 0 }
 
 // temporary reports whether the same call may work later: the server did not
-// answer, had too much to do, or failed. What it refuses for good is not.
+// answer, had too much to do, or failed. A refusal is not temporary.
 func temporary(err error) bool {
 	if problem, ok := errors.AsType[*problemError](err); ok {
 		return temporaryStatus(problem.Status)

@@ -146,8 +146,8 @@ func stepText(seconds float64) string {
 	return number(math.Round(seconds*1e5)/1e2) + " ms"
 }
 
-// addDiagnosis says what limits a program, and what to do: each piece of advice with
-// what was measured before it.
+// addDiagnosis adds the bottleneck of a program, and what to do: each piece of
+// advice with its measurement before it.
 func addDiagnosis(t *table, d *client.Diagnosis) {
 	if d == nil {
 		return

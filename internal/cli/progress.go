@@ -35,8 +35,8 @@ func newBars(w io.Writer, now func() time.Time, options ...mpb.ContainerOption) 
 	b := &bars{now: now}
 	b.progress = mpb.New(append([]mpb.ContainerOption{mpb.WithOutput(w)}, options...)...)
 	b.total = b.progress.New(0, mpb.BarStyle(), mpb.BarWidth(barWidth),
-		// mpb draws anew from the column where the cursor is, and a terminal
-		// moves it by echoing ^C.
+		// mpb redraws from the column of the cursor, and a terminal moves that
+		// by echoing ^C.
 		mpb.PrependDecorators(decor.Name("\r")),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
 			b.mu.Lock()
@@ -90,8 +90,8 @@ func (b *bars) close() {
 	b.progress.Wait()
 }
 
-// runningLine is what is shown of a running trial, the most telling first, as
-// a narrow terminal cuts the rest off.
+// runningLine is the line of a running trial, the most telling part first, as a
+// narrow terminal cuts off the rest.
 type runningLine struct {
 	name    string
 	started *time.Time // nil = its container does not run yet

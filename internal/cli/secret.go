@@ -69,7 +69,7 @@ func readSecret(cmd *cobra.Command, name, from string) (value []byte, err error)
 
 		say(cmd.ErrOrStderr(), "\n")
 	default:
-		// One byte more than a value with its line break: what is longer is refused, and never cut.
+		// One byte more than a value with its line break: a longer one is refused, and never cut.
 		if value, err = readAll(cmd.Context(), io.LimitReader(in, berth.MaxSecretBytes+int64(len("\r\n"))+1)); err == nil {
 			value = bytes.TrimSuffix(bytes.TrimSuffix(value, []byte("\n")), []byte("\r"))
 		}
@@ -89,8 +89,8 @@ func readSecret(cmd *cobra.Command, name, from string) (value []byte, err error)
 	return value, nil
 }
 
-// readHidden reads a line from a terminal without showing it. The terminal shows
-// what is typed again when ctx ends, too.
+// readHidden reads a line from a terminal without echo. It restores the echo
+// when ctx ends, too.
 func readHidden(ctx context.Context, terminal int) ([]byte, error) {
 	before, err := term.GetState(terminal)
 	if err != nil {

@@ -26,7 +26,7 @@ type summary struct {
 	AtOnce      float64        `json:"at_once"`                  // work / wall
 }
 
-// shapeSummary is what was reserved and measured of one shape in the sweep.
+// shapeSummary is the reserved and measured memory of one shape in the sweep.
 type shapeSummary struct {
 	Key               string           `json:"key"`
 	Values            berth.Assignment `json:"values"`
@@ -43,8 +43,8 @@ type shapeSummary struct {
 // maxShapeLookups bounds the calls for the values of shapes.
 const maxShapeLookups = 50
 
-// summarize adds up a sweep that has ended; expected is how many waves its
-// preview told, 0 when nobody asked.
+// summarize adds up a sweep that has ended; expected is the preview's number of
+// waves, 0 without a preview.
 func (r *remote) summarize(ctx context.Context, b board, expected int) (summary, error) {
 	s := newSummary(b)
 	s.Expected = expected
@@ -167,7 +167,7 @@ func (s *summary) addTimes(attempts []client.Attempt) {
 	if len(edges) > 0 {
 		const edgesOfOne = 2
 
-		s.MaxAtOnce = max(s.MaxAtOnce, 1) // those that ended in the moment they began
+		s.MaxAtOnce = max(s.MaxAtOnce, 1) // trials that ended in the moment they began
 
 		ran := len(edges) / edgesOfOne
 		s.Waves = (ran + s.MaxAtOnce - 1) / s.MaxAtOnce

@@ -89,7 +89,7 @@ func (o *options) sweepTable(sweeps []client.Sweep) table {
 	return t
 }
 
-// progress is such as 12/24, or 12 when nobody knows how many there will be.
+// progress is such as 12/24, or 12 when the total is not known.
 func progress(c client.Counts) string {
 	if all := max(c.Planned, c.Total); c.Planned > 0 {
 		return fmt.Sprintf("%d/%d", finished(c), all)

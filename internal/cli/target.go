@@ -48,11 +48,11 @@ type fetch struct {
 	trial   string
 	attempt int
 	file    client.File
-	seen    func(bytes int64) // told of what is there
+	seen    func(bytes int64) // called with the bytes present so far
 }
 
-// fetch downloads a file unless it is there with the right checksum. It writes
-// to a temporary name, from where an earlier download was cut, and renames.
+// fetch downloads a file unless it exists with the right checksum. It writes to
+// a temporary name, continues where an earlier download was cut, and renames.
 func (t *target) fetch(ctx context.Context, to *remote, f fetch) (there bool, err error) {
 	name := filepath.FromSlash(f.file.Path)
 	if !filepath.IsLocal(name) {
@@ -114,7 +114,7 @@ func (t *target) has(name string, f client.File) bool {
 // and holds it to its checksum.
 func (t *target) receive(ctx context.Context, to *remote, f fetch, part string) error {
 	if info, err := t.root.Lstat(part); err == nil && (!info.Mode().IsRegular() || info.Size() > f.file.Bytes) {
-		_ = t.root.Remove(part) // opening it says what is wrong
+		_ = t.root.Remove(part) // opening it reports the problem
 	}
 
 	file, err := t.root.OpenFile(part, os.O_RDWR|os.O_CREATE, anyFile)

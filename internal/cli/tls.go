@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// transport trusts the authorities of this machine, and those of --ca-file.
+// transport trusts the authorities of this machine, and of --ca-file.
 func (o *options) transport() (http.RoundTripper, error) {
 	path := first(o.caFile, o.getenv("BERTH_CA_FILE"))
 	if path == "" {

@@ -229,7 +229,7 @@ func (r *remote) printLog(ctx context.Context, w io.Writer, attemptID string) (r
 			return "", unreachable(err)
 		}
 
-		next, err := strconv.ParseInt(response.Header.Get("X-Next-Offset"), 10, 64) // not behind what was read: a log beyond its limit has a gap
+		next, err := strconv.ParseInt(response.Header.Get("X-Next-Offset"), 10, 64) // not the offset plus the bytes read: a log beyond its limit has a gap
 		if err != nil {
 			return "", exitf(ExitUnreachable, "the server does not say where its log goes on: is a Berth there? (%w)", err)
 		}

@@ -122,7 +122,7 @@ func (t *trying) endLogs(stop context.CancelFunc, now bool) {
 	t.logs.Wait()
 }
 
-// left cancels a try that nobody waits for any more.
+// left cancels a try whose user stopped waiting.
 func (t *trying) left(ctx context.Context, id string, err error) error {
 	if ctx.Err() == nil {
 		return fmt.Errorf("%w; the try goes on as sweep %s: `berth sweep watch %s`, or `berth sweep cancel %s`", err, short(id), short(id), short(id))

@@ -100,7 +100,7 @@ func (o *options) printTry(w io.Writer, r *tryResult) error {
 	return nil
 }
 
-// tryTable is what was measured, a line each.
+// tryTable has a line for each measured value.
 func tryTable(r *tryResult) table {
 	t := table{}
 

@@ -54,7 +54,7 @@ func tryOf(file *sweepFile, settings []string) (*sweepFile, error) {
 	one.Limits.MaxTrials, one.Limits.MaxParallel, one.Limits.MaxFailedTrials = 1, 1, 1
 
 	if one.Search.Algorithm == berth.SearchGrid {
-		one.Search.Algorithm = berth.SearchRandom // it ends after one trial as well, and takes what is enqueued first
+		one.Search.Algorithm = berth.SearchRandom // it ends after one trial as well, and takes enqueued values first
 	}
 
 	data, err := json.Marshal(one)
@@ -93,7 +93,7 @@ func set(parameters []berth.Parameter, values berth.Assignment, name, text strin
 	parameters[at].Value = &v
 }
 
-// tryProblems lists what is wrong with a file, or with the values of --set.
+// tryProblems lists the problems of a file, or of the values of --set.
 func tryProblems(err error, place func(berth.Problem) string) error {
 	problem, ok := errors.AsType[*berth.SpecError](err)
 	if !ok {

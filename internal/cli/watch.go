@@ -60,11 +60,11 @@ type board struct {
 // view shows a sweep as it goes.
 type view interface {
 	show(b board)
-	// close leaves the screen to what is printed next.
+	// close leaves the screen to the next output.
 	close()
 }
 
-// follow watches a sweep to its end and shows what it came to.
+// follow watches a sweep to its end and shows its result.
 func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following) error {
 	ctx := cmd.Context()
 
@@ -260,8 +260,8 @@ func ended(state client.SweepState) bool {
 	}
 }
 
-// board reads the sweep as it is now. The sweep is read first: what is read
-// after its end is complete.
+// board reads the sweep in its current state. It reads the sweep first: rows
+// read after its end are complete.
 func (r *remote) board(ctx context.Context, id string) (board, error) {
 	var (
 		b   board

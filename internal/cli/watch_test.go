@@ -34,7 +34,7 @@ func TestSubmitAndWait(t *testing.T) {
 	)
 
 	acts.Go(func() {
-		// act changes the store once the command has told of what was before.
+		// act changes the store once the command has shown the state before.
 		act := func(before string, change func(id string)) {
 			for deadline := time.Now().Add(time.Minute); !strings.Contains(told.String(), before); time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(deadline) {
@@ -82,8 +82,8 @@ func TestSubmitAndWait(t *testing.T) {
 	require.Regexp(t, `\nnext: berth sweep best [0-9a-f]{8} --download   \(the files of trial 3\)\n$`, result.stdout)
 }
 
-// The end of a sweep is seen at once; what its trials do, a moment later, once
-// for all that happens meanwhile.
+// A watcher sees the end of a sweep at once, and changes of its trials a moment
+// later, several in one look.
 func TestNextLook(t *testing.T) {
 	t.Parallel()
 
