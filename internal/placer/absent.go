@@ -6,16 +6,17 @@ import (
 	"github.com/berthml/berth"
 )
 
-// absences is for how long hosts have been lost, or had a problem, by id. The placer counts
-// it, and not the database: after an outage of the database all hosts seem to be lost, and
-// those that answer first must not get what the others have.
+// absences holds how long hosts have been lost, or had a problem, by id. The placer counts
+// this itself: after an outage of the database all hosts seem to be lost, and the first to
+// answer must not get the others' trials.
 type absences struct {
 	at    time.Time // of the last round
 	spent map[string]time.Duration
 }
 
-// begin counts the time since the last round, and tells it of the hosts. Rounds in which nothing
-// waits, or the queue could not be read, saw no hosts: after a longer gap it counts anew.
+// begin counts the time since the last round, and stores it in the hosts. Rounds without waiting
+// requests, or without a readable queue, saw no hosts: after a longer gap it counts again from
+// zero.
 func (a *absences) begin(hosts []berth.Host, now time.Time) {
 	gap := now.Sub(a.at)
 	since := min(gap, longestRound)

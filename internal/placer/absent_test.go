@@ -9,8 +9,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// The time that a host is lost, or has a problem, adds up over the rounds that saw it, and begins
-// anew once it took attempts, or nobody saw it.
+// The time that a host is lost, or has a problem, adds up over the rounds that saw it, and starts
+// from zero once the host took attempts, or no round saw it.
 func TestAbsences(t *testing.T) {
 	t.Parallel()
 
@@ -38,7 +38,7 @@ func TestAbsences(t *testing.T) {
 }
 
 // The database was away, and of two hosts the one without a store answers first. The trial waits
-// for the one that has its checkpoint, a while.
+// a while for the other one, which has its checkpoint.
 func TestRound_WhoAnswersFirstGetsNoCheckpoint(t *testing.T) {
 	t.Parallel()
 

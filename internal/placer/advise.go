@@ -16,8 +16,9 @@ import (
 // change with all that waits, and people read them.
 const figuresEvery = 10 * time.Second
 
-// adviser says how many attempts should share each GPU, by the paces of what runs and
-// waits there. It looks at requests by the group: thousands of them ask for a few things.
+// adviser decides how many attempts should share each GPU, by the paces of the running
+// and waiting shapes. It groups requests, because thousands of them have few different
+// shapes.
 type adviser struct {
 	queue  berth.Queue
 	groups []*group
@@ -60,9 +61,9 @@ func newAdviser(queue berth.Queue, groups []*group, drains *drains, quiet bool) 
 	return a
 }
 
-// advise sets the advice of each GPU of the queue. It returns the ids of those whose
-// advice is not as stored. A part of the GPUs of hosts that take attempts runs empty for
-// another mode at once: those that do already come first.
+// advise sets the advice of each GPU of the queue. It returns the ids of the GPUs whose
+// advice differs from the stored one. Only a part of the GPUs of open hosts drains for
+// another mode at once; draining GPUs come first.
 func (a *adviser) advise() map[string]berth.Advice {
 	changed := make(map[string]berth.Advice)
 	gpus, emptying := 0, 0
@@ -127,7 +128,7 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advi
 	a.mixes[dev.ID] = m
 	known, others := m.key, max(a.alike[place], 1)
 
-	if dev.Attempts == 0 && len(waiting.groups) == 1 && waiting.groups[0].waiting == 1 { // what it will most likely have for company decides the mode
+	if dev.Attempts == 0 && len(waiting.groups) == 1 && waiting.groups[0].waiting == 1 { // its most likely neighbour decides the mode
 		known = cmp.Or(a.latest[paceKey{m.own(waiting.groups[0].loaded), place}].Mix, known)
 	}
 
@@ -167,7 +168,7 @@ func (a *adviser) pool(dev *berth.Device) *pool {
 	return p
 }
 
-// loaded is what holds a lease on a GPU.
+// loaded returns the leases on a GPU.
 func (a *adviser) loaded(deviceID string) []berth.Loaded {
 	loaded := slices.Clone(a.queue.OnDevices[deviceID])
 	for i, l := range loaded {
@@ -177,9 +178,9 @@ func (a *adviser) loaded(deviceID string) []berth.Loaded {
 	return loaded
 }
 
-// modes are those that a GPU can be advised: the one of the attempts there, and those in
-// which all that waits can be beside others. What insists on one mode, or would have the
-// GPU alone in the other, is never made to wait for a change of it.
+// modes are the modes that a GPU may be advised: the one of its attempts, and each
+// mode in which all waiting requests can share it. A request that insists on one mode,
+// or would have the GPU alone in the other, never waits for a change of mode.
 func modes(dev *berth.Device, waiting *pool, stays bool) []berth.SharingMode {
 	return slices.DeleteFunc(dev.Modes(), func(m berth.SharingMode) bool {
 		if dev.ProblemBy(m) != "" || m == berth.SharingExclusive {
@@ -190,10 +191,10 @@ func modes(dev *berth.Device, waiting *pool, stays bool) []berth.SharingMode {
 	})
 }
 
-// most is how many attempts of what waits a GPU can have at once, whatever is advised: of
-// the smallest, by its memory and its clients, by its host's memory, and its cores where
-// the sweep file says how many, and by the limits of hosts and sweeps. The last are for all
-// GPUs.
+// most is how many of the waiting requests a GPU can have at once, under any advice: of the
+// smallest one, by its memory and its clients, by its host's memory, and its cores where
+// the sweep file sets them, and by the limits of hosts and sweeps. The limits of sweeps are
+// for all GPUs.
 func (a *adviser) most(host *berth.Host, dev *berth.Device, waiting *pool, others int) int {
 	most := 0
 

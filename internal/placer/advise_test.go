@@ -37,8 +37,9 @@ func each(f *queue, edit func(*berth.WaitingRequest)) {
 	}
 }
 
-// More than the GPU's memory, its clients or the sweeps' own limits let there be is not
-// tried: nobody would ever know, and the other mode would wait for that.
+// The placer does not try more attempts than the GPU's memory, its clients or the
+// sweeps' own limits allow: that number could never be measured, and the other mode
+// would wait for it.
 func TestRound_TriesNoMoreThanThereCanBe(t *testing.T) {
 	t.Parallel()
 
@@ -92,8 +93,8 @@ func TestRound_TriesNoMoreThanThereCanBe(t *testing.T) {
 	}
 }
 
-// What was measured decides how many share a GPU: more than their cores would let
-// there be, and no more than that.
+// Measurement decides how many share a GPU: more than their cores would allow,
+// and no more than that.
 func TestRound_TakesAsManyAsDoMost(t *testing.T) {
 	t.Parallel()
 

@@ -20,8 +20,8 @@ var away = map[string]func(h *berth.Host){
 	"its host is in bad": func(h *berth.Host) { h.State, h.Problem = berth.HostUnready, "Docker does not answer" },
 }
 
-// mixedFleet has a host with a GPU of 16 GiB, and one with a GPU of 84, 80 of which
-// it gives away.
+// mixedFleet has a host with a GPU of 16 GiB, and one with a GPU of 84 GiB, of
+// which 80 are usable.
 func mixedFleet(f *queue, edit func(large *berth.Host)) {
 	gpu := func(id, model string, bytes int64) []berth.Device {
 		return []berth.Device{{

@@ -17,10 +17,11 @@ type clock struct {
 	passed bool          // the last of the sweep to be placed went past this one
 }
 
-// clock is the request's as the last round left it. What a new leader did not
-// see of a wait may all have been behind a limit: that it counts none of it only
-// takes longer. A wait is less than in the last round when the ledger counts
-// anew, as the sweep was resumed or its limit raised, or when its clock was set.
+// clock is the request's clock as the last round left it. A new leader takes the
+// unseen part of a wait for time behind a limit: counting none of it only takes
+// longer. A wait is shorter than in the last round when the ledger counts again,
+// because the sweep was resumed, its limit was raised, or the ledger's clock was
+// set.
 func (p *Placer) clock(w berth.WaitingRequest, use berth.SweepUse) clock {
 	c, seen := p.clocks[w.AttemptID]
 	if !seen && use.MaxParallel > 0 {
@@ -32,8 +33,8 @@ func (p *Placer) clock(w berth.WaitingRequest, use berth.SweepUse) clock {
 	return c
 }
 
-// wait is how long a request has waited for room that has waited so long, in
-// the ledger's unit: siblings must not differ by less.
+// wait returns how long a request has waited for room, in the ledger's unit;
+// waited is its whole wait. Siblings must not differ by less than the unit.
 func (c clock) wait(waited time.Duration) time.Duration {
 	return (waited - c.behind).Round(time.Microsecond)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// limited is a host of which half is in use, and a sweep s with max_parallel 1
-// whose request is too large for the other half. Others are of sweep t.
+// limited is a half used host, and a sweep s with max_parallel 1 whose request
+// is too large for the free half. Other requests are of sweep t.
 type limited struct {
 	*queue
 
@@ -31,9 +31,9 @@ func setupLimited(t *testing.T) *limited {
 	return &limited{queue: f, p: p, wide: request("wide", 7*gib)}
 }
 
-// round decides when the wide request has waited so long, beside a small one of
-// the sweep named. It returns whether the small one was placed, and whether the
-// host is kept for the wide one.
+// round decides when the wide request has waited this long, beside a small one
+// of the named sweep. It returns whether the small one was placed, and whether
+// the host is kept for the wide one.
 func (l *limited) round(t *testing.T, waited time.Duration, running int, sweep string) (placed, kept bool) {
 	t.Helper()
 
@@ -48,8 +48,9 @@ func (l *limited) round(t *testing.T, waited time.Duration, running int, sweep s
 	return l.all()[small.AttemptID], l.p.kept["wide"].place.HostID != ""
 }
 
-// What waits for a trial of its own sweep to end does not wait for room: it goes
-// not before what does, and no host is kept for it at once.
+// A request that waits for a trial of its own sweep to end does not wait for
+// room: it does not go before requests that do, and no host is kept for it at
+// once.
 func TestRound_WaitingBehindTheOwnLimitIsNoWait(t *testing.T) {
 	t.Parallel()
 

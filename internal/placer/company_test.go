@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// paced is what was measured of a shape, or template, on gpuHost.
+// paced is a measured pace of a shape, or template, on gpuHost.
 func paced(mix mix, own string, mode berth.SharingMode, atOnce, samples int, seconds float64) berth.MixPace {
 	return berth.MixPace{Mix: mix.key, Place: "NVIDIA H200, 1 of 1, 4 cores", At: time.Now(), Pace: berth.Pace{
 		ShapeKey: own, Company: berth.Company{Mode: mode, AtOnce: atOnce}, Samples: samples, Mean: seconds,
@@ -38,8 +38,7 @@ func sharedBy(f *queue, mode berth.SharingMode, attempts int, shape string) {
 
 var s1 = mixOf([]berth.Loaded{{ShapeKey: "s1"}})
 
-// What was measured by time slices, while there was no MPS, does not keep MPS from
-// coming back.
+// Paces measured by time slices, without MPS, do not keep MPS from coming back.
 func TestRound_MPSComesBack(t *testing.T) {
 	t.Parallel()
 
@@ -158,8 +157,8 @@ func TestDrains_Stand(t *testing.T) {
 	require.Empty(t, d.spent, "it is empty")
 }
 
-// Of many GPUs that would change their mode a quarter runs empty: those that do already
-// come first. A host that takes nothing counts neither way.
+// Of many GPUs that would change their mode a quarter drains: GPUs that already drain
+// come first. A closed host counts neither way.
 func TestRound_AQuarterRunsEmpty(t *testing.T) {
 	t.Parallel()
 
@@ -200,7 +199,7 @@ func TestRound_AQuarterRunsEmpty(t *testing.T) {
 	require.NotContains(t, f.advice, "GPU-0")
 }
 
-// What runs empty says that, and not that it has enough.
+// A draining GPU says that it drains, and not that it has enough.
 func TestRound_SaysThatAGPURunsEmpty(t *testing.T) {
 	t.Parallel()
 
@@ -214,7 +213,7 @@ func TestRound_SaysThatAGPURunsEmpty(t *testing.T) {
 	require.Contains(t, f.reasons[0]["s1-000"][0].Reason, "4 attempt(s) share it by MPS, and it is to be shared by time slices once they have ended")
 }
 
-// Advice is for what waits: when nothing does, no GPU keeps any.
+// Advice is for waiting requests: without any, no GPU keeps one.
 func TestRound_ForgetsAdvice(t *testing.T) {
 	t.Parallel()
 

@@ -11,8 +11,8 @@ import (
 // nothing waits are not looked at.
 const longestRound = 5 * poll
 
-// counts is for how long something has been so of GPUs, by host and id. A new leader
-// counts anew: that only takes longer.
+// counts holds how long a state of a GPU has lasted, by host and id. A new leader
+// counts from zero: that only takes longer.
 type counts struct {
 	at    time.Time // of the last round
 	spent map[packing.Place]time.Duration
@@ -22,8 +22,8 @@ type counts struct {
 type counting int
 
 const (
-	forgets counting = iota // and begins anew one day
-	stands                  // what comes and goes must not begin anew each time
+	forgets counting = iota // a count that starts from zero again
+	stands                  // a state that comes and goes must not restart the count
 	goesOn
 )
 

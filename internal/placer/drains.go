@@ -21,12 +21,12 @@ const (
 // because they did.
 type drains struct{ counts }
 
-// begin counts the time since the last round for the GPUs that run empty by the advice
-// stored, and for those that rest.
+// begin counts the time since the last round for the GPUs that drain by the stored
+// advice, and for resting ones.
 func (d *drains) begin(hosts []berth.Host, now time.Time) {
 	d.tick(hosts, now, func(dev berth.Device, spent time.Duration) counting {
 		switch {
-		case dev.Attempts == 0, spent >= (1+drainAgain)*drainFor: // what it waited for has come; it has rested
+		case dev.Attempts == 0, spent >= (1+drainAgain)*drainFor: // the awaited attempts have come; it has rested
 			return forgets
 		case spent >= drainFor || draining(dev):
 			return goesOn

@@ -102,7 +102,8 @@ func (p *pool) size(g *group, dev *berth.Device, modes []berth.SharingMode, come
 	}
 }
 
-// mix is what runs on a GPU and waits for it, for the paces that are kept of it.
+// mix is the shapes that run on a GPU and wait for it, the key of its stored
+// paces.
 type mix struct {
 	key        string
 	byTemplate bool
@@ -145,9 +146,9 @@ func mixOf(loaded ...[]berth.Loaded) mix {
 	return m
 }
 
-// load is a shape with the template that stands for it: those that were measured to fill
-// much of a GPU are not counted among the others of their sweep, whose number would be far
-// too large for them.
+// load is a shape with the template that stands for it. A shape measured to fill much of a
+// GPU counts by itself: the best number for the other shapes of its sweep would be far too
+// large for it.
 func load(shape, template string, known map[string]berth.Footprints) berth.Loaded {
 	if fills(known[shape]) {
 		template = berth.HeavyTemplate(template)

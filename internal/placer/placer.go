@@ -19,8 +19,8 @@ import (
 
 // Ledger is what the placer needs of the database.
 type Ledger interface {
-	// Queue returns what waits and may start, and a few more of each sweep, the oldest
-	// first, at most limit requests.
+	// Queue returns the requests that may start, and a few more of each sweep, oldest
+	// first, at most limit.
 	Queue(ctx context.Context, limit int) (berth.Queue, error)
 	// Place books all or nothing. Errors: exhausted when a host has less by now;
 	// conflict when the ledger refuses one of the requests.
@@ -50,9 +50,9 @@ const (
 	queueLimit = 10_000
 	// batch is how many placements one statement commits.
 	batch = 200
-	// reasonsEvery is how often reasons are rewritten, and as much longer for
-	// every thousand requests that wait: they are for people, and numbers of
-	// what is free change with every placement.
+	// reasonsEvery is how often reasons are rewritten; each thousand waiting
+	// requests add as much. Reasons are for people, and free capacity changes
+	// with every placement.
 	reasonsEvery = time.Second
 	// heldEvery is how often requests that the queue leaves out are told why: it
 	// looks at all that wait, 10,000 at most where the queue is full.
@@ -78,8 +78,8 @@ type Placer struct {
 	idle      bool      // nothing waited in the last round, and no GPU has an advice
 }
 
-// kept is what a round must know of the one before: the host or GPU that is kept
-// free for an attempt, and those that were in vain.
+// kept is what a round must know of the one before: the host or GPU kept free
+// for an attempt, and the places kept in vain.
 type kept struct {
 	place packing.Place
 	vain  []packing.Place
@@ -183,8 +183,8 @@ func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*g
 	})
 }
 
-// keep remembers what is kept free, for the next round. A new leader
-// does not know and may choose others: that only takes longer.
+// keep remembers the kept places, for the next round. A new leader does not
+// know them and may choose others: that only takes longer.
 func (p *Placer) keep(decisions []packing.Decision) {
 	p.kept = make(map[string]kept)
 
@@ -227,7 +227,7 @@ func (p *Placer) place(ctx context.Context) func([]packing.Decision) error {
 	}
 }
 
-// refuse ends what is impossible.
+// refuse ends the impossible requests.
 func (p *Placer) refuse(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
 	spills := make(map[string]bool)
 
@@ -254,9 +254,9 @@ func (p *Placer) refuse(ctx context.Context, waiting []berth.WaitingRequest, dec
 	return nil
 }
 
-// setAside lets a request that the ledger refused wait for longer. A booking
+// setAside makes a request that the ledger refused wait for longer. A booking
 // that found less room than the decision saw needs no pause: the next round
-// decides anew.
+// decides again.
 func (p *Placer) setAside(ctx context.Context) func(packing.Decision, error) error {
 	return func(d packing.Decision, why error) error {
 		if berth.KindOf(why) == berth.KindExhausted {
@@ -294,7 +294,8 @@ func apart[T any](items []T, do func([]T) error, refused func(T, error) error) e
 	return apart(items[half:], do, refused)
 }
 
-// explain stores why requests still wait and what is kept free for them, where that has changed, from time to time.
+// explain stores why requests still wait and the capacity kept free for them, where that has changed, from
+// time to time.
 func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
 	if time.Since(p.explained) < reasonsEvery*time.Duration(1+len(waiting)/1000) {
 		return nil

@@ -42,7 +42,7 @@ type queue struct {
 	reasons []map[string][]berth.Rejection
 	kept    []map[string]berth.KeptPlace // with reasons
 	aside   map[string]string
-	errs    map[string]error // of what fails
+	errs    map[string]error // errors of failing calls
 	bad     map[string]error // of requests that are refused, wherever they are
 	rounds  int
 }
@@ -151,7 +151,7 @@ func request(id string, memory int64) berth.WaitingRequest {
 	}
 }
 
-// durations are footprints of shapes whose runs take so long.
+// durations are footprints of shapes with these run times.
 var durations = map[string]berth.Footprints{
 	"minute": {berth.ClassCPU: {Samples: 1, Duration: berth.Duration(time.Minute)}},
 	"hour":   {berth.ClassCPU: {Samples: 1, Duration: berth.Duration(time.Hour)}},
@@ -162,8 +162,7 @@ func last(had int64) *berth.LastOOM {
 	return &berth.LastOOM{Demand: berth.Demand{MemoryBytes: had, CPUMilli: 1000}, PeakBytes: had, Count: 2, Max: 3}
 }
 
-// placedAt is where a request of so much memory was placed.
-// withoutMixes are placements without the mixes of their GPUs.
+// placedAt is where a request with this much memory was placed.
 func withoutMixes(all []map[string]berth.Placement) []map[string]berth.Placement {
 	for _, placed := range all {
 		for id, p := range placed {
@@ -211,8 +210,8 @@ func TestRound_PlacesRefusesAndExplains(t *testing.T) {
 	}}}, f.reasons[0])
 }
 
-// A trial for a GPU runs alone on one where its shape was never measured, then
-// beside others by what it held there; where there is none it waits.
+// A trial of an unmeasured shape runs alone on a GPU, then beside others by its
+// measured memory; without a GPU it waits.
 func TestRound_OnGPUs(t *testing.T) {
 	t.Parallel()
 
@@ -337,8 +336,8 @@ func TestRound_ShapesGather(t *testing.T) {
 	require.Len(t, at(0), 1, "nothing else is measured: it need not wait")
 }
 
-// A request is sized when it is decided, by what is known of its shape and by the
-// hosts that are there: not by what was so when it was made.
+// A request is sized when it is decided, by the current footprint of its shape
+// and the current hosts, not by their state at its creation.
 func TestRound_SizesWhatWaits(t *testing.T) {
 	t.Parallel()
 
@@ -396,7 +395,7 @@ func TestRound_AnotherHostAfterATurnInVain(t *testing.T) {
 	wide := request("wide", 8*gib)
 	wide.Last = last(4 * gib)
 
-	// Ends of the small ones of each host: those of b never end at once.
+	// Ends of the small requests of each host: those on b never end at once.
 	ends := [2][]time.Duration{{4 * time.Minute}, {2 * time.Minute, 4 * time.Minute}}
 
 	for now, n := time.Duration(0), 0; ; now += every {
@@ -461,7 +460,7 @@ func TestRound_StoresReasonsOnlyWhenTheyChanged(t *testing.T) {
 	require.Len(t, f.reasons, 2)
 }
 
-// What is kept free for a request is stored with its reasons: once, and again when it is another host or none.
+// The capacity kept free for a request is stored with its reasons: once, and again for another host or none.
 func TestRound_StoresWhatIsKept(t *testing.T) {
 	t.Parallel()
 

@@ -11,13 +11,12 @@ import (
 )
 
 // gatherShapes is how long the first attempt of a shape waits while others are being
-// measured. The shapes of sweeps that are submitted together come one by one, within
-// 0.5 s; seen together they get even parts of a GPU, instead of each half of what the one
-// before it left.
+// measured. The shapes of sweeps submitted together come one by one, within 0.5 s. Seen
+// together, they get even parts of a GPU; otherwise each gets half of the rest.
 const gatherShapes = time.Second
 
-// standing is what of a request the queue does not say: how long it has waited for room,
-// and what is kept free for it.
+// standing is the placer's own state of a request: how long it has waited for room, and
+// the capacity kept free for it.
 type standing struct {
 	waited time.Duration
 	kept   kept
@@ -46,9 +45,9 @@ func requests(queue berth.Queue, of func(w berth.WaitingRequest) standing) (out 
 	return out, sizes.groups
 }
 
-// sizer says what the requests of a round need: by what is known of their shapes
-// and by the hosts that are there now, so that nothing a request was made with
-// outlives its reason.
+// sizer computes the demands of a round's requests, by the current footprints of
+// their shapes and the current hosts, so that no part of a request outlives its
+// reason.
 type sizer struct {
 	queue  berth.Queue
 	fleet  *memory.Fleet // of its hosts

@@ -10,7 +10,7 @@ import (
 )
 
 // The time that a GPU is shared by time slices without need adds up over the rounds,
-// and begins anew once it was not.
+// and starts from zero once it was not.
 func TestSliced(t *testing.T) {
 	t.Parallel()
 

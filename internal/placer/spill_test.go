@@ -8,9 +8,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// A trial that is larger than any GPU has the largest one for itself, by time slices
-// although the GPU has MPS, with what is missing of its host's memory; others use the
-// rest. Without the key in its sweep file it is refused, and told of the key.
+// A trial larger than any GPU gets the largest one alone, by time slices although the
+// GPU has MPS, with the missing memory from its host; others use the rest. Without
+// the key in its sweep file it is refused, and the error names the key.
 func TestRound_Spill(t *testing.T) {
 	t.Parallel()
 
