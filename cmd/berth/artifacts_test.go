@@ -24,7 +24,7 @@ func (noMarks) Installation(context.Context) (berth.Installation, error) {
 }
 
 func TestOpenArtifacts(t *testing.T) {
-	// What Berth asks S3 with; nobody is asked for them.
+	// Credentials for S3, so that no other source is asked.
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 

@@ -29,8 +29,9 @@ func composed(t *testing.T, name string) map[string]map[string]any {
 	return file.Services
 }
 
-// The worker of a further machine is that of the first, but for what it waits for,
-// how it finds PostgreSQL and Temporal, and that the first machine may have none.
+// The worker of a further machine equals the first one's, with three differences:
+// its dependencies, the addresses of PostgreSQL and Temporal, and that the first
+// machine may have no worker.
 func TestCompose_FurtherMachinesHaveTheSameWorker(t *testing.T) {
 	t.Parallel()
 
@@ -130,8 +131,8 @@ func TestCompose_EachSettingIsDocumented(t *testing.T) {
 	}
 }
 
-// Docker kills what has not ended 10 s after SIGTERM by default, and a worker
-// leaves its activities 20 s (stopTimeout in worker/worker.go).
+// Docker kills a container 10 s after SIGTERM by default, and a worker leaves
+// its activities 20 s (stopTimeout in worker/worker.go).
 func TestCompose_ProcessesMayEndInOrder(t *testing.T) {
 	t.Parallel()
 

@@ -74,7 +74,7 @@ func (b *backends) connected(ctx context.Context, log *slog.Logger, use func(con
 	})
 }
 
-// served is connected for what has to answer while Temporal is away.
+// served connects processes that must answer while Temporal is away.
 func (b *backends) served(ctx context.Context, log *slog.Logger, use func(connections) error) error {
 	return b.open(ctx, log, func(c connections) error {
 		ctx, stop := context.WithCancel(ctx)

@@ -42,10 +42,10 @@ type holder struct {
 // lockBytes is the size of a lock file. Its longest record has some 250 bytes.
 const lockBytes = 512
 
-// lockDir takes a lock of a data directory, which is made when missing. A disk
-// that refuses the record of who holds it, which only other machines need,
-// keeps nothing from starting: what runs here must be adopted. Errors: conflict
-// while another process has it, also one on another machine.
+// lockDir locks a data directory, and makes a missing one. Only other machines
+// need the record of the owner, so a disk that refuses to store it does not
+// prevent the start: the running containers must be adopted. Errors: conflict
+// while another process has the lock, also one on another machine.
 func lockDir(dir, name, what string, log *slog.Logger) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's user must pass through
 		return nil, fmt.Errorf("making data directory: %w", err)

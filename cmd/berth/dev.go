@@ -116,7 +116,7 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 
 	d.machine.secretsKey = d.serving.secretsKey
 
-	_ = os.Remove(filepath.Join(d.dataDir, "url")) // of an earlier run; it is there again once we serve
+	_ = os.Remove(filepath.Join(d.dataDir, "url")) // of an earlier run; written again once we serve
 
 	stopPostgres, err := d.startPostgres(ctx, log)
 	if err != nil {

@@ -40,10 +40,9 @@ func localDisk(of, dir string) berth.Disk {
 	return disk
 }
 
-// fullest is the file system with the least free of those that hold the
-// directories, as a process without privileges may use it. One that is not
-// there is left out: Docker's own is elsewhere when the worker runs in a
-// container.
+// fullest is the file system with the least free space of the directories', as
+// a process without privileges may use it. It leaves out missing directories:
+// Docker's own is elsewhere when the worker runs in a container.
 func fullest(dirs ...string) (berth.Disk, error) {
 	least := berth.Disk{FreeBytes: math.MaxInt64}
 
@@ -61,7 +60,7 @@ func fullest(dirs ...string) (berth.Disk, error) {
 
 		block := int64(stat.Bsize) //nolint:unconvert // it differs by system
 
-		// What is reserved for root is neither free nor in use, as df counts.
+		// Blocks reserved for root are neither free nor in use, as df counts.
 		free, used := int64(stat.Bavail)*block, int64(stat.Blocks-stat.Bfree)*block //nolint:gosec // G115: no disk has 2^63 bytes
 		if free < least.FreeBytes {
 			least = berth.Disk{FreeBytes: free, TotalBytes: free + used}
@@ -71,9 +70,9 @@ func fullest(dirs ...string) (berth.Disk, error) {
 	return least, nil
 }
 
-// freeDisks is what is free where trials keep their files, and where Docker keeps
-// logs. A Docker whose directory is not to be seen from here is on the same disk,
-// as on most machines.
+// freeDisks returns the free space where trials keep their files, and where
+// Docker keeps logs. It takes an invisible Docker directory to be on the same
+// disk, as on most machines.
 func freeDisks(dataDir, dockerDir string) (files, logs int64, err error) {
 	data, err := fullest(dataDir)
 	if err != nil {

@@ -194,8 +194,8 @@ func checkCgroups(kernel cgroup.FS) berth.Finding {
 	return fine("cgroups", "are those of the machine")
 }
 
-// nearest is the directory, or the nearest above it that is there: where no
-// worker ran yet, its disk is that of the directory that will be made.
+// nearest is the directory, or the nearest existing one above it: before the
+// first worker runs, both have the same disk.
 func nearest(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {

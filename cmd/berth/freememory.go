@@ -24,8 +24,8 @@ type freeMemory struct {
 	meters map[string]*cgroup.Meter // by container; nil = it could not be measured, which was logged
 }
 
-// read returns the memory that programs outside Berth leave: what is available
-// now, and what our own containers use of it, each by its own cgroup. list is
+// read returns the memory that programs outside Berth leave: the available
+// memory plus the use of our own containers, each by its own cgroup. list is
 // Docker's list, which names containers of every state.
 func (f *freeMemory) read(ctx context.Context, host berth.Host, list []berth.Container) int64 {
 	memory, err := f.kernel.HostMemory()

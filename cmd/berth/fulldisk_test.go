@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
-// A worker starts on a disk that is full to its last block, however its
-// predecessor ended: what runs there must be adopted.
+// A worker starts on a disk full to its last block, however its predecessor
+// ended: the running containers must be adopted.
 func TestLockDir_OnAFullDisk(t *testing.T) {
 	t.Parallel()
 

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// gpuHeadroomShare and leastGPUHeadroom are what stays free of a GPU whose
-	// clients nothing caps: contexts grow as kernels are loaded, and a job may
-	// overshoot what it was measured to need.
+	// gpuHeadroomShare and leastGPUHeadroom are the headroom of a GPU without
+	// capped clients: contexts grow as kernels are loaded, and a job may exceed
+	// its measured need.
 	gpuHeadroomShare = 0.05
 	leastGPUHeadroom = 1 << 30
 
@@ -46,13 +46,13 @@ type gpus struct {
 	sharer  *sharer           // nil = no GPU is shared by MPS
 	log     *slog.Logger
 
-	news chan struct{} // has something while what is wrong with a GPU has changed and nobody was told
+	news chan struct{} // has an element while a GPU's problem has changed and was not reported
 
 	mu   sync.Mutex
 	sick map[string]string // by UUID: why, for as long as the worker runs
 }
 
-// newGPUs returns the GPUs of a driver, none of which is handed out yet; nil = there is none.
+// newGPUs returns the GPUs of a driver, none of them handed out yet; nil = there is none.
 func newGPUs(driver gpu.Driver, log *slog.Logger) *gpus {
 	g := &gpus{driver: driver, log: log, parents: map[string]string{}, news: make(chan struct{}, 1), sick: map[string]string{}}
 	if driver != nil {
@@ -70,8 +70,8 @@ func (g *gpus) tell() {
 	}
 }
 
-// wantedGPUs is what a person said, or else all of the machine's. A share of a
-// machine has only what was said: the GPUs may be another share's.
+// wantedGPUs returns the configured GPUs, or else all of the machine's. A share
+// of a machine has only configured ones: the GPUs may be another share's.
 func (m *machine) wantedGPUs() string {
 	switch {
 	case m.fakeGPUs != "":
@@ -86,9 +86,9 @@ func (m *machine) wantedGPUs() string {
 }
 
 // openGPUs finds the GPUs of this machine that the worker hands out, and starts
-// what their trials need to share them. hostID is the worker's. Without a driver
-// there are none. A driver that cannot be used is logged: the machine's cores can.
-// Errors: invalid when a flag names what is not there.
+// the daemons by which trials share them. hostID is the worker's. Without a driver
+// there are none. It logs an unusable driver, because the machine's cores still
+// work. Errors: invalid when a flag names an unknown GPU.
 func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, log *slog.Logger) (*gpus, error) {
 	none, wanted := newGPUs(nil, log), m.wantedGPUs()
 

@@ -72,7 +72,7 @@ func root() *cobra.Command {
 	return cmd
 }
 
-// flagNames are those of a command and of all below it.
+// flagNames are the flags of a command and of all below it.
 func flagNames(cmd *cobra.Command) (names []string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })

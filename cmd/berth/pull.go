@@ -19,8 +19,8 @@ const (
 	pullNever   = "never"   // a person brings them
 )
 
-// images are the images of this machine, and how those that are missing come to it.
-// pull is nil where none does.
+// images are the images of this machine, with the pull of missing ones. pull is nil
+// where the machine pulls none.
 func (m *machine) images(d *docker.Docker, dockerDir string) (images activities.Images, pull runtrial.PullImage) {
 	if m.pull == pullNever {
 		return localImages{d}, nil
@@ -35,7 +35,7 @@ func (m *machine) images(d *docker.Docker, dockerDir string) (images activities.
 	return d, pulls.Pull
 }
 
-// localImages are those of a machine that pulls none.
+// localImages are the images of a machine that pulls none.
 type localImages struct{ *docker.Docker }
 
 // AskRegistry refuses.

@@ -21,7 +21,7 @@ import (
 	"github.com/berthml/berth/internal/simulate"
 )
 
-// containerRuntime is what runs this machine's attempts.
+// containerRuntime runs this machine's attempts.
 type containerRuntime struct {
 	containers reconcile.Containers
 	images     activities.Images

@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// sdkLog is the log of Temporal's SDK, for which an attempt that somebody
-// canceled is an error: it says so for debugging only.
+// sdkLog is the log of Temporal's SDK. The SDK logs a canceled attempt as an
+// error; sdkLog logs it at debug level.
 type sdkLog struct{ temporallog.Logger }
 
 func newSDKLog(log *slog.Logger) temporallog.Logger {

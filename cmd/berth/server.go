@@ -195,7 +195,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	return group.Wait()
 }
 
-// makeFirstToken lets a person into a server that nobody can reach without a
+// makeFirstToken lets a person into a server that is reachable only with a
 // token, such as one in a container. There is no default password.
 func makeFirstToken(ctx context.Context, store *postgres.Store, out io.Writer) error {
 	tokens, err := store.CountTokens(ctx)

@@ -64,20 +64,20 @@ type sharer struct {
 	drain   time.Duration // for which a frozen client's kernels may go on
 	kill    func(pid int) error
 	log     *slog.Logger
-	tell    func() // of a daemon that serves nobody now, or again
+	tell    func() // reports a daemon that stopped serving, or serves again
 
 	mu     sync.Mutex
 	states map[string]daemonState // by UUID
 }
 
-// daemonState is what is known of a daemon.
+// daemonState is the state of a daemon.
 type daemonState struct {
-	why    string    // it serves nobody, and why: what it said, or that it does not answer; empty = it serves
+	why    string    // why it serves no client: its error, or that it does not answer; empty = it serves
 	failed int       // starts in a row
 	next   time.Time // when to look at it again
 }
 
-// givenUp reports whether trials share the GPU by time slices meanwhile.
+// givenUp reports whether trials now share the GPU by time slices.
 func (d daemonState) givenUp() bool { return d.failed >= startsInARow }
 
 // noMPS says why a card's trials cannot share it by MPS; empty = they can.
@@ -154,8 +154,8 @@ func (g *gpus) share(ctx context.Context, from source, inventory gpu.Inventory) 
 	}
 }
 
-// open starts a daemon for a worker that starts. One that cannot start keeps no
-// GPU from trials meanwhile.
+// open starts a daemon for a worker that starts. Without a daemon trials still
+// use the GPU.
 func (s *sharer) open(ctx context.Context, id string) {
 	if err := s.daemons.Start(ctx, id); err != nil {
 		s.note(id, daemonState{failed: startsInARow - 1})
@@ -285,8 +285,8 @@ func (s *sharer) note(id string, state daemonState) {
 	}
 }
 
-// close ends the daemons, but for those that a container may still need: the next
-// worker goes on with it.
+// close ends the daemons, except those in use by a container: the next worker
+// goes on with them.
 func (s *sharer) close(ctx context.Context, used bool) {
 	if used {
 		return

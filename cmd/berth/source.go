@@ -83,7 +83,7 @@ func (m *machine) openSimulator(hostID string, d *docker.Docker, log *slog.Logge
 // simulatedMPS is the simulator in the place of NVIDIA's MPS: it starts no process.
 type simulatedMPS struct{ *simgpu.Simulator }
 
-// Clients are those of a card. All are of one server, which has no PID.
+// Clients are a GPU's clients. All are of one server, which has no PID.
 func (s simulatedMPS) Clients(ctx context.Context, uuid string) ([]mps.Client, error) {
 	pids, err := s.Simulator.Clients(ctx, uuid)
 	clients := make([]mps.Client, len(pids))

@@ -58,8 +58,8 @@ func TestDev_WrongFlagStartsNothing(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// A worker with simulated GPUs hands all of them out, shared by MPS, whoever it is and
-// whatever the machine has.
+// A worker with simulated GPUs hands all of them out, shared by MPS, for any user and
+// on any machine.
 func TestOpenGPUs_Simulated(t *testing.T) {
 	t.Parallel()
 
@@ -67,7 +67,7 @@ func TestOpenGPUs_Simulated(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 
-	d, err := docker.New(docker.Config{Instance: "test"}) // nobody asks it
+	d, err := docker.New(docker.Config{Instance: "test"}) // it gets no request
 	require.NoError(t, err)
 
 	g, err := openGPUs(t.Context(), &machine{fakeGPUs: "24GiB,2x80GiB", dataDir: dir}, "host", d, slog.New(slog.DiscardHandler))

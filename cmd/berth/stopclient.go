@@ -52,10 +52,10 @@ type stopper interface {
 	Stop(ctx context.Context, id string, grace time.Duration) error
 }
 
-// stopContainer stops a container of any kind. One with clients of MPS, beside those of
-// others, is sent SIGTERM when its program and its clients have a handler, and has grace to
-// end. If it has none, or does not end, it is frozen: a frozen client submits no kernels,
-// and once those that it has submitted have ended it may be killed.
+// stopContainer stops a container of any kind. A container with MPS clients beside others'
+// gets SIGTERM when its program and its clients have a handler, and grace to end. If it has
+// none, or does not end, it is frozen: a frozen client submits no kernels, and once its
+// submitted kernels have ended it may be killed.
 func (s *sharer) stopContainer(ctx context.Context, docker stopper, id string, grace time.Duration) error {
 	c, err := docker.Inspect(ctx, id)
 	if err != nil || c.State != berth.ContainerRunning || !s.has(c.DeviceID) {

@@ -15,7 +15,7 @@ import (
 	"github.com/berthml/berth/internal/mps"
 )
 
-// stopped is a Docker with one container, which writes down what is done to it.
+// stopped is a Docker with one container, which records the calls.
 type stopped struct {
 	container berth.Container
 	endsAfter time.Duration // SIGTERM; negative = it does not end by that
@@ -83,7 +83,7 @@ func TestSharer_StopContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		clients   []mps.Client
 		broken    bool     // the daemon does not answer
-		handlers  []string // of which processes
+		handlers  []string // by process
 		endsAfter time.Duration
 		change    func(c *berth.Container)
 		did       []string

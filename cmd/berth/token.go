@@ -15,7 +15,7 @@ import (
 
 // allowRecovery lets `token create` write to the database itself. That is how
 // the administrator of the machine gets in when no token is valid any more and
-// the server answers nobody.
+// the server refuses every caller.
 func allowRecovery(root *cobra.Command) {
 	cmd, _, err := root.Find([]string{"token", "create"})
 	if err != nil {

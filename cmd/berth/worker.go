@@ -57,7 +57,7 @@ type machine struct {
 	patience    activities.Patience
 	every       time.Duration // of the reconciler
 	settle      time.Duration // before the reconciler takes anything away
-	simulate    time.Duration // attempts last so long and nothing runs; 0 = they are real
+	simulate    time.Duration // how long attempts last without a container; 0 = they are real
 }
 
 func (m *machine) bind(flags *pflag.FlagSet) {
@@ -230,7 +230,8 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 	}, log)
 
 	return c.store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
-		// Either may go away again in just this moment: nobody else may be there to start the worker anew.
+		// Either may go away again at this moment, and without a supervisor no program restarts the
+		// worker.
 		if err := retry(ctx, log, "PostgreSQL", connectPatience, func() error { return reconciler.Register(ctx) }); err != nil {
 			return err
 		}
