@@ -166,8 +166,8 @@ const LessOutput = "delete sweeps that are not needed with `berth sweep delete`,
 	"`berth server --keep-outputs`; or " + FreeDisk
 
 // lessData is what a person does about a database that fills its disk.
-const lessData = "delete sweeps that are not needed with `berth sweep delete`, or limit what is kept: `berth server --keep-logs`, `--keep-log-bytes`, " +
-	"`--keep-metrics`, `--keep-metric-points`; PostgreSQL uses the freed space for new rows. `VACUUM FULL` of a table gives it back to the disk, but needs room for a copy of what is left of " +
+const lessData = "delete sweeps that are not needed with `berth sweep delete`, or limit how long they are kept: `berth server --keep-sweeps`; " +
+	"PostgreSQL uses the freed space for new rows. `VACUUM FULL` of a table gives it back to the disk, but needs room for a copy of what is left of " +
 	"the table, and trials wait meanwhile to store their metrics or logs there"
 
 // databaseRoom is what PostgreSQL needs to go on: it writes its log in files of
@@ -176,7 +176,7 @@ const databaseRoom = 16 << 20
 
 // fullDatabase is what a person does about a full disk of the database.
 const fullDatabase = "free space on that disk or make it larger: PostgreSQL cannot write, and to delete sweeps needs room, too. Trials that run go on, and " +
-	"their results wait on their hosts. After that limit what is kept: `berth server --keep-logs`, `--keep-log-bytes`, `--keep-metrics`, `--keep-metric-points`"
+	"their results wait on their hosts. After that limit how long sweeps are kept: `berth server --keep-sweeps`"
 
 func (h Health) diskWarnings() (warnings []string) {
 	for _, disk := range h.Disks {

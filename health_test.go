@@ -31,7 +31,7 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 
 	for part, says := range map[string][2]string{
 		"disks":   {"host a has 8,192 MiB left: 91 % of what it may fill is in use; files of attempts take 71,680 MiB", "--keep-outputs-size"},
-		"storage": {"the disk of the database has 1,024 MiB left: 99 % of what it may fill is in use; the database takes 3,072 MiB: logs 2,048 MiB, metrics 512 MiB", "--keep-log-bytes"},
+		"storage": {"the disk of the database has 1,024 MiB left: 99 % of what it may fill is in use; the database takes 3,072 MiB: logs 2,048 MiB, metrics 512 MiB", "--keep-sweeps"},
 	} {
 		i := slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == part })
 		require.True(t, findings[i].OK)

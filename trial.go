@@ -52,8 +52,6 @@ type Trial struct {
 	Kept       *KeptHost   `json:"kept,omitempty"`    // the capacity kept free for it; nil = none
 
 	OutputsRemoved string `json:"outputs_removed,omitempty"` // why the files of its last attempt were removed, in plain words; empty = they were not
-	LogsRemoved    string `json:"logs_removed,omitempty"`    // why a limit removed its logs, in plain words; empty = it did not
-	MetricsRemoved string `json:"metrics_removed,omitempty"` // the same of metric points
 }
 
 // NewTrial is a suggestion to be stored before anything runs.

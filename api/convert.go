@@ -56,7 +56,7 @@ func (s *Server) toTrial(t berth.Trial) openapi.Trial {
 		State: openapi.TrialState(t.State), FailureKind: string(t.Kind), Message: t.Message, Value: t.Value,
 		Attempts: t.Attempts, CreatedAt: t.CreatedAt, StartedAt: utc(t.StartedAt), FinishedAt: utc(t.FinishedAt),
 		TemporalURL: s.temporalURL(workflows.TrialWorkflowID(t.SweepID, t.Number)), OutputsRemoved: t.OutputsRemoved,
-		LogsRemoved: t.LogsRemoved, MetricsRemoved: t.MetricsRemoved, KeptHost: toKeptHost(t.Kept),
+		KeptHost: toKeptHost(t.Kept),
 	}
 
 	if len(t.Waiting) > 0 {

@@ -49,18 +49,7 @@ func (h *handlers) ListCurves(ctx context.Context, r openapi.ListCurvesRequestOb
 		return nil, err
 	}
 
-	out := openapi.ListCurves200JSONResponse{Data: all(curves, toCurve), Name: r.Params.Name}
-
-	if len(curves) > 0 {
-		removed, err := h.deps.Store.Removed(ctx, curves[0].AttemptID)
-		if err != nil {
-			return nil, err
-		}
-
-		out.Removed = removed.Metrics
-	}
-
-	return out, nil
+	return openapi.ListCurves200JSONResponse{Data: all(curves, toCurve), Name: r.Params.Name}, nil
 }
 
 // trialNumbers reads such as 1,2,5-9.

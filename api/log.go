@@ -21,7 +21,6 @@ const (
 	logFollow  = 300 * time.Millisecond // between looks for more
 	maxFollow  = 12 * time.Hour
 	nextOffset = "X-Next-Offset"
-	logRemoved = "X-Log-Removed"
 )
 
 // readLog is GET /attempts/{id}/log.
@@ -71,17 +70,6 @@ func (s *Server) readLog(c *gin.Context) {
 		s.fail(c.Writer, c.Request, err)
 
 		return
-	}
-
-	removed, err := s.deps.Store.Removed(ctx, attempt.ID)
-	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
-	}
-
-	if page.Removed = removed.Logs; page.Removed != "" {
-		c.Header(logRemoved, page.Removed)
 	}
 
 	c.Header(nextOffset, strconv.FormatInt(page.NextOffset, 10))
@@ -240,15 +228,6 @@ func sendPiece(out *stream, piece openapi.LogPiece) error {
 
 func (s *Server) sendEnd(ctx context.Context, out *stream, attempt berth.Attempt) error {
 	end := map[string]string{"state": string(attempt.State), "failure_kind": string(attempt.Kind)}
-
-	removed, err := s.deps.Store.Removed(ctx, attempt.ID)
-	if err != nil {
-		return err
-	}
-
-	if removed.Logs != "" {
-		end["removed"] = removed.Logs
-	}
 
 	data, err := json.Marshal(end)
 	if err != nil {

@@ -35,11 +35,5 @@ func (h *handlers) GetServer(ctx context.Context, _ openapi.GetServerRequestObje
 }
 
 func toRetention(k berth.Retention) openapi.ServerRetention {
-	seconds := func(d time.Duration) int64 { return int64(d / time.Second) }
-
-	return openapi.ServerRetention{
-		SweepsSeconds: seconds(k.Sweeps), OutputsSeconds: seconds(k.Outputs), LogsSeconds: seconds(k.Logs),
-		MetricsSeconds: seconds(k.Metrics), EventsSeconds: seconds(k.Events),
-		LogBytes: k.LogBytes, MetricPoints: k.MetricPoints, EventRows: k.EventRows,
-	}
+	return openapi.ServerRetention{SweepsSeconds: int64(k.Sweeps / time.Second), OutputsSeconds: int64(k.Outputs / time.Second)}
 }

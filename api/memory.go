@@ -19,9 +19,8 @@ func (h *handlers) GetAttemptMemory(ctx context.Context, r openapi.GetAttemptMem
 		return nil, err
 	}
 
-	removed, err := h.deps.Store.Removed(ctx, attempt.ID)
 	out := openapi.AttemptMemory{
-		Points: all(points, toMemoryPoint), IntervalSeconds: berth.MemoryInterval(0), Removed: removed.Metrics,
+		Points: all(points, toMemoryPoint), IntervalSeconds: berth.MemoryInterval(0),
 		HostReservedBytes: attempt.Demand.MemoryBytes, DeviceReservedBytes: attempt.Demand.DeviceBytes,
 		HostPeakBytes: attempt.Usage.MemoryPeakBytes, DevicePeakBytes: attempt.Usage.DevicePeakBytes,
 	}
@@ -30,7 +29,7 @@ func (h *handlers) GetAttemptMemory(ctx context.Context, r openapi.GetAttemptMem
 		out.IntervalSeconds = berth.MemoryInterval(points[len(points)-1].Second)
 	}
 
-	return openapi.GetAttemptMemory200JSONResponse(out), err
+	return openapi.GetAttemptMemory200JSONResponse(out), nil
 }
 
 func toMemoryPoint(p berth.MemoryPoint) openapi.MemoryPoint {

@@ -456,19 +456,13 @@ func TestServerInfo(t *testing.T) {
 	r := setup(t, store, func(c *api.Config) {
 		c.Version, c.TemporalUI, c.TemporalNamespace = "v1.2.3", "http://localhost:8233", "lab"
 		c.Limits = api.Limits{SpecBytes: 1000, PageRows: 50, Rate: 2.5, Burst: 10, Streams: 4}
-		c.Retention = berth.Retention{
-			Sweeps: 72 * time.Hour, Outputs: time.Hour, Logs: 2 * time.Hour, Metrics: 3 * time.Hour, Events: 24 * time.Hour,
-			LogBytes: 1 << 30, MetricPoints: 5_000_000, EventRows: 10_000, Audit: time.Hour, AuditRows: 10_000,
-		}
+		c.Retention = berth.Retention{Sweeps: 72 * time.Hour, Outputs: time.Hour}
 	})
 
 	_, body = r.text("GET", "/api/v1/server", "", viewer)
 	require.JSONEq(t, `{
 		"version": "v1.2.3", "token_needed": true, "temporal": {"namespace": "lab", "url": "http://localhost:8233"},
 		"limits": {"sweep_file_bytes": 1000, "page_rows": 50, "requests_per_second": 2.5, "requests_at_once": 10, "streams": 4},
-		"retention": {
-			"sweeps_seconds": 259200, "outputs_seconds": 3600, "logs_seconds": 7200, "metrics_seconds": 10800, "events_seconds": 86400,
-			"log_bytes": 1073741824, "metric_points": 5000000, "event_rows": 10000
-		}
+		"retention": {"sweeps_seconds": 259200, "outputs_seconds": 3600}
 	}`, body)
 }

@@ -66,8 +66,6 @@ type Records interface {
 	// ListMemory reads what an attempt held over time, ascending.
 	ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error)
 	MetricNames(ctx context.Context, sweepID string) ([]berth.MetricName, error)
-	// Removed says which of these a limit removed.
-	Removed(ctx context.Context, attemptID string) (berth.Removed, error)
 	ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error)
 	ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error)
 	FindFootprint(ctx context.Context, prefix string) (berth.ProbedShape, error)

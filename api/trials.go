@@ -186,7 +186,5 @@ func (h *handlers) ListMetrics(ctx context.Context, r openapi.ListMetricsRequest
 		return nil, err
 	}
 
-	removed, err := h.deps.Store.Removed(ctx, attempt.ID)
-
-	return openapi.ListMetrics200JSONResponse{Data: all(points, toMetric), Removed: removed.Metrics}, err
+	return openapi.ListMetrics200JSONResponse{Data: all(points, toMetric)}, nil
 }

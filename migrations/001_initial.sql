@@ -129,17 +129,7 @@ CREATE TABLE sweeps (
     -- A deleted sweep is hidden at once; its rows go in small steps, its files when their hosts have read output_removals.
     deleted_at          timestamptz,
     outputs_removed_at  timestamptz,
-    logs_removed_at     timestamptz,
-    metrics_removed_at  timestamptz,
     resumed_at          timestamptz, -- after a pause; limits on its age count from here
-    -- Why a limit removes the sweep's logs or metrics, set before the first row goes, and when the last one was gone.
-    logs_removed_why    text NOT NULL DEFAULT '',
-    logs_purged_at      timestamptz,
-    metrics_removed_why text NOT NULL DEFAULT '',
-    metrics_purged_at   timestamptz,
-    -- Counted once after the sweep's end, for limits on all ended sweeps. NULL = not counted yet.
-    log_bytes           bigint,
-    metric_points       bigint,
     -- Fields of the sweep file that statements read.
     resources           json NOT NULL GENERATED ALWAYS AS (coalesce(spec -> 'resources', '{}')) STORED,
     datasets            json NOT NULL GENERATED ALWAYS AS (coalesce(spec -> 'datasets', '[]')) STORED,
@@ -160,8 +150,6 @@ CREATE TABLE sweeps (
 CREATE INDEX sweeps_newest ON sweeps (created_at DESC, id DESC);
 CREATE INDEX sweeps_deleted ON sweeps (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX sweeps_finished ON sweeps (finished_at) WHERE finished_at IS NOT NULL;
-CREATE INDEX sweeps_logs_to_purge ON sweeps (logs_removed_at) WHERE logs_removed_at IS NOT NULL AND logs_purged_at IS NULL;
-CREATE INDEX sweeps_metrics_to_purge ON sweeps (metrics_removed_at) WHERE metrics_removed_at IS NOT NULL AND metrics_purged_at IS NULL;
 CREATE INDEX sweeps_by_name ON sweeps ((lower(name) COLLATE "C"), id);
 CREATE INDEX sweeps_open ON sweeps (id) WHERE state IN ('pending', 'running');
 CREATE INDEX sweeps_held ON sweeps (id) WHERE state IN ('paused', 'stopping', 'canceling');

@@ -25,22 +25,6 @@ func (s *Store) ListMemory(_ context.Context, attemptID string) ([]berth.MemoryP
 	return slices.Clone(s.Memory[attemptID]), nil
 }
 
-// Removed is api.Records: what the attempt's trial says.
-func (s *Store) Removed(_ context.Context, attemptID string) (removed berth.Removed, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	for _, attempt := range s.Attempts {
-		for _, trial := range s.Trials {
-			if attempt.ID == attemptID && attempt.TrialID == trial.ID {
-				removed = berth.Removed{Logs: trial.LogsRemoved, Metrics: trial.MetricsRemoved}
-			}
-		}
-	}
-
-	return removed, nil
-}
-
 // ReadLog is api.Records.
 func (s *Store) ReadLog(_ context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error) {
 	s.mu.Lock()

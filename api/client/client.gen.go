@@ -516,9 +516,6 @@ type AttemptMemory struct {
 
 	// Points Ascending
 	Points []MemoryPoint `json:"points"`
-
-	// Removed Why a limit removed the points, with the attempt's metrics, in plain words; absent = it did not
-	Removed string `json:"removed,omitempty"`
 }
 
 // AttemptState defines model for AttemptState.
@@ -591,9 +588,6 @@ type CurveList struct {
 
 	// Name The metric
 	Name string `json:"name"`
-
-	// Removed Why a limit removed the points, in plain words; absent = it did not
-	Removed string `json:"removed,omitempty"`
 }
 
 // Demand What was reserved
@@ -1090,9 +1084,6 @@ type LogPage struct {
 	Complete   bool       `json:"complete"`
 	Data       []LogPiece `json:"data"`
 	NextOffset int64      `json:"next_offset"`
-
-	// Removed Why a limit removed the log, in plain words; absent = it did not
-	Removed string `json:"removed,omitempty"`
 }
 
 // LogPiece defines model for LogPiece.
@@ -1156,9 +1147,6 @@ type Metric struct {
 // MetricList defines model for MetricList.
 type MetricList struct {
 	Data []Metric `json:"data"`
-
-	// Removed Why a limit removed the points, in plain words; absent = it did not
-	Removed string `json:"removed,omitempty"`
 }
 
 // MetricName defines model for MetricName.
@@ -1692,20 +1680,6 @@ type ServerLimits struct {
 
 // ServerRetention How long this server keeps things after the end of their sweep; what is absent has no limit
 type ServerRetention struct {
-	// EventRows The newest are kept
-	EventRows int64 `json:"event_rows,omitempty"`
-
-	// EventsSeconds Since the event
-	EventsSeconds int64 `json:"events_seconds,omitempty"`
-
-	// LogBytes Of all ended sweeps; the newest that fit are kept
-	LogBytes    int64 `json:"log_bytes,omitempty"`
-	LogsSeconds int64 `json:"logs_seconds,omitempty"`
-
-	// MetricPoints Of all ended sweeps; the newest that fit are kept
-	MetricPoints   int64 `json:"metric_points,omitempty"`
-	MetricsSeconds int64 `json:"metrics_seconds,omitempty"`
-
 	// OutputsSeconds Files of attempts, checkpoints included
 	OutputsSeconds int64 `json:"outputs_seconds,omitempty"`
 
@@ -1885,15 +1859,9 @@ type Trial struct {
 	KeptHost      *KeptHost      `json:"kept_host,omitempty"`
 	LatestAttempt *LatestAttempt `json:"latest_attempt,omitempty"`
 
-	// LogsRemoved Why a limit removed the logs of its attempts, in plain words; absent = it did not
-	LogsRemoved string `json:"logs_removed,omitempty"`
-
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
-
-	// MetricsRemoved Why a limit removed the metric points of its attempts, in plain words; absent = it did not
-	MetricsRemoved string `json:"metrics_removed,omitempty"`
-	Number         int    `json:"number"`
+	Number  int    `json:"number"`
 
 	// OutputsRemoved Why the files of its last attempt were removed, in plain words; absent = they were not
 	OutputsRemoved string `json:"outputs_removed,omitempty"`
@@ -7043,7 +7011,6 @@ func (r GetAttemptResponse) ContentType() string {
 
 // ReadLogResponse200Headers the declared response headers of an HTTP 200 response for ReadLog
 type ReadLogResponse200Headers struct {
-	XLogRemoved string
 	XNextOffset int64
 }
 
@@ -10386,13 +10353,6 @@ func ParseReadLogResponse(rsp *http.Response) (*ReadLogResponse, error) {
 	switch {
 	case rsp.StatusCode == 200:
 		var headers ReadLogResponse200Headers
-		if values := rsp.Header.Values("X-Log-Removed"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "X-Log-Removed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XLogRemoved = value
-		}
 		if values := rsp.Header.Values("X-Next-Offset"); len(values) > 0 {
 			var value int64
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Next-Offset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int64"}); err != nil {

@@ -515,9 +515,6 @@ type AttemptMemory struct {
 
 	// Points Ascending
 	Points []MemoryPoint `json:"points"`
-
-	// Removed Why a limit removed the points, with the attempt's metrics, in plain words; absent = it did not
-	Removed string `json:"removed,omitempty"`
 }
 
 // AttemptState defines model for AttemptState.
@@ -590,9 +587,6 @@ type CurveList struct {
 
 	// Name The metric
 	Name string `json:"name"`
-
-	// Removed Why a limit removed the points, in plain words; absent = it did not
-	Removed string `json:"removed,omitempty"`
 }
 
 // Demand What was reserved
@@ -1089,9 +1083,6 @@ type LogPage struct {
 	Complete   bool       `json:"complete"`
 	Data       []LogPiece `json:"data"`
 	NextOffset int64      `json:"next_offset"`
-
-	// Removed Why a limit removed the log, in plain words; absent = it did not
-	Removed string `json:"removed,omitempty"`
 }
 
 // LogPiece defines model for LogPiece.
@@ -1155,9 +1146,6 @@ type Metric struct {
 // MetricList defines model for MetricList.
 type MetricList struct {
 	Data []Metric `json:"data"`
-
-	// Removed Why a limit removed the points, in plain words; absent = it did not
-	Removed string `json:"removed,omitempty"`
 }
 
 // MetricName defines model for MetricName.
@@ -1691,20 +1679,6 @@ type ServerLimits struct {
 
 // ServerRetention How long this server keeps things after the end of their sweep; what is absent has no limit
 type ServerRetention struct {
-	// EventRows The newest are kept
-	EventRows int64 `json:"event_rows,omitempty"`
-
-	// EventsSeconds Since the event
-	EventsSeconds int64 `json:"events_seconds,omitempty"`
-
-	// LogBytes Of all ended sweeps; the newest that fit are kept
-	LogBytes    int64 `json:"log_bytes,omitempty"`
-	LogsSeconds int64 `json:"logs_seconds,omitempty"`
-
-	// MetricPoints Of all ended sweeps; the newest that fit are kept
-	MetricPoints   int64 `json:"metric_points,omitempty"`
-	MetricsSeconds int64 `json:"metrics_seconds,omitempty"`
-
 	// OutputsSeconds Files of attempts, checkpoints included
 	OutputsSeconds int64 `json:"outputs_seconds,omitempty"`
 
@@ -1884,15 +1858,9 @@ type Trial struct {
 	KeptHost      *KeptHost      `json:"kept_host,omitempty"`
 	LatestAttempt *LatestAttempt `json:"latest_attempt,omitempty"`
 
-	// LogsRemoved Why a limit removed the logs of its attempts, in plain words; absent = it did not
-	LogsRemoved string `json:"logs_removed,omitempty"`
-
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
-
-	// MetricsRemoved Why a limit removed the metric points of its attempts, in plain words; absent = it did not
-	MetricsRemoved string `json:"metrics_removed,omitempty"`
-	Number         int    `json:"number"`
+	Number  int    `json:"number"`
 
 	// OutputsRemoved Why the files of its last attempt were removed, in plain words; absent = they were not
 	OutputsRemoved string `json:"outputs_removed,omitempty"`

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/docker/go-units"
@@ -35,34 +34,13 @@ func bindLimits(flags *pflag.FlagSet, l *api.Limits) {
 	flags.IntVar(&l.PageRows, "max-page", 0, "rows of a list in one answer; default and most 500")
 }
 
-const (
-	// leastOutputs is the smallest limit for files of attempts. One attempt may
-	// write 10 GiB by default, so anything below is taken for a slip.
-	leastOutputs = 1 << 30
-	// leastLogs is the same for logs: what is kept of one attempt by default.
-	leastLogs = 16 << 20
-	// leastPoints is the same for metric points.
-	leastPoints = 1_000_000
-	// leastRows is the smallest limit for entries of the audit log and for events: a
-	// busy day. A smaller number was likely meant as days.
-	leastRows = 10_000
-)
+// leastOutputs is the smallest limit for files of attempts. One attempt may
+// write 10 GiB by default, so anything below is taken for a slip.
+const leastOutputs = 1 << 30
 
-// keptSize is a size above which results are deleted for good. A slip must not
-// cost them, so it needs a unit and a least size.
-type keptSize struct {
-	bytes *int64
-	least int64
-}
-
-// String is empty for the default.
-func (s keptSize) String() string {
-	if s.bytes == nil { // pflag asks a zero value
-		return ""
-	}
-
-	return (*size)(s.bytes).String()
-}
+// keptSize is a size of at least leastOutputs above which results are deleted for
+// good. A slip must not cost them, so it needs a unit.
+type keptSize struct{ *size }
 
 // Set is pflag.Value. Errors: invalid.
 func (s keptSize) Set(text string) error {
@@ -75,52 +53,15 @@ func (s keptSize) Set(text string) error {
 		return err
 	}
 
-	if int64(read) < s.least {
+	if read < leastOutputs {
 		return berth.Errorf(berth.KindInvalid, "%q is too small for a limit that deletes results for good: give at least %s",
-			text, berth.BytesText(s.least))
+			text, berth.BytesText(leastOutputs))
 	}
 
-	*s.bytes = int64(read)
+	*s.size = read
 
 	return nil
 }
-
-// Type is pflag.Value.
-func (s keptSize) Type() string { return "size" }
-
-// keptCount is a number of rows above which others are deleted for good; 0 =
-// without limit. A slip, such as days, must not cost them.
-type keptCount struct {
-	rows  *int64
-	least int64
-}
-
-func (c keptCount) String() string {
-	if c.rows == nil { // pflag asks a zero value
-		return ""
-	}
-
-	return strconv.FormatInt(*c.rows, 10)
-}
-
-// Set is pflag.Value. Errors: invalid.
-func (c keptCount) Set(text string) error {
-	rows, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil || rows < 0 {
-		return berth.Errorf(berth.KindInvalid, "%q is no number such as %d, or 0 for no limit", text, c.least)
-	}
-
-	if rows > 0 && rows < c.least {
-		return berth.Errorf(berth.KindInvalid, "%q is a number of rows, too small for a limit that deletes for good: give at least %d, or 0 for no limit", text, c.least)
-	}
-
-	*c.rows = rows
-
-	return nil
-}
-
-// Type is pflag.Value.
-func (c keptCount) Type() string { return "int" }
 
 // size is a flag that takes a number of bytes as people write it.
 type size int64

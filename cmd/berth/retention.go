@@ -12,20 +12,10 @@ import (
 
 const day = 24 * time.Hour
 
-// bindRetention adds what an administrator may set of how long things are kept.
+// bindRetention adds how long the server keeps results; how much a host keeps is the worker's.
 func bindRetention(flags *pflag.FlagSet, k *berth.Retention) {
-	*k = berth.Retention{Audit: 365 * day, Events: day, AuditRows: 1_000_000, EventRows: 5_000_000}
-
-	flags.Var((*age)(&k.Sweeps), "keep-sweeps", "how long after its end a sweep is kept with all that belongs to it; default: for ever")
+	flags.Var((*age)(&k.Sweeps), "keep-sweeps", "how long after its end a sweep is kept with its trials, metrics, logs and files; default: for ever")
 	flags.Var((*age)(&k.Outputs), "keep-outputs", "how long after the end of its sweep a trial's files are kept; default: as long as the sweep")
-	flags.Var((*age)(&k.Logs), "keep-logs", "the same for logs")
-	flags.Var((*age)(&k.Metrics), "keep-metrics", "the same for metric points and what attempts held over time; each trial keeps its result")
-	flags.Var((*age)(&k.Audit), "keep-audit", "how long entries of the audit log are kept")
-	flags.Var((*age)(&k.Events), "keep-events", "how long a watcher may be away and miss no event")
-	flags.Var(keptSize{&k.LogBytes, leastLogs}, "keep-log-bytes", "most log of all ended sweeps, such as 20GiB, at least 16MiB: the newest that fit are kept; default: without limit")
-	flags.Var(keptCount{&k.MetricPoints, leastPoints}, "keep-metric-points", "most metric points of all ended sweeps, at least 1000000: the newest that fit are kept; 0 = without limit")
-	flags.Var(keptCount{&k.AuditRows, leastRows}, "keep-audit-rows", "most entries of the audit log, at least 10000; 0 = without limit")
-	flags.Var(keptCount{&k.EventRows, leastRows}, "keep-event-rows", "most events, at least 10000; 0 = without limit")
 }
 
 // leastAge is the shortest time for which anything is kept. What is shorter is

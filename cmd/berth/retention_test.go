@@ -17,7 +17,7 @@ func TestRetention_RefusesSlips(t *testing.T) {
 
 	for _, tt := range []struct {
 		flag, text string
-		want       int64  // bytes, nanoseconds or rows
+		want       int64  // bytes or nanoseconds
 		says       string // of the refusal
 	}{
 		{"keep-outputs-size", "200", 0, "needs a unit"},
@@ -27,9 +27,6 @@ func TestRetention_RefusesSlips(t *testing.T) {
 		{"keep-outputs-size", "200g", 200 << 30, ""},
 		{"keep-outputs-size", "0", 0, "needs a unit"},
 		{"keep-outputs-size", "many", 0, "is no size"},
-		{"keep-log-bytes", "500", 0, "needs a unit"},
-		{"keep-log-bytes", "15MiB", 0, "at least 16 MiB"},
-		{"keep-log-bytes", "2GiB", 2 << 30, ""},
 		{"keep-sweeps", "3m", 0, "is 3m0s"},
 		{"keep-sweeps", "59m", 0, "write days"},
 		{"keep-sweeps", "1s", 0, "write days"},
@@ -38,23 +35,11 @@ func TestRetention_RefusesSlips(t *testing.T) {
 		{"keep-sweeps", "90d", int64(90 * day), ""},
 		{"keep-sweeps", "0", 0, ""},
 		{"keep-outputs", "5m", 0, "write days"},
-		{"keep-logs", "5m", 0, "write days"},
-		{"keep-metrics", "5m", 0, "write days"},
 		{"keep-outputs", "90d", int64(90 * day), ""},
-		{"keep-logs", "12h", int64(12 * time.Hour), ""},
-		{"keep-metrics", "0", 0, ""},
 		{"keep-sweeps", "36500d", int64(36500 * day), ""},
 		{"keep-sweeps", "36501d", 0, "is no time"},
 		{"keep-sweeps", "213505d", 0, "is no time"},
 		{"keep-sweeps", "-213504d", 0, "is no time"},
-		{"keep-audit-rows", "365", 0, "at least 10000"},
-		{"keep-audit-rows", "10000", 10_000, ""},
-		{"keep-audit-rows", "-1", 0, "is no number"},
-		{"keep-event-rows", "1", 0, "at least 10000"},
-		{"keep-event-rows", "0", 0, ""},
-		{"keep-metric-points", "90", 0, "at least 1000000"},
-		{"keep-metric-points", "20M", 0, "is no number"},
-		{"keep-metric-points", "1000000", 1_000_000, ""},
 	} {
 		var (
 			keep berth.Retention
@@ -75,9 +60,7 @@ func TestRetention_RefusesSlips(t *testing.T) {
 
 		require.NoError(t, err, "--%s %s", tt.flag, tt.text)
 		set, known := map[string]int64{
-			"keep-outputs-size": m.keepOutputs, "keep-log-bytes": keep.LogBytes, "keep-sweeps": int64(keep.Sweeps), "keep-outputs": int64(keep.Outputs),
-			"keep-logs": int64(keep.Logs), "keep-metrics": int64(keep.Metrics),
-			"keep-audit-rows": keep.AuditRows, "keep-event-rows": keep.EventRows, "keep-metric-points": keep.MetricPoints,
+			"keep-outputs-size": m.keepOutputs, "keep-sweeps": int64(keep.Sweeps), "keep-outputs": int64(keep.Outputs),
 		}[tt.flag]
 		require.True(t, known, tt.flag)
 		require.Equal(t, tt.want, set, "--%s %s", tt.flag, tt.text)

@@ -67,7 +67,7 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&m.memory, "memory", "", "memory to hand out, such as 16GiB; default: 85 % of the machine's")
 	m.disk = defaultDiskHeadroom
 	flags.Var((*size)(&m.disk), "disk-headroom", "with less free on the disk of the data directory or of Docker, nothing new starts here")
-	flags.Var(keptSize{&m.keepOutputs, leastOutputs}, "keep-outputs-size",
+	flags.Var(keptSize{(*size)(&m.keepOutputs)}, "keep-outputs-size",
 		"most that files of attempts take on this machine, such as 200GiB, at least 1GiB; the oldest of ended sweeps go first; default: without limit")
 	flags.StringVar(&m.pull, "pull", pullMissing, "images that this machine lacks: missing = pull them by digest from their registry, or never")
 	flags.StringVar(&m.trialProxy, "trial-proxy", "",

@@ -46,16 +46,6 @@ func (r *remote) followLogTo(ctx context.Context, cmd *cobra.Command, out io.Wri
 
 	return s.run(ctx, func(e serverEvent) error {
 		if e.kind == "end" {
-			var end struct {
-				Removed string `json:"removed"`
-			}
-
-			if err := json.Unmarshal([]byte(e.data), &end); err != nil {
-				return fmt.Errorf("reading the end of the log: %w", err)
-			}
-
-			sayRemoved(cmd, "log", end.Removed)
-
 			return errStreamEnd
 		}
 
@@ -72,13 +62,6 @@ func (r *remote) followLogTo(ctx context.Context, cmd *cobra.Command, out io.Wri
 
 		return err
 	})
-}
-
-// sayRemoved tells the user that a limit removed what they asked for.
-func sayRemoved(cmd *cobra.Command, what, why string) {
-	if why != "" {
-		say(cmd.ErrOrStderr(), "%s removed: %s\n", what, why)
-	}
 }
 
 // notice tells the user that the connection was lost, once until it is back.

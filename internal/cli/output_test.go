@@ -20,7 +20,6 @@ func TestOutput(t *testing.T) {
 	store := apitest.Sample()
 	store.Trials[2].State, store.Trials[2].Value = berth.TrialFailed, nil
 	store.Trials[2].OutputsRemoved = "its host keeps at most 10 MiB of files"
-	store.Trials[2].LogsRemoved, store.Trials[2].MetricsRemoved = "logs may take 10 MiB", "10 points are kept"
 	store.Hosts[0].DiskBytes, store.Hosts[0].OutputBytes = 2000<<30, 70<<30
 	store.Trials[2].Message = "=the program ended with 1\nlook at its log"
 	store.Write(store.Attempts[0].ID, "epoch 1\n")

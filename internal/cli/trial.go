@@ -81,14 +81,6 @@ func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 		t.add("outputs", "removed: "+trial.OutputsRemoved)
 	}
 
-	if trial.LogsRemoved != "" {
-		t.add("logs", "removed: "+trial.LogsRemoved)
-	}
-
-	if trial.MetricsRemoved != "" {
-		t.add("metrics", "removed: "+trial.MetricsRemoved)
-	}
-
 	t.add("attempts", strconv.Itoa(trial.Attempts))
 	t.add("took", took(trial))
 	t.add("shape", shortKey(trial.ShapeKey))
@@ -196,10 +188,7 @@ func (o *options) logsCommand() *cobra.Command {
 			return to.followLog(cmd, attempt.ID)
 		}
 
-		removed, err := to.printLog(cmd.Context(), cmd.OutOrStdout(), attempt.ID)
-		sayRemoved(cmd, "log", removed)
-
-		return err
+		return to.printLog(cmd.Context(), cmd.OutOrStdout(), attempt.ID)
 	})
 	cmd.Flags().IntVar(&wanted, "attempt", 0, "which attempt; default: the last")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as it writes, until it ends")
@@ -207,35 +196,34 @@ func (o *options) logsCommand() *cobra.Command {
 	return o.completeSweep(cmd)
 }
 
-// printLog reads the whole log, piece by piece, and returns why a limit removed
-// it; empty = it did not.
-func (r *remote) printLog(ctx context.Context, w io.Writer, attemptID string) (removed string, err error) {
+// printLog reads the whole log, piece by piece.
+func (r *remote) printLog(ctx context.Context, w io.Writer, attemptID string) error {
 	for offset := int64(0); ; {
 		response, err := r.ReadLog(ctx, attemptID, &client.ReadLogParams{Offset: some(offset)}, asText)
 		if err != nil {
-			return "", unreachable(err)
+			return unreachable(err)
 		}
 
 		if response.StatusCode >= 400 {
 			defer func() { _ = response.Body.Close() }()
 
-			return "", problemIn(response)
+			return problemIn(response)
 		}
 
 		_, err = io.Copy(w, response.Body)
 		_ = response.Body.Close()
 
 		if err != nil {
-			return "", unreachable(err)
+			return unreachable(err)
 		}
 
 		next, err := strconv.ParseInt(response.Header.Get("X-Next-Offset"), 10, 64) // not the offset plus the bytes read: a log beyond its limit has a gap
 		if err != nil {
-			return "", exitf(ExitUnreachable, "the server does not say where its log goes on: is a Berth there? (%w)", err)
+			return exitf(ExitUnreachable, "the server does not say where its log goes on: is a Berth there? (%w)", err)
 		}
 
 		if next <= offset {
-			return response.Header.Get("X-Log-Removed"), nil
+			return nil
 		}
 
 		offset = next
@@ -259,8 +247,6 @@ func (o *options) metricsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-
-			sayRemoved(cmd, "metrics", list.Removed)
 
 			return o.print(cmd.OutOrStdout(), listOf(list.Data), func() table { return metricTable(list.Data) })
 		})

@@ -118,7 +118,7 @@ func (p *production) serve() {
 
 	cmd := exec.Command(binary, append([]string{ //nolint:noctx // stopped below
 		"server", "--postgres-url", p.server, "--listen", "127.0.0.1:" + strconv.Itoa(port), "--tls-cert", pair.Cert, "--tls-key", pair.Key,
-		"--first-token", "--keep-logs", "1h", "--keep-metrics", "1h", "--keep-sweeps", "1h",
+		"--first-token", "--keep-outputs", "1h", "--keep-sweeps", "1h",
 	}, p.temporal...)...)
 	p.dev = launch(p.t, cmd, filepath.Join(p.dir, "server.log"), os.O_TRUNC)
 

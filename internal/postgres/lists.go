@@ -189,7 +189,6 @@ func toListedTrial(row dbsqlc.ListedTrialsRow) (berth.ListedTrial, error) {
 	trial, err := toTrial(row.Trial)
 	listed := berth.ListedTrial{Trial: trial}
 	listed.Attempts, listed.Waiting, listed.OutputsRemoved = int(row.Attempts), toReasons(row.Reasons), row.OutputsRemoved
-	listed.LogsRemoved, listed.MetricsRemoved = row.LogsRemovedWhy, row.MetricsRemovedWhy
 	listed.Kept = keptHost(row.KeptHostID, row.KeptHost, row.KeptDeviceID, row.KeptSince)
 
 	if row.Waits {

@@ -26,11 +26,11 @@ const (
 	allTrials = math.MaxInt32
 	// retainSweeps is how many sweeps one call looks at.
 	retainSweeps = 200
-	// retainCounts is how many ended sweeps one call counts.
-	retainCounts = 10
-	// countTimeout bounds the count of one sweep, which no person waits for: tens of
-	// millions of points.
-	countTimeout = "30s"
+	// auditKept is how long entries of the audit log are kept: a year, for an audit once a year.
+	auditKept = 365 * 24 * time.Hour
+	// eventsKept is how long a watcher may be away and miss no event. A watcher that was away
+	// for longer reads the current state and goes on from there.
+	eventsKept = 24 * time.Hour
 	// keysKept is how long an Idempotency-Key is known, as the API promises.
 	keysKept = 24 * time.Hour
 	// deletedWhy is why the files of a deleted sweep are removed.
@@ -104,8 +104,6 @@ func (s *Store) Retain(ctx context.Context, keep berth.Retention, failed map[str
 		{"checkpoints", s.pruneCheckpoints},
 		{"sweeps", s.expireSweeps},
 		{"outputs", s.expireOutputs},
-		{"logs", s.expireLogs},
-		{"metrics", s.expireMetrics},
 		{"deleted sweeps", s.purgeSweeps},
 	} {
 		more = l.try(ctx, step.what, func() (bool, error) { return step.do(ctx, keep, l) }) || more
@@ -167,43 +165,6 @@ func (s *Store) noteRemoved(ctx context.Context, tx pgx.Tx, sweepID, part, what 
 	return s.notify(ctx, tx, berth.Event{Kind: "sweep." + part + "_removed", SweepID: sweepID, Subject: sweepID, Data: what})
 }
 
-// part is what a sweep has of one kind, as far as limits go.
-type part struct {
-	name  string        // of its event
-	age   string        // flag of keep
-	limit string        // why what is above most goes
-	keep  time.Duration // after the end of its sweep; 0 = for ever
-	most  int64         // of all ended sweeps, in the unit of size; 0 = without limit
-	old   func(ctx context.Context, db dbsqlc.DBTX, keep time.Duration, maxRows int32) ([]string, error)
-	count func(ctx context.Context, db dbsqlc.DBTX, sweepID string) error
-	size  func(dbsqlc.SizedSweepsRow) (size *int64, removed *time.Time) // nil = not counted; not removed
-
-	mark    func(ctx context.Context, db dbsqlc.DBTX, why, sweepID string) ([]string, error)
-	toPurge func(ctx context.Context, db dbsqlc.DBTX, maxRows int32) ([]string, error)
-	remove  func(ctx context.Context, sweepID string, trials int32) (int64, error)
-	purged  func(ctx context.Context, db dbsqlc.DBTX, sweepID string) error
-}
-
-func (s *Store) expireLogs(ctx context.Context, keep berth.Retention, l look) (bool, error) {
-	return s.expire(ctx, l, part{
-		name: "logs", keep: keep.Logs, age: "--keep-logs", most: keep.LogBytes,
-		limit: "logs of all ended sweeps may take " + berth.BytesText(keep.LogBytes) + " (--keep-log-bytes); the newest that fit are kept",
-		old:   s.q.SweepsWithOldLogs, count: s.q.CountLogBytes,
-		size: func(row dbsqlc.SizedSweepsRow) (*int64, *time.Time) { return row.LogBytes, row.LogsRemovedAt },
-		mark: s.q.MarkLogsRemoved, toPurge: s.q.SweepsToPurgeOfLogs, remove: s.deleteSweepLogs, purged: s.q.LogsPurged,
-	})
-}
-
-func (s *Store) expireMetrics(ctx context.Context, keep berth.Retention, l look) (bool, error) {
-	return s.expire(ctx, l, part{
-		name: "metrics", keep: keep.Metrics, age: "--keep-metrics", most: keep.MetricPoints,
-		limit: fmt.Sprintf("%d metric points of all ended sweeps are kept (--keep-metric-points): the newest that fit", keep.MetricPoints),
-		old:   s.q.SweepsWithOldMetrics, count: s.q.CountMetricPoints,
-		size: func(row dbsqlc.SizedSweepsRow) (*int64, *time.Time) { return row.MetricPoints, row.MetricsRemovedAt },
-		mark: s.q.MarkMetricsRemoved, toPurge: s.q.SweepsToPurgeOfMetrics, remove: s.deleteSweepMetrics, purged: s.q.MetricsPurged,
-	})
-}
-
 // deleteSweepLogs removes some of what the first trials of a sweep printed.
 func (s *Store) deleteSweepLogs(ctx context.Context, sweepID string, trials int32) (int64, error) {
 	return s.q.DeleteSweepLogs(ctx, s.pool, &dbsqlc.DeleteSweepLogsParams{SweepID: sweepID, MaxTrials: trials, MaxRows: retainStep})
@@ -219,112 +180,16 @@ func (s *Store) deleteSweepMetrics(ctx context.Context, sweepID string, trials i
 	return s.q.DeleteSweepMemoryPoints(ctx, s.pool, &dbsqlc.DeleteSweepMemoryPointsParams{SweepID: sweepID, MaxTrials: trials, MaxRows: retainPoints})
 }
 
-// expire marks the sweeps that are too old, and those that the newer ones leave
-// no room for, and removes a part of all marked sweeps. A mark stays: half of a
-// sweep's rows would be taken for all of them.
-func (s *Store) expire(ctx context.Context, l look, p part) (more bool, err error) {
-	if p.keep > 0 {
-		why := fmt.Sprintf("%s are kept for %.4g days after the end of their sweep (%s)", p.name, p.keep.Hours()/24, p.age)
+func (s *Store) pruneAudit(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
+	rows, err := s.q.DeleteOldAudit(ctx, s.pool, auditKept, retainStep)
 
-		ids, err := p.old(ctx, s.pool, p.keep, retainSweeps)
-		if err != nil {
-			return false, translate(err, "looking for old "+p.name)
-		}
-
-		more = l.each(ctx, p.name+" of sweep", ids, func(id string) (bool, error) { return true, s.mark(ctx, p, id, why) })
-	}
-
-	if p.most > 0 {
-		ids, uncounted, err := s.excess(ctx, p)
-		if err != nil {
-			return more, translate(err, "looking for the largest "+p.name)
-		}
-
-		more = l.each(ctx, p.name+" of sweep", uncounted, func(id string) (bool, error) { return true, s.count(ctx, p, id) }) || more
-		more = l.each(ctx, p.name+" of sweep", ids, func(id string) (bool, error) { return true, s.mark(ctx, p, id, p.limit) }) || more
-	}
-
-	ids, err := p.toPurge(ctx, s.pool, retainSweeps)
-
-	return l.each(ctx, p.name+" of sweep", ids, func(id string) (bool, error) {
-		rows, err := p.remove(ctx, id, allTrials)
-		if err != nil || rows > 0 {
-			return true, translate(err, "removing "+p.name+" of sweep "+id)
-		}
-
-		return true, translate(p.purged(ctx, s.pool, id), "noting that sweep "+id+" has no "+p.name)
-	}) || more, translate(err, "looking for removed "+p.name)
+	return rows == retainStep, translate(err, "deleting old entries of the audit log")
 }
 
-// mark says that a part of a sweep goes, once, and only when there is any.
-func (s *Store) mark(ctx context.Context, p part, sweepID, why string) error {
-	return s.inTx(ctx, "marking sweep "+sweepID, func(tx pgx.Tx) error {
-		marked, err := p.mark(ctx, tx, why, sweepID)
-		if err != nil || len(marked) == 0 || marked[0] == "" {
-			return err
-		}
+func (s *Store) pruneEvents(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
+	rows, err := s.q.DeleteOldEvents(ctx, s.pool, eventsKept, retainStep)
 
-		return s.noteRemoved(ctx, tx, sweepID, p.name, why)
-	})
-}
-
-// count stores what a sweep has of a part: after its end that does not change.
-func (s *Store) count(ctx context.Context, p part, sweepID string) error {
-	return s.inTx(ctx, "counting the "+p.name+" of sweep "+sweepID, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '"+countTimeout+"'"); err != nil {
-			return err
-		}
-
-		return p.count(ctx, tx, sweepID)
-	})
-}
-
-// Removed says why the log and the metrics of an attempt were removed.
-// Errors: not_found.
-func (s *Store) Removed(ctx context.Context, attemptID string) (berth.Removed, error) {
-	row, err := s.q.GetRemoved(ctx, s.pool, attemptID)
-
-	return berth.Removed{Logs: row.LogsRemovedWhy, Metrics: row.MetricsRemovedWhy}, translate(err, "asking what was removed of attempt "+attemptID)
-}
-
-// excess are the ended sweeps that do not fit within the limit beside the newer
-// ones that do. A sweep that ended just now neither goes nor counts. While some
-// are not counted yet, there are only these, a few of them.
-func (s *Store) excess(ctx context.Context, p part) (ids, uncounted []string, err error) {
-	rows, err := s.q.SizedSweeps(ctx, s.pool, berth.FetchTime)
-	total := int64(0)
-
-	for _, row := range rows {
-		size, removed := p.size(row)
-
-		switch {
-		case removed != nil:
-		case size == nil:
-			uncounted = append(uncounted, row.ID)
-		case total+*size <= p.most:
-			total += *size
-		default:
-			ids = append(ids, row.ID)
-		}
-	}
-
-	if len(uncounted) > 0 {
-		return nil, uncounted[:min(len(uncounted), retainCounts)], err
-	}
-
-	return ids, nil, err
-}
-
-func (s *Store) pruneAudit(ctx context.Context, keep berth.Retention, _ look) (bool, error) {
-	return prune("the audit log", keep.Audit, keep.AuditRows,
-		func() (int64, error) { return s.q.DeleteOldAudit(ctx, s.pool, keep.Audit, retainStep) },
-		func() (int64, error) { return s.q.DeleteExcessAudit(ctx, s.pool, keep.AuditRows, retainStep) })
-}
-
-func (s *Store) pruneEvents(ctx context.Context, keep berth.Retention, _ look) (bool, error) {
-	return prune("events", keep.Events, keep.EventRows,
-		func() (int64, error) { return s.q.DeleteOldEvents(ctx, s.pool, keep.Events, retainStep) },
-		func() (int64, error) { return s.q.DeleteExcessEvents(ctx, s.pool, keep.EventRows, retainStep) })
+	return rows == retainStep, translate(err, "deleting old events")
 }
 
 func (s *Store) pruneKeys(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
@@ -343,29 +208,6 @@ func (s *Store) prunePaces(ctx context.Context, _ berth.Retention, _ look) (bool
 	rows, err := s.q.DeleteOldPaces(ctx, s.pool, berth.PaceKept, retainStep)
 
 	return rows == retainStep, translate(err, "deleting old paces")
-}
-
-// prune deletes rows that are too old, and those that are too many.
-func prune(what string, age time.Duration, most int64, old, excess func() (int64, error)) (more bool, err error) {
-	if age > 0 {
-		rows, err := old()
-		if err != nil {
-			return false, translate(err, "deleting old rows of "+what)
-		}
-
-		more = rows == retainStep
-	}
-
-	if most > 0 {
-		rows, err := excess()
-		if err != nil {
-			return false, translate(err, "deleting rows above the limit of "+what)
-		}
-
-		more = more || rows == retainStep
-	}
-
-	return more, nil
 }
 
 // look is one look at what is over its limit, with what failed in it.

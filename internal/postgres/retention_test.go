@@ -190,15 +190,9 @@ func TestRetain(t *testing.T) {
 	}{
 		{"no limit deletes nothing", 100 * month, berth.Retention{}, nil},
 		{"sweeps", 2 * month, berth.Retention{Sweeps: month}, gone},
-		{"younger sweeps stay", month / 2, berth.Retention{Sweeps: month, Outputs: month, Logs: month, Metrics: month}, nil},
-		{"what goes on stays", -1, berth.Retention{Sweeps: 1, Outputs: 1, Logs: 1, Metrics: 1, LogBytes: 1, MetricPoints: 1}, nil},
+		{"younger sweeps stay", month / 2, berth.Retention{Sweeps: month, Outputs: month}, nil},
+		{"what goes on stays", -1, berth.Retention{Sweeps: 1, Outputs: 1}, nil},
 		{"outputs", 2 * month, berth.Retention{Outputs: month}, map[string]int{"output_removals": 1}},
-		{"logs", 2 * month, berth.Retention{Logs: month}, map[string]int{"log_chunks": 0}},
-		{"metrics", 2 * month, berth.Retention{Metrics: month}, map[string]int{"metrics": 0, "memory_points": 0}},
-		{"logs within their size", month, berth.Retention{LogBytes: 10}, nil},
-		{"logs above their size", month, berth.Retention{LogBytes: 9}, map[string]int{"log_chunks": 0}},
-		{"metrics within their number", month, berth.Retention{MetricPoints: 3}, nil},
-		{"metrics above their number", month, berth.Retention{MetricPoints: 2}, map[string]int{"metrics": 0, "memory_points": 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -248,59 +242,17 @@ func TestRetain_EventsAndAudit(t *testing.T) {
 	_, last, err := r.store.EventRange(t.Context())
 	require.NoError(t, err)
 
-	r.retain(t, berth.Retention{Audit: time.Hour, Events: time.Hour})
+	r.retain(t, berth.Retention{})
 	require.Equal(t, 3, r.rows(t, "audit_log"), "they are young")
 
-	r.retain(t, berth.Retention{AuditRows: 2, EventRows: 2})
-	require.Equal(t, 2, r.rows(t, "audit_log"))
-	require.Equal(t, 2, r.rows(t, "events"))
-
-	r.exec(t, "UPDATE audit_log SET at = now() - interval '2 hours'")
-	r.exec(t, "UPDATE events SET created_at = now() - interval '2 hours'")
-	r.retain(t, berth.Retention{Audit: time.Hour, Events: time.Hour})
-	require.Zero(t, r.rows(t, "audit_log"))
+	r.exec(t, "UPDATE audit_log SET at = now() - interval '366 days' WHERE id < (SELECT max(id) FROM audit_log)")
+	r.exec(t, "UPDATE events SET created_at = now() - interval '25 hours'")
+	r.retain(t, berth.Retention{})
+	require.Equal(t, 1, r.rows(t, "audit_log"))
 
 	first, still, err := r.store.EventRange(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []int64{last, last}, []int64{first, still})
-}
-
-// A limit in the middle of a sweep removes all of its curves or none: half of
-// them would look whole. The trial reports the removal.
-func TestRetain_LeavesNoHalf(t *testing.T) {
-	t.Parallel()
-
-	r := retainedSetup(t)
-	r.exec(t, `INSERT INTO metrics (attempt_id, name, step, value, status, at)
-		SELECT $1, 'loss', n, 0.5, 'finite', now() FROM generate_series(1, 30000) n`, r.request.AttemptID)
-	r.end(t, time.Hour)
-
-	keep := berth.Retention{MetricPoints: 1500}
-	for r.rows(t, "metrics") == 30_002 {
-		require.True(t, r.store.Retain(t.Context(), keep, map[string]error{}))
-	}
-
-	require.Equal(t, 1, r.rows(t, "sweeps WHERE metrics_removed_at IS NOT NULL"), "with the decision, and before the last row")
-	require.Positive(t, r.rows(t, "metrics"))
-
-	r.retain(t, keep)
-	r.retain(t, keep)
-	require.Zero(t, r.rows(t, "metrics"))
-	require.Equal(t, 1, r.rows(t, "sweeps WHERE metrics_purged_at IS NOT NULL AND logs_removed_at IS NULL"))
-
-	const why = "1500 metric points of all ended sweeps are kept (--keep-metric-points): the newest that fit"
-
-	trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
-	require.NoError(t, err)
-	require.Equal(t, why, trial.MetricsRemoved)
-	require.Empty(t, trial.LogsRemoved)
-
-	removed, err := r.store.Removed(t.Context(), r.request.AttemptID)
-	require.NoError(t, err)
-	require.Equal(t, berth.Removed{Metrics: why}, removed)
-
-	require.Equal(t, 1, r.rows(t, "audit_log WHERE object LIKE '/sweeps/%/metrics'"))
-	require.Equal(t, 1, r.rows(t, "events WHERE kind = 'sweep.metrics_removed'"))
 }
 
 // A deleted sweep goes in few steps, and by trials: the points of later ones are there until earlier trials are gone, so
@@ -341,26 +293,8 @@ func TestRetain_DeletesASweepByItsTrials(t *testing.T) {
 	require.LessOrEqual(t, steps, 12)
 }
 
-// Logs that their age removes are said to be; a sweep that has none loses none.
-func TestRetain_SaysThatLogsAreTooOld(t *testing.T) {
-	t.Parallel()
-
-	r := retainedSetup(t)
-	r.exec(t, "DELETE FROM metrics")
-	r.exec(t, "DELETE FROM memory_points")
-	r.end(t, 48*time.Hour)
-	r.retain(t, berth.Retention{Logs: 36 * time.Hour, Metrics: 36 * time.Hour})
-
-	trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
-	require.NoError(t, err)
-	require.Equal(t, "logs are kept for 1.5 days after the end of their sweep (--keep-logs)", trial.LogsRemoved)
-	require.Empty(t, trial.MetricsRemoved)
-	require.Zero(t, r.rows(t, "log_chunks"))
-	require.Equal(t, 1, r.rows(t, "audit_log"))
-}
-
-// sized ends the current sweep, this long ago, with one attempt of this many
-// metric points, and goes on with the next.
+// sized ends the current sweep, so long ago, with one attempt of so many metric
+// points, and goes on with the next.
 func (r *retained) sized(t *testing.T, ago time.Duration, points int) (sweep string) {
 	t.Helper()
 
@@ -371,66 +305,6 @@ func (r *retained) sized(t *testing.T, ago time.Duration, points int) (sweep str
 	r.next(t)
 
 	return sweep
-}
-
-// The newest sweeps stay as far as they fit. One large sweep costs no other its
-// curves, nor its own before a person could fetch them.
-func TestRetain_KeepsTheNewestThatFit(t *testing.T) {
-	t.Parallel()
-
-	type ended struct {
-		hours  float64 // ago
-		points int
-	}
-
-	for _, tt := range []struct {
-		name  string
-		ended []ended
-		kept  []int // points
-	}{
-		{"all fit", []ended{{2, 1000}, {3, 500}}, []int{1000, 500}},
-		{"the oldest goes", []ended{{2, 1000}, {3, 400}, {4, 200}}, []int{1000, 400, 0}},
-		{"a large one costs nobody else", []ended{{2, 3000}, {3, 2}, {4, 1498}}, []int{0, 2, 1498}},
-		{"an older one that fits stays", []ended{{2, 1000}, {3, 600}, {4, 500}}, []int{1000, 0, 500}},
-		{"what ended just now neither goes nor counts", []ended{{0.1, 3000}, {2, 1400}}, []int{3000, 1400}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			url := pgtest.URL(t)
-			r := &retained{bundle: setupOn(t, url), url: url}
-
-			sweeps := make([]string, len(tt.ended))
-			for i, e := range tt.ended {
-				sweeps[i] = r.sized(t, time.Duration(e.hours*float64(time.Hour)), e.points)
-			}
-
-			for range 2 { // once more changes nothing
-				r.retain(t, berth.Retention{MetricPoints: 1500})
-
-				for i, sweep := range sweeps {
-					require.Equal(t, tt.kept[i], r.rows(t, "metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = '"+sweep+"'"), i)
-				}
-			}
-		})
-	}
-}
-
-// What a person deleted goes anyway: others make no room for it.
-func TestRetain_MakesNoRoomForWhatWasDeleted(t *testing.T) {
-	t.Parallel()
-
-	url := pgtest.URL(t)
-	r := &retained{bundle: setupOn(t, url), url: url}
-	deleted, older := r.sized(t, 2*time.Hour, 3000), r.sized(t, 3*time.Hour, 2)
-
-	r.exec(t, "UPDATE sweeps SET metric_points = 1499 WHERE id = $1", deleted) // it would fit, and the older one not
-	require.NoError(t, r.store.DeleteSweep(t.Context(), deleted))
-	r.retain(t, berth.Retention{MetricPoints: 1500, Logs: time.Hour, Outputs: 4 * time.Hour})
-
-	require.Equal(t, 1, r.rows(t, "sweeps WHERE metrics_removed_at IS NULL AND id = '"+older+"'"))
-	require.Equal(t, 2, r.rows(t, "metrics"))
-	require.Zero(t, r.rows(t, "audit_log"), "nothing but what a person deleted")
 }
 
 // many adds attempts to the sweep's first trial.
@@ -560,8 +434,7 @@ func TestDeleteSweep_FreesItsKey(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Marking a sweep that has nothing to remove, and removing it, reads no rows of other sweeps,
-// however many there are.
+// Removing a sweep that has neither logs nor points reads no rows of other sweeps, however many there are.
 func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
 	t.Parallel()
 
@@ -620,7 +493,7 @@ func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
 	before := read()
 
 	failed := map[string]error{}
-	for b.store.Retain(t.Context(), berth.Retention{Metrics: 30 * 24 * time.Hour, Logs: 30 * 24 * time.Hour}, failed) {
+	for b.store.Retain(t.Context(), berth.Retention{Sweeps: 30 * 24 * time.Hour}, failed) {
 	}
 
 	require.Empty(t, failed)
@@ -632,7 +505,7 @@ func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
 			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others) == nil && others == 0
 	}, 30*time.Second, 10*time.Millisecond)
 
-	require.Equal(t, 1, (&retained{bundle: b, url: url}).rows(t, "sweeps WHERE metrics_purged_at IS NOT NULL AND logs_purged_at IS NOT NULL"))
+	require.Zero(t, (&retained{bundle: b, url: url}).rows(t, "sweeps WHERE id = '"+b.sweep+"'"))
 
 	for table, rows := range read() {
 		require.Less(t, rows-before[table], int64(1000), "rows of %s that are of other sweeps, of 40,000", table)

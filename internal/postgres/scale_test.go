@@ -233,7 +233,6 @@ func (y year) further(b *testing.B) []scaleCall {
 		{"withdrawal", drop(func(ctx context.Context, s *postgres.Store) (berth.PlacementStatus, error) {
 			return s.WithdrawRequest(ctx, y.waits)
 		})},
-		{"removed", drop(func(ctx context.Context, s *postgres.Store) (berth.Removed, error) { return s.Removed(ctx, y.attempt) })},
 		{"secrets", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Secret, error) { return s.ListSecrets(ctx) })},
 		{"tokens", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Token, error) { return s.ListTokens(ctx) })},
 		{"paused", drop(func(ctx context.Context, s *postgres.Store) (bool, error) {

@@ -236,7 +236,6 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 		}
 
 		trial.Attempts, trial.Waiting, trial.OutputsRemoved = int(row.Attempts), toReasons(row.Reasons), row.OutputsRemoved
-		trial.LogsRemoved, trial.MetricsRemoved = row.LogsRemovedWhy, row.MetricsRemovedWhy
 		trial.Kept = keptHost(row.KeptHostID, row.KeptHost, row.KeptDeviceID, row.KeptSince)
 
 		return trial, nil

@@ -241,7 +241,7 @@ func TestKeeper_GoesOnUntilNothingIsOverItsLimit(t *testing.T) {
 	t.Parallel()
 
 	ledger := &limits{steps: 3, calls: make(chan berth.Retention), noted: make(chan string)}
-	keeper := &retention.Keeper{Ledger: ledger, Keep: berth.Retention{Logs: time.Hour}, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
+	keeper := &retention.Keeper{Ledger: ledger, Keep: berth.Retention{Outputs: time.Hour}, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -249,7 +249,7 @@ func TestKeeper_GoesOnUntilNothingIsOverItsLimit(t *testing.T) {
 	go func() { ended <- keeper.Run(ctx) }()
 
 	for range 3 {
-		require.Equal(t, time.Hour, (<-ledger.calls).Logs)
+		require.Equal(t, time.Hour, (<-ledger.calls).Outputs)
 	}
 
 	require.Equal(t, "a stays", <-ledger.noted)

@@ -26,7 +26,6 @@ export function LogView({
   more,
   state,
   problem,
-  removed,
   readMore,
   toEnd,
   toStart,
@@ -112,8 +111,7 @@ export function LogView({
           </Button>
         </Note>
       )}
-      {removed !== "" && <Note kind="plain">{removed}</Note>}
-      {removed === "" && pieces.length === 0 && !unknown.has(state) && (
+      {pieces.length === 0 && !unknown.has(state) && (
         <div className="card">
           {state === "following" || state === "paused" ? "It has written nothing yet." : "It wrote nothing."}
         </div>

@@ -268,7 +268,6 @@ describe("LogView", () => {
     shown: 0,
     more: false,
     problem: "",
-    removed: "",
     readMore: vi.fn(),
     toEnd: vi.fn(),
     toStart: vi.fn(),
@@ -332,9 +331,8 @@ describe("LogView", () => {
     expect(screen.getByText("It has written nothing yet.")).toBeTruthy();
   });
 
-  it("says why a log was removed, or failed to come", async () => {
-    await draw(<LogView {...log} state="failed" removed="Older than a week." problem="The stream was refused." />);
-    expect(screen.getByText("Older than a week.")).toBeTruthy();
+  it("says why a log failed to come", async () => {
+    await draw(<LogView {...log} state="failed" problem="The stream was refused." />);
     expect(screen.getByText(/The stream was refused/)).toBeTruthy();
   });
 });

@@ -15,7 +15,6 @@ export interface Log {
   more: boolean;
   state: Next | "reading" | "retrying" | "failed";
   problem: string;
-  removed: string;
   readMore: () => void;
   /** toEnd leaves out what lies between and shows the last part. */
   toEnd: () => void;
@@ -33,7 +32,6 @@ export function useLog(attemptId: string, paused = false): Log {
   const [state, setState] = useState<Log["state"]>("reading");
   const [more, setMore] = useState(false);
   const [problem, setProblem] = useState("");
-  const [removed, setRemoved] = useState("");
   const follower = useRef<LogFollower | null>(null);
   const end = useRef(0); // shown, as callbacks see it
   const turn = useRef(0); // of the newest request: answers to earlier ones are dropped
@@ -67,7 +65,6 @@ export function useLog(attemptId: string, paused = false): Log {
       append(page.data);
       end.current = Math.max(end.current, page.next_offset);
       setShown(end.current);
-      setRemoved(page.removed ?? "");
     },
     [append],
   );
@@ -79,7 +76,7 @@ export function useLog(attemptId: string, paused = false): Log {
       onPiece: (piece) => append([piece]),
       onPage: (page) => {
         take(page);
-        setMore(!isLast(page) && full(page));
+        setMore(!page.complete && full(page));
 
         return next(page, holds.current);
       },
@@ -115,7 +112,7 @@ export function useLog(attemptId: string, paused = false): Log {
           end.current = from;
         }
         take(page);
-        setMore(!isLast(page) && full(page));
+        setMore(!page.complete && full(page));
         const then = next(page, holds.current);
         if (then === "following") goOn();
         else turnTo(then, "");
@@ -174,17 +171,12 @@ export function useLog(attemptId: string, paused = false): Log {
     [ask, attemptId],
   );
 
-  return { pieces, start, shown, more, state, problem, removed, readMore, toEnd, toStart };
-}
-
-/** isLast says that nothing comes behind a page. */
-function isLast({ complete, removed = "" }: LogPage): boolean {
-  return complete || removed !== "";
+  return { pieces, start, shown, more, state, problem, readMore, toEnd, toStart };
 }
 
 /** next says how the log goes on behind a page: page by page behind a full one. */
 function next(page: LogPage, paused: boolean): Next {
-  if (isLast(page)) return "complete";
+  if (page.complete) return "complete";
   if (full(page)) return "idle";
 
   return paused ? "paused" : "following";

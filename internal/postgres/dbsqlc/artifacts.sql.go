@@ -64,7 +64,7 @@ type DeleteSweepFilesParams struct {
 	MaxRows   int32
 }
 
-// By attempts, as MarkLogsRemoved, of the first trials.
+// By attempts, as DeleteSweepLogs, of the first trials.
 func (q *Queries) DeleteSweepFiles(ctx context.Context, db DBTX, arg *DeleteSweepFilesParams) (int64, error) {
 	result, err := db.Exec(ctx, deleteSweepFiles, arg.SweepID, arg.MaxTrials, arg.MaxRows)
 	if err != nil {

@@ -466,38 +466,30 @@ type Shape struct {
 }
 
 type Sweep struct {
-	ID                string
-	Name              string
-	Spec              []byte
-	ImageDigest       string
-	State             string
-	Reason            string
-	MaxParallel       int32
-	Planned           int32
-	CreatedBy         string
-	CreatedAt         time.Time
-	StartedAt         *time.Time
-	FinishedAt        *time.Time
-	RunID             string
-	DeletedAt         *time.Time
-	OutputsRemovedAt  *time.Time
-	LogsRemovedAt     *time.Time
-	MetricsRemovedAt  *time.Time
-	ResumedAt         *time.Time
-	LogsRemovedWhy    string
-	LogsPurgedAt      *time.Time
-	MetricsRemovedWhy string
-	MetricsPurgedAt   *time.Time
-	LogBytes          *int64
-	MetricPoints      *int64
-	Resources         []byte
-	Datasets          []byte
-	SecretNames       json.RawMessage
-	MaxAttempts       int32
-	Template          string
-	TrialLimit        []byte
-	Metric            string
-	Minimizes         bool
+	ID               string
+	Name             string
+	Spec             []byte
+	ImageDigest      string
+	State            string
+	Reason           string
+	MaxParallel      int32
+	Planned          int32
+	CreatedBy        string
+	CreatedAt        time.Time
+	StartedAt        *time.Time
+	FinishedAt       *time.Time
+	RunID            string
+	DeletedAt        *time.Time
+	OutputsRemovedAt *time.Time
+	ResumedAt        *time.Time
+	Resources        []byte
+	Datasets         []byte
+	SecretNames      json.RawMessage
+	MaxAttempts      int32
+	Template         string
+	TrialLimit       []byte
+	Metric           string
+	Minimizes        bool
 }
 
 type SweepEntry struct {

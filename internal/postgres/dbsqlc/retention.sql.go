@@ -49,31 +49,6 @@ func (q *Queries) AskOutputRemoval(ctx context.Context, db DBTX, arg *AskOutputR
 	return count, err
 }
 
-const countLogBytes = `-- name: CountLogBytes :exec
-UPDATE sweeps s SET log_bytes = (
-    SELECT coalesce(sum(octet_length(l.data)), 0)
-    FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1
-) WHERE s.id = $1
-`
-
-func (q *Queries) CountLogBytes(ctx context.Context, db DBTX, id string) error {
-	_, err := db.Exec(ctx, countLogBytes, id)
-	return err
-}
-
-const countMetricPoints = `-- name: CountMetricPoints :exec
-UPDATE sweeps s SET metric_points = (
-    SELECT (SELECT count(*) FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1)
-        + (SELECT count(*) FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1)
-) WHERE s.id = $1
-`
-
-// Points of memory go with the metrics, and count as they do.
-func (q *Queries) CountMetricPoints(ctx context.Context, db DBTX, id string) error {
-	_, err := db.Exec(ctx, countMetricPoints, id)
-	return err
-}
-
 const deferOutputs = `-- name: DeferOutputs :exec
 UPDATE output_removals SET asked_at = now() WHERE host_id = $1 AND attempt_id = ANY ($2::uuid[])
 `
@@ -82,34 +57,6 @@ UPDATE output_removals SET asked_at = now() WHERE host_id = $1 AND attempt_id = 
 func (q *Queries) DeferOutputs(ctx context.Context, db DBTX, hostID string, attemptIds []string) error {
 	_, err := db.Exec(ctx, deferOutputs, hostID, attemptIds)
 	return err
-}
-
-const deleteExcessAudit = `-- name: DeleteExcessAudit :execrows
-DELETE FROM audit_log WHERE id <= (SELECT max(id) FROM audit_log) - $1::bigint
-    AND id IN (SELECT a.id FROM audit_log a ORDER BY a.id LIMIT $2)
-`
-
-// Keeps the newest max_kept, by their numbers.
-func (q *Queries) DeleteExcessAudit(ctx context.Context, db DBTX, maxKept int64, maxRows int32) (int64, error) {
-	result, err := db.Exec(ctx, deleteExcessAudit, maxKept, maxRows)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const deleteExcessEvents = `-- name: DeleteExcessEvents :execrows
-DELETE FROM events WHERE sequence <= (SELECT max(sequence) FROM events) - $1::bigint AND id IN (
-    SELECT e.id FROM events e WHERE e.sequence IS NOT NULL ORDER BY e.sequence LIMIT $2)
-`
-
-// Keeps the newest max_kept.
-func (q *Queries) DeleteExcessEvents(ctx context.Context, db DBTX, maxKept int64, maxRows int32) (int64, error) {
-	result, err := db.Exec(ctx, deleteExcessEvents, maxKept, maxRows)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
 }
 
 const deleteOldAudit = `-- name: DeleteOldAudit :execrows
@@ -153,7 +100,8 @@ type DeleteSweepLogsParams struct {
 	MaxRows   int32
 }
 
-// By attempts, as MarkLogsRemoved, of the first trials.
+// Of the first trials, by attempts, each read in the order of the key: without LATERAL PostgreSQL may read the rows of all
+// sweeps, as it expects to find one soon.
 func (q *Queries) DeleteSweepLogs(ctx context.Context, db DBTX, arg *DeleteSweepLogsParams) (int64, error) {
 	result, err := db.Exec(ctx, deleteSweepLogs, arg.SweepID, arg.MaxTrials, arg.MaxRows)
 	if err != nil {
@@ -175,7 +123,7 @@ type DeleteSweepMetricsParams struct {
 	MaxRows   int32
 }
 
-// By attempts, as MarkLogsRemoved, of the first trials. By the places of rows: looking each up by its key again took as long as
+// The same for metrics. By the places of rows: looking each up by its key again took as long as
 // the rest. Nothing writes points of a sweep that has ended.
 func (q *Queries) DeleteSweepMetrics(ctx context.Context, db DBTX, arg *DeleteSweepMetricsParams) (int64, error) {
 	result, err := db.Exec(ctx, deleteSweepMetrics, arg.SweepID, arg.MaxTrials, arg.MaxRows)
@@ -283,111 +231,12 @@ func (q *Queries) ExpireOutputs(ctx context.Context, db DBTX, arg *ExpireOutputs
 	return items, nil
 }
 
-const getRemoved = `-- name: GetRemoved :one
-SELECT s.logs_removed_why, s.metrics_removed_why
-FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id WHERE a.id = $1
-`
-
-type GetRemovedRow struct {
-	LogsRemovedWhy    string
-	MetricsRemovedWhy string
-}
-
-// Why the logs and metrics of an attempt were removed.
-func (q *Queries) GetRemoved(ctx context.Context, db DBTX, attemptID string) (GetRemovedRow, error) {
-	row := db.QueryRow(ctx, getRemoved, attemptID)
-	var i GetRemovedRow
-	err := row.Scan(&i.LogsRemovedWhy, &i.MetricsRemovedWhy)
-	return i, err
-}
-
-const logsPurged = `-- name: LogsPurged :exec
-UPDATE sweeps SET logs_purged_at = now() WHERE id = $1
-`
-
-func (q *Queries) LogsPurged(ctx context.Context, db DBTX, id string) error {
-	_, err := db.Exec(ctx, logsPurged, id)
-	return err
-}
-
-const markLogsRemoved = `-- name: MarkLogsRemoved :many
-UPDATE sweeps s SET logs_removed_at = now(), logs_removed_why = CASE WHEN EXISTS (
-    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT 1 FROM log_chunks l WHERE l.attempt_id = a.id ORDER BY l."offset" LIMIT 1) found WHERE t.sweep_id = s.id
-) THEN $1::text ELSE '' END
-WHERE s.id = $2 AND s.logs_removed_at IS NULL RETURNING s.logs_removed_why
-`
-
-// From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none:
-// each attempt is asked for its first row, by LATERAL in the order of the key. Without either PostgreSQL may read the rows of
-// all sweeps, as it expects to find one soon.
-func (q *Queries) MarkLogsRemoved(ctx context.Context, db DBTX, why string, iD string) ([]string, error) {
-	rows, err := db.Query(ctx, markLogsRemoved, why, iD)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var logs_removed_why string
-		if err := rows.Scan(&logs_removed_why); err != nil {
-			return nil, err
-		}
-		items = append(items, logs_removed_why)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const markMetricsRemoved = `-- name: MarkMetricsRemoved :many
-UPDATE sweeps s SET metrics_removed_at = now(), metrics_removed_why = CASE WHEN EXISTS (
-    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT 1 FROM metrics m WHERE m.attempt_id = a.id ORDER BY m.name, m.step LIMIT 1) found WHERE t.sweep_id = s.id
-) OR EXISTS (
-    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT 1 FROM memory_points m WHERE m.attempt_id = a.id ORDER BY m.at_second LIMIT 1) found WHERE t.sweep_id = s.id
-) THEN $1::text ELSE '' END
-WHERE s.id = $2 AND s.metrics_removed_at IS NULL RETURNING s.metrics_removed_why
-`
-
-// The same of metrics, and of points of memory.
-func (q *Queries) MarkMetricsRemoved(ctx context.Context, db DBTX, why string, iD string) ([]string, error) {
-	rows, err := db.Query(ctx, markMetricsRemoved, why, iD)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var metrics_removed_why string
-		if err := rows.Scan(&metrics_removed_why); err != nil {
-			return nil, err
-		}
-		items = append(items, metrics_removed_why)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const markOutputsRemoved = `-- name: MarkOutputsRemoved :exec
 UPDATE sweeps SET outputs_removed_at = now() WHERE id = $1
 `
 
 func (q *Queries) MarkOutputsRemoved(ctx context.Context, db DBTX, id string) error {
 	_, err := db.Exec(ctx, markOutputsRemoved, id)
-	return err
-}
-
-const metricsPurged = `-- name: MetricsPurged :exec
-UPDATE sweeps SET metrics_purged_at = now() WHERE id = $1
-`
-
-func (q *Queries) MetricsPurged(ctx context.Context, db DBTX, id string) error {
-	_, err := db.Exec(ctx, metricsPurged, id)
 	return err
 }
 
@@ -558,147 +407,6 @@ func (q *Queries) SilentRemovals(ctx context.Context, db DBTX, silent time.Durat
 			return nil, err
 		}
 		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const sizedSweeps = `-- name: SizedSweeps :many
-SELECT id, logs_removed_at, log_bytes, metrics_removed_at, metric_points FROM sweeps
-WHERE deleted_at IS NULL AND finished_at < now() - $1::interval AND (logs_removed_at IS NULL OR metrics_removed_at IS NULL)
-ORDER BY finished_at DESC, id
-`
-
-type SizedSweepsRow struct {
-	ID               string
-	LogsRemovedAt    *time.Time
-	LogBytes         *int64
-	MetricsRemovedAt *time.Time
-	MetricPoints     *int64
-}
-
-// Newest first, because limits of size keep the newest. Other sweeps need not make room for a deleted sweep.
-func (q *Queries) SizedSweeps(ctx context.Context, db DBTX, grace time.Duration) ([]SizedSweepsRow, error) {
-	rows, err := db.Query(ctx, sizedSweeps, grace)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SizedSweepsRow
-	for rows.Next() {
-		var i SizedSweepsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.LogsRemovedAt,
-			&i.LogBytes,
-			&i.MetricsRemovedAt,
-			&i.MetricPoints,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const sweepsToPurgeOfLogs = `-- name: SweepsToPurgeOfLogs :many
-SELECT id FROM sweeps WHERE logs_removed_at IS NOT NULL AND logs_purged_at IS NULL ORDER BY logs_removed_at LIMIT $1
-`
-
-func (q *Queries) SweepsToPurgeOfLogs(ctx context.Context, db DBTX, maxRows int32) ([]string, error) {
-	rows, err := db.Query(ctx, sweepsToPurgeOfLogs, maxRows)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const sweepsToPurgeOfMetrics = `-- name: SweepsToPurgeOfMetrics :many
-SELECT id FROM sweeps WHERE metrics_removed_at IS NOT NULL AND metrics_purged_at IS NULL ORDER BY metrics_removed_at LIMIT $1
-`
-
-func (q *Queries) SweepsToPurgeOfMetrics(ctx context.Context, db DBTX, maxRows int32) ([]string, error) {
-	rows, err := db.Query(ctx, sweepsToPurgeOfMetrics, maxRows)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const sweepsWithOldLogs = `-- name: SweepsWithOldLogs :many
-SELECT id FROM sweeps
-WHERE deleted_at IS NULL AND logs_removed_at IS NULL AND finished_at < now() - $1::interval
-ORDER BY finished_at LIMIT $2
-`
-
-func (q *Queries) SweepsWithOldLogs(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) ([]string, error) {
-	rows, err := db.Query(ctx, sweepsWithOldLogs, keep, maxRows)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const sweepsWithOldMetrics = `-- name: SweepsWithOldMetrics :many
-SELECT id FROM sweeps
-WHERE deleted_at IS NULL AND metrics_removed_at IS NULL AND finished_at < now() - $1::interval
-ORDER BY finished_at LIMIT $2
-`
-
-func (q *Queries) SweepsWithOldMetrics(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) ([]string, error) {
-	rows, err := db.Query(ctx, sweepsWithOldMetrics, keep, maxRows)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ UPDATE sweeps
 SET run_id = $1, state = CASE WHEN state = 'pending' THEN 'running' ELSE state END,
     started_at = coalesce(started_at, now())
 WHERE id = $2
-RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes
+RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes
 `
 
 // Waits for trials that are ending and have read the earlier run (TellSweep).
@@ -38,15 +38,7 @@ func (q *Queries) BeginSweepRun(ctx context.Context, db DBTX, runID string, iD s
 		&i.RunID,
 		&i.DeletedAt,
 		&i.OutputsRemovedAt,
-		&i.LogsRemovedAt,
-		&i.MetricsRemovedAt,
 		&i.ResumedAt,
-		&i.LogsRemovedWhy,
-		&i.LogsPurgedAt,
-		&i.MetricsRemovedWhy,
-		&i.MetricsPurgedAt,
-		&i.LogBytes,
-		&i.MetricPoints,
 		&i.Resources,
 		&i.Datasets,
 		&i.SecretNames,
@@ -240,7 +232,7 @@ func (q *Queries) FollowSweepRun(ctx context.Context, db DBTX, arg *FollowSweepR
 }
 
 const getSweep = `-- name: GetSweep :one
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps WHERE id = $1 AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps WHERE id = $1 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, error) {
@@ -262,15 +254,7 @@ func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, erro
 		&i.RunID,
 		&i.DeletedAt,
 		&i.OutputsRemovedAt,
-		&i.LogsRemovedAt,
-		&i.MetricsRemovedAt,
 		&i.ResumedAt,
-		&i.LogsRemovedWhy,
-		&i.LogsPurgedAt,
-		&i.MetricsRemovedWhy,
-		&i.MetricsPurgedAt,
-		&i.LogBytes,
-		&i.MetricPoints,
 		&i.Resources,
 		&i.Datasets,
 		&i.SecretNames,
@@ -372,7 +356,7 @@ func (q *Queries) ListSweepEntries(ctx context.Context, db DBTX, arg *ListSweepE
 }
 
 const listSweeps = `-- name: ListSweeps :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps
 WHERE (created_at, id) < ($1::timestamptz, $2::uuid) AND deleted_at IS NULL
   AND (cardinality($3::text[]) = 0 OR state = ANY ($3::text[]))
 ORDER BY created_at DESC, id DESC
@@ -416,15 +400,7 @@ func (q *Queries) ListSweeps(ctx context.Context, db DBTX, arg *ListSweepsParams
 			&i.RunID,
 			&i.DeletedAt,
 			&i.OutputsRemovedAt,
-			&i.LogsRemovedAt,
-			&i.MetricsRemovedAt,
 			&i.ResumedAt,
-			&i.LogsRemovedWhy,
-			&i.LogsPurgedAt,
-			&i.MetricsRemovedWhy,
-			&i.MetricsPurgedAt,
-			&i.LogBytes,
-			&i.MetricPoints,
 			&i.Resources,
 			&i.Datasets,
 			&i.SecretNames,
@@ -494,7 +470,7 @@ func (q *Queries) SetSweepState(ctx context.Context, db DBTX, arg *SetSweepState
 }
 
 const sweepsByID = `-- name: SweepsByID :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, logs_removed_at, metrics_removed_at, resumed_at, logs_removed_why, logs_purged_at, metrics_removed_why, metrics_purged_at, log_bytes, metric_points, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND deleted_at IS NULL
 `
 
 // As ListedTrials, of few rows.
@@ -523,15 +499,7 @@ func (q *Queries) SweepsByID(ctx context.Context, db DBTX, ids []string) ([]Swee
 			&i.RunID,
 			&i.DeletedAt,
 			&i.OutputsRemovedAt,
-			&i.LogsRemovedAt,
-			&i.MetricsRemovedAt,
 			&i.ResumedAt,
-			&i.LogsRemovedWhy,
-			&i.LogsPurgedAt,
-			&i.MetricsRemovedWhy,
-			&i.MetricsPurgedAt,
-			&i.LogBytes,
-			&i.MetricPoints,
 			&i.Resources,
 			&i.Datasets,
 			&i.SecretNames,

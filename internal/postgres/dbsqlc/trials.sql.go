@@ -355,8 +355,7 @@ SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kin
     coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
     coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
-        ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
-    s.logs_removed_why, s.metrics_removed_why
+        ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 LEFT JOIN LATERAL (
     SELECT w.attempt_id, w.sweep_id, w.trial_id, w.workflow_id, w.number, w.stage, w.purpose, w.shape_key, w.memory_bytes, w.cpu_milli, w.device_bytes, w.contexts, w.exclusive, w.expected_ns, w.state, w.reasons, w.requested_at, w.decided_at, w.tries, w.refusal, w.not_before, w.revives, w.short, w.last_oom, w.exclusive_device, w.kept_host_id, w.kept_device_id, w.kept_since FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
@@ -376,27 +375,25 @@ type ListTrialsParams struct {
 }
 
 type ListTrialsRow struct {
-	ID                string
-	SweepID           string
-	Number            int32
-	Params            []byte
-	ShapeKey          string
-	State             string
-	FailureKind       string
-	Message           string
-	Value             *float64
-	CreatedAt         time.Time
-	StartedAt         *time.Time
-	FinishedAt        *time.Time
-	Attempts          int32
-	Reasons           json.RawMessage
-	KeptHostID        string
-	KeptHost          string
-	KeptDeviceID      string
-	KeptSince         time.Time
-	OutputsRemoved    string
-	LogsRemovedWhy    string
-	MetricsRemovedWhy string
+	ID             string
+	SweepID        string
+	Number         int32
+	Params         []byte
+	ShapeKey       string
+	State          string
+	FailureKind    string
+	Message        string
+	Value          *float64
+	CreatedAt      time.Time
+	StartedAt      *time.Time
+	FinishedAt     *time.Time
+	Attempts       int32
+	Reasons        json.RawMessage
+	KeptHostID     string
+	KeptHost       string
+	KeptDeviceID   string
+	KeptSince      time.Time
+	OutputsRemoved string
 }
 
 // The files of a trial belong to its last attempt: an earlier one failed, and may have been on another host.
@@ -434,8 +431,6 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 			&i.KeptDeviceID,
 			&i.KeptSince,
 			&i.OutputsRemoved,
-			&i.LogsRemovedWhy,
-			&i.MetricsRemovedWhy,
 		); err != nil {
 			return nil, err
 		}
@@ -453,7 +448,6 @@ SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kin
     coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
     coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce(r.requested_at, 'epoch')::timestamptz AS waiting_since, coalesce(a.outputs_removed_why, '')::text AS outputs_removed,
-    s.logs_removed_why, s.metrics_removed_why,
     coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.state, '')::text AS attempt_state,
     coalesce(a.purpose, '')::text AS purpose, coalesce(a.host_id::text, '')::text AS host_id, coalesce(h.name, '')::text AS host_name,
     coalesce(a.device_id, '')::text AS device_id, coalesce(a.memory_bytes, 0)::bigint AS memory_bytes,
@@ -478,35 +472,33 @@ WHERE t.id = ANY (ARRAY(SELECT unnest($2::uuid[])))
 `
 
 type ListedTrialsRow struct {
-	Trial             Trial
-	Attempts          int32
-	Reasons           json.RawMessage
-	Waits             bool
-	KeptHostID        string
-	KeptHost          string
-	KeptDeviceID      string
-	KeptSince         time.Time
-	WaitingSince      time.Time
-	OutputsRemoved    string
-	LogsRemovedWhy    string
-	MetricsRemovedWhy string
-	AttemptID         string
-	AttemptNumber     int32
-	AttemptState      string
-	Purpose           string
-	HostID            string
-	HostName          string
-	DeviceID          string
-	MemoryBytes       int64
-	DeviceBytes       int64
-	MemoryPeakBytes   int64
-	DevicePeakBytes   int64
-	MetricName        string
-	MetricStep        int64
-	MetricValue       float64
-	MetricStatus      string
-	MetricFinal       bool
-	MetricAt          time.Time
+	Trial           Trial
+	Attempts        int32
+	Reasons         json.RawMessage
+	Waits           bool
+	KeptHostID      string
+	KeptHost        string
+	KeptDeviceID    string
+	KeptSince       time.Time
+	WaitingSince    time.Time
+	OutputsRemoved  string
+	AttemptID       string
+	AttemptNumber   int32
+	AttemptState    string
+	Purpose         string
+	HostID          string
+	HostName        string
+	DeviceID        string
+	MemoryBytes     int64
+	DeviceBytes     int64
+	MemoryPeakBytes int64
+	DevicePeakBytes int64
+	MetricName      string
+	MetricStep      int64
+	MetricValue     float64
+	MetricStatus    string
+	MetricFinal     bool
+	MetricAt        time.Time
 }
 
 // Trials as ListTrials has them, with what lists show of their newest attempt. Of its points only the newest one of the
@@ -543,8 +535,6 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, ids 
 			&i.KeptSince,
 			&i.WaitingSince,
 			&i.OutputsRemoved,
-			&i.LogsRemovedWhy,
-			&i.MetricsRemovedWhy,
 			&i.AttemptID,
 			&i.AttemptNumber,
 			&i.AttemptState,

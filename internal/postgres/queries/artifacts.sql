@@ -73,7 +73,7 @@ SELECT sha256 FROM artifacts_unnamed WHERE sha256 = ANY (@digests::bytea[]) AND 
 DELETE FROM artifacts_unnamed WHERE sha256 = ANY (@digests::bytea[]);
 
 -- name: DeleteSweepFiles :execrows
--- By attempts, as MarkLogsRemoved, of the first trials.
+-- By attempts, as DeleteSweepLogs, of the first trials.
 DELETE FROM artifacts WHERE (attempt_id, path) IN (
     SELECT l.attempt_id, l.path FROM (SELECT id FROM trials WHERE sweep_id = @sweep_id ORDER BY number LIMIT @max_trials) t JOIN attempts a ON a.trial_id = t.id
         CROSS JOIN LATERAL (SELECT o.attempt_id, o.path FROM artifacts o WHERE o.attempt_id = a.id ORDER BY o.path LIMIT @max_rows) l

@@ -22,35 +22,6 @@ WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < 
         AND (a.files_state = 'pending' OR a.files_state = 'stored' AND a.files_settled_at > now() - @fetch_time::interval))
 ORDER BY s.finished_at LIMIT @max_rows;
 
--- name: SweepsWithOldLogs :many
-SELECT id FROM sweeps
-WHERE deleted_at IS NULL AND logs_removed_at IS NULL AND finished_at < now() - @keep::interval
-ORDER BY finished_at LIMIT @max_rows;
-
--- name: SweepsWithOldMetrics :many
-SELECT id FROM sweeps
-WHERE deleted_at IS NULL AND metrics_removed_at IS NULL AND finished_at < now() - @keep::interval
-ORDER BY finished_at LIMIT @max_rows;
-
--- name: SizedSweeps :many
--- Newest first, because limits of size keep the newest. Other sweeps need not make room for a deleted sweep.
-SELECT id, logs_removed_at, log_bytes, metrics_removed_at, metric_points FROM sweeps
-WHERE deleted_at IS NULL AND finished_at < now() - @grace::interval AND (logs_removed_at IS NULL OR metrics_removed_at IS NULL)
-ORDER BY finished_at DESC, id;
-
--- name: CountLogBytes :exec
-UPDATE sweeps s SET log_bytes = (
-    SELECT coalesce(sum(octet_length(l.data)), 0)
-    FROM log_chunks l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @id
-) WHERE s.id = @id;
-
--- name: CountMetricPoints :exec
--- Points of memory go with the metrics, and count as they do.
-UPDATE sweeps s SET metric_points = (
-    SELECT (SELECT count(*) FROM metrics m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @id)
-        + (SELECT count(*) FROM memory_points m JOIN attempts a ON a.id = m.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @id)
-) WHERE s.id = @id;
-
 -- name: DeletedSweeps :many
 SELECT id FROM sweeps WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT @max_rows;
 
@@ -133,57 +104,20 @@ DELETE FROM output_removals WHERE host_id = @host_id AND attempt_id = ANY (@atte
 UPDATE output_removals SET asked_at = now() WHERE host_id = @host_id AND attempt_id = ANY (@attempt_ids::uuid[]);
 
 -- name: DeleteSweepLogs :execrows
--- By attempts, as MarkLogsRemoved, of the first trials.
+-- Of the first trials, by attempts, each read in the order of the key: without LATERAL PostgreSQL may read the rows of all
+-- sweeps, as it expects to find one soon.
 DELETE FROM log_chunks WHERE (attempt_id, "offset") IN (
     SELECT l.attempt_id, l."offset" FROM (SELECT id FROM trials WHERE sweep_id = @sweep_id ORDER BY number LIMIT @max_trials) t JOIN attempts a ON a.trial_id = t.id
         CROSS JOIN LATERAL (SELECT o.attempt_id, o."offset" FROM log_chunks o WHERE o.attempt_id = a.id ORDER BY o."offset" LIMIT @max_rows) l
     LIMIT @max_rows);
 
 -- name: DeleteSweepMetrics :execrows
--- By attempts, as MarkLogsRemoved, of the first trials. By the places of rows: looking each up by its key again took as long as
+-- The same for metrics. By the places of rows: looking each up by its key again took as long as
 -- the rest. Nothing writes points of a sweep that has ended.
 DELETE FROM metrics WHERE ctid = ANY (ARRAY(
     SELECT m.ctid FROM (SELECT id FROM trials WHERE sweep_id = @sweep_id ORDER BY number LIMIT @max_trials) t JOIN attempts a ON a.trial_id = t.id
         CROSS JOIN LATERAL (SELECT o.ctid FROM metrics o WHERE o.attempt_id = a.id ORDER BY o.name, o.step LIMIT @max_rows) m
     LIMIT @max_rows));
-
--- name: MarkLogsRemoved :many
--- From now on the sweep's logs are removed, and why is shown with its trials. It returns why, or empty when there are none:
--- each attempt is asked for its first row, by LATERAL in the order of the key. Without either PostgreSQL may read the rows of
--- all sweeps, as it expects to find one soon.
-UPDATE sweeps s SET logs_removed_at = now(), logs_removed_why = CASE WHEN EXISTS (
-    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT 1 FROM log_chunks l WHERE l.attempt_id = a.id ORDER BY l."offset" LIMIT 1) found WHERE t.sweep_id = s.id
-) THEN @why::text ELSE '' END
-WHERE s.id = @id AND s.logs_removed_at IS NULL RETURNING s.logs_removed_why;
-
--- name: MarkMetricsRemoved :many
--- The same of metrics, and of points of memory.
-UPDATE sweeps s SET metrics_removed_at = now(), metrics_removed_why = CASE WHEN EXISTS (
-    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT 1 FROM metrics m WHERE m.attempt_id = a.id ORDER BY m.name, m.step LIMIT 1) found WHERE t.sweep_id = s.id
-) OR EXISTS (
-    SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
-        CROSS JOIN LATERAL (SELECT 1 FROM memory_points m WHERE m.attempt_id = a.id ORDER BY m.at_second LIMIT 1) found WHERE t.sweep_id = s.id
-) THEN @why::text ELSE '' END
-WHERE s.id = @id AND s.metrics_removed_at IS NULL RETURNING s.metrics_removed_why;
-
--- name: SweepsToPurgeOfLogs :many
-SELECT id FROM sweeps WHERE logs_removed_at IS NOT NULL AND logs_purged_at IS NULL ORDER BY logs_removed_at LIMIT @max_rows;
-
--- name: SweepsToPurgeOfMetrics :many
-SELECT id FROM sweeps WHERE metrics_removed_at IS NOT NULL AND metrics_purged_at IS NULL ORDER BY metrics_removed_at LIMIT @max_rows;
-
--- name: LogsPurged :exec
-UPDATE sweeps SET logs_purged_at = now() WHERE id = @id;
-
--- name: MetricsPurged :exec
-UPDATE sweeps SET metrics_purged_at = now() WHERE id = @id;
-
--- name: GetRemoved :one
--- Why the logs and metrics of an attempt were removed.
-SELECT s.logs_removed_why, s.metrics_removed_why
-FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id WHERE a.id = @attempt_id;
 
 -- name: DeleteSweepTrials :execrows
 DELETE FROM trials WHERE id IN (SELECT t.id FROM trials t WHERE t.sweep_id = @sweep_id ORDER BY t.number LIMIT @max_trials);
@@ -194,13 +128,3 @@ DELETE FROM sweeps WHERE id = @id AND deleted_at IS NOT NULL;
 -- name: DeleteOldAudit :execrows
 -- Looks at the oldest rows, by the key in whose order they were written, so that no index on the time is needed.
 DELETE FROM audit_log WHERE at < now() - @keep::interval AND id IN (SELECT a.id FROM audit_log a ORDER BY a.id LIMIT @max_rows);
-
--- name: DeleteExcessAudit :execrows
--- Keeps the newest max_kept, by their numbers.
-DELETE FROM audit_log WHERE id <= (SELECT max(id) FROM audit_log) - @max_kept::bigint
-    AND id IN (SELECT a.id FROM audit_log a ORDER BY a.id LIMIT @max_rows);
-
--- name: DeleteExcessEvents :execrows
--- Keeps the newest max_kept.
-DELETE FROM events WHERE sequence <= (SELECT max(sequence) FROM events) - @max_kept::bigint AND id IN (
-    SELECT e.id FROM events e WHERE e.sequence IS NOT NULL ORDER BY e.sequence LIMIT @max_rows);

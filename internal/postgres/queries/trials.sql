@@ -22,8 +22,7 @@ SELECT t.*, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer A
     coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
     coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
-        ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed,
-    s.logs_removed_why, s.metrics_removed_why
+        ORDER BY a.number DESC LIMIT 1), '')::text AS outputs_removed
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 LEFT JOIN LATERAL (
     SELECT w.* FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
@@ -43,7 +42,6 @@ SELECT sqlc.embed(t), (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id):
     coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
     coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce(r.requested_at, 'epoch')::timestamptz AS waiting_since, coalesce(a.outputs_removed_why, '')::text AS outputs_removed,
-    s.logs_removed_why, s.metrics_removed_why,
     coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.state, '')::text AS attempt_state,
     coalesce(a.purpose, '')::text AS purpose, coalesce(a.host_id::text, '')::text AS host_id, coalesce(h.name, '')::text AS host_name,
     coalesce(a.device_id, '')::text AS device_id, coalesce(a.memory_bytes, 0)::bigint AS memory_bytes,

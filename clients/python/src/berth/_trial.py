@@ -155,9 +155,6 @@ class Trial:
             answer = self._transport.call(
                 "GET", at, params={"offset": offset, "limit": LOG_PIECE}, headers={"Accept": "text/plain"}
             )
-            removed = answer.headers.get("X-Log-Removed")
-            if removed:
-                warnings.warn(f"log removed: {removed}", BerthWarning, stacklevel=2)
             text += answer.content
             offset = int(answer.headers.get("X-Next-Offset", offset))
             if len(answer.content) < LOG_PIECE:

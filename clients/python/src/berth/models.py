@@ -508,10 +508,6 @@ class Metric(Model):
 
 class MetricList(Model):
     data: list[Metric]
-    removed: Optional[str] = None
-    """
-    Why a limit removed the points, in plain words; absent = it did not
-    """
 
 
 class UsagePoint(Model):
@@ -668,10 +664,6 @@ class LogPage(Model):
     complete: bool
     """
     The attempt has ended and nothing follows
-    """
-    removed: Optional[str] = None
-    """
-    Why a limit removed the log, in plain words; absent = it did not
     """
 
 
@@ -1016,24 +1008,6 @@ class ServerRetention(Model):
     """
     Files of attempts, checkpoints included
     """
-    logs_seconds: Optional[int] = None
-    metrics_seconds: Optional[int] = None
-    events_seconds: Optional[int] = None
-    """
-    Since the event
-    """
-    log_bytes: Optional[int] = None
-    """
-    Of all ended sweeps; the newest that fit are kept
-    """
-    metric_points: Optional[int] = None
-    """
-    Of all ended sweeps; the newest that fit are kept
-    """
-    event_rows: Optional[int] = None
-    """
-    The newest are kept
-    """
 
 
 class Problem(Model):
@@ -1362,10 +1336,6 @@ class AttemptMemory(Model):
     """
     The same of its GPU's memory. What its framework says that it held at its most counts, too
     """
-    removed: Optional[str] = None
-    """
-    Why a limit removed the points, with the attempt's metrics, in plain words; absent = it did not
-    """
 
 
 class CurveList(Model):
@@ -1373,10 +1343,6 @@ class CurveList(Model):
     name: str
     """
     The metric
-    """
-    removed: Optional[str] = None
-    """
-    Why a limit removed the points, in plain words; absent = it did not
     """
 
 
@@ -1685,14 +1651,6 @@ class Trial(Model):
     outputs_removed: Optional[str] = None
     """
     Why the files of its last attempt were removed, in plain words; absent = they were not
-    """
-    logs_removed: Optional[str] = None
-    """
-    Why a limit removed the logs of its attempts, in plain words; absent = it did not
-    """
-    metrics_removed: Optional[str] = None
-    """
-    Why a limit removed the metric points of its attempts, in plain words; absent = it did not
     """
     temporal_url: Optional[str] = None
     """

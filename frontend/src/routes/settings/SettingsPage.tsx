@@ -95,8 +95,6 @@ function serverFacts(server: ServerInfo) {
     { name: "Largest sweep file", value: bytes(server.limits.sweep_file_bytes) },
     { name: "Sweeps are kept", value: kept(server.retention.sweeps_seconds) },
     { name: "Files are kept", value: kept(server.retention.outputs_seconds) },
-    { name: "Logs are kept", value: kept(server.retention.logs_seconds) },
-    { name: "Metrics are kept", value: kept(server.retention.metrics_seconds) },
     { name: "Temporal namespace", value: server.temporal.namespace },
     { name: "API", value: <Anchor href={`${readConfig().base}api/docs`}>Description of the API</Anchor> },
     { name: "Health", value: <PageLink to="/health">Each part, and what to do</PageLink> },

@@ -48,7 +48,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
           {curves.data && whose(data, chosen.set.size, sweep.objective !== undefined)}{" "}
           {lines.some((line) => line.strong) && "The best is in colour. "}
           {thinned(data)}
-          {notFinite(data)} {curves.data?.removed}
+          {notFinite(data)}
         </>
       }
       twin={() => (
@@ -96,7 +96,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
         <ErrorNote error={failed.error} doing="Reading curves" onRetry={() => void failed.refetch()} />
       )}
       {!failed.isError && curves.data === undefined && <Loading what="curves" />}
-      {curves.data && !data.some(reported) && curves.data.removed === undefined && (
+      {curves.data && !data.some(reported) && (
         <p>None of these trials {ended(sweep.state) ? "reported it" : "has reported it yet"}.</p>
       )}
       {lines.length > 0 && <CurvesChart lines={lines} metric={name} dark={dark} />}

@@ -151,7 +151,6 @@ const diverges = curve(1, { ...silent, state: "failed", not_finite: 9, first_not
 
 it.each([
   ["reported what is not finite", sweep(), { data: [diverges] }, "", "1 trial reported values that are not finite"],
-  ["had points that were removed", sweep(), { data: [curve(1, silent)], removed: "metrics are kept for 90 days" }, "", "metrics are kept"],
   ["may report yet", sweep(), { data: [curve(1, silent)] }, "None of these trials has reported it yet.", "1 trial"],
   ["reported nothing", endedSweep("failed", { id }), { data: [curve(1, silent)] }, "None of these trials reported it.", "1 trial"],
 ])("says of trials that have no curves what is so: they %s", async (_, shown, metrics, says, notes) => {

@@ -5,7 +5,7 @@ import { wholeLog } from "@/services/log";
 import type { Attempt } from "@/services/trials";
 import { useLog } from "@/services/useLog";
 
-export function LogPanel({ attempt, removed }: { attempt: Attempt; removed: string | undefined }) {
+export function LogPanel({ attempt }: { attempt: Attempt }) {
   const log = useLog(attempt.id, usePaused());
 
   const download = async () => {
@@ -22,7 +22,7 @@ export function LogPanel({ attempt, removed }: { attempt: Attempt; removed: stri
       <Title order={2} mb="xs">
         Log
       </Title>
-      <LogView {...log} removed={removed ?? log.removed} onDownload={download} />
+      <LogView {...log} onDownload={download} />
     </section>
   );
 }

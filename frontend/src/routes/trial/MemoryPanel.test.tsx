@@ -96,7 +96,6 @@ it.each([
     /^Memory and activity over timeNothing was measured\. /,
   ],
   ["one that runs", runningAttempt(), memory([]), /Nothing was measured yet/],
-  ["a removed one", attempt(), memory([], { removed: "A limit removed them." }), /timeA limit removed them\.$/],
 ])("says why there is no chart of %s", async (_, one, found, text) => {
   await drawApp(
     "/sweeps/s1/trials/1",

@@ -45,7 +45,7 @@ export function MemoryPanel({ sweepId, number, attempt }: Props) {
       {memory.isError && (
         <ErrorNote error={memory.error} doing="Reading memory" onRetry={() => void memory.refetch()} />
       )}
-      {memory.isSuccess && (memory.data.removed ?? nothing(attempt))}
+      {memory.isSuccess && nothing(attempt)}
     </section>
   );
 }

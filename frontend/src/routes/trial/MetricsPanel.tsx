@@ -37,9 +37,7 @@ export function MetricsPanel({ sweepId, number, attempt }: Props) {
         <ErrorNote error={metrics.error} doing="Reading metrics" onRetry={() => void metrics.refetch()} />
       )}
       {metrics.isSuccess && lines.length === 0 && (
-        <div className="card">
-          {metrics.data.removed ?? (live(attempt) ? "It has reported no metric yet." : "It reported no metric.")}
-        </div>
+        <div className="card">{live(attempt) ? "It has reported no metric yet." : "It reported no metric."}</div>
       )}
       {metrics.data && metrics.data.data.length >= MOST_POINTS && (
         <Note kind="warn">

@@ -79,7 +79,7 @@ export function TrialPage() {
         {attempt && <MetricsPanel sweepId={sweepId} number={n} attempt={attempt} />}
         {attempt && <MemoryPanel sweepId={sweepId} number={n} attempt={attempt} />}
         {attempt && <FilesPanel sweepId={sweepId} number={n} trialId={trial.data.id} attempt={attempt} />}
-        {attempt && <LogPanel key={attempt.id} attempt={attempt} removed={trial.data.logs_removed} />}
+        {attempt && <LogPanel key={attempt.id} attempt={attempt} />}
       </div>
     </>
   );
