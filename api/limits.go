@@ -25,7 +25,7 @@ type Limits struct {
 	Streams    int     // event and log streams open at once, per person; default 50
 	OpenSweeps int     // sweeps that have not ended, per person; default 1,000
 	Rate       float64 // requests a second, per token; default 200
-	Burst      int     // requests at once, per token; default 400
+	Burst      int     // requests at once, per token; default: those of two seconds
 	PageRows   int     // of a list; default and most 500 (openapi.yaml)
 
 	Refused      float64 // tries without a valid token a second, per address; default 1
@@ -58,13 +58,15 @@ func (l Limits) orDefault() (Limits, error) {
 			int64(spec.MaxBytes), maxPage, l.SpecBytes, l.PageRows)
 	}
 
+	l.Rate = cmp.Or(l.Rate, 200)
+
 	return Limits{
 		BodyBytes:  cmp.Or(l.BodyBytes, spec.MaxBytes),
 		SpecBytes:  cmp.Or(l.SpecBytes, spec.MaxBytes),
 		Streams:    cmp.Or(l.Streams, 50),
 		OpenSweeps: cmp.Or(l.OpenSweeps, 1000),
-		Rate:       cmp.Or(l.Rate, 200),
-		Burst:      cmp.Or(l.Burst, 400),
+		Rate:       l.Rate,
+		Burst:      cmp.Or(l.Burst, max(int(2*l.Rate), 1)),
 		PageRows:   cmp.Or(l.PageRows, maxPage),
 
 		Refused:      cmp.Or(l.Refused, 1),

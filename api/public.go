@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/web"
 )
 
 // published is the config with what the public URL says: its name is allowed, and
@@ -21,13 +20,9 @@ func (c Config) published() (Config, error) {
 		return c, berth.Errorf(berth.KindInvalid, "--public-url %q must be such as https://berth.example/, without user, query and fragment", c.PublicURL)
 	}
 
-	if c.BasePath != "" && web.CleanBase(c.BasePath) != web.CleanBase(u.Path) {
-		return c, berth.Errorf(berth.KindInvalid, "--base-path %q is not the path of --public-url %q: leave out --base-path", c.BasePath, c.PublicURL)
-	}
-
 	u.Host = originHost(u)
 	c.PublicURL = u.String() // with its scheme in lower case
-	c.BasePath = cmp.Or(u.Path, "/")
+	c.basePath = cmp.Or(u.Path, "/")
 	c.AllowedHosts = append([]string{hostName(u.Host)}, c.AllowedHosts...)
 
 	return c, nil

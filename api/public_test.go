@@ -135,19 +135,18 @@ func TestPublicURL_NotSaid(t *testing.T) {
 func TestPublicURL_Errors(t *testing.T) {
 	t.Parallel()
 
-	for _, c := range []struct{ url, base, says string }{
-		{"berth.example", "", "must be such as https://berth.example/"},
-		{"ftp://berth.example", "", "must be such as"},
-		{"https://me@berth.example", "", "must be such as"},
-		{"https://berth.example/?a=b", "", "must be such as"},
-		{"https://berth.example/#a", "", "must be such as"},
-		{"https://berth.example/berth", "/other", "leave out --base-path"},
+	for _, c := range []struct{ url, says string }{
+		{"berth.example", "must be such as https://berth.example/"},
+		{"ftp://berth.example", "must be such as"},
+		{"https://me@berth.example", "must be such as"},
+		{"https://berth.example/?a=b", "must be such as"},
+		{"https://berth.example/#a", "must be such as"},
 	} {
-		_, err := api.New(api.Deps{Store: apitest.Sample()}, api.Config{PublicURL: c.url, BasePath: c.base})
+		_, err := api.New(api.Deps{Store: apitest.Sample()}, api.Config{PublicURL: c.url})
 		require.ErrorContains(t, err, c.says)
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 	}
 
-	_, err := api.New(api.Deps{Store: apitest.Sample()}, api.Config{PublicURL: "https://berth.example/berth", BasePath: "/berth/"})
+	_, err := api.New(api.Deps{Store: apitest.Sample()}, api.Config{PublicURL: "https://berth.example/berth"})
 	require.NoError(t, err)
 }

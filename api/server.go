@@ -48,10 +48,10 @@ type Config struct {
 	Installation string          // its UUID; empty = not told apart from others on this host
 	Retention    berth.Retention // how long things are kept, for callers to know; others keep to it
 
-	BasePath string // under which browsers see it, behind a proxy that strips it; default /
+	basePath string // that of PublicURL, which the proxy strips; empty = /
 
 	// PublicURL is where a proxy shows the server, such as https://berth.example/;
-	// empty = there is none, or it is not known. Its path is the default of BasePath.
+	// empty = there is none, or it is not known. Its path is where browsers see the pages, and the proxy strips it.
 	PublicURL string
 
 	Certificate *Certificate // the server's own; nil = it speaks plain HTTP
@@ -120,7 +120,7 @@ func New(deps Deps, config Config) (*Server, error) {
 	}
 
 	if deps.Web != nil {
-		if s.web, err = web.New(deps.Web, config.BasePath); err != nil {
+		if s.web, err = web.New(deps.Web, config.basePath); err != nil {
 			return nil, err
 		}
 	}

@@ -2089,7 +2089,7 @@ type ListLeasesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2098,7 +2098,7 @@ type ListProbesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2107,7 +2107,7 @@ type ListQueueParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2128,7 +2128,7 @@ type ListSweepsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only sweeps in one of these states
@@ -2158,7 +2158,7 @@ type ListSweepAttemptsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2203,7 +2203,7 @@ type GetSweepReportParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2218,7 +2218,7 @@ type ListTrialsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only trials in one of these states
@@ -2242,7 +2242,7 @@ type ListFilesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 

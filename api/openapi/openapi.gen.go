@@ -2061,7 +2061,7 @@ type ListLeasesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2070,7 +2070,7 @@ type ListProbesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2079,7 +2079,7 @@ type ListQueueParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2094,7 +2094,7 @@ type ListSweepsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only sweeps in one of these states
@@ -2115,7 +2115,7 @@ type ListSweepAttemptsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2142,7 +2142,7 @@ type GetSweepReportParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -2157,7 +2157,7 @@ type ListTrialsParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// State Only trials in one of these states
@@ -2181,7 +2181,7 @@ type ListFilesParams struct {
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit How many at most. A server with a lower --max-page gives fewer; next_cursor leads to the rest
+	// Limit How many at most; next_cursor leads to the rest
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 

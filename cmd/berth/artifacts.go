@@ -23,13 +23,6 @@ func bindArtifacts(flags *pflag.FlagSet, where *string, fallback string) {
 		"the same for server and workers; default: "+fallback)
 }
 
-// bindArtifactLimits adds what is stored of one attempt at most; zero values are
-// the defaults of internal/artifacts.
-func bindArtifactLimits(flags *pflag.FlagSet, l *artifacts.Limits) {
-	flags.IntVar(&l.Files, "artifact-files", 0, "files stored per attempt; default 10,000")
-	flags.Var((*size)(&l.Bytes), "artifact-bytes", "bytes of files stored per attempt; default 10GiB")
-}
-
 // devArtifacts is where `berth dev` stores files.
 func devArtifacts(dataDir string) string { return filepath.Join(dataDir, "artifacts") }
 
@@ -56,15 +49,16 @@ func checkCheckpoints(every time.Duration) error {
 // storeFiles stores files and checkpoints of this machine's trials until ctx ends.
 func (m *machine) storeFiles(ctx context.Context, store *artifacts.Store, files storable, ledger *postgres.Store, hostID string, log *slog.Logger) error {
 	mark := filepath.Join(m.dataDir, hostOwnerFile)
+	limits := artifacts.Limits{Bytes: m.bounds.OutputLimit} // all that an attempt may write is stored
 	group, ctx := errgroup.WithContext(ctx)
 
 	group.Go(func() error {
-		u := &artifacts.Uploader{Ledger: ledger, Files: files, Store: store, HostID: hostID, Mark: mark, Limits: m.stored, Log: log}
+		u := &artifacts.Uploader{Ledger: ledger, Files: files, Store: store, HostID: hostID, Mark: mark, Limits: limits, Log: log}
 
 		return u.Run(ctx)
 	})
 	group.Go(func() error {
-		c := &artifacts.Checkpointer{Ledger: ledger, Files: files, Store: store, HostID: hostID, Mark: mark, Limits: m.stored, After: m.checkpoints, Log: log}
+		c := &artifacts.Checkpointer{Ledger: ledger, Files: files, Store: store, HostID: hostID, Mark: mark, Limits: limits, After: m.checkpoints, Log: log}
 
 		return c.Run(ctx)
 	})

@@ -7,31 +7,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/internal/runtrial"
 )
 
-// bindBounds adds what an administrator may set of a worker's bounds; their
-// zero values are runtrial's defaults.
+// bindBounds adds what an administrator may set of a worker's bounds; zero values
+// are runtrial's defaults, as the bounds without a flag are.
 func bindBounds(flags *pflag.FlagSet, b *runtrial.Bounds) {
 	flags.Var((*size)(&b.LogLimit), "log-limit", "log kept per attempt; default 16MiB")
 	flags.Var((*size)(&b.LogRate), "log-rate", "log a second at which an attempt is a flood, a short line counted as 1 KiB; default 5MiB")
-	flags.DurationVar(&b.LogFloodFor, "log-flood-for", 0, "how long an attempt may flood its log before it is stopped; default 30s")
-	flags.Var((*size)(&b.OutputLimit), "output-limit", "files an attempt may keep in /trial/out, /trial/checkpoint and its working directory; default 10GiB")
-	flags.IntVar(&b.MetricRate, "metric-rate", 0, "metric points kept per attempt and second; default 100")
-	flags.IntVar(&b.MetricLimit, "metric-limit", 0, "metric points kept per attempt; default 1,000,000")
-}
-
-// bindLimits adds what an administrator may set of the API's limits; their
-// zero values are api's defaults.
-func bindLimits(flags *pflag.FlagSet, l *api.Limits) {
-	flags.Var((*size)(&l.BodyBytes), "max-body", "body of a request; default 1MiB")
-	flags.Var((*size)(&l.SpecBytes), "max-spec", "sweep file; default and most 1MiB")
-	flags.IntVar(&l.Streams, "max-streams", 0, "event and log streams open at once per person; default 50")
-	flags.IntVar(&l.OpenSweeps, "max-open-sweeps", 0, "sweeps that have not ended per person; default 1,000")
-	flags.Float64Var(&l.Rate, "rate", 0, "requests a second per token; default 200")
-	flags.IntVar(&l.Burst, "rate-burst", 0, "requests at once per token; default 400")
-	flags.IntVar(&l.PageRows, "max-page", 0, "rows of a list in one answer; default and most 500")
+	flags.Var((*size)(&b.OutputLimit), "output-limit", "files that an attempt may keep in /trial/out, /trial/checkpoint and its working directory, and that are stored of it; default 10GiB")
 }
 
 // leastOutputs is the smallest limit for files of attempts. One attempt may

@@ -27,10 +27,8 @@ type development struct {
 	machine
 	serving
 
-	temporalBinary string
-	temporalPort   int
-	temporalUIPort int
-	noWorker       bool
+	temporalPort int
+	noWorker     bool
 
 	keep []func(ctx context.Context, log *slog.Logger) // look after the servers of our own until ctx ends
 }
@@ -71,9 +69,7 @@ func devCommand() *cobra.Command {
 	flags.StringVar(&d.postgresURL, "postgres-url", "", "use this database instead of one of our own")
 	flags.StringVar(&d.temporalAddress, "temporal-address", "", "use this Temporal instead of one of our own")
 	flags.StringVar(&d.temporalNamespace, "temporal-namespace", "", "default: default")
-	flags.StringVar(&d.temporalBinary, "temporal-binary", "", "Temporal's command line tool; default: beside berth, or on PATH")
-	flags.IntVar(&d.temporalPort, "temporal-port", 7233, "preferred port of our own Temporal")
-	flags.IntVar(&d.temporalUIPort, "temporal-ui-port", 8233, "preferred port of its web UI")
+	flags.IntVar(&d.temporalPort, "temporal-port", 7233, "preferred port of our own Temporal; that of its web UI is 1000 higher; 0 = any two")
 	bindArtifacts(flags, &d.serving.artifacts, "artifacts/ in the data directory")
 	bindSecretsKey(flags, &d.serving.secretsKey, "file with the key of secrets; default: "+devKeyFile+" in the data directory, which is made")
 	flags.BoolVar(&d.noWorker, "no-worker", false, "leave out the worker, to run `berth worker` beside it")
@@ -181,7 +177,7 @@ func (d *development) startTemporal(log *slog.Logger) (stop func() error, err er
 	}
 
 	t, err := devstack.StartTemporal(devstack.TemporalConfig{
-		Dir: filepath.Join(d.dataDir, "temporal"), Binary: d.temporalBinary, Port: d.temporalPort, UIPort: d.temporalUIPort,
+		Dir: filepath.Join(d.dataDir, "temporal"), Port: d.temporalPort,
 		Search: searchAttributes(),
 	})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,11 +22,14 @@ import (
 	"github.com/berthml/berth/internal/temporal"
 )
 
+// artifactsGrace is how long files stay in the store that no trial names any more: time
+// to notice that a database was restored from before the rows that name them.
+const artifactsGrace = 7 * day
+
 // serving is what the server may be told.
 type serving struct {
 	listen     string
 	hosts      []string
-	basePath   string
 	temporalUI string
 	firstToken bool
 	limits     api.Limits
@@ -36,7 +38,6 @@ type serving struct {
 	keep       berth.Retention
 	artifacts  string // where files of trials are stored; empty = they are not
 	empty      bool   // an --artifacts store that has lost its mark is a new one
-	grace      time.Duration
 
 	publicURL       string // where a proxy shows the server
 	tlsCert, tlsKey string // files of the server's own certificate; empty = plain HTTP
@@ -47,16 +48,13 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the API; another than loopback needs a token first")
 	flags.StringSliceVar(&s.hosts, "allowed-hosts", nil, "names by which clients may call the server, beside localhost")
 	flags.BoolVar(&s.firstToken, "first-token", false, "when no token was ever made, make an admin's and print it once on standard error")
-	flags.StringVar(&s.basePath, "base-path", "", "path under which a proxy shows the web interface, and which it strips; default: that of --public-url, else /")
 	flags.StringVar(&s.temporalUI, "temporal-ui", "", "URL of Temporal's web UI, for links")
 	flags.StringSliceVar(&s.images, "allow-images", nil,
 		"repositories that images of sweeps may be of, as patterns such as registry.example/team/*, with commas between; default: any (docs/production.md)")
 	flags.BoolVar(&s.network, "allow-network", true, "sweeps may ask for a network for their trials (network: true)")
-	bindLimits(flags, &s.limits)
+	flags.Float64Var(&s.limits.Rate, "rate", 0, "requests a second per token, and twice as many at once; default 200")
 	bindRetention(flags, &s.keep)
 	flags.BoolVar(&s.empty, "artifacts-empty", false, "take an --artifacts store that has lost its mark for a new, empty one: start once with it")
-	s.grace = 7 * day
-	flags.Var((*age)(&s.grace), "artifacts-grace", "for how long files stay in the store that no trial names any more")
 }
 
 // bindTeam binds what `berth dev` has not, which serves one person on this machine.
@@ -150,7 +148,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	server, err := api.New(api.Deps{Store: store, Objects: objects, Sealer: sealer(keys), Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
 		api.Config{
 			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.installation.ID, Retention: s.keep,
-			PublicURL: s.publicURL, Certificate: certificate, Policy: policy, BasePath: s.basePath, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
+			PublicURL: s.publicURL, Certificate: certificate, Policy: policy, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
 		})
 	if err != nil {
 		return err
@@ -185,7 +183,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 	group.Go(func() error { return server.Run(ctx) })
 
 	if files != nil {
-		cleaner := &artifacts.Cleaner{Names: store, Store: files, Grace: s.grace, Log: log}
+		cleaner := &artifacts.Cleaner{Names: store, Store: files, Grace: artifactsGrace, Log: log}
 
 		group.Go(func() error { return cleaner.Run(ctx) })
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
-	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/dataset"
 	"github.com/berthml/berth/internal/reconcile"
@@ -49,15 +48,15 @@ type machine struct {
 	keys        *secrets.Keys // made of secretsKey, by describe
 	grace       time.Duration
 	bounds      runtrial.Bounds
-	artifacts   string // where files are stored; empty = they are not
-	stored      artifacts.Limits
-	checkpoints time.Duration // of running attempts are stored so often; 0 = only once they have ended
-	pull        string        // images that are missing: pullMissing or pullNever
-	trialProxy  string        // URL that trials with a network are told of; empty = none
+	artifacts   string            // where files are stored; empty = they are not
+	checkpoints time.Duration     // of running attempts are stored so often; 0 = only once they have ended
+	pull        string            // images that are missing: pullMissing or pullNever
+	trialProxy  string            // URL that trials with a network are told of; empty = none
+	waits       map[string]string // of Berth's own tests, by name; setWaits takes them over
 	patience    activities.Patience
-	every       time.Duration // of the reconciler
-	settle      time.Duration // before the reconciler takes anything away
-	simulate    time.Duration // how long attempts last without a container; 0 = they are real
+	every       time.Duration // of the reconciler; 0 = its default
+	settle      time.Duration // before the reconciler takes anything away; 0 = its default
+	simulate    time.Duration // attempts last so long and nothing runs; 0 = they are real
 }
 
 func (m *machine) bind(flags *pflag.FlagSet) {
@@ -85,19 +84,31 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 		"where secrets are files while trials that mount them run, such as a tmpfs; Docker must see it; default: in the data directory")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
 	bindBounds(flags, &m.bounds)
-	bindArtifactLimits(flags, &m.stored)
 	bindCheckpoints(flags, &m.checkpoints)
-	flags.DurationVar(&m.patience.Heartbeat, "heartbeat-timeout", activities.DefaultHeartbeatPatience,
-		"a worker silent for so long is gone: its attempts wait for its successor")
-	flags.DurationVar(&m.patience.Host, "host-patience", activities.DefaultHostPatience,
-		"attempts that no worker of their machine picks up for so long go elsewhere")
-	flags.DurationVar(&m.every, "reconcile-every", berth.LeaseRenewEvery, "how often containers and ledger are compared")
-	flags.DurationVar(&m.settle, "reconcile-grace", reconcile.DefaultGrace, "nothing younger is taken for an orphan or for lost")
 	flags.DurationVar(&m.simulate, "simulate", 0, "run no containers: every attempt lasts so long and succeeds; to measure Berth itself")
+	flags.StringToStringVar(&m.waits, "waits", nil, "for Berth's own tests: shorter waits than the constants, such as heartbeat=5s,host=8s,reconcile=1s,grace=4s")
 
-	if err := flags.MarkHidden("simulate"); err != nil {
-		panic(err) // there is no such flag
+	for _, name := range []string{"simulate", "waits"} {
+		if err := flags.MarkHidden(name); err != nil {
+			panic(err) // there is no such flag
+		}
 	}
+}
+
+// setWaits takes --waits over. Errors: invalid.
+func (m *machine) setWaits() error {
+	waits := map[string]*time.Duration{"heartbeat": &m.patience.Heartbeat, "host": &m.patience.Host, "reconcile": &m.every, "grace": &m.settle}
+
+	for name, text := range m.waits {
+		wait, err := time.ParseDuration(text)
+		if err != nil || waits[name] == nil {
+			return berth.Errorf(berth.KindInvalid, "--waits %s=%s is no wait such as reconcile=1s", name, text)
+		}
+
+		*waits[name] = wait
+	}
+
+	return nil
 }
 
 func workerCommand() *cobra.Command {
@@ -214,7 +225,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 	}
 
 	remover := &retention.Remover{
-		Removals: c.store, Files: machinery.files, HostID: host.ID, Limit: m.keepOutputs, Every: m.every, Log: log,
+		Removals: c.store, Files: machinery.files, HostID: host.ID, Limit: m.keepOutputs, Every: cmp.Or(m.every, berth.LeaseRenewEvery), Log: log,
 	}
 
 	free := func(running []berth.Container) berth.HostFree {
@@ -275,7 +286,7 @@ func (m *machine) check() error {
 		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.machineID)
 	}
 
-	if err := checkCheckpoints(m.checkpoints); err != nil {
+	if err := errors.Join(checkCheckpoints(m.checkpoints), m.setWaits()); err != nil {
 		return err
 	}
 

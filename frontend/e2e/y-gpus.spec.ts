@@ -10,7 +10,7 @@ const host = `cards-${process.pid}`;
 const worker = aWorker(host, {
   memory: "2GiB",
   "fake-gpus": "1x2GiB",
-  "heartbeat-timeout": "10s",
+  waits: "heartbeat=10s",
 });
 
 /** simulated is a sweep of a program that behaves on a simulated GPU as TensorFlow does on a real one. */

@@ -296,6 +296,6 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 // store before the Cleaner's grace is over. What fails is left to the Cleaner.
 func (c *Checkpointer) tidy(ctx context.Context, digests []berth.Digest) {
 	if _, err := removeUnnamed(ctx, c.Ledger, c.Store, digests); err != nil && ctx.Err() == nil {
-		c.Log.Warn("removing objects of older checkpoints; the server does it after --artifacts-grace", "error", err)
+		c.Log.Warn("removing objects of older checkpoints; the server does it after 7 days", "error", err)
 	}
 }

@@ -59,5 +59,5 @@ func TestCheckpointer_UploadsThatFailedLeaveNothing(t *testing.T) {
 	x.pointer = x.newPointer(x.db)
 	x.looks()
 	require.Equal(t, "1", x.sql().Text("SELECT count(*)::text FROM checkpoints"))
-	require.Len(t, x.objects(), 1, "blob and step are one object; each other one stays for --artifacts-grace, 7 days")
+	require.Len(t, x.objects(), 1, "blob and step are one object; each other one stays for 7 days")
 }

@@ -454,8 +454,8 @@ func TestCheckpointer_SaysWhyOneIsNotStored(t *testing.T) {
 		path   string
 		why    string
 	}{
-		"bytes": {artifacts.Limits{Bytes: 4}, "b", "larger than 4 bytes (--artifact-bytes)"},
-		"files": {artifacts.Limits{Files: 1}, "b", "more than 1 files (--artifact-files)"},
+		"bytes": {artifacts.Limits{Bytes: 4}, "b", "larger than 4 bytes (--output-limit)"},
+		"files": {artifacts.Limits{Files: 1}, "b", "more than 1 files"},
 		"name":  {artifacts.Limits{}, "b\xff", "no UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -689,7 +689,7 @@ func TestCheckpointer_TellsThePlacerThatTheNewestIsNotStored(t *testing.T) {
 	x.writes(map[string]string{"state": "100 epochs later"})
 	x.fails()
 	x.looks()
-	require.Contains(t, x.sql().Text("SELECT checkpoint_problem FROM attempts"), "--artifact-bytes")
+	require.Contains(t, x.sql().Text("SELECT checkpoint_problem FROM attempts"), "--output-limit")
 	require.Equal(t, x.host, has())
 
 	x.pointer = x.newPointer(x.db)

@@ -120,9 +120,9 @@ func scan(ctx context.Context, root *os.Root, limits Limits, left *leftOut) ([]f
 		case len(name) > pathBytes:
 			left.add(name, "its path is longer than %d bytes", pathBytes)
 		case len(files) >= limits.Files:
-			left.add(name, "an attempt has at most %d stored files (--artifact-files)", limits.Files)
+			left.add(name, "an attempt has at most %d stored files", limits.Files)
 		case bytes+info.Size() > limits.Bytes:
-			left.add(name, "with its %s the stored files of the attempt would be larger than %s (--artifact-bytes)",
+			left.add(name, "with its %s the stored files of the attempt would be larger than %s (--output-limit)",
 				berth.BytesText(info.Size()), berth.BytesText(limits.Bytes))
 		default:
 			files = append(files, found{path: name, info: info})

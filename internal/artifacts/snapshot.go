@@ -120,9 +120,9 @@ func snapshot(ctx context.Context, root *os.Root, limits Limits) (items []item, 
 
 		switch {
 		case files > limits.Files:
-			return unstorable("it has more than %d files (--artifact-files)", limits.Files)
+			return unstorable("it has more than %d files", limits.Files)
 		case bytes > limits.Bytes:
-			return unstorable("it is larger than %s (--artifact-bytes)", berth.BytesText(limits.Bytes))
+			return unstorable("it is larger than %s (--output-limit)", berth.BytesText(limits.Bytes))
 		}
 
 		items = append(items, one)

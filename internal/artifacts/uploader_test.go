@@ -82,8 +82,8 @@ func TestUploader_LeavesOutWithAReason(t *testing.T) {
 		reasons[l.Path[:min(len(l.Path), 9)]] = l.Reason
 	}
 
-	require.Contains(t, reasons["b"], "--artifact-bytes")
-	require.Contains(t, reasons["e"], "--artifact-files")
+	require.Contains(t, reasons["b"], "--output-limit")
+	require.Contains(t, reasons["e"], "at most 3 stored files")
 	require.Contains(t, reasons["z-file"], "symbolic link")
 	require.Contains(t, reasons["z-dir"], "symbolic link")
 	require.Contains(t, reasons["z-inside"], "symbolic link")

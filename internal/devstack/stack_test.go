@@ -140,9 +140,6 @@ func TestTemporal_NotFound(t *testing.T) {
 
 	_, err := StartTemporal(TemporalConfig{Dir: t.TempDir()})
 	require.ErrorContains(t, err, "make build")
-
-	_, err = StartTemporal(TemporalConfig{Dir: t.TempDir(), Binary: "/nowhere/temporal"})
-	require.ErrorContains(t, err, "--temporal-binary")
 }
 
 // Nothing outlives a parent that is killed, and its directory can be used again.

@@ -31,9 +31,7 @@ type Temporal struct {
 // TemporalConfig says where and how to run it.
 type TemporalConfig struct {
 	Dir      string            // database and log live below it; made when missing
-	Binary   string            // of Temporal's CLI; empty = look for it
-	Port     int               // preferred, of the frontend
-	UIPort   int               // preferred, of the web UI
+	Port     int               // preferred, of its API; the web UI is 1000 above; 0 = any
 	InMemory bool              // keeps nothing: tests only
 	Headless bool              // without the web UI
 	Search   map[string]string // search attributes by name, with their types
@@ -48,7 +46,7 @@ const (
 // StartTemporal runs the development server on the loopback interface. Errors
 // say what to install.
 func StartTemporal(config TemporalConfig) (*Temporal, error) {
-	binary, err := config.binary()
+	binary, err := FindTemporal()
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +77,7 @@ func startTemporal(config TemporalConfig, binary string) (*Temporal, error) {
 		return nil, err
 	}
 
-	uiPort, err := FreePort(config.UIPort, port)
+	uiPort, err := FreePort(config.uiPort(), port)
 	if err != nil {
 		return nil, err
 	}
@@ -217,18 +215,13 @@ func temporalArgs(config TemporalConfig, port, uiPort int) []string {
 	return args
 }
 
-// binary is the program that the user named, or the one that is there.
-func (c TemporalConfig) binary() (string, error) {
-	if c.Binary == "" {
-		return FindTemporal()
+// uiPort is the preferred port of the web UI, as Temporal's own command has it.
+func (c TemporalConfig) uiPort() int {
+	if c.Port == 0 {
+		return 0
 	}
 
-	path, err := exec.LookPath(c.Binary)
-	if err != nil {
-		return "", berth.Errorf(berth.KindInvalid, "--temporal-binary must name Temporal's command line tool: %w", err)
-	}
-
-	return path, nil
+	return c.Port + 1000
 }
 
 // FindTemporal returns Temporal's command line tool, beside our own binary or on
@@ -246,5 +239,5 @@ func FindTemporal() (string, error) {
 
 	return "", berth.Errorf(berth.KindUnavailable,
 		"Temporal's command line tool was not found beside berth or on PATH: run `make build`, "+
-			"`go install github.com/temporalio/cli/cmd/temporal@v1.5.1`, or give --temporal-binary or --temporal-address")
+			"`go install github.com/temporalio/cli/cmd/temporal@v1.5.1`, or give --temporal-address")
 }

@@ -202,8 +202,7 @@ func (c *cluster) workerArgs(h *host) []string {
 	return append([]string{
 		"worker", "--instance", c.instance, "--data-dir", h.dir, "--host-name", h.name, "--machine-id", h.name, "--cpus", "2", "--grace", "2s",
 		"--postgres-url", c.through(h.postgres), "--temporal-address", h.temporal.Listen,
-		"--heartbeat-timeout", fastHeartbeat.String(), "--host-patience", fastHost.String(),
-		"--reconcile-every", fastReconcile.String(), "--reconcile-grace", fastGrace.String(),
+		"--waits", fmt.Sprintf("heartbeat=%s,host=%s,reconcile=%s,grace=%s", fastHeartbeat, fastHost, fastReconcile, fastGrace),
 	}, h.flags...)
 }
 

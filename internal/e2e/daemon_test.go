@@ -105,7 +105,7 @@ func (d *daemon) clean() {
 func (d *daemon) stack() *stack {
 	d.t.Helper()
 
-	return startOn(d.t, []string{"DOCKER_HOST=" + d.host()}, "--cpus", "2", "--reconcile-every", fastReconcile.String(), "--reconcile-grace", fastGrace.String())
+	return startOn(d.t, []string{"DOCKER_HOST=" + d.host()}, "--cpus", "2", "--waits", "reconcile="+fastReconcile.String()+",grace="+fastGrace.String())
 }
 
 // away keeps the daemon down for this long.

@@ -83,7 +83,7 @@ func TestRace_CancelCompletionAndRepetition(t *testing.T) {
 	t.Parallel()
 
 	// A place that is given while its trial is being canceled is freed on proof: by the reconciler.
-	s := start(t, "--cpus", "4", "--reconcile-every", fastReconcile.String(), "--reconcile-grace", fastGrace.String())
+	s := start(t, "--cpus", "4", "--waits", "reconcile="+fastReconcile.String()+",grace="+fastGrace.String())
 	file := busy(1, 100, small)
 	ids := make([]string, 30)
 	last := len(ids) - 1

@@ -33,7 +33,7 @@ const charged = "retry: {max_attempts: 1}"
 func startGPUs(t testing.TB, gpus string, flags ...string) *stack {
 	t.Helper()
 
-	return start(t, append([]string{"--fake-gpus", gpus, "--cpus", "16", "--disk-headroom", "64MiB", "--reconcile-every", fastReconcile.String()}, flags...)...)
+	return start(t, append([]string{"--fake-gpus", gpus, "--cpus", "16", "--disk-headroom", "64MiB", "--waits", "reconcile=" + fastReconcile.String()}, flags...)...)
 }
 
 // onGPU is a sweep of n trials for each value of mib, which counts for memory: each

@@ -110,8 +110,8 @@ func (s *stack) startDev() {
 
 	_ = os.Remove(filepath.Join(s.dir, "url")) // of an earlier run
 
-	s.dev = s.run("dev", "--no-worker", "--listen", "127.0.0.1:0", "--temporal-port", "0", "--temporal-ui-port", "0",
-		"--rate", "10000", "--rate-burst", "10000") // a test asks every 50 ms, and many of them share a stack
+	s.dev = s.run("dev", "--no-worker", "--listen", "127.0.0.1:0", "--temporal-port", "0",
+		"--rate", "10000") // a test asks every 50 ms, and many of them share a stack
 
 	require.Eventually(s.t, func() bool {
 		url, err := os.ReadFile(filepath.Join(s.dir, "url"))

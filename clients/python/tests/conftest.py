@@ -50,7 +50,7 @@ def berth_dev(*flags: str) -> Iterator[Server]:
     instance = f"python-{uuid.uuid4().hex[:8]}"
     output = directory / "dev.log"
     command: list[str | Path] = [BUILD / "berth", "dev", "--data-dir", directory, "--instance", instance]
-    command += ["--listen", "127.0.0.1:0", "--temporal-binary", BUILD / "temporal", "--grace", "2s", *flags]
+    command += ["--listen", "127.0.0.1:0", "--grace", "2s", *flags]
     environment = {**os.environ, "BERTH_ARTIFACTS": str(directory / "store")}
     with output.open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)

@@ -14,22 +14,6 @@ from test_trouble import A_SWEEP, A_TRIAL
 import berth
 
 
-def test_lists_are_read_where_the_page_limit_is_lower() -> None:
-    """docs/production.md offers `berth server --max-page`; the client must live with what it may be."""
-
-    def answer(r: Request) -> None:
-        # As api.Server.page does with --max-page 100.
-        asked = int(parse_qs(urlsplit(r.path).query).get("limit", ["100"])[0])
-        if asked > 100:
-            detail = f"A page has at most 100 rows here, not {asked}; follow next_cursor for more."
-            r.send(400, problem(400, "E_PAGE", detail=detail))
-        else:
-            r.send(200, {"data": [], "total": 0})
-
-    with fake_server(lambda r: r.send(200, A_SWEEP), answer) as (url, _):
-        assert berth.connect(url).submit({"name": "n"}).trials == []
-
-
 def test_a_delete_that_was_sent_elsewhere_is_no_delete() -> None:
     """A redirect (to https, to a login page) deletes nothing, and so must not look like it."""
     with fake_server(
@@ -83,22 +67,6 @@ def test_a_call_that_cannot_be_sent_is_no_lost_server() -> None:
             berth.connect(url).submit({"name": "n"}, idempotency_key="a\nb")
         assert not isinstance(caught.value, berth.UnreachableError)
         assert seen == []
-
-
-def test_a_limit_holds_where_the_page_limit_is_lower() -> None:
-    """A page that the server chose the size of may have more than was asked for."""
-
-    def answer(r: Request) -> None:
-        query = parse_qs(urlsplit(r.path).query)
-        if "limit" in query:
-            r.send(400, problem(400, "E_PAGE"))
-        else:
-            more = {} if "cursor" in query else {"next_cursor": "c"}
-            r.send(200, {"data": [A_SWEEP, A_SWEEP], "total": 4, **more})
-
-    with fake_server(answer) as (url, seen):
-        assert len(berth.connect(url).sweeps(limit=3)) == 3
-    assert len(seen) == 3, "refused once, and then not asked so again"
 
 
 ENDED: dict[str, Any] = {**A_SWEEP, "state": "succeeded", "finished_at": "2026-01-01T00:01:00Z"}

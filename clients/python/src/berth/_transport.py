@@ -36,9 +36,8 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
 LONGEST_RETRY_AFTER = 60.0
 
-# Rows of a page of a list; the server has no larger ones, and may have smaller ones only.
+# Rows of a page of a list; the server has no larger ones.
 PAGE_ROWS = 500
-CODE_PAGE = "E_PAGE"
 
 
 @dataclass
@@ -85,7 +84,6 @@ class Transport:
                     "the token has a space, a line break or another character that no token has; give it alone"
                 )
             headers["Authorization"] = f"Bearer {token}"
-        self.page_rows: Optional[int] = PAGE_ROWS
         self.http = httpx.Client(
             base_url=self.server + "/api/v1",
             headers=headers,
@@ -175,7 +173,8 @@ class Transport:
             most = None if limit is None else limit - rows
             if most is not None and most <= 0:
                 return
-            page: Any = self._page(cls, at, {**(params or {}), "cursor": cursor}, most)
+            asked = PAGE_ROWS if most is None else min(PAGE_ROWS, most)
+            page: Any = self.read(cls, at, {**(params or {}), "cursor": cursor, "limit": asked})
             if most is not None:
                 del page.data[most:]
             rows += len(page.data)
@@ -183,18 +182,6 @@ class Transport:
             cursor = page.next_cursor
             if not cursor:
                 return
-
-    def _page(self, cls: type[M], at: str, params: Params, most: Optional[int]) -> M:
-        """Reads a page. A server that refuses so many rows (--max-page) says how many a page has."""
-        asked = self.page_rows
-        if asked is not None:
-            try:
-                return self.read(cls, at, {**params, "limit": asked if most is None else min(asked, most)})
-            except ProblemError as error:
-                if CODE_PAGE not in (error.code, *(item.code for item in error.errors)):
-                    raise
-                self.page_rows = None
-        return self.read(cls, at, params)
 
     @contextmanager
     def stream(
