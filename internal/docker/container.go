@@ -59,12 +59,11 @@ func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error
 	return c, nil
 }
 
-// List returns all containers of this instance on this host, by name, whatever
-// their state, and those that other hosts of the installation made on the same
-// Docker: a worker that lost its id, or one that shares the machine. Those of
-// another installation are not ours to judge.
-// It tells who they are; times of start and end, exit codes and process ids are
-// Inspect's.
+// List returns all containers of this instance on this host, by name, in any
+// state, and containers that other hosts of the installation made on the same
+// Docker: a worker that lost its id, or one that shares the machine. It returns
+// none of another installation. It fills in identities; only Inspect fills in
+// start and end times, exit codes and process ids.
 func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
 	got, err := d.short.ContainerList(ctx, container.ListOptions{
 		All: true,
@@ -101,8 +100,8 @@ func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
 // KindUnavailable and the container may well run on.
 func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
 	for {
-		// Both end when ctx is done. Not selecting on ctx as well lets the
-		// client's goroutine hand over what it has, and end.
+		// Both end when ctx is done. Without a select on ctx the client's
+		// goroutine can deliver its value, and end.
 		exited, failed := d.long.ContainerWait(ctx, id, container.WaitConditionNotRunning)
 
 		var waitErr error
@@ -245,7 +244,8 @@ func fromLabels(labels map[string]string) berth.Container {
 	}
 }
 
-// state folds Docker's seven words into three: what holds memory is running.
+// state folds Docker's seven words into three: a container that holds memory is
+// running.
 func state(docker string) berth.ContainerState {
 	switch docker {
 	case "created":

@@ -1,8 +1,8 @@
 // Package docker runs Berth's containers. It is the only home of the Docker
 // client: foreign errors become berth errors here and nowhere else.
 //
-// A container's name comes from its attempt, so that whoever asks again finds
-// the one that is there (rules R1 and R2):
+// A container's name comes from its attempt, so that a second request finds the
+// existing container (rules R1 and R2):
 //
 //	absent ── Ensure ──▶ created ── start ──▶ running ──▶ exited ── Remove ──▶ absent
 //	                        ▲ start               ▲ adopt     ▲ collect

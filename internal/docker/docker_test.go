@@ -52,8 +52,8 @@ func launch() berth.Launch {
 	}
 }
 
-// TestGolden holds every line of what Docker is told. Read a change of the file
-// as a change of the fence around other people's programs.
+// TestGolden holds every line of the requests to Docker. Read a change of the
+// file as a change of the fence around other people's programs.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 

@@ -18,13 +18,12 @@ import (
 // appears or disappears under its hands.
 const ensureTries = 10
 
-// Ensure makes sure that the launch's container was started, once and only
-// once, however often it is called (rule R2). The container of the same attempt
-// and token is adopted: started when it was only created, left alone when it
-// runs, handed back with its exit when it ended. Its hash must be the one that
-// the launch names, if the launch names one: an upgraded Berth computes another
-// hash and adopts the container all the same. Anything else under that name is
-// a KindConflict.
+// Ensure starts the launch's container once and only once, however often it is
+// called (rule R2). It adopts the container of the same attempt and token: it
+// starts a created one, leaves a running one alone, and returns an exited one
+// with its exit. If the launch names a hash, the container must have it: an
+// upgraded Berth computes another hash and still adopts the container. Any
+// other container under that name is a KindConflict.
 //
 // A *berth.StartError says that the launch or the host is at fault, as its kind
 // tells; the container, when there is one, is returned with it. KindUnavailable
@@ -87,7 +86,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 
 	switch {
 	case err == nil:
-	case berth.KindOf(err) == berth.KindInternal: // Docker cannot read what it keeps of the image
+	case berth.KindOf(err) == berth.KindInternal: // Docker cannot read its copy of the image
 		return berth.Container{}, d.launchError(ctx, ctx, err, "creating", name, l)
 	default:
 		return berth.Container{}, err
@@ -152,7 +151,7 @@ func (d *Docker) launchError(ctx, bounded context.Context, err error, doing, nam
 	switch {
 	case ctx.Err() != nil, bounded.Err() != nil, berth.KindOf(told) == berth.KindUnavailable:
 		return told
-	case d.away.covers(time.Now()), d.leaving(ctx): // what it says of a launch then is not about the launch
+	case d.away.covers(time.Now()), d.leaving(ctx): // an error from a stopping Docker is not about the launch
 		return berth.Errorf(berth.KindUnavailable, "%s container %q: Docker is stopping or has just come back: %w", doing, name, err)
 	default:
 		return startError(err, doing, name, l)

@@ -45,7 +45,7 @@ func TestEnsureStartsWhatWasCreated(t *testing.T) {
 	require.Equal(t, 4, ended.ExitCode)
 }
 
-// TestCreateTwice: the name is taken, whoever asks.
+// TestCreateTwice: the name is taken, for any caller.
 func TestCreateTwice(t *testing.T) {
 	t.Parallel()
 

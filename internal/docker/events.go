@@ -18,9 +18,9 @@ type OOMEvent struct {
 	At          time.Time
 }
 
-// WatchOOM calls fn for every out-of-memory event of this instance's
-// containers until ctx is done, whose cause it returns. It connects again when
-// Docker went away, and asks for what it missed; fn may see an event twice.
+// WatchOOM calls fn for every out-of-memory event of this instance's containers
+// until ctx is done, whose cause it returns. It connects again when Docker went
+// away, and asks for the missed events; fn may see an event twice.
 func (d *Docker) WatchOOM(ctx context.Context, fn func(OOMEvent)) error {
 	since := time.Now()
 

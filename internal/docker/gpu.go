@@ -74,7 +74,8 @@ func (d *Docker) AddSimulatedGPUs(dirs map[string]string) {
 	d.gpus.Store(&ways)
 }
 
-// accessTo prefers CDI: it needs no runtime of its own and shows what it does.
+// accessTo prefers CDI: it needs no separate runtime and names the device
+// explicitly.
 func accessTo(gpu GPU, cdi []string, info system.Info) (way gpuAccess, missing string) {
 	for _, name := range []string{gpu.UUID, gpu.Index} {
 		if id := cdiKind + "=" + name; slices.Contains(cdi, id) {

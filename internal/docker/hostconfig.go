@@ -111,11 +111,11 @@ func behind(directory string, env map[string]string, imageEnv []string) string {
 // hostConfig is the fence around a container. The golden test holds every line
 // of it.
 //
-// Memory is the limit of memory plus swap, so a trial that needs more is
-// killed and retried with more, never slowed down by swap. CPU is a weight, in
-// proportion to what is reserved; the hard cap is a quarter above, rounded up
-// to whole cores, so that an idle machine is not left idle but thread pools
-// cannot drown the neighbours. cpus are those of the machine.
+// Memory is the limit of memory plus swap, so a trial that needs more is killed
+// and retried with more, never slowed down by swap. CPU is a weight, in
+// proportion to the reservation; the hard cap is a quarter above, rounded up to
+// whole cores, so that a program can use idle cores but thread pools cannot
+// drown the neighbours. cpus is the machine's number of cores.
 func hostConfig(l berth.Launch, cpus int) *container.HostConfig {
 	pids := maxPids(cpus)
 	initProcess := true // a Python as process 1 would ignore SIGTERM

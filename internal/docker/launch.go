@@ -58,9 +58,9 @@ func (d *Docker) labels(l berth.Launch) map[string]string {
 	return labels
 }
 
-// specHash is the SHA-256, in hex, of what a launch runs: everything but whose
-// it is, which the name and the token say, and the shim and the defaults, which a
-// version of Berth that goes back does not know.
+// specHash is the SHA-256, in hex, of everything that a launch runs. It leaves
+// out the identity, which the name and the token hold, and the shim and the
+// defaults, which another version of Berth may not know.
 func specHash(l berth.Launch) string {
 	l.AttemptID, l.SweepID, l.TrialID, l.LeaseID, l.Token = "", "", "", "", 0
 	l.Shim, l.Defaults, l.Datasets = nil, nil, nil

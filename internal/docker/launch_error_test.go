@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// TestEnsure_ADockerThatCreatesNothing: what Docker answers to a launch says
-// whether the host, the launch or nobody is at fault (reliability.md, failures
+// TestEnsure_ADockerThatCreatesNothing: Docker's answer to a launch tells
+// whether the host, the launch or neither is at fault (reliability.md, failures
 // 63 and 100).
 func TestEnsure_ADockerThatCreatesNothing(t *testing.T) {
 	t.Parallel()
@@ -77,8 +77,8 @@ func TestEnsure_ADockerThatCreatesNothing(t *testing.T) {
 	}
 }
 
-// TestEnsure_ADockerThatHasJustComeBack says nothing of the host by what it
-// refuses (reliability.md, failure 5).
+// TestEnsure_ADockerThatHasJustComeBack: its errors do not count against the
+// host (reliability.md, failure 5).
 func TestEnsure_ADockerThatHasJustComeBack(t *testing.T) {
 	t.Parallel()
 

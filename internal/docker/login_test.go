@@ -119,7 +119,7 @@ func TestLogin_HelperThatHangs(t *testing.T) { //nolint:paralleltest // it sets 
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// The question may take no longer than whoever asks waits, and says which helper was silent.
+// The question takes no longer than its caller waits, and the error names the silent helper.
 func TestLogin_HelperThatIsSlow(t *testing.T) { //nolint:paralleltest // it sets the environment
 	configured(t, `{"credsStore":"test"}`, "exec sleep 600\n")
 

@@ -99,8 +99,8 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 	return d.watchLook(ctx, made.ID, name, l, launch)
 }
 
-// watchLook starts a created look and collects what it writes until it ends, or
-// its time is over, which begins when Docker has started it.
+// watchLook starts a created look and collects its output until it ends, or its
+// time is over. The time begins when Docker has started it.
 func (d *Docker) watchLook(ctx context.Context, id, name string, l berth.Look, launch berth.Launch) (berth.Looked, error) {
 	starting, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
@@ -165,12 +165,12 @@ func noUser(err error) bool {
 	return strings.Contains(err.Error(), "unable to find user") || strings.Contains(err.Error(), "unable to find group")
 }
 
-// discardOld removes the containers of looks that are over: whoever asked for them
-// was killed before it removed them.
+// discardOld removes the containers of old looks: their process was killed before
+// it removed them.
 func (d *Docker) discardOld(ctx context.Context) {
 	old, err := d.short.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelLook))})
 	if err != nil {
-		return // the look itself says what is wrong with Docker
+		return // the look itself reports the problem with Docker
 	}
 
 	for _, c := range old {
@@ -185,8 +185,8 @@ func (d *Docker) discardOld(ctx context.Context) {
 	}
 }
 
-// discard kills and removes the container of a look, if there is one. A done
-// context does not keep it: nobody else would remove it.
+// discard kills and removes the container of a look, if there is one. It
+// ignores a done context: no other code would remove the container.
 func (d *Docker) discard(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), launchTimeout)
 	defer cancel()
@@ -203,11 +203,11 @@ type capture struct {
 
 	mu    sync.Mutex
 	begin []byte
-	end   []byte // of what is behind begin
+	end   []byte // the end of the bytes behind begin
 	first time.Duration
 }
 
-// captureHalf is what is kept of each end of a stream.
+// captureHalf is the kept size of each end of a stream.
 const captureHalf = berth.MaxLookBytes / 2
 
 func (c *capture) Write(data []byte) (int, error) {

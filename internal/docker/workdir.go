@@ -59,7 +59,7 @@ func (d *Docker) ReadWorkdir(ctx context.Context, ref, dir string) (string, io.R
 func (d *Docker) readDir(ctx context.Context, id, dir string) (io.ReadCloser, string, error) {
 	for range 2 {
 		content, stat, err := d.long.CopyFromContainer(ctx, id, dir)
-		if err != nil && strings.Contains(err.Error(), "No such container") { // somebody removed what is not used
+		if err != nil && strings.Contains(err.Error(), "No such container") { // another process removed the unused container
 			return nil, dir, berth.Errorf(berth.KindUnavailable, "reading directory %s: %w", dir, err)
 		}
 
