@@ -19,7 +19,7 @@ type kind struct {
 	mode  berth.SharingMode
 
 	now, soon             bool // it takes them, or will in a moment
-	insistNow, insistSoon bool // the same for what waits for the mode, whatever keeps it away
+	insistNow, insistSoon bool // the same for requests that insist on the mode, whatever keeps them away
 }
 
 // class are the hosts that have GPUs of a class, and the most memory that one of these

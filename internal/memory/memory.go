@@ -1,6 +1,6 @@
-// Package memory turns what was measured of a shape into what is reserved for
-// its next attempt. It is pure arithmetic over bytes; docs/packing.md has
-// the rules and their reasons.
+// Package memory turns the measurements of a shape into the reservation of its
+// next attempt. It is pure arithmetic over bytes; docs/packing.md has the rules
+// and their reasons.
 package memory
 
 import "github.com/berthml/berth"
@@ -71,8 +71,8 @@ func ReserveMeasured(f berth.Footprint) int64 {
 	return Reserve(f)
 }
 
-// mostRaised is the most that one trial's out-of-memory may make others of the
-// shape reserve who were measured to need so much.
+// mostRaised is the most that one trial's out-of-memory may raise the
+// reservations of a shape measured to need this many bytes.
 func mostRaised(need int64) int64 { return max(need*raiseFactor, need+oomStep) }
 
 // ReserveDevice is Reserve for the memory of a GPU: at least 128 MiB over the peak
@@ -134,11 +134,11 @@ func ReserveCPU(f berth.Footprint, threadCapMilli int64) int64 {
 	return min(max(booked, minCPUMilli), threadCapMilli)
 }
 
-// ForProbe returns the bytes to reserve for a shape that is not measured, for an
-// attempt with so many thousandths of a core: 4 GiB; or a quarter of the largest
-// host, when that is less, so that probes of several shapes run side by side; or
-// the share of a host's memory that goes with those cores, when that is less, so
-// that every core of a wide machine has one to run.
+// ForProbe returns the bytes to reserve for an attempt of an unmeasured shape
+// with cpuMilli thousandths of a core. It is the least of 4 GiB; a quarter of
+// the largest host, so that probes of several shapes run side by side; and the
+// share of a host's memory that goes with those cores, so that every core of a
+// wide machine has one to run.
 func ForProbe(room Room, cpuMilli int64) int64 {
 	if room.CapacityBytes <= 0 {
 		return probeBytes

@@ -170,9 +170,9 @@ func duration(f berth.Footprint, source berth.FootprintSource, wall berth.Durati
 	}
 }
 
-// cpuNeed is the larger of what earlier attempts and this one used. On a full
-// host a job gets less than it needs: booking what it got would pack more jobs
-// onto cores that are short already, so such a reading counts for nothing.
+// cpuNeed is the larger of earlier attempts' use and this one's. On a full host
+// a job gets less than it needs: booking that would pack more jobs onto cores
+// that are short already, so such a reading does not count.
 func cpuNeed(known int64, u berth.Usage) int64 {
 	if u.CPUContended {
 		return known

@@ -2,8 +2,8 @@ package memory
 
 import "github.com/berthml/berth"
 
-// Ask is what decides how much an attempt asks for, beside what is known of its
-// shape and which hosts there are.
+// Ask is the input of an attempt's demand, besides the footprints of its shape
+// and the hosts.
 type Ask struct {
 	SweepID   string
 	Resources berth.Resources
@@ -12,15 +12,14 @@ type Ask struct {
 }
 
 // Size returns what the next attempt of a trial asks for. ok is false when the
-// trial ran out of memory and there is nothing larger to ask for: d is what it
-// would need.
+// trial ran out of memory and no host has more: d is then its need.
 //
-//   - It is sized for the hosts that take attempts of the sweep now. Only for
-//     what was measured, and for what the trial itself ran out of, does it wait
-//     for a host that is lost, or for the replacement of a former one.
-//   - What an out-of-memory of another trial added waits for nothing, nor does it
-//     wait for programs outside Berth to end.
-//   - What the user wrote stands, but for a trial that ran out of it.
+//   - It is sized for the hosts that take attempts of the sweep now. Only for a
+//     measured need, or for the trial's own out-of-memory, does it wait for a
+//     lost host, or for the replacement of a former one.
+//   - A raise by another trial's out-of-memory waits neither for such a host nor
+//     for programs outside Berth to end.
+//   - The user's value stands, except for a trial that ran out of it.
 func Size(a Ask, f *berth.Footprint, recent []berth.Host) (d berth.Demand, ok bool) {
 	measured := int64(0)
 	if f != nil {
@@ -45,9 +44,9 @@ func Size(a Ask, f *berth.Footprint, recent []berth.Host) (d berth.Demand, ok bo
 	return d, ok
 }
 
-// rooms is what the hosts that have the cores for an attempt offer.
+// rooms is the memory of the hosts with enough cores for an attempt.
 type rooms struct {
-	now   Room // of those that take attempts of the sweep
+	now   Room // of the hosts that take attempts of the sweep
 	there Room // of all, as a lost one may come back
 	ever  Room // with former ones, for which a replacement may come
 }
@@ -73,7 +72,7 @@ func roomsFor(sweepID string, cpuMilli int64, recent []berth.Host) (r rooms) {
 	return r
 }
 
-// holding is the first room that holds so much; what is there when none does.
+// holding is the first room that holds this many bytes; there when none does.
 func (r rooms) holding(bytes int64) Room {
 	for _, room := range []Room{r.now, r.there, r.ever} {
 		if room.CapacityBytes >= max(bytes, 1) {
@@ -84,8 +83,8 @@ func (r rooms) holding(bytes int64) Room {
 	return r.there
 }
 
-// beside is what to ask for instead of need where programs outside Berth leave
-// less than that, and at least so much.
+// beside returns the bytes to ask for instead of need: the part that programs
+// outside Berth leave, where that is less than need and at least least.
 func (r rooms) beside(need, least int64) int64 {
 	left := berth.AloneBytes(r.now.CapacityBytes, r.now.FreeBytes)
 	if left >= max(least, 1) && left < need {

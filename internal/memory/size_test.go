@@ -12,8 +12,8 @@ import (
 
 const gib = 1 << 30
 
-// machine is a host of four cores with so many GiB, of which so many are free
-// beside programs outside Berth.
+// machine is a host of four cores with this many GiB; programs outside Berth
+// leave free of them.
 func machine(state berth.HostState, gibibytes, free int64) berth.Host {
 	return berth.Host{State: state, CPUMilli: 4000, MemoryBytes: gibibytes * gib, MemoryFreeBytes: free * gib}
 }
@@ -26,8 +26,8 @@ func measuredAt(peak, floor int64) *berth.Footprint {
 	return &berth.Footprint{Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: peak * gib, MemoryFloorBytes: floor * gib}
 }
 
-// The size of an attempt comes from the hosts that are there: one that is lost
-// must not make every other trial wait for it.
+// The size of an attempt comes from the live hosts: a lost one must not make
+// every other trial wait for it.
 func TestSize(t *testing.T) {
 	t.Parallel()
 

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// unmeasuredShare is the part of a GPU that must be free for a shape that was
-	// never measured on its class. It gets the whole GPU, as nothing bounds what it
-	// takes: this only decides how much programs outside Berth may use there.
+	// unmeasuredShare is the part of a GPU that must be free for a shape unmeasured
+	// on its class. The shape gets the whole GPU, because nothing bounds its use:
+	// this only decides how much programs outside Berth may use there.
 	unmeasuredShare = 4
 
 	// guessShare is the part of a GPU that must be free for such a shape as a client
@@ -21,19 +21,18 @@ const (
 	leastGuess = 2048 * MiB
 )
 
-// Sizes returns what the next attempt of a trial asks for on each class of device
-// that it can use, by what is known there and by the hosts that have the class.
-// ok is false when the trial ran out of memory and there is nothing larger to ask
-// for on any class: demands then say what it would need. What is larger than any GPU
-// spills into the host's memory, where its sweep file says so.
+// Sizes returns the demand of a trial's next attempt on each class of device that it
+// can use, by its footprints there and by the hosts that have the class. ok is false
+// when the trial ran out of memory and no class has more: demands then hold its
+// need. A demand larger than any GPU spills into the host's memory, if the sweep
+// file allows it.
 //
-// With device auto a trial runs on GPUs where a host that takes attempts has one that
-// does, or will in a moment, else on cores; and on cores when its shape was seen to hold
-// nothing of a GPU. It waits for other GPUs only when it is too large for those. With
-// device gpu it waits for all.
-// What was never measured on a kind of GPU runs alone on one, or as a client of
-// MPS at a guess (Guesses): its first run measures it. An Ask apart shares by time slices
-// only; where its sweep file insists on MPS, it is a client that has the GPU alone.
+// With device auto a trial runs on GPUs where an open host has an open GPU, or will have
+// one in a moment, else on cores; and on cores when its shape used nothing of a GPU. It
+// waits for other GPUs only when it is too large for those. With device gpu it waits for
+// all. A shape unmeasured on a kind of GPU runs alone on one, or as an MPS client at a
+// guess (Guesses): its first run measures it. An Ask apart shares by time slices only;
+// where its sweep file insists on MPS, it is an MPS client that has the GPU alone.
 func Sizes(a Ask, known berth.Footprints, recent []berth.Host) (demands berth.Demands, ok bool) {
 	return NewFleet(recent).Sizes(a, known)
 }
@@ -118,10 +117,10 @@ func (a Ask) shares(mode berth.SharingMode) bool {
 	}
 }
 
-// KnownOn is what is known of a shape on a class, or else on its twin: a client
-// of MPS needs as much of a GPU as another process does within 1 % (908 and
-// 910 MiB, one H200, 2026-11-21). It may have kept below its bound, so the margin
-// is that of a run that was measured in part.
+// KnownOn is the footprint of a shape on a class, or else on its twin: an MPS
+// client needs as much of a GPU as another process does within 1 % (908 and 910
+// MiB, one H200, 2026-11-21). It may have kept below its bound, so the margin is
+// that of a partial measurement.
 func KnownOn(class berth.DeviceClass, known berth.Footprints) *berth.Footprint {
 	own, twin := known.Of(class), known.Of(class.Twin())
 	if Known(own) || !Known(twin) {
@@ -131,7 +130,7 @@ func KnownOn(class berth.DeviceClass, known berth.Footprints) *berth.Footprint {
 	f := *twin
 	f.Source = berth.FootprintPartial
 
-	if own != nil { // what it ran out of here
+	if own != nil { // its own out-of-memory here
 		f.DeviceFloorBytes = max(f.DeviceFloorBytes, own.DeviceFloorBytes)
 	}
 
@@ -175,10 +174,10 @@ func hostSize(a Ask, f *berth.Footprint, hosts []berth.Host) (berth.Demand, bool
 	return d, ok
 }
 
-// besideGPU is what to book of the cores for an attempt that uses a GPU and was
-// measured to keep so many busy, or may: two thirds, in steps of 0.05 core. While
-// some wait for the GPU, others compute: of jobs that kept one core busy alone,
-// 16 cores did most with 24 at once, and no more with 40 (one H200 by MPS,
+// besideGPU returns the CPU to reserve for an attempt on a GPU that was measured
+// to keep cpuMilli busy, or may: two thirds, in steps of 0.05 core. While some
+// wait for the GPU, others compute: of jobs that kept one core busy alone, 16
+// cores did most with 24 at once, and no more with 40 (one H200 by MPS,
 // 2026-11-21 and 22).
 func besideGPU(cpuMilli int64) int64 {
 	const step = 50
@@ -186,9 +185,9 @@ func besideGPU(cpuMilli int64) int64 {
 	return max(cpuMilli*2/3/step*step, min(cpuMilli, minCPUMilli))
 }
 
-// sizeDevice adds what an attempt needs of a GPU whose largest of the class has
-// so many bytes to give. One that may spill next has all of the largest, so that what
-// runs out of it is known to be larger.
+// sizeDevice adds the demand for a GPU; the largest of the class has this many bytes
+// to give. An attempt whose trial may spill next gets all of the largest GPU, so that
+// one that runs out of it is known to be larger.
 func sizeDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footprint, largest int64) berth.Demand {
 	d = sizeOnDevice(a, class, d, f, largest)
 	if a.Resources.GPUMemorySpill && a.Last != nil && d.ExclusiveDevice {

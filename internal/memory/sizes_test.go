@@ -18,7 +18,7 @@ const (
 	small = berth.DeviceClass("small")
 )
 
-// card is a GPU with so many GiB to give.
+// card is a GPU with this many GiB to give.
 func card(class berth.DeviceClass, gibibytes int64) berth.Device {
 	return berth.Device{Model: string(class), Mode: berth.SharingTimeSlicing, MemoryBytes: (gibibytes + 1) * gib, HeadroomBytes: gib, FreeBytes: gibibytes * gib}
 }
@@ -36,7 +36,7 @@ func in(state berth.HostState, h berth.Host) berth.Host {
 	return h
 }
 
-// onGPU is a shape that was measured to use so many MiB of a GPU.
+// onGPU is the footprint of a shape measured to use this many MiB of a GPU.
 func onGPU(mebibytes, floor int64) berth.Footprint {
 	return berth.Footprint{
 		Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: gib, DevicePeakBytes: mebibytes << 20, DeviceFloorBytes: floor << 20,
@@ -248,8 +248,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// What a host has is looked at where the class is: a trial for a GPU is not sized
-// by a larger host without one, and what it had of a host's memory stays enough.
+// The hosts with the class count: a larger host without a GPU does not size a
+// trial for a GPU, and the trial's last host memory stays enough.
 func TestSizes_OfTheHostsWithTheClass(t *testing.T) {
 	t.Parallel()
 
@@ -312,7 +312,8 @@ func TestGuesses(t *testing.T) {
 	require.False(t, memory.Guesses(memory.Ask{}, nil, cores), "cores are no GPU")
 }
 
-// A fault of one client of MPS ends all: who met one shares with nobody there.
+// A fault of one MPS client ends all: a trial that met one shares with no
+// others there.
 func TestSizes_Apart(t *testing.T) {
 	t.Parallel()
 
@@ -344,7 +345,7 @@ func TestSizes_CoresBesideAGPU(t *testing.T) {
 	t.Parallel()
 
 	f := onGPU(910, 0)
-	f.CPUMilli = 900 // with a tenth: 990, and at most the one that it may use
+	f.CPUMilli = 900 // with a tenth: 990, and at most its own limit
 
 	for _, tt := range []struct {
 		known berth.Footprints

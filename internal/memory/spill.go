@@ -57,8 +57,8 @@ func (f *Fleet) spill(a Ask, known berth.Footprints) (demands berth.Demands, ok,
 	return fitting, true, true
 }
 
-// beyond is how much of a GPU a trial needs by what its sweep file says, and by what it
-// ran out of where it had the largest GPU for itself, of so many bytes: 0 = it may fit.
+// beyond is how much of a GPU a trial needs by its sweep file, and by its out-of-memory
+// where it had the largest GPU alone, with largest bytes: 0 = it may fit.
 func (a Ask) beyond(largest int64) int64 {
 	need := int64(a.Resources.GPUMemory)
 
@@ -82,7 +82,7 @@ func (a Ask) beyond(largest int64) int64 {
 	}
 }
 
-// spillOn is spill on one class, whose largest GPU lacks so many bytes.
+// spillOn is spill on one class, whose largest GPU lacks this many bytes.
 func spillOn(a Ask, f *berth.Footprint, hosts []berth.Host, lacks, largest int64) (berth.Demand, bool) {
 	d, ok := hostSize(a, f, hosts)
 	d.Contexts, d.ExclusiveDevice, d.DeviceBytes = 1, true, largest
@@ -107,9 +107,8 @@ func spillOn(a Ask, f *berth.Footprint, hosts []berth.Host, lacks, largest int64
 	return d, ok && grows && d.SpillBytes > 0 && a.Last.Count < a.Last.Max
 }
 
-// aloneFrom is the count of out-of-memory from which the next attempt has a GPU for
-// itself: the last one; where what is larger may spill, the one before it, too, so that
-// the last knows.
+// aloneFrom is the count of out-of-memory from which the next attempt has a GPU alone:
+// the last one; with spill the one before it, too, so that the last knows.
 func (a Ask) aloneFrom() int {
 	if a.Resources.GPUMemorySpill {
 		return max(a.Last.Max-2, 1)

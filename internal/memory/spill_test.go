@@ -93,7 +93,7 @@ func TestSizes_Spill(t *testing.T) {
 	}
 }
 
-// filled had a GPU for itself of which less was booked, and held so much of it.
+// filled had a GPU alone, with had bytes booked, and held this much of it.
 func filled(had, held int64, count int) *berth.LastOOM {
 	last := ranOutOfGPU(had, true, count)
 	last.PeakBytes = held * gib
@@ -132,8 +132,8 @@ func TestSizes_SpillWithoutAGPU(t *testing.T) {
 	require.Contains(t, demands, berth.ClassCPU)
 }
 
-// What follows an out-of-memory never asks for more than a host and its GPU have, has a
-// GPU for itself, and more than the attempt before.
+// The demand after an out-of-memory never exceeds a host and its GPU, has a GPU alone,
+// and is larger than the attempt before.
 func TestSizes_SpillProperty(t *testing.T) {
 	t.Parallel()
 
