@@ -20,8 +20,8 @@ const (
 	fullPercent = 95
 )
 
-// faulted: what ends the work of a program on its GPU: a fault of its own or, by
-// MPS, of a neighbour. After one each call fails, also those that ask for memory, so
+// faulted finds the end of a program's work on its GPU: a fault of its own or, by
+// MPS, of a neighbour. After one each call fails, also calls that ask for memory, so
 // it decides before texts that mean memory.
 func faulted(e Evidence) (berth.FailureKind, string) {
 	if !e.Device.Asked {

@@ -7,8 +7,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// DiskEvidence is what is known of the host's disks. They are shared, so a trial
-// that finds one full did nothing wrong, unless it alone filled it.
+// DiskEvidence is the known state of the host's disks. They are shared, so a
+// trial that finds one full did nothing wrong, unless it alone filled it.
 type DiskEvidence struct {
 	Measured      bool  // FreeBytes and LogFreeBytes are measurements
 	FreeBytes     int64 // where trials keep their files: when it was last full while the container ran, else the least
@@ -29,10 +29,11 @@ type DiskEvidence struct {
 	LogUnseen bool
 }
 
-// diskFullBytes is what a full disk may still have free. An ext4 that refused a
-// write of 1 MiB had 0.3 to 0.6 MiB free (measured, Linux 6.18, 2026-11-23). The
-// rest is for a file that was begun and removed before Berth looked: it looks
-// once a second. It is far below the headroom, in which what runs may end.
+// diskFullBytes is how much a full disk may still have free. An ext4 that
+// refused a write of 1 MiB had 0.3 to 0.6 MiB free (measured, Linux 6.18,
+// 2026-11-23). The rest is for a file that was begun and removed before Berth
+// looked: it looks once a second. It is far below the headroom, in which running
+// attempts may end.
 const diskFullBytes = 16 << 20
 
 // FailsWithin is how long a program takes to fail after a disk refused its file:
@@ -40,7 +41,7 @@ const diskFullBytes = 16 << 20
 // What fails later, with all the room that it needs, fails for another reason.
 const FailsWithin = time.Minute
 
-// DiskFull reports whether a disk with so many bytes free may refuse files.
+// DiskFull reports whether a disk with this many bytes free may refuse files.
 func DiskFull(free int64) bool { return free < diskFullBytes }
 
 // KeptBytes is how much Berth keeps free, a full disk's rest at least.
@@ -52,8 +53,8 @@ func (d DiskEvidence) Low() bool { return d.Measured && d.FreeBytes < d.KeptByte
 // full reports whether files may have been refused.
 func (d DiskEvidence) full() bool { return d.Measured && DiskFull(d.FreeBytes) }
 
-// logFull reports whether Docker may have dropped lines of the log: it does when
-// a write is refused, and tells nobody (moby, daemon/logger/copier.go).
+// logFull reports whether Docker may have dropped lines of the log: it drops a
+// refused write silently (moby, daemon/logger/copier.go).
 func (d DiskEvidence) logFull() bool { return d.Measured && DiskFull(d.LogFreeBytes) }
 
 // fullAtEnd reports whether files may have been refused when it ended, or so soon
@@ -61,8 +62,8 @@ func (d DiskEvidence) logFull() bool { return d.Measured && DiskFull(d.LogFreeBy
 func (d DiskEvidence) fullAtEnd() bool { return d.full() && d.FullBefore <= FailsWithin }
 
 // hostDisk: the program says that a file system refused its file, and the host's
-// disk did. What only the trial itself fills is left to the other rules, and so is
-// what it said long before, unless the disk still refuses files.
+// disk did. A file system that only the trial itself fills is left to the other
+// rules, and so are old messages, unless the disk still refuses files.
 func hostDisk(e Evidence) (berth.FailureKind, string) {
 	if !e.Disk.fullAtEnd() && e.Disk.Problem == "" {
 		e = e.lately()
@@ -113,7 +114,7 @@ func fullDisk(e Evidence) (berth.FailureKind, string) {
 
 // diskLow is the end of an attempt that failed for a full disk: not its fault, unless it
 // alone filled the disk. Then it would fill the next one. A full disk that the attempt
-// outlived by FailsWithin did not end it, and counts against nobody.
+// outlived by FailsWithin did not end it, and counts against neither.
 func (e Evidence) diskLow(then string) (berth.FailureKind, string) {
 	d := e.Disk
 	had := fmt.Sprintf("it had %s free, less than the %s that Berth keeps (--disk-headroom)",
@@ -135,9 +136,9 @@ func outputLost(e Evidence) (berth.FailureKind, string) {
 	var why string
 
 	switch d := e.Disk; {
-	case !e.HasObjective && e.DaemonLost: // measured: with live-restore, the last lines of those that end meanwhile are lost
+	case !e.HasObjective && e.DaemonLost: // measured: with live-restore, attempts that end in that time lose their last lines
 		why = "Docker was away"
-	case !e.HasObjective && e.FromLog && d.LogUnseen, e.FromLog && d.logFull() && !e.ReportedSince: // Docker drops what it cannot write
+	case !e.HasObjective && e.FromLog && d.LogUnseen, e.FromLog && d.logFull() && !e.ReportedSince: // Docker drops lines that it cannot write
 		why = fmt.Sprintf("the disk of Docker's logs on host %q was full", e.HostName)
 	case !e.HasObjective && d.full():
 		why = fmt.Sprintf("the disk of host %q was full (%s free)", e.HostName, berth.BytesText(d.FreeBytes))

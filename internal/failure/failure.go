@@ -1,8 +1,8 @@
-// Package failure says how an attempt ended, from evidence: who asked it to
-// stop, its exit code, what the kernel and the driver recorded, and what it
-// printed last. It does not guess: a kind that costs the trial a retry with
-// more memory needs the kernel's word, an exit code of the contract, or the
-// framework's own error together with a measured peak near the limit.
+// Package failure says how an attempt ended, from evidence: the order to stop,
+// its exit code, the records of the kernel and the driver, and its last output.
+// It does not guess: a kind that costs the trial a retry with more memory needs
+// the kernel's word, an exit code of the contract, or the framework's own error
+// together with a measured peak near the limit.
 //
 // The order of the rules decides, because several may match: reasons of our
 // own come before the program's, exceptions before exit codes, and text that
@@ -65,7 +65,7 @@ type Evidence struct {
 
 	Objective       string // metric of the sweep; empty = it has none
 	HasObjective    bool   // a value was reported
-	FromLog         bool   // its metrics are read from what it printed, or may be
+	FromLog         bool   // its metrics come from its output, or may
 	OwnPattern      bool   // by a pattern of the sweep file's own
 	FromEvents      bool   // the same of event files
 	FromAny         bool   // from whichever source reports them
@@ -73,7 +73,7 @@ type Evidence struct {
 	ObjectiveStatus berth.MetricStatus
 	Final           bool               // its value is that of a final record: the program said that it is done
 	Reported        []string           // names of metrics that count, ascending
-	Printed         map[string]Printed // by name: what it printed that reads as a metric and counts as none
+	Printed         map[string]Printed // by name: printed text that reads as a metric and does not count
 
 	Limits Limits
 	Device DeviceEvidence
@@ -88,13 +88,13 @@ type Limits struct {
 	ProbeFor     time.Duration // how long a short probe may run
 }
 
-// HostEvidence is what is known of the machine's memory.
+// HostEvidence is the known state of the machine's memory.
 type HostEvidence struct {
 	Measured       bool  // AvailableBytes is a measurement
 	AvailableBytes int64 // what programs could still take when the container was last sampled
 }
 
-// DeviceEvidence is what is known of the GPU side; zero on the CPU.
+// DeviceEvidence is the known state of the GPU side; zero on the CPU.
 type DeviceEvidence struct {
 	Asked        bool   // the attempt was given a GPU
 	Must         bool   // its sweep wants nothing but a GPU
@@ -108,7 +108,7 @@ type DeviceEvidence struct {
 	Problem      string // why the GPU itself is out of order; empty = it works
 	MPS          bool   // it is a client of the GPU's MPS daemon
 	Shared       bool   // by MPS: it can take no more than LimitBytes, and a fault of one client ends all
-	Alone        bool   // nobody else was on the GPU while it ran: reserved so, or measured throughout
+	Alone        bool   // no other program was on the GPU while it ran: reserved so, or measured throughout
 }
 
 // Classify returns how the attempt ended, and why in plain words with the next

@@ -36,7 +36,7 @@ func used(peak, limit int64, exit int, lines ...string) failure.Evidence {
 	return failure.Evidence{ExitCode: exit, LogTail: lines, PeakBytes: peak * mib, MemoryLimitBytes: limit * mib}
 }
 
-// withDisk is an attempt on a host whose disk had so many MiB free at the least.
+// withDisk is an attempt on a host whose disk had at least free MiB free.
 func withDisk(free int64, lines ...string) failure.Evidence {
 	return failure.Evidence{
 		ExitCode: 1, LogTail: lines, HostName: "a",
@@ -832,7 +832,7 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// What is missing nearly everywhere is no reason.
+// A text that nearly every program prints is no reason.
 func TestSaysNoGPU(t *testing.T) {
 	t.Parallel()
 
@@ -863,7 +863,7 @@ func TestClassify_QuotesWithoutPrefix(t *testing.T) {
 	}
 }
 
-// Who ended without a result is told what was seen, and what to write.
+// An attempt without a result gets the findings, and the text to write.
 func TestClassify_NoResult(t *testing.T) {
 	t.Parallel()
 

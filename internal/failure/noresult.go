@@ -14,9 +14,9 @@ import (
 // namesShown are the metrics that a message names at most.
 const namesShown = 8
 
-// noResult says what is missing from an attempt that ended well and never reported
-// the objective, what was seen in its place, and what to write. A pipe or an except may
-// hide that it failed.
+// noResult says what an attempt lacks that ended well and never reported the objective,
+// which metrics Berth saw instead, and what to write. A pipe or an except may hide that
+// it failed.
 func noResult(e Evidence) string {
 	lines := e.words()
 	if t := decisive(tracebacks(lines)); t != nil {
@@ -124,10 +124,10 @@ var figureOf = map[string]bool{"score": true, "value": true, "mean": true, "avg"
 // are two metrics, los and loss are one.
 const shortest = 5
 
-// farness is how far a name is from the objective's; ok is false when nobody meant it. It
-// is of the same data, or for an objective that names none not of training. It has the
-// same letters but for one in five or a last one that is an s or twice there, or more words
-// in front.
+// farness is how far a name is from the objective's; ok is false for an unrelated name. A
+// related name is of the same data, or, for an objective without a data set, not of
+// training. It has the same letters but for one in five or a last one that is an s or
+// doubled, or more words in front.
 func farness(objective, name string) (far int, ok bool) {
 	want, of := dataWords(objective)
 	words, is := dataWords(name)
@@ -224,9 +224,8 @@ var (
 	shorter = strings.NewReplacer("accuracy", "acc")
 )
 
-// PlainName is a metric's name in lower case, without what is between its words, and with
-// the short words for the data that it is of, in front: val_loss, Validation Loss and Loss/val
-// are alike.
+// PlainName is a metric's name in lower case, without separators, with the short word for its
+// data set in front: val_loss, Validation Loss and Loss/val are alike.
 func PlainName(name string) string {
 	name = strings.ToLower(name)
 	if at := strings.LastIndexAny(name, betweenWords); at > 0 && dataOf[strings.TrimRight(name[at+1:], "0123456789")] != "" {

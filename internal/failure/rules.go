@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Exit codes by which a job tells Berth how it ended, and those of a shell, of
-// Docker and of signals.
+// Exit codes by which a job tells Berth how it ended, and exit codes of a
+// shell, of Docker and of signals.
 const (
 	exitResumable = 75 // EX_TEMPFAIL of sysexits.h: stopped on request; goes on from its checkpoint
 	exitBadConfig = 78 // EX_CONFIG of sysexits.h: these values cannot work
@@ -33,11 +33,11 @@ func notStarted(e Evidence) (berth.FailureKind, string) {
 			return berth.FailureInfra, fmt.Sprintf("image %q is not on host %q, and cannot be pulled there: %s", e.Image, e.HostName, e.StartMessage)
 		}
 
-		// Somebody removed it since the sweep was accepted: no fault of the trial.
+		// A person removed it since the sweep was accepted: no fault of the trial.
 		return berth.FailureInfra, fmt.Sprintf("image %q is not on host %q any more; pull or load it there (docker pull, docker load), "+
 			"and Berth goes on by itself; a sweep keeps to the image that it was submitted with: "+
 			"where that one is gone for good, submit the sweep again: %s", e.Image, e.HostName, e.StartMessage)
-	case berth.FailureBadConfig: // what it mounts is not there any more, which no retry mends
+	case berth.FailureBadConfig: // its mount is gone, and no retry mends that
 		return e.StartKind, "the container was not started: " + e.StartMessage
 	case berth.FailureBadCommand:
 		return e.StartKind, "the command cannot be run in this image; check command and workdir: " + e.StartMessage

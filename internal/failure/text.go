@@ -126,7 +126,7 @@ var (
 		`an illegal (?:memory access|instruction) was encountered`,
 		`CUDA error: (?:device-side assert triggered|misaligned address|invalid program counter|hardware stack error)`,
 		`unspecified launch failure`,
-		`Unexpected Event status: \d`, // TensorFlow, before it aborts; what it says of the fault goes by another way
+		`Unexpected Event status: \d`, // TensorFlow, before it aborts; another line describes the fault
 		`CUDA error: operation not supported on global/shared address space`,
 	)
 

@@ -19,14 +19,14 @@ var (
 	// exceptionLine is the line of a traceback with the exception: its class, mostly with
 	// its module, begins with a capital letter or ends as one does (socket.timeout).
 	exceptionLine = regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|timeout|error|gaierror)(?::|$)`)
-	// graphError is the exception of a Keras program, which says what is wrong lines below,
+	// graphError is the exception of a Keras program, which gives the reason lines below,
 	// before the node of the graph where it happened.
 	graphError = regexp.MustCompile(`Graph execution error:?\s*$`)
 	graphNode  = regexp.MustCompile(`^\s*\[\[\{\{node `)
 	// nameAndNumber is such as "Epoch: 3"; errorClass is an exception for sure.
 	nameAndNumber = regexp.MustCompile(`^[\w.]+: [-+\d.e%]+$`)
 	errorClass    = regexp.MustCompile(`^[\w.]*(?:Error|Exception|Exit|Interrupt)\b`)
-	// saysNothing are exceptions that say what is wrong in the next line; invalidFields in
+	// saysNothing are exceptions that give the reason in the next line; invalidFields in
 	// the next two (Pydantic).
 	saysNothing   = regexp.MustCompile(`Exception encountered when calling|ProcessRaisedException`)
 	invalidFields = regexp.MustCompile(`\d+ validation errors? for `)
@@ -54,8 +54,8 @@ const (
 	causedHead    = "The above exception was the direct cause of the following exception"
 )
 
-// lastWords is what says why a program ended: the first check of its C++ code that failed,
-// else the exception of the last Python traceback with what it was raised from, else the
+// lastWords is the line that says why a program ended: the first check of its C++ code
+// that failed, else the exception of the last Python traceback with its causes, else the
 // last line that is neither blank nor a progress bar.
 func (e Evidence) lastWords() string {
 	lines := e.words()
@@ -128,8 +128,8 @@ type traceback struct {
 	cause     string // the innermost exception from which it was raised by `raise … from …`
 }
 
-// tracebacks are those that end in an exception. Lines of both streams may be between
-// those of a traceback.
+// tracebacks returns the tracebacks that end in an exception. Lines of both streams
+// may interrupt a traceback.
 func tracebacks(lines []string) (found []traceback) {
 	var (
 		t      traceback
@@ -198,7 +198,7 @@ func decisive(found []traceback) *traceback {
 	return nil
 }
 
-// words are the exception with what it says in further lines.
+// words returns the exception with its further lines.
 func (t *traceback) words(lines []string) string {
 	said := []string{quote(t.exception)}
 
@@ -218,12 +218,13 @@ func (t *traceback) words(lines []string) string {
 	return strings.Join(said, " ")
 }
 
-// more are the lines after an exception that say what it is about, when its own does not.
+// more returns the lines after an exception that give the reason, when its own line does
+// not.
 func more(lines []string, at int) []string {
 	n := 0
 
 	switch {
-	case invalidFields.MatchString(lines[at]): // the field, and what is wrong with it
+	case invalidFields.MatchString(lines[at]): // the field, and its problem
 		n = 2
 	case strings.HasSuffix(strings.TrimSpace(lines[at]), ":") || saysNothing.MatchString(lines[at]):
 		n = 1
