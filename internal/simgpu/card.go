@@ -19,7 +19,8 @@ const (
 	// serverBytes is what the MPS server of a card takes once it has a client.
 	serverBytes = 66 << 20
 
-	// reservedPart: the driver keeps one part in so many for itself, 616 of 143,771 MiB.
+	// reservedPart: the driver keeps 1/reservedPart of the memory for itself, 616 of
+	// 143,771 MiB.
 	reservedPart = 233
 
 	// maxClients is how many clients an MPS server takes before CUDA 13.1.
@@ -35,7 +36,7 @@ type card struct {
 	mu       sync.Mutex
 	clients  []*client
 	served   bool      // its MPS server runs: it had a client since the daemon started
-	faulty   bool      // its MPS server takes nobody until its clients have gone
+	faulty   bool      // its MPS server refuses clients until its clients have gone
 	lost     bool      // it does not work any more
 	hung     time.Time // its driver does not answer since then; zero = it does
 	unhung   chan struct{}
@@ -122,8 +123,8 @@ func (c *card) read() gpu.Reading {
 	return r
 }
 
-// join makes a context for a program. held is what it had of the card before its
-// worker was started again.
+// join makes a context for a program. held is its memory on the GPU before its
+// worker was restarted.
 func (c *card) join(pid int, mps bool, limit, held int64) (*client, wire.Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +174,7 @@ func (c *card) leave(cl *client) {
 	c.solved = time.Time{}
 
 	if cl.mps && c.mpsClients() == 0 {
-		c.faulty = false // the MPS server starts anew
+		c.faulty = false // the MPS server starts again
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 const mib = int64(1) << 20
 
-// silent is a card of 24 GiB that tells nobody of its events.
+// silent is a GPU of 24 GiB that reports no events.
 func silent() *card { return newCard("GPU-1", 24<<30, func(gpu.Event) {}) }
 
 func joined(t *testing.T, c *card, pid int, mps bool, limit int64) *client {
@@ -119,7 +119,7 @@ func run(t *testing.T, n int, mps bool, l Load, during time.Duration) (steps flo
 	return steps / during.Seconds()
 }
 
-// What runs on a card runs as fast as the model says.
+// Programs on a GPU run as fast as the model says.
 func TestCard_Steps(t *testing.T) {
 	t.Parallel()
 
@@ -159,7 +159,7 @@ func TestCard_Activity(t *testing.T) {
 
 		cl := joined(t, c, 1, false, 0)
 
-		for range 50 { // a second, of which half on the GPU
+		for range 50 { // a second, half of it on the GPU
 			time.Sleep(10 * time.Millisecond)
 			c.step(cl, wire.Step{GPU: 10 * time.Millisecond, SM: 0.4, Bus: 0.2}, nil)
 		}

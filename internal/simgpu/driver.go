@@ -49,9 +49,9 @@ type Simulator struct {
 	work   sync.WaitGroup // what serves the sockets
 
 	mu       sync.Mutex
-	watching bool          // somebody has waited for an event
-	pending  []gpu.Event   // that nobody took yet
-	heard    chan struct{} // closed, and made anew, when one comes
+	watching bool          // WaitEvent was called
+	pending  []gpu.Event   // not yet returned by WaitEvent
+	heard    chan struct{} // closed, and replaced, when one comes
 }
 
 var _ gpu.Driver = (*Simulator)(nil)
@@ -268,7 +268,7 @@ func (s *Simulator) WaitEvent(ctx context.Context) (gpu.Event, error) {
 	}
 }
 
-// tell keeps an event for WaitEvent. Before the first call of that nobody wants it.
+// tell keeps an event for WaitEvent. It drops events before the first call of that.
 func (s *Simulator) tell(e gpu.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

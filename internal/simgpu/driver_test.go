@@ -219,7 +219,7 @@ func TestSimulator_MPS(t *testing.T) {
 	require.Equal(t, berth.KindNotFound, berth.KindOf(s.Start(t.Context(), "GPU-2")))
 }
 
-// heard is the next event; inject it until somebody waits for events.
+// heard returns the next event; it injects the fault until WaitEvent is called.
 func heard(t *testing.T, s *simgpu.Simulator, dir string, number int, f simgpu.Fault) gpu.Event {
 	t.Helper()
 

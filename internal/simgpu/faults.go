@@ -55,10 +55,9 @@ func (c *card) report(e gpu.Event) {
 	c.tell(e)
 }
 
-// crash is a program's access to an address that is not its own. By time slices it
-// ends that program alone. By MPS it ends every client of the card, and the MPS
-// server takes nobody until all of them have gone (NVIDIA's guide to MPS, Volta and
-// newer).
+// crash is a program's access to a foreign address. By time slices it ends that
+// program alone. By MPS it ends every client of the GPU, and the MPS server refuses
+// clients until all of them have gone (NVIDIA's guide to MPS, Volta and newer).
 func (c *card) crash(cl *client) wire.Answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +110,7 @@ func (c *card) clientsByMPS() []int {
 	return pids
 }
 
-// unserved ends the MPS server. It reports whether nobody needed it.
+// unserved ends the MPS server. It reports whether no client needed it.
 func (c *card) unserved() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,7 +46,7 @@ type Load struct {
 	Bus float64 // share of the memory's bandwidth that a kernel uses, 0 to 1
 }
 
-// Alone is how long a step takes when nobody else is there.
+// Alone is how long a step takes alone on the GPU.
 func (l Load) Alone() time.Duration { return l.cpu() + l.GPU }
 
 func (l Load) cpu() time.Duration {
@@ -73,15 +73,15 @@ type Pace struct {
 	SMBusy float64       // the job's part of the SM activity of the card, 0 to 1
 }
 
-// Solve returns how the jobs of one card get on, in their order, once they have run
+// Solve returns the paces of the jobs of one GPU, in their order, once they have run
 // for a while. With mps, kernels of several jobs run at once; without, the GPU gives
-// each job all of itself in turns. cores are those of the machine; 0 = as many as
-// the jobs want.
+// each job all of itself in turns. cores is the machine's number of cores; 0 = as
+// many as the jobs want.
 //
 // It is approximate mean value analysis of a closed queueing network (Schweitzer and
 // Bard): each job is a customer who goes from the cores to the GPU and back. A job
-// finds in a queue what it would find there at any time, without itself. The cores
-// are a queue with many servers (Seidmann: one fast server and a delay).
+// finds the mean queue of the others. The cores are a queue with many servers
+// (Seidmann: one fast server and a delay).
 func Solve(jobs []Load, mps bool, cores float64) []Pace {
 	s := newSolver(jobs, cores)
 
@@ -115,10 +115,10 @@ type solver struct{ jobs []job }
 
 type job struct {
 	load   Load
-	n      float64 // so many are equal
+	n      float64 // this many are equal
 	gpu    float64 // a step's work on the GPU
 	cores  float64 // a step's work at the queue of the cores
-	delay  float64 // the rest of a step, which nobody else slows
+	delay  float64 // the rest of a step, which other jobs do not slow
 	visits float64 // to the GPU, by turns, in a step
 
 	rate    float64 // steps a second
@@ -159,7 +159,7 @@ func newJob(l Load, cores float64) job {
 	return j
 }
 
-// improve takes half a step from the present guess to what follows from it.
+// improve moves halfway from the present guess to its consequence.
 func (s *solver) improve(mps bool) {
 	next := make([]job, len(s.jobs))
 
@@ -226,8 +226,8 @@ func (j job) continuous() float64 {
 	return max(0, 1-j.load.Gaps/j.visits)
 }
 
-// byTurns is a step's time at a GPU that is shared by time slices: at each visit a
-// job waits for one turn of each other job that is there. turns are those of all jobs.
+// byTurns is a step's time at a GPU that is shared by time slices: at each visit a job
+// waits for one turn of each other job present. turns has one entry for each job.
 func (s *solver) byTurns(i int, turns []float64) float64 {
 	turn := turns[i]
 

@@ -72,7 +72,7 @@ func TestSolve_Many(t *testing.T) {
 	}
 }
 
-// part is a job that runs alone for so many seconds.
+// part is a job that runs alone for this many seconds.
 type part struct {
 	load  Load
 	alone float64
@@ -114,7 +114,7 @@ func TestSolve_Pairs(t *testing.T) {
 	t.Parallel()
 
 	// Two small jobs by time slices come out up to 21 % too fast, all else within 14 %.
-	const within = 0.22 // share of what was measured
+	const within = 0.22 // share of the measured time
 
 	var (
 		s  = part{stream, 2.00}

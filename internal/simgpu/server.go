@@ -19,7 +19,7 @@ import (
 
 const (
 	// maxSocketPath is the longest path of a Unix socket: sun_path has 108 bytes on
-	// Linux, the last of which is 0 (unix(7)).
+	// Linux; the last one is 0 (unix(7)).
 	maxSocketPath = 107
 
 	// faultSocket is the card's socket for people who test. Containers do not see it.

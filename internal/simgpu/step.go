@@ -11,7 +11,8 @@ const (
 	// chunk is how long a step goes on before it looks again who else is there.
 	chunk = 50 * time.Millisecond
 
-	// solveEvery is how old the model's answer may be while nobody came or went.
+	// solveEvery is how old the model's answer may be while no client joins or
+	// leaves.
 	solveEvery = 20 * time.Millisecond
 
 	// idleAfter is how long after its last step a program no longer counts as one that
@@ -102,7 +103,7 @@ func (c *card) step(cl *client, s wire.Step, gone <-chan struct{}) wire.Answer {
 
 // valid reports whether a step is one that a card can run.
 func valid(s wire.Step) bool {
-	share := func(f float64) bool { return f >= 0 && f <= 1 } // false for what is no number
+	share := func(f float64) bool { return f >= 0 && f <= 1 } // false for NaN
 
 	return s.GPU >= 0 && s.GPU <= time.Hour && s.Kernel >= 0 && s.Gaps >= 0 && s.Gaps <= 1e6 && share(s.SM) && share(s.Bus)
 }
@@ -137,7 +138,7 @@ func (c *card) end(cl *client) {
 	cl.running, cl.ends = false, time.Now()
 }
 
-// stretched is how long the client's step takes beside what runs now.
+// stretched is how long the client's step takes beside the running ones.
 func (c *card) stretched(cl *client) (time.Duration, wire.Code) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +176,7 @@ func (c *card) solve(now time.Time) {
 	c.solved = now
 }
 
-// activity is what a card has done since it is there, and when that was asked for.
+// activity is the GPU's total work, and the time of the last query.
 type activity struct {
 	sm, bus, busy float64 // seconds of the whole card
 	last          gauge
@@ -198,7 +199,7 @@ func (c *card) account(cl *client, done float64) {
 	c.activity.busy += seconds
 }
 
-// gauged starts the account of activity anew.
+// gauged restarts the account of activity.
 func (c *card) gauged(now time.Time) {
 	a := &c.activity
 	a.last = gauge{at: now, sm: a.sm, bus: a.bus, busy: a.busy}
@@ -218,9 +219,9 @@ const (
 	longestGauge  = 10 * time.Second
 )
 
-// measured is how busy the card was since the measurement began. ok is false when it
-// began too short ago, or so long ago that it says little of now: then it begins
-// anew, and there is an answer after wait.
+// measured is how busy the GPU was since the measurement began. ok is false when it
+// began too recently, or too long ago to describe the present: then it begins again,
+// and there is an answer after wait.
 func (c *card) measured(again bool) (a gpu.Activity, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

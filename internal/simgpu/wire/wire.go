@@ -108,7 +108,7 @@ func Dial(path string) (*Conn, error) {
 func (c *Conn) Close() error { return c.conn.Close() }
 
 // Ask sends a request and waits for its answer, however long the step takes. An
-// error means that the card is gone; what it refuses is in the answer.
+// error means that the GPU is gone; a refusal is in the answer.
 func (c *Conn) Ask(r Request) (Answer, error) { return c.ask(r) }
 
 // Tell sends another message than a program's, and waits until it is taken.
