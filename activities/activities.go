@@ -51,16 +51,16 @@ type Placements interface {
 
 // Workflows is what the steps need of Temporal itself.
 type Workflows interface {
-	// JoinProbe starts the workflow that measures a shape, or joins the one that runs.
+	// JoinProbe starts the workflow that measures a shape, or joins the running one.
 	JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error
 	// TrialEnd is how the workflow of a trial ended; nil while it goes on.
 	TrialEnd(ctx context.Context, sweepID string, number int) (*berth.TrialUpdate, error)
 }
 
-// Executor runs one attempt on this host from where it stands: it starts the
-// container or adopts the one that runs. It returns the attempt's outcome once
-// that is committed. When ctx ends, context.Cause decides (rule R5): ErrStop
-// stops the container and has an outcome, or ErrNotStopped when Docker does not
+// Executor runs one attempt on this host from its present state: it starts the
+// container or adopts the running one. It returns the attempt's outcome once it
+// is committed. When ctx ends, context.Cause decides (rule R5): ErrStop stops
+// the container and has an outcome, or ErrNotStopped when Docker does not
 // answer; anything else leaves it running.
 type Executor interface {
 	Run(ctx context.Context, order Order, beat func(Progress)) (berth.Outcome, error)
@@ -78,14 +78,14 @@ type Images interface {
 // Patience is how long a silent worker is waited for. Zero values are defaults.
 type Patience struct {
 	Heartbeat time.Duration // without a word, a worker is gone or cut off: its attempts are offered to its successor
-	Host      time.Duration // that nobody picks up for so long go elsewhere; the old places stay booked until there is proof
+	Host      time.Duration // attempts not picked up for this long go elsewhere; the old places stay booked until there is proof
 }
 
 // Defaults of Patience.
 const (
 	// DefaultHeartbeatPatience is seven heartbeats, which come every 2 s: how long the
 	// containers of a killed worker run before its successor follows them. A busy worker
-	// that is later has its activities offered to itself once more, and adopts what runs.
+	// that is later gets its activities a second time, and adopts the running containers.
 	DefaultHeartbeatPatience = 15 * time.Second
 	// DefaultHostPatience leaves a machine time to restart its worker.
 	DefaultHostPatience = 2 * time.Minute

@@ -76,7 +76,7 @@ func imageError(err error) error {
 	return translate(err)
 }
 
-// ImageProblems is the error by which a machine tells what is wrong with an image.
+// ImageProblems is the error by which a machine reports the problems of an image.
 func ImageProblems(refused *berth.SpecError) error {
 	return temporal.NewApplicationErrorWithOptions(refused.Error(), string(berth.KindInvalid),
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{refused.Problems}})

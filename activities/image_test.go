@@ -21,7 +21,7 @@ func (silentImages) AskRegistry(ctx context.Context, ref string) (berth.Image, e
 	return berth.Image{}, &berth.PullError{Image: ref, Registry: "registry.example", Reason: berth.PullUnreachable, Detail: "its registry did not answer in time"}
 }
 
-// What is wrong with a registry is told before Temporal gives up.
+// The worker reports a problem with a registry before Temporal gives up.
 func TestAskRegistry_TellsInTime(t *testing.T) {
 	t.Parallel()
 

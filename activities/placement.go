@@ -27,7 +27,7 @@ type PlaceInput struct {
 	Last       *berth.LastOOM `json:"last,omitempty"`  // nil = none of the trial's attempts ran out of memory
 }
 
-// PlaceResult is where the request stands. Demand is what was asked for.
+// PlaceResult is the state of the request. Demand is the requested one.
 type PlaceResult struct {
 	Status     berth.PlacementStatus `json:"status"`
 	Asked      berth.Demand          `json:"asked"`
@@ -40,8 +40,8 @@ func (a *Activities) RequestPlacement(ctx context.Context, in PlaceInput) (Place
 	return a.request(ctx, in, a.Placements.RequestPlacement)
 }
 
-// ResizePlacement computes the demand of an attempt anew and changes its
-// request, if that still waits: its shape was measured meanwhile.
+// ResizePlacement computes the demand of an attempt again and changes its
+// request, if that still waits: its shape was measured since.
 func (a *Activities) ResizePlacement(ctx context.Context, in PlaceInput) (PlaceResult, error) {
 	result, err := a.request(ctx, in, a.Placements.ResizeRequest)
 	if err == nil && result.Infeasible { // there is nothing larger: the request stays as it is
@@ -84,8 +84,8 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 	return PlaceResult{Status: status, Asked: request.Demand}, translate(err)
 }
 
-// shown is what a request says that it would get. While no host has what it
-// wants, that is what a host with it would give at least.
+// shown is the demand that a waiting request shows. While no host has its
+// resources, that is the least that a host with them would give.
 func shown(demands berth.Demands, r berth.Resources) berth.Demand {
 	if len(demands) == 0 {
 		return memory.Demand(r, nil, memory.Room{})
@@ -143,7 +143,7 @@ func (a *Activities) CheckPlacement(ctx context.Context, in AttemptRef) (berth.P
 	return status, translate(err)
 }
 
-// WithdrawPlacement takes back a request unless it was placed meanwhile.
+// WithdrawPlacement takes back a request unless it has been placed.
 func (a *Activities) WithdrawPlacement(ctx context.Context, in AttemptRef) (berth.PlacementStatus, error) {
 	status, err := a.Placements.WithdrawRequest(ctx, in.AttemptID)
 

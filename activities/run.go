@@ -16,12 +16,12 @@ type Order struct {
 	AttemptID string   `json:"attempt_id"`
 	Token     int64    `json:"token"`
 	Short     bool     `json:"short,omitempty"` // a short probe: two epochs, result thrown away
-	Stop      bool     `json:"stop,omitempty"`  // do not start it: stop what runs and give the place back
+	Stop      bool     `json:"stop,omitempty"`  // do not start it: stop its container and give the place back
 	Progress  Progress `json:"-"`               // what the heartbeat of an earlier run said
 }
 
-// Progress is what a heartbeat carries: enough for the next run of the same
-// attempt to go on without losing what was measured.
+// Progress is the content of a heartbeat: enough for the next run of the same
+// attempt to go on without losing measurements.
 type Progress struct {
 	ContainerID string      `json:"container_id"`
 	StartedAt   time.Time   `json:"started_at"`
@@ -91,7 +91,7 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 	case outcome.Kind == berth.FailureCanceled && stopped:
 		return outcome, temporal.NewCanceledError(outcome)
 	case outcome.Kind == berth.FailureCanceled:
-		return outcome, nil // nobody canceled this activity: Temporal would take the error for a failure, and repeat it for ever
+		return outcome, nil // this activity was not canceled: Temporal would take the error for a failure, and repeat it for ever
 	case outcome.Kind != berth.FailureOK:
 		return outcome, failed(outcome)
 	default:
@@ -118,9 +118,9 @@ func (a *Activities) letGo(ctx context.Context, order Order) (berth.Outcome, err
 	return berth.Outcome{Kind: berth.FailureCanceled, Message: message, StartedAt: now, FinishedAt: now}, nil
 }
 
-// heartbeat records progress every second, the first time after one: a start
-// is news to nobody, and costs Temporal a transaction. It ends the run's context
-// when the activity or the worker ends, with the cause that says what to do.
+// heartbeat records progress every second, the first time after one: a start is
+// no news, and costs Temporal a transaction. It ends the run's context when the
+// activity or the worker ends, with the cause that says what to do.
 func heartbeat(ctx, run context.Context, end context.CancelCauseFunc, p Progress, beats <-chan Progress) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()

@@ -19,8 +19,8 @@ func (e executor) Run(ctx context.Context, order activities.Order, _ func(activi
 	return e(ctx, order)
 }
 
-// An attempt that was canceled before may be given back by another activity,
-// which nobody canceled.
+// An attempt canceled before may be given back by another activity, which was
+// not canceled.
 func TestRunTrial_GivingBackSucceeds(t *testing.T) {
 	t.Parallel()
 

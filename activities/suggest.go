@@ -11,9 +11,9 @@ import (
 	"github.com/berthml/berth/internal/search"
 )
 
-// fillAtOnce is how many trials that a restored database forgot are made anew
+// fillAtOnce is how many trials forgotten by a restored database are made again
 // in one transaction. Their ends are written after it: a crash between the two
-// leaves so many to the end of the sweep.
+// leaves this many to the end of the sweep.
 const fillAtOnce = 20
 
 // Suggester stores the trials of sweeps.
@@ -52,8 +52,8 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 	return result, translate(err)
 }
 
-// FillTrials has the search make anew those trials up to number last that a
-// restored database forgot, and returns how many it does not find any more.
+// FillTrials makes the search suggest again those trials up to number last that
+// a restored database forgot, and returns how many it no longer finds.
 func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int) (missing int, err error) {
 	if last == 0 {
 		return 0, nil
@@ -67,8 +67,9 @@ func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int)
 	return missing, err
 }
 
-// planned reads a trial with what decides how it runs. One that a restored
-// database forgot is made anew: its workflow says that it was there.
+// planned reads a trial with the data that decides how it runs. It makes a
+// trial again that a restored database forgot: its workflow says that it
+// existed.
 func (a *Activities) planned(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error) {
 	trial, err := a.Trials.PlannedTrial(ctx, sweepID, number)
 	if berth.KindOf(err) != berth.KindNotFound {
@@ -83,8 +84,8 @@ func (a *Activities) planned(ctx context.Context, sweepID string, number int) (b
 	return a.Trials.PlannedTrial(ctx, sweepID, number)
 }
 
-// forgotten ends a trial that was made anew as its workflow did: its sweep may
-// have heard of that end long ago, and waits for it no more.
+// forgotten ends a trial made again as its workflow did: its sweep may have got
+// that end long ago, and waits for it no more.
 func (a *Activities) forgotten(ctx context.Context, sweepID string) func(number int) error {
 	return func(number int) error {
 		_, err := a.settleClosed(ctx, sweepID, number)
@@ -110,7 +111,7 @@ func suggest(
 	}
 
 	shapes := search.NewShapes(sweep.Spec, sweep.ImageDigest)
-	before := in.First - 1 // so many there should be
+	before := in.First - 1 // this many should exist
 
 	for {
 		var (
@@ -162,8 +163,8 @@ func suggest(
 	}
 }
 
-// trialID derives a trial's id from its sweep and number, so that it is the
-// same whoever computes it.
+// trialID derives a trial's id from its sweep and number, so that each caller
+// gets the same.
 func trialID(sweepID string, number int) string {
 	return uuid.NewSHA1(uuid.MustParse(sweepID), binary.BigEndian.AppendUint32(nil, uint32(number))).String() //nolint:gosec // G115: at most 100,000
 }

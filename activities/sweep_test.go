@@ -120,8 +120,8 @@ func TestCapacity_IsWhatFits(t *testing.T) {
 	}
 }
 
-// restored is a sweep whose database was restored from before the last of its
-// trials. Temporal knows how they ended, but for the one that is open there.
+// restored is a sweep whose database was restored from before its last trials.
+// Temporal knows how they ended, but for the open one.
 type restored struct {
 	shelf
 	activities.Trials
@@ -144,7 +144,7 @@ func (*restored) Footprints(ctx context.Context, keys []string) (map[string]bert
 	return unmeasured{}.Footprints(ctx, keys)
 }
 
-// restoredSetup makes trials and has the database forget all but the first so many.
+// restoredSetup makes trials and makes the database forget all but the first kept.
 func restoredSetup(t *testing.T, parameters string, trials, kept int) (*restored, *activities.Activities) {
 	t.Helper()
 
@@ -227,8 +227,8 @@ func (r *restored) SetSweepState(_ context.Context, _ string, state berth.SweepS
 }
 
 // A database was restored from before trials 3 to 60, and the sweep goes on with
-// trial 61: each number has the values that it always had, and the trials that
-// nobody waits for any more end as their workflows did.
+// trial 61: each number has its old values, and forgotten trials end as their
+// workflows did.
 func TestSuggestTrials_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 	t.Parallel()
 
@@ -291,8 +291,9 @@ func TestBeginTrial_OfAnAdoptedTrial(t *testing.T) {
 	}
 }
 
-// A sweep that has suggested everything asks the search for no more. What its
-// database forgot is made anew before it ends; what cannot be is said.
+// A sweep that has suggested everything asks the search for no more. Trials
+// that its database forgot are made again before it ends; it reports those it
+// cannot make.
 func TestFinishSweep_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 	t.Parallel()
 

@@ -50,7 +50,7 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		Values:           describe(trial.Params),
 		ShapeKey:         trial.ShapeKey,
 		NeedsProbe:       probed && !goesOn && !memory.KnownAnywhere(trial.Footprints),
-		Guessed:          probed && goesOn, // what was measured by then is not stored
+		Guessed:          probed && goesOn, // footprints measured by then are not stored
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,
