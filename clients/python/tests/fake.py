@@ -18,7 +18,7 @@ Answer = Callable[["Request"], None]
 
 @dataclass(frozen=True)
 class Call:
-    """What was sent with one call."""
+    """The request of one call."""
 
     path: str
     headers: Message
@@ -57,7 +57,7 @@ class Request(BaseHTTPRequestHandler):
         self.end_headers()
 
     def cut(self) -> None:
-        """Ends the connection in the middle of what is sent."""
+        """Ends the connection in the middle of the answer."""
         self.wfile.flush()
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)

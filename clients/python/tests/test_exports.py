@@ -60,7 +60,8 @@ def point(trial: int, attempt: int, name: str, step: int, value: float, status: 
     }  # fmt: skip
 
 
-# The first attempt of trial 1 is not the one that its row shows, and trial 6 was made since.
+# The first attempt of trial 1 is not the attempt that its row shows, and trial 6 was made
+# since.
 POINTS = [
     point(1, 1, "loss", 0, 99),
     *(point(1, 2, "loss", step, value, VALID[step]) for step, value in enumerate(LOSSES)),

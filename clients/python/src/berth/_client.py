@@ -20,7 +20,7 @@ from berth._transport import CALL_TIMEOUT, M, Transport, parsed, path
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 
 Spec = Union[str, "os.PathLike[str]", Mapping[str, Any]]
-"""A sweep file: its path, its text, or a dict of what is in it."""
+"""A sweep file: its path, its text, or a dict of its content."""
 
 
 def connect(

@@ -57,7 +57,7 @@ class ProblemError(BerthError):
 
     @property
     def detail(self) -> str:
-        """What is wrong, in plain words."""
+        """The problem, in plain words."""
         return self.problem.detail
 
     @property

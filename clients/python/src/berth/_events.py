@@ -1,4 +1,4 @@
-"""The stream of what changes (server-sent events)."""
+"""The stream of changes (server-sent events)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EventStream:
     last_id: str = field(default="")
 
     def listen(self, silence: float = SILENCE) -> Iterator[ServerEvent]:
-        """Connects and yields events, behind those that were seen, until the connection ends.
+        """Connects and yields the events after the last seen one, until the connection ends.
 
         Errors: UnreachableError, as a stream does not end by itself, and what the server refuses.
         """

@@ -1,4 +1,4 @@
-"""Files of trials: what is stored, and downloads that are held to their checksum."""
+"""Files of trials: the stored ones, and downloads with verified checksums."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _writing_lock = threading.Lock()
 
 
 def stored(transport: Transport, trial: Trial, attempt: Optional[int], timeout: float) -> models.FileList:
-    """Returns what is stored of a trial's attempt, all pages in one, once it is there."""
+    """Returns the stored files of a trial's attempt, all pages in one, once storing has ended."""
     deadline = time.monotonic() + timeout
     while True:
         found = listed(transport, trial.id, attempt)
@@ -160,7 +160,7 @@ class _Download:
             return _sha256(file).hexdigest() == self.file.sha256
 
     def receive(self, out: BinaryIO) -> str:
-        """Receives what is missing, over as many connections as it takes, and returns the checksum of all."""
+        """Receives the missing bytes, over as many connections as it takes, and returns the checksum of the file."""
         digest = _sha256(out)
         tries, pauses = 0, Pauses()
         while (at := out.tell()) < self.file.bytes:

@@ -15,7 +15,7 @@ except ImportError as error:
 
 
 def trial_frame(trials: Sequence[models.Trial], parameters: Sequence[str]) -> pd.DataFrame:
-    """Returns a row for each trial; the columns are those of Sweep.dataframe, with these parameters first."""
+    """Returns a row for each trial; the columns as in Sweep.dataframe, with these parameters first."""
     names = list(dict.fromkeys([*parameters, *(name for trial in trials for name in trial.params)]))
     newest = [trial.latest_attempt for trial in trials]
     columns: dict[str, Any] = {
@@ -39,7 +39,7 @@ def trial_frame(trials: Sequence[models.Trial], parameters: Sequence[str]) -> pd
 
 
 def _bytes(values: Sequence[Any]) -> pd.Series[Any]:
-    """Returns sizes; 0 is what was not measured."""
+    """Returns sizes; 0 = not measured."""
     return pd.Series([value or None for value in values], dtype="Int64")
 
 

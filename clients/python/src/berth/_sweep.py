@@ -1,4 +1,4 @@
-"""A sweep: waiting for it, steering it, and what it came to."""
+"""A sweep: waiting for it, steering it, and its results."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Sweep:
         return self
 
     def _look(self, timeout: float) -> None:
-        """Does the same as refresh(), in one try of so many seconds."""
+        """Does the same as refresh(), in one try of this many seconds."""
         self.data = self._transport.read(models.Sweep, path("sweeps", self.id), tries=1, timeout=timeout)
 
     # Waiting and steering.
@@ -122,7 +122,7 @@ class Sweep:
         self._transport.call("DELETE", path("sweeps", self.id))
 
     def clone(self, name: Optional[str] = None) -> Sweep:
-        """Submits the same again, as a new sweep. Its image is looked up anew."""
+        """Submits the same file as a new sweep. Its image is resolved again."""
         return self._copy("clone", name)
 
     def rerun_failed(self, name: Optional[str] = None) -> Sweep:
@@ -139,7 +139,7 @@ class Sweep:
         data = self._transport.change(models.Sweep, "POST", path("sweeps", self.id, verb), body, headers=key)
         return Sweep(self._transport, data)
 
-    # What it came to.
+    # Results.
 
     @property
     def metric(self) -> Optional[str]:

@@ -167,7 +167,7 @@ class Transport:
     def pages(
         self, cls: type[M], at: str, params: Optional[Params] = None, *, limit: Optional[int] = None
     ) -> Iterator[M]:
-        """Reads the pages of a list, until there are no more or they have so many rows."""
+        """Reads the pages of a list, until the last one or the row limit."""
         cursor, rows = None, 0
         while True:
             most = None if limit is None else limit - rows
@@ -192,7 +192,7 @@ class Transport:
         headers: Optional[Mapping[str, str]] = None,
         silence: float = CALL_TIMEOUT,
     ) -> Iterator[httpx.Response]:
-        """Opens an answer that is read bit by bit; after so many seconds of silence it counts as lost."""
+        """Opens a streamed answer; after this many seconds of silence it counts as lost."""
         try:
             with self.http.stream(
                 "GET",

@@ -39,7 +39,7 @@ class Trial:
 
     @property
     def id(self) -> str:
-        """Its id, of which no other trial of any sweep has the same."""
+        """Its id, unique among the trials of all sweeps."""
         return self.data.id
 
     @property
@@ -89,7 +89,7 @@ class Trial:
     # Metrics.
 
     def points(self, name: Optional[str] = None) -> list[tuple[int, float]]:
-        """What it reported of a metric, as (step, value); default: the objective's.
+        """Its reported values of a metric, as (step, value); default: the objective's.
 
         Empty = it never reported the metric. Values may be NaN or infinite.
         """
@@ -138,7 +138,7 @@ class Trial:
     # Log and files.
 
     def log(self, attempt: Optional[int] = None) -> str:
-        """What it wrote to standard output and error, and what Berth said; default: the newest attempt's.
+        """Its standard output and error, with Berth's own lines; default: the newest attempt's.
 
         Of a trial that runs, what there is so far. Empty = it has not started.
         """
@@ -161,7 +161,7 @@ class Trial:
                 return text.decode("utf-8", errors="replace")
 
     def files(self, *, attempt: Optional[int] = None, timeout: float = _files.STORE_TIMEOUT) -> list[models.File]:
-        """What it wrote to /trial/out: path, bytes, SHA-256; of the attempt that counts, or of the one named.
+        """Its files in /trial/out: path, bytes, SHA-256; of the last attempt, or of the named one.
 
         Files are stored a few seconds after the trial's end; so long it waits, ``timeout`` seconds at most.
         Errors: FilesError when they are not stored, and why. What was left out comes as BerthWarning.
@@ -207,5 +207,5 @@ def seconds(trial: models.Trial) -> Optional[float]:
 
 
 def _number(metric: models.Metric) -> float:
-    """Returns the value of a point, of which JSON has none when it is not finite."""
+    """Returns the value of a point; JSON has none for a value that is not finite."""
     return metric.value if metric.value is not None else float(metric.status)

@@ -17,7 +17,7 @@ from berth._transport import CALL_TIMEOUT, Pauses, Transport
 if TYPE_CHECKING:
     from berth._sweep import Sweep
 
-# Seconds between two looks at a sweep of which many things change.
+# Seconds between two looks at a sweep with many changes.
 LOOK_PAUSE = 0.3
 
 # Seconds between two lines about a sweep, and between two about a lost server.
@@ -78,7 +78,7 @@ class _Watch:
         try:
             self.follow()
         except _TimeOverError:
-            # What ended since the look before did end in time.
+            # Trials that ended since the last look ended in time.
             try:
                 self.sweep._look(timeout=LAST_LOOK)
             except BerthError as error:
@@ -103,7 +103,7 @@ class _Watch:
                         return
                     if event.kind == "alive":
                         self.check()
-            except BerthError as error:  # look() says what is wrong for good
+            except BerthError as error:  # look() reports the problem for good
                 self.sleep(pauses.next(error))
 
     def look(self) -> bool:
@@ -126,7 +126,7 @@ class _Watch:
         return self.sweep.ended
 
     def left(self, most: float) -> float:
-        """Returns the seconds until the deadline, at most so many."""
+        """Returns the seconds until the deadline, at most this many."""
         return most if self.deadline is None else max(min(most, self.deadline - time.monotonic()), 0.0)
 
     def sleep(self, seconds: float) -> None:
