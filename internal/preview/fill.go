@@ -6,12 +6,12 @@ import (
 )
 
 // Fill is how full a memory gets when the sweep starts now, in bytes. The parts can add up
-// to more than the total: a program outside Berth may take what is booked.
+// to more than the total: a program outside Berth may use booked memory.
 type Fill struct {
 	TotalBytes    int64
 	HeadroomBytes int64 // kept free on purpose
 	OthersBytes   int64 // that programs outside Berth use now; 0 where that is not known
-	ReservedBytes int64 // what runs now, and the trials of the sweep that start beside it
+	ReservedBytes int64 // running attempts, and the trials of the sweep that start beside them
 	SweepBytes    int64 // of ReservedBytes, the sweep's
 }
 
@@ -23,8 +23,8 @@ type DeviceFill struct {
 	Memory    Fill
 }
 
-// fillAll says how full the hosts get when the sweep starts now, beside what runs there:
-// the placer's own decision on the hosts as they are, if nothing else waited.
+// fillAll says how full the hosts get when the sweep starts now, beside the running
+// attempts: the placer's own decision on the current hosts, if nothing else waited.
 func fillAll(hosts []berth.Host, requests []packing.Request, limit map[string]packing.SweepLimit, fits []HostFit) {
 	index := make(map[string]int, len(hosts))
 	devices := make(map[string]*Fill)

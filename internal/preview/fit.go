@@ -21,7 +21,7 @@ type HostFit struct {
 	Binds    string // the dimension in which the next trial does not fit, as in a rejection, or trials
 	Why      string // in plain words
 
-	AtOnceNow  int   // beside what runs there now, as if nothing else waited
+	AtOnceNow  int   // beside the running attempts, as if nothing else waited
 	Memory     Fill  // when these have started
 	SpillBytes int64 // of Memory.SweepBytes, for what GPUs cannot hold (gpu_memory_spill)
 	Devices    []DeviceFill
@@ -113,9 +113,9 @@ func whatKeeps(decisions []packing.Decision, complete bool) (more rest, reasons 
 	}
 }
 
-// refusal is the decision most worth explaining, nil when all are placed: of those that
-// could run on emptier machines the last. Decide begins with the largest, so that is the
-// smallest that finds no room.
+// refusal is the decision most worth explaining, nil when all are placed: the last one
+// of the trials that could run on emptier machines. Decide begins with the largest, so
+// that is the smallest that finds no room.
 func refusal(decisions []packing.Decision) (last *packing.Decision) {
 	for i := range decisions {
 		if d := &decisions[i]; !d.Placed && (last == nil || last.Impossible || !d.Impossible) {
@@ -159,7 +159,8 @@ func reasonOf(h *berth.Host, reasons []berth.Rejection, used map[string]bool) *b
 	return new(slices.MinFunc(own, func(a, b berth.Rejection) int { return cmp.Compare(rank(a), rank(b)) }))
 }
 
-// emptied is the hosts with nothing of ours on them, nor advice: that is for what is there.
+// emptied is the hosts without our attempts, and without advice, which is for running
+// attempts.
 func emptied(hosts []berth.Host) []berth.Host {
 	idle := make([]berth.Host, len(hosts))
 
@@ -179,8 +180,8 @@ func emptied(hosts []berth.Host) []berth.Host {
 	return idle
 }
 
-// explain says why no more trials run on one host than were placed there, each of which
-// needs so much: its own reason, or what keeps them from hosts that have room.
+// explain says why one host runs no more trials than were placed there, each with the
+// demand each: its own reason, or the reason why hosts with room refuse.
 func explain(h *berth.Host, placed int, each berth.Demand, reason *berth.Rejection, more rest) HostFit {
 	f := HostFit{ID: h.ID, Name: h.Name, AtOnce: placed, Binds: more.binds, Why: more.why}
 
@@ -249,8 +250,8 @@ func bindingGPU(devices []berth.Device, r berth.Rejection, each berth.Demand) st
 	}
 }
 
-// takingGPUs are those that take attempts, such as "2 GPUs", with the bytes that all leases
-// of them may hold, and that programs outside Berth leave of these.
+// takingGPUs returns the open GPUs, such as "2 GPUs", with the bytes that all their leases
+// may hold, and the bytes that programs outside Berth leave of these.
 func takingGPUs(devices []berth.Device) (gpus string, capacity, free int64) {
 	n := 0
 
@@ -269,7 +270,8 @@ func takingGPUs(devices []berth.Device) (gpus string, capacity, free int64) {
 	return fmt.Sprintf("%d GPUs", n), capacity, free
 }
 
-// mean is the average demand of what was placed, or of all when nothing was.
+// mean is the average demand of the placed trials, or of all when none was
+// placed.
 func mean(placed, all []berth.Demand) berth.Demand {
 	if len(placed) == 0 {
 		placed = all

@@ -21,7 +21,8 @@ func withGPU(h berth.Host, gibibytes int64) berth.Host {
 	return h
 }
 
-// measuredGPU is a spec of many trials of one shape on GPUs, and what was measured of it.
+// measuredGPU is a spec of many trials of one shape on GPUs, and the footprint of that
+// shape.
 func measuredGPU(t *testing.T) (berth.Spec, berth.Footprint) {
 	t.Helper()
 
@@ -90,7 +91,7 @@ func TestPreview_OnGPUs(t *testing.T) {
 	require.Contains(t, codes(p.Warnings), preview.CodeNoGPU)
 }
 
-// How full hosts and GPUs get is beside what runs and what others use now.
+// The fill of hosts and GPUs counts running attempts and others' current use.
 func TestPreview_Fill(t *testing.T) {
 	t.Parallel()
 
@@ -145,7 +146,7 @@ func TestPreview_FillWithAProblem(t *testing.T) {
 	require.Zero(t, p.Hosts[0].Memory.OthersBytes)
 }
 
-// What binds on a GPU is told with the GPU's figures, of those that take trials.
+// The binding limit of a GPU is shown with the figures of the open GPUs.
 func TestPreview_WhatBindsOnAGPU(t *testing.T) {
 	t.Parallel()
 
@@ -178,7 +179,7 @@ func TestPreview_WhatBindsOnAGPU(t *testing.T) {
 	}
 }
 
-// On machines that are otherwise idle, a GPU is as it will be without what is there now.
+// On otherwise idle machines, a GPU counts without its current attempts.
 func TestPreview_IdleGPUs(t *testing.T) {
 	t.Parallel()
 

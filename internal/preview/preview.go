@@ -52,7 +52,7 @@ type Shape struct {
 	Values   berth.Assignment
 	Trials   int // among those enumerated
 	Cached   bool
-	Demands  berth.Demands     // by the class of device that it can use; none = no host has what it wants
+	Demands  berth.Demands     // by the class of device that it can use; none = no host has its resources
 	Class    berth.DeviceClass // the first of them
 	Demand   berth.Demand      // on that
 	SizedBy  SizedBy
@@ -96,7 +96,7 @@ func Planned(s berth.Spec) int {
 	return planned(s, values, end)
 }
 
-// planned judges by the first trials, of which MaxEnumerated were asked for.
+// planned returns the number of trials, judged by the first MaxEnumerated.
 func planned(s berth.Spec, values []berth.Assignment, end search.End) int {
 	limit := s.Limits.MaxTrials
 	size, finite := search.Size(s)
@@ -118,9 +118,9 @@ func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
 	return enumerate(s, imageDigest, MaxEnumerated)
 }
 
-// AtOnce is how many trials of a sweep run at once on the hosts when nothing else does,
-// as the placer decides: berth.MaxOpenTrials at most. It looks at as many trials, the
-// first ones. footprints are those of their shapes.
+// AtOnce is how many trials of a sweep run at once on otherwise idle hosts, as the
+// placer decides: at most berth.MaxOpenTrials. It looks at as many trials, the first
+// ones. footprints returns their shapes' footprints.
 func AtOnce(s berth.Spec, imageDigest string, hosts []berth.Host, footprints func(keys []string) (map[string]berth.Footprints, error)) (int, error) {
 	sketch, err := enumerate(s, imageDigest, berth.MaxOpenTrials)
 	if err != nil {
@@ -255,9 +255,9 @@ func expected(known berth.Footprints, classes []berth.DeviceClass) time.Duration
 	return cmp.Or(time.Duration(longest), known.Expected())
 }
 
-// duration bounds the wall-clock time: at least the work spread evenly over
-// what runs at once, at most every wave as long as its longest trial. Shapes
-// nobody measured are taken to be like the measured ones.
+// duration bounds the wall-clock time: at least the work spread evenly over the
+// trials that run at once, at most every wave as long as its longest trial.
+// Unmeasured shapes are taken to be like the measured ones.
 func (k *Sketch) duration(p Preview) *Duration {
 	var shortest, longest time.Duration
 

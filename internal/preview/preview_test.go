@@ -192,7 +192,8 @@ search: {algorithm: grid}
 	require.Equal(t, string(berth.DimensionCPU), p.Hosts[0].Binds, p.Why)
 }
 
-// However many trials and machines there are, a sweep has so many trials open, and a duration and a list of warnings end.
+// For any number of trials and machines, a sweep has a bounded number of open trials, and the duration and
+// the list of warnings are finite.
 func TestLargeSweeps(t *testing.T) {
 	t.Parallel()
 

@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth/internal/spec"
 )
 
-// Codes of the warnings that depend on the machines; those of the spec alone
-// are internal/spec's.
+// Codes of the warnings that depend on the machines; internal/spec has the
+// codes of the spec alone.
 const (
 	CodeNoHost      = "W_NO_HOST"
 	CodeTooBig      = "W_TOO_BIG"
@@ -72,8 +72,8 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 	return out
 }
 
-// tooBig is the largest of the shapes that no machine can hold, what it needs, and how many
-// trials have such shapes. A reservation is never above the largest machine, so the peak decides.
+// tooBig is the largest of the shapes that no machine can hold, its need, and how many trials
+// have such shapes. A reservation is never above the largest machine, so the peak decides.
 func tooBig(shapes []Shape, capacity int64) (largest Shape, need int64, trials int) {
 	for _, shape := range shapes {
 		needs := max(shape.Demand.MemoryBytes, shape.Known.MemoryPeakBytes)
