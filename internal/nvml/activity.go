@@ -29,7 +29,7 @@ const (
 	stale = 10 * time.Second
 )
 
-// metrics are what is asked of two samples, in the order of results.
+// metrics are the values computed from two samples, in the order of results.
 var metrics = [...]uint32{
 	uint32(nvml.GPM_METRIC_SM_UTIL), uint32(nvml.GPM_METRIC_SM_OCCUPANCY), uint32(nvml.GPM_METRIC_ANY_TENSOR_UTIL), uint32(nvml.GPM_METRIC_DRAM_BW_UTIL),
 }
@@ -147,7 +147,7 @@ func (d *driver) sample(handle nvml.Device, of string, g *gauge) (gpu.Activity, 
 
 // begin takes a first sample.
 func (d *driver) begin(handle nvml.Device, of string, g *gauge) error {
-	// All of GPM or nothing of it: what is allocated must be freed.
+	// All of GPM or none of it: allocated samples must be freed.
 	for _, name := range []string{"nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet", "nvmlGpmSampleFree"} {
 		if !d.lib.any(name) {
 			return berth.Errorf(berth.KindInvalid, "measuring the activity of %s: %w: the NVIDIA driver's library has no %s", of, gpu.ErrUnsupported, name)
@@ -239,8 +239,8 @@ func (d *driver) gauge(uuid string) *gauge {
 	return d.gauges[uuid]
 }
 
-// restart has a card tried anew, and takes its first sample. What fails here
-// fails in the measurement that follows, and is told there.
+// restart tries a GPU again, and takes its first sample. The following
+// measurement reports an error of this.
 func (d *driver) restart(uuid string) {
 	g := d.gauge(uuid)
 	g.blind, g.broken, g.at = false, nil, time.Time{}

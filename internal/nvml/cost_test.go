@@ -33,9 +33,9 @@ cupy.cuda.Device().synchronize()
 `
 )
 
-// What it costs to measure a card on which so many programs are, as a worker does whose
-// trials run there: the memory ten times a second, the activity once, and the events.
-// And how soon an error of the card is heard of.
+// The cost of measuring a GPU with this many programs, as a worker does for its trials:
+// the memory ten times a second, the activity once, and the events. And the delay until
+// an error of the GPU is reported.
 //
 //	go test -tags gpu -run TestCost -v ./internal/nvml
 //

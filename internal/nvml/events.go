@@ -80,7 +80,7 @@ func (d *driver) listen() (struct{}, error) {
 		return data, code
 	}, "nvmlEventSetWait_v2", "nvmlEventSetWait")
 	if err != nil {
-		// The next call watches anew, without the card that is to blame.
+		// The next call watches again, without the GPU at fault.
 		d.unwatch()
 	}
 

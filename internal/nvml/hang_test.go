@@ -44,8 +44,8 @@ func requireSilence(t *testing.T, err error, doing string) {
 	require.ErrorContains(t, err, doing)
 }
 
-// unhang lets the library's calls return when the test is over, before what was
-// opened since is closed.
+// unhang lets the library's calls return when the test is over, before the
+// later handles are closed.
 func unhang(t *testing.T, f fake, function string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -92,7 +92,7 @@ func TestHang(t *testing.T) {
 		require.LessOrEqual(t, threads(t), osThreads+4, "Go's own may come")
 		require.Equal(t, before+1, f.count(t, "nvmlDeviceGetMemoryInfo_v2"))
 
-		// Events are heard meanwhile.
+		// Events still arrive.
 		f.send(t, 0, xid, 119, noInstance, noInstance)
 		require.Equal(t, gpu.Event{UUID: h200, XID: 119}, wait(t, d))
 
@@ -180,7 +180,7 @@ func TestHang_Open(t *testing.T) {
 		require.LessOrEqual(t, threads(t), osThreads+4)
 		require.Equal(t, []string{"nvmlInit_v2"}, f.calls(t))
 
-		// What comes too late is closed again, and opening works.
+		// A late handle is closed again, and opening works.
 		f.clear(t, "fault.nvmlInit_v2")
 		require.Eventually(t, func() bool { return f.count(t, "nvmlShutdown") == 1 }, patience, tick)
 
@@ -214,7 +214,7 @@ func TestHang_OpenCanceled(t *testing.T) {
 	})
 }
 
-// Close does not wait for ever, and what it leaves behind ends by itself.
+// Close does not wait for ever, and its leftovers end by themselves.
 func TestHang_Close(t *testing.T) {
 	t.Parallel()
 

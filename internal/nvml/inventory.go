@@ -131,8 +131,8 @@ func (l *library) missing() []string {
 	return warnings
 }
 
-// versions are those of the driver and of CUDA; empty with a warning when one
-// cannot be read.
+// versions are the versions of the driver and of CUDA; empty with a warning
+// when one cannot be read.
 func (d *driver) versions(warnings *[]string) (driver, cuda string) {
 	driver, err := call(d.lib, "reading the driver's version", d.lib.api.SystemGetDriverVersion, "nvmlSystemGetDriverVersion")
 	if err != nil {

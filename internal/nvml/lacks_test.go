@@ -16,7 +16,8 @@ import (
 	"github.com/berthml/berth/internal/gpu"
 )
 
-// view is all that can be read of a machine: what it is, or why not.
+// view is all that can be read of a machine: each value, or the reason for its
+// absence.
 type view struct {
 	Open, Inventory, Read, Activity, Events string // errors by their kind; empty = none
 
@@ -121,8 +122,9 @@ func look(t *testing.T, f fake, lacking []string) view {
 	return v
 }
 
-// effects are what goes missing with functions; what is not here has no effect,
-// since there is another version of it, or since nobody has to notice.
+// effects are the values lost with functions. Functions not in this table have
+// no effect, since another version of them exists, or since their loss is
+// silent.
 var effects = map[string]func(*view){
 	"nvmlInit_v2 nvmlInit": func(v *view) { *v = view{Open: "unsupported"} },
 	"nvmlSystemGetDriverVersion": func(v *view) {
@@ -226,7 +228,7 @@ func noEvents(v *view) {
 	v.Warnings = 1
 }
 
-// Whatever function the library lacks, the process lives, says what is missing and
+// If the library lacks any one function, the process lives, reports the loss and
 // reads all the rest. Each is left out alone, and then all versions of one.
 func TestLacks(t *testing.T) {
 	t.Parallel()

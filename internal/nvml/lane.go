@@ -135,9 +135,9 @@ func closed(doing string) error {
 	return berth.Errorf(berth.KindConflict, "%s: the reader of GPUs is closed", doing)
 }
 
-// ask runs use in the lane and returns what it returns. A caller that stops
-// waiting leaves use behind; its answer is dropped.
-// Errors: unavailable when the driver does not answer; the context's cause.
+// ask runs use in the lane and returns its result. A caller that stops waiting
+// leaves use behind; its answer is dropped. Errors: unavailable when the driver
+// does not answer; the context's cause.
 func ask[T any](ctx context.Context, l *lane, patience time.Duration, doing string, use func() (T, error)) (T, error) {
 	type answer struct {
 		value T

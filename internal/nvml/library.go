@@ -40,15 +40,15 @@ var symbols = []string{
 	"nvmlEventSetWait_v2", "nvmlEventSetWait", "nvmlEventSetFree",
 }
 
-// library is NVIDIA's library and what it has. It does not change once made.
+// library is NVIDIA's library and its functions. It does not change once made.
 type library struct {
 	api nvml.Interface
 	has map[string]bool
 }
 
-// bound are the libraries of this process by path, once opened. go-nvml keeps
-// what it has bound in variables of its package: a second instance of the same
-// library would write them while the first one reads.
+// bound are the opened libraries of this process by path. go-nvml keeps its
+// bindings in variables of its package: a second instance of the same library
+// would write them while the first one reads.
 var bound struct {
 	mu     sync.Mutex
 	byPath map[string]*library
@@ -87,8 +87,8 @@ func bind(path string) (*library, error) {
 	return l, nil
 }
 
-// load opens the library and starts it. Nothing may be called on one that failed.
-// Errors: those of bind and call.
+// load opens the library and starts it. Nothing may be called on a library that
+// failed to start. Errors: as of bind and call.
 func load(path string) (*library, error) {
 	if path == "" {
 		path = defaultLibrary
@@ -118,8 +118,8 @@ func (l *library) any(names ...string) bool {
 }
 
 // call calls a function of the library when the library has it. names are the
-// versions of that function, of which one is enough.
-// Errors: those of refusal; ErrUnsupported (invalid) when the library lacks it.
+// versions of that function; one is enough. Errors: as of refusal;
+// ErrUnsupported (invalid) when the library lacks it.
 func call[T any](l *library, doing string, function func() (T, nvml.Return), names ...string) (T, error) {
 	if !l.any(names...) {
 		var none T

@@ -15,8 +15,8 @@
 //   - A driver in trouble does not answer: a call then stays in the kernel for
 //     minutes or for ever. So the library is called in goroutines of this package
 //     only, and callers wait a bounded time (lane.go).
-//   - Handles of cards are asked for anew for each question: a card that was lost,
-//     or a MIG device that was taken away, must not be read through an old one.
+//   - Each question asks for the GPU's handle again: a lost GPU, or a removed MIG
+//     device, must not be read through an old one.
 //
 // The files: library.go (loading, guards, errors), lane.go (who calls and who
 // waits), driver.go (opening, closing), inventory.go, read.go, activity.go,

@@ -198,7 +198,7 @@ func TestInventory_SampledByAnother(t *testing.T) {
 		require.NoError(t, err)
 
 		want := healthy()
-		want.Cards[4].Activity = true // whether it can, nobody could try
+		want.Cards[4].Activity = true // not known, because no sample was tried
 		require.Equal(t, want, got)
 
 		_, err = d.Activity(t.Context(), h200)
@@ -380,7 +380,7 @@ func TestWaitEvent_NoneIsLost(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-gone, context.Canceled)
 
-		// The library still waits for the one that has gone: its turn is not over.
+		// The library still waits for the GPU that has gone: its turn is not over.
 		f.send(t, 0, xid, 74, noInstance, noInstance)
 		require.Eventually(t, func() bool {
 			_, err := os.Stat(filepath.Join(f.dir, "event.taken"))

@@ -43,8 +43,8 @@ func (d *driver) Read(ctx context.Context, uuid string) (gpu.Reading, error) {
 	})
 }
 
-// memory returns the sizes of a reading. Used is what is left of the total:
-// drivers differ on whether their own count of it holds what they reserve.
+// memory returns the sizes of a reading. Used is the total less the free:
+// drivers differ on whether their own count of it includes their reserve.
 func (l *library) memory(d nvml.Device, of string) (gpu.Reading, error) {
 	doing := "reading the memory of " + of
 

@@ -12,8 +12,8 @@ import (
 	"github.com/berthml/berth/internal/nvml"
 )
 
-// The machine's own driver and cards: `go test -tags gpu -run TestReal -v
-// ./internal/nvml`. It prints what it reads, to be compared with nvidia-smi.
+// The machine's own driver and GPUs: `go test -tags gpu -run TestReal -v
+// ./internal/nvml`. It prints its readings, to be compared with nvidia-smi.
 func TestReal(t *testing.T) {
 	t.Parallel()
 
