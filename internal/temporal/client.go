@@ -26,9 +26,9 @@ type Client struct {
 	temporal  client.Client
 	namespace string
 	queue     string // of the workflows that it starts
-	// Durable waits until what Temporal has taken outlives a power cut; nil =
-	// Temporal answers no sooner. It is called before the outbox forgets what was
-	// told, and before a person's wish is acknowledged.
+	// Durable waits until Temporal's accepted requests outlive a power cut; nil =
+	// Temporal answers no sooner. It is called before the outbox forgets a
+	// delivered message, and before a person's request is acknowledged.
 	Durable func() error
 }
 
@@ -42,9 +42,9 @@ func NewClient(c client.Client, namespace, installationID string) *Client {
 func (c *Client) Namespace() string { return c.namespace }
 
 // RegisterSearchAttributes makes the search attributes known to the namespace.
-// Doing it again is harmless. Errors: unavailable while Temporal has them and
-// refuses workflows that use them: each of its processes reads anew every few
-// seconds what a namespace has.
+// Repeating it is harmless. Errors: unavailable while Temporal has them but
+// still refuses workflows that use them: each of its processes reads the
+// namespace's attributes again every few seconds.
 func (c *Client) RegisterSearchAttributes(ctx context.Context) error {
 	operator := c.temporal.OperatorService()
 
@@ -191,7 +191,7 @@ func open(status enums.WorkflowExecutionStatus) bool {
 		status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }
 
-// JoinProbe starts the probe of a shape, or joins the one that runs.
+// JoinProbe starts the probe of a shape, or joins the running one.
 func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error {
 	id := workflows.ProbeWorkflowID(shapeKey)
 	_, err := c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalWant, workflows.ProbeWanted{WorkflowID: trialWorkflowID},

@@ -3,7 +3,7 @@
 //
 //   - Relay tells Temporal what the database decided.
 //   - Identity holds a namespace to one installation.
-//   - Orphans ends sweeps whose workflow is not there any more.
+//   - Orphans ends sweeps whose workflow no longer exists.
 //
-// What runs inside workflows is package workflows.
+// Package workflows has the workflows' own code.
 package temporal

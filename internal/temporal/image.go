@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// startPatience is how long Temporal may take to accept that question: ms when
-// it is there. The caller waits for it in vain while it is not.
+// startPatience is how long Temporal may take to accept that question:
+// milliseconds when it is up. The caller waits in vain while it is down.
 const startPatience = 3 * time.Second
 
 // imageTaskTimeout is how long a worker may take to say what the question's

@@ -111,12 +111,11 @@ func (i *Identity) repeat(ctx context.Context, look func() error) error {
 	}
 }
 
-// Check looks at the namespace and binds it when neither it nor the database
-// was bound before. It returns false when the namespace has lost what was in it:
-// its workflows are gone and must not be taken for ended. When that lasts and no
+// Check looks at the namespace and binds it when neither it nor the database was
+// bound before. It returns false when the namespace has lost its content: its
+// workflows are gone and must not be taken for ended. When that lasts and no
 // other process is bound, which would mean that this one asks another Temporal,
 // it raises an alarm.
-// Errors: invalid when the namespace belongs to another installation.
 func (i *Identity) Check(ctx context.Context) (bound bool, err error) {
 	bound, err = i.check(ctx)
 	if err == nil {
@@ -164,7 +163,7 @@ func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 }
 
 // lose raises an alarm once the namespace has been lost for long enough, and no
-// other process was bound meanwhile.
+// other process was bound since.
 func (i *Identity) lose(ctx context.Context, boundAt time.Time) error {
 	lasts, another := i.lost.look(boundAt)
 

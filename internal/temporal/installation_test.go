@@ -500,7 +500,7 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 		require.Equal(t, berth.TrialRunning, d.trials[first][0].State, "no trial of theirs is judged")
 	}
 
-	delete(d.trials, first) // what follows is of sweeps
+	delete(d.trials, first) // the rest is about sweeps
 
 	done, err := d.identity(c).Restore(t.Context(), d)
 	require.NoError(t, err)
@@ -786,7 +786,7 @@ func TestOrphans_EndTrialsOfASweepThatGoesOn(t *testing.T) {
 	require.Equal(t, newStates(1, 0), d.states())
 }
 
-// newStates are those of so many sweeps, the first of them canceled.
+// newStates returns the states of n sweeps, the first of them canceled.
 func newStates(n, canceled int) []berth.SweepState {
 	states := make([]berth.SweepState, n)
 
@@ -800,7 +800,7 @@ func newStates(n, canceled int) []berth.SweepState {
 	return states
 }
 
-// A relay tells an empty namespace nothing: what it told would be taken for
+// A relay tells an empty namespace nothing: its messages would be taken for
 // delivered, and Temporal's store may come back.
 func TestRelay_HoldsWhatAnEmptyNamespaceWouldSwallow(t *testing.T) {
 	t.Parallel()

@@ -98,7 +98,7 @@ func (o *Orphans) lead(ctx context.Context) error {
 	}
 }
 
-// openStates are those of a sweep that has not ended.
+// openStates are the states of a sweep that has not ended.
 var openStates = []string{
 	string(berth.SweepPending), string(berth.SweepRunning), string(berth.SweepPaused), string(berth.SweepStopping), string(berth.SweepCanceling),
 }
@@ -166,12 +166,12 @@ func (o *Orphans) Round(ctx context.Context) error {
 	return errors.Join(err, o.endSilent(ctx))
 }
 
-// believe returns the sweeps that are ended: those that were judged before,
-// those whose workflow itself says how they ended, and a few that a person ended
-// in Temporal. The others are an alarm: Temporal forgets no workflow that goes
-// on, so one that it does not know, or many at once, mean that its store is not
-// the one of before. While there is an alarm none is taken for one that a person
-// ended: Adopt may have brought back a part. looked is how many sweeps are open.
+// believe returns the sweeps to end: sweeps judged before, sweeps whose own
+// workflow says how they ended, and a few that a person ended in Temporal. The
+// others are an alarm: Temporal forgets no running workflow, so an unknown one,
+// or many at once, mean that its store was replaced. During an alarm none counts
+// as ended by a person: Adopt may have brought back a part. looked is how many
+// sweeps are open.
 func believe(orphans []orphan, looked int, alarmed bool) (believed []orphan, alarm string) {
 	var ended, gone []orphan
 
@@ -236,7 +236,7 @@ func (o *Orphans) follow(ctx context.Context, sweep berth.Sweep, runID string) e
 }
 
 // end ends a sweep, once its trials have ended. That takes several rounds:
-// the sweep's state says meanwhile that it was judged.
+// until then the sweep's state says that it was judged.
 func (o *Orphans) end(ctx context.Context, orphan orphan) error {
 	id := orphan.sweep.ID
 
@@ -317,8 +317,8 @@ func (c *Client) sweepClosed(ctx context.Context, sweep berth.Sweep, status enum
 	return o, nil
 }
 
-// cancelTrial asks the workflow of a trial to cancel. One that ended meanwhile
-// is seen in the next round.
+// cancelTrial asks the workflow of a trial to cancel. The next round sees one
+// that has ended.
 func (c *Client) cancelTrial(ctx context.Context, sweepID string, number int) error {
 	err := translate(c.temporal.CancelWorkflow(ctx, workflows.TrialWorkflowID(sweepID, number), ""), fmt.Sprintf("canceling trial %d of sweep %s", number, sweepID))
 	if berth.KindOf(err) == berth.KindNotFound {

@@ -31,16 +31,16 @@ const (
 	relayAtOnce = 16
 
 	// A claim outlasts the tries of its batch and the settling, so that no other
-	// relay tells the same meanwhile: a relay that died leaves its messages for
-	// that long.
+	// relay delivers the same messages in that time: a relay that died leaves
+	// its messages for that long.
 	relayClaim  = 30 * time.Second
-	relayTime   = 20 * time.Second // of a batch; what is not begun by then is given back
+	relayTime   = 20 * time.Second // of a batch; messages not begun by then are given back
 	relayTry    = 5 * time.Second  // of one message
 	relaySettle = 5 * time.Second  // for the database, also while stopping
 )
 
-// Relay delivers the outbox to Temporal. Several may run: each claims what it
-// delivers.
+// Relay delivers the outbox to Temporal. Several may run: each claims its
+// messages.
 type Relay struct {
 	Messages Messages
 	Bound    func() bool // whether the namespace is the installation's now, see Identity
@@ -66,9 +66,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	})
 }
 
-// round delivers one batch and returns how many messages that was: none while
-// Temporal's store is lost or not ours, as a workflow that is not there now may
-// come back with it, and what it is told must not be lost.
+// round delivers one batch and returns its number of messages: none while
+// Temporal's store is lost or not ours, as a missing workflow may come back
+// with the store, and must not lose its messages.
 func (r *Relay) round(ctx context.Context) (int, error) {
 	if !r.Bound() {
 		return 0, nil

@@ -155,7 +155,7 @@ func TestClient_AcknowledgesWhatIsDurable(t *testing.T) {
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(client.Cancel(t.Context(), "s")))
 }
 
-// A relay that stops gives back what it had not told, so that another relay
+// A relay that stops gives back its undelivered messages, so that another relay
 // need not wait for the end of the claim.
 func TestRelay_GivesBackWhenItStops(t *testing.T) {
 	t.Parallel()

@@ -31,13 +31,11 @@ type Restored struct {
 
 // Restore makes the namespace the installation's by a person's word: after
 // Temporal's store was lost, or when the database was restored from a backup.
-// Every open sweep that has no workflow there gets one
-// that goes on from what the database knows, and so do its open trials: an
-// attempt that runs is adopted, one that has ended is not repeated. The binding
-// comes last, so that a server ends none of the sweeps meanwhile. Restore may be
-// repeated after it was cut off. It begins a history of events: readers of the
-// one before read anew.
-// Errors: invalid when the namespace belongs to another installation.
+// Every open sweep without a workflow there gets one that goes on from the
+// database's state, and so do its open trials: a running attempt is adopted, an
+// ended one is not repeated. The binding comes last, so that no server ends one
+// of the sweeps before. Restore may be repeated after it was cut off. It begins
+// a history of events: readers of the earlier one read everything again.
 func (i *Identity) Restore(ctx context.Context, sweeps SweepLedger) (Restored, error) {
 	var done Restored
 
@@ -104,9 +102,10 @@ func eachOpenSweep(ctx context.Context, ledger SweepLedger, do func(berth.Sweep)
 	}
 }
 
-// revive starts the workflow of a sweep that has none any more, and those of
-// its open trials first: the sweep believes them to be there. What Temporal knows
-// to have completed is not repeated: Orphans and the sweep end it as it ended.
+// revive starts the workflow of a sweep without one, and first the workflows of
+// its open trials: the sweep expects them to exist. It does not repeat trials
+// that Temporal knows to have completed: Orphans and the sweep end them as they
+// ended.
 func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string, done *Restored) error {
 	status, err := c.status(ctx, workflows.SweepWorkflowID(sweepID))
 	if err != nil || open(status) || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
@@ -157,8 +156,8 @@ func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string,
 }
 
 // reviveTrial starts the workflow of a trial unless it runs or has completed.
-// Attempt ids come from the workflow's id, so it goes through the attempts of
-// before without making any of them anew.
+// Attempt ids come from the workflow's id, so it goes through the earlier
+// attempts without making any of them again.
 func (c *Client) reviveTrial(ctx context.Context, sweep berth.Sweep, number int) (started bool, err error) {
 	id := workflows.TrialWorkflowID(sweep.ID, number)
 
