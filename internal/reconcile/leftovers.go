@@ -4,7 +4,7 @@ import "github.com/berthml/berth"
 
 // leftovers are the attempts with files on disk, looked for at the start and
 // after an attempt has ended here: executors clean up after themselves, unless
-// they were killed, or the attempt was fenced while nobody was at it.
+// they were killed, or the attempt was fenced while no executor ran it.
 func (r *Reconciler) leftovers() []string {
 	if untidy := r.config.Attempts.Untidy(); r.clean && !untidy {
 		return nil
@@ -18,8 +18,8 @@ func (r *Reconciler) leftovers() []string {
 	return left
 }
 
-// sweepDisk removes what is left of attempts that hold no place here. Their
-// files were there before the ledger was read, and a lease precedes them.
+// sweepDisk removes the files of attempts that hold no place here. The files
+// are older than the read of the ledger, and a lease precedes its files.
 func (r *Reconciler) sweepDisk(leftovers []string, leases []berth.HostLease) {
 	holds := make(map[string]bool, len(leases))
 	for _, l := range leases {

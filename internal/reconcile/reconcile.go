@@ -1,6 +1,6 @@
-// Package reconcile is a host's own loop: it says that the machine is there,
-// renews the leases of what runs on it, and mends every difference between the
-// ledger and Docker (rule R7).
+// Package reconcile is a host's own loop: it reports that the machine is up,
+// renews the leases of its running attempts, and mends every difference between
+// the ledger and Docker (rule R7).
 //
 //	container   lease of its token   what happens
 //	yes         held                 renew
@@ -18,14 +18,14 @@
 // A round changes nothing while the ledger is another installation's or is being
 // restored (Config.Check).
 //
-// Containers are listed before the ledger is read, so that one that is being
-// started is never taken for an orphan: its lease came first.
+// Containers are listed before the ledger is read, so that a starting container
+// is never taken for an orphan: its lease came first.
 //
 // A release is the other way round. An executor that read the ledger just
 // before the attempt was fenced may start the container just after Docker was
-// asked. So absence is proof only when nobody here is at the attempt any more
-// and Docker is asked again after that; who begins later finds the attempt
-// fenced.
+// asked. So absence is proof only when no executor here runs the attempt any
+// more and Docker is asked again after that; an executor that begins later
+// finds the attempt fenced.
 package reconcile
 
 import (
@@ -71,7 +71,7 @@ type Attempts interface {
 	Untidy() bool
 	// Leftovers are the attempts that have files here that go when they are over.
 	Leftovers() ([]string, error)
-	// Clean removes those of one attempt, unless the executor is at it.
+	// Clean removes the files of one attempt, unless the executor runs it.
 	Clean(attemptID string) error
 }
 
@@ -79,11 +79,11 @@ type Attempts interface {
 type Config struct {
 	Host     berth.Host
 	Version  string
-	Attempts Attempts                   // nil = nobody starts containers here but by the ledger's leave
+	Attempts Attempts                   // nil = every start here is checked against the ledger
 	Waiting  func() []berth.SeenAttempt // attempts without a container that keep their place; nil = none
 	// Check fails while the ledger is not the installation's; nil = it always is.
 	Check func(ctx context.Context) error
-	// Workflows is asked about attempts without a container; nil = nobody is.
+	// Workflows is asked about attempts without a container; nil = it is not.
 	Workflows Workflows
 	// Problem says why the host takes no attempts, in plain words; empty = it
 	// takes them. Nil = it always does.
@@ -96,8 +96,8 @@ type Config struct {
 }
 
 const (
-	// DefaultGrace is longer than a worker takes to adopt what it left, and
-	// than Docker takes to make a container of a lease.
+	// DefaultGrace is longer than a worker takes to adopt its predecessor's
+	// containers, and than Docker takes to make a container of a lease.
 	DefaultGrace = time.Minute
 	// stopGrace is what an orphan gets between SIGTERM and SIGKILL.
 	stopGrace = 10 * time.Second
@@ -154,9 +154,10 @@ func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) 
 	return &Reconciler{containers: containers, ledger: ledger, config: config, log: log, missing: map[string]time.Time{}}
 }
 
-// Register says what the machine is, has free, and runs. What runs comes first:
-// attempts that were given up while the machine was away go back to it before
-// it counts as ready, so that nothing is placed in their stead.
+// Register reports the machine, its free capacity and its running containers.
+// The containers come first: attempts that were given up while the machine was
+// away go back to it before it counts as ready, so that none is placed in their
+// stead.
 func (r *Reconciler) Register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
@@ -236,8 +237,8 @@ func (r *Reconciler) tellNews(ctx context.Context) {
 	}
 }
 
-// tell says what the host has free. It renews nothing: what is listed here may be
-// removed by a round meanwhile.
+// tell reports the host's free capacity. It renews nothing: a concurrent round
+// may remove the listed containers.
 func (r *Reconciler) tell(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
@@ -252,7 +253,7 @@ func (r *Reconciler) tell(ctx context.Context) error {
 	return r.say(ctx, containers, nil)
 }
 
-// say writes down what the host has free. What was read first is written first.
+// say stores the host's free capacity. An earlier reading is written first.
 func (r *Reconciler) say(ctx context.Context, running []berth.Container, seen []berth.SeenAttempt) error {
 	r.saying.Lock()
 	defer r.saying.Unlock()
@@ -316,7 +317,7 @@ func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, orp
 	return errors.Join(err, r.release(ctx, containers, leases), r.settle(ctx, containers, leases))
 }
 
-// split tells this host's containers from those of others. The executor's are
+// split separates this host's containers from others'. The executor's are
 // counted, measured and renewed.
 func (r *Reconciler) split(all []berth.Container) (ours, foreign []berth.Container) {
 	for _, c := range all {
@@ -330,7 +331,7 @@ func (r *Reconciler) split(all []berth.Container) (ours, foreign []berth.Contain
 	return ours, foreign
 }
 
-// touch renews; a host that a person deleted registers anew.
+// touch renews; a host that a person deleted registers again.
 func (r *Reconciler) touch(ctx context.Context, containers []berth.Container) error {
 	seen := attemptsOf(containers)
 	if r.config.Waiting != nil {
@@ -345,9 +346,9 @@ func (r *Reconciler) touch(ctx context.Context, containers []berth.Container) er
 	return err
 }
 
-// reportNoDocker says that the worker is alive and its Docker is not: nothing
-// new is placed, and the leases of what may still run are not renewed. Of GPUs it
-// says nothing: what our containers hold would count as used by others.
+// reportNoDocker reports that the worker is alive and its Docker is not: nothing
+// new is placed, and the leases of possibly running containers are not renewed.
+// It reports no GPUs: the memory of our containers would count as used by others.
 func (r *Reconciler) reportNoDocker(ctx context.Context) error {
 	free := r.config.Free(nil)
 	free.Problem, free.Devices = noDocker, nil

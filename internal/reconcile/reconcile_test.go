@@ -40,8 +40,8 @@ type world struct {
 	did       []string
 	touched   [][]string
 	problems  []string         // as the touches said
-	settled   []string         // attempts that Temporal was asked about
-	fail      map[string]error // by what is done
+	settled   []string         // attempts asked about in Temporal
+	fail      map[string]error // by call
 	afterList func()
 	exits     bool // containers exit at once
 }
@@ -58,8 +58,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// unknownWorld is one whose ledger does not know the host, and that nobody
-// observes yet.
+// unknownWorld is a world whose ledger does not know the host, without an
+// observer yet.
 func unknownWorld(t *testing.T) *world {
 	t.Helper()
 
@@ -77,7 +77,7 @@ func (w *world) register(t *testing.T, hostID string) {
 	require.NoError(t, w.ledger.RegisterHost(t.Context(), berth.Host{ID: hostID, Name: hostID, CPUMilli: 64_000, MemoryBytes: 64 << 30}, ""))
 }
 
-// observe writes down what is done from now on.
+// observe records calls from now on.
 func (w *world) observe() {
 	w.docker.Hook(func(h *fake.DockerHooks) {
 		h.List = w.aroundList
@@ -653,7 +653,7 @@ func TestRound_SaysTheProblemOfItsWorker(t *testing.T) { //nolint:paralleltest /
 	})
 }
 
-// A machine that comes back shows what runs there before it counts as ready.
+// A machine that comes back shows its containers before it counts as ready.
 func TestRegister_ShowsContainersFirst(t *testing.T) { //nolint:paralleltest // bubble
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -771,8 +771,8 @@ func TestRound_AStuckContainerHoldsUpNothingElse(t *testing.T) {
 	}
 }
 
-// What cannot wait is told between two rounds, also while one of them is held up, and
-// renews nothing: a round may be removing what was listed.
+// Urgent news is reported between two rounds, also while one of them is held up, and
+// renews nothing: a round may be removing the listed containers.
 func TestRun_TellsNews(t *testing.T) { //nolint:paralleltest // bubble
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

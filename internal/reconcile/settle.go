@@ -8,10 +8,10 @@ import (
 	"github.com/berthml/berth"
 )
 
-// settle ends what the ledger believes to run here and nothing runs any more:
-// a database that came back with an older state believes that of attempts that
-// have ended since. Absence alone is no proof, their activity may be about to
-// start them; so Temporal is asked about those that stay absent for a grace.
+// settle ends attempts that the ledger believes to run here and that run no
+// more: a restored database believes that of attempts that have ended since.
+// Absence alone is no proof, as their activity may be about to start them; so
+// settle asks Temporal about attempts that stay absent for a grace.
 func (r *Reconciler) settle(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
 	if r.config.Workflows == nil || r.config.DryRun {
 		return nil
