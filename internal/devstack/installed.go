@@ -32,9 +32,9 @@ var machinePrograms = []string{
 	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgresql*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
 }
 
-// FindPostgres returns the folder of the installed programs that fit the
-// data directory below dir; those of the newest version when there is none yet.
-// Errors: unavailable, with what to install.
+// FindPostgres returns the folder of the installed programs that fit the data
+// directory below dir; without one the newest version's. Errors: unavailable,
+// with what to install.
 func FindPostgres(ctx context.Context, dir string) (string, error) {
 	found, err := findPostgres(ctx, machinePrograms, filepath.Join(dir, "data"))
 

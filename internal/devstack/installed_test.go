@@ -97,8 +97,8 @@ func TestFindPostgres_PassesOverWhatIsNoServer(t *testing.T) {
 	require.Equal(t, 15, found.major)
 }
 
-// What is on PATH is taken of two with one version, but not before a newer one
-// or the data's.
+// Of two programs with one version FindPostgres takes the one on PATH, but not
+// before a newer one or the data's.
 func TestFindPostgres_OnPath(t *testing.T) {
 	own, _ := machineWith(t, map[string]string{"mine": "15.9"})
 	t.Setenv("PATH", filepath.Join(own, "mine", "bin")+":/usr/bin:/bin")

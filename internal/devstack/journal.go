@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// syncEvery is how often Temporal's journal is synced: what a power cut may take
-// of it, beside what nobody was told of.
+// syncEvery is how often Temporal's journal is synced: a power cut may lose this
+// much of it, beside unacknowledged requests.
 const syncEvery = time.Second
 
 // Sync waits until all that Temporal has committed outlives a power cut.

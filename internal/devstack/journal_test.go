@@ -19,8 +19,8 @@ import (
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
-// What Temporal had committed before a Sync outlives a power cut, which leaves
-// of a disk what has been written to it.
+// Temporal's commits before a Sync outlive a power cut, which leaves only
+// synced data on a disk.
 func TestTemporal_SyncOutlivesAPowerCut(t *testing.T) {
 	t.Parallel()
 

@@ -49,8 +49,8 @@ func keep(ctx context.Context, log *slog.Logger, child **process, again func() (
 	}
 }
 
-// nextPause is before the next start of a child that has run for so long since
-// the start that the last pause was before.
+// nextPause is before the next start of a child that ran for ran since its last
+// start; last is the pause before that.
 func nextPause(last, ran time.Duration) time.Duration {
 	if last == 0 || ran >= steady {
 		return firstPause

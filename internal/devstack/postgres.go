@@ -97,7 +97,7 @@ func StartPostgres(ctx context.Context, config PostgresConfig) (*Postgres, error
 }
 
 // Keep starts the server again, on its port, whenever it ends by itself, until
-// ctx ends. Nothing else of p may be called meanwhile.
+// ctx ends. No other method of p may be called until Keep returns.
 func (p *Postgres) Keep(ctx context.Context, log *slog.Logger) {
 	keep(ctx, log, &p.process, p.again)
 }
@@ -110,7 +110,7 @@ func (p *Postgres) Stop() error {
 // PID is the server's process id.
 func (p *Postgres) PID() int { return p.process.cmd.Process.Pid }
 
-// unprivileged returns whom to run as; nil = as we are.
+// unprivileged returns the user to run as; nil = the present one.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil //nolint:nilnil // nil is a credential's "as we are"
@@ -277,8 +277,8 @@ func (c cluster) stopLeftover() error {
 	return endLeftover("PostgreSQL", filepath.Join(c.data, "postmaster.pid"), c.data, syscall.SIGINT)
 }
 
-// startOnFreePort tries again when somebody takes the port between our look
-// and the server's start.
+// startOnFreePort tries again when another process takes the port between our
+// look and the server's start.
 func (c cluster) startOnFreePort(wanted int) (port int, p *process, err error) {
 	for range portTries {
 		if port, err = FreePort(wanted); err != nil {
@@ -340,7 +340,7 @@ func (c cluster) ready(port int) error {
 	return nil
 }
 
-// createDatabase makes the database berth unless it is there.
+// createDatabase makes the database berth unless it exists.
 func (c cluster) createDatabase(ctx context.Context, p *Postgres, password string) error {
 	cmd := c.command(ctx, "createdb", "-h", "127.0.0.1", "-p", strconv.Itoa(p.Port), "-U", "berth", database)
 	cmd.Env = append(os.Environ(), "PGPASSWORD="+password)

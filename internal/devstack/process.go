@@ -26,7 +26,7 @@ import (
 type process struct {
 	name    string
 	cmd     *exec.Cmd
-	logFile string        // what it prints
+	logFile string        // its output
 	done    chan struct{} // closed once it has ended
 	err     error         // why, once done is closed
 }
@@ -130,11 +130,11 @@ func endLeftover(name, pidFile, marker string, ask syscall.Signal) error {
 
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
 	if err != nil {
-		return nil //nolint:nilerr // whoever wrote it judges an unreadable pid file
+		return nil //nolint:nilerr // an unreadable pid file is left to its owner
 	}
 
 	for deadline := time.Now().Add(leftoverPatience); isOurs(pid, marker); time.Sleep(50 * time.Millisecond) {
-		_ = syscall.Kill(pid, ask) // it may end meanwhile
+		_ = syscall.Kill(pid, ask) // it may end by itself
 
 		if time.Now().After(deadline) {
 			return berth.Errorf(berth.KindConflict, "another %s (process %d) uses %s and does not stop", name, pid, marker)
@@ -153,7 +153,7 @@ func isOurs(pid int, marker string) bool {
 // Ports that FreePort takes: below 32768, where Linux by default begins to give
 // ports to outgoing connections and to listeners that name none
 // (net.ipv4.ip_local_port_range; elsewhere it is 49152), and below 30000, where
-// Kubernetes' node ports begin. So nobody takes such a port by chance, not
+// Kubernetes' node ports begin. So no process takes such a port by chance, not
 // between the look and a server's start, nor while a server restarts.
 const (
 	firstPort = 20000

@@ -178,7 +178,7 @@ func TestStack_NothingOutlivesAKilledParent(t *testing.T) {
 	require.NoError(t, temporal.Stop())
 }
 
-// A server that is killed is there again, with what it had, where it was.
+// A killed server comes back with its data, at its address.
 func TestKeep_StartsAgainWhatEnded(t *testing.T) {
 	t.Parallel()
 
@@ -241,7 +241,7 @@ func TestKeep_StartsAgainWhatEnded(t *testing.T) {
 	require.Contains(t, string(said), `"Temporal ended; Berth starts it again" ended="signal: killed" output=`+filepath.Join(dir, "temporal", "temporal.log"))
 }
 
-// gone reports whether a process has ended; one that nobody has waited for has.
+// gone reports whether a process has ended, also one not yet waited for.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

@@ -67,8 +67,8 @@ func StartTemporal(config TemporalConfig) (*Temporal, error) {
 	}
 }
 
-// portTries is how often the server is started when it ends at once: somebody
-// may take a port between our look and its start.
+// portTries is how often the server is started when it ends at once: another
+// process may take a port between our look and its start.
 const portTries = 3
 
 func startTemporal(config TemporalConfig, binary string) (*Temporal, error) {
@@ -143,7 +143,7 @@ func (c TemporalConfig) run(binary string, port, uiPort int) (*process, error) {
 }
 
 // Keep starts the server again, on its ports, whenever it ends by itself, until
-// ctx ends. Nothing else of t may be called meanwhile.
+// ctx ends. No other method of t may be called until Keep returns.
 func (t *Temporal) Keep(ctx context.Context, log *slog.Logger) {
 	keep(ctx, log, &t.process, t.again)
 }
