@@ -30,9 +30,9 @@ const (
 	// half of their time (one H200, 2026-11-22 and 24).
 	HeavyMilli = 350
 
-	// settled is how many attempts a company is known by when larger ones are tried again
-	// that were judged by less than surely times as many attempts as they have: those that
-	// end first in a company came before it was as large, and are the short ones.
+	// settled is how many attempts a company needs before larger ones are tried again that
+	// were judged by less than surely times as many attempts as they have: the first to
+	// end in a company came before it was as large, and are the short ones.
 	settled = 48
 	surely  = 4
 
@@ -48,7 +48,7 @@ const (
 	leastSamples = 3
 )
 
-// Question is what is to be decided for one mix of shapes on one kind of GPU.
+// Question is the input of the advice for one mix of shapes on one kind of GPU.
 type Question struct {
 	Paces   []berth.Pace
 	Modes   []berth.SharingMode // that the GPU offers, the one to prefer first
@@ -60,11 +60,11 @@ type Question struct {
 	Heavy   bool                // one of the shapes may fill the GPU, so that the first mode may be wrong
 }
 
-// level is what is known of one company.
+// level is the measured speed of one company.
 type level struct {
 	berth.Company
 
-	value   float64 // ln of how fast what waits would be done, up to a constant
+	value   float64 // ln of how fast the waiting attempts would be done, up to a constant
 	samples float64
 	err     float64 // of value: one standard error
 }
@@ -99,9 +99,10 @@ func Advise(q Question) berth.Advice {
 	}
 }
 
-// leaves reports whether the GPU is left to the rule: the best company is in a mode that
-// it would not have by itself, and the one that it would have was never measured, as it
-// could not be had; or a change of mode is not worth it, to which nothing can be compared.
+// leaves reports whether the GPU is left to the rule. Either the best company has a mode
+// that the rule would not choose, and the rule's mode was never measured, because it was
+// not available. Or a change of mode is not worth it, because the present mode has no
+// measurement to compare with.
 func (q Question) leaves(levels []level, best level) bool {
 	first := berth.Company{Mode: q.Modes[0], AtOnce: best.AtOnce}
 	harms := slices.ContainsFunc(q.Paces, func(p berth.Pace) bool { return p.Mode == first.Mode && q.harms(p.Company) })
@@ -115,16 +116,16 @@ func (q Question) leaves(levels []level, best level) bool {
 	return q.Now != "" && q.Now != best.Mode && !here && q.queue() < modeAhead*best.AtOnce
 }
 
-// capped reports whether no more than advised are to come: more were measured, or do
-// harm, or the mode is not the one that the GPU would have by itself, for which the rule
-// is made. Else the rule may let more come: few may have been seen as there were no others.
+// capped reports whether no more attempts than advised may come: more were measured, or do
+// harm, or the mode is not the rule's own. Else the rule may let more come: perhaps few
+// were seen for lack of others.
 func (q Question) capped(levels []level, advised berth.Company) bool {
 	return advised.Mode != q.Modes[0] || q.harms(advised) || slices.ContainsFunc(levels, func(l level) bool { return l.AtOnce > advised.AtOnce }) ||
 		slices.ContainsFunc(q.Paces, func(p berth.Pace) bool { return p.AtOnce > advised.AtOnce && q.harms(p.Company) })
 }
 
-// known are the companies of which enough is known, the smallest first, without those
-// that do harm. When all do, it is the smallest one.
+// known returns the companies with enough samples, the smallest first, without
+// harmful ones. When all do harm, it returns the smallest one.
 func known(q Question) []level {
 	enough := slices.DeleteFunc(levels(q.Paces, q.Waiting), func(l level) bool {
 		return !slices.Contains(q.Modes, l.Mode) || l.samples < max(leastSamples, float64(l.AtOnce)/2)
@@ -140,9 +141,9 @@ func known(q Question) []level {
 	return harmless
 }
 
-// harms reports whether trials are lost in a company: attempts of a shape fail in it more
-// often than they end well, and do not in another one; or those that wait come near their
-// time limits. What fails wherever it is does so for a reason of its own.
+// harms reports whether a company costs trials: attempts of a shape fail in it more often
+// than they end well, and do not in another one; or the waiting ones come near their time
+// limits. Attempts that fail in every company have their own reason.
 func (q Question) harms(c berth.Company) bool {
 	return slices.ContainsFunc(q.Paces, func(p berth.Pace) bool {
 		if p.Company != c {

@@ -101,7 +101,8 @@ func pace(shape string, mode berth.SharingMode, atOnce, samples int, seconds flo
 	return berth.Pace{ShapeKey: shape, Company: berth.Company{Mode: mode, AtOnce: atOnce}, Samples: samples, Mean: seconds, Variance: seconds * seconds / 400}
 }
 
-// Each case is what some order of attempts has measured, and what follows.
+// Each case is the paces of some order of attempts, and the advice that
+// follows.
 func TestAdvise(t *testing.T) {
 	t.Parallel()
 

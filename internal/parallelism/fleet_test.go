@@ -67,7 +67,7 @@ type fleet struct {
 
 var modes = []berth.SharingMode{berth.SharingMPS, berth.SharingTimeSlicing}
 
-// run lets the sweep run to its end, or until so many seconds. It returns how long that took.
+// run runs the sweep to its end, or until this many seconds. It returns how long that took.
 func (f *fleet) run(p policy, until float64) float64 {
 	for (len(f.queue) > 0 || len(f.running) > 0) && f.now < until {
 		f.fill(p)
@@ -184,7 +184,7 @@ var startLoad = simgpu.Load{CPU: 10 * time.Millisecond, GPU: 1}
 // speeds is how fast each attempt that runs gets on, as a share of its speed alone.
 func (f *fleet) speeds() []float64 {
 	loads := make([]simgpu.Load, len(f.running))
-	counts := make([]byte, len(f.kinds)+1) // the last: those that start
+	counts := make([]byte, len(f.kinds)+1) // the last counts the starting ones
 
 	for i, a := range f.running {
 		loads[i] = f.kinds[a.kind].load
@@ -241,7 +241,8 @@ func add(paces []berth.Pace, shape string, in berth.Company, seconds float64) []
 	return append(paces, berth.Pace{ShapeKey: shape, Company: in, Samples: 1, Mean: seconds})
 }
 
-// population is what runs or waits: its mix, and how many of each wait.
+// population returns the running and waiting attempts: their mix, and how many
+// of each wait.
 func (f *fleet) population() (mix string, waiting map[string]int) {
 	counts := make([]int, len(f.kinds))
 	for _, k := range f.queue {

@@ -6,11 +6,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// levels compares the companies of paces by what all that waits would take in each:
-// the seconds of its shapes, added up. Not all shapes were seen in all companies, so
-// each company is compared with the one that is known best, by the shapes that both
-// have: a shape whose trials are long does not make a company slow in which more of it
-// happened to run.
+// levels compares the companies of paces by the time that all waiting attempts would
+// take in each: the seconds of their shapes, added up. Not all shapes were seen in all
+// companies, so each company is compared with the best known one, by the shapes that
+// both have: a shape with long trials does not make a company slow that happened to
+// run more of it.
 func levels(paces []berth.Pace, waiting map[string]int) []level {
 	in := make(map[berth.Company]map[string]berth.Pace)
 

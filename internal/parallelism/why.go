@@ -8,9 +8,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// why says what was measured, compared with what is chosen: how many trials end in
-// the same time, and what chance may add to that or take from it, in percentage points.
-// Where another mode was measured to be better, it says why that is not chosen.
+// why explains the advice by its measurements: how many trials each company ends in the
+// same time, compared with the chosen one, with the error by chance in percentage
+// points. Where another mode was measured to be better, it says why that is not chosen.
 func why(levels []level, chosen level, advised berth.Company, trying, kept bool) string {
 	others := make([]string, 0, len(levels))
 
