@@ -98,8 +98,8 @@ func (l *Ledger) booked(d berth.Device) berth.Device {
 	return d
 }
 
-// devicesOf are the GPUs of a host by id, those that its worker found, or found
-// until a while ago, and those that still hold something.
+// devicesOf are the GPUs of a host by id: GPUs that its worker finds, or found
+// until a while ago, and GPUs with leases.
 func (l *Ledger) devicesOf(hostID string) []berth.Device {
 	devices := []berth.Device{}
 

@@ -50,9 +50,9 @@ type box struct {
 	removed    bool
 }
 
-// NewDocker returns a Docker without containers, which has one image and runs
-// one program, whatever a launch commands. changed is called after every
-// change; nil = nobody looks.
+// NewDocker returns a Docker without containers. It has one image and runs one
+// program, whatever a launch commands. It calls changed after every change; nil
+// = it does not.
 func NewDocker(boot, image string, program Program, changed func()) *Docker {
 	if changed == nil {
 		changed = func() {}
@@ -61,14 +61,15 @@ func NewDocker(boot, image string, program Program, changed func()) *Docker {
 	return &Docker{boot: boot, image: image, program: program, changed: changed, box: make(map[string]*box)}
 }
 
-// Close kills what runs and returns when its programs have ended.
+// Close kills the running containers and returns when their programs have
+// ended.
 func (d *Docker) Close() {
 	d.endAll(codeKilled)
 	d.group.Wait()
 }
 
-// Reboot ends the machine and starts it again: what ran has ended, and what is
-// made from now on bears the name of another boot.
+// Reboot ends the machine and starts it again: running containers have ended,
+// and later ones carry the other boot's name.
 func (d *Docker) Reboot(boot string) {
 	d.mu.Lock()
 	d.boot = boot

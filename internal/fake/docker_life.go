@@ -14,7 +14,7 @@ import (
 
 // What a host's Docker does to containers.
 
-// Ensure starts the launch's container, or adopts the one that is there.
+// Ensure starts the launch's container, or adopts the existing one.
 func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
 	return d.hooked().Ensure.call(ctx, l, func(ctx context.Context) (berth.Container, error) { return d.ensure(ctx, l) })
 }
@@ -53,7 +53,8 @@ func (d *Docker) Create(ctx context.Context, l berth.Launch) error {
 	return err
 }
 
-// create makes a container, or finds the one of the same launch, under the lock.
+// create makes a container, or finds the existing one of the same launch, under
+// the lock.
 func (d *Docker) create(ctx context.Context, l berth.Launch) (*box, error) {
 	name := d.Name(l.AttemptID)
 
@@ -119,7 +120,7 @@ func (b *box) wake() {
 	b.more = make(chan struct{})
 }
 
-// hash is that of what a launch runs, without whose it is.
+// hash is the hash of a launch without its identity.
 func hash(l berth.Launch) string {
 	l.AttemptID, l.SweepID, l.TrialID, l.LeaseID, l.Token = "", "", "", "", 0
 
@@ -133,8 +134,8 @@ func hash(l berth.Launch) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Stop sends SIGTERM, and SIGKILL after grace, whether or not somebody still
-// waits for that. An absent container is a success.
+// Stop sends SIGTERM, and SIGKILL after grace, also when the caller stops
+// waiting. An absent container is a success.
 func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error {
 	return d.hooked().Stop.do(ctx, id, func(ctx context.Context) error { return d.stop(ctx, id, grace) })
 }

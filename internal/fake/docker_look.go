@@ -56,7 +56,7 @@ func (d *Docker) list(ctx context.Context) ([]berth.Container, error) {
 }
 
 // Wait returns when the container has exited. Errors: not_found, also when it
-// is removed meanwhile; the context's cause.
+// is removed in the meantime; the context's cause.
 func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
 	return d.hooked().Wait.call(ctx, id, func(ctx context.Context) (berth.Container, error) { return d.wait(ctx, id) })
 }

@@ -57,7 +57,7 @@ type lease struct {
 	proof   string
 }
 
-// device is a GPU. What is booked on it is the sum of its leases.
+// device is a GPU. Its booking is the sum of its leases.
 type device struct {
 	berth.Device
 
@@ -69,8 +69,8 @@ type metricKey struct {
 	step int64
 }
 
-// NewLedger returns an empty ledger. changed is called after every change; nil
-// = nobody looks.
+// NewLedger returns an empty ledger. It calls changed after every change; nil =
+// it does not.
 func NewLedger(changed func()) *Ledger {
 	if changed == nil {
 		changed = func() {}

@@ -113,8 +113,8 @@ func (l *Ledger) ReadLog(ctx context.Context, attemptID string, offset int64, li
 	return pieces[:min(limit, len(pieces))], err
 }
 
-// PutMemory stores points of what an attempt held, ascending, and merges those that are
-// there into the intervals of the newest one, be it new or there.
+// PutMemory stores points of an attempt's memory, ascending, and merges the stored ones
+// into the intervals of the newest one, new or stored.
 func (l *Ledger) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
 	return l.hooked().PutMemory.do(ctx, attemptID, func(ctx context.Context) error { return l.putMemory(ctx, attemptID, token, points) })
 }

@@ -129,7 +129,7 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 	return placed, err
 }
 
-// takes reports whether no person keeps what is new from a placement's host and GPU.
+// takes reports whether the host and GPU of a placement are open to new attempts.
 func (l *Ledger) takes(p berth.Placement) bool {
 	host, device := l.hosts[p.HostID], l.devices[p.DeviceID]
 

@@ -108,7 +108,7 @@ func (p *Process) PrintAt(at time.Time, stream, text string) {
 	p.box.wake()
 }
 
-// emit moves whole lines to the log, and what is left of one at the end. Stamps
+// emit moves whole lines to the log, and at the end the rest of a line. Stamps
 // are the clock's, made to increase.
 func (d *Docker) emit(b *box, stream string, end bool) {
 	for data := b.partial[stream]; len(data) > 0; data = b.partial[stream] {
