@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// finish runs busy to its end and returns how it ended and what it printed.
+// finish runs busy to its end and returns its end and its output.
 func finish(t *testing.T, d *docker.Docker, l berth.Launch) (berth.Container, string) {
 	t.Helper()
 
@@ -202,7 +202,7 @@ func TestForkBombStops(t *testing.T) {
 	require.Less(t, children, 512)
 }
 
-// TestLogIsBounded: lines that take 40 MB of log, of which Docker keeps 30.
+// TestLogIsBounded: the program prints 40 MB, and Docker keeps 30.
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 

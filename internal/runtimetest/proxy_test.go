@@ -128,7 +128,7 @@ func (p *proxy) connect(client net.Conn) {
 	}
 }
 
-// watched shows what is written before it is.
+// watched shows each write before it happens.
 type watched struct {
 	io.Writer
 
@@ -141,8 +141,8 @@ func (w watched) Write(data []byte) (int, error) {
 	return w.Writer.Write(data)
 }
 
-// lose has the answer to the next request lost whose line contains a text: the
-// daemon does what it was asked, and the caller is not told.
+// lose drops the answer to the next request whose line contains a text: the
+// daemon does the work, and the caller gets no answer.
 func (p *proxy) lose(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -294,9 +294,9 @@ func TestHungDaemon(t *testing.T) {
 	p.cut()
 }
 
-// TestLostAnswers is failure 7: it happened, and nobody was told. Whichever
-// answer is lost, the caller hears that nothing is known, and calling again
-// ends with the one container.
+// TestLostAnswers is failure 7: the work was done without an answer. Whichever
+// answer is lost, the caller gets an ambiguous error, and calling again ends
+// with the one container.
 func TestLostAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request string

@@ -40,7 +40,7 @@ func reasonOf(t *testing.T, err error) berth.PullReason {
 	return why.Reason
 }
 
-// unheard is a progress that nobody reads.
+// unheard ignores the progress.
 func unheard(berth.PullProgress) {}
 
 func TestPull_OnceForAllThatWait(t *testing.T) {
@@ -97,7 +97,7 @@ func TestPull_OnceForAllThatWait(t *testing.T) {
 	require.Equal(t, 1, r.Layers())
 }
 
-// One who leaves ends the pull only where nobody else waits for it.
+// A canceled caller ends the pull only where no other one waits for it.
 func TestPull_EndsWhenNobodyWaits(t *testing.T) {
 	t.Parallel()
 

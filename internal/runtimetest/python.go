@@ -13,8 +13,8 @@ import (
 const clientPython = "../../.build/python/bin/python"
 
 // Python runs a script with the libraries of the Python client's tests, and returns
-// what it printed. It skips a test of a package two levels below the module's root
-// where they are not there.
+// its output. It skips a test of a package two levels below the module's root where
+// they are missing.
 func Python(t *testing.T, script string, args ...string) string {
 	t.Helper()
 

@@ -168,7 +168,7 @@ func (g *gate) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Flush lets what was sent arrive before the pause.
+// Flush lets the sent bytes arrive before the pause.
 func (g *gate) Flush() {
 	_ = http.NewResponseController(g.ResponseWriter).Flush()
 }
@@ -181,7 +181,7 @@ func (r *Registry) Down(down bool) {
 	r.down = down
 }
 
-// PauseAfter has layers stop after so many bytes. The channel gets one for each.
+// PauseAfter stops layers after this many bytes. The channel gets one for each.
 func (r *Registry) PauseAfter(bytes int) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

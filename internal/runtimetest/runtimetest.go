@@ -311,7 +311,7 @@ func testAbsent(t *testing.T, r Runtime) {
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "%v", err)
 }
 
-// testByName: whoever has lost the id still knows the name.
+// testByName: a caller that has lost the id still knows the name.
 func testByName(t *testing.T, r Runtime) {
 	c := Start(t, r, Launch("sleep"))
 	AwaitReady(t, r, c.Name)

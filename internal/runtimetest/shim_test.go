@@ -54,7 +54,7 @@ func newAttempts(t *testing.T, shim *bool, change ...func(*berth.Spec)) *attempt
 	return newAttemptsOf(t, keras, 2, shim, change...)
 }
 
-// newAttemptsOf is newAttempts of an image, on a machine with so many CPUs.
+// newAttemptsOf is newAttempts of an image, on a machine with this many CPUs.
 func newAttemptsOf(t *testing.T, image string, cpus int, shim *bool, change ...func(*berth.Spec)) *attempts {
 	t.Helper()
 
@@ -98,8 +98,8 @@ func newAttemptsOf(t *testing.T, image string, cpus int, shim *bool, change ...f
 	return a
 }
 
-// run runs the next attempt to its end. Once it has reported so many epochs,
-// meanwhile is called with its container.
+// run runs the next attempt to its end. Once it has reported this many epochs,
+// run calls meanwhile with its container.
 func (a *attempts) run(t *testing.T, number, epochs int, meanwhile func(container string)) (id string, outcome berth.Outcome) {
 	t.Helper()
 

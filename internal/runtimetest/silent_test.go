@@ -27,8 +27,8 @@ func BenchmarkSilentTrials(b *testing.B) {
 	b.ReportMetric(100*watchTrials(b, 100, func(p *fake.Process) int { fake.Idle(p); return 143 }), "%core")
 }
 
-// BenchmarkPrintingTrial says what part of a core a worker takes for one of ten trials that
-// print 300 lines a second, of which each tenth has metrics.
+// BenchmarkPrintingTrial measures the part of a core that a worker uses for one of ten
+// trials that print 300 lines a second; each tenth line has metrics.
 func BenchmarkPrintingTrial(b *testing.B) {
 	const (
 		trials = 10

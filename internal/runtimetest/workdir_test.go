@@ -29,8 +29,7 @@ open("runs/1/m.keras", "w").write("model")
 print("acc=1", flush=True)
 `
 
-// A script that writes into its working directory does not fail for it, and what it
-// wrote is kept.
+// A script may write into its working directory, and its files are kept.
 func TestWorkdir(t *testing.T) {
 	t.Parallel()
 

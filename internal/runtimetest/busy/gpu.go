@@ -173,7 +173,8 @@ func (j *gpuJob) start() error {
 	return j.libraries()
 }
 
-// poolMiB is what the allocator may take of what is free after the context.
+// poolMiB is the part of the free memory after the context that the allocator
+// may take.
 func poolMiB(free int) int {
 	reserve := smallReserve
 	if free >= 2048 {
@@ -365,7 +366,8 @@ func (j *gpuJob) allSteps() int {
 	return j.steps
 }
 
-// burn computes until this thread of the program has used so much processor time.
+// burn computes until this thread of the program has used this much processor
+// time.
 func burn(want time.Duration) error {
 	began, err := cpuTime()
 	if err != nil {

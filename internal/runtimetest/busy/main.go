@@ -25,18 +25,18 @@
 //	late MS VALUE MIB  takes memory after 60 % of its time; prints {"val": VALUE}
 //	caught MS         prints a MemoryError that its script caught; ends with code 1
 //
-// What jobs do wrong is in misdeeds.go:
+// misdeeds.go has the misbehaving jobs:
 //
 //	flood SECONDS [BYTES]  prints lines of BYTES (128) as fast as it can (0 = for ever), then {"val": bytes printed}
-//	noise BYTES       prints random bytes, none of which ends a line
-//	bomb SECONDS      starts children until it is refused one and so long after, then ends with code 9; with 8 when a minute refused none
+//	noise BYTES       prints random bytes without a line break
+//	bomb SECONDS      starts children until it is refused one and SECONDS after, then ends with code 9; with 8 when a minute refused none
 //	fill DIR MIB      writes files there until it is refused or has written MIB, then sleeps
-//	metrics POINTS NAMES  reports so many values of so many metrics as fast as it can, "val" last
+//	metrics POINTS NAMES  reports POINTS values of NAMES metrics as fast as it can, "val" last
 //	trick KIND        replaces its metrics file by a fifo, symlink, directory or sparse file
 //	args …            prints its arguments as a JSON list, then {"val": 1}
-//	fence             prints what it sees of the host, then {"val": 1}
+//	fence             prints its view of the host, then {"val": 1}
 //	gpu FLAGS         trains on a simulated GPU as TensorFlow does on a real one; -h lists the flags
-//	work MS           computes for so long of its own processor time; prints {"val": seconds it took}
+//	work MS           computes for MS of its own processor time; prints {"val": seconds it took}
 package main
 
 import (
@@ -272,7 +272,7 @@ func forkbomb() (int, error) {
 		if err := exec.Command(os.Args[0], "ignore").Start(); err != nil { //nolint:noctx // dies with the container
 			say(strconv.Itoa(n) + " children")
 
-			return 0, nil //nolint:nilerr // the limit is what was looked for
+			return 0, nil //nolint:nilerr // the limit was the aim
 		}
 	}
 }

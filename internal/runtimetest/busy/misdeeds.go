@@ -18,7 +18,7 @@ import (
 
 // misbehave does what jobs do wrong.
 func misbehave(what string, args []string) (int, error) {
-	arg := append(args, "", "") //nolint:gocritic // a copy is what is wanted
+	arg := append(args, "", "") //nolint:gocritic // a copy is intended
 
 	switch what {
 	case "flood":
@@ -48,7 +48,7 @@ func misbehave(what string, args []string) (int, error) {
 	}
 }
 
-// flood prints lines of so many bytes in writes of 64 KiB.
+// flood prints lines of this many bytes in writes of 64 KiB.
 func flood(during time.Duration, line int) error {
 	block := bytes.Repeat([]byte(strings.Repeat("x", line-1)+"\n"), max(64<<10/line, 1))
 	written := 0
@@ -248,7 +248,7 @@ func execIn(dir string) error {
 	return exec.Command(path, "exit", "0").Run() //nolint:noctx // ends by itself
 }
 
-// work computes until it has used so much processor time.
+// work computes until it has used this much processor time.
 func work(want time.Duration) error {
 	began := time.Now()
 	sum := uint64(1)

@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// checkpointFile is where a job of the contract keeps what it resumes from.
+// checkpointFile is the state from which a job of the contract resumes.
 const checkpointFile = "/trial/checkpoint/state"
 
-// What checkpoint reports: whether what it was told about resuming holds.
+// Values that checkpoint reports: whether the environment's word on resuming
+// holds.
 const (
 	resumeRight  = 1 // there is nothing to resume from, or what a run of the same trial wrote
 	resumeProbe  = 2 // a probe's checkpoint is there: the result would be contaminated
@@ -110,7 +111,7 @@ func caught(lasts time.Duration) int {
 	return 1
 }
 
-// rest waits; it returns the exit code of a SIGTERM meanwhile, else 0.
+// rest waits; it returns the exit code of a SIGTERM during the wait, else 0.
 func rest(lasts time.Duration) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
