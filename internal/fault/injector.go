@@ -60,7 +60,7 @@ type Injector struct {
 	injected map[string]map[Kind]int
 }
 
-// New returns an injector. trace is told of every fault; nil = nobody is.
+// New returns an injector. It reports every fault to trace; nil = to none.
 func New(seed uint64, odds Odds, trace func(string)) *Injector {
 	if trace == nil {
 		trace = func(string) {}
@@ -176,8 +176,8 @@ type Life struct {
 // NewLife returns the life of a process that starts now.
 func NewLife() *Life { return &Life{ended: make(chan struct{}), buried: make(chan struct{})} }
 
-// Kill ends the process as SIGKILL does: none of its calls returns any more,
-// and what it does next is not done.
+// Kill ends the process as SIGKILL does: its calls return no more, and its next
+// calls have no effect.
 func (l *Life) Kill() { l.once.Do(func() { close(l.ended) }) }
 
 // Ended is closed when the process was killed.
@@ -257,7 +257,8 @@ func first(a, b error) error {
 	return b
 }
 
-// pause lets others go first. A context that ends meanwhile is a lost reply.
+// pause lets others go first. A context that ends during the pause is a lost
+// reply.
 func pause(ctx context.Context, life *Life, random *rand.Rand, method string) error {
 	timer := time.NewTimer(time.Duration(random.Int64N(int64(slowest))))
 	defer timer.Stop()

@@ -22,7 +22,7 @@ func faults(seed uint64) []string {
 	r := i.Records(fake.NewLedger(nil), fault.NewLife())
 
 	for n := range 100 {
-		_ = r.AbandonAttempt(context.Background(), fmt.Sprint(n%7), "x") // what it says is in the trace
+		_ = r.AbandonAttempt(context.Background(), fmt.Sprint(n%7), "x") // its error is in the trace
 	}
 
 	return seen

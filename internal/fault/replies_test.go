@@ -78,8 +78,8 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// tally counts what happened in all worlds, so that nobody mistakes a quiet
-// world for a sound one.
+// tally counts the events of all worlds, so that a quiet world does not pass
+// for a sound one.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -209,8 +209,8 @@ func (w *world) check() {
 // order is how far an attempt is. One that was abandoned may be revived.
 var order = map[berth.AttemptState]int{berth.AttemptPlaced: 1, berth.AttemptRunning: 2, berth.AttemptAbandoned: 3, berth.AttemptFinished: 4}
 
-// compare holds attempts to what was seen of them before. Observers may
-// overtake each other, so only what has its result is looked at.
+// compare checks attempts against their earlier results. Observers may overtake
+// each other, so it compares only attempts with a result.
 func (w *world) compare(attempts []berth.Attempt) {
 	w.mu.Lock()
 	seen := make([]berth.Attempt, 0, len(attempts))

@@ -23,8 +23,9 @@ const (
 	gib   = 1 << 30
 	image = "sha256:x"
 	host  = "host"
-	// firstPeak is what every container takes in its first two seconds, and
-	// laterPeak after that: who forgets what was measured measures less.
+	// firstPeak is the peak of every container in its first two seconds, and
+	// laterPeak after that: a worker that forgets its measurement measures
+	// less.
 	firstPeak = 900 << 20
 	laterPeak = 300 << 20
 	// keptWithin is how long after a measurement it is safe from everything:
@@ -86,8 +87,8 @@ type trial struct {
 	again    chan struct{} // Temporal hears nothing and offers the activity again
 	ended    string        // how
 	told     map[string]berth.Outcome
-	known    map[string]int64 // largest peak that Temporal was told, by attempt
-	kept     map[string]int64 // and the one that must be on disk, of the container
+	known    map[string]int64 // largest peak reported to Temporal, by attempt
+	kept     map[string]int64 // and the peak that must be on disk, of the container
 	// container is the newest of an attempt: one that was fenced, and whose
 	// container was removed, gets another when it is given back.
 	container map[string]string
@@ -216,7 +217,7 @@ func (w *world) trouble() {
 	case 10, 11:
 		select {
 		case pick().again <- struct{}{}:
-		default: // nobody runs it
+		default: // no worker runs it
 		}
 	}
 }
@@ -298,7 +299,7 @@ func (w *world) settled(atMost time.Duration) bool {
 	}
 }
 
-// bury ends what is left of the world, so that its goroutines end.
+// bury ends the rest of the world, so that its goroutines end.
 func (w *world) bury(stuck bool) {
 	for _, tr := range w.trials {
 		if stuck && !isClosed(tr.canceled) {

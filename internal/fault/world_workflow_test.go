@@ -47,7 +47,7 @@ func (w *world) run(p *worker, tr *trial, order runtrial.Order, stop, givenUp <-
 
 			tr.known[order.AttemptID] = max(tr.known[order.AttemptID], b.Usage.MemoryPeakBytes)
 
-			// What was measured of a container that was removed is gone with it.
+			// A removed container's measurements are gone with it.
 			if tr.container[order.AttemptID] != b.ContainerID {
 				tr.container[order.AttemptID], tr.kept[order.AttemptID] = b.ContainerID, 0
 			}
@@ -82,8 +82,8 @@ func (w *world) run(p *worker, tr *trial, order runtrial.Order, stop, givenUp <-
 	return ended
 }
 
-// activity is Temporal's activity RunTrial: it is offered until it has an
-// answer that stands. An error says that nobody asks again.
+// activity is Temporal's activity RunTrial: it is offered until it has a final
+// answer. An error ends it.
 func (w *world) activity(tr *trial, order runtrial.Order, stop, lost <-chan struct{}) (berth.Outcome, error) {
 	for {
 		p := w.running()
@@ -111,7 +111,7 @@ func (w *world) activity(tr *trial, order runtrial.Order, stop, lost <-chan stru
 				w.note("%s: the worker's answer is lost", what)
 
 				tr.mu.Lock()
-				tr.told[order.AttemptID] = a.outcome // it was said, to whoever
+				tr.told[order.AttemptID] = a.outcome // an answer was given, though it was lost
 				tr.mu.Unlock()
 			case a.err == nil, berth.KindOf(a.err) == berth.KindFenced:
 				return a.outcome, a.err
@@ -267,7 +267,7 @@ func (w *world) lead(tr *trial) {
 	w.end(tr, "too many attempts")
 }
 
-// heard checks an answer against what was said before, and keeps it.
+// heard checks an answer against the earlier ones, and keeps it.
 func (w *world) heard(tr *trial, id string, outcome berth.Outcome) {
 	tr.mu.Lock()
 	before, said := tr.told[id]
