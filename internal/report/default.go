@@ -1,11 +1,11 @@
 package report
 
-// What TensorFlow 2.21 takes of a GPU in its default mode, measured in MiB on one
-// NVIDIA H200 (driver 580.159.04, 2026-11-21): the card has 143,771, of which the
+// TensorFlow 2.21's use of a GPU in its default mode, measured in MiB on one
+// NVIDIA H200 (driver 580.159.04, 2026-11-21): the GPU has 143,771, and the
 // driver uses 618; a process has a context of 524; TensorFlow leaves a reserve
-// free, which is smaller on a card with little; its pool is the rest, and 621 of
-// the process are outside the pool, the context among them. On that card the rule
-// gives the 141,450 that NVML shows, 98.4 %.
+// free, smaller on a small GPU; its pool is the rest, and 621 of the process are
+// outside the pool, including the context. On that GPU the rule gives the 141,450
+// that NVML shows, 98.4 %.
 const (
 	mib = int64(1) << 20
 

@@ -85,8 +85,8 @@ func busyNote(r Report, t Totals) string {
 		plural(t.Places, "GPU", "GPUs on average"), percentText(busy))
 }
 
-// knownActivity is the part of the attempts' time of which the activity must be known
-// for figures that are no lower bounds.
+// knownActivity is the part of the attempts' time that must have a known activity;
+// below it figures are lower bounds.
 const knownActivity = 0.99
 
 // activityNote says how busy the GPUs were with that work: a process that waits for its

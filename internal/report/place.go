@@ -104,7 +104,7 @@ func newUse(a Attempt) *use {
 	return p
 }
 
-// load is what is on a place at one moment.
+// load is the attempts on a place at one moment.
 type load struct {
 	own, all           int
 	ownBytes, allBytes int64

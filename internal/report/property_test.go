@@ -70,7 +70,7 @@ func running(attempts []report.Attempt, device, sweep string, second int) int {
 	return n
 }
 
-// What is charged to all sweeps is the time in which the places were in use, as
+// The charge of all sweeps is the time in which the places were in use, as
 // counted second by second; and each sweep's own figures agree with that count.
 func TestProperty_ChargesAddUp(t *testing.T) {
 	t.Parallel()

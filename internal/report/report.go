@@ -19,9 +19,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// MaxAttempts is how many attempts a report is made from at most, those of other
-// sweeps on the same cards included. A sweep of 10,000 trials has 10,000 to
-// 30,000 of its own; the rest leaves room for neighbours.
+// MaxAttempts is how many attempts a report reads at most, including other
+// sweeps' on the same GPUs. A sweep of 10,000 trials has 10,000 to 30,000 of its
+// own; the rest leaves room for neighbours.
 const MaxAttempts = 200_000
 
 // Attempt is what a report needs to know of an attempt.
@@ -62,8 +62,8 @@ type Input struct {
 	State     berth.SweepState
 	Trials    int       // created so far
 	Succeeded int       // trials, counted before Attempts was read
-	AsOf      time.Time // attempts that run count until then
-	Attempts  []Attempt // of the sweep, and those of others that shared a card or host with them; in any order
+	AsOf      time.Time // running attempts count until then
+	Attempts  []Attempt // of the sweep, and others that shared a GPU or host with them; in any order
 }
 
 // Report is what a sweep used, so far when it has not ended.
@@ -92,7 +92,7 @@ type TrialAttempt struct {
 	DefaultBytes int64         // DefaultModeBytes of its GPU; 0 = it ran on cores
 	SlackPercent *float64      // of the reservation, not used at the peak; nil = the peak is not known; < 0 = it used more
 	Took         time.Duration // 0 = its container did not start
-	Alone        bool          // no other attempt was on its card, or its host's cores, meanwhile
+	Alone        bool          // no other attempt was on its GPU, or its host's cores, during its run
 }
 
 // Loss is the time of attempts that gave no result, by cause.
@@ -290,7 +290,7 @@ func causeOf(a TrialAttempt) string {
 	}
 }
 
-// missing is how many trials succeeded of which no attempt with a result is known.
+// missing is the number of succeeded trials without a known attempt with a result.
 func missing(succeeded int, trials []Trial) int {
 	known := 0
 

@@ -93,8 +93,8 @@ func TestMake_SharedGPU(t *testing.T) {
 	}, r.Notes)
 }
 
-// Held is not busy: each attempt counts with what it was measured to do, over the time
-// in which it held memory of its GPU.
+// Held is not busy: each attempt counts with its measured activity, over the time in
+// which it held memory of its GPU.
 func TestMake_Activity(t *testing.T) {
 	t.Parallel()
 
@@ -114,7 +114,7 @@ func TestMake_Activity(t *testing.T) {
 	require.Contains(t, r.Notes, "They were held for 0.020 GPU-hours: their SMs had work of the sweep 15 % of that time, tensor cores 0.25 %, "+
 		"and it used 8 % of the bandwidth of their memory.")
 
-	r = ended(one, two, onGPU("c", 3, 1, 36, 72)) // nobody can tell what it did
+	r = ended(one, two, onGPU("c", 3, 1, 36, 72)) // its activity is unknown
 	require.Equal(t, 108*time.Second, r.GPU.ActivityTime)
 	require.Contains(t, r.Notes, "They were held for 0.020 GPU-hours: their SMs had work of the sweep at least 15 % of that time, tensor cores at least 0.25 %, "+
 		"and it used at least 8 % of the bandwidth of their memory. That is of 75 % of the attempts' time; of the rest it is not known.")

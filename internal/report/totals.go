@@ -37,10 +37,10 @@ type Totals struct {
 	ActivityTime                 time.Duration // of AttemptTime, of attempts whose activity is known
 	SMTime, DRAMTime, TensorTime time.Duration
 
-	// Over ended attempts that were measured throughout, without those that ran out of memory.
+	// Over ended attempts that were measured throughout and did not run out of memory.
 	Measured        int
 	PeakBytes       int64         // sum
-	PeakReserved    int64         // sum of what was reserved for them
+	PeakReserved    int64         // sum of their reservations
 	CPUTime         time.Duration // of processors, as measured
 	CPUReservedTime time.Duration // cores reserved, times time
 
