@@ -45,7 +45,7 @@ func parameters(entries ...string) string {
 }
 
 // bad are specs that are refused; want lists "code pointer" of each problem.
-// The numbers are those of the design's list of cases.
+// The numbers come from the design's list of cases.
 var bad = []struct {
 	name, contentType, doc string
 	status                 int // 400 = wire

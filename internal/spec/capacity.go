@@ -27,8 +27,8 @@ type HostCapacity struct {
 	SecretKeys  []string // public parts of the keys of secrets that it has
 }
 
-// CheckCapacity says what a valid spec asks for and no host can ever give: what is
-// too much for every host, else what the nearest host lacks where none has all.
+// CheckCapacity reports the demands of a valid spec that no host can ever meet:
+// too much for every host, else the shortage of the nearest host.
 func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 	var out []berth.Problem
 

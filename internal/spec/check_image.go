@@ -19,7 +19,7 @@ func (c *checker) checkImage() {
 	}
 }
 
-// imageProblem says what is wrong with a reference [host/]path[:tag][@digest].
+// imageProblem returns the problem of a reference [host/]path[:tag][@digest].
 func imageProblem(image string) string {
 	if image == "" {
 		return "name the image to run, such as tensorflow/tensorflow:2.19.0-gpu"

@@ -15,8 +15,8 @@ const (
 	minMemory        = 16 * mib // less is a unit that was forgotten
 )
 
-// spec reads the whole document. What is not written stays zero where
-// defaults.go decides, and takes its default here otherwise.
+// spec reads the whole document. An absent key stays zero where defaults.go
+// decides, and takes its default here otherwise.
 func (r *reader) spec(root *document.Node) berth.Spec {
 	o := r.open(root, "")
 

@@ -285,7 +285,7 @@ func (r *reader) scalar(n *document.Node, pointer string) berth.Value {
 	}
 }
 
-// finish refuses the members nobody asked for.
+// finish refuses unknown members.
 func (o *object) finish() {
 	if o.node == nil {
 		return

@@ -25,7 +25,7 @@ type Policy struct {
 	DenyNetwork bool // no trial may have a network
 }
 
-// Check says what is wrong with the policy itself. Errors: invalid.
+// Check returns the problem of the policy itself. Errors: invalid.
 func (p Policy) Check() error {
 	for _, pattern := range p.AllowImages {
 		if _, err := path.Match(repositoryOf(pattern), ""); err != nil || pattern == "" || strings.ContainsAny(pattern, "@ ") {

@@ -19,8 +19,8 @@ type placed struct {
 	offset int
 }
 
-// reader collects problems. A pointer gets one problem at most: what was
-// wrong with a value first usually explains the rest.
+// reader collects problems. A pointer gets one problem at most: the first
+// problem of a value usually explains the rest.
 type reader struct {
 	problems []placed
 	bad      map[string]bool // pointers with a problem

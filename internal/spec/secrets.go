@@ -8,8 +8,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// CheckSecrets says which secrets a valid spec mounts that are not stored. names are
-// those that are, sorted; seals reports whether the server could store one.
+// CheckSecrets reports the secrets that a valid spec mounts and that are not stored.
+// names are the stored ones, sorted; seals reports whether the server could store
+// one.
 func CheckSecrets(s berth.Spec, names []string, seals bool) []berth.Problem {
 	var out []berth.Problem
 

@@ -45,7 +45,7 @@ func Warnings(s berth.Spec) []berth.Problem {
 	return out
 }
 
-// unusedFields are those that mean something to another algorithm only.
+// unusedFields reports fields that mean something to another algorithm only.
 func unusedFields(algorithm string, p berth.Parameter, at string) []berth.Problem {
 	var out []berth.Problem
 

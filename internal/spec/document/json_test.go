@@ -14,7 +14,7 @@ func TestJSON(t *testing.T) {
 
 	tests := map[string]any{
 		`null`:                              nil,
-		` {"a" : [1, -2.5e3, true, null]} `: map[string]any{"a": []any{1.0, -2500.0, true, nil}}, //nolint:gocritic // the white space is what is tested
+		` {"a" : [1, -2.5e3, true, null]} `: map[string]any{"a": []any{1.0, -2500.0, true, nil}}, //nolint:gocritic // the white space is under test
 		`{"a\u0041":"\"\\\n\u00e9"}`:        map[string]any{"aA": "\"\\\né"},
 		`{}`:                                map[string]any{},
 		`[]`:                                []any{},

@@ -60,7 +60,7 @@ type yamlBuilder struct {
 	err   error // the first; the rest of the tree is then unfinished
 }
 
-// lineReader hands out one line at a time, so that what was read tells how far
+// lineReader hands out one line at a time, so that the lines read tell how far
 // the library came.
 type lineReader struct {
 	text  string
@@ -113,9 +113,9 @@ func (b *yamlBuilder) offset(n *yaml.Node) int {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// expected are the errors of the library's parser, without those of its
-// scanner. It gives them the line before the one at which the enclosing list or
-// object begins.
+// expected matches the errors of the library's parser, without its scanner's.
+// It gives them the line before the one at which the enclosing list or object
+// begins.
 var expected = regexp.MustCompile(`^did not find expected (<document start>|<stream-start>|node content|key|'-' indicator|',' or '[]}]')$`)
 
 // syntax gives the library's error its place; read is how many bytes it took.
@@ -195,7 +195,7 @@ func (b *yamlBuilder) refuse(cause error, n *yaml.Node, format string, args ...a
 	return Node{}
 }
 
-// node builds one value and what is below it.
+// node builds one value and its children.
 func (b *yamlBuilder) node(n *yaml.Node, depth int) Node {
 	b.nodes++
 
