@@ -10,7 +10,7 @@ type Inventory struct {
 	DriverVersion string   // such as 580.159.04; empty = not known
 	CUDAVersion   string   // newest version that the driver runs, such as 13.0; empty = not known
 	Cards         []Card   // in the driver's order, MIG devices after their card; each UUID once
-	Warnings      []string // what is missing and what a person should do, in plain words
+	Warnings      []string // missing parts and the user's next step, in plain words
 }
 
 // Card is one GPU, or one MIG device of a GPU in MIG mode.
@@ -48,7 +48,8 @@ type Reading struct {
 	UsedBytes     int64 // by all processes
 	FreeBytes     int64
 
-	// Processes are those that compute on the card, by ascending PID, each once.
+	// Processes are the processes that compute on the GPU, by ascending PID,
+	// each once.
 	Processes []Process
 	// ProcessesKnown: the driver lists processes here. When false, an empty list
 	// proves nothing.
@@ -83,8 +84,8 @@ type Fraction struct {
 	Known bool
 }
 
-// Of returns v as a fraction. What exceeds 1, as averages of counters do now and
-// then, counts as 1. What is no number, or negative, is not known.
+// Of returns v as a fraction. A v above 1, as averages of counters are from time
+// to time, counts as 1. NaN, or a negative v, is not known.
 func Of(v float64) Fraction {
 	if math.IsNaN(v) || v < 0 {
 		return Fraction{}

@@ -66,8 +66,8 @@ type Use struct {
 	At        time.Time // of the reading, which several questions may share
 	Bytes     int64
 	FreeBytes int64
-	PIDs      []int // of the container's processes on the card
-	Clients   int   // those of them that share it by MPS
+	PIDs      []int // of the container's processes on the GPU
+	Clients   int   // processes that share it by MPS
 
 	// Beside are the containers whose processes are on the card, too, each once; an
 	// empty one stands for processes that are in none. MPS servers do not count: they
@@ -75,9 +75,9 @@ type Use struct {
 	Beside []string
 }
 
-// Container returns what a container's processes hold of a card. Errors: those of
-// Driver; ErrUnsupported when the driver does not say what each process holds, with what
-// it does say.
+// Container returns the use of a GPU by a container's processes. Errors: as of Driver;
+// ErrUnsupported, with the known part, when the driver does not report each process's
+// memory.
 func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, error) {
 	var use Use
 
@@ -118,10 +118,11 @@ func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, e
 	return use, err
 }
 
-// FreeBeside returns what a card has less what programs outside Berth hold: what
-// is free, and what our containers hold, each of them as much as it reserved at the
-// most (reserved: bytes by id). What one took beyond that others cannot have. Where
-// the driver does not say what each process holds, that is what is free.
+// FreeBeside returns a GPU's memory less the use of programs outside Berth: the
+// free memory, plus the use of our containers, each up to its reservation
+// (reserved: bytes by id). Memory that one holds beyond that is not available to
+// others. Where the driver does not report each process's memory, it is the free
+// memory.
 func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string]int64) (int64, error) {
 	var free int64
 
@@ -151,7 +152,7 @@ func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string
 	return free, err
 }
 
-// Activity returns how busy a card was in about the last second. Errors: those of
+// Activity returns how busy a GPU was in about the last second. Errors: as of
 // Driver.
 func (m *Meter) Activity(ctx context.Context, uuid string) (Activity, error) {
 	card := m.card(uuid)
@@ -175,9 +176,9 @@ func unknownUse(uuid string) error {
 	return berth.Errorf(berth.KindInvalid, "GPU %s: the driver does not say what each process holds: %w", uuid, ErrUnsupported)
 }
 
-// read passes on a reading of a card with the containers of its processes, and when it was
-// taken. fresh = what has ended since it counts as there no more, so it is a new one,
-// however long that takes.
+// read passes on a reading of a GPU with the containers of its processes, and its time.
+// fresh = the reading must be a new one, however long that takes, so that processes ended
+// since do not count.
 func (m *Meter) read(ctx context.Context, uuid string, fresh bool, take func(Reading, map[int]string, time.Time) error) error {
 	card := m.card(uuid)
 

@@ -223,8 +223,8 @@ func TestMeter_CostsLittle(t *testing.T) {
 	}
 }
 
-// What has ended since a reading that still holds is not taken for a program outside
-// Berth: what is free is read anew, however long a reading takes.
+// A process that has ended since a cached reading is not taken for a program outside
+// Berth: the free memory is read again, however long a reading takes.
 func TestMeter_FreeIsOfNow(t *testing.T) {
 	t.Parallel()
 

@@ -1,6 +1,6 @@
-// Package gputest is what every gpu.Driver must do: one suite for the driver of
-// real cards, for that driver over an invented library, and for any simulator. It
-// knows nothing of the cards: what it demands holds of any machine with a GPU.
+// Package gputest is one test suite for every gpu.Driver: for the driver of real
+// GPUs, for that driver over an invented library, and for any simulator. It
+// assumes nothing about the GPUs: its demands hold on any machine with a GPU.
 package gputest
 
 import (
@@ -230,7 +230,7 @@ func testActivityGoesOn(t *testing.T, d gpu.Driver) {
 		first, err := d.Activity(t.Context(), card.UUID)
 		require.NoError(t, err)
 
-		// At once again: the same, or the one that follows it without a gap.
+		// At once again: the same value, or the next one without a gap.
 		var next gpu.Activity
 
 		require.Eventually(t, func() bool {
