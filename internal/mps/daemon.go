@@ -92,8 +92,8 @@ func (m *MPS) begin(ctx context.Context, g *gpu, silence error) error {
 	return berth.Errorf(berth.KindUnavailable, "starting the MPS control daemon of GPU %q: it says %q: %w; its logs are in %q", g.uuid, said, err, g.log)
 }
 
-// refused reports whether the program's words are those of one that does not know
-// the option. There is no other sign: it has no way to ask for its version.
+// refused reports whether the program's output says that it does not know the
+// option. There is no other sign: it has no way to ask for its version.
 func refused(said string) bool {
 	said = strings.ToLower(said)
 
@@ -146,9 +146,9 @@ func (m *MPS) check(ctx context.Context, g *gpu) error {
 }
 
 // Stop ends the GPU's daemon, and returns true once none is left, also when none
-// was there. Where the daemon has a client, Stop leaves it and returns false. Start
-// no client meanwhile.
-// Errors: unavailable when the daemon does not answer, or does not end.
+// ran. A daemon with a client stays, and Stop returns false. The caller must start
+// no client during Stop. Errors: unavailable when the daemon does not answer, or
+// does not end.
 func (m *MPS) Stop(ctx context.Context, uuid string) (stopped bool, err error) {
 	g := m.gpu(uuid)
 	if err := g.take(ctx); err != nil {

@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	}
 
 	// Daemons leave their parent, as real ones do. They become ours, not init's, so
-	// that those that ended do not stay in the process table.
+	// that ended ones do not stay in the process table.
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0); errno != 0 {
 		fmt.Fprintln(os.Stderr, "adopting daemons:", errno)
 		os.Exit(1)
@@ -169,7 +169,7 @@ func fakeQuestion(pipe string) int {
 }
 
 // converse sends the daemon one command. ok is false when the program is to fail
-// with what was said.
+// with this output.
 func converse(pipe, command string) (said string, ok bool, err error) {
 	conn, err := net.Dial("unix", filepath.Join(pipe, "control")) //nolint:noctx // the program is killed when it hangs
 	if err != nil {

@@ -5,13 +5,13 @@
 //
 //	absent ── Start ──▶ answering ── first client ──▶ with a server ── Stop, no client left ──▶ absent
 //	  ▲                    │ ▲ Start of the next worker: taken over
-//	  └── its files ───────┘ dies: the next Start removes what it left
+//	  └── its files ───────┘ dies: the next Start removes its files
 //
-// Sizes are bytes, PIDs are those of the machine. Commands, options and file names
-// are those of NVIDIA's guide (docs.nvidia.com/deploy/mps). With driver 580.159.04 on
-// one H200 we tried -d and get_client_list by hand, 2026-11-21, and
-// not yet -multiuser-server. terminate_client is not used: it does not keep neighbours of a
-// busy client alive (2026-11-26).
+// Sizes are bytes, PIDs are the machine's. Commands, options and file names come from
+// NVIDIA's guide (docs.nvidia.com/deploy/mps). We tried -d and get_client_list by hand
+// with driver 580.159.04 on one H200, 2026-11-21, and not yet -multiuser-server.
+// terminate_client is not used: it does not keep neighbours of a busy client alive
+// (2026-11-26).
 //
 // The files: mps.go (opening), place.go (a GPU's directories), daemon.go (starting
 // and stopping), process.go (the programs that are run), ask.go (questions and

@@ -65,7 +65,7 @@ func setup(t *testing.T, variant string) machine {
 	return m
 }
 
-// processes are those that run the machine's control program.
+// processes returns the PIDs of the machine's control program.
 func (m machine) processes(t *testing.T) []int {
 	t.Helper()
 
@@ -112,7 +112,7 @@ func daemon(t *testing.T, pipe string) int {
 	return pid
 }
 
-// tell sends a daemon a command of the tests, and returns what it says.
+// tell sends a daemon a command of the tests, and returns its output.
 func tell(t *testing.T, pipe, command string) string {
 	t.Helper()
 

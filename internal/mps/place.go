@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxSocketPath is the longest path of a Unix socket: sun_path has 108 bytes on
-	// Linux, the last of which is 0 (unix(7)).
+	// Linux; the last one is 0 (unix(7)).
 	maxSocketPath = 107
 
 	// privilegedSocket is for the daemon's administrators. No other name there is longer.
@@ -220,7 +220,7 @@ func (g *gpu) logged(name string, from int64) string {
 	defer file.Close() //nolint:errcheck // nothing was written through it
 
 	size := sizeOf(file)
-	content, _ := io.ReadAll(io.NewSectionReader(file, max(from, size-most), most)) // what was read is better than nothing
+	content, _ := io.ReadAll(io.NewSectionReader(file, max(from, size-most), most)) // a partial text is better than nothing
 
 	return strings.Join(strings.FieldsFunc(string(content), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
