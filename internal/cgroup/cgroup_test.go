@@ -111,7 +111,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// While what is charged does not rise, a look costs the counters of nothing but kills.
+// While the charge does not rise, a sample reads only the kill counters.
 func TestRead_OfAQuietProgram(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

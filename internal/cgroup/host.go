@@ -53,8 +53,8 @@ func (f FS) HostMemory() (HostMemory, error) {
 	}
 }
 
-// memoryOf samples a cgroup of which only the memory matters. The root of
-// version 2 has no limit file; whoever asks takes that for no limit.
+// memoryOf samples only the memory of a cgroup. The root of version 2 has no
+// limit file; callers take that for no limit.
 func (f FS) memoryOf(p paths) (berth.MemorySample, error) {
 	p.cpu = p.memory
 

@@ -29,8 +29,8 @@ type KillLog struct {
 // A container's id is 64 hex digits of the path.
 var killLine = regexp.MustCompile(`oom-kill:constraint=(\w+),(\S*?)task_memcg=[^,\s]*?([0-9a-f]{64})`)
 
-// causeOf tells a container at its own limit, whose cgroup the line names as
-// the one that was full, from a machine or a cgroup above that was.
+// causeOf separates a container at its own limit, whose cgroup the line names
+// as the full one, from a full machine or a full cgroup above.
 func causeOf(constraint, between, id string) berth.OOMCause {
 	_, full, found := strings.Cut(between, "oom_memcg=")
 	full, _, _ = strings.Cut(full, ",")
@@ -81,8 +81,8 @@ func (k *KillLog) Close() error {
 	return syscall.Close(k.fd)
 }
 
-// drain reads what was written since the last call, without waiting: a read
-// returns one record, EAGAIN at the end, and EPIPE where the ring was faster.
+// drain reads the records since the last call, without waiting: a read returns
+// one record, EAGAIN at the end, and EPIPE where the ring was faster.
 func (k *KillLog) drain() {
 	record := make([]byte, maxRecordBytes)
 

@@ -30,15 +30,15 @@ type FS struct {
 }
 
 // The kernel adds up memory.stat and cpu.stat over all CPUs at each reading, 5 times a second
-// for each of a hundred containers. What is charged in all costs one number to read, and
-// the rest changes little while that does not rise.
+// for each of a hundred containers. The total charge costs one number to read, and the rest
+// changes little while that does not rise.
 const (
 	// wholeEvery is how old the rest of a sample may be.
 	wholeEvery = time.Second
 	// wholeFirst is for how long it is read each time: a short run has all its processor
 	// time measured, and a longer one lacks a tenth at most.
 	wholeFirst = 10 * time.Second
-	// wholeRise of what is charged is more than a quiet program's page tables and slabs.
+	// wholeRise of the charge is more than a quiet program's page tables and slabs.
 	wholeRise = 1 << 20
 )
 
@@ -49,14 +49,14 @@ type Meter struct {
 
 	opened time.Time
 	last   berth.MemorySample // read whole
-	had    int64              // what was charged then
+	had    int64              // the charge then
 }
 
 // tree is a cgroup of one of the two versions.
 type tree interface {
 	// read takes a whole sample.
 	read() (berth.MemorySample, error)
-	// charged is what is charged, page cache included.
+	// charged is the cgroup's charge in bytes, page cache included.
 	charged() (int64, error)
 	// readKills brings the kills of a sample up to date.
 	readKills(sample *berth.MemorySample) error
@@ -92,9 +92,9 @@ func (f FS) Open(containerID string, pid int) (*Meter, error) {
 	return f.meter(paths), nil
 }
 
-// Read takes one sample. It may be up to a second old while what is charged does not rise,
-// its kills while that does not fall either, as it does after a kill. ErrGone when the container has ended; the counts of the last sample are
-// then all there will ever be.
+// Read takes one sample. It may be up to a second old while the charge does not rise; its kills only while
+// that does not fall either, as it does after a kill. ErrGone when the container has ended; the counts of the
+// last sample are then final.
 func (m *Meter) Read() (berth.MemorySample, error) {
 	now := time.Now()
 	sample := m.last
