@@ -6,9 +6,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// prepareEnqueue completes the assignments that are tried first with defaults,
-// fixed and derived values. It leaves out repeated ones and those that may not
-// be tried.
+// prepareEnqueue completes the enqueued assignments with defaults, fixed and
+// derived values. It leaves out repeated and forbidden ones.
 func (s *Searcher) prepareEnqueue() error {
 	var (
 		entries []berth.Assignment
@@ -33,7 +32,7 @@ func (s *Searcher) prepareEnqueue() error {
 }
 
 // Enqueued returns the assignments that are tried first, in order: complete, without
-// repeated ones and those that may not be tried.
+// repeated and forbidden ones.
 func (s *Searcher) Enqueued() []berth.Assignment { return s.enqueue }
 
 // With returns the same search of a spec whose enqueued assignments are stored apart,

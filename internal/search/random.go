@@ -19,17 +19,17 @@ const (
 	// Later draws take further streams.
 	drawsApart = 10_000
 	// drawsAtOnce is how many draws are looked up together once the first of a trial
-	// was an old one: a space of which half was tried takes one look more, and one that
-	// is nearly full five, until it is enumerated. It divides drawsBeforeWalk.
+	// was an old one: a half tried space takes one look more, and a nearly full one
+	// five, until it is enumerated. It divides drawsBeforeWalk.
 	drawsAtOnce = 20
 	// drawDigits is how many digits of a drawn float count.
 	drawDigits = 12
 )
 
 // nextRandom draws the trials after the first made ones. No assignment comes
-// twice. When chance keeps falling on old ones in a space small enough, it is
-// cast among those that are left, so the last ones are found too. stop says
-// why there are fewer than limit.
+// twice. When draws keep hitting old ones in a space small enough, it draws
+// from the untried rest, so the last ones are found too. stop says why there
+// are fewer than limit.
 func (s *Searcher) nextRandom(tried berth.Tried, limit int) (out []berth.Assignment, stop End, err error) {
 	d := &drawer{Searcher: s, tried: tried, batch: map[string]bool{}}
 
@@ -236,8 +236,8 @@ func (d *dim) drawFloat(random *rand.Rand) float64 {
 }
 
 // drawIndex is the number of a point: by its probability for a choice,
-// otherwise uniform over the points, or over the logarithm of whole numbers,
-// of which each owns the range half a unit to either side.
+// otherwise uniform over the points, or over the logarithm of whole numbers;
+// each owns the range half a unit to either side.
 func (d *dim) drawIndex(random *rand.Rand) int64 {
 	switch {
 	case len(d.Probabilities) > 0:

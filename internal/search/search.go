@@ -52,9 +52,9 @@ func New(s berth.Spec) (*Searcher, error) {
 	return searcher, searcher.prepareEnqueue()
 }
 
-// NeedsEntries says whether Next looks at all enqueued assignments, not only at those
-// that are tried next: a grid leaves out its points that were enqueued. A random search
-// finds them among what it has seen.
+// NeedsEntries says whether Next looks at all enqueued assignments, not only at the
+// next ones: a grid leaves out its enqueued points. A random search finds them among
+// its earlier trials.
 func (s *Searcher) NeedsEntries() bool { return s.spec.Search.Algorithm == berth.SearchGrid }
 
 // End says why a search suggests nothing more.

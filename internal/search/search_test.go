@@ -72,8 +72,8 @@ func keys(assignments []berth.Assignment) []string {
 	return out
 }
 
-// conditional is a space with 2 × 3 points for sgd and 3 for adam, of which
-// forbid takes one.
+// conditional is a space with 2 × 3 points for sgd and 3 for adam; forbid takes
+// one.
 func conditional(algorithm string) berth.Spec {
 	momentum := floatRange("momentum", 0, 0.5)
 	momentum.Step = new(0.5)
@@ -408,7 +408,7 @@ func TestRandomAsksOnlyForItsDraws(t *testing.T) {
 }
 
 // A grid with a condition goes on behind its last trial: 8 of 100,000 cost as much late as early.
-func TestGridGoesOnBehindItsLastTrial(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts those of all tests
+func TestGridGoesOnBehindItsLastTrial(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts allocations of all tests
 	s := spec(berth.SearchGrid, intRange("a", 1, 1000), intRange("b", 1, 100))
 	s.Forbid = []string{"a * b == 100000"}
 

@@ -8,14 +8,14 @@ import (
 )
 
 // MemoryParameters names the parameters whose values decide memory, in the
-// order of the document. What the user marks with memory: true counts, and what
-// they mark with memory: false does not. Of the others
+// order of the document. A parameter marked memory: true counts, and one marked
+// memory: false does not. Of the others
 //
 //   - a searched one counts when nothing is marked true and it is an int or a
 //     categorical;
 //   - a fixed one counts, so that editing it makes another shape;
 //   - a derived one counts unless it is computed from a searched or derived one
-//     that does not: then it would only repeat what was said not to matter.
+//     that does not: then it would only repeat a value that does not matter.
 func MemoryParameters(s berth.Spec) []string {
 	marked := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool {
 		changes, _ := p.Marked()

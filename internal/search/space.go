@@ -11,7 +11,7 @@ import (
 )
 
 // space is a search space, prepared: its parameters in an order in which a
-// parent comes before its children and an operand before what it computes.
+// parent comes before its children and an operand before its result.
 type space struct {
 	spec      berth.Spec
 	algorithm string
