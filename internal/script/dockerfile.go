@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Recipe is what a Dockerfile is made of.
+// Recipe is the input of a Dockerfile.
 type Recipe struct {
 	From         string   // the base image
-	Image        string   // the name of what it builds
+	Image        string   // the name of the built image
 	Script       string   // file name
 	Files        []string // beside the script that it needs: modules and packages
 	Requirements bool     // requirements.txt is there

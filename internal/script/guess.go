@@ -145,8 +145,8 @@ func (f Flag) defaultText() string {
 	return text
 }
 
-// rules are what is done by the name of a flag: lower case, with _ for -. No
-// parameter means that the flag's type does not fit.
+// rules guess by the name of a flag: lower case, with _ for -. No parameter
+// means that the flag's type does not fit.
 var rules = []struct {
 	name  *regexp.Regexp
 	guess func(f Flag) (parameter, why string)
@@ -308,7 +308,7 @@ func (f Flag) float(low, high float64, log bool) string {
 	return parameter
 }
 
-// round keeps one significant digit: what is guessed is not exact.
+// round keeps one significant digit: a guess is not exact.
 func round(v float64) float64 {
 	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 0, 64), 64)
 	if err != nil {

@@ -93,7 +93,8 @@ type Framework struct {
 	Error         string  `json:"error"`          // the last line; empty = the import worked
 }
 
-// ImageReport is what the driver found in an image. What it was stopped before is missing.
+// ImageReport is what the driver found in an image. Findings after its timeout are
+// missing.
 type ImageReport struct {
 	Python     string      `json:"python"` // version; empty = there is none
 	UID        int         `json:"uid"`
@@ -101,8 +102,8 @@ type ImageReport struct {
 	Frameworks []Framework `json:"frameworks"`
 }
 
-// ReadReport reads the last finding of a driver out of what a container printed.
-// The rest is the script's own. found is false when there is none.
+// ReadReport reads the last finding of a driver from a container's output. The
+// rest is the script's own. found is false when there is none.
 func ReadReport[R Report | ImageReport](output []byte) (r R, found bool) {
 	for line := range strings.Lines(string(output)) {
 		text, marked := strings.CutPrefix(line, mark)

@@ -59,7 +59,7 @@ func TestGuessObjective(t *testing.T) {
 func TestRequirements(t *testing.T) {
 	t.Parallel()
 
-	// A package of a module's name may be somebody else's.
+	// A package with a module's name may be another project's.
 	known, unknown := Requirements([]string{"PIL", "keras", "numpy", "sklearn", "tensorflow", "theirs"})
 	require.Equal(t, []string{"pillow", "numpy", "scikit-learn", "tensorflow"}, known, "keras comes with tensorflow")
 	require.Equal(t, []string{"theirs"}, unknown)

@@ -16,7 +16,7 @@ var asksForFlags = regexp.MustCompile(`(?m)^[ \t]*(import|from)\b.*\b(argparse|H
 // one is not run: it would train.
 func AsksForFlags(text string) bool { return asksForFlags.MatchString(text) }
 
-// higher and lower are the words for results, by what is better.
+// higher and lower are the words for results, by the better direction.
 const (
 	higher = `accuracy|acc|auc|f1|f1_score|r2|iou|miou|bleu|precision|recall`
 	lower  = `loss|rmse|mse|mae|error|perplexity`
@@ -85,8 +85,8 @@ func GuessObjective(text string) Objective {
 	return best
 }
 
-// packages are the usual ones, by module. A package of another module's name may
-// be somebody else's: it is not installed.
+// packages are the usual ones, by module. A package with another module's name
+// may be another project's, so it is not installed.
 var packages = map[string]string{
 	"cv2": "opencv-python-headless", "PIL": "pillow", "sklearn": "scikit-learn", "skimage": "scikit-image", "yaml": "pyyaml", "absl": "absl-py",
 	"dateutil": "python-dateutil", "tensorflow_datasets": "tensorflow-datasets", "pytorch_lightning": "pytorch-lightning", "dotenv": "python-dotenv",

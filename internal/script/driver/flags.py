@@ -93,7 +93,7 @@ def done(finding):
 
 
 def default_of(value):
-    """A default as JSON has it, else its text; None for what has none."""
+    """A default as JSON, else its text; None without a default."""
     if value is None or value is argparse.SUPPRESS or isinstance(value, Stub) or callable(value) or type(value).__name__ == "Sentinel":
         return None
     plain = isinstance(value, (bool, str)) or isinstance(value, int) and abs(value) <= 1 << 53 or isinstance(value, float) and math.isfinite(value)
@@ -153,7 +153,7 @@ def from_click(command, path=""):
         flag = {"names": [n for n in param.opts if n.startswith("-")], "dest": param.name, "help": getattr(param, "help", "") or "", "command": path,
                 "form": "switch" if switch else "list" if getattr(param, "multiple", False) or param.nargs != 1 else "value",
                 "type": {"integer": "int", "integer range": "int", "float": "float", "float range": "float", "boolean": "bool"}.get(kind, "str"),
-                # what is not passed is asked for, also where there is a default, and a trial has no input
+                # a flag not passed is prompted for, also with a default, and a trial has no input
                 "required": bool(param.required) or bool(getattr(param, "prompt", None)) and getattr(param, "prompt_required", True) and not switch,
                 "choices": list(map(str, getattr(param.type, "choices", None) or ()))[:100], "default": default_of(param.default)}
         for bound in ("min", "max"):
@@ -225,7 +225,7 @@ def hook_absl():
 
 
 def trouble(error):
-    """What a person needs of an exception: what it says, and where in their files."""
+    """The useful part of an exception: its message, and the place in the user's files."""
     place = ""
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename.startswith(COPY + os.sep):
@@ -238,7 +238,7 @@ def trouble(error):
 
 def main():
     options = json.loads(sys.argv[1])
-    limit = threading.Timer(options["limit"], os._exit, [0])  # when nobody is left to stop the container
+    limit = threading.Timer(options["limit"], os._exit, [0])  # when no process is left to stop the container
     limit.daemon = True
     limit.start()
     try:
@@ -264,5 +264,5 @@ def main():
 
 
 OUT = os.dup(1)
-os.dup2(2, 1)  # what the script prints cannot crowd out what is found
+os.dup2(2, 1)  # the script's output cannot crowd out the findings
 main()

@@ -27,7 +27,7 @@ def version(names):
     return ""
 
 
-signal.alarm(int(sys.argv[1]))  # when nobody is left to stop the container
+signal.alarm(int(sys.argv[1]))  # when no process is left to stop the container
 found = {"python": sys.version.split()[0], "uid": os.getuid(), "gid": os.getgid(), "frameworks": []}
 for module, names in FRAMEWORKS.items():
     if version(names):
