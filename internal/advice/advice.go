@@ -32,7 +32,8 @@ const (
 	leastSlack = 256 * mib
 )
 
-// Measured is what is known of one shape on one class of GPU. Zero fields are not known.
+// Measured is the measurement of one shape on one class of GPU. Zero fields are not
+// known.
 type Measured struct {
 	Footprint berth.Footprint
 	Recent    berth.RecentUsage
@@ -41,8 +42,8 @@ type Measured struct {
 	Set       map[string]string // environment that the sweep file sets
 }
 
-// Diagnosis is what limits a program on its GPU, and what to do. Zero = what was
-// measured says nothing.
+// Diagnosis is the bottleneck of a program on its GPU, and what to do. Zero =
+// the measurements are not conclusive.
 type Diagnosis struct {
 	Label  Label
 	Why    string  // the figures that decide the label, or why there is none
@@ -52,7 +53,7 @@ type Diagnosis struct {
 // Piece is one piece of advice.
 type Piece struct {
 	About    string // one of the Abouts
-	Evidence string // what was measured
+	Evidence string // the measurements
 	Do       string // what a person does
 }
 

@@ -19,7 +19,7 @@ const (
 	h200 = 143_771 * mib
 )
 
-// on is what was measured on an H200: its SMs, bandwidth and tensor cores in
+// on is a measurement on an H200: its SMs, bandwidth and tensor cores in
 // thousandths of the time in which the program held it, cores in thousandths.
 func on(sm, dram, tensor, cpu, seconds int64) advice.Measured {
 	return advice.Measured{
@@ -41,8 +41,8 @@ func about(d advice.Diagnosis) []string {
 	return got
 }
 
-// What was measured on one H200 has the label and the advice that what helped there, or
-// what the programs are, says. Sources: reference of TensorFlow 2.21 and of PyTorch pairs,
+// Measurements on one H200 get the label and the advice that helped there, or that fits
+// the known program. Sources: reference of TensorFlow 2.21 and of PyTorch pairs,
 // 2026-11-21 to 24.
 func TestOf_MeasuredPrograms(t *testing.T) {
 	t.Parallel()

@@ -18,11 +18,11 @@ const (
 	LatencyBound Label = "latency_bound" // the GPU waits for the program to launch the next kernel
 )
 
-// The labels' thresholds are those that we chose for a probe before any was measured:
-// SMs or bandwidth from 0.6 on, and below 0.3 of the SMs with more than 1.5 cores busy.
-// On one H200 (2026-11-24) they put matrix products (SM 0.67 to 0.82, bandwidth 0.17),
-// memory streams (0.90, 0.74) and small matrix products (0.28, 0.00) where they belong,
-// if bandwidth is asked first: SMs count as busy while they wait for memory.
+// We chose the labels' thresholds for a probe before any measurement: SMs or bandwidth
+// from 0.6 on, and below 0.3 of the SMs with more than 1.5 cores busy. On one H200
+// (2026-11-24) they put matrix products (SM 0.67 to 0.82, bandwidth 0.17), memory
+// streams (0.90, 0.74) and small matrix products (0.28, 0.00) where they belong, if
+// bandwidth is asked first: SMs count as busy while they wait for memory.
 const (
 	busyMilli       = 600
 	idleMilli       = 300
