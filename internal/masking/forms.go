@@ -30,8 +30,8 @@ var unescaped = []string{
 	"-._~!$'()*,?/:@",      // yarl's query, of aiohttp
 }
 
-// formsOf are what programs make of a value, of its lines, and of what they read out of
-// JSON or settings. A value that is too short to be hidden has none.
+// formsOf returns the forms in which programs print a value, its lines, and the parts
+// of it that they read from JSON or settings. A value too short to be hidden has none.
 func formsOf(value []byte) [][]byte {
 	whole := bytes.TrimSpace(value)
 	if len(whole) < berth.MinMaskedBytes {

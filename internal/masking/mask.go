@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Mask hides the values of an attempt's secrets in what it prints: each byte becomes a
+// Mask hides the values of an attempt's secrets in its output: each byte becomes a
 // star, so that positions stay. Line breaks stay, too. nil hides nothing.
 type Mask struct {
 	Blind bool // the trial may have another value: all that it says is hidden
@@ -43,9 +43,9 @@ func New(values [][]byte, public ...string) *Mask {
 	return m
 }
 
-// Chunk hides what is in a chunk of a log, and is told all of them in order. Docker
-// cuts a line after 16 KiB: where a chunk ends in what begins a value, that is hidden
-// at once, and the rest of the value in the next chunk.
+// Chunk hides the values in a chunk of a log; it must get all chunks in order. Docker
+// cuts a line after 16 KiB: where a chunk ends in the beginning of a value, Chunk
+// hides that at once, and the rest of the value in the next chunk.
 func (m *Mask) Chunk(c berth.LogChunk) berth.LogChunk {
 	if m == nil {
 		return c
@@ -100,7 +100,7 @@ func (m *Mask) find(text []byte) (found []span, begun []byte) {
 	return found, begun
 }
 
-// Text hides what is in a text of Berth's that quotes the trial.
+// Text hides the values in a text of Berth's that quotes the trial.
 func (m *Mask) Text(text string) string {
 	if m == nil {
 		return text
@@ -118,8 +118,8 @@ func (m *Mask) Text(text string) string {
 	return string(shown)
 }
 
-// Quote hides what is in a text of the trial's, before it is cut, or is quoted in a text
-// of Berth's: there a value may not be known again.
+// Quote hides the values in a text of the trial's, before it is cut, or is quoted in a
+// text of Berth's: there a value may be unrecognizable.
 func (m *Mask) Quote(text string) string {
 	if m == nil || !m.Blind {
 		return m.Text(text)
@@ -131,7 +131,7 @@ func (m *Mask) Quote(text string) string {
 	return string(shown)
 }
 
-// Name hides what is in the name of a metric.
+// Name hides the values in the name of a metric.
 func (m *Mask) Name(name string) string {
 	if m == nil || slices.Contains(m.public, name) {
 		return name

@@ -95,7 +95,7 @@ func TestMask_WithoutValuesHidesNothing(t *testing.T) {
 	require.Equal(t, "*******\n*", masked(blind, "what is", "\nx"), "what the trial has is not known")
 }
 
-// However a log is cut, no value is in what is shown, and every position stays.
+// However a log is cut, the shown text has no value, and every position stays.
 func TestMask_NoCutShowsAValue(t *testing.T) {
 	t.Parallel()
 
