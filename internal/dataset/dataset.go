@@ -1,5 +1,6 @@
-// Package dataset knows the data sets that an administrator gives the trials of a
-// host: names for paths, which are mounted read-only, and what is in them.
+// Package dataset holds the data sets that an administrator gives the trials of a
+// host: their names, their paths, which are mounted read-only, and their
+// contents' versions.
 package dataset
 
 import (
@@ -23,8 +24,8 @@ import (
 )
 
 const (
-	// lookEvery is between two looks at what is in the data sets: ImageNet, 1.3 million
-	// files, takes seconds.
+	// lookEvery is between two looks at the contents of the data sets: ImageNet, 1.3
+	// million files, takes seconds.
 	lookEvery = 10 * time.Minute
 	// mostEntries are looked at in a data set; one that has more has no version.
 	mostEntries = 5_000_000
@@ -32,10 +33,11 @@ const (
 	versionDigits = 16
 )
 
-// Sets are the data sets of a host. They are fixed; what is in them may change.
+// Sets are the data sets of a host. The sets are fixed; their contents may
+// change.
 type Sets struct {
 	paths map[string]string      // by name; absolute, links resolved
-	first map[string]fs.FileInfo // by name; what was at the path when the worker started
+	first map[string]fs.FileInfo // by name; the file at the path when the worker started
 
 	changed chan struct{} // has an entry when a data set is to be looked at now
 
@@ -135,7 +137,8 @@ func (s *Sets) Find(name string) (path, text string, found bool) {
 	return path, last.text, true
 }
 
-// Watch looks at what is in the data sets, now and then, until ctx ends.
+// Watch looks at the contents of the data sets from time to time, until ctx
+// ends.
 func (s *Sets) Watch(ctx context.Context, log *slog.Logger) error {
 	for len(s.paths) > 0 {
 		s.look(ctx, log)

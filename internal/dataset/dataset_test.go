@@ -102,7 +102,7 @@ func TestVersion(t *testing.T) {
 	require.Empty(t, version(), "it cannot be read")
 }
 
-// An attempt must not be said to have had what was there before.
+// An attempt must not be recorded with an earlier version of a data set.
 func TestFind_SaysNoVersionOfBefore(t *testing.T) {
 	t.Parallel()
 
