@@ -1,4 +1,4 @@
-"""harness: runs sweeps through a running Berth, and tells what came out.
+"""harness: runs sweeps through a running Berth, and reports the results.
 
 bench/gpu/measure.py has the experiments. What an experiment has so far is in the file
 that begin() names, written anew before each sweep, so that a cut one leaves its figures.
@@ -65,7 +65,7 @@ def seconds(text):
 
 
 def sweep_file(command, values, name="gpu", objective="val_accuracy", **resources):
-    """A sweep over the cross product of the values; what is in the shape is marked."""
+    """A sweep over the cross product of the values; parameters of the shape are marked."""
     parameters = [{"name": n, "values": v, "memory": n not in ("seed", "work")} for n, v in values.items()]
     limits = {"max_trials": math.prod(len(v) for v in values.values()), "max_duration": "30m", "max_trial_duration": "10m"}
     if "max_parallel" in resources:

@@ -125,7 +125,7 @@ def pairs_of(part):
 
 
 def pairs(out, part, trials=2):
-    """Two loads at once: by MPS and by time slices with nothing known, then as Berth decides by what it measured of
+    """Two loads at once: by MPS and by time slices with nothing known, then as Berth decides by its measurements of
     these. PART as of pairs_of. About 2 minutes a pair."""
     chosen = pairs_of(part)
     forget()
@@ -143,7 +143,7 @@ def pairs(out, part, trials=2):
 
 
 def decisions(out, part, trials=14):
-    """Two loads at once, trials enough for Berth to try both modes by itself: what it says, and where it ends. PART as of
+    """Two loads at once, trials enough for Berth to try both modes by itself: its advice, and its final choice. PART as of
     pairs_of. About 2 minutes a pair."""
     out["rows"] = []
     for both in pairs_of(part):
@@ -161,7 +161,7 @@ def decisions(out, part, trials=14):
 
 
 def prediction(out, _):
-    """Nine shapes: what was reserved for six trials of each, when one was measured, against what they held. About 2 minutes."""
+    """Nine shapes: the reservations for six trials of each, after one was measured, against their use. About 2 minutes."""
     forget()
     values = {"filters": [16, 32, 64], "batch": [32, 128, 512], "rows": [8000]}
     out["first"] = run(train(**values, seed=[1]))
@@ -184,7 +184,7 @@ def filling(out, part, mib=1900, hold=40):
 
 
 def started_at_once(n, command, device):
-    """Plain docker run of so many containers at once: their exit codes."""
+    """Plain docker run of this many containers at once: their exit codes."""
     running = [subprocess.Popen(without_berth(device, *command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(n)]
     codes = [process.wait() for process in running]
     return {"n": n, "ok": codes.count(0), "lost": n - codes.count(0)}

@@ -1,6 +1,6 @@
--- A system as it is after months: 1,000 ended sweeps, the newest of which has 50,000
--- trials with their attempts and metrics. Run by bench/web/run on an empty `berth dev`.
--- The variable host is the id of its machine.
+-- A system after months of use: 1,000 ended sweeps; the newest has 50,000 trials with
+-- their attempts and metrics. Run by bench/web/run on an empty `berth dev`. The
+-- variable host is the id of its machine.
 BEGIN;
 
 INSERT INTO shapes (key, shape)
@@ -29,7 +29,8 @@ FROM sweeps s, generate_series(1, s.planned) n;
 INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, state, decided_at)
 SELECT gen_random_uuid(), sweep_id, id, 'w', 1, 'main', 'run', shape_key, 512 << 20, 1000, 'placed', now() FROM trials;
 
--- Their files are stored: of those that wait the worker looks for a hundred at a time, without end.
+-- Their files are stored: of waiting ones the worker would look for a hundred at a time, without
+-- end.
 INSERT INTO attempts (id, trial_id, number, stage, purpose, state, files_state, host_id, token, memory_bytes, cpu_milli, failure_kind, started_at, finished_at)
 SELECT r.attempt_id, r.trial_id, r.number, r.stage, r.purpose, 'finished', 'stored', :'host', nextval('lease_tokens'), r.memory_bytes, r.cpu_milli,
   t.failure_kind, t.started_at, t.finished_at
