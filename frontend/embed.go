@@ -13,7 +13,7 @@ import (
 //go:embed all:missing all:dist
 var tree embed.FS
 
-// Files is what to serve: index.html and what it needs.
+// Files is the files to serve: index.html and its assets.
 func Files() fs.FS {
 	if Built() {
 		return sub("dist")

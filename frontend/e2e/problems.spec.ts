@@ -19,7 +19,7 @@ async function paste(page: Page, text: string): Promise<void> {
     clipboardData.setData("text/plain", pasted);
     element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
   }, text);
-  await page.keyboard.press("Control+Home"); // what is far from the cursor of a long file is not drawn
+  await page.keyboard.press("Control+Home"); // the editor draws only lines near the cursor of a long file
 }
 
 /** judged is what the server says of a file once it is there. */

@@ -23,7 +23,7 @@ test("pictures of every page", async ({ watched: page, request }) => {
   const sweep = `/sweeps/${example?.id ?? ""}`;
   const [best] = await list<Trial>(request, `${sweep}/trials?sort=-value`);
   const other = await submit(request, small("small"));
-  // So that machines are shown with what runs on them.
+  // So that machines are shown with running trials.
   await submit(request, long);
   const held = async () =>
     (await list<{ sweep_name: string; attempt_state: string }>(request, "/leases")).filter(

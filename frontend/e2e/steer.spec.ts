@@ -3,7 +3,7 @@ import type { Page } from "@playwright/test";
 import { expectState, get, idOf, list, minute, small, submit, type Host, type Sweep, type Trial } from "./berth";
 import { expect, test } from "./watched";
 
-// What a person does to things that are there. What came of it is asked of the API, beside the page.
+// Commands of a user to existing objects. The API, beside the page, shows their results.
 test.describe.configure({ mode: "serial" });
 
 let sweep = "";

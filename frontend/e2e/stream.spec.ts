@@ -9,7 +9,7 @@ import { expect, test } from "./watched";
 // A server of its own beside that of `berth dev`, on the same system: it may end without the others.
 test.describe.configure({ mode: "serial" });
 
-const port = 20_000 + (process.pid % 10_000); // below those that the machine gives out by itself
+const port = 20_000 + (process.pid % 10_000); // below the machine's ephemeral ports
 const own = `http://127.0.0.1:${port}`;
 test.use({ baseURL: own });
 
@@ -69,7 +69,7 @@ test("a page outlives its server, and shows what happened meanwhile", async ({ w
   await kill();
   await expect(badge(page, "Reconnecting")).toBeVisible();
   await expectState(dev, await submit(dev, small("meanwhile")), "succeeded");
-  await expect(rowOf(page, "before", "Succeeded")).toBeVisible(); // what was there stays
+  await expect(rowOf(page, "before", "Succeeded")).toBeVisible(); // earlier rows stay
   await expect(rowOf(page, "meanwhile", "")).toHaveCount(0);
 
   await start();

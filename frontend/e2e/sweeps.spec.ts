@@ -3,7 +3,8 @@ import { type Page } from "@playwright/test";
 import { list, minute, submit, type Sweep } from "./berth";
 import { expect, expectAccessible, test } from "./watched";
 
-// What is seen of the example, which aa-first.spec.ts starts, beside it and after it.
+// The pages of the example, which aa-first.spec.ts starts, during its run and after
+// it.
 test.describe.configure({ mode: "serial" });
 
 /** example is the address of the example, which is started when it is not there. */

@@ -63,7 +63,7 @@ export async function clicks(page: Page): Promise<() => Promise<number>> {
   });
 
   return async () => {
-    await page.evaluate(() => undefined); // what was told before this has come
+    await page.evaluate(() => undefined); // earlier messages have arrived
 
     return pressed;
   };

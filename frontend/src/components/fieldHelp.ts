@@ -45,7 +45,8 @@ function suggestions(schema: Schema | undefined, context: CompletionContext): Co
   const { state, pos, explicit } = context;
   const from = context.matchBefore(WORD)?.from ?? pos;
   const line = state.doc.lineAt(pos);
-  // Without a letter, only what was asked for and the value of a field that was just named.
+  // Without a letter, complete only on request and for the value of a field that was just
+  // named.
   if (!schema || (!explicit && from === pos && !/: $/.test(line.text.slice(0, pos - line.from)))) return null;
   const to = pos + (WORD.exec(line.text.slice(pos - line.from))?.[0].length ?? 0);
   const options = offers(schema, state.doc.toString(), { from, to }).map(completion);

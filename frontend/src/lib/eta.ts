@@ -3,8 +3,8 @@ import type { Sweep } from "@/services/sweeps";
 
 /**
  * etaText says how long a sweep still takes, or why that is not known; undefined
- * of one that starts, ends or has ended. The API leaves it out in three cases
- * (EstimateEnd in eta.go), of which the counts tell two.
+ * for one that starts, ends or has ended. The API leaves it out in three cases
+ * (EstimateEnd in eta.go); the counts tell two of them.
  */
 export function etaText({ state, eta, counts }: Sweep): string | undefined {
   if (state === "paused") return "not known while it is paused";

@@ -10,10 +10,9 @@ export interface Part {
 }
 
 /**
- * parts split a memory into what Berth reserved, what others use, what is kept
- * free on purpose, and what new trials can get. Others use up the headroom first: that is what it is for
- * (internal/packing takes the smaller of the two limits). What they use beyond what is
- * not reserved is said, and not drawn.
+ * parts split a memory into Berth's reservations, others' use, the headroom, and the part for new
+ * trials. Others use up the headroom first: that is its purpose (internal/packing takes the smaller of
+ * the two limits). Their use of reserved memory is stated, and not drawn.
  */
 export function parts(total: number, reserved: number, headroom: number, used: number): Part[] {
   const others = Math.min(used, Math.max(0, total - reserved));

@@ -11,8 +11,8 @@ const striped = (color: string) =>
   `repeating-linear-gradient(135deg, ${color} 0 4px, color-mix(in srgb, ${color} 55%, transparent) 4px 8px)`;
 
 /**
- * segments are the trials of a sweep by what became of them; what is planned and
- * not created yet waits, unless the sweep has ended and never creates it.
+ * segments are the trials of a sweep by state; planned ones without a row wait,
+ * unless the sweep has ended and never creates them.
  */
 export function segments(counts: Sweep["counts"], over = false): Segment[] {
   const all = Math.max(counts.planned, counts.total);

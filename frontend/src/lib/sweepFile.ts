@@ -199,7 +199,7 @@ function put(doc: Document, path: Path, value: Written): void {
   }
   const next = literal(value);
   node.value = next.value;
-  // What is written as a number stays plain; a text keeps its quotes.
+  // A number stays plain; a text keeps its quotes.
   if (next.type !== undefined) node.type = next.type;
   delete node.source;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { help, offers, type Schema } from "@/lib/sweepSchema";
 
-// The one that the server gives, so that what is offered is what it takes.
+// The server's schema, so that each completion is valid.
 const schema = JSON.parse(readFileSync("../internal/spec/schema.json", "utf8")) as Schema;
 
 /** | is the cursor, or stands before and after the range. */

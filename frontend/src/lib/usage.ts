@@ -20,9 +20,8 @@ export interface Range {
 }
 
 /**
- * rangeOf are the hours before a moment (ms) in which these points were read, in intervals of so many seconds:
- * one range for all, so that charts side by side can be held against each other. A point that is not there yet
- * is no gap.
+ * rangeOf are the hours before a moment (ms) in which these points were read, in intervals of this many
+ * seconds: one range for all, so that charts side by side can be compared. A missing newest point is no gap.
  */
 export function rangeOf(tracks: UsagePoint[][], every: number, hours: number, read: number): Range {
   const seconds = tracks.flat().map(secondOf);

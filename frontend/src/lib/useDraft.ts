@@ -4,9 +4,9 @@ import { useState } from "react";
 export type Draft = [text: string, type: (text: string) => void];
 
 /**
- * useDraft keeps what is typed in a field as it is typed: "0." and "relu," mean
- * nothing new yet, and must not be written over by what the file says. A value
- * replaces the text only when it changed to something that the text does not mean.
+ * useDraft keeps the text of a field as the user types it: "0." and "relu," mean
+ * nothing new yet, and the file's value must not overwrite them. A value replaces
+ * the text only when it changed to something that the text does not mean.
  */
 export function useDraft(value: string, commit: (text: string) => void, same: Same = exactly): Draft {
   const [draft, setDraft] = useState({ text: value, value });

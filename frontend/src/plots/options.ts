@@ -91,7 +91,7 @@ function mark(n: number, x: number, y: number, text: string, chosen: Chosen, p: 
 }
 
 export function historyOption(h: History, metric: string, chosen: Chosen, p: Palette): EChartsCoreOption {
-  // What has no value is drawn at the worst one.
+  // A trial without a value is drawn at the worst one.
   const values = [...h.done, ...h.running].map(([, v]) => v ?? NaN).filter((v) => !Number.isNaN(v));
   const worse = h.goal === "minimize" ? Math.max : Math.min;
   const worst = values.length > 0 ? values.reduce((a, b) => worse(a, b)) : 0;

@@ -112,7 +112,7 @@ function whenSeen(look: (signal: AbortSignal) => Promise<void>): () => void {
     if (document.hidden || looks) return;
     looks = true;
     look(signal)
-      .catch(() => undefined) // nobody is known yet: the page that asks for a token stays
+      .catch(() => undefined) // no user is known yet: the page that asks for a token stays
       .finally(() => (looks = false));
   };
   window.addEventListener("focus", seen, { signal });

@@ -10,7 +10,7 @@ declare module "@tanstack/react-router" {
 
 /**
  * useShowSweep is called when a request for a new sweep is sent. Its result shows
- * that sweep, unless the person has gone to another page meanwhile.
+ * that sweep, unless the user has gone to another page since.
  */
 export function useShowSweep(): () => (sweep: Sweep) => Promise<void> {
   const router = useRouter();

@@ -61,7 +61,7 @@ describe("what takes the server much", () => {
     const queries = newQueryClient();
     const end = new QueryObserver(queries, healthQuery(true)).subscribe(() => undefined);
     await aMinute({ queries, invalidator: new Invalidator(queries), answers: new Map(), counts: () => [] });
-    expect(sent.mock.calls.length).toBeLessThanOrEqual(8); // one in 10 s until it is there
+    expect(sent.mock.calls.length).toBeLessThanOrEqual(8); // one in 10 s until it answers
     end();
   });
 

@@ -27,7 +27,7 @@ export class Invalidator {
   private readonly again = new Set<string>(); // hashes of queries that were being read, or rest
   private all = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private last = -Infinity; // ms by performance.now(), which nobody sets back
+  private last = -Infinity; // ms by performance.now(), which never goes back
 
   constructor(private readonly queries: QueryClient) {}
 

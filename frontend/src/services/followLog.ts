@@ -21,11 +21,11 @@ const CUT = "The server did not give the log, or its rest; trying again.";
 const TOO_MANY = `${CUT} You may have too many streams open: close other tabs.`;
 
 /**
- * LogFollower follows a log that is still written. A browser reopens a stream that was
- * cut, every few seconds while no server answers, but gives up after an answer other
- * than 200, such as that of a proxy while the server restarts, and does not tell what it
- * was. Then a page is read, after a pause that grows: it goes on from where the stream was
- * cut, or says why not. A connection can also die without a word.
+ * LogFollower follows a log that is still written. A browser reopens a cut stream every
+ * few seconds while no server answers, but gives up after an answer other than 200, such
+ * as a proxy's while the server restarts, and does not report the status. LogFollower then
+ * reads a page, after a growing back-off: it goes on where the stream was cut, or says why
+ * not. A connection can also die silently.
  */
 export class LogFollower {
   private source: EventSource | null = null;

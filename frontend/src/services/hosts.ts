@@ -75,7 +75,7 @@ export function usageQuery(id: string, hours: number, live: boolean) {
     queryKey: ["usage", id, hours],
     queryFn: ({ signal }) => answer(getHostUsage({ path: { id }, query: { hours }, signal })),
     refetchInterval: (query) => again(query) || (live && EACH_MINUTE),
-    // No event tells of a point: what was closed and is opened again is read again.
+    // No event announces a point: a reopened page reads it again.
     ...(live && { staleTime: EACH_MINUTE }),
   });
 }

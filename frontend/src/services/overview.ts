@@ -38,8 +38,8 @@ function paced(sweep: Sweep, live: boolean) {
 }
 
 /**
- * until shows what was read while the sweep went on until it is read at its end:
- * the keys differ in their last part alone. What a person picked stays.
+ * until shows the last data of the running sweep until the data of its end has
+ * arrived: the keys differ in their last part alone. The user's selection stays.
  */
 function until(key: QueryKey) {
   return <T>(before: T | undefined, query: { queryKey: QueryKey } | undefined): T | undefined =>

@@ -4,7 +4,7 @@ import { isPaused } from "@/lib/paused";
 
 const TRIES = 2;
 const PATIENCE = 60; // seconds: a person sees the error before a longer wait ends
-const AGAIN = 10_000; // ms between two reads of what could not be read
+const AGAIN = 10_000; // ms between two tries of a failed read
 
 /** What shows something that runs or waits is read again so often: most of what changes then is no event. */
 export const WHILE_RUNNING = 4000; // ms
@@ -16,9 +16,9 @@ export const EACH_MINUTE = 60_000; // ms
 export const PER_PAGE = 1000; // ms
 
 /**
- * newQueryClient keeps what was read until the event stream says that it
- * changed. A server that does not answer, or asks to come later, is asked again: no
- * event says that a read that failed would succeed now.
+ * newQueryClient keeps data until the event stream says that it changed. It repeats
+ * a read when the server does not answer, or asks to come later: no event says that
+ * a failed read would now succeed.
  *
  * A browser that says it is offline still reaches a server on this machine: reads
  * go on, and a change fails at once in place of being sent hours later.
@@ -45,9 +45,9 @@ export interface Reading {
 }
 
 /**
- * again is after how many ms a query is read again that could not be read; false = it was
- * read, or the server says that it never will be. Each refetchInterval begins with it. While
- * updates are paused what is shown stays as it is, and goes on with all the rest.
+ * again is after how many ms a failed query is repeated; false = it succeeded, or the server
+ * says that it never will. Each refetchInterval begins with it. While updates are paused the
+ * page stays as it is, and then all queries go on.
  */
 export function again({ state: { status, error, data } }: Reading): number | false {
   if (status !== "error" || !passes(error) || (data !== undefined && isPaused())) return false;

@@ -272,7 +272,7 @@ describe("Invalidator", () => {
       vi.advanceTimersByTime(200);
     }
     expect(spy).not.toHaveBeenCalled();
-    vi.advanceTimersByTime(1500); // what changed meanwhile is not forgotten
+    vi.advanceTimersByTime(1500); // changes in this time are not forgotten
     expect(queries.getQueryState(["sweep", "a", "report"])?.isInvalidated).toBe(true);
     invalidator.stop();
   });

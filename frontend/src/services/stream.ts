@@ -51,9 +51,9 @@ export class Backoff {
 }
 
 /**
- * ChangeStream keeps one stream of changes open. A browser reopens a stream that
- * was cut, but gives up after an answer other than 200 and may sleep through the
- * end of a connection: both are mended here, and everything is read anew.
+ * ChangeStream keeps one stream of changes open. A browser reopens a cut stream,
+ * but gives up after an answer other than 200 and may sleep through the end of a
+ * connection: ChangeStream mends both, and then reads everything again.
  */
 export class ChangeStream {
   private source: Source | null = null;

@@ -21,9 +21,9 @@ export function ranked(trials: Scored[], goal: Goal): Scored[] {
 }
 
 /**
- * sample keeps the best half of what may be shown, and of the others every so
- * many-th in the order of their values, so that bad ones are seen too. It is the
- * same at each call. The best come last, to be drawn on top.
+ * sample keeps the best half of the allowed number, and fills the rest with
+ * every n-th of the others in the order of their values, so that bad ones are
+ * seen too. Each call gives the same. The best come last, to be drawn on top.
  */
 export function sample(trials: Scored[], goal: Goal, most = MOST_LINES): Scored[] {
   const order = ranked(trials, goal);

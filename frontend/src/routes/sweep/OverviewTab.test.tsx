@@ -213,7 +213,7 @@ it("does not choose by a range that is no longer drawn", async () => {
   await screen.findByRole("img", { name: /^Parallel coordinates of 2 trials over lr and/ });
   act(() => drawn.get("Parallel")?.onAxis?.(0, [[0.15, 0.25]]));
   expect(choose).toHaveBeenLastCalledWith([2]);
-  // The third trial has another width: there is an axis more, and the chart is made anew, without what was drawn.
+  // The third trial has another width: there is an axis more, and a new chart replaces the drawn one.
   rerender(charts([...a, trial({ number: 3, value: 3, params: { lr: 0.01, width: 16 } })]));
   await screen.findByRole("img", { name: /^Parallel coordinates of 3 trials over lr, width and/ });
   act(() => drawn.get("Parallel")?.onAxis?.(1, [[7, 20]]));
