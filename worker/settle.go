@@ -45,7 +45,7 @@ func (s *Settler) Settle(ctx context.Context, lease berth.HostLease) error {
 	}
 
 	switch {
-	case !run.Known: // Temporal's own store may be the one that is older, or another: no reason to judge
+	case !run.Known: // Temporal's own store may be the older one, or another: no reason to judge
 		return nil
 	case run.Open && (run.Runs || lease.Age < pastIt):
 		return nil
@@ -69,8 +69,8 @@ func (s *Settler) abandon(ctx context.Context, lease berth.HostLease, why string
 	return s.Ledger.AbandonAttempt(ctx, lease.AttemptID, why)
 }
 
-// finish gives an attempt the result that its workflow keeps. What it measured
-// is lost.
+// finish gives an attempt the result that its workflow keeps. Its measurements
+// are lost.
 func (s *Settler) finish(ctx context.Context, lease berth.HostLease, end berth.TrialUpdate) error {
 	now := time.Now().UTC()
 
@@ -79,7 +79,7 @@ func (s *Settler) finish(ctx context.Context, lease berth.HostLease, end berth.T
 		Outcome: berth.Outcome{Kind: end.Kind, Message: end.Message, Value: end.Value, FinishedAt: now},
 		Source:  berth.FootprintShort, Proof: "its trial's workflow has ended, and no container of it is on its host",
 	})
-	if berth.KindOf(err) == berth.KindFenced { // settled meanwhile
+	if berth.KindOf(err) == berth.KindFenced { // settled since
 		return nil
 	}
 

@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// restored is a ledger that believes that an attempt runs, and what Temporal
-// knows of its trial. What is done to the ledger is written down in order.
+// restored is a ledger that believes that an attempt runs, and Temporal's state
+// of its trial. It records the calls to the ledger in order.
 type restored struct {
 	run   temporal.TrialRun
 	ended bool // the trial, in the ledger

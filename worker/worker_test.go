@@ -47,7 +47,7 @@ func TestRun_MayBeCalledAgain(t *testing.T) {
 	ended := make(chan error, 1)
 
 	go func() {
-		for { // the connection may still believe that nobody is there
+		for { // the connection may not yet have noticed the worker
 			if err := w.Run(ctx); err == nil || ctx.Err() != nil {
 				ended <- err
 
