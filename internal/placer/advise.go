@@ -178,9 +178,9 @@ func (a *adviser) loaded(deviceID string) []berth.Loaded {
 	return loaded
 }
 
-// modes are the modes that a GPU may be advised: the one of its attempts, and each
-// mode in which all waiting requests can share it. A request that insists on one mode,
-// or would have the GPU alone in the other, never waits for a change of mode.
+// modes are the modes that a GPU may be advised: its attempts' mode, and each mode in
+// which all waiting requests can share it. A request that insists on one mode, or
+// would have the GPU alone in the other, never waits for a change of mode.
 func modes(dev *berth.Device, waiting *pool, stays bool) []berth.SharingMode {
 	return slices.DeleteFunc(dev.Modes(), func(m berth.SharingMode) bool {
 		if dev.ProblemBy(m) != "" || m == berth.SharingExclusive {
