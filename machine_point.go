@@ -27,7 +27,8 @@ var machineIntervals = []time.Duration{ //nolint:gochecknoglobals // a table
 	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// MachineInterval is the shortest interval of which at most `most` cover a time.
+// MachineInterval is the shortest interval with which no more than most of them
+// cover a time.
 func MachineInterval(covered time.Duration, most int) time.Duration {
 	for _, every := range machineIntervals {
 		if covered <= every*time.Duration(most) {

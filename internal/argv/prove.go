@@ -10,7 +10,8 @@ import (
 const numberBytes = 24
 
 // Leading returns the parameters whose values can begin an element: the first
-// placeholder, and what follows as long as everything before it can be empty.
+// placeholder, and each following one as long as everything before it can be
+// empty.
 func Leading(parts []Part, parameters map[string]berth.Parameter) []berth.Parameter {
 	var leading []berth.Parameter
 

@@ -58,8 +58,8 @@ func NewAuthority(t testing.TB, dir string) *Authority {
 	return a
 }
 
-// Sign makes a certificate of servers and clients for names and addresses, that
-// ends after so long, in the files NAME.pem and NAME.key.
+// Sign makes a certificate of servers and clients for names and addresses,
+// valid for life, in the files NAME.pem and NAME.key.
 func (a *Authority) Sign(name string, life time.Duration, hosts ...string) Pair {
 	a.t.Helper()
 

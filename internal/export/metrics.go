@@ -6,8 +6,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// MetricColumns are those of the table of metric points. In JSON, which has no
-// word for it, a value that is not finite is null; status says what it was.
+// MetricColumns are the columns of the table of metric points. JSON has no word
+// for a value that is not finite, so it is null there; status names it.
 func MetricColumns() []Column {
 	return []Column{
 		{"trial", Integer, true},

@@ -101,7 +101,7 @@ func (n tableNode) Fields() []parquet.Field {
 	return fields
 }
 
-// GoType is a struct that nobody makes: rows are written as values.
+// GoType is a struct that is never made: rows are written as values.
 func (n tableNode) GoType() reflect.Type {
 	return reflect.TypeFor[struct{}]()
 }

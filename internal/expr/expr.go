@@ -84,7 +84,7 @@ func typeOfValue(v berth.Value) Type {
 	}
 }
 
-// typeOf is the Type of what the library computes.
+// typeOf is the Type of the library's result.
 func typeOf(t reflect.Type) Type {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -110,7 +110,7 @@ type Program struct {
 }
 
 // Compile reads an expression whose result must be a Number or a Bool. The
-// error says what is wrong and where, and is fit for the user.
+// error names the problem and its place, and is fit for the user.
 func Compile(source string, want Type, scope Scope) (*Program, error) {
 	if len(source) > MaxLength {
 		return nil, invalid("is %d bytes long; at most %d are read", len(source), MaxLength)
@@ -136,7 +136,7 @@ func Compile(source string, want Type, scope Scope) (*Program, error) {
 }
 
 // compile takes the library's steps one by one. Its own Compile, given a
-// patcher, loses what is wrong inside a call (1.17.8).
+// patcher, loses the error inside a call (1.17.8).
 func compile(source string, names []string, scope Scope, floors map[int]bool) (*vm.Program, error) {
 	environment := types.Map{}
 	for _, name := range names {

@@ -97,8 +97,8 @@ func (f function) accept(name string, types []reflect.Type) (reflect.Type, error
 	return number, nil
 }
 
-// call computes with float64, of which the result is made an int64 when it is
-// whole by the operation and exact.
+// call computes with float64. It returns an int64 when the operation gives
+// whole numbers and the result is exact.
 func (f function) call(name string, args []any) (any, error) {
 	numbers, whole := make([]float64, len(args)), true
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Changed is when the kernel last noted a change of a file or of what is said of it
+// Changed is when the kernel last noted a change of a file or of its metadata
 // (ctime). No program can set it, as it can the time of its content.
 func Changed(info fs.FileInfo) time.Time {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -11,10 +11,10 @@ import (
 
 const module = "github.com/berthml/berth"
 
-// rows is the table of docs/architecture.md, lowest first: a package imports
-// from rows below its own and never from its own. What is generated, and what
-// spec and search share, stand just above the root; spec asks search whether what
-// it accepts can run.
+// rows is the table of docs/architecture.md, lowest first: a package imports from
+// rows below its own and never from its own. Generated code, and packages that
+// spec and search share, stand just above the root; spec asks search whether an
+// accepted file can run.
 var rows = [][]string{
 	{""},
 	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire", "internal/export", "internal/tfevents", "internal/filetime"},

@@ -93,7 +93,7 @@ func Inspect(ctx context.Context, url string) (*Inspector, error) {
 func (i *Inspector) Close(ctx context.Context) { _ = i.conn.Close(ctx) }
 
 // Broken returns the broken invariants of the ledger, in words; with ended,
-// also those of quiet.
+// also the broken ones of quiet.
 func (i *Inspector) Broken(ctx context.Context, ended bool) ([]string, error) {
 	invariants := always
 	if ended {

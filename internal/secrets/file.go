@@ -18,7 +18,7 @@ const (
 	// privatePrefix and publicPrefix begin a line of a key file (age-keygen(1)).
 	privatePrefix = "AGE-SECRET-KEY-"
 	publicPrefix  = "age1"
-	// maxFileBytes is far more than any number of keys that somebody keeps.
+	// maxFileBytes is far more than any real number of keys.
 	maxFileBytes = 1 << 20
 	// openToOthers are the rights of a file that let others than its owner in.
 	openToOthers = 0o077

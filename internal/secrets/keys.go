@@ -54,8 +54,8 @@ func (k *Keys) Seal(name string, value []byte) (berth.SealedSecret, error) {
 	return berth.SealedSecret{Name: name, Key: k.Public(), Ciphertext: sealed.Bytes()}, nil
 }
 
-// Open decrypts a value. Errors: unavailable when none of the keys opens it, which
-// another machine's may; invalid for what nobody sealed so.
+// Open decrypts a value. Errors: unavailable when none of the keys opens it, but
+// another machine's may; invalid for a value in another format.
 func (k *Keys) Open(sealed berth.SealedSecret) ([]byte, error) {
 	if k == nil || len(k.private) == 0 {
 		return nil, berth.Errorf(berth.KindUnavailable, "secret %q: this worker has no private key; start it with --secrets-key FILE that holds the one of %s",
@@ -89,8 +89,8 @@ func (k *Keys) Open(sealed berth.SealedSecret) ([]byte, error) {
 	return value, nil
 }
 
-// heading is sealed in front of a value, so that nobody who can write to the
-// database gives a trial another secret than the one that it names.
+// heading is sealed in front of a value, so that a writer to the database
+// cannot swap a trial's secrets.
 func heading(name string) []byte { return []byte("berth secret 1\n" + name + "\n") }
 
 func damaged(name string) error {

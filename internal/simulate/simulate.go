@@ -1,6 +1,6 @@
 // Package simulate stands in for a machine's Docker: attempts take their places
-// in the real ledger, last as long as they are told to and succeed, but nothing
-// runs. What is left is what Berth itself costs, which `make bench/throughput`
+// in the real ledger, last for the configured time and succeed, but nothing
+// runs. The remaining cost is Berth's own, which `make bench/throughput`
 // measures.
 //
 // It is not internal/fake's Docker, although both start nothing: this one is in
@@ -36,7 +36,7 @@ type Machine struct {
 	running map[string]berth.Container // by attempt
 }
 
-// New returns a machine on which every attempt lasts so long.
+// New returns a machine on which every attempt lasts for lasts.
 func New(records Records, lasts time.Duration) *Machine {
 	return &Machine{records: records, lasts: lasts, running: make(map[string]berth.Container)}
 }
@@ -112,7 +112,7 @@ func (m *Machine) last(ctx context.Context, who berth.Assignee) error {
 	}
 }
 
-// List returns what runs, as Docker would.
+// List returns the running containers, as Docker would.
 func (m *Machine) List(context.Context) ([]berth.Container, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 // TakesGzip reads Accept-Encoding (RFC 9110, section 12.5.3), where * stands for
-// what is not named.
+// every unnamed coding.
 func TakesGzip(request http.Header) (takes bool) {
 	for coding := range strings.SplitSeq(strings.Join(request.Values("Accept-Encoding"), ","), ",") {
 		name, parameter, _ := strings.Cut(coding, ";")
