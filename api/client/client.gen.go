@@ -401,21 +401,21 @@ func (e TrialState) Valid() bool {
 	}
 }
 
-// Advice How many attempts should share a GPU, and how, by what was measured of those that ended; absent = what fits by memory, cores and activity
+// Advice How many attempts should share a GPU, and in which mode, by measured paces of ended attempts; absent = as many as memory, cores and activity allow
 type Advice struct {
-	// AtOnce 1 to 96: so many may be there, whatever the rules for cores and activity say; 0 = not known
+	// AtOnce Attempts that may share the GPU, 1 to 96; overrides the limits of cores and activity; 0 = not known
 	AtOnce int `json:"at_once"`
 
-	// Capped And no more: more were measured to do no more
+	// Capped No more may share it: more were measured to gain nothing
 	Capped bool `json:"capped"`
 
 	// Mode mps or time_slicing
 	Mode string `json:"mode"`
 
-	// Trying It is to be measured
+	// Trying Not measured yet; tried now
 	Trying bool `json:"trying"`
 
-	// Why What was measured, in plain words
+	// Why The measurements behind it, in plain words
 	Why string `json:"why"`
 }
 
@@ -424,10 +424,10 @@ type AdvicePiece struct {
 	// About Such as preallocation, pool, tensor_cores, input, batch or xla
 	About string `json:"about"`
 
-	// Do What a person does
+	// Do The step to take
 	Do string `json:"do"`
 
-	// Evidence What was measured, in plain words
+	// Evidence The measurements, in plain words
 	Evidence string `json:"evidence"`
 }
 
@@ -438,7 +438,7 @@ type Attempt struct {
 	// Datasets The data sets that it had: a version by name, which changes with the names, sizes and times of the files; empty = not known
 	Datasets map[string]string `json:"datasets,omitempty"`
 
-	// Demand What was reserved
+	// Demand The reservation
 	Demand Demand `json:"demand"`
 
 	// DeviceClass The kind of device that it was placed on: cpu, or the model, the MIG profile, and (MPS) where attempts share it so
@@ -457,7 +457,7 @@ type Attempt struct {
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
 
-	// MetricSource Where the objective came from: the metrics file, what it printed, event files, or the shim; absent = it was not reported, or the attempt is of before this was noted
+	// MetricSource Source of the objective: the metrics file, standard output, event files, or the shim; absent = it was not reported, or its source was not recorded
 	MetricSource string `json:"metric_source,omitempty"`
 
 	// Number From 1 in its trial
@@ -486,7 +486,7 @@ type Attempt struct {
 	// TrialNumber In lists of a sweep and a trial
 	TrialNumber int `json:"trial_number,omitempty"`
 
-	// Usage What was measured
+	// Usage Measured use
 	Usage Usage    `json:"usage"`
 	Value *float64 `json:"value,omitempty"`
 }
@@ -590,7 +590,7 @@ type CurveList struct {
 	Name string `json:"name"`
 }
 
-// Demand What was reserved
+// Demand The reservation
 type Demand struct {
 	// Contexts Processes on the GPU
 	Contexts int `json:"contexts,omitempty"`
@@ -819,7 +819,7 @@ type FileList struct {
 // FileState What became of an attempt's files: pending = they are stored when it has ended, or at the next try; stored; lost = they were not stored and never will be; removed = a limit removed them; off = no store is set up
 type FileState string
 
-// Finding What is seen of one part
+// Finding The state of one part
 type Finding struct {
 	// Next What to do about it; absent = nothing
 	Next string `json:"next,omitempty"`
@@ -835,7 +835,7 @@ type Finding struct {
 	What string `json:"what"`
 }
 
-// Footprint What was measured of a shape on one class of device
+// Footprint Measured need of a shape on one class of device
 type Footprint struct {
 	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
 	CPUMilli int64 `json:"cpu_milli"`
@@ -944,7 +944,7 @@ type Host struct {
 	// Problem Why the host's worker takes no attempts, when it is unready
 	Problem string `json:"problem,omitempty"`
 
-	// State draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+	// State draining: a person asked for no new attempts; unready: its worker reports a problem; lost: its worker is silent
 	State HostState `json:"state"`
 
 	// UsedByOthersBytes What programs outside Berth use of its memory, as measured last; absent = nothing, or not known as there is a problem
@@ -964,7 +964,7 @@ type HostPatch struct {
 // HostPatchState defines model for HostPatch.State.
 type HostPatchState string
 
-// HostState draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+// HostState draining: a person asked for no new attempts; unready: its worker reports a problem; lost: its worker is silent
 type HostState = string
 
 // HostUsage defines model for HostUsage.
@@ -978,9 +978,9 @@ type HostUsage struct {
 	Points []UsagePoint `json:"points"`
 }
 
-// KeptHost The host that takes nothing younger until the attempt fits there or its turn is over, an hour at first, as it has waited for too long; absent = none is kept for it
+// KeptHost The host kept free for an attempt that has waited too long: no younger one goes there until the attempt fits or its turn is over, an hour at first; absent = none
 type KeptHost struct {
-	// DeviceID The GPU that alone is kept; absent = the whole host
+	// DeviceID The GPU kept free; absent = the whole host
 	DeviceID string    `json:"device_id,omitempty"`
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
@@ -1028,7 +1028,7 @@ type Lease struct {
 	AttemptID     string       `json:"attempt_id"`
 	AttemptState  AttemptState `json:"attempt_state"`
 
-	// Demand What was reserved
+	// Demand The reservation
 	Demand Demand `json:"demand"`
 
 	// DeviceID The GPU; absent = it holds none
@@ -1071,7 +1071,7 @@ type LeaseState string
 
 // LeftOutFile defines model for LeftOutFile.
 type LeftOutFile struct {
-	// Path What is no UTF-8 of it is replaced
+	// Path Invalid UTF-8 in it is replaced
 	Path string `json:"path"`
 
 	// Reason In plain words
@@ -1117,7 +1117,7 @@ type Me struct {
 	Role TokenRole `json:"role"`
 }
 
-// MemoryPoint The most in one interval; what is absent was not measured in it
+// MemoryPoint The maximum in one interval; absent values were not measured in it
 type MemoryPoint struct {
 	// At When the interval begins
 	At time.Time `json:"at"`
@@ -1155,7 +1155,7 @@ type MetricName struct {
 	LastStep int64  `json:"last_step"`
 	Name     string `json:"name"`
 
-	// Trials That reported it, of those that were looked at
+	// Trials Trials that reported it, of the newest 50
 	Trials int `json:"trials"`
 }
 
@@ -1233,13 +1233,13 @@ type PreviewDevice struct {
 	// MemoryHeadroomBytes Kept free on purpose
 	MemoryHeadroomBytes int64 `json:"memory_headroom_bytes,omitempty"`
 
-	// MemoryReservedBytes What would be held with the sweep's trials beside what runs there now
+	// MemoryReservedBytes Reservations of the running attempts, and of the sweep's trials beside them
 	MemoryReservedBytes int64 `json:"memory_reserved_bytes,omitempty"`
 
 	// MemorySweepBytes Of memory_reserved_bytes, the sweep's
 	MemorySweepBytes int64 `json:"memory_sweep_bytes,omitempty"`
 
-	// MemoryUsedByOthersBytes What programs outside Berth use now; absent = nothing, or not known
+	// MemoryUsedByOthersBytes Used by programs outside Berth now; absent = nothing, or not known
 	MemoryUsedByOthersBytes int64  `json:"memory_used_by_others_bytes,omitempty"`
 	Model                   string `json:"model"`
 
@@ -1260,7 +1260,7 @@ type PreviewDuration struct {
 type PreviewHost struct {
 	AtOnce int `json:"at_once"`
 
-	// AtOnceNow The same beside what runs there now, as if nothing else waited; absent = none
+	// AtOnceNow The same beside the running attempts, as if nothing else waited; absent = none
 	AtOnceNow int `json:"at_once_now,omitempty"`
 
 	// Binds The dimension in which the next trial does not fit, or trials when there are no more
@@ -1270,19 +1270,19 @@ type PreviewHost struct {
 	Devices []PreviewDevice `json:"devices,omitempty"`
 	ID      string          `json:"id"`
 
-	// MemoryBytes In all. Headroom, used by others and reserved can add up to more: a program outside Berth may take what is booked
+	// MemoryBytes In all. Headroom, used by others and reserved can add up to more: a program outside Berth may use booked memory
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 
 	// MemoryHeadroomBytes Kept free on purpose
 	MemoryHeadroomBytes int64 `json:"memory_headroom_bytes,omitempty"`
 
-	// MemoryReservedBytes What would be held with at_once_now trials of the sweep beside what runs there now
+	// MemoryReservedBytes Reservations of the running attempts, and of at_once_now trials of the sweep beside them
 	MemoryReservedBytes int64 `json:"memory_reserved_bytes,omitempty"`
 
 	// MemorySweepBytes Of memory_reserved_bytes, the sweep's
 	MemorySweepBytes int64 `json:"memory_sweep_bytes,omitempty"`
 
-	// MemoryUsedByOthersBytes What programs outside Berth use now; absent = nothing, or not known
+	// MemoryUsedByOthersBytes Used by programs outside Berth now; absent = nothing, or not known
 	MemoryUsedByOthersBytes int64  `json:"memory_used_by_others_bytes,omitempty"`
 	Name                    string `json:"name"`
 
@@ -1356,7 +1356,7 @@ type Problem struct {
 	// Code A kind such as not_found, or E_… of a sweep file
 	Code string `json:"code"`
 
-	// Detail What is wrong, and what to do about it
+	// Detail The problem, and how to solve it
 	Detail string `json:"detail"`
 
 	// Errors Each thing that is wrong with the request
@@ -1390,7 +1390,7 @@ type QueueList struct {
 	Data       []QueuedAttempt `json:"data"`
 	NextCursor string          `json:"next_cursor,omitempty"`
 
-	// Total What waits in all; 0 on a page without rows
+	// Total Waiting attempts in all; 0 on a page without rows
 	Total int `json:"total"`
 }
 
@@ -1399,7 +1399,7 @@ type QueuedAttempt struct {
 	// AttemptID Of the attempt that it becomes
 	AttemptID string `json:"attempt_id"`
 
-	// BlockerEndsAt When the first attempt should end that holds what it waits for: its start and the median time of the newest trials of its sweep. Passed = any moment; absent = not known, as it waits for something else, or fewer than 3 such trials have ended
+	// BlockerEndsAt Expected end of the first attempt that blocks it: that attempt's start plus the median time of the newest trials of its sweep. Passed = any moment; absent = not known, as it waits for something else, or fewer than 3 such trials have ended
 	BlockerEndsAt *time.Time `json:"blocker_ends_at,omitempty"`
 	KeptHost      *KeptHost  `json:"kept_host,omitempty"`
 
@@ -1458,7 +1458,7 @@ type Rejection struct {
 
 // ReportAttempt defines model for ReportAttempt.
 type ReportAttempt struct {
-	// Alone Nothing else of Berth's was on its GPU, or its host's cores, meanwhile
+	// Alone No other attempt was on its GPU, or its host's cores, during its run
 	Alone bool `json:"alone"`
 
 	// DefaultBytes What TensorFlow's default mode would have reserved of the GPU; 0 for cores
@@ -1535,7 +1535,7 @@ type ReportPlace struct {
 
 // ReportTotals Attempts on GPUs, or on the cores of hosts
 type ReportTotals struct {
-	// ActivitySeconds Of attempt_seconds: of attempts on GPUs that measure how busy they are, and of which the attempt's part is known
+	// ActivitySeconds Of attempt_seconds, on GPUs with measured activity, while the attempt's part of it is known
 	ActivitySeconds float64 `json:"activity_seconds"`
 
 	// AloneBounded Attempts that ran beside others and count with their own time
@@ -1571,7 +1571,7 @@ type ReportTotals struct {
 	// CPUSeconds Processor time, as measured
 	CPUSeconds float64 `json:"cpu_seconds"`
 
-	// DefaultByteSeconds What TensorFlow's default mode would have reserved over alone_seconds; 0 for cores
+	// DefaultByteSeconds The reservation of TensorFlow's default mode over alone_seconds; 0 for cores
 	DefaultByteSeconds float64 `json:"default_byte_seconds"`
 
 	// DramSeconds The same of the bandwidth of the GPU's memory
@@ -1586,7 +1586,7 @@ type ReportTotals struct {
 	// PeakBytes Of measured_attempts, added up
 	PeakBytes int64 `json:"peak_bytes"`
 
-	// PeakReservedBytes What was reserved for measured_attempts, added up
+	// PeakReservedBytes Reservations of measured_attempts, added up
 	PeakReservedBytes int64 `json:"peak_reserved_bytes"`
 	Places            int   `json:"places"`
 
@@ -1651,7 +1651,7 @@ type ServerInfo struct {
 	// Limits What a caller may take
 	Limits ServerLimits `json:"limits"`
 
-	// Retention How long this server keeps things after the end of their sweep; what is absent has no limit
+	// Retention How long this server keeps data after the end of its sweep; absent = no limit
 	Retention ServerRetention `json:"retention"`
 	Temporal  ServerTemporal  `json:"temporal"`
 
@@ -1678,7 +1678,7 @@ type ServerLimits struct {
 	SweepFileBytes int64 `json:"sweep_file_bytes"`
 }
 
-// ServerRetention How long this server keeps things after the end of their sweep; what is absent has no limit
+// ServerRetention How long this server keeps data after the end of its sweep; absent = no limit
 type ServerRetention struct {
 	// OutputsSeconds Files of attempts, checkpoints included
 	OutputsSeconds int64 `json:"outputs_seconds,omitempty"`
@@ -1899,7 +1899,7 @@ type TrialSort string
 // TrialState defines model for TrialState.
 type TrialState string
 
-// Usage What was measured
+// Usage Measured use
 type Usage struct {
 	// CPUContended The machine had no cores to spare, so cpu_seconds may be less than needed
 	CPUContended bool    `json:"cpu_contended,omitempty"`
@@ -1933,7 +1933,7 @@ type Usage struct {
 	WallSeconds float64 `json:"wall_seconds"`
 }
 
-// UsagePoint The most in one interval; what is absent was not measured in it
+// UsagePoint The maximum in one interval; absent values were not measured in it
 type UsagePoint struct {
 	// At When the interval begins
 	At time.Time `json:"at"`
@@ -2230,13 +2230,13 @@ type ListTrialsParams struct {
 	// ValueMax Only trials with at most this value
 	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
 
-	// Sort A minus means descending. Trials without a value are behind all others by value. By duration, from start to end, those that succeeded come first, then the others that ended, then the rest. Ties are by ascending number
+	// Sort A minus means descending. By value, trials without one come last. By duration, from start to end, succeeded trials come first, then other ended ones, then the rest. Ties are by ascending number
 	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`
 }
 
 // ListFilesParams defines parameters for ListFiles.
 type ListFilesParams struct {
-	// Attempt Number of an attempt in its trial; default: the one that counts
+	// Attempt Number of an attempt in its trial; default: the last one
 	Attempt *FileAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
 
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
@@ -2248,7 +2248,7 @@ type ListFilesParams struct {
 
 // ReadFileParams defines parameters for ReadFile.
 type ReadFileParams struct {
-	// Attempt Number of an attempt in its trial; default: the one that counts
+	// Attempt Number of an attempt in its trial; default: the last one
 	Attempt *FileAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
 }
 
@@ -2371,9 +2371,9 @@ type ClientInterface interface {
 	// Corresponds with GET /attempts/{id}/log (the `ReadLog` operationId).
 	ReadLog(ctx context.Context, id AttemptID, params *ReadLogParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetAttemptMemory Get what an attempt held over time, beside what it reserves
+	// GetAttemptMemory Get an attempt's memory over time, beside its reservation
 	//
-	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: of what a program's framework held at its most nobody knows when it was.
+	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: the framework's own peak has no time.
 	//
 	// Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
 	GetAttemptMemory(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2385,7 +2385,7 @@ type ClientInterface interface {
 
 	// UpdateDeviceWithBody Let a GPU take attempts (ready), or no new ones (cordoned)
 	//
-	// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+	// Running attempts on a cordoned GPU go on. The cordon outlives its worker and lasts until the GPU is made ready.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2394,7 +2394,7 @@ type ClientInterface interface {
 
 	// UpdateDevice Let a GPU take attempts (ready), or no new ones (cordoned)
 	//
-	// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+	// Running attempts on a cordoned GPU go on. The cordon outlives its worker and lasts until the GPU is made ready.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2446,9 +2446,9 @@ type ClientInterface interface {
 	// Corresponds with GET /hosts/{id}/usage (the `GetHostUsage` operationId).
 	GetHostUsage(ctx context.Context, id HostID, params *GetHostUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListLeases List what holds a part of a machine now, by machine, GPU and age
+	// ListLeases List the current leases, by machine, GPU and age
 	//
-	// What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
+	// Released leases are not listed. A lease that its worker does not renew in time is suspect, and keeps its booking until there is proof that its container is gone.
 	//
 	// Corresponds with GET /leases (the `ListLeases` operationId).
 	ListLeases(ctx context.Context, params *ListLeasesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2463,24 +2463,24 @@ type ClientInterface interface {
 	// Corresponds with GET /openapi.yaml (the `GetDescription` operationId).
 	GetDescription(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListProbes List what was measured of each shape, by key
+	// ListProbes List the footprints of all shapes, by key
 	//
 	// Corresponds with GET /probes (the `ListProbes` operationId).
 	ListProbes(ctx context.Context, params *ListProbesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ForgetProbe Forget a footprint, so that its shape is probed anew
+	// ForgetProbe Delete a footprint, so that its shape is probed again
 	//
 	// Corresponds with DELETE /probes/{id} (the `ForgetProbe` operationId).
 	ForgetProbe(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetProbe Get what was measured of one shape
+	// GetProbe Get the footprints of one shape
 	//
 	// Corresponds with GET /probes/{id} (the `GetProbe` operationId).
 	GetProbe(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListQueue List what waits for a place, in the order in which the placer looks at it
+	// ListQueue List the attempts that wait for a place, in the order in which the placer reads them
 	//
-	// First what may be placed now, then what is put off for a while; of each first the sweeps that take trials, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
+	// First attempts that may be placed now, then attempts put off for a while; in each group sweeps that take trials come first, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
 	//
 	// Corresponds with GET /queue (the `ListQueue` operationId).
 	ListQueue(ctx context.Context, params *ListQueueParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2501,7 +2501,7 @@ type ClientInterface interface {
 
 	// PutSecretWithBody Store a secret, or another value of it
 	//
-	// Trials that start later have the new value; what runs keeps the one that it began with. Needs the role admin, and a server with a key (--secrets-key).
+	// Trials that start later have the new value; running trials keep the old one. Needs the role admin, and a server with a key (--secrets-key).
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2510,7 +2510,7 @@ type ClientInterface interface {
 
 	// PutSecret Store a secret, or another value of it
 	//
-	// Trials that start later have the new value; what runs keeps the one that it began with. Needs the role admin, and a server with a key (--secrets-key).
+	// Trials that start later have the new value; running trials keep the old one. Needs the role admin, and a server with a key (--secrets-key).
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2563,7 +2563,7 @@ type ClientInterface interface {
 
 	// GetSweepSchema Get the JSON Schema of a sweep file, for editors
 	//
-	// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written. Needs no token.
+	// Draft 2020-12. It finds errors of form; POST /sweep-validations finds all errors. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show errors while the user types. Needs no token.
 	//
 	// Corresponds with GET /sweep-schema.json (the `GetSweepSchema` operationId).
 	GetSweepSchema(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2641,14 +2641,14 @@ type ClientInterface interface {
 	// Corresponds with POST /sweeps/{id}/cancel (the `CancelSweep` operationId).
 	CancelSweep(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CloneSweepWithBody Submit the same spec as a new sweep; its image is looked up anew
+	// CloneSweepWithBody Submit the same spec as a new sweep; Berth resolves its image again
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /sweeps/{id}/clone (the `CloneSweep` operationId).
 	CloneSweepWithBody(ctx context.Context, id ID, params *CloneSweepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CloneSweep Submit the same spec as a new sweep; its image is looked up anew
+	// CloneSweep Submit the same spec as a new sweep; Berth resolves its image again
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2657,7 +2657,7 @@ type ClientInterface interface {
 
 	// ExportSweep Export a sweep as one table
 	//
-	// All trials by number, or those that match, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+	// All or matching trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The server sends the table while it reads it, so rows of a running sweep may change in between. A cut answer is incomplete. An export counts as one of the caller's streams.
 	//
 	// Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
 	ExportSweep(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2800,9 +2800,9 @@ func (c *Client) ReadLog(ctx context.Context, id AttemptID, params *ReadLogParam
 	return c.Client.Do(req)
 }
 
-// GetAttemptMemory Get what an attempt held over time, beside what it reserves
+// GetAttemptMemory Get an attempt's memory over time, beside its reservation
 //
-// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: of what a program's framework held at its most nobody knows when it was.
+// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: the framework's own peak has no time.
 //
 // Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
 func (c *Client) GetAttemptMemory(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2834,7 +2834,7 @@ func (c *Client) ListMetrics(ctx context.Context, id AttemptID, params *ListMetr
 
 // UpdateDeviceWithBody Let a GPU take attempts (ready), or no new ones (cordoned)
 //
-// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+// Running attempts on a cordoned GPU go on. The cordon outlives its worker and lasts until the GPU is made ready.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2853,7 +2853,7 @@ func (c *Client) UpdateDeviceWithBody(ctx context.Context, id DeviceID, contentT
 
 // UpdateDevice Let a GPU take attempts (ready), or no new ones (cordoned)
 //
-// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+// Running attempts on a cordoned GPU go on. The cordon outlives its worker and lasts until the GPU is made ready.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2985,9 +2985,9 @@ func (c *Client) GetHostUsage(ctx context.Context, id HostID, params *GetHostUsa
 	return c.Client.Do(req)
 }
 
-// ListLeases List what holds a part of a machine now, by machine, GPU and age
+// ListLeases List the current leases, by machine, GPU and age
 //
-// What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
+// Released leases are not listed. A lease that its worker does not renew in time is suspect, and keeps its booking until there is proof that its container is gone.
 //
 // Corresponds with GET /leases (the `ListLeases` operationId).
 func (c *Client) ListLeases(ctx context.Context, params *ListLeasesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3032,7 +3032,7 @@ func (c *Client) GetDescription(ctx context.Context, reqEditors ...RequestEditor
 	return c.Client.Do(req)
 }
 
-// ListProbes List what was measured of each shape, by key
+// ListProbes List the footprints of all shapes, by key
 //
 // Corresponds with GET /probes (the `ListProbes` operationId).
 func (c *Client) ListProbes(ctx context.Context, params *ListProbesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3047,7 +3047,7 @@ func (c *Client) ListProbes(ctx context.Context, params *ListProbesParams, reqEd
 	return c.Client.Do(req)
 }
 
-// ForgetProbe Forget a footprint, so that its shape is probed anew
+// ForgetProbe Delete a footprint, so that its shape is probed again
 //
 // Corresponds with DELETE /probes/{id} (the `ForgetProbe` operationId).
 func (c *Client) ForgetProbe(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3062,7 +3062,7 @@ func (c *Client) ForgetProbe(ctx context.Context, id ShapeKey, reqEditors ...Req
 	return c.Client.Do(req)
 }
 
-// GetProbe Get what was measured of one shape
+// GetProbe Get the footprints of one shape
 //
 // Corresponds with GET /probes/{id} (the `GetProbe` operationId).
 func (c *Client) GetProbe(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3077,9 +3077,9 @@ func (c *Client) GetProbe(ctx context.Context, id ShapeKey, reqEditors ...Reques
 	return c.Client.Do(req)
 }
 
-// ListQueue List what waits for a place, in the order in which the placer looks at it
+// ListQueue List the attempts that wait for a place, in the order in which the placer reads them
 //
-// First what may be placed now, then what is put off for a while; of each first the sweeps that take trials, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
+// First attempts that may be placed now, then attempts put off for a while; in each group sweeps that take trials come first, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
 //
 // Corresponds with GET /queue (the `ListQueue` operationId).
 func (c *Client) ListQueue(ctx context.Context, params *ListQueueParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3130,7 +3130,7 @@ func (c *Client) DeleteSecret(ctx context.Context, name SecretName, params *Dele
 
 // PutSecretWithBody Store a secret, or another value of it
 //
-// Trials that start later have the new value; what runs keeps the one that it began with. Needs the role admin, and a server with a key (--secrets-key).
+// Trials that start later have the new value; running trials keep the old one. Needs the role admin, and a server with a key (--secrets-key).
 //
 // Takes any type of body and a specified content type.
 //
@@ -3149,7 +3149,7 @@ func (c *Client) PutSecretWithBody(ctx context.Context, name SecretName, content
 
 // PutSecret Store a secret, or another value of it
 //
-// Trials that start later have the new value; what runs keeps the one that it began with. Needs the role admin, and a server with a key (--secrets-key).
+// Trials that start later have the new value; running trials keep the old one. Needs the role admin, and a server with a key (--secrets-key).
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3272,7 +3272,7 @@ func (c *Client) PreviewSweep(ctx context.Context, body PreviewSweepJSONRequestB
 
 // GetSweepSchema Get the JSON Schema of a sweep file, for editors
 //
-// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written. Needs no token.
+// Draft 2020-12. It finds errors of form; POST /sweep-validations finds all errors. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show errors while the user types. Needs no token.
 //
 // Corresponds with GET /sweep-schema.json (the `GetSweepSchema` operationId).
 func (c *Client) GetSweepSchema(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3470,7 +3470,7 @@ func (c *Client) CancelSweep(ctx context.Context, id ID, reqEditors ...RequestEd
 	return c.Client.Do(req)
 }
 
-// CloneSweepWithBody Submit the same spec as a new sweep; its image is looked up anew
+// CloneSweepWithBody Submit the same spec as a new sweep; Berth resolves its image again
 //
 // Takes any type of body and a specified content type.
 //
@@ -3487,7 +3487,7 @@ func (c *Client) CloneSweepWithBody(ctx context.Context, id ID, params *CloneSwe
 	return c.Client.Do(req)
 }
 
-// CloneSweep Submit the same spec as a new sweep; its image is looked up anew
+// CloneSweep Submit the same spec as a new sweep; Berth resolves its image again
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3506,7 +3506,7 @@ func (c *Client) CloneSweep(ctx context.Context, id ID, params *CloneSweepParams
 
 // ExportSweep Export a sweep as one table
 //
-// All trials by number, or those that match, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+// All or matching trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The server sends the table while it reads it, so rows of a running sweep may change in between. A cut answer is incomplete. An export counts as one of the caller's streams.
 //
 // Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
 func (c *Client) ExportSweep(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6488,9 +6488,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /attempts/{id}/log (the `ReadLog` operationId).
 	ReadLogWithResponse(ctx context.Context, id AttemptID, params *ReadLogParams, reqEditors ...RequestEditorFn) (*ReadLogResponse, error)
 
-	// GetAttemptMemoryWithResponse Get what an attempt held over time, beside what it reserves
+	// GetAttemptMemoryWithResponse Get an attempt's memory over time, beside its reservation
 	//
-	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: of what a program's framework held at its most nobody knows when it was.
+	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: the framework's own peak has no time.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6506,7 +6506,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateDeviceWithBodyWithResponse Let a GPU take attempts (ready), or no new ones (cordoned)
 	//
-	// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+	// Running attempts on a cordoned GPU go on. The cordon outlives its worker and lasts until the GPU is made ready.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6515,7 +6515,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateDeviceWithResponse Let a GPU take attempts (ready), or no new ones (cordoned)
 	//
-	// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+	// Running attempts on a cordoned GPU go on. The cordon outlives its worker and lasts until the GPU is made ready.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6577,9 +6577,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /hosts/{id}/usage (the `GetHostUsage` operationId).
 	GetHostUsageWithResponse(ctx context.Context, id HostID, params *GetHostUsageParams, reqEditors ...RequestEditorFn) (*GetHostUsageResponse, error)
 
-	// ListLeasesWithResponse List what holds a part of a machine now, by machine, GPU and age
+	// ListLeasesWithResponse List the current leases, by machine, GPU and age
 	//
-	// What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
+	// Released leases are not listed. A lease that its worker does not renew in time is suspect, and keeps its booking until there is proof that its container is gone.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6600,30 +6600,30 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /openapi.yaml (the `GetDescription` operationId).
 	GetDescriptionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetDescriptionResponse, error)
 
-	// ListProbesWithResponse List what was measured of each shape, by key
+	// ListProbesWithResponse List the footprints of all shapes, by key
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /probes (the `ListProbes` operationId).
 	ListProbesWithResponse(ctx context.Context, params *ListProbesParams, reqEditors ...RequestEditorFn) (*ListProbesResponse, error)
 
-	// ForgetProbeWithResponse Forget a footprint, so that its shape is probed anew
+	// ForgetProbeWithResponse Delete a footprint, so that its shape is probed again
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /probes/{id} (the `ForgetProbe` operationId).
 	ForgetProbeWithResponse(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*ForgetProbeResponse, error)
 
-	// GetProbeWithResponse Get what was measured of one shape
+	// GetProbeWithResponse Get the footprints of one shape
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /probes/{id} (the `GetProbe` operationId).
 	GetProbeWithResponse(ctx context.Context, id ShapeKey, reqEditors ...RequestEditorFn) (*GetProbeResponse, error)
 
-	// ListQueueWithResponse List what waits for a place, in the order in which the placer looks at it
+	// ListQueueWithResponse List the attempts that wait for a place, in the order in which the placer reads them
 	//
-	// First what may be placed now, then what is put off for a while; of each first the sweeps that take trials, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
+	// First attempts that may be placed now, then attempts put off for a while; in each group sweeps that take trials come first, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6650,7 +6650,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutSecretWithBodyWithResponse Store a secret, or another value of it
 	//
-	// Trials that start later have the new value; what runs keeps the one that it began with. Needs the role admin, and a server with a key (--secrets-key).
+	// Trials that start later have the new value; running trials keep the old one. Needs the role admin, and a server with a key (--secrets-key).
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6659,7 +6659,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutSecretWithResponse Store a secret, or another value of it
 	//
-	// Trials that start later have the new value; what runs keeps the one that it began with. Needs the role admin, and a server with a key (--secrets-key).
+	// Trials that start later have the new value; running trials keep the old one. Needs the role admin, and a server with a key (--secrets-key).
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6716,7 +6716,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSweepSchemaWithResponse Get the JSON Schema of a sweep file, for editors
 	//
-	// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written. Needs no token.
+	// Draft 2020-12. It finds errors of form; POST /sweep-validations finds all errors. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show errors while the user types. Needs no token.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6806,14 +6806,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /sweeps/{id}/cancel (the `CancelSweep` operationId).
 	CancelSweepWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*CancelSweepResponse, error)
 
-	// CloneSweepWithBodyWithResponse Submit the same spec as a new sweep; its image is looked up anew
+	// CloneSweepWithBodyWithResponse Submit the same spec as a new sweep; Berth resolves its image again
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /sweeps/{id}/clone (the `CloneSweep` operationId).
 	CloneSweepWithBodyWithResponse(ctx context.Context, id ID, params *CloneSweepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CloneSweepResponse, error)
 
-	// CloneSweepWithResponse Submit the same spec as a new sweep; its image is looked up anew
+	// CloneSweepWithResponse Submit the same spec as a new sweep; Berth resolves its image again
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6822,7 +6822,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExportSweepWithResponse Export a sweep as one table
 	//
-	// All trials by number, or those that match, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+	// All or matching trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The server sends the table while it reads it, so rows of a running sweep may change in between. A cut answer is incomplete. An export counts as one of the caller's streams.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9452,9 +9452,9 @@ func (c *ClientWithResponses) ReadLogWithResponse(ctx context.Context, id Attemp
 	return ParseReadLogResponse(rsp)
 }
 
-// GetAttemptMemoryWithResponse Get what an attempt held over time, beside what it reserves
+// GetAttemptMemoryWithResponse Get an attempt's memory over time, beside its reservation
 //
-// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: of what a program's framework held at its most nobody knows when it was.
+// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: the framework's own peak has no time.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9482,7 +9482,7 @@ func (c *ClientWithResponses) ListMetricsWithResponse(ctx context.Context, id At
 
 // UpdateDeviceWithBodyWithResponse Let a GPU take attempts (ready), or no new ones (cordoned)
 //
-// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+// Running attempts on a cordoned GPU go on. The cordon outlives its worker and lasts until the GPU is made ready.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9497,7 +9497,7 @@ func (c *ClientWithResponses) UpdateDeviceWithBodyWithResponse(ctx context.Conte
 
 // UpdateDeviceWithResponse Let a GPU take attempts (ready), or no new ones (cordoned)
 //
-// What runs on a cordoned GPU goes on. The cordon outlives its worker and lasts until the GPU is made ready.
+// Running attempts on a cordoned GPU go on. The cordon outlives its worker and lasts until the GPU is made ready.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9607,9 +9607,9 @@ func (c *ClientWithResponses) GetHostUsageWithResponse(ctx context.Context, id H
 	return ParseGetHostUsageResponse(rsp)
 }
 
-// ListLeasesWithResponse List what holds a part of a machine now, by machine, GPU and age
+// ListLeasesWithResponse List the current leases, by machine, GPU and age
 //
-// What is released is not listed. A lease that its worker does not renew in time is suspect, and holds its part until there is proof that its container is gone.
+// Released leases are not listed. A lease that its worker does not renew in time is suspect, and keeps its booking until there is proof that its container is gone.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9648,7 +9648,7 @@ func (c *ClientWithResponses) GetDescriptionWithResponse(ctx context.Context, re
 	return ParseGetDescriptionResponse(rsp)
 }
 
-// ListProbesWithResponse List what was measured of each shape, by key
+// ListProbesWithResponse List the footprints of all shapes, by key
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9661,7 +9661,7 @@ func (c *ClientWithResponses) ListProbesWithResponse(ctx context.Context, params
 	return ParseListProbesResponse(rsp)
 }
 
-// ForgetProbeWithResponse Forget a footprint, so that its shape is probed anew
+// ForgetProbeWithResponse Delete a footprint, so that its shape is probed again
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9674,7 +9674,7 @@ func (c *ClientWithResponses) ForgetProbeWithResponse(ctx context.Context, id Sh
 	return ParseForgetProbeResponse(rsp)
 }
 
-// GetProbeWithResponse Get what was measured of one shape
+// GetProbeWithResponse Get the footprints of one shape
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9687,9 +9687,9 @@ func (c *ClientWithResponses) GetProbeWithResponse(ctx context.Context, id Shape
 	return ParseGetProbeResponse(rsp)
 }
 
-// ListQueueWithResponse List what waits for a place, in the order in which the placer looks at it
+// ListQueueWithResponse List the attempts that wait for a place, in the order in which the placer reads them
 //
-// First what may be placed now, then what is put off for a while; of each first the sweeps that take trials, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
+// First attempts that may be placed now, then attempts put off for a while; in each group sweeps that take trials come first, then the longest wait. The placer may place another one first, such as one that fits where the first does not.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9734,7 +9734,7 @@ func (c *ClientWithResponses) DeleteSecretWithResponse(ctx context.Context, name
 
 // PutSecretWithBodyWithResponse Store a secret, or another value of it
 //
-// Trials that start later have the new value; what runs keeps the one that it began with. Needs the role admin, and a server with a key (--secrets-key).
+// Trials that start later have the new value; running trials keep the old one. Needs the role admin, and a server with a key (--secrets-key).
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9749,7 +9749,7 @@ func (c *ClientWithResponses) PutSecretWithBodyWithResponse(ctx context.Context,
 
 // PutSecretWithResponse Store a secret, or another value of it
 //
-// Trials that start later have the new value; what runs keeps the one that it began with. Needs the role admin, and a server with a key (--secrets-key).
+// Trials that start later have the new value; running trials keep the old one. Needs the role admin, and a server with a key (--secrets-key).
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9848,7 +9848,7 @@ func (c *ClientWithResponses) PreviewSweepWithResponse(ctx context.Context, body
 
 // GetSweepSchemaWithResponse Get the JSON Schema of a sweep file, for editors
 //
-// Draft 2020-12. It says what is wrong in form; POST /sweep-validations says all that is wrong. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show it as it is written. Needs no token.
+// Draft 2020-12. It finds errors of form; POST /sweep-validations finds all errors. In YAML with the comment "# yaml-language-server: $schema=URL" at the top, editors show errors while the user types. Needs no token.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10010,7 +10010,7 @@ func (c *ClientWithResponses) CancelSweepWithResponse(ctx context.Context, id ID
 	return ParseCancelSweepResponse(rsp)
 }
 
-// CloneSweepWithBodyWithResponse Submit the same spec as a new sweep; its image is looked up anew
+// CloneSweepWithBodyWithResponse Submit the same spec as a new sweep; Berth resolves its image again
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10023,7 +10023,7 @@ func (c *ClientWithResponses) CloneSweepWithBodyWithResponse(ctx context.Context
 	return ParseCloneSweepResponse(rsp)
 }
 
-// CloneSweepWithResponse Submit the same spec as a new sweep; its image is looked up anew
+// CloneSweepWithResponse Submit the same spec as a new sweep; Berth resolves its image again
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10038,7 +10038,7 @@ func (c *ClientWithResponses) CloneSweepWithResponse(ctx context.Context, id ID,
 
 // ExportSweepWithResponse Export a sweep as one table
 //
-// All trials by number, or those that match, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The table is sent as it is read, so a running sweep changes meanwhile. An answer that is cut is not the whole. It counts among the streams of a person.
+// All or matching trials by number, or all metric points by trial, attempt, name and step. Columns and their types are in docs/export.md. The server sends the table while it reads it, so rows of a running sweep may change in between. A cut answer is incomplete. An export counts as one of the caller's streams.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -400,21 +400,21 @@ func (e TrialState) Valid() bool {
 	}
 }
 
-// Advice How many attempts should share a GPU, and how, by what was measured of those that ended; absent = what fits by memory, cores and activity
+// Advice How many attempts should share a GPU, and in which mode, by measured paces of ended attempts; absent = as many as memory, cores and activity allow
 type Advice struct {
-	// AtOnce 1 to 96: so many may be there, whatever the rules for cores and activity say; 0 = not known
+	// AtOnce Attempts that may share the GPU, 1 to 96; overrides the limits of cores and activity; 0 = not known
 	AtOnce int `json:"at_once"`
 
-	// Capped And no more: more were measured to do no more
+	// Capped No more may share it: more were measured to gain nothing
 	Capped bool `json:"capped"`
 
 	// Mode mps or time_slicing
 	Mode string `json:"mode"`
 
-	// Trying It is to be measured
+	// Trying Not measured yet; tried now
 	Trying bool `json:"trying"`
 
-	// Why What was measured, in plain words
+	// Why The measurements behind it, in plain words
 	Why string `json:"why"`
 }
 
@@ -423,10 +423,10 @@ type AdvicePiece struct {
 	// About Such as preallocation, pool, tensor_cores, input, batch or xla
 	About string `json:"about"`
 
-	// Do What a person does
+	// Do The step to take
 	Do string `json:"do"`
 
-	// Evidence What was measured, in plain words
+	// Evidence The measurements, in plain words
 	Evidence string `json:"evidence"`
 }
 
@@ -437,7 +437,7 @@ type Attempt struct {
 	// Datasets The data sets that it had: a version by name, which changes with the names, sizes and times of the files; empty = not known
 	Datasets map[string]string `json:"datasets,omitempty"`
 
-	// Demand What was reserved
+	// Demand The reservation
 	Demand Demand `json:"demand"`
 
 	// DeviceClass The kind of device that it was placed on: cpu, or the model, the MIG profile, and (MPS) where attempts share it so
@@ -456,7 +456,7 @@ type Attempt struct {
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
 
-	// MetricSource Where the objective came from: the metrics file, what it printed, event files, or the shim; absent = it was not reported, or the attempt is of before this was noted
+	// MetricSource Source of the objective: the metrics file, standard output, event files, or the shim; absent = it was not reported, or its source was not recorded
 	MetricSource string `json:"metric_source,omitempty"`
 
 	// Number From 1 in its trial
@@ -485,7 +485,7 @@ type Attempt struct {
 	// TrialNumber In lists of a sweep and a trial
 	TrialNumber int `json:"trial_number,omitempty"`
 
-	// Usage What was measured
+	// Usage Measured use
 	Usage Usage    `json:"usage"`
 	Value *float64 `json:"value,omitempty"`
 }
@@ -589,7 +589,7 @@ type CurveList struct {
 	Name string `json:"name"`
 }
 
-// Demand What was reserved
+// Demand The reservation
 type Demand struct {
 	// Contexts Processes on the GPU
 	Contexts int `json:"contexts,omitempty"`
@@ -818,7 +818,7 @@ type FileList struct {
 // FileState What became of an attempt's files: pending = they are stored when it has ended, or at the next try; stored; lost = they were not stored and never will be; removed = a limit removed them; off = no store is set up
 type FileState string
 
-// Finding What is seen of one part
+// Finding The state of one part
 type Finding struct {
 	// Next What to do about it; absent = nothing
 	Next string `json:"next,omitempty"`
@@ -834,7 +834,7 @@ type Finding struct {
 	What string `json:"what"`
 }
 
-// Footprint What was measured of a shape on one class of device
+// Footprint Measured need of a shape on one class of device
 type Footprint struct {
 	// CPUMilli Mean cores used, in thousandths; 0 = not known, because the machine was crowded
 	CPUMilli int64 `json:"cpu_milli"`
@@ -943,7 +943,7 @@ type Host struct {
 	// Problem Why the host's worker takes no attempts, when it is unready
 	Problem string `json:"problem,omitempty"`
 
-	// State draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+	// State draining: a person asked for no new attempts; unready: its worker reports a problem; lost: its worker is silent
 	State HostState `json:"state"`
 
 	// UsedByOthersBytes What programs outside Berth use of its memory, as measured last; absent = nothing, or not known as there is a problem
@@ -963,7 +963,7 @@ type HostPatch struct {
 // HostPatchState defines model for HostPatch.State.
 type HostPatchState string
 
-// HostState draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+// HostState draining: a person asked for no new attempts; unready: its worker reports a problem; lost: its worker is silent
 type HostState = string
 
 // HostUsage defines model for HostUsage.
@@ -977,9 +977,9 @@ type HostUsage struct {
 	Points []UsagePoint `json:"points"`
 }
 
-// KeptHost The host that takes nothing younger until the attempt fits there or its turn is over, an hour at first, as it has waited for too long; absent = none is kept for it
+// KeptHost The host kept free for an attempt that has waited too long: no younger one goes there until the attempt fits or its turn is over, an hour at first; absent = none
 type KeptHost struct {
-	// DeviceID The GPU that alone is kept; absent = the whole host
+	// DeviceID The GPU kept free; absent = the whole host
 	DeviceID string    `json:"device_id,omitempty"`
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
@@ -1027,7 +1027,7 @@ type Lease struct {
 	AttemptID     string       `json:"attempt_id"`
 	AttemptState  AttemptState `json:"attempt_state"`
 
-	// Demand What was reserved
+	// Demand The reservation
 	Demand Demand `json:"demand"`
 
 	// DeviceID The GPU; absent = it holds none
@@ -1070,7 +1070,7 @@ type LeaseState string
 
 // LeftOutFile defines model for LeftOutFile.
 type LeftOutFile struct {
-	// Path What is no UTF-8 of it is replaced
+	// Path Invalid UTF-8 in it is replaced
 	Path string `json:"path"`
 
 	// Reason In plain words
@@ -1116,7 +1116,7 @@ type Me struct {
 	Role TokenRole `json:"role"`
 }
 
-// MemoryPoint The most in one interval; what is absent was not measured in it
+// MemoryPoint The maximum in one interval; absent values were not measured in it
 type MemoryPoint struct {
 	// At When the interval begins
 	At time.Time `json:"at"`
@@ -1154,7 +1154,7 @@ type MetricName struct {
 	LastStep int64  `json:"last_step"`
 	Name     string `json:"name"`
 
-	// Trials That reported it, of those that were looked at
+	// Trials Trials that reported it, of the newest 50
 	Trials int `json:"trials"`
 }
 
@@ -1232,13 +1232,13 @@ type PreviewDevice struct {
 	// MemoryHeadroomBytes Kept free on purpose
 	MemoryHeadroomBytes int64 `json:"memory_headroom_bytes,omitempty"`
 
-	// MemoryReservedBytes What would be held with the sweep's trials beside what runs there now
+	// MemoryReservedBytes Reservations of the running attempts, and of the sweep's trials beside them
 	MemoryReservedBytes int64 `json:"memory_reserved_bytes,omitempty"`
 
 	// MemorySweepBytes Of memory_reserved_bytes, the sweep's
 	MemorySweepBytes int64 `json:"memory_sweep_bytes,omitempty"`
 
-	// MemoryUsedByOthersBytes What programs outside Berth use now; absent = nothing, or not known
+	// MemoryUsedByOthersBytes Used by programs outside Berth now; absent = nothing, or not known
 	MemoryUsedByOthersBytes int64  `json:"memory_used_by_others_bytes,omitempty"`
 	Model                   string `json:"model"`
 
@@ -1259,7 +1259,7 @@ type PreviewDuration struct {
 type PreviewHost struct {
 	AtOnce int `json:"at_once"`
 
-	// AtOnceNow The same beside what runs there now, as if nothing else waited; absent = none
+	// AtOnceNow The same beside the running attempts, as if nothing else waited; absent = none
 	AtOnceNow int `json:"at_once_now,omitempty"`
 
 	// Binds The dimension in which the next trial does not fit, or trials when there are no more
@@ -1269,19 +1269,19 @@ type PreviewHost struct {
 	Devices []PreviewDevice `json:"devices,omitempty"`
 	ID      string          `json:"id"`
 
-	// MemoryBytes In all. Headroom, used by others and reserved can add up to more: a program outside Berth may take what is booked
+	// MemoryBytes In all. Headroom, used by others and reserved can add up to more: a program outside Berth may use booked memory
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 
 	// MemoryHeadroomBytes Kept free on purpose
 	MemoryHeadroomBytes int64 `json:"memory_headroom_bytes,omitempty"`
 
-	// MemoryReservedBytes What would be held with at_once_now trials of the sweep beside what runs there now
+	// MemoryReservedBytes Reservations of the running attempts, and of at_once_now trials of the sweep beside them
 	MemoryReservedBytes int64 `json:"memory_reserved_bytes,omitempty"`
 
 	// MemorySweepBytes Of memory_reserved_bytes, the sweep's
 	MemorySweepBytes int64 `json:"memory_sweep_bytes,omitempty"`
 
-	// MemoryUsedByOthersBytes What programs outside Berth use now; absent = nothing, or not known
+	// MemoryUsedByOthersBytes Used by programs outside Berth now; absent = nothing, or not known
 	MemoryUsedByOthersBytes int64  `json:"memory_used_by_others_bytes,omitempty"`
 	Name                    string `json:"name"`
 
@@ -1355,7 +1355,7 @@ type Problem struct {
 	// Code A kind such as not_found, or E_… of a sweep file
 	Code string `json:"code"`
 
-	// Detail What is wrong, and what to do about it
+	// Detail The problem, and how to solve it
 	Detail string `json:"detail"`
 
 	// Errors Each thing that is wrong with the request
@@ -1389,7 +1389,7 @@ type QueueList struct {
 	Data       []QueuedAttempt `json:"data"`
 	NextCursor string          `json:"next_cursor,omitempty"`
 
-	// Total What waits in all; 0 on a page without rows
+	// Total Waiting attempts in all; 0 on a page without rows
 	Total int `json:"total"`
 }
 
@@ -1398,7 +1398,7 @@ type QueuedAttempt struct {
 	// AttemptID Of the attempt that it becomes
 	AttemptID string `json:"attempt_id"`
 
-	// BlockerEndsAt When the first attempt should end that holds what it waits for: its start and the median time of the newest trials of its sweep. Passed = any moment; absent = not known, as it waits for something else, or fewer than 3 such trials have ended
+	// BlockerEndsAt Expected end of the first attempt that blocks it: that attempt's start plus the median time of the newest trials of its sweep. Passed = any moment; absent = not known, as it waits for something else, or fewer than 3 such trials have ended
 	BlockerEndsAt *time.Time `json:"blocker_ends_at,omitempty"`
 	KeptHost      *KeptHost  `json:"kept_host,omitempty"`
 
@@ -1457,7 +1457,7 @@ type Rejection struct {
 
 // ReportAttempt defines model for ReportAttempt.
 type ReportAttempt struct {
-	// Alone Nothing else of Berth's was on its GPU, or its host's cores, meanwhile
+	// Alone No other attempt was on its GPU, or its host's cores, during its run
 	Alone bool `json:"alone"`
 
 	// DefaultBytes What TensorFlow's default mode would have reserved of the GPU; 0 for cores
@@ -1534,7 +1534,7 @@ type ReportPlace struct {
 
 // ReportTotals Attempts on GPUs, or on the cores of hosts
 type ReportTotals struct {
-	// ActivitySeconds Of attempt_seconds: of attempts on GPUs that measure how busy they are, and of which the attempt's part is known
+	// ActivitySeconds Of attempt_seconds, on GPUs with measured activity, while the attempt's part of it is known
 	ActivitySeconds float64 `json:"activity_seconds"`
 
 	// AloneBounded Attempts that ran beside others and count with their own time
@@ -1570,7 +1570,7 @@ type ReportTotals struct {
 	// CPUSeconds Processor time, as measured
 	CPUSeconds float64 `json:"cpu_seconds"`
 
-	// DefaultByteSeconds What TensorFlow's default mode would have reserved over alone_seconds; 0 for cores
+	// DefaultByteSeconds The reservation of TensorFlow's default mode over alone_seconds; 0 for cores
 	DefaultByteSeconds float64 `json:"default_byte_seconds"`
 
 	// DramSeconds The same of the bandwidth of the GPU's memory
@@ -1585,7 +1585,7 @@ type ReportTotals struct {
 	// PeakBytes Of measured_attempts, added up
 	PeakBytes int64 `json:"peak_bytes"`
 
-	// PeakReservedBytes What was reserved for measured_attempts, added up
+	// PeakReservedBytes Reservations of measured_attempts, added up
 	PeakReservedBytes int64 `json:"peak_reserved_bytes"`
 	Places            int   `json:"places"`
 
@@ -1650,7 +1650,7 @@ type ServerInfo struct {
 	// Limits What a caller may take
 	Limits ServerLimits `json:"limits"`
 
-	// Retention How long this server keeps things after the end of their sweep; what is absent has no limit
+	// Retention How long this server keeps data after the end of its sweep; absent = no limit
 	Retention ServerRetention `json:"retention"`
 	Temporal  ServerTemporal  `json:"temporal"`
 
@@ -1677,7 +1677,7 @@ type ServerLimits struct {
 	SweepFileBytes int64 `json:"sweep_file_bytes"`
 }
 
-// ServerRetention How long this server keeps things after the end of their sweep; what is absent has no limit
+// ServerRetention How long this server keeps data after the end of its sweep; absent = no limit
 type ServerRetention struct {
 	// OutputsSeconds Files of attempts, checkpoints included
 	OutputsSeconds int64 `json:"outputs_seconds,omitempty"`
@@ -1898,7 +1898,7 @@ type TrialSort string
 // TrialState defines model for TrialState.
 type TrialState string
 
-// Usage What was measured
+// Usage Measured use
 type Usage struct {
 	// CPUContended The machine had no cores to spare, so cpu_seconds may be less than needed
 	CPUContended bool    `json:"cpu_contended,omitempty"`
@@ -1932,7 +1932,7 @@ type Usage struct {
 	WallSeconds float64 `json:"wall_seconds"`
 }
 
-// UsagePoint The most in one interval; what is absent was not measured in it
+// UsagePoint The maximum in one interval; absent values were not measured in it
 type UsagePoint struct {
 	// At When the interval begins
 	At time.Time `json:"at"`
@@ -2169,13 +2169,13 @@ type ListTrialsParams struct {
 	// ValueMax Only trials with at most this value
 	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
 
-	// Sort A minus means descending. Trials without a value are behind all others by value. By duration, from start to end, those that succeeded come first, then the others that ended, then the rest. Ties are by ascending number
+	// Sort A minus means descending. By value, trials without one come last. By duration, from start to end, succeeded trials come first, then other ended ones, then the rest. Ties are by ascending number
 	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`
 }
 
 // ListFilesParams defines parameters for ListFiles.
 type ListFilesParams struct {
-	// Attempt Number of an attempt in its trial; default: the one that counts
+	// Attempt Number of an attempt in its trial; default: the last one
 	Attempt *FileAttempt `form:"attempt,omitempty" json:"attempt,omitempty"`
 
 	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
@@ -2211,7 +2211,7 @@ type ServerInterface interface {
 	// GetAttempt Get an attempt
 	// (GET /attempts/{id})
 	GetAttempt(c *gin.Context, id AttemptID)
-	// GetAttemptMemory Get what an attempt held over time, beside what it reserves
+	// GetAttemptMemory Get an attempt's memory over time, beside its reservation
 	// (GET /attempts/{id}/memory)
 	GetAttemptMemory(c *gin.Context, id AttemptID)
 	// ListMetrics List the values an attempt reported, by name and step
@@ -2235,22 +2235,22 @@ type ServerInterface interface {
 	// GetHostUsage Get how full a machine and its GPUs were over time
 	// (GET /hosts/{id}/usage)
 	GetHostUsage(c *gin.Context, id HostID, params GetHostUsageParams)
-	// ListLeases List what holds a part of a machine now, by machine, GPU and age
+	// ListLeases List the current leases, by machine, GPU and age
 	// (GET /leases)
 	ListLeases(c *gin.Context, params ListLeasesParams)
 	// GetMe Say who calls
 	// (GET /me)
 	GetMe(c *gin.Context)
-	// ListProbes List what was measured of each shape, by key
+	// ListProbes List the footprints of all shapes, by key
 	// (GET /probes)
 	ListProbes(c *gin.Context, params ListProbesParams)
-	// ForgetProbe Forget a footprint, so that its shape is probed anew
+	// ForgetProbe Delete a footprint, so that its shape is probed again
 	// (DELETE /probes/{id})
 	ForgetProbe(c *gin.Context, id ShapeKey)
-	// GetProbe Get what was measured of one shape
+	// GetProbe Get the footprints of one shape
 	// (GET /probes/{id})
 	GetProbe(c *gin.Context, id ShapeKey)
-	// ListQueue List what waits for a place, in the order in which the placer looks at it
+	// ListQueue List the attempts that wait for a place, in the order in which the placer reads them
 	// (GET /queue)
 	ListQueue(c *gin.Context, params ListQueueParams)
 	// ListSecrets List the secrets by name, without their values
@@ -2283,7 +2283,7 @@ type ServerInterface interface {
 	// CancelSweep Stop the containers of a sweep and end it
 	// (POST /sweeps/{id}/cancel)
 	CancelSweep(c *gin.Context, id ID)
-	// CloneSweep Submit the same spec as a new sweep; its image is looked up anew
+	// CloneSweep Submit the same spec as a new sweep; Berth resolves its image again
 	// (POST /sweeps/{id}/clone)
 	CloneSweep(c *gin.Context, id ID, params CloneSweepParams)
 	// ListMetricNames List the metrics that the trials of a sweep reported, by name
@@ -5269,7 +5269,7 @@ type StrictServerInterface interface {
 	// GetAttempt Get an attempt
 	// (GET /attempts/{id})
 	GetAttempt(ctx context.Context, request GetAttemptRequestObject) (GetAttemptResponseObject, error)
-	// GetAttemptMemory Get what an attempt held over time, beside what it reserves
+	// GetAttemptMemory Get an attempt's memory over time, beside its reservation
 	// (GET /attempts/{id}/memory)
 	GetAttemptMemory(ctx context.Context, request GetAttemptMemoryRequestObject) (GetAttemptMemoryResponseObject, error)
 	// ListMetrics List the values an attempt reported, by name and step
@@ -5293,22 +5293,22 @@ type StrictServerInterface interface {
 	// GetHostUsage Get how full a machine and its GPUs were over time
 	// (GET /hosts/{id}/usage)
 	GetHostUsage(ctx context.Context, request GetHostUsageRequestObject) (GetHostUsageResponseObject, error)
-	// ListLeases List what holds a part of a machine now, by machine, GPU and age
+	// ListLeases List the current leases, by machine, GPU and age
 	// (GET /leases)
 	ListLeases(ctx context.Context, request ListLeasesRequestObject) (ListLeasesResponseObject, error)
 	// GetMe Say who calls
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
-	// ListProbes List what was measured of each shape, by key
+	// ListProbes List the footprints of all shapes, by key
 	// (GET /probes)
 	ListProbes(ctx context.Context, request ListProbesRequestObject) (ListProbesResponseObject, error)
-	// ForgetProbe Forget a footprint, so that its shape is probed anew
+	// ForgetProbe Delete a footprint, so that its shape is probed again
 	// (DELETE /probes/{id})
 	ForgetProbe(ctx context.Context, request ForgetProbeRequestObject) (ForgetProbeResponseObject, error)
-	// GetProbe Get what was measured of one shape
+	// GetProbe Get the footprints of one shape
 	// (GET /probes/{id})
 	GetProbe(ctx context.Context, request GetProbeRequestObject) (GetProbeResponseObject, error)
-	// ListQueue List what waits for a place, in the order in which the placer looks at it
+	// ListQueue List the attempts that wait for a place, in the order in which the placer reads them
 	// (GET /queue)
 	ListQueue(ctx context.Context, request ListQueueRequestObject) (ListQueueResponseObject, error)
 	// ListSecrets List the secrets by name, without their values
@@ -5341,7 +5341,7 @@ type StrictServerInterface interface {
 	// CancelSweep Stop the containers of a sweep and end it
 	// (POST /sweeps/{id}/cancel)
 	CancelSweep(ctx context.Context, request CancelSweepRequestObject) (CancelSweepResponseObject, error)
-	// CloneSweep Submit the same spec as a new sweep; its image is looked up anew
+	// CloneSweep Submit the same spec as a new sweep; Berth resolves its image again
 	// (POST /sweeps/{id}/clone)
 	CloneSweep(ctx context.Context, request CloneSweepRequestObject) (CloneSweepResponseObject, error)
 	// ListMetricNames List the metrics that the trials of a sweep reported, by name

@@ -187,11 +187,11 @@ class PreviewDevice(Model):
     """
     memory_used_by_others_bytes: Optional[int] = None
     """
-    What programs outside Berth use now; absent = nothing, or not known
+    Used by programs outside Berth now; absent = nothing, or not known
     """
     memory_reserved_bytes: Optional[int] = None
     """
-    What would be held with the sweep's trials beside what runs there now
+    Reservations of the running attempts, and of the sweep's trials beside them
     """
     memory_sweep_bytes: Optional[int] = None
     """
@@ -237,7 +237,7 @@ class Rejection(Model):
 
 class Demand(Model):
     """
-    What was reserved
+    The reservation
     """
 
     memory_bytes: int
@@ -356,7 +356,7 @@ class ReportTotals(Model):
     """
     default_byte_seconds: float
     """
-    What TensorFlow's default mode would have reserved over alone_seconds; 0 for cores
+    The reservation of TensorFlow's default mode over alone_seconds; 0 for cores
     """
     measured_attempts: int
     """
@@ -368,11 +368,11 @@ class ReportTotals(Model):
     """
     peak_reserved_bytes: int
     """
-    What was reserved for measured_attempts, added up
+    Reservations of measured_attempts, added up
     """
     activity_seconds: float
     """
-    Of attempt_seconds: of attempts on GPUs that measure how busy they are, and of which the attempt's part is known
+    Of attempt_seconds, on GPUs with measured activity, while the attempt's part of it is known
     """
     sm_seconds: float
     """
@@ -490,7 +490,7 @@ class ReportAttempt(Model):
     """
     alone: bool
     """
-    Nothing else of Berth's was on its GPU, or its host's cores, meanwhile
+    No other attempt was on its GPU, or its host's cores, during its run
     """
 
 
@@ -512,7 +512,7 @@ class MetricList(Model):
 
 class UsagePoint(Model):
     """
-    The most in one interval; what is absent was not measured in it
+    The maximum in one interval; absent values were not measured in it
     """
 
     at: AwareDatetime
@@ -551,7 +551,7 @@ class UsagePoint(Model):
 
 class MemoryPoint(Model):
     """
-    The most in one interval; what is absent was not measured in it
+    The maximum in one interval; absent values were not measured in it
     """
 
     at: AwareDatetime
@@ -621,7 +621,7 @@ class File(Model):
 class LeftOutFile(Model):
     path: str
     """
-    What is no UTF-8 of it is replaced
+    Invalid UTF-8 in it is replaced
     """
     reason: str
     """
@@ -633,7 +633,7 @@ class MetricName(Model):
     name: str
     trials: int
     """
-    That reported it, of those that were looked at
+    Trials that reported it, of the newest 50
     """
     last_step: int
     """
@@ -688,17 +688,17 @@ class AdvicePiece(Model):
     """
     evidence: str
     """
-    What was measured, in plain words
+    The measurements, in plain words
     """
     do: str
     """
-    What a person does
+    The step to take
     """
 
 
 class Advice(Model):
     """
-    How many attempts should share a GPU, and how, by what was measured of those that ended; absent = what fits by memory, cores and activity
+    How many attempts should share a GPU, and in which mode, by measured paces of ended attempts; absent = as many as memory, cores and activity allow
     """
 
     mode: Union[Literal['exclusive', 'time_slicing', 'mps'], str]
@@ -707,19 +707,19 @@ class Advice(Model):
     """
     at_once: int
     """
-    1 to 96: so many may be there, whatever the rules for cores and activity say; 0 = not known
+    Attempts that may share the GPU, 1 to 96; overrides the limits of cores and activity; 0 = not known
     """
     capped: bool
     """
-    And no more: more were measured to do no more
+    No more may share it: more were measured to gain nothing
     """
     trying: bool
     """
-    It is to be measured
+    Not measured yet; tried now
     """
     why: str
     """
-    What was measured, in plain words
+    The measurements behind it, in plain words
     """
 
 
@@ -791,14 +791,14 @@ class LeaseList(Model):
 
 class KeptHost(Model):
     """
-    The host that takes nothing younger until the attempt fits there or its turn is over, an hour at first, as it has waited for too long; absent = none is kept for it
+    The host kept free for an attempt that has waited too long: no younger one goes there until the attempt fits or its turn is over, an hour at first; absent = none
     """
 
     id: str
     name: str
     device_id: Optional[str] = None
     """
-    The GPU that alone is kept; absent = the whole host
+    The GPU kept free; absent = the whole host
     """
     since: AwareDatetime
 
@@ -813,7 +813,7 @@ class Readiness(Model):
 
 class Finding(Model):
     """
-    What is seen of one part
+    The state of one part
     """
 
     ok: bool
@@ -997,7 +997,7 @@ class ServerLimits(Model):
 
 class ServerRetention(Model):
     """
-    How long this server keeps things after the end of their sweep; what is absent has no limit
+    How long this server keeps data after the end of its sweep; absent = no limit
     """
 
     sweeps_seconds: Optional[int] = None
@@ -1026,7 +1026,7 @@ class Problem(Model):
     status: int
     detail: str
     """
-    What is wrong, and what to do about it
+    The problem, and how to solve it
     """
     code: str
     """
@@ -1101,11 +1101,11 @@ class PreviewHost(Model):
     why: str
     at_once_now: Optional[int] = None
     """
-    The same beside what runs there now, as if nothing else waited; absent = none
+    The same beside the running attempts, as if nothing else waited; absent = none
     """
     memory_bytes: Optional[int] = None
     """
-    In all. Headroom, used by others and reserved can add up to more: a program outside Berth may take what is booked
+    In all. Headroom, used by others and reserved can add up to more: a program outside Berth may use booked memory
     """
     memory_headroom_bytes: Optional[int] = None
     """
@@ -1113,11 +1113,11 @@ class PreviewHost(Model):
     """
     memory_used_by_others_bytes: Optional[int] = None
     """
-    What programs outside Berth use now; absent = nothing, or not known
+    Used by programs outside Berth now; absent = nothing, or not known
     """
     memory_reserved_bytes: Optional[int] = None
     """
-    What would be held with at_once_now trials of the sweep beside what runs there now
+    Reservations of the running attempts, and of at_once_now trials of the sweep beside them
     """
     memory_sweep_bytes: Optional[int] = None
     """
@@ -1178,7 +1178,7 @@ class LatestAttempt(Model):
 
 class Usage(Model):
     """
-    What was measured
+    Measured use
     """
 
     memory_peak_bytes: int
@@ -1270,7 +1270,7 @@ class Attempt(Model):
     value: Optional[float] = None
     metric_source: Optional[Union[Literal['file', 'stdout', 'tensorboard', 'shim'], str]] = None
     """
-    Where the objective came from: the metrics file, what it printed, event files, or the shim; absent = it was not reported, or the attempt is of before this was noted
+    Source of the objective: the metrics file, standard output, event files, or the shim; absent = it was not reported, or its source was not recorded
     """
     usage: Usage
     placed_at: AwareDatetime
@@ -1539,7 +1539,7 @@ class QueuedAttempt(Model):
     kept_host: Optional[KeptHost] = None
     blocker_ends_at: Optional[AwareDatetime] = None
     """
-    When the first attempt should end that holds what it waits for: its start and the median time of the newest trials of its sweep. Passed = any moment; absent = not known, as it waits for something else, or fewer than 3 such trials have ended
+    Expected end of the first attempt that blocks it: that attempt's start plus the median time of the newest trials of its sweep. Passed = any moment; absent = not known, as it waits for something else, or fewer than 3 such trials have ended
     """
 
 
@@ -1548,7 +1548,7 @@ class QueueList(Model):
     next_cursor: Optional[str] = None
     total: int
     """
-    What waits in all; 0 on a page without rows
+    Waiting attempts in all; 0 on a page without rows
     """
 
 
@@ -1724,7 +1724,7 @@ class HostUsage(Model):
 
 class Footprint(Model):
     """
-    What was measured of a shape on one class of device
+    Measured need of a shape on one class of device
     """
 
     device_class: str
@@ -1793,7 +1793,7 @@ class Host(Model):
     name: str
     state: Union[Literal['ready', 'draining', 'unready', 'lost'], str]
     """
-    draining: a person asked for no new attempts; unready: its worker says what is wrong; lost: its worker is silent
+    draining: a person asked for no new attempts; unready: its worker reports a problem; lost: its worker is silent
     """
     problem: Optional[str] = None
     """
