@@ -197,11 +197,3 @@ func AloneBytes(capacityBytes, freeBytes int64) int64 {
 
 // DiskLow reports whether the host starts nothing new for want of disk.
 func (h *Host) DiskLow() bool { return h.DiskFreeBytes < h.DiskHeadroomBytes }
-
-// Disk is the host's fuller disk.
-func (h *Host) Disk() Disk {
-	return Disk{
-		Of: "host " + h.Name, TotalBytes: h.DiskBytes, FreeBytes: h.DiskFreeBytes, HeadroomBytes: h.DiskHeadroomBytes,
-		OutputBytes: h.OutputBytes, GrowthBytes: h.DiskGrowthBytes,
-	}
-}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 )
 
 const (
@@ -212,13 +213,13 @@ func pemKinds(data []byte) string {
 }
 
 // finding is what health says of it.
-func (c *Certificate) finding() berth.Finding {
+func (c *Certificate) finding() health.Finding {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	ends, left := c.current.Leaf.NotAfter, c.current.Leaf.NotAfter.Sub(c.now())
 	next := fmt.Sprintf("renew %s and %s; the server takes new files within %s, without a restart", c.certFile, c.keyFile, c.every)
-	finding := berth.Finding{OK: true, Part: "certificate", What: "ends at " + ends.UTC().Format(time.RFC3339)}
+	finding := health.Finding{OK: true, Part: "certificate", What: "ends at " + ends.UTC().Format(time.RFC3339)}
 
 	switch {
 	case left <= 0:

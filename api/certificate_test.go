@@ -17,6 +17,7 @@ import (
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/internal/certtest"
+	"github.com/berthml/berth/internal/health"
 )
 
 const (
@@ -158,7 +159,7 @@ func TestCertificate_Health(t *testing.T) {
 	require.NoError(t, err)
 
 	store := apitest.Sample()
-	store.Unwell = berth.Health{Hosts: 1, Answering: 1}
+	store.Unwell = health.State{Hosts: 1, Answering: 1}
 	r := setupLogged(t, store, io.Discard, func(c *api.Config) { c.Certificate = certificate })
 	r.url = r.server.URL()
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/memory"
 	"github.com/berthml/berth/internal/report"
 	"github.com/berthml/berth/workflows"
@@ -179,7 +180,7 @@ func toHost(h berth.Host) openapi.Host {
 		ID: h.ID, Name: h.Name, State: string(h.State), CPUMilli: h.CPUMilli, CPUMilliReserved: h.CPUMilliReserved,
 		MemoryBytes: h.MemoryBytes, MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryReservedBytes: h.MemoryReservedBytes,
 		MemoryFreeBytes: h.MemoryFreeBytes, DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
-		DiskBytes: h.DiskBytes, OutputBytes: h.OutputBytes, DiskWarning: h.Disk().Warning(),
+		DiskBytes: h.DiskBytes, OutputBytes: h.OutputBytes, DiskWarning: health.DiskOf(&h).Warning(),
 		MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
 		Datasets: h.Datasets, Devices: []openapi.Device{}, LastSeenAt: h.LastSeenAt, Problem: h.Problem,
 		CordonedAt: utc(h.CordonedAt), CordonReason: h.CordonReason, CordonSweep: h.CordonSweep, UsedByOthersBytes: h.UsedByOthersBytes(),

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 )
 
 // pingTimeout bounds the question to one part.
@@ -36,7 +37,7 @@ func (s *Server) ready(c *gin.Context) {
 // health is GET /healthz: the state of each part and the next step, for a person
 // at three in the morning. It is 503 for a problem, not for a warning.
 func (s *Server) health(c *gin.Context) {
-	var findings []berth.Finding
+	var findings []health.Finding
 
 	for _, part := range []struct {
 		name, next string
@@ -45,9 +46,9 @@ func (s *Server) health(c *gin.Context) {
 		{"database", "start PostgreSQL, or free its disk; running trials go on and keep their results on their hosts", s.deps.Store},
 		{"temporal", "start Temporal; running trials go on, and sweeps are accepted and start when it is back", s.deps.Temporal},
 	} {
-		finding := berth.Finding{OK: true, Part: part.name, What: "answers"}
+		finding := health.Finding{OK: true, Part: part.name, What: "answers"}
 		if err := ping(c.Request.Context(), part.part); err != nil {
-			finding = berth.Finding{Part: part.name, What: err.Error(), Next: part.next}
+			finding = health.Finding{Part: part.name, What: err.Error(), Next: part.next}
 		}
 
 		findings = append(findings, finding)
@@ -58,17 +59,17 @@ func (s *Server) health(c *gin.Context) {
 	}
 
 	if ctx := c.Request.Context(); caller(ctx).name != "" {
-		if health, err := s.deps.Store.Health(ctx); err != nil {
-			findings = append(findings, berth.Finding{
+		if state, err := s.deps.Store.Health(ctx); err != nil {
+			findings = append(findings, health.Finding{
 				Part: "ledger", What: err.Error(),
 				Next: "look again in a moment; when it lasts, see in PostgreSQL's pg_stat_activity and pg_locks what holds its tables, and end that",
 			})
 		} else {
-			if dir := health.Database.Dir; dir != "" && s.deps.Disk != nil {
-				health.DatabaseDisk = s.deps.Disk(berth.DatabaseDisk, dir)
+			if dir := state.Database.Dir; dir != "" && s.deps.Disk != nil {
+				state.DatabaseDisk = s.deps.Disk(health.DatabaseDisk, dir)
 			}
 
-			findings = append(findings, health.Findings()...)
+			findings = append(findings, state.Findings()...)
 		}
 	}
 

@@ -194,7 +194,7 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 
 		switch {
 		case page.Complete:
-			return s.sendEnd(ctx, out, attempt)
+			return s.sendEnd(out, attempt)
 		case len(page.Data) > 0:
 			quiet = time.Now()
 
@@ -226,7 +226,7 @@ func sendPiece(out *stream, piece openapi.LogPiece) error {
 	return out.event("piece", strconv.FormatInt(piece.Offset+piece.Length, 10), data)
 }
 
-func (s *Server) sendEnd(ctx context.Context, out *stream, attempt berth.Attempt) error {
+func (s *Server) sendEnd(out *stream, attempt berth.Attempt) error {
 	end := map[string]string{"state": string(attempt.State), "failure_kind": string(attempt.Kind)}
 
 	data, err := json.Marshal(end)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 // GetAttemptMemory is GET /attempts/{id}/memory.
@@ -20,13 +21,13 @@ func (h *handlers) GetAttemptMemory(ctx context.Context, r openapi.GetAttemptMem
 	}
 
 	out := openapi.AttemptMemory{
-		Points: all(points, toMemoryPoint), IntervalSeconds: berth.MemoryInterval(0),
+		Points: all(points, toMemoryPoint), IntervalSeconds: timeline.MemoryInterval(0),
 		HostReservedBytes: attempt.Demand.MemoryBytes, DeviceReservedBytes: attempt.Demand.DeviceBytes,
 		HostPeakBytes: attempt.Usage.MemoryPeakBytes, DevicePeakBytes: attempt.Usage.DevicePeakBytes,
 	}
 
 	if len(points) > 0 {
-		out.IntervalSeconds = berth.MemoryInterval(points[len(points)-1].Second)
+		out.IntervalSeconds = timeline.MemoryInterval(points[len(points)-1].Second)
 	}
 
 	return openapi.GetAttemptMemory200JSONResponse(out), nil

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 )
 
 // Outbox is the events that were committed and have no sequence yet.
@@ -46,7 +46,7 @@ func (p *Publisher) publish(ctx context.Context) {
 			p.Log.Warn("publishing events", "error", err)
 		}
 
-		p.Outbox.NoteRound(ctx, berth.PartEvents, err)
+		p.Outbox.NoteRound(ctx, health.PartEvents, err)
 
 		if err != nil || n < publishBatch {
 			return

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/health"
 )
 
 // events is an outbox that publishes nothing for this reason.
@@ -40,6 +40,6 @@ func TestPublisher_NotesHowRoundsEnd(t *testing.T) {
 	for _, err := range []error{errors.New("no sequence"), nil} {
 		outbox := &events{err, make(map[string]error)}
 		require.NoError(t, (&api.Publisher{Outbox: outbox, Log: slog.New(slog.DiscardHandler)}).Run(t.Context()))
-		require.Equal(t, map[string]error{berth.PartEvents: err}, outbox.noted)
+		require.Equal(t, map[string]error{health.PartEvents: err}, outbox.noted)
 	}
 }

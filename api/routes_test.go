@@ -12,9 +12,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/health"
 )
 
 // undescribed are the routes that the description leaves out, each with the reason.
@@ -71,7 +71,7 @@ func TestHealth_IsAsDescribed(t *testing.T) {
 	t.Parallel()
 
 	store := apitest.Sample()
-	store.Unwell = berth.Health{Hosts: 2, Answering: 1, SilentHosts: []string{"laptop"}, Disks: []berth.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}}}
+	store.Unwell = health.State{Hosts: 2, Answering: 1, SilentHosts: []string{"laptop"}, Disks: []health.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}}}
 	r := setup(t, store)
 
 	var (

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/spec"
 	"github.com/berthml/berth/internal/web"
 )
@@ -33,7 +34,7 @@ type Deps struct {
 
 // Disk is the file system of a directory of this machine; zero when it cannot be
 // asked.
-type Disk func(of, dir string) berth.Disk
+type Disk func(of, dir string) health.Disk
 
 // Config says where the API listens and which callers it admits. Zero values
 // are defaults.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/report"
 	"github.com/berthml/berth/workflows"
 )
@@ -174,7 +175,7 @@ type Images interface {
 
 // Healthy lists late and silent parts.
 type Healthy interface {
-	Health(ctx context.Context) (berth.Health, error)
+	Health(ctx context.Context) (health.State, error)
 }
 
 // Pinger is a part that may be down.

@@ -13,6 +13,7 @@ import (
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/memory"
 	"github.com/berthml/berth/internal/spec"
 )
@@ -308,13 +309,13 @@ func TestHealthSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 
 	store := apitest.Sample()
-	store.Unwell = berth.Health{Hosts: 2, Answering: 1}
+	store.Unwell = health.State{Hosts: 2, Answering: 1}
 	r := setup(t, store)
 
 	status, body := r.text("GET", "/healthz", "")
 	require.Equal(t, http.StatusOK, status, body)
 
-	store.Change(func() { store.Unwell.Disks = []berth.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}} })
+	store.Change(func() { store.Unwell.Disks = []health.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}} })
 
 	status, body = r.text("GET", "/healthz", "")
 	require.Equal(t, http.StatusOK, status, "a disk that will be full is no failure yet: %s", body)

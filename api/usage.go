@@ -7,6 +7,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 // Defaults of openapi.yaml.
@@ -23,7 +24,7 @@ func (h *handlers) GetHostUsage(ctx context.Context, r openapi.GetHostUsageReque
 	}
 
 	covered := time.Duration(cmp.Or(given(r.Params.Hours), defaultUsageHours)) * time.Hour
-	every := berth.MachineInterval(covered, cmp.Or(given(r.Params.MaxPoints), defaultUsagePoints))
+	every := timeline.MachineInterval(covered, cmp.Or(given(r.Params.MaxPoints), defaultUsagePoints))
 
 	points, err := h.deps.Store.ListMachine(ctx, host.ID, covered, every)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 // Curves is api.Records.
@@ -22,7 +23,7 @@ func (s *Store) Curves(_ context.Context, sweepID, name string, numbers []int, m
 		}
 
 		c := berth.Curve{TrialNumber: t.Number, TrialState: t.State, AttemptID: latest.ID}
-		thinner := berth.NewThinner(0, 100, most)
+		thinner := timeline.NewThinner(0, 100, most)
 
 		for _, m := range s.Metrics[latest.ID] {
 			switch {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -62,7 +63,7 @@ type Store struct {
 	InUse      []string        // names of secrets that sweeps mount
 	SessionErr error           // what CreateSession and DeleteSession are answered
 	Down       error           // the error of Ping, and of a look for tokens
-	Unwell     berth.Health    // what Health answers
+	Unwell     health.State    // what Health answers
 	Unreadable error           // what Health fails with, while all else answers
 	Deaf       <-chan struct{} // events are told once it is closed; nil = at once
 
@@ -121,7 +122,7 @@ func (s *Store) Ping(context.Context) error {
 }
 
 // Health is api.Healthy.
-func (s *Store) Health(context.Context) (berth.Health, error) {
+func (s *Store) Health(context.Context) (health.State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

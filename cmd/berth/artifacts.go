@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/runtrial"
 )
@@ -103,11 +104,11 @@ func openArtifacts(ctx context.Context, where, installation string, marks artifa
 
 // checkArtifacts is what doctor says of the store. It only looks: a store that is new
 // may be another Berth's tomorrow.
-func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) berth.Finding {
+func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) health.Finding {
 	const part = "artifact store"
 
 	if where == "" {
-		return berth.Finding{OK: true, Part: part, What: berth.NoArtifacts}
+		return health.Finding{OK: true, Part: part, What: berth.NoArtifacts}
 	}
 
 	installation, err := ledger.Installation(ctx)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -188,7 +189,7 @@ func claimDir(dir, installationID, instance string) error {
 
 // checkOwner is what doctor says of a data directory that a worker has used; none
 // of one that is new here.
-func checkOwner(ctx context.Context, store *postgres.Store, dir string) []berth.Finding {
+func checkOwner(ctx context.Context, store *postgres.Store, dir string) []health.Finding {
 	const part = "data directory"
 
 	data, err := os.ReadFile(filepath.Join(dir, hostOwnerFile)) //nolint:gosec // G304: our own file
@@ -197,18 +198,18 @@ func checkOwner(ctx context.Context, store *postgres.Store, dir string) []berth.
 	}
 
 	if err != nil {
-		return []berth.Finding{broken(part, "its owner cannot be read", err.Error())}
+		return []health.Finding{broken(part, "its owner cannot be read", err.Error())}
 	}
 
 	installation, err := store.Installation(ctx)
 	if err != nil {
-		return []berth.Finding{broken("PostgreSQL", "cannot be read", err.Error())}
+		return []health.Finding{broken("PostgreSQL", "cannot be read", err.Error())}
 	}
 
 	if owner, _, _ := strings.Cut(strings.TrimSpace(string(data)), " "); owner != installation.ID {
-		return []berth.Finding{broken(part, fmt.Sprintf("%s holds attempts of installation %s, and the database is of %s: its worker does nothing", dir, owner, installation.ID),
+		return []health.Finding{broken(part, fmt.Sprintf("%s holds attempts of installation %s, and the database is of %s: its worker does nothing", dir, owner, installation.ID),
 			"restore the database of that installation, or correct --postgres-url: the worker goes on by itself; or give another --data-dir")}
 	}
 
-	return []berth.Finding{fine(part, dir+" is this installation's")}
+	return []health.Finding{fine(part, dir+" is this installation's")}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 )
 
 // defaultDiskHeadroom is room for the logs of 64 attempts at 30 MiB each, the
@@ -17,22 +18,22 @@ const defaultDiskHeadroom = 2 << 30
 
 // fullestDisk is the disk with the least free of those where the directories
 // are. A disk that cannot be asked stops nothing.
-func fullestDisk(log *slog.Logger, host berth.Host, dirs ...string) berth.Disk {
+func fullestDisk(log *slog.Logger, host berth.Host, dirs ...string) health.Disk {
 	disk, err := fullest(dirs...)
 	if err != nil {
 		log.Warn("reading the machine's disks", "error", err)
 
-		return berth.Disk{FreeBytes: host.DiskHeadroomBytes}
+		return health.Disk{FreeBytes: host.DiskHeadroomBytes}
 	}
 
 	return disk
 }
 
 // localDisk is the file system of a directory; zero when it cannot be asked.
-func localDisk(of, dir string) berth.Disk {
+func localDisk(of, dir string) health.Disk {
 	disk, err := fullest(dir)
 	if err != nil || disk.TotalBytes == 0 {
-		return berth.Disk{}
+		return health.Disk{}
 	}
 
 	disk.Of = of
@@ -43,8 +44,8 @@ func localDisk(of, dir string) berth.Disk {
 // fullest is the file system with the least free space of the directories', as
 // a process without privileges may use it. It leaves out missing directories:
 // Docker's own is elsewhere when the worker runs in a container.
-func fullest(dirs ...string) (berth.Disk, error) {
-	least := berth.Disk{FreeBytes: math.MaxInt64}
+func fullest(dirs ...string) (health.Disk, error) {
+	least := health.Disk{FreeBytes: math.MaxInt64}
 
 	for _, dir := range dirs {
 		var stat syscall.Statfs_t
@@ -55,7 +56,7 @@ func fullest(dirs ...string) (berth.Disk, error) {
 		}
 
 		if err != nil {
-			return berth.Disk{}, fmt.Errorf("asking what is free where %s is: %w", dir, err)
+			return health.Disk{}, fmt.Errorf("asking what is free where %s is: %w", dir, err)
 		}
 
 		block := int64(stat.Bsize) //nolint:unconvert // it differs by system
@@ -63,7 +64,7 @@ func fullest(dirs ...string) (berth.Disk, error) {
 		// Blocks reserved for root are neither free nor in use, as df counts.
 		free, used := int64(stat.Bavail)*block, int64(stat.Blocks-stat.Bfree)*block //nolint:gosec // G115: no disk has 2^63 bytes
 		if free < least.FreeBytes {
-			least = berth.Disk{FreeBytes: free, TotalBytes: free + used}
+			least = health.Disk{FreeBytes: free, TotalBytes: free + used}
 		}
 	}
 

@@ -20,6 +20,7 @@ import (
 	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/nvml"
 	"github.com/berthml/berth/internal/postgres"
 )
@@ -55,7 +56,7 @@ func doctorCommand() *cobra.Command {
 }
 
 // printFindings returns how many are to be fixed. A warning is not among them.
-func printFindings(out io.Writer, findings []berth.Finding) (bad int) {
+func printFindings(out io.Writer, findings []health.Finding) (bad int) {
 	for _, f := range findings {
 		mark := "ok   "
 
@@ -77,8 +78,8 @@ func printFindings(out io.Writer, findings []berth.Finding) (bad int) {
 	return bad
 }
 
-func checkMachine(ctx context.Context, dataDir string) []berth.Finding {
-	var findings []berth.Finding
+func checkMachine(ctx context.Context, dataDir string) []health.Finding {
+	var findings []health.Finding
 
 	memory, err := cgroup.FS{}.HostMemory()
 	if err != nil {
@@ -116,30 +117,30 @@ func checkMachine(ctx context.Context, dataDir string) []berth.Finding {
 }
 
 // checkGPUs says which GPUs a worker would hand out, and why not.
-func checkGPUs(ctx context.Context, d *docker.Docker) []berth.Finding {
+func checkGPUs(ctx context.Context, d *docker.Docker) []health.Finding {
 	driver, err := nvml.Open(ctx, nvml.Config{})
 	if errors.Is(err, gpu.ErrNoDriver) {
-		return []berth.Finding{fine("GPUs", "none: "+gpu.ErrNoDriver.Error())}
+		return []health.Finding{fine("GPUs", "none: "+gpu.ErrNoDriver.Error())}
 	}
 
 	if err != nil {
-		return []berth.Finding{broken("GPUs", "cannot be used", err.Error())}
+		return []health.Finding{broken("GPUs", "cannot be used", err.Error())}
 	}
 	defer driver.Close() //nolint:errcheck // the command ends
 
 	inventory, err := driver.Inventory(ctx)
 	if err != nil {
-		return []berth.Finding{broken("GPUs", "cannot be listed", err.Error())}
+		return []health.Finding{broken("GPUs", "cannot be listed", err.Error())}
 	}
 
 	all, err := choose(allGPUs, inventory.Cards)
 	if err != nil {
-		return []berth.Finding{broken("GPUs", "cannot be numbered", err.Error())}
+		return []health.Finding{broken("GPUs", "cannot be numbered", err.Error())}
 	}
 
 	missing, err := d.AddGPUs(ctx, all)
 	if err != nil {
-		return []berth.Finding{broken("GPUs", "Docker cannot be asked about them", err.Error())}
+		return []health.Finding{broken("GPUs", "Docker cannot be asked about them", err.Error())}
 	}
 
 	_, err = openMPS(defaultDataDir())
@@ -149,11 +150,11 @@ func checkGPUs(ctx context.Context, d *docker.Docker) []berth.Finding {
 
 // gpuFindings has one finding for the driver, and one for each GPU. missing says
 // by UUID why a container cannot have one, and mpsErr why MPS is not there.
-func gpuFindings(inventory gpu.Inventory, missing map[string]string, mpsErr error) []berth.Finding {
-	findings := []berth.Finding{fine("GPUs", fmt.Sprintf("NVIDIA driver %s, CUDA %s", inventory.DriverVersion, inventory.CUDAVersion))}
+func gpuFindings(inventory gpu.Inventory, missing map[string]string, mpsErr error) []health.Finding {
+	findings := []health.Finding{fine("GPUs", fmt.Sprintf("NVIDIA driver %s, CUDA %s", inventory.DriverVersion, inventory.CUDAVersion))}
 
 	for _, warning := range inventory.Warnings {
-		findings = append(findings, berth.Finding{OK: true, Warn: true, Part: "GPUs", What: warning})
+		findings = append(findings, health.Finding{OK: true, Warn: true, Part: "GPUs", What: warning})
 	}
 
 	for _, card := range inventory.Cards {
@@ -186,7 +187,7 @@ func sharingText(card gpu.Card, mpsErr error) string {
 }
 
 // checkCgroups looks whether the cgroups of containers can be read from here.
-func checkCgroups(kernel cgroup.FS) berth.Finding {
+func checkCgroups(kernel cgroup.FS) health.Finding {
 	if err := kernel.CheckNamespace(); err != nil {
 		return broken("cgroups", "containers cannot be measured, and a worker does not start here", err.Error())
 	}
@@ -207,7 +208,7 @@ func nearest(dir string) string {
 }
 
 // checkDisk is about the disk that a worker with default headroom looks at.
-func checkDisk(disk berth.Disk, dataDir string, err error) berth.Finding {
+func checkDisk(disk health.Disk, dataDir string, err error) health.Finding {
 	disk.Of, disk.HeadroomBytes = "this machine", defaultDiskHeadroom
 
 	switch warning := disk.Warning(); {
@@ -215,36 +216,36 @@ func checkDisk(disk berth.Disk, dataDir string, err error) berth.Finding {
 		return broken("disk", "cannot be asked", err.Error())
 	case disk.FreeBytes < defaultDiskHeadroom:
 		return broken("disk", berth.BytesText(disk.FreeBytes)+" free, and a worker keeps "+berth.BytesText(defaultDiskHeadroom),
-			"Docker and "+dataDir+" are there; "+berth.FreeDisk+"; or give the worker another --disk-headroom")
+			"Docker and "+dataDir+" are there; "+health.FreeDisk+"; or give the worker another --disk-headroom")
 	case warning != "":
-		return berth.Finding{OK: true, Warn: true, Part: "disk", What: warning, Next: berth.LessOutput}
+		return health.Finding{OK: true, Warn: true, Part: "disk", What: warning, Next: health.LessOutput}
 	default:
 		return fine("disk", berth.BytesText(disk.FreeBytes)+" free")
 	}
 }
 
-func fine(part, what string) berth.Finding { return berth.Finding{OK: true, Part: part, What: what} }
+func fine(part, what string) health.Finding { return health.Finding{OK: true, Part: part, What: what} }
 
-func broken(part, what, next string) berth.Finding {
-	return berth.Finding{Part: part, What: what, Next: next}
+func broken(part, what, next string) health.Finding {
+	return health.Finding{Part: part, What: what, Next: next}
 }
 
-func checkBackends(ctx context.Context, b backends, where, dataDir string) []berth.Finding {
+func checkBackends(ctx context.Context, b backends, where, dataDir string) []health.Finding {
 	if b.postgresURL == "" {
-		return []berth.Finding{installed("PostgreSQL", func() (string, error) { return findPostgres(ctx) }), installed("Temporal", devstack.FindTemporal)}
+		return []health.Finding{installed("PostgreSQL", func() (string, error) { return findPostgres(ctx) }), installed("Temporal", devstack.FindTemporal)}
 	}
 
 	store, err := postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
 	if berth.KindOf(err) == berth.KindInvalid {
-		return []berth.Finding{broken("PostgreSQL", "cannot be used", err.Error())}
+		return []health.Finding{broken("PostgreSQL", "cannot be used", err.Error())}
 	}
 
 	if err != nil {
-		return []berth.Finding{broken("PostgreSQL", "does not answer", err.Error())}
+		return []health.Finding{broken("PostgreSQL", "does not answer", err.Error())}
 	}
 	defer store.Close()
 
-	findings := []berth.Finding{fine("PostgreSQL", "answers")}
+	findings := []health.Finding{fine("PostgreSQL", "answers")}
 
 	if err := store.CheckSchema(ctx); err != nil {
 		return append(findings, broken("schema", "does not fit this berth", err.Error()))
@@ -253,20 +254,20 @@ func checkBackends(ctx context.Context, b backends, where, dataDir string) []ber
 	findings = append(findings, checkTemporal(ctx, b, store), checkArtifacts(ctx, where, store))
 	findings = append(findings, checkOwner(ctx, store, dataDir)...)
 
-	health, err := store.Health(ctx)
+	state, err := store.Health(ctx)
 	if err != nil {
 		return append(findings, broken("ledger", "cannot be read", err.Error()))
 	}
 
-	if health.Database.Dir != "" {
-		health.DatabaseDisk = localDisk(berth.DatabaseDisk, health.Database.Dir)
+	if state.Database.Dir != "" {
+		state.DatabaseDisk = localDisk(health.DatabaseDisk, state.Database.Dir)
 	}
 
-	return append(findings, health.Findings()...)
+	return append(findings, state.Findings()...)
 }
 
 // checkTemporal asks once, without waiting for it to come up.
-func checkTemporal(ctx context.Context, b backends, store *postgres.Store) berth.Finding {
+func checkTemporal(ctx context.Context, b backends, store *postgres.Store) health.Finding {
 	installation, err := store.Installation(ctx)
 	if err != nil {
 		return broken("PostgreSQL", "cannot be read", err.Error())
@@ -293,7 +294,7 @@ func checkTemporal(ctx context.Context, b backends, store *postgres.Store) berth
 }
 
 // installed looks for what `berth dev` starts itself, where that looks for it.
-func installed(part string, find func() (string, error)) berth.Finding {
+func installed(part string, find func() (string, error)) health.Finding {
 	path, err := find()
 	if err != nil {
 		return broken(part, "is not installed", err.Error())

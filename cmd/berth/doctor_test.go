@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/health"
 )
 
 // seenFrom is a machine whose process 1 has this line in its cgroup file.
@@ -50,15 +51,15 @@ func TestDoctor_WarnsBeforeADiskIsFull(t *testing.T) {
 
 	var out strings.Builder
 
-	require.Zero(t, printFindings(&out, []berth.Finding{
-		checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: 50 * gib}, "/data", nil),
-		checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: 10 * gib}, "/data", nil),
+	require.Zero(t, printFindings(&out, []health.Finding{
+		checkDisk(health.Disk{TotalBytes: 100 * gib, FreeBytes: 50 * gib}, "/data", nil),
+		checkDisk(health.Disk{TotalBytes: 100 * gib, FreeBytes: 10 * gib}, "/data", nil),
 	}))
 	require.Contains(t, out.String(), "ok   disk: 51,200 MiB free\n")
 	require.Contains(t, out.String(), "SOON disk: this machine has 8,192 MiB left: 91 % of what it may fill is in use\n     → delete sweeps")
 	require.Contains(t, out.String(), "--keep-outputs-size")
 
-	require.Equal(t, 1, printFindings(&out, []berth.Finding{checkDisk(berth.Disk{TotalBytes: 100 * gib, FreeBytes: gib}, "/data", nil)}))
+	require.Equal(t, 1, printFindings(&out, []health.Finding{checkDisk(health.Disk{TotalBytes: 100 * gib, FreeBytes: gib}, "/data", nil)}))
 	require.Contains(t, out.String(), "FIX  disk: 1,024 MiB free, and a worker keeps 2,048 MiB\n")
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/mps"
 	"github.com/berthml/berth/internal/runtrial"
 )
@@ -269,7 +270,7 @@ func TestGPUFindings(t *testing.T) {
 		},
 	}, map[string]string{"MIG-1": "run nvidia-ctk"}, mps.ErrNotInstalled)
 
-	require.Equal(t, []berth.Finding{
+	require.Equal(t, []health.Finding{
 		{OK: true, Part: "GPUs", What: "NVIDIA driver 580.1, CUDA 13.0"},
 		{OK: true, Warn: true, Part: "GPUs", What: "no GPM"},
 		{OK: true, Part: "GPU", What: "NVIDIA H200 (GPU-a), 143,360 MiB, " + sharingText(gpu.Card{}, mps.ErrNotInstalled)},

@@ -20,6 +20,7 @@ import (
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/dataset"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
@@ -113,7 +114,7 @@ func (m *machine) setWaits() error {
 
 func workerCommand() *cobra.Command {
 	var (
-		b = backends{connections: berth.WorkerPool}
+		b = backends{connections: health.WorkerPool}
 		m machine
 	)
 

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/pgtest"
 )
 
@@ -54,9 +54,9 @@ func TestServer_TakesAsManyConnectionsAsItSays(t *testing.T) {
 		return pgtest.Count(t, address, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'berth'")
 	}
 
-	require.Eventually(t, func() bool { return connections() >= berth.ServerConnections }, 30*time.Second, tick)
+	require.Eventually(t, func() bool { return connections() >= health.ServerConnections }, 30*time.Second, tick)
 
 	for range 200 { // each asks on a connection of its own, some seconds in all
-		require.LessOrEqual(t, connections(), berth.ServerConnections)
+		require.LessOrEqual(t, connections(), health.ServerConnections)
 	}
 }

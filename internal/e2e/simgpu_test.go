@@ -16,6 +16,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/simgpu"
 )
 
@@ -106,17 +107,17 @@ func (s *stack) fault(number int, f simgpu.Fault) {
 func (s *stack) healthPart(name string) string {
 	s.t.Helper()
 
-	var health struct {
-		Findings []berth.Finding `json:"findings"`
+	var answer struct {
+		Findings []health.Finding `json:"findings"`
 	}
 
 	body := s.health()
-	require.NoError(s.t, json.Unmarshal([]byte(body), &health), body)
+	require.NoError(s.t, json.Unmarshal([]byte(body), &answer), body)
 
-	i := slices.IndexFunc(health.Findings, func(f berth.Finding) bool { return f.Part == name })
+	i := slices.IndexFunc(answer.Findings, func(f health.Finding) bool { return f.Part == name })
 	require.GreaterOrEqual(s.t, i, 0, body)
 
-	return health.Findings[i].What
+	return answer.Findings[i].What
 }
 
 // requireTrained checks that a sweep succeeded with this many trials.

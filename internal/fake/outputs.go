@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 // PutMetrics stores points; one with the same name and step is replaced.
@@ -134,7 +135,7 @@ func (l *Ledger) putMemory(ctx context.Context, attemptID string, token int64, p
 			newest = max(newest, stored[len(stored)-1].Second)
 		}
 
-		l.memory[attemptID] = berth.ThinMemory(slices.Concat(l.memory[attemptID], points), berth.MemoryInterval(newest))
+		l.memory[attemptID] = timeline.ThinMemory(slices.Concat(l.memory[attemptID], points), timeline.MemoryInterval(newest))
 
 		return nil
 	})

@@ -17,7 +17,7 @@ const module = "github.com/berthml/berth"
 // accepted file can run.
 var rows = [][]string{
 	{""},
-	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire", "internal/export", "internal/tfevents", "internal/filetime"},
+	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire", "internal/export", "internal/tfevents", "internal/filetime", "internal/health", "internal/timeline"},
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report", "internal/script", "internal/masking"},
 	{"internal/metrictext", "internal/preview"},
@@ -38,7 +38,7 @@ var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledg
 // only narrows what the rows allow, by prefix of the importer.
 var only = map[string][]string{
 	"workflows":         {"activities", ""},                                   // method references and inputs
-	"internal/temporal": {"activities", "workflows", ""},                      // it is given its ledger
+	"internal/temporal": {"activities", "workflows", "internal/health", ""},   // it is given its ledger
 	"worker":            {"activities", "workflows", "internal/temporal", ""}, // it registers, and is given the rest
 	"internal/cli": {
 		"api/client", "internal/script", "internal/spec", "internal/spec/document", "", // a client of the API like any other

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 func testMetrics(t *testing.T, b *bench) {
@@ -170,7 +171,7 @@ func testMemory(t *testing.T, b *bench) {
 		told = append(told, point(second, int64(second*7919%1009)))
 
 		if second%10 == 9 {
-			batch := berth.ThinMemory(told[max(second-11, 0):], berth.MemoryInterval(second))
+			batch := timeline.ThinMemory(told[max(second-11, 0):], timeline.MemoryInterval(second))
 			require.NoError(t, b.PutMemory(ctx, r.AttemptID, token, batch))
 		}
 	}
@@ -192,7 +193,7 @@ func testMemory(t *testing.T, b *bench) {
 		stored[i].At = time.Time{}
 	}
 
-	require.Equal(t, berth.ThinMemory(append(told, onlyHost), 4), stored)
+	require.Equal(t, timeline.ThinMemory(append(told, onlyHost), 4), stored)
 	require.Nil(t, stored[len(stored)-1].DeviceBytes)
 
 	requireFenced(t, b.PutMemory(ctx, r.AttemptID, token-1, told[:1]))
@@ -211,7 +212,7 @@ func testMemoryOfTheClockSetBack(t *testing.T, b *bench) {
 				batch = append(batch, berth.MemoryPoint{Second: second, HostBytes: &bytes})
 			}
 
-			batch = berth.ThinMemory(batch, berth.MemoryInterval(from+9))
+			batch = timeline.ThinMemory(batch, timeline.MemoryInterval(from+9))
 			require.NoError(t, b.PutMemory(ctx, r.AttemptID, token, batch))
 		}
 	}
@@ -231,7 +232,7 @@ func testMemoryOfTheClockSetBack(t *testing.T, b *bench) {
 
 		points, err = b.ListMemory(ctx, r.AttemptID)
 		require.NoError(t, err)
-		require.Equal(t, newest+1-berth.MemoryInterval(newest), points[len(points)-1].Second)
+		require.Equal(t, newest+1-timeline.MemoryInterval(newest), points[len(points)-1].Second)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/packing"
 )
 
@@ -103,7 +104,7 @@ func (p *Placer) Run(ctx context.Context) error {
 				p.log.Warn("placing", "error", err)
 			}
 
-			p.ledger.NoteRound(ctx, berth.PartPlacer, err)
+			p.ledger.NoteRound(ctx, health.PartPlacer, err)
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
@@ -79,13 +80,13 @@ func (s *Store) CountTokens(ctx context.Context) (berth.TokenCount, error) {
 }
 
 // adminTokens is not known to a worker's role, which may not read tokens.
-func (s *Store) adminTokens(ctx context.Context) berth.AdminTokens {
+func (s *Store) adminTokens(ctx context.Context) health.AdminTokens {
 	row, err := s.q.GetAdminTokens(ctx, s.pool)
 	if err != nil {
-		return berth.AdminTokens{}
+		return health.AdminTokens{}
 	}
 
-	return berth.AdminTokens{
+	return health.AdminTokens{
 		Known: true, Made: int(row.Made), Valid: int(row.Valid), End: time.Duration(row.EndSeconds * float64(time.Second)),
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
@@ -102,7 +102,7 @@ func TestPostgresInit_LeavesHigherLimits(t *testing.T) {
 
 	worker := limit("berth_worker")
 	require.Equal(t, []int{180, 60, 60, 150}, []int{limit("berth"), limit("temporal"), limit("berth_server"), worker})
-	require.Positive(t, limit("berth_server")/berth.ServerConnections)
+	require.Positive(t, limit("berth_server")/health.ServerConnections)
 
 	pgtest.Exec(t, o.url("postgres", "postgres"), "ALTER ROLE berth_worker CONNECTION LIMIT 500", // docs/production.md
 		"ALTER ROLE berth_server CONNECTION LIMIT 20", "ALTER ROLE berth CONNECTION LIMIT -1")

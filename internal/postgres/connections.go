@@ -10,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 )
 
 // connectionUse reads the number of connections against the limits of the server
 // and of connected roles. pg_stat_activity shows only roles with connections. A
 // failed query leaves its value unknown.
-func (s *Store) connectionUse(ctx context.Context) []berth.ConnectionUse {
+func (s *Store) connectionUse(ctx context.Context) []health.ConnectionUse {
 	rows, err := s.pool.Query(ctx, `WITH sessions AS (
 			SELECT usesysid, datname FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
 		)
@@ -31,7 +31,7 @@ func (s *Store) connectionUse(ctx context.Context) []berth.ConnectionUse {
 		return nil
 	}
 
-	use, err := pgx.CollectRows(rows, pgx.RowToStructByPos[berth.ConnectionUse])
+	use, err := pgx.CollectRows(rows, pgx.RowToStructByPos[health.ConnectionUse])
 	if err != nil {
 		return nil
 	}

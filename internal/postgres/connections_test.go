@@ -10,15 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
 
 // connectionsFinding is what health says of connections.
-func connectionsFinding(h berth.Health) berth.Finding {
+func connectionsFinding(h health.State) health.Finding {
 	all := h.Findings()
 
-	return all[slices.IndexFunc(all, func(f berth.Finding) bool { return f.Part == "connections" })]
+	return all[slices.IndexFunc(all, func(f health.Finding) bool { return f.Part == "connections" })]
 }
 
 // Each machine that is added takes connections of one role, until its limit keeps the next
@@ -38,7 +39,7 @@ func TestConnections_OfARoleRunOut(t *testing.T) {
 	g.exec(g.superUser, "ALTER ROLE "+g.worker+" CONNECTION LIMIT 10")
 
 	store := open(t, g.serverURL)
-	used := func() (of berth.ConnectionUse, f berth.Finding) {
+	used := func() (of health.ConnectionUse, f health.Finding) {
 		h, err := store.Health(t.Context())
 		require.NoError(t, err)
 		require.NotEmpty(t, h.Connections)
@@ -52,7 +53,7 @@ func TestConnections_OfARoleRunOut(t *testing.T) {
 			}
 		}
 
-		return of, connectionsFinding(berth.Health{Connections: []berth.ConnectionUse{of}}) // others' tests use the server
+		return of, connectionsFinding(health.State{Connections: []health.ConnectionUse{of}}) // others' tests use the server
 	}
 
 	for range 7 {
@@ -60,7 +61,7 @@ func TestConnections_OfARoleRunOut(t *testing.T) {
 	}
 
 	use, f := used()
-	require.Equal(t, berth.ConnectionUse{Role: g.worker, Used: 7, Limit: limit}, use)
+	require.Equal(t, health.ConnectionUse{Role: g.worker, Used: 7, Limit: limit}, use)
 	require.True(t, f.OK && !f.Warn)
 
 	pgtest.Connect(t, g.workerURL)
@@ -76,7 +77,7 @@ func TestConnections_OfARoleRunOut(t *testing.T) {
 
 	h, err := store.Health(t.Context())
 	require.NoError(t, err)
-	require.False(t, slices.ContainsFunc(h.Connections, func(u berth.ConnectionUse) bool { return u.Role == elsewhere }))
+	require.False(t, slices.ContainsFunc(h.Connections, func(u health.ConnectionUse) bool { return u.Role == elsewhere }))
 
 	_, f = used()
 	require.True(t, f.OK && f.Warn)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 const (
@@ -49,11 +50,11 @@ func (s *Store) Curves(ctx context.Context, sweepID, name string, numbers []int,
 		return nil, translate(err, "finding curves of sweep "+sweepID)
 	}
 
-	curves, thinners, attempts := make([]berth.Curve, len(rows)), make([]*berth.Thinner, len(rows)), make([]string, len(rows))
+	curves, thinners, attempts := make([]berth.Curve, len(rows)), make([]*timeline.Thinner, len(rows)), make([]string, len(rows))
 
 	for i, row := range rows {
 		curves[i] = berth.Curve{TrialNumber: int(row.TrialNumber), TrialState: berth.TrialState(row.TrialState), AttemptID: row.AttemptID}
-		thinners[i], attempts[i] = berth.NewThinner(row.Low, row.High, most), row.AttemptID
+		thinners[i], attempts[i] = timeline.NewThinner(row.Low, row.High, most), row.AttemptID
 	}
 
 	if err := s.readCurves(ctx, attempts, name, curves, thinners); err != nil {
@@ -67,7 +68,7 @@ func (s *Store) Curves(ctx context.Context, sweepID, name string, numbers []int,
 	return curves, nil
 }
 
-func (s *Store) readCurves(ctx context.Context, attempts []string, name string, curves []berth.Curve, thinners []*berth.Thinner) error {
+func (s *Store) readCurves(ctx context.Context, attempts []string, name string, curves []berth.Curve, thinners []*timeline.Thinner) error {
 	return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		left := mostCurvePoints
 
@@ -88,7 +89,7 @@ func (s *Store) readCurves(ctx context.Context, attempts []string, name string, 
 
 // readCurve reads at most `most` points of one attempt and returns their
 // number.
-func readCurve(ctx context.Context, conn *pgxpool.Conn, attempt, name string, most int, c *berth.Curve, thinner *berth.Thinner) (read int, err error) {
+func readCurve(ctx context.Context, conn *pgxpool.Conn, attempt, name string, most int, c *berth.Curve, thinner *timeline.Thinner) (read int, err error) {
 	rows, err := conn.Query(ctx, curvePoints, attempt, name, most)
 	if err != nil {
 		return 0, err

@@ -13,6 +13,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 // points are a sawtooth of n finite points with a step of 3.
@@ -52,7 +53,7 @@ func TestCurves(t *testing.T) {
 	require.Len(t, curves[1].Points, 3)
 	require.Zero(t, curves[1].NotFinite)
 
-	thinned := berth.NewThinner(0, 9001, 40)
+	thinned := timeline.NewThinner(0, 9001, 40)
 	for _, p := range reported[:500] {
 		thinned.Add(berth.CurvePoint{Step: p.Step, Value: p.Value})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/pgtest"
 )
 
@@ -47,7 +48,7 @@ func TestTouchHost_MeasuresHowFastTheDiskFills(t *testing.T) {
 	later(23 * time.Hour)
 	host = touch(400)
 	require.InEpsilon(t, 400*gib/2, host.DiskGrowthBytes, 0.01)
-	require.Contains(t, host.Disk().Warning(), "full in about 3 days; files of attempts take 7,168 MiB")
+	require.Contains(t, health.DiskOf(&host).Warning(), "full in about 3 days; files of attempts take 7,168 MiB")
 
 	later(25 * time.Hour)
 	touch(420)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/placer"
 )
@@ -35,7 +36,7 @@ func TestHealth_SaysThatRoundsOfThePlacerFail(t *testing.T) {
 		_ = group.Wait()
 	})
 
-	health := func() berth.Finding {
+	health := func() health.Finding {
 		t.Helper()
 
 		h, err := b.store.Health(t.Context())
@@ -43,7 +44,7 @@ func TestHealth_SaysThatRoundsOfThePlacerFail(t *testing.T) {
 
 		findings := h.Findings()
 
-		return findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "placer" })]
+		return findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "placer" })]
 	}
 	placed := func() bool { return b.status(t, r) == berth.RequestPlaced }
 	require.Eventually(t, placed, 20*time.Second, 50*time.Millisecond)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 )
 
 const (
@@ -22,8 +23,8 @@ const (
 )
 
 // Health lists late and silent parts.
-func (s *Store) Health(ctx context.Context) (berth.Health, error) {
-	var h berth.Health
+func (s *Store) Health(ctx context.Context) (health.State, error) {
+	var h health.State
 
 	outbox, err := s.outboxBacklog(ctx)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 		return h, err
 	}
 
-	h = berth.Health{
+	h = health.State{
 		NoPlacer: !led, PlacerReason: reason,
 		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
 		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm, Retention: installation.RetentionProblem,
@@ -63,7 +64,7 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 
 	for _, host := range hosts {
 		if host.State != berth.HostLost {
-			h.Disks = append(h.Disks, host.Disk())
+			h.Disks = append(h.Disks, health.DiskOf(&host))
 		}
 
 		if host.State != berth.HostLost && slices.ContainsFunc(host.Devices, berth.Device.Simulated) {
@@ -130,7 +131,7 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 
 	for _, row := range stuck {
 		h.StuckTrials = int(row.Requests)
-		h.Stuck = append(h.Stuck, berth.StuckTrial{
+		h.Stuck = append(h.Stuck, health.StuckTrial{
 			SweepID: row.SweepID, SweepName: row.SweepName, Number: int(row.TrialNumber), Reason: row.Reason,
 		})
 	}
@@ -140,7 +141,7 @@ func (s *Store) Health(ctx context.Context) (berth.Health, error) {
 
 // noteDevices names the GPUs of a host that answers that are out of order, or that a
 // person has taken out of service.
-func noteDevices(h *berth.Health, host berth.Host) {
+func noteDevices(h *health.State, host berth.Host) {
 	if host.State == berth.HostLost {
 		return
 	}
@@ -163,7 +164,7 @@ func noteDevices(h *berth.Health, host berth.Host) {
 
 // storage returns the size of the database. A failed query leaves its value
 // unknown, because the rest of Health matters more.
-func (s *Store) storage(ctx context.Context) (storage berth.Storage) {
+func (s *Store) storage(ctx context.Context) (storage health.Storage) {
 	if row, err := s.q.GetStorage(ctx, s.pool); err == nil {
 		storage.Bytes, storage.Dir = row.Bytes, row.Dir
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 // always is one interval, whatever minutes the looks fell into.
@@ -236,7 +237,7 @@ func TestListMachine_Intervals(t *testing.T) {
 		{7 * time.Hour, 2, 6 * time.Hour},
 		{48 * time.Hour, 4, 12 * time.Hour},
 	} {
-		require.Equal(t, test.every, berth.MachineInterval(test.covered, test.most))
+		require.Equal(t, test.every, timeline.MachineInterval(test.covered, test.most))
 
 		all, err := w.store.ListMachine(t.Context(), w.host.ID, test.covered, test.every)
 		require.NoError(t, err)

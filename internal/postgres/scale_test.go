@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/search"
@@ -214,7 +215,7 @@ func (y year) further(b *testing.B) []scaleCall {
 		{"footprints", drop(func(ctx context.Context, s *postgres.Store) ([]berth.ProbedShape, error) {
 			return s.ListFootprints(ctx, "", 100)
 		})},
-		{"health", drop(func(ctx context.Context, s *postgres.Store) (berth.Health, error) { return s.Health(ctx) })},
+		{"health", drop(func(ctx context.Context, s *postgres.Store) (health.State, error) { return s.Health(ctx) })},
 		{"GPU", drop(func(ctx context.Context, s *postgres.Store) (berth.Device, error) { return s.GetDevice(ctx, "g7") })},
 		{"files to store", drop(func(ctx context.Context, s *postgres.Store) ([]berth.UnstoredAttempt, error) {
 			return s.FilesToStore(ctx, y.host, 100)

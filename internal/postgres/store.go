@@ -27,13 +27,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
 // Config says which database to use and how patiently. Zero values are defaults.
 type Config struct {
 	URL          string        // postgres://…; required
-	MaxConns     int           // of the pool; default berth.ServerPool
+	MaxConns     int           // of the pool; default health.ServerPool
 	QueryTimeout time.Duration // statement_timeout; default 5s, for a statement that a person may wait for
 	Log          *slog.Logger  // default: none
 }
@@ -73,7 +74,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, err
 	}
 
-	pc.MaxConns = int32(cmp.Or(config.MaxConns, berth.ServerPool)) //nolint:gosec // G115: a pool size
+	pc.MaxConns = int32(cmp.Or(config.MaxConns, health.ServerPool)) //nolint:gosec // G115: a pool size
 	pc.PingTimeout = pingTimeout
 	pc.MaxConnLifetime = connLifetime
 	pc.MaxConnLifetimeJitter = connJitter

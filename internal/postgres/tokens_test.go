@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
@@ -116,18 +117,18 @@ func TestHealth_OfAdminsTokens(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	admins := func(s *postgres.Store) berth.AdminTokens {
+	admins := func(s *postgres.Store) health.AdminTokens {
 		health, err := s.Health(t.Context())
 		require.NoError(t, err)
 
 		return health.Admins
 	}
 
-	require.Equal(t, berth.AdminTokens{Known: true}, admins(server))
+	require.Equal(t, health.AdminTokens{Known: true}, admins(server))
 
 	token("viewer", 0)
 	token("admin", -time.Second)
-	require.Equal(t, berth.AdminTokens{Known: true, Made: 2}, admins(server))
+	require.Equal(t, health.AdminTokens{Known: true, Made: 2}, admins(server))
 
 	token("admin", time.Hour)
 	token("admin", 2*time.Hour)
@@ -136,9 +137,9 @@ func TestHealth_OfAdminsTokens(t *testing.T) {
 	require.InDelta(t, 2*time.Hour, a.End, float64(time.Minute))
 
 	a.End = 0
-	require.Equal(t, berth.AdminTokens{Known: true, Made: 4, Valid: 2}, a)
+	require.Equal(t, health.AdminTokens{Known: true, Made: 4, Valid: 2}, a)
 
 	token("admin", 0)
-	require.Equal(t, berth.AdminTokens{Known: true, Made: 5, Valid: 3}, admins(server))
-	require.Equal(t, berth.AdminTokens{}, admins(open(t, g.workerURL)))
+	require.Equal(t, health.AdminTokens{Known: true, Made: 5, Valid: 3}, admins(server))
+	require.Equal(t, health.AdminTokens{}, admins(open(t, g.workerURL)))
 }

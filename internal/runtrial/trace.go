@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 // memoryEvery is how often the worker stores what an attempt held over time: one
@@ -79,7 +80,7 @@ func (t *trace) add(at time.Time, p berth.MemoryPoint) {
 	// PostgreSQL keeps the second in 32 bits.
 	p.Second = int(min(max((t.age+at.Sub(t.opened))/time.Second, 0), math.MaxInt32))
 	t.newest = max(t.newest, p.Second)
-	t.points = berth.ThinMemory(append(t.points, p), berth.MemoryInterval(t.newest))
+	t.points = timeline.ThinMemory(append(t.points, p), timeline.MemoryInterval(t.newest))
 	t.changed = true
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -84,7 +85,7 @@ func (o *Orphans) lead(ctx context.Context) error {
 			o.Log.Warn("looking for sweeps without a workflow", "error", err)
 		}
 
-		o.Ledger.NoteRound(ctx, berth.PartWorkflows, err)
+		o.Ledger.NoteRound(ctx, health.PartWorkflows, err)
 
 		if !o.Identity.Bound() {
 			return errUnbound

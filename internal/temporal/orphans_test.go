@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/temporal"
 )
 
@@ -50,5 +51,5 @@ func TestOrphans_NoteHowRoundsEnd(t *testing.T) {
 
 	require.ErrorIs(t, orphans.Run(ctx), context.Canceled)
 	require.Len(t, noted, 1)
-	require.ErrorContains(t, noted[berth.PartWorkflows], "no row")
+	require.ErrorContains(t, noted[health.PartWorkflows], "no row")
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -57,7 +58,7 @@ func (r *Relay) Run(ctx context.Context) error {
 				r.Log.Warn("delivering the outbox", "error", err)
 			}
 
-			r.Messages.NoteRound(ctx, berth.PartOutbox, err)
+			r.Messages.NoteRound(ctx, health.PartOutbox, err)
 
 			if err != nil || n < relayBatch {
 				return

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/mocks"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/temporal"
 )
 
@@ -54,7 +55,7 @@ func (o *outbox) ListenOutbox(_ context.Context, _ time.Duration, wake func()) e
 }
 
 func (o *outbox) NoteRound(_ context.Context, part string, err error) {
-	if part == berth.PartOutbox {
+	if part == health.PartOutbox {
 		o.noted = append(o.noted, err)
 	}
 }

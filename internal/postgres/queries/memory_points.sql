@@ -1,6 +1,6 @@
 -- name: PutMemoryPoints :one
 -- How many attempts it is about: none means that the attempt is fenced. The newest second of all points, new or stored,
--- decides the interval (berth.MemoryInterval): a worker's clock may have been set back since an earlier worker stored some.
+-- decides the interval (timeline.MemoryInterval): a worker's clock may have been set back since an earlier worker stored some.
 -- Points that are closer than the interval, which has grown, are merged with the new ones. Largest figures stand, so the
 -- same points may be told again.
 WITH ours AS (

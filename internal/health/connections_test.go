@@ -1,4 +1,4 @@
-package berth_test
+package health_test
 
 import (
 	"slices"
@@ -6,36 +6,36 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 )
 
 func TestHealth_WarnsBeforeConnectionsRunOut(t *testing.T) {
 	t.Parallel()
 
-	finding := func(use ...berth.ConnectionUse) berth.Finding {
-		all := berth.Health{Connections: use}.Findings()
+	finding := func(use ...health.ConnectionUse) health.Finding {
+		all := health.State{Connections: use}.Findings()
 
-		return all[slices.IndexFunc(all, func(f berth.Finding) bool { return f.Part == "connections" })]
+		return all[slices.IndexFunc(all, func(f health.Finding) bool { return f.Part == "connections" })]
 	}
 
 	require.True(t, finding().OK)
 
-	f := finding(berth.ConnectionUse{Used: 77, Limit: 97}, berth.ConnectionUse{Role: "w", Used: 3, Limit: 4})
+	f := finding(health.ConnectionUse{Used: 77, Limit: 97}, health.ConnectionUse{Role: "w", Used: 3, Limit: 4})
 	require.True(t, f.OK && !f.Warn, "%+v", f)
 	require.Equal(t, `77 of the 97 connections that PostgreSQL takes are in use; 3 of the 4 connections of the role "w" are in use`, f.What)
 
-	f = finding(berth.ConnectionUse{Used: 78, Limit: 97}, berth.ConnectionUse{Role: `w"x`, Used: 3, Limit: 40})
+	f = finding(health.ConnectionUse{Used: 78, Limit: 97}, health.ConnectionUse{Role: `w"x`, Used: 3, Limit: 40})
 	require.True(t, f.OK && f.Warn)
 	require.Equal(t, "78 of the 97 connections that PostgreSQL takes are in use", f.What)
 	require.Contains(t, f.Next, "ALTER SYSTEM SET max_connections = 200")
 	require.NotContains(t, f.Next, "ALTER ROLE")
 	require.Contains(t, f.Next, "a worker takes up to 6 connections and a server up to 17")
 
-	f = finding(berth.ConnectionUse{Used: 78, Limit: 97, Fixed: true})
+	f = finding(health.ConnectionUse{Used: 78, Limit: 97, Fixed: true})
 	require.NotContains(t, f.Next, "SET max_connections")
 	require.Contains(t, f.Next, "-c max_connections=200 on its command line")
 	require.Contains(t, f.Next, "BERTH_POSTGRES_CONNECTIONS=200 in .env")
 
-	f = finding(berth.ConnectionUse{Role: `w"x`, Used: 40, Limit: 40})
+	f = finding(health.ConnectionUse{Role: `w"x`, Used: 40, Limit: 40})
 	require.Contains(t, f.Next, `ALTER ROLE "w""x" CONNECTION LIMIT 80`)
 }

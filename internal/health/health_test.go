@@ -1,4 +1,4 @@
-package berth_test
+package health_test
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/health"
 )
 
 // A disk that will be full before long is no failure yet: it is told with what
@@ -19,21 +20,21 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 
 	const gib = 1 << 30
 
-	findings := berth.Health{
+	findings := health.State{
 		Hosts: 2, Answering: 2,
-		Disks: []berth.Disk{
+		Disks: []health.Disk{
 			{Of: "host a", TotalBytes: 100 * gib, FreeBytes: 10 * gib, HeadroomBytes: 2 * gib, OutputBytes: 70 * gib},
 			{Of: "host b", TotalBytes: 100 * gib, FreeBytes: 60 * gib},
 		},
-		Database:     berth.Storage{Bytes: 3 * gib, LogBytes: 2 * gib, MetricBytes: gib / 2},
-		DatabaseDisk: berth.Disk{Of: berth.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: gib},
+		Database:     health.Storage{Bytes: 3 * gib, LogBytes: 2 * gib, MetricBytes: gib / 2},
+		DatabaseDisk: health.Disk{Of: health.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: gib},
 	}.Findings()
 
 	for part, says := range map[string][2]string{
 		"disks":   {"host a has 8,192 MiB left: 91 % of what it may fill is in use; files of attempts take 71,680 MiB", "--keep-outputs-size"},
 		"storage": {"the disk of the database has 1,024 MiB left: 99 % of what it may fill is in use; the database takes 3,072 MiB: logs 2,048 MiB, metrics 512 MiB", "--keep-sweeps"},
 	} {
-		i := slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == part })
+		i := slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == part })
 		require.True(t, findings[i].OK)
 		require.True(t, findings[i].Warn)
 		require.Equal(t, says[0], findings[i].What)
@@ -46,8 +47,8 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 func TestHealth_WarnsOfTimeSlices(t *testing.T) {
 	t.Parallel()
 
-	findings := berth.Health{Sliced: []string{"gpu-1, GPU-8: its MPS daemon does not run"}}.Findings()
-	f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "devices" })]
+	findings := health.State{Sliced: []string{"gpu-1, GPU-8: its MPS daemon does not run"}}.Findings()
+	f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "devices" })]
 	require.True(t, f.OK && f.Warn)
 	require.Contains(t, f.What, "gpu-1, GPU-8: its MPS daemon does not run")
 	require.Contains(t, f.Next, "berth doctor")
@@ -58,11 +59,11 @@ func TestHealth_WarnsOfTimeSlices(t *testing.T) {
 func TestHealth_WarnsOfGPUsThatAreAway(t *testing.T) {
 	t.Parallel()
 
-	h := berth.Health{NotHandedOut: []string{"gpu-1, GPU-7: " + berth.NotHandedOut}, StartingMPS: []string{"gpu-1, GPU-8: " + berth.MPSStarts}}
-	devices := func() berth.Finding {
+	h := health.State{NotHandedOut: []string{"gpu-1, GPU-7: " + berth.NotHandedOut}, StartingMPS: []string{"gpu-1, GPU-8: " + berth.MPSStarts}}
+	devices := func() health.Finding {
 		findings := h.Findings()
 
-		return findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "devices" })]
+		return findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "devices" })]
 	}
 	f := devices()
 
@@ -86,8 +87,8 @@ func TestHealth_WarnsOfGPUsThatAreAway(t *testing.T) {
 func TestHealth_CordonedGPU(t *testing.T) {
 	t.Parallel()
 
-	findings := berth.Health{CordonedDevices: []string{"gpu-1, GPU-8: cordoned by a person"}}.Findings()
-	f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "devices" })]
+	findings := health.State{CordonedDevices: []string{"gpu-1, GPU-8: cordoned by a person"}}.Findings()
+	f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "devices" })]
 	require.True(t, f.OK && !f.Warn)
 	require.Equal(t, "no GPU reports a problem; taking no new trials: gpu-1, GPU-8: cordoned by a person", f.What)
 }
@@ -99,8 +100,8 @@ func TestHealth_SaysThatTheDatabasesDiskIsFull(t *testing.T) {
 	const gib = 1 << 30
 
 	for free, ok := range map[int64]bool{0: false, 1 << 20: false, 20 * gib: true} {
-		findings := berth.Health{DatabaseDisk: berth.Disk{Of: berth.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: free}}.Findings()
-		f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "storage" })]
+		findings := health.State{DatabaseDisk: health.Disk{Of: health.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: free}}.Findings()
+		f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "storage" })]
 
 		require.Equal(t, ok, f.OK, free)
 
@@ -117,15 +118,15 @@ func TestHealth_NamesOnlyKnownSizes(t *testing.T) {
 	t.Parallel()
 
 	for _, tt := range []struct {
-		database berth.Storage
+		database health.Storage
 		says     string
 	}{
-		{berth.Storage{}, "the size of the database is not known"},
-		{berth.Storage{Bytes: 5 << 30}, "the database takes 5,120 MiB"},
-		{berth.Storage{Bytes: 5 << 30, LogBytes: 2 << 30, MetricBytes: 1 << 30}, "the database takes 5,120 MiB: logs 2,048 MiB, metrics 1,024 MiB"},
+		{health.Storage{}, "the size of the database is not known"},
+		{health.Storage{Bytes: 5 << 30}, "the database takes 5,120 MiB"},
+		{health.Storage{Bytes: 5 << 30, LogBytes: 2 << 30, MetricBytes: 1 << 30}, "the database takes 5,120 MiB: logs 2,048 MiB, metrics 1,024 MiB"},
 	} {
-		findings := berth.Health{Database: tt.database}.Findings()
-		require.Equal(t, tt.says, findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "storage" })].What)
+		findings := health.State{Database: tt.database}.Findings()
+		require.Equal(t, tt.says, findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "storage" })].What)
 	}
 }
 
@@ -133,8 +134,8 @@ func TestHealth_NamesOnlyKnownSizes(t *testing.T) {
 func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 
-	findings := berth.Health{Hosts: 1, Answering: 1, Outputs: []string{"a: files of 2 attempts cannot be removed"}}.Findings()
-	i := slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "outputs" })
+	findings := health.State{Hosts: 1, Answering: 1, Outputs: []string{"a: files of 2 attempts cannot be removed"}}.Findings()
+	i := slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "outputs" })
 
 	require.True(t, findings[i].OK && findings[i].Warn)
 	require.Equal(t, "a: files of 2 attempts cannot be removed", findings[i].What)
@@ -148,8 +149,8 @@ func TestHealth_SaysWhatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 
 	for problem, warn := range map[string]bool{"": false, "removing rows of sweep 1f: timeout": true} {
-		findings := berth.Health{Retention: problem}.Findings()
-		f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "retention" })]
+		findings := health.State{Retention: problem}.Findings()
+		f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "retention" })]
 
 		require.True(t, f.OK)
 		require.Equal(t, warn, f.Warn)
@@ -164,7 +165,7 @@ func TestHealth_AdvisesNothingThatHarms(t *testing.T) {
 	t.Parallel()
 
 	var text string
-	for _, f := range (berth.Health{FullDisks: []string{"gpu-2"}}).Findings() {
+	for _, f := range (health.State{FullDisks: []string{"gpu-2"}}).Findings() {
 		text += f.Next
 	}
 
@@ -179,43 +180,43 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 
 	for name, tt := range map[string]struct {
-		health berth.Health
+		health health.State
 		bad    []string // parts
 		says   string
 	}{
-		"all is well":        {berth.Health{Hosts: 3, Answering: 2, OutboxWaiting: 3, OutboxOldest: time.Second}, nil, ""},
-		"nobody is there":    {berth.Health{}, []string{"hosts"}, "berth worker"},
-		"a host is silent":   {berth.Health{Hosts: 2, Answering: 1, SilentHosts: []string{"gpu-1"}, SuspectLeases: 4}, []string{"hosts", "leases"}, "holding places: gpu-1"},
-		"a disk is full":     {berth.Health{Hosts: 2, Answering: 2, FullDisks: []string{"gpu-2"}}, []string{"disks"}, "than the hosts keep: gpu-2"},
-		"a host is cordoned": {berth.Health{Hosts: 2, Answering: 2, Cordoned: []string{"gpu-1 (runc: no)"}}, []string{"starts"}, "one after the other: gpu-1 (runc: no)"},
-		"a trial is stuck": {berth.Health{Hosts: 1, Answering: 1, StuckTrials: 3, Stuck: []berth.StuckTrial{
+		"all is well":        {health.State{Hosts: 3, Answering: 2, OutboxWaiting: 3, OutboxOldest: time.Second}, nil, ""},
+		"nobody is there":    {health.State{}, []string{"hosts"}, "berth worker"},
+		"a host is silent":   {health.State{Hosts: 2, Answering: 1, SilentHosts: []string{"gpu-1"}, SuspectLeases: 4}, []string{"hosts", "leases"}, "holding places: gpu-1"},
+		"a disk is full":     {health.State{Hosts: 2, Answering: 2, FullDisks: []string{"gpu-2"}}, []string{"disks"}, "than the hosts keep: gpu-2"},
+		"a host is cordoned": {health.State{Hosts: 2, Answering: 2, Cordoned: []string{"gpu-1 (runc: no)"}}, []string{"starts"}, "one after the other: gpu-1 (runc: no)"},
+		"a trial is stuck": {health.State{Hosts: 1, Answering: 1, StuckTrials: 3, Stuck: []health.StuckTrial{
 			{SweepID: "1f", SweepName: "digits", Number: 4, Reason: "the ledger refuses it"},
 		}}, []string{"requests"}, "3 trials cannot be placed: trial 4 of sweep digits (1f): the ledger refuses it"},
-		"a store is lost": {berth.Health{Hosts: 1, Answering: 1, Alarm: "2 of 2 sweeps are gone"}, []string{"workflows"}, "berth restore"},
+		"a store is lost": {health.State{Hosts: 1, Answering: 1, Alarm: "2 of 2 sweeps are gone"}, []string{"workflows"}, "berth restore"},
 		"a host is unready": {
-			berth.Health{Hosts: 1, Answering: 1, Unready: []string{"gpu-1: Docker does not answer"}},
+			health.State{Hosts: 1, Answering: 1, Unready: []string{"gpu-1: Docker does not answer"}},
 			[]string{"hosts"},
 			"taking no attempts: gpu-1: Docker does not answer",
 		},
 		"a GPU is sick": {
-			berth.Health{Hosts: 1, Answering: 1, SickDevices: []string{"gpu-1, GPU-7: XID 79: the GPU fell off the bus"}},
+			health.State{Hosts: 1, Answering: 1, SickDevices: []string{"gpu-1, GPU-7: XID 79: the GPU fell off the bus"}},
 			[]string{"devices"},
 			"GPUs that take no trials: gpu-1, GPU-7: XID 79: the GPU fell off the busdo there what the reason says, then start the worker again",
 		},
 		"and another has no MPS": {
-			berth.Health{Hosts: 1, Answering: 1, SickDevices: []string{"gpu-1, GPU-7: lost"}, Sliced: []string{"gpu-1, GPU-8: no"}},
+			health.State{Hosts: 1, Answering: 1, SickDevices: []string{"gpu-1, GPU-7: lost"}, Sliced: []string{"gpu-1, GPU-8: no"}},
 			[]string{"devices"},
 			"shared by time slices, as their MPS does not run: gpu-1, GPU-8: no",
 		},
 		"rounds fail": {
-			berth.Health{Hosts: 1, Answering: 1, FailingRounds: map[string]string{
-				berth.PartOutbox: "since noon: no time", berth.PartPlacer: "since one", berth.PartEvents: "since two", berth.PartWorkflows: "since four",
+			health.State{Hosts: 1, Answering: 1, FailingRounds: map[string]string{
+				health.PartOutbox: "since noon: no time", health.PartPlacer: "since one", health.PartEvents: "since two", health.PartWorkflows: "since four",
 			}},
 			[]string{"outbox", "placer", "events", "workflows"},
 			"the server's rounds fail since noon: no time; sweeps may not start",
 		},
-		"nobody places":    {berth.Health{Hosts: 1, Answering: 1, NoPlacer: true, PlacerReason: "no locks"}, []string{"placer"}, "failed: no locks"},
-		"Temporal is away": {berth.Health{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute, OutboxReason: "no shard"}, []string{"outbox"}, "the oldest for 3m0s; the last try failed: no shard"},
+		"nobody places":    {health.State{Hosts: 1, Answering: 1, NoPlacer: true, PlacerReason: "no locks"}, []string{"placer"}, "failed: no locks"},
+		"Temporal is away": {health.State{Hosts: 1, Answering: 1, OutboxWaiting: 7, OutboxOldest: 3 * time.Minute, OutboxReason: "no shard"}, []string{"outbox"}, "the oldest for 3m0s; the last try failed: no shard"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -257,8 +258,8 @@ func TestHealth_SaysWhichFilesWait(t *testing.T) {
 		{"for long", []berth.WaitingFiles{{Host: "a", Attempts: 2, Oldest: 2 * time.Hour}}, true, "2h0m0s"},
 		{"a try failed", []berth.WaitingFiles{{Host: "a", Attempts: 1, Problem: "no route"}}, true, "the last try failed: no route"},
 	} {
-		findings := berth.Health{WaitingFiles: tt.waiting}.Findings()
-		i := slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "artifacts" })
+		findings := health.State{WaitingFiles: tt.waiting}.Findings()
+		i := slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "artifacts" })
 		require.True(t, findings[i].OK, tt.name)
 		require.Equal(t, tt.warn, findings[i].Warn, tt.name)
 		require.Equal(t, tt.warn, findings[i].Next != "", tt.name)
@@ -269,13 +270,13 @@ func TestHealth_SaysWhichFilesWait(t *testing.T) {
 func TestHealth_WarnsOfSecretsThatNoMachineOpens(t *testing.T) {
 	t.Parallel()
 
-	for want, h := range map[string]berth.Health{
+	for want, h := range map[string]health.State{
 		"no secrets are stored":              {},
 		"machines open all of the 2 secrets": {Secrets: 2},
 		"hub: no machine opens it":           {Secrets: 2, Unopened: []string{"hub: no machine opens it"}},
 	} {
 		findings := h.Findings()
-		f := findings[slices.IndexFunc(findings, func(f berth.Finding) bool { return f.Part == "secrets" })]
+		f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "secrets" })]
 		require.True(t, f.OK, "what mounts no secret runs")
 		require.Equal(t, want, f.What)
 		require.Equal(t, len(h.Unopened) > 0, f.Warn)
@@ -293,7 +294,7 @@ func TestHealth_TheAPIsPageNamesAllParts(t *testing.T) {
 	list := regexp.MustCompile("(?s)`/healthz`, which needs one, says of each part \\((.*?)\\)").FindSubmatch(page)
 	require.NotNil(t, list)
 
-	for _, f := range append(berth.Health{}.Findings(), berth.Finding{Part: "artifact store"}) { // that of api/health.go
+	for _, f := range append(health.State{}.Findings(), health.Finding{Part: "artifact store"}) { // that of api/health.go
 		require.Regexp(t, `\b`+f.Part+`\b`, string(list[1]))
 	}
 }

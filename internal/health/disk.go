@@ -1,6 +1,10 @@
-package berth
+package health
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/berthml/berth"
+)
 
 // Disk is a file system that Berth's files are on, at one moment.
 type Disk struct {
@@ -34,19 +38,27 @@ func (d Disk) Warning() string {
 	outputs := ""
 
 	if d.OutputBytes > 0 {
-		outputs = "; files of attempts take " + BytesText(d.OutputBytes)
+		outputs = "; files of attempts take " + berth.BytesText(d.OutputBytes)
 	}
 
 	if d.GrowthBytes > 0 {
 		if days := left / d.GrowthBytes; days < diskWarnDays {
 			return fmt.Sprintf("%s has %s left and filled %s in the last day: it is full in about %d days%s",
-				d.Of, BytesText(left), BytesText(d.GrowthBytes), days+1, outputs)
+				d.Of, berth.BytesText(left), berth.BytesText(d.GrowthBytes), days+1, outputs)
 		}
 	}
 
 	if used >= diskWarnPercent {
-		return fmt.Sprintf("%s has %s left: %d %% of what it may fill is in use%s", d.Of, BytesText(left), used, outputs)
+		return fmt.Sprintf("%s has %s left: %d %% of what it may fill is in use%s", d.Of, berth.BytesText(left), used, outputs)
 	}
 
 	return ""
+}
+
+// DiskOf is a host's fuller disk.
+func DiskOf(h *berth.Host) Disk {
+	return Disk{
+		Of: "host " + h.Name, TotalBytes: h.DiskBytes, FreeBytes: h.DiskFreeBytes, HeadroomBytes: h.DiskHeadroomBytes,
+		OutputBytes: h.OutputBytes, GrowthBytes: h.DiskGrowthBytes,
+	}
 }

@@ -1,4 +1,4 @@
-package berth
+package health
 
 import (
 	"fmt"
@@ -61,7 +61,7 @@ const connectionsKept = 3
 
 // connections is the finding about limits of connections. When one is reached,
 // machines that are added, or restart, do not get in.
-func (h Health) connections() Finding {
+func (h State) connections() Finding {
 	f := Finding{OK: true, Part: "connections", What: "how many connections the database takes is not known"}
 
 	var what, near, next []string

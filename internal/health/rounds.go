@@ -1,4 +1,4 @@
-package berth
+package health
 
 // Parts of health that have a loop in the server, which notes how its rounds end.
 const (
@@ -23,7 +23,7 @@ func harmOfRounds(part string) string {
 }
 
 // markFailingRounds makes a part that is fine else a fault while its rounds fail.
-func (h Health) markFailingRounds(findings []Finding) []Finding {
+func (h State) markFailingRounds(findings []Finding) []Finding {
 	for i, f := range findings {
 		if problem := h.FailingRounds[f.Part]; problem != "" && f.OK {
 			findings[i] = Finding{

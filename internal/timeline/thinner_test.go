@@ -1,4 +1,4 @@
-package berth_test
+package timeline_test
 
 import (
 	"math"
@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
+	_ "github.com/berthml/berth/internal/testseed"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 // For any curve Thinner keeps at most the given number of points, all of them its own
@@ -25,9 +27,9 @@ func TestThinner(t *testing.T) {
 
 		slices.Sort(steps)
 
-		most := rapid.IntRange(berth.LeastPoints, 64).Draw(t, "most")
+		most := rapid.IntRange(timeline.LeastPoints, 64).Draw(t, "most")
 		low, high := steps[0], steps[len(steps)-1]
-		thinner := berth.NewThinner(low, high, most)
+		thinner := timeline.NewThinner(low, high, most)
 
 		var all []berth.CurvePoint
 
@@ -52,10 +54,10 @@ func TestThinner(t *testing.T) {
 		require.Equal(t, all[len(all)-1], got[len(got)-1])
 
 		ranges := make(map[int][]berth.CurvePoint)
-		width := (float64(high) - float64(low) + 1) / float64(most/berth.LeastPoints)
+		width := (float64(high) - float64(low) + 1) / float64(most/timeline.LeastPoints)
 
 		for _, p := range all {
-			i := min(int((float64(p.Step)-float64(low))/width), most/berth.LeastPoints-1)
+			i := min(int((float64(p.Step)-float64(low))/width), most/timeline.LeastPoints-1)
 			ranges[i] = append(ranges[i], p)
 		}
 

@@ -1,44 +1,46 @@
-package berth
+package health
 
 import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
-// Health is what the ledger says of Berth's parts at one moment.
-type Health struct {
-	OutboxWaiting   int             // messages that Temporal was not told yet
-	OutboxOldest    time.Duration   // how long the oldest waits
-	OutboxReason    string          // why one of them was not delivered at its last try; empty when none has failed
-	NoPlacer        bool            // no process holds the placer's lock: nothing new starts
-	PlacerReason    string          // why the asked process cannot hold it; empty when it does not try
-	Hosts           int             // all that ever were
-	Answering       int             // of them, those heard of within HostLostAfter
-	SilentHosts     []string        // names of the others that hold leases; one that was retired holds none
-	Simulated       []string        // names of hosts that answer and have simulated GPUs
-	Unready         []string        // hosts that answer and take no attempts, such as "a: Docker does not answer"
-	SickDevices     []string        // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
-	Sliced          []string        // the same of GPUs that take no clients of MPS, though they should
-	NotHandedOut    []string        // the same of GPUs that their worker does not hand out since it started
-	StartingMPS     []string        // the same of GPUs whose MPS daemon is started again
-	CordonedDevices []string        // the same of GPUs that a person has cordoned
-	FullDisks       []string        // names of hosts that answer and whose disk is nearly full
-	Outputs         []string        // files that hosts should remove and do not, such as "a: …"
-	WaitingFiles    []WaitingFiles  // files of ended attempts that are not in the store yet, by host
-	Secrets         int             // stored secrets
-	Unopened        []string        // secrets that a host cannot open although it should, such as "hub: no machine opens it"
-	Retention       string          // what a server cannot delete although it is over its limit, and why; empty = nothing
-	Disks           []Disk          // of the hosts that answer
-	Database        Storage         // what the database takes
-	DatabaseDisk    Disk            // where it is on this machine; zero = elsewhere, or not known
-	Connections     []ConnectionUse // of the database, by limit; empty = not known
-	Admins          AdminTokens     // who may make tokens
-	SuspectLeases   int             // not renewed in time; they keep what they hold (rule R3)
-	Cordoned        []string        // hosts that fail to start containers: name and last failure of each
-	Stuck           []StuckTrial    // trials whose request for a place is set aside, longest first; the first few
-	StuckTrials     int             // all of them
-	Alarm           string          // what only a person can decide, see Installation; empty = nothing
+// State is what the ledger says of Berth's parts at one moment.
+type State struct {
+	OutboxWaiting   int                  // messages that Temporal was not told yet
+	OutboxOldest    time.Duration        // how long the oldest waits
+	OutboxReason    string               // why one of them was not delivered at its last try; empty when none has failed
+	NoPlacer        bool                 // no process holds the placer's lock: nothing new starts
+	PlacerReason    string               // why the asked process cannot hold it; empty when it does not try
+	Hosts           int                  // all that ever were
+	Answering       int                  // of them, those heard of within HostLostAfter
+	SilentHosts     []string             // names of the others that hold leases; one that was retired holds none
+	Simulated       []string             // names of hosts that answer and have simulated GPUs
+	Unready         []string             // hosts that answer and take no attempts, such as "a: Docker does not answer"
+	SickDevices     []string             // GPUs of hosts that answer that take no trials, such as "a, GPU-1: XID 79: …"
+	Sliced          []string             // the same of GPUs that take no clients of MPS, though they should
+	NotHandedOut    []string             // the same of GPUs that their worker does not hand out since it started
+	StartingMPS     []string             // the same of GPUs whose MPS daemon is started again
+	CordonedDevices []string             // the same of GPUs that a person has cordoned
+	FullDisks       []string             // names of hosts that answer and whose disk is nearly full
+	Outputs         []string             // files that hosts should remove and do not, such as "a: …"
+	WaitingFiles    []berth.WaitingFiles // files of ended attempts that are not in the store yet, by host
+	Secrets         int                  // stored secrets
+	Unopened        []string             // secrets that a host cannot open although it should, such as "hub: no machine opens it"
+	Retention       string               // what a server cannot delete although it is over its limit, and why; empty = nothing
+	Disks           []Disk               // of the hosts that answer
+	Database        Storage              // what the database takes
+	DatabaseDisk    Disk                 // where it is on this machine; zero = elsewhere, or not known
+	Connections     []ConnectionUse      // of the database, by limit; empty = not known
+	Admins          AdminTokens          // who may make tokens
+	SuspectLeases   int                  // not renewed in time; they keep what they hold (rule R3)
+	Cordoned        []string             // hosts that fail to start containers: name and last failure of each
+	Stuck           []StuckTrial         // trials whose request for a place is set aside, longest first; the first few
+	StuckTrials     int                  // all of them
+	Alarm           string               // what only a person can decide, see Installation; empty = nothing
 
 	FailingRounds map[string]string // since when and why rounds of the server fail, by part; no key = they do not
 }
@@ -91,7 +93,7 @@ const alarmNext = "bring back the Temporal that has the workflows (its address, 
 	"or run `berth restore`, and the open sweeps go on in this Temporal from what the database knows"
 
 // Findings says it in words, one line for each part, always in this order.
-func (h Health) Findings() []Finding {
+func (h State) Findings() []Finding {
 	outbox := Finding{OK: true, Part: PartOutbox, What: fmt.Sprintf("%d messages wait for Temporal", h.OutboxWaiting)}
 	if h.OutboxOldest > outboxLate {
 		outbox = Finding{
@@ -178,7 +180,7 @@ const databaseRoom = 16 << 20
 const fullDatabase = "free space on that disk or make it larger: PostgreSQL cannot write, and to delete sweeps needs room, too. Trials that run go on, and " +
 	"their results wait on their hosts. After that limit how long sweeps are kept: `berth server --keep-sweeps`"
 
-func (h Health) diskWarnings() (warnings []string) {
+func (h State) diskWarnings() (warnings []string) {
 	for _, disk := range h.Disks {
 		if warning := disk.Warning(); warning != "" {
 			warnings = append(warnings, warning)
@@ -190,7 +192,7 @@ func (h Health) diskWarnings() (warnings []string) {
 
 // outputs is the finding about files that should be removed and are not. Nothing
 // fails of it before the disk is full, which is told of the disk.
-func (h Health) outputs() Finding {
+func (h State) outputs() Finding {
 	if len(h.Outputs) == 0 {
 		return Finding{OK: true, Part: "outputs", What: "hosts remove the files that they are asked to"}
 	}
@@ -208,7 +210,7 @@ func (h Health) outputs() Finding {
 const filesLate = time.Hour
 
 // artifacts is the finding about files that wait for the store. No trial fails of it.
-func (h Health) artifacts() Finding {
+func (h State) artifacts() Finding {
 	f := Finding{OK: true, Part: "artifacts", What: "no files wait for the store"}
 
 	var texts []string
@@ -236,7 +238,7 @@ func (h Health) artifacts() Finding {
 }
 
 // secrets is the finding about secrets that no trial can have.
-func (h Health) secrets() Finding {
+func (h State) secrets() Finding {
 	f := Finding{OK: true, Part: "secrets", What: "no secrets are stored"}
 
 	switch {
@@ -252,7 +254,7 @@ func (h Health) secrets() Finding {
 }
 
 // retention is the finding about rows that should be deleted and are not.
-func (h Health) retention() Finding {
+func (h State) retention() Finding {
 	if h.Retention == "" {
 		return Finding{OK: true, Part: "retention", What: "the server deletes what is over its limit"}
 	}
@@ -264,18 +266,18 @@ func (h Health) retention() Finding {
 }
 
 // storage is the finding about the size of the database.
-func (h Health) storage() Finding {
+func (h State) storage() Finding {
 	f := Finding{OK: true, Part: "storage", What: "the size of the database is not known"}
 	if h.Database.Bytes > 0 {
-		f.What = "the database takes " + BytesText(h.Database.Bytes)
+		f.What = "the database takes " + berth.BytesText(h.Database.Bytes)
 	}
 
 	if h.Database.LogBytes > 0 && h.Database.MetricBytes > 0 {
-		f.What += fmt.Sprintf(": logs %s, metrics %s", BytesText(h.Database.LogBytes), BytesText(h.Database.MetricBytes))
+		f.What += fmt.Sprintf(": logs %s, metrics %s", berth.BytesText(h.Database.LogBytes), berth.BytesText(h.Database.MetricBytes))
 	}
 
 	if disk := h.DatabaseDisk; disk.TotalBytes > 0 && disk.FreeBytes < databaseRoom {
-		return Finding{Part: f.Part, What: disk.Of + " is full: " + BytesText(disk.FreeBytes) + " are free; " + f.What, Next: fullDatabase}
+		return Finding{Part: f.Part, What: disk.Of + " is full: " + berth.BytesText(disk.FreeBytes) + " are free; " + f.What, Next: fullDatabase}
 	}
 
 	if warning := h.DatabaseDisk.Warning(); warning != "" {
@@ -286,7 +288,7 @@ func (h Health) storage() Finding {
 }
 
 // devices is the finding about GPUs. That a person has cordoned one is no fault.
-func (h Health) devices() Finding {
+func (h State) devices() Finding {
 	f := h.faultyDevices()
 	if len(h.CordonedDevices) > 0 {
 		f.What += "; taking no new trials: " + strings.Join(h.CordonedDevices, "; ")
@@ -298,7 +300,7 @@ func (h Health) devices() Finding {
 // faultyDevices is the finding about GPUs that are out of order. Only a sick one is a
 // fault: time slices are slower than MPS, and nothing fails of them; a daemon starts in
 // seconds; and a GPU that its worker hands out no more is mostly a person's wish.
-func (h Health) faultyDevices() Finding {
+func (h State) faultyDevices() Finding {
 	var what, next []string
 
 	add := func(seen string, devices []string, do string) {
@@ -324,7 +326,7 @@ func (h Health) faultyDevices() Finding {
 }
 
 // starts is the finding about hosts that cannot start containers.
-func (h Health) starts() Finding {
+func (h State) starts() Finding {
 	if len(h.Cordoned) == 0 {
 		return Finding{OK: true, Part: "starts", What: "no host fails to start containers"}
 	}
@@ -337,7 +339,7 @@ func (h Health) starts() Finding {
 }
 
 // requests is the finding about requests for a place.
-func (h Health) requests() Finding {
+func (h State) requests() Finding {
 	if h.StuckTrials == 0 {
 		return Finding{OK: true, Part: "requests", What: "the placer can place every request"}
 	}
@@ -355,7 +357,7 @@ func (h Health) requests() Finding {
 }
 
 // alarm is the finding about what only a person can decide.
-func (h Health) alarm() Finding {
+func (h State) alarm() Finding {
 	if h.Alarm != "" {
 		return Finding{Part: PartWorkflows, What: h.Alarm, Next: alarmNext}
 	}

@@ -1,35 +1,10 @@
-package berth
+package timeline
 
-import "slices"
+import (
+	"slices"
 
-// Curve is what one trial reported of one metric, from its newest attempt that
-// counts: one whose result is not thrown away, as that of a short probe is.
-type Curve struct {
-	TrialNumber int
-	TrialState  TrialState
-	AttemptID   string
-	Points      []CurvePoint // finite, by step; thinned when there are more than were asked for
-	Total       int          // finite points before thinning
-	NotFinite   int          // points that are NaN or infinite, which are not among the others
-	FirstBad    int64        // the first step of them; meaningless without one
-}
-
-// CurvePoint is one finite value.
-type CurvePoint struct {
-	Step  int64
-	Value float64
-}
-
-// MetricName is a metric of a sweep.
-type MetricName struct {
-	Name     string
-	Trials   int   // that reported it
-	LastStep int64 // the largest of any of them
-}
-
-// MostNamedTrials is how many trials, the newest first, are looked at for names of
-// metrics.
-const MostNamedTrials = 50
+	"github.com/berthml/berth"
+)
 
 // Thinner keeps at most a given number of points of a curve, so that a chart of
 // it looks the same: in each of equally wide ranges of steps the first, the
@@ -41,7 +16,7 @@ const MostNamedTrials = 50
 type Thinner struct {
 	low, high int64 // first and last step, as far as is known
 	most      int
-	all       []CurvePoint // nil once there were more than most
+	all       []berth.CurvePoint // nil once there were more than most
 	ranges    []curveRange
 	total     int
 }
@@ -50,18 +25,18 @@ type Thinner struct {
 const LeastPoints = 4
 
 type curveRange struct {
-	first, last, lowest, highest CurvePoint
+	first, last, lowest, highest berth.CurvePoint
 	filled                       bool
 }
 
 // NewThinner begins a curve of steps from low to high, both as known before; steps
 // beyond them belong to the ranges at the ends. most is at least LeastPoints.
 func NewThinner(low, high int64, most int) *Thinner {
-	return &Thinner{low: low, high: high, most: most, all: []CurvePoint{}}
+	return &Thinner{low: low, high: high, most: most, all: []berth.CurvePoint{}}
 }
 
 // Add takes the next point; their steps ascend.
-func (t *Thinner) Add(p CurvePoint) {
+func (t *Thinner) Add(p berth.CurvePoint) {
 	t.total++
 
 	switch {
@@ -79,7 +54,7 @@ func (t *Thinner) Add(p CurvePoint) {
 	}
 }
 
-func (t *Thinner) keep(p CurvePoint) {
+func (t *Thinner) keep(p berth.CurvePoint) {
 	part := (float64(p.Step) - float64(t.low)) / (float64(t.high) - float64(t.low) + 1) // a difference of steps may not fit
 	r := &t.ranges[min(max(int(part*float64(len(t.ranges))), 0), len(t.ranges)-1)]
 
@@ -104,19 +79,19 @@ func (t *Thinner) keep(p CurvePoint) {
 func (t *Thinner) Total() int { return t.total }
 
 // Points returns the kept points, by step; never nil.
-func (t *Thinner) Points() []CurvePoint {
+func (t *Thinner) Points() []berth.CurvePoint {
 	if t.all != nil {
 		return t.all
 	}
 
-	points := make([]CurvePoint, 0, len(t.ranges)*LeastPoints)
+	points := make([]berth.CurvePoint, 0, len(t.ranges)*LeastPoints)
 
 	for _, r := range t.ranges {
 		if !r.filled {
 			continue
 		}
 
-		inner := []CurvePoint{r.lowest, r.highest}
+		inner := []berth.CurvePoint{r.lowest, r.highest}
 		if r.lowest.Step > r.highest.Step {
 			slices.Reverse(inner)
 		}
@@ -124,5 +99,5 @@ func (t *Thinner) Points() []CurvePoint {
 		points = append(append(append(points, r.first), inner...), r.last)
 	}
 
-	return slices.CompactFunc(points, func(a, b CurvePoint) bool { return a.Step == b.Step })
+	return slices.CompactFunc(points, func(a, b berth.CurvePoint) bool { return a.Step == b.Step })
 }

@@ -1,4 +1,4 @@
-package berth_test
+package timeline_test
 
 import (
 	"testing"
@@ -7,13 +7,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/timeline"
 )
 
 func TestMemoryInterval(t *testing.T) {
 	t.Parallel()
 
 	for second, want := range map[int]int{0: 1, 499: 1, 500: 2, 999: 2, 1000: 4, 7 * 24 * 3600: 2048} {
-		require.Equal(t, want, berth.MemoryInterval(second), second)
+		require.Equal(t, want, timeline.MemoryInterval(second), second)
 	}
 }
 
@@ -34,8 +35,8 @@ func TestThinMemory_KeepsPeaks(t *testing.T) {
 			last = max(last, p.Second)
 		}
 
-		every := berth.MemoryInterval(last)
-		thin := berth.ThinMemory(points, every)
+		every := timeline.MemoryInterval(last)
+		thin := timeline.ThinMemory(points, every)
 
 		require.LessOrEqual(t, len(thin), berth.MaxMemoryPoints)
 
@@ -71,6 +72,6 @@ func TestThinMemory_KeepsPeaks(t *testing.T) {
 			}
 		}
 
-		require.Equal(t, thin, berth.ThinMemory(thin, every))
+		require.Equal(t, thin, timeline.ThinMemory(thin, every))
 	})
 }
