@@ -14,8 +14,8 @@ type Token struct {
 	Valid     bool // neither revoked nor expired, by the database's clock
 }
 
-// TokenCount is how many API tokens there are. Rows are never deleted, so Made
-// says whether access was ever given to anyone.
+// TokenCount is how many API tokens exist. Rows are never deleted, so Made = 0
+// means that no token was ever made.
 type TokenCount struct {
 	Made  int // ever, expired and revoked ones included
 	Valid int // now, by the database's clock

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FileState says what became of the files that an attempt wrote to /trial/out.
+// FileState is the state of the files that an attempt wrote to /trial/out.
 type FileState string
 
 // The states of an attempt's files.
@@ -41,7 +41,7 @@ type LeftOut struct {
 	Reason string // in plain words
 }
 
-// FileSet is what became of the files of one attempt.
+// FileSet is the state of the files of one attempt.
 type FileSet struct {
 	AttemptID string
 	Attempt   int // its number in its trial

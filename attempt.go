@@ -13,7 +13,7 @@ const (
 	AttemptAbandoned AttemptState = "abandoned" // fenced: its host was lost and a newer attempt took over
 )
 
-// Purpose says what an attempt is for.
+// Purpose is why an attempt runs.
 type Purpose string
 
 // The purposes.
@@ -106,7 +106,7 @@ type Outcome struct {
 	FinishedAt time.Time `json:"finished_at"`
 }
 
-// Result is the one outcome of an attempt, with its lessons about its shape.
+// Result is the outcome of an attempt, with the measured need of its shape.
 type Result struct {
 	AttemptID string
 	TrialID   string

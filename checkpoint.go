@@ -15,7 +15,7 @@ var ErrDamaged = errors.New("its SHA-256 is not that of its name")
 type CheckpointEntry struct {
 	Path     string // below /trial/checkpoint, with slashes; "." is the directory itself
 	Mode     uint32 // its type and its permissions, as Go's fs.FileMode
-	UID, GID int    // who owns it
+	UID, GID int    // owner
 	Changed  time.Time
 	Bytes    int64
 	Digest   Digest // of a file

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Launch is everything that decides a container. The attempt and its token say
-// which container belongs to it; the hash is a label, so that a container found
-// later can be told from a foreign one (rule R2).
+// Launch is everything that decides a container. The attempt and its token
+// identify its container; the hash is a label that distinguishes it from a
+// foreign one (rule R2).
 type Launch struct {
 	AttemptID   string            `json:"attempt_id"`
 	SweepID     string            `json:"sweep_id"`
@@ -37,9 +37,9 @@ type Launch struct {
 	SpecHash string `json:"-"`
 }
 
-// Shim is what a container needs for Berth's Python files (docs/shim.md). It is no
-// part of a launch's hash: a version of Berth that knows none finds the container
-// all the same.
+// Shim is Berth's Python files in a container (docs/shim.md). The launch's hash
+// leaves it out, so that a version of Berth without a shim finds the container all
+// the same.
 type Shim struct {
 	Source     string `json:"source"`      // directory of the host
 	Target     string `json:"target"`      // in the container, read-only, in front of PYTHONPATH

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Demand is what an attempt needs, and what a lease holds.
+// Demand is the need of an attempt, and the booking of a lease.
 type Demand struct {
 	MemoryBytes int64 `json:"memory_bytes"` // of the host; limit of the container
 	CPUMilli    int64 `json:"cpu_milli"`
@@ -34,8 +34,8 @@ func CapCores(cpuMilli int64) int64 {
 	return (cpuMilli*125 + 99_999) / 100_000
 }
 
-// Demands is what an attempt needs, by the class of device that it runs on. It
-// does not run on a class that is missing.
+// Demands are the needs of an attempt, by the class of device that it runs on.
+// It does not run on a class that is missing.
 type Demands map[DeviceClass]Demand
 
 // Classes returns the demands' classes by kind of device; of one kind MPS comes
@@ -46,8 +46,8 @@ func (d Demands) Classes() []DeviceClass {
 	})
 }
 
-// First is the demand on the first class in order, which stands for all where one
-// is shown; zero when there is none.
+// First is the demand on the first class in order, for places that show one; zero
+// when there is none.
 func (d Demands) First() Demand {
 	for _, class := range d.Classes() {
 		return d[class]

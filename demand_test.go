@@ -8,7 +8,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Of one kind of GPU the class by MPS comes first, whatever the model is called.
+// Of one kind of GPU the MPS class comes first, whatever the model's name.
 func TestDemands_Classes(t *testing.T) {
 	t.Parallel()
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DeviceClass names the kind of device that a footprint was measured on: what a
-// shape needs is known for each class apart. It is ClassCPU, or Device.Class.
+// DeviceClass names the kind of device that a footprint was measured on:
+// footprints are kept for each class. It is ClassCPU, or Device.Class.
 type DeviceClass string
 
 // ClassCPU is the class of a host's cores, without a GPU.
@@ -32,7 +32,7 @@ type Device struct {
 	MemoryBytes      int64       `json:"memory_bytes"`
 	HeadroomBytes    int64       `json:"headroom_bytes"`
 	ReservedBytes    int64       `json:"reserved_bytes"`
-	FreeBytes        int64       `json:"free_bytes"`   // total less what processes outside Berth use now
+	FreeBytes        int64       `json:"free_bytes"`   // total less the use of processes outside Berth
 	MaxContexts      int         `json:"max_contexts"` // processes at once; by MPS no more than MPSContexts
 	MPSContexts      int         `json:"mps_contexts"` // clients that its MPS daemon takes; 0 = it has none
 	ContextsReserved int         `json:"contexts_reserved"`
@@ -102,8 +102,8 @@ func (c DeviceClass) Twin() DeviceClass {
 	return c + mpsSuffix
 }
 
-// Modes are the modes that the device offers, the one to prefer first. It changes
-// from one to another only while no attempt is there.
+// Modes are the modes that the device offers, the preferred one first. It changes
+// its mode only without attempts.
 func (d Device) Modes() []SharingMode {
 	switch {
 	case d.Mode == SharingExclusive:
@@ -140,9 +140,9 @@ func (d Device) Refusal() string {
 // takes seconds: requests that wait for the device stay with it until then.
 const MPSStarts = "its MPS daemon is started again"
 
-// NotHandedOut is the problem of a device that its host's worker handed out before it
-// started again. The device is kept for HostGrace, so that a reboot without its driver
-// ends no trial.
+// NotHandedOut is the problem of a device that its host's worker no longer hands out
+// since its start. The ledger keeps the device for HostGrace, so that a reboot without
+// its driver ends no trial.
 const NotHandedOut = "its worker does not hand it out since it started: its flags leave it out (`--gpus`, `--fake-gpus`), " +
 	"or the driver does not show it (`nvidia-smi -L`)"
 
@@ -151,8 +151,7 @@ const NotHandedOut = "its worker does not hand it out since it started: its flag
 // until its host is removed, as they wait for a lost host.
 const Forgotten = NotHandedOut + "; it has been missing for more than 15 minutes"
 
-// Passing reports whether what keeps the device from new attempts ends by itself in a
-// moment.
+// Passing reports whether the device's problem ends by itself in a moment.
 func (d Device) Passing() bool {
 	return d.CordonedAt == nil && strings.HasPrefix(d.Problem, MPSStarts)
 }
@@ -198,11 +197,11 @@ func (d Device) Limit() int {
 	return d.MaxAttempts
 }
 
-// DeviceFree is what a device has to give away at one moment, as measured there.
-// With a Problem it gives nothing away, with an MPSProblem nothing to clients of MPS.
+// DeviceFree is the free memory of a device at one moment, as measured there. With a
+// Problem it gives nothing away, with an MPSProblem nothing to MPS clients.
 type DeviceFree struct {
 	ID         string
-	FreeBytes  int64 // total less what processes outside Berth use
+	FreeBytes  int64 // total less the use of processes outside Berth
 	Problem    string
 	MPSProblem string
 }

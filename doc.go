@@ -7,11 +7,11 @@
 //	Parameter    a named, typed dimension of the space                       parameter.go
 //	Trial        one assignment of values, numbered from 1 in its sweep      trial.go
 //	Attempt      one container launch of a trial                             attempt.go
-//	Shape        what decides memory; its key is a SHA-256                   shape.go
-//	Footprint    what a probe measured of a shape                            footprint.go
+//	Shape        the values that decide memory; its key is a SHA-256         shape.go
+//	Footprint    the measured need of a shape                                footprint.go
 //	Host         a machine with a worker                                     host.go
 //	Device       one GPU of a host; DeviceClass its kind                     device.go
-//	Demand       what an attempt needs of a host and device                  demand.go
+//	Demand       the need of an attempt on a host and device                 demand.go
 //	Lease        the fenced, time-bound claim that holds a reservation       lease.go
 //	Placement    where an attempt goes, or Rejections that say why not       placement.go
 //	FailureKind  how an attempt ended, and what happens next                 failure.go

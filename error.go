@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Kind says what sort of trouble an error is. Each transport maps the kinds
-// once: api/errors.go to HTTP, activities/errors.go to Temporal.
+// Kind is the class of an error. Each transport maps the kinds once:
+// api/errors.go to HTTP, activities/errors.go to Temporal.
 type Kind string
 
 // The closed set of kinds.
@@ -64,7 +64,7 @@ type Problem struct {
 // SpecError holds every problem of a refused spec, in document order.
 type SpecError struct {
 	Problems []Problem
-	Wire     bool // the document could not be read at all (HTTP 400 rather than 422)
+	Wire     bool // the document is unreadable (HTTP 400 rather than 422)
 }
 
 func (e *SpecError) Error() string {

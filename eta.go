@@ -17,8 +17,8 @@ type TrialTimes struct {
 	Ended  int           // how many these are, at most RecentTrials
 	Mean   time.Duration // of all trials
 	Lower  time.Duration // quartile: a quarter of the trials took at most this long
-	Median time.Duration // the same of half of them
-	Upper  time.Duration // the same of three quarters
+	Median time.Duration // half of the trials took at most this long
+	Upper  time.Duration // three quarters did
 	Oldest time.Duration // since the oldest attempt that runs got its place; 0 = none runs
 }
 

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Event is one thing that changed, for those who watch.
+// Event is one change, for watchers.
 type Event struct {
 	Sequence int64  `json:"sequence"` // increases in the order of commits
 	Kind     string `json:"kind"`     // such as trial.state
 	SweepID  string `json:"sweep_id,omitempty"`
 	Subject  string `json:"subject"` // id of the thing
-	// TrialNumber is of the trial that it is about, or whose attempt; 0 = neither, or the trial was deleted.
+	// TrialNumber is the number of its trial, or its attempt's trial; 0 = neither, or the trial was deleted.
 	TrialNumber int       `json:"trial,omitempty"`
 	Data        any       `json:"data,omitempty"`
 	CreatedAt   time.Time `json:"created_at"`
@@ -24,7 +24,7 @@ const (
 	OutboxTrialFinished = "trial_finished" // tell a sweep of a TrialEnd
 )
 
-// OutboxMessage is something Temporal has to be told.
+// OutboxMessage is a message for Temporal.
 type OutboxMessage struct {
 	ID         int64
 	Kind       string
@@ -33,7 +33,7 @@ type OutboxMessage struct {
 	Tries      int
 }
 
-// Delivery is what became of outbox messages, by their ids.
+// Delivery is the result of delivering outbox messages, by their ids.
 type Delivery struct {
 	Delivered []int64
 	Failed    map[int64]error

@@ -5,15 +5,15 @@ type FailureKind string
 
 // The closed set of kinds, as the ledger stores and the API shows them.
 const (
-	FailureOK             FailureKind = "ok"              // exit 0 and the objective metric is there
+	FailureOK             FailureKind = "ok"              // exit 0 and the objective was reported
 	FailureHostOOM        FailureKind = "host_oom"        // the kernel killed a process of the container for memory
 	FailureDeviceOOM      FailureKind = "device_oom"      // an allocation on the GPU failed
 	FailureDeviceBusy     FailureKind = "device_busy"     // other programs filled the GPU; wait, do not grow
 	FailureTooBig         FailureKind = "too_big"         // does not fit any machine, even alone
-	FailureUserError      FailureKind = "user_error"      // the program ended with an error of its own
+	FailureUserError      FailureKind = "user_error"      // the program ended with its own error
 	FailureBadConfig      FailureKind = "bad_config"      // exit 78, or a secret that is gone: it cannot work; never retried
 	FailureCrashed        FailureKind = "crashed"         // abort, segmentation fault and the like
-	FailureKilled         FailureKind = "killed"          // SIGKILL that neither we nor the kernel's memory killer sent
+	FailureKilled         FailureKind = "killed"          // SIGKILL from neither Berth nor the kernel's memory killer
 	FailurePreempted      FailureKind = "preempted"       // stopped on our request and resumable
 	FailureTimedOut       FailureKind = "timed_out"       // ran longer than max_trial_duration
 	FailureNoResult       FailureKind = "no_result"       // exit 0 without the objective metric
@@ -29,7 +29,7 @@ const (
 	FailureDiskQuota      FailureKind = "disk_quota"      // wrote more files than an attempt may keep, or filled its host's disk; never retried
 )
 
-// NextStep says what a trial does after an attempt of some kind.
+// NextStep is a trial's step after an attempt of some kind.
 type NextStep string
 
 // The next steps.
@@ -37,10 +37,10 @@ const (
 	NextDone   NextStep = "done"   // the trial ends
 	NextRetry  NextStep = "retry"  // again, with the same demand
 	NextGrow   NextStep = "grow"   // again, with a larger reservation
-	NextRemove NextStep = "remove" // the trial ends as infeasible; the search is told
+	NextRemove NextStep = "remove" // the trial ends as infeasible; the search learns it
 )
 
-// FailurePolicy is what Berth does about one kind.
+// FailurePolicy is Berth's reaction to one kind.
 type FailurePolicy struct {
 	Next    NextStep
 	Charges bool // counts against retry.max_attempts; others may repeat up to MaxFreeRetries, or MaxNoRoom
@@ -56,7 +56,7 @@ const MaxFreeRetries = 10
 // with a minute between two attempts.
 const MaxNoRoom = 100
 
-// Policy returns what happens after an attempt of this kind.
+// Policy returns the reaction to an attempt of this kind.
 func (k FailureKind) Policy() FailurePolicy {
 	switch k {
 	case FailureHostOOM, FailureDeviceOOM:

@@ -46,7 +46,7 @@ func (f Footprints) Of(class DeviceClass) *Footprint {
 	return &known
 }
 
-// Usage is what one attempt was seen to use.
+// Usage is the measured use of one attempt.
 type Usage struct {
 	MemoryPeakBytes    int64    `json:"memory_peak_bytes"` // 0 = not measured
 	DevicePeakBytes    int64    `json:"device_peak_bytes,omitempty"`
@@ -94,8 +94,8 @@ const HeldBackFrom = 0.25
 // heldBackPeriods are the fewest that say so: five seconds.
 const heldBackPeriods = 50
 
-// HeldBack is the part of the time in which its processes ran in which the limit of
-// cores held them back. 0 = in none of it, or it was not measured.
+// HeldBack is the share of its processes' run time in which the core limit held
+// them back, 0 to 1. 0 = never, or not measured.
 func (u Usage) HeldBack() float64 {
 	if u.CPUPeriods < heldBackPeriods {
 		return 0
@@ -146,12 +146,12 @@ func NearMemoryLimit(peakBytes, limitBytes int64) bool {
 	return peakBytes > 0 && limitBytes > 0 && peakBytes >= limitBytes/100*nearLimitPercent
 }
 
-// RecentUsage is what the newest attempts of a shape on one class of GPU that ended
-// well say beyond its footprint.
+// RecentUsage is the usage of the newest successful attempts of a shape on one
+// class of GPU, beyond its footprint.
 type RecentUsage struct {
 	Class              DeviceClass
 	FrameworkPeakBytes int64    // the largest by a framework's own word; 0 = none gave it
-	DevicePeakBytes    int64    // what the driver showed of that attempt
+	DevicePeakBytes    int64    // the driver's value for that attempt
 	Phases             Phases   // the largest of each
 	StepTime           Duration // the mean of the newest that timed its steps; 0 = none did
 	HeldMilli          int64    // part of their runs in which they held memory of the GPU, in thousandths; 0 = not known

@@ -9,16 +9,15 @@ type HostState string
 const (
 	HostReady    HostState = "ready"    // takes attempts
 	HostDraining HostState = "draining" // a person asked for no new attempts
-	HostLost     HostState = "lost"     // its worker has not been heard of for HostLostAfter
+	HostLost     HostState = "lost"     // its worker has been silent for HostLostAfter
 	HostUnready  HostState = "unready"  // its worker answers and reports a Problem
-	HostFormer   HostState = "former"   // as it was until a moment ago (Problem says what happened); takes nothing, and counts until FormerUntil
+	HostFormer   HostState = "former"   // its earlier size or state (Problem says what happened); takes nothing, and counts until FormerUntil
 )
 
 // WorkerStarts is the problem of a host whose worker registers it, which takes a moment.
 const WorkerStarts = "its worker is starting"
 
-// Passing reports whether what keeps the host from new attempts ends by itself in a
-// moment.
+// Passing reports whether the host's problem ends by itself in a moment.
 func (h *Host) Passing() bool { return h.State == HostUnready && h.Problem == WorkerStarts }
 
 // HostLostAfter is how long a silent worker keeps getting attempts: three
@@ -29,9 +28,9 @@ const HostLostAfter = 45 * time.Second
 // preferred: one missed heartbeat and 5 s on a slow network.
 const HostLateAfter = LeaseRenewEvery + 5*time.Second
 
-// HostGrace is how long a request waits that only a removed host, or one that
-// came back smaller, could hold: time to start the replacement, or the worker
-// with the right flags. Then the request is refused.
+// HostGrace is how long a request waits for a removed host, or for one that
+// came back smaller: time to start the replacement, or the worker with the
+// right flags. Then Berth refuses the request.
 const HostGrace = 15 * time.Minute
 
 // CheckpointSilence is how long a host that is to store a checkpoint may be silent
@@ -43,10 +42,10 @@ const CheckpointSilence = time.Hour
 // of a trial, for want of room or inodes, for its quota or an error: a person may mend it.
 const CheckpointRefused = 24 * time.Hour
 
-// Host is a machine with a worker. Totals are what Berth may hand out at most;
-// headroom is kept free on purpose; reserved is what leases hold, which is more
-// than the totals for a while when the worker came back with smaller ones. Of its disk
-// only room for checkpoints is reserved: while less is free than the headroom, nothing new starts.
+// Host is a machine with a worker. Totals are the most that Berth may hand out; headroom is kept
+// free on purpose; reserved is the sum of leases. It exceeds the totals for a while when the
+// worker came back with smaller ones. Berth reserves disk only for checkpoints: while less is free
+// than the headroom, nothing new starts.
 type Host struct {
 	ID                  string    `json:"id"`   // UUID, kept in the worker's data directory
 	Name                string    `json:"name"` // of the machine
@@ -59,12 +58,12 @@ type Host struct {
 	MemoryBytes         int64     `json:"memory_bytes"`
 	MemoryHeadroomBytes int64     `json:"memory_headroom_bytes"`
 	MemoryReservedBytes int64     `json:"memory_reserved_bytes"`
-	MemoryFreeBytes     int64     `json:"memory_free_bytes"` // total less what processes outside Berth use now; reservations and headroom are in it
+	MemoryFreeBytes     int64     `json:"memory_free_bytes"` // total less the use of processes outside Berth now; includes reservations and headroom
 	DiskFreeBytes       int64     `json:"disk_free_bytes"`   // measured, where trials keep files and Docker its containers
 	DiskHeadroomBytes   int64     `json:"disk_headroom_bytes"`
-	DiskBytes           int64     `json:"disk_bytes,omitempty"`        // of that disk in all; 0 = not known
+	DiskBytes           int64     `json:"disk_bytes,omitempty"`        // size of that disk; 0 = not known
 	DiskGrowthBytes     int64     `json:"disk_growth_bytes,omitempty"` // how much more of it is in use than a day before; 0 = not known
-	OutputBytes         int64     `json:"output_bytes,omitempty"`      // what files of attempts take
+	OutputBytes         int64     `json:"output_bytes,omitempty"`      // size of the attempts' files
 	FetchBytes          int64     `json:"-"`                           // of checkpoints that its attempts have still to fetch, as the placer sees it
 	MaxAttempts         int       `json:"max_attempts"`                // 0 = no limit
 	Attempts            int       `json:"attempts"`                    // unreleased leases
@@ -74,23 +73,23 @@ type Host struct {
 	SecretKeys          []string  `json:"secret_keys,omitempty"` // public parts of the keys with which its worker opens secrets, sorted
 	StoresCheckpoints   bool      `json:"-"`                     // its worker has a store: it also fetches checkpoints from there
 	LastSeenAt          time.Time `json:"last_seen_at"`
-	Late                bool      `json:"-"`                         // not heard of for HostLateAfter: it may be gone
+	Late                bool      `json:"-"`                         // silent for HostLateAfter: it may be gone
 	OutputsProblem      string    `json:"outputs_problem,omitempty"` // files that cannot be removed, or a limit that cannot be kept, in plain words
 	Problem             string    `json:"problem,omitempty"`         // why its worker takes no attempts, in plain words; empty = it takes them
 	FormerUntil         time.Time `json:"-"`                         // of a former host: when it counts no more
 
-	// A host that failed to start several trials in a row is cordoned: but for a
-	// test attempt now and then it takes none, until one of them starts.
+	// A host that failed to start several trials in a row is cordoned: it takes
+	// only a test attempt from time to time, until one of them starts.
 	FailedStarts int        `json:"failed_starts,omitempty"` // different trials, since a container last started there
 	CordonedAt   *time.Time `json:"cordoned_at,omitempty"`
 	CordonReason string     `json:"cordon_reason,omitempty"` // the last failure
-	CordonSweep  string     `json:"cordon_sweep,omitempty"`  // only this sweep is kept away, as only its trials failed; empty = all are
+	CordonSweep  string     `json:"cordon_sweep,omitempty"`  // only this sweep's trials failed, and only it is kept away; empty = all are
 	TestDue      bool       `json:"-"`                       // the next test attempt may be placed
 
 	MissingImages []MissingImage `json:"-"` // sweeps whose trials lately did not start there for want of their image
 
 	FilesFreeBytes int64 `json:"-"` // as DiskFreeBytes, of the disk with the files of attempts alone
-	FilesDiskBytes int64 `json:"-"` // of that disk in all; 0 = not known
+	FilesDiskBytes int64 `json:"-"` // size of that disk; 0 = not known
 
 	Drained   bool          `json:"-"` // a person asked for no new attempts, also when its State says something else
 	AbsentFor time.Duration `json:"-"` // for how long it has been lost or unready, as the placer counts it
@@ -145,20 +144,20 @@ func (h *Host) Missing(sweepID string) *MissingImage {
 	return nil
 }
 
-// HostFree is what a host has to give away at one moment, as measured there.
+// HostFree is the free capacity of a host at one moment, as measured there.
 // With a Problem it gives nothing away.
 type HostFree struct {
-	MemoryBytes int64 // total less what processes outside Berth use
+	MemoryBytes int64 // total less the use of processes outside Berth
 	DiskBytes   int64 // on the fuller of the disks that trials write to
 	DiskTotal   int64 // of that disk in bytes; 0 = not known
 	FilesBytes  int64 // on the disk with the files of attempts, where checkpoints are fetched to
 	FilesTotal  int64 // of that disk in bytes; 0 = not known
-	OutputBytes int64 // what files of attempts take; 0 = not known
+	OutputBytes int64 // size of the attempts' files; 0 = not known
 	Problem     string
 
 	Devices []DeviceFree // devices that the worker sees; other devices keep their values
 
-	OutputsProblem string // what a person must do something about, see Host; the host gives all away
+	OutputsProblem string // a problem that a person must solve, see Host; the host still takes attempts
 }
 
 // MachineHost is another host that a worker of the same machine registered in
@@ -171,8 +170,8 @@ type MachineHost struct {
 	Served   bool // its worker runs
 }
 
-// UsedByOthersBytes is what programs outside Berth use of the host's memory, as measured last; 0 while it
-// has a Problem: without Docker's list what its own attempts hold is not told from what others do.
+// UsedByOthersBytes is the last measured memory of programs outside Berth on the host; 0 while it has a
+// Problem, because without Docker's list its own attempts' memory is not known.
 func (h *Host) UsedByOthersBytes() int64 {
 	if h.Problem != "" {
 		return 0
@@ -184,9 +183,9 @@ func (h *Host) UsedByOthersBytes() int64 {
 // CapacityBytes is the memory that all leases of the host may hold together.
 func (h *Host) CapacityBytes() int64 { return h.MemoryBytes - h.MemoryHeadroomBytes }
 
-// AloneBytes is what an attempt alone on a host of such a capacity can have: not
-// what programs outside Berth use, or it would wait for them to end, and a
-// twentieth less than what they leave now, as they come and go.
+// AloneBytes is how much memory an attempt alone on a host of this capacity can
+// have: without the memory of programs outside Berth, or it would wait for them
+// to end, and a twentieth less than they leave now, because their use varies.
 func AloneBytes(capacityBytes, freeBytes int64) int64 {
 	if freeBytes <= 0 || freeBytes >= capacityBytes {
 		return capacityBytes

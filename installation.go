@@ -8,5 +8,5 @@ import "time"
 type Installation struct {
 	ID      string     // UUID, made with the schema
 	BoundAt *time.Time // when a process last found a namespace bound to it; nil = never
-	Alarm   string     // what only a person can decide; empty = nothing
+	Alarm   string     // a problem that only a person can solve; empty = none
 }

@@ -25,8 +25,8 @@ const (
 	ReviveWithin = LeaseRenewEvery + 5*time.Second
 )
 
-// SeenAttempt is an attempt that its host is at, as a rule because the attempt's
-// container is there. Token is of the lease that the attempt was started under.
+// SeenAttempt is an attempt that its host runs, usually because the attempt's
+// container exists. Token is the lease's token at the attempt's start.
 type SeenAttempt struct {
 	AttemptID string
 	Token     int64

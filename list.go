@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Sort is what a list is sorted by. Rows without that key are the last ones,
-// whatever the direction.
+// Sort is the sort key of a list. Rows without that key come last in either
+// direction.
 type Sort struct {
 	By         string // a Sort… constant that the list knows
 	Descending bool
@@ -16,7 +16,7 @@ type Sort struct {
 const (
 	SortCreatedAt  = "created_at"
 	SortFinishedAt = "finished_at"
-	SortName       = "name" // whatever the case
+	SortName       = "name" // ignoring case
 	SortNumber     = "number"
 	SortValue      = "value"
 	SortDuration   = "duration" // from the start to the end
@@ -46,7 +46,7 @@ type Page[T any] struct {
 	Total int
 }
 
-// Most that Page.Total counts: what counting costs must not grow for ever.
+// Most that Page.Total counts: the cost of counting must not grow for ever.
 const (
 	MostSweepsCounted = 10_000
 	MostTrialsCounted = 100_000
@@ -55,15 +55,15 @@ const (
 // SweepQuery asks for a page of sweeps.
 type SweepQuery struct {
 	States    []SweepState // any of these; empty = all
-	Name      string       // is contained in the name, whatever the case; empty = any
-	CreatedBy string       // the name of the token; empty = anybody
+	Name      string       // is contained in the name, ignoring case; empty = any
+	CreatedBy string       // the name of the token; empty = any
 	Sort      Sort         // SortCreatedAt, SortName or SortFinishedAt
 	After     *Position    // nil = from the beginning
 	Limit     int
 	Count     bool // fill Page.Total, up to MostSweepsCounted
 }
 
-// TrialFilter says which trials of a sweep are asked for.
+// TrialFilter selects trials of a sweep.
 type TrialFilter struct {
 	States   []TrialState // any of these; empty = all
 	ValueMin *float64     // inclusive; a trial without a value is not in such a list
@@ -80,7 +80,7 @@ type TrialQuery struct {
 	Count bool // fill Page.Total, up to MostTrialsCounted
 }
 
-// ListedTrial is a trial with what a list shows of its newest attempt.
+// ListedTrial is a trial with the newest attempt's values that a list shows.
 type ListedTrial struct {
 	Trial
 

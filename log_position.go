@@ -3,13 +3,14 @@ package berth
 import "time"
 
 // resumeSlack is how much earlier than the last chunk a log is read again. Docker
-// stamps the lines of the two streams apart, so the log is not sorted: a line may
-// be a few milliseconds older than the one before it, more on a disk that stalls.
+// stamps the lines of the two streams separately, so the log is not sorted: a
+// line may be a few milliseconds older than the one before it, more on a disk
+// that stalls.
 const resumeSlack = 10 * time.Second
 
 // LogPosition is how far a reader came in a container's log; zero = it has read
-// nothing. The order of the log counts, not its stamps: they are of the host's
-// clock, which may be set back.
+// nothing. The order of the log counts, not its stamps: they come from the
+// host's clock, which may be set back.
 type LogPosition struct {
 	Stream string    `json:"stream"` // of the chunk that was read last
 	At     time.Time `json:"at"`     // its stamp
@@ -63,7 +64,7 @@ func (p *LogPosition) of(stream string) *LogStream {
 	return &p.Stderr
 }
 
-// LogResume tells what of a log, read again, lies before a position.
+// LogResume finds the chunks of a log, read again, that lie before a position.
 type LogResume struct {
 	From LogPosition
 	Lost bool // the log went on without the chunk that was read last: Docker had dropped it
@@ -71,8 +72,8 @@ type LogResume struct {
 	past bool
 }
 
-// Read reports whether a chunk was read before. It is asked about all chunks, in
-// the order of the log.
+// Read reports whether a chunk was read before. It must be called for all
+// chunks, in the order of the log.
 func (r *LogResume) Read(c LogChunk) bool {
 	switch {
 	case r.past:

@@ -14,7 +14,7 @@ import (
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // A reader that breaks off anywhere and goes on from its position gets every
-// chunk once, however Docker's stamps jump, and whatever the streams do.
+// chunk once, for any jumps of Docker's stamps and any order of the streams.
 func TestLogPosition_EveryChunkOnce(t *testing.T) {
 	t.Parallel()
 
@@ -54,8 +54,8 @@ func TestLogPosition_EveryChunkOnce(t *testing.T) {
 }
 
 // drawLog is a log of two streams. Its clock is set forward and back; the pieces
-// of a line share a stamp, up to a nanosecond each, however late they come. The
-// other result is what the clock said when each chunk was written.
+// of a line share a stamp, up to a nanosecond each, also late pieces. The other
+// result is the clock at the write of each chunk.
 func drawLog(rt *rapid.T) (log []berth.LogChunk, clocks []time.Time) {
 	clock := noon
 	open := map[string]time.Time{}
@@ -83,7 +83,8 @@ func drawLog(rt *rapid.T) (log []berth.LogChunk, clocks []time.Time) {
 	return log, clocks
 }
 
-// One stream says nothing for hours: the other one is not read again from its start.
+// A stream silent for hours does not make the other one be read again from its
+// start.
 func TestLogPosition_ASilentStreamCostsNothing(t *testing.T) {
 	t.Parallel()
 

@@ -26,14 +26,14 @@ type Looked struct {
 	ExitCode    int
 	Stdout      []byte
 	Stderr      []byte
-	TimedOut    bool          // it was killed because its time was over; ExitCode says nothing
+	TimedOut    bool          // it was killed at its timeout; ExitCode means nothing
 	OutOfMemory bool          // the kernel killed a process of it for memory
 	Foreign     bool          // its program is for another kind of processor; the error may say so, too
 	NoUser      bool          // the image does not know its user; the error says so, too
 	FirstOutput time.Duration // from asking Docker to start it to its first output; 0 = it wrote nothing
 }
 
-// ImageFacts is what Docker knows of an image on its machine.
+// ImageFacts is Docker's data of an image on its machine.
 type ImageFacts struct {
 	SizeBytes    int64
 	OS           string

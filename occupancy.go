@@ -24,8 +24,8 @@ type HeldLease struct {
 	Since        time.Time
 
 	MeasuredBytes       *int64     // newest measured use; nil = not known
-	MeasuredDeviceBytes *int64     // the same of the GPU's memory
-	MeasuredAt          *time.Time // when the interval of the newest measurement begins; nil = there is none
+	MeasuredDeviceBytes *int64     // the same for the GPU's memory
+	MeasuredAt          *time.Time // when the interval of the newest measurement begins; nil = not measured
 }
 
 // LeaseKey is a lease's place in the list of them: by host, GPU, age and attempt.
@@ -57,7 +57,7 @@ type QueuedRequest struct {
 	SweepState  SweepState
 	TrialNumber int
 	Since       time.Time  // the sweep's resumption, when that is later than the request
-	NotBefore   *time.Time // until then it is put off, after a failure that was not the trial's; nil = it is not
+	NotBefore   *time.Time // it is put off until then, after a failure that was not the trial's; nil = it is not
 	Reasons     []Rejection
 	Kept        *KeptHost // the capacity kept free for it; nil = none
 

@@ -12,9 +12,9 @@ type Company struct {
 	AtOnce int         `json:"at_once"` // one of CompanySizes; 0 = not said
 }
 
-// CompanySizes are the numbers of attempts that paces tell apart: neighbours differ
-// by a third to a half, so that what an attempt gains or loses from one to the next
-// is more than its times scatter. The last is above every limit of MPS.
+// CompanySizes are the numbers of attempts that paces distinguish: neighbours
+// differ by a third to a half, so that an attempt gains or loses more from one to
+// the next than its times scatter. The last is above every limit of MPS.
 func CompanySizes() []int { return []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96} }
 
 // CompanySize is the size that stands for a mean number of attempts.
@@ -89,8 +89,8 @@ type Loaded struct {
 // HeavyTemplate stands for the shapes of a template that were measured to fill much of a GPU.
 func HeavyTemplate(template string) string { return template + " heavy" }
 
-// GPUPlace is where paces of a GPU hold: its kind, and the machine's cores and GPUs, as
-// trials beside each other wait for those, too.
+// GPUPlace is where paces of a GPU are valid: its kind, and the machine's cores and
+// GPUs, because trials beside each other wait for those, too.
 func (h *Host) GPUPlace(d Device) string {
 	return fmt.Sprintf("%s, 1 of %d, %g cores", d.Class().kind(), len(h.Devices), float64(h.CPUMilli)/1000)
 }

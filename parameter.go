@@ -41,8 +41,8 @@ func (p Parameter) Searched() bool {
 	return p.Type != ParameterFixed && p.Type != ParameterDerived
 }
 
-// Marked reports whether the user says that the value changes memory, and
-// whether they say that it does not. Both are false when they say nothing.
+// Marked reports whether the user marked that the value changes memory, and
+// whether they marked that it does not. Both are false without a mark.
 func (p Parameter) Marked() (changes, keeps bool) {
 	return p.Memory != nil && *p.Memory, p.Memory != nil && !*p.Memory
 }

@@ -39,7 +39,7 @@ type KeptHost struct {
 	Since    time.Time `json:"since"`
 }
 
-// Wait is what a round of the placer says of a request that stays waiting.
+// Wait is the result of a round of the placer for a request that stays waiting.
 type Wait struct {
 	Reasons []Rejection
 	Kept    KeptPlace
@@ -62,7 +62,7 @@ type PlacementRequest struct {
 	AttemptID  string
 	SweepID    string
 	TrialID    string
-	WorkflowID string // to be told of the decision
+	WorkflowID string // gets the decision
 	Number     int    // of the attempt in its trial, from 1
 	Stage      string
 	Purpose    Purpose
@@ -75,15 +75,15 @@ type PlacementRequest struct {
 
 // LastOOM is a trial's newest out-of-memory.
 type LastOOM struct {
-	Demand    Demand `json:"demand"`           // what the attempt had
+	Demand    Demand `json:"demand"`           // of the attempt
 	Device    bool   `json:"device,omitempty"` // its GPU's memory ran out, not the host's
 	PeakBytes int64  `json:"peak_bytes"`       // of that memory
 	Count     int    `json:"count"`            // out-of-memory attempts of the trial so far
 	Max       int    `json:"max_attempts"`     // of the trial
 }
 
-// WithoutSpill is what an out-of-memory in unified memory says of the program's need of
-// the host's memory alone. Of nil it is nil.
+// WithoutSpill returns the lesson of an out-of-memory in unified memory for the
+// program's need of the host's memory alone; nil for nil.
 func (l *LastOOM) WithoutSpill() *LastOOM {
 	if l == nil || l.Demand.SpillBytes == 0 {
 		return l
@@ -125,7 +125,7 @@ type WaitingRequest struct {
 	Fetched     []string    // ids of the hosts that may have that one, or a newer one, and fetch nothing
 	Refused     []string    // ids of the hosts whose disks did not take it within CheckpointRefused, once for each attempt
 	Shunned     []string    // hosts of Refused within HostCordonWindow
-	Apart       bool        // on a GPU it is no client of MPS beside others: a fault took it down there, or its sweep's program has faulted by itself of late
+	Apart       bool        // on a GPU it is no MPS client beside others: a fault ended it there, or its sweep's program has recently faulted by itself
 	Away        bool        // an earlier attempt of the trial is one of SweepUse's Away
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can
 }
@@ -135,7 +135,7 @@ type WaitingRequest struct {
 // Then others of the shape run beside it at a guess.
 const MeasuresWithin = time.Minute
 
-// Queue is what a round of the placer decides on.
+// Queue is the input of a round of the placer.
 type Queue struct {
 	Hosts      []Host // with recent ones as former hosts
 	Waiting    []WaitingRequest
@@ -146,7 +146,7 @@ type Queue struct {
 	Footprints map[string]Footprints // of the shapes that wait or hold a GPU, by key
 }
 
-// PlacementStatus is what became of a request, and all a trial needs to go on.
+// PlacementStatus is the state of a request, and all a trial needs to go on.
 type PlacementStatus struct {
 	AttemptID string       `json:"attempt_id"`
 	State     RequestState `json:"state"`
@@ -169,7 +169,7 @@ type Assignee struct {
 	Trial       Trial
 	LogOffset   int64     // bytes of the log stored already
 	LogAt       time.Time // of the last stored piece
-	CardBytes   int64     // memory of the attempt's GPU in all; 0 = it has none
+	CardBytes   int64     // total memory of the attempt's GPU; 0 = it has none
 	Measures    bool      // no run of its shape was measured throughout on such a GPU
 	Earlier     []string  // attempts of the trial that had the same host; their containers must go first
 }

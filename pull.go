@@ -8,7 +8,7 @@ type PullReason string
 // The reasons. Each has its own remedy (PullError.Fix).
 const (
 	PullUnknown      PullReason = "unknown"      // the registry has no such repository, tag or digest
-	PullUnauthorized PullReason = "unauthorized" // the registry wants a login, or refuses the one it got
+	PullUnauthorized PullReason = "unauthorized" // the registry requires a login, or refuses the given one
 	PullUnreachable  PullReason = "unreachable"  // the registry does not answer, or breaks off
 	PullLimited      PullReason = "limited"      // the registry was asked for too many pulls
 	PullPlatform     PullReason = "platform"     // the image is for another kind of processor
@@ -18,9 +18,9 @@ const (
 	PullFailed       PullReason = "failed"       // anything else
 )
 
-// PullError says why a host cannot get an image, and what a person types about it.
+// PullError says why a host cannot get an image, and names the command that helps.
 type PullError struct {
-	Image    string // as it is asked for: repository:tag or repository@sha256:…
+	Image    string // as requested: repository:tag or repository@sha256:…
 	Registry string // its host name, with a port where it has one
 	Reason   PullReason
 	Detail   string // observation, in plain words
@@ -35,7 +35,7 @@ func (e *PullError) Error() string {
 type PullProgress struct {
 	DoneBytes     int64 // downloaded, compressed
 	TotalBytes    int64 // to download, compressed, as far as it is known; 0 = not known
-	UnpackedBytes int64 // of those downloaded, compressed
+	UnpackedBytes int64 // of the downloaded layers, compressed
 	Unpacking     bool  // all is downloaded
 	Retrying      bool  // the registry broke off, and Docker tries again
 }

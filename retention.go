@@ -25,7 +25,7 @@ type TrialOutputs struct {
 	TrialID    string
 	Number     int           // of the trial
 	AttemptIDs []string      // on that host, first to last
-	EndedAt    time.Time     // its sweep; 1970 for one that was deleted, which goes before all
+	EndedAt    time.Time     // of its sweep; 1970 for a deleted one, which goes first
 	EndedFor   time.Duration // since then, by the database's clock
 	Unstored   bool          // some of them wait for the store of artifacts
 }

@@ -13,8 +13,8 @@ type Secret struct {
 	UpdatedBy string
 }
 
-// SealedSecret is a secret as it is stored: only who has the private part of Key
-// can open it.
+// SealedSecret is a secret as it is stored: only the private part of Key opens
+// it.
 type SealedSecret struct {
 	Name       string
 	Key        string

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 )
 
-// Shape is what decides how much memory an attempt needs. Trials of one shape
-// share one probe, across sweeps.
+// Shape is everything that decides an attempt's need of memory. Trials of one
+// shape share one probe, across sweeps.
 type Shape struct {
 	ImageDigest string            `json:"image_digest"`
 	Command     []string          `json:"command"`              // template, with its placeholders

@@ -35,9 +35,10 @@ type Spec struct {
 	Labels               map[string]string `json:"labels,omitempty"`
 }
 
-// Plan returns what running the sweep's trials needs of the file: not the assignments
-// that it lists, and of a search that only tries these one value of each parameter,
-// which tells its type. A list of 10,000 trials makes both as long as the file.
+// Plan returns the parts of the file that running the sweep's trials needs. It leaves
+// out the listed assignments, and keeps one value of each parameter of a search that
+// only tries these, for its type. A list of 10,000 trials makes both as long as the
+// file.
 func (s Spec) Plan() Spec {
 	s.Enqueue = nil
 	if s.Search.Algorithm != SearchList {
@@ -64,15 +65,15 @@ func (s Spec) DatasetNames() []string {
 	return names
 }
 
-// WantsShim reports whether trials run with the shim: Python files of Berth's that
-// report what an unchanged script does not (docs/shim.md).
+// WantsShim reports whether trials run with the shim: Berth's Python files that
+// report metrics of an unchanged script (docs/shim.md).
 func (s Spec) WantsShim() bool { return s.Shim == nil || *s.Shim }
 
 // Search algorithms that exist today.
 const (
 	SearchGrid   = "grid"
 	SearchRandom = "random"
-	SearchList   = "list" // only what Enqueue says
+	SearchList   = "list" // only the assignments in Enqueue
 )
 
 // SearchSpec chooses the algorithm.
@@ -100,7 +101,7 @@ const (
 	StrategyMean Strategy = "mean"
 )
 
-// Objective is what the search improves.
+// Objective is the metric that the search improves.
 type Objective struct {
 	Metric   string   `json:"metric"`
 	Goal     Goal     `json:"goal"`             // default maximize
@@ -120,14 +121,14 @@ func (o Objective) Better(a, b float64) bool {
 // Limits end a sweep. Zero means no limit unless said otherwise.
 type Limits struct {
 	MaxTrials        int      `json:"max_trials,omitempty"`        // 1-100,000; 0 = until the space is exhausted
-	MaxParallel      Parallel `json:"max_parallel"`                // 0 = auto: whatever the machines hold
+	MaxParallel      Parallel `json:"max_parallel"`                // 0 = auto: as many as the machines hold
 	MaxFailedTrials  int      `json:"max_failed_trials,omitempty"` // more than this many failed trials end the sweep; 0 = no limit
 	MaxDuration      Duration `json:"max_duration,omitempty"`      // of the sweep
 	MaxTrialDuration Duration `json:"max_trial_duration"`          // of one attempt; default 24h, at most 7 days
 	MaxOutput        Size     `json:"max_output,omitempty"`        // files of one attempt; 0 = what its worker allows, which bounds it
 }
 
-// DeviceWanted says what a trial computes on.
+// DeviceWanted is the kind of device that a trial computes on.
 type DeviceWanted string
 
 // The devices a spec may ask for.
@@ -156,7 +157,7 @@ type Resources struct {
 const DefaultCPUMilli = 1000
 
 // ThreadCapMilli is how many threads an attempt's libraries may use, in
-// thousandths of a core: what the spec says, or one.
+// thousandths of a core: the spec's value, or one.
 func (r Resources) ThreadCapMilli() int64 {
 	if r.CPUs == 0 {
 		return DefaultCPUMilli
@@ -177,7 +178,7 @@ const (
 	ProbeAuto  ProbeMode = "auto"  // full with a time cap; short if the cap is hit
 	ProbeFull  ProbeMode = "full"  // the shape's first trial runs to its end and its result counts
 	ProbeShort ProbeMode = "short" // two epochs under the Keras caps, thrown away
-	ProbeOff   ProbeMode = "off"   // reserve what the spec says, measure nothing
+	ProbeOff   ProbeMode = "off"   // reserve the spec's value, measure nothing
 )
 
 // ProbeSpec is the probing policy.

@@ -14,7 +14,7 @@ const (
 	SweepCanceling SweepState = "canceling" // stops its containers
 	SweepSucceeded SweepState = "succeeded" // ended by its own rules
 	SweepFailed    SweepState = "failed"    // too many failed trials, or none succeeded
-	SweepStopped   SweepState = "stopped"   // a person stopped it; what ran has finished
+	SweepStopped   SweepState = "stopped"   // a person stopped it; its running trials have finished
 	SweepCanceled  SweepState = "canceled"  // a person canceled it
 )
 
@@ -32,8 +32,8 @@ func (s SweepState) Terminal() bool {
 // its workflow's history and pending children far below Temporal's limit of 2,000 of these.
 const MaxOpenTrials = 500
 
-// DeletePrefix is how many characters of its id name a sweep that is deleted for
-// good, at least: as many as lists show. A slip with less would delete another.
+// DeletePrefix is the least number of characters of the id needed to delete a
+// sweep: as many as lists show. A slip with less would delete another.
 const DeletePrefix = 8
 
 // Sweep is one search over a space of training settings.
@@ -43,7 +43,7 @@ type Sweep struct {
 	Spec        Spec       `json:"spec"`
 	ImageDigest string     `json:"image_digest"`
 	State       SweepState `json:"state"`
-	Reason      string     `json:"reason,omitempty"` // why it ended, or what a person must do
+	Reason      string     `json:"reason,omitempty"` // why it ended, or what the user must do
 	MaxParallel int        `json:"max_parallel"`     // live value; 0 = auto
 	CreatedBy   string     `json:"created_by"`
 	CreatedAt   time.Time  `json:"created_at"`

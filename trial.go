@@ -13,7 +13,7 @@ const (
 	TrialRunning    TrialState = "running"    // an attempt holds a lease
 	TrialSucceeded  TrialState = "succeeded"  // has its one result
 	TrialFailed     TrialState = "failed"     // ended without a result by its own fault
-	TrialInfeasible TrialState = "infeasible" // needs more memory than it can get; the search is told
+	TrialInfeasible TrialState = "infeasible" // needs more memory than it can get; the search learns it
 	TrialCanceled   TrialState = "canceled"   // stopped by a person or the sweep
 )
 
@@ -61,10 +61,10 @@ type NewTrial struct {
 	Shape  Shape
 }
 
-// Tried is what a search continues from.
+// Tried is the state from which a search continues.
 type Tried struct {
 	Made int        // trials
-	Last Assignment // values of the last one; nil when there is none
+	Last Assignment // values of the last trial; nil when there is none
 
 	// Seen returns which of keys are Assignment.Key of a made trial; of nil, the keys of
 	// all trials. nil = no trial counts as made.
@@ -94,7 +94,7 @@ type TrialUpdate struct {
 	Value   *float64
 
 	// SweepRun is the run of the sweep's workflow that started the trial and
-	// hears of its end from Temporal itself; empty = none does.
+	// gets its end from Temporal itself; empty = none does.
 	SweepRun string
 }
 

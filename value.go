@@ -50,8 +50,9 @@ func (v Value) Number() (float64, bool) {
 	}
 }
 
-// String is what replaces {{name}} in a command: floats in the shortest form
-// that parses back to the same number, which Python and Go both read.
+// String is the text that replaces {{name}} in a command: floats in the
+// shortest form that parses back to the same number, which Python and Go both
+// read.
 func (v Value) String() string {
 	switch x := v.v.(type) {
 	case nil:

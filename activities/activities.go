@@ -1,5 +1,5 @@
-// Package activities holds the steps that workflows take in the world. Each is
-// thin: it calls one small interface, heartbeats where it is long, and turns
+// Package activities holds the steps of workflows that have effects. Each is
+// thin: it calls one small interface, sends heartbeats if it is long, and turns
 // Berth's errors into Temporal's by the one table in errors.go.
 package activities
 
@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Sweeps is what the steps of a sweep need of the database.
+// Sweeps is the database for the steps of a sweep.
 type Sweeps interface {
 	Suggester
 
@@ -22,7 +22,7 @@ type Sweeps interface {
 	FirstTrialRan(ctx context.Context, id string) (time.Time, error)
 }
 
-// Trials is what the steps of a trial need of the database.
+// Trials is the database for the steps of a trial.
 type Trials interface {
 	TrialLister
 
@@ -32,7 +32,8 @@ type Trials interface {
 	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error)
 	// AbandonAttempt fences an attempt. One that has ended stays as it is.
 	AbandonAttempt(ctx context.Context, attemptID, message string) error
-	// RefuseAttempt is AbandonAttempt for one that must not go back to its host.
+	// RefuseAttempt is AbandonAttempt for an attempt that must not go back to
+	// its host.
 	RefuseAttempt(ctx context.Context, attemptID, message string) error
 	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
 }
@@ -49,7 +50,7 @@ type Placements interface {
 	WithdrawRequest(ctx context.Context, attemptID string) (berth.PlacementStatus, error)
 }
 
-// Workflows is what the steps need of Temporal itself.
+// Workflows is Temporal itself, for the steps.
 type Workflows interface {
 	// JoinProbe starts the workflow that measures a shape, or joins the running one.
 	JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error
@@ -77,7 +78,7 @@ type Images interface {
 
 // Patience is how long a silent worker is waited for. Zero values are defaults.
 type Patience struct {
-	Heartbeat time.Duration // without a word, a worker is gone or cut off: its attempts are offered to its successor
+	Heartbeat time.Duration // without a heartbeat for this long, a worker is gone or cut off: its attempts are offered to its successor
 	Host      time.Duration // attempts not picked up for this long go elsewhere; the old places stay booked until there is proof
 }
 

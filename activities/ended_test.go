@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth/activities"
 )
 
-// slowTemporal answers none of the first 16 calls before all of them are under way.
+// slowTemporal answers none of the first 16 calls before all of them are in flight.
 type slowTemporal struct {
 	activities.Trials
 
@@ -56,8 +56,8 @@ func (s *slowTemporal) TrialEnd(ctx context.Context, sweepID string, number int)
 	return &berth.TrialUpdate{SweepID: sweepID, Number: number, State: berth.TrialSucceeded}, nil
 }
 
-// A Temporal that is far away is asked for many trials at once: one after another, 500
-// open trials would not fit in the time of a step.
+// A slow Temporal gets many questions at once: one after another, 500 open trials
+// would not fit in the time of a step.
 func TestEndedTrials_AsksForManyAtOnce(t *testing.T) {
 	t.Parallel()
 

@@ -12,8 +12,8 @@ import (
 // stop, because a person or the sweep canceled the trial.
 var ErrStop = errors.New("the trial was canceled")
 
-// ErrNotStopped says that an attempt's container had to stop, for whatever
-// reason, and that Docker did not stop it in time.
+// ErrNotStopped says that an attempt's container had to stop, for any reason,
+// and that Docker did not stop it in time.
 var ErrNotStopped = errors.New("the container could not be stopped")
 
 // retryable says, for every kind, whether Temporal repeats the activity. An

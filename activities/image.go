@@ -23,16 +23,16 @@ const (
 	codeImagePlatform = "E_IMAGE_PLATFORM"
 )
 
-// ResolveImage finds the digest of an image on this host, so that all trials
-// of a sweep run the same one whatever its tag comes to mean.
+// ResolveImage finds the digest of an image on this host, so that all trials of
+// a sweep run the same image even if its tag moves.
 func (a *Activities) ResolveImage(ctx context.Context, in ImageRef) (berth.Image, error) {
 	image, err := a.Images.ResolveImage(ctx, in.Image)
 
 	return image, imageError(err)
 }
 
-// registryMargin is how long before Temporal the activity itself gives up on a registry
-// that does not answer. So the person hears that from the activity.
+// registryMargin is how long before Temporal the activity itself gives up on a silent
+// registry, so that the user gets the activity's error.
 const registryMargin = time.Second
 
 // AskRegistry finds the digest of an image that no host has in its registry. A host

@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// silentImages are of a registry that answers nothing.
+// silentImages are images of a registry that never answers.
 type silentImages struct{ Images }
 
 func (silentImages) AskRegistry(ctx context.Context, ref string) (berth.Image, error) {

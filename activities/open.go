@@ -9,7 +9,7 @@ import (
 // openPage is how many open trials are read at once.
 const openPage = 200
 
-// TrialLister lists trials of a sweep by number, those after the given one first.
+// TrialLister lists trials of a sweep by number, after the given one.
 type TrialLister interface {
 	ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// A round of the placer takes about 10 ms, and is told of a request at once.
+// A round of the placer takes about 10 ms, and begins as soon as a request is
+// stored.
 const (
 	decisionWait = 60 * time.Millisecond
 	decisionPoll = 8 * time.Millisecond
@@ -94,18 +95,18 @@ func shown(demands berth.Demands, r berth.Resources) berth.Demand {
 	return demands.First()
 }
 
-// hasRoom reports whether the request fits one of the hosts as they are booked
-// now. Only the placer knows what else waits, which hosts it keeps free, and what
-// the sweep runs: a place that one of these takes costs a few looks.
+// hasRoom reports whether the request fits one of the hosts as booked now. Only
+// the placer knows the other requests, the kept hosts and the sweep's running
+// trials: if one of these takes the place, a few polls are wasted.
 func hasRoom(hosts []berth.Host, r berth.PlacementRequest, demands berth.Demands) bool {
 	one := []packing.Request{{AttemptID: r.AttemptID, SweepID: r.SweepID, Demands: demands}}
 
 	return packing.Decide(hosts, nil, one)[0].Placed
 }
 
-// decision waits a moment for what becomes of a request for which there is room.
-// When it is placed by then its workflow needs no signal, which costs Temporal
-// four writes. Else the workflow waits for that.
+// decision waits a moment for the placer's decision on a request that has room.
+// A request placed by then needs no signal to its workflow, which costs Temporal
+// four writes. Else the workflow waits for the signal.
 func (a *Activities) decision(ctx context.Context, attemptID string, status berth.PlacementStatus) berth.PlacementStatus {
 	ctx, cancel := context.WithTimeout(ctx, decisionWait)
 	defer cancel()
@@ -136,7 +137,7 @@ type AttemptRef struct {
 	AttemptID string `json:"attempt_id"`
 }
 
-// CheckPlacement returns what became of a request.
+// CheckPlacement returns the state of a request.
 func (a *Activities) CheckPlacement(ctx context.Context, in AttemptRef) (berth.PlacementStatus, error) {
 	status, err := a.Placements.PlacementStatus(ctx, in.AttemptID)
 

@@ -17,7 +17,7 @@ type Order struct {
 	Token     int64    `json:"token"`
 	Short     bool     `json:"short,omitempty"` // a short probe: two epochs, result thrown away
 	Stop      bool     `json:"stop,omitempty"`  // do not start it: stop its container and give the place back
-	Progress  Progress `json:"-"`               // what the heartbeat of an earlier run said
+	Progress  Progress `json:"-"`               // of an earlier run's heartbeat
 }
 
 // Progress is the content of a heartbeat: enough for the next run of the same

@@ -30,7 +30,7 @@ type SuggestInput struct {
 	Count   int    `json:"count"`
 }
 
-// SuggestResult is what the search answered.
+// SuggestResult is the search's answer.
 type SuggestResult struct {
 	Numbers   []int  `json:"numbers"`          // of the stored trials, ascending
 	Exhausted bool   `json:"exhausted"`        // the search finds no other combination; limits.max_trials alone does not make it true
@@ -94,9 +94,9 @@ func (a *Activities) forgotten(ctx context.Context, sweepID string) func(number 
 	}
 }
 
-// suggest makes and stores the trials that are asked for. It makes those before
-// them first that a restored database forgot, tells of each of these, and
-// returns how many the search does not find any more.
+// suggest makes and stores the requested trials. It first makes the earlier
+// ones that a restored database forgot, reports each of these, and returns how
+// many the search no longer finds.
 func suggest(
 	ctx context.Context, ledger Suggester, in SuggestInput, forgotten func(number int) error,
 ) (result SuggestResult, missing int, err error) {
@@ -169,9 +169,9 @@ func trialID(sweepID string, number int) string {
 	return uuid.NewSHA1(uuid.MustParse(sweepID), binary.BigEndian.AppendUint32(nil, uint32(number))).String() //nolint:gosec // G115: at most 100,000
 }
 
-// Capacity is how many attempts of a sweep the machines hold at once: what fits by their
-// own demand, as the preview says, or what the cores of machines let there be if that is
-// more, since GPUs may be advised to take more than share their cores evenly.
+// Capacity is how many attempts of a sweep the machines hold at once: as many as fit by
+// their own demand, as the preview shows, or as many as the machines' cores allow if
+// that is more, because an advice may put more on a GPU than an even share of the cores.
 func (a *Activities) Capacity(ctx context.Context, in SweepRef) (int, error) {
 	hosts, err := a.Placements.ListHosts(ctx)
 	if err != nil {
@@ -190,10 +190,10 @@ func (a *Activities) Capacity(ctx context.Context, in SweepRef) (int, error) {
 	return max(fit, byCores(hosts)), translate(err)
 }
 
-// perCore is how many trials a core of a machine with GPUs may have at once, where what
-// was measured says so: while some wait for the GPU, others compute. 16 cores did most
-// with 24 trials that kept one core busy alone (one H200, 2026-11-21); trials that
-// compute less on cores do most with more.
+// perCore is how many trials a core of a machine with GPUs may have at once, if the
+// measurements allow it: while some wait for the GPU, others compute. 16 cores did most
+// with 24 trials that kept one core busy alone (one H200, 2026-11-21); trials with less
+// work on cores do most with more.
 const perCore = 3
 
 // byCores is how many attempts the cores of hosts let there be, of one core each.

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// SweepPlan is what a sweep's workflow has to know of its spec.
+// SweepPlan is the part of its spec that a sweep's workflow needs.
 type SweepPlan struct {
 	Name            string           `json:"name"`
 	State           berth.SweepState `json:"state"`
@@ -58,7 +58,7 @@ type SweepStateInput struct {
 	Created int              `json:"created,omitempty"` // trials that its workflow knows of, for FinishSweep
 }
 
-// SetSweepState moves a sweep on; one that has ended stays as it is.
+// SetSweepState moves a sweep to a state; an ended sweep stays as it is.
 func (a *Activities) SetSweepState(ctx context.Context, in SweepStateInput) error {
 	_, err := a.Sweeps.SetSweepState(ctx, in.SweepID, in.State, in.Reason)
 
@@ -120,7 +120,7 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 	return sweep, translate(err)
 }
 
-// MissingTrials is what the reason of a sweep adds when its database was
+// MissingTrials is added to the reason of a sweep when its database was
 // restored and the search does not find all trials again.
 func MissingTrials(n int) string {
 	return fmt.Sprintf("; the last %d trials are missing: the database was restored from before them", n)
@@ -139,16 +139,16 @@ func (a *Activities) FirstTrialRan(ctx context.Context, in SweepRef) (time.Time,
 	return began, translate(err)
 }
 
-// askedAtOnce is how many trials are looked up in Temporal at once. With 30 ms for a
-// call, as with Temporal Cloud, a sweep's 500 open trials take one second of the 15 that
-// a step has; one after another they would not fit.
+// askedAtOnce is how many trials are looked up in Temporal in parallel. With 30 ms for a
+// call, as with Temporal Cloud, a sweep's 500 open trials take one second of a step's 15
+// s; one after another they would not fit.
 const askedAtOnce = 16
 
 // EndedInput names trials of a sweep that are thought to be open.
 type EndedInput struct {
 	SweepID string `json:"sweep_id"`
 	Numbers []int  `json:"numbers"`
-	Closed  bool   `json:"closed"` // ask Temporal, too, whether their workflows are there
+	Closed  bool   `json:"closed"` // also ask Temporal whether their workflows exist
 }
 
 // EndedTrials returns which of the given trials have ended, by the database:

@@ -93,15 +93,15 @@ func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 	}
 }
 
-// unmeasured knows of no shape.
+// unmeasured has no footprints.
 type unmeasured struct{ activities.Trials }
 
 func (unmeasured) Footprints(context.Context, []string) (map[string]berth.Footprints, error) {
 	return nil, nil //nolint:nilnil // no shape is known
 }
 
-// With max_parallel: auto as many trials are to run as fit by what each asks for, and not
-// as many as there are cores.
+// With max_parallel: auto as many trials run as fit by their demands, and not as many as
+// the hosts have cores.
 func TestCapacity_IsWhatFits(t *testing.T) {
 	t.Parallel()
 
@@ -127,7 +127,7 @@ type restored struct {
 	activities.Trials
 	activities.Workflows
 
-	whole []berth.NewTrial // what there was
+	whole []berth.NewTrial // all trials before the restore
 	open  int
 	ends  map[int]berth.TrialUpdate
 	state berth.SweepState
@@ -326,9 +326,9 @@ func TestFinishSweep_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 	}
 }
 
-// ending is a sweep that ends while the database, which was restored, has some
-// of its trials open. Of the first Temporal knows how it ended, the second was
-// terminated, the third goes on.
+// ending is a sweep that ends while its restored database has some of its
+// trials open. Temporal knows the end of the first; the second was terminated,
+// the third goes on.
 type ending struct {
 	activities.Sweeps
 	activities.Trials
@@ -420,8 +420,8 @@ func TestFinishSweep_EndsWhatARestoredDatabaseForgot(t *testing.T) {
 	}
 }
 
-// The last message of a sweep says what became of it, and not that trials ran which had
-// no room.
+// The last message of a sweep counts its outcomes, and does not count trials without
+// room as run.
 func TestFinishSweep_CountsInfeasibleTrials(t *testing.T) {
 	t.Parallel()
 

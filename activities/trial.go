@@ -16,7 +16,7 @@ type TrialRef struct {
 	Number  int    `json:"number"`
 }
 
-// TrialBrief is what a trial's workflow has to know.
+// TrialBrief is the input of a trial's workflow.
 type TrialBrief struct {
 	TrialID          string          `json:"trial_id"`
 	Values           string          `json:"values"` // in plain words, such as batch=16, lr=0.001
@@ -35,7 +35,7 @@ type TrialBrief struct {
 	Made int `json:"made,omitempty"`
 }
 
-// BeginTrial returns what the workflow of a trial has to know.
+// BeginTrial returns the input of a trial's workflow.
 func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, error) {
 	trial, err := a.planned(ctx, in.SweepID, in.Number)
 	if err != nil {
@@ -131,7 +131,7 @@ type AbandonInput struct {
 	Refused   bool   `json:"refused,omitempty"` // the host answers and cannot carry it out
 }
 
-// Abandoned says what became of an attempt whose host does not answer.
+// Abandoned is the state of an attempt whose host does not answer.
 type Abandoned struct {
 	Finished *berth.Outcome `json:"finished,omitempty"` // it had committed this before
 }

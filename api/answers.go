@@ -17,13 +17,14 @@ import (
 // gzipFrom is the shortest body that is compressed: less fits a packet anyway.
 const gzipFrom = 1 << 10
 
-// gzipSuffix tells the entity tag of a compressed body from that of the same body
-// as it is: a strong tag is of the bytes that are sent (RFC 9110, section 8.8.3.3).
+// gzipSuffix distinguishes the entity tag of a compressed body from the
+// uncompressed body's: a strong tag stands for the sent bytes (RFC 9110, section
+// 8.8.3.3).
 const gzipSuffix = "-gzip"
 
 // zippers are used again: one takes 800 kB.
 var zippers = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one that it knows
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 
 	return w
 }}
@@ -148,7 +149,7 @@ func entityTags(named []string) []string {
 	return tags
 }
 
-// words are the members of a header's list; none of ours has a comma inside.
+// words are the members of a header's list; none of ours contains a comma.
 func words(values []string) []string {
 	var all []string
 

@@ -24,8 +24,8 @@ var harmless = map[string]bool{base + "/sweep-validations": true, base + "/sweep
 // than any id or name of ours has, and less than a path may have.
 const auditObject = 200
 
-// audit notes every call of a known caller that changes something, also one
-// that was refused; but not one that came too often, or a flood would fill the
+// audit notes every call of a known caller that changes something, also a
+// refused one; it does not note rate-limited calls, or a flood would fill the
 // audit log.
 func (s *Server) audit(c *gin.Context) {
 	c.Next()

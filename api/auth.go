@@ -17,7 +17,7 @@ import (
 	"github.com/berthml/berth/api/openapi"
 )
 
-// Role is what a token may do; a larger one may do what a smaller one may.
+// role is the permissions of a token; a larger one includes the smaller ones.
 type role int
 
 const (
@@ -30,7 +30,7 @@ const (
 // roles are the words for them, as stored.
 var roles = map[string]role{"viewer": roleViewer, "operator": roleOperator, "admin": roleAdmin}
 
-// word is what the API calls a role.
+// word is the API's name of a role.
 func (r role) word() openapi.TokenRole {
 	for word, is := range roles {
 		if is == r {
@@ -41,7 +41,7 @@ func (r role) word() openapi.TokenRole {
 	return ""
 }
 
-// principal is who calls.
+// principal is the caller.
 type principal struct {
 	name    string
 	role    role
@@ -50,7 +50,7 @@ type principal struct {
 	expires *time.Time // when a session ends; nil without one
 }
 
-// local is who calls on a workstation where no token was ever made.
+// local is the caller on a workstation where no token was ever made.
 var local = principal{name: "local", role: roleAdmin, knownBy: openapi.KnownByLocal}
 
 const (
@@ -83,7 +83,7 @@ func hashSecret(text string) []byte {
 	return sum[:]
 }
 
-// authenticate finds out who calls: what stands behind it has a known caller.
+// authenticate identifies the caller: later handlers have a known caller.
 func (s *Server) authenticate(c *gin.Context) {
 	who, err := s.principal(c.Request)
 	s.admit(c, who, err, c.GetHeader("Authorization") != "" || len(s.sessionsOf(c.Request)) > 0)
@@ -106,8 +106,8 @@ func (s *Server) admit(c *gin.Context, who principal, err error, guess bool) {
 	setCaller(c, who)
 }
 
-// authorize refuses what the caller's role may not do: viewers read, operators
-// also change things, admins also remove machines, see and make tokens, and store
+// authorize refuses calls beyond the caller's role: viewers read, operators also
+// change things, admins also remove machines, see and make tokens, and store
 // secrets.
 func (s *Server) authorize(c *gin.Context) {
 	if caller(c.Request.Context()).role < needed(c.Request.Method, c.FullPath()) {
@@ -216,8 +216,8 @@ func (s *Server) byToken(ctx context.Context, text, refusal string) (principal, 
 	}
 }
 
-// proxyHeaders are what proxies add to a request (RFC 7239, RFC 9110 section
-// 7.6.3, and what nginx, Caddy, Traefik and load balancers send).
+// proxyHeaders are headers that proxies add to a request (RFC 7239, RFC 9110
+// section 7.6.3, and nginx, Caddy, Traefik and load balancers).
 var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
 // proxied reports whether a request that came from loopback may be another
@@ -237,7 +237,7 @@ func (s *Server) loopback() bool {
 	return isLoopback(address)
 }
 
-// caller is who the request came from.
+// caller is the sender of the request.
 func caller(ctx context.Context) principal {
 	who, _ := ctx.Value(principalKey).(principal)
 

@@ -15,10 +15,10 @@ import (
 	"github.com/berthml/berth"
 )
 
-// protect wraps everything in what no route may be without, from the outside:
-// request id, recovery, security headers, Host allow-list, cross-origin
-// protection. The allow-list is what stops DNS rebinding, which looks like the
-// same origin to a browser (CVE-2025-62593 of Ray).
+// protect wraps all routes in the mandatory layers, from the outside: request
+// id, recovery, security headers, Host allow-list, cross-origin protection. The
+// allow-list stops DNS rebinding, which looks like the same origin to a browser
+// (CVE-2025-62593 of Ray).
 func (s *Server) protect(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	if origin := s.config.origin(); origin != "" {
@@ -77,8 +77,9 @@ func (s *Server) identify(next http.Handler) http.Handler {
 // subdomains are not ours to decide for.
 const strictTransport = "max-age=31536000"
 
-// secure reports whether the caller came over TLS: ours, or that of the proxy that
-// PublicURL speaks of. What a request says of itself would be anybody's word.
+// secure reports whether the caller came over TLS: the server's, or the TLS of the
+// proxy in PublicURL. It does not trust the request's own headers, which any
+// client can set.
 func (s *Server) secure(r *http.Request) bool {
 	return r.TLS != nil || strings.HasPrefix(s.config.PublicURL, "https://")
 }
@@ -137,7 +138,7 @@ func (w *startedWriter) Write(data []byte) (int, error) {
 	return w.ResponseWriter.Write(data)
 }
 
-// Flush is what gin's writer asks for.
+// gin's writer requires Flush.
 func (w *startedWriter) Flush() {
 	w.started = true
 
@@ -147,7 +148,7 @@ func (w *startedWriter) Flush() {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *startedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// loopbackNames are by what a caller on this machine knows it.
+// loopbackNames are the names of the server for a caller on this machine.
 var loopbackNames = []string{"localhost", "127.0.0.1", "::1"}
 
 // allowHost refuses requests for any name that is not ours.

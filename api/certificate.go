@@ -28,8 +28,8 @@ const (
 	certificateSoon = 14 * 24 * time.Hour
 )
 
-// Certificate is the server's own, of two PEM files that are read again when they
-// change. A new file that cannot be used changes nothing but what health says.
+// Certificate is the server's own, from two PEM files that are read again when
+// they change. An unusable new file changes only the health report.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -37,14 +37,13 @@ type Certificate struct {
 	every             time.Duration
 
 	mu      sync.Mutex
-	files   [2][]byte // what current was made of
+	files   [2][]byte // contents of current
 	current *tls.Certificate
-	problem string // of the newest files; empty = current is made of them
+	problem string // of the newest files; empty = current comes from them
 }
 
-// LoadCertificate reads a certificate with its chain, and its key. One that has
-// expired or does not hold yet is taken with a warning: the server has more to do
-// than to answer.
+// LoadCertificate reads a certificate with its chain, and its key. An expired or
+// not yet valid certificate is only a warning: the server does more than answer.
 // Errors: invalid, which names the flag.
 func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 	if certFile == "" || keyFile == "" {
@@ -71,7 +70,7 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	return c, nil
 }
 
-// config is what the server speaks: Go's defaults, which begin with TLS 1.2.
+// config is the server's TLS settings: Go's defaults, which begin with TLS 1.2.
 func (c *Certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -66,7 +66,7 @@ func TestCertificate_Serves(t *testing.T) {
 	require.Empty(t, plain.call("GET", "/livez", "").Header.Get("Strict-Transport-Security"), "not over plain HTTP")
 }
 
-// HTTP/2 has deadlines and flushes of its own.
+// HTTP/2 has its own deadlines and flushes.
 func TestCertificate_StreamsByHTTP2(t *testing.T) {
 	t.Parallel()
 
@@ -95,7 +95,7 @@ func TestCertificate_PlainCallIsToldOfTLS(t *testing.T) {
 	require.Contains(t, body, "HTTPS server")
 }
 
-// A renewal is served without a restart; what cannot be used changes nothing.
+// A renewal is served without a restart; an unusable file changes nothing.
 func TestCertificate_Reloads(t *testing.T) {
 	t.Parallel()
 

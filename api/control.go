@@ -48,7 +48,7 @@ func (h *handlers) UpdateSweep(ctx context.Context, r openapi.UpdateSweepRequest
 func (h *handlers) CancelSweep(ctx context.Context, r openapi.CancelSweepRequestObject) (openapi.CancelSweepResponseObject, error) {
 	sweep, err := h.steer(ctx, r.ID, "cancel", func(id string) error { return h.deps.Control.Cancel(ctx, id) })
 	if !berth.SweepState(sweep.State).Terminal() {
-		sweep.State = openapi.SweepStateCanceling // its workflow says so in a moment
+		sweep.State = openapi.SweepStateCanceling // its workflow reports it in a moment
 	}
 
 	return openapi.CancelSweep202JSONResponse(sweep), err
@@ -62,9 +62,9 @@ func (h *handlers) update(ctx context.Context, id, update string, args ...any) (
 	})
 }
 
-// steer tells a sweep's workflow something and answers with the sweep as it is
-// then. A workflow that is not there yet is waited for; one that has ended is
-// a conflict.
+// steer sends a command to a sweep's workflow and answers with the sweep after
+// it. It waits for a workflow that has not started yet; an ended one is a
+// conflict.
 func (h *handlers) steer(ctx context.Context, id, what string, tell func(id string) error) (openapi.SweepJSONResponse, error) {
 	none := openapi.SweepJSONResponse{}
 

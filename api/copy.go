@@ -10,7 +10,8 @@ import (
 	"github.com/berthml/berth/internal/spec"
 )
 
-// maxRerun is how many trials one rerun takes: what a sweep file may enqueue.
+// maxRerun is how many trials one rerun takes: as many as a sweep file may
+// enqueue.
 const maxRerun = 10_000
 
 // CloneSweep is POST /sweeps/{id}/clone.
@@ -54,7 +55,7 @@ func (h *handlers) RerunFailedTrials(ctx context.Context, r openapi.RerunFailedT
 }
 
 // failedOnly is a sweep's spec for the trials that failed until now. Errors: conflict
-// when there is none, or too many.
+// when none failed, or too many.
 func (h *handlers) failedOnly(ctx context.Context, old berth.Sweep) (berth.Spec, error) {
 	trials, err := h.deps.Store.ListTrials(ctx, old.ID, []string{
 		string(berth.TrialFailed), string(berth.TrialInfeasible), string(berth.TrialCanceled),
@@ -103,8 +104,8 @@ func only(s berth.Spec, trials []berth.Trial) berth.Spec {
 	return s
 }
 
-// submitCopy submits a spec that is made from another sweep's. An idempotency key
-// stands for what the caller sent: the same call may make another spec by now.
+// submitCopy submits a spec made from another sweep's. An idempotency key stands
+// for the caller's body: the same call may make another spec by now.
 func (h *handlers) submitCopy(
 	ctx context.Context, old berth.Sweep, verb, key string, change *openapi.SweepCopy, copied func() (berth.Spec, error),
 ) (openapi.Sweep, bool, error) {

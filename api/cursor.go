@@ -77,7 +77,7 @@ func readListCursor(cursor, key string) (*berth.Position, int, error) {
 	return &c.At, c.Total, nil
 }
 
-// nextCursor is the cursor of the page that follows; empty = there is none.
+// nextCursor is the cursor of the next page; empty = it is the last.
 func nextCursor(next *berth.Position, key string, total int) string {
 	if next == nil {
 		return ""

@@ -3,18 +3,18 @@
 // requests are validated against it before a handler sees them.
 //
 //	server.go     Deps, Config, Server: listen, serve, stop
-//	routes.go     the way of a request through everything below
+//	routes.go     the order of the layers below
 //	browser.go    Host allow-list, cross-origin protection, recovery, request ids
-//	auth.go       who calls (tokens), and what each role may do; audit.go
+//	auth.go       authentication by tokens, and the roles; audit.go
 //	sessions.go   browsers that log in with a token
 //	validate.go   requests against the description
 //	errors.go     the one table from berth.Kind to HTTP, and problem+json
 //
 //	submit.go     new sweeps; copy.go clones and reruns; preview.go validates and previews
 //	sweeps.go control.go trials.go probes.go hosts.go tokens.go health.go
-//	me.go         what a page must know of its caller and of the server
+//	me.go         facts for a page about its caller and the server
 //	docs.go       the page that renders the description; web.go the web interface
-//	stream.go     server-sent events; feed.go what they say; log.go follows a log
+//	stream.go     server-sent events; feed.go their content; log.go follows a log
 //	publisher.go  gives committed events their sequence
 //	convert.go    domain to response types
 //

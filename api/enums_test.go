@@ -55,8 +55,8 @@ func constants(t *testing.T, dir string) map[string][]string {
 	return values
 }
 
-// A closed set of the description is that of the code: one that grows in Go alone
-// would be refused by clients that were generated from the description.
+// The description's enums equal the code's: a value that grows in Go alone would
+// be refused by generated clients.
 func TestEnums_AreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 

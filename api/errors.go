@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth/internal/spec"
 )
 
-// statusOf is the one table from the kind of an error to HTTP.
+// statusOf maps the kind of an error to its HTTP status.
 var statusOf = map[berth.Kind]int{
 	berth.KindInvalid:     http.StatusBadRequest,
 	berth.KindNotFound:    http.StatusNotFound,
@@ -38,7 +38,7 @@ const (
 	codeBadRequest    = "invalid_request"
 )
 
-// httpError is an error that has a status of its own.
+// httpError is an error with its own status.
 type httpError struct {
 	status int
 	code   string
@@ -89,8 +89,8 @@ func problemOf(err error, requestID string) openapi.Problem {
 	return p
 }
 
-// specStatus is 413 and 415 for what HTTP has a word for, 400 for a document
-// that could not be read, else 422.
+// specStatus is 413 and 415 where HTTP has the word, 400 for an unreadable
+// document, else 422.
 func specStatus(e *berth.SpecError) int {
 	for _, p := range e.Problems {
 		switch p.Code {
@@ -147,7 +147,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // defaultPause is when to ask again where nothing says when it may work.
 const defaultPause = 2 * time.Second
 
-// pause is after what time the same call may work.
+// pause is the time after which the same call may work.
 func pause(err error) time.Duration {
 	if own, ok := errors.AsType[*httpError](err); ok && own.retryAfter > 0 {
 		return own.retryAfter

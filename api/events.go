@@ -79,7 +79,7 @@ func (s *Server) eventRange(ctx context.Context) (era int, first, last int64, er
 	return era, first, last, err
 }
 
-// watchedSweeps completes the ids of sweeps. One that is gone is left out while
+// watchedSweeps completes the ids of sweeps. It leaves out a deleted one while
 // there are others: its end must not end their stream. Errors: not_found, conflict.
 func (s *Server) watchedSweeps(ctx context.Context, ids []string) ([]string, error) {
 	var (
@@ -107,7 +107,7 @@ func (s *Server) watchedSweeps(ctx context.Context, ids []string) ([]string, err
 	return watched, nil
 }
 
-// eventStream is one caller's stream of events, and how far it has come.
+// eventStream is one caller's stream of events, and its position.
 type eventStream struct {
 	out      *stream
 	request  *http.Request

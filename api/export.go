@@ -85,8 +85,8 @@ func (s *Server) sendExport(c *gin.Context) error {
 	return nil
 }
 
-// exportFilter reads which trials are asked for; the API's description has checked
-// the form of each parameter. Errors: invalid.
+// exportFilter reads the filter of trials; the API's description has checked the
+// form of each parameter. Errors: invalid.
 func exportFilter(c *gin.Context, what openapi.ExportTable) (berth.TrialFilter, error) {
 	var (
 		filter berth.TrialFilter

@@ -15,7 +15,7 @@ const (
 	feedKeep  = 2000 // events in memory, so that watchers cost the database nothing
 )
 
-// feed keeps the newest published events in memory and wakes who waits for more.
+// feed keeps the newest published events in memory and wakes waiting readers.
 type feed struct {
 	store Events
 
@@ -111,9 +111,9 @@ func (f *feed) ambiguous(sequence int64) bool {
 	return f.eras > 0 && sequence <= f.twice
 }
 
-// begin starts at the newest event there is, once. Who begins before it asks
-// the database for a place to read from has one of the feed's era, and hears
-// when that ends.
+// begin starts at the newest event, once. A stream that begins before it asks
+// the database for its first position, which is then of the feed's era, and it
+// learns when that era ends.
 func (f *feed) begin(ctx context.Context) error {
 	f.mu.Lock()
 	ready := f.ready
@@ -154,7 +154,7 @@ func (f *feed) add(events []berth.Event) {
 	f.grown = make(chan struct{})
 }
 
-// news is what a watcher has not seen yet.
+// news is the unread events of a watcher.
 type news struct {
 	events []berth.Event
 	seen   int64           // there are no more of its sweeps up to this sequence

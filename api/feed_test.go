@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth/api/apitest"
 )
 
-// A watcher of a sweep in which nothing happens asks the database nothing, however
-// much happens in others.
+// A watcher of an idle sweep reads nothing from the database, however much happens
+// in others.
 func TestFeed_AQuietWatcherStaysInMemory(t *testing.T) {
 	t.Parallel()
 

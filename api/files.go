@@ -139,7 +139,7 @@ func (s *Server) sendFile(c *gin.Context) error {
 	}
 	defer body.close()
 
-	if file.Bytes > 0 { // a store that does not answer must be told before the status is
+	if file.Bytes > 0 { // a silent store must be reported before the status is sent
 		if err := body.open(); err != nil {
 			return err
 		}

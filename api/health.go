@@ -85,8 +85,8 @@ func (s *Server) health(c *gin.Context) {
 }
 
 // authenticateUnlessDown is authenticate, but lets callers through while the
-// database, which knows the tokens, does not answer. They are told then what
-// /readyz tells everybody, and what to do.
+// database, which has the tokens, does not answer. They then get the public
+// content of /readyz, and the next step.
 func (s *Server) authenticateUnlessDown(c *gin.Context) {
 	if _, err := s.principal(c.Request); berth.KindOf(err) == berth.KindUnavailable {
 		return

@@ -79,7 +79,7 @@ func (h *handlers) UpdateDevice(ctx context.Context, r openapi.UpdateDeviceReque
 	return openapi.UpdateDevice200JSONResponse(toDevice(device)), err
 }
 
-// device finds a GPU by its id, or, while its host is there, by a beginning of that.
+// device finds a GPU by its id, or, while its host is listed, by a prefix of the id.
 func (h *handlers) device(ctx context.Context, id string) (berth.Device, error) {
 	device, err := h.deps.Store.GetDevice(ctx, id)
 	if berth.KindOf(err) != berth.KindNotFound {

@@ -17,8 +17,8 @@ import (
 	"github.com/berthml/berth/internal/spec"
 )
 
-// Limits are what callers may take. Zero values are defaults. A person is who
-// a token is named after; on a workstation without tokens, everybody.
+// Limits are the limits of callers. Zero values are defaults. A person is the
+// name of a token; on a workstation without tokens all callers are one person.
 type Limits struct {
 	BodyBytes  int64   // of a request; default 1 MiB
 	SpecBytes  int64   // of a sweep file; default and most 1 MiB (spec.MaxBytes)
@@ -74,7 +74,7 @@ func (l Limits) orDefault() (Limits, error) {
 	}, nil
 }
 
-// usage is what callers take now.
+// usage is the callers' current use.
 type usage struct {
 	mu      sync.Mutex
 	streams map[string]int           // by person
@@ -100,8 +100,8 @@ func (s *Server) throttle(c *gin.Context) {
 	c.Abort()
 }
 
-// sayRate says how much of the limit is left, and in how many seconds all of it
-// is there again (draft-ietf-httpapi-ratelimit-headers-10).
+// sayRate reports the rest of the limit, and in how many seconds all of it is
+// available again (draft-ietf-httpapi-ratelimit-headers-10).
 func sayRate(header http.Header, l Limits, left float64) {
 	left = min(max(left, 0), float64(l.Burst))
 	seconds := func(requests float64) int { return int(math.Ceil(requests / l.Rate)) }

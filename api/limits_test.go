@@ -46,7 +46,7 @@ func TestLimit_Body(t *testing.T) {
 
 	r := limited(t, apitest.Sample(), api.Limits{BodyBytes: 2000, SpecBytes: 1000})
 
-	// A sweep file, which has a limit of its own, and any other body.
+	// A sweep file, which has its own limit, and any other body.
 	file := apitest.SweepFile + strings.Repeat("#\n", 400)
 	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 1000 bytes", "POST", "/api/v1/sweeps", file, asYAML, "Idempotency-Key: 1")
 	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 1000 bytes", "POST", "/api/v1/sweep-previews", file, asYAML)

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite testdata")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The real database and Temporal are what the API needs.
+// The real database and Temporal, as the API needs them.
 var (
 	_ api.Store   = (*postgres.Store)(nil)
 	_ api.Outbox  = (*postgres.Store)(nil)
@@ -37,13 +37,13 @@ var (
 	_ api.Objects = (*artifacts.Store)(nil)
 )
 
-// running is a server on a port of its own.
+// running is a server on its own port.
 type running struct {
 	t      *testing.T
 	server *api.Server
 	url    string
 	client *http.Client
-	stop   func() error // ends it and returns what Run returned
+	stop   func() error // ends it and returns Run's error
 }
 
 func setup(t *testing.T, store *apitest.Store, change ...func(*api.Config)) *running {
@@ -52,7 +52,7 @@ func setup(t *testing.T, store *apitest.Store, change ...func(*api.Config)) *run
 	return setupLogged(t, store, io.Discard, change...)
 }
 
-// safeLog keeps what a server logs.
+// safeLog records a server's log.
 type safeLog struct {
 	mu sync.Mutex
 	b  strings.Builder

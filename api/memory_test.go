@@ -74,7 +74,7 @@ func TestHowFull(t *testing.T) {
 	require.True(t, fit.Devices[0].Simulated)
 }
 
-// How long a sweep still takes is said of a running one, and only where it is asked for alone.
+// A running sweep has an estimate of its end, and only when it is read alone.
 func TestSweepETA(t *testing.T) {
 	t.Parallel()
 

@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth/internal/advice"
 )
 
-// keyPrefix is what the key of a shape may begin with.
+// keyPrefix matches a prefix of a shape's key.
 var keyPrefix = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
 
 // ListProbes is GET /probes.
@@ -62,7 +62,7 @@ func (h *handlers) GetProbe(ctx context.Context, r openapi.GetProbeRequestObject
 	return openapi.GetProbe200JSONResponse(out), nil
 }
 
-// diagnosis is what a footprint says of the program; nil = nothing.
+// diagnosis returns the bottleneck of the program by its footprint; nil = none.
 func diagnosis(shape berth.Shape, f berth.Footprint, recent berth.RecentUsage, hosts []berth.Host) *openapi.Diagnosis {
 	m := advice.Measured{Footprint: f, CardBytes: cardBytes(f.Class, hosts), CapMilli: 1000 * berth.Threads(shape.CPUMilli), Set: shape.Environment, Recent: recent}
 

@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// published is the config with what the public URL says: its name is allowed, and
-// its path is the base path. Errors: invalid.
+// published is the config with the public URL applied: its host name is allowed,
+// and its path is the base path. Errors: invalid.
 func (c Config) published() (Config, error) {
 	if c.PublicURL == "" {
 		return c, nil

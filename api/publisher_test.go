@@ -33,7 +33,7 @@ func (e *events) PublishEvents(context.Context, int) (int, error) { return 0, e.
 
 func (e *events) NoteRound(_ context.Context, part string, err error) { e.noted[part] = err }
 
-// Health is told of a round that fails, and of one that does not.
+// Health reports a failing round, and its recovery.
 func TestPublisher_NotesHowRoundsEnd(t *testing.T) {
 	t.Parallel()
 

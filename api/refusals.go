@@ -15,8 +15,8 @@ const (
 	// refusalsLogged is the time between two lines in the log about callers
 	// without a valid token: a flood of them does not become a flood of lines.
 	refusalsLogged = time.Minute
-	// refusedAddresses is of how many addresses the tries are counted one by
-	// one; about 2 MiB. Beyond that, all share what they may try.
+	// refusedAddresses is how many addresses have their own count of tries;
+	// about 2 MiB. Beyond that, all others share one count.
 	refusedAddresses = 10_000
 )
 
@@ -29,9 +29,9 @@ type refusals struct {
 	logged time.Time                // when that was
 }
 
-// refuse answers a caller without a valid token: unauthorized, or when its
-// address tried too often, to wait. A valid token passes before this, so no
-// address is locked out by what others on it try.
+// refuse answers a caller without a valid token: unauthorized, or, after too
+// many tries from its address, to wait. A valid token passes before this, so
+// tries by others lock no address out.
 func (s *Server) refuse(c *gin.Context, denied error, guess bool) error {
 	from, limits, now := remoteIP(c.Request), s.config.Limits, time.Now()
 
@@ -40,7 +40,7 @@ func (s *Server) refuse(c *gin.Context, denied error, guess bool) error {
 	}
 
 	if !guess {
-		return denied // people behind one address who are still to log in
+		return denied // people behind one address who have not logged in yet
 	}
 
 	delay := s.refusals.take(from, now, limits)
@@ -72,8 +72,8 @@ func (r *refusals) add(now time.Time) (due int) {
 	return due
 }
 
-// take counts a try of an address. When it is one too many, it returns after
-// what time there is room for another.
+// take counts a try of an address. For one too many, it returns how long to
+// wait.
 func (r *refusals) take(address string, now time.Time, l Limits) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

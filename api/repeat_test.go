@@ -12,8 +12,8 @@ import (
 )
 
 // The answer of the first call was lost, and by the time of the second the registry is
-// away, or the tag is gone: the sweep is there all the same, and "Nothing was stored" would
-// have a person submit it again.
+// down, or the tag is gone: the sweep exists all the same, and "Nothing was stored" would
+// make a person submit it again.
 func TestRepeat_NeedsNoImage(t *testing.T) {
 	t.Parallel()
 
@@ -41,8 +41,9 @@ func TestRepeat_NeedsNoImage(t *testing.T) {
 	}
 }
 
-// The same call of a rerun is the first one, whatever else has failed in the running
-// sweep since. Another body, or another copy, is another call.
+// The same call of a rerun returns the first one's sweep, also when more trials of
+// the running sweep have failed since. Another body, or another copy, is another
+// call.
 func TestRepeat_OfARerunIsTheFirst(t *testing.T) {
 	t.Parallel()
 

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth/api/openapi"
 )
 
-// Pages of a report are of its trials; each has the figures of the whole sweep.
+// Pages of a report list trials; each page has the figures of the whole sweep.
 func TestReport_Pages(t *testing.T) {
 	t.Parallel()
 

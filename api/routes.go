@@ -90,7 +90,7 @@ func (s *Server) routes() (*gin.Engine, error) {
 	return engine, nil
 }
 
-// registerByHand adds what streams and what reads a sweep file.
+// registerByHand adds the streams and the routes that read a sweep file.
 func (s *Server) registerByHand(v1 *gin.RouterGroup) {
 	v1.POST("/sweeps", s.createSweep)
 	v1.POST("/sweep-validations", s.validateSweep)

@@ -22,7 +22,7 @@ var undescribed = map[string]string{
 	"GET /api/docs": "a page for people, made from the description",
 }
 
-// Every route is described, and everything that is described is there.
+// Every route is described, and every described route exists.
 func TestRoutes_AreThoseOfTheDescription(t *testing.T) {
 	t.Parallel()
 
@@ -66,7 +66,7 @@ func strictly(t *testing.T, body string, to any) {
 	require.NoError(t, decoder.Decode(to), body)
 }
 
-// Health and readiness answer as they are described, whatever is wrong.
+// Health and readiness match their description in any state.
 func TestHealth_IsAsDescribed(t *testing.T) {
 	t.Parallel()
 

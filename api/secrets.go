@@ -20,8 +20,8 @@ func (h *handlers) ListSecrets(ctx context.Context, _ openapi.ListSecretsRequest
 	return openapi.ListSecrets200JSONResponse{Data: all(list, toSecret)}, err
 }
 
-// PutSecret is PUT /secrets/{name}. The value goes into the sealed text and nowhere
-// else: neither an error nor the answer has it.
+// PutSecret is PUT /secrets/{name}. The value is only in the sealed text: neither
+// an error nor the answer contains it.
 func (h *handlers) PutSecret(ctx context.Context, r openapi.PutSecretRequestObject) (openapi.PutSecretResponseObject, error) {
 	if h.deps.Sealer == nil {
 		return nil, berth.Errorf(berth.KindConflict, "this server has no key to seal secrets with: make one with `berth secret key FILE`, "+

@@ -102,7 +102,7 @@ func TestSecrets_SaysWhatToDo(t *testing.T) {
 	require.Empty(t, store.Secrets)
 }
 
-// A sweep is taken when its secrets are stored and some machine opens them.
+// A sweep is accepted when its secrets are stored and a machine can open them.
 func TestSecrets_OfASweep(t *testing.T) {
 	t.Parallel()
 
@@ -132,8 +132,8 @@ func TestSecrets_OfASweep(t *testing.T) {
 	require.Contains(t, body, `"secrets":[{"name":"hub","file":"/run/secrets/hub"}]`)
 }
 
-// The mask leaves out the space around a value, as programs trim what they read: of
-// "123\n", such as a file by --from-file, three bytes are left.
+// The mask leaves out the space around a value, because programs trim their input:
+// of "123\n", such as a file by --from-file, three bytes are left.
 func TestSecrets_WarnsOfWhatTheMaskDoesNotHide(t *testing.T) {
 	t.Parallel()
 

@@ -56,7 +56,7 @@ var needs = map[string]string{
 	"GET /api/v1/sweeps/:id/trials/:number/attempts": "viewer",
 	"GET /api/v1/trials/:id/files":                   "viewer",
 	"GET /api/v1/trials/:id/files/*path":             "viewer",
-	"DELETE /api/v1/hosts/:id":                       "admin", // it frees what others' trials hold
+	"DELETE /api/v1/hosts/:id":                       "admin", // it frees others' leases
 	"DELETE /api/v1/probes/:id":                      "operator",
 	"DELETE /api/v1/sweeps/:id":                      "operator",
 	"PATCH /api/v1/devices/:id":                      "operator",
@@ -342,9 +342,9 @@ func TestLocalTrustEndsAtAProxy(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 }
 
-// TestRefusedCallersLeaveNothing: who has no token can neither fill the audit
-// log nor try tokens as fast as the server answers, and is not in the way of
-// callers that have one.
+// TestRefusedCallersLeaveNothing: a caller without a token can neither fill the
+// audit log nor guess tokens as fast as the server answers, and does not slow
+// callers with one.
 func TestRefusedCallersLeaveNothing(t *testing.T) {
 	t.Parallel()
 

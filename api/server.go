@@ -19,16 +19,16 @@ import (
 	"github.com/berthml/berth/internal/web"
 )
 
-// Deps are what the API needs of the rest of Berth.
+// Deps are the parts of Berth that the API needs.
 type Deps struct {
 	Store    Store
 	Control  Control // steers sweeps: temporal.Client
-	Images   Images  // says what an image is: temporal.Client
+	Images   Images  // resolves images: temporal.Client
 	Temporal Pinger  // temporal.Client
 	Objects  Objects // files of trials; nil = not stored
 	Sealer   Sealer  // of secrets; nil = none can be stored
 	Web      fs.FS   // the web interface; nil = none
-	Disk     Disk    // looks at disks of this machine; nil = none is looked at
+	Disk     Disk    // reads disks of this machine; nil = it reads none
 	Log      *slog.Logger
 }
 
@@ -41,7 +41,7 @@ type Disk func(of, dir string) health.Disk
 type Config struct {
 	Address      string        // default 127.0.0.1:8080; not loopback only with a token
 	AllowedHosts []string      // names, beside localhost, under which callers may reach it
-	Policy       spec.Policy   // what an administrator asks of every spec
+	Policy       spec.Policy   // the administrator's rules for every spec
 	Limits       Limits        // of callers
 	Grace        time.Duration // for requests in flight when it stops; default 10s
 
@@ -264,7 +264,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// endStreams ends what would otherwise never end.
+// endStreams ends streams, which have no end of their own.
 func (s *Server) endStreams() {
 	s.stopOnce.Do(func() { close(s.stopping) })
 }

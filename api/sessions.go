@@ -17,8 +17,8 @@ const (
 	// the installation follows: two Berths on one host, as behind `ssh -L`, keep
 	// their browsers apart.
 	sessionCookie = "berth_session"
-	// sessionTries is how many cookies of that name are looked up: another program
-	// on the host's other ports can set one too.
+	// sessionTries is how many cookies with that name are looked up: another
+	// program on the host's other ports can set one too.
 	sessionTries = 4
 	// sessionLife is how long a browser stays logged in. A person enters a token
 	// once a month, and a browser that was lost is logged out within a month even
@@ -78,7 +78,7 @@ func (s *Server) limitLogin(c *gin.Context) {
 	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, loginBytes)
 }
 
-// authenticateLogin finds out who logs in, by the token in the body alone.
+// authenticateLogin identifies the caller by the token in the body alone.
 func (s *Server) authenticateLogin(c *gin.Context) {
 	var login openapi.NewSession
 

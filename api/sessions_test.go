@@ -83,8 +83,8 @@ func TestSession_StandsForItsToken(t *testing.T) {
 	}, store.Audits, "as of calls with the token; a logout of nobody leaves nothing")
 }
 
-// A browser that logs in again has one session, and sessions share what their
-// token may take.
+// A browser that logs in again has one session, and sessions share their
+// token's limits.
 func TestSession_TakesNoMoreThanItsToken(t *testing.T) {
 	t.Parallel()
 
@@ -153,8 +153,8 @@ func TestSession_AuthorizationWins(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 }
 
-// A browser sends the cookie whatever page asks, so what changes something must
-// come from a page of ours.
+// A browser sends the cookie for any page, so a change must come from a page of
+// ours.
 func TestSession_OtherOriginIsRefused(t *testing.T) {
 	t.Parallel()
 
@@ -328,7 +328,8 @@ func TestSession_TwoCookies(t *testing.T) {
 	require.Zero(t, store.Sessions())
 }
 
-// People behind one address who are still to log in are told so, not to wait.
+// People behind one address who have not logged in yet are told so, not to
+// wait.
 func TestSession_CallsWithNothingAreNotCounted(t *testing.T) {
 	t.Parallel()
 
@@ -349,8 +350,8 @@ func TestSession_CallsWithNothingAreNotCounted(t *testing.T) {
 	r.requireProblem(429, "E_TRIES", "from this address", "GET", "/api/v1/me", "", "Cookie: berth_session=wrong")
 }
 
-// A database that is away for a moment neither ends a session at a login that
-// fails nor keeps a browser logged in that logs out.
+// During an outage of the database a failed login does not end the session, and
+// a logout does not keep it.
 func TestSession_WithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 
@@ -406,7 +407,7 @@ func TestSession_EndsABusyStream(t *testing.T) {
 	}
 }
 
-// An answer is its caller's alone, whatever a proxy is set to keep.
+// An answer is its caller's alone, for any setting of a proxy's cache.
 func TestAnswersAreNotForCaches(t *testing.T) {
 	t.Parallel()
 

@@ -116,7 +116,7 @@ func TestStalledReader_LosesNothing(t *testing.T) {
 		return first.StatusCode == http.StatusOK && second.StatusCode == http.StatusOK
 	}, 30*time.Second, 100*time.Millisecond)
 
-	require.NoError(t, s.conn.SetReadBuffer(4<<20)) // from here on it reads as well as anybody
+	require.NoError(t, s.conn.SetReadBuffer(4<<20)) // from here on it reads normally
 
 	last := 0
 

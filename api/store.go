@@ -51,26 +51,28 @@ type Trials interface {
 	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
 	ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error)
 	ListSweepAttempts(ctx context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error)
-	// ExportTrials reads trials by number, those above the given one.
+	// ExportTrials reads trials by number, above the given one.
 	ExportTrials(ctx context.Context, sweepID string, f berth.TrialFilter, after, limit int) ([]berth.ExportedTrial, error)
-	// ReportInput reads what a sweep's report is made from. Errors: not_found, conflict.
+	// ReportInput reads the input of a sweep's report. Errors: not_found, conflict.
 	ReportInput(ctx context.Context, sweepID string) (report.Input, error)
 }
 
-// Records are what attempts left: metrics, logs and footprints.
+// Records are the attempts' records: metrics, logs and footprints.
 type Records interface {
 	ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error)
 	// ExportMetrics reads the points of a sweep behind a key, limit at most; next is where to go on, nil = there are no more.
 	ExportMetrics(ctx context.Context, sweepID string, after berth.MetricKey, limit int) (points []berth.ExportedMetric, next *berth.MetricKey, err error)
-	// Curves reads what trials reported of a metric, thinned to most points each. Errors: invalid when that takes too long.
+	// Curves reads the trials' points of a metric, thinned to most points each. Errors: invalid when that
+	// takes too long.
 	Curves(ctx context.Context, sweepID, name string, numbers []int, most int) ([]berth.Curve, error)
-	// ListMemory reads what an attempt held over time, ascending.
+	// ListMemory reads an attempt's memory over time, ascending.
 	ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error)
 	MetricNames(ctx context.Context, sweepID string) ([]berth.MetricName, error)
 	ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error)
 	ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error)
 	FindFootprint(ctx context.Context, prefix string) (berth.ProbedShape, error)
-	// RecentUsage says what the newest attempts of a shape say beyond its footprints.
+	// RecentUsage reads the usage of a shape's newest attempts, beyond its
+	// footprints.
 	RecentUsage(ctx context.Context, shapeKey string) ([]berth.RecentUsage, error)
 	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error)
 	ForgetFootprint(ctx context.Context, shapeKey string) error
@@ -83,7 +85,7 @@ type Files interface {
 	// FileSet returns the state of the files of a trial's attempt; number 0 = the last attempt. Errors:
 	// not_found.
 	FileSet(ctx context.Context, trialID string, number int) (berth.FileSet, error)
-	// ListFiles reads stored files by path, those after the given one.
+	// ListFiles reads stored files by path, after the given one.
 	ListFiles(ctx context.Context, attemptID, after string, limit int) ([]berth.Artifact, error)
 	// GetFile reads one. Errors: not_found.
 	GetFile(ctx context.Context, attemptID, path string) (berth.Artifact, error)
@@ -111,8 +113,8 @@ type Hosts interface {
 	// CordonDevice keeps a GPU from taking new attempts until ReadyDevice. Errors: not_found.
 	CordonDevice(ctx context.Context, id, reason string) error
 	ReadyDevice(ctx context.Context, id string) error
-	// RemoveHost frees what a host holds that will not come back. Errors: conflict
-	// without force while its worker answers.
+	// RemoveHost frees the leases of a host that will not come back. Errors:
+	// conflict without force while its worker answers.
 	RemoveHost(ctx context.Context, hostID string, force bool) error
 }
 
@@ -139,7 +141,7 @@ type Events interface {
 	ListenPublished(ctx context.Context, poll time.Duration, wake func()) error
 }
 
-// Access is who may call, and who called.
+// Access is the store of tokens and of the audit log.
 type Access interface {
 	// CreateToken stores a token that is valid for life, 0 = for ever.
 	CreateToken(ctx context.Context, t berth.Token, life time.Duration, hash []byte) (berth.Token, error)
@@ -155,7 +157,7 @@ type Access interface {
 	Audit(ctx context.Context, e berth.AuditEntry) error
 }
 
-// KnownImages is what the machines said of images.
+// KnownImages holds the digests that the machines reported.
 type KnownImages interface {
 	RememberImage(ctx context.Context, ref, digest string) error
 	// RecallImage returns the last remembered digest. Errors: not_found.
@@ -168,7 +170,7 @@ type Control interface {
 	Cancel(ctx context.Context, sweepID string) error
 }
 
-// Images says what an image is, by asking a machine.
+// Images resolves an image, by asking a machine.
 type Images interface {
 	ResolveImage(ctx context.Context, ref string) (berth.Image, error)
 }

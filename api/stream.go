@@ -25,7 +25,8 @@ type stream struct {
 }
 
 // newStream begins the answer, so that the caller sees at once that it is
-// connected. id, unless empty, is what a reconnecting caller sends back.
+// connected. id, unless empty, is the value that a reconnecting caller sends
+// back.
 func newStream(w http.ResponseWriter, id string) (*stream, error) {
 	s := &stream{w: w, control: http.NewResponseController(w)}
 
@@ -60,10 +61,10 @@ func (s *stream) event(kind, id string, data []byte) error {
 	return s.write(b.Bytes())
 }
 
-// alive shows that the stream lives: pages see no comments, and a connection that
-// died without a word looks to them like one on which nothing happens. It also moves
-// on what a reconnecting caller sends back: of a stream with rare events that would
-// else be gone from memory, and then from the database.
+// alive shows that the stream lives: pages see no comments, and to them a silently
+// dead connection looks like an idle one. It also advances the id that a
+// reconnecting caller sends back: the last id of a stream with rare events would
+// otherwise be gone from memory, and then from the database.
 func (s *stream) alive(id string) error { return s.event("alive", id, []byte("{}")) }
 
 func (s *stream) write(data []byte) error {

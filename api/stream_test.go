@@ -149,7 +149,7 @@ func TestEventsThatAreNotKept(t *testing.T) {
 }
 
 // Failure 9: the database was restored from an older copy, also before the
-// server has read anything of the newer one but for a stream.
+// server has read any event of the newer one except for a stream.
 func TestEventsOfAnOlderDatabase(t *testing.T) {
 	t.Parallel()
 
@@ -183,7 +183,7 @@ func TestEventsOfAnOlderDatabase(t *testing.T) {
 	}
 }
 
-// Failure 9, when the new history is past what a reader had of the old one.
+// Failure 9, when the new history is past a reader's position in the old one.
 func TestEventsOfAnOlderDatabase_ThatHasGoneOn(t *testing.T) {
 	t.Parallel()
 
@@ -392,7 +392,7 @@ func (w slowWriter) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// SetWriteDeadline is what the server asks of a connection.
+// The server calls SetWriteDeadline on a connection.
 func (slowWriter) SetWriteDeadline(time.Time) error { return nil }
 
 // A revoked token ends a stream within one period, also when the look before
@@ -457,8 +457,8 @@ func TestDocsPageAsksNobody(t *testing.T) {
 	require.True(t, strings.HasPrefix(body, "# The source of the REST API"))
 }
 
-// Pages see no comments: what shows them that a connection lives is an event, past
-// the events of other sweeps.
+// Pages see no comments: an event shows them that a connection lives, past the
+// events of other sweeps.
 func TestEvents_SayThatTheyLive(t *testing.T) {
 	t.Parallel()
 

@@ -126,7 +126,7 @@ func newStreamed(b *testing.B) *streamed {
 	return w
 }
 
-// published is when events were written, by what they carry, and what that cost.
+// published is when events were written, by their payload, and the cost.
 type published struct {
 	at        map[int]time.Time
 	perSecond float64 // transactions a second, without the events' own
@@ -176,12 +176,12 @@ func (w *streamed) transactions() int64 {
 	return w.database.Int("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()")
 }
 
-// memoryInUse is what this process's heap and stacks hold after a collection.
+// memoryInUse is the size of this process's heap and stacks after a collection.
 func memoryInUse() int64 {
 	var m runtime.MemStats
 
 	runtime.GC()
-	runtime.GC() // what the first one finalized
+	runtime.GC() // objects that the first one finalized
 	runtime.ReadMemStats(&m)
 
 	return int64(m.HeapAlloc + m.StackInuse) //nolint:gosec // G115: far below 2^63

@@ -23,7 +23,7 @@ type submission struct {
 	spec  berth.Spec
 	route string
 	key   string // idempotency; empty = none
-	body  []byte // what the caller sent, which the key stands for
+	body  []byte // the caller's body, for which the key stands
 }
 
 // by is the submission as its key knows it.
@@ -76,7 +76,7 @@ func (s *Server) submit(ctx context.Context, want submission) (submitted, error)
 	return s.accept(ctx, want)
 }
 
-// accept checks what only the machines can tell, resolves the image and stores
+// accept checks the rules that need the machines, resolves the image and stores
 // the sweep. Temporal need not answer: its workflow is started from the outbox.
 func (s *Server) accept(ctx context.Context, want submission) (done submitted, err error) {
 	problems, _, err := s.problems(ctx, want.spec)
@@ -157,11 +157,12 @@ func (s *Server) resolve(ctx context.Context, ref string) (digest string, warnin
 	}
 }
 
-// imagePause is when to submit again where no machine answered: about what
-// Temporal takes to start.
+// imagePause is when to submit again where no machine answered: about as long
+// as Temporal takes to start.
 const imagePause = 10 * time.Second
 
-// problems are what the administrator and the machines say about a valid spec.
+// problems are the problems of a valid spec by the administrator's rules and
+// the machines.
 func (s *Server) problems(ctx context.Context, want berth.Spec) ([]berth.Problem, []berth.Host, error) {
 	hosts, err := s.deps.Store.ListHosts(ctx)
 	if err != nil {

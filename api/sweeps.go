@@ -11,8 +11,8 @@ import (
 	"github.com/berthml/berth/api/openapi"
 )
 
-// idPrefix is what the id of a row may begin with; anything else is no id, and
-// must not reach a LIKE.
+// idPrefix matches a prefix of a row's id; anything else is no id, and must not
+// reach a LIKE.
 var (
 	idPrefix = regexp.MustCompile(`^[0-9a-f-]{1,36}$`)
 	fullID   = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)

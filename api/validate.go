@@ -39,7 +39,7 @@ func (s *Server) newValidator() (*validator, error) {
 var ginParameter = regexp.MustCompile(`[:*]([a-z_]+)`)
 
 // check refuses a request that the description does not allow, with every
-// reason at once. The body of a sweep file is left to internal/spec.
+// reason at once. internal/spec checks the body of a sweep file.
 func (v *validator) check(c *gin.Context) {
 	path := ginParameter.ReplaceAllString(strings.TrimPrefix(c.FullPath(), base), "{$1}")
 	item := v.doc.Paths.Value(path)
@@ -100,7 +100,8 @@ func readsSweepFile(o *openapi3.Operation) bool {
 	return o.RequestBody != nil && o.RequestBody.Value.Content.Get("application/yaml") != nil
 }
 
-// checkContentType refuses a body that is not JSON where JSON is asked for.
+// checkContentType refuses a body that is not JSON where the description wants
+// JSON.
 func checkContentType(r *http.Request, o *openapi3.Operation) error {
 	if o.RequestBody == nil || r.ContentLength == 0 {
 		return nil

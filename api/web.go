@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth/internal/web"
 )
 
-// serveWeb serves the web interface to who is not known yet, too: its pages hold
-// nothing but the way to ask the API.
+// serveWeb serves the web interface to unknown callers, too: its pages contain
+// only code that calls the API.
 func (s *Server) serveWeb(c *gin.Context, missing error) {
 	if c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead {
 		s.fail(c.Writer, c.Request, missing)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// askEvery is how often Temporal and the database are asked whether they answer.
+	// askEvery is how often the worker checks Temporal and the database.
 	askEvery = 2 * time.Second
 	// askTimeout bounds one question. A connection that swallows everything answers nothing.
 	askTimeout = 5 * time.Second
@@ -23,7 +23,7 @@ const (
 )
 
 // Trouble says why this host should take no attempts: its worker does not reach
-// Temporal, and would not hear of them. Empty = it does.
+// Temporal, and would not get them. Empty = it does.
 func (w *Worker) Trouble() string {
 	last := w.answered.Load()
 	if last == 0 || time.Since(time.Unix(0, last)) < temporalPatience {

@@ -82,7 +82,7 @@ func TestRun_ServesOnlyWhatItCan(t *testing.T) {
 	}
 	serve(t, w)
 
-	serves := func() bool { // asks a workflow that any worker answers that serves the queue at all
+	serves := func() bool { // runs a workflow that any worker of the queue answers
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 

@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// LogFailures logs what the SDK says nothing of: a step, run as a local
-// activity, that failed and is tried again, maybe for ever, and a workflow that
+// LogFailures logs failures that the SDK does not log: a failed step, run as a
+// local activity, that is tried again, maybe for ever, and a workflow that
 // ended with an error.
 func LogFailures() interceptor.WorkerInterceptor { return &logFailures{} }
 

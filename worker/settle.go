@@ -9,12 +9,12 @@ import (
 	"github.com/berthml/berth/internal/temporal"
 )
 
-// pastIt is how old the lease of an attempt must be before its workflow, which
-// is open and runs nothing, counts as being past it: a workflow that was not
-// told of its place looks for itself within 10 minutes.
+// pastIt is how old the lease of an attempt must be before its open but idle
+// workflow counts as past it: a workflow that missed the news of its place
+// looks for itself within 10 minutes.
 const pastIt = 15 * time.Minute
 
-// TrialRuns is what Temporal knows of trials.
+// TrialRuns is Temporal's record of trials.
 type TrialRuns interface {
 	TrialRun(ctx context.Context, sweepID string, number int) (temporal.TrialRun, error)
 }
@@ -86,7 +86,7 @@ func (s *Settler) finish(ctx context.Context, lease berth.HostLease, end berth.T
 	return err
 }
 
-// end ends the trial, which fences what the ledger has of it.
+// end ends the trial, which fences its attempts in the ledger.
 func (s *Settler) end(ctx context.Context, lease berth.HostLease, end berth.TrialUpdate) error {
 	end.TrialID, end.SweepID, end.Number = lease.TrialID, lease.SweepID, lease.TrialNumber
 

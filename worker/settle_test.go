@@ -45,8 +45,8 @@ func (r *restored) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, 
 	return !r.ended, nil
 }
 
-// An attempt that the ledger believes to run and nothing runs ends as its
-// workflow did; what may still run is left alone.
+// An attempt that the ledger believes to run without a container ends as its
+// workflow did; a possibly running one is left alone.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 

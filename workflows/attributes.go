@@ -35,17 +35,17 @@ func SearchAttributes() map[string]enums.IndexedValueType {
 	}
 }
 
-// SweepAttributes are those with which a SweepWorkflow starts.
+// SweepAttributes are the search attributes of a SweepWorkflow.
 func SweepAttributes(sweepID string) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(attrSweepID.ValueSet(sweepID))
 }
 
-// TrialAttributes are those with which a TrialWorkflow starts.
+// TrialAttributes are the search attributes of a TrialWorkflow.
 func TrialAttributes(sweepID string) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(attrSweepID.ValueSet(sweepID), attrTrialStatus.ValueSet(string(berth.TrialWaiting)))
 }
 
-// ProbeAttributes are those with which a ProbeWorkflow starts.
+// ProbeAttributes are the search attributes of a ProbeWorkflow.
 func ProbeAttributes(shapeKey string) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(attrShapeKey.ValueSet(berth.ShortKey(shapeKey)))
 }

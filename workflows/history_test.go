@@ -85,7 +85,7 @@ func story(h *history.History) []string {
 	return lines
 }
 
-// lifeOf tells of the workflow's own beginning and end, and of its children.
+// lifeOf describes the workflow's own beginning and end, and its children's.
 func lifeOf(e *history.HistoryEvent) string {
 	switch {
 	case e.GetWorkflowExecutionStartedEventAttributes() != nil:
@@ -125,7 +125,7 @@ func lifeOf(e *history.HistoryEvent) string {
 	}
 }
 
-// stepOf tells of local activities and of versions.
+// stepOf describes local activities and versions.
 func stepOf(e *history.HistoryEvent) string {
 	m := e.GetMarkerRecordedEventAttributes()
 
@@ -145,7 +145,7 @@ func stepOf(e *history.HistoryEvent) string {
 	}
 }
 
-// activityOf tells of attempts on hosts.
+// activityOf describes attempts on hosts.
 func activityOf(e *history.HistoryEvent, names map[int64]string) string {
 	switch {
 	case e.GetActivityTaskScheduledEventAttributes() != nil:
@@ -169,7 +169,7 @@ func activityOf(e *history.HistoryEvent, names map[int64]string) string {
 	}
 }
 
-// messageOf tells of signals, updates and cancellations, received and sent.
+// messageOf describes signals, updates and cancellations, received and sent.
 func messageOf(e *history.HistoryEvent) string {
 	switch {
 	case e.GetWorkflowExecutionSignaledEventAttributes() != nil:
@@ -191,7 +191,7 @@ func messageOf(e *history.HistoryEvent) string {
 	}
 }
 
-// roleOf is what a probe's signals say, with a colon before it.
+// roleOf is the content of a probe's signals, with a colon before it.
 func roleOf(signal string, in *common.Payloads) string {
 	switch signal {
 	case workflows.SignalProbe:
@@ -228,7 +228,7 @@ func decode(in *common.Payloads, to any) {
 	_ = converter.GetDefaultDataConverter().FromPayloads(in, to)
 }
 
-// content is what a history must contain to deserve its name.
+// content is the required content of a history.
 type content struct {
 	order  []string       // these lines, in this order; others may lie between
 	never  []string       // none of these

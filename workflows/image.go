@@ -13,27 +13,29 @@ import (
 )
 
 const (
-	// ImagePatience is how long a person who submits a sweep waits for the machines, and
-	// for the image's registry, to say what an image is.
+	// ImagePatience is how long the submitter of a sweep waits for the machines, and for
+	// the image's registry, to resolve an image.
 	ImagePatience = 30 * time.Second
 
-	// imageHerePatience is that for the first machine that is asked.
+	// imageHerePatience is the same for the first machine.
 	imageHerePatience = 10 * time.Second
 
-	// imageTryTimeout is how long one machine's Docker may take to answer: ms when
-	// it is well. A worker that is frozen still gets tasks, by the calls that it
-	// had open, and never does them; then another one is asked.
+	// imageTryTimeout is how long one machine's Docker may take to answer:
+	// milliseconds normally. A frozen worker still gets tasks, by its open calls,
+	// and never does them; then the workflow asks another one.
 	imageTryTimeout = 2 * time.Second
 
-	// registryTimeout is how long a registry may take, with a second for the answer: below 2 s for those on the internet.
+	// registryTimeout is how long a registry may take, with a second for the answer: registries on the
+	// internet take less than 2 s.
 	registryTimeout = 6 * time.Second
 
 	// registryHosts is how many machines ask a registry at most: their credentials may differ.
 	registryHosts = 3
 )
 
-// ImageWorkflow asks any machine what an image is: the server has no Docker. When
-// that one does not have it, all others are asked, and then its registry.
+// ImageWorkflow resolves an image on any machine: the server has no Docker. When
+// that machine does not have it, the workflow asks all others, and then the
+// registry.
 func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, error) {
 	var (
 		a     *activities.Activities
@@ -78,7 +80,7 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 			return image, nil
 		}
 
-		if told(got) && lacksImage(err) { // what a registry said, rather than that a machine pulls nothing
+		if told(got) && lacksImage(err) { // the registry's answer, rather than that a machine pulls nothing
 			err = got
 		}
 
@@ -119,7 +121,7 @@ func oneTry(ctx workflow.Context, summary, host string, timeout time.Duration) w
 	return workflow.WithActivityOptions(ctx, options)
 }
 
-// problemsOf are what a machine said is wrong with an image.
+// problemsOf returns the image's problems by a machine's answer.
 func problemsOf(err error) (problems []berth.Problem) {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok || !app.HasDetails() || app.Details(&problems) != nil {

@@ -17,15 +17,15 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// refuses is what a machine says of an image that it cannot use.
+// refuses is a machine's answer about an image that it cannot use.
 func refuses(code string) error {
 	return temporal.NewApplicationErrorWithOptions(code, string(berth.KindInvalid), temporal.ApplicationErrorOptions{
 		NonRetryable: true, Details: []any{[]berth.Problem{{Code: code, Pointer: "/image", Message: code}}},
 	})
 }
 
-// An image is looked for on the machine that takes the question, then on all others,
-// and then in its registry, by few.
+// The workflow looks for an image on the machine that takes the question, then on
+// all others, and then, from a few machines, in its registry.
 func TestImage(t *testing.T) {
 	t.Parallel()
 
@@ -35,7 +35,7 @@ func TestImage(t *testing.T) {
 		local    map[string]string // by host, its answer; "" = the host that takes the question. "ok" = it has the image
 		registry map[string]string // the same; a host that is not in it does not answer
 		want     string            // digest, or code
-		asked    string            // who asked the registry
+		asked    string            // the machine that asked the registry
 	}{
 		"the first has it":         {local: map[string]string{"": "ok"}, want: "here"},
 		"the first refuses it":     {local: map[string]string{"": "E_IMAGE_ENV", "b": "ok"}, want: "E_IMAGE_ENV"},

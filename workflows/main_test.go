@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// environment runs a workflow on a clock of its own. What the SDK tells of
-// every step would bury what a test says.
+// environment runs a workflow on a simulated clock. The SDK's log of every step
+// would bury a test's output.
 func environment() *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 

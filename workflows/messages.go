@@ -16,8 +16,8 @@ func SharedQueue(installationID string) string { return "berth-" + installationI
 // share.
 func HostQueue(hostID string) string { return "host-" + hostID }
 
-// SweepWorkflowID names the workflow of a sweep. Workflows are named by what
-// they are about, so that starting one twice is starting it once.
+// SweepWorkflowID names the workflow of a sweep. Workflows are named by their
+// object, so that starting one twice starts it once.
 func SweepWorkflowID(sweepID string) string { return "sweep-" + sweepID }
 
 // TrialWorkflowID names the workflow of one trial.
@@ -68,7 +68,7 @@ type ProbeWanted struct {
 
 // ProbeRole tells a waiting trial its part in the measurement of its shape.
 type ProbeRole struct {
-	Ready  bool `json:"ready"`  // the footprint is there: go on
+	Ready  bool `json:"ready"`  // the footprint is known: go on
 	Short  bool `json:"short"`  // measure by a short run that is thrown away
 	Beside bool `json:"beside"` // run at the unmeasured size until then; none of these = your run measures the shape
 

@@ -23,7 +23,7 @@ type ProbeInput struct {
 
 // ProbeResult says how a probe ended.
 type ProbeResult struct {
-	Known bool `json:"known"` // the footprint is there
+	Known bool `json:"known"` // the footprint is known
 }
 
 // ProbeWorkflow makes one of the trials that wait for a shape measure it and
@@ -89,7 +89,7 @@ type probe struct {
 	beside  []string // of those, the trials told to run until then
 	carrier string   // the trial whose run measures; empty = none
 	capped  bool     // the carrier runs longer than it may; the next one measures short
-	asked   bool     // one that waits beside the carrier was asked for the short run
+	asked   bool     // a trial that waits beside the carrier was asked for the short run
 }
 
 // news reports whether a signal waits.
@@ -118,7 +118,7 @@ func (p *probe) receive() {
 }
 
 func (p *probe) join(workflowID string) {
-	p.beside = without(p.beside, workflowID) // it did not hear of its role
+	p.beside = without(p.beside, workflowID) // it did not get its role
 
 	if slices.Contains(p.waiting, workflowID) {
 		return
@@ -153,11 +153,11 @@ func (p *probe) release(ctx workflow.Context) {
 	p.waiting, p.beside = nil, nil
 }
 
-// candidate is the index of the trial that is given the measuring run; -1 =
-// none. It is the first that was not told to run beside it. When all were, and
-// the carrier takes too long, the last one is asked once for a short run: it is
-// the likeliest to wait still. One that runs already hears of it when it waits
-// again, or has ended.
+// candidate is the index of the trial that gets the measuring run; -1 = none.
+// It is the first that was not told to run beside it. When all were, and the
+// carrier takes too long, the last one is asked once for a short run, because
+// it is the most likely to wait still. A running one gets the message when it
+// waits again, or has ended.
 func (p *probe) candidate() int {
 	first := slices.IndexFunc(p.waiting, func(id string) bool { return !slices.Contains(p.beside, id) })
 	if first < 0 && p.capped && !p.asked {

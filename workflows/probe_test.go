@@ -23,8 +23,8 @@ type probeBundle struct {
 	env   *testsuite.TestWorkflowEnvironment
 	known bool
 	dead  map[string]bool // trials that have ended
-	late  []string        // trials that join while the first is told that all is measured
-	mu    sync.Mutex      // several trials are told at once
+	late  []string        // trials that join while the first gets the footprint
+	mu    sync.Mutex      // several trials get messages at once
 	told  []told
 	calls *testsuite.MockCallWrapper // by which it tells
 }

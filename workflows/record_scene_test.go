@@ -80,7 +80,7 @@ func newScene(c client.Client, name string) *scene {
 	return s
 }
 
-// standard is what a trial without a probe knows.
+// standard is the input of a trial without a probe.
 func (s *scene) standard() activities.TrialBrief {
 	return activities.TrialBrief{
 		TrialID: s.name, Values: "lr=0.1", ShapeKey: s.name, MaxAttempts: 3, ProbeMode: berth.ProbeFull,
@@ -184,7 +184,7 @@ func (s *scene) until(ctx context.Context, so func() bool) {
 		case <-ctx.Done():
 		case <-beat.C:
 			if activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity {
-				activity.RecordHeartbeat(ctx) // how it hears of a cancellation
+				activity.RecordHeartbeat(ctx) // by which it gets a cancellation
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func (s *scene) hears(t *testing.T, workflowID, line string) {
 	require.NoError(t, ctx.Err(), "%s did not come to %q", workflowID, line)
 }
 
-// history reads what Temporal keeps of a workflow; of its newest run without a run id.
+// history reads a workflow's history from Temporal; without a run id its newest run's.
 func (s *scene) history(ctx context.Context, workflowID, runID string) (*history.History, error) {
 	var h history.History
 
@@ -343,7 +343,7 @@ func (a *sceneSteps) SettleTrial(ctx context.Context, in berth.TrialUpdate) erro
 }
 
 // RequestPlacement answers as a ledger does: a request waits until it is
-// placed, and the trial hears of that by a signal.
+// placed, and a signal tells the trial.
 func (a *sceneSteps) RequestPlacement(ctx context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
 	s := a.scene
 	demand := berth.Demand{MemoryBytes: 512 * mib, CPUMilli: 1000}
@@ -376,7 +376,8 @@ func (a *sceneSteps) RequestPlacement(ctx context.Context, in activities.PlaceIn
 	return activities.PlaceResult{Asked: demand, Status: status}, nil
 }
 
-// ResizePlacement places what waited for the shape to be measured.
+// ResizePlacement places requests that waited for the measurement of their
+// shape.
 func (a *sceneSteps) ResizePlacement(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
 	a.scene.mu.Lock()
 	defer a.scene.mu.Unlock()
@@ -412,8 +413,8 @@ func (*sceneSteps) AbandonAttempt(context.Context, activities.AbandonInput) (act
 	return activities.Abandoned{}, nil
 }
 
-// RunTrial runs an attempt, or gives back the place of one; one that ends well
-// measures the shape.
+// RunTrial runs an attempt, or gives back its place; a successful one measures
+// the shape.
 func (a *sceneSteps) RunTrial(ctx context.Context, order activities.Order) (berth.Outcome, error) {
 	if order.Stop {
 		return canceled("given back"), nil

@@ -204,8 +204,8 @@ func playCanceled(t *testing.T, s *scene) {
 	s.keepTrial(t, "canceled-waiting", 2)
 }
 
-// playUnheld cancels a trial whose host takes neither it nor the order to give
-// its place back.
+// playUnheld cancels a trial whose host takes neither the trial nor the order
+// to give its place back.
 func playUnheld(t *testing.T, s *scene) {
 	t.Helper()
 
@@ -239,8 +239,8 @@ func playStopped(t *testing.T, s *scene) {
 	s.keepSweep(t, "stopped")
 }
 
-// playPaused pauses a sweep with a full window and resumes it when none of that
-// is left.
+// playPaused pauses a sweep with a full window and resumes it when the window
+// is empty.
 func playPaused(t *testing.T, s *scene) {
 	t.Helper()
 

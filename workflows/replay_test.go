@@ -15,10 +15,10 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// contents is what each history of testdata contains. A name begins with a
+// contents is the content of each history of testdata. A name begins with a
 // version: when a change after 0.1.0 alters the commands of a scene's workflow, add
-// the scene under the next one. Earlier histories stay, so that workflows that they
-// began are known to go on.
+// the scene under the next one. Earlier histories stay, to show that their
+// workflows still go on.
 var contents = map[string]content{
 	"v1-sweep-canceled": {order: []string{"cancel requested", "step SetSweepState", "cancels a trial", "step FinishSweep", "completed: canceled"}},
 	"v1-sweep-stopped":  {order: []string{"update set_max_parallel", "step SetMaxParallel", "update stop", "tells stop", "completed: stopped"}},
@@ -57,7 +57,7 @@ var contents = map[string]content{
 		order: []string{"step RequestPlacement", "cancel requested", "step WithdrawPlacement", "step SettleTrial", "completed: canceled"},
 		never: []string{"RunTrial scheduled"},
 	},
-	"v1-trial-canceled-running": { // by a worker that says nothing of it
+	"v1-trial-canceled-running": { // by a worker that does not report it
 		order: []string{"RunTrial started", "RunTrial canceled", "RunTrial started", "RunTrial completed", "step SettleTrial", "completed: canceled"},
 	},
 	"v1-trial-unheld": { // by Temporal itself

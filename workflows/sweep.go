@@ -28,15 +28,15 @@ type SweepInput struct {
 	Restored bool `json:"restored,omitempty"`
 }
 
-// CarriedState is what a SweepWorkflow remembers: ids and counts only.
+// CarriedState is the state that a SweepWorkflow carries: ids and counts only.
 type CarriedState struct {
 	StartedAt time.Time `json:"started_at"`
 	Created   int       `json:"created"` // trials suggested so far; the last number
 	Open      []int     `json:"open"`    // numbers of trials that have not ended, ascending
 	Succeeded int       `json:"succeeded"`
 	Failed    int       `json:"failed"`
-	// Infeasible trials need more memory than there is: the search is told, and
-	// limits.max_failed_trials does not count them.
+	// Infeasible trials need more memory than any machine has: the search
+	// learns it, and limits.max_failed_trials does not count them.
 	Infeasible int      `json:"infeasible,omitempty"`
 	Canceled   int      `json:"canceled"`
 	Exhausted  bool     `json:"exhausted"`        // the search has no more
@@ -130,13 +130,13 @@ type sweep struct {
 	looked bool // at the hosts, since a trial ended and no longer than lostCheck ago
 }
 
-// run starts trials and takes in their ends until none is open and none is to
-// come.
+// run starts trials and takes in their ends until none is open and none will
+// follow.
 func (s *sweep) run(ctx workflow.Context) error {
 	finished := workflow.GetSignalChannel(ctx, SignalTrialFinished)
 
 	for {
-		acted := s.wishes() // what changes from here on is acted upon in the next round
+		acted := s.wishes() // the next round acts on later changes
 		s.receive(ctx, finished)
 
 		if err := s.readClock(ctx); err != nil {
@@ -174,7 +174,7 @@ func (s *sweep) run(ctx workflow.Context) error {
 	}
 }
 
-// wishes are what a person or a rule may change while a step is under way.
+// wishes are the values that a person or a rule may change during a step.
 type wishes struct {
 	ending      Ending
 	paused      bool
@@ -183,9 +183,9 @@ type wishes struct {
 
 func (s *sweep) wishes() wishes { return wishes{s.Ending, s.Paused, s.plan.MaxParallel} }
 
-// await waits until there is something to do: news, or other wishes than those
-// that were acted upon. Now and then it asks the database and Temporal which of
-// the open trials have ended without a word, however much news of others comes.
+// await waits for news, or for wishes that differ from the last round's. From
+// time to time it asks the database and Temporal which of the open trials have
+// ended silently, however much news of others comes.
 func (s *sweep) await(ctx workflow.Context, finished workflow.ReceiveChannel, acted wishes) error {
 	if s.asked {
 		s.asked = false
@@ -241,7 +241,7 @@ func (s *sweep) decide(ctx workflow.Context) {
 	}
 }
 
-// ended reports whether the sweep starts nothing any more, for good.
+// ended reports whether the sweep starts no more trials, for good.
 func (s *sweep) ended() bool { return s.Ending.State != "" && !s.Ending.Soft }
 
 // stop ends the sweep early: trials that have not started do not start.

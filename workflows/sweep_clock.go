@@ -48,7 +48,7 @@ func (c *Clock) resume(now time.Time) {
 	}
 }
 
-// timeLeft is what limits.max_duration leaves; 0 without a limit or when it is over.
+// timeLeft is the rest of limits.max_duration; 0 without a limit or after it.
 func (s *sweep) timeLeft(ctx workflow.Context) time.Duration {
 	if s.plan.MaxDuration == 0 {
 		return 0

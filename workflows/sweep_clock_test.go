@@ -49,7 +49,7 @@ func TestSweep_MaxDurationCountsTheTimeInWhichItRuns(t *testing.T) {
 			t.Parallel()
 
 			b := sweepSetup(t)
-			b.takes = 100 * time.Hour // until it is told to stop
+			b.takes = 100 * time.Hour // until a person stops it
 			b.plan.MaxDuration = berth.Duration(2 * time.Hour)
 			b.runsFirst(tt.first)
 
@@ -106,7 +106,8 @@ func TestSweep_MaxDurationOfAnAdoptedSweep(t *testing.T) {
 	}
 }
 
-// Infeasible trials are told to the search; a person limits trials that fail.
+// The search learns infeasible trials; the limit of failed trials does not
+// count them.
 func TestSweep_InfeasibleTrialsDoNotCountAsFailed(t *testing.T) {
 	t.Parallel()
 

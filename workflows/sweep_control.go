@@ -128,8 +128,8 @@ func (s *sweep) setMaxParallel(ctx workflow.Context, n int) (SweepView, error) {
 	return s.view(), nil
 }
 
-// setState writes the state where the placer sees it, which is what keeps
-// trials that already wait from starting.
+// setState writes the state for the placer, which then starts no waiting
+// trials.
 func (s *sweep) setState(ctx workflow.Context, state berth.SweepState, reason string) error {
 	var a *activities.Activities
 

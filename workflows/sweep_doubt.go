@@ -26,7 +26,7 @@ type Doubt struct {
 	Alike  int               `json:"alike,omitempty"` // of them, from the first on, that failed with one kind
 	Kind   berth.FailureKind `json:"kind,omitempty"`  // of the last that failed
 	Trial  int               `json:"trial,omitempty"` // its number
-	Told   bool              `json:"told,omitempty"`  // the sweep has paused itself: it does so once, for then a person has looked
+	Told   bool              `json:"told,omitempty"`  // the sweep has paused itself: it does so once, because a person has looked since
 	Why    string            `json:"why,omitempty"`   // why it is paused now; empty when it is not, or by a person
 }
 
@@ -48,8 +48,8 @@ func (d *Doubt) count(end berth.TrialEnd) {
 	d.Ended++
 }
 
-// reason says why the sweep should pause, and what a person does then; empty =
-// it should not.
+// reason says why the sweep should pause, and the user's next step; empty = it
+// should not.
 func (d *Doubt) reason() string {
 	const then = "look at the message and the log of trial %d, then resume the sweep to go on as it is, or cancel it and submit a corrected one"
 

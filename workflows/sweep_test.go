@@ -264,8 +264,8 @@ func TestSweep_PauseAndResume(t *testing.T) {
 	require.Equal(t, berth.SweepRunning, b.states[2].State)
 }
 
-// A database that was restored says paused, and the sweep knows nothing of it: a
-// person who resumes it is heard.
+// A restored database says paused, and the sweep does not know it: a person can
+// still resume it.
 func TestSweep_ResumesWhatARestoredDatabasePaused(t *testing.T) {
 	t.Parallel()
 
@@ -327,8 +327,9 @@ func TestSweep_MaxParallelChangesTheWindow(t *testing.T) {
 	require.Len(t, b.started, 80)
 }
 
-// What there may be a place for starts at once; what only waits for one starts a
-// moment later, when that has been placed. So it is when trials end, too.
+// Trials that may have a place start at once; trials that only wait for one
+// start a moment later, when the first have been placed. The same holds when
+// trials end.
 func TestSweep_StartsAheadWhenNothingIsMoreUrgent(t *testing.T) {
 	t.Parallel()
 
@@ -347,8 +348,8 @@ func TestSweep_StartsAheadWhenNothingIsMoreUrgent(t *testing.T) {
 	require.Len(t, b.started, 80)
 }
 
-// A host is away for a minute, and trials end in it: the window that is narrow
-// for that opens again when the host is back, however long other trials run.
+// A host is away for a minute, and trials end in it: the window, narrow for
+// that, opens again when the host is back, however long other trials run.
 func TestSweep_OneBadLookAtTheHostsDoesNotLast(t *testing.T) {
 	t.Parallel()
 
@@ -601,8 +602,9 @@ func TestSweep_EndsThatAreHeardTogether(t *testing.T) {
 	require.Equal(t, "trial 1 reached the target: 0.95", b.finished.Reason)
 }
 
-// A sweep that the database followed to a later run is told to look at once, not
-// after minutes; one without open trials has nothing to look up, and goes on.
+// A sweep that the database followed to a later run looks up its trials at once,
+// not after minutes; one without open trials has nothing to look up, and goes
+// on.
 func TestSweep_LooksUpTrialsWhenItIsTold(t *testing.T) {
 	t.Parallel()
 
@@ -721,8 +723,8 @@ func TestSweep_AsksAboutTrialsThatWereThere(t *testing.T) {
 	b.env.AssertExpectations(t)
 }
 
-// The search says that it has no more only when it is asked for more than
-// there is. When every trial has ended by then, the sweep ends at once.
+// The search reports its end only when it is asked for more trials than it has.
+// When every trial has ended by then, the sweep ends at once.
 func TestSweep_EndsWhenAllEndedBeforeTheSearchSaidSo(t *testing.T) {
 	t.Parallel()
 

@@ -48,8 +48,8 @@ func (s *sweep) room() int {
 	return max(room, 0)
 }
 
-// window is how many trials are open at once: twice what can run, so that all
-// places are filled at once when they free at one moment.
+// window is how many trials are open at once: twice as many as can run, so that
+// all places are filled at once when they free at one moment.
 func (s *sweep) window() int { return s.windowOf(s.Capacity) }
 
 // windowOf is the window on machines that hold capacity attempts.
@@ -127,7 +127,7 @@ func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 		return false, ctx.Err()
 	}
 
-	// Trials that are stored must come to an end, and cancel asks those to that it knows of.
+	// Stored trials must end, and cancel asks the known ones to end.
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 	room := s.room()
 	in := activities.SuggestInput{SweepID: s.id, First: s.Created + 1, Count: min(room, startMax)}
@@ -286,8 +286,8 @@ func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWor
 	s.news = append(s.news, berth.TrialEnd{Number: number, State: update.State, Kind: update.Kind})
 }
 
-// lookUp asks the database which of these open trials have ended without a word,
-// and with closed also Temporal.
+// lookUp asks the database, and with closed also Temporal, which of these open
+// trials have ended silently.
 func (s *sweep) lookUp(ctx workflow.Context, numbers []int, closed bool) error {
 	var (
 		a     *activities.Activities
@@ -317,7 +317,7 @@ func trialOptions(sweepID, sweepName string, number int) workflow.ChildWorkflowO
 		WorkflowID:            TrialWorkflowID(sweepID, number),
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		WaitForCancellation:   true, // it has ended when it says so, not when it is asked to
+		WaitForCancellation:   true, // it counts as ended when it has ended, not when it is asked to
 		StaticSummary:         fmt.Sprintf("trial %d of %s", number, sweepName),
 		TypedSearchAttributes: TrialAttributes(sweepID),
 	}

@@ -15,17 +15,18 @@ type TrialInput struct {
 	SweepID string `json:"sweep_id"`
 	Number  int    `json:"number"`
 
-	// Carried is what an earlier run of the workflow knew; nil in the first.
+	// state of an earlier run of the workflow; nil in the first
 	Carried *CarriedTrial `json:"carried,omitempty"`
 }
 
-// CarriedTrial is what a run of a TrialWorkflow hands to the next one.
+// CarriedTrial is the state that a run of a TrialWorkflow hands to the next
+// one.
 type CarriedTrial struct {
 	Brief activities.TrialBrief `json:"brief"`
 
 	Attempts int              `json:"attempts,omitempty"` // made so far
 	Charged  int              `json:"charged,omitempty"`  // of those, the attempts that were the trial's own fault
-	NoRoom   int              `json:"no_room,omitempty"`  // of those, the ones whose host had no room for their checkpoint
+	NoRoom   int              `json:"no_room,omitempty"`  // of those, the attempts whose host had no room for their checkpoint
 	OOMs     int              `json:"ooms,omitempty"`
 	Last     *berth.LastOOM   `json:"last,omitempty"`
 	Carries  bool             `json:"carries,omitempty"` // this trial's run measures its shape
@@ -314,7 +315,7 @@ func (t *trial) infeasible(asked berth.Demand) *berth.TrialUpdate {
 	}
 }
 
-// roomier is what would help a trial that ran out of memory.
+// roomier is the advice for a trial that ran out of memory.
 func (t *trial) roomier() string {
 	switch {
 	case t.Last == nil || !t.Last.Device:

@@ -75,7 +75,7 @@ func (t *trial) askAgain(ctx workflow.Context, in activities.PlaceInput) (berth.
 	return result.Status, err
 }
 
-// notFound reports whether the ledger does not know what a step was about.
+// notFound reports whether the ledger lacks the object of a step.
 func notFound(err error) bool {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
 
@@ -137,7 +137,7 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		t.Away = t.Away && !t.stopped() // its host had a whole pause to come back
 
 		if status.State == berth.RequestWaiting && t.outgrown(ctx) {
-			t.Attempts-- // the next run asks for the same attempt, whose request is there
+			t.Attempts-- // the next run asks for the same attempt, whose request exists
 
 			return status, t.carryOn(ctx)
 		}
@@ -157,8 +157,8 @@ func (t *trial) carryOn(ctx workflow.Context) error {
 	return workflow.NewContinueAsNewError(ctx, TrialWorkflow, TrialInput{SweepID: t.in.SweepID, Number: t.in.Number, Carried: &t.CarriedTrial})
 }
 
-// resize has a request that waits at the unmeasured size ask for what the shape
-// was measured to need.
+// resize makes a request that waits at the unmeasured size ask for the measured
+// need.
 func (t *trial) resize(ctx workflow.Context, in activities.PlaceInput) (berth.PlacementStatus, error) {
 	var (
 		a      *activities.Activities

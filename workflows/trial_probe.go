@@ -10,8 +10,8 @@ import (
 )
 
 // awaitProbe waits until the footprint of the trial's shape is known, or until
-// this trial is asked to measure it. The signal is a shortcut: a timer looks
-// at the footprint and joins the probe again, in case it was lost.
+// the probe asks this trial to measure it. The signal is a shortcut: a timer
+// looks at the footprint and joins the probe again, in case it was lost.
 func (t *trial) awaitProbe(ctx workflow.Context) error {
 	var a *activities.Activities
 
@@ -63,10 +63,10 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 	return nil
 }
 
-// hearOut hears the last of the roles that the probe told this trial unheard: one
-// answer is for all of them. The trial may have been canceled before it heard, or
-// have joined in a workflow task that was lost; and the probe repeats its word.
-// What the trial has run is as it was ordered: such a word makes no run short, nor whole.
+// hearOut reads the unread roles from the probe and acts on the last: one answer is for
+// all of them. The trial may have been canceled before it read them, or have joined in a
+// workflow task that was lost; and the probe repeats its message. A late message does not
+// change the trial's past run to a short or a whole one.
 func (t *trial) hearOut() {
 	var role ProbeRole
 
@@ -85,7 +85,7 @@ func (t *trial) hearOut() {
 	}
 }
 
-// hear sets what the probe waits for from this trial.
+// hear notes what the probe expects of this trial.
 func (t *trial) hear(role ProbeRole) {
 	t.Beside = role.Beside && !role.Ready
 	t.Carries = !role.Ready && !role.Beside

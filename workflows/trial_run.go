@@ -39,7 +39,8 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 	if err != nil && ctx.Err() != nil && !temporal.IsCanceledError(err) {
 		if _, told := activities.OutcomeOf(err); !told {
 			// Canceled, and the host could not stop it at once: Temporal does not
-			// repeat a canceled activity, so the place is given back by another.
+			// repeat a canceled activity, so another activity gives the place
+			// back.
 			return t.release(ctx, p, order)
 		}
 	}
@@ -91,9 +92,9 @@ func unheld(err error) bool {
 	return temporal.IsCanceledError(err) && !told
 }
 
-// outcomeOf reads what became of the activity. An attempt without an outcome,
-// because its host does not answer or could not carry it out, is closed in the
-// ledger before the next one asks for a place: a trial has one live attempt.
+// outcomeOf reads the activity's result. An attempt without an outcome, because
+// its host does not answer or could not run it, is closed in the ledger before
+// the next one asks for a place: a trial has one live attempt.
 func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome berth.Outcome, err error) (berth.Outcome, error) {
 	o, told := activities.OutcomeOf(err)
 
@@ -130,7 +131,7 @@ func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message s
 }
 
 // fence closes an attempt in the ledger, which then ends as the kind says; fenced is false
-// where its host had committed an outcome before, and only Temporal did not hear of it.
+// where its host had committed an outcome before, and only Temporal did not get it.
 func (t *trial) fence(ctx workflow.Context, in activities.AbandonInput, kind berth.FailureKind) (outcome berth.Outcome, fenced bool, err error) {
 	var (
 		a         *activities.Activities

@@ -27,8 +27,8 @@ const (
 	mib      = 1 << 20
 )
 
-// trialBundle is a trial's workflow with every step faked. Tests change what
-// they are about.
+// trialBundle is a trial's workflow with every step faked. Tests replace the
+// steps under test.
 type trialBundle struct {
 	env   *testsuite.TestWorkflowEnvironment
 	brief activities.TrialBrief
@@ -343,8 +343,8 @@ func TestTrial_WaitsForTheSignalAndLooksAnyway(t *testing.T) {
 	}
 }
 
-// eventsOfALook is what Temporal writes when a trial that waits looks: a timer starts
-// and fires, a task is scheduled, started and completed, and a marker.
+// eventsOfALook is the history of one poll by a waiting trial: a timer starts and
+// fires, a task is scheduled, started and completed, and a marker.
 const eventsOfALook = 6
 
 // A trial that waits for months, for a paused sweep or a lost host, goes on run by run:
@@ -426,7 +426,8 @@ func decodeNextTrial(t *testing.T, err error) (in workflows.TrialInput) {
 	return in
 }
 
-// The next run knows what the trial has used up, and hears what this one did not.
+// The next run knows the trial's counts, and gets the signals that this one did
+// not read.
 func TestTrial_TheNextRunCountsOn(t *testing.T) {
 	t.Parallel()
 
@@ -535,7 +536,7 @@ func canceled(message string) berth.Outcome {
 }
 
 // Temporal itself cancels an attempt that no worker has yet. Its host gives the place back
-// at once. One that does not is not waited for: what became of the attempt is in the ledger.
+// at once. The trial does not wait for a slow host: the ledger has the attempt's state.
 func TestTrial_CanceledBeforeAWorkerHadIt(t *testing.T) {
 	t.Parallel()
 
@@ -768,7 +769,7 @@ func TestTrial_RunsBesideTheProbe(t *testing.T) {
 	require.Empty(t, b.measured, "the probe does not wait for it any more")
 }
 
-// Whichever run ends first measures the shape, and the probe has to hear of it.
+// The first run to end measures the shape, and must tell the probe.
 func TestTrial_RunBesideTheProbeTellsItsEnd(t *testing.T) {
 	t.Parallel()
 
@@ -795,8 +796,9 @@ func TestTrial_RunBesideTheProbeTellsItsEnd(t *testing.T) {
 	}
 }
 
-// A probe waits for the run of the trial that it told to measure. One that ends
-// instead says so, whatever came first: the end, or the word of the probe.
+// A probe waits for the run of the trial that it asked to measure. A trial that
+// ends instead tells the probe, in either order of its end and the probe's
+// message.
 func TestTrial_DeclinesTheProbe(t *testing.T) {
 	t.Parallel()
 
@@ -843,8 +845,9 @@ func TestTrial_DeclinesTheProbe(t *testing.T) {
 	}
 }
 
-// The probe repeats its word every ten minutes while a trial runs: the end of the
-// run answers all of them, once, and nothing when the shape is measured.
+// The probe repeats its message every ten minutes while a trial runs: the end of
+// the run answers all of them, once, and sends nothing when the shape is
+// measured.
 func TestTrial_AnswersTheProbeOnce(t *testing.T) {
 	t.Parallel()
 
@@ -878,8 +881,8 @@ func TestTrial_AnswersTheProbeOnce(t *testing.T) {
 	}
 }
 
-// A word of the probe that comes while a trial runs says nothing about that run:
-// a whole one counts, and one that was to be short does not.
+// A message of the probe during a run does not change that run: a whole one
+// counts, and a short one does not.
 func TestTrial_ALateWordChangesNoRun(t *testing.T) {
 	t.Parallel()
 
@@ -1111,9 +1114,9 @@ func TestTrial_StoppedGoesThroughTheAttemptsOfBefore(t *testing.T) {
 	}
 }
 
-// A trial that runs beside the probe is asked for a short run, which it hears
-// when its host is lost and it waits again. The attempt that its host then gives
-// back is the whole run that it always was.
+// The probe asks a trial that runs beside it for a short run. The trial reads
+// this when its host is lost and it waits again. The attempt that its host then
+// gives back is still a whole run.
 func TestTrial_GivenBackIsNoShortProbe(t *testing.T) {
 	t.Parallel()
 
@@ -1160,7 +1163,7 @@ func TestTrial_GivenBackIsNoShortProbe(t *testing.T) {
 	b.env.AssertExpectations(t)
 }
 
-// A request that a restored database forgot is put again, as it was.
+// A trial repeats a request that a restored database forgot, unchanged.
 func TestTrial_RequestThatARestoredDatabaseForgot(t *testing.T) {
 	t.Parallel()
 

@@ -156,7 +156,7 @@ func pageOf[T any](list []T, after *berth.Position, limit int, id func(T) string
 	return page
 }
 
-// ListMachine is api.Hosts: all that there is, whatever the interval.
+// ListMachine is api.Hosts: all points, for any interval.
 func (s *Store) ListMachine(_ context.Context, hostID string, _, _ time.Duration) ([]berth.MachinePoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,8 @@ func (s *Store) ListQueue(_ context.Context, after berth.QueueKey, limit int) ([
 	return behind(s.Queued, after, limit, berth.QueuedRequest.Key), len(s.Queued), nil
 }
 
-// behind takes rows behind the one with a key; of the zero key, from the first.
+// behind returns up to limit rows behind the one with a key; for the zero key,
+// from the first.
 func behind[T any, K comparable](rows []T, after K, limit int, key func(T) K) []T {
 	rest := rows[slices.IndexFunc(rows, func(row T) bool { return key(row) == after })+1:]
 

@@ -41,7 +41,7 @@ type Store struct {
 	Files      map[string][]berth.Artifact     // by attempt and path; see AddFile
 	FileSets   map[string]berth.FileSet        // by attempt; pending where there is none
 	Objects    map[berth.Digest]string         // contents of files
-	ObjectErr  error                           // what Read of one that is not there is answered
+	ObjectErr  error                           // error of Read for a missing one
 	Probes     []berth.ProbedShape
 	Hosts      []berth.Host
 	Former     []berth.Device        // that no host of these has
@@ -61,7 +61,7 @@ type Store struct {
 	Secrets    []berth.Secret    // by name
 	Sealed     []berth.SealedSecret
 	InUse      []string        // names of secrets that sweeps mount
-	SessionErr error           // what CreateSession and DeleteSession are answered
+	SessionErr error           // error of CreateSession and DeleteSession
 	Down       error           // the error of Ping, and of a look for tokens
 	Unwell     health.State    // what Health answers
 	Unreadable error           // what Health fails with, while all else answers
@@ -88,7 +88,7 @@ func (s *Store) Change(change func()) {
 	change()
 }
 
-// Publish appends an event with the next sequence and wakes those who listen.
+// Publish appends an event with the next sequence and wakes the listeners.
 func (s *Store) Publish(kind, sweepID, subject string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -352,7 +352,7 @@ func (s *Store) ListSweepAttempts(_ context.Context, sweepID string, afterTrial,
 	}), nil
 }
 
-// find returns a copy of the one row that is wanted.
+// find returns a copy of the one row for which is holds.
 func find[T any](s *Store, rows []T, what string, is func(T) bool) (T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,7 +67,7 @@ func (m *machine) storeFiles(ctx context.Context, store *artifacts.Store, files 
 	return group.Wait()
 }
 
-// restoreFrom fetches checkpoints from the store; nil = there is none.
+// restoreFrom fetches checkpoints from the store; nil = no store.
 func restoreFrom(store *artifacts.Store, list artifacts.CheckpointList) runtrial.RestoreCheckpoint {
 	if store == nil {
 		return nil
@@ -78,8 +78,8 @@ func restoreFrom(store *artifacts.Store, list artifacts.CheckpointList) runtrial
 	}
 }
 
-// openArtifacts opens the store of artifacts; nil = there is none. One that does
-// not answer is waited for later. Errors: of a store that a person must change.
+// openArtifacts opens the store of artifacts; nil = no store. Later calls wait
+// for one that does not answer. Errors: of a store that a person must change.
 func openArtifacts(ctx context.Context, where, installation string, marks artifacts.Marks, log *slog.Logger) (*artifacts.Store, error) {
 	if where == "" {
 		return nil, nil //nolint:nilnil // none is no error

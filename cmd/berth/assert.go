@@ -15,7 +15,8 @@ import (
 	"github.com/berthml/berth/internal/temporal"
 )
 
-// The adapters are what their users need, although neither knows the other.
+// Compile-time checks that the adapters satisfy their users' interfaces,
+// although neither package imports the other.
 var (
 	_ activities.Sweeps     = (*postgres.Store)(nil)
 	_ activities.Trials     = (*postgres.Store)(nil)

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// composed is what a compose file says of its services.
+// composed returns a compose file's settings of its services.
 func composed(t *testing.T, name string) map[string]map[string]any {
 	t.Helper()
 
@@ -58,8 +58,8 @@ func TestCompose_FurtherMachinesHaveTheSameWorker(t *testing.T) {
 	require.Equal(t, first, further)
 }
 
-// Docker makes a directory in the place of a file that is missing, unless it is told
-// not to: `berth secret key` would then refuse the name, and the server the directory.
+// By default Docker makes a directory in place of a missing file: `berth secret key`
+// would then refuse the name, and the server the directory.
 func TestCompose_NoFileOfTheAdministratorIsMadeUp(t *testing.T) {
 	t.Parallel()
 
@@ -147,7 +147,7 @@ func TestCompose_ProcessesMayEndInOrder(t *testing.T) {
 }
 
 // PostgreSQL's image answers on its socket while it makes the databases, and
-// stops once more: only by TCP is it there for good.
+// then stops once: only an answer by TCP means that it serves.
 func TestCompose_PostgresIsHealthyOnceItServes(t *testing.T) {
 	t.Parallel()
 

@@ -97,8 +97,8 @@ func (b *backends) served(ctx context.Context, log *slog.Logger, use func(connec
 	})
 }
 
-// open calls use with a connection to the database, and one to Temporal that
-// is made when it is first used.
+// open calls use with a connection to the database, and with a connection to
+// Temporal that is made on first use.
 func (b *backends) open(ctx context.Context, log *slog.Logger, use func(connections) error) error {
 	store, err := b.store(ctx, log)
 	if err != nil {
@@ -165,9 +165,9 @@ func (b *backends) store(ctx context.Context, log *slog.Logger) (*postgres.Store
 	return store, err
 }
 
-// temporal prepares a client of Temporal. Flags go over Temporal's own
-// environment variables, from which TLS and keys come; none of these is about a
-// Temporal that `berth dev` runs.
+// temporal prepares a client of Temporal. Flags override Temporal's own
+// environment variables, which hold TLS and keys; a Temporal that `berth dev`
+// runs ignores these.
 func (b *backends) temporal(log *slog.Logger, installation berth.Installation) (client.Client, *temporal.Client, error) {
 	var options client.Options
 
@@ -201,7 +201,7 @@ func retry(ctx context.Context, log *slog.Logger, what string, patience time.Dur
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := connect()
 		if kind := berth.KindOf(err); err == nil || kind == berth.KindInvalid || kind == berth.KindConflict || time.Since(began) > patience {
-			return err // waiting mends neither a wrong setting nor what another holds
+			return err // waiting mends neither a wrong setting nor a lock of another process
 		}
 
 		log.Info("waiting for "+what, "error", err)

@@ -23,7 +23,7 @@ import (
 )
 
 // Files of a data directory. `berth dev` and a worker may share one directory,
-// so each has a lock of its own.
+// so each has its own lock.
 const (
 	devLock       = "lock"
 	workerLock    = "host.lock"
@@ -31,7 +31,7 @@ const (
 	hostOwnerFile = "host-owner" // whose attempts are below the directory
 )
 
-// holder is what a lock file says of the process that holds it, for machines
+// holder is the content of a lock file: the process that holds it, for machines
 // that share a directory over a network and do not see each other's locks.
 type holder struct {
 	BootID    string `json:"boot_id"`    // of the kernel: its own locks can be trusted
@@ -99,7 +99,7 @@ func refuse(file *os.File, self holder, path, what string) error {
 	return nil
 }
 
-// sign writes into the lock who holds it.
+// sign writes the holder into the lock file.
 func sign(file *os.File, self holder) error {
 	text, err := json.Marshal(self)
 	if err != nil {
@@ -120,8 +120,8 @@ func overwrite(file *os.File, text []byte) error {
 	return file.Truncate(int64(len(text))) // of a longer record
 }
 
-// thisProcess leaves empty what cannot be read: in a container there may be no
-// machine id.
+// thisProcess leaves unreadable fields empty: a container may have no machine
+// id.
 func thisProcess() holder {
 	boot, _ := cgroup.FS{}.BootID()
 	name, _ := os.Hostname() // only for people

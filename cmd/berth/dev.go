@@ -21,7 +21,7 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// development is what `berth dev` may be told beside server and machine.
+// development is the settings of `berth dev` beside server and machine.
 type development struct {
 	backends
 	machine
@@ -78,9 +78,8 @@ func devCommand() *cobra.Command {
 }
 
 // typedBackends refuses a database or a Temporal that the environment or the
-// configuration file names, such as a team's in a shell in which its administrator
-// works: `berth dev` would migrate it, and use it with a Temporal of its own.
-// Errors: invalid.
+// configuration file names, such as a team's in an administrator's shell: `berth
+// dev` would migrate it, and use it with a Temporal of its own. Errors: invalid.
 func typedBackends(flags *pflag.FlagSet) error {
 	for _, name := range []string{"postgres-url", "temporal-address", "temporal-namespace"} {
 		if flags.Changed(name) && !config.Typed(flags, name) {

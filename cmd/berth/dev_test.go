@@ -11,8 +11,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// A person has a shell, or a profile, that names the Temporal of a team. `berth dev` runs one of its own,
-// and so does who asks for that of a `berth dev`: neither namespace nor TLS nor a key of the team is for it.
+// A user's shell, or profile, names the Temporal of a team. `berth dev` runs its own, and so do clients of
+// that `berth dev`: neither namespace nor TLS nor key of the team applies to it.
 func TestDev_InAShellThatNamesTheTeamsTemporal(t *testing.T) {
 	profile := filepath.Join(t.TempDir(), "temporal.toml")
 	require.NoError(t, os.WriteFile(profile, []byte("[profile.default]\naddress = \"team:7233\"\napi_key = \"key\"\n"), 0o600))

@@ -7,9 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// directory is a flag's path. It is made absolute at once: Docker mounts
-// absolute paths only, and programs that Berth starts have another working
-// directory.
+// directory is a flag's path, made absolute at once: Docker mounts absolute
+// paths only, and programs that Berth starts have another working directory.
 type directory struct {
 	path     *string
 	fallback string // of the empty text

@@ -43,7 +43,8 @@ func TestWorker_DoesNotStartWhereItCanMeasureNothing(t *testing.T) {
 	require.ErrorContains(t, err, "cgroup: host")
 }
 
-// A disk that will be full before long is told with what to do, and fails nothing.
+// A disk that will be full before long is reported with the next step, and fails
+// nothing.
 func TestDoctor_WarnsBeforeADiskIsFull(t *testing.T) {
 	t.Parallel()
 
@@ -64,7 +65,7 @@ func TestDoctor_WarnsBeforeADiskIsFull(t *testing.T) {
 }
 
 // Before its first worker a machine has no data directory, and in a container
-// Docker's is not to be seen: the disk is the one on which the directory will be.
+// Docker's is invisible: the disk is the one where the directory will be.
 func TestDoctor_LooksAtTheDiskWhereTheDataWillBe(t *testing.T) {
 	t.Parallel()
 

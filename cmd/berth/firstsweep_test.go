@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every command that the page about one's own script tells a person to type is one
-// that berth has, with the flags that it has.
+// Every command on the page about one's own script exists in berth, with its
+// flags.
 func TestFirstSweep_ItsCommandsExist(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,8 @@ import (
 // has not seen before.
 const inspectFor = 5 * time.Second
 
-// freeMemory reads what programs outside Berth leave of a machine's memory.
+// freeMemory reads the part of a machine's memory that programs outside Berth
+// leave.
 type freeMemory struct {
 	kernel  cgroup.FS
 	inspect func(ctx context.Context, id string) (berth.Container, error)
@@ -50,7 +51,7 @@ func (f *freeMemory) read(ctx context.Context, host berth.Host, list []berth.Con
 		if sample, err := meter.Read(); err == nil {
 			free += sample.WorkingSetBytes
 		} else {
-			delete(f.meters, id) // it ended, or is looked for again
+			delete(f.meters, id) // it ended, or is looked up again
 		}
 	}
 

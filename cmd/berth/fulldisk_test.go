@@ -21,7 +21,7 @@ func TestLockDir_OnAFullDisk(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		before func(t *testing.T, dir string) // while there is room
-		told   bool                           // the file says who holds it
+		told   bool                           // the file names its holder
 	}{
 		"after an orderly end": {told: true, before: func(t *testing.T, dir string) {
 			t.Helper()

@@ -62,7 +62,7 @@ func newGPUs(driver gpu.Driver, log *slog.Logger) *gpus {
 	return g
 }
 
-// tell asks for the ledger to be told what the GPUs have free now.
+// tell requests a report of the GPUs' free memory to the ledger.
 func (g *gpus) tell() {
 	select {
 	case g.news <- struct{}{}:
@@ -221,7 +221,7 @@ func choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
 
 func describeGPU(card gpu.Card, mode berth.SharingMode) berth.Device {
 	most := 0
-	if mode == berth.SharingExclusive { // also while clients of MPS are there, whose mode stays
+	if mode == berth.SharingExclusive { // also with MPS clients, which keep their mode
 		most = 1
 	}
 
@@ -232,7 +232,7 @@ func describeGPU(card gpu.Card, mode berth.SharingMode) berth.Device {
 	}
 }
 
-// free is what each GPU has to give away, or why it gives nothing.
+// free is each GPU's free memory, or why it gives nothing.
 func (g *gpus) free(ctx context.Context, running []berth.Container) []berth.DeviceFree {
 	reserved := make(map[string]int64, len(running))
 	for _, c := range running {
@@ -359,7 +359,7 @@ func (g *gpus) watch(ctx context.Context) error {
 	}
 }
 
-// note looks at what a GPU reports. A fault of a card in MIG mode is one of each of
+// note handles a GPU's event. A fault of a GPU in MIG mode is a fault of each of
 // its MIG devices.
 func (g *gpus) note(event gpu.Event) {
 	diagnosis := event.Diagnose()

@@ -122,7 +122,7 @@ func TestGPUs_Free(t *testing.T) {
 	require.NotEmpty(t, lost.problem("GPU-a"), "that is for good")
 }
 
-// Where the driver does not measure its SMs, nothing is said of a GPU's activity:
+// Where the driver does not measure its SMs, a GPU's activity is unknown:
 // nvidia-smi's utilisation says how often a GPU works, not how full it is.
 func TestGPUs_Activity(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestGPUs_Activity(t *testing.T) {
 	require.Zero(t, handsOut(c, "GPU-a").activity(t.Context(), "GPU-a"))
 }
 
-// What else is on a GPU is told with what a container holds there.
+// A reading has the other programs on a GPU beside a container's memory.
 func TestGPUs_ReadTellsWhoIsThere(t *testing.T) {
 	t.Parallel()
 
@@ -187,7 +187,7 @@ func TestGPUs_Watch(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-// An error of one card, such as one that tells of no events, ends no watch of the others.
+// An error of one GPU, such as one that reports no events, ends no watch of the others.
 func TestGPUs_WatchGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// identify gives the host its machine and its id. The id is kept in the data
-// directory. A directory that was emptied gets back the id under which this
-// machine's containers run, as long as the machine was not restarted.
+// identify gives the host its machine and its id. The data directory keeps the
+// id. An emptied directory gets back the id of this machine's running
+// containers, as long as the machine was not restarted.
 func (m *machine) identify(ctx context.Context, store *postgres.Store, host *berth.Host, log *slog.Logger) (err error) {
 	if host.MachineID, err = m.machine(ctx, log); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (m *machine) lostID(ctx context.Context, store *postgres.Store, host berth.
 	}
 }
 
-// machine is what two workers of one machine have in common: its Docker. It is
-// empty, which is compared with nothing, where no container runs.
+// machine is the id of this machine's Docker, which its workers share. It is
+// empty, which equals no other, where no container runs.
 func (m *machine) machine(ctx context.Context, log *slog.Logger) (string, error) {
 	if m.machineID != "" || m.simulate > 0 {
 		return m.machineID, nil

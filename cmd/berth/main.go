@@ -33,7 +33,8 @@ func main() {
 	os.Exit(cli.ExitCode(err))
 }
 
-// stoppingHint is how long after the first signal a person is told of the second.
+// stoppingHint is how long after the first signal the user is told about the
+// second.
 const stoppingHint = time.Second
 
 // interruptible ends the context at the first Ctrl-C or SIGTERM, for an orderly

@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// migration is what `berth migrate` is told.
+// migration is the settings of `berth migrate`.
 type migration struct {
 	url   string
 	roles postgres.Roles
@@ -84,7 +84,7 @@ func (m migration) renewInstallation(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// grant gives the roles what they need of the tables that there are now.
+// grant gives the roles their privileges on the present tables.
 func (m migration) grant(ctx context.Context, migrator *postgres.Migrator, out io.Writer) error {
 	roles, err := migrator.Grant(ctx, m.roles)
 	if err != nil {

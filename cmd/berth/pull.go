@@ -46,8 +46,8 @@ func (localImages) AskRegistry(_ context.Context, ref string) (berth.Image, erro
 	}}}
 }
 
-// tellImages tells which images the host has, and whether it pulls others, until ctx
-// ends. Placing goes on without that, so what goes wrong is a warning.
+// tellImages reports the host's images, and whether it pulls others, until ctx ends.
+// Placing goes on without that, so an error is a warning.
 func tellImages(ctx context.Context, store *postgres.Store, hostID string, d *docker.Docker, pulls bool, log *slog.Logger) error {
 	ticker := time.NewTicker(berth.ImagesToldEvery)
 	defer ticker.Stop()

@@ -10,8 +10,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// A slip of a unit must not delete results: such a limit is refused, with what
-// to write instead.
+// A slip of a unit must not delete results: such a limit is refused, with the
+// text to write instead.
 func TestRetention_RefusesSlips(t *testing.T) {
 	t.Parallel()
 

@@ -26,24 +26,25 @@ type containerRuntime struct {
 	containers reconcile.Containers
 	images     activities.Images
 	executor   activities.Executor
-	attempts   reconcile.Attempts         // what the executor is doing; nil when simulated
+	attempts   reconcile.Attempts         // the executor's attempts; nil when simulated
 	files      retention.Files            // of attempts on this machine; nil when simulated
 	outputs    storable                   // the same, to be stored; nil when simulated
 	waiting    func() []berth.SeenAttempt // attempts that wait for their image; nil when simulated
 	devices    []berth.Device
-	free       func(running []berth.Container) berth.HostFree // what programs outside Berth leave
+	free       func(running []berth.Container) berth.HostFree // capacity left by programs outside Berth
 	news       <-chan struct{}                                // free has something that cannot wait; nil = never
 	watch      func(ctx context.Context) error                // runs until ctx ends
 	close      func()
 }
 
-// storable is what of this machine's files goes to the store of artifacts.
+// storable is the part of this machine's files that goes to the store of
+// artifacts.
 type storable interface {
 	artifacts.Files
 	artifacts.CheckpointFiles
 }
 
-// runtime returns Docker, or what stands in for it.
+// runtime returns Docker, or its simulation.
 func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, owner berth.Owner, c connections, store *artifacts.Store, log *slog.Logger) (containerRuntime, error) {
 	if m.simulate > 0 {
 		log.Warn("simulating: no container runs and every attempt succeeds", "each", m.simulate)

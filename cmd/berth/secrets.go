@@ -27,7 +27,7 @@ func bindSecretsKey(flags *pflag.FlagSet, path *string, usage string) {
 	flags.StringVar(path, "secrets-key", "", usage)
 }
 
-// openKeys reads a key file; nil = there is none. Errors: invalid.
+// openKeys reads a key file; nil = no file. Errors: invalid.
 func openKeys(path string) (*secrets.Keys, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // none is no error
@@ -41,7 +41,7 @@ func openKeys(path string) (*secrets.Keys, error) {
 	return keys, nil
 }
 
-// sealer is what seals for the API; nil when nothing does.
+// sealer seals for the API; nil without keys.
 func sealer(keys *secrets.Keys) api.Sealer {
 	if keys == nil {
 		return nil
@@ -50,8 +50,8 @@ func sealer(keys *secrets.Keys) api.Sealer {
 	return keys
 }
 
-// keyBeside is the key of the `berth dev` that has the same data directory; empty =
-// there is none.
+// keyBeside is the key of the `berth dev` with the same data directory; empty =
+// none.
 func keyBeside(dataDir string) string {
 	path := filepath.Join(dataDir, devKeyFile)
 	if _, err := os.Stat(path); err != nil {

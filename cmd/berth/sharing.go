@@ -37,7 +37,7 @@ const (
 	// of their own (Volta): before it one client's fault reads another's memory.
 	leastMajor = 7
 
-	// checkMPSEvery is how often daemons are asked whether they live.
+	// checkMPSEvery is how often daemons are checked.
 	checkMPSEvery = berth.LeaseRenewEvery
 
 	// startsInARow is how many starts of a daemon must fail before its GPU is shared
@@ -234,7 +234,7 @@ func (s *sharer) check(ctx context.Context, id string, now time.Time) {
 
 	err := s.daemons.Check(ctx, id)
 	if ctx.Err() != nil {
-		return // says nothing about the daemon
+		return // not the daemon's failure
 	}
 
 	if err != nil {

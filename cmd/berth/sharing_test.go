@@ -66,7 +66,7 @@ func (f *fakeDaemons) Stop(context.Context, string) (bool, error) {
 	return true, nil
 }
 
-// sharedBy is a sharer of GPU-a in whose machine each PID is of the container of its hundreds.
+// sharedBy is a sharer of GPU-a; each PID belongs to the container with its hundreds.
 func sharedBy(f *fakeDaemons) *sharer {
 	return &sharer{
 		daemons: f, ids: []string{"GPU-a"}, log: slog.New(slog.DiscardHandler), states: make(map[string]daemonState), tell: func() { f.told++ },

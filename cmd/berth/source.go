@@ -24,10 +24,10 @@ type source struct {
 
 	mps   func() (daemons, error)
 	drain time.Duration // for which a frozen client's kernels may go on
-	user  int           // who the worker is, where MPS asks for it: 0 may start it for containers of any user
+	user  int           // the worker's user, for MPS: 0 may start it for containers of any user
 }
 
-// openSource opens the driver of the GPUs that the worker was told to have.
+// openSource opens the driver of the worker's configured GPUs.
 func (m *machine) openSource(ctx context.Context, hostID string, d *docker.Docker, log *slog.Logger) (source, error) {
 	if m.fakeGPUs != "" {
 		return m.openSimulator(hostID, d, log) //nolint:contextcheck // it lives until it is closed

@@ -16,8 +16,8 @@ import (
 	"github.com/berthml/berth/internal/simgpu"
 )
 
-// What a flag says wrong is told before anything starts: a Berth that says it is ready
-// goes on.
+// A wrong flag is reported before anything starts: a Berth that reports ready keeps
+// running.
 func TestMachineCheck(t *testing.T) {
 	t.Parallel()
 

@@ -15,20 +15,21 @@ import (
 const (
 	// drainClient is how long a frozen client's kernels may go on. CUDA queues about 1,000
 	// launches of a stream. The driver counts the activity of all clients as the server's,
-	// so that it does not say when one client is done. Measured with six clients that
-	// queue 20 products of 22 ms and six neighbours: after 1 s all neighbours died, after
-	// 5 s none of 18 (one H200, driver 580, 2026-11-27).
+	// so one client's end is not visible. Measured with six clients that queue 20 products
+	// of 22 ms and six neighbours: after 1 s all neighbours died, after 5 s none of 18
+	// (one H200, driver 580, 2026-11-27).
 	drainClient = 20 * time.Second
 
-	// drainSimulated is the same of simulated GPUs, on which the steps of tests are shorter.
+	// drainSimulated is the same for simulated GPUs, on which the steps of tests are
+	// shorter.
 	drainSimulated = time.Second
 
-	// pollEnd is how often a container that was sent SIGTERM is looked at.
+	// pollEnd is how often a container is polled after SIGTERM.
 	pollEnd = 100 * time.Millisecond
 )
 
-// clientStopper is Docker, but that it ends no client of MPS while its kernels run: they
-// would lose their memory, and all clients of the server die of that (rule R10).
+// clientStopper is a Docker that ends no MPS client while its kernels run: they would
+// lose their memory, and all clients of the server die of that (rule R10).
 type clientStopper struct {
 	*docker.Docker
 
@@ -133,7 +134,7 @@ func waitForEnd(ctx context.Context, docker stopper, id string, grace time.Durat
 	}
 }
 
-// company says who else uses a GPU by MPS.
+// company is the other users of a GPU by MPS.
 type company int
 
 const (
@@ -142,7 +143,8 @@ const (
 	others
 )
 
-// clientsOf returns the MPS clients of a container by PID, and whether others are there.
+// clientsOf returns the MPS clients of a container by PID, and whether the GPU has
+// others.
 func (s *sharer) clientsOf(ctx context.Context, c berth.Container) (own []int, beside company) {
 	clients, err := s.daemons.Clients(ctx, c.DeviceID)
 	if err != nil {
@@ -164,8 +166,8 @@ func (s *sharer) clientsOf(ctx context.Context, c berth.Container) (own []int, b
 	return own, beside
 }
 
-// handleTerm reports whether SIGTERM lets a container end by itself: its program, which
-// its init process passes the signal on to, and all its clients have a handler. By
+// handleTerm reports whether SIGTERM lets a container end in order: its program, which
+// gets the signal from its init process, and all its clients have a handler. By
 // default, SIGTERM ends a program in the middle of its kernels.
 func (s *sharer) handleTerm(initPID int, clients []int) bool {
 	pid := strconv.Itoa(initPID)

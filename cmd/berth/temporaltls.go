@@ -133,8 +133,8 @@ func authorities(flag, path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// explained are credentials whose errors name the flag to change. gRPC keeps no
-// more of an error than its text, so only here is it known what went wrong.
+// explained are credentials whose errors name the flag to change. gRPC keeps
+// only the text of an error, so only here is its cause known.
 type explained struct {
 	credentials.TransportCredentials
 
@@ -193,7 +193,7 @@ func (f *firstWord) explain(err error) error {
 	return fmt.Errorf("%w; %s", err, wantsCertificate)
 }
 
-// explainTLS adds what to change.
+// explainTLS adds the flag to change.
 func explainTLS(err error) error {
 	if failed, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		if name, ok := errors.AsType[x509.HostnameError](failed.Err); ok {

@@ -33,7 +33,8 @@ func ping(t *testing.T, b backends) error {
 	return wrapped.Ping(ctx)
 }
 
-// A real Temporal stands behind what speaks TLS for it and asks for certificates.
+// A real Temporal behind a proxy that speaks TLS for it and asks for
+// certificates.
 func TestTemporalTLS(t *testing.T) {
 	t.Parallel()
 

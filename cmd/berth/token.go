@@ -86,7 +86,7 @@ func createToken(ctx context.Context, b backends, token berth.Token, expires tim
 	}
 
 	entry := berth.AuditEntry{Actor: "database", Action: "token create", Object: created.ID, Result: "201"}
-	if err := store.Audit(ctx, entry); err != nil { // the token is there, and is shown only now
+	if err := store.Audit(ctx, entry); err != nil { // the token exists, and is shown only now
 		fmt.Fprintln(out, text)
 
 		return err

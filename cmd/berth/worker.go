@@ -28,7 +28,7 @@ import (
 	"github.com/berthml/berth/worker"
 )
 
-// machine is what a worker may be told of its machine.
+// machine is a worker's settings of its machine.
 type machine struct {
 	dataDir     string
 	instance    string
@@ -306,7 +306,7 @@ func (m *machine) check() error {
 	return m.checkFakeGPUs()
 }
 
-// describe says what the machine is, but for its id and its identity.
+// describe returns the machine's properties, without its id and its identity.
 func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 	memory, err := kernel.HostMemory()
 	if err != nil {

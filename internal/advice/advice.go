@@ -10,11 +10,11 @@ import (
 const (
 	mib = int64(1) << 20
 
-	// preallocatedMilli of a card's memory, or more, is taken by a program that does not
-	// grow: TensorFlow's default mode takes 984 (141,450 of 143,771 MiB, one H200,
-	// 2026-11-21). JAX's takes 751 there, which is told from a large program by what the
-	// framework says that it used: from half of the card on, thrice that is more than a
-	// pool that grows needs (widePoolMilli).
+	// A program with preallocatedMilli of a GPU's memory, or more, does not grow:
+	// TensorFlow's default mode takes 984 (141,450 of 143,771 MiB, one H200,
+	// 2026-11-21). JAX's takes 751 there; the framework's own count of used memory
+	// distinguishes it from a large program: from half of the GPU on, thrice that count
+	// is more than a growing pool needs (widePoolMilli).
 	preallocatedMilli = 900
 	halfMilli         = 500
 	notGrown          = 3
@@ -27,8 +27,8 @@ const (
 	// growth mode pools were 1.3 to 1.8 times the peak, with cuDNN's workspaces
 	// unbounded 2.36 times (one H200, 2026-11-21).
 	widePoolMilli = 2000
-	// leastSlack is the least by which a pool must be larger than the peak: what the margin
-	// of a reservation may be.
+	// leastSlack is the least by which a pool must exceed the peak: the largest margin of a
+	// reservation.
 	leastSlack = 256 * mib
 )
 
@@ -46,7 +46,7 @@ type Measured struct {
 // the measurements are not conclusive.
 type Diagnosis struct {
 	Label  Label
-	Why    string  // the figures that decide the label, or why there is none
+	Why    string  // the figures that decide the label, or why it is empty
 	Advice []Piece // most useful first
 }
 
@@ -54,7 +54,7 @@ type Diagnosis struct {
 type Piece struct {
 	About    string // one of the Abouts
 	Evidence string // the measurements
-	Do       string // what a person does
+	Do       string // the step to take
 }
 
 // What advice is about.
@@ -71,7 +71,7 @@ const (
 	AboutUtilization   = "utilization"
 )
 
-// Of is what a shape's figures say. Cores have no advice.
+// Of returns the diagnosis of a shape's figures. Cores have no advice.
 func Of(m Measured) Diagnosis {
 	if m.Footprint.Class == berth.ClassCPU {
 		return Diagnosis{}
@@ -94,7 +94,8 @@ func Of(m Measured) Diagnosis {
 	return d
 }
 
-// preallocates reports whether the program takes the card whatever it needs.
+// preallocates reports whether the program takes the GPU regardless of its
+// need.
 func (m Measured) preallocates() bool {
 	peak, used := m.Footprint.DevicePeakBytes, m.Recent.FrameworkPeakBytes
 	takes := func(milli int64) bool {
@@ -153,9 +154,10 @@ func widePool(m Measured) []Piece {
 }
 
 const (
-	// workspaceLimit bounds what cuDNN takes for one convolution, in MiB.
+	// workspaceLimit bounds cuDNN's workspace for one convolution, in MiB.
 	workspaceLimit = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"
-	// unlimited is what the limit gains and costs (three convolutions, batch 64).
+	// unlimited is the gain and cost without the limit (three convolutions, batch
+	// 64).
 	unlimited = "Without it three convolutions held 8,848 MiB instead of 2,702, and a step took 0.68 of the time (one H200)"
 )
 

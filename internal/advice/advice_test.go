@@ -209,8 +209,8 @@ func TestOf_WithoutActivity(t *testing.T) {
 	require.Equal(t, advice.Diagnosis{}, advice.Of(m))
 }
 
-// Whatever the figures, nothing panics, each piece has its evidence, and a label needs
-// activity; without a figure nothing is said.
+// For any figures nothing panics, each piece has its evidence, and a label needs
+// activity; without a figure there is no advice.
 func TestOf_Anything(t *testing.T) {
 	t.Parallel()
 

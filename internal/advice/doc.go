@@ -5,7 +5,7 @@
 // figures; without figures there is none. A figure measured elsewhere to weigh an
 // advice (a time, a size) names the GPU.
 //
-// A footprint has activity as the mean over whole runs, start and end included, as that
-// is what others can use of the GPU. A label is about the program: where attempts say for
-// which part of their runs they held the GPU, the mean is taken over that part.
+// A footprint's activity is the mean over whole runs, start and end included, because
+// others can use the rest of the GPU. A label is about the program: if attempts report
+// for which part of their runs they held the GPU, the mean is over that part.
 package advice

@@ -7,14 +7,14 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Label is what limits a program on its GPU; empty = not known.
+// Label is the bottleneck of a program on its GPU; empty = not known.
 type Label string
 
 // The labels.
 const (
 	ComputeBound Label = "compute_bound" // its SMs are busy
 	MemoryBound  Label = "memory_bound"  // the bandwidth of its memory is used
-	InputBound   Label = "input_bound"   // the GPU waits for what the cores prepare
+	InputBound   Label = "input_bound"   // the GPU waits for the cores' input
 	LatencyBound Label = "latency_bound" // the GPU waits for the program to launch the next kernel
 )
 
@@ -67,7 +67,7 @@ func (m Measured) over() string {
 	return "while it held the GPU"
 }
 
-// coresText is what the program uses of cores.
+// coresText is the program's use of cores.
 func (m Measured) coresText() string {
 	text := "it kept " + cores(m.Footprint.CPUMilli) + " cores busy in the mean over its run"
 	if m.CapMilli > 0 {

@@ -15,11 +15,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// CheckpointLedger is what a Checkpointer needs of the database.
+// CheckpointLedger is the database for a Checkpointer.
 type CheckpointLedger interface {
 	// SetHostCheckpoints notes whether the host stores checkpoints.
 	SetHostCheckpoints(ctx context.Context, hostID string, stores bool) error
-	// CheckpointsToStore are attempts of the host that have ended and whose trial needs what they left.
+	// CheckpointsToStore returns ended attempts of the host whose checkpoint their trial still needs.
 	CheckpointsToStore(ctx context.Context, hostID string, limit int) ([]berth.AttemptCheckpoint, error)
 	// SettleCheckpoint says that the checkpoint of an ended attempt is stored, or why not.
 	SettleCheckpoint(ctx context.Context, of berth.AttemptCheckpoint, problem string) error
@@ -44,19 +44,18 @@ const (
 	// quietFor is how far two looks are apart between which nothing of a checkpoint has
 	// changed before it is read while its trial runs: frameworks write it in many files.
 	quietFor = 5 * time.Second
-	// noisyFor is how long it is looked for a quiet moment, from the first look that finds
-	// none. A job that always writes has its checkpoint read as it is: whole files, as
-	// after a kill at that moment.
+	// noisyFor is how long Checkpointer looks for a quiet moment, from the first look
+	// without one. It then reads the checkpoint of a job that always writes as it is:
+	// whole files, as after a kill at that moment.
 	noisyFor = 30 * time.Second
 	// noisyLooks is how many looks must find no quiet moment before quiet is no longer
 	// required. noisyFor alone is too weak: there are no looks during a long upload of
 	// another checkpoint.
 	noisyLooks = 3
-	// vainTries is after how many reads and uploads in a row that came to nothing the log
-	// says so.
+	// vainTries is after how many failed reads and uploads in a row the log says so.
 	vainTries = 3
-	// brokenTries is how often what an attempt left is read that a disk does not give, with up
-	// to longestCheckpointPause between: after some seven minutes it is said that it is lost.
+	// brokenTries is how often Checkpointer reads an attempt's files from a failing disk, with
+	// up to longestCheckpointPause between: after some seven minutes it reports them lost.
 	brokenTries = 10
 	// longestCheckpointPause is between two looks while the store is down: an attempt
 	// on another host may wait for it.
@@ -81,13 +80,13 @@ type Checkpointer struct {
 	Every  time.Duration // between two looks; default 5 s
 	Log    *slog.Logger
 
-	mu    sync.Mutex                   // held while known and turns are looked up
+	mu    sync.Mutex                   // guards known and turns
 	known map[string]*storedCheckpoint // by attempt
-	turns map[string]time.Time         // by trial: when a running attempt's is looked at again
+	turns map[string]time.Time         // by trial: when a running attempt's next look is due
 	sent  sender
 }
 
-// end stores what an attempt left that has ended.
+// end stores the checkpoint of an ended attempt.
 func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) error {
 	if k := c.of(of.AttemptID); !k.ended { // writes to a mapped file may leave its times unchanged: the last one is read in full
 		k.ended, k.doubted, k.read = true, true, nil
@@ -135,7 +134,7 @@ func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) erro
 	}
 }
 
-// broken is unstorableError once what an attempt left could not be read brokenTries times.
+// broken is unstorableError after brokenTries failed reads of an attempt's files.
 func (c *Checkpointer) broken(of berth.AttemptCheckpoint, err error) error {
 	k := c.of(of.AttemptID)
 	if k.broken++; k.broken < brokenTries {
@@ -293,7 +292,8 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 }
 
 // tidy removes objects of older checkpoints at once: one of each period would fill the
-// store before the Cleaner's grace is over. What fails is left to the Cleaner.
+// store before the Cleaner's grace is over. The Cleaner removes the rest after an
+// error.
 func (c *Checkpointer) tidy(ctx context.Context, digests []berth.Digest) {
 	if _, err := removeUnnamed(ctx, c.Ledger, c.Store, digests); err != nil && ctx.Err() == nil {
 		c.Log.Warn("removing objects of older checkpoints; the server does it after 7 days", "error", err)

@@ -94,8 +94,8 @@ func TestCheckpointer_ReadsAllAnewAtTheEnd(t *testing.T) {
 	require.False(t, x.next().Coming, "it is settled")
 }
 
-// An attempt that could not be started wrote nothing: what the one before left on the same
-// host is stored all the same.
+// An attempt that could not be started wrote nothing: the earlier attempt's checkpoint on
+// the same host is stored all the same.
 func TestCheckpointer_StoresWhatWasLeftBeforeAFailedStart(t *testing.T) {
 	t.Parallel()
 

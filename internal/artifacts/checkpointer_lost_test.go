@@ -101,7 +101,7 @@ func TestCheckpointer_WaitsForTheDiskOfTheDataDirectory(t *testing.T) {
 	require.NotNil(t, x.next().Stored)
 }
 
-// A bad block in what a running attempt wrote: the log says so once, and each look goes on with others.
+// A bad block in a running attempt's files: the log says so once, and each look goes on with others.
 func TestCheckpointer_ABadBlockOfOneKeepsNoOtherWaiting(t *testing.T) {
 	t.Parallel()
 

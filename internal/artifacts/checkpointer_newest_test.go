@@ -22,8 +22,8 @@ func (unfinished) FinishCheckpoint(context.Context, string, berth.AttemptCheckpo
 	return nil, errors.New("killed")
 }
 
-// However the upload of a newer checkpoint fails, also for good, the one before can be
-// fetched until the newer one is whole.
+// If the upload of a newer checkpoint fails in any way, also for good, the one before
+// can be fetched until the newer one is whole.
 func TestCheckpointer_TheNewestWholeOneIsAlwaysThere(t *testing.T) {
 	t.Parallel()
 
@@ -123,8 +123,8 @@ func TestCheckpointer_BringsNothingBackThatTheJobRemoved(t *testing.T) {
 	require.Equal(t, three, x.restored(x.next().Stored.ID), "at its end")
 }
 
-// The worker has another data directory than the container that ran: the directory that is opened is empty. Or the
-// job's files went between its end and the look. It must not be settled as if it were stored.
+// The worker has another data directory than the container that ran: the opened directory is empty. Or the
+// job's files disappeared between its end and the look. The checkpoint must not be settled as stored.
 func TestCheckpointer_NothingThereIsNotStored(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,7 @@ import (
 
 // Attempt 1 ran in full beside the probe of its shape, ran out of memory and left a checkpoint. The
 // carrier ran too long, so the trial measures its shape by a short probe, which is attempt 2, on the
-// same host, with a directory of its own. What attempt 1 left is still to be stored.
+// same host, with a directory of its own. Attempt 1's checkpoint is still to be stored.
 func TestCheckpointer_AShortProbeSettlesNothing(t *testing.T) {
 	t.Parallel()
 

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Orbax with max_to_keep=1: a new directory is renamed into place each epoch, and the one before goes. To send
-// one takes longer than an epoch. A machine that is lost must cost no more than --checkpoint-every.
+// Orbax with max_to_keep=1 renames a new directory into place each epoch, and removes the one before. Sending
+// one takes longer than an epoch. A lost machine must cost no more than --checkpoint-every.
 func TestCheckpointer_StoresThoughEpochsAreShorterThanTheUpload(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +55,7 @@ func TestCheckpointer_StoresThoughEpochsAreShorterThanTheUpload(t *testing.T) {
 }
 
 // Files that are rewritten in place while they are sent are never stored. The log says so once,
-// and what to do.
+// with the next step.
 func TestCheckpointer_TellsOfWhatIsNeverStored(t *testing.T) {
 	t.Parallel()
 
@@ -95,16 +95,16 @@ func TestCheckpointer_ShortAttemptsAreStoredAsOften(t *testing.T) {
 		}
 
 		x.fails()
-		x.runs(x.host) // its container is there before the next look
+		x.runs(x.host) // its container exists before the next look
 	}
 
 	require.NotZero(t, x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL"),
 		"nothing is stored in %s, with --checkpoint-every 1 s", time.Since(began).Round(time.Second))
 }
 
-// A job writes into one large file all the time (np.memmap, a replay buffer): it changes while it is
-// sent. Each try reads and sends all of it. Tries in vain come no more often than
-// --checkpoint-every, or the machine's disk, a core and its uplink are used up for nothing.
+// A job always writes into one large file (np.memmap, a replay buffer): it changes while it is sent.
+// Each try reads and sends all of it. Failed tries come no more often than --checkpoint-every, or
+// they waste the machine's disk, a core and its uplink.
 func TestCheckpointer_TriesInVainAreNoMoreOftenThanThePeriod(t *testing.T) {
 	t.Parallel()
 

@@ -42,7 +42,7 @@ func (x *trials) decides(short bool) (host string, why []string) {
 	return status.HostID, nil
 }
 
-// disk says what a host's disk has free.
+// disk sets the free space of a host's disk.
 func (x *trials) disk(host string, free int64) {
 	x.sql().Exec("UPDATE hosts SET disk_free_bytes = $1, disk_bytes = $2, disk_headroom_bytes = $3 WHERE id = $4", free, int64(1)<<50, int64(2*gib), host)
 }
@@ -75,7 +75,7 @@ func TestCheckpointer_ADiskThatRefusesIsNotTriedForEver(t *testing.T) {
 
 	host, why := x.decides(false)
 	require.Equal(t, x.second, host, "%v", why)
-	x.ends(berth.FailureInfra, berth.Result{NoRoom: true}) // as the worker says it of such a disk
+	x.ends(berth.FailureInfra, berth.Result{NoRoom: true}) // as the worker reports it of such a disk
 
 	w := x.asks()
 	require.Equal(t, []string{x.second}, w.Refused)
@@ -114,8 +114,8 @@ func TestCheckpointer_WhatComesIsNotGivenAway(t *testing.T) {
 	require.Empty(t, host, "stored, it waits: %v", why)
 }
 
-// A short probe has a directory of its own and fetches nothing. It needs no room for the checkpoint
-// that the trial's first attempt left, and loses nothing on a host without a store.
+// A short probe has its own directory and fetches nothing. It needs no room for the checkpoint of
+// the trial's first attempt, and loses nothing on a host without a store.
 func TestCheckpointer_AShortProbeWaitsForNoRoom(t *testing.T) {
 	t.Parallel()
 
@@ -140,8 +140,8 @@ func TestCheckpointer_AShortProbeWaitsForNoRoom(t *testing.T) {
 }
 
 // A host restarts, or its worker is upgraded, while it has a checkpoint to store; or PostgreSQL was
-// away, so that all hosts were silent. "The attempt waits as long as the attempts before it ran, but
-// ten minutes at least" (artifacts.md). It does not for a host that has gone.
+// away, so that all hosts were silent. The attempt waits as long as the attempts before it ran, but
+// at least ten minutes (artifacts.md). It does not wait for a host that has gone.
 func TestCheckpointer_WaitsForAHostThatIsSilentForAMoment(t *testing.T) {
 	t.Parallel()
 

@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Between two looks another trial's checkpoint was sent, which took longer than a quiet
-// moment is looked for. That the second look finds a write, too, says nothing of the time
-// between them.
+// Between two looks another trial's checkpoint was sent, which took longer than noisyFor.
+// A write at the second look says nothing about the time between them.
 func TestCheckpointer_LooksOftenForAQuietMoment(t *testing.T) {
 	t.Parallel()
 
@@ -37,9 +36,9 @@ func TestCheckpointer_LooksOftenForAQuietMoment(t *testing.T) {
 	}
 }
 
-// A store was away for longer than a quiet moment is looked for. When it is back, a
-// checkpoint of several files that is being written just then must get its quiet moment:
-// else a model of one epoch and the optimizer of another take the place of a whole one.
+// A store was away for longer than noisyFor. When it is back, a checkpoint of several
+// files that is being written must get its quiet moment: else a model of one epoch and
+// the optimizer of another replace a whole one.
 func TestCheckpointer_LooksForAQuietMomentAfterTheStoreWasAway(t *testing.T) {
 	t.Parallel()
 

@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// asks is what the placer knows of a request for the trial's next attempt.
+// asks is the placer's view of a request for the trial's next attempt.
 func (x *trials) asks() berth.WaitingRequest {
 	x.t.Helper()
 
@@ -32,7 +32,7 @@ func (x *trials) asks() berth.WaitingRequest {
 	return queue.Waiting[0]
 }
 
-// ends ends the attempt with a result that says what became of its container and checkpoint.
+// ends ends the attempt with a result about its container and checkpoint.
 func (x *trials) ends(kind berth.FailureKind, result berth.Result) {
 	x.t.Helper()
 
@@ -122,8 +122,8 @@ func TestCheckpointer_TellsThePlacerWhoNeedsRoom(t *testing.T) {
 	}
 }
 
-// Until it runs, what an attempt fetches is not in what its host's disk has free. One that has its
-// checkpoint there fetches nothing.
+// Until an attempt runs, its host's free disk still includes the space for its fetch. An attempt
+// with its checkpoint on the host fetches nothing.
 func TestCheckpointer_TellsThePlacerWhatIsStillToBeFetched(t *testing.T) {
 	t.Parallel()
 

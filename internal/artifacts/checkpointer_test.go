@@ -136,7 +136,7 @@ func (x *trials) writes(content map[string]string) {
 
 func (x *trials) looks() { x.t.Helper(); require.NoError(x.t, x.pointer.Look(x.t.Context())) }
 
-// next is what an attempt after the newest would know of it.
+// next is the checkpoint that an attempt after the newest would see.
 func (x *trials) next() berth.EarlierCheckpoint {
 	x.t.Helper()
 
@@ -153,7 +153,7 @@ func (x *trials) next() berth.EarlierCheckpoint {
 	return list[0]
 }
 
-// restored is what a checkpoint brings to another host.
+// restored returns the files that a checkpoint brings to another host.
 func (x *trials) restored(id string) map[string]string {
 	x.t.Helper()
 
@@ -362,8 +362,8 @@ func TestCheckpointer_HalfOfOneIsNone(t *testing.T) {
 	require.Len(t, x.objects(), 1)
 }
 
-// What changes while it is sent is left for the next time. A file that is replaced or removed
-// is sent as it was.
+// Files that change while they are sent wait for the next time. A replaced or removed file is
+// sent in its old state.
 func TestCheckpointer_LeavesWhatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 
@@ -401,8 +401,8 @@ func TestCheckpointer_LeavesWhatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// Beside a large file, a small one that changes all the time does not keep the large
-// one from being read and sent once, and both from being stored in the end.
+// A small file that changes all the time does not prevent the large file beside it
+// from being read and sent once, and both from being stored in the end.
 func TestCheckpointer_GetsOnBesideWhatAlwaysChanges(t *testing.T) {
 	t.Parallel()
 
@@ -505,7 +505,7 @@ func TestCheckpointer_WaitsForTheStore(t *testing.T) {
 	require.Equal(t, map[string]string{"state": "2"}, x.restored(list[0].Stored.ID))
 }
 
-// A damaged object is not taken, and one that is gone is said to be.
+// A damaged object is not accepted, and a missing one is reported.
 func TestRestore_HoldsFilesToTheirChecksum(t *testing.T) {
 	t.Parallel()
 
@@ -537,8 +537,8 @@ func TestRestore_HoldsFilesToTheirChecksum(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "first", "b": "second"}, contentOf(t, dir))
 }
 
-// An attempt that was given up stores nothing any more, and one that is older than
-// the newest is not the newest.
+// An attempt that was given up stores nothing any more, and an older attempt's
+// checkpoint is not the newest.
 func TestCheckpointer_OnlyTheNewestAttemptCounts(t *testing.T) {
 	t.Parallel()
 

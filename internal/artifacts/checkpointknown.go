@@ -11,12 +11,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// turnsKept is how long a trial whose turn has come may have no running attempt here before
-// its turn is forgotten.
+// turnsKept is how long a due turn is kept for a trial without a running attempt here.
 const turnsKept = time.Hour
 
-// askedOfRunning is for how many files of a running attempt that are unchanged the store is
-// asked at each turn: 10,000 of them would cost a dollar a day on S3.
+// askedOfRunning is for how many unchanged files of a running attempt Checkpointer asks the
+// store at each turn: 10,000 of them would cost a dollar a day on S3.
 const askedOfRunning = 10
 
 // errNotQuiet says that a checkpoint was not seen to be at rest.
@@ -31,13 +30,13 @@ type storedCheckpoint struct {
 	read    map[string]item // its files as they were read last, by path
 	seen    []item          // as the last look found it, unread
 	since   time.Time       // when a look found it so first
-	noisy   time.Time       // since when it is looked for a quiet moment; zero = not yet
+	noisy   time.Time       // since when it waits for a quiet moment; zero = not yet
 	looks   int             // that found none
 	vain    int             // reads and uploads in which it changed, since it was stored last
 	broken  int             // looks in which the disk did not give it, since the attempt ended
 	problem string          // why it cannot be stored
 	ended   bool            // files read while it ran no longer count
-	doubted bool            // items may be outdated, whatever the times say
+	doubted bool            // items may be outdated, also with unchanged times
 }
 
 // due returns the running attempts whose checkpoint is due for a look. It forgets ended
@@ -104,9 +103,9 @@ func (c *Checkpointer) of(attemptID string) *storedCheckpoint {
 	return k
 }
 
-// quiet takes in what a look found, and reports whether looks have found the same for so
-// long. Times of files are of another clock than this process's: of a file server, or from
-// before the clock was put right.
+// quiet notes the files that a look found, and reports whether looks have found the same
+// for long. File times come from another clock than this process's: a file server's, or
+// the host's before it was corrected.
 func (k *storedCheckpoint) quiet(items []item, long time.Duration) bool {
 	if k.seen == nil || !sameItems(items, k.seen) {
 		k.seen, k.since = items, time.Now()

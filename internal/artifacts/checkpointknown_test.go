@@ -12,8 +12,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// The data directory is on NFS, whose server's clock is not the worker's (or the worker's clock is put right). The bubble's
-// clock is that of the worker, the files' that of the server.
+// The data directory is on NFS, and its server's clock differs from the worker's (or the worker's clock is
+// corrected). The bubble's clock is the worker's, the files' clock the server's.
 func TestQuiet_IsToldByWhatChangesNotByTheClock(t *testing.T) {
 	t.Parallel()
 
@@ -59,8 +59,8 @@ func TestQuiet_IsToldByWhatChangesNotByTheClock(t *testing.T) {
 	}
 }
 
-// Beyond what may be held open, files are opened at their turn: one that was replaced has
-// changed, and one that is held has not.
+// Files beyond the limit of open files are opened at their turn: a replaced one counts as
+// changed, and an open one does not.
 func TestHold_HoldsNoMoreThanItMay(t *testing.T) {
 	t.Parallel()
 

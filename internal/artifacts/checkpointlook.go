@@ -64,8 +64,8 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 	return all
 }
 
-// ends stores what attempts left that have ended, each once in longestCheckpointPause: a look
-// may take hours.
+// ends stores the checkpoints of ended attempts, each at most once in longestCheckpointPause:
+// a look may take hours.
 func (c *Checkpointer) ends(ctx context.Context, list []berth.AttemptCheckpoint, tried map[string]time.Time) error {
 	return c.each(ctx, list, func(ctx context.Context, of berth.AttemptCheckpoint) error {
 		if lately(of, tried) {
@@ -78,7 +78,7 @@ func (c *Checkpointer) ends(ctx context.Context, list []berth.AttemptCheckpoint,
 	})
 }
 
-// lately reports whether it was tried to store what an attempt left, and it is not tried again yet.
+// lately reports whether the attempt's checkpoint was tried recently and is not due yet.
 func lately(of berth.AttemptCheckpoint, tried map[string]time.Time) bool {
 	at, found := tried[of.AttemptID]
 

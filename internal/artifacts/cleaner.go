@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Names is what a Cleaner needs of the database.
+// Names is the database for a Cleaner.
 type Names interface {
 	Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error
 	// LongUnnamed notes digests that no row names, and returns those noted for longer than the grace.
@@ -67,7 +67,7 @@ func (c *Cleaner) Run(ctx context.Context) error {
 	})
 }
 
-// Look removes what no row names at this moment, and returns how many objects.
+// Look removes objects that no row names at this moment, and returns how many.
 // Errors: conflict for a store of another installation; unavailable.
 func (c *Cleaner) Look(ctx context.Context) (removed int, err error) {
 	if err := c.Store.Ready(ctx); err != nil {
@@ -114,14 +114,14 @@ func (c *Cleaner) Look(ctx context.Context) (removed int, err error) {
 	return removed, nil
 }
 
-// unnamed is what removeUnnamed needs of the database.
+// unnamed is the database for removeUnnamed.
 type unnamed interface {
 	// RemoveObjects calls remove with the digests that no row names; until it returns no writer can
 	// name one.
 	RemoveObjects(ctx context.Context, digests []berth.Digest, remove func(unnamed []berth.Digest) error) error
 }
 
-// removeUnnamed removes those objects that no row names, and returns how many went.
+// removeUnnamed removes the objects that no row names, and returns how many.
 func removeUnnamed(ctx context.Context, names unnamed, store *Store, digests []berth.Digest) (removed int, err error) {
 	if len(digests) == 0 {
 		return 0, nil

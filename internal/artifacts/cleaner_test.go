@@ -21,8 +21,8 @@ func (b *bench) cleaner(names artifacts.Names) *artifacts.Cleaner {
 	return &artifacts.Cleaner{Names: names, Store: b.store, Grace: time.Hour, Log: slog.New(slog.DiscardHandler)}
 }
 
-// age looks at all objects, and then makes all of them older than the grace, and
-// all that has no name is so for longer.
+// age looks at all objects, and then makes all of them, and the notes on unnamed
+// ones, older than the grace.
 func (b *bench) age() {
 	b.t.Helper()
 	require.Zero(b.t, b.clean(), "it has the grace from now on")
@@ -106,7 +106,8 @@ func TestCleaner_LeavesTimeAfterARestore(t *testing.T) {
 	require.Equal(t, 1, b.clean())
 }
 
-// racing lets an upload happen after the cleaner has chosen what to remove.
+// racing lets an upload happen after the cleaner has chosen the objects to
+// remove.
 type racing struct {
 	*postgres.Store
 
@@ -119,8 +120,8 @@ func (r racing) RemoveObjects(ctx context.Context, digests []berth.Digest, remov
 	return r.Store.RemoveObjects(ctx, digests, remove)
 }
 
-// An attempt that writes what an old object has, which no row names any more,
-// relies on it while the cleaner looks: either finds what the other did.
+// An attempt writes the content of an old object, which no row names any more,
+// while the cleaner looks: either finds the other's change.
 func TestCleaner_LeavesAnUploadAlone(t *testing.T) {
 	t.Parallel()
 

@@ -13,5 +13,5 @@ func (s *Store) OnSync(on func(dir string)) {
 	s.sync = func(dir string) error { on(dir); return syncDir(dir) }
 }
 
-// FindsItSlow has the uplink be one that is not to be divided.
+// FindsItSlow makes the uplink count as too slow to share.
 func (c *Checkpointer) FindsItSlow() { c.sent.alone.Store(time.Now().Add(aloneFor).Unix()) }

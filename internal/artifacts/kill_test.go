@@ -18,7 +18,7 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// What a child process is told, which is the test binary once more.
+// Environment of a child process, which is the test binary again.
 const (
 	childURL   = "ARTIFACTS_TEST_URL"
 	childStore = "ARTIFACTS_TEST_STORE"

@@ -62,7 +62,7 @@ type bench struct {
 	storeDir string
 	store    *artifacts.Store
 	files    *files
-	short    bool            // what ends is a short probe
+	short    bool            // the ended attempt is a short probe
 	session  *pgtest.Session // of sql
 	uploader *artifacts.Uploader
 }

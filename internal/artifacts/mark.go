@@ -20,7 +20,7 @@ const (
 	markLimit = 128
 )
 
-// Marks is what a Store needs of the database.
+// Marks is the database for a Store.
 type Marks interface {
 	// StoreMarked reports whether NoteStoreMark was called for the store.
 	StoreMarked(ctx context.Context, store string) (bool, error)
@@ -115,7 +115,8 @@ func (s *Store) TakeEmpty(ctx context.Context) error {
 	return s.Ready(ctx)
 }
 
-// name is the store's in the database: every process that was told of it has the same.
+// name is the store's name in the database, the same for every process that uses the
+// store.
 func (s *Store) name() string {
 	if s.dir != "" {
 		return "file://" + s.dir

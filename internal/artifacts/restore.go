@@ -16,9 +16,10 @@ import (
 	"github.com/berthml/berth"
 )
 
-// CheckpointList is what Restore needs of the database.
+// CheckpointList is the database for Restore.
 type CheckpointList interface {
-	// ListCheckpoint reads what a whole checkpoint has. Errors: not_found.
+	// ListCheckpoint reads the entries of a whole checkpoint. Errors:
+	// not_found.
 	ListCheckpoint(ctx context.Context, id string) ([]berth.CheckpointEntry, error)
 }
 
@@ -144,7 +145,7 @@ func (s *Store) fetchFrom(ctx context.Context, root *os.Root, e berth.Checkpoint
 		return err
 	}
 
-	if err := file.Truncate(from); err != nil { // what lies behind must not show through a hole
+	if err := file.Truncate(from); err != nil { // old bytes behind it must not show through a hole
 		return err
 	}
 
@@ -187,9 +188,9 @@ func (s *Store) fetchFrom(ctx context.Context, root *os.Root, e berth.Checkpoint
 	}
 }
 
-// comeAlready has for each time that is to come one that has come, by its nanoseconds: the
-// clock of the host that wrote it is ahead, or a program dated it, and here none may look as
-// if it was written yet to come. They keep their order, behind all that have come.
+// comeAlready maps each future time to a past one, by its nanoseconds: the clock of the
+// writing host is ahead, or a program dated the file, and on this host a file must not look
+// newer than files written next. The times keep their order, behind all past ones.
 func comeAlready(now time.Time, entries []berth.CheckpointEntry) map[int64]time.Time {
 	var (
 		ahead  []int64

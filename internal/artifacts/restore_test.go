@@ -24,7 +24,7 @@ func (o one) ListCheckpoint(context.Context, string) ([]berth.CheckpointEntry, e
 	return []berth.CheckpointEntry{berth.CheckpointEntry(o)}, nil
 }
 
-// A store that refuses the credentials says nothing of the object.
+// Refused credentials do not mean that the object is damaged.
 func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -46,8 +46,8 @@ func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) {
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 }
 
-// A store that sends half of an object and then nothing is not waited for for ever; one
-// that sends it little by little is.
+// Restore does not wait for ever for a store that sends half of an object and stops; it
+// waits for one that sends it little by little.
 func TestRestore_EndsWhenNothingArrives(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

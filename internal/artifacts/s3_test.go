@@ -23,7 +23,7 @@ import (
 func s3(t *testing.T) (endpoint string) {
 	t.Helper()
 
-	// What the server is asked with. It looks at none of it.
+	// Credentials that the client needs. The server ignores them.
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 

@@ -28,9 +28,9 @@ const (
 	defaultBytes = 10 << 30
 	// pathBytes is the longest path (migration 032).
 	pathBytes = 1024
-	// reasonsKept is of how many files it is said why they were left out.
+	// reasonsKept is how many left out files are listed with their reason.
 	reasonsKept = 1000
-	// entriesPerFile bounds how much of a directory is looked at.
+	// entriesPerFile bounds how many entries of a directory are read.
 	entriesPerFile = 20
 )
 
@@ -147,7 +147,7 @@ func (f found) open(root *os.Root) (*os.File, error) {
 	}
 
 	info, err := file.Stat()
-	if err == nil && (!info.Mode().IsRegular() || !os.SameFile(info, f.info)) { // a new file may have the inode of one that went
+	if err == nil && (!info.Mode().IsRegular() || !os.SameFile(info, f.info)) { // a new file may have the inode of a removed one
 		err = ErrChanged
 	}
 

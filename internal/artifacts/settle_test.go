@@ -12,7 +12,8 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// counts is a ledger that is told when something is said to be stored.
+// counts is a ledger that calls back when a checkpoint or file is noted as
+// stored.
 type counts struct {
 	*postgres.Store
 
@@ -31,8 +32,8 @@ func (c counts) FilesStored(ctx context.Context, attempt string, paths []string)
 	return c.Store.FilesStored(ctx, attempt, paths)
 }
 
-// The power goes after the database was told that a checkpoint, or files, are stored: the names of
-// their objects are on the disk of the store by then.
+// The power fails after the database noted that a checkpoint, or files, are stored: the names of
+// their objects are on the store's disk by then.
 func TestStore_NamesAreOnDiskBeforeTheDatabaseIsTold(t *testing.T) {
 	t.Parallel()
 

@@ -25,8 +25,8 @@ func unstorable(format string, args ...any) error {
 	return unstorableError{fmt.Sprintf(format, args...)}
 }
 
-// unreadable turns what this user may not read into unstorableError, and marks what the disk
-// does not give with errBroken.
+// unreadable turns missing permission into unstorableError, and marks an error of the disk
+// with errBroken.
 func unreadable(ctx context.Context, err error) error {
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -40,7 +40,7 @@ func unreadable(ctx context.Context, err error) error {
 	}
 }
 
-// errBroken says that the disk of this host does not give what lies there.
+// errBroken says that the disk of this host fails to read the file.
 var errBroken = errors.New("it cannot be read")
 
 // ofBlock reports whether a disk gave this error for a file. Missing files, too many open files
@@ -54,7 +54,7 @@ func ofBlock(err error) bool {
 	return !slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR, syscall.EAGAIN}, errno)
 }
 
-// item is what a walk found at a path of a checkpoint.
+// item is an entry of a checkpoint found by a walk.
 type item struct {
 	berth.CheckpointEntry
 
@@ -64,14 +64,14 @@ type item struct {
 
 func (i item) mode() fs.FileMode { return fs.FileMode(i.Mode) }
 
-// same reports whether nothing of the item has changed. Who reads a file changes
-// nothing of it, and a directory's size says nothing. Copy tools and os.utime put an
-// old time on new content, and the kernel's time tells.
+// same reports whether the item is unchanged. Reading a file changes no field that
+// counts, and a directory's size means nothing. Copy tools and os.utime put an old
+// time on new content, but the kernel's change time shows it.
 func (i item) same(as item) bool {
 	return i.looksLike(as) && os.SameFile(i.info, as.info) && (!i.mode().IsRegular() || i.touched.Equal(as.touched))
 }
 
-// looksLike reports whether both are the same to who fetches them, but for content.
+// looksLike reports whether both are the same for a fetch, without their content.
 func (i item) looksLike(as item) bool {
 	return i.Path == as.Path && i.Mode == as.Mode && i.UID == as.UID && i.GID == as.GID && i.Bytes == as.Bytes && i.Target == as.Target &&
 		i.Changed.Equal(as.Changed)
@@ -79,7 +79,7 @@ func (i item) looksLike(as item) bool {
 
 func sameItems(a, b []item) bool { return slices.EqualFunc(a, b, item.same) }
 
-// sameContent reports whether both were read and bring the same to who fetches them.
+// sameContent reports whether both were read and give the same fetch.
 func sameContent(a, b []item) bool {
 	return slices.EqualFunc(a, b, func(a, b item) bool { return a.looksLike(b) && a.Digest == b.Digest })
 }

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// holeBytes is how much of a file that has only zeroes is left out as a hole.
+// holeBytes is the unit of zeroes that becomes a hole.
 const holeBytes = 16 << 10
 
 var zeroes [holeBytes]byte

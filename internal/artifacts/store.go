@@ -60,8 +60,8 @@ type Store struct {
 	noted        atomic.Bool // the database knows of the mark
 }
 
-// Open opens a directory, which is made when it is not there, or a URL of S3. It
-// asks nothing of S3 yet: see Ready. Errors: invalid, with what to write.
+// Open opens a directory, and makes a missing one, or a URL of S3. It sends no
+// request to S3 yet: see Ready. Errors: invalid, with the text to write.
 func Open(ctx context.Context, where, installation string, marks Marks) (*Store, error) {
 	dir, remote, err := parse(where)
 	if err != nil {
@@ -73,7 +73,7 @@ func Open(ctx context.Context, where, installation string, marks Marks) (*Store,
 	if remote != nil {
 		s.where = remote.Redacted()
 		s.bucket, err = blob.OpenBucket(ctx, remote.String())
-	} else if err = os.MkdirAll(dir, 0o700); err == nil { // who made it before us says who may read
+	} else if err = os.MkdirAll(dir, 0o700); err == nil { // another process made it with its own permissions
 		s.bucket, err = fileblob.OpenBucket(dir, &fileblob.Options{NoTempDir: true, DirFileMode: 0o755, Metadata: fileblob.MetadataDontWrite})
 	}
 
@@ -84,8 +84,8 @@ func Open(ctx context.Context, where, installation string, marks Marks) (*Store,
 	return s, nil
 }
 
-// There reports whether a directory is there, which Open would make; one that is
-// remote is Ready's to ask. Errors: invalid.
+// There reports whether a directory exists, which Open would make; only Ready
+// asks a remote store. Errors: invalid.
 func There(where string) (bool, error) {
 	dir, remote, err := parse(where)
 	if err != nil || remote != nil {
@@ -134,7 +134,7 @@ func (s *Store) Where() string { return s.where }
 // Close gives back what the store holds. Running calls fail.
 func (s *Store) Close() error { return s.bucket.Close() }
 
-// failed says what the store answered.
+// failed turns the store's answer into an error.
 func (s *Store) failed(doing string, err error) error {
 	switch code := gcerrors.Code(err); {
 	case err == nil || code == gcerrors.NotFound:
@@ -153,7 +153,7 @@ func key(d berth.Digest) string {
 	return objectsPrefix + text[:2] + "/" + text
 }
 
-// Has reports whether the object is there, whole.
+// Has reports whether the whole object is stored.
 func (s *Store) Has(ctx context.Context, d berth.Digest, bytes int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

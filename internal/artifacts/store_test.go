@@ -51,7 +51,7 @@ func TestOpen_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// conform is what every store must do.
+// conform tests the rules of every store.
 func conform(t *testing.T, open func(installation string) *artifacts.Store) {
 	t.Helper()
 

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Ledger is what an Uploader needs of the database.
+// Ledger is the database for an Uploader.
 type Ledger interface {
 	// SetHostStores notes whether the host stores files.
 	SetHostStores(ctx context.Context, hostID string, stores bool) error
@@ -29,8 +29,8 @@ type Ledger interface {
 
 // Files are the files of attempts on this host.
 type Files interface {
-	// OpenOutputs opens what an attempt wrote to /trial/out. Errors: conflict while
-	// it runs; not_found when its directory is not there.
+	// OpenOutputs opens an attempt's /trial/out. Errors: conflict while it runs;
+	// not_found when its directory is missing.
 	OpenOutputs(attemptID string) (*os.Root, error)
 }
 
@@ -181,9 +181,9 @@ func (u *Uploader) store(ctx context.Context, attempt berth.UnstoredAttempt) err
 	return u.Ledger.SettleFiles(ctx, attempt.ID, berth.FileOutcome{State: berth.FilesStored, LeftOut: left.count, Reasons: left.first})
 }
 
-// missing settles an attempt whose directory is not there. It waits while the
-// directory may be on a disk that is not mounted: the data directory has no mark,
-// or one that is younger than the attempt. Errors: unavailable; of the database.
+// missing settles an attempt whose directory is missing. It waits while the
+// directory may be on an unmounted disk: the data directory has no mark, or one
+// that is younger than the attempt. Errors: unavailable; of the database.
 func (u *Uploader) missing(ctx context.Context, attempt berth.UnstoredAttempt, why error) error {
 	if err := dataDirAway(u.Mark); err != nil {
 		return err

@@ -92,7 +92,7 @@ func TestUploader_LeavesOutWithAReason(t *testing.T) {
 	require.Contains(t, reasons["lllllllll"], "1024 bytes")
 }
 
-// On one file system a file is kept once: its host's copy is the object.
+// On one file system a file exists once: its host's copy is the object.
 func TestUploader_KeepsAFileOnce(t *testing.T) {
 	t.Parallel()
 
@@ -152,7 +152,7 @@ func TestUploader_LeavesRunningAndThrownAwayAlone(t *testing.T) {
 	require.Equal(t, berth.FilesStored, b.set(running).State)
 }
 
-// A store that is away delays files and nothing else, says so, and loses nothing.
+// An unreachable store only delays files, is reported, and loses nothing.
 func TestUploader_GoesOnWhenTheStoreIsBack(t *testing.T) {
 	t.Parallel()
 
@@ -267,7 +267,8 @@ func TestUploader_OneBadAttemptStopsNoOther(t *testing.T) {
 	require.Contains(t, b.set(bad).Problem, "these are refused")
 }
 
-// A limit of the host's disk that removes files before they are stored says so.
+// Files removed by a limit of the host's disk before they are stored are
+// reported.
 func TestUploader_SaysWhatALimitRemoved(t *testing.T) {
 	t.Parallel()
 

@@ -42,8 +42,8 @@ func tree(tb testing.TB, files map[string]string) cgroup.FS {
 	return cgroup.FS{Proc: filepath.Join(root, "proc"), Cgroup: filepath.Join(root, "cgroup")}
 }
 
-// version1 is a machine with separate hierarchies; the values are of a real one
-// (Linux 6.18, Docker 20.10).
+// version1 is a machine with separate hierarchies; the values come from a real
+// one (Linux 6.18, Docker 20.10).
 func version1() map[string]string {
 	return map[string]string{
 		"proc/4711/cgroup": "9:name=systemd:/docker/" + container + "\n" +

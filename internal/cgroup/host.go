@@ -12,8 +12,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// HostMemory is what a machine has, and what could be taken now without
-// pushing anyone out.
+// HostMemory is a machine's memory, and the part available without pushing any
+// program out.
 type HostMemory struct {
 	TotalBytes     int64
 	AvailableBytes int64

@@ -25,8 +25,8 @@ type KillLog struct {
 }
 
 // killLine is the kernel's summary of a kill (Linux 4.19 and newer): the
-// constraint, what stands between it and the victim's cgroup, and the victim.
-// A container's id is 64 hex digits of the path.
+// constraint, the fields between it and the victim's cgroup, and the victim. A
+// container's id is 64 hex digits of the path.
 var killLine = regexp.MustCompile(`oom-kill:constraint=(\w+),(\S*?)task_memcg=[^,\s]*?([0-9a-f]{64})`)
 
 // causeOf separates a container at its own limit, whose cgroup the line names
@@ -63,7 +63,7 @@ func (f FS) OpenKillLog() (*KillLog, error) {
 }
 
 // Cause says whose memory ran out when a process of the container was killed;
-// empty when the log tells of no such kill by now.
+// empty when the log has no such kill yet.
 func (k *KillLog) Cause(containerID string) berth.OOMCause {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package cgroup reads from the kernel what containers and their host use:
-// memory, processor time and out-of-memory kills, of cgroup version 1 and 2.
-// It needs no daemon and costs a few file reads.
+// Package cgroup reads from the kernel the usage of containers and their host:
+// memory, processor time and out-of-memory kills, of cgroup version 1 and 2. It
+// needs no daemon and costs a few file reads.
 package cgroup
 
 import (
@@ -63,13 +63,12 @@ type tree interface {
 }
 
 // Open finds the cgroup of a running container. pid is its first process as
-// Docker reports it: the kernel alone knows where Docker's cgroup driver and
-// its cgroup parent put the container. The path must name the container, so
-// that a process that took over the number is not metered instead. Where the
-// process cannot be seen (pid 0, or a worker in a container of its own) it looks
-// where Docker puts cgroups by default.
-// Errors: ErrGone when there is none; invalid when this process is in another
-// cgroup namespace.
+// Docker reports it: only the kernel knows where Docker's cgroup driver and its
+// cgroup parent put the container. The path must name the container, so that a
+// process that took over the number is not metered instead. Where the process is
+// invisible (pid 0, or a worker in its own container) it looks in Docker's
+// default places. Errors: ErrGone when there is none; invalid when this process
+// is in another cgroup namespace.
 func (f FS) Open(containerID string, pid int) (*Meter, error) {
 	paths, err := f.paths(strconv.Itoa(pid))
 	if err != nil && !isGone(err) {

@@ -6,12 +6,12 @@ import (
 	"github.com/berthml/berth"
 )
 
-// CheckNamespace reports whether this process sees the machine's cgroups. Where
-// Docker gave it a cgroup namespace of its own, the kernel writes the path of
-// every other process relative to that namespace, as "/../docker-….scope":
-// below /sys/fs/cgroup there is no such directory, and no container could be
+// CheckNamespace reports whether this process sees the machine's cgroups. If
+// Docker gave it its own cgroup namespace, the kernel writes the path of every
+// other process relative to that namespace, as "/../docker-….scope": below
+// /sys/fs/cgroup there is no such directory, and no container could be
 // measured. It asks about process 1, which without --pid host is in the same
-// namespace. Errors: invalid, with what to set.
+// namespace. Errors: invalid, with the setting.
 func (f FS) CheckNamespace() error {
 	first, err := f.paths("1")
 	if err != nil {

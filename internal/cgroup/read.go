@@ -31,7 +31,7 @@ func readFile(path string, buffer []byte) ([]byte, error) {
 }
 
 // readKeys reads a file of "key value" lines and returns the values of keys, in
-// their order; 0 for one that is not there.
+// their order; 0 for a missing one.
 func readKeys(path string, keys ...string) ([]int64, error) {
 	var buffer [8 << 10]byte // memory.stat has 1.6 KiB (measured, Linux 6.18)
 

@@ -65,7 +65,7 @@ func (o *options) connect() (*remote, error) {
 	return &remote{Client: calls, streams: streams, server: server}, err
 }
 
-// answer reads a call's result, or says why there is none.
+// answer reads a call's result, or explains why there is none.
 func answer[T any](response *http.Response, err error) (T, error) {
 	var result T
 

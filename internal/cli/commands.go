@@ -64,7 +64,7 @@ func (o *options) noun(name, about string, verbs ...*cobra.Command) *cobra.Comma
 	return cmd
 }
 
-// otherVerbs are what other tools call ours.
+// otherVerbs are other tools' names for our verbs.
 var otherVerbs = map[string][]string{
 	"delete": {"rm"},
 	"get":    {"show", "describe"},
@@ -88,7 +88,7 @@ func (o *options) verb(use, about string, args cobra.PositionalArgs, run func(cm
 	}
 }
 
-// completeTimeout bounds what a pressed tab key waits for.
+// completeTimeout bounds the wait after the tab key.
 const completeTimeout = time.Second
 
 // completeFirst completes the first argument from a list of "id\tabout".

@@ -54,7 +54,7 @@ func (o *options) printSweepState(cmd *cobra.Command, sweep client.Sweep) error 
 	})
 }
 
-// deleteSweepsCommand deletes for good, so it takes a word for it.
+// deleteSweepsCommand deletes for good, so it asks for confirmation.
 func (o *options) deleteSweepsCommand() *cobra.Command {
 	var yes bool
 

@@ -13,7 +13,7 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// downloaded is what a download came to.
+// downloaded is the result of a download.
 type downloaded struct {
 	Dir     string `json:"dir"`
 	Trial   int    `json:"trial"`

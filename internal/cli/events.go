@@ -20,7 +20,7 @@ func asText(_ context.Context, r *http.Request) error {
 	return nil
 }
 
-// events subscribes to what changes, of one sweep or of all.
+// events subscribes to changes, of one sweep or of all.
 func (r *remote) events(sweepID string) *stream {
 	var only *[]string
 	if sweepID != "" {
@@ -37,7 +37,7 @@ func (r *remote) followLog(cmd *cobra.Command, attemptID string) error {
 	return r.followLogTo(cmd.Context(), cmd, cmd.OutOrStdout(), attemptID)
 }
 
-// followLogTo is followLog with a context and a place of its own.
+// followLogTo is followLog with its own context and output.
 func (r *remote) followLogTo(ctx context.Context, cmd *cobra.Command, out io.Writer, attemptID string) error {
 	s := &stream{open: func(ctx context.Context, lastID string) (*http.Response, error) {
 		return r.streams.ReadLog(ctx, attemptID, &client.ReadLogParams{Follow: some(true), LastEventID: some(lastID)})

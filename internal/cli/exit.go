@@ -30,7 +30,7 @@ const (
 	ExitInterrupt   = 130 // by Ctrl-C; the watched sweep goes on
 )
 
-// exitError is an error with an exit code of its own.
+// exitError is an error with its own exit code.
 type exitError struct {
 	code int
 	err  error
@@ -44,7 +44,7 @@ func exitf(code int, format string, args ...any) error {
 	return &exitError{code: code, err: fmt.Errorf(format, args...)}
 }
 
-// ExitCode is what the process exits with after err; nil is 0.
+// ExitCode is the process's exit code for err; 0 for nil.
 func ExitCode(err error) int {
 	var (
 		own     *exitError
@@ -89,7 +89,7 @@ func codeOfStatus(status int) int {
 	return ExitError
 }
 
-// problemError is what the server answered when it refused.
+// problemError is the server's answer when it refused.
 type problemError struct {
 	client.Problem
 
@@ -101,7 +101,7 @@ func (e *problemError) Error() string {
 	lines := []string{e.Detail}
 
 	switch problems := plural(len(e.Errors), "problem", "problems"); {
-	case len(e.Errors) > 0 && e.file != nil: // the detail is for who reads JSON
+	case len(e.Errors) > 0 && e.file != nil: // the detail is for readers of JSON
 		lines[0] = fmt.Sprintf("%s has %s:", e.file.name, problems)
 	case len(e.Errors) > 0:
 		lines[0] = fmt.Sprintf("the request has %s:", problems)
@@ -139,7 +139,7 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// whichSweep says where the id of a sweep is found, where that is what lacks.
+// whichSweep says how to find the id of a sweep, if it is missing.
 func whichSweep(cmd *cobra.Command, args []string) string {
 	if len(args) > 0 || !strings.Contains(cmd.Use, " SWEEP") {
 		return ""

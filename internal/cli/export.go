@@ -16,7 +16,7 @@ import (
 	"github.com/berthml/berth/internal/script"
 )
 
-// exported is what a person asks an export for.
+// exported is the settings of an export.
 type exported struct {
 	sweep  string
 	format string

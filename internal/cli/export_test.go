@@ -100,7 +100,7 @@ func TestExport_CutIsNoFile(t *testing.T) {
 	require.Len(t, left, 1)
 }
 
-// A full disk, or a reader that has gone, is not a server that is away.
+// A full disk, or a closed reader, does not count as an unreachable server.
 func TestExport_SaysWhoFailed(t *testing.T) {
 	t.Parallel()
 

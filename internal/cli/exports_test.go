@@ -98,7 +98,8 @@ func addExported(store *apitest.Store, n int, state berth.TrialState) {
 	}
 }
 
-// writeOracle says what the exports must come to, from the domain itself.
+// writeOracle writes the expected content of the exports, from the domain
+// itself.
 func writeOracle(t *testing.T, store *apitest.Store, dir string) {
 	t.Helper()
 
@@ -159,7 +160,7 @@ func writeOracle(t *testing.T, store *apitest.Store, dir string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "oracle.json"), data, 0o600))
 }
 
-// pandas and pyarrow read what the command wrote: types, nulls, and every value.
+// pandas and pyarrow read the command's output: types, nulls, and every value.
 func TestExport_PandasReadsTables(t *testing.T) {
 	t.Parallel()
 

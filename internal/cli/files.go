@@ -114,8 +114,7 @@ func filesText(set client.FileList) string {
 	return strings.TrimSuffix(string(set.State)+": "+oneLine(set.Problem), ": ")
 }
 
-// pathText is a path for people: one that a terminal would take for something
-// else is quoted.
+// pathText is a path for people: one that a terminal would misread is quoted.
 func pathText(path string) string {
 	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(path)

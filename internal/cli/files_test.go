@@ -207,7 +207,7 @@ func TestTrialDownload_GoesOnWhereItWasCut(t *testing.T) {
 
 	var ranges []string
 
-	// One that cannot be told from a local caller.
+	// A proxy looks like a local caller.
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) }, Transport: &http.Transport{DisableKeepAlives: true},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {},

@@ -66,7 +66,8 @@ func TestDeviceCordon(t *testing.T) {
 	require.Equal(t, ExitNotFound, execute(t.Context(), server, "device", "ready", "GPU-2").code)
 }
 
-// What limits a program is said in words, with the evidence before each advice.
+// The bottleneck of a program is shown in words, with the evidence before each
+// advice.
 func TestProbeGet_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
 

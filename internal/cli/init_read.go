@@ -10,13 +10,13 @@ import (
 	"github.com/berthml/berth/internal/script"
 )
 
-// source is the script and what lies beside it.
+// source is the script and the files beside it.
 type source struct {
 	path         string   // absolute, without links
 	dir          string   // of path
 	all          string   // the script's text and that of the modules beside it that it needs
 	files        []string // those modules: files and packages, by name
-	requirements bool     // requirements.txt is there
+	requirements bool     // requirements.txt exists
 }
 
 const (
@@ -79,7 +79,7 @@ func noScript(name string) error {
 	return exitf(ExitUsage, "there is no script %q%s. Type `berth init PATH/train.py`", name, there)
 }
 
-// importLine matches what a file imports, also in ways that only local modules are.
+// importLine matches a file's imports, also in forms that only local modules use.
 var importLine = regexp.MustCompile(`(?m)^\s*(?:from\s+\.*\s*([A-Za-z_]\w*)|from\s+\.+\s+import\s+([\w, \t]+)|import\s+([A-Za-z_][\w., \t]*))`)
 
 // findModules finds the modules beside the script that it needs, and theirs.
@@ -124,7 +124,7 @@ func (s *source) readModule(name string) (texts []string) {
 		}
 
 		return nil
-	}) // what cannot be read has no flags to find
+	}) // an unreadable file has no flags to find
 
 	if len(texts) > 0 {
 		s.files = append(s.files, name)

@@ -18,7 +18,7 @@ const (
 	foundFlags     = driverMark + `{"framework": "argparse", "flags": [{"names": ["--lr"], "dest": "lr", "type": "float", "form": "value", "default": 0.1}]}` + "\n"
 )
 
-// initFixture is a script x.py in a directory of its own, and a Docker that answers looks.
+// initFixture is a script x.py in its own directory, and a Docker that answers looks.
 type initFixture struct {
 	*fakeDocker
 
@@ -173,7 +173,7 @@ func TestInit_CommandsOfMessagesAreQuoted(t *testing.T) {
 	require.Equal(t, []string{"berth", "sweep", "submit", "-f", file, "--wait"}, words(t, commands[2]))
 }
 
-// words are what a shell makes of a command.
+// words returns a shell's words of a command.
 func words(t *testing.T, command string) []string {
 	t.Helper()
 

@@ -50,7 +50,7 @@ func (r *initiation) writeDockerfile(modules []string) error {
 
 func (r *initiation) dockerfile() string { return filepath.Join(r.where(), "Dockerfile") }
 
-// write writes the files and says what to type next.
+// write writes the files and prints the next commands.
 func (r *initiation) write(report script.Report) error {
 	if err := r.writeDockerfile(report.Stubbed); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (r *initiation) write(report script.Report) error {
 	return nil
 }
 
-// contents says in one line what a sweep file has.
+// contents is a sweep file's content in one line.
 func contents(p script.Plan, report script.Report) string {
 	if report.Framework == "" {
 		return "nothing is searched yet, as no flags were found"

@@ -70,7 +70,7 @@ func withReason(s client.Sweep) string {
 	return string(s.State) + " (" + s.Reason + ")"
 }
 
-// changeText says what happened to a trial, if anything that matters did.
+// changeText is the change of a trial, if it matters.
 func changeText(b board, trial client.Trial, attempt client.Attempt, before, now seen) string {
 	if before == now {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// LocalDocker is what init and image check ask of this machine's Docker.
+// LocalDocker is this machine's Docker, for init and image check.
 type LocalDocker interface {
 	// Facts returns the facts of an image; a *berth.SpecError when it is
 	// missing.
@@ -22,8 +22,8 @@ type LocalDocker interface {
 }
 
 const (
-	// lookMemory is what a look may use: importing TensorFlow or PyTorch takes
-	// 0.6 to 1.5 GiB.
+	// lookMemory is a look's memory limit: importing TensorFlow or PyTorch
+	// takes 0.6 to 1.5 GiB.
 	lookMemory = 4 << 30
 	lookCPU    = 2000
 )
@@ -76,8 +76,8 @@ func noProgram(looked berth.Looked, err error) bool {
 	return err == nil && !looked.TimedOut && (looked.ExitCode == exitNotFound || looked.ExitCode == exitNotExecutable) && len(looked.Stdout) == 0
 }
 
-// caller is the user whose files a look reads: the one who typed the command.
-// Root's are read as a trial would, without rights.
+// caller is the user whose files a look reads: the user of the command. Root's
+// are read as a trial would, without privileges.
 func caller() string {
 	if os.Getuid() <= 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth/api/apitest"
 )
 
-// Of a log beyond its limit a mark and the end are kept: between them bytes are missing.
+// A log beyond its limit keeps a mark and its end: the bytes between are missing.
 func TestLogs_BeyondTheirLimit(t *testing.T) {
 	t.Parallel()
 

@@ -70,7 +70,7 @@ func run(t *testing.T, store *apitest.Store, sealer api.Sealer, config api.Confi
 	return server.Addr()
 }
 
-// outcome is what a command did.
+// outcome is a command's output and exit code.
 type outcome struct {
 	stdout, stderr string
 	code           int
@@ -82,7 +82,7 @@ func execute(ctx context.Context, server string, args ...string) outcome {
 	return executeTo(ctx, &page{}, server, args...)
 }
 
-// page is what a command writes, to be read while it runs.
+// page is a command's output, readable while it runs.
 type page struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// meter shows how much of a download is there, on a terminal.
+// meter shows the progress of a download on a terminal.
 type meter struct {
 	progress *mpb.Progress // nil = nothing is shown
 	bar      *mpb.Bar

@@ -18,7 +18,7 @@ type options struct {
 
 	getenv func(string) string
 	now    func() time.Time
-	docker func() (LocalDocker, error) // nil = there is none
+	docker func() (LocalDocker, error) // nil = no Docker
 
 	storing time.Duration // how long a download waits for files that are being stored
 }

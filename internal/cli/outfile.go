@@ -28,9 +28,9 @@ func beside(path, end string) string {
 	return filepath.Join(filepath.Dir(path), ".berth-"+rand.Text()+end)
 }
 
-// openDescriptor is what the process has open under a path such as /dev/stdout, where
-// it stands: the shell may have opened a file there to append to it. ok is false for
-// the path of no descriptor.
+// openDescriptor is the process's open file under a path such as /dev/stdout, at its
+// position: the shell may have opened a file there to append to it. ok is false for a
+// path of no descriptor.
 func openDescriptor(path string) (file *os.File, ok bool, err error) {
 	name := strings.Replace(path, "/proc/self/fd/", "/dev/fd/", 1)
 	name = strings.NewReplacer("/dev/stdout", "/dev/fd/1", "/dev/stderr", "/dev/fd/2").Replace(name)
@@ -75,7 +75,7 @@ func createOut(path string) (*outFile, error) {
 	if err == nil {
 		mode = info.Mode().Perm()
 
-		if path, err = filepath.EvalSymlinks(path); err != nil { // what a link leads to is replaced, not the link
+		if path, err = filepath.EvalSymlinks(path); err != nil { // replace the target of a link, not the link
 			return nil, err
 		}
 	}

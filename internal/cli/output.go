@@ -116,7 +116,7 @@ func printTable(w io.Writer, t table) error {
 	return columns.Flush()
 }
 
-// oneLine is a text without line ends and what terminals obey.
+// oneLine is a text without line ends and terminal controls.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -13,7 +13,7 @@ import (
 	"github.com/berthml/berth/api/apitest"
 )
 
-// TestOutput keeps what people and scripts read.
+// TestOutput records the output that people and scripts read.
 func TestOutput(t *testing.T) {
 	t.Parallel()
 
@@ -64,7 +64,7 @@ func TestOutput(t *testing.T) {
 	requireGolden(t, "output.golden", got.String())
 }
 
-// prefixed marks what went to standard error.
+// prefixed marks standard error.
 func prefixed(text string) string {
 	if text == "" {
 		return ""

@@ -47,8 +47,8 @@ func temporaryStatus(status int) bool {
 	return status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
-// patiently asks until the server answers or refuses for good, or ctx ends.
-// Lost is told of each try that failed.
+// patiently asks until the server answers or refuses for good, or ctx ends. It
+// calls lost for each failed try.
 func patiently[T any](ctx context.Context, lost func(error), ask func() (T, error)) (T, error) {
 	var p patience
 
@@ -68,8 +68,8 @@ func patiently[T any](ctx context.Context, lost func(error), ask func() (T, erro
 	}
 }
 
-// retryAfter reads the header of that name: seconds, or a time (RFC 9110,
-// section 10.2.3). 0 = it says nothing.
+// retryAfter reads the Retry-After header: seconds, or a time (RFC 9110,
+// section 10.2.3). 0 = absent.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.Atoi(header); err == nil {
 		return max(time.Duration(seconds)*time.Second, 0)

@@ -75,7 +75,7 @@ func fail(w http.ResponseWriter, nth int64) (answered bool) {
 	return true
 }
 
-// Watching goes on whatever the server's trouble is, because the sweep does.
+// Watching outlasts any trouble of the server, because the sweep does.
 func TestWatchOutlastsTrouble(t *testing.T) {
 	t.Parallel()
 
@@ -94,7 +94,7 @@ func TestWatchOutlastsTrouble(t *testing.T) {
 	require.Equal(t, ExitOK, result.code, result.stderr)
 }
 
-// What the server refuses for good ends the watch, with the code that says so.
+// A permanent refusal by the server ends the watch, with its exit code.
 func TestWatchEndsWhenItIsRefused(t *testing.T) {
 	t.Parallel()
 

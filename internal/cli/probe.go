@@ -121,7 +121,7 @@ func (o *options) addFootprint(t *table, f client.Footprint) {
 	addDiagnosis(t, f.Diagnosis)
 }
 
-// phasesText is what a program held of its GPU's memory in each phase; empty = not known.
+// phasesText is a program's GPU memory in each phase; empty = not known.
 func phasesText(p *client.DevicePhases) string {
 	if p == nil {
 		return ""
@@ -162,7 +162,7 @@ func addDiagnosis(t *table, d *client.Diagnosis) {
 	}
 }
 
-// labelText is what limits a program, in words; empty = not known.
+// labelText is the bottleneck of a program, in words; empty = not known.
 func labelText(label string) string {
 	words := map[string]string{
 		"compute_bound": "its SMs (compute-bound)", "memory_bound": "its GPU's bandwidth (memory-bound)",

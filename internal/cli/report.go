@@ -147,7 +147,7 @@ func reportCSV(r client.SweepReport) table {
 	return t
 }
 
-// known is a number, where zero says that there is none.
+// known is a number, or none for zero.
 func known(n int64) string {
 	if n == 0 {
 		return none

@@ -216,7 +216,7 @@ func shapeTable(p client.Preview) table {
 	return t
 }
 
-// ofGPU is what a trial of the shape would reserve of a GPU.
+// ofGPU is the shape's reservation on a GPU.
 func ofGPU(s client.PreviewShape) string {
 	if s.ExclusiveDevice {
 		return "all of it"

@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// summary is what a sweep came to.
+// summary is the result of a sweep.
 type summary struct {
 	Sweep       client.Sweep   `json:"sweep"`
 	Best        *client.Trial  `json:"best,omitempty"`

@@ -109,7 +109,7 @@ func summaryTable(s summary) table {
 	return t
 }
 
-// probePeak is what the probe measured, in this sweep or before it.
+// probePeak is the probe's peak, in this sweep or before it.
 func probePeak(s shapeSummary) string {
 	if s.ProbePeakBytes == 0 && s.KnownPeakBytes > 0 {
 		return bytesText(s.KnownPeakBytes) + " (known)"
@@ -118,7 +118,7 @@ func probePeak(s shapeSummary) string {
 	return bytesText(s.ProbePeakBytes)
 }
 
-// nextStep is what to type for what the best trial wrote; empty = there is none.
+// nextStep is the command for the best trial's files; empty = none.
 func nextStep(s summary) string {
 	if s.Best == nil {
 		return ""

@@ -64,7 +64,7 @@ func (o *options) listSweepsCommand() *cobra.Command {
 	return cmd
 }
 
-// listOf is what JSON and YAML show of a list: never null.
+// listOf is a list for JSON and YAML: never null.
 func listOf[T any](rows []T) []T {
 	if rows == nil {
 		return []T{}

@@ -21,8 +21,8 @@ import (
 // fetchTries is how often a download is tried that gets no further.
 const fetchTries = 6
 
-// target is the directory that files are downloaded to. Nothing is written
-// outside it, whatever the names of files and the links in it are.
+// target is the directory that files are downloaded to. No name of a file and
+// no link in it leads outside it.
 type target struct {
 	dir  string
 	root *os.Root
@@ -91,7 +91,7 @@ func (t *target) failed(doing string, f fetch, err error) error {
 	return exitf(ExitError, "%s %q in %q: %w", doing, f.file.Path, t.dir, err)
 }
 
-// has reports whether the file is there. A link is none.
+// has reports whether the file exists. A link does not count.
 func (t *target) has(name string, f client.File) bool {
 	info, err := t.root.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != f.Bytes {
@@ -173,7 +173,7 @@ func (t *target) receive(ctx context.Context, to *remote, f fetch, part string) 
 	return nil
 }
 
-// errWriting is what the disk says, which waiting does not mend.
+// errWriting is an error of the disk, which waiting does not mend.
 var errWriting = errors.New("writing what was received")
 
 // readFile writes the file from offset on to w, and returns how much it wrote.

@@ -43,8 +43,8 @@ func (o *options) transport() (http.RoundTripper, error) {
 // plainOnTLS is in the answer of Go's server to HTTP where it speaks TLS.
 const plainOnTLS = "HTTP request to an HTTPS server"
 
-// refusedTLS says what to change when the two ends do not agree on TLS, which
-// waiting does not mend; nil when that is not what err is about.
+// refusedTLS names the flag to change when the two ends do not agree on TLS,
+// which waiting does not mend; nil for another error.
 func refusedTLS(err error) error {
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return exitf(ExitUsage, "the server does not speak TLS there: write http:// in --server or BERTH_SERVER")

@@ -133,7 +133,7 @@ func took(t client.Trial) string {
 	return span(t.FinishedAt.Sub(*t.StartedAt))
 }
 
-// why is what a trial says of itself, or why it waits.
+// why is a trial's message, or why it waits.
 func why(t client.Trial) string {
 	if t.Message == "" && len(t.Waiting) > 0 {
 		return t.Waiting[0].Reason

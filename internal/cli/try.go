@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// cancelTimeout bounds what an interrupted try waits for the server.
+	// cancelTimeout bounds how long an interrupted try waits for the server.
 	cancelTimeout = 30 * time.Second
 	// logTimeout is how long the end of a log may come after the end of its trial.
 	logTimeout = 15 * time.Second
@@ -60,12 +60,12 @@ type trying struct {
 	file    *sweepFile // as the user wrote it
 	timeout time.Duration
 
-	changes lines // what happens to the trial
+	changes lines // changes of the trial
 	logs    sync.WaitGroup
 	ctx     context.Context //nolint:containedctx // of the watch; the view that show is has none
 	mu      sync.Mutex
 	seen    map[string]bool // attempts whose log is followed
-	waits   string          // the reason that was told last
+	waits   string          // the last printed reason
 }
 
 func (t *trying) run(wanted *sweepFile) error {
@@ -142,7 +142,7 @@ func (t *trying) left(ctx context.Context, id string, err error) error {
 	return exitf(ExitInterrupt, "interrupted; the try is canceled (sweep %s)", short(id))
 }
 
-// show tells what changed, and follows the log of each attempt.
+// show prints the changes, and follows the log of each attempt.
 func (t *trying) show(b board) {
 	t.changes.show(b)
 

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// tryResult is what a try came to.
+// tryResult is the result of a try.
 type tryResult struct {
 	Sweep    client.Sweep     `json:"sweep"`
 	Trial    *client.Trial    `json:"trial,omitempty"` // nil = none was made

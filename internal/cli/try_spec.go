@@ -16,8 +16,8 @@ const tryLabel = "berth/try"
 
 // tryOf makes a sweep of one trial of a sweep file. Without settings its values are
 // the file's first enqueued ones, else the defaults where every parameter has one,
-// else the first that the search draws. What --set sets is enqueued, and checked as
-// what a file enqueues.
+// else the search's first draw. The values of --set are enqueued, and checked like
+// a file's.
 func tryOf(file *sweepFile, settings []string) (*sweepFile, error) {
 	one, err := spec.Decode(file.data, file.contentType)
 	if err != nil {

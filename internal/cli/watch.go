@@ -20,7 +20,7 @@ const (
 	// watchAttempts is up to how many trials every look reads all attempts;
 	// beyond, only the end does.
 	watchAttempts = 1000
-	// previewTimeout bounds what the view waits for at the beginning.
+	// previewTimeout bounds the view's wait at the beginning.
 	previewTimeout = 2 * time.Second
 )
 
@@ -77,7 +77,7 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 
 	lost := notice(cmd)
 
-	sweep, err := to.sweep(ctx, id) // a wrong id or server is said at once
+	sweep, err := to.sweep(ctx, id) // a wrong id or server fails at once
 	if err != nil && (f.wait || !refusedToConnect(err)) {
 		sweep, err = patiently(ctx, lost, func() (client.Sweep, error) { return to.sweep(ctx, id) })
 	}
@@ -108,8 +108,8 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 	return summary.verdict()
 }
 
-// expectedWaves is how many waves a preview tells of a sweep that has just
-// begun; 0 when it is too late to say, or the server does not say in time.
+// expectedWaves is a preview's number of waves for a sweep that has just begun;
+// 0 when it is too late for one, or the server does not answer in time.
 func (r *remote) expectedWaves(ctx context.Context, sweep client.Sweep) int {
 	if ended(sweep.State) || finished(sweep.Counts) > 0 || len(sweep.Spec) == 0 {
 		return 0

@@ -27,7 +27,8 @@ const (
 	// lookEvery is between two looks at the contents of the data sets: ImageNet, 1.3
 	// million files, takes seconds.
 	lookEvery = 10 * time.Minute
-	// mostEntries are looked at in a data set; one that has more has no version.
+	// mostEntries is how many entries of a data set are read; a larger data set
+	// has no version.
 	mostEntries = 5_000_000
 	// versionDigits of a SHA-256 in hex are a version: enough to tell two apart.
 	versionDigits = 16
@@ -45,7 +46,7 @@ type Sets struct {
 	versions map[string]version // by name; none = not looked at yet
 }
 
-// version is what a look at a data set found.
+// version is the result of a look at a data set.
 type version struct {
 	text string
 	at   fs.FileInfo // of the path, before the look; nil = it was not there
@@ -198,7 +199,7 @@ func versionOf(ctx context.Context, path string) (string, error) {
 			return err
 		}
 
-		if !entry.IsDir() { // a directory's own time and size say nothing of its files
+		if !entry.IsDir() { // a directory's own time and size do not show changes of its files
 			below := strings.TrimPrefix(name, path)
 			_, _ = fmt.Fprintf(sum, "%s\x00%d\x00%d\n", below, info.Size(), info.ModTime().UnixNano()) // a hash takes everything
 		}

@@ -59,7 +59,7 @@ func findPostgres(ctx context.Context, patterns []string, data string) (installa
 }
 
 // missing explains why none of the installed programs fit. Wanted is the
-// version of the data; 0 = there is no data yet.
+// version of the data; 0 = no data yet.
 func missing(all []installation, wanted int, data string) error {
 	const elsewhere = "or give --postgres-url"
 
@@ -108,7 +108,7 @@ func versions(all []installation) string {
 	return strings.Join(slices.Compact(words), ", ")
 }
 
-// dataVersion is the major version that made a data directory; 0 = there is none.
+// dataVersion is the major version that made a data directory; 0 = none.
 func dataVersion(data string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(data, "PG_VERSION")) //nolint:gosec // G304: our own directory
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,7 +178,7 @@ func serverVersion(ctx context.Context, folder string) (major int, ok bool) {
 	return leadingNumber(number)
 }
 
-// leadingNumber is what a version begins with.
+// leadingNumber is the number at the beginning of a version.
 func leadingNumber(text string) (int, bool) {
 	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || '9' < r })
 	if end < 0 {

@@ -84,7 +84,7 @@ func TestFindPostgres(t *testing.T) {
 	}
 }
 
-// A client's package has some of the programs, and a broken one says nothing.
+// A client's package has some of the programs, and a broken one has no version.
 func TestFindPostgres_PassesOverWhatIsNoServer(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin:/bin")
 

@@ -58,8 +58,8 @@ func (t *Temporal) KeepSynced(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// syncFile syncs a file that another process writes; one that is not there has
-// nothing to be synced.
+// syncFile syncs a file that another process writes; a missing file needs no
+// sync.
 func syncFile(path string) error {
 	file, err := os.Open(filepath.Clean(path))
 	if errors.Is(err, fs.ErrNotExist) {

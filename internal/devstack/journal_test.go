@@ -55,7 +55,8 @@ func TestTemporal_SyncOutlivesAPowerCut(t *testing.T) {
 	require.Equal(t, "durable", got.GetWorkflowExecutionInfo().GetExecution().GetWorkflowId())
 }
 
-// A journal that cannot be synced is said, and a Temporal in memory has none.
+// A failed sync of a journal is reported, and a Temporal in memory has no
+// journal.
 func TestTemporal_Sync(t *testing.T) {
 	t.Parallel()
 
@@ -116,7 +117,7 @@ func begin(t *testing.T, server *Temporal, id string) {
 
 	c := dial(t, server)
 
-	require.Eventually(t, func() bool { // the namespace is made a moment after the server answers
+	require.Eventually(t, func() bool { // the namespace appears a moment after the server answers
 		_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "none"}, "Nothing")
 
 		return err == nil

@@ -7,18 +7,17 @@ import (
 )
 
 const (
-	// firstPause is before a child that ended is started again. One that ends at
-	// once, as a database does on a full disk, is given twice as long each time,
-	// up to longestPause.
+	// firstPause is the back-off before an ended child is restarted. For one
+	// that ends at once, as a database does on a full disk, it doubles each
+	// time, up to longestPause.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 	// steady is how long a child must have run for its end to be the first again.
 	steady = time.Minute
 )
 
-// keep starts a child again whenever it has ended by itself, until ctx ends, and
-// says so with the file that has its output. It replaces the child by what again
-// returns.
+// keep restarts a child whenever it has ended by itself, until ctx ends, and
+// logs the file with its output. It replaces the child by the result of again.
 func keep(ctx context.Context, log *slog.Logger, child **process, again func() (*process, error)) {
 	for pause := time.Duration(0); ; {
 		began, p := time.Now(), *child

@@ -32,7 +32,7 @@ type Postgres struct {
 // PostgresConfig says where and how to run it.
 type PostgresConfig struct {
 	Dir  string // data, password and log live below it; made when missing
-	Port int    // preferred; another is taken when it is not free
+	Port int    // preferred; another one if it is taken
 	// Volatile trades durability for speed: tests only.
 	Volatile bool
 }
@@ -148,9 +148,9 @@ func (c cluster) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// init makes the data directory on first use and returns its password. It is
-// made under another name, so that what stands at its own is complete; and what
-// stands there is never removed.
+// init makes the data directory on first use and returns its password. It makes
+// it under another name, so that a directory at its own name is complete; and
+// it never removes an existing one.
 func (c cluster) init(ctx context.Context) (string, error) {
 	secret := filepath.Join(c.dir, "password")
 
@@ -207,9 +207,9 @@ func (c cluster) house(ctx context.Context) error {
 	return c.checkWay(ctx)
 }
 
-// checkWay looks whether PostgreSQL's user can enter every directory on the way
-// to ours. It tries, so that access lists count. Errors: invalid, with what to
-// change.
+// checkWay checks that PostgreSQL's user can enter every directory on the way
+// to ours. It tries, so that access lists count. Errors: invalid, with the
+// permission to change.
 func (c cluster) checkWay(ctx context.Context) error {
 	if c.as == nil {
 		return nil // we made it ourselves

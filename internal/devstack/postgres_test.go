@@ -11,8 +11,8 @@ import (
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
-// As root PostgreSQL runs as another user, which is told apart from us by the
-// directories that it cannot enter.
+// As root PostgreSQL runs as another user; a directory that it cannot enter
+// shows the difference.
 func TestStartPostgres_SaysWhichDirectoryIsClosed(t *testing.T) {
 	t.Parallel()
 

@@ -1,6 +1,6 @@
-// Package devstack starts what Berth depends on, PostgreSQL and a Temporal
+// Package devstack starts Berth's dependencies, PostgreSQL and a Temporal
 // development server, as children of this process: for `berth dev` and for
-// tests. Nothing it starts outlives the process, even when that is killed.
+// tests. No child outlives the process, even when that is killed.
 package devstack
 
 import (
@@ -32,8 +32,8 @@ type process struct {
 }
 
 // start runs a program with its output in a file. The child gets a signal when
-// this process dies, and its own process group, so that Ctrl-C on a terminal
-// reaches only us, who stop it in order.
+// this process dies, and has its own process group, so that Ctrl-C on a
+// terminal reaches only this process, which stops the child in order.
 func start(name string, cmd *exec.Cmd, logFile string, lastWill syscall.Signal) (*process, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // G302,G304: our own log
 	if err != nil {
@@ -164,7 +164,7 @@ const (
 
 // FreePort returns a TCP port of the loopback interface that is free now: the
 // wanted one, or when that is 0 or taken, another, but none of taken. Until this
-// process ends no other process is given the same port, so a server may end and
+// process ends no other process gets the same port, so a server may end and
 // start again on it. Errors: unavailable.
 func FreePort(wanted int, taken ...int) (int, error) {
 	port := wanted

@@ -176,12 +176,12 @@ func answers(port int) error {
 	return nil
 }
 
-// transferReads lets Temporal look 1,000 times a second for what its last writes
-// ask of others: to hand out a task, to start a trial, to tell a sweep of a
-// trial's end. By default each shard looks 20 times a second at most
+// transferReads lets Temporal read its queue of transfer tasks 1,000 times a
+// second: tasks that hand out work, start a trial, or tell a sweep of a trial's
+// end. By default each shard reads at most 20 times a second
 // (TransferProcessorMaxPollRPS in the server's common/dynamicconfig/constants.go),
-// and the development server has one shard: as soon as a few trials run, each
-// such step waits up to 50 ms.
+// and the development server has one shard: as soon as a few trials run, each such
+// step waits up to 50 ms.
 const transferReads = "history.transferProcessorMaxPollRPS=1000"
 
 func temporalArgs(config TemporalConfig, port, uiPort int) []string {

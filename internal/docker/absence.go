@@ -12,9 +12,9 @@ import (
 // be one absence of it: the reconciler asks every 15 s, retries sooner.
 const absenceGap = time.Minute
 
-// absence remembers when the daemon could not be reached last. A Wait that
-// begins after the daemon is back has seen nothing itself, and what the daemon
-// killed by its own end must not be put down to the program.
+// absence remembers when the daemon was unreachable last. A Wait that begins
+// after the daemon is back has seen nothing itself, and a container killed by
+// the daemon's own end must not count against the program.
 type absence struct {
 	mu          sync.Mutex
 	since, last time.Time // zero = never
@@ -41,9 +41,9 @@ func (a *absence) covers(ended time.Time) bool {
 	return !a.last.IsZero() && ended.After(a.since.Add(-daemonLostWindow)) && ended.Before(a.last.Add(daemonLostWindow))
 }
 
-// killed reports whether the daemon's end may have been that of a container which
-// ran from started (zero = not known) to ended: one that began when the daemon
-// was back ended by itself.
+// killed reports whether the daemon's end may have killed a container that ran
+// from started (zero = not known) to ended: a container that began when the
+// daemon was back ended by itself.
 func (a *absence) killed(started, ended time.Time) bool {
 	a.mu.Lock()
 	last := a.last
@@ -52,9 +52,9 @@ func (a *absence) killed(started, ended time.Time) bool {
 	return !started.After(last) && a.covers(ended)
 }
 
-// leaving reports whether the daemon takes no new connection. A daemon that was
-// told to stop closes its door first, then stops the containers, and answers
-// over the connections that it has until the last of them has ended.
+// leaving reports whether the daemon takes no new connection. A stopping daemon
+// closes its socket first, then stops the containers, and answers over the
+// existing connections until the last of them has ended.
 func (d *Docker) leaving(ctx context.Context) bool {
 	fresh, err := client.NewClientWithOpts(client.FromEnv, client.WithHost(d.short.DaemonHost()), client.WithTimeout(d.config.APITimeout))
 	if err != nil {

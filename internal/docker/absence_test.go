@@ -17,7 +17,7 @@ func TestAbsence(t *testing.T) {
 
 	require.False(t, a.covers(noon), "it was never away")
 
-	for _, second := range []int{0, 15, 60, 110} { // away for two minutes, asked now and then
+	for _, second := range []int{0, 15, 60, 110} { // away for two minutes, with some calls in it
 		a.note(at(second))
 	}
 

@@ -21,8 +21,8 @@ import (
 // put down to it (reliability.md, failure 5).
 const daemonLostWindow = 30 * time.Second
 
-// Inspect returns the container with this ID or name; KindNotFound when there
-// is none.
+// Inspect returns the container with this ID or name; KindNotFound when it does
+// not exist.
 func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error) {
 	got, err := d.short.ContainerInspect(ctx, id)
 	if err != nil {
@@ -182,7 +182,7 @@ func (d *Docker) Signal(ctx context.Context, id string, kill bool) error {
 	})
 }
 
-// Pause freezes all processes of a container. A frozen or ended one is fine, and so is one
+// Pause freezes all processes of a container. It ignores a frozen or ended one, and one
 // that is not ours: see others.
 func (d *Docker) Pause(ctx context.Context, id string) error {
 	return d.change(ctx, id, "pausing container %q", func(ctx context.Context) error {
@@ -204,8 +204,8 @@ func (d *Docker) change(ctx context.Context, id, what string, do func(context.Co
 	return d.translate(ctx, err, what, id)
 }
 
-// Remove removes a container that does not run; KindConflict for one that
-// does. An absent one is fine.
+// Remove removes a container that does not run; KindConflict for a running one.
+// It ignores an absent one.
 func (d *Docker) Remove(ctx context.Context, id string) error {
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
@@ -221,7 +221,7 @@ func (d *Docker) Remove(ctx context.Context, id string) error {
 func fromLabels(labels map[string]string) berth.Container {
 	token, err := strconv.ParseInt(labels[labelToken], 10, 64)
 	if err != nil {
-		token = 0 // of no lease: such a container is adopted by no one
+		token = 0 // no lease has it, so no worker adopts such a container
 	}
 
 	reserved, err := strconv.ParseInt(labels[labelDeviceBytes], 10, 64)

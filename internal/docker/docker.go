@@ -42,7 +42,8 @@ const (
 	retryEvery = 200 * time.Millisecond
 )
 
-// namePattern is what Docker allows in a container name after its first letter.
+// namePattern matches the characters that Docker allows in a container name
+// after its first.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // Config says whose containers these are. Two Berths on one machine must have
@@ -54,9 +55,9 @@ type Config struct {
 	APITimeout time.Duration // of one question; default 10 s
 	CPUs       int           // of the machine, by which frameworks size their pools of threads; 0 = unknown
 
-	// KernelKilled is a further witness of the kernel's memory killer, asked
-	// about containers that ended: Docker's own flag is lost now and then, when
-	// a container ends at once after the kill. nil = none.
+	// KernelKilled is a second witness of the kernel's memory killer, asked
+	// about ended containers: Docker's own flag is sometimes lost when a
+	// container ends right after the kill. nil = none.
 	KernelKilled func(containerID string) berth.OOMCause
 }
 
@@ -101,7 +102,7 @@ func (d *Docker) Close() error {
 	return errors.Join(d.short.Close(), d.long.Close())
 }
 
-// Info is what the daemon and its machine can do.
+// Info is the abilities of the daemon and its machine.
 type Info struct {
 	ID            string // of the daemon; it outlives restarts
 	Version       string
@@ -115,7 +116,7 @@ type Info struct {
 	MemoryLimit   bool // the kernel enforces memory limits
 	SwapLimit     bool // and limits swap with them
 	PidsLimit     bool
-	Warnings      []string // what a person should fix, in plain words
+	Warnings      []string // problems that a person should fix, in plain words
 }
 
 // Info asks the daemon about itself.

@@ -109,7 +109,7 @@ func TestHostConfigChoices(t *testing.T) {
 	require.EqualValues(t, cpuPeriod, hostConfig(l, 2).CPUQuota)
 }
 
-// Frameworks start threads by the machine's CPUs, whatever the container may use of them.
+// Frameworks start threads by the machine's CPUs, not by the container's cores.
 func TestMaxPids(t *testing.T) {
 	t.Parallel()
 

@@ -50,7 +50,7 @@ func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, e
 			return d.start(ctx, made, l)
 		}
 
-		// Someone else took the name, or the one who had it is still going.
+		// Another process took the name, or its earlier owner still runs.
 		if berth.KindOf(err) != berth.KindConflict {
 			return berth.Container{}, err
 		}
@@ -122,7 +122,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 	}
 }
 
-// start starts a created container; one that runs already is fine.
+// start starts a created container, and ignores a running one.
 func (d *Docker) start(ctx context.Context, c berth.Container, l berth.Launch) (berth.Container, error) {
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
@@ -141,10 +141,11 @@ func (d *Docker) start(ctx context.Context, c berth.Container, l berth.Launch) (
 	return started, nil
 }
 
-// launchError says what an error of creating or starting a container is about.
-// What Docker answers is about the launch or the machine: a *berth.StartError.
-// Without an answer, and while Docker stops or has just come back, nothing is
-// known: unavailable, or ctx's cause. bounded is the request's own context.
+// launchError finds the cause of an error of creating or starting a container.
+// An answer from Docker is about the launch or the machine: a
+// *berth.StartError. Without an answer, and while Docker stops or has just come
+// back, the cause is unknown: unavailable, or ctx's cause. bounded is the
+// request's own context.
 func (d *Docker) launchError(ctx, bounded context.Context, err error, doing, name string, l berth.Launch) error {
 	told := d.translate(ctx, err, "%s container %q", doing, name)
 
@@ -158,9 +159,9 @@ func (d *Docker) launchError(ctx, bounded context.Context, err error, doing, nam
 	}
 }
 
-// badCommand are the words of runc for a command that cannot run. A sick host
-// (runc, its security module, its file system) says the same of files of its
-// own. With an init process most bad commands start and end with 126 or 127
+// badCommand are runc's texts for a command that cannot run. A broken host
+// (runc, its security module, its file system) gives the same texts for its own
+// files. With an init process most bad commands start and end with 126 or 127
 // instead, which internal/failure reads.
 var badCommand = []string{
 	"executable file not found",

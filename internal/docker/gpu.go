@@ -99,9 +99,9 @@ func accessTo(gpu GPU, cdi []string, info system.Info) (way gpuAccess, missing s
 	}
 }
 
-// cdiDevices are the names of NVIDIA's GPUs that Docker has by CDI. An API of
-// before 1.50 (Docker 28.2) does not list them: there the files are read, if
-// they can be.
+// cdiDevices returns the names of NVIDIA's GPUs in Docker's CDI. An API before
+// 1.50 (Docker 28.2) does not list them: then cdiDevices reads the files, if it
+// can.
 func cdiDevices(info system.Info, read func(string) ([]byte, error), glob func(string) ([]string, error)) []string {
 	var found []string
 
@@ -176,8 +176,8 @@ func (d *Docker) gpu(l berth.Launch) (*gpuAccess, error) {
 
 // withGPU gives a container one GPU and hides all others. Docker's NVIDIA driver
 // passes NVIDIA_VISIBLE_DEVICES on to its hook; with CDI it stays "void", so that
-// a runtime of NVIDIA's that is the default one adds nothing. In the container
-// the GPU is the first and only one, whatever an image says.
+// NVIDIA's runtime as the default one adds nothing. In the container the GPU is
+// the first and only one, for any image.
 func withGPU(config *container.Config, host *container.HostConfig, way *gpuAccess) {
 	if way == nil {
 		return

@@ -75,7 +75,7 @@ func TestAccessTo(t *testing.T) {
 	}
 }
 
-// A container sees its own GPU alone, as the first one, whatever the image says.
+// A container sees its own GPU alone, as the first one, for any image.
 func TestWithGPU(t *testing.T) {
 	t.Parallel()
 
@@ -98,7 +98,8 @@ func TestWithGPU(t *testing.T) {
 	}
 }
 
-// A simulated GPU is a directory and a variable; Docker is asked for no device.
+// A simulated GPU is a directory and a variable; the request to Docker has no
+// device.
 func TestWithGPU_Simulated(t *testing.T) {
 	t.Parallel()
 

@@ -51,7 +51,7 @@ func containerConfig(l berth.Launch, image berth.Image, user string, labels map[
 	env := maps.Clone(overrides)
 	maps.Copy(env, l.Defaults)
 
-	for _, line := range image.Env { // what an image sets is meant
+	for _, line := range image.Env { // the image's own values stay
 		name, _, _ := strings.Cut(line, "=")
 		if _, ours := overrides[name]; !ours {
 			delete(env, name)
@@ -90,8 +90,8 @@ const pythonPath = "PYTHONPATH"
 // shimRecords tells the shim where to write. Without it the shim does nothing.
 const shimRecords = "TRIAL_SHIM_FILE"
 
-// behind keeps what the user, else the image, has in PYTHONPATH behind a directory.
-// A user's empty value takes the image's away.
+// behind keeps PYTHONPATH of the user, else of the image, behind a directory. A
+// user's empty value removes the image's.
 func behind(directory string, env map[string]string, imageEnv []string) string {
 	old, set := env[pythonPath]
 
@@ -168,9 +168,9 @@ func tmpOptions(memoryBytes int64) string {
 	return "rw,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(memoryBytes, 10)
 }
 
-// logConfig bounds what a container can write: 30 MiB on disk, 4 MiB waiting
-// in memory. When Docker cannot keep up, lines are lost rather than the trial
-// slowed (reliability.md, failure 28); results are files (rule R6).
+// logConfig bounds a container's output: 30 MiB on disk, 4 MiB waiting in
+// memory. When Docker cannot keep up, it loses lines rather than slow the trial
+// (reliability.md, failure 28); results are files (rule R6).
 func logConfig() container.LogConfig {
 	return container.LogConfig{
 		Type: "local",

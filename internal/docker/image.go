@@ -60,8 +60,8 @@ func (d *Docker) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 	return found, nil
 }
 
-// ListImages returns what trials may call the images of this host: their IDs, and
-// their digests in registries, sorted.
+// ListImages returns the names of this host's images that trials may use: their
+// IDs, and their digests in registries, sorted.
 func (d *Docker) ListImages(ctx context.Context) ([]string, error) {
 	got, err := d.short.ImageList(ctx, image.ListOptions{})
 	if err != nil {
@@ -93,8 +93,8 @@ func digest(ref, id string, digests []string) string {
 	return sorted[0]
 }
 
-// sameRepository reports whether a reference is of the repository of a digest, however
-// they are written. An image's ID is of none.
+// sameRepository reports whether a reference and a digest have the same repository, in
+// any spelling. An image's ID has none.
 func sameRepository(ref, digest string) bool {
 	repository, _, _ := strings.Cut(digest, "@")
 
@@ -104,18 +104,18 @@ func sameRepository(ref, digest string) bool {
 	return errOne == nil && errOther == nil && one.Name() == other.Name()
 }
 
-// User is who a container runs as. UID and GID are -1 when only the image
-// knows them: directories for such a container must be open to all.
+// User is the user of a container. UID and GID are -1 when only the image knows
+// them: directories for such a container must be open to all.
 type User struct {
 	Name string // as Docker takes it
 	UID  int
 	GID  int
 }
 
-// ResolveUser says who a container runs as: wanted, when it is not empty; else
-// the image's user; else, when that is root, the worker's own, by its uid and gid, who
-// then can remove what the trial wrote; else, when that is root as well, an
-// unprivileged one.
+// ResolveUser returns the user of a container: wanted, when it is not empty; else the
+// image's user; else, when that is root, the worker's own, by its uid and gid, which
+// can then remove the trial's files; else, when that is root as well, an unprivileged
+// one.
 func ResolveUser(imageUser, wanted string, uid, gid int) User {
 	name := wanted
 	if name == "" {

@@ -23,8 +23,8 @@ const (
 	labelLease        = "berth.lease"
 	labelToken        = "berth.token"
 	labelSpecHash     = "berth.spec-hash"
-	labelDevice       = "berth.device"       // of those with a GPU: its UUID
-	labelDeviceBytes  = "berth.device-bytes" // of those with a GPU
+	labelDevice       = "berth.device"       // of containers with a GPU: its UUID
+	labelDeviceBytes  = "berth.device-bytes" // of containers with a GPU
 )
 
 // minMemoryBytes is the smallest limit Docker takes.
@@ -35,7 +35,7 @@ func (d *Docker) Name(attemptID string) string {
 	return "berth-" + d.config.Instance + "-" + attemptID
 }
 
-// labels are what makes a container recognizable after everything else is lost.
+// labels identify a container after everything else is lost.
 func (d *Docker) labels(l berth.Launch) map[string]string {
 	labels := map[string]string{
 		labelInstance:     d.config.Instance,
@@ -75,8 +75,8 @@ func specHash(l berth.Launch) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckLaunch refuses what would become a container without its fences.
-// Errors: invalid.
+// CheckLaunch refuses a launch whose container would lack its fences. Errors:
+// invalid.
 func CheckLaunch(l berth.Launch) error {
 	switch {
 	case !namePattern.MatchString(l.AttemptID):

@@ -26,7 +26,7 @@ func TestEnsure_ADockerThatCreatesNothing(t *testing.T) {
 		refused string // part of the path
 		status  int
 		words   string
-		start   berth.FailureKind // of the *berth.StartError; empty = there is none
+		start   berth.FailureKind // of the *berth.StartError; empty = none
 		kind    berth.Kind
 	}{
 		"no inode": {

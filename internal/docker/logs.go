@@ -19,7 +19,7 @@ import (
 // details. A larger frame means that we lost step.
 const maxFrameBytes = 1 << 20
 
-// errFrame means that the log is not what Docker writes.
+// errFrame means that the log is not in Docker's format.
 var errFrame = errors.New("malformed log frame")
 
 // Logs calls fn for every chunk of a container's output after from, in

@@ -21,16 +21,16 @@ import (
 	"github.com/berthml/berth"
 )
 
-// labelLook marks containers of looks. They have no instance, so that no worker
-// takes one for a trial. Its value is the Unix time at which the look is over,
-// whatever became of the program that asked for it.
+// labelLook marks containers of looks. They have no instance label, so that no
+// worker takes one for a trial. Its value is the Unix time at which the look is
+// over, even if its program has died.
 const labelLook = "berth.look"
 
 // lookMargin is how long after its end a look may still be busy with its removal.
 const lookMargin = time.Minute
 
-// Facts says what Docker knows of an image on its machine.
-// Errors: a *berth.SpecError, E_IMAGE_MISSING or E_IMAGE_ENV; unavailable.
+// Facts returns Docker's data of an image on its machine. Errors: a
+// *berth.SpecError, E_IMAGE_MISSING or E_IMAGE_ENV; unavailable.
 func (d *Docker) Facts(ctx context.Context, ref string) (berth.ImageFacts, error) {
 	if _, err := d.ResolveImage(ctx, ref); err != nil {
 		return berth.ImageFacts{}, err
@@ -79,8 +79,8 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 
 	name := "berth-" + launch.AttemptID
 
-	// Docker may make a container for a request that was given up: the answer is
-	// waited for, and the name is removed whatever it is.
+	// Docker may make a container for a canceled request: wait for the answer,
+	// and remove the name in any case.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), launchTimeout)
 	defer cancel()
 	defer d.discard(ctx, name)

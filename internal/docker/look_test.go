@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Of a long stream the end is kept, too.
+// The end of a long stream is kept, too.
 func TestCapture(t *testing.T) {
 	t.Parallel()
 

@@ -85,13 +85,13 @@ func (d *Docker) readDir(ctx context.Context, id, dir string) (io.ReadCloser, st
 	return nil, dir, berth.Errorf(berth.KindNotFound, "%s is no directory", dir)
 }
 
-// removeReaders removes what a killed worker left.
+// removeReaders removes the containers of a killed worker.
 func (d *Docker) removeReaders(ctx context.Context) {
 	left, err := d.short.ContainerList(ctx, container.ListOptions{
 		All: true, Filters: filters.NewArgs(filters.Arg("label", labelReads+"="+d.config.Instance)),
 	})
 	if err != nil {
-		return // the next call of Docker says so
+		return // the next call of Docker reports it
 	}
 
 	for _, c := range left {

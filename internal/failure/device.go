@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// fullDeviceBytes free or less is a full GPU: what a cuDNN handle and a
-	// first workspace need.
+	// fullDeviceBytes free or less is a full GPU: less than a cuDNN handle and
+	// a first workspace need.
 	fullDeviceBytes = 500 << 20
 
 	// libraryBytes or less below its cap, a program has no room for a library's
@@ -66,15 +66,15 @@ func gpuFault(e Evidence, line string) (berth.FailureKind, string) {
 
 // besideOthers says why an attempt that a fault ended beside others is not charged. Some
 // frameworks do not name the fault of their GPU: TensorFlow aborts, and libraries of CUDA fail
-// to start. A program that fails so for a reason of its own is charged once it runs alone.
+// to start. A program that fails so for its own reason is charged once it runs alone.
 func besideOthers(what, line string) string {
 	return what + ", its own fault or that of another trial: by MPS one ends all, and nobody can tell whose it was; " +
 		"Berth runs it again without neighbours by MPS; it said: " + line
 }
 
-// serverFault is how an attempt ended whose MPS server failed. Without neighbours that
-// is the fault of none of them, and mostly not of the program: it runs again, free, as
-// often as a machine's faults allow (berth.MaxFreeRetries).
+// serverFault is the end of an attempt whose MPS server failed. Without neighbours the
+// fault is none of theirs, and mostly not the program's: it runs again, free, as often
+// as a machine's faults allow (berth.MaxFreeRetries).
 func serverFault(e Evidence, line string) (berth.FailureKind, string) {
 	switch {
 	case !e.Device.MPS:

@@ -13,8 +13,8 @@ type DiskEvidence struct {
 	Measured      bool  // FreeBytes and LogFreeBytes are measurements
 	FreeBytes     int64 // where trials keep their files: when it was last full while the container ran, else the least
 	LogFreeBytes  int64 // the same where Docker keeps logs
-	HeadroomBytes int64 // what Berth keeps free where trials keep their files
-	FilledBytes   int64 // what the attempt's files took there then, if it alone had filled that disk; else 0
+	HeadroomBytes int64 // headroom of the disk where trials keep their files
+	FilledBytes   int64 // size of the attempt's files there then, if it alone had filled that disk; else 0
 
 	FullBefore time.Duration // how long before the end Berth last saw that disk full; 0 = then, or never
 	FullLast   bool          // it was full when Berth looked last
@@ -23,8 +23,8 @@ type DiskEvidence struct {
 	Problem string // why the disk took no new file after the end, in plain words
 
 	// LogUnseen: Berth did not look, and the disk of Docker's logs was full when it
-	// did again. Nothing tells whether it was full before the end: a line that was
-	// refused leaves no trace, and a torn one is left out without a word (Docker
+	// looked again. It is unknown whether the disk was full before the end: a
+	// refused line leaves no trace, and a torn one is dropped silently (Docker
 	// 20.10, driver local, measured 2026-11-23).
 	LogUnseen bool
 }

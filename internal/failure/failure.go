@@ -45,7 +45,7 @@ type Evidence struct {
 	Image        string            // as the sweep file names it
 	HostName     string            // of the machine, for messages
 	ReportedKind berth.FailureKind // of the exception that ended it, as the shim saw it
-	ShimSaid87   bool              // a Python of it ended with the shim's exit code 87, not one of its own
+	ShimSaid87   bool              // one of its Pythons ended with the shim's exit code 87, not its own
 	ExitCode     int
 	LogTail      []string // last 200 lines of both streams, oldest first
 	OldLines     int      // how many of them, the first ones, are older than FailsWithin at the end
@@ -67,7 +67,7 @@ type Evidence struct {
 	HasObjective    bool   // a value was reported
 	FromLog         bool   // its metrics come from its output, or may
 	OwnPattern      bool   // by a pattern of the sweep file's own
-	FromEvents      bool   // the same of event files
+	FromEvents      bool   // the same for event files
 	FromAny         bool   // from whichever source reports them
 	ReportedSince   bool   // the only report that counts came when a disk of Docker's logs that had been full had room again
 	ObjectiveStatus berth.MetricStatus
@@ -79,7 +79,7 @@ type Evidence struct {
 	Device DeviceEvidence
 }
 
-// Limits are what an attempt was allowed, for the message when it took more.
+// Limits are the limits of an attempt, for the message when it exceeded one.
 type Limits struct {
 	LogRateBytes int64         // of log per second
 	LogFloodFor  time.Duration // during which it came faster
@@ -91,7 +91,7 @@ type Limits struct {
 // HostEvidence is the known state of the machine's memory.
 type HostEvidence struct {
 	Measured       bool  // AvailableBytes is a measurement
-	AvailableBytes int64 // what programs could still take when the container was last sampled
+	AvailableBytes int64 // memory available to programs when the container was last sampled
 }
 
 // DeviceEvidence is the known state of the GPU side; zero on the CPU.
@@ -104,16 +104,16 @@ type DeviceEvidence struct {
 	FreeMeasured bool   // FreeBytes is a measurement
 	FreeBytes    int64  // the least the whole device had free in the last 10 s
 	Stepped      bool   // a training step was reported
-	NoGPU        string // what the framework said at its start of why it finds no GPU (SaysNoGPU); empty = nothing
+	NoGPU        string // the framework's message at its start why it finds no GPU (SaysNoGPU); empty = none
 	Problem      string // why the GPU itself is out of order; empty = it works
 	MPS          bool   // it is a client of the GPU's MPS daemon
 	Shared       bool   // by MPS: it can take no more than LimitBytes, and a fault of one client ends all
 	Alone        bool   // no other program was on the GPU while it ran: reserved so, or measured throughout
 }
 
-// Classify returns how the attempt ended, and why in plain words with the next
-// step. It never returns an empty kind or message. A result that the program called final
-// stands, whatever ended it afterwards: a model that cannot be saved, a crash while
+// Classify returns how the attempt ended, and why in plain words with the next step. It
+// never returns an empty kind or message. A result that the program called final stands,
+// even if the program failed afterwards: a model that cannot be saved, a crash while
 // Python ends.
 func Classify(e Evidence) (berth.FailureKind, string) {
 	kind, message := classify(e)

@@ -639,8 +639,8 @@ func byMPS(exitCode int, lines ...string) failure.Evidence {
 	return with(onGPU(exitCode, lines...), func(e *failure.Evidence) { e.Device.MPS, e.Device.Shared = true, true })
 }
 
-// TestClassify_FaultsOfAGPU has what frameworks say of a fault on their GPU: by MPS it
-// may be a neighbour's, by time slices it is the program's own.
+// TestClassify_FaultsOfAGPU has the frameworks' messages for a fault on their GPU: by
+// MPS it may be a neighbour's, by time slices it is the program's own.
 func TestClassify_FaultsOfAGPU(t *testing.T) {
 	t.Parallel()
 
@@ -847,7 +847,7 @@ func TestSaysNoGPU(t *testing.T) {
 	}
 }
 
-// The message of a failure says what happened, not in which line of TensorFlow's source.
+// The message of a failure gives the reason, without the line of TensorFlow's source.
 func TestClassify_QuotesWithoutPrefix(t *testing.T) {
 	t.Parallel()
 
@@ -966,7 +966,7 @@ func TestClassify_NoResult(t *testing.T) {
 	}
 }
 
-// The message of a failure is the exception itself, whatever is printed around it.
+// The message of a failure is the exception itself, without the output around it.
 func TestClassify_LastWords(t *testing.T) {
 	t.Parallel()
 
@@ -1024,7 +1024,7 @@ func TestClassify_LastWords(t *testing.T) {
 	}
 }
 
-// A result that the program called final is not lost by what ends it afterwards.
+// A result that the program called final is not lost by a later failure.
 func TestClassify_AFinalResultStands(t *testing.T) {
 	t.Parallel()
 

@@ -2,8 +2,9 @@ package failure
 
 import "regexp"
 
-// hints say what to do about errors that the container causes: what the image lacks, and
-// Berth's own fences. The first sign that is found decides; $1 in a hint is its group.
+// hints are the next steps for errors that the container causes: parts missing in the
+// image, and Berth's own fences. The first matching sign decides; $1 in a hint is its
+// group.
 var hints = []struct {
 	sign *regexp.Regexp
 	hint string

@@ -10,8 +10,8 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
-// What a container lacks is answered with what to write, and that the image must be
-// built again.
+// The hint for a missing part of the image says what to write, and to build the
+// image again.
 func TestClassify_SaysWhatToType(t *testing.T) {
 	t.Parallel()
 

@@ -169,15 +169,15 @@ func farness(objective, name string) (far int, ok bool) {
 	return far + further + 10*len(b), len(want) > 0
 }
 
-// lacksLast reports whether a name lacks only the last letter of another: an s, or one that
-// is twice there. map and mape are two metrics.
+// lacksLast reports whether a name lacks only the last letter of another: an s, or a
+// doubled letter. map and mape are two metrics.
 func lacksLast(whole, name string) bool {
 	last := len(whole) - 1
 
 	return strings.HasPrefix(whole, name) && last > 0 && last == len(name) && (whole[last] == 's' || whole[last] == whole[last-1])
 }
 
-// endsName reports whether behind the last of some words a name has only what changes nothing.
+// endsName reports whether a name has only insignificant words behind the last of some words.
 func endsName(words, some []string) bool {
 	for _, word := range slices.Backward(words) {
 		if slices.ContainsFunc(some, func(w string) bool { return shorter.Replace(w) == shorter.Replace(word) }) {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A message proposes no aim, no value of before, no setting and no other metric.
+// A message proposes no aim, no earlier value, no setting and no other metric.
 func TestSimilar_ProposesNoOtherMetric(t *testing.T) {
 	t.Parallel()
 

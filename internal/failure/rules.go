@@ -54,7 +54,7 @@ func intended(e Evidence) (berth.FailureKind, string) {
 		return berth.FailurePruned, "stopped early: its intermediate values were worse than others'"
 	case IntentTimeout:
 		return berth.FailureTimedOut, "ran longer than limits.max_trial_duration; raise it or make the trial shorter"
-	case IntentProbed: // its purpose is reached, whatever the program says of being stopped
+	case IntentProbed: // its purpose is reached, whatever error the stop caused
 		return berth.FailureOK, fmt.Sprintf("the short probe ran for %s and was stopped; what it used until then was measured, "+
 			"and the trial now runs in full (probe.max_duration)", e.Limits.ProbeFor)
 	case IntentStop:
@@ -62,7 +62,7 @@ func intended(e Evidence) (berth.FailureKind, string) {
 	case IntentDevice:
 		return berth.FailureInfra, e.deviceFault()
 	case IntentMemory:
-		if e.ExitCode == 0 { // it ended by itself
+		if e.ExitCode == 0 { // Berth did not stop it
 			return "", ""
 		}
 
@@ -78,7 +78,7 @@ func intended(e Evidence) (berth.FailureKind, string) {
 	}
 }
 
-// raise says who may raise the limit of an attempt's files.
+// raise says which person can raise the limit of an attempt's files.
 func raise(l Limits) string {
 	if l.OutputOwn {
 		return "or raise limits.max_output in the sweep file"
@@ -87,7 +87,7 @@ func raise(l Limits) string {
 	return "an administrator may raise --output-limit"
 }
 
-// succeeded: exit 0 is no failure of memory, whatever happened to a child.
+// succeeded: exit 0 is no failure of memory, even if a child was killed.
 func succeeded(e Evidence) (berth.FailureKind, string) {
 	if e.ExitCode != 0 {
 		return "", ""
@@ -171,7 +171,7 @@ func contractCode(e Evidence) (berth.FailureKind, string) {
 	return "", ""
 }
 
-// machineOOM: what others use is not the trial's fault, and a larger
+// machineOOM: the use by others is not the trial's fault, and a larger
 // reservation would not help.
 func machineOOM(e Evidence) (berth.FailureKind, string) {
 	if !e.machineRanOut() {
@@ -215,7 +215,7 @@ func hostOOMText(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureHostOOM, e.hostOOM(" (it said: " + line + ")")
 	}
 
-	var onGPU []*regexp.Regexp // a refusal by the GPU, whatever exception it is
+	var onGPU []*regexp.Regexp // a refusal by the GPU, with any exception
 
 	if e.Device.Asked {
 		onGPU = deviceOOMSigns

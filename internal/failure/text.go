@@ -10,10 +10,10 @@ import (
 // maxQuote is how many characters of the log a message quotes.
 const maxQuote = 300
 
-// noSpace is what programs say of ENOSPC: Go's in small letters.
+// noSpace matches programs' texts for ENOSPC: Go's in small letters.
 const noSpace = `\[Errno 28\]|(?i:no space left on device)`
 
-// readOnly is what programs say of EROFS.
+// readOnly matches programs' texts for EROFS.
 const readOnly = `\[Errno 30\]|Read-only file system`
 
 // Texts of frameworks. Each is the framework's own error, not a word that a
@@ -82,9 +82,9 @@ var (
 		`(?i)cusolver.*(?:internal error|INTERNAL_ERROR)`,
 	)
 
-	// noGPUSigns are what TensorFlow, JAX, PyTorch and the loader of libraries print when
-	// they find no GPU, or lack what they need to use it. TensorFlow named the library
-	// until 2.10.
+	// noGPUSigns are the messages of TensorFlow, JAX, PyTorch and the dynamic loader when
+	// they find no GPU, or lack a library for it. TensorFlow named the library until
+	// 2.10.
 	noGPUSigns = compile(
 		`Could not load dynamic library 'lib(?:cu|nccl|nvrtc)`, // not libnvinfer, which is missing nearly everywhere
 		`Cannot dlopen some GPU libraries`,
@@ -102,8 +102,8 @@ var (
 		`Allocator \(GPU_\d+_bfc\) ran out of memory trying to allocate`,
 	)
 
-	// serverSigns: the MPS server is gone, or let the process go. Before it ended
-	// one that Berth itself lets go, Berth has written down why.
+	// serverSigns: the MPS server is gone, or ended the process. If Berth itself
+	// ends one, it records the reason before.
 	serverSigns = compile(
 		`CUDA_ERROR_MPS_(?:RPC_FAILURE|SERVER_NOT_READY|CLIENT_TERMINATED)`,
 		`\bcudaErrorMps(?:RpcFailure|ServerNotReady|ClientTerminated)\b`, // CuPy names it
@@ -130,8 +130,9 @@ var (
 		`CUDA error: operation not supported on global/shared address space`,
 	)
 
-	// cardSigns are what a program says whose card has failed: CUresult and cudaError_t 214
-	// and 46, by name and in words. A worker that was away then has heard of nothing else.
+	// cardSigns are the messages of a program whose GPU has failed: CUresult and
+	// cudaError_t 214 and 46, by name and in words. They are the only sign for a worker
+	// that was down then.
 	cardSigns = compile(
 		`CUDA_ERROR_(?:ECC_UNCORRECTABLE|DEVICE_UNAVAILABLE)\b`,
 		`\bcudaError(?:ECCUncorrectable|DevicesUnavailable)\b`,
@@ -139,8 +140,8 @@ var (
 		`CUDA-capable device\(s\) is/are busy or unavailable`,
 	)
 
-	// executionSigns are what libraries say of a kernel that failed: after a fault, or
-	// for want of memory.
+	// executionSigns are the libraries' messages for a failed kernel: after a fault,
+	// or for want of memory.
 	executionSigns = compile(
 		`CUDNN_STATUS_EXECUTION_FAILED`,
 		`CUBLAS_STATUS_EXECUTION_FAILED`,
@@ -156,8 +157,8 @@ func compile(patterns ...string) []*regexp.Regexp {
 	return compiled
 }
 
-// lately is the evidence without what the program said longer than FailsWithin
-// before its end: it got over that. The last thing that it said stays.
+// lately is the evidence without messages older than FailsWithin before the
+// end: the program survived these. The last message stays.
 func (e Evidence) lately() Evidence {
 	old := max(min(e.OldLines, len(e.LogTail)-1), 0)
 	e.LogTail, e.OldLines = e.LogTail[old:], e.OldLines-old
@@ -174,7 +175,7 @@ func SaysNoGPU(line string) bool { return has(line, noGPUSigns) }
 // find returns the last line of the log with one of the signs, to be quoted.
 func (e Evidence) find(signs []*regexp.Regexp) string { return e.findWithout(signs, nil) }
 
-// findWithout is find, of the lines that have none of the other signs.
+// findWithout is find, among the lines with none of the other signs.
 func (e Evidence) findWithout(signs, others []*regexp.Regexp) string {
 	for _, line := range slices.Backward(e.LogTail) {
 		if has(line, signs) && !has(line, others) {
@@ -202,11 +203,10 @@ func asked(line string) string {
 	return ""
 }
 
-// logPrefix is what TensorFlow's logging puts before a message: time, severity, thread,
-// file and line.
+// logPrefix is TensorFlow's prefix of a message: time, severity, thread, file and line.
 var logPrefix = regexp.MustCompile(`^(?:[\d-]{10} [\d:.]+: )?[IWEF](?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|h):\d+\] *`)
 
-// quote makes a line of someone else's output fit for a message.
+// quote makes a line of a program's output fit for a message.
 func quote(line string) string {
 	clean := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {

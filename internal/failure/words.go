@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	// rankPrefix is what torchrun puts before each line of a worker.
+	// rankPrefix is torchrun's prefix of each line of a worker.
 	rankPrefix = regexp.MustCompile(`^\[(?:rank|default)\d+\]: ?`)
-	// groupPrefix is what Python puts before each line of an exception group.
+	// groupPrefix is Python's prefix of each line of an exception group.
 	groupPrefix = regexp.MustCompile(`^(?:  )+\| `)
 	// colours are the control sequences of a terminal (ECMA-48, section 5.4).
 	colours = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
@@ -35,9 +35,9 @@ var (
 	fatalCheck = regexp.MustCompile(`^(?:[\d-]{10} [\d:.]+: )?F(?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|cpp|h):\d+\] *Check failed`)
 	// verdictLine is a last line that says itself that it is the reason.
 	verdictLine = regexp.MustCompile(`^(?:ERROR|FATAL|CRITICAL|Error|Fatal)\b`)
-	// chatter follows the reason: metrics, and what libraries say at their end.
+	// chatter follows the reason: metrics, and closing messages of libraries.
 	chatter = regexp.MustCompile(`[=:]\s*[-+]?\d*\.?\d+\b|^wandb: |HYDRA_FULL_ERROR|^(?:traceback : |\s)`)
-	// advice is what a library adds to the reason (absl).
+	// advice is a library's addition to the reason (absl).
 	advice = regexp.MustCompile(`^Pass --helpshort or --help`)
 	// badSyntax is the exception of a script that Python cannot read: it has no head of a
 	// traceback, and placeInFile is lines above.
@@ -80,7 +80,7 @@ func (e Evidence) lastWords() string {
 		words += " (raised from " + quote(cause) + ")"
 	}
 
-	if lastAt > t.end && !chatter.MatchString(last) { // the exception may be one that the program got over
+	if lastAt > t.end && !chatter.MatchString(last) { // the program may have survived the exception
 		words += " (its last line: " + quote(last) + ")"
 	}
 
@@ -119,7 +119,7 @@ func lastLine(lines []string) (line string, at int) {
 	return line, at
 }
 
-// traceback is one that Python printed.
+// traceback is a traceback that Python printed.
 type traceback struct {
 	exception string // its line
 	source    string // the line of the program before it
@@ -186,8 +186,8 @@ func isException(line string) bool {
 	return exceptionLine.MatchString(line) && (!nameAndNumber.MatchString(line) || errorClass.MatchString(line))
 }
 
-// decisive is the traceback that says why the program ended: the last one, but not that
-// of a launcher, which says only that a worker failed. Nil = there is none.
+// decisive is the traceback that says why the program ended: the last one, except a
+// launcher's, which says only that a worker failed. Nil = none.
 func decisive(found []traceback) *traceback {
 	for i := range slices.Backward(found) {
 		if i == 0 || !strings.Contains(found[i].exception, "ChildFailedError") {
@@ -253,8 +253,8 @@ func graphReason(lines []string) string {
 // WithoutColours is a text without the control sequences of a terminal.
 func WithoutColours(text string) string { return colours.ReplaceAllString(text, "") }
 
-// words are the lines of the log that are not blank, as a terminal shows them in the
-// end, without what torchrun puts before them.
+// words are the non-blank lines of the log, as a terminal finally shows them,
+// without torchrun's prefix.
 func (e Evidence) words() []string {
 	words := make([]string, 0, len(e.LogTail))
 

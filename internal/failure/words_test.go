@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
-// What real programs print at their end, and what of it says why they failed.
+// The last output of real programs, and the part of it that gives the reason.
 func TestClassify_QuotesTheReason(t *testing.T) {
 	t.Parallel()
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Inventory is what a machine has.
+// Inventory is a machine's GPUs and driver.
 type Inventory struct {
 	DriverVersion string   // such as 580.159.04; empty = not known
 	CUDAVersion   string   // newest version that the driver runs, such as 13.0; empty = not known
@@ -20,7 +20,7 @@ type Card struct {
 	Model       string // such as NVIDIA H200; of a MIG device, its card's
 	Profile     string // of a MIG device, such as 1g.18gb; empty = a whole GPU
 	Parent      string // UUID of the card that a MIG device is part of; empty = a whole GPU
-	MemoryBytes int64  // in all, what the driver reserves included
+	MemoryBytes int64  // total, with the driver's reserve
 	Major       int    // of the compute capability, such as 9; 0 = not known
 	Minor       int    // such as 0
 
@@ -40,7 +40,7 @@ type Card struct {
 // Usable reports whether the card can take work.
 func (c Card) Usable() bool { return !c.MIG && c.Problem == "" }
 
-// Reading is what one card holds at one moment.
+// Reading is the use of one GPU at one moment.
 type Reading struct {
 	At            time.Time
 	TotalBytes    int64 // = ReservedBytes + UsedBytes + FreeBytes
@@ -72,9 +72,10 @@ type Activity struct {
 	Tensor        Fraction // share of time that a tensor core was in use
 	DRAMBandwidth Fraction // of the most that the card's memory can carry
 
-	// Utilisation is what nvidia-smi calls so: share of time that at least one
-	// kernel ran. It overstates load: 0.97 where SMActivity was 0.07 (one H200,
-	// 12 small trials, 2026-11-21). The driver averages it over 1/6 s to 1 s.
+	// Utilisation is nvidia-smi's value of that name: share of time that at
+	// least one kernel ran. It overstates load: 0.97 where SMActivity was 0.07
+	// (one H200, 12 small trials, 2026-11-21). The driver averages it over 1/6
+	// s to 1 s.
 	Utilisation Fraction
 }
 

@@ -10,14 +10,14 @@ type Event struct {
 	// UUID is the card, or the MIG device where the driver names one. Empty = the
 	// driver could not say: then it may be any card.
 	UUID string
-	At   time.Time // when this process heard of it
+	At   time.Time // when this process got it
 	XID  int       // the driver's number of the error; 0 = no XID
 
 	// UncorrectedECC: the memory lost data (a double bit error).
 	UncorrectedECC bool
 }
 
-// Diagnosis says what an event means for the card.
+// Diagnosis is the meaning of an event for the GPU.
 type Diagnosis struct {
 	Sick    bool   // the card must take nothing new until a person has looked
 	Meaning string // one sentence in plain words
@@ -33,11 +33,10 @@ func (e Event) Diagnose() Diagnosis {
 	return d
 }
 
-// DiagnoseXID says whether a card with this XID is sick, and what the XID means.
-// Only the XIDs of programFaults leave a card healthy: an XID that is not known
-// here makes it sick. The split is that of NVIDIA's k8s-device-plugin
-// (internal/rm/health.go), the sentences follow NVIDIA's XID catalogue
-// (docs.nvidia.com/deploy/xid-errors).
+// DiagnoseXID says whether a GPU with this XID is sick, and what the XID means.
+// Only the XIDs of programFaults leave a GPU healthy: an unknown XID makes it
+// sick. The split follows NVIDIA's k8s-device-plugin (internal/rm/health.go),
+// the sentences NVIDIA's XID catalogue (docs.nvidia.com/deploy/xid-errors).
 func DiagnoseXID(xid int) Diagnosis {
 	if meaning, ok := programFaults[xid]; ok {
 		return Diagnosis{Meaning: fmt.Sprintf("XID %d: %s", xid, meaning)}

@@ -1,6 +1,6 @@
-// Package gpu is what a worker knows of the GPUs of its machine, in the worker's
-// words: which cards there are, what they hold now, how busy they are and what
-// went wrong with them. internal/nvml is the Driver of real cards.
+// Package gpu is a worker's view of the GPUs of its machine: its GPUs, their
+// use, their activity and their faults. internal/nvml is the Driver of real
+// GPUs.
 //
 //	gpu.go        the Driver and its errors
 //	card.go       cards, readings, activity
@@ -29,7 +29,7 @@ type Driver interface {
 	// not_found when the machine has no GPU that can be named.
 	Inventory(ctx context.Context) (Inventory, error)
 
-	// Read returns what a card holds now.
+	// Read returns a GPU's present use.
 	Read(ctx context.Context, uuid string) (Reading, error)
 
 	// Activity returns how busy a card was since the last call of Activity for it,
@@ -38,10 +38,10 @@ type Driver interface {
 	// of the last measurement it returns that one again.
 	Activity(ctx context.Context, uuid string) (Activity, error)
 
-	// WaitEvent returns the next event of any card. It blocks until there is one.
-	// Events from before the first call are not told. An error can come back at
-	// once each time: pause before the next call.
-	// Errors: ErrUnsupported when this driver tells of no events of any card.
+	// WaitEvent returns the next event of any GPU. It blocks until one comes. It
+	// does not return events from before the first call. An error can come back
+	// at once each time: pause before the next call. Errors: ErrUnsupported when
+	// this driver reports no events of any GPU.
 	WaitEvent(ctx context.Context) (Event, error)
 
 	// Close gives the driver back. It waits until the calls that run have ended,
@@ -56,10 +56,10 @@ var (
 	// the machine's cores alone.
 	ErrNoDriver = errors.New("this machine has no NVIDIA driver")
 
-	// ErrLost: the card was there and does not work any more. No attempt on it can
-	// go on.
+	// ErrLost: the GPU worked before and does not work any more. No attempt on it
+	// can go on.
 	ErrLost = errors.New("the GPU is lost")
 
-	// ErrUnsupported: this card, or this version of the driver, cannot do it.
+	// ErrUnsupported: this GPU, or this version of the driver, cannot do it.
 	ErrUnsupported = errors.New("not supported")
 )

@@ -16,9 +16,9 @@ import (
 const freshFor = 100 * time.Millisecond
 
 // A reading holds for freshShare times as long as it took, at most longestFresh, so that
-// readings take 0.7 % of a core at the most, and less than 1 % with the activity. With 24
-// processes on the card one takes about 2 ms; with a freshShare of 100 all took 1.05 % (one
-// H200, 2026-11-25). Frameworks keep what they took, so no peak is missed by that.
+// readings take at most 0.7 % of a core, and less than 1 % with the activity. With 24
+// processes on the GPU one takes about 2 ms; with a freshShare of 100 all took 1.05 % (one
+// H200, 2026-11-25). Frameworks do not give memory back, so this misses no peak.
 const (
 	freshShare   = 150
 	longestFresh = time.Second
@@ -28,7 +28,7 @@ const (
 // driver about as much as ten readings of memory, and a mean needs no more.
 const activityFor = time.Second
 
-// Meter says what containers hold of cards. It is safe for concurrent use.
+// Meter measures the use of GPUs by containers. It is safe for concurrent use.
 type Meter struct {
 	driver Driver
 	proc   fs.FS // the machine's /proc
@@ -61,7 +61,7 @@ func NewMeter(driver Driver, proc fs.FS) *Meter {
 // ContainerOf returns the container of a process of this machine, as ContainerOf does.
 func (m *Meter) ContainerOf(pid int) (containerID string, ok bool) { return ContainerOf(m.proc, pid) }
 
-// Use is what a container holds of a card, and what the card has free.
+// Use is a container's use of a GPU, and the GPU's free memory.
 type Use struct {
 	At        time.Time // of the reading, which several questions may share
 	Bytes     int64
@@ -163,7 +163,7 @@ func (m *Meter) Activity(ctx context.Context, uuid string) (Activity, error) {
 	if time.Since(card.activityAt) > activityFor {
 		activity, err := m.driver.Activity(ctx, uuid)
 		if ctx.Err() != nil {
-			return Activity{}, ctx.Err() // says nothing about the card
+			return Activity{}, ctx.Err() // not the GPU's failure
 		}
 
 		card.activity, card.activityErr, card.activityAt = activity, err, time.Now()
@@ -195,7 +195,7 @@ func (m *Meter) read(ctx context.Context, uuid string, fresh bool, take func(Rea
 
 		reading, err := m.driver.Read(ctx, uuid)
 		if ctx.Err() != nil {
-			return ctx.Err() // says nothing about the card
+			return ctx.Err() // not the GPU's failure
 		}
 
 		card.reading, card.err, card.at = reading, err, time.Now()
@@ -216,9 +216,9 @@ func (m *Meter) read(ctx context.Context, uuid string, fresh bool, take func(Rea
 	return take(card.reading, card.containers, card.at)
 }
 
-// unnamed is what containers of ours hold in processes that start, as the driver does not
-// say what these hold: no more than what no process is said to hold, and what they reserved.
-// 0 where such a process may be another program's.
+// unnamed is the memory of our containers in starting processes, which the driver does not
+// report yet: at most the memory that no process accounts for, and at most their
+// reservations. 0 where such a process may be another program's.
 func unnamed(starts map[string]bool, held, reserved map[string]int64, unknown int64) (bytes int64) {
 	for id := range starts {
 		if _, ours := reserved[id]; !ours {

@@ -178,7 +178,7 @@ func TestMeter_Errors(t *testing.T) {
 	})
 }
 
-// Activity is measured once a second, however many attempts ask.
+// Activity is measured once a second, for any number of callers.
 func TestMeter_Activity(t *testing.T) {
 	t.Parallel()
 
@@ -203,8 +203,8 @@ func TestMeter_Activity(t *testing.T) {
 	})
 }
 
-// Readings take 0.7 % of a core at the most, however many ask, and however long one takes;
-// after a second there is a new one.
+// Readings take at most 0.7 % of a core, for any number of callers and any duration of
+// one; after a second there is a new one.
 func TestMeter_CostsLittle(t *testing.T) {
 	t.Parallel()
 

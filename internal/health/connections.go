@@ -24,13 +24,13 @@ const (
 
 // ConnectionUse is how many connections to the database there are under one limit.
 type ConnectionUse struct {
-	Role  string // whose CONNECTION LIMIT it is; empty = max_connections of the server, but for those kept for superusers
+	Role  string // the role with this CONNECTION LIMIT; empty = max_connections of the server, without the ones kept for superusers
 	Used  int
 	Limit int
 	Fixed bool // the limit is on PostgreSQL's command line, which goes over ALTER SYSTEM
 }
 
-// connectionsNear is the share of a limit, in percent, from which on a person is told.
+// connectionsNear is the share of a limit, in percent, from which on Berth warns.
 const connectionsNear = 80
 
 func (u ConnectionUse) near() bool { return u.Used*100 >= u.Limit*connectionsNear }
@@ -43,7 +43,7 @@ func (u ConnectionUse) String() string {
 	return fmt.Sprintf("%d of the %d connections of the role %q are in use", u.Used, u.Limit, u.Role)
 }
 
-// next is what a person types to raise the limit.
+// next is the command that raises the limit.
 func (u ConnectionUse) next() string {
 	switch {
 	case u.Role == "" && u.Fixed:

@@ -12,7 +12,7 @@ type Disk struct {
 	TotalBytes    int64  // 0 = not known
 	FreeBytes     int64
 	HeadroomBytes int64 // kept free on purpose
-	OutputBytes   int64 // what files of attempts take there; 0 = not known
+	OutputBytes   int64 // size of the attempts' files there; 0 = not known
 	GrowthBytes   int64 // how much more is in use than a day before; 0 = not known
 }
 
@@ -20,8 +20,8 @@ const (
 	// diskWarnPercent of the fillable disk leaves a person days: a disk of 100
 	// GiB still has 15 GiB, more than one attempt may write by default.
 	diskWarnPercent = 85
-	// diskWarnDays is how many days before the disk is full a person is told,
-	// longer than a weekend with holidays.
+	// diskWarnDays is how many days before the disk is full Berth warns, longer
+	// than a weekend with holidays.
 	diskWarnDays = 7
 )
 

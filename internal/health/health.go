@@ -45,12 +45,12 @@ type State struct {
 	FailingRounds map[string]string // since when and why rounds of the server fail, by part; no key = they do not
 }
 
-// DatabaseDisk is what the disk of the database is called.
+// DatabaseDisk is the name of the database's disk in texts.
 const DatabaseDisk = "the disk of the database"
 
-// Storage says what the database takes on its disk, in bytes.
+// Storage is the database's use of its disk, in bytes.
 type Storage struct {
-	Bytes       int64  // in all; 0 = not known
+	Bytes       int64  // the whole disk; 0 = not known
 	LogBytes    int64  // of it, logs; 0 = not known
 	MetricBytes int64  // of it, metric points; 0 = not known
 	Dir         string // of a PostgreSQL that was reached on this machine; empty = elsewhere, or not known
@@ -74,21 +74,21 @@ type Finding struct {
 	Warn bool   `json:"warn,omitempty"` // ok, and will not be before long
 	Part string `json:"part"`           // such as "outbox"
 	What string `json:"what"`           // observation
-	Next string `json:"next,omitempty"` // what a person does about it; empty when ok without a warning
+	Next string `json:"next,omitempty"` // the user's next step; empty when ok without a warning
 }
 
 // outboxLate is when the outbox is late: it is delivered within milliseconds,
 // and a message that failed is tried again within a minute.
 const outboxLate = 2 * time.Minute
 
-// FreeDisk says how to free space on a host without harm. Images that no
-// container uses may be pinned by a paused sweep, under a tag that has moved on,
-// and an ended container may hold a result that was not read yet: what removes
-// those by the dozen is not named.
+// FreeDisk says how to free space on a host without harm. It leaves out commands
+// that remove all unused images or ended containers: a paused sweep may pin such
+// an image, under a tag that has moved on, and an ended container may hold an
+// unread result.
 const FreeDisk = "free space there: `docker builder prune`, `docker container prune --filter label!=berth.instance`, " +
 	"outputs of old sweeps; keep the images of sweeps that have not ended, and Berth's own containers"
 
-// alarmNext is what a person does about an alarm.
+// alarmNext is the user's next step after an alarm.
 const alarmNext = "bring back the Temporal that has the workflows (its address, namespace or backup), and Berth goes on by itself; " +
 	"or run `berth restore`, and the open sweeps go on in this Temporal from what the database knows"
 
@@ -163,7 +163,7 @@ func (h State) Findings() []Finding {
 	return h.markFailingRounds([]Finding{outbox, placer, events, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), h.connections(), h.tokens(), leases, h.starts(), h.requests(), h.alarm()})
 }
 
-// LessOutput is what a person does about a disk that fills with outputs.
+// LessOutput is the user's next step for a disk that fills with outputs.
 const LessOutput = "delete sweeps that are not needed with `berth sweep delete`, or limit what is kept: `berth worker --keep-outputs-size`, " +
 	"`berth server --keep-outputs`; or " + FreeDisk
 
@@ -172,11 +172,11 @@ const lessData = "delete sweeps that are not needed with `berth sweep delete`, o
 	"PostgreSQL uses the freed space for new rows. `VACUUM FULL` of a table gives it back to the disk, but needs room for a copy of what is left of " +
 	"the table, and trials wait meanwhile to store their metrics or logs there"
 
-// databaseRoom is what PostgreSQL needs to go on: it writes its log in files of
-// 16 MiB (wal_segment_size).
+// databaseRoom is the space that PostgreSQL needs to go on: it writes its log
+// in files of 16 MiB (wal_segment_size).
 const databaseRoom = 16 << 20
 
-// fullDatabase is what a person does about a full disk of the database.
+// fullDatabase is the user's next step for a full disk of the database.
 const fullDatabase = "free space on that disk or make it larger: PostgreSQL cannot write, and to delete sweeps needs room, too. Trials that run go on, and " +
 	"their results wait on their hosts. After that limit how long sweeps are kept: `berth server --keep-sweeps`"
 

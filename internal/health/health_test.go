@@ -13,8 +13,8 @@ import (
 	"github.com/berthml/berth/internal/health"
 )
 
-// A disk that will be full before long is no failure yet: it is told with what
-// to do, and with what fills it.
+// A disk that will be full before long is no failure yet: Health warns with the
+// next step, and with the files that fill it.
 func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 	t.Parallel()
 
@@ -83,7 +83,7 @@ func TestHealth_WarnsOfGPUsThatAreAway(t *testing.T) {
 	}
 }
 
-// What a person has cordoned is told, and is no failure.
+// A cordoned GPU is reported, and is no failure.
 func TestHealth_CordonedGPU(t *testing.T) {
 	t.Parallel()
 
@@ -130,7 +130,7 @@ func TestHealth_NamesOnlyKnownSizes(t *testing.T) {
 	}
 }
 
-// Files that stay although they should go are told before they fill a disk.
+// Health reports files that cannot be removed before they fill a disk.
 func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 
@@ -284,7 +284,7 @@ func TestHealth_WarnsOfSecretsThatNoMachineOpens(t *testing.T) {
 	}
 }
 
-// docs/api.md lists the parts of /healthz for those who write a monitor.
+// docs/api.md lists the parts of /healthz for authors of monitors.
 func TestHealth_TheAPIsPageNamesAllParts(t *testing.T) {
 	t.Parallel()
 

@@ -8,7 +8,7 @@ const (
 	PartWorkflows = "workflows"
 )
 
-// harmOfRounds says what goes wrong while rounds of a part's loop fail.
+// harmOfRounds is the consequence of failing rounds of a part's loop.
 func harmOfRounds(part string) string {
 	switch part {
 	case PartOutbox:

@@ -12,7 +12,7 @@ import (
 )
 
 // minMaskedPart is the shortest part of a value that is hidden by itself: a line of it,
-// a leaf of JSON. Shorter parts, such as "{", are in too many texts.
+// a leaf of JSON. Shorter parts, such as "{", occur in too many texts.
 const minMaskedPart = 8
 
 // setting is a line that gives a name a value, as .env, INI and YAML have it, or the end
@@ -123,9 +123,9 @@ func escape(text []byte, kept, hex, blank string) []byte {
 	return escaped.Bytes()
 }
 
-// inBase64 are what base64 makes of a text, also within a longer one such as HTTP's
-// "user:password": the characters in which no other byte has a bit, by the place where
-// the text begins in three bytes.
+// inBase64 are the base64 forms of a text, also within a longer one such as HTTP's
+// "user:password": the characters that depend on no other byte, for each of the three
+// offsets of the text.
 func inBase64(text []byte) (forms [][]byte) {
 	const group, bits = 3, 6 // bytes; of a character
 

@@ -1,4 +1,4 @@
-// Package masking hides the values of secrets in what a program prints.
+// Package masking hides the values of secrets in a program's output.
 package masking
 
 import (
@@ -21,8 +21,8 @@ type Mask struct {
 	begun  map[string][]byte // by stream: its end, where that begins a form
 }
 
-// New hides values, their parts, and what programs make of them to send them (formsOf). nil when there are none. The names are public: they are in the sweep file, or
-// Berth takes them for one that is.
+// New hides values, their parts, and the forms in which programs send them (formsOf). nil without values. The
+// names are public: they are in the sweep file, or Berth takes them for one that is.
 func New(values [][]byte, public ...string) *Mask {
 	if len(values) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 
 const hub = "hf_Tp0KenValue42"
 
-// masked is what a log shows of chunks of one stream.
+// masked is a log's text for chunks of one stream.
 func masked(m *Mask, chunks ...string) string {
 	var shown strings.Builder
 
@@ -137,8 +137,8 @@ func TestMask_NoCutShowsAValue(t *testing.T) {
 	})
 }
 
-// The objective's name stands in names and in texts of Berth's, as a word of its own;
-// what else has the value does not, nor does what the trial prints.
+// The objective's name stays readable in names and in texts of Berth's, as a separate
+// word; other occurrences of the value, and the trial's output, are masked.
 func TestMask_KeepsPublicNames(t *testing.T) {
 	t.Parallel()
 
@@ -182,7 +182,7 @@ func TestMask_HidesFormsThatProgramsMake(t *testing.T) {
 	}
 }
 
-// Programs read files of secrets, and print what they take out of them.
+// Programs read files of secrets, and print parts of them.
 func TestMask_HidesMembers(t *testing.T) {
 	t.Parallel()
 
@@ -217,7 +217,7 @@ func TestMask_HidesBase64InALongerText(t *testing.T) {
 		for _, code := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 			shown := masked(m, "Authorization: Basic "+code.EncodeToString([]byte(text))+"\n")
 			kept := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(shown), "Authorization: Basic "), "=", "")
-			// At most what other bytes share, and those.
+			// At most the characters shared with other bytes.
 			require.LessOrEqual(t, len(strings.ReplaceAll(kept, "*", "")), (len(text)-len(hub))*8/6+3, shown)
 		}
 	}

@@ -2,10 +2,10 @@ package memory
 
 import "github.com/berthml/berth"
 
-// Demand is what the next attempt of a shape needs when its trial has not run
-// out of memory. What the spec says stands, whatever other trials of the shape
-// met. Otherwise it is what the footprint says, and at least what an unmeasured
-// shape gets as long as no run was measured throughout.
+// Demand is the need of the next attempt of a shape whose trial has not run out
+// of memory. The spec's value stands, whatever happened to other trials of the
+// shape. Otherwise it is the footprint's, and at least an unmeasured shape's
+// until a run was measured throughout.
 func Demand(r berth.Resources, f *berth.Footprint, room Room) berth.Demand {
 	d := berth.Demand{MemoryBytes: int64(r.Memory), CPUMilli: r.ThreadCapMilli()}
 

@@ -6,7 +6,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Fleet is what hosts have of GPUs, looked at once for many trials.
+// Fleet is the GPUs of the hosts, read once for many trials.
 type Fleet struct {
 	hosts   []berth.Host
 	kinds   []kind // in the order of the hosts
@@ -90,8 +90,8 @@ func (f *Fleet) of(name berth.DeviceClass) (hosts []berth.Host, largest int64) {
 	return nil, 0
 }
 
-// classesEver are the classes of GPUs that a trial could use, whatever keeps them from
-// attempts now.
+// classesEver are the classes of GPUs that a trial could use, also while they take no
+// attempts.
 func (f *Fleet) classesEver(a Ask) []berth.DeviceClass {
 	return f.usable(a, func(kind) bool { return true })
 }

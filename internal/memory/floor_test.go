@@ -11,15 +11,15 @@ import (
 	"github.com/berthml/berth/internal/memory"
 )
 
-// ladder is what became of one trial: what each attempt reserved, and whether
-// the last one succeeded.
+// ladder is the history of one trial: the reservation of each attempt, and
+// whether the last one succeeded.
 type ladder struct {
 	reserved []int64 // MiB
 	ok       bool
 }
 
-// play runs trials of one shape one after the other. needs is what each one
-// needs, in MiB; an attempt with less is killed by the kernel at its limit.
+// play runs trials of one shape one after the other. needs is the need of each
+// one, in MiB; the kernel kills an attempt with less at its limit.
 func play(prior *berth.Footprint, r berth.Resources, capacity int64, needs ...int64) (*berth.Footprint, []ladder) {
 	const attempts = 3
 
@@ -58,7 +58,7 @@ func play(prior *berth.Footprint, r berth.Resources, capacity int64, needs ...in
 
 func fine(reserved int64) ladder { return ladder{[]int64{reserved}, true} }
 
-// TestFloor_Stories has what an out-of-memory does to the other trials of a
+// TestFloor_Stories shows how an out-of-memory changes the other trials of a
 // shape, all sizes in MiB.
 func TestFloor_Stories(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestFloor_Stories(t *testing.T) {
 			want: []ladder{
 				fine(4096), fine(256),
 				{[]int64{256, 768, host}, false},
-				fine(1024), fine(1024), fine(1024), // four times what they need, for three runs
+				fine(1024), fine(1024), fine(1024), // four times their need, for three runs
 				fine(256),
 			},
 		},
@@ -183,7 +183,7 @@ func TestObserve_WhatSetsTheFloor(t *testing.T) {
 	}
 }
 
-// A run that was not measured throughout says what a shape needs at least.
+// A run that was measured in part gives a lower bound of a shape's need.
 func TestObserve_RunWithAGap(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,7 @@ const (
 	// (629-648 MiB, 2 cores, 2026-11-21).
 	hostFloor = 64 * MiB
 	// deviceFloor covers the choice of cuDNN algorithm and lazily loaded modules
-	// where no whole run was measured. Whole runs of a shape differ by 32 MiB at most
+	// without a whole measured run. Whole runs of a shape differ by at most 32 MiB
 	// (878 and 910 MiB with other data), and within one sweep not at all: 54 of 9
 	// shapes and 72 of another (one H200, 2026-11-21 and 24). wholeFloor is four
 	// times that.
@@ -22,19 +22,19 @@ const (
 	wholeFloor  = 128 * MiB
 	// enoughSamples is how many measured attempts earn the narrow margin.
 	enoughSamples = 3
-	// probeBytes is what a shape gets while nothing is known of it: twice what
-	// the largest Keras example of our measurements needed on a CPU.
+	// probeBytes is the reservation of an unmeasured shape: twice the need of
+	// the largest Keras example of our measurements on a CPU.
 	probeBytes = 4096 * MiB
 	// leastProbeBytes is the least guess on a machine with little memory per core:
-	// half again what the largest TensorFlow shape of our measurements needed on a
+	// half again the need of the largest TensorFlow shape of our measurements on a
 	// CPU (648 MiB, 2026-11-21).
 	leastProbeBytes = 1024 * MiB
 	// oomStep is the least growth after an out-of-memory.
 	oomStep = 512 * MiB
-	// raiseFactor bounds how far an out-of-memory lifts siblings above what the
-	// shape was measured to need. Trials of one shape in examples/oom need three
-	// times what the first of them measured (885 against 299 MiB). A trial that
-	// needs more than four times as much is an outlier, and grows alone.
+	// raiseFactor bounds how far an out-of-memory raises siblings above the
+	// shape's measured need. Trials of one shape in examples/oom need three
+	// times as much as the first of them measured (885 against 299 MiB). A trial
+	// that needs more than four times as much is an outlier, and grows alone.
 	raiseFactor = 4
 	// minCPUMilli is the least share of a core that is booked, so that a job
 	// that mostly waits is not packed without bound.
@@ -64,7 +64,8 @@ func Reserve(f berth.Footprint) int64 {
 	return max(need, raised)
 }
 
-// ReserveMeasured is Reserve without what an out-of-memory of the shape added.
+// ReserveMeasured is Reserve without the raise by an out-of-memory of the
+// shape.
 func ReserveMeasured(f berth.Footprint) int64 {
 	f.MemoryFloorBytes = 0
 
@@ -100,7 +101,8 @@ func ReserveDevice(f berth.Footprint) int64 {
 	return max(need, raised)
 }
 
-// ReserveDeviceMeasured is ReserveDevice without what an out-of-memory of the shape added.
+// ReserveDeviceMeasured is ReserveDevice without the raise by an out-of-memory of the
+// shape.
 func ReserveDeviceMeasured(f berth.Footprint) int64 {
 	f.DeviceFloorBytes = 0
 
@@ -159,10 +161,10 @@ func Grow(reservedBytes, peakBytes int64) int64 {
 	return roundUp(max(reservedBytes+reservedBytes/2, peakBytes+peakBytes/4, reservedBytes+oomStep))
 }
 
-// Room is what the machines offer to one attempt.
+// Room is the memory that the machines offer to one attempt.
 type Room struct {
-	CapacityBytes int64 // the most that a host gives when nothing else is there
-	FreeBytes     int64 // the same less what programs outside Berth use now; 0 = not known
+	CapacityBytes int64 // the most that an empty host gives
+	FreeBytes     int64 // the same less the current use of programs outside Berth; 0 = not known
 	PerCoreBytes  int64 // of a host's memory, for each of its cores; 0 = not known
 }
 

@@ -111,8 +111,8 @@ func Known(f *berth.Footprint) bool {
 	return f != nil && f.Samples > 0
 }
 
-// Sized reports whether a footprint can size what a client of MPS reserves of a GPU: a run
-// was measured throughout, or a part of one, such as until its first metric.
+// Sized reports whether a footprint can size an MPS client's reservation of a GPU: a whole
+// run was measured, or a part, such as until its first metric.
 func Sized(f *berth.Footprint) bool {
 	return f != nil && f.DevicePeakBytes > 0 && (Known(f) || f.Source == berth.FootprintPartial)
 }

@@ -94,9 +94,9 @@ func (r rooms) beside(need, least int64) int64 {
 	return need
 }
 
-// grown is what a trial that ran out of memory asks for: d, when another run was
-// measured to need more than it had, or a step more. Where no host that takes attempts has a
-// whole step it waits for one; when none may come, what the largest has must do.
+// grown is the demand of a trial that ran out of memory: d, when another run was measured to
+// need more than this trial had, or a step more. Where no open host has a whole step it
+// waits for one; when none may come, the largest host's memory must do.
 func (r rooms) grown(last berth.LastOOM, d berth.Demand, measured int64) (berth.Demand, bool) {
 	if last.Count >= last.Max {
 		return last.Demand, false

@@ -105,8 +105,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// What the user wrote stands, whatever other trials of the shape met and the
-// hosts have. A trial that ran out of it grows.
+// The user's value stands, whatever happened to other trials of the shape and
+// whatever the hosts have. A trial that ran out of it grows.
 func TestSize_TheUsersSizeStands(t *testing.T) {
 	t.Parallel()
 

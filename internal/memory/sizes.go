@@ -12,11 +12,11 @@ const (
 	// this only decides how much programs outside Berth may use there.
 	unmeasuredShare = 4
 
-	// guessShare is the part of a GPU that must be free for such a shape as a client
-	// of MPS, which bounds it. leastGuess is the least guess: twice what the transfer
-	// jobs of our measurements held (910 MiB, one H200, 2026-11-21). The run that
-	// measures gets more, where more is free (packing.Request.Measures); one that needs
-	// more still is tried again, free.
+	// guessShare is the part of a GPU that must be free for such a shape as an MPS
+	// client, which bounds it. leastGuess is the least guess: twice the memory of the
+	// transfer jobs of our measurements (910 MiB, one H200, 2026-11-21). The measuring
+	// run gets more, where more is free (packing.Request.Measures); a trial that needs
+	// more still is tried again, without charge.
 	guessShare = 32
 	leastGuess = 2048 * MiB
 )
@@ -91,8 +91,8 @@ func (f *Fleet) sizesOn(a Ask, classes []berth.DeviceClass, known berth.Footprin
 	return fitting, true
 }
 
-// onCores is what an out-of-memory says of an attempt without a GPU: of a GPU's
-// memory nothing.
+// onCores is the part of an out-of-memory that is valid for an attempt without
+// a GPU: it leaves out the GPU's memory.
 func onCores(last *berth.LastOOM) *berth.LastOOM {
 	if last == nil || last.Device {
 		return nil
@@ -148,7 +148,7 @@ func (f *Fleet) sizeOn(a Ask, class berth.DeviceClass, known *berth.Footprint) (
 	return sizeDevice(a, class, d, known, largest), ok && deviceGrows(a.Last, largest)
 }
 
-// hostSize is what an attempt that uses a GPU asks for of its host.
+// hostSize is the demand on its host of an attempt that uses a GPU.
 func hostSize(a Ask, f *berth.Footprint, hosts []berth.Host) (berth.Demand, bool) {
 	host := a
 	host.Last = a.Last.WithoutSpill()
@@ -246,8 +246,8 @@ func Guesses(a Ask, known berth.Footprints, demands berth.Demands) bool {
 	return shares
 }
 
-// guess is what a client of MPS gets whose shape was not measured: what another one
-// ran out of, or else a share.
+// guess is the memory of an MPS client of an unmeasured shape: the amount that
+// another one ran out of, or else a share.
 func guess(f *berth.Footprint, largest int64) int64 {
 	share := max(min(max(roundDown(largest/guessShare), leastGuess), roundDown(largest/2)), berth.Granule)
 	if f != nil {
@@ -257,7 +257,8 @@ func guess(f *berth.Footprint, largest int64) int64 {
 	return min(share, largest)
 }
 
-// deviceGrows reports whether a class has more to try than what the trial ran out of.
+// deviceGrows reports whether a class has more than the amount that the trial ran out
+// of.
 func deviceGrows(last *berth.LastOOM, largest int64) bool {
 	if last == nil || !last.Device {
 		return true

@@ -339,8 +339,8 @@ func TestSizes_Apart(t *testing.T) {
 	require.Equal(t, sizes(berth.SharingExclusive, false), sizes(berth.SharingExclusive, true))
 }
 
-// On a GPU two thirds of the cores that an attempt keeps busy are booked, and what
-// the user wrote.
+// On a GPU Berth books two thirds of the cores that an attempt keeps busy, and the
+// user's value in full.
 func TestSizes_CoresBesideAGPU(t *testing.T) {
 	t.Parallel()
 
@@ -394,7 +394,8 @@ func TestObserve_DeviceFloor(t *testing.T) {
 	require.Equal(t, int64(3*gib+3*mib64), memory.ReserveDevice(f), "four runs: 5 % over the peak")
 }
 
-// A trial that insists on MPS waits for it, as one that insists on a GPU does.
+// A trial that insists on MPS waits for it, as a trial that insists on a GPU
+// does.
 func TestSizes_InsistsOnMPS(t *testing.T) {
 	t.Parallel()
 

@@ -2,13 +2,13 @@ package memory
 
 import "github.com/berthml/berth"
 
-// spill returns what a trial of a sweep with gpu_memory_spill asks for that is larger
-// than any GPU: the largest one alone, never by MPS, in unified memory, and as much more
-// of the host's memory as the GPU lacks. spills is false when the trial is not known to
-// be larger; ok as for Sizes.
+// spill returns the demand of a trial that is larger than any GPU, of a sweep with
+// gpu_memory_spill: the largest GPU alone, never by MPS, in unified memory, and as much
+// more of the host's memory as the GPU lacks. spills is false when the trial is not
+// known to be larger; ok as for Sizes.
 //
-// What the sweep file says is not cut: the placer says what no host could hold. What
-// follows an out-of-memory is cut to what a host with such a GPU has.
+// The sweep file's value is not cut: the placer reports that no host could hold it.
+// A demand after an out-of-memory is cut to the memory of a host with such a GPU.
 func (f *Fleet) spill(a Ask, known berth.Footprints) (demands berth.Demands, ok, spills bool) {
 	if !a.Resources.GPUMemorySpill {
 		return nil, false, false
@@ -107,8 +107,9 @@ func spillOn(a Ask, f *berth.Footprint, hosts []berth.Host, lacks, largest int64
 	return d, ok && grows && d.SpillBytes > 0 && a.Last.Count < a.Last.Max
 }
 
-// aloneFrom is the count of out-of-memory from which the next attempt has a GPU alone:
-// the last one; with spill the one before it, too, so that the last knows.
+// aloneFrom is the number of out-of-memory failures from which the next attempt has a
+// GPU alone: the last one; with spill also the one before it, so that the last attempt
+// knows its need.
 func (a Ask) aloneFrom() int {
 	if a.Resources.GPUMemorySpill {
 		return max(a.Last.Max-2, 1)

@@ -22,9 +22,8 @@ func spilled(had, of int64, device bool, count int) *berth.LastOOM {
 	return last
 }
 
-// A trial that is larger than any GPU spills into its host's memory, alone on the largest
-// one and never by MPS, if its sweep says so and only then. Figures are in GiB; hosts
-// have 64 of memory.
+// A trial larger than any GPU spills into its host's memory, alone on the largest one and
+// never by MPS, only if its sweep allows it. Figures are in GiB; hosts have 64 of memory.
 func TestSizes_Spill(t *testing.T) {
 	t.Parallel()
 
@@ -170,7 +169,7 @@ func TestSizes_SpillProperty(t *testing.T) {
 	})
 }
 
-// What a run in unified memory held says nothing of its shape.
+// The memory of a run in unified memory teaches nothing about its shape.
 func TestObserve_Spill(t *testing.T) {
 	t.Parallel()
 

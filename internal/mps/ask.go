@@ -19,8 +19,8 @@ const retryEvery = 50 * time.Millisecond
 // why there is no answer.
 var errSilent = errors.New("no answer")
 
-// busyText is what the program prints when the daemon serves another caller: it
-// takes one connection at a time and turns away the rest, unheard.
+// busyText is the program's text when the daemon serves another caller: it
+// takes one connection at a time and turns away the rest.
 const busyText = "Cannot send command to MPS control daemon process"
 
 // ask puts a question to the GPU's daemon and returns the answer, without the
@@ -83,8 +83,8 @@ func (m *MPS) askPIDs(ctx context.Context, g *gpu, command string) ([]int, error
 	return pids, nil
 }
 
-// odd is the error of an answer that makes no sense. It counts as no answer: what
-// we do not understand must not look like an empty list.
+// odd is the error of a malformed answer. It counts as no answer: it must not
+// look like an empty list.
 func (g *gpu) odd(command, answer string) error {
 	return berth.Errorf(berth.KindUnavailable, "asking the MPS control daemon of GPU %q for %q: its answer is %q", g.uuid, command, answer)
 }

@@ -18,14 +18,13 @@ const multiuser = "-multiuser-server"
 // persistence mode the driver starts a GPU in 1 s to 3 s.
 func (m *MPS) startTimeout() time.Duration { return 6 * m.timeout }
 
-// Start makes sure that the GPU's daemon runs and answers. A daemon that runs
-// already, of the worker before, is taken over; otherwise Start removes what a dead
-// one left, and starts one. An older control program that does not know
-// -multiuser-server is started without: its server takes clients of one user at a
-// time.
+// Start makes sure that the GPU's daemon runs and answers. It takes over a running
+// daemon of the worker before; otherwise it removes a dead one's files, and starts
+// one. It starts an older control program that does not know -multiuser-server
+// without that option: its server takes clients of one user at a time.
 //
-// Errors: unavailable, with what the program or its log said; invalid when the
-// path of the sockets would be too long, with the fix, or for a UUID that is none.
+// Errors: unavailable, with the text of the program or its log; invalid when the
+// path of the sockets would be too long, with the fix, or for a malformed UUID.
 func (m *MPS) Start(ctx context.Context, uuid string) error {
 	g := m.gpu(uuid)
 	if err := g.check(); err != nil {
@@ -129,7 +128,7 @@ func (m *MPS) Check(ctx context.Context, uuid string) error {
 	return m.check(ctx, g)
 }
 
-// check asks for what NVIDIA's Kubernetes device plugin asks for to learn the same.
+// check asks the same question as NVIDIA's Kubernetes device plugin.
 func (m *MPS) check(ctx context.Context, g *gpu) error {
 	const command = "get_default_active_thread_percentage"
 
@@ -187,8 +186,8 @@ func (m *MPS) Stop(ctx context.Context, uuid string) (stopped bool, err error) {
 	return true, nil
 }
 
-// absent reports whether no daemon is there, by what became of a question and by
-// the process that was the daemon before it (0 = none was).
+// absent reports whether no daemon runs, by the error of a question and by the
+// earlier daemon's process (0 = none).
 func (g *gpu) absent(ctx context.Context, pid int, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, errSilent) && (pid == 0 || !g.owns(pid)) && g.process() == 0
 }

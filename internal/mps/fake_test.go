@@ -121,7 +121,7 @@ func fakeMain(args []string) int {
 		return 0
 	}
 
-	// The daemon keeps our output open, as one that forks does.
+	// The daemon keeps our output open, as a forking one does.
 	daemon := exec.Command(os.Args[0], "daemon") //nolint:noctx // it outlives us
 	daemon.Stdout, daemon.Stderr = os.Stdout, os.Stderr
 
@@ -257,7 +257,7 @@ func fakeDaemon(pipe string) int {
 
 func (s *fakeState) answer(command string) string {
 	words := strings.Fields(command)
-	numbers := make([]int, 3) // those after the first word
+	numbers := make([]int, 3) // the numbers after the first word
 
 	for i, word := range words[1:] {
 		numbers[i], _ = strconv.Atoi(word)

@@ -28,8 +28,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// ErrNotInstalled is of a machine without the MPS control program. Its GPUs are then
-// shared by time slices.
+// ErrNotInstalled says that a machine lacks the MPS control program. Its GPUs are
+// then shared by time slices.
 var ErrNotInstalled = errors.New("NVIDIA's MPS is not installed")
 
 // program is NVIDIA's name of the control program. It is part of the driver.

@@ -24,19 +24,19 @@ const (
 	gpuB = "GPU-bbbbbbbb-0000-0000-0000-000000000002"
 	twin = "GPU-aaaaaaaa-0000-0000-0000-000000000003" // shares gpuA's short name
 
-	patience = 60 * time.Second       // for what takes well under a second
+	patience = 60 * time.Second       // for steps that take well under a second
 	haste    = 400 * time.Millisecond // for an answer that never comes
 	tick     = 5 * time.Millisecond
 )
 
-// machine is one that has the control program.
+// machine is a machine with the control program.
 type machine struct {
 	dir    string // of the daemons
 	binary string
 }
 
 // setup makes a machine whose control program behaves as variant says. It ends
-// what the test leaves running.
+// the test's remaining processes.
 func setup(t *testing.T, variant string) machine {
 	t.Helper()
 
@@ -122,7 +122,7 @@ func tell(t *testing.T, pipe, command string) string {
 	return said
 }
 
-// runs reports whether a process is there, and not only waits to be collected.
+// runs reports whether a process runs, rather than waits to be reaped.
 func runs(pid int) bool {
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 

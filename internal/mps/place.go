@@ -39,7 +39,7 @@ type gpu struct {
 	uuid string
 	dir  string
 	pipe string // sockets, pid file; mounted into containers, whose users may write there
-	log  string // control.log, server.log, and start.log: what the program printed at its start
+	log  string // control.log, server.log, and start.log: the program's output at its start
 
 	turn chan struct{} // one element, of the call whose turn it is
 }
@@ -80,7 +80,7 @@ func (m *MPS) taken(dir, uuid string) bool {
 		}
 	}
 
-	// An empty file is one that a power cut left: the directory is free.
+	// A power cut leaves an empty file: the directory is free.
 	owner, _ := os.ReadFile(filepath.Join(dir, ownerFile)) //nolint:gosec // G304: our own file; what cannot be read, Start cannot write either
 
 	return len(owner) > 0 && strings.TrimSpace(string(owner)) != uuid
@@ -98,7 +98,7 @@ func (g *gpu) take(ctx context.Context) error {
 
 func (g *gpu) give() { <-g.turn }
 
-// check says whether the GPU can have a place at all.
+// check reports whether the GPU can have a directory at all.
 func (g *gpu) check() error {
 	if !uuidPattern.MatchString(g.uuid) {
 		return berth.Errorf(berth.KindInvalid, "%q is no UUID of a GPU: give one as `nvidia-smi -L` prints it", g.uuid)
@@ -152,9 +152,9 @@ func truncate(root *os.Root, name string) error {
 	return file.Close()
 }
 
-// admit lets any user connect to what the daemon made in pipe, but not to the
-// socket of its administrators, who may end it and its clients. Links are left
-// alone, and nothing outside pipe is reached: containers may write there.
+// admit lets any user connect to the daemon's sockets in pipe, but not to the
+// socket of its administrators, who may end it and its clients. It follows no
+// links and reaches nothing outside pipe: containers may write there.
 func (g *gpu) admit() error {
 	return g.within(g.pipe, func(root *os.Root, entry fs.DirEntry) error {
 		if entry.Type()&(fs.ModeSymlink|fs.ModeDir) != 0 || entry.Name() == privilegedSocket {
@@ -170,7 +170,7 @@ func (g *gpu) admit() error {
 	})
 }
 
-// clear removes what a daemon that died left in pipe. The directory itself stays:
+// clear removes a dead daemon's files in pipe. The directory itself stays:
 // containers may have it mounted.
 func (g *gpu) clear() error {
 	return g.within(g.pipe, func(root *os.Root, entry fs.DirEntry) error { return root.RemoveAll(entry.Name()) })
@@ -203,7 +203,7 @@ func (g *gpu) failed(err error) error {
 }
 
 // logged returns the end of a log, from a byte on: its last lines in one, for an
-// error's text. Empty = there is none.
+// error's text. Empty = no log.
 func (g *gpu) logged(name string, from int64) string {
 	const most = 1024
 

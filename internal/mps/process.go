@@ -50,9 +50,9 @@ func (m *MPS) run(ctx context.Context, g *gpu, command string) (said string, err
 	return strings.TrimSpace(out.String()), nil
 }
 
-// launch runs the program that puts a daemon into the background. What both print
-// goes to a file: a pipe would keep us waiting for as long as the daemon lives. A
-// session of its own keeps signals of the worker's terminal away from the daemon.
+// launch runs the program that puts a daemon into the background. Their output
+// goes to a file: a pipe would block us for as long as the daemon lives. A
+// separate session keeps signals of the worker's terminal away from the daemon.
 func (m *MPS) launch(ctx context.Context, g *gpu, options ...string) error {
 	log, err := os.OpenFile(filepath.Join(g.log, startLog), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o644) //nolint:gosec // G302,G304: our own log
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *MPS) launch(ctx context.Context, g *gpu, options ...string) error {
 	return cmd.Run()
 }
 
-// environment is the worker's own without what steers CUDA, and with add.
+// environment is the worker's own without CUDA's variables, and with add.
 func environment(add ...string) []string {
 	var kept []string
 

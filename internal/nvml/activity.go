@@ -34,11 +34,11 @@ var metrics = [...]uint32{
 	uint32(nvml.GPM_METRIC_SM_UTIL), uint32(nvml.GPM_METRIC_SM_OCCUPANCY), uint32(nvml.GPM_METRIC_ANY_TENSOR_UTIL), uint32(nvml.GPM_METRIC_DRAM_BW_UTIL),
 }
 
-// gauge measures one card: activity is what happened between two samples.
+// gauge measures one GPU: activity is the work between two samples.
 type gauge struct {
 	samples  [2]nvml.GpmSample // the driver's buffers: the newest sample, and room for the next
-	at       time.Time         // of the newest; zero = there is none
-	last     gpu.Activity      // ended with the newest; To is zero when there is none
+	at       time.Time         // of the newest; zero = none
+	last     gpu.Activity      // ended with the newest; To is zero without one
 	promised bool              // the driver says that it can sample
 	blind    bool              // it was tried, and the card or the driver cannot sample
 	broken   error             // why it is blind although the driver says that it can sample
@@ -154,8 +154,8 @@ func (d *driver) begin(handle nvml.Device, of string, g *gauge) error {
 		}
 	}
 
-	// The answer no counts. Yes must be tried: virtual GPUs say it and cannot. And
-	// who does not know is tried as well: a MIG device, or an older library.
+	// The answer no counts. A yes must be tried: virtual GPUs say it and cannot. A
+	// GPU that does not know is tried as well: a MIG device, or an older library.
 	support, err := call(d.lib, "asking whether the activity can be measured of "+of, handle.GpmQueryDeviceSupport, "nvmlGpmQueryDeviceSupport")
 	if err == nil && support.IsSupportedDevice == 0 {
 		return berth.Errorf(berth.KindInvalid, "measuring the activity of %s: %w by this GPU", of, gpu.ErrUnsupported)
@@ -194,7 +194,7 @@ func (d *driver) take(handle nvml.Device, of string, sample nvml.GpmSample) erro
 	return d.lib.do("sampling the activity of "+of, func() nvml.Return { return sample.Get(handle) }, "nvmlGpmSampleGet")
 }
 
-// compare computes the metrics of two samples. Each has a return code of its own.
+// compare computes the metrics of two samples. Each has its own return code.
 func (l *library) compare(of string, older, newer nvml.GpmSample) (gpu.Activity, error) {
 	request := nvml.GpmMetricsGetType{NumMetrics: uint32(len(metrics)), Sample1: older, Sample2: newer}
 	for i, id := range metrics {
@@ -216,7 +216,7 @@ func (l *library) compare(of string, older, newer nvml.GpmSample) (gpu.Activity,
 	return gpu.Activity{SMActivity: values[0], SMOccupancy: values[1], Tensor: values[2], DRAMBandwidth: values[3]}, nil
 }
 
-// utilisation is what nvidia-smi shows. MIG devices have none.
+// utilisation is nvidia-smi's value. MIG devices have none.
 func (l *library) utilisation(d nvml.Device, of string) (gpu.Fraction, error) {
 	rates, err := call(l, "reading the utilisation of "+of, d.GetUtilizationRates, "nvmlDeviceGetUtilizationRates")
 	if errors.Is(err, gpu.ErrUnsupported) {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	patience = 30 * time.Second // for what takes well under a second
+	patience = 30 * time.Second // for steps that take well under a second
 	tick     = 5 * time.Millisecond
 
 	// Environment of a child: the name of its test, the library, the directory by
@@ -120,10 +120,10 @@ func linked(t *testing.T, without ...string) string {
 	return path
 }
 
-// inChild runs the body in a process of its own, which a missing function would
-// end: a library stays in its process, and the next one would be bound to it. The
-// process has the invented library without some of its functions, and is steered
-// as given from the start.
+// inChild runs the body in its own process, which a missing function would end: a
+// library stays in its process, and the next one would be bound to it. The
+// process has the invented library without some of its functions, with the given
+// settings from the start.
 func inChild(t *testing.T, without []string, steer map[string]string, body func(t *testing.T, f fake)) {
 	t.Helper()
 
@@ -176,7 +176,7 @@ func (f fake) clear(t *testing.T, name string) {
 	require.NoError(t, os.Remove(filepath.Join(f.dir, name)))
 }
 
-// send has the library tell of an event, once it told of the one before.
+// send makes the library report an event, once it has reported the one before.
 func (f fake) send(t *testing.T, card int, types, data uint64, instance, compute uint32) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -127,8 +127,8 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// fault lets a program fault, and says how long after its start of the kernel the
-// worker has heard.
+// fault lets a program fault, and returns how long after the start of its kernel
+// the worker gets the event.
 func fault(t *testing.T, events <-chan gpu.Event) string {
 	t.Helper()
 

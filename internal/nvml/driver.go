@@ -28,7 +28,7 @@ type driver struct {
 	set    nvml.EventSet     // nil = not watching; of the lane watch alone
 
 	mu      sync.Mutex
-	pending []gpu.Event // heard, and not yet taken by a caller
+	pending []gpu.Event // received, and not yet taken by a caller
 }
 
 // Open loads NVIDIA's library and starts it.
@@ -108,6 +108,6 @@ func (d *driver) shutdown() {
 		d.free(g)
 	}
 
-	// A library that cannot be shut down is left as it is: the process goes on.
+	// A library that cannot be shut down stays: the process goes on.
 	_ = d.lib.do("closing NVIDIA's library", d.lib.api.Shutdown, "nvmlShutdown")
 }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// wanted are the events that Berth hears of: XIDs and lost memory.
+	// wanted are the events that Berth watches: XIDs and lost memory.
 	wanted = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
 
 	// turn is how long the library waits for an event at a time. Close waits that
@@ -38,7 +38,7 @@ func (d *driver) WaitEvent(ctx context.Context) (gpu.Event, error) {
 			}
 		}
 
-		// What listen hears it leaves in pending: no event is lost with a caller
+		// listen leaves its events in pending: no event is lost with a caller
 		// that has gone.
 		if _, err := ask(ctx, d.watch, d.config.Patience+turn, "waiting for events of GPUs", d.listen); err != nil {
 			return gpu.Event{}, err
@@ -46,7 +46,7 @@ func (d *driver) WaitEvent(ctx context.Context) (gpu.Event, error) {
 	}
 }
 
-// next takes the oldest event that was heard.
+// next takes the oldest pending event.
 func (d *driver) next() (gpu.Event, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -161,9 +161,9 @@ func (d *driver) part(data nvml.EventData) (uuid string, found bool) {
 	return "", false
 }
 
-// subscribe asks for the events of all cards. When some cannot be watched it says
-// so once, and the others are watched from then on.
-// Errors: ErrUnsupported when no card tells of events.
+// subscribe asks for the events of all GPUs. If some cannot be watched it logs
+// that once, and watches the others from then on. Errors: ErrUnsupported when no
+// GPU reports events.
 func (d *driver) subscribe() error {
 	if !d.lib.any("nvmlEventSetWait_v2", "nvmlEventSetWait") || !d.lib.any("nvmlEventSetFree") {
 		return berth.Errorf(berth.KindInvalid, "watching GPUs for errors: %w: the NVIDIA driver's library cannot wait for events: install a newer NVIDIA driver", gpu.ErrUnsupported)
@@ -213,7 +213,7 @@ func (d *driver) subscribe() error {
 	}
 
 	for i, err := range failures {
-		if errors.Is(err, gpu.ErrUnsupported) { // by this card: the driver tells of others
+		if errors.Is(err, gpu.ErrUnsupported) { // by this GPU: the driver reports others' events
 			failures[i] = berth.Errorf(berth.KindOf(err), "%s", err.Error())
 		}
 	}
@@ -243,10 +243,10 @@ func (d *driver) watchCard(index int) error {
 		func() nvml.Return { return handle.RegisterEvents(types&wanted, d.set) }, "nvmlDeviceRegisterEvents")
 }
 
-// deaf returns a warning when a card does not tell of XIDs.
+// deaf returns a warning when a GPU does not report XIDs.
 func (l *library) deaf(d nvml.Device, of string) []string {
 	if !l.any("nvmlDeviceGetSupportedEventTypes") {
-		return nil // missing says so for all cards
+		return nil // missing reports it for all GPUs
 	}
 
 	types, err := call(l, "asking which errors are told by "+of, d.GetSupportedEventTypes, "nvmlDeviceGetSupportedEventTypes")

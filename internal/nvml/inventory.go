@@ -91,7 +91,8 @@ func (d *driver) list() (gpu.Inventory, error) {
 	return inventory, nil
 }
 
-// features are what a library may lack and Berth goes on without.
+// features are functions that a library may lack without harm to the rest of
+// Berth.
 var features = []struct {
 	names   []string
 	without string
@@ -118,7 +119,7 @@ var features = []struct {
 	{[]string{"nvmlEventSetFree"}, "errors of GPUs (XID) are not heard of"},
 }
 
-// missing says what this library cannot do.
+// missing lists the library's missing features.
 func (l *library) missing() []string {
 	var warnings []string
 
@@ -187,7 +188,8 @@ func (d *driver) describe(index int, warnings *[]string) ([]gpu.Card, error) {
 	return append([]gpu.Card{card}, devices...), nil
 }
 
-// measureUp reads what a card is: model, memory, compute capability, MIG mode.
+// measureUp reads a GPU's properties: model, memory, compute capability, MIG
+// mode.
 func (d *driver) measureUp(handle nvml.Device, of string, card *gpu.Card) error {
 	model, err := d.lib.name(handle, of)
 	if err != nil {
@@ -301,8 +303,8 @@ func (l *library) migDevices(parent nvml.Device, of string) ([]migDevice, error)
 }
 
 // profile returns a MIG device's profile. The driver puts it into the name, as in
-// "NVIDIA H100 80GB HBM3 MIG 1g.10gb"; where it does not, the profile is made of
-// the device's attributes, as NVIDIA's go-nvlib does.
+// "NVIDIA H100 80GB HBM3 MIG 1g.10gb"; otherwise the profile comes from the
+// device's attributes, as in NVIDIA's go-nvlib.
 func (l *library) profile(d nvml.Device, of string, cardBytes int64) (string, error) {
 	name, err := l.name(d, of)
 	if err != nil {

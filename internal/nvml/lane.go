@@ -11,16 +11,16 @@ import (
 	"github.com/berthml/berth"
 )
 
-// lane calls the library: one call after the other, in one goroutine. So a call
-// that hangs holds one goroutine and one thread, however many callers there are.
+// lane calls the library: one call after the other, in one goroutine. So a
+// hanging call holds one goroutine and one thread, for any number of callers.
 //
 //	idle ── call ──▶ calling ── answer ──▶ idle
 //	                    │ patience
 //	                    ▼
 //	                 overdue: callers fail at once ── answer ──▶ idle
 //
-// One lane serves all cards: the driver takes locks that its cards share, so one
-// that hangs on a card hangs for most questions about the others as well.
+// One lane serves all GPUs: the driver takes locks that its GPUs share, so a
+// call that hangs on a GPU hangs most questions about the others as well.
 type lane struct {
 	jobs    chan *job
 	closing chan struct{} // closed by stop
@@ -100,7 +100,7 @@ func (l *lane) hangs(doing string) error {
 	return l.silence(doing)
 }
 
-// silence is the error of a caller that waited in vain. Call it with mu held.
+// silence is the error of a caller whose wait timed out. Call it with mu held.
 func (l *lane) silence(doing string) error {
 	if l.running == nil {
 		return berth.Errorf(berth.KindUnavailable, "%s: the NVIDIA driver answers too slowly: try again", doing)
@@ -189,9 +189,9 @@ func ask[T any](ctx context.Context, l *lane, patience time.Duration, doing stri
 	}
 }
 
-// abandoned are lanes of this process that were stopped while a call was out. As
-// long as one does not return no library is opened: a worker that tries again
-// every now and then must not lose a thread each time.
+// abandoned are lanes of this process that were stopped during a call. No
+// library is opened until all these calls return: a worker that retries
+// regularly must not lose a thread each time.
 var abandoned struct {
 	mu    sync.Mutex
 	lanes []*lane
@@ -205,8 +205,8 @@ func abandon(l *lane) {
 	abandoned.lanes = append(abandoned.lanes, l)
 }
 
-// checkAbandoned returns an error while an abandoned call is out, and forgets the
-// ones that returned. Errors: unavailable.
+// checkAbandoned returns an error while an abandoned call is in progress, and
+// forgets the returned ones. Errors: unavailable.
 func checkAbandoned(doing string) error {
 	abandoned.mu.Lock()
 	defer abandoned.mu.Unlock()

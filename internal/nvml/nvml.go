@@ -1,7 +1,7 @@
-// Package nvml reads NVIDIA's GPUs through NVIDIA's management library (NVML). It
-// is the only home of go-nvml and of cgo: NVML's return codes become berth errors
-// here and nowhere else. A berth that is built without cgo has no GPUs; Open says
-// so.
+// Package nvml reads NVIDIA's GPUs through NVIDIA's management library (NVML).
+// Only this package uses go-nvml and cgo: NVML's return codes become berth errors
+// here and nowhere else. A berth built without cgo has no GPUs, and Open reports
+// that.
 //
 // Three things about the library shape this package:
 //

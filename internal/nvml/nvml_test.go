@@ -34,7 +34,7 @@ const (
 	xid, ecc, clock = 8, 2, 16 // types of events
 )
 
-// healthy is what the invented library has.
+// healthy is the inventory of the invented library.
 func healthy() gpu.Inventory {
 	return gpu.Inventory{
 		DriverVersion: "580.159.04",
@@ -49,7 +49,7 @@ func healthy() gpu.Inventory {
 	}
 }
 
-// healthyReading is what the H200 holds. PIDs 4002, 4003 and 4006 are in both
+// healthyReading is the H200's reading. PIDs 4002, 4003 and 4006 are in both
 // lists, the first two with their memory in one of them only. 4008 is in the list
 // of clients only. The memory of 4005 is not available.
 func healthyReading() gpu.Reading {
@@ -120,7 +120,7 @@ func TestInventory(t *testing.T) {
 	})
 }
 
-// Where names do not say the profile, it is made of the attributes.
+// If the names lack the profile, it comes from the attributes.
 func TestInventory_ProfileOfAttributes(t *testing.T) {
 	t.Parallel()
 	inChild(t, nil, map[string]string{"name.plain": ""}, func(t *testing.T, _ fake) {
@@ -362,7 +362,7 @@ func TestWaitEvent(t *testing.T) {
 	})
 }
 
-// An event that comes when the caller has gone is the next caller's.
+// An event that comes after its caller has gone is the next caller's.
 func TestWaitEvent_NoneIsLost(t *testing.T) {
 	t.Parallel()
 	inChild(t, nil, nil, func(t *testing.T, f fake) {
@@ -391,7 +391,7 @@ func TestWaitEvent_NoneIsLost(t *testing.T) {
 	})
 }
 
-// A card that cannot be watched is told of once; the others are watched.
+// A GPU that cannot be watched is reported once; the others are watched.
 func TestWaitEvent_OneCardIsLost(t *testing.T) {
 	t.Parallel()
 	inChild(t, nil, nil, func(t *testing.T, f fake) {
@@ -432,7 +432,7 @@ func TestWaitEvent_OneCardIsLost(t *testing.T) {
 	})
 }
 
-// A card that tells of no errors is told of once; the others are watched.
+// A GPU that reports no errors is logged once; the others are watched.
 func TestWaitEvent_OneCardIsDeaf(t *testing.T) {
 	t.Parallel()
 	inChild(t, nil, map[string]string{"deaf.1": ""}, func(t *testing.T, f fake) {
@@ -611,8 +611,8 @@ func TestRead_NoListOfProcesses(t *testing.T) {
 	})
 }
 
-// A driver whose second version of the memory's sizes is refused is asked for the
-// first, in which the reserved memory is not apart.
+// A driver that refuses the second version of the memory's sizes is asked for the
+// first, which includes the reserved memory.
 func TestRead_NoSecondVersionOfMemory(t *testing.T) {
 	t.Parallel()
 	inChild(t, nil, map[string]string{"fault.nvmlDeviceGetMemoryInfo_v2": "25"}, func(t *testing.T, _ fake) {
@@ -622,8 +622,8 @@ func TestRead_NoSecondVersionOfMemory(t *testing.T) {
 	})
 }
 
-// The invented library has exactly the functions that this package knows: so each
-// of them is left out once in TestLacks, and none is called unguarded by luck.
+// The invented library has exactly the functions that this package uses: so
+// TestLacks leaves out each of them once, and none is called unguarded by luck.
 func TestSymbols(t *testing.T) {
 	t.Parallel()
 

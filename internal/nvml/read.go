@@ -17,7 +17,7 @@ import (
 	"github.com/berthml/berth/internal/gpu"
 )
 
-// Read returns what a card holds now.
+// Read returns the present use of a GPU.
 func (d *driver) Read(ctx context.Context, uuid string) (gpu.Reading, error) {
 	doing := fmt.Sprintf("reading GPU %q", uuid)
 
@@ -65,7 +65,7 @@ func (l *library) memory(d nvml.Device, of string) (gpu.Reading, error) {
 	return sizes(v1.Total, 0, v1.Free), nil
 }
 
-// sizes keeps the sum of a reading whole, whatever the driver says.
+// sizes keeps the sum of a reading consistent for any values of the driver.
 func sizes(total, reserved, free uint64) gpu.Reading {
 	free = min(free, total)
 	reserved = min(reserved, total-free)

@@ -70,8 +70,8 @@ func TestDecide_Advice(t *testing.T) {
 	require.Len(t, placedOf(packing.Decide([]berth.Host{small}, nil, requests)), 3, "memory binds")
 }
 
-// A GPU that is to be shared in the other mode runs empty first; what cannot be there in
-// that mode does not wait.
+// A GPU advised to use the other mode drains first; a request that cannot use that mode
+// does not wait for it.
 func TestDecide_AnAdvisedModeWaitsForAnEmptyGPU(t *testing.T) {
 	t.Parallel()
 
@@ -92,7 +92,7 @@ func TestDecide_AnAdvisedModeWaitsForAnEmptyGPU(t *testing.T) {
 	require.Equal(t, berth.DeviceClass(model), packing.Decide([]berth.Host{h}, nil, []packing.Request{byEither("1")})[0].Placement.Class)
 }
 
-// A GPU that takes nothing has no advice, and takes none of the cores.
+// A closed GPU has no advice, and takes none of the cores.
 func TestDecide_AdviceBesideACordonedGPU(t *testing.T) {
 	t.Parallel()
 

@@ -6,8 +6,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// What an advice for GPUs (berth.Advice) changes: how many share one, in which mode, and
-// what each of them books of the cores.
+// The effects of an advice for GPUs (berth.Advice): how many share one, in which mode,
+// and the cores that each of them books.
 
 // gpuCPU is an even part of the host's cores for each attempt, at the advised number of attempts
 // on the GPUs that take any. That number was measured to be best, cores included.
@@ -29,8 +29,8 @@ func gpuCPU(h berth.Host) int64 {
 	return h.CPUMilli / int64(total)
 }
 
-// demand is what the request takes of the host on a class. The user's word on cores
-// stands.
+// demand is the request's demand on the host for a class. The user's number of
+// cores stands.
 func (s *site) demand(r *Request, class int) *berth.Demand {
 	d := r.on[class]
 	if d == nil || class == 0 || s.gpuCPU == 0 || r.CPUsGiven || d.CPUMilli <= s.gpuCPU {

@@ -48,8 +48,8 @@ func (l *ledger) saves(r *Request) bool {
 	return r.stored() && slices.ContainsFunc(l.hosts, func(s site) bool { return s.saves(r) })
 }
 
-// saves reports whether the host is worth the wait: not one that a person drained, that is
-// cordoned, that is gone, on which the trial fails, or whose GPUs take nothing.
+// saves reports whether the host is worth the wait. It is not if a person drained it, or
+// it is cordoned, gone, failing this trial, or has only closed GPUs.
 func (s *site) saves(r *Request) bool {
 	if s.loses(r) || !s.returns() || s.lacks(r) != fits || !s.diskHolds(r) || s.CordonedFor(r.SweepID) || s.avoided(r) || s.failures(r) >= savesAfter {
 		return false
@@ -99,7 +99,8 @@ func (s *site) returns() bool {
 }
 
 // opens reports whether the spot takes the demand once the attempts of the host have ended, as
-// far as is known: of a host or GPU with a problem it is not what programs outside Berth hold.
+// far as is known: the use of programs outside Berth is not known on a host or GPU with a
+// problem.
 func (s *site) opens(d *berth.Demand, at *spot) bool {
 	switch {
 	case s.never(d, at) != fits:
@@ -130,8 +131,8 @@ func (s *site) filesDisk() (free, total int64) {
 	return s.DiskFreeBytes, s.DiskBytes
 }
 
-// diskHolds reports whether the disk, when empty, has room for the checkpoint. Where none
-// is fetched, a disk without its headroom is one that a person makes room on.
+// diskHolds reports whether the disk, when empty, has room for the checkpoint. Without a
+// checkpoint it returns true, also for a full disk: a person makes room on it.
 func (s *site) diskHolds(r *Request) bool {
 	_, total := s.filesDisk()
 	fetched := s.fetches(r)
@@ -140,7 +141,7 @@ func (s *site) diskHolds(r *Request) bool {
 }
 
 // failures is how often the trial failed on the host through no fault of its own, or did not
-// start, as the disk did not take its checkpoint.
+// start because the disk did not take its checkpoint.
 func (s *site) failures(r *Request) (n int) {
 	for _, hosts := range [][]string{r.FailedHosts, r.Refused} {
 		for _, id := range hosts {

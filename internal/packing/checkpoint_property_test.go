@@ -158,7 +158,8 @@ func TestDecide_WithCheckpoints(t *testing.T) {
 	})
 }
 
-// TestDecide_NeverExcludesTheOnlyHost: what a host takes it also takes when its disk has refused it.
+// TestDecide_NeverExcludesTheOnlyHost: a host takes the same requests after its disk has refused
+// them once.
 func TestDecide_NeverExcludesTheOnlyHost(t *testing.T) {
 	t.Parallel()
 

@@ -169,7 +169,7 @@ func TestDecide_ADiskThatRefusesACheckpoint(t *testing.T) {
 	}
 }
 
-// A request that is overdue keeps the host free that goes on from its checkpoint, not one that it may not have.
+// An overdue request keeps free the host with its checkpoint, not a host that it may not use.
 func TestDecide_KeepsAHostThatHasAStore(t *testing.T) {
 	t.Parallel()
 
@@ -224,9 +224,9 @@ func TestDecide_WhatNoDiskCanHoldIsImpossible(t *testing.T) {
 	require.True(t, d.Placed, "it has it: nothing is fetched")
 }
 
-// A trial whose checkpoint is in the store waits for a host that can go on from it, but for none
-// that will not take it again: its only GPU fell off the bus, or a person cordoned it, or a program
-// outside Berth holds its memory. Such a wait has no end, while another host stands idle.
+// A trial with a stored checkpoint waits for a host that can use it, but not for a host that will
+// not take it again: its only GPU fell off the bus, or a person cordoned it, or a program outside
+// Berth holds its memory. Such a wait has no end, while another host is idle.
 func TestDecide_WaitsForNoGPUThatTakesNothing(t *testing.T) {
 	t.Parallel()
 

@@ -102,8 +102,8 @@ func TestDecide_ATrialDoesNotGoBackToWhereItsImageIsMissing(t *testing.T) {
 		"The last failure: image x", packing.Explain(d.Rejections(1)[0]))
 }
 
-// A host that was removed, or came back smaller, keeps what only it could hold
-// from being impossible, and takes nothing.
+// A removed host, or one that came back smaller, prevents that a request only
+// it could hold counts as impossible, and takes nothing.
 func TestDecide_WaitsForAFormerHost(t *testing.T) {
 	t.Parallel()
 

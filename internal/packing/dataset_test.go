@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// Only hosts that have the data sets of a sweep take its trials, however much room others have.
+// Only hosts with the data sets of a sweep take its trials, however much room others have.
 func TestDecide_Datasets(t *testing.T) {
 	t.Parallel()
 

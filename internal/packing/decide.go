@@ -18,14 +18,14 @@ const (
 	DrainAfterExclusive = time.Minute
 	// firstTurn is for how long a host is kept free at first. Then it is open to
 	// all for as long, and each further turn is twice as long: a neighbour that
-	// runs for days costs others half the time of the host at most, and a request
+	// runs for days costs others at most half of the host's time, and a request
 	// behind neighbours that run for hours is placed in the turn that outlasts
-	// them. It is longer than most trials of the jobs that Berth is for.
+	// them. It is longer than most trials of small jobs.
 	firstTurn = time.Hour
 	// longestTurn bounds a turn: for longer than a day no host stands still.
 	longestTurn = 24 * time.Hour
-	// keptFraction is the part of the hosts that is kept free at once, one at
-	// least: a long queue must not stop the small ones on every machine.
+	// keptFraction is the part of the hosts that is kept free at once, at least
+	// one: a long queue must not stop small requests on every machine.
 	keptFraction = 4
 	// unknownRun is the run time of an unmeasured shape: longer than any, so
 	// that it comes first and others need not wait for its footprint at the
@@ -42,7 +42,7 @@ type Request struct {
 	Expected  time.Duration // of the whole attempt; 0 = unknown
 	Waited    time.Duration // for room: not behind the sweep's own limit
 	Asked     time.Duration // since it asked, behind that limit too: whose turn it is among its siblings
-	Kept      Place         // what the last Decide kept free for it; zero = none
+	Kept      Place         // kept free for it by the last Decide; zero = none
 
 	Vain        []Place  // as the last Decide said
 	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own, once for each: the last choice
@@ -77,14 +77,14 @@ func (r *Request) hasClass() bool {
 // Place is a host, or one of its GPUs.
 type Place struct{ HostID, DeviceID string }
 
-// SweepLimit is what a sweep's owner allows.
+// SweepLimit is the limit set by a sweep's owner.
 type SweepLimit struct {
 	MaxParallel int // attempts at once; 0 = no limit
 	Running     int // attempts that hold a lease now
 	Away        int // attempts that a host holds which does not answer, and that are to be run again: not in Running
 	Paused      bool
 
-	waiting int // requests that are sure of a place, on the host that is kept free for them
+	waiting int // requests with a sure place, on the host kept free for them
 }
 
 // Decision is the answer to one request: a placement, or why not.
@@ -92,7 +92,7 @@ type Decision struct {
 	AttemptID  string
 	Placed     bool
 	Placement  berth.Placement
-	Impossible bool    // no host could ever hold it, even when empty, nor could a former one
+	Impossible bool    // no host could ever hold it, even when empty, and no former host either
 	Kept       Place   // takes nothing younger until this request fits; zero = none
 	Vain       []Place // were kept free for the request until a turn was over: the next turn is for another one
 
@@ -141,10 +141,10 @@ type round struct {
 	ledger   *ledger
 	sweeps   map[string]SweepLimit
 	measures map[string]bool // shapes that are to be measured; true = an attempt placed in this round does
-	full     map[need]bool   // what fits nowhere; room only shrinks in a round
+	full     map[need]bool   // demands that fit nowhere; room only shrinks in a round
 }
 
-// need is what decides whether a request fits somewhere.
+// need identifies the part of a request that decides whether it fits somewhere.
 type need struct {
 	size    int
 	mounts  string // data sets and keys that the host must have
@@ -201,7 +201,7 @@ func (r *round) decide(request *Request) Decision {
 		d.Kept, d.Vain = r.ledger.keep(request)
 	}
 
-	if d.Kept != (Place{}) { // or a younger sibling takes the sweep's free place, and the host is kept no more
+	if d.Kept != (Place{}) { // or a younger sibling takes the sweep's free place, and the host is no longer kept
 		limit.waiting++
 		r.sweeps[request.SweepID] = limit.returned(request.Away)
 	}
@@ -312,7 +312,7 @@ func overdue(request *Request) bool { return overdueFor(request) >= 0 }
 
 // overdueFor is how long a request has been overdue; negative = it is not.
 func overdueFor(request *Request) time.Duration {
-	alone := len(request.Demands) > 0 // on whatever it can use
+	alone := len(request.Demands) > 0 // on all classes that it can use
 	for _, d := range request.Demands {
 		alone = alone && (d.Exclusive || d.ExclusiveDevice)
 	}

@@ -212,8 +212,8 @@ func TestDecide_NeedsRoomForACheckpoint(t *testing.T) {
 	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{short}, nil, []packing.Request{fetching})))
 }
 
-// Two trials of a lost machine have a checkpoint of 4 GiB each. The machine that is left has
-// room for one of them beside its headroom. What fetches nothing waits for none of them.
+// Two trials of a lost host have a checkpoint of 4 GiB each. The remaining host has room for
+// one of them beside its headroom. A request without a checkpoint waits for neither.
 func TestDecide_BooksTheRoomForACheckpointOnce(t *testing.T) {
 	t.Parallel()
 

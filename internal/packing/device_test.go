@@ -98,7 +98,7 @@ func TestDecide_OneMeasuresItsShape(t *testing.T) {
 	require.False(t, packing.Decide([]berth.Host{h}, nil, []packing.Request{second})[0].Placed)
 }
 
-// Every GPU says for itself why it takes no attempt, or none of this size.
+// Every GPU gives its own reason why it takes no attempt, or none of this size.
 func TestDecide_EachGPUSaysWhyNot(t *testing.T) {
 	t.Parallel()
 
@@ -132,8 +132,8 @@ func TestDecide_EachGPUSaysWhyNot(t *testing.T) {
 	}, explained(d))
 }
 
-// An attempt that wants a GPU for itself leaves the rest of the host to others,
-// and one that wants a host for itself does not.
+// An attempt that wants a GPU alone leaves the rest of the host to others, and
+// an attempt that wants a host alone does not.
 func TestDecide_AloneOnAGPUOrOnAHost(t *testing.T) {
 	t.Parallel()
 
@@ -161,8 +161,8 @@ func TestDecide_AloneOnAGPUOrOnAHost(t *testing.T) {
 	require.Equal(t, int64(64*gib), decisions[0].Placement.Demand.MemoryBytes, "it gets all of the host")
 }
 
-// For what waited long one GPU is kept free, with room for it on the host. The
-// others, and the cores, go on.
+// The placer keeps one GPU free for a request that waited long, with room for
+// it on the host. The other GPUs, and the cores, go on.
 func TestDecide_KeepsOneGPUFree(t *testing.T) {
 	t.Parallel()
 
@@ -313,7 +313,7 @@ func TestDecide_AFullGPUTakesNoCompany(t *testing.T) {
 	require.True(t, packing.Decide([]berth.Host{h}, nil, asks(1, 1000))[0].Placed, "it does not wait for the end of what takes little")
 }
 
-// A GPU that a person has cordoned takes nothing new, and says why; the one beside it does.
+// A cordoned GPU takes nothing new, and says why; its neighbour does.
 func TestDecide_CordonedGPU(t *testing.T) {
 	t.Parallel()
 

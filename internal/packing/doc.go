@@ -1,5 +1,6 @@
-// Package packing decides who runs where, and says why not. It is pure: the
-// same hosts and requests give the same decisions in any order of input.
+// Package packing decides which attempt runs where, and why the others wait. It
+// is pure: the same hosts and requests give the same decisions in any order of
+// input.
 //
 // Hard constraints, each a Dimension of a Rejection: the host takes attempts;
 // reserved + demand ≤ total − headroom in memory, CPU and device memory;

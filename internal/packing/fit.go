@@ -81,7 +81,7 @@ func (s *site) check(r *Request, at *spot) rule {
 	}
 }
 
-// closed returns why the host takes nothing of the request's, whatever its size.
+// closed returns why the host takes no request like this, of any size.
 func (s *site) closed(r *Request) rule {
 	switch {
 	case s.State != berth.HostReady:
@@ -136,7 +136,7 @@ func (s *site) never(d *berth.Demand, at *spot) rule {
 	}
 }
 
-// checkHost checks what attempts take of the host itself.
+// checkHost checks the demand on the host itself.
 func (s *site) checkHost(d *berth.Demand) rule {
 	switch {
 	case s.Exclusive || d.Exclusive && s.Attempts > 0:
@@ -154,7 +154,7 @@ func (s *site) checkHost(d *berth.Demand) rule {
 	}
 }
 
-// checkDevice checks what attempts take of a GPU.
+// checkDevice checks the demand on a GPU.
 func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 	dev := &s.Devices[at.device]
 
@@ -186,15 +186,16 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 
 // activityLimit is how busy a GPU may be with the demand there, by measurement. While
 // the sum stays below a full GPU, each attempt adds its whole speed. Beyond, the first
-// that is too much still uses what the others leave, and more of them add nothing: two
-// that take 60 % each share a GPU, two that take 95 % do not (pairs of matrix products
-// and of memory streams, one H200: 1.2 to 1.7 times as fast together as one after the
-// other when starts take half of the time, 0.9 to 1.08 times without; 2026-11-22 and
-// 24). The less an attempt takes, the more may come: it takes less beside others, as
-// it waits for cores.
+// one too many still uses the rest, and more add nothing: two that take 60 % each
+// share a GPU, two that take 95 % do not (pairs of matrix products and of memory
+// streams, one H200: 1.2 to 1.7 times as fast together as one after the other when
+// starts take half of the time, 0.9 to 1.08 times without; 2026-11-22 and 24). The
+// less an attempt takes, the more may come: it takes less beside others, as it waits
+// for cores.
 //
-// It is the same for one that fills a GPU and joins small ones, and for the small ones
-// that join it: else what fills a GPU would wait as long as anything small is there.
+// The limit is the same for an attempt that fills a GPU and joins small ones, and for
+// small ones that join it: else the large one would wait as long as any small one
+// runs.
 func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 	return 2*berth.FullActivity - min(d.DeviceActivity, dev.ActivityReserved, berth.FullActivity)
 }
@@ -257,8 +258,8 @@ func (s *site) fitsEarlier(r *Request, i int) bool {
 }
 
 // turned reports whether a spot is in the mode in which the request waits for its
-// GPU. Of the modes in which it fits an empty one, that is the mode of the
-// attempts there, or else the first.
+// GPU. Of the modes in which the request fits an empty GPU, that is the mode of
+// the attempts there, or else the first.
 func (s *site) turned(r *Request, at *spot) bool {
 	if at.device < 0 {
 		return true
@@ -383,10 +384,10 @@ func deviceShortage(dev *berth.Device, d *berth.Demand, at *spot) float64 {
 // outside Berth may leave less than its capacity.
 func usable(dev *berth.Device) int64 { return min(dev.CapacityBytes(), dev.FreeBytes) }
 
-// contexts is what a demand takes of a GPU: a process has one at least.
+// contexts is a demand's number of processes on a GPU, at least one.
 func contexts(d *berth.Demand) int { return max(d.Contexts, 1) }
 
-// share is a part of a whole; 0 when there is none.
+// share is part divided by whole; 0 for a whole of 0.
 func share(part, whole int64) float64 {
 	if whole <= 0 {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// Hosts that have the image are filled to the half before others pull it; one that
+// Hosts with the image are filled to the half before others pull it; a host that
 // cannot get it is the last choice, however idle it is.
 func TestDecide_Images(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
 	return s.place(), vain
 }
 
-// claim makes the turns of one request decide when the seat is kept free.
+// claim reserves the seat for the turns of one request.
 func (s seat) claim() {
 	if s.gpu {
 		s.site.keeping[s.at.device].claimed = true

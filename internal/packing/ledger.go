@@ -14,12 +14,12 @@ type ledger struct {
 	former      []site              // by id: recently removed or larger hosts, where nothing is placed
 	classes     []berth.DeviceClass // that the hosts have, ClassCPU first
 	mayKeep     int                 // hosts that may still be kept free
-	mayKeepGPUs int                 // the same of GPUs
+	mayKeepGPUs int                 // the same for GPUs
 	cordoned    map[string]bool     // sweeps that a host is cordoned for alone
 	toMeasure   int                 // shapes whose first attempt on a GPU has no place yet
 }
 
-// site is a host with what every try needs of it.
+// site is a host with its data for every try.
 type site struct {
 	berth.Host
 
@@ -33,8 +33,7 @@ type site struct {
 	kept time.Duration // the turn for which it is kept free, for an attempt that has waited longer; 0 = open to all
 }
 
-// spot is what an attempt computes on: the cores of a host, or one of its GPUs,
-// shared in one of the modes that this offers.
+// spot is the cores of a host, or one of its GPUs in one of its modes.
 type spot struct {
 	device int // index; -1 = the cores
 	class  int // index in ledger.classes
@@ -43,7 +42,7 @@ type spot struct {
 }
 
 // keeping is claimed and kept of a site, for one GPU alone, and the turn for which it
-// is closed to what can share it by MPS (turnback.go).
+// is closed to requests that can use MPS (turnback.go).
 type keeping struct {
 	claimed bool
 	kept    time.Duration
@@ -279,7 +278,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	return placement
 }
 
-// reserve books what an attempt takes of the host itself.
+// reserve books a demand on the host itself.
 func (s *site) reserve(d *berth.Demand) {
 	s.CPUMilliReserved += d.CPUMilli
 	s.MemoryReservedBytes += d.MemoryBytes
@@ -287,14 +286,14 @@ func (s *site) reserve(d *berth.Demand) {
 	s.Exclusive = s.Exclusive || d.Exclusive
 }
 
-// impossible reports whether no host could ever hold the request, even when it
-// is empty. A lost host counts: it may come back, until it is removed. So does a
-// former host, which is returned when no other one could hold the request, the
-// one that counts longest. A host without the request's data set counts, too: its worker
-// may be told of it. Of disks that are too small for the checkpoint none counts once the
-// request has waited for HostGrace: one may be mounted again, or a larger host come.
-// Without hosts, or without a GPU that the request could use, nothing is known to be
-// impossible: a host with one may come, or come back.
+// impossible reports whether no host could ever hold the request, even when it is empty.
+// A lost host counts: it may come back, until it is removed. So does a former host; if
+// only a former host could hold the request, it returns the one that counts longest. A
+// host without the request's data set counts, too, because its worker may get it. Once
+// the request has waited for HostGrace, hosts with too small a disk for the checkpoint
+// no longer count; before that, a disk may be mounted again, or a larger host may come.
+// Without hosts, or without a GPU that the request could use, no request is impossible:
+// a host with one may come, or come back.
 func (l *ledger) impossible(r *Request) (former *site, impossible bool) {
 	if !r.hasClass() {
 		return nil, false

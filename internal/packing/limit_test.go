@@ -39,8 +39,8 @@ func decisionOf(t *testing.T, decisions []packing.Decision, attempt string) pack
 	return packing.Decision{}
 }
 
-// A small sibling that takes the sweep's free place would open the host that is
-// kept free for a wide one, again and again until the sweep has no small ones.
+// A small sibling that takes the sweep's free place would open the host kept
+// free for a wide one, again and again until the sweep has no small ones.
 func TestDecide_AKeptHostTakesAPlaceOfItsSweep(t *testing.T) {
 	t.Parallel()
 
@@ -144,8 +144,8 @@ func TestDecide_SaysThatPlacesAreForWhatIsAway(t *testing.T) {
 	}
 }
 
-// An attempt that is to have a host for itself asked for what the largest had
-// then. It gets what its host has now.
+// An attempt that must have a host alone asked for all of the largest host at
+// that time. It gets all of its host now.
 func TestDecide_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
 	t.Parallel()
 
@@ -158,7 +158,7 @@ func TestDecide_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
 		want        int64 // MiB
 	}{
 		"a host came that has more":             {64, 16, false, 64 << 10},
-		"programs outside Berth use some of it": {40, 16, false, 38 << 10}, // but for a twentieth
+		"programs outside Berth use some of it": {40, 16, false, 38 << 10}, // except for a twentieth
 		"they leave just enough":                {40, 39, false, 39 << 10},
 		"it shares the host":                    {64, 16, true, 16 << 10},
 	} {
@@ -176,8 +176,8 @@ func TestDecide_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
 	}
 }
 
-// A sibling that waits for the machine that is kept for it takes a place of the
-// sweep, and does not run.
+// A sibling that waits for the host kept for it takes a place of the sweep, and
+// does not run.
 func TestDecide_SaysThatAPlaceIsForWhatKeepsAHost(t *testing.T) {
 	t.Parallel()
 
@@ -210,8 +210,8 @@ func TestDecide_SaysThatAPlaceIsForWhatKeepsAHost(t *testing.T) {
 	}
 }
 
-// Among siblings that wait behind the limit of their sweep it is the oldest's
-// turn, however long the others may run; before other sweeps they go as before.
+// Among siblings behind the limit of their sweep the oldest goes first, however
+// long the others may run; the order against other sweeps stays.
 func TestDecide_TheOldestBehindTheLimitGoesFirst(t *testing.T) {
 	t.Parallel()
 

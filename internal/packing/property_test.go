@@ -16,7 +16,7 @@ import (
 	_ "github.com/berthml/berth/internal/testseed"
 )
 
-// world is what a decision is made on.
+// world is the input of a decision.
 type world struct {
 	hosts    []berth.Host
 	sweeps   map[string]packing.SweepLimit
@@ -145,7 +145,7 @@ func drawCordon(t *rapid.T, h *berth.Host) {
 	}
 }
 
-// drawDemands draws what a request needs, on one class of device or several.
+// drawDemands draws a request's demands, on one class of device or several.
 func drawDemands(t *rapid.T) berth.Demands {
 	demands := berth.Demands{}
 	classes := [][]berth.DeviceClass{{berth.ClassCPU}, {berth.ClassCPU}, {model, model + " (MPS)"}, {model + " (MPS)"}, {berth.ClassCPU, model}, {"another"}}
@@ -544,7 +544,7 @@ func avoids(w world, r packing.Request, h berth.Host) bool {
 	})
 }
 
-// waitsFor is what a request needs of a GPU that is kept free for it.
+// waitsFor is a request's demand on a GPU kept free for it.
 func waitsFor(h berth.Host, dev berth.Device, r packing.Request) (own berth.Demand) {
 	h.Devices = []berth.Device{dev}
 

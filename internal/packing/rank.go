@@ -6,10 +6,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// candidate is a spot that fits, with what decides between several.
+// candidate is a spot that fits, with its values for the choice between
+// several.
 type candidate struct {
 	host, spot int
-	trust      trust   // the most wins, whatever the load: a host that fails at once is always the emptiest
+	trust      trust   // the most wins, at any load: a host that fails at once is always the emptiest
 	load       float64 // dominant share in use afterwards; the least wins: spread first, pack when needed
 	slack      int64   // memory left afterwards; the least wins: best fit
 }
@@ -48,9 +49,9 @@ func (s *site) trust(r *Request) trust {
 	}
 }
 
-// pullLoad is what a host that has to pull the request's image first counts as more
-// loaded: half of a host. The hosts that have the image are filled to the half before
-// another one pulls it, once for all trials that come after.
+// pullLoad is the load added to a host that must first pull the request's image: half
+// of a host. Hosts with the image are filled to the half before another one pulls it,
+// once for all later trials.
 func (s *site) pullLoad(r *Request) float64 {
 	if slices.Contains(r.Lacking, s.ID) {
 		return 0.5

@@ -59,7 +59,8 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 	return rejections[:min(len(rejections), limit)]
 }
 
-// unkept is the host without what the round kept of it for the request itself.
+// unkept is the host without the capacity that the round kept for the request
+// itself.
 func (s *site) unkept(d Decision) site {
 	open := *s
 	open.keeping = slices.Clone(s.keeping)
@@ -87,7 +88,8 @@ func (s *site) unkept(d Decision) site {
 	return open
 }
 
-// gone says what became of a former host, and how long the trial waits for another.
+// gone says what happened to a former host, and how long the trial waits for
+// another.
 func (s *site) gone() berth.Rejection {
 	return berth.Rejection{
 		HostID: s.ID, HostName: s.Name, Dimension: berth.DimensionState,
@@ -110,7 +112,7 @@ func (s *site) cordonReason(r *Request) string {
 		"Berth tests it now and then. The last failure: " + s.Missing(r.SweepID).Reason
 }
 
-// stateReason says why the host takes no attempts, and what lets it take some.
+// stateReason says why the host takes no attempts, and how to change that.
 func (s *site) stateReason() string {
 	if s.Problem != "" {
 		return "host " + s.Name + ": " + s.Problem
@@ -147,7 +149,7 @@ func sweepRejection(limit SweepLimit, away bool) berth.Rejection {
 	}
 }
 
-// reason says what takes all places of the sweep.
+// reason names the holders of the sweep's places.
 func (l SweepLimit) reason() string {
 	if l.Running >= l.MaxParallel {
 		return "the sweep's max_parallel is reached"
@@ -166,8 +168,8 @@ func (l SweepLimit) reason() string {
 	return text
 }
 
-// rejections say of each spot that the request can use why it is not there: one
-// for the host, when that alone says no, else one for each GPU.
+// rejections gives for each spot that the request can use why it is not there:
+// one for the host, when the host itself refuses, else one for each GPU.
 func (s *site) rejections(request *Request) (all []berth.Rejection) {
 	for at := range s.spotsFor(request) {
 		if !s.turned(request, at) {

@@ -12,7 +12,7 @@ const gib = 1 << 30
 // model is that of all GPUs of a test.
 const model = "GPU"
 
-// needs is what an attempt needs that uses a GPU when it asks for memory of one.
+// needs is the demands of an attempt that uses a GPU if it asks for GPU memory.
 func needs(d berth.Demand) berth.Demands {
 	if d.DeviceBytes > 0 {
 		return berth.Demands{model: d}

@@ -21,7 +21,7 @@ type lease struct {
 	end       time.Duration
 }
 
-// simulation plays rounds of the placer against a clock of its own.
+// simulation plays rounds of the placer against a simulated clock.
 type simulation struct {
 	t       *rapid.T
 	empty   []berth.Host
@@ -137,8 +137,9 @@ func occupy(h *berth.Host, l lease) {
 	}
 }
 
-// TestDecide_NothingStarves: however small ones keep coming, a large request is
-// placed once it has waited for DrainAfter and what ran then has ended.
+// TestDecide_NothingStarves: however many small ones come, a large request is
+// placed once it has waited for DrainAfter and the attempts running then have
+// ended.
 func TestDecide_NothingStarves(t *testing.T) {
 	t.Parallel()
 
@@ -182,7 +183,7 @@ func TestDecide_NothingStarves(t *testing.T) {
 	}
 }
 
-// A neighbour that runs for days must not stop its host for others for as long:
+// A neighbour that runs for days must not close its host to others for as long:
 // the host is kept free for an hour, then open for an hour, then two, and so on.
 func TestDecide_KeepsAHostFreeInTurns(t *testing.T) {
 	t.Parallel()

@@ -8,10 +8,10 @@ import (
 )
 
 // A GPU on which attempts share by time slices offers that mode alone until the last
-// of them has ended. What could share it by MPS, which is faster, joins them where it
-// finds room, so one attempt that had to share by time slices would hold its GPU in
-// that mode for as long as others come. Hence such a GPU takes turns: it is closed to
-// what can share it by MPS, so that it drains and comes back, then open to all for
+// of them has ended. Requests that could use MPS, which is faster, join them where
+// they find room, so one attempt that needed time slices would hold its GPU in that
+// mode for as long as others come. Hence such a GPU takes turns: it is closed to
+// requests that can use MPS, so that it drains and comes back, then open to all for
 // openTurns times as long. A turn is twice as long as the one before: attempts that
 // run for longer than the first one end within a later one.
 //

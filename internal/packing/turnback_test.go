@@ -23,7 +23,7 @@ type slicedGPU struct {
 	n       int
 	longest time.Duration // that a request waited
 	closed  time.Duration // in which a request that found room was not placed
-	why     string        // the last of those was told
+	why     string        // the last reason of those
 }
 
 const step = 10 * time.Second

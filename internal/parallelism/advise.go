@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	// gainful is what more company must gain to be worth its memory and cores: what
-	// the times of equal attempts scatter by (2 to 4 %, one H200, 2026-11-21), and
-	// that below which h200.md's pairs are alike.
+	// gainful is how much a larger company must gain to be worth its memory and
+	// cores: more than the scatter of equal attempts' times (2 to 4 %, one H200,
+	// 2026-11-21), and less than the difference at which h200.md's pairs count as
+	// different.
 	gainful = 0.05
-	// modeGain is what the mode that the GPU would not have by itself must gain.
+	// modeGain is how much the mode that is not the rule's must gain.
 	modeGain = 0.02
 
 	// climbAhead is how many times as many attempts as are tried at once must wait:
@@ -40,7 +41,8 @@ const (
 	// get on well together they are small, and small ones gain by MPS.
 	fewAtOnce = 8
 
-	// spareTime of its limit is what an attempt may take in its company.
+	// spareTime is the part of its time limit that an attempt may take in its
+	// company.
 	spareTime = 0.8
 
 	// leastSamples is how many attempts say something of a company; half of it for a
@@ -51,12 +53,12 @@ const (
 // Question is the input of the advice for one mix of shapes on one kind of GPU.
 type Question struct {
 	Paces   []berth.Pace
-	Modes   []berth.SharingMode // that the GPU offers, the one to prefer first
+	Modes   []berth.SharingMode // of the GPU, the preferred one first
 	Waiting map[string]int      // attempts that wait, by the shape of their paces
 	Left    int                 // trials of the same sweeps that will ask for a place later
 	Now     berth.SharingMode   // of the attempts there; empty = none are
 	Limits  map[string]float64  // seconds that an attempt may take, by the shape of its paces; missing = no limit
-	Most    int                 // attempts that the GPU takes at once, whatever is advised; 0 = not known
+	Most    int                 // attempts that the GPU takes at once, under any advice; 0 = not known
 	Heavy   bool                // one of the shapes may fill the GPU, so that the first mode may be wrong
 }
 
@@ -201,8 +203,8 @@ func choose(levels []level, modes []berth.SharingMode) level {
 	return chosen
 }
 
-// chance is what the difference of two levels may be without a cause: both may be off
-// by a standard error.
+// chance is how much two levels may differ without a cause: both may be off by a
+// standard error.
 func chance(a, b level) float64 { return a.err + b.err }
 
 // stay is the best company in the mode that the GPU is in now, when a change gains less
@@ -234,9 +236,9 @@ func bestIn(levels []level, mode berth.SharingMode) (best level, found bool) {
 	return best, found
 }
 
-// canBe reports whether a company may be tried: it can come to be, as one that cannot
+// canBe reports whether a company may be tried: it is possible, because an impossible one
 // would be tried for ever; it is not known to do harm; and if it gains nothing, no attempt
-// runs into its time limit.
+// exceeds its time limit.
 func (q Question) canBe(c, from berth.Company) bool {
 	if q.Most > 0 && c.AtOnce > berth.CompanySize(float64(q.Most)) || q.harms(c) {
 		return false
@@ -296,7 +298,7 @@ func sampled(same []level, atOnce int) float64 {
 	return 0
 }
 
-// next is the next larger or smaller company size; 0 = there is none.
+// next is the next larger or smaller company size; 0 = none.
 func next(atOnce, step int) int {
 	sizes := berth.CompanySizes()
 

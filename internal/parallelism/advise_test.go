@@ -68,8 +68,8 @@ func TestAdvise_NeverWhereAttemptsFail(t *testing.T) {
 	}
 }
 
-// That few were at once does not keep more from coming later: a short sweep says nothing
-// against a long one. That more did no more does.
+// A small number measured so far does not prevent more later: a short sweep proves
+// nothing against a long one. A larger number measured without gain does.
 func TestAdvise_Capped(t *testing.T) {
 	t.Parallel()
 

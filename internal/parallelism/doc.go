@@ -14,6 +14,7 @@
 //     mode once, after the attempts there have ended.
 //   - Of the companies about as fast as the best, it chooses the one with the fewest.
 //
-// A mix is the set of shapes on a GPU, as two that get on well may both suffer beside
-// a third. Nothing is tried for a sweep that is too short to gain by it.
+// A mix is the set of shapes on a GPU, because two that run well together may both
+// suffer beside a third. Berth tries nothing for a sweep that is too short to gain by
+// it.
 package parallelism

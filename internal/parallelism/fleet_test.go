@@ -24,7 +24,8 @@ type kind struct {
 	memory  float64 // share of the GPU
 }
 
-// cpu and activity are what a probe measures of the kind alone, over its whole run.
+// cpu and activity are a probe's measurements of the kind alone, over its whole
+// run.
 func (k kind) cpu() float64 {
 	return (startSeconds + k.seconds*k.load.CPU.Seconds()/k.load.Alone().Seconds()) / k.alone()
 }

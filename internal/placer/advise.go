@@ -12,8 +12,8 @@ import (
 	"github.com/berthml/berth/internal/parallelism"
 )
 
-// figuresEvery is how often the figures of an advice are told that says the same: they
-// change with all that waits, and people read them.
+// figuresEvery is how often the figures of an unchanged advice are updated: they
+// change with each waiting request, and people read them.
 const figuresEvery = 10 * time.Second
 
 // adviser decides how many attempts should share each GPU, by the paces of the running
@@ -114,7 +114,7 @@ func (a *adviser) advise() map[string]berth.Advice {
 	return changed
 }
 
-// of is the advice for one GPU; stays = in the mode that it is in, if attempts are there.
+// of is the advice for one GPU; stays = in its present mode, if it has attempts.
 func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advice {
 	waiting := a.pool(dev)
 
@@ -152,7 +152,7 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advi
 	return parallelism.Advise(q)
 }
 
-// pool is what may be on a GPU.
+// pool is the groups of requests that may use a GPU.
 func (a *adviser) pool(dev *berth.Device) *pool {
 	var classes strings.Builder
 	for _, m := range dev.Modes() {
@@ -224,7 +224,7 @@ func (a *adviser) most(host *berth.Host, dev *berth.Device, waiting *pool, other
 }
 
 // fitting is how many attempts of one size an empty GPU of an empty host takes at once,
-// beside what programs outside Berth hold.
+// beside programs outside Berth.
 func fitting(host *berth.Host, dev *berth.Device, s *size) int {
 	d := &s.demand
 	if d.ExclusiveDevice || d.Exclusive {
@@ -267,7 +267,7 @@ func (a *adviser) fill(decisions []packing.Decision, requests []packing.Request)
 	}
 }
 
-// tellAdvice stores what people see.
+// tellAdvice stores the advice that people see.
 func (p *Placer) tellAdvice(ctx context.Context, changed map[string]berth.Advice) error {
 	if len(changed) == 0 {
 		return nil

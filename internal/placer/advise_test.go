@@ -132,7 +132,7 @@ func TestRound_TakesAsManyAsDoMost(t *testing.T) {
 	require.Equal(t, "host host, GPU GPU-1: 12 attempts share it, as many as it is to have now: "+f.advice["GPU-1"].Why, f.reasons[0]["o"][0].Reason)
 	require.EqualValues(t, 4000/12, f.placed[0]["a"].Demand.CPUMilli)
 
-	// Another kind of machine says nothing of this one.
+	// Paces of another kind of machine do not count here.
 	for i := range f.paces {
 		f.paces[i].Place = "NVIDIA H200, 1 of 1, 16 cores"
 	}
@@ -142,8 +142,8 @@ func TestRound_TakesAsManyAsDoMost(t *testing.T) {
 	require.Len(t, f.placed[0], 6)
 }
 
-// More at once are tried only where enough waits to gain by it, what sweeps have still
-// to ask for included.
+// More at once are tried only if enough requests wait to gain by it, counting the
+// trials that sweeps have still to start.
 func TestRound_TriesMoreWhereMuchIsLeft(t *testing.T) {
 	t.Parallel()
 
@@ -259,7 +259,8 @@ func TestDrains(t *testing.T) {
 	require.False(t, d.rests(place), "a new turn")
 }
 
-// Of many shapes the templates stand for them: each alone would be seen too rarely.
+// For many shapes the templates stand for them: each shape alone would be seen too
+// rarely.
 func TestMixOf(t *testing.T) {
 	t.Parallel()
 

@@ -9,7 +9,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// away is what may keep the large GPU of a mixed fleet from new attempts.
+// away is the states in which the large GPU of a mixed fleet takes no new
+// attempts.
 var away = map[string]func(h *berth.Host){
 	"cordoned":           func(h *berth.Host) { h.Devices[0].CordonedAt = new(time.Unix(0, 0)) },
 	"sick":               func(h *berth.Host) { h.Devices[0].Problem = "XID 79" },
@@ -40,9 +41,9 @@ func mixedFleet(f *queue, edit func(large *berth.Host)) {
 	f.hosts = []berth.Host{small, large}
 }
 
-// A trial for a GPU or for cores that only the large GPU of a fleet holds waits while
-// that takes nothing: it is not refused for good, does not spill on a small one, and
-// does not start where it cannot fit.
+// A trial that only the large GPU of a fleet can hold waits while that GPU is closed:
+// it is not refused for good, does not spill on a small one, and does not start where
+// it cannot fit.
 func TestRound_WaitsForTheLargeGPU(t *testing.T) {
 	t.Parallel()
 
@@ -91,8 +92,8 @@ func TestRound_RanOutOfTheSmallGPU(t *testing.T) {
 	}
 }
 
-// While the only GPU is back in a moment, what may run on cores waits for it; while it
-// may be away for long, it does not.
+// While the only GPU will be back in a moment, a trial that may run on cores waits for
+// it; while the GPU may be away for long, it does not.
 func TestRound_CoresWhileTheGPUIsAway(t *testing.T) {
 	t.Parallel()
 

@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// What a round costs that has 10,000 requests of 20 sweeps, with 20 or 10,000 shapes,
-// before 64 hosts with 8 GPUs each, beside what packing takes.
+// The cost of a round with 10,000 requests of 20 sweeps, with 20 or 10,000 shapes,
+// and 64 hosts with 8 GPUs each, beside the cost of packing.
 func BenchmarkRound(b *testing.B) {
 	for _, shapes := range []int{20, queueLimit} {
 		b.Run(fmt.Sprintf("%d shapes", shapes), func(b *testing.B) {

@@ -7,10 +7,10 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// clock is what of a request's wait is a wait for room: all of it but the time
-// behind its sweep's own limit. It runs on behind the limit once the sweep had a
-// place that the request could not take for want of room, and a sibling took
-// that: else a wide request would wait until its sweep has no small ones.
+// clock is the part of a request's wait that is a wait for room: all of it but
+// the time behind its sweep's own limit. It runs on behind the limit once a
+// sibling took a place of the sweep that the request could not take for want of
+// room: else a wide request would wait until its sweep has no small ones.
 type clock struct {
 	seen   time.Duration // how long the request had waited in the last round
 	behind time.Duration // of that, behind the limit

@@ -108,8 +108,8 @@ func TestRun_LeadsAnewWithoutOldClocks(t *testing.T) {
 	require.False(t, kept)
 }
 
-// A trial that may run for a short time has its turn, also behind its sweep's
-// limit: heavier ones that come later do not go before it for ever.
+// A trial with a short expected run gets its turn, also behind its sweep's
+// limit: heavier later ones do not go before it for ever.
 func TestRound_ALightTrialBehindTheLimitHasItsTurn(t *testing.T) {
 	t.Parallel()
 
@@ -138,7 +138,7 @@ func TestRound_ALightTrialBehindTheLimitHasItsTurn(t *testing.T) {
 }
 
 // A wide request must not wait until its sweep has no small ones that take the
-// place each time: that it could not take the place is a wait for room.
+// place each time: a place that it could not take is a wait for room.
 func TestRound_SiblingsInItsPlaceStopNoClock(t *testing.T) {
 	t.Parallel()
 
@@ -178,7 +178,7 @@ func TestRound_ATurnOfASiblingStopsTheClock(t *testing.T) {
 	require.False(t, kept)
 }
 
-// Of several that waited behind the limit the first trial goes first.
+// Of several requests that waited behind the limit the first trial goes first.
 func TestRound_TheFirstTrialBehindTheLimitGoesFirst(t *testing.T) {
 	t.Parallel()
 

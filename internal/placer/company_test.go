@@ -127,8 +127,7 @@ func TestRound_HeavyShapesOfATemplate(t *testing.T) {
 	require.Len(t, f.placed[0], 1)
 }
 
-// A GPU that began to run empty goes on with the time that it has left, whatever waited
-// for a moment.
+// A GPU that began to drain keeps its remaining time, whatever waited for a moment.
 func TestDrains_Stand(t *testing.T) {
 	t.Parallel()
 
@@ -231,8 +230,9 @@ func TestRound_ForgetsAdvice(t *testing.T) {
 	require.NotEmpty(t, f.advice, "once is enough")
 }
 
-// What insists on time slices and waits for its own sweep's limit makes no GPU take
-// others by time slices; nor does it where it may come: the rule serves both.
+// A request that insists on time slices and waits behind its own sweep's limit
+// makes no GPU use time slices for others; nor does it when it may start: the rule
+// serves both.
 func TestRound_OneThatInsistsLeavesOthersTheirMode(t *testing.T) {
 	t.Parallel()
 

@@ -7,8 +7,8 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// longestRound is the most that a round counts for the one before it: rounds in which
-// nothing waits are not looked at.
+// longestRound is the most that a round counts for the one before it: rounds without
+// waiting requests do not count.
 const longestRound = 5 * poll
 
 // counts holds how long a state of a GPU has lasted, by host and id. A new leader
@@ -18,7 +18,7 @@ type counts struct {
 	spent map[packing.Place]time.Duration
 }
 
-// what a round does to the count of a GPU.
+// counting is a round's effect on the count of a GPU.
 type counting int
 
 const (
@@ -27,7 +27,8 @@ const (
 	goesOn
 )
 
-// tick counts the time since the last round as of says, which is told the count before it.
+// tick counts the time since the last round for each GPU; of gets the earlier count and
+// decides.
 func (c *counts) tick(hosts []berth.Host, now time.Time, of func(dev berth.Device, spent time.Duration) counting) {
 	since := max(min(now.Sub(c.at), longestRound), time.Nanosecond) // 0 is none
 	counted := make(map[packing.Place]time.Duration)

@@ -27,8 +27,8 @@ type group struct {
 	waiting   int
 }
 
-// pool is what may be on GPUs of the same classes: the groups of sweeps that take trials
-// now.
+// pool is the groups of requests that may use GPUs of the same classes, of sweeps that
+// take trials now.
 type pool struct {
 	groups []*group
 	sweeps map[string]bool
@@ -40,7 +40,7 @@ type pool struct {
 	queue  map[string]int             // how many wait, by shape and by template
 }
 
-// size is what a request asks for in one mode.
+// size is a request's demand in one mode.
 type size struct {
 	mode      berth.SharingMode
 	demand    berth.Demand
@@ -84,9 +84,9 @@ func poolOf(groups []*group, sweeps map[string]berth.SweepUse, dev *berth.Device
 	return p
 }
 
-// size notes what a group asks for, and the modes in which it cannot be, if it may come
-// now: what would have the GPU for itself only in a mode that the GPU would not have by
-// itself is not made to.
+// size notes a group's demand and its modes, if it may start now. A group that would
+// have the GPU alone only in a mode that the rule would not choose is not forced into
+// it.
 func (p *pool) size(g *group, dev *berth.Device, modes []berth.SharingMode, comes bool) {
 	first, there := g.demands[dev.ClassBy(modes[0])]
 

@@ -1,9 +1,9 @@
 // Package placer is the loop that turns waiting requests into leases. It reads
-// the ledger, has packing decide, and commits the decision in one statement;
-// one placer leads at a time, by an advisory lock of the database.
+// the ledger, calls packing to decide, and commits the decision in one
+// statement; one placer leads at a time, by an advisory lock of the database.
 //
-// One bad request stops no other: what the ledger refuses in a batch is found by
-// halving the batch, and set aside with its reason.
+// One bad request stops no other: the placer finds a request that the ledger
+// refuses by halving the batch, and sets it aside with its reason.
 package placer
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/berthml/berth/internal/packing"
 )
 
-// Ledger is what the placer needs of the database.
+// Ledger is the database for the placer.
 type Ledger interface {
 	// Queue returns the requests that may start, and a few more of each sweep, oldest
 	// first, at most limit.
@@ -33,7 +33,7 @@ type Ledger interface {
 	HoldRequests(ctx context.Context) error
 	// SetAside keeps a request out of the queue for a while and stores why.
 	SetAside(ctx context.Context, attemptID, why string) error
-	// StoreAdvice keeps what GPUs are advised to take, by device; ClearAdvice forgets it.
+	// StoreAdvice stores the advice of GPUs, by device; ClearAdvice deletes it.
 	StoreAdvice(ctx context.Context, advice map[string]berth.Advice) error
 	ClearAdvice(ctx context.Context) error
 	SuspectLeases(ctx context.Context) ([]string, error)
@@ -55,8 +55,8 @@ const (
 	// requests add as much. Reasons are for people, and free capacity changes
 	// with every placement.
 	reasonsEvery = time.Second
-	// heldEvery is how often requests that the queue leaves out are told why: it
-	// looks at all that wait, 10,000 at most where the queue is full.
+	// heldEvery is how often requests outside the queue get their reason: that
+	// reads all waiting requests, at most 10,000 where the queue is full.
 	heldEvery = 5 * time.Second
 	// reasonsKept is how many candidates a stored reason names.
 	reasonsKept = 8
@@ -64,18 +64,18 @@ const (
 	roundTimeout = 10 * time.Second
 )
 
-// Placer decides who runs where.
+// Placer decides which attempt runs where.
 type Placer struct {
 	ledger    Ledger
 	log       *slog.Logger
 	explained time.Time
-	held      time.Time        // when requests that the queue leaves out were told why
+	held      time.Time        // when requests outside the queue got their reason
 	kept      map[string]kept  // by attempt
 	clocks    map[string]clock // by attempt
 	sliced    sliced
 	drains    drains
 	absences  absences
-	advised   time.Time // when advice was told last
+	advised   time.Time // when advice was last stored
 	idle      bool      // nothing waited in the last round, and no GPU has an advice
 }
 
@@ -109,9 +109,9 @@ func (p *Placer) Run(ctx context.Context) error {
 	})
 }
 
-// Round decides once over everything that waits. A request that the ledger
-// refuses is set aside, and a step that fails does not keep the next ones from
-// being done: Round returns what failed of them.
+// Round decides once over all waiting requests. It sets aside a request that
+// the ledger refuses. A failing step does not stop the next ones: Round returns
+// all errors.
 func (p *Placer) Round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
@@ -177,7 +177,7 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 	return out
 }
 
-// requests are what may be placed, and the same by the group.
+// requests returns the requests that may be placed, and the same grouped.
 func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*group) {
 	return requests(queue, func(w berth.WaitingRequest) standing {
 		return standing{p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), p.kept[w.AttemptID]}
@@ -348,8 +348,8 @@ func (p *Placer) store(ctx context.Context) func([]berth.WaitingRequest) error {
 	}
 }
 
-// hinted is why a request is impossible, and what one that may not spill can do about a
-// GPU that is too small.
+// hinted returns why a request is impossible, and the key that helps a trial that may
+// not spill on a GPU too small.
 func hinted(d packing.Decision, spills bool) []berth.Rejection {
 	out := readable(d)
 

@@ -23,8 +23,8 @@ const gib = 1 << 30
 // queue is what the placer reads and writes: hosts, requests that wait and what
 // sweeps use, given as data. It is not internal/fake's ledger: how the database
 // makes a queue of its rows (order, shares, waits) is SQL, which internal/postgres
-// tests on a real server, and a copy of it in Go would only agree with itself.
-// What Place refuses to book is for the ledger's conformance suite.
+// tests on a real server, and a copy of it in Go would only agree with itself. The
+// ledger's conformance suite tests refusals of Place.
 type queue struct {
 	hosts    []berth.Host
 	waiting  []berth.WaitingRequest
@@ -157,7 +157,7 @@ var durations = map[string]berth.Footprints{
 	"hour":   {berth.ClassCPU: {Samples: 1, Duration: berth.Duration(time.Hour)}},
 }
 
-// last is the newest out-of-memory of a trial whose next attempt is its last.
+// last is the newest out-of-memory of a trial before its last attempt.
 func last(had int64) *berth.LastOOM {
 	return &berth.LastOOM{Demand: berth.Demand{MemoryBytes: had, CPUMilli: 1000}, PeakBytes: had, Count: 2, Max: 3}
 }
@@ -291,7 +291,7 @@ func TestRound_OneMeasuresItsShape(t *testing.T) {
 	f.known = map[string]berth.Footprints{"s": {"NVIDIA H200 (MPS)": {Source: berth.FootprintPartial, DevicePeakBytes: gib}}}
 	require.Equal(t, []string{"b", "d"}, placed())
 
-	f.known, f.onGPUs = nil, nil // what ran has failed
+	f.known, f.onGPUs = nil, nil // the earlier runs failed
 	require.Equal(t, []string{"b"}, placed())
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Health is told of a round that fails, and of one that does not.
+// Health reports a failing round, and its recovery.
 func TestRun_NotesHowRoundsEnd(t *testing.T) {
 	t.Parallel()
 

@@ -22,7 +22,8 @@ type standing struct {
 	kept   kept
 }
 
-// requests are what of a queue may be placed, and the same by the group.
+// requests returns the requests of a queue that may be placed, and the same
+// grouped.
 func requests(queue berth.Queue, of func(w berth.WaitingRequest) standing) (out []packing.Request, groups []*group) {
 	out = make([]packing.Request, 0, len(queue.Waiting))
 	sizes := sizer{queue: queue, fleet: memory.NewFleet(queue.Hosts), known: make(map[sizeKey]*group)}
@@ -55,7 +56,7 @@ type sizer struct {
 	groups []*group // the same, in the order of the queue
 }
 
-// sizeKey is what decides the size of a request in one round.
+// sizeKey is everything that decides the size of a request in one round.
 type sizeKey struct {
 	sweepID, shapeKey string
 	resources         berth.Resources
@@ -63,11 +64,11 @@ type sizeKey struct {
 	apart             bool
 }
 
-// measures says how a request stands to the measurement of its shape on a GPU: it makes it,
-// as no attempt of the shape is on one, or it waits for one that does: for that one's first
-// minute, or until it has measured, where the request's trial ran out of the GPU's memory.
-// After that minute others run beside it at a guess. A shape that comes while others are in
-// their first minute waits for gatherShapes.
+// measures returns a request's part in the measurement of its shape on a GPU: it makes it,
+// because no attempt of the shape is on one, or it waits for the measuring attempt: for
+// that one's first minute, or until it has measured, where the request's trial ran out of
+// the GPU's memory. After that minute others run beside it at a guess. A shape that comes
+// while others are in their first minute waits for gatherShapes.
 func measures(queue berth.Queue, w berth.WaitingRequest) (makes, waits bool) {
 	if young, runs := queue.OnGPUs[w.ShapeKey]; runs {
 		return false, young || w.Last != nil && w.Last.Device
@@ -98,8 +99,8 @@ func (s *sizer) of(w berth.WaitingRequest) *group {
 	return g
 }
 
-// size leaves what can be no larger as it is: it is impossible where it is
-// decided, with its reason.
+// size leaves a request unchanged that can be no larger: packing finds it
+// impossible, with its reason.
 func (s *sizer) size(w berth.WaitingRequest) (demands berth.Demands, guessed bool) {
 	ask, known := memory.Ask{SweepID: w.SweepID, Resources: w.Resources, Last: w.Last, Apart: w.Apart}, s.queue.Footprints[w.ShapeKey]
 	demands, _ = s.fleet.Sizes(ask, known)

@@ -10,9 +10,9 @@ import (
 // sliced is for how long GPUs have been shared by time slices without need.
 type sliced struct{ counts }
 
-// begin counts the time since the last round, and tells it of the hosts' GPUs. Each
-// attempt comes to a GPU in a round, so one that drained was seen empty. While a GPU
-// takes no clients of MPS the count stands.
+// begin counts the time since the last round, and stores it in the hosts' GPUs. Each
+// attempt comes to a GPU in a round, so a GPU that drained was seen empty. While a
+// GPU takes no MPS clients the count stands.
 func (s *sliced) begin(hosts []berth.Host, now time.Time) {
 	s.tick(hosts, now, func(dev berth.Device, spent time.Duration) counting {
 		switch {

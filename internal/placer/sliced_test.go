@@ -41,8 +41,8 @@ func TestSliced(t *testing.T) {
 	require.Zero(t, after(time.Second, func(d *berth.Device) { d.Mode, d.MPSContexts = berth.SharingTimeSlicing, 0 }), "it has no MPS")
 }
 
-// A GPU that is shared by time slices without need is closed, from the first round on,
-// to what can share it by MPS.
+// A GPU shared by time slices without need is closed, from the first round on, to
+// requests that can use MPS.
 func TestRound_AGPUComesBackToMPS(t *testing.T) {
 	t.Parallel()
 

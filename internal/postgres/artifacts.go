@@ -73,8 +73,8 @@ func (s *Store) FilesStored(ctx context.Context, attemptID string, paths []strin
 	return translate(s.q.FilesStored(ctx, s.pool, attemptID, paths), "noting stored files of attempt "+attemptID)
 }
 
-// SettleFiles says for good what became of an attempt's files. Of one that is
-// settled already nothing changes.
+// SettleFiles stores the final state of an attempt's files. It does not change
+// a settled one.
 func (s *Store) SettleFiles(ctx context.Context, attemptID string, o berth.FileOutcome) error {
 	left := &dbsqlc.InsertLeftOutParams{AttemptID: attemptID}
 	for i, l := range o.Reasons {
@@ -209,7 +209,7 @@ func (s *Store) FileSet(ctx context.Context, trialID string, number int) (berth.
 	return set, translate(err, "reading which files were left out of attempt "+row.ID)
 }
 
-// ListFiles reads stored files of an attempt by path, those after the given one.
+// ListFiles reads stored files of an attempt by path, after the given one.
 func (s *Store) ListFiles(ctx context.Context, attemptID, after string, limit int) ([]berth.Artifact, error) {
 	rows, err := s.q.ListFiles(ctx, s.pool, &dbsqlc.ListFilesParams{AttemptID: attemptID, After: after, MaxRows: int32Of(limit)})
 	if err != nil {

@@ -60,10 +60,10 @@ func (s *Store) AttemptRunning(ctx context.Context, attemptID string, token int6
 	return fenced(rows, err, attemptID, token)
 }
 
-// MeasureRunning teaches what an attempt that runs on a GPU, and goes on, was measured to
-// hold there until now. Its lease then holds what siblings reserve by that, but never more
-// than most, which its container may take. It returns what the lease holds of the GPU.
-// Errors: fenced.
+// MeasureRunning stores the use that an attempt on a GPU was measured to have until now;
+// the attempt goes on. Its lease then holds as much as siblings reserve by that, but never
+// more than most, its container's limit. It returns the lease's memory on the GPU. Errors:
+// fenced.
 func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (bytes int64, err error) {
 	err = s.inTx(ctx, "measuring attempt "+attemptID, func(tx pgx.Tx) error {
 		row, err := s.q.GetRunning(ctx, tx, attemptID, token)
@@ -104,8 +104,8 @@ func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int6
 	return bytes, err
 }
 
-// NoteWait stores what an attempt without a container waits for, in plain words;
-// empty = it does not wait any more. Errors: fenced.
+// NoteWait stores why an attempt has no container yet, in plain words; empty =
+// it no longer waits. Errors: fenced.
 func (s *Store) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
 	ours, err := s.q.NoteWait(ctx, s.pool, &dbsqlc.NoteWaitParams{ID: attemptID, Token: token, Message: text})
 
@@ -278,7 +278,7 @@ func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result, class be
 		return nil
 	}
 
-	r.Reserved.DeviceBytes = 0 // it ran on cores, whatever it was given
+	r.Reserved.DeviceBytes = 0 // it ran on cores, whatever it had booked
 
 	return s.learn(ctx, tx, r, known[r.ShapeKey], berth.ClassCPU)
 }
@@ -344,8 +344,8 @@ func (s *Store) ListAttempts(ctx context.Context, trialID string) ([]berth.Attem
 	return convertAll(rows, func(row dbsqlc.Attempt) (berth.Attempt, error) { return toAttempt(row), nil })
 }
 
-// ListSweepAttempts returns a sweep's attempts by trial and number, those after
-// the given one first.
+// ListSweepAttempts returns a sweep's attempts by trial and number, after the
+// given one.
 func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error) {
 	rows, err := s.q.ListSweepAttempts(ctx, s.pool, &dbsqlc.ListSweepAttemptsParams{
 		SweepID: sweepID, AfterTrial: int32Of(afterTrial), AfterNumber: int32Of(afterNumber), MaxRows: int32Of(limit),

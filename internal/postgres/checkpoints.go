@@ -65,16 +65,16 @@ func (s *Store) CheckpointsToStore(ctx context.Context, hostID string, limit int
 	})
 }
 
-// SettleCheckpoint says that the checkpoint of an attempt that has ended is stored,
-// or with a problem why it will not be. Of one that is settled nothing changes.
+// SettleCheckpoint notes that the checkpoint of an ended attempt is stored, or with
+// a problem why it will not be. It does not change a settled one.
 func (s *Store) SettleCheckpoint(ctx context.Context, of berth.AttemptCheckpoint, problem string) error {
 	return translate(s.q.SettleCheckpoint(ctx, s.pool, &dbsqlc.SettleCheckpointParams{ID: of.AttemptID, Token: of.Token, Problem: problem}),
 		"settling the checkpoint of attempt "+of.AttemptID)
 }
 
-// BeginCheckpoint names what a checkpoint has before it is stored, and drops what
-// the attempt, or one before it that is over, began and did not finish. It returns the objects that this
-// named. Errors: fenced when the attempt is not its host's any more, or its trial is over.
+// BeginCheckpoint names the objects of a checkpoint before they are stored, and drops the unfinished
+// checkpoints of the attempt and of ended attempts before it. It returns the objects that these named.
+// Errors: fenced when the attempt is not its host's any more, or its trial is over.
 func (s *Store) BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) (dropped []berth.Digest, err error) {
 	params := &dbsqlc.NameCheckpointParams{ID: id}
 	bytes := int64(0)
@@ -122,8 +122,8 @@ func (s *Store) BeginCheckpoint(ctx context.Context, id string, of berth.Attempt
 	return dropped, err
 }
 
-// FinishCheckpoint notes that a checkpoint is whole in the store. Of its trial the newest
-// one stays, and what attempts after its own have begun: it returns the objects that
+// FinishCheckpoint notes that a checkpoint is whole in the store. It keeps the trial's
+// newest one, and the ones that later attempts have begun, and returns the objects that
 // the others named. Errors: fenced.
 func (s *Store) FinishCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint) (dropped []berth.Digest, err error) {
 	err = s.inTx(ctx, "finishing a checkpoint of attempt "+of.AttemptID, func(tx pgx.Tx) error {

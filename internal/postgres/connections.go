@@ -39,8 +39,8 @@ func (s *Store) connectionUse(ctx context.Context) []health.ConnectionUse {
 	return use
 }
 
-// tooMany says what to do when PostgreSQL takes no more connections. It names no number:
-// none can be asked for then, and one that is lower than the limit would make it worse.
+// tooMany is the next step when PostgreSQL takes no more connections. It names no
+// number: the limit cannot be read then, and a lower number would make it worse.
 const tooMany = "PostgreSQL takes no more connections, of this role or at all: as its administrator look at " +
 	"SELECT rolname, rolconnlimit FROM pg_roles and at SHOW max_connections, and raise the one that is reached, by ALTER ROLE … CONNECTION LIMIT, " +
 	"or by max_connections where it is set (with docker-compose.yml BERTH_POSTGRES_CONNECTIONS in .env) and a restart; Berth goes on by itself"
@@ -57,7 +57,7 @@ func refusedConnection(err error) bool {
 const refusalLogged = 10 * time.Minute
 
 // connectLog logs in words when PostgreSQL takes no more connections. It is a
-// pgx.QueryTracer because only such can hear of connections.
+// pgx.QueryTracer because only a tracer sees connections.
 type connectLog struct {
 	log *slog.Logger
 

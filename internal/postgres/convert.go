@@ -258,7 +258,7 @@ func decode(data json.RawMessage, into any, what string) error {
 	return nil
 }
 
-// deref is what v points to, or zero.
+// deref is the value that v points to, or zero.
 func deref[T any](v *T) T {
 	var zero T
 	if v == nil {

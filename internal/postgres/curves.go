@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// mostCurvePoints is what Curves reads at most: about a second's worth.
+	// mostCurvePoints is how many points Curves reads at most: about a second's
+	// worth.
 	mostCurvePoints = 1_000_000
 	// chartsAtOnce is how many of the pool's connections charts take: placement and
 	// log-ins share them.
@@ -29,10 +30,11 @@ const (
 // whole table where it is large.
 const curvePoints = `SELECT step, value, status = 'finite' FROM metrics WHERE attempt_id = $1 AND name = $2 ORDER BY step LIMIT $3`
 
-// Curves returns what the trials of these numbers reported of a metric, by
-// number, each thinned to most points. A trial without an attempt that counts has
-// no curve; one that did not report the metric has an empty one. Errors: invalid
-// when that takes too many points to read; unavailable while others read charts.
+// Curves returns the points of a metric for the trials with these numbers, by
+// number, each curve thinned to most points. A trial without an attempt that
+// counts has no curve; a trial that did not report the metric has an empty one.
+// Errors: invalid when that takes too many points to read; unavailable while
+// others read charts.
 func (s *Store) Curves(ctx context.Context, sweepID, name string, numbers []int, most int) ([]berth.Curve, error) {
 	done, err := s.beginChart(ctx)
 	if err != nil {

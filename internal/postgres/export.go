@@ -13,7 +13,8 @@ const (
 	// exportsAtOnce is how many pages of exports are read at once: each takes a
 	// connection of the pool, which placement needs as well.
 	exportsAtOnce = 1
-	// exportAttempts are looked at for one page of metric points, points or not.
+	// exportAttempts is how many attempts are read for one page of metric
+	// points, with or without points.
 	exportAttempts = 500
 )
 

@@ -23,8 +23,8 @@ const (
 // against reading one from a socket, short against a round of the placer.
 const drainTime = 2 * time.Millisecond
 
-// notify writes an event and wakes those who listen, once the transaction
-// commits. It is one round trip.
+// notify writes an event and wakes the listeners, once the transaction commits.
+// It is one round trip.
 func (s *Store) notify(ctx context.Context, tx pgx.Tx, e berth.Event, channels ...string) error {
 	channels = append(channels, channelEvents)
 
@@ -39,8 +39,8 @@ func wake(ctx context.Context, db dbsqlc.DBTX, channel string) error {
 	return err
 }
 
-// PublishEvents stamps committed events with their sequence and wakes those
-// who read them. Only the one publisher may call it.
+// PublishEvents stamps committed events with their sequence and wakes the
+// readers. Only the one publisher may call it.
 func (s *Store) PublishEvents(ctx context.Context, limit int) (int, error) {
 	stamped, err := s.q.StampEvents(ctx, s.pool, int32Of(limit))
 	if err != nil || len(stamped) == 0 {

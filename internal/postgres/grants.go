@@ -1,7 +1,7 @@
 package postgres
 
-// grant is what a server and a worker may do with one table or sequence. What
-// is not here neither of them may touch.
+// grant is the privileges of a server and a worker on one table or sequence. An
+// object without an entry is closed to both.
 type grant struct {
 	name           string
 	server, worker string // SQL privileges, with commas between; empty = none
@@ -18,8 +18,8 @@ const (
 // identity columns need no privilege, and a view reads as its owner.
 //
 // A worker hosts the activities: it suggests trials, asks for places and ends
-// sweeps. It neither makes nor deletes sweeps nor changes what a user wrote in
-// one, and it never sees tokens, sessions and what others have done.
+// sweeps. It neither makes nor deletes sweeps nor changes a user's values in
+// one, and it never sees tokens, sessions and the audit log.
 var grants = []grant{
 	{"api_tokens", "SELECT, INSERT, UPDATE", ""},
 	{"artifact_stores", "SELECT, INSERT", "SELECT, INSERT"},

@@ -10,10 +10,10 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// RegisterHost stores what a worker says of its machine. What its leases hold
-// beyond smaller totals stays booked until they end; nothing new is placed there.
-// Errors: conflict when another host of the same machine, or with one of its
-// GPUs, is served or holds places, because these would be handed out twice.
+// RegisterHost stores a worker's report of its machine. Leases beyond smaller
+// totals stay booked until they end; nothing new is placed there. Errors:
+// conflict when another host of the same machine, or with one of its GPUs, is
+// served or holds places, because these would be handed out twice.
 func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) error {
 	return s.inTx(ctx, "registering host "+h.Name, func(tx pgx.Tx) error {
 		if err := s.checkMachine(ctx, tx, h); err != nil {
@@ -159,8 +159,8 @@ func (s *Store) revive(ctx context.Context, tx pgx.Tx, hostID, trialID string) e
 	return wake(ctx, tx, channelOutbox)
 }
 
-// SuspectLeases marks leases that were not renewed in time. They keep what
-// they hold. It returns the attempts concerned.
+// SuspectLeases marks leases that were not renewed in time. They keep their
+// bookings. It returns the attempts concerned.
 func (s *Store) SuspectLeases(ctx context.Context) ([]string, error) {
 	rows, err := s.q.SuspectLeases(ctx, s.pool)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Store) SuspectLeases(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// ReleaseLease frees what a lease holds, on proof. It does nothing when the
+// ReleaseLease frees a lease's booking, on proof. It does nothing when the
 // lease is free already.
 func (s *Store) ReleaseLease(ctx context.Context, attemptID, proof string) error {
 	if err := s.q.ReleaseLease(ctx, s.pool, attemptID, proof); err != nil {
@@ -206,8 +206,8 @@ func toHostLease(row dbsqlc.ListHostLeasesRow) berth.HostLease {
 	}
 }
 
-// LeasesOf returns the unreleased leases of these attempts, whatever their
-// host, oldest first.
+// LeasesOf returns the unreleased leases of these attempts, on any host, oldest
+// first.
 func (s *Store) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error) {
 	rows, err := s.q.ListLeasesOf(ctx, s.pool, attemptIDs)
 	if err != nil {
@@ -310,7 +310,7 @@ func (s *Store) SetHostState(ctx context.Context, hostID string, state berth.Hos
 	})
 }
 
-// removedProof is what an operator's word proves (rule R3).
+// removedProof is the proof by an operator's word (rule R3).
 const removedProof = "an operator says that the machine is gone"
 
 // RemoveHost removes a host that will not come back from the ledger: it fences

@@ -13,7 +13,7 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// RememberImage keeps what a machine said an image is.
+// RememberImage stores the digest that a machine found for an image.
 func (s *Store) RememberImage(ctx context.Context, ref, digest string) error {
 	return translate(s.q.RememberImage(ctx, s.pool, ref, digest), "remembering image "+ref)
 }
@@ -79,10 +79,10 @@ func (s *Store) addLacking(ctx context.Context, tx pgx.Tx, waiting []berth.Waiti
 	return nil
 }
 
-// toldBy is which of the images each host has, by host. It reads the lists of those
-// hosts only that said something new since the last call, or were not asked for one
-// of the images: a machine may have thousands, and PostgreSQL unpacks 50 lists of
-// 4,000 in 30 ms (2 cores, 2026-11-26), which each round of the placer would pay.
+// toldBy returns which of the images each host has, by host. It reads only the
+// lists that are new since the last call, or that lack one of the images: a machine
+// may have thousands of images, and PostgreSQL unpacks 50 lists of 4,000 in 30 ms
+// (2 cores, 2026-11-26), which each round of the placer would pay.
 func (s *Store) toldBy(ctx context.Context, tx pgx.Tx, hosts []dbsqlc.ListTellingHostsRow, images []string) (map[string]hostTold, error) {
 	var ask []string
 
@@ -120,7 +120,7 @@ func (s *Store) toldBy(ctx context.Context, tx pgx.Tx, hosts []dbsqlc.ListTellin
 	return told, nil
 }
 
-// RecallImage returns the digest of an image and when a machine last said so.
+// RecallImage returns the digest of an image and when a machine last found it.
 // Errors: not_found when none did.
 func (s *Store) RecallImage(ctx context.Context, ref string) (digest string, resolvedAt time.Time, err error) {
 	row, err := s.q.RecallImage(ctx, s.pool, ref)

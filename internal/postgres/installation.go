@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Installation returns which installation the database is of.
+// Installation returns the database's installation.
 func (s *Store) Installation(ctx context.Context) (berth.Installation, error) {
 	row, err := s.q.GetInstallation(ctx, s.pool)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *Store) RenewInstallation(ctx context.Context) (id string, err error) {
 	return id, translate(err, "giving the installation an id of its own")
 }
 
-// SetAlarm stores what only a person can decide, and empties it when it is
-// over. A change is an event.
+// SetAlarm stores a problem that only a person can solve, and empties it when
+// it is over. A change is an event.
 func (s *Store) SetAlarm(ctx context.Context, text string) (changed bool, err error) {
 	err = s.inTx(ctx, "setting the alarm", func(tx pgx.Tx) error {
 		rows, err := s.q.SetAlarm(ctx, tx, text)

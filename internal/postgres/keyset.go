@@ -14,11 +14,11 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// keyset is a sorted list of ids that is read page by page, each from where the
-// one before ended, so that the last page costs what the first does. sqlc knows
-// no ORDER BY that changes, and one statement for all would use no index; so
-// only this one is put together here. Its texts are constants of this package,
-// and values of callers are arguments.
+// keyset is a sorted list of ids that is read page by page, each from the end
+// of the one before, so that the last page costs as much as the first. sqlc has
+// no variable ORDER BY, and one statement for all would use no index; so this
+// package builds only this statement as text. Its texts are constants of this
+// package, and values of callers are arguments.
 type keyset struct {
 	table    string
 	filters  []string
@@ -27,8 +27,8 @@ type keyset struct {
 	most     int // that count counts
 }
 
-// section is the rows that have one kind of key. What lacks the key that a list is
-// sorted by is the last section, in an order of its own.
+// section is the rows with one kind of key. Rows without the list's sort key are
+// the last section, with its own order.
 type section struct {
 	where string // beside the filters; empty = all
 	key   expr   // zero = the tie alone
@@ -52,8 +52,8 @@ func (k *keyset) arg(v any) string {
 	return fmt.Sprintf("$%d", len(k.args))
 }
 
-// page returns at most limit ids behind a position, and where the page ended;
-// nil = there is no more. Errors: invalid for a position that is none of the list.
+// page returns at most limit ids behind a position, and the end of the page; nil =
+// it is the last. Errors: invalid for a position outside the list.
 func (k *keyset) page(ctx context.Context, db dbsqlc.DBTX, after *berth.Position, limit int) (ids []string, next *berth.Position, err error) {
 	at := 0
 	if after != nil {
@@ -128,8 +128,8 @@ func (k *keyset) read(ctx context.Context, db dbsqlc.DBTX, i int, after *berth.P
 	return ids, &at, nil
 }
 
-// behind is the condition for rows after a position. Its first half alone is
-// one that an index can begin at.
+// behind is the condition for rows after a position. An index can begin at its
+// first half.
 func (k *keyset) behind(p section, at berth.Position) string {
 	tie := k.arg(at.Tie) + "::text::" + p.tie.kind
 	beyond := p.tie.text + p.tie.after() + tie
@@ -170,8 +170,9 @@ func (k *keyset) count(ctx context.Context, db dbsqlc.DBTX) (n int, err error) {
 	return n, err
 }
 
-// ofPosition tells a position that a caller made up from other errors: class 22,
-// data exception, is what PostgreSQL says of a text that is no value of its type.
+// ofPosition separates a position made up by a caller from other errors: class
+// 22, data exception, is PostgreSQL's error for a text that is no value of its
+// type.
 func ofPosition(after *berth.Position, err error) error {
 	if after == nil {
 		return err

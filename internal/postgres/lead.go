@@ -13,16 +13,16 @@ import (
 const (
 	leadRetry = time.Second     // between tries to become leader
 	leadCheck = 2 * time.Second // that the lock's connection still lives
-	// lockIdle is how long the server hears nothing before it takes a lock away:
-	// longer than two checks, shorter than a starting worker waits.
+	// lockIdle is how long a silent owner keeps a lock: longer than two checks,
+	// shorter than a starting worker waits.
 	lockIdle = 10 * time.Second
 )
 
 // Lead calls lead while this process holds the named advisory lock, and tries
 // to get the lock otherwise, until ctx ends. The lock belongs to a connection
 // of its own: when that is lost, lead's context ends at once and another
-// process may lead. That the lock cannot be asked for is logged, and Health
-// says why.
+// process may lead. It logs that it cannot ask for the lock, and Health says
+// why.
 func (s *Store) Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error {
 	trouble := trouble{store: s, name: name}
 	defer trouble.end()
@@ -106,8 +106,8 @@ func (s *Store) keep(ctx context.Context, lock *pgx.Conn, name string, patience 
 	}
 }
 
-// claim takes the lock. It waits for a database that does not answer for as
-// long as that takes, and for another owner as long as patience.
+// claim takes the lock. It waits without limit for a silent database, and as
+// long as patience for another owner.
 func (s *Store) claim(ctx context.Context, name string, patience time.Duration) (*pgx.Conn, error) {
 	refused := time.Time{} // since when another holds it
 	trouble := trouble{store: s, name: name}
@@ -193,9 +193,9 @@ func (s *Store) leadOnce(ctx context.Context, name string, lead func(ctx context
 }
 
 // lock takes the named lock on a connection of its own. The server ends the
-// connection, and with it the lock, when it hears nothing for lockIdle: a
-// process that is cut off or frozen does not keep it. Errors: errNotLeader when
-// another process has the lock, lockError when it cannot be asked for.
+// connection, and with it the lock, after lockIdle without a message: a process
+// that is cut off or frozen does not keep it. Errors: errNotLeader when another
+// process has the lock, lockError when it cannot be asked for.
 func (s *Store) lock(ctx context.Context, name string) (*pgx.Conn, error) {
 	pooled, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -239,8 +239,8 @@ func (s *Store) led(ctx context.Context, name string) (bool, error) {
 }
 
 // placerLed reports whether any process places, and if not, why this one does
-// not; empty when it never tried or just begins. It asks again before it says
-// no: a successor needs a moment to take over.
+// not; empty when it never tried or just begins. It asks twice before it
+// returns false: a successor needs a moment to take over.
 func (s *Store) placerLed(ctx context.Context) (led bool, reason string, err error) {
 	for try := 0; ; try++ {
 		if led, err = s.led(ctx, placerLock); err != nil || led {
@@ -263,7 +263,7 @@ func (s *Store) placerLed(ctx context.Context) (led bool, reason string, err err
 	}
 }
 
-// placerLock is by what name the placer leads.
+// placerLock is the name of the placer's lock.
 const placerLock = "placer"
 
 // trouble is a series of failures to ask for a lock. It is logged after 1, 2,

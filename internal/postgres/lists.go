@@ -50,7 +50,7 @@ func (s *Store) inSnapshot(ctx context.Context, doing string, read func(tx pgx.T
 	return translate(pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read), doing)
 }
 
-// readPage reads the ids of a page, and counts the list when it is asked to.
+// readPage reads the ids of a page, and on request counts the list.
 func readPage(ctx context.Context, db dbsqlc.DBTX, list *keyset, after *berth.Position, limit int, count bool) (ids []string, next *berth.Position, total int, err error) {
 	if ids, next, err = list.page(ctx, db, after, limit); err != nil || !count {
 		return ids, next, 0, err

@@ -25,7 +25,7 @@ func (s *Store) ListMachine(ctx context.Context, hostID string, covered, every t
 	})
 }
 
-// measured is a figure of a statement, or nil for one that is missing.
+// measured is a figure of a statement, or nil for a missing one.
 func measured(figure int64) *int64 {
 	if figure == notMeasured {
 		return nil

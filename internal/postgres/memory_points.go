@@ -45,7 +45,7 @@ func figure(measured *int64) int64 {
 	return *measured
 }
 
-// ListMemory returns what an attempt held over time, ascending, at most berth.MaxMemoryPoints.
+// ListMemory returns an attempt's memory over time, ascending, at most berth.MaxMemoryPoints.
 func (s *Store) ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error) {
 	rows, err := s.q.ListMemoryPoints(ctx, s.pool, attemptID, berth.MaxMemoryPoints)
 	if err != nil {

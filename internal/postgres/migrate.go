@@ -28,7 +28,7 @@ type Migrator struct {
 	// uses, such as a backup: every other query of that table waits behind the
 	// step. Default 5s.
 	LockWait time.Duration
-	Report   func(text string) // told of each step; may be nil
+	Report   func(text string) // called with each step; may be nil
 }
 
 // NewMigrator prepares the steps that this version of Berth knows.

@@ -72,8 +72,8 @@ func (s *Store) ListQueue(ctx context.Context, after berth.QueueKey, limit int) 
 	return queue, total, err
 }
 
-// addBlockerEnds adds to requests when the first attempt should end that holds what they
-// wait for: its start and the median time of the trials of its sweep.
+// addBlockerEnds adds to requests the expected end of their first blocker: its start
+// plus the median time of the trials of its sweep.
 func (s *Store) addBlockerEnds(ctx context.Context, queue []berth.QueuedRequest) error {
 	blockers := make(map[string]bool)
 

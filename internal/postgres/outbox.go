@@ -13,7 +13,7 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// outboxReason is how much of an error is kept beside its message, in bytes.
+// outboxReason is how many bytes of an error are kept beside its message.
 const outboxReason = 500
 
 // ClaimOutbox takes up to limit due messages, oldest first, until the claim
@@ -39,9 +39,9 @@ func (s *Store) ClaimOutbox(ctx context.Context, limit int, claim time.Duration)
 	return messages, nil
 }
 
-// SettleOutbox says what became of claimed messages: delivered ones are
-// deleted, failed ones keep the reason and are tried again after a pause that
-// grows to a minute, untried ones are due at once.
+// SettleOutbox stores the results of claimed messages: delivered ones are
+// deleted, failed ones keep the reason and are tried again after a back-off
+// that grows to a minute, untried ones are due at once.
 func (s *Store) SettleOutbox(ctx context.Context, d berth.Delivery) error {
 	ids := make([]int64, 0, len(d.Failed))
 	reasons := make([]string, 0, len(d.Failed))

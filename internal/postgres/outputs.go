@@ -67,8 +67,9 @@ func (s *Store) OutputRemovals(ctx context.Context, hostID string, limit int) ([
 	})
 }
 
-// OutputsRemoved records the attempts whose files a host has removed, and those
-// whose files it could not remove: these are asked for again, after all others.
+// OutputsRemoved records the attempts whose files a host has removed, and the
+// attempts whose files it could not remove: it gets these again, after all
+// others.
 func (s *Store) OutputsRemoved(ctx context.Context, hostID string, removed, failed []string) error {
 	err := s.q.OutputsRemoved(ctx, s.pool, hostID, removed)
 	if err == nil && len(failed) > 0 {

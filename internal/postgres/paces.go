@@ -12,8 +12,8 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// addPaces gives a queue what the placer needs to advise its GPUs; nothing where no
-// host has one.
+// addPaces adds to a queue the input for advising its GPUs; nothing where no host
+// has one.
 func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue) error {
 	if !slices.ContainsFunc(queue.Hosts, func(h berth.Host) bool { return len(h.Devices) > 0 }) {
 		return nil
@@ -116,12 +116,12 @@ func (s *Store) addPace(ctx context.Context, tx pgx.Tx, attemptID string) error 
 	})
 }
 
-// ClearAdvice forgets what GPUs are advised to take.
+// ClearAdvice deletes the advice of all GPUs.
 func (s *Store) ClearAdvice(ctx context.Context) error {
 	return translate(s.q.ClearAdvice(ctx, s.pool), "forgetting how many attempts should share GPUs")
 }
 
-// StoreAdvice keeps what GPUs are advised to take, by device.
+// StoreAdvice stores the advice of GPUs, by device.
 func (s *Store) StoreAdvice(ctx context.Context, advice map[string]berth.Advice) error {
 	ids := slices.Sorted(maps.Keys(advice))
 	all := make([][]byte, len(ids))

@@ -12,9 +12,9 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// RequestPlacement asks for a place and returns what became of the request,
-// which may be an answer that an earlier call got. When the attempt before it
-// was abandoned and its host is there again, that attempt is the answer.
+// RequestPlacement asks for a place and returns the state of the request, which
+// may be the answer to an earlier call. When the attempt before it was
+// abandoned and its host answers again, that attempt is the answer.
 func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
 	err := s.inTx(ctx, "requesting a place for attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.InsertPlacementRequest(ctx, tx, &dbsqlc.InsertPlacementRequestParams{
@@ -69,7 +69,7 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 }
 
 // ResizeRequest changes the demand of a request that still waits, and returns
-// what became of the request. Errors: not_found.
+// the state of the request. Errors: not_found.
 func (s *Store) ResizeRequest(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
 	err := s.inTx(ctx, "resizing the request of attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.ResizeRequest(ctx, tx, &dbsqlc.ResizeRequestParams{
@@ -102,8 +102,8 @@ func contexts(d berth.Demand) int {
 // errTrialEnded undoes a request that came too late.
 var errTrialEnded = errors.New("the trial has ended")
 
-// PlacementStatus returns what became of a request. Its attempt is an earlier
-// one when that was revived. Errors: not_found.
+// PlacementStatus returns the state of a request. Its attempt is an earlier one
+// when that was revived. Errors: not_found.
 func (s *Store) PlacementStatus(ctx context.Context, attemptID string) (berth.PlacementStatus, error) {
 	row, err := s.q.GetPlacementRequest(ctx, s.pool, attemptID)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Store) PlacementStatus(ctx context.Context, attemptID string) (berth.Pl
 }
 
 // WithdrawRequest takes back a request that still waits; a request that was
-// placed in the meantime stays placed. It returns what the request is now.
+// placed in the meantime stays placed. It returns the request's present state.
 func (s *Store) WithdrawRequest(ctx context.Context, attemptID string) (berth.PlacementStatus, error) {
 	if _, err := s.q.WithdrawRequest(ctx, s.pool, attemptID); err != nil {
 		return berth.PlacementStatus{}, translate(err, "withdrawing attempt "+attemptID)

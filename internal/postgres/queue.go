@@ -17,15 +17,16 @@ import (
 	"github.com/berthml/berth/internal/postgres/dbsqlc"
 )
 
-// cleanRuns of a sweep's trials on GPUs end what a fault of its own program started: it
-// shares GPUs by MPS again. A fault costs an attempt of each client of its GPU, about
-// as many as that (24 small trials do most on one H200, 2026-11-21), and the runs by
-// time slices cost it about half of its speed: so one fault in that many runs costs
+// cleanRuns of a sweep's trials on GPUs end the effect of a fault of its own program:
+// it shares GPUs by MPS again. A fault costs an attempt of each client of its GPU,
+// about as many as that (24 small trials do most on one H200, 2026-11-21), and the runs
+// by time slices cost it about half of its speed: so one fault in that many runs costs
 // others no more than sharing gains.
 const cleanRuns = 20
 
-// Queue returns what a round of the placer decides on: of each sweep that takes trials
-// the oldest waiting requests that may start and a few, at most limit in all. Nothing but these when there are none.
+// Queue returns the input of a round of the placer: for each sweep that takes trials the oldest waiting
+// requests that may start and a few more, at most limit in all. Without requests it returns nothing else
+// either.
 func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err error) {
 	err = s.inTx(ctx, "reading the queue", func(tx pgx.Tx) error {
 		if err := s.readQueue(ctx, tx, limit, &queue); err != nil || len(queue.Waiting) == 0 {
@@ -86,8 +87,8 @@ func (s *Store) addFootprints(ctx context.Context, tx pgx.Tx, queue *berth.Queue
 	return err
 }
 
-// addCheckpoints says of requests from which checkpoint they go on, and of hosts how
-// much of such their attempts have still to fetch.
+// addCheckpoints adds to requests the checkpoint that they go on from, and to hosts
+// how many bytes of checkpoints their attempts have still to fetch.
 func (s *Store) addCheckpoints(ctx context.Context, tx pgx.Tx, queue *berth.Queue) error {
 	rows, err := s.q.ListNewestCheckpoints(ctx, tx, &dbsqlc.ListNewestCheckpointsParams{
 		Silent: berth.CheckpointSilence, RefusedWithin: berth.CheckpointRefused, ShunnedWithin: berth.HostCordonWindow,
@@ -177,7 +178,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 	return waiting, use
 }
 
-// sweepPlan is what a sweep says of each of its requests.
+// sweepPlan is a sweep's part of each of its requests.
 type sweepPlan struct {
 	resources berth.Resources
 	datasets  []string

@@ -67,8 +67,8 @@ func (s *Store) ListMetrics(ctx context.Context, attemptID, name string, limit i
 	})
 }
 
-// PutLog stores a piece. Of two at one offset the longer stays: a run that took
-// over cuts the same log elsewhere. Errors: fenced.
+// PutLog stores a piece. Of two at one offset the longer stays: another run of
+// the worker cuts the same log elsewhere. Errors: fenced.
 func (s *Store) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
 	writers, err := s.q.InsertLogChunk(ctx, s.pool, &dbsqlc.InsertLogChunkParams{
 		AttemptID: attemptID, Token: token, ChunkOffset: piece.Offset, Stream: piece.Stream, At: piece.At, Data: piece.Data,
@@ -152,11 +152,11 @@ func toProbedShapes(rows []dbsqlc.ListFootprintsRow) ([]berth.ProbedShape, error
 // recentAttempts is how many of a shape's newest attempts on a class count as recent.
 const recentAttempts = 20
 
-// recentTrials is how many of a shape's newest trials are looked at for these: a class on which
-// none of them ran has nothing recent.
+// recentTrials is how many of a shape's newest trials are read for these: a class where none of
+// them ran has no recent usage.
 const recentTrials = 500
 
-// RecentUsage returns what the newest attempts of a shape say beyond its footprints, for
+// RecentUsage returns the usage of a shape's newest attempts beyond its footprints, for
 // each class of GPU where one ended well.
 func (s *Store) RecentUsage(ctx context.Context, shapeKey string) ([]berth.RecentUsage, error) {
 	rows, err := s.q.RecentUsage(ctx, s.pool, &dbsqlc.RecentUsageParams{ShapeKey: shapeKey, Newest: recentAttempts, MaxTrials: recentTrials})

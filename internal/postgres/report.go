@@ -29,7 +29,7 @@ func (s *Store) ReportInput(ctx context.Context, sweepID string) (report.Input, 
 			doing, report.MaxAttempts)
 	}
 
-	// After the attempts: one that runs has not started later.
+	// After the attempts, so that no running one starts later.
 	now, err := s.q.Now(ctx, s.pool)
 	if err != nil {
 		return report.Input{}, translate(err, doing)

@@ -17,11 +17,11 @@ type Roles struct {
 	Server, Worker []string // names; nil = the roles that already have the grants
 }
 
-// Grant gives the roles what this version's processes use, takes all else from
-// them and from earlier roles, and takes from PUBLIC everything but USAGE of the
-// schema, in one transaction. It returns the roles. It does nothing while there
-// are none.
-// Errors: invalid for a role that cannot be held to its grants.
+// Grant gives the roles the privileges of this version's processes, takes all
+// else from them and from earlier roles, and takes from PUBLIC everything but
+// USAGE of the schema, in one transaction. It returns the roles. Without roles
+// it does nothing. Errors: invalid for a role that would keep more than its
+// grants.
 func (m *Migrator) Grant(ctx context.Context, roles Roles) (Roles, error) {
 	err := m.session(ctx, func(conn *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -105,7 +105,7 @@ func (g *granting) run(ctx context.Context, roles Roles) (Roles, error) {
 	return roles, nil
 }
 
-// writers are the roles that were granted INSERT on a table, but for its owner.
+// writers returns the roles with INSERT on a table, without its owner.
 func (g *granting) writers(ctx context.Context, table string) ([]string, error) {
 	return g.texts(ctx, `SELECT r.rolname::text FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
 		WHERE c.oid = $1::regclass AND a.privilege_type = 'INSERT' AND a.grantee <> c.relowner ORDER BY 1`, g.name(table))
@@ -273,7 +273,7 @@ func (g *granting) texts(ctx context.Context, sql string, args ...any) ([]string
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// of is what one kind of process may.
+// of returns the privileges of one kind of process.
 func (g grant) of(server bool) string {
 	if server {
 		return g.server

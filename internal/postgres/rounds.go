@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// failedRounds is how many rounds in a row fail before health says so: one or two fail
-	// when the database restarts.
+	// failedRounds is how many rounds in a row fail before health reports it: one or two
+	// fail when the database restarts.
 	failedRounds = 3
 	// roundsNotedFor is how long a note counts as current. After it another server may lead
 	// the loop, and an old note must not stay for ever.
@@ -28,7 +28,7 @@ type rounds struct {
 type roundSeries struct {
 	failed int       // in a row
 	since  time.Time // the first of them
-	noted  string    // the problem that the database was told last
+	noted  string    // the last problem stored in the database
 	at     time.Time // when; zero = never
 }
 
@@ -87,7 +87,7 @@ func (r *rounds) count(part string, err error) (problem string, news bool) {
 	return problem, true
 }
 
-// forget has the next round note again what could not be noted.
+// forget makes the next round store its note again.
 func (r *rounds) forget(part string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,14 +31,14 @@ func checkServer(conn *pgconn.PgConn) error {
 	return nil
 }
 
-// detour is what a connection pooler in the way means.
+// detour is the consequence of a connection pooler.
 const detour = "the database is behind a connection pooler such as pgbouncer, which may give Berth's locks to others: " +
 	"give the address of PostgreSQL itself by --postgres-url"
 
 // checkDirect refuses a connection pooler between us and PostgreSQL. In its
-// transaction mode a lock of ours would be another's, and a machine could have
-// two owners. A pooler gives its clients a process id of its own making, with
-// which they cancel. Errors: invalid.
+// transaction mode our lock would be another client's, and a machine could have
+// two owners. A pooler gives its clients made-up process ids, with which they
+// cancel. Errors: invalid.
 func checkDirect(ctx context.Context, conn *pgx.Conn) error {
 	var pid uint32
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
@@ -63,9 +63,8 @@ func explainRefusal(err error) error {
 	return err
 }
 
-// explainURL explains a URL that cannot be read, or that names another host than is meant:
-// what stands before a slash is taken for the host and its port. Nothing of the password
-// is in the text.
+// explainURL explains an unreadable URL, or one with a wrong host: the part before a slash
+// is taken for the host and its port. The text contains no part of the password.
 func explainURL(url string, err error) error {
 	_, rest, _ := strings.Cut(url, "://")
 	before, after, _ := strings.Cut(rest, "/")

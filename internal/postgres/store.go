@@ -49,7 +49,7 @@ const (
 	connLifetime   = time.Hour
 	connJitter     = 5 * time.Minute
 
-	// A peer that is gone without a word is noticed after keepIdle + 3 * keepEvery.
+	// A silently lost peer is noticed after keepIdle + 3 * keepEvery.
 	keepIdle  = 10 * time.Second
 	keepEvery = 5 * time.Second
 )
@@ -131,7 +131,7 @@ func (s *Store) inTx(ctx context.Context, doing string, work func(tx pgx.Tx) err
 	return translate(pgx.BeginFunc(ctx, s.pool, work), doing)
 }
 
-// SQLSTATE codes that are told apart (PostgreSQL manual, appendix A).
+// SQLSTATE codes that Berth distinguishes (PostgreSQL manual, appendix A).
 const (
 	codeUniqueViolation     = "23505"
 	codeCheckViolation      = "23514"

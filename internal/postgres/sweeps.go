@@ -61,8 +61,8 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 	return id, created, err
 }
 
-// insertFile stores a sweep's file whole, for those who ask to see it, and the
-// assignments that it lists, for the search.
+// insertFile stores a sweep's file whole, for display, and its listed
+// assignments, for the search.
 func (s *Store) insertFile(ctx context.Context, tx pgx.Tx, n berth.NewSweep) error {
 	if err := s.q.InsertSweepFile(ctx, tx, n.ID, encode(n.Spec)); err != nil || len(n.Spec.Enqueue) == 0 {
 		return err

@@ -173,7 +173,8 @@ func (s *Store) GetTrial(ctx context.Context, sweepID string, number int) (berth
 	return trials[0], nil
 }
 
-// PlannedTrial returns a trial with what decides how it runs. Errors: not_found.
+// PlannedTrial returns a trial with the data that decides how it runs. Errors:
+// not_found.
 func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error) {
 	row, err := s.q.GetPlannedTrial(ctx, s.pool, sweepID, int32Of(number))
 	if err != nil {
@@ -215,8 +216,8 @@ func (s *Store) EndedTrials(ctx context.Context, sweepID string, numbers []int) 
 	})
 }
 
-// ListTrials returns trials by number, those after the given one first. An
-// empty states means all.
+// ListTrials returns trials by number, after the given one. Empty states means
+// all.
 func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error) {
 	rows, err := s.q.ListTrials(ctx, s.pool, &dbsqlc.ListTrialsParams{
 		SweepID: sweepID, AfterNumber: int32Of(after), States: append([]string{}, states...), MaxRows: int32Of(limit),
@@ -261,9 +262,10 @@ func (s *Store) SilentTrials(ctx context.Context, after berth.Trial, silent time
 	return trials, nil
 }
 
-// SetTrialState moves a trial on. The first terminal state wins; changed is
-// false when the trial had ended before. An end is told to the sweep's workflow
-// by the outbox unless SweepRun, which hears from Temporal, is its current run.
+// SetTrialState moves a trial to a state. The first terminal state wins;
+// changed is false when the trial had ended before. The outbox tells the
+// sweep's workflow of an end, unless SweepRun, which Temporal itself tells, is
+// its current run.
 func (s *Store) SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error) {
 	err = s.inTx(ctx, "setting state of trial "+u.TrialID, func(tx pgx.Tx) error {
 		rows, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{

@@ -23,7 +23,7 @@ type HostFit struct {
 
 	AtOnceNow  int   // beside the running attempts, as if nothing else waited
 	Memory     Fill  // when these have started
-	SpillBytes int64 // of Memory.SweepBytes, for what GPUs cannot hold (gpu_memory_spill)
+	SpillBytes int64 // of Memory.SweepBytes, the part that GPUs cannot hold (gpu_memory_spill)
 	Devices    []DeviceFill
 }
 
@@ -33,7 +33,8 @@ type fit struct {
 	why    string
 }
 
-// rest is what keeps further trials from hosts that have room; empty = no host has.
+// rest is the reason why hosts with room take no further trials; empty = no host
+// has room.
 type rest struct{ binds, why string }
 
 // fitAll asks the placer's own decision how many trials, each of one of the shapes, run at
@@ -126,8 +127,8 @@ func refusal(decisions []packing.Decision) (last *packing.Decision) {
 	return last
 }
 
-// alone says what keeps all requests from a host, whatever others take and max_parallel
-// allows; nil = it has room for one.
+// alone gives the reasons why a host takes none of the requests, with other trials and
+// max_parallel left out; nil = it has room for one.
 func alone(h *berth.Host, requests []packing.Request) []berth.Rejection {
 	decisions := packing.Decide([]berth.Host{*h}, nil, requests)
 	if len(decisions) == 0 || slices.ContainsFunc(decisions, func(d packing.Decision) bool { return d.Placed }) {
@@ -137,8 +138,8 @@ func alone(h *berth.Host, requests []packing.Request) []berth.Rejection {
 	return refusal(decisions).Rejections(0)
 }
 
-// reasonOf is the reason most worth telling of a host; nil = it has none. Each GPU has one
-// of its own: first that of one where trials are, then of one that takes some.
+// reasonOf is a host's most important reason; nil = none. Each GPU has its own: first one
+// with trials, then one that takes some.
 func reasonOf(h *berth.Host, reasons []berth.Rejection, used map[string]bool) *berth.Rejection {
 	rank := func(r berth.Rejection) int {
 		switch {

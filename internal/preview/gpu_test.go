@@ -57,7 +57,8 @@ func seeOn(t *testing.T, s berth.Spec, hosts []berth.Host, f berth.Footprint) pr
 	return sketch.Preview(hosts, known)
 }
 
-// The preview says what the trials reserve of a GPU, and what binds there.
+// The preview shows the trials' reservation of a GPU, and the binding limit
+// there.
 func TestPreview_OnGPUs(t *testing.T) {
 	t.Parallel()
 
@@ -128,7 +129,8 @@ func TestPreview_Fill(t *testing.T) {
 	require.Zero(t, p.Hosts[0].AtOnceNow)
 }
 
-// Of a GPU or host with a problem it is not known what programs outside Berth use; the GPU says why it takes no trials.
+// The use by programs outside Berth is unknown for a GPU or host with a problem; the GPU says why it takes no
+// trials.
 func TestPreview_FillWithAProblem(t *testing.T) {
 	t.Parallel()
 

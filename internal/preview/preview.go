@@ -12,17 +12,17 @@ import (
 	"github.com/berthml/berth/internal/search"
 )
 
-// MaxEnumerated is how many trials are looked at to find the shapes: enough
-// for every grid people write by hand, and a few milliseconds of work.
+// MaxEnumerated is how many trials are enumerated to find the shapes: enough
+// for every grid that people write by hand, and a few milliseconds of work.
 const MaxEnumerated = 2000
 
-// launchOverhead is what a container adds to a trial: 0.2-0.3 s to start it
+// launchOverhead is a container's overhead on a trial: 0.2-0.3 s to start it
 // and as much to collect it (reference measurement, 2026-11-21).
 const launchOverhead = 500 * time.Millisecond
 
-// Preview is what a sweep would do on the machines as they are now.
+// Preview predicts a sweep on the present machines.
 type Preview struct {
-	Trials       int  // in all; 0 = not known
+	Trials       int  // total; 0 = not known
 	Enumerated   int  // trials that were looked at
 	Complete     bool // those are all
 	Shapes       []Shape
@@ -50,7 +50,7 @@ const (
 type Shape struct {
 	Key      string
 	Values   berth.Assignment
-	Trials   int // among those enumerated
+	Trials   int // among the enumerated ones
 	Cached   bool
 	Demands  berth.Demands     // by the class of device that it can use; none = no host has its resources
 	Class    berth.DeviceClass // the first of them
@@ -71,7 +71,7 @@ type Sketch struct {
 	trials     []int // index into shapes, trial by trial
 	shapes     []Shape
 	complete   bool
-	planned    int      // trials in all; 0 = not known
+	planned    int      // total number of trials; 0 = not known
 	secretKeys []string // that hosts must have: public parts
 	tight      bool     // forbid leaves less than the search can be relied on to find
 }
@@ -184,7 +184,7 @@ func (k *Sketch) Keys() []string {
 // NeedSecretKey keeps the trials on hosts that have a key, by its public part.
 func (k *Sketch) NeedSecretKey(key string) { k.secretKeys = append(k.secretKeys, key) }
 
-// Preview says what the sweep would do on these hosts, knowing this.
+// Preview predicts the sweep on these hosts, with these footprints.
 func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints) Preview {
 	p := Preview{Trials: k.planned, Enumerated: len(k.trials), Complete: k.complete, Shapes: slices.Clone(k.shapes)}
 	capacity := largest(hosts)

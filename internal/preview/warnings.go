@@ -21,8 +21,8 @@ const (
 	CodeNoGPU       = "W_NO_GPU"
 )
 
-// warnings are what a person would want to know before launching. Nothing here
-// stops a sweep.
+// warnings are the facts that a user wants to know before a launch. None of
+// them stops a sweep.
 func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth.Problem {
 	out := spec.Warnings(k.spec)
 	add := func(code, pointer, format string, args ...any) {

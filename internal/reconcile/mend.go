@@ -17,8 +17,8 @@ type doomed struct {
 	why string
 }
 
-// orphans are the containers of other hosts that no lease holds a place for.
-// Whether one that has a lease is fenced is for its host to say.
+// orphans are the containers of other hosts without a lease. If a container has
+// a lease, its own host decides whether it is fenced.
 func (r *Reconciler) orphans(ctx context.Context, foreign []berth.Container) ([]doomed, error) {
 	if len(foreign) == 0 {
 		return nil, nil
@@ -68,8 +68,8 @@ func (r *Reconciler) fenced(containers []berth.Container, leases []berth.HostLea
 	return fenced
 }
 
-// removeAll removes containers, each in its own time: one that cannot be killed
-// keeps no other from it.
+// removeAll removes containers, each with its own timeout: one that cannot be
+// killed does not delay the others.
 func (r *Reconciler) removeAll(ctx context.Context, containers []doomed) error {
 	var (
 		group errgroup.Group
@@ -92,8 +92,8 @@ func (r *Reconciler) removeAll(ctx context.Context, containers []doomed) error {
 	return errors.Join(group.Wait(), errors.Join(errs...))
 }
 
-// release frees what attempts hold that are over and have no container, on the
-// proof that the package comment describes. One whose container was removed in
+// release frees the leases of ended attempts without a container, on the proof
+// that the package comment describes. An attempt whose container was removed in
 // this round need not be older than the grace.
 func (r *Reconciler) release(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
 	removed := make(map[string]bool, len(containers))

@@ -11,9 +11,9 @@
 //	no          attempt open         nothing: its activity is about to start it; after two
 //	                                 graces Temporal is asked whether there is an activity
 //
-// A container that another host of the installation made on this machine's
-// Docker is left alone while a lease holds a place for its attempt, wherever.
-// Without one it is removed: a host that lost its id is not there to do it.
+// A round leaves alone a container that another host of the installation made
+// on this machine's Docker while any host has a lease for its attempt. It
+// removes one without a lease: a host that lost its id cannot do it.
 //
 // A round changes nothing while the ledger is another installation's or is being
 // restored (Config.Check).
@@ -46,7 +46,7 @@ type Containers interface {
 	Remove(ctx context.Context, id string) error
 }
 
-// Ledger is what the database knows of this host.
+// Ledger is the database for this host.
 type Ledger interface {
 	RegisterHost(ctx context.Context, h berth.Host, version string) error
 	TouchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error
@@ -55,7 +55,7 @@ type Ledger interface {
 	ReleaseLease(ctx context.Context, attemptID, proof string) error
 }
 
-// Workflows is what Temporal knows of attempts.
+// Workflows is Temporal's record of attempts.
 type Workflows interface {
 	// Settle ends an attempt in the ledger when nothing will ever run it: its
 	// trial's workflow has ended, or is past it. Otherwise it does nothing.
@@ -88,21 +88,21 @@ type Config struct {
 	// Problem says why the host takes no attempts, in plain words; empty = it
 	// takes them. Nil = it always does.
 	Problem func() string
-	Free    func(running []berth.Container) berth.HostFree // what programs outside Berth leave
+	Free    func(running []berth.Container) berth.HostFree // capacity left by programs outside Berth
 	News    <-chan struct{}                                // Free has something that cannot wait for the next round; nil = never
 	Every   time.Duration                                  // default berth.LeaseRenewEvery
 	Grace   time.Duration                                  // default 1 minute
-	DryRun  bool                                           // log what would be done to containers and leases
+	DryRun  bool                                           // only log the changes to containers and leases
 }
 
 const (
 	// DefaultGrace is longer than a worker takes to adopt its predecessor's
 	// containers, and than Docker takes to make a container of a lease.
 	DefaultGrace = time.Minute
-	// stopGrace is what an orphan gets between SIGTERM and SIGKILL.
+	// stopGrace is an orphan's time between SIGTERM and SIGKILL.
 	stopGrace = 10 * time.Second
-	// removeTimeout bounds the removal of one container. With one that cannot be
-	// killed, a round still ends before the next one is due, which renews leases.
+	// removeTimeout bounds the removal of one container. Even if one cannot be
+	// killed, a round ends before the next one is due, which renews leases.
 	removeTimeout = stopGrace + 3*time.Second
 	// removeAtOnce is more than attempts run on a host as a rule, so that those
 	// that cannot be killed do not keep the others waiting.
@@ -222,8 +222,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 }
 
-// tellNews says what the host has free whenever there is news, until ctx ends, also while
-// a round is busy with a container that cannot be killed.
+// tellNews reports the host's free capacity whenever there is news, until ctx ends, also
+// while a round is busy with a container that cannot be killed.
 func (r *Reconciler) tellNews(ctx context.Context) {
 	for {
 		select {
@@ -261,8 +261,8 @@ func (r *Reconciler) say(ctx context.Context, running []berth.Container, seen []
 	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.free(running), seen)
 }
 
-// Round reconciles once. Nothing is stopped or released within one grace
-// period of the start, when activities are still adopting what they left.
+// Round reconciles once. It stops and releases nothing within one grace period
+// of the start, while activities still adopt their containers.
 func (r *Reconciler) Round(ctx context.Context) error {
 	looking, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
@@ -302,9 +302,9 @@ func (r *Reconciler) Round(ctx context.Context) error {
 	return errors.Join(err, r.mend(ctx, containers, orphans, leases))
 }
 
-// mend removes what must go. The rest of the round has its own time: a container
-// that cannot be killed holds up neither the places of others nor the questions
-// to Temporal.
+// mend removes doomed containers. The rest of the round has its own time: a
+// container that cannot be killed delays neither the places of others nor the
+// questions to Temporal.
 func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, orphans []doomed, leases []berth.HostLease) error {
 	fenced := r.fenced(containers, leases)
 	r.clean = r.clean && len(fenced) == 0
@@ -356,7 +356,7 @@ func (r *Reconciler) reportNoDocker(ctx context.Context) error {
 	return r.ledger.TouchHost(ctx, r.config.Host.ID, free, nil)
 }
 
-// free is what the host has to give away.
+// free is the host's free capacity.
 func (r *Reconciler) free(running []berth.Container) berth.HostFree {
 	free := r.config.Free(running)
 	free.Problem = cmp.Or(r.config.Problem(), free.Problem)

@@ -161,7 +161,7 @@ func (w *world) aroundTouch(ctx context.Context, in fake.Touch, call func(contex
 	return cmp.Or(w.fail["touch"], call(ctx))
 }
 
-// Settle is what Temporal is asked.
+// Settle records the questions to Temporal.
 func (w *world) Settle(ctx context.Context, l berth.HostLease) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (w *world) running(t *testing.T, attempt string) {
 	require.NoError(t, w.ledger.AttemptRunning(t.Context(), attempt, w.token(attempt), "c", time.Now()))
 }
 
-// fenced is one that ran here, and does not go back to the host.
+// fenced is an attempt that ran here, and does not go back to the host.
 func (w *world) fenced(t *testing.T, attempt string) {
 	t.Helper()
 
@@ -248,7 +248,7 @@ func setup(w *world, change ...func(*reconcile.Config)) *reconcile.Reconciler {
 	return reconcile.New(w.docker, w.ledger, config, slog.New(slog.DiscardHandler))
 }
 
-// bubble runs a test on a clock of its own.
+// bubble runs a test on a simulated clock.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
@@ -344,8 +344,9 @@ func TestRound_Table(t *testing.T) {
 	}
 }
 
-// What another host of the installation made on this machine's Docker goes
-// when no lease holds a place for it, and is neither renewed nor measured here.
+// A container of another host of the installation on this machine's Docker is
+// removed when no lease holds a place for it, and is neither renewed nor
+// measured here.
 func TestRound_ContainersOfAnotherHost(t *testing.T) {
 	t.Parallel()
 
@@ -449,7 +450,7 @@ func TestRound_DoesNothingWhenItCannotSee(t *testing.T) {
 	}
 }
 
-// executor is one that is at some attempts and has left files of others.
+// executor runs some attempts and has left files of others.
 type executor struct {
 	busy    map[string]bool
 	left    []string
@@ -574,7 +575,8 @@ func TestRun_WaitsForTheGraceBeforeItMends(t *testing.T) { //nolint:paralleltest
 	})
 }
 
-// A worker whose Docker is dead says so: it is not silent, and takes nothing.
+// A worker whose Docker is dead reports that: it is not silent, and takes
+// nothing.
 func TestRound_SaysThatDockerDoesNotAnswer(t *testing.T) { //nolint:paralleltest // bubble
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -596,7 +598,7 @@ func TestRound_SaysThatDockerDoesNotAnswer(t *testing.T) { //nolint:paralleltest
 	})
 }
 
-// Without Docker's list the memory of our containers counts as that of others: nothing is said of GPUs then.
+// Without Docker's list the memory of our containers counts as others': the worker then reports no GPUs.
 func TestRound_SaysNothingOfGPUsWithoutDocker(t *testing.T) { //nolint:paralleltest // bubble
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -625,7 +627,7 @@ func TestRound_SaysNothingOfGPUsWithoutDocker(t *testing.T) { //nolint:parallelt
 	})
 }
 
-// host is what the ledger says of the host.
+// host is the ledger's record of the host.
 func (w *world) host(t *testing.T) berth.Host {
 	t.Helper()
 
@@ -678,7 +680,8 @@ func TestRegister_ShowsContainersFirst(t *testing.T) { //nolint:paralleltest // 
 	})
 }
 
-// Only what stays without a container is asked about, and again after a grace.
+// Temporal is asked only about attempts that stay without a container, and
+// again after a grace.
 func TestRound_AsksAboutAttemptsWithoutAContainer(t *testing.T) { //nolint:paralleltest // bubble
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -720,8 +723,8 @@ func TestRound_AsksAboutAttemptsWithoutAContainer(t *testing.T) { //nolint:paral
 	})
 }
 
-// One container that cannot be killed holds up neither the places of others nor
-// the next touch of its host.
+// One container that cannot be killed delays neither the places of others nor
+// the next heartbeat of its host.
 func TestRound_AStuckContainerHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
 

@@ -15,13 +15,13 @@ const (
 
 	reserveBytes      = 1800 * mib
 	smallReserveBytes = 225 * mib
-	smallBelowBytes   = 2048 * mib // is left after the context
+	smallBelowBytes   = 2048 * mib // free after the context
 )
 
-// DefaultModeBytes is what one TensorFlow process reserves of a GPU in its default
-// mode, where it has the GPU to itself. Of a card with 24,265 MiB the rule gives 941
-// MiB less than the 22,885 that another measurement found: it does not exaggerate.
-// 0 = the card has too little memory for a process, or its size is not known.
+// DefaultModeBytes is the reservation of one TensorFlow process in its default mode,
+// alone on a GPU. For a GPU with 24,265 MiB the rule gives 941 MiB less than the
+// 22,885 of another measurement: it does not exaggerate. 0 = the GPU has too little
+// memory for a process, or its size is not known.
 func DefaultModeBytes(cardBytes int64) int64 {
 	left := cardBytes - driverBytes - contextBytes
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// notes are the figures in sentences. Each is left out where it was not measured.
+// notes are the figures in sentences, without the unmeasured ones.
 func notes(r Report, in Input) []string {
 	var out []string
 
@@ -128,7 +128,7 @@ func coreNotes(t Totals) []string {
 // notAlone are attempts that exist only as several trials share a place.
 const notAlone = "short probes, out of memory, trouble with neighbours"
 
-// hoursNote is what packing saved of hours.
+// hoursNote is the hours that packing saved.
 func hoursNote(t Totals, one, many, hours, instead string) string {
 	trials, places := plural(t.Trials, "trial", "trials"), plural(t.Places, one, many)
 	if t.MaxAtOnce <= 1 {
@@ -178,7 +178,7 @@ func boundNotes(t Totals) []string {
 // for a sentence: below a hundredth the figures in it would look alike.
 const worthCharging = 100
 
-// sharedNotes say what of the hours is charged to the sweep, when that is not all.
+// sharedNotes say how many of the hours are charged to the sweep, if not all.
 func sharedNotes(t Totals, places, hours string) []string {
 	if t.Used-t.Charged <= t.Used/worthCharging {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Place is what the sweep used of one GPU, or of one host's cores.
+// Place is the sweep's use of one GPU, or of one host's cores.
 type Place struct {
 	HostID       string
 	HostName     string
@@ -18,14 +18,14 @@ type Place struct {
 	Trials   int // that had an attempt there
 	Attempts int // that began there
 
-	Used        time.Duration // in which at least one attempt of the sweep was there
-	Charged     time.Duration // of Used, by the share of the reserved memory; Used when no other sweep was there
+	Used        time.Duration // with at least one attempt of the sweep
+	Charged     time.Duration // part of Used, by the share of the reserved memory; Used without another sweep
 	AttemptTime time.Duration // of all its attempts, one after the other
 	AtOnce      float64       // attempts of the sweep, mean over Used; 0 when that is 0
 	MaxAtOnce   int
 
 	ReservedByteSeconds float64
-	BusyShare           float64 // 0 to 1: Used of the time from the sweep's first start to its last end, anywhere
+	BusyShare           float64 // 0 to 1: Used divided by the time from the sweep's first start to its last end on any place
 }
 
 // placeKey names a card, or a host's cores. A card is the same on another host.
@@ -108,7 +108,7 @@ func newUse(a Attempt) *use {
 type load struct {
 	own, all           int
 	ownBytes, allBytes int64
-	unmarked           map[string]bool // are there, and had nothing beside them so far
+	unmarked           map[string]bool // running, without a neighbour so far
 }
 
 func (l *load) take(e edge, sweepID string) {

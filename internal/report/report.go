@@ -1,14 +1,14 @@
-// Package report works out what a sweep used and what packing saved: memory that
-// was reserved and measured against TensorFlow's default mode, and hours of GPUs
-// against one trial per GPU. It is pure: attempts in, figures and sentences out.
+// Package report computes a sweep's use and the saving by packing: reserved and
+// measured memory against TensorFlow's default mode, and hours of GPUs against
+// one trial per GPU. It is pure: attempts in, figures and sentences out.
 //
 // An attempt counts from the start of its container to its end, by its host's
-// clock. A reservation is held a moment longer on both sides; that is not counted.
+// clock. A reservation lasts a moment longer on both sides; that is not counted.
 //
-// A card that two sweeps use at once is charged to them at each moment by their
+// A GPU used by two sweeps at once is charged to them at each moment by their
 // share of the memory reserved on it, so that the charged times of all sweeps add
-// up to the time in which the card was in use. Attempts of sweeps that were
-// deleted are not known any more: the others are charged for their share.
+// up to the time in which the GPU was in use. Attempts of deleted sweeps are not
+// known any more: the others are charged for their share.
 package report
 
 import (
@@ -24,7 +24,7 @@ import (
 // own; the rest leaves room for neighbours.
 const MaxAttempts = 200_000
 
-// Attempt is what a report needs to know of an attempt.
+// Attempt is the part of an attempt that a report reads.
 type Attempt struct {
 	ID       string
 	SweepID  string
@@ -39,7 +39,7 @@ type Attempt struct {
 	HostName    string
 	DeviceID    string            // empty = the host's cores
 	Class       berth.DeviceClass // of the device when it was placed
-	MemoryBytes int64             // of the device, or of the host when there is none
+	MemoryBytes int64             // of the device, or of the host without one
 
 	ReservedBytes int64 // of that memory
 	PeakBytes     int64 // of that memory; 0 = not measured
@@ -56,7 +56,7 @@ type Attempt struct {
 	FinishedAt *time.Time // nil = it runs
 }
 
-// Input is what a report is made from.
+// Input is the input of a report.
 type Input struct {
 	SweepID   string
 	State     berth.SweepState
@@ -66,7 +66,7 @@ type Input struct {
 	Attempts  []Attempt // of the sweep, and others that shared a GPU or host with them; in any order
 }
 
-// Report is what a sweep used, so far when it has not ended.
+// Report is a sweep's use, so far when it has not ended.
 type Report struct {
 	AsOf    time.Time
 	Ended   bool
@@ -79,13 +79,13 @@ type Report struct {
 	Notes   []string // the figures in plain sentences
 }
 
-// Trial is what a trial's attempts used, first to last.
+// Trial is the use of a trial's attempts, first to last.
 type Trial struct {
 	Number   int
 	Attempts []TrialAttempt
 }
 
-// TrialAttempt is what an attempt used.
+// TrialAttempt is the use of an attempt.
 type TrialAttempt struct {
 	Attempt
 
@@ -123,7 +123,7 @@ func Make(in Input) Report {
 	first, last := span(in)
 
 	for _, p := range places {
-		if p.Attempts == 0 { // none of the sweep's began
+		if p.Attempts == 0 { // no attempt of the sweep began
 			continue
 		}
 
@@ -154,8 +154,8 @@ func onCores(p Place) int {
 	return 0
 }
 
-// interval is when an attempt was on its card. Clocks of hosts differ: one that
-// ended before it started took no time.
+// interval is the attempt's time on its GPU. Clocks of hosts differ: an attempt
+// that ended before it started took no time.
 func (a Attempt) interval(asOf time.Time) (from, to time.Time, began bool) {
 	if a.StartedAt == nil {
 		return from, to, false

@@ -135,7 +135,7 @@ func TestMake_TimeAlone(t *testing.T) {
 		with(onGPU("oom", 6, 1, 70, 80), func(a *report.Attempt) { a.Kind = berth.FailureDeviceOOM }),
 	)
 
-	// A mean of whole runs says nothing of one that crashed, and clocks that differ nothing of the mean.
+	// The mean of whole runs does not apply to a crashed one, and skewed clocks do not change the mean.
 	odd := ended(
 		onGPU("probe", 1, 1, 0, 20), onGPU("skewed", 1, 2, 25, 24),
 		with(onGPU("crashed", 2, 1, 30, 60), func(a *report.Attempt) { a.Kind = berth.FailureCrashed }), onGPU("beside", 3, 1, 30, 60),

@@ -6,7 +6,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Totals are what a sweep used of all GPUs, or of all hosts' cores.
+// Totals are a sweep's use of all GPUs, or of all hosts' cores.
 type Totals struct {
 	Places   int
 	Trials   int // that had an attempt there
@@ -18,11 +18,11 @@ type Totals struct {
 	AtOnce      float64       // attempts on a place, mean over Used; 0 when that is 0
 	MaxAtOnce   int           // on one place
 
-	// AloneTime is what the attempts would take with a place for each: an attempt
-	// that ran alone took its time; one that ran beside others counts with the mean
-	// of its shape's whole runs alone in this sweep, where there are any and they
-	// took less, and else with its own time, which is an upper bound. An attempt
-	// that only packing made necessary does not count.
+	// AloneTime is how long the attempts would take with a place for each. An
+	// attempt that ran alone counts with its time. One that ran beside others
+	// counts with the mean of its shape's whole runs alone in this sweep, where
+	// there are any and they took less, and else with its own time, which is an
+	// upper bound. An attempt that only packing made necessary does not count.
 	AloneTime     time.Duration
 	AloneRan      int // attempts that ran alone
 	AloneByShape  int // attempts that count with the mean of their shape
@@ -120,7 +120,7 @@ func totalsOf(places []Place, trials []Trial, alone map[shapeOn]time.Duration, g
 func (t *Totals) aloneTime(a TrialAttempt, alone map[shapeOn]time.Duration) time.Duration {
 	mean, measured := alone[shapeOf(a)]
 
-	switch whole := a.Kind == berth.FailureOK; { // the mean says nothing of one that was cut off
+	switch whole := a.Kind == berth.FailureOK; { // the mean does not apply to an interrupted run
 	case needless(a):
 		t.AloneNeedless++
 
@@ -140,9 +140,9 @@ func (t *Totals) aloneTime(a TrialAttempt, alone map[shapeOn]time.Duration) time
 	}
 }
 
-// needless reports whether the attempt would not have been with a place for each
-// trial: it probed its shape, ran out of its reservation, or had trouble with what
-// ran beside it.
+// needless reports whether the attempt would not exist with a place for each
+// trial: it probed its shape, ran out of its reservation, or suffered from its
+// neighbours.
 func needless(a TrialAttempt) bool {
 	switch a.Kind {
 	case berth.FailureHostOOM, berth.FailureDeviceOOM, berth.FailureDeviceBusy, berth.FailureNeighbourFault:
@@ -191,8 +191,8 @@ func (t *Totals) addAttempt(a TrialAttempt, alone map[shapeOn]time.Duration) {
 	}
 }
 
-// addActivity adds how busy an attempt kept its GPU: while it held nothing there, not
-// at all.
+// addActivity adds an attempt's activity: zero for the time in which it held nothing
+// on its GPU.
 func (t *Totals) addActivity(a TrialAttempt) {
 	active := min(a.ActiveFor, a.Took)
 	if active <= 0 {

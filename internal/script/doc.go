@@ -1,12 +1,12 @@
 // Package script turns a user's own training script into a sweep file: the
-// flags that it has, what a search should do with each, the metric that it
-// prints, and the Dockerfile for it.
+// script's flags, a guess of what a search should do with each, the metric that
+// it prints, and the Dockerfile for it.
 //
 //	driver/flags.py  runs a script in a container until it reads its flags
-//	driver/image.py  says what an image has, for `berth image check`
-//	report.go        what they print → Report, ImageReport
+//	driver/image.py  lists an image's content, for `berth image check`
+//	report.go        their output → Report, ImageReport
 //	guess.go         one flag → parameter, elements of the command, and why
-//	text.go          what the text of a script mentions: flags, metrics
+//	text.go          flags and metrics in the text of a script
 //	sweepfile.go     all guesses → the commented sweep file
 //	dockerfile.go    the Dockerfile beside it
 //

@@ -13,7 +13,7 @@ type Recipe struct {
 	Image        string   // the name of the built image
 	Script       string   // file name
 	Files        []string // beside the script that it needs: modules and packages
-	Requirements bool     // requirements.txt is there
+	Requirements bool     // requirements.txt exists
 	Packages     []string // guessed, when it is not
 	Unknown      []string // modules of packages that are not known
 	User         string   // of the base image; empty = root

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Guess is what a sweep file does with one flag.
+// Guess is a sweep file's treatment of one flag.
 type Guess struct {
 	Name      string   // of the parameter
 	Parameter string   // its fields in YAML, but the name; empty = it has none
@@ -77,7 +77,7 @@ func (f Flag) guess(name string) Guess {
 	return g
 }
 
-// require passes what the script does not run without.
+// require passes a flag that the script requires.
 func (f Flag) require(g Guess) Guess {
 	switch {
 	case f.Form == FormSwitch:
@@ -100,7 +100,7 @@ func (f Flag) require(g Guess) Guess {
 	return g
 }
 
-// placeholder is what stands where only the author knows the value.
+// placeholder stands for a value that only the author knows.
 const placeholder = "REPLACE-ME"
 
 // maxText is the longest text of a script's that a sweep file repeats.
@@ -111,7 +111,7 @@ func (f Flag) holds(text string) bool {
 	return len(text) <= maxText && printable(text) == text && !strings.HasPrefix(text, "-")
 }
 
-// elements pass a value to the script. A short flag's is an argument of its own:
+// elements pass a value to the script. A short flag is a separate argument:
 // click takes the = of "-b=1" for a part of the value.
 func (f Flag) elements(value string) []string {
 	for _, name := range f.Names {
@@ -238,7 +238,7 @@ func (f Flag) seed() (parameter, why string) {
 	return fixed(v, "so that trials differ by what is searched; TRIAL_SEED has one for each trial")
 }
 
-// output maps what a script writes to the directory that Berth keeps.
+// output maps an output flag to the directory that Berth keeps.
 func (f Flag) output() (parameter, why string) {
 	text, isText := f.defaultValue().(string)
 	if f.Type == TypeInt || f.Type == TypeFloat || !isText && !f.Required {
@@ -280,7 +280,7 @@ func fixed(v berth.Value, why string) (parameter, because string) {
 	return "type: fixed, value: " + yaml(v), why
 }
 
-// float is a range within the flag's own bounds; empty when there is none.
+// float is a range within the flag's own bounds; empty for none.
 func (f Flag) float(low, high float64, log bool) string {
 	if f.Min != nil {
 		low = max(low, *f.Min)

@@ -38,7 +38,7 @@ func with(f Flag, change func(*Flag)) Flag {
 
 func choices(texts ...string) func(*Flag) { return func(f *Flag) { f.Choices = texts } }
 
-// TestGuess is what people would write by hand.
+// TestGuess compares the guesses with files that people would write by hand.
 func TestGuess(t *testing.T) {
 	t.Parallel()
 
@@ -93,7 +93,7 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// The file says of each flag what happens to it, and why.
+// The file has for each flag its treatment, and the reason.
 func TestSweepFile_MarksEachFlag(t *testing.T) {
 	t.Parallel()
 
@@ -137,7 +137,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestSweepFile_IsAccepted: whatever flags a script has, Berth takes the file that it made.
+// TestSweepFile_IsAccepted: Berth accepts the file that it made for any flags.
 func TestSweepFile_IsAccepted(t *testing.T) {
 	t.Parallel()
 

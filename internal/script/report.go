@@ -14,17 +14,17 @@ var (
 	//
 	//go:embed driver/flags.py
 	FlagsDriver string
-	// ImageDriver is the Python program that says what an image has. Its one
-	// argument is how many seconds it may take.
+	// ImageDriver is the Python program that lists an image's content. Its one
+	// argument is its timeout in seconds.
 	//
 	//go:embed driver/image.py
 	ImageDriver string
 )
 
-// mark is in front of each finding of a driver, among what the script prints.
+// mark precedes each finding of a driver in the script's output.
 const mark = "\x1eberth-flags "
 
-// Options are what the driver of flags is told.
+// Options are the settings of the flags driver.
 type Options struct {
 	Directory string `json:"directory"` // in the container, with the script
 	Script    string `json:"script"`    // file name
@@ -46,7 +46,7 @@ const (
 	TypeInt    = "int"
 	TypeFloat  = "float"
 	TypeString = "str"
-	TypeNone   = "none" // argparse without a type: a text, whatever the default is
+	TypeNone   = "none" // argparse without a type: a text, for any default
 )
 
 // Flag is one flag of a script.
@@ -57,7 +57,7 @@ type Flag struct {
 	Form     string       `json:"form"`
 	Help     string       `json:"help"`
 	Required bool         `json:"required"`
-	Default  *berth.Value `json:"default"` // nil = none; a text for what JSON does not have
+	Default  *berth.Value `json:"default"` // nil = none; a text for a value without a JSON form
 	Choices  []string     `json:"choices"`
 	Min      *float64     `json:"min"`
 	Max      *float64     `json:"max"`
@@ -72,7 +72,7 @@ type Trouble struct {
 	Module  string `json:"module"` // that is missing
 }
 
-// Report is what the driver of flags found.
+// Report is the result of the flags driver.
 type Report struct {
 	Framework string   `json:"framework"` // argparse, click, typer or absl; empty = no flags were found
 	Flags     []Flag   `json:"flags"`
@@ -82,10 +82,10 @@ type Report struct {
 	More      bool     `json:"more"`  // another parser may have more flags
 }
 
-// OwnArguments is how a script ended that parses a list of its own.
+// OwnArguments is the end of a script that parses its own list.
 const OwnArguments = "own arguments"
 
-// Framework is one that an image has.
+// Framework is a framework in an image.
 type Framework struct {
 	Module        string  `json:"module"`
 	Version       string  `json:"version"`
@@ -96,7 +96,7 @@ type Framework struct {
 // ImageReport is what the driver found in an image. Findings after its timeout are
 // missing.
 type ImageReport struct {
-	Python     string      `json:"python"` // version; empty = there is none
+	Python     string      `json:"python"` // version; empty = none
 	UID        int         `json:"uid"`
 	GID        int         `json:"gid"`
 	Frameworks []Framework `json:"frameworks"`

@@ -9,7 +9,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// The last finding counts, and what the script prints in between is its own.
+// The last finding counts; the script's own output lies in between.
 func TestReadReport(t *testing.T) {
 	t.Parallel()
 

@@ -9,7 +9,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Plan is all that a sweep file is made of.
+// Plan is the input of a sweep file.
 type Plan struct {
 	Script     string // as the user named it
 	Name       string // of the sweep
@@ -145,7 +145,7 @@ func (p Plan) parameters(line func(string, ...any)) {
 	}
 }
 
-// maxComment bounds what a comment quotes of a script.
+// maxComment bounds a quote of a script in a comment.
 const maxComment = 160
 
 // comment is a text that a comment can hold: one line of printable characters.

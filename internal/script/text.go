@@ -43,8 +43,8 @@ type Objective struct {
 }
 
 // GuessObjective looks for the metric that the text of a script prints: of a
-// validation, else of a test, else any, and what should be higher first. A Keras
-// script that validates reports val_… by way of Berth's shim without a word of it.
+// validation, else of a test, else any, and its better direction. A Keras script
+// that validates reports val_… through Berth's shim without printing it.
 func GuessObjective(text string) Objective {
 	if kerasValidates.MatchString(text) {
 		if match := kerasMetric.FindStringSubmatch(text); match != nil && better.MatchString(match[1]) {
@@ -109,7 +109,7 @@ func Requirements(modules []string) (known, unknown []string) {
 		switch {
 		case slices.Contains(known, "tensorflow"): // keras comes with it, in the version that fits
 			known = slices.Delete(known, at, at+1)
-		case !slices.Contains(known, "torch") && !slices.Contains(known, "jax"): // keras computes nothing by itself
+		case !slices.Contains(known, "torch") && !slices.Contains(known, "jax"): // keras alone computes nothing
 			known[at] = "tensorflow"
 		}
 	}

@@ -35,8 +35,8 @@ func (s *Searcher) prepareEnqueue() error {
 // repeated and forbidden ones.
 func (s *Searcher) Enqueued() []berth.Assignment { return s.enqueue }
 
-// With returns the same search of a spec whose enqueued assignments are stored apart,
-// as Enqueued returned them: entries are those after the first from of all. Zero listed
+// With returns the same search of a spec whose enqueued assignments are stored
+// separately, as Enqueued returned them; entries begin at index from. Zero listed
 // assignments leave the spec's own.
 func (s *Searcher) With(listed, from int, entries []berth.Assignment) *Searcher {
 	if listed == 0 {

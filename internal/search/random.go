@@ -69,8 +69,8 @@ type candidate struct {
 	draws int // of its look, up to this one
 }
 
-// next draws the assignment of one trial; another end than EndNone says why
-// there is none.
+// next draws the assignment of one trial; another end than EndNone is the
+// reason for none.
 func (d *drawer) next(number int) (berth.Assignment, End, error) {
 	small := d.space.finite && d.space.points <= maxWalk
 	most := 1 // mostly the first is new

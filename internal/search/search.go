@@ -7,10 +7,10 @@ import (
 )
 
 // maxWalk bounds the spaces that are enumerated, in points before conditions
-// and forbid are looked at. A sweep has at most 100,000 trials.
+// and forbid apply. A sweep has at most 100,000 trials.
 const maxWalk = 1 << 18
 
-// TriedOf is what a search continues from after all trials that were made.
+// TriedOf is the state from which a search continues after all made trials.
 func TriedOf(history []berth.Assignment) berth.Tried {
 	all := make(map[string]bool, len(history))
 	tried := berth.Tried{Made: len(history), Seen: func([]string) (map[string]bool, error) { return all, nil }}
@@ -82,11 +82,11 @@ func (e End) String() string {
 	}
 }
 
-// Next suggests the assignments of the next trials, at most limit: first what
-// is enqueued, then what the algorithm says. end says why nothing follows
-// these. While it is EndNone there is at least one suggestion, and fewer than
-// limit only where forbid leaves so little that one call cannot find more.
-// Errors: that of tried.Seen; internal when the last trial is no point of its grid.
+// Next suggests the assignments of the next trials, at most limit: first the
+// enqueued ones, then the algorithm's. end says why none follow. While it is
+// EndNone there is at least one suggestion, and fewer than limit only where forbid
+// leaves so few that one call cannot find more. Errors: as of tried.Seen; internal
+// when the last trial is no point of its grid.
 func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []berth.Assignment, end End, err error) {
 	made := tried.Made
 
@@ -124,11 +124,11 @@ func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []berth.Assig
 	return append(suggestions, more...), end, err
 }
 
-// Size counts the distinct assignments a sweep can try, with those enqueued
-// beside the space. forbid and conditions are taken into account when the
-// space has at most 262,144 points; otherwise n is an upper bound, at most
-// math.MaxInt64. finite is false when random search never runs out. It does
-// not look at limits.max_trials. A spec that New refuses has size 0.
+// Size counts the distinct assignments that a sweep can try, with the enqueued
+// ones outside the space. It counts forbid and conditions when the space has at
+// most 262,144 points; otherwise n is an upper bound, at most math.MaxInt64.
+// finite is false when random search never runs out. It ignores
+// limits.max_trials. A spec that New refuses has size 0.
 func Size(s berth.Spec) (n int64, finite bool) {
 	searcher, err := New(s)
 	if err != nil {

@@ -377,7 +377,7 @@ func TestRandomIsPinned(t *testing.T) {
 	}, keys(all(t, s, 3)))
 }
 
-// A random search asks of its draws alone whether they were tried, however many trials there are.
+// A random search looks up only its draws, for any number of trials.
 func TestRandomAsksOnlyForItsDraws(t *testing.T) {
 	t.Parallel()
 

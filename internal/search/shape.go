@@ -28,7 +28,7 @@ func MemoryParameters(s berth.Spec) []string {
 		scope[p.Name] = expr.TypeOf(p)
 	}
 
-	blocked := map[string]bool{} // searched and derived ones that do not count
+	blocked := map[string]bool{} // searched and derived parameters that do not count
 
 	for size := -1; size != len(blocked); { // until a round adds nothing
 		size = len(blocked)

@@ -20,7 +20,7 @@ type space struct {
 	forbid    []*expr.Program
 	points    int64 // product of the dims, at most math.MaxInt64
 	finite    bool
-	renders   bool // every assignment does; else each is looked at
+	renders   bool // every assignment renders; else each is checked
 }
 
 // step gives one parameter its value.
@@ -143,7 +143,7 @@ func (st step) ready(known map[string]bool) bool {
 	return !slices.ContainsFunc(needs, func(name string) bool { return !known[name] })
 }
 
-// plain says whether every point is an assignment of its own.
+// plain reports whether every point is a different assignment.
 func (sp *space) plain() bool {
 	conditional := slices.ContainsFunc(sp.steps, func(st step) bool { return len(st.When) > 0 || st.program != nil })
 

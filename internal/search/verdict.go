@@ -70,11 +70,11 @@ func (s *Searcher) complete(given berth.Assignment) (a berth.Assignment, v verdi
 	return a, v, missing
 }
 
-// Sample shows up to n assignments of the space, whether or not they may be
-// tried, with the error that Complete would give; the assignment of an error
-// may lack values. A finite space of at most n points is shown whole, and all
-// is then true. Of a larger one it shows every corner in turn, where each
-// parameter has its least or its greatest value, and random draws.
+// Sample yields up to n assignments of the space, allowed or not, with the
+// error that Complete would give; the assignment of an error may lack values.
+// It yields a finite space of at most n points in full, and all is then true.
+// Of a larger one it yields every corner in turn, where each parameter has its
+// least or its greatest value, and random draws.
 func (s *Searcher) Sample(n int, yield func(berth.Assignment, error) bool) (all bool) {
 	sp := s.space
 	if sp.finite && sp.points <= int64(n) {

@@ -10,8 +10,8 @@ import (
 	sweepfile "github.com/berthml/berth/internal/spec"
 )
 
-// A search whose enqueued assignments are stored apart, and that is told only of those
-// that come next, makes the trials of one that has its whole file.
+// A search with separately stored enqueued assignments, which gets only the next ones,
+// makes the same trials as a search with its whole file.
 func TestWith_ContinuesAsTheWholeFile(t *testing.T) {
 	t.Parallel()
 

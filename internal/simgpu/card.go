@@ -13,10 +13,10 @@ import (
 
 // Memory as one H200 with driver 580.159.04 had it (TensorFlow 2.21, 2026-11-21).
 const (
-	// contextBytes is what a program takes before its first allocation.
+	// contextBytes is a program's memory before its first allocation.
 	contextBytes = 524 << 20
 
-	// serverBytes is what the MPS server of a card takes once it has a client.
+	// serverBytes is the memory of a GPU's MPS server once it has a client.
 	serverBytes = 66 << 20
 
 	// reservedPart: the driver keeps 1/reservedPart of the memory for itself, 616 of
@@ -78,7 +78,7 @@ func (c *card) describe() gpu.Card {
 
 func (c *card) reserved() int64 { return c.total / reservedPart >> 20 << 20 }
 
-// used is what programs and the MPS server hold. Call it with mu held.
+// used is the memory of programs and the MPS server. Call it with mu held.
 func (c *card) used() (bytes int64) {
 	for _, cl := range c.clients {
 		bytes += cl.bytes
@@ -91,7 +91,7 @@ func (c *card) used() (bytes int64) {
 	return bytes
 }
 
-// free is what a client may still take. Call it with mu held.
+// free is the memory that a client may still take. Call it with mu held.
 func (c *card) free(cl *client) int64 {
 	free := c.total - c.reserved() - c.used()
 	if cl.limit > 0 {
@@ -101,7 +101,7 @@ func (c *card) free(cl *client) int64 {
 	return max(free, 0)
 }
 
-// read is what the card holds now.
+// read is the GPU's present use.
 func (c *card) read() gpu.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *card) leave(cl *client) {
 	}
 }
 
-// take adds bytes to what a client holds; negative ones give back.
+// take adds bytes to a client's memory; negative ones give back.
 func (c *card) take(cl *client, bytes int64) wire.Answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,7 +30,7 @@ func TestCard_Memory(t *testing.T) {
 	t.Parallel()
 
 	c := silent()
-	all := 24*1024*mib - 105*mib // what the driver keeps for itself
+	all := 24*1024*mib - 105*mib // the driver's reserve
 
 	require.Equal(t, all, c.read().FreeBytes)
 
@@ -245,8 +245,8 @@ func TestCard_Crash(t *testing.T) {
 	})
 }
 
-// A client of MPS that is gone in the middle of a step takes its neighbours with it; one
-// that ends between steps, or by time slices, takes none.
+// An MPS client that disappears in the middle of a step takes its neighbours with it;
+// one that ends between steps, or by time slices, takes none.
 func TestCard_Vanish(t *testing.T) {
 	t.Parallel()
 

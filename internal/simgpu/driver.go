@@ -22,7 +22,7 @@ type Config struct {
 	// Machine tells cards of several machines, or workers, apart.
 	Machine string
 
-	// Cards is the memory of each, in bytes: what Parse returns.
+	// Cards is the memory of each GPU, in bytes, as Parse returns it.
 	Cards []int64
 
 	// Patience is how long a question waits for a card whose driver hangs; default 2 s.
@@ -31,8 +31,8 @@ type Config struct {
 	Log *slog.Logger // nil = silent
 }
 
-// DriverVersion and CUDAVersion are what an inventory says. CUDA 13.0 takes 48 MPS
-// clients on a card.
+// DriverVersion and CUDAVersion are an inventory's versions. CUDA 13.0 takes 48
+// MPS clients on a GPU.
 const (
 	DriverVersion = "simulated"
 	CUDAVersion   = "13.0"
@@ -46,7 +46,7 @@ type Simulator struct {
 
 	life   context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup // what serves the sockets
+	work   sync.WaitGroup // goroutines that serve the sockets
 
 	mu       sync.Mutex
 	watching bool          // WaitEvent was called
@@ -56,10 +56,9 @@ type Simulator struct {
 
 var _ gpu.Driver = (*Simulator)(nil)
 
-// Open makes the cards and listens for programs. Programs of an earlier Simulator of
-// the same directory come back by themselves, with what they held.
-// Errors: invalid when a socket's path is too long; unavailable when the directory
-// cannot be used.
+// Open makes the GPUs and listens for programs. Programs of an earlier Simulator of
+// the same directory reconnect by themselves, with their memory. Errors: invalid
+// when a socket's path is too long; unavailable when the directory cannot be used.
 func Open(config Config) (*Simulator, error) {
 	if config.Patience <= 0 {
 		config.Patience = 2 * time.Second
@@ -86,8 +85,8 @@ func Open(config Config) (*Simulator, error) {
 	return s, nil
 }
 
-// Close lets all programs wait for the next Simulator. They keep what they have in
-// mind; their containers go on.
+// Close makes all programs wait for the next Simulator. They remember their
+// memory; their containers go on.
 func (s *Simulator) Close() error {
 	s.cancel()
 
@@ -145,8 +144,8 @@ func (s *Simulator) place(uuid string) (*place, error) {
 	return nil, berth.Errorf(berth.KindNotFound, "this machine has no simulated GPU %q", uuid)
 }
 
-// await waits until the card's driver answers, for a bounded time in all: once that
-// is over, callers fail at once.
+// await waits until the GPU's driver answers, up to a total bound: after it,
+// callers fail at once.
 func (s *Simulator) await(ctx context.Context, c *card, doing string) error {
 	c.mu.Lock()
 	since, woken := c.hung, c.unhung
@@ -200,7 +199,7 @@ func (s *Simulator) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	return inventory, nil
 }
 
-// Read returns what a card holds now.
+// Read returns a GPU's present use.
 func (s *Simulator) Read(ctx context.Context, uuid string) (gpu.Reading, error) {
 	p, err := s.ask(ctx, fmt.Sprintf("reading GPU %q", uuid), uuid)
 	if err != nil {

@@ -111,7 +111,8 @@ func TestSimulator_Inventory(t *testing.T) {
 	}, inventory.Cards)
 }
 
-// A program is known by the PID that the kernel tells of it.
+// A program is identified by the PID that the kernel reports for its
+// connection.
 func TestSimulator_Program(t *testing.T) {
 	t.Parallel()
 
@@ -163,7 +164,7 @@ func TestSimulator_GoneInAStep(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// Containers outlive a worker, and so does what they hold.
+// Containers, and their GPU memory, outlive a worker.
 func TestSimulator_NextWorker(t *testing.T) {
 	t.Parallel()
 

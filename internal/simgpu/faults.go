@@ -7,16 +7,16 @@ import (
 	"github.com/berthml/berth/internal/simgpu/wire"
 )
 
-// Fault is what a person who tests lets go wrong on a card. One of the fields is set.
+// Fault is a fault that a tester injects into a GPU. One of the fields is set.
 type Fault struct {
 	XID  int  `json:"xid,omitempty"`  // the driver reports this error; nothing else happens
 	ECC  bool `json:"ecc,omitempty"`  // the memory loses data: programs there end
-	Lose bool `json:"lose,omitempty"` // the card is gone, for good: XID 79
+	Lose bool `json:"lose,omitempty"` // the GPU disappears, for good: XID 79
 	Hang bool `json:"hang,omitempty"` // the driver answers no more questions about it
 	Wake bool `json:"wake,omitempty"` // until it does again
 }
 
-// XIDs that the card reports by itself.
+// XIDs that the simulated GPU reports on its own.
 const (
 	xidIllegalAddress = 31
 	xidDoubleBit      = 48

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// Constants of the model. They were chosen together, so that Solve comes close to
-// what one H200 with 16 cores measured (docs/packing.md, and TestSolve names the rows).
+// Constants of the model. They were chosen together, so that Solve comes close to the
+// measurements of one H200 with 16 cores (docs/packing.md, and TestSolve names the
+// rows).
 const (
 	// slice is how long a process keeps the GPU while others wait for it.
 	slice = 500 * time.Microsecond
 
-	// sliceCost is what a change of process costs a GPU that is always busy, as a
-	// share of the work: two jobs that fill a card take 1.09 to 1.11 times as long
-	// together as one after the other.
+	// sliceCost is the cost of a change of process on a GPU that is always busy,
+	// as a share of the work: two jobs that fill a GPU take 1.09 to 1.11 times as
+	// long together as one after the other.
 	sliceCost = 0.10
 
-	// gapCost is what a change of process costs after a gap, when the GPU had become
-	// idle.
+	// gapCost is the cost of a change of process after a gap, when the GPU had
+	// become idle.
 	gapCost = 12 * time.Microsecond
 
 	// coreYield is the share of a machine's cores that trials get when all of them
@@ -29,7 +30,7 @@ const (
 	rounds = 100
 )
 
-// Load is what one step of a job needs.
+// Load is the need of one step of a job.
 type Load struct {
 	CPU     time.Duration // of processor time, before the GPU can go on
 	Threads float64       // cores that work on it at once; 0 = one
@@ -259,10 +260,10 @@ func (s *solver) company(i int) float64 {
 	return 1 - alone
 }
 
-// atOnce is a step's time at a GPU that is shared by MPS. Kernels that want more SMs
-// or bandwidth together than there are slow each other down. And after each gap a job
-// waits until a neighbour's kernel leaves SMs to it: one that fills the card starves a
-// job of many small kernels. running are the shares of all jobs.
+// atOnce is a step's time at a GPU shared by MPS. Kernels that together want more SMs
+// or bandwidth than exist slow each other down. After each gap a job waits until a
+// neighbour's kernel leaves it SMs: a job that fills the GPU starves a job of many
+// small kernels. running are the shares of all jobs.
 func (s *solver) atOnce(i int, running []float64) (onGPU, stretch float64) {
 	j := &s.jobs[i]
 	sm, bus, blocked := j.load.SM, j.load.Bus, 0.0

@@ -22,10 +22,10 @@ const (
 	// Linux; the last one is 0 (unix(7)).
 	maxSocketPath = 107
 
-	// faultSocket is the card's socket for people who test. Containers do not see it.
+	// faultSocket is the GPU's socket for testers. Containers do not see it.
 	faultSocket = "faults.sock"
 
-	// longestLine bounds what a program can send at once.
+	// longestLine bounds one message of a program.
 	longestLine = 64 << 10
 )
 
@@ -190,7 +190,7 @@ func (s *Simulator) program(p *place, conn *net.UnixConn, mps bool) {
 		return
 	}
 
-	// Requests are read beside the step that runs, to notice a program that has gone.
+	// Requests are read during the step, to notice a program that has gone.
 	requests, gone := make(chan wire.Request), make(chan struct{})
 
 	ctx, cancel := context.WithCancel(s.life)

@@ -16,15 +16,15 @@ const (
 	// largest servers have, and each is two sockets and a directory.
 	maxCards = 64
 
-	// The memory that one card may have. The least holds a context (contextBytes) and
-	// what the headroom of a GPU keeps free.
+	// Bounds of one GPU's memory. The least holds a context (contextBytes) and the
+	// headroom of a GPU.
 	leastBytes = 2 << 30
 	mostBytes  = 1 << 40
 )
 
-// Parse reads a list of cards such as 2x24GiB,1x80GiB, or 24GiB for one. It returns
-// the memory of each card in bytes, a multiple of 1 MiB. Sizes are powers of 1024
-// whether they are written GiB or GB. Errors: invalid, with what to write instead.
+// Parse reads a list of GPUs such as 2x24GiB,1x80GiB, or 24GiB for one. It returns
+// the memory of each GPU in bytes, a multiple of 1 MiB. Sizes are powers of 1024,
+// written GiB or GB. Errors: invalid, with the text to write instead.
 func Parse(text string) ([]int64, error) {
 	var cards []int64
 

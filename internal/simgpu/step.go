@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	// chunk is how long a step goes on before it looks again who else is there.
+	// chunk is how long a step goes on before it checks its neighbours again.
 	chunk = 50 * time.Millisecond
 
 	// solveEvery is how old the model's answer may be while no client joins or
 	// leaves.
 	solveEvery = 20 * time.Millisecond
 
-	// idleAfter is how long after its last step a program no longer counts as one that
-	// runs steps.
+	// idleAfter is how long after its last step a program no longer counts as running.
 	idleAfter = 250 * time.Millisecond
 
-	// mostAhead bounds what a step that took too long, because timers and machines are
-	// late, takes off the next ones.
+	// mostAhead bounds how much time a step that took too long, because timers and
+	// machines are late, takes off the next ones.
 	mostAhead = 20 * time.Millisecond
 
 	// thinkWeight is how much the newest pause counts in the mean of a program's pauses.
@@ -61,7 +60,7 @@ func (c *card) step(cl *client, s wire.Step, gone <-chan struct{}) wire.Answer {
 			break
 		}
 
-		// What earlier steps took too long is taken off.
+		// The overrun of earlier steps is taken off.
 		wanted := min(time.Duration(left*float64(stretched)), chunk)
 		before := time.Now()
 
@@ -101,7 +100,7 @@ func (c *card) step(cl *client, s wire.Step, gone <-chan struct{}) wire.Answer {
 	return c.answer(cl)
 }
 
-// valid reports whether a step is one that a card can run.
+// valid reports whether a GPU can run a step.
 func valid(s wire.Step) bool {
 	share := func(f float64) bool { return f >= 0 && f <= 1 } // false for NaN
 
@@ -188,7 +187,7 @@ type gauge struct {
 	sm, bus, busy float64
 }
 
-// account adds a share of a client's step to what the card has done.
+// account adds a share of a client's step to the GPU's activity.
 func (c *card) account(cl *client, done float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

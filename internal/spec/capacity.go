@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Capacity is what hosts offer, and the most that a user may run at once. A zero
-// quota means no limit.
+// Capacity is the capacity of hosts, and the most that a user may run at once. A
+// zero quota means no limit.
 type Capacity struct {
 	Hosts       []HostCapacity
 	MaxParallel int // quota of trials at once
@@ -58,7 +58,7 @@ func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 	return append(out, nearest...)
 }
 
-// most is a host that has what any has, and as much as the largest.
+// most is a host with every feature of any host, and the size of the largest.
 func most(hosts []HostCapacity) HostCapacity {
 	var all HostCapacity
 
@@ -75,7 +75,7 @@ func most(hosts []HostCapacity) HostCapacity {
 	return all
 }
 
-// lacksOf is what a trial asks for and a host does not have. One without a name
+// lacksOf is a trial's demands that a host does not meet. A host without a name
 // stands for all hosts.
 func lacksOf(s berth.Spec, has Capacity, host HostCapacity) []berth.Problem {
 	var out []berth.Problem
@@ -121,7 +121,7 @@ func lacksOf(s berth.Spec, has Capacity, host HostCapacity) []berth.Problem {
 
 	for i, m := range s.Secrets {
 		key := has.SecretKeys[m.Name]
-		if key == "" || slices.Contains(host.SecretKeys, key) { // one that is not stored, CheckSecrets says
+		if key == "" || slices.Contains(host.SecretKeys, key) { // CheckSecrets reports a secret that is not stored
 			continue
 		}
 

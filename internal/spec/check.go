@@ -13,8 +13,8 @@ import (
 )
 
 // checker applies the rules that need the whole Spec. It reports by pointer;
-// the place in the text is looked up. A value that the reader refused, and
-// everything inside it, is excused.
+// the place in the text is looked up later. It skips a value that the reader
+// refused, with everything inside it.
 type checker struct {
 	spec   berth.Spec
 	reader *reader

@@ -69,7 +69,7 @@ func (c *checker) checkElement(i int, element string, parameters map[string]bert
 		}
 	}
 
-	empty := i == 0 && element != "" // checkCommand speaks of one that is written empty
+	empty := i == 0 && element != "" // checkCommand reports a literally empty one
 
 	for j, part := range parts {
 		p, ok := parameters[part.Name]

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// maxSample is how many assignments of a space are looked at before a sweep
-	// is accepted: 10 ms of work. The search itself leaves out what these miss.
+	// maxSample is how many assignments of a space are checked before a sweep
+	// is accepted: 10 ms of work. The search itself leaves out invalid ones
+	// beyond these.
 	maxSample = 2_000
 	// maxEnqueueDrawn is how many enqueued assignments are completed, for the
 	// same reason.
@@ -29,7 +30,7 @@ func (c *checker) checkDrawn() {
 	}
 
 	s := c.spec
-	s.Enqueue = nil // it may hold problems of its own
+	s.Enqueue = nil // it may have its own problems
 
 	searcher, err := search.New(s)
 	if err != nil {

@@ -27,7 +27,7 @@ var deniedEnv = []struct{ prefix, reason string }{
 	{"TRIAL_", "Berth sets these for the job to read"},
 }
 
-// fixedEnv are variables with the one value under which trials can share a
+// fixedEnv are variables with the only value under which trials can share a
 // device; any other would break packing.
 var fixedEnv = map[string]string{
 	"TF_FORCE_GPU_ALLOW_GROWTH":     "true",

@@ -18,7 +18,7 @@ const (
 	tooLong       = "the value has %s; at most %s are passed; put data into a file"
 )
 
-// checkParameters checks each parameter by itself, then what ties them.
+// checkParameters checks each parameter alone, then the rules between them.
 func (c *checker) checkParameters() {
 	if len(c.spec.Parameters) > maxEntries {
 		c.add("/parameters", codeTooMany, "there are %d parameters; at most %d are searched", len(c.spec.Parameters), maxEntries)

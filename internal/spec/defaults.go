@@ -11,9 +11,9 @@ import (
 
 const defaultProbe = 2 * time.Minute
 
-// applyDefaults fills in what depends on other fields and gives every value
-// the type of its parameter. clean says whether a section was read without a
-// problem.
+// applyDefaults fills in values that depend on other fields and gives every
+// value the type of its parameter. clean says whether a section was read
+// without a problem.
 func applyDefaults(s *berth.Spec, clean func(pointer string) bool) {
 	if len(s.Parameters) == 0 && len(s.Enqueue) > 0 && clean("/parameters") && clean("/enqueue") &&
 		(s.Search.Algorithm == "" || s.Search.Algorithm == berth.SearchList) {
@@ -32,10 +32,10 @@ func applyDefaults(s *berth.Spec, clean func(pointer string) bool) {
 	typeValues(s)
 }
 
-// parametersOf declares the parameters of a sweep that only lists its trials:
-// each is a choice among the values that are listed. A name with a fraction among its
-// numbers does not count for memory, as a float does not, nor does one that differs in
-// each trial, such as a seed: its every value would be a shape to measure.
+// parametersOf declares the parameters of a sweep that only lists its trials: each is
+// a choice among the listed values. A name with a fraction among its numbers does not
+// count for memory, as a float does not, nor does a name that differs in each trial,
+// such as a seed: its every value would be a shape to measure.
 func parametersOf(enqueue []berth.Assignment) []berth.Parameter {
 	values := map[string]berth.Values{}
 	seen := map[string]map[berth.Value]bool{}

@@ -23,8 +23,8 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The Berth side of each search in coming-from.md is that search: Berth reads it, and it
-// asks for what the others ask.
+// The Berth side of each search in coming-from.md is the same search: Berth reads it,
+// and it asks for the same values as the others.
 func TestDocs_ComingFrom(t *testing.T) {
 	t.Parallel()
 
@@ -64,8 +64,8 @@ func TestDocs_ComingFrom(t *testing.T) {
 	}
 }
 
-// What limits.md says is refused is refused, with the code that it names; so the page is
-// corrected once Berth can do it.
+// Berth refuses everything that limits.md says it refuses, with the named code; so the
+// page is corrected once Berth can do it.
 func TestDocs_Limits(t *testing.T) {
 	t.Parallel()
 

@@ -147,8 +147,8 @@ func (o *object) parameter(n *document.Node, at string) berth.Parameter {
 	return parameter
 }
 
-// inferType is the type of a parameter that names none, from the members that it
-// has; "" when none of them tells.
+// inferType is the type of a parameter without one, by its members; "" when they
+// do not tell.
 func (o *object) inferType() berth.ParameterType {
 	low, high, step := o.field("min"), o.field("max"), o.field("step")
 

@@ -13,7 +13,7 @@ import (
 	"github.com/berthml/berth/internal/spec"
 )
 
-// property is what the schema says of a key.
+// property is a key of the schema.
 type property struct {
 	Ref        string              `json:"$ref"`
 	Default    any                 `json:"default"`
@@ -60,7 +60,7 @@ func TestSweepFilePage(t *testing.T) {
 			walk(key+".", below)
 
 			if p.Items == nil && len(below.Properties) > 0 {
-				continue // a section has no row of its own
+				continue // only keys inside a section have rows
 			}
 
 			keys++

@@ -12,8 +12,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Policy is what an administrator asks of every spec. The zero Policy asks
-// for nothing.
+// Policy is an administrator's rules for every spec. The zero Policy has none.
 type Policy struct {
 	RequireDigest bool // images are named by @sha256: only
 
@@ -62,8 +61,8 @@ func CheckPolicy(s berth.Spec, policy Policy) (problems []berth.Problem) {
 	return problems
 }
 
-// imageID is how Docker also takes an image: by its ID, or the beginning of one, which
-// says nothing of where the image is from.
+// imageID matches an image's ID, or the beginning of one, which Docker also accepts
+// and which does not name the image's origin.
 var imageID = regexp.MustCompile(`^(sha256:)?[0-9a-f]{1,64}$`)
 
 func (p Policy) allows(image string) bool {

@@ -48,8 +48,8 @@ func (r *reader) add(offset int, pointer, code, format string, args ...any) {
 
 func (r *reader) full() bool { return len(r.problems) >= maxProblems }
 
-// clean says whether neither the value at the pointer nor anything inside it
-// has a problem.
+// clean reports whether the value at the pointer, with everything inside it,
+// has no problem.
 func (r *reader) clean(pointer string) bool {
 	for bad := range r.bad {
 		if bad == pointer || strings.HasPrefix(bad, pointer+"/") {
@@ -60,7 +60,8 @@ func (r *reader) clean(pointer string) bool {
 	return true
 }
 
-// excused says whether a value or one that holds it was already refused.
+// excused reports whether a value, or one that contains it, was already
+// refused.
 func (r *reader) excused(pointer string) bool {
 	for pointer != "" {
 		if r.bad[pointer] {

@@ -33,8 +33,8 @@ func schema(t require.TestingT) *jsonschema.Schema {
 	return compiled
 }
 
-// plain is a document as JSON has it, without members that are null: these count
-// as absent. ok is false for what cannot be read.
+// plain is a document as JSON, without null members: these count as absent. ok
+// is false for an unreadable one.
 func plain(t require.TestingT, doc string) (v any, ok bool) {
 	root, err := document.ParseYAML([]byte(doc))
 	if err != nil {
@@ -129,7 +129,7 @@ func TestSchema_RefusesWhatIsWrongInForm(t *testing.T) {
 	require.GreaterOrEqual(t, refused, 20)
 }
 
-// Every member that a spec has is one that the schema knows, and the other way round.
+// Every member of a spec is in the schema, and the other way round.
 func TestSchema_KnowsEveryMember(t *testing.T) {
 	t.Parallel()
 

@@ -30,7 +30,7 @@ func (p *place) pointer() string {
 	}
 }
 
-// walk finds what no document may hold, wherever it stands.
+// walk finds faults of any document, at any place.
 func (r *reader) walk(n *document.Node, at *place) {
 	switch n.Kind {
 	case document.Object:

@@ -10,8 +10,8 @@ import (
 	"github.com/berthml/berth/internal/expr"
 )
 
-// Warnings says what a valid spec may have forgotten, in the order of its
-// fields; the preview shows it. Nothing here stops a sweep.
+// Warnings lists possible mistakes of a valid spec, in the order of its fields;
+// the preview shows them. None of them stops a sweep.
 func Warnings(s berth.Spec) []berth.Problem {
 	var out []berth.Problem
 
@@ -67,8 +67,8 @@ func unusedFields(algorithm string, p berth.Parameter, at string) []berth.Proble
 	return out
 }
 
-// usedNames are the parameters the command uses, itself or through derived
-// values and conditions; empty when the command uses none at all.
+// usedNames are the parameters the command uses, directly or through derived
+// values and conditions; empty when it uses none.
 func usedNames(s berth.Spec) map[string]bool {
 	used := map[string]bool{}
 	for _, name := range argv.Names(s.Command) {

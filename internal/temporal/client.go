@@ -21,7 +21,7 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// Client starts and steers workflows. It is the one home of Temporal's client.
+// Client starts and steers workflows. Temporal's client is used only here.
 type Client struct {
 	temporal  client.Client
 	namespace string
@@ -89,7 +89,8 @@ func (c *Client) usable(ctx context.Context) error {
 	return translate(err, "asking by search attributes")
 }
 
-// StartSweep starts the workflow of a sweep; one that runs or ran is left as it is.
+// StartSweep starts the workflow of a sweep; it does nothing for a running or ended
+// one.
 func (c *Client) StartSweep(ctx context.Context, sweepID string) error {
 	return c.startSweep(ctx, workflows.SweepInput{SweepID: sweepID}, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
 }
@@ -118,13 +119,13 @@ func (c *Client) TrialEnd(ctx context.Context, sweepID string, number int) (*ber
 	return &end, nil
 }
 
-// TrialRun is what Temporal says of the workflow of a trial.
+// TrialRun is Temporal's state of the workflow of a trial.
 type TrialRun struct {
 	Known  bool                   // there is, or was, such a workflow
 	Open   bool                   // it goes on
 	Runs   bool                   // one of its attempts is, or will be, offered to a host
 	Failed bool                   // it failed or timed out
-	Result *workflows.TrialResult // of one that completed
+	Result *workflows.TrialResult // of a completed one
 }
 
 // End is how a trial ends whose workflow does not go on: as that says itself,
@@ -165,8 +166,8 @@ func (c *Client) TrialRun(ctx context.Context, sweepID string, number int) (Tria
 	return run, translate(c.temporal.GetWorkflow(ctx, id, "").Get(ctx, run.Result), "reading the result of "+id)
 }
 
-// describe is what Temporal says of the newest run of a workflow; nil when there
-// is none any more.
+// describe is Temporal's description of the newest run of a workflow; nil when
+// it knows none any more.
 func (c *Client) describe(ctx context.Context, id string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	got, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
@@ -176,8 +177,8 @@ func (c *Client) describe(ctx context.Context, id string) (*workflowservice.Desc
 	return got, translate(err, "looking up "+id)
 }
 
-// status is that of the newest run of a workflow; unspecified when there is none
-// any more.
+// status is the status of the newest run of a workflow; unspecified when
+// Temporal knows none any more.
 func (c *Client) status(ctx context.Context, id string) (enums.WorkflowExecutionStatus, error) {
 	got, err := c.describe(ctx, id)
 
@@ -209,7 +210,7 @@ func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string
 const (
 	beginsWithin = 10 * time.Second
 	beginsLook   = 100 * time.Millisecond
-	// unknownUpdate begins what the SDK says of an update that no handler is there for.
+	// unknownUpdate begins the SDK's error for an update without a handler.
 	unknownUpdate = "unknown update "
 )
 

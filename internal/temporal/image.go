@@ -18,8 +18,8 @@ import (
 // milliseconds when it is up. The caller waits in vain while it is down.
 const startPatience = 3 * time.Second
 
-// imageTaskTimeout is how long a worker may take to say what the question's
-// next step is, before another one is asked: ms when it is well.
+// imageTaskTimeout is how long a worker may take for the question's next
+// workflow task, before another one gets it: milliseconds normally.
 const imageTaskTimeout = time.Second
 
 // beginPatience is how long the machines may take to be at the question: a little longer

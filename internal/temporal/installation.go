@@ -31,11 +31,11 @@ const memoInstallation = "installation"
 // storeLost is in every alarm about a namespace that was lost.
 const storeLost = "its store was lost"
 
-// lostPatience is for how long a process that finds the namespace lost waits for
+// lostPatience is how long a process that finds the namespace lost waits for
 // another one that does not, before it raises the alarm: more than two looks.
 const lostPatience = 2*orphanEvery + 5*time.Second
 
-// Installations is what the database knows of the installation.
+// Installations is the database's record of the installation.
 type Installations interface {
 	Installation(ctx context.Context) (berth.Installation, error)
 	BindTemporal(ctx context.Context) error
@@ -43,9 +43,9 @@ type Installations interface {
 	BeginHistory(ctx context.Context) error
 }
 
-// Identity holds the namespace to the installation: it binds one that is new,
-// refuses one that is another's, and raises an alarm for one that was bound
-// and has forgotten it.
+// Identity binds the namespace to the installation: it binds a new one, refuses
+// another installation's, and raises an alarm for a bound one that has lost the
+// binding.
 type Identity struct {
 	Ledger   Installations
 	Client   *Client
@@ -65,8 +65,8 @@ type loss struct {
 	told    bool      // that another one is
 }
 
-// Bound reports whether the namespace was this installation's at the last
-// look. While it is not, nothing is told to its workflows.
+// Bound reports whether the namespace was this installation's at the last look.
+// While it is not, its workflows get no messages.
 func (i *Identity) Bound() bool { return i.bound.Load() }
 
 // Run looks at the namespace again and again until ctx ends. It fails when the
@@ -155,7 +155,7 @@ func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 		err = i.Ledger.BindTemporal(ctx)
 	}
 
-	if err == nil && strings.Contains(ours.Alarm, storeLost) { // of a process that asks another Temporal, or of before Restore
+	if err == nil && strings.Contains(ours.Alarm, storeLost) { // set by a process that asks another Temporal, or before Restore
 		err = i.alarm(ctx, "")
 	}
 
@@ -210,7 +210,7 @@ func (i *Identity) alarm(ctx context.Context, text string) error {
 	return err
 }
 
-// binding is what a namespace says of the installation that it belongs to.
+// binding is the namespace's record of its installation.
 type binding struct {
 	id   string
 	open bool // false: a person ended the workflow that keeps it
@@ -244,7 +244,7 @@ func (c *Client) refusal(there *binding, ours berth.Installation) error {
 		"give another --temporal-namespace, or the --postgres-url of that installation", c.namespace, there.id, ours.ID)
 }
 
-// binding reads what the namespace keeps; nil = nothing.
+// binding reads the namespace's record; nil = none.
 func (c *Client) binding(ctx context.Context) (*binding, error) {
 	got, err := c.temporal.DescribeWorkflowExecution(ctx, installationWorkflow, "")
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
@@ -265,8 +265,8 @@ func (c *Client) binding(ctx context.Context) (*binding, error) {
 	return b, nil
 }
 
-// bind writes the installation's id into the namespace. Of two that do so at once, one
-// fails and finds the other at its next look.
+// bind writes the installation's id into the namespace. If two processes do so at
+// once, one fails and finds the other at its next look.
 func (c *Client) bind(ctx context.Context, id string) error {
 	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: installationWorkflow, TaskQueue: installationWorkflow,

@@ -52,7 +52,7 @@ func searchTypes() map[string]string {
 	return named
 }
 
-// database is what an installation's database says.
+// database is the state of an installation's database.
 type database struct {
 	mu           sync.Mutex
 	installation berth.Installation
@@ -187,7 +187,7 @@ func (d *database) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, 
 	return true, nil
 }
 
-// Suggest makes all that it is asked for.
+// Suggest makes all requested trials.
 func (d *database) Suggest(
 	_ context.Context, sweepID string, first, _ int, _ bool, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
 ) (numbers []int, exhausted bool, err error) {
@@ -304,9 +304,9 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 	require.Zero(t, second.histories)
 }
 
-// A second server has a wrong --temporal-address, or is a `berth dev` in a shell that names the
-// database of a team. Its Temporal knows nothing of the installation: that is no alarm while the
-// server of before is bound to one that does.
+// A second server has a wrong --temporal-address, or is a `berth dev` in a shell that names a
+// team's database. Its Temporal does not know the installation: that is no alarm while the
+// earlier server is bound to one that does.
 func TestIdentity_AnotherTemporalIsNoLoss(t *testing.T) {
 	t.Parallel()
 
@@ -391,8 +391,8 @@ func TestIdentity_TheKeeperWasTerminated(t *testing.T) {
 	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, got.GetWorkflowExecutionInfo().GetStatus())
 }
 
-// Temporal's store was lost: nothing is ended for that. At a person's word all
-// goes on from what the database knows.
+// Temporal's store was lost: Orphans ends nothing. At a person's word all goes
+// on from the database's state.
 func TestOrphans_LostStore(t *testing.T) {
 	t.Parallel()
 
@@ -540,7 +540,7 @@ func TestOrphans_AnAlarmStandsUntilAllAreBack(t *testing.T) {
 	require.NoError(t, orphans.Round(t.Context()))
 	require.Contains(t, d.installation.Alarm, "4 of 6 open sweeps have no workflow")
 
-	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ // what Adopt does with the first
+	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ // as Adopt starts the first
 		ID: workflows.SweepWorkflowID(d.sweeps[0].ID), TaskQueue: "nobody's",
 	}, workflows.SweepWorkflow, workflows.SweepInput{SweepID: d.sweeps[0].ID, Restored: true})
 	require.NoError(t, err)
@@ -567,8 +567,8 @@ func TestOrphans_AnAlarmStandsUntilAllAreBack(t *testing.T) {
 	require.Empty(t, d.installation.Alarm)
 }
 
-// Temporal's store was restored from before a sweep: it is not ended, however
-// many others are there.
+// Temporal's store was restored from before a sweep: Orphans does not end that
+// sweep, however many others exist.
 func TestOrphans_OneIsNotKnown(t *testing.T) {
 	t.Parallel()
 
@@ -662,8 +662,8 @@ func serveEnds(t *testing.T, c client.Client, queue string) {
 	t.Cleanup(w.Stop)
 }
 
-// A database was restored from before the ends of sweeps: they end as their
-// workflows did, however many, and so do their trials.
+// A database was restored from before the ends of sweeps: any number of sweeps,
+// and their trials, end as their workflows did.
 func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
 	t.Parallel()
 
@@ -733,8 +733,8 @@ func TestOrphans_FollowsTheRunThatGoesOn(t *testing.T) {
 }
 
 // A database was restored from before the end of a trial whose sweep goes on:
-// the trial ends as its workflow did. One that goes on and one that was not
-// started yet are left as they are.
+// the trial ends as its workflow did. Running trials and trials without a
+// workflow stay as they are.
 func TestOrphans_EndTrialsOfASweepThatGoesOn(t *testing.T) {
 	t.Parallel()
 
@@ -757,7 +757,7 @@ func TestOrphans_EndTrialsOfASweepThatGoesOn(t *testing.T) {
 		return run
 	}
 
-	const completed, goesOn, terminated, last = 1, 2, 3, 25 // more than are looked up in a round
+	const completed, goesOn, terminated, last = 1, 2, 3, 25 // more than a round looks up
 
 	require.NoError(t, start(completed, served).Get(t.Context(), nil))
 	start(goesOn, "nobody's")

@@ -30,23 +30,24 @@ type OpenLedger interface {
 }
 
 const (
-	// orphanEvery is how often it is looked: one question to Temporal for each
-	// open sweep, and a person who ends one there sees it end here soon.
+	// orphanEvery is the time between two looks: each costs Temporal one
+	// question for each open sweep, and a person who ends one there should see
+	// it end here soon.
 	orphanEvery = 10 * time.Second
 	// orphanPage is how many sweeps are read at once.
 	orphanPage = 200
 )
 
-// Orphans ends sweeps that are open in the ledger and whose workflow is not
-// there any more: a person terminated it in Temporal, it broke, or the database
-// was restored from an older copy (reliability.md, failures 9 and 42). Their
-// trials' workflows are asked to cancel, which stops containers; a trial whose
-// workflow is gone, too, is settled here, which fences its attempt for the
-// host to stop. A sweep that is pending and was never started is started.
+// Orphans ends sweeps that are open in the ledger without a workflow: a person
+// terminated it in Temporal, it broke, or the database was restored from an
+// older copy (reliability.md, failures 9 and 42). Orphans asks their trials'
+// workflows to cancel, which stops containers. It settles a trial without a
+// workflow itself, which fences its attempt for the host to stop. It starts a
+// pending sweep that was never started.
 //
 // It ends a few at most. When many are gone at once, or Temporal does not know
-// one that is open, the fault is more likely Temporal's than theirs: that is an
-// alarm for a person, and nothing is judged until all of them are there again.
+// an open one, the fault is more likely Temporal's than theirs: Orphans raises
+// an alarm for a person, and judges none until all of them exist again.
 type Orphans struct {
 	Ledger   OpenLedger
 	Identity *Identity
@@ -116,11 +117,11 @@ type orphan struct {
 	reason string
 	gone   bool // Temporal knows nothing of it
 	told   bool // its workflow says that it ended so: nothing is judged
-	made   int  // trials that its workflow knew of, when it says so
+	made   int  // trials known to its workflow, when it reports them
 }
 
-// Round looks once at every open sweep. One that cannot be ended now is looked
-// at again in the next round.
+// Round looks once at every open sweep. The next round retries a sweep that
+// cannot be ended now.
 func (o *Orphans) Round(ctx context.Context) error {
 	ours, err := o.Identity.Ledger.Installation(ctx) // before the sweeps: the end of Adopt, which brings them back, empties the alarm
 	if err != nil {
@@ -151,7 +152,7 @@ func (o *Orphans) Round(ctx context.Context) error {
 
 	believed, alarm := believe(orphans, looked, ours.Alarm != "")
 	if err != nil && alarm == "" {
-		alarm = ours.Alarm // it stands for what this round may not have seen
+		alarm = ours.Alarm // it covers sweeps that this round may not have seen
 	}
 
 	err = errors.Join(err, o.Identity.alarm(ctx, alarm))
@@ -199,10 +200,10 @@ func believe(orphans []orphan, looked int, alarmed bool) (believed []orphan, ala
 }
 
 // look returns a sweep whose workflow has ended without it; nil = it goes on. A
-// workflow writes the end of its sweep before its own, so one that is closed
-// will not do it.
+// workflow writes the end of its sweep before its own, so a closed one will not
+// do it.
 func (o *Orphans) look(ctx context.Context, sweep berth.Sweep) (*orphan, error) {
-	if sweep.State == berth.SweepPending && o.Identity.Bound() { // nothing has run: start it, if that was lost; one that ran is left as it is
+	if sweep.State == berth.SweepPending && o.Identity.Bound() { // nothing has run: start it, if the start was lost; a workflow that ran stays as it is
 		if err := o.Client.StartSweep(ctx, sweep.ID); err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func (u unknown) SweepRecord(ctx context.Context, id string) (berth.Sweep, error
 
 func (u unknown) NoteRound(_ context.Context, part string, err error) { u.noted(part, err) }
 
-// Health is told of a round that fails.
+// Health reports a failing round.
 func TestOrphans_NoteHowRoundsEnd(t *testing.T) {
 	t.Parallel()
 

@@ -15,7 +15,7 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// Messages is what Temporal still has to be told.
+// Messages is the outbox of messages for Temporal.
 type Messages interface {
 	ClaimOutbox(ctx context.Context, limit int, claim time.Duration) ([]berth.OutboxMessage, error)
 	SettleOutbox(ctx context.Context, d berth.Delivery) error

@@ -19,7 +19,7 @@ import (
 	"github.com/berthml/berth/internal/temporal"
 )
 
-// outbox hands its messages out once and keeps what became of them.
+// outbox hands its messages out once and records their results.
 type outbox struct {
 	mu        sync.Mutex
 	messages  []berth.OutboxMessage
@@ -60,7 +60,7 @@ func (o *outbox) NoteRound(_ context.Context, part string, err error) {
 	}
 }
 
-// Health is told of a round that fails, and of one that does not.
+// Health reports a failing round, and its recovery.
 func TestRelay_NotesHowRoundsEnd(t *testing.T) {
 	t.Parallel()
 
@@ -107,7 +107,8 @@ func TestRelay_IsolatesFailures(t *testing.T) {
 	require.ErrorContains(t, box.settled[0].Failed[3], "reading outbox message 3")
 }
 
-// What Temporal may lose in a power cut stays in the outbox, and is told again.
+// A message that Temporal may lose in a power cut stays in the outbox, and is
+// delivered again.
 func TestRelay_KeepsWhatTemporalMayLose(t *testing.T) {
 	t.Parallel()
 

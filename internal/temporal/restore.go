@@ -15,7 +15,7 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// SweepLedger is what the database knows of sweeps that have not ended.
+// SweepLedger is the database's record of sweeps that have not ended.
 type SweepLedger interface {
 	activities.TrialLister
 
@@ -24,7 +24,7 @@ type SweepLedger interface {
 	FirstTrialRan(ctx context.Context, id string) (time.Time, error)
 }
 
-// Restored is what Restore started.
+// Restored counts the workflows that Restore started.
 type Restored struct {
 	Sweeps, Trials int // workflows
 }

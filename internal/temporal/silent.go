@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// silence is how long a trial has neither a request nor an attempt before its
-	// workflow is looked up: a step between two of them takes a moment.
+	// silence is how long a trial has neither a request nor an attempt before
+	// Orphans looks up its workflow: a step between two of them takes a moment.
 	silence = time.Minute
 	// silentPage is how many are looked up in a round. A trial that waits for a
-	// probe is one of them.
+	// probe counts as silent.
 	silentPage = 20
 )
 

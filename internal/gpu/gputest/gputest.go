@@ -18,7 +18,7 @@ import (
 	"github.com/berthml/berth/internal/gpu"
 )
 
-// patience is for what takes well under a second.
+// patience is for steps that take well under a second.
 const patience = 30 * time.Second
 
 // Run runs the suite; open returns a driver whose life is the test's. The machine
@@ -47,8 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) gpu.Driver) {
 	}
 }
 
-// Describe writes what a driver reads now, for people who compare it with what
-// nvidia-smi says.
+// Describe writes a driver's readings, for comparison with nvidia-smi.
 func Describe(t *testing.T, d gpu.Driver) {
 	t.Helper()
 
@@ -257,8 +256,8 @@ func testUnknownCard(t *testing.T, d gpu.Driver) {
 	require.NotEmpty(t, readable(t, d))
 }
 
-// testQuiet: no event of a card that does nothing, and the wait ends with its
-// context. A machine that tells of no events says so.
+// testQuiet: an idle GPU has no event, and the wait ends with its context. A
+// machine without events reports that.
 func testQuiet(t *testing.T, d gpu.Driver) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

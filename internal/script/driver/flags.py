@@ -24,7 +24,7 @@ STUBBED = []  # modules that were made up
 
 
 class Stub:
-    """Stands for whatever a module that the image lacks would offer."""
+    """Stands for any member of a module that the image lacks."""
 
     def __init__(self, *args, **kwargs):
         pass
@@ -101,7 +101,7 @@ def default_of(value):
 
 
 def converts(kind):
-    """What a converter makes of numbers: float, int, str or bool; none when there is none."""
+    """A converter's result for numbers: float, int, str or bool; none without a converter."""
     if kind is None or kind in (int, float):
         return kind.__name__ if kind else "none"
     for text in ("0.5", "3"):

@@ -1,4 +1,4 @@
-"""Says what an image has: Python and frameworks, and how long their imports take.
+"""Lists an image's Python and frameworks, and how long their imports take.
 
 Berth runs this in a container as a trial would run: python3 -c <this file>. Each
 finding is a line of JSON behind MARK as soon as it is known, so that a container

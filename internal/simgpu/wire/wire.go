@@ -1,10 +1,11 @@
-// Package wire is what a program in a container says to a simulated GPU, in the
-// place of CUDA's calls: lines of JSON on a Unix socket, one answer to each request.
+// Package wire is the protocol between a program in a container and a simulated GPU,
+// in place of CUDA's calls: lines of JSON on a Unix socket, one answer to each
+// request.
 //
 //	hello ──▶ alloc, free, step … ──▶ close, which gives all memory back
 //
-// The card knows a program by the PID of its connection. It imports the standard
-// library alone, because the programs that use it are small.
+// The GPU identifies a program by the PID of its connection. The package imports
+// the standard library alone, because the programs that use it are small.
 package wire
 
 import (
@@ -24,7 +25,7 @@ const (
 	CardPath  = Dir + "/" + Socket    // the value of Variable
 )
 
-// Op is what a request asks for.
+// Op is a request's operation.
 type Op string
 
 // The requests.
@@ -40,8 +41,8 @@ const (
 type Request struct {
 	Op Op `json:"op"`
 
-	// Bytes are what to take or give back. In a hello they are what the program held
-	// already, of a card whose worker was started again: context and all. 0 = it is new.
+	// Bytes are the bytes to take or give back. In a hello they are the program's memory
+	// on a GPU whose worker was restarted, with the context. 0 = it is new.
 	Bytes int64 `json:"bytes,omitempty"`
 
 	// LimitBytes, of a hello to MPS, is the most that the program may hold, context
@@ -51,7 +52,7 @@ type Request struct {
 	Step *Step `json:"step,omitempty"` // of a step
 }
 
-// Step is what a step does on the GPU.
+// Step is the work of a step on the GPU.
 type Step struct {
 	GPU    time.Duration `json:"gpu"`              // nanoseconds, with the GPU alone
 	Kernel time.Duration `json:"kernel,omitempty"` // of one kernel; 0 = GPU / max(Gaps, 1)
@@ -77,7 +78,7 @@ const (
 // Answer is the answer to one request.
 type Answer struct {
 	Error Code   `json:"error,omitempty"`
-	Text  string `json:"text,omitempty"` // what CUDA prints of the error
+	Text  string `json:"text,omitempty"` // CUDA's text for the error
 
 	Model      string `json:"model,omitempty"`
 	HeldBytes  int64  `json:"held_bytes"`  // by this program, context and all

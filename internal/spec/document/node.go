@@ -14,7 +14,7 @@ const (
 	MaxNodes = 200_000
 )
 
-// Kind is what a node is.
+// Kind is the type of a node.
 type Kind int
 
 // The kinds of JSON.

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth/internal/spec/document"
 )
 
-// plain turns a tree into what a YAML library decodes into an any.
+// plain turns a tree into a YAML library's decoded value.
 func plain(t *testing.T, n document.Node) any {
 	t.Helper()
 
@@ -66,7 +66,7 @@ func floats(v any) any {
 	return v
 }
 
-// accepted are texts whose tree means what the library decodes.
+// accepted are texts whose tree equals the library's value.
 var accepted = []string{
 	"a: 1\nb: x\n",
 	"a:\n  b:\n    c: 1\n  d: 2\ne: 3\n",
@@ -188,7 +188,7 @@ func TestYAMLRefuses(t *testing.T) {
 	}
 }
 
-// TestYAMLLines names the line that an editor shows, whatever ends the lines.
+// TestYAMLLines names the line that an editor shows, for any kind of line end.
 func TestYAMLLines(t *testing.T) {
 	t.Parallel()
 
