@@ -58,7 +58,7 @@ func codeOf(reason berth.PullReason) string {
 	switch reason {
 	case berth.PullUnauthorized:
 		return codeImageLogin
-	case berth.PullUnreachable, berth.PullLimited:
+	case berth.PullUnreachable:
 		return CodeImageRegistry
 	case berth.PullPlatform:
 		return codeImagePlatform

@@ -1,38 +1,150 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/image"
-	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/berthml/berth"
 )
 
-// pullRoomFactor is what a pull takes of the disk for each byte of the compressed
-// layers that are not there yet: the archive itself, and what it unpacks to, which is
-// about 2.5 times as much for images with Python and its libraries (gzip).
-const pullRoomFactor = 3.5
-
-// sizesTimeout is how long this process asks a registry for the sizes of layers. Where
-// only Docker's mirror reaches it, there may be no answer, and the pull goes on without.
-const sizesTimeout = 30 * time.Second
-
-// The reasons why Berth breaks a pull off.
-var (
-	errPullStalled = errors.New("the pull stands still")
-	errPullNoRoom  = errors.New("the disk is full")
+const (
+	// pullLongest bounds one pull: 60 GiB at 17 MiB/s. It is below what Temporal grants an
+	// attempt beyond max_trial_duration (workflows, runMargin).
+	pullLongest = time.Hour
+	// pullStall is the idle timeout of a pull: Docker reports each 512 KiB that it downloads
+	// or unpacks.
+	pullStall = 5 * time.Minute
+	// pullPause is how long a failed pull answers further calls, so that the trials of a host
+	// do not all ask a registry that refuses them. Docker itself tries a layer five times.
+	pullPause = 10 * time.Second
+	// pullTold is how often callers hear of the progress.
+	pullTold = time.Second
+	// pullBegins is the progress while no layer has begun.
+	pullBegins = "asking the registry"
 )
 
+// PullConfig are the settings of pulls. Zero values are defaults.
+type PullConfig struct {
+	Stall   time.Duration // a pull without progress for so long has failed; default 5 min
+	Longest time.Duration // of one pull; default 1 hour
+	// Room returns what Docker's disk has free beyond its headroom, in bytes. Nil = not looked at.
+	Room func() (int64, error)
+}
+
+// Pulls gets images from registries, one pull of an image at a time: further callers
+// join it. A pull ends when its last caller leaves.
+type Pulls struct {
+	docker *Docker
+	config PullConfig
+
+	mu      sync.Mutex
+	flights map[string]*flight // the newest pull of each image
+}
+
+// flight is a pull that goes on, or that has ended.
+type flight struct {
+	callers  int // guarded by Pulls.mu
+	cancel   context.CancelFunc
+	progress atomic.Pointer[string]
+
+	done  chan struct{} // closed when err and ended are set
+	err   error
+	ended time.Time
+}
+
+// NewPulls returns the pulls of a host.
+func NewPulls(d *Docker, config PullConfig) *Pulls {
+	config.Stall, config.Longest = cmp.Or(config.Stall, pullStall), cmp.Or(config.Longest, pullLongest)
+
+	return &Pulls{docker: d, config: config, flights: make(map[string]*flight)}
+}
+
+// Pull gets an image by repository@sha256:…, and tells the progress every second. A
+// pull that failed within pullPause is not tried again: Pull returns its error.
+// Errors: *berth.PullError; invalid when the image is named by a tag or by an ID
+// alone; unavailable when Docker does not answer; ctx's cause.
+func (p *Pulls) Pull(ctx context.Context, image string, told func(progress string)) error {
+	f := p.join(ctx, image)
+	defer p.leave(image, f)
+
+	ticker := time.NewTicker(pullTold)
+	defer ticker.Stop()
+
+	for {
+		select {
+		case <-f.done:
+			return f.err
+		case <-ticker.C:
+			told(*f.progress.Load())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// join returns the pull of an image that goes on or failed within pullPause, or begins one.
+func (p *Pulls) join(ctx context.Context, image string) *flight {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	f := p.flights[image]
+	if f == nil || f.over() && (f.err == nil || time.Since(f.ended) >= pullPause) {
+		own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives its first caller
+		f = &flight{cancel: cancel, done: make(chan struct{})}
+		f.progress.Store(new(pullBegins))
+		p.flights[image] = f
+
+		go func() { // leave waits for it
+			f.err = p.docker.pull(own, image, p.config, func(progress string) { f.progress.Store(&progress) })
+			f.ended = time.Now()
+			close(f.done)
+		}()
+	}
+
+	f.callers++
+
+	return f
+}
+
+// leave ends a pull with its last caller.
+func (p *Pulls) leave(image string, f *flight) {
+	p.mu.Lock()
+	f.callers--
+	last := f.callers == 0
+
+	if last && !f.over() {
+		delete(p.flights, image)
+	}
+	p.mu.Unlock()
+
+	if last {
+		f.cancel()
+		<-f.done
+	}
+}
+
+func (f *flight) over() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // pull gets an image by its digest. Errors: as Pulls.Pull.
-func (d *Docker) pull(ctx context.Context, ref string, config PullConfig, told func(berth.PullProgress)) error {
+func (d *Docker) pull(ctx context.Context, ref string, config PullConfig, told func(progress string)) error {
 	named, err := named(ref)
 	if err != nil {
 		return err
@@ -43,72 +155,47 @@ func (d *Docker) pull(ctx context.Context, ref string, config PullConfig, told f
 			"or bring it to this host by docker save and docker load", ref)
 	}
 
-	began := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, config.Longest, pullErrorOf(named, berth.PullTimeout, fmt.Sprintf("it was not here after %s", config.Longest)))
+	defer cancel()
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 
-	stalled := time.AfterFunc(config.Stall, func() { stop(errPullStalled) }) // a registry may be silent from the start
+	stalled := time.AfterFunc(config.Stall, func() { // a registry may be silent from the start
+		stop(pullErrorOf(named, berth.PullTimeout, fmt.Sprintf("no byte of it arrived from %s for %s", reference.Domain(named), config.Stall)))
+	})
 	defer stalled.Stop()
 
-	watch := &pullWatch{layers: make(map[string]layerPull), told: told, moved: func() {
+	err = d.fetch(ctx, named, func(progress string) {
 		stalled.Reset(config.Stall)
+		told(progress)
 
-		if config.Room != nil {
-			if room, err := config.Room(); err == nil && room < 0 {
-				stop(errPullNoRoom)
-			}
+		if config.Room == nil {
+			return
 		}
-	}}
 
-	err = d.fetch(ctx, named, config, watch)
-
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(context.Cause(ctx), errPullStalled):
-		return pullErrorOf(named, berth.PullStalled, fmt.Sprintf("no byte of it arrived from %s for %s", reference.Domain(named), config.Stall))
-	case errors.Is(context.Cause(ctx), errPullNoRoom):
-		return pullErrorOf(named, berth.PullDiskFull, "Docker's disk has less than its --disk-headroom free")
-	case errors.Is(ctx.Err(), context.DeadlineExceeded): // bytes came, else it had stalled
-		return pullErrorOf(named, berth.PullSlow, fmt.Sprintf("it was not here after %s: %s", time.Since(began).Round(time.Second), watch.progress().Text()))
-	default:
-		return err
+		if room, err := config.Room(); err == nil && room < 0 {
+			stop(pullErrorOf(named, berth.PullDiskFull, "Docker's disk has less than its --disk-headroom free"))
+		}
+	})
+	if why, ours := errors.AsType[*berth.PullError](context.Cause(ctx)); ours && err != nil {
+		return why
 	}
+
+	return err
 }
 
 // fetch asks the registry about an image, and has Docker pull it. Errors:
 // *berth.PullError; unavailable when Docker does not answer; ctx's cause.
-func (d *Docker) fetch(ctx context.Context, named reference.Named, config PullConfig, watch *pullWatch) error {
-	have, err := login(ctx, named)
-	if err != nil {
-		return err
-	}
-
-	if _, err := d.inspectRegistry(ctx, named, have); err != nil {
-		return err
-	}
-
-	total, err := d.missingBytes(ctx, named, have)
-	if err == nil {
-		watch.total = total
-		watch.told(watch.progress())
-
-		if err := checkRoom(named, total, config); err != nil {
-			return err
-		}
-	} // else the disk is looked at meanwhile
-
-	watch.moved() // the registry has answered
-
-	credentials, err := encoded(named, have)
+func (d *Docker) fetch(ctx context.Context, named reference.Named, moved func(progress string)) error {
+	_, credentials, err := d.inspectRegistry(ctx, named)
 	if err != nil {
 		return err
 	}
 
 	stream, err := d.long.ImagePull(ctx, named.String(), image.PullOptions{RegistryAuth: credentials})
 	if err == nil {
-		err = errors.Join(watch.read(stream), stream.Close())
+		err = errors.Join(readPull(stream, moved), stream.Close())
 	}
 
 	if err != nil {
@@ -118,184 +205,58 @@ func (d *Docker) fetch(ctx context.Context, named reference.Named, config PullCo
 	return nil
 }
 
-// checkRoom refuses a pull for which the disk has no room.
-func checkRoom(image reference.Named, missing int64, config PullConfig) error {
-	if config.admit == nil {
-		return nil
+// errStream says that Docker's answer broke off, as it does when Docker is restarted.
+var errStream = errors.New("reading how the pull goes")
+
+// readPull reads to the end of a pull, and tells how much of the layers that have begun
+// is downloaded, whenever the pull came further: a retry is no progress. Errors:
+// errStream; what Docker says.
+func readPull(stream io.Reader, moved func(progress string)) error {
+	type line struct {
+		Status   string `json:"status"`
+		ID       string `json:"id"`
+		Progress struct {
+			Current int64 `json:"current"`
+			Total   int64 `json:"total"`
+		} `json:"progressDetail"` //nolint:tagliatelle // Docker's word
+		Error string `json:"error"`
 	}
 
-	need := int64(float64(missing) * pullRoomFactor)
-
-	have, ok := config.admit(need)
-	if ok {
-		return nil
-	}
-
-	return pullErrorOf(image, berth.PullDiskFull, fmt.Sprintf(
-		"it needs about %s of Docker's disk (%s compressed, times %g), which has %s free beyond --disk-headroom and what other pulls still need",
-		berth.BytesText(need), berth.BytesText(missing), pullRoomFactor, berth.BytesText(max(have, 0))))
-}
-
-// missingBytes is what the layers of an image that this host lacks have compressed.
-func (d *Docker) missingBytes(ctx context.Context, ref reference.Named, have authn.AuthConfig) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, sizesTimeout)
-	defer cancel()
-
-	host, err := d.short.ServerVersion(ctx)
-	if err != nil {
-		return 0, d.translate(ctx, err, "asking Docker for its version")
-	}
-
-	sizes, unpacked, err := layers(ctx, ref, have, host.Os, host.Arch)
-	if err != nil {
-		return 0, err
-	}
-
-	var total int64
-
-	for i := d.layersHere(ctx, unpacked); i < len(sizes); i++ {
-		total += sizes[i]
-	}
-
-	return total, nil
-}
-
-// layersHere is how many of the first layers of an image this host has, as part of
-// other images. A layer counts only with all below it.
-func (d *Docker) layersHere(ctx context.Context, layers []string) (most int) {
-	all, err := d.short.ImageList(ctx, image.ListOptions{})
-	if err != nil {
-		return 0
-	}
-
-	for _, one := range all {
-		got, err := d.short.ImageInspect(ctx, one.ID)
-		if err != nil {
-			continue
-		}
-
-		same := 0
-		for same < min(len(got.RootFS.Layers), len(layers)) && got.RootFS.Layers[same] == layers[same] {
-			same++
-		}
-
-		most = max(most, same)
-	}
-
-	return most
-}
-
-// pullWatch reads what Docker says of a pull.
-type pullWatch struct {
-	total  int64 // to download; 0 = not known
-	layers map[string]layerPull
-	told   func(berth.PullProgress)
-	moved  func() // something arrived, or was unpacked
-}
-
-// layerPull is how far a layer is. It is downloaded first, then unpacked.
-type layerPull struct {
-	current, size int64 // of the download
-	done          bool  // downloaded
-	unpacked      int64 // compressed bytes
-	there         bool
-	retrying      bool // Docker waits, and then downloads it anew
-}
-
-func (l layerPull) unpackedBytes() int64 {
-	if l.there {
-		return l.current
-	}
-
-	return min(l.unpacked, l.current)
-}
-
-// pullLine is a line of Docker's answer.
-type pullLine struct {
-	Status   string `json:"status"`
-	ID       string `json:"id"`
-	Progress struct {
-		Current int64 `json:"current"`
-		Total   int64 `json:"total"`
-	} `json:"progressDetail"` //nolint:tagliatelle // Docker's word
-	Error string `json:"error"`
-}
-
-// streamError says that Docker's answer broke off, as it does when Docker is restarted.
-type streamError struct{ err error }
-
-func (e *streamError) Error() string { return "reading how the pull goes: " + e.err.Error() }
-func (e *streamError) Unwrap() error { return e.err }
-
-// read reads to the end of the pull. Errors: *streamError; what Docker says of the pull.
-func (w *pullWatch) read(stream io.Reader) error {
-	lines := json.NewDecoder(stream)
+	lines, last, downloads := json.NewDecoder(stream), make(map[string]line), make(map[string]line)
 
 	for {
-		var line pullLine
+		var now line
 
-		err := lines.Decode(&line)
-
-		switch {
+		switch err := lines.Decode(&now); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return &streamError{err}
-		case line.Error != "":
-			return errors.New(line.Error)
+			return fmt.Errorf("%w: %w", errStream, err)
+		case now.Error != "":
+			return errors.New(now.Error)
+		case now == last[now.ID] || strings.HasPrefix(now.Status, "Retrying"):
+			continue
 		}
 
-		if w.take(line) {
-			w.moved()
+		last[now.ID] = now
+
+		if now.Status == "Downloading" {
+			downloads[now.ID] = now
+		} else if begun, found := downloads[now.ID]; found { // that layer is here
+			begun.Progress.Current = begun.Progress.Total
+			downloads[now.ID] = begun
 		}
 
-		w.told(w.progress())
-	}
-}
-
-// take takes a line in. It reports whether the pull came further: that Docker waits
-// or tries again is no progress.
-func (w *pullWatch) take(line pullLine) bool {
-	l := w.layers[line.ID]
-	before := l
-
-	switch line.Status {
-	case "Downloading":
-		l.current, l.size, l.retrying = line.Progress.Current, max(line.Progress.Total, l.size), false
-	case "Verifying Checksum", "Download complete":
-		l.current, l.done = max(l.size, l.current), true
-	case "Extracting":
-		l.unpacked, l.done = line.Progress.Current, true
-	case "Pull complete", "Already exists":
-		l.done, l.there = true, true
-	case "Pulling fs layer", "Waiting":
-	default:
-		if strings.HasPrefix(line.Status, "Retrying") {
-			w.layers[line.ID] = layerPull{current: l.current, size: l.size, retrying: true}
+		var done, total int64
+		for _, layer := range downloads {
+			done, total = done+layer.Progress.Current, total+layer.Progress.Total
 		}
 
-		return false
+		text := pullBegins
+		if total > 0 {
+			text = berth.BytesText(done) + " of " + berth.BytesText(total)
+		}
+
+		moved(text)
 	}
-
-	w.layers[line.ID] = l
-
-	return l != before
-}
-
-func (w *pullWatch) progress() berth.PullProgress {
-	p := berth.PullProgress{Unpacking: len(w.layers) > 0}
-
-	var known int64
-
-	for _, l := range w.layers {
-		p.DoneBytes += l.current
-		known += l.size
-		p.UnpackedBytes += l.unpackedBytes()
-		p.Unpacking = p.Unpacking && l.done
-		p.Retrying = p.Retrying || l.retrying && !l.done
-	}
-
-	p.TotalBytes = max(w.total, known)
-
-	return p
 }

@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +16,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-func unheard(berth.PullProgress) {}
+func unheard(string) {}
 
 // daemon stands for a Docker whose pulls are what the test says.
 func daemon(t *testing.T, create http.HandlerFunc) *Docker {
@@ -77,7 +77,7 @@ func TestPulls_SilentRegistryStalls(t *testing.T) {
 
 	why, ok := errors.AsType[*berth.PullError](err)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, berth.PullStalled, why.Reason)
+	require.Equal(t, berth.PullTimeout, why.Reason)
 	require.Equal(t, "no byte of it arrived from registry.example for 1s", why.Detail)
 }
 
@@ -109,62 +109,48 @@ func TestPull_Slow(t *testing.T) { //nolint:paralleltest // it sets the environm
 		}
 	})
 
-	hour, cancel := context.WithTimeout(t.Context(), 2*time.Second) // pullLongest
-	defer cancel()
+	var last string
 
-	var last berth.PullProgress
-
-	err := d.pull(hour, "127.0.0.1:1/team/a@"+someDigest, PullConfig{Stall: time.Minute}, func(p berth.PullProgress) { last = p })
-	require.Positive(t, last.DoneBytes)
+	err := d.pull(t.Context(), "127.0.0.1:1/team/a@"+someDigest, PullConfig{Stall: time.Minute, Longest: 2 * time.Second}, func(progress string) { last = progress })
+	require.Contains(t, last, " MiB of 1,024 MiB")
 
 	why, ok := errors.AsType[*berth.PullError](err)
 	require.True(t, ok, "%v", err)
-	require.Equal(t, berth.PullSlow, why.Reason)
-	require.Equal(t, "it was not here after 2s: "+last.Text(), why.Detail)
+	require.Equal(t, berth.PullTimeout, why.Reason)
+	require.Equal(t, "it was not here after 2s", why.Detail)
 }
 
-// Two images that fit only one at a time do not break each other off: the second is not
-// begun while the first still needs the disk, and then is.
-func TestPulls_Admit(t *testing.T) {
-	t.Parallel()
+// A pull does not fill the disk that the host needs: it ends at the headroom.
+func TestPull_FullDisk(t *testing.T) { //nolint:paralleltest // it sets the environment
+	d := daemon(t, func(w http.ResponseWriter, r *http.Request) {
+		say(w, `{"status":"Downloading","id":"a","progressDetail":{"current":1,"total":9}}`)
+		<-r.Context().Done()
+	})
 
-	var (
-		mu   sync.Mutex
-		free int64 = 1000
-	)
+	err := NewPulls(d, PullConfig{Room: func() (int64, error) { return -1, nil }}).Pull(t.Context(), "127.0.0.1:1/team/a@"+someDigest, unheard)
 
-	p := NewPulls(setup(t), PullConfig{Room: func() (int64, error) {
-		mu.Lock()
-		defer mu.Unlock()
+	why, ok := errors.AsType[*berth.PullError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, berth.PullDiskFull, why.Reason)
+}
 
-		return free, nil
-	}})
-	began := func(image string, progress berth.PullProgress) *flight {
-		f := &flight{}
-		f.progress.Store(&progress)
-		p.going[image] = f
+// Many trials of a host ask a registry that refuses them once.
+func TestPulls_AFailureAnswersFurtherCalls(t *testing.T) { //nolint:paralleltest // it sets the environment
+	var asked atomic.Int32
 
-		return f
-	}
-	admits := func(f *flight, need, wantHave int64, want bool) {
-		t.Helper()
+	d := daemon(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		say(w, `{"error":"toomanyrequests: You have reached your pull rate limit"}`)
+	})
+	pulls, image := NewPulls(d, PullConfig{}), "127.0.0.1:1/team/a@"+someDigest
 
-		have, ok := p.admit(f, need)
-		require.Equal(t, wantHave, have)
-		require.Equal(t, want, ok)
+	for range 3 {
+		require.ErrorContains(t, pulls.Pull(t.Context(), image, unheard), "toomanyrequests")
 	}
 
-	a, b := began("a", berth.PullProgress{TotalBytes: 200}), began("b", berth.PullProgress{TotalBytes: 100})
-	admits(a, 700, 1000, true)
-	admits(b, 350, 300, false)
+	require.Equal(t, int32(1), asked.Load())
 
-	free = 700 // of a, all is downloaded, and 100 of it is unpacked, to 250, and its archive removed
-	a.progress.Store(&berth.PullProgress{TotalBytes: 200, DoneBytes: 200, UnpackedBytes: 100})
-	admits(b, 350, 450, true)
-
-	c := began("c", berth.PullProgress{TotalBytes: 50})
-	admits(c, 175, 100, false)
-
-	delete(p.going, "a")
-	admits(c, 175, 350, true)
+	pulls.flights[image].ended = time.Now().Add(-pullPause)
+	require.Error(t, pulls.Pull(t.Context(), image, unheard))
+	require.Equal(t, int32(2), asked.Load(), "but after a pause")
 }

@@ -54,7 +54,7 @@ func (r *run) ensure(ctx context.Context, l berth.Launch) (c berth.Container, er
 
 // PullImage gets an image by its registry's digest, and tells how far it is. Errors:
 // *berth.PullError; invalid when the image is of no registry; unavailable; ctx's cause.
-type PullImage func(ctx context.Context, image string, told func(berth.PullProgress)) error
+type PullImage func(ctx context.Context, image string, told func(progress string)) error
 
 // withImage does what needs an image. One that is not there is pulled, where the
 // host may; else the attempt waits for it: a person pulls or loads it.
@@ -122,15 +122,15 @@ func (r *run) pull(ctx context.Context, digest string, note *waitNote, further f
 		return nil
 	}
 
-	var last berth.PullProgress
+	var last string
 
-	err := r.config.Pull(ctx, digest, func(p berth.PullProgress) {
-		if p != last {
-			last = p
+	err := r.config.Pull(ctx, digest, func(progress string) {
+		if progress != last {
+			last = progress
 			further()
 		}
 
-		note.say(ctx, "pulling "+r.who.Spec.Image+": "+p.Text())
+		note.say(ctx, "pulling "+r.who.Spec.Image+": "+progress)
 	})
 	if err != nil && ctx.Err() == nil && err.Error() != note.logged {
 		note.logged = err.Error()

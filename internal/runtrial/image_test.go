@@ -3,6 +3,7 @@ package runtrial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,12 +115,12 @@ func TestRun_PullsAMissingImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
 
-		r = pulling(t, func(_ context.Context, image string, told func(berth.PullProgress)) error {
+		r = pulling(t, func(_ context.Context, image string, told func(string)) error {
 			require.Equal(t, imageID, image, "never by its tag")
 
 			for mib := int64(1); mib <= 10; mib++ { // ten minutes: no other host would do better
 				time.Sleep(time.Minute)
-				told(berth.PullProgress{DoneBytes: mib << 20, TotalBytes: 10 << 20})
+				told(fmt.Sprintf("%d of 10 MiB", mib))
 				require.Equal(t, []berth.SeenAttempt{{AttemptID: attemptID, Token: r.order().Token}}, r.Waiting(), "its lease is renewed meanwhile")
 			}
 
@@ -151,7 +152,7 @@ func TestRun_SaysWhyAnImageIsNotPulled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
 		why := &berth.PullError{Image: imageID, Reason: berth.PullUnauthorized, Detail: "the registry refuses it", Fix: "docker login registry.example"}
-		r := pulling(t, func(context.Context, string, func(berth.PullProgress)) error { tries++; return why })
+		r := pulling(t, func(context.Context, string, func(string)) error { tries++; return why })
 		r.docks.withoutImage(time.Time{})
 
 		said := r.books.waits(t)
@@ -173,7 +174,7 @@ func TestRun_SaysWhyAnImageIsNotPulled(t *testing.T) {
 func TestRun_DoesNotPullWhatHasNoRegistry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := pulling(t, func(context.Context, string, func(berth.PullProgress)) error {
+		r := pulling(t, func(context.Context, string, func(string)) error {
 			require.Fail(t, "it was pulled")
 
 			return nil
@@ -190,8 +191,8 @@ func TestRun_DoesNotPullWhatHasNoRegistry(t *testing.T) {
 func TestRun_StopsWaitingWhenItIsFenced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := pulling(t, func(ctx context.Context, _ string, told func(berth.PullProgress)) error {
-			told(berth.PullProgress{DoneBytes: 1})
+		r := pulling(t, func(ctx context.Context, _ string, told func(string)) error {
+			told("1 byte")
 			<-ctx.Done()
 
 			return context.Cause(ctx)
