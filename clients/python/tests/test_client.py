@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import warnings
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from fake import Request, fake_server, problem
