@@ -84,12 +84,12 @@ type Patience struct {
 
 // Defaults of Patience.
 const (
-	// DefaultHeartbeatPatience is seven heartbeats, which come every 2 s: how long the
+	// defaultHeartbeatPatience is seven heartbeats, which come every 2 s: how long the
 	// containers of a killed worker run before its successor follows them. A busy worker
 	// that is later gets its activities a second time, and adopts the running containers.
-	DefaultHeartbeatPatience = 15 * time.Second
-	// DefaultHostPatience leaves a machine time to restart its worker.
-	DefaultHostPatience = 2 * time.Minute
+	defaultHeartbeatPatience = 15 * time.Second
+	// defaultHostPatience leaves a machine time to restart its worker.
+	defaultHostPatience = 2 * time.Minute
 )
 
 // Activities are all steps. A field may be nil where its steps never run: only

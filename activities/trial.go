@@ -56,8 +56,8 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		MaxAttempts:      spec.Retry.MaxAttempts,
 		Spills:           spec.Resources.GPUMemorySpill,
 		MaxDuration:      spec.Limits.MaxTrialDuration,
-		Heartbeat:        berth.Duration(cmp.Or(a.Patience.Heartbeat, DefaultHeartbeatPatience)),
-		HostPatience:     berth.Duration(cmp.Or(a.Patience.Host, DefaultHostPatience)),
+		Heartbeat:        berth.Duration(cmp.Or(a.Patience.Heartbeat, defaultHeartbeatPatience)),
+		HostPatience:     berth.Duration(cmp.Or(a.Patience.Host, defaultHostPatience)),
 		Made:             trial.Attempts,
 	}, nil
 }

@@ -96,9 +96,9 @@ type Config struct {
 }
 
 const (
-	// DefaultGrace is longer than a worker takes to adopt its predecessor's
+	// defaultGrace is longer than a worker takes to adopt its predecessor's
 	// containers, and than Docker takes to make a container of a lease.
-	DefaultGrace = time.Minute
+	defaultGrace = time.Minute
 	// stopGrace is an orphan's time between SIGTERM and SIGKILL.
 	stopGrace = 10 * time.Second
 	// removeTimeout bounds the removal of one container. Even if one cannot be
@@ -140,7 +140,7 @@ func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) 
 	}
 
 	if config.Grace == 0 {
-		config.Grace = DefaultGrace
+		config.Grace = defaultGrace
 	}
 
 	if config.Attempts == nil {
