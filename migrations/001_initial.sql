@@ -22,14 +22,15 @@ CREATE TABLE hosts (
     version               text NOT NULL,
     registered_at         timestamptz NOT NULL DEFAULT now(),
     last_seen_at          timestamptz NOT NULL DEFAULT now(),
-    -- Of the fullest disk that attempts write to. A host with less free than the headroom starts nothing new.
+    -- Of the fullest disk that attempts write to. A host with less free than its headroom starts nothing new.
     disk_free_bytes       bigint NOT NULL DEFAULT 0,
     disk_headroom_bytes   bigint NOT NULL DEFAULT 0,
     -- A host that came back smaller than its leases reaches these totals as leases end. NULL = the totals above hold.
     cpu_milli_target      bigint,
     memory_bytes_target   bigint,
     max_attempts_target   integer,
-    -- An operator removed the host then. It is back when its worker is seen later.
+    -- When an operator removed the host. It comes back when its worker reports
+    -- later.
     removed_at            timestamptz,
     -- Consecutive trials whose containers the host failed to start, and their sweeps.
     failed_trials         uuid[] NOT NULL DEFAULT '{}',
@@ -64,7 +65,7 @@ CREATE TABLE hosts (
     -- Public parts of the keys with which a host's worker opens secrets.
     secret_keys           text[] NOT NULL DEFAULT '{}',
     stores_checkpoints    boolean NOT NULL DEFAULT false, -- its worker stores checkpoints
-    -- Of the disk with the files of attempts, to which checkpoints are fetched. 0 = unknown.
+    -- Of the disk with the files of attempts and fetched checkpoints. 0 = unknown.
     files_free_bytes      bigint NOT NULL DEFAULT 0,
     files_disk_bytes      bigint NOT NULL DEFAULT 0, -- its size
     CONSTRAINT hosts_state CHECK (state IN ('ready', 'draining')),
@@ -124,7 +125,8 @@ CREATE TABLE sweeps (
     created_at          timestamptz NOT NULL DEFAULT now(),
     started_at          timestamptz,
     finished_at         timestamptz,
-    -- Of the workflow. Temporal tells a run how the trials that it started end; the outbox tells it of trials of earlier runs.
+    -- Of the workflow. Temporal tells a run the ends of the trials that it started; the outbox tells it the
+    -- ends of earlier runs' trials.
     run_id              text NOT NULL DEFAULT '',
     -- A deleted sweep is hidden at once; its rows go in small steps, its files when their hosts have read output_removals.
     deleted_at          timestamptz,
@@ -409,7 +411,7 @@ CREATE TABLE log_chunks (
     CONSTRAINT log_chunks_stream CHECK (stream IN ('stdout', 'stderr', 'berth'))
 );
 
--- What pages and clients are told. Rows commit out of order, so one publisher
+-- Events for pages and clients. Rows commit out of order, so one publisher
 -- stamps sequence on committed rows, and readers follow sequence.
 CREATE TABLE events (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -424,7 +426,7 @@ CREATE TABLE events (
 CREATE INDEX events_unstamped ON events (id) WHERE sequence IS NULL;
 CREATE INDEX events_created ON events (created_at);
 
--- What Temporal still has to be told, written in the transaction that decided it.
+-- Messages for Temporal, written in the transaction that decided them.
 CREATE TABLE outbox (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind        text NOT NULL,
@@ -489,7 +491,7 @@ CREATE TABLE installation (
     temporal_bound_at timestamptz,
     alarm             text NOT NULL DEFAULT '',
     alarm_at          timestamptz,
-    retention_problem text NOT NULL DEFAULT '', -- what a server cannot delete although it is over a limit; empty = nothing
+    retention_problem text NOT NULL DEFAULT '', -- rows over a limit that a server cannot delete; empty = none
     -- Since when and why the rounds of a server's loop fail, by part of health; no key = they do not.
     failing_rounds    jsonb NOT NULL DEFAULT '{}',
     CONSTRAINT installation_only_row CHECK (only_row),
@@ -593,9 +595,9 @@ CREATE TABLE machine_points (
     host_id        uuid NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,
     device_id      text NOT NULL DEFAULT '', -- empty = the host itself
     at             timestamptz NOT NULL, -- when the minute begins
-    memory_bytes   bigint NOT NULL, -- in all
+    memory_bytes   bigint NOT NULL, -- total
     reserved_bytes bigint NOT NULL,
-    measured_bytes bigint, -- what attempts held; NULL = nothing was measured of any
+    measured_bytes bigint, -- sum of the attempts' use; NULL = none was measured
     others_bytes   bigint, -- used outside Berth; NULL = not measured
     activity_milli bigint, -- thousandths of the GPU's SMs that worked; NULL = not measured
     cpu_milli      bigint NOT NULL DEFAULT 0, -- reserved of a host
@@ -605,8 +607,8 @@ CREATE TABLE machine_points (
 
 CREATE INDEX machine_points_age ON machine_points (at);
 
--- Files that attempts wrote, in the store of artifacts. A row names an object before the object is there, so that the cleaner
--- does not take the object for one that no row names. The path is part of a key, hence its limit.
+-- Files of attempts in the store of artifacts. A row names an object before the object is stored, so that the
+-- cleaner does not take the object for an unnamed one. The path is part of a key, hence its limit.
 CREATE TABLE artifacts (
     attempt_id uuid NOT NULL REFERENCES attempts (id) ON DELETE CASCADE,
     path       text COLLATE "C" NOT NULL, -- below /trial/out
@@ -702,8 +704,8 @@ CREATE TABLE checkpoint_entries (
 
 CREATE INDEX checkpoint_entries_sha256 ON checkpoint_entries (sha256);
 
--- Whole sweep files, for people who ask to see them. A file may list 10,000 assignments and be 1 MiB long, and PostgreSQL
--- reads all of it to answer for one field: sweeps.spec keeps what running a trial needs (berth.Spec.Plan).
+-- Whole sweep files, for display. A file may list 10,000 assignments and be 1 MiB long, and PostgreSQL reads
+-- all of it for one field: sweeps.spec keeps the parts that running a trial needs (berth.Spec.Plan).
 CREATE TABLE sweep_files (
     sweep_id uuid PRIMARY KEY REFERENCES sweeps (id) ON DELETE CASCADE,
     spec     json NOT NULL -- whole, as it was accepted
@@ -746,8 +748,8 @@ END)::integer AS offer
 FROM sweeps s
 WHERE s.state IN ('pending', 'running') AND EXISTS (SELECT 1 FROM placement_requests r WHERE r.sweep_id = s.id AND r.state = 'waiting');
 
--- Pages hear when a host or a GPU takes attempts, takes none, or says why. A dozen statements change that, so triggers tell
--- it. A worker's round that changes nothing of it writes nothing.
+-- Pages learn when a host or a GPU takes attempts, takes none, or gives a reason. A dozen statements change
+-- that, so triggers announce it. A worker's round without such a change writes nothing.
 CREATE FUNCTION announce_host() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO events (kind, subject, data) VALUES ('host.state', NEW.id::text, jsonb_build_object(

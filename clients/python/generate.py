@@ -24,7 +24,7 @@ HEADER = '''# Generated from api/openapi.yaml by clients/python/generate.py. DO 
 A field that the server left out is None. What a newer server adds is kept, too.
 """'''
 
-# Checks are the server's business: an answer is taken as it is.
+# The server checks values: the client accepts an answer as it is.
 LIMITS = {"minLength", "maxLength", "minimum", "maximum", "pattern", "maxItems", "default"}
 
 

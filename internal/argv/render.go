@@ -7,9 +7,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// MaxBytes bounds a rendered command. It is what Linux takes as one argument
-// (MAX_ARG_STRLEN, execve(2)); all of them together stay far below its limit
-// of a quarter of the stack.
+// MaxBytes bounds a rendered command. It is Linux's limit for one argument
+// (MAX_ARG_STRLEN, execve(2)); all of them together stay far below its limit of
+// a quarter of the stack.
 const MaxBytes = 128 << 10
 
 // Error says which element of a command cannot be rendered for a trial, and why.

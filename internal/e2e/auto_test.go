@@ -50,8 +50,8 @@ else:
             print(json.dumps({"type": "final", "metrics": {"val_accuracy": 0.25}}), file=f)
 `
 
-// A sweep file that names no source takes the metrics of each script from where they are,
-// and says where that was. Of two places the higher one counts as a whole.
+// A sweep file without a metric source takes the metrics of each script from their own
+// place, and reports that place. Of two places the higher one counts as a whole.
 func TestAuto_ScriptsAsPeopleBringThem(t *testing.T) {
 	t.Parallel()
 

@@ -35,8 +35,8 @@ func report(b *testing.B, times []time.Duration, name string) {
 }
 
 // BenchmarkFreedToNext measures the time from a container's exit to the next
-// one running on the place it freed, and, in the same run, what Docker itself
-// takes to create and start such a container.
+// one running on its place, and, in the same run, how long Docker itself takes
+// to create and start such a container.
 func BenchmarkFreedToNext(b *testing.B) {
 	const trials = 30
 

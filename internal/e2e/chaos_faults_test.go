@@ -53,8 +53,8 @@ type kind struct {
 	do       func(*chaos, event)
 }
 
-// kinds weigh by how often such things happen, and by what they cost: a stopped
-// database stops everything.
+// kinds are weighted by frequency and by cost: a stopped database stops
+// everything.
 var kinds = []kind{
 	{"submit", 32, 0, 0, (*chaos).submitSweep},
 	{"pause", 6, 0, 0, (*chaos).steer},
@@ -192,7 +192,7 @@ func (x *chaos) submitSweep(e event) {
 	}
 }
 
-// steer does to a sweep what the event's kind says.
+// steer sends the event's command to a sweep.
 func (x *chaos) steer(e event) {
 	if len(x.sweeps) > 0 {
 		id := x.sweeps[e.pick%uint64(len(x.sweeps))]
@@ -330,8 +330,8 @@ func spoilCard(what simgpu.Fault) func(*chaos, event) {
 	}
 }
 
-// restartWorker starts a worker again, also one that is frozen. One that is dead starts
-// when its own fault ends.
+// restartWorker restarts a worker, also a frozen one. A dead one starts when its own
+// fault ends.
 func (x *chaos) restartWorker(h *host) {
 	if lives(h.worker) {
 		stop(h.worker, syscall.SIGKILL)

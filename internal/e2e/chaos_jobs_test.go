@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// tooLarge is what no host has: Berth may refuse the file, or finds it infeasible.
+// tooLarge is more than any host has: Berth may refuse the file, or finds it
+// infeasible.
 const tooLarge = "memory: 8GiB"
 
 // Parts of sweep files. The parameter ms is how long a trial works.

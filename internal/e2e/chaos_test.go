@@ -29,10 +29,10 @@ const (
 	// chaosQuiet is how long everything may take to end once the faults are over. After
 	// a minute of faults (seed 7, two cores) it took 30 s; a busy machine has ten times that.
 	chaosQuiet = 5 * time.Minute
-	// chaosLook is how often the invariants are looked at.
+	// chaosLook is how often the invariants are checked.
 	chaosLook = 500 * time.Millisecond
-	// continueEarly has sweeps of a few trials continue as new: each trial costs its
-	// sweep some ten events, and Berth continues at 2,000 by itself.
+	// continueEarly makes sweeps of a few trials continue as new: each trial costs
+	// its sweep some ten events, and Berth continues at 2,000 by default.
 	continueEarly = "limit.historyCount.suggestContinueAsNew=60"
 )
 
@@ -105,7 +105,7 @@ type chaos struct {
 	injected map[string]int
 	removed  map[string]bool   // containers that a fault removed, by name
 	seen     map[string]string // container ids by name
-	results  map[string]string // what had ended at the last look
+	results  map[string]string // results at the last look
 	counters map[string]int64  // at the last look
 	broken   []string
 	looks    int
@@ -139,7 +139,7 @@ func (x *chaos) storm(lasts time.Duration) {
 	}
 }
 
-// mend ends the faults whose time has come, or all.
+// mend ends due faults, or all.
 func (x *chaos) mend(all bool) {
 	var later []repair
 
@@ -193,8 +193,8 @@ func (x *chaos) resumePaused() {
 	}
 }
 
-// left says what must not be there once everything has ended (I4, I5), and which
-// sweeps that were accepted are gone (I7).
+// left lists the leftovers after everything has ended (I4, I5), and lost
+// accepted sweeps (I7).
 func (x *chaos) left() []string {
 	inspector, err := pgtest.Inspect(x.t.Context(), x.postgres.URL)
 	if err != nil {
@@ -248,7 +248,7 @@ func (x *chaos) openWorkflows() (texts []string) {
 	return texts
 }
 
-// look looks at what must hold at every moment.
+// look checks the invariants of every moment.
 func (x *chaos) look(ctx context.Context) {
 	running := x.runningAttempts()
 
@@ -372,7 +372,7 @@ func (x *chaos) isBroken() bool {
 	return len(x.broken) > 0
 }
 
-// report prints the figures, and after a failure what happened when.
+// report prints the figures, and after a failure the timeline.
 func (x *chaos) report() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

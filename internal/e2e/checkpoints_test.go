@@ -75,7 +75,7 @@ func startStoring(t *testing.T, every string) (c *cluster, store string) {
 	return c, store
 }
 
-// storedStep is the step in the newest checkpoint of the store; 0 = there is none.
+// storedStep is the step in the newest checkpoint of the store; 0 = none.
 func (c *cluster) storedStep(db *pgtest.Session, store string) int {
 	c.t.Helper()
 
@@ -145,7 +145,7 @@ func (c *cluster) newest(id string) (last client.Attempt) {
 	return last
 }
 
-// An attempt that ends and is to be run again on another host goes on there from its last step.
+// An attempt that ends and runs again on another host goes on there from its last step.
 func TestCheckpoints_FollowAnAttemptThatEnds(t *testing.T) {
 	t.Parallel()
 

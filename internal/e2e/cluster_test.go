@@ -33,10 +33,10 @@ const (
 	fastGrace     = 4 * time.Second
 )
 
-// cluster is a production-like Berth of a test's own, every part a process
-// that can be killed by itself: PostgreSQL, Temporal, a server, and workers of
-// several hosts that share this machine's Docker. What each worker says to
-// PostgreSQL and Temporal goes through proxies that can be cut.
+// cluster is a production-like Berth for one test; each part is a process that
+// can be killed alone: PostgreSQL, Temporal, a server, and workers of several
+// hosts that share this machine's Docker. Each worker talks to PostgreSQL and
+// Temporal through proxies that can be cut.
 type cluster struct {
 	stack // its worker and dev are not used
 
@@ -47,7 +47,7 @@ type cluster struct {
 	listen   string
 	hosts    []*host
 	dynamic  []string // configuration of Temporal
-	undo     []func() // what clean does last, once nothing runs
+	undo     []func() // last steps of clean, once nothing runs
 }
 
 // host is one machine, as far as Berth can tell.
@@ -250,13 +250,13 @@ func (c *cluster) cut(p *toxiproxy.Proxy) {
 	}
 }
 
-// heal ends a cut. Connections of before stay dead, as after a real partition.
+// heal ends a cut. Earlier connections stay dead, as after a real partition.
 func (c *cluster) heal(p *toxiproxy.Proxy) {
 	p.Toxics.ResetToxics(c.t.Context())
 }
 
-// clean stops everything, says what happened when the test failed, and leaves
-// no container.
+// clean stops everything, prints a failed test's history, and leaves no
+// container.
 func (c *cluster) clean() {
 	if c.t.Failed() && c.postgres != nil && c.temporal != nil {
 		c.diagnose(c.postgres.URL, c.temporal.Address)

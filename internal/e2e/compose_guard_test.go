@@ -99,7 +99,7 @@ func (d *deployment) readSecret(trials int) (sweep string) {
 	return id
 }
 
-// psql is what a query of the database berth answers a superuser, by line.
+// psql is the answer of the database berth to a superuser's query, by line.
 func (d *deployment) psql(query string) []string {
 	d.t.Helper()
 

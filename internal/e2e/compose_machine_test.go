@@ -17,8 +17,8 @@ import (
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
-// elsewhere is a further machine, as far as Docker and the network can tell: a
-// network namespace with a daemon of its own, and a cable to this machine.
+// elsewhere is a further machine for Docker and the network: a network
+// namespace with its own daemon, and a cable to this machine.
 type elsewhere struct {
 	t      *testing.T
 	name   string // of the namespace

@@ -56,7 +56,7 @@ func (d *deployment) adopts(change func()) {
 
 	change()
 	d.untilReady()
-	d.untilHosts(1) // with the token of before
+	d.untilHosts(1) // with the earlier token
 	d.requireOnce(id, 6)
 
 	ran := map[string]bool{}

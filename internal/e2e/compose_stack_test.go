@@ -81,7 +81,7 @@ func newDeployment(t testing.TB, name string) *deployment {
 	return d
 }
 
-// newServer is a deployment of everything, as .env.example recommends, on ports of its own.
+// newServer is a deployment of everything, as .env.example recommends, on its own ports.
 func newServer(t testing.TB, name string) *deployment {
 	t.Helper()
 
@@ -134,7 +134,7 @@ func (d *deployment) write() {
 	}
 }
 
-// environment is ours without what would tell Docker or Berth something else.
+// environment is ours without variables for Docker or Berth.
 func (d *deployment) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "BERTH_") || strings.HasPrefix(entry, "COMPOSE_") || strings.HasPrefix(entry, "DOCKER_")
@@ -172,7 +172,8 @@ func (d *deployment) try(commands string) (string, error) {
 	return string(out), err
 }
 
-// firstToken is what production.md says to read, as it says to.
+// firstToken matches the token in the log that production.md tells the user to
+// read.
 var firstToken = regexp.MustCompile(`The first token, an admin's, shown once: (\S+)`)
 
 // enter waits until the server is ready, and takes the first token from its log.
@@ -252,8 +253,8 @@ func (d *deployment) cli(args ...string) string {
 	return string(out)
 }
 
-// clean stops everything, containers of trials too, and says what happened when
-// the test failed.
+// clean stops everything, containers of trials too, and prints a failed test's
+// history.
 func (d *deployment) clean() {
 	if d.t.Failed() {
 		if out, err := d.try("docker compose ps --all; docker compose logs --tail 80 server worker migrate temporal-namespace postgres"); err == nil {

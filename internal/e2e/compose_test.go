@@ -106,8 +106,8 @@ func (d *deployment) storeFiles(address string) {
 	d.settings["AWS_ACCESS_KEY_ID"], d.settings["AWS_SECRET_ACCESS_KEY"] = "key", "secret"
 }
 
-// requireSound checks what a person would look at first: the machine seen from
-// inside the worker, the pages, and that nothing had to be started twice.
+// requireSound checks the first things a user would: the machine seen from
+// inside the worker, the pages, and that no service had to restart.
 func (d *deployment) requireSound() {
 	d.t.Helper()
 
@@ -201,7 +201,7 @@ func (d *deployment) joinBy(other *elsewhere) []string {
 
 	second := newDeployment(d.t, "second")
 	second.env = []string{"DOCKER_HOST=unix://" + other.socket()}
-	second.settings["COMPOSE_FILE"] = "docker-compose.worker.yml" // what clean goes by
+	second.settings["COMPOSE_FILE"] = "docker-compose.worker.yml" // clean uses this file
 	second.settings["BERTH_DOCKER_SOCKET"] = other.socket()
 	second.settings["BERTH_POSTGRES_URL"] = fmt.Sprintf("postgres://berth_worker:%s@%s/berth?sslmode=disable",
 		d.settings[workerPassword], net.JoinHostPort(other.here, d.settings["POSTGRES_PORT"]))
@@ -231,7 +231,7 @@ func (d *deployment) joinBy(other *elsewhere) []string {
 	d.requireHosts(secret, 2)
 	second.requireNoRefusal()
 
-	// It goes again, as a machine that is taken away.
+	// The second machine is removed again.
 	d.cli("host", "drain", "second")
 	second.sh("docker compose down")
 	d.cli("host", "remove", "second", "--force") // it answered a moment ago
@@ -281,7 +281,7 @@ func (d *deployment) backUpAndRestore(finished []string) {
 	said := d.sh(blocks[1])
 	require.Contains(d.t, said, "Started again: 2 sweeps")
 	d.untilReady()
-	d.untilHosts(1) // with the token of before
+	d.untilHosts(1) // with the earlier token
 
 	after := d.results(finished)
 	require.Equal(d.t, slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// undo registers what takes away something that outlives this process, such as
-// containers that Docker starts again: at the test's end, and when a person
-// ends the test, which runs no cleanup.
+// undo registers the removal of something that outlives this process, such as
+// containers that Docker restarts: at the test's end, and when a person
+// interrupts the test, which runs no cleanup.
 func undo(t testing.TB, do func()) {
 	t.Helper()
 

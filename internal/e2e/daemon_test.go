@@ -16,9 +16,9 @@ import (
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
-// daemon is a Docker daemon of a test's own, which it may kill. It lives in a
-// network namespace of its own: one without a bridge would take away the
-// bridge of the machine's daemon.
+// daemon is a test's own Docker daemon, which it may kill. It lives in its own
+// network namespace: a daemon without a bridge would take away the bridge of
+// the machine's daemon.
 type daemon struct {
 	t    *testing.T
 	dir  string
@@ -26,7 +26,7 @@ type daemon struct {
 	cmd  *exec.Cmd
 }
 
-// startDaemon starts one that has the image of the tests.
+// startDaemon starts a daemon with the tests' image.
 func startDaemon(t *testing.T, live bool) *daemon {
 	t.Helper()
 
@@ -114,9 +114,9 @@ func (d *daemon) away(lasts time.Duration) {
 	require.Eventually(d.t, func() bool { return time.Now().After(over) }, time.Minute, tick)
 }
 
-// Failure 5, as it should be: the daemon is killed, stopped or replaced, and no
-// trial notices. Failure 6: nor when it is frozen for longer than a question
-// may take (10 s).
+// Failure 5 with live-restore: the daemon is killed, stopped or replaced, and
+// no trial notices. Failure 6: nor when it is frozen beyond the timeout of a
+// call (10 s).
 func TestDaemon_WithLiveRestoreNoTrialNotices(t *testing.T) {
 	t.Parallel()
 
@@ -152,8 +152,9 @@ func TestDaemon_WithLiveRestoreNoTrialNotices(t *testing.T) {
 		}
 	}
 
-	// What ends while the daemon is away keeps its exit code and may lose its
-	// last words, among them the result: then it runs again.
+	// A container that ends while the daemon is away keeps its exit code and
+	// may lose its last lines, which may contain the result: then it runs
+	// again.
 	id := s.submit(busy(2, 10_000, small, "retry: {max_attempts: 1}"))
 	s.until(id, time.Minute, running(2))
 	s.twoRunning()
@@ -191,9 +192,9 @@ func (s *stack) requireAgain(id string, trials int) (attempts []client.Attempt) 
 }
 
 // Failure 5 without live-restore: the daemon takes its containers with it.
-// Their exits look like errors of the program (code 2, 137 or 143), and are
-// the machine's fault: the trial runs again and is not charged, also when the
-// daemon was away for longer than anybody waited.
+// Their exits look like errors of the program (code 2, 137 or 143), and are the
+// machine's fault: the trial runs again and is not charged, also after an
+// outage of the daemon beyond all timeouts.
 func TestDaemon_WithoutLiveRestoreTrialsRunAgain(t *testing.T) {
 	t.Parallel()
 

@@ -22,8 +22,8 @@ const (
 	lastEvents       = 12 // of each open workflow
 )
 
-// diagnose logs what a failed test's Berth still waits for: the open rows of
-// the ledger, its containers, and the open workflows with their last events.
+// diagnose logs the pending work of a failed test's Berth: the open rows of the
+// ledger, its containers, and the open workflows with their last events.
 func (s *stack) diagnose(postgresURL, temporalAddress string) {
 	ctx, cancel := context.WithTimeout(context.Background(), diagnosisTimeout)
 	defer cancel()

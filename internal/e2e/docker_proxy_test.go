@@ -29,8 +29,8 @@ const (
 	dockerLossy       // obeys, and loses the answers to calls that change anything
 )
 
-// sickAnswer is dockerd's where the machine's AppArmor refuses runc: about the
-// machine, whatever the command is.
+// sickAnswer is dockerd's answer where the machine's AppArmor refuses runc: it
+// is about the machine, not the command.
 const sickAnswer = `{"message":"failed to create task for container: failed to create shim task: OCI runtime create failed: ` +
 	`runc create failed: unable to start container process: error during container init: unable to apply apparmor profile: ` +
 	`apparmor failed to apply profile: write /proc/self/attr/apparmor/exec: permission denied: unknown"}`

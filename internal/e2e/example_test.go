@@ -13,8 +13,8 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// TestExample_OutOfMemory runs examples/oom: real TensorFlow in which some
-// trials need three times what the first of their shape needed.
+// TestExample_OutOfMemory runs examples/oom: real TensorFlow where some trials
+// need three times as much as the first of their shape.
 func TestExample_OutOfMemory(t *testing.T) {
 	t.Parallel()
 

@@ -19,7 +19,7 @@ import (
 type example struct {
 	name   string
 	trials int
-	better float64  // than this, the best trial's objective: above what guessing gives
+	better float64  // the best trial's objective must exceed this: more than guessing gives
 	worse  float64  // than this, the worst trial's; 0 = it need not be
 	series []string // metrics of every trial
 	file   string   // that the best trial leaves; empty = none
@@ -204,8 +204,8 @@ func TestExample_Resume(t *testing.T) {
 	s.requireQuiet()
 }
 
-// The example is what people copy. It is killed after its last epoch was saved: the next
-// attempt has nothing to train, and must still say how well it did, or a finished training fails.
+// People copy the example. It is killed after its last epoch was saved: the next attempt has
+// nothing to train, and must still report its value, or a finished training fails.
 func TestExample_ResumeAfterItsLastEpoch(t *testing.T) {
 	t.Parallel()
 

@@ -20,7 +20,7 @@ import (
 	"github.com/berthml/berth/internal/spec"
 )
 
-// typed is what a command of berth printed, and its exit code.
+// typed is the output of a command of berth, and its exit code.
 type typed struct {
 	out, err string
 	code     int
@@ -164,7 +164,7 @@ func TestInit_ClickAndAbsl(t *testing.T) {
 }
 
 // Without an image the Dockerfile makes one in which a trial can read everything,
-// whatever rights the author's files have.
+// for any permissions of the author's files.
 func TestInit_ADockerfileOfItsOwn(t *testing.T) {
 	t.Parallel()
 
@@ -203,7 +203,7 @@ func TestInit_ADockerfileOfItsOwn(t *testing.T) {
 	require.Contains(t, string(printed), "val_loss=0.04")
 }
 
-// What a person gets wrong is answered with what to type, and leaves no container.
+// Each mistake of a user gets the command to type, and leaves no container.
 func TestInit_WrongTurns(t *testing.T) {
 	t.Parallel()
 
@@ -247,14 +247,14 @@ func TestInit_WrongTurns(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(dir, "sweep.yaml"))
 	}
 
-	if os.Getuid() == 0 { // else the script is read as its owner, who typed the command
+	if os.Getuid() == 0 { // else the script is read as its owner, who ran the command
 		got := berthIn(t, dir, nil, "init", "secret.py", "--image", with)
 		require.Equal(t, 1, got.code)
 		require.Contains(t, got.err, "secret.py cannot be read by a user without rights")
 		require.Contains(t, got.err, "chmod a+rX")
 	}
 
-	// What the base image lacks is made up.
+	// Missing packages of the base image are added.
 	got := berthIn(t, dir, nil, "init", "lacks.py", "--base", "berth-examples/python:3.11")
 	require.Equal(t, 0, got.code, got.err)
 	require.Contains(t, got.out, "made up for this look: nowhere")
@@ -289,7 +289,7 @@ func TestInit_WrongTurns(t *testing.T) {
 	require.Contains(t, got.err, "sudo systemctl start docker")
 }
 
-// click asks for what a prompt lacks, and a trial has no input: what init writes must pass it.
+// click prompts for a missing value, and a trial has no input: init's file must pass it.
 func TestInit_APromptIsPassed(t *testing.T) {
 	t.Parallel()
 

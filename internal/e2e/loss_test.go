@@ -22,8 +22,8 @@ import (
 // half is a small trial of half a core, so that a host of two cores runs four.
 const half = "resources: {memory: 64MiB, cpus: 0.5}\nprobe: {mode: 'off'}"
 
-// requireTidy waits until the ledger is as it must be once all has ended
-// (invariants I1 to I5, but for those named), and no container is left.
+// requireTidy waits until the ledger meets its final invariants (I1 to I5,
+// except the named ones), and no container is left.
 func (c *cluster) requireTidy(but ...string) {
 	c.t.Helper()
 
@@ -303,9 +303,9 @@ func TestLoss_HostGoneForEver(t *testing.T) {
 	c.requireTidy()
 }
 
-// Temporal's store is lost in the middle of a sweep: nothing is ended for that,
-// and a person is told. At the person's word the sweep goes on: the containers
-// that ran are adopted, and no trial is repeated.
+// Temporal's store is lost in the middle of a sweep: Berth ends nothing for
+// that, and raises an alarm. At a person's word the sweep goes on: running
+// containers are adopted, and no trial is repeated.
 func TestLoss_TemporalsStore(t *testing.T) {
 	t.Parallel()
 

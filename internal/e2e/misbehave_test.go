@@ -76,9 +76,9 @@ var misdeeds = map[string]misdeed{
 	},
 }
 
-// TestMisbehave runs jobs that do what they should not, all on one machine and
-// at once. Each ends with its own kind and says what to do; beside them a sweep
-// of well-behaved trials goes on, and the API answers.
+// TestMisbehave runs misbehaving jobs, all on one machine and at once. Each
+// ends with its own kind and names the next step; beside them a sweep of
+// well-behaved trials goes on, and the API answers.
 func TestMisbehave(t *testing.T) { //nolint:tparallel // the jobs run in parallel
 	t.Parallel()
 
@@ -126,7 +126,7 @@ func TestMisbehave(t *testing.T) { //nolint:tparallel // the jobs run in paralle
 	s.requireQuiet()
 }
 
-// requireBounded checks that no more than the bounds is kept of an attempt.
+// requireBounded checks that an attempt's records stay within the bounds.
 func (s *stack) requireBounded(a client.Attempt) {
 	s.t.Helper()
 

@@ -22,20 +22,20 @@ import (
 // neighbour is something that goes wrong beside a sweep that has no part in it.
 type neighbour struct {
 	name string
-	// innocent is the sweep's file; empty = one with a shape of its own.
+	// the sweep's file; empty = one with its own shape
 	innocent string
 	// forget makes the innocent sweep measure its shape each time.
 	forget bool
-	// goWrong returns when it has gone wrong, and what checks the outcome once
-	// the innocent sweep has ended.
+	// goWrong returns when the fault has happened, with a check of the outcome
+	// for the end of the innocent sweep.
 	goWrong func(c *cluster) (outcome func())
 }
 
 const (
 	innocentTrials = 12
 	roomy          = "resources: {memory: 64MiB, cpus: 0.25}\nprobe: {mode: 'off'}"
-	// waves bounds the innocent sweep below what a host has, so that what its
-	// neighbour rightly holds costs it nothing.
+	// waves bounds the innocent sweep below a host's capacity, so that its
+	// neighbour's rightful share costs it nothing.
 	waves = "limits: {max_parallel: 3}"
 )
 
@@ -182,7 +182,7 @@ func BenchmarkNeighbours(b *testing.B) {
 	}
 }
 
-// round runs the innocent sweep once alone and once beside what goes wrong.
+// round runs the innocent sweep once alone and once beside the fault.
 func (n neighbour) round(b *testing.B) (alone, beside time.Duration) {
 	b.Helper()
 
@@ -249,8 +249,8 @@ func (c *cluster) whole(id string, trials int) client.Sweep {
 	return sweep
 }
 
-// ownErrors submits a sweep all of whose trials fail by an error of the script,
-// and returns what checks that each was charged for one attempt.
+// ownErrors submits a sweep whose trials all fail by an error of the script,
+// and returns a check that each was charged for one attempt.
 func (c *cluster) ownErrors(file string) func() {
 	id := c.submit(file)
 

@@ -23,14 +23,15 @@ import (
 // experienced user would write for it.
 type newcomer struct {
 	name, image string
-	learned     string   // what init says of the flags
+	learned     string   // init's report on the flags
 	parameters  []string // of the sweep file
 	objective   berth.Objective
 	model       string // that the best trial leaves, below the downloaded directory
 	// loads is a Python program that loads /best/<model> in the built image, and
 	// prints the objective's value of it.
 	loads string
-	// keepsBest: the model is of the script's best epoch, by an objective to minimize.
+	// keepsBest: the model comes from the script's best epoch, by an objective to
+	// minimize.
 	keepsBest bool
 }
 
@@ -88,8 +89,8 @@ var newcomers = []newcomer{
 	},
 }
 
-// Three scripts whose authors have never heard of Berth get to their best model on disk
-// with four commands each, and no change of the sweep file or the Dockerfile.
+// Three scripts written without Berth get to their best model on disk with four
+// commands each, and no change of the sweep file or the Dockerfile.
 func TestNewcomer_FourCommandsToTheBestModel(t *testing.T) { //nolint:tparallel // the trials run in parallel
 	t.Parallel()
 
@@ -104,7 +105,7 @@ func TestNewcomer_FourCommandsToTheBestModel(t *testing.T) { //nolint:tparallel 
 	s.requireQuiet()
 }
 
-// walk types what a person types, and nothing else.
+// walk types only a user's commands.
 func (n newcomer) walk(t *testing.T, s *stack) {
 	t.Helper()
 
@@ -167,7 +168,7 @@ func (n newcomer) walk(t *testing.T, s *stack) {
 	}
 }
 
-// load returns what the model is worth, by the image's own words.
+// load returns the model's value, computed in the image.
 func (n newcomer) load(t *testing.T, image, dir string) float64 {
 	t.Helper()
 

@@ -46,7 +46,7 @@ metrics: {source: stdout}
 resources: {memory: 256MiB}
 `
 
-// Each wrong turn between a script and its best model is answered with what to type.
+// Each wrong turn between a script and its best model gets the command to type.
 func TestNewcomer_WrongTurns(t *testing.T) { //nolint:tparallel // the turns share a server, and take a moment each
 	t.Parallel()
 

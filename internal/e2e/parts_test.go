@@ -63,8 +63,9 @@ func TestParts_SubmitWhileTemporalIsDown(t *testing.T) {
 	c.requireTidy()
 }
 
-// Failure 10: other clients take all of PostgreSQL's connections. Who asks is
-// told when to ask again; trials run on, and all ends well once they leave.
+// Failure 10: other clients take all of PostgreSQL's connections. Callers are
+// told when to ask again; trials run on, and all ends well once the clients
+// leave.
 func TestParts_ConnectionStorm(t *testing.T) {
 	t.Parallel()
 
@@ -290,7 +291,8 @@ func TestParts_HostDiskFull(t *testing.T) {
 	require.Equal(t, "disk_quota", attempts[0].FailureKind, attempts[0].Message)
 	require.Eventually(t, func() bool { return !told() }, time.Minute, tick)
 
-	// A disk without room for a directory takes nothing, whatever it has free.
+	// A disk without inodes for a directory takes nothing, however many bytes
+	// are free.
 	useInodes(t, filepath.Join(disk, "empty"))
 	require.Eventually(t, func() bool { return strings.Contains(c.health(), "takes no new files") }, time.Minute, tick)
 	require.NoError(t, os.RemoveAll(filepath.Join(disk, "empty")))
@@ -341,7 +343,7 @@ func useInodes(t *testing.T, dir string) {
 	}
 }
 
-// why is what keeps a trial waiting, host by host.
+// why is the reason why a trial waits, host by host.
 func (s *stack) why(sweepID string, number int) string {
 	answer, err := s.api.GetTrialWithResponse(s.t.Context(), sweepID, number)
 	require.NoError(s.t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// preview asks until a machine has said in time what the image is: without its
+// preview asks until a machine has resolved the image in time: without its
 // digest no shape is known.
 func (s *stack) preview(file string) client.Preview {
 	s.t.Helper()

@@ -59,8 +59,8 @@ metrics: {source: file}
 }
 
 // TestProbe_OneThatIsCappedRepeatsNoWholeRun: two trials of a new shape run side
-// by side, both for longer than the probe may take. The probe asks the second for
-// a short run then; what that one has begun is a whole run, and counts.
+// by side, both for longer than the probe may take. The probe then asks the
+// second for a short run; but that one is in a whole run, which counts.
 func TestProbe_OneThatIsCappedRepeatsNoWholeRun(t *testing.T) {
 	t.Parallel()
 

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// starter has a thread of its own for as long as the tests run: a child's
-// Pdeathsig comes when the thread that started it ends.
+// starter has its own thread while the tests run: a child's Pdeathsig comes
+// when the thread that started it ends.
 var starter = sync.OnceValue(func() chan<- func() {
 	starts := make(chan func())
 

@@ -157,8 +157,8 @@ func (p *production) cli(args ...string) string {
 	return string(out)
 }
 
-// A whole sweep, its deletion, and what tokens and health need, with nothing but
-// the rights that each role has.
+// A whole sweep, its deletion, and the use of tokens and health, with only the
+// privileges of each role.
 func TestProduction_TLSAndRoles(t *testing.T) {
 	p := startProduction(t) // not parallel: it sets a variable
 

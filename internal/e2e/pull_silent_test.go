@@ -17,7 +17,7 @@ import (
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
-// silentRegistry takes connections, and says nothing about images.
+// silentRegistry accepts connections, and never answers.
 func silentRegistry(t *testing.T) string {
 	t.Helper()
 
@@ -38,7 +38,7 @@ func silentRegistry(t *testing.T) string {
 	return strings.TrimPrefix(registry.URL, "http://")
 }
 
-// A registry that does not answer at the submission is not one that does not know the image.
+// A registry that does not answer at the submission does not count as one without the image.
 func TestPull_SilentRegistry(t *testing.T) {
 	t.Parallel()
 

@@ -15,8 +15,8 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// renewGrants is what a person's `berth migrate` does before the first worker, and
-// when the schema has moved.
+// renewGrants is a user's `berth migrate` before the first worker, and after a
+// change of the schema.
 func (s *stack) renewGrants() {
 	s.t.Helper()
 

@@ -182,7 +182,7 @@ func (s *stack) setSecret(name, value string) {
 	s.requireNot("berth secret set", out, value)
 }
 
-// oneRunning waits for the one container.
+// oneRunning waits for the only container.
 func (s *stack) oneRunning() container {
 	s.t.Helper()
 
@@ -206,7 +206,7 @@ func (s *stack) untilLog(attempt, text string) {
 	require.Eventually(s.t, func() bool { return strings.Contains(s.log(attempt), text) }, time.Minute, tick, "%s", s.output("worker"))
 }
 
-// get is what the API answers.
+// get is the API's answer.
 func (s *stack) get(path string) []byte {
 	s.t.Helper()
 
@@ -236,8 +236,8 @@ func (s *stack) requireNot(where string, text []byte, value string) {
 }
 
 // requireNowhere searches every file of the stack, PostgreSQL's and Temporal's
-// included, but those below the directories to skip. It returns how many files of a
-// directory have another text.
+// included, except below the directories to skip. It returns a count of a
+// directory's files with another text.
 func (s *stack) requireNowhere(value string, skip ...string) func(text, dir string) int {
 	s.t.Helper()
 

@@ -45,7 +45,7 @@ func (s *stack) curve(attempt, name string) []client.Metric {
 }
 
 // An unchanged Keras script is a trial: its epochs become its curve, the last of
-// them its value. A fit before it, of another model, takes steps of its own.
+// them its value. An earlier fit, of another model, has its own steps.
 func TestShim_UnchangedKerasScript(t *testing.T) {
 	t.Parallel()
 
@@ -120,8 +120,8 @@ model.fit(x, y, validation_split=0.5, batch_size=8, epochs=12, verbose=0, callba
 print("trained to the end")
 `
 
-// A trial that is asked to stop ends between two batches with code 75, has no
-// result, and goes on from its backup.
+// A trial ends after SIGTERM between two batches with code 75, has no result,
+// and goes on from its backup.
 func TestShim_StopAndResume(t *testing.T) {
 	t.Parallel()
 
@@ -132,7 +132,7 @@ func TestShim_StopAndResume(t *testing.T) {
 	id := s.submit(strings.Replace(fmt.Sprintf(unchanged, ""), "[python3, train.py, '--epochs=2']", string(command), 1))
 
 	s.until(id, time.Minute, running(1))
-	require.Eventually(t, func() bool { // two epochs are saved, ten are to come
+	require.Eventually(t, func() bool { // two epochs are saved, ten remain
 		attempts := s.attempts(id)
 
 		return len(attempts) == 1 && len(s.curve(attempts[0].ID, "val_accuracy")) >= 2

@@ -16,8 +16,8 @@ import (
 	"github.com/berthml/berth/internal/simgpu"
 )
 
-// A sweep has all the cards of a machine of two kinds of them. Then one after the
-// other fails: nothing is charged for it, and what ran there runs elsewhere.
+// A sweep uses all GPUs of a machine with two models. Then one after the other
+// fails: no trial is charged for it, and its trials run elsewhere.
 func TestSimGPU_Cards(t *testing.T) {
 	t.Parallel()
 
@@ -311,8 +311,8 @@ func (s *stack) requireOut(number int, problem string) {
 	require.Contains(s.t, devices, problem)
 }
 
-// requireMovedOff lets a card fail, and waits until nothing of the sweep is there,
-// and no trial has failed by that.
+// requireMovedOff lets a GPU fail, and waits until no trial of the sweep is there,
+// and none has failed by that.
 func (s *stack) requireMovedOff(id string, number int, f simgpu.Fault) {
 	s.t.Helper()
 

@@ -17,8 +17,8 @@ import (
 // brief is a program that gives up an allocation that was refused soon.
 const brief = "--retry 200ms --steps 10 --cpu 0s --gpu 50ms"
 
-// Out of memory on a GPU: the ladder of a trial, what its siblings learn, and the end
-// of one that no card can hold. Then a program that takes its neighbours down.
+// Out of memory on a GPU: the ladder of a trial, the effect on its siblings, and the
+// end of one that no GPU can hold. Then a program that takes its neighbours down.
 func TestSimGPU_OneCard(t *testing.T) {
 	t.Parallel()
 

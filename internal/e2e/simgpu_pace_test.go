@@ -90,9 +90,9 @@ func mostAtOnce(seen []sight, advised bool) (most int) {
 	return most
 }
 
-// Where one shape fills the GPU with long kernels, and another one has many small
-// kernels, MPS hurts: the other mode is tried, for which the card runs empty, and the advice
-// goes by what both were measured to do.
+// Where one shape fills the GPU with long kernels, and another has many small kernels, MPS
+// hurts: Berth drains the GPU, tries the other mode, and the advice follows both
+// measurements.
 func TestSimGPU_OtherMode(t *testing.T) {
 	t.Parallel()
 
@@ -153,8 +153,8 @@ func TestSimGPU_OtherMode(t *testing.T) {
 	}
 }
 
-// measured is a company's figure in an advice's reasons, and what chance may have to do
-// with it, in per cent.
+// measured is a company's figure in an advice's reasons, and the error by chance, in
+// per cent.
 type measured struct{ percent, chance int }
 
 var figure = regexp.MustCompile(`\d+ by (MPS|time slices) (\d+) %(?: ± (\d+))? \(\d+ attempts\)`)

@@ -22,11 +22,10 @@ import (
 
 const mib = 1 << 20
 
-// light is what a trial on a simulated GPU takes of its machine, where the GPU alone
-// is in question.
+// light is a small demand on the machine, for trials that test only the GPU.
 const light = "memory: 64MiB, cpus: 0.1"
 
-// charged makes an end that a trial is charged for its last one.
+// charged makes the first charged end a trial's last.
 const charged = "retry: {max_attempts: 1}"
 
 // startGPUs runs a stack with simulated GPUs, whose problems are reported every
@@ -103,7 +102,7 @@ func (s *stack) fault(number int, f simgpu.Fault) {
 	require.NoError(s.t, simgpu.Inject(filepath.Join(s.dir, "gpus"), number, f))
 }
 
-// healthPart is what the server says of one of its parts.
+// healthPart is the server's finding about one part.
 func (s *stack) healthPart(name string) string {
 	s.t.Helper()
 

@@ -58,8 +58,8 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// stack is a Berth of a test's own: `berth dev --no-worker` and a worker
-// beside it, with containers of an instance of its own.
+// stack is one test's Berth: `berth dev --no-worker` and a worker beside it,
+// with containers of its own instance.
 type stack struct {
 	t        testing.TB
 	dir      string
@@ -87,7 +87,7 @@ func startOn(t testing.TB, env []string, workerFlags ...string) *stack {
 	return (&stack{t: t, env: env, flags: workerFlags}).begin()
 }
 
-// begin gives a stack a directory and an instance of its own, and starts it.
+// begin gives a stack its own directory and instance, and starts it.
 func (s *stack) begin() *stack {
 	s.t.Helper()
 
@@ -169,9 +169,9 @@ func (s *stack) output(name string) string {
 	return string(data)
 }
 
-// clean checks that nothing is left of sweeps that have ended, says what
-// happened when the test failed, and stops everything. Containers of sweeps that
-// a test leaves open go without a word.
+// clean checks that ended sweeps left nothing, prints a failed test's history,
+// and stops everything. It silently removes containers of sweeps that a test
+// leaves open.
 func (s *stack) clean() {
 	if s.t.Failed() && s.url != "" {
 		s.diagnose(s.backends())
@@ -198,7 +198,7 @@ func (s *stack) clean() {
 }
 
 // removalTimeout covers the reconciler's grace after the worker's start (a
-// minute) and two of its rounds: it removes what the end of an attempt could not.
+// minute) and two of its rounds: it removes leftovers of an attempt's end.
 const removalTimeout = 90 * time.Second
 
 // checkNothingIsLeft fails a test that has ended all its sweeps and has a
@@ -242,7 +242,7 @@ func (s *stack) docker(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// container is what Docker says of one of our containers.
+// container is Docker's state of one of our containers.
 type container struct {
 	id, name, state string
 }
@@ -312,7 +312,7 @@ func (s *stack) on(t *testing.T) *stack {
 	return &same
 }
 
-// health is what the server says of all parts.
+// health is the server's findings about all parts.
 func (s *stack) health() string {
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/healthz", nil)
 	require.NoError(s.t, err)

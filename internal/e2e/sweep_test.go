@@ -21,8 +21,8 @@ func (s *stack) send(file, key string) (*client.CreateSweepResponse, error) {
 		&client.CreateSweepParams{IdempotencyKey: key}, "application/yaml", strings.NewReader(file))
 }
 
-// post sends a sweep file, as a person would again and again: a machine that is
-// busy may not say in time what an image is.
+// post sends a sweep file, again and again like a user: a busy machine may not
+// resolve an image in time.
 func (s *stack) post(file string) *client.CreateSweepResponse {
 	s.t.Helper()
 
@@ -120,7 +120,7 @@ func (s *stack) attempts(id string) []client.Attempt {
 	return response.JSON200.Data
 }
 
-// requireQuiet checks that nothing is left of a sweep: no container, nothing reserved.
+// requireQuiet checks that a sweep left nothing: no container, nothing reserved.
 func (s *stack) requireQuiet() {
 	s.t.Helper()
 

@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// crowded starts four workers under a limit of one core, and says what the kernel counts. On a
-// busy machine it takes longer until they want more than the limit.
+// crowded starts four workers under a limit of one core, and prints the kernel's counts. On a
+// busy machine it takes longer until they exceed the limit.
 const crowded = `
 import json, os, sys, time
 for name in ("cpu.stat", "cpu/cpu.stat", "cpu,cpuacct/cpu.stat"):
@@ -45,8 +45,8 @@ time.sleep(1)
 print(json.dumps({"share": throttled / periods, "val": 1}))
 `
 
-// A trial with more workers than cores says that they were held back, and by how much the kernel
-// does; one that has the cores that it wants says nothing.
+// A trial with more workers than cores reports that they were held back, and the kernel's share
+// of it; a trial with enough cores reports nothing.
 //
 // It runs alone: where others take the machine, no trial comes to its limit.
 //

@@ -18,7 +18,7 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// buffer is what a process writes, to be read while it runs.
+// buffer is a process's output, readable while it runs.
 type buffer struct {
 	mu   sync.Mutex
 	data bytes.Buffer
@@ -98,7 +98,7 @@ limits: {max_trials: 50}
 	require.NoError(t, cmd.Start())
 	require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trial 1 runs") }, time.Minute, tick, "%s", &errs)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	_ = cmd.Wait() // it ends with a code of its own
+	_ = cmd.Wait() // it ends with its own code
 	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
 	require.Contains(t, errs.String(), "interrupted; the try is canceled")
 

@@ -109,8 +109,8 @@ func kindOfValues(values berth.Values) Kind {
 	}
 }
 
-// cellOf is a value in a column of a kind; ok is false for one that does not fit,
-// which the search never draws.
+// cellOf is a value in a column of a kind; ok is false for a value that does not
+// fit, which the search never draws.
 func cellOf(v berth.Value, kind Kind) (cell any, ok bool) {
 	switch kind {
 	case Integer:

@@ -57,7 +57,7 @@ func csvCell(cell any) string {
 }
 
 // guarded keeps spreadsheets from taking a text for a formula (OWASP, CSV injection).
-// A number, -infinity too, is none.
+// Numbers, also -infinity, need no guard.
 func guarded(text string) string {
 	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return text

@@ -22,8 +22,8 @@ import (
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 123_456_000, time.UTC)
 
-// sample is a spec with a parameter of each type, and two trials: one that has
-// everything, and one that waits with its conditional parameter absent.
+// sample is a spec with a parameter of each type, and two trials: one with all
+// fields, and one that waits with its conditional parameter absent.
 func sample() (berth.Spec, []berth.ExportedTrial) {
 	spec := berth.Spec{
 		Parameters: []berth.Parameter{

@@ -32,7 +32,7 @@ func (w *parquetWriter) Write(row Row) error {
 	cells := w.rows[0][:0]
 
 	for i, cell := range row {
-		level := 1 // the value is there
+		level := 1 // the value is present
 		if cell == nil || w.columns[i].Required {
 			level = 0
 		}

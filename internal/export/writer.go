@@ -32,7 +32,7 @@ func (f Format) MediaType() string {
 type Writer interface {
 	// Write takes a row with a cell for each column.
 	Write(row Row) error
-	// Flush sends what can be sent, so that a slow table shows that it lives.
+	// Flush sends the buffered rows, so that a slow table shows progress.
 	Flush() error
 	// Close ends the table. Without it the table is not whole.
 	Close() error

@@ -15,9 +15,9 @@
 // whole under + - * // % **, abs, min and max; ceil, floor and round make them.
 //
 // github.com/expr-lang/expr reads and computes them. The input comes from
-// anyone who may submit a sweep, so check lets through only the words above:
-// no loops, variables, ranges or patterns of that language, hence nothing
-// whose cost grows faster than the text, which MaxLength bounds. Arithmetic
-// is ours (functions.go), because the library's whole numbers overflow
-// silently and its % refuses fractions.
+// anyone who may submit a sweep, so check lets through only the words above: no
+// loops, variables, ranges or patterns of that language, hence the cost grows
+// no faster than the text, which MaxLength bounds. Arithmetic is ours
+// (functions.go), because the library's whole numbers overflow silently and its
+// % refuses fractions.
 package expr

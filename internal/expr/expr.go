@@ -21,11 +21,11 @@ import (
 // MaxLength bounds the text of an expression, in bytes.
 const MaxLength = 1024
 
-// Type is what a name or an expression can be.
+// Type is the type of a name or an expression.
 type Type int
 
-// The types. Any is a name whose choices are of several types; it is checked
-// at evaluation. No name is a List; [1, 2] is one.
+// The types. Any is a name whose choices are of several types; it is checked at
+// evaluation. Only a literal such as [1, 2] is a List, never a name.
 const (
 	Number Type = iota
 	Bool

@@ -29,7 +29,7 @@ func never(bool, []float64) bool                 { return false }
 func always(bool, []float64) bool                { return true }
 func asOperands(operands bool, _ []float64) bool { return operands }
 
-// notBelowOne is for powers: those with an exponent below 0 are fractions.
+// notBelowOne is for powers: powers with an exponent below 0 are fractions.
 func notBelowOne(operands bool, v []float64) bool { return operands && v[1] >= 0 }
 
 func one(f func(float64) float64) func([]float64) float64 {

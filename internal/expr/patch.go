@@ -12,7 +12,7 @@ type patcher struct {
 	floors map[int]bool // where a / stands for //, in characters
 }
 
-// Visit sees operands before what they belong to.
+// Visit sees operands before their operation.
 func (p patcher) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.CallNode:

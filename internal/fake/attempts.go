@@ -89,8 +89,8 @@ func (l *Ledger) attemptRunning(ctx context.Context, attemptID string, token int
 	})
 }
 
-// MeasureRunning notes what an attempt that runs holds of its GPU. This ledger's lease holds
-// as much from then on. Errors: fenced.
+// MeasureRunning notes a running attempt's memory on its GPU. This ledger's lease holds as
+// much from then on. Errors: fenced.
 func (l *Ledger) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (bytes int64, err error) {
 	err = l.do(ctx, "measuring attempt "+attemptID, func() error {
 		_, err := l.current(attemptID, token)
@@ -105,7 +105,7 @@ func (l *Ledger) MeasureRunning(ctx context.Context, attemptID string, token int
 	return bytes, err
 }
 
-// Held is what MeasureRunning was told of an attempt, in order.
+// Held returns the values that MeasureRunning got for an attempt, in order.
 func (l *Ledger) Held(attemptID string) []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,8 +113,8 @@ func (l *Ledger) Held(attemptID string) []int64 {
 	return slices.Clone(l.held[attemptID])
 }
 
-// NoteWait stores what an attempt without a container waits for; empty = it does not
-// wait any more. Errors: fenced.
+// NoteWait stores why an attempt has no container yet; empty = it no longer waits.
+// Errors: fenced.
 func (l *Ledger) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
 	return l.hooked().NoteWait.do(ctx, attemptID, func(ctx context.Context) error {
 		return l.do(ctx, "writing attempt "+attemptID, func() error {
@@ -128,8 +128,8 @@ func (l *Ledger) NoteWait(ctx context.Context, attemptID string, token int64, te
 	})
 }
 
-// EarlierCheckpoints says what the attempts before one left, the newest first. This
-// ledger knows no store.
+// EarlierCheckpoints returns the checkpoints of the attempts before one, newest
+// first. This ledger has no store.
 func (l *Ledger) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
 	return l.hooked().Checkpoints.call(ctx, attemptID, func(ctx context.Context) (list []berth.EarlierCheckpoint, err error) {
 		err = l.do(ctx, "reading checkpoints before attempt "+attemptID, func() error {
@@ -218,7 +218,8 @@ func (l *Ledger) fenceEarlier(r berth.PlacementRequest) {
 	}
 }
 
-// RefuseAttempt is AbandonAttempt for one that does not go back to its host.
+// RefuseAttempt is AbandonAttempt for an attempt that does not go back to its
+// host.
 func (l *Ledger) RefuseAttempt(ctx context.Context, attemptID, message string) error {
 	return l.do(ctx, "refusing attempt "+attemptID, func() error {
 		if a := l.attempts[attemptID]; a != nil && !over(a) {

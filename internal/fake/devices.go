@@ -123,7 +123,7 @@ func (l *Ledger) devicesOf(hostID string) []berth.Device {
 	return devices
 }
 
-// deviceHolds is the CHECK of the devices, for what a batch adds to one.
+// deviceHolds is the devices' CHECK, for a batch's demands on one.
 func (l *Ledger) deviceHolds(id string, more []berth.Demand) bool {
 	d := l.booked(l.devices[id].Device)
 	for _, demand := range more {

@@ -106,7 +106,7 @@ func (d *Docker) Live() []berth.Container {
 	return live
 }
 
-// Name is what an attempt's container is called.
+// Name is the name of an attempt's container.
 func (d *Docker) Name(attemptID string) string { return "berth-fake-" + attemptID }
 
 // find looks for a container by id or name, under the lock.

@@ -28,8 +28,8 @@ func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error
 	return b.Container, nil
 }
 
-// List returns all containers by name, as Docker's list does: who they are and
-// whether they run.
+// List returns all containers by name, as Docker's list does: identities and
+// states.
 func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
 	return d.hooked().List.call(ctx, struct{}{}, d.list)
 }

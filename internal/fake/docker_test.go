@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// busy does what internal/runtimetest/busy does, as far as a fake can.
+// busy imitates internal/runtimetest/busy, as far as a fake can.
 func busy(p *fake.Process) int {
 	args := slices.Concat(p.Launch.Command, []string{"", ""})
 	number, _ := strconv.Atoi(args[2])

@@ -6,9 +6,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Call stands around one method of a fake that answers with an O. It may fail
-// before call, lose the answer after it, wait, or change the context or the
-// answer. in is what the method is about. nil = the method as it is.
+// Call wraps one method of a fake that answers with an O. It may fail before
+// call, lose the answer after it, wait, or change the context or the answer. in
+// is the method's input. nil = the method as it is.
 type Call[I, O any] func(ctx context.Context, in I, call func(ctx context.Context) (O, error)) (O, error)
 
 func (c Call[I, O]) call(ctx context.Context, in I, call func(ctx context.Context) (O, error)) (O, error) {
@@ -41,7 +41,7 @@ type DockerHooks struct {
 	Logs   Command[string]
 }
 
-// Hook changes what stands around the methods from the next call on.
+// Hook changes the wrappers of the methods from the next call on.
 func (d *Docker) Hook(change func(h *DockerHooks)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,13 +56,13 @@ func (d *Docker) hooked() DockerHooks {
 	return d.hooks
 }
 
-// Registration is what RegisterHost is about.
+// Registration is the input of RegisterHost.
 type Registration struct {
 	Host    berth.Host
 	Version string
 }
 
-// Touch is what TouchHost is about.
+// Touch is the input of TouchHost.
 type Touch struct {
 	Free berth.HostFree
 	Seen []berth.SeenAttempt // as given; nil = none
@@ -88,7 +88,7 @@ type LedgerHooks struct {
 	ReleaseLease   Command[string]
 }
 
-// Hook changes what stands around the methods from the next call on.
+// Hook changes the wrappers of the methods from the next call on.
 func (l *Ledger) Hook(change func(h *LedgerHooks)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

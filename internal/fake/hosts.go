@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// RegisterHost stores what a worker says of its machine. What its leases hold
-// beyond smaller totals stays booked until they end.
+// RegisterHost stores a worker's report of its machine. Leases beyond smaller
+// totals stay booked until they end.
 func (l *Ledger) RegisterHost(ctx context.Context, h berth.Host, version string) error {
 	return l.hooked().RegisterHost.do(ctx, Registration{h, version}, func(ctx context.Context) error { return l.registerHost(ctx, h) })
 }
@@ -156,7 +156,7 @@ func (l *Ledger) revive(wanted func(a *berth.Attempt) bool) {
 	}
 }
 
-// Result is the one result of an attempt, if there is one.
+// Result is the one result of an attempt, if any.
 func (l *Ledger) Result(attemptID string) (berth.Result, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func (l *Ledger) Result(attemptID string) (berth.Result, bool) {
 	return r, found
 }
 
-// Snapshot is the ledger at one moment, for who checks it.
+// Snapshot is the ledger at one moment, for checks.
 type Snapshot struct {
 	Hosts    []berth.Host
 	Attempts []berth.Attempt

@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// SuspectLeases marks leases that were not renewed in time. They keep what they
-// hold. It returns the attempts concerned.
+// SuspectLeases marks leases that were not renewed in time. They keep their
+// bookings. It returns the attempts concerned.
 func (l *Ledger) SuspectLeases(ctx context.Context) (ids []string, err error) {
 	err = l.do(ctx, "looking for expired leases", func() error {
 		for id, lease := range l.leases {
@@ -25,7 +25,7 @@ func (l *Ledger) SuspectLeases(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// ReleaseLease frees what a lease holds, once, on proof.
+// ReleaseLease frees a lease's booking, once, on proof.
 func (l *Ledger) ReleaseLease(ctx context.Context, attemptID, proof string) error {
 	return l.hooked().ReleaseLease.do(ctx, attemptID, func(ctx context.Context) error { return l.releaseLease(ctx, attemptID, proof) })
 }
@@ -36,7 +36,7 @@ func (l *Ledger) releaseLease(ctx context.Context, attemptID, proof string) erro
 
 var errNoProof = berth.Errorf(berth.KindInternal, "a lease is released with proof only")
 
-// release frees a lease of an attempt that is over, in the transaction of who calls it.
+// release frees the lease of an ended attempt, in the caller's transaction.
 func (l *Ledger) release(attemptID, proof string) error {
 	lease := l.leases[attemptID]
 	if lease == nil || lease.State == berth.LeaseReleased || !over(l.attempts[attemptID]) {
@@ -84,7 +84,7 @@ func (l *Ledger) hostLeases(ctx context.Context, hostID string) (leases []berth.
 	return leases, err
 }
 
-// LeasesOf returns the unreleased leases of these attempts, whatever their host.
+// LeasesOf returns the unreleased leases of these attempts, on any host.
 func (l *Ledger) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error) {
 	return l.hooked().LeasesOf.call(ctx, attemptIDs, func(ctx context.Context) ([]berth.HostLease, error) { return l.leasesOf(ctx, attemptIDs) })
 }

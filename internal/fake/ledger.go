@@ -9,9 +9,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Ledger is the database as hosts, the placer and a trial's workflow use it:
-// requests, attempts, leases, what hosts have reserved, results, metrics and
-// logs. It is safe for concurrent use; every call is one transaction.
+// Ledger is the database for hosts, the placer and a trial's workflow:
+// requests, attempts, leases, bookings of hosts, results, metrics and logs. It
+// is safe for concurrent use; every call is one transaction.
 type Ledger struct {
 	changed func()
 
@@ -20,7 +20,7 @@ type Ledger struct {
 	later    time.Duration // added to the clock
 	tokens   int64
 	hosts    map[string]*berth.Host
-	targets  map[string]berth.Host // what workers said of them last
+	targets  map[string]berth.Host // the workers' last reports
 	devices  map[string]*device
 	trials   map[string]Trial
 	requests map[string]*request
@@ -31,10 +31,10 @@ type Ledger struct {
 	metrics  map[string]map[metricKey]berth.MetricPoint // by attempt
 	logs     map[string]map[int64]berth.LogPiece        // by attempt and offset
 	memory   map[string][]berth.MemoryPoint             // by attempt
-	held     map[string][]int64                         // what MeasureRunning was told, by attempt
+	held     map[string][]int64                         // the values that MeasureRunning got, by attempt
 }
 
-// Trial is what the database knows of a trial before it runs.
+// Trial is a trial's row before it runs.
 type Trial struct {
 	berth.Trial
 
@@ -83,7 +83,7 @@ func NewLedger(changed func()) *Ledger {
 	}
 }
 
-// do is one transaction: what fails must have changed nothing.
+// do is one transaction: a failing one must have changed nothing.
 func (l *Ledger) do(ctx context.Context, doing string, work func() error) error {
 	l.mu.Lock()
 
@@ -118,7 +118,8 @@ func (l *Ledger) AddTrial(t Trial) {
 	l.trials[t.ID] = t
 }
 
-// EndTrial ends a trial: what of it waits is withdrawn, what lives is fenced.
+// EndTrial ends a trial: it withdraws its waiting request and fences its live
+// attempt.
 func (l *Ledger) EndTrial(id string) {
 	l.mu.Lock()
 

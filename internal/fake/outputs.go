@@ -72,8 +72,8 @@ func (l *Ledger) ListMetrics(ctx context.Context, attemptID, name string, limit 
 	return points[:min(limit, len(points))], err
 }
 
-// PutLog stores a piece. Of two at one offset the longer stays: a run that took
-// over cuts the same log elsewhere.
+// PutLog stores a piece. Of two at one offset the longer stays: another run of
+// the worker cuts the same log elsewhere.
 func (l *Ledger) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
 	return l.hooked().PutLog.do(ctx, attemptID, func(ctx context.Context) error { return l.putLog(ctx, attemptID, token, piece) })
 }
@@ -141,7 +141,7 @@ func (l *Ledger) putMemory(ctx context.Context, attemptID string, token int64, p
 	})
 }
 
-// ListMemory returns what an attempt held over time, ascending.
+// ListMemory returns an attempt's memory over time, ascending.
 func (l *Ledger) ListMemory(ctx context.Context, attemptID string) (points []berth.MemoryPoint, err error) {
 	err = l.do(ctx, "listing the memory of attempt "+attemptID, func() error {
 		for _, p := range l.memory[attemptID] {

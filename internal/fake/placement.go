@@ -9,7 +9,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// RequestPlacement asks for a place and returns what became of the request.
+// RequestPlacement asks for a place and returns the state of the request.
 func (l *Ledger) RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
 	if r.Demand.DeviceBytes > 0 {
 		r.Demand.Contexts = max(r.Demand.Contexts, 1)
@@ -37,7 +37,7 @@ func (l *Ledger) RequestPlacement(ctx context.Context, r berth.PlacementRequest)
 	return l.PlacementStatus(ctx, r.AttemptID)
 }
 
-// PlacementStatus returns what became of a request. Errors: not_found.
+// PlacementStatus returns the state of a request. Errors: not_found.
 func (l *Ledger) PlacementStatus(ctx context.Context, attemptID string) (status berth.PlacementStatus, err error) {
 	err = l.do(ctx, "reading placement of attempt "+attemptID, func() error {
 		r := l.requests[attemptID]
@@ -58,9 +58,9 @@ func (l *Ledger) PlacementStatus(ctx context.Context, attemptID string) (status 
 	return status, err
 }
 
-// Place turns waiting requests into attempts with leases and books their hosts,
-// all or nothing. What a person keeps back is left out. Errors: exhausted when a host would hold more than it has;
-// conflict when a trial has a live attempt already.
+// Place turns waiting requests into attempts with leases and books their hosts, all or nothing. It leaves out
+// requests whose host, GPU or sweep a person has closed. Errors: exhausted when a host would hold more than
+// it has; conflict when a trial has a live attempt already.
 func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement) (placed []string, err error) {
 	err = l.do(ctx, "placing attempts", func() error {
 		booked := map[string]berth.Host{}

@@ -8,7 +8,8 @@ import (
 )
 
 // Program plays the program of every container: it returns the exit code. A
-// killed process is gone at once, whatever its program does; it should return.
+// killed process is gone at once, even if its program goes on; the program
+// should return.
 type Program func(p *Process) int
 
 // Process is a running container, as its program sees it.
@@ -19,7 +20,7 @@ type Process struct {
 	box    *box
 }
 
-// Process is the program in an attempt's container; nil when there is none.
+// Process is the program in an attempt's container; nil without one.
 func (d *Docker) Process(attemptID string) *Process {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +52,7 @@ func (p *Process) Container() berth.Container {
 	return p.box.Container
 }
 
-// Exit lets the process exit, whatever its program does.
+// Exit makes the process exit, even if its program goes on.
 func (p *Process) Exit(code int) { p.docker.end(p.box, code) }
 
 // Terminated is closed on SIGTERM.

@@ -11,7 +11,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Kind is what happens to a call.
+// Kind is the fault of a call.
 type Kind string
 
 // The kinds. None is the call as it is.
@@ -31,7 +31,7 @@ type Odds struct{ Before, After, Half, Hang, Slow float64 }
 // work: long enough for others to do things in between.
 const slowest = 4 * time.Second
 
-// Port is what a wrapper stands before.
+// Port is the interface that a wrapper stands before.
 type Port string
 
 // The ports.
@@ -45,9 +45,9 @@ const (
 // black hole up after about a quarter of an hour (tcp(7), tcp_retries2).
 var limits = map[Port]time.Duration{Docker: time.Minute, Ledger: 15 * time.Minute}
 
-// Injector decides what fails. It is safe for concurrent use: the decision
-// about the nth call of a method for a subject depends on nothing else, so that
-// goroutines that overtake each other change little.
+// Injector decides which calls fail. It is safe for concurrent use: the
+// decision about the nth call of a method for a subject depends on nothing
+// else, so that goroutines that overtake each other change little.
 type Injector struct {
 	seed  uint64
 	odds  Odds
@@ -102,8 +102,8 @@ func (i *Injector) Injected() map[string]map[Kind]int {
 	return counts
 }
 
-// decide says what becomes of the next call of a method for a subject. What
-// cannot be done by half is done.
+// decide returns the fault of the next call of a method for a subject. A call
+// without halves is done in full.
 func (i *Injector) decide(port Port, method, subject string, halves bool) (kind Kind, random *rand.Rand) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -203,7 +203,7 @@ func (l *Life) alive() bool {
 	}
 }
 
-// errDead is what the calls of a dead process end with.
+// errDead is the error of a dead process's calls.
 var errDead = berth.Errorf(berth.KindUnavailable, "the process was killed")
 
 // call does one call of a port.
@@ -273,7 +273,7 @@ func pause(ctx context.Context, life *Life, random *rand.Rand, method string) er
 	}
 }
 
-// hang says nothing for a long time.
+// hang gives no answer for a long time.
 func hang(ctx context.Context, life *Life, port Port, method string) error {
 	timer := time.NewTimer(limits[port])
 	defer timer.Stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/berthml/berth/internal/fault"
 )
 
-// faults are what becomes of a hundred calls.
+// faults are the faults of a hundred calls.
 func faults(seed uint64) []string {
 	var seen []string
 

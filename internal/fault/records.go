@@ -42,7 +42,7 @@ func ask[T any](ctx context.Context, r *Records, method, subject string, work fu
 	return call(ctx, r.Injector, r.life, Ledger, method, subject, work, nil)
 }
 
-// tell does one that does not.
+// tell wraps a call that cannot be done by half.
 func (r *Records) tell(ctx context.Context, method, subject string, work func() error) error {
 	_, err := ask(ctx, r, method, subject, func() (struct{}, error) { return struct{}{}, work() })
 

@@ -26,10 +26,9 @@ var (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestLostReplies plays worlds in which workers are killed, replies are lost,
-// machines restart and hosts are taken for lost, and holds them to the
-// invariants I1 to I7: at every step, and when it has become quiet.
-// A failure prints the seed, with which -seed plays the same world again, and
-// what happened in it.
+// machines restart and hosts are taken for lost, and checks the invariants I1
+// to I7: at every step, and at the end. A failure prints the seed, with which
+// -seed plays the same world again, and the world's history.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
 
@@ -274,7 +273,7 @@ func (w *world) atRest() {
 	}
 }
 
-// checkResult looks at what the database has of an attempt that is over.
+// checkResult checks the database's record of an ended attempt.
 func (w *world) checkResult(a berth.Attempt) {
 	result, finished := w.ledger.Result(a.ID)
 	if finished != (a.State == berth.AttemptFinished) || finished && result.Token != a.Token {
@@ -295,7 +294,7 @@ func (w *world) checkResult(a berth.Attempt) {
 		return
 	}
 
-	// It ended by itself: everything it said must be there.
+	// It ended by itself: all its output must be stored.
 	script := w.script(a.ID)
 
 	pieces, err := w.ledger.ReadLog(w.worker.ctx, a.ID, 0, 1000)

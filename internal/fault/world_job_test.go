@@ -14,7 +14,7 @@ import (
 	"github.com/berthml/berth/internal/fake"
 )
 
-// script is what an attempt's program does.
+// script is the actions of an attempt's program.
 type script struct {
 	lines  int
 	every  time.Duration

@@ -41,7 +41,7 @@ var (
 	errGivenUp  = errors.New("not heard of for too long")
 )
 
-// world is a host, its database, a worker that dies now and then, and the
+// world is a host, its database, a worker that sometimes dies, and the
 // workflows of some trials.
 type world struct {
 	dir      string
@@ -61,7 +61,7 @@ type world struct {
 	dead     []*worker
 	trials   []*trial
 	timeline []string
-	did      map[string]int // what happened, for the tally
+	did      map[string]int // events, for the tally
 	wrong    []string
 	seen     map[string]berth.Attempt // as of the last check
 	group    sync.WaitGroup           // everything but workers
@@ -84,7 +84,7 @@ type trial struct {
 	current  string // attempt
 	canceled chan struct{}
 	lost     chan struct{} // the host is taken for lost: replaced for each attempt
-	again    chan struct{} // Temporal hears nothing and offers the activity again
+	again    chan struct{} // Temporal gets no heartbeat and offers the activity again
 	ended    string        // how
 	told     map[string]berth.Outcome
 	known    map[string]int64 // largest peak reported to Temporal, by attempt
@@ -311,7 +311,7 @@ func (w *world) bury(stuck bool) {
 	all := append(slices.Clone(w.dead), w.worker)
 	w.mu.Unlock()
 
-	if stuck { // its goroutines cannot be ended: who sees the timeline has to mend it
+	if stuck { // its goroutines cannot be ended: fix the bug that the timeline shows
 		return
 	}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth/internal/runtrial"
 )
 
-// answer is what a run came to.
+// answer is the result of a run.
 type answer struct {
 	outcome berth.Outcome
 	err     error
@@ -151,7 +151,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// insist repeats what must be done: a step of a workflow.
+// insist repeats a required call: a step of a workflow.
 func insist(do func(ctx context.Context) error) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -279,7 +279,8 @@ func (w *world) heard(tr *trial, id string, outcome berth.Outcome) {
 	}
 }
 
-// lose takes the host of an attempt for lost, if the attempt is still the one.
+// lose takes the host of an attempt for lost, if the attempt is still the
+// current one.
 func (tr *trial) lose(attemptID string) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()

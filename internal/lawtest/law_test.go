@@ -35,7 +35,7 @@ var rows = [][]string{
 // support is for tests: it may know everything, and nothing else knows it.
 var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledgertest", "internal/fake", "internal/fault", "internal/e2e", "internal/lawtest", "internal/gpu/gputest", "internal/certtest", "internal/testseed", "api/apitest"}
 
-// only narrows what the rows allow, by prefix of the importer.
+// only narrows the rows, by prefix of the importer.
 var only = map[string][]string{
 	"workflows":         {"activities", ""},                                   // method references and inputs
 	"internal/temporal": {"activities", "workflows", "internal/health", ""},   // it is given its ledger
@@ -45,7 +45,8 @@ var only = map[string][]string{
 	},
 }
 
-// homes says who may import a third-party library: one home each, and tests.
+// homes names the one package that may import a third-party library, beside
+// tests.
 var homes = map[string][]string{
 	"github.com/docker/docker":             {"internal/docker"},
 	"github.com/NVIDIA/go-nvml":            {"internal/nvml"},
@@ -71,11 +72,12 @@ var homes = map[string][]string{
 	"go.temporal.io/sdk/contrib/envconfig": {"cmd/"},
 }
 
-// impure is what a pure package must not touch. The clock and the global random
-// source are the linter's business: time.Duration and a seeded source are fine.
+// impure are packages that a pure package must not import. The linter covers
+// the clock and the global random source: time.Duration and a seeded source are
+// fine.
 var impure = []string{"os", "net", "database/sql", "log", "crypto/rand", "sync", "runtime", "syscall", "io/fs", "context"}
 
-// imports are what the packages of the module import, without their tests.
+// imports returns the imports of the module's packages, without their tests.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 
@@ -106,7 +108,7 @@ func row(path string) int {
 	return slices.IndexFunc(rows, func(names []string) bool { return in(names, path) })
 }
 
-// in reports whether a path is one of the names; one that ends with a slash
+// in reports whether a path is one of the names; a name that ends with a slash
 // stands for all below it.
 func in(names []string, path string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {

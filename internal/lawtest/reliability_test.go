@@ -54,7 +54,7 @@ func tests(t *testing.T) map[string]bool {
 }
 
 // TestReliability_NamesTestsThatExist keeps docs/reliability.md true: it has a
-// row for each failure, in order, and each test that it names is there.
+// row for each failure, in order, and each named test exists.
 func TestReliability_NamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 

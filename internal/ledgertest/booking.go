@@ -46,7 +46,7 @@ func testBook(t *testing.T, b *bench) {
 	require.Equal(t, first.Demand, a.Demand)
 }
 
-// An attempt gets what the decision gives it, whatever it asked for.
+// An attempt gets the decision's demand, not the request's.
 func testBookDecided(t *testing.T, b *bench) {
 	first, second := b.ask(t, 1), b.ask(t, 1)
 	give := func(of berth.PlacementRequest, d berth.Demand) ([]string, error) {

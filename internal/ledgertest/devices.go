@@ -191,7 +191,7 @@ func testDeviceModes(t *testing.T, b *bench) {
 	place(alone, "NVIDIA H200")
 	require.Equal(t, berth.SharingExclusive, device(alone).Mode, "as a person wants it")
 
-	// The worker comes back with other wishes, while attempts are there.
+	// The worker comes back with other settings, while attempts run.
 	place(id, "NVIDIA H200")
 	b.host.Devices[0].Mode, b.host.Devices[1].Mode = berth.SharingExclusive, berth.SharingTimeSlicing
 	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))

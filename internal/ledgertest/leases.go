@@ -162,8 +162,8 @@ func testHostComesBack(t *testing.T, b *bench) {
 	require.Equal(t, []int64{8 * gib, 9 * gib}, []int64{hosts[0].FilesFreeBytes, hosts[0].FilesDiskBytes})
 }
 
-// requireTotals checks what the host may hand out, in gibibytes, thousandths of
-// a core and attempts.
+// requireTotals checks the host's capacity, in gibibytes, thousandths of a core
+// and attempts.
 func (b *bench) requireTotals(t *testing.T, bootID string, memory, cpu int64, attempts int) {
 	t.Helper()
 

@@ -25,8 +25,8 @@ import (
 
 const gib = 1 << 30
 
-// Ledger is the port: what a host's executor and reconciler, the placer, a trial's
-// workflow and a person need of it, and what the suite looks at.
+// Ledger is the port: the methods that a host's executor and reconciler, the
+// placer, a trial's workflow and a person use, and the suite's own reads.
 type Ledger interface {
 	runtrial.Records
 	reconcile.Ledger
@@ -49,7 +49,8 @@ type Ledger interface {
 	ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error)
 }
 
-// Bench is a ledger of one test's own, and what only its maker can do.
+// Bench is a ledger for one test, with the methods that only its maker can
+// provide.
 type Bench struct {
 	Ledger Ledger
 	// Trial makes a trial and returns its first request, which is not made yet.
@@ -174,7 +175,7 @@ func (b *bench) put(t *testing.T, r berth.PlacementRequest) int64 {
 	return status.Token
 }
 
-// reserved is what the host has handed out, in gibibytes and attempts.
+// reserved is the host's booked memory, in gibibytes, and attempts.
 func (b *bench) reserved(t *testing.T) (memory int64, attempts int) {
 	t.Helper()
 

@@ -43,7 +43,7 @@ func testMetrics(t *testing.T, b *bench) {
 	require.Equal(t, []berth.MetricPoint{point("acc", 1, 0.2)}, points)
 }
 
-// What an attempt waits for is said until its container runs.
+// The reason why an attempt waits is shown until its container runs.
 func testNoteWait(t *testing.T, b *bench) {
 	r, token := b.place(t, 1)
 	ctx := t.Context()
@@ -109,7 +109,7 @@ func testCheckpoints(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	require.Equal(t, "from attempt 1", a.Resumed)
 
-	// The next one does not start: what lies on its host is still what the first one left.
+	// The next one does not start: the first one's files are still on its host.
 	require.NoError(t, b.FinishAttempt(ctx, berth.Result{
 		AttemptID: next.AttemptID, TrialID: next.TrialID, SweepID: next.SweepID, ShapeKey: next.ShapeKey, Token: token, Reserved: next.Demand, Source: berth.FootprintFull,
 		Proof: "never started", Outcome: berth.Outcome{Kind: berth.FailureInfra, Message: "no room", StartedAt: noon, FinishedAt: noon},
@@ -200,8 +200,8 @@ func testMemory(t *testing.T, b *bench) {
 	requireFenced(t, b.PutMemory(ctx, uuid.NewString(), token, told[:1]))
 }
 
-// A worker that takes an attempt over by a clock that was set back tells of seconds that are
-// long past. The points stay as few as they may be, so none is cut off, nor the peak.
+// A worker whose clock was set back takes over an attempt and reports seconds that are long
+// past. The points stay as few as allowed, so no point, and no peak, is cut off.
 func testMemoryOfTheClockSetBack(t *testing.T, b *bench) {
 	r, token := b.place(t, 1)
 	ctx := t.Context()
@@ -236,8 +236,8 @@ func testMemoryOfTheClockSetBack(t *testing.T, b *bench) {
 	}
 }
 
-// A worker whose attempt was given to another writes nothing more about it,
-// until the attempt is given back.
+// A worker whose attempt went to another one writes nothing more about it,
+// until the attempt comes back.
 func testFencedWriter(t *testing.T, b *bench) {
 	r, token := b.place(t, 2)
 	ctx := t.Context()
@@ -277,7 +277,7 @@ func seen(r berth.PlacementRequest, token int64) []berth.SeenAttempt {
 	return []berth.SeenAttempt{{AttemptID: r.AttemptID, Token: token}}
 }
 
-// testContext: a call whose context is done is ambiguous to who called it.
+// testContext: a call whose context is done is ambiguous to its caller.
 func testContext(t *testing.T, b *bench) {
 	r, token := b.place(t, 1)
 

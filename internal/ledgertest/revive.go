@@ -17,8 +17,8 @@ func again(r berth.PlacementRequest) berth.PlacementRequest {
 	return r
 }
 
-// requireRevived checks that a request was answered with an earlier attempt,
-// which is in force as if it had never been abandoned.
+// requireRevived checks that the answer to a request is an earlier attempt, in
+// force as if it had never been abandoned.
 func (b *bench) requireRevived(t *testing.T, asked, first berth.PlacementRequest, token int64) {
 	t.Helper()
 

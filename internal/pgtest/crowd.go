@@ -15,12 +15,12 @@ import (
 // (its manual, appendix A).
 const codeTooManyConnections = "53300"
 
-// crowdEvery is how often a crowd looks for a free connection: sooner than
-// anybody else comes back for one.
+// crowdEvery is how often a crowd looks for a free connection: sooner than any
+// other client comes back for one.
 const crowdEvery = 10 * time.Millisecond
 
-// Crowd holds all connections that a server has, and takes each that becomes
-// free: what a storm of other clients does to us.
+// Crowd holds all connections of a server, and takes each free one, as a storm
+// of other clients would.
 type Crowd struct {
 	url  string
 	stop context.CancelFunc
@@ -30,8 +30,8 @@ type Crowd struct {
 	conns []*pgx.Conn
 }
 
-// Gather takes every connection there is, ends all that others hold, and takes
-// those, too. Leave lets them go.
+// Gather takes every connection, ends all others, and takes those, too. Leave
+// releases them.
 func Gather(ctx context.Context, url string) (*Crowd, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Crowd{url: url, stop: stop}

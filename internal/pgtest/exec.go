@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Exec runs statements, each by itself, by a connection of their own.
+// Exec runs each statement alone, on a new connection.
 func Exec(t testing.TB, url string, statements ...string) {
 	t.Helper()
 
@@ -17,7 +17,7 @@ func Exec(t testing.TB, url string, statements ...string) {
 	}
 }
 
-// Try runs a statement by a connection of its own.
+// Try runs a statement on a new connection.
 func Try(ctx context.Context, url, statement string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 )
 
 // always are the invariants of the ledger that hold at every moment
-// (docs/reliability.md, Invariants): each query returns what breaks it. That no
-// host holds more than it has (I2) is a CHECK of the schema.
+// (docs/reliability.md, Invariants): each query returns the violations. A CHECK
+// of the schema ensures that no host holds more than it has (I2).
 var always = []struct{ name, query string }{
 	{"I1 one unfenced attempt per trial", `
 		SELECT trial_id || ' has ' || count(*) || ' live attempts' FROM attempts WHERE state IN ('placed', 'running')
@@ -131,8 +131,8 @@ func (i *Inspector) Sweeps(ctx context.Context) ([]string, error) {
 	return i.texts(ctx, "looking for sweeps", "SELECT id::text FROM sweeps")
 }
 
-// HavingImage returns the names of the hosts that told that they have an image, by
-// digest or ID, and that they pull others.
+// HavingImage returns the names of the hosts that reported an image, by digest or
+// ID, and that they pull others.
 func (i *Inspector) HavingImage(ctx context.Context, image string) ([]string, error) {
 	return i.texts(ctx, "looking for hosts that have an image",
 		"SELECT h.name FROM host_images i JOIN hosts h ON h.id = i.host_id WHERE $1 = ANY (i.images) AND i.pulls", image)
@@ -164,7 +164,7 @@ func (i *Inspector) Unleased(ctx context.Context, attemptIDs []string) ([]string
 // refused.
 const ended = "a.finished_at IS NOT NULL AND (a.state <> 'abandoned' OR a.refused)"
 
-// counters are what must never go back.
+// counters are numbers that must never go back.
 var counters = []struct{ name, query string }{
 	{"sweeps", "(SELECT count(*) FROM sweeps)"},
 	{"trials", "(SELECT count(*) FROM trials)"},
@@ -176,7 +176,7 @@ var counters = []struct{ name, query string }{
 	{"released leases", "(SELECT count(*) FROM leases WHERE state = 'released')"},
 }
 
-// Counters returns what must never go back (I6), by name.
+// Counters returns the numbers that must never go back (I6), by name.
 func (i *Inspector) Counters(ctx context.Context) (map[string]int64, error) {
 	queries := make([]string, len(counters))
 	values := make([]int64, len(counters))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Session is a connection of a test's own, for what no store says.
+// Session is a test's own connection, for queries that no store has.
 type Session struct {
 	t    testing.TB
 	conn *pgx.Conn

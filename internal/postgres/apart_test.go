@@ -9,8 +9,9 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// A fault on a GPU that several share by MPS ends all of them: each runs again
-// apart. When one crashes there by itself, its sweep is known, and no other sweep is.
+// A fault on a GPU that several share by MPS ends all of them: each runs again apart.
+// When one of them then crashes by itself, its sweep is known as the cause, and no
+// other sweep is.
 func TestQueue_ApartAfterAFaultByMPS(t *testing.T) {
 	t.Parallel()
 
@@ -43,8 +44,8 @@ func TestQueue_ApartAfterAFaultByMPS(t *testing.T) {
 	require.Equal(t, map[string]bool{sibling.AttemptID: true, beside.AttemptID: false}, b.apart(t))
 }
 
-// A trial that faulted by itself runs apart for as long as it is tried, also once its
-// sweep has shown clean runs.
+// A trial that faulted by itself runs apart for all its attempts, also once its sweep
+// has shown clean runs.
 func TestQueue_ATrialThatFaultedStaysApart(t *testing.T) {
 	t.Parallel()
 

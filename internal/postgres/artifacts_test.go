@@ -96,7 +96,7 @@ func TestExpireOutputs_LeavesTheStoreAlone(t *testing.T) {
 	require.Equal(t, "the limit", attempt.OutputsRemovedWhy, "which removed them first")
 }
 
-// A row that says what cannot be is refused.
+// A row with an impossible state is refused.
 func TestArtifacts_RefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 

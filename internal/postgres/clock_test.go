@@ -15,8 +15,8 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// ledgerTimes are the columns by which it is decided who may do what, and the
-// ways in which a statement could take them from outside (rule R9).
+// ledgerTimes are the columns that decide who may do what, and the ways in
+// which a statement could take them from outside (rule R9).
 var ledgerTimes = regexp.MustCompile(`(?i)\b(expires_at|last_seen_at|released_at|requested_at|decided_at|placed_at|not_before|resolved_at)\s*(=|<|>|<=|>=)\s*@\w+(::\w+)?`)
 
 // Failure 18: a host's clock decides nothing. Every such time is written and

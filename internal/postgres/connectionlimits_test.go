@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// An administrator types what health says, and starts PostgreSQL again: it takes more
-// connections then, also where its command line has the limit, as in docker-compose.yml.
+// An administrator runs health's command, and restarts PostgreSQL: it then takes more
+// connections, also where its command line has the limit, as in docker-compose.yml.
 func TestConnections_WhatHealthSaysRaisesTheLimit(t *testing.T) {
 	t.Parallel()
 

@@ -200,7 +200,7 @@ func TestCordon_CountsOnlyTheHostsFaults(t *testing.T) {
 }
 
 // The database was away from the start of a container to its end, so the result
-// is the first that it hears of the container.
+// is its first news of the container.
 func TestCordon_WhatRanIsNoFailedStart(t *testing.T) {
 	t.Parallel()
 
@@ -224,8 +224,8 @@ func TestCordon_WhatRanIsNoFailedStart(t *testing.T) {
 	require.Nil(t, s.now(t).CordonedAt)
 }
 
-// What started while the database was away is the proof that the host can start
-// containers, unless one that failed came after it.
+// A container that started while the database was away proves that the host can
+// start containers, unless a failed one came after it.
 func TestCordon_AResultThatRanEndsIt(t *testing.T) {
 	t.Parallel()
 
@@ -296,8 +296,8 @@ func TestCordon_StaysWhileAWorkerAdopts(t *testing.T) {
 	require.True(t, s.now(t).TestDue, "its worker started again")
 }
 
-// A missing image is no fault of the host: it keeps away the sweeps that need
-// the image, however many, and no other.
+// A missing image is no fault of the host: the host keeps away any number of
+// sweeps with that image, and no other.
 func TestCordon_AMissingImageKeepsAwayItsSweepsOnly(t *testing.T) {
 	t.Parallel()
 
@@ -413,7 +413,7 @@ func TestCordon_CountsNoWantOfDiskForACheckpoint(t *testing.T) {
 	require.False(t, s.now(t).CordonedFor(s.sweep))
 }
 
-// missing is what the ledger says of the sweep's image on the host.
+// missing is the ledger's record of the sweep's image on the host.
 func (s *sick) missing(t *testing.T) berth.MissingImage {
 	t.Helper()
 	require.Len(t, s.now(t).MissingImages, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// What a host has, what a waiting sweep asks for and what an attempt had are kept.
+// The ledger keeps a host's data sets, a waiting sweep's, and an attempt's.
 func TestDatasets(t *testing.T) {
 	t.Parallel()
 

@@ -28,7 +28,7 @@ func (b *bundle) heard(t *testing.T, after int64) (events []berth.Event, last in
 	return events, after
 }
 
-// says is what the one event that was heard since says.
+// says is the content of the one event since the last call.
 func (b *bundle) says(t *testing.T, last *int64, kind, subject string) map[string]any {
 	t.Helper()
 

@@ -83,7 +83,7 @@ func TestExport(t *testing.T) {
 		require.Equal(t, waits.TrialID, trials[1].ID)
 		require.Nil(t, trials[1].Counts)
 
-		// The oracle reads the points of each attempt by itself.
+		// The oracle reads the points of each attempt separately.
 		var want []berth.ExportedMetric
 
 		for i, id := range []string{first.AttemptID, short.AttemptID} {

@@ -67,8 +67,8 @@ func TestHealth_SaysThatRoundsOfThePlacerFail(t *testing.T) {
 	require.Eventually(t, func() bool { return health().OK }, 20*time.Second, 50*time.Millisecond)
 }
 
-// Health is told of rounds that fail after three in a row, and of the first that does not;
-// a server that leads next takes back what an earlier one said.
+// Health reports failing rounds after three in a row, and withdraws the report after a
+// good one; the next leading server withdraws an earlier one's report.
 func TestNoteRound(t *testing.T) {
 	t.Parallel()
 

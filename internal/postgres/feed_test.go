@@ -12,8 +12,8 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// Readers follow the sequence, so within a batch it must not turn around what
-// became of one thing.
+// Readers follow the sequence, so a batch must keep the order of one thing's
+// events.
 func TestPublishEvents_KeepsTheOrder(t *testing.T) {
 	t.Parallel()
 
@@ -94,8 +94,7 @@ func TestBeginHistory_KnowsNoSequenceOfBefore(t *testing.T) {
 	require.Equal(t, first, begin)
 }
 
-// Of two databases that were restored from one dump, one after the other, neither gives what the
-// other gave.
+// Two databases restored from one dump, one after the other, never give the same sequences.
 func TestBeginHistory_OfTwoRestoresOfOneDump(t *testing.T) {
 	t.Parallel()
 

@@ -72,7 +72,7 @@ func TestSweepFile_IsReadByThoseWhoShowIt(t *testing.T) {
 }
 
 // A list of 10,000 trials with a full window stops no round: the requests of such a sweep
-// and of another one are listed, and what fits is placed.
+// and of another one are listed, and fitting ones are placed.
 func TestQueue_LongListBesideAnotherSweep(t *testing.T) {
 	t.Parallel()
 

@@ -134,8 +134,8 @@ func TestFinishAttempt_TeachesItsClass(t *testing.T) {
 	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.ForgetFootprint(t.Context(), first.ShapeKey)))
 }
 
-// What an attempt holds of its GPU while it trains teaches its shape, and its lease follows
-// it: to what siblings reserve, no more than its container may take, and than is there.
+// The memory of a training attempt on its GPU teaches its shape, and its lease follows: to
+// the siblings' reservation, at most to its container's limit and the GPU's free memory.
 func TestMeasureRunning(t *testing.T) {
 	t.Parallel()
 
@@ -285,7 +285,7 @@ func TestFinishAttempt_AnOutlierDoesNotHoldTheShape(t *testing.T) {
 
 	again := func(size int64, alone bool) {
 		outlier.AttemptID, outlier.Number = uuid.NewString(), outlier.Number+1
-		outlier.Demand.MemoryBytes, outlier.Demand.Exclusive = size, alone // what the decision gives it
+		outlier.Demand.MemoryBytes, outlier.Demand.Exclusive = size, alone // the decision's demand
 
 		_, err := b.store.RequestPlacement(t.Context(), outlier)
 		require.NoError(t, err)
@@ -321,8 +321,8 @@ func TestFinishAttempt_CountsRunsSinceTheFloor(t *testing.T) {
 	require.Equal(t, 1, all[0].Footprints[0].FloorPassed)
 }
 
-// The memory peaks after the part that the probe measured: siblings that wait
-// ask for what the first of them was found to need.
+// The memory peaks after the part that the probe measured: waiting siblings ask
+// for the need of the first of them.
 func TestFinishAttempt_AMeasuredRunResizesWhatWaits(t *testing.T) {
 	t.Parallel()
 
@@ -347,7 +347,7 @@ func TestFinishAttempt_AMeasuredRunResizesWhatWaits(t *testing.T) {
 	}, b.waiting(t))
 }
 
-// What the user writes stands, whatever other trials of the shape meet.
+// The user's value stands, whatever happens to other trials of the shape.
 func TestFinishAttempt_LeavesTheUsersSize(t *testing.T) {
 	t.Parallel()
 
@@ -359,7 +359,7 @@ func TestFinishAttempt_LeavesTheUsersSize(t *testing.T) {
 	require.Equal(t, map[string]int64{sized.AttemptID: gib, auto.AttemptID: 2 * gib}, b.waiting(t), "the other asks for what an unmeasured shape gets")
 }
 
-// Of a run that was not measured throughout, siblings learn no size to go by.
+// Siblings learn no size from a run that was measured in part.
 func TestFinishAttempt_RunWithAGap(t *testing.T) {
 	t.Parallel()
 

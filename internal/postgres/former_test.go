@@ -22,9 +22,9 @@ func (b *bundle) shrink(t *testing.T, h berth.Host, memory, cpuMilli int64) {
 	require.NoError(t, b.store.RegisterHost(t.Context(), h, "test"))
 }
 
-// A host that is removed before its replacement is there, or that comes back
-// smaller, must not end the trials that only it holds: they wait for a while.
-// What no host held is refused at once.
+// A host removed before its replacement has come, or one that comes back
+// smaller, must not end the trials that only it holds: they wait for a while. A
+// trial that no host ever held is refused at once.
 func TestPlacer_WaitsForAHostThatWent(t *testing.T) {
 	t.Parallel()
 
@@ -82,9 +82,9 @@ func TestPlacer_WaitsForAHostThatWent(t *testing.T) {
 	}
 }
 
-// A host that comes back without its GPU, because its driver is gone, ends no trial
-// however long that lasts: they wait, also where a smaller GPU is left, and start once
-// it is back.
+// A host that comes back without its GPU, because its driver is gone, ends no trial,
+// for any length of time: they wait, also where a smaller GPU is left, and start once
+// the GPU is back.
 func TestPlacer_WaitsForAGPUWithoutItsDriver(t *testing.T) {
 	t.Parallel()
 
@@ -158,7 +158,7 @@ func TestPlacer_WaitsWhereNoHostHasAGPU(t *testing.T) {
 	require.Contains(t, gpus.reasons(t, 1)[0], "no host is known that has a GPU")
 }
 
-// A host that comes back as large as it was takes what waited for it.
+// A host that comes back at its old size takes the requests that waited for it.
 func TestPlacer_PlacesWhatWaitedForAHost(t *testing.T) {
 	t.Parallel()
 
@@ -182,9 +182,9 @@ func TestPlacer_PlacesWhatWaitedForAHost(t *testing.T) {
 	require.Equal(t, berth.RequestPlaced, b.status(t, r))
 }
 
-// What an out-of-memory of one trial added for the others of its shape must not
-// wait for a host that is lost, nor for programs outside Berth. What the trial
-// itself ran out of waits for the larger host, until that is gone for good.
+// A raise by another trial's out-of-memory must not wait for a lost host, nor
+// for programs outside Berth. A trial's own out-of-memory waits for the larger
+// host, until that is gone for good.
 func TestPlacer_SizesAnewWhatOnlyAHostThatWentHolds(t *testing.T) {
 	t.Parallel()
 

@@ -1,6 +1,6 @@
 package postgres
 
-// Granted are the names for which it is decided what processes may do with them.
+// Granted are the names with a decision on the privileges of processes.
 func Granted() []string {
 	names := make([]string, len(grants))
 	for i, one := range grants {

@@ -16,8 +16,8 @@ import (
 // past is how many trials a grown ledger holds that ended long ago.
 const past = 4000
 
-// grow writes past trials of the bundle's sweep, with everything that trials
-// leave behind, and lets PostgreSQL look at its tables as it does now and then.
+// grow writes past trials of the bundle's sweep, with all their rows, and lets
+// PostgreSQL analyze its tables as it does from time to time.
 func (b *bundle) grow(t *testing.T, url string) {
 	t.Helper()
 

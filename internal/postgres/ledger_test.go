@@ -283,7 +283,7 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, numbers)
 
-	// A workflow that is older than the database asks for what there is long since: in steps, as for all else.
+	// A workflow older than the database asks for trials that exist already: in steps, like all others.
 	for range 20 {
 		b.request(t, gib)
 	}
@@ -298,7 +298,7 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 	require.Equal(t, berth.FloatValue(1e15), trial.Params["lr"], "a float stays a float")
 }
 
-// A search is told the last trial, which of its draws were tried, and, if it asks, all that were.
+// A search gets the last trial, which of its draws were tried, and on request all tried ones.
 func TestSuggest_TellsWhatWasTried(t *testing.T) {
 	t.Parallel()
 
@@ -406,7 +406,7 @@ func TestResizeRequest(t *testing.T) {
 	require.True(t, b.place(t, waiting).Short)
 }
 
-// What a request is sized by is there when it is decided: what the user wrote,
+// The values that size a request are present when it is decided: the user's,
 // the newest out-of-memory of its trial, and the footprint of its shape.
 func TestQueue_WhatRequestsAreSizedBy(t *testing.T) {
 	t.Parallel()
@@ -437,8 +437,8 @@ func TestQueue_WhatRequestsAreSizedBy(t *testing.T) {
 	require.Zero(t, resources[retried.AttemptID].Memory)
 }
 
-// A host that cannot do something now can hardly do it at once: ten free
-// retries would be over in seconds.
+// A host's problem rarely ends at once: ten free retries would be over in
+// seconds.
 func TestRequestPlacement_FreeRetriesPause(t *testing.T) {
 	t.Parallel()
 

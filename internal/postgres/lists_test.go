@@ -16,7 +16,7 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// sweepRow is what lists of sweeps are sorted and filtered by.
+// sweepRow is the sort and filter keys of a listed sweep.
 type sweepRow struct {
 	ID, Name, State, CreatedBy string
 	CreatedAt                  time.Time
@@ -41,7 +41,7 @@ func addSweeps(t *testing.T, pool *pgxpool.Pool, n int) {
 	require.NoError(t, err)
 }
 
-// wantSweeps is what a query must list, by sorting all rows here.
+// wantSweeps is the expected list of a query, by sorting all rows here.
 func wantSweeps(rows []sweepRow, q berth.SweepQuery) []string {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r sweepRow) bool {
 		return len(q.States) > 0 && !slices.Contains(q.States, berth.SweepState(r.State)) || q.CreatedBy != "" && r.CreatedBy != q.CreatedBy ||
@@ -144,8 +144,8 @@ func TestPageSweeps_RefusesPositionsOfOthers(t *testing.T) {
 
 const noSuchID = "00000000-0000-0000-0000-000000000001"
 
-// Ten thousand sweeps are what an installation has after years. A page of them
-// must not cost reading them all.
+// An installation has ten thousand sweeps after years. A page of them must not
+// cost reading them all.
 func TestPageSweeps_TenThousand(t *testing.T) {
 	t.Parallel()
 
@@ -181,7 +181,8 @@ func TestPageSweeps_TenThousand(t *testing.T) {
 	}
 }
 
-// rowsRead is how many rows of a table a store of its own reads, by whichever way.
+// rowsRead is how many rows of a table a separate store reads, by any kind of
+// scan.
 func rowsRead(t *testing.T, url string, looker *pgxpool.Pool, table string, read func(*postgres.Store)) int64 {
 	t.Helper()
 

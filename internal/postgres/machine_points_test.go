@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth/internal/timeline"
 )
 
-// always is one interval, whatever minutes the looks fell into.
+// always is one interval, for samples of any minutes.
 const always = 36500 * 24 * time.Hour
 
 // watched is a machine of 8 GiB, with a GPU of 8 GiB.
@@ -42,7 +42,7 @@ func (w watched) exec(t *testing.T, statement string, args ...any) {
 	require.NoError(t, err)
 }
 
-// look is what the worker tells of the machine and of its GPUs.
+// look is a worker's report of the machine and its GPUs.
 func (w watched) look(t *testing.T, free berth.HostFree) {
 	t.Helper()
 	require.NoError(t, w.store.TouchHost(t.Context(), w.host.ID, free, nil))
@@ -147,8 +147,9 @@ func TestListMachine(t *testing.T) {
 	require.Equal(t, 2, most)
 }
 
-// What attempts hold of a GPU is not used by others: neither while the worker cannot tell which containers are ours, nor
-// where one holds more than it reserved, which FreeBeside gives back only as far as it is reserved.
+// The attempts' memory on a GPU does not count as used by others: neither while the worker cannot tell which
+// containers are ours, nor where one holds more than its reservation, which FreeBeside gives back only up to
+// the reservation.
 func TestListMachine_OthersUseNothingOfAttempts(t *testing.T) {
 	t.Parallel()
 

@@ -76,7 +76,7 @@ type ledger struct {
 }
 
 // newLedgers registers the hosts in one database and returns n machines on it,
-// each with a sweep and a part of the seed of its own.
+// each with its own sweep and part of the seed.
 func newLedgers(t *testing.T, seed uint64, n int, hosts ...berth.Host) []*ledger {
 	t.Helper()
 	t.Logf("seed %d", seed)
@@ -211,7 +211,7 @@ func (l *ledger) request(ctx context.Context, i int) (bool, error) {
 	return true, err
 }
 
-// again asks for another attempt of a trial, whatever became of the last one.
+// again asks for another attempt of a trial, after any end of the last one.
 func (l *ledger) again(ctx context.Context) (bool, error) {
 	if len(l.requests) == 0 {
 		return false, nil
@@ -354,7 +354,7 @@ func (l *ledger) cancel(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// expire is what happens to a lease while its host is away.
+// expire ends a lease as while its host is away.
 func (l *ledger) expire(ctx context.Context) (bool, error) {
 	r, ok := l.pick(l.placed)
 	if !ok {

@@ -23,7 +23,7 @@ func open(t testing.TB, url string) *postgres.Store {
 	return store
 }
 
-// openPool connects past the store, for what a test writes or looks at itself.
+// openPool connects past the store, for a test's own statements.
 func openPool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 

@@ -100,8 +100,8 @@ func TestMigrate_SaysWhatToDoWithAnotherVersion(t *testing.T) {
 	requireSays(t, open(t, url).CheckSchema(t.Context()), want)
 }
 
-// A step that fails in its middle changes nothing: what ran before goes on, and
-// the mended step continues.
+// A step that fails in the middle changes nothing: earlier steps stay, and the
+// mended step continues.
 func TestMigrate_AFailedStepChangesNothing(t *testing.T) {
 	t.Parallel()
 

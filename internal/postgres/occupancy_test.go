@@ -29,7 +29,7 @@ func (b *bundle) leases(t *testing.T) (all []berth.HeldLease) {
 	}
 }
 
-// What the list holds is what the host's own books say, and nothing that was released.
+// The list equals the host's own books, without released leases.
 func TestListLeases(t *testing.T) {
 	t.Parallel()
 
@@ -91,7 +91,8 @@ func TestListLeases(t *testing.T) {
 	require.Zero(t, cpu)
 }
 
-// The queue is in the order in which the placer reads it, whatever is paused or put off.
+// The queue is in the order in which the placer reads it, also for paused sweeps and
+// requests put off.
 func TestListQueue_InThePlacersOrder(t *testing.T) {
 	t.Parallel()
 
@@ -123,7 +124,7 @@ func TestListQueue_InThePlacersOrder(t *testing.T) {
 		want = append(want, w.AttemptID)
 	}
 
-	want = append(append(want, held...), off.AttemptID) // behind them what the placer does not read
+	want = append(append(want, held...), off.AttemptID) // behind them requests that the placer does not read
 	require.Len(t, want, 6)
 
 	var (
@@ -218,7 +219,8 @@ func TestStoreReasons_WhatIsKept(t *testing.T) {
 	require.Nil(t, told())
 }
 
-// The queue says when what blocks a request should end: its start and the median time of the trials of its sweep.
+// The queue has the expected end of a request's blocker: its start and the median time of the trials of its
+// sweep.
 func TestListQueue_WhenTheBlockerEnds(t *testing.T) {
 	t.Parallel()
 

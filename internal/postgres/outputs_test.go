@@ -235,7 +235,7 @@ func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
 	}
 }
 
-// Files that only a host can remove which is gone, perhaps for good, are named.
+// Health names files that only a silent host can remove.
 func TestHealth_NamesFilesOfASilentHost(t *testing.T) {
 	t.Parallel()
 

@@ -39,8 +39,8 @@ func (b *bundle) reasons(t *testing.T, number int) []string {
 	return texts
 }
 
-// poisons are requests that cannot be placed. Each returns the request and what
-// must be said about it; empty = nothing, because it is placed after all.
+// poisons are requests that cannot be placed. Each returns the request and the
+// expected report; empty = none, because it is placed after all.
 var poisons = map[string]func(t *testing.T, b *bundle, pool *pgxpool.Pool) (berth.PlacementRequest, string){
 	"the trial has an open attempt": func(t *testing.T, b *bundle, pool *pgxpool.Pool) (berth.PlacementRequest, string) {
 		r := b.request(t, gib)

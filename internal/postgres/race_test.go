@@ -22,7 +22,7 @@ type race struct {
 
 	request berth.PlacementRequest
 	token   int64
-	won     chan berth.TrialState // each end that was told it had changed the trial
+	won     chan berth.TrialState // each end whose caller changed the trial
 }
 
 // begin places the attempt of a new trial.
@@ -51,11 +51,11 @@ func (l *ledger) begin(ctx context.Context) (race, error) {
 	return race{ledger: l, request: *r, token: status.Token, won: make(chan berth.TrialState, 2)}, err
 }
 
-// run lets the host commit a result and the workflow settle by it, a person
-// cancel, Temporal lose sight of the host, and the reconciler look, all at
-// once, and each after a moment of its own below twice span: about as often
-// before as after the end of a host that needs span. It returns how long the
-// host did need.
+// run lets five things happen at once, each after its own moment below twice
+// span: the host commits a result and the workflow settles by it, a person
+// cancels, Temporal loses the host, and the reconciler looks. So they come
+// about as often before as after the end of a host that needs span. It returns
+// how long the host did need.
 func (r race) run(ctx context.Context, span time.Duration) (time.Duration, error) {
 	var took time.Duration
 
@@ -113,7 +113,7 @@ func (r race) run(ctx context.Context, span time.Duration) (time.Duration, error
 
 	var group errgroup.Group
 
-	moments[0] /= 6 // what takes longest begins sooner
+	moments[0] /= 6 // the slowest step begins sooner
 
 	for i, contend := range contenders {
 		group.Go(func() error {
@@ -158,7 +158,7 @@ func (r race) settled(ctx context.Context) (berth.TrialState, error) {
 	return trial.State, r.store.ReleaseLease(ctx, r.request.AttemptID, "no container")
 }
 
-// Failure 38: the first end wins, whatever else comes when, and nothing stays
+// Failure 38: the first end wins, in any order of the others, and nothing stays
 // booked. A thousand times, eight at once.
 func TestRace_CancelAndCompletion(t *testing.T) {
 	t.Parallel()
@@ -169,8 +169,8 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 		ID: uuid.NewString(), Name: "h", BootID: "boot", CPUMilli: 64_000, MemoryBytes: 64 * gib, MemoryFreeBytes: 64 * gib,
 	})
 
-	// How fast this machine is now decides who comes first, so each round
-	// takes its moments from those before it.
+	// The machine's present speed decides the order, so each round takes its
+	// moments from the rounds before it.
 	var (
 		mu   sync.Mutex
 		ends = map[berth.TrialState]int{}
@@ -306,7 +306,7 @@ func TestRace_CordonAndPlacement(t *testing.T) {
 			return nil
 		})
 	}
-	// keeps does what keeps attempts from the host's GPUs, and undoes it a moment later.
+	// keeps closes the host's GPUs to attempts, and opens them a moment later.
 	keeps := func(do, undo func() error) func() error {
 		return func() error {
 			count := func() (n int, err error) {

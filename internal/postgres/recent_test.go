@@ -10,9 +10,9 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// The newest attempts that ended well on a class count: the framework's largest word with
-// what the driver showed of that attempt, and the part of the runs on the GPU where
-// activity was measured. Failed runs, runs on cores, and older ones do not.
+// The newest successful attempts on a class count: the framework's largest own count with
+// the driver's value for that attempt, and the part of the runs on the GPU with measured
+// activity. Failed runs, runs on cores, and older ones do not count.
 func TestRecentUsage(t *testing.T) {
 	t.Parallel()
 

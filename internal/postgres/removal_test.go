@@ -375,7 +375,7 @@ func TestRemoveHost(t *testing.T) {
 }
 
 // An attempt that had ended for good keeps its reason and its token (invariant
-// I3); one that its host might have got back is given up with it.
+// I3); one that could still go back to its host is given up with it.
 func TestRemoveHost_KeepsHowAttemptsEnded(t *testing.T) {
 	t.Parallel()
 

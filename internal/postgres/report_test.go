@@ -170,7 +170,7 @@ func TestReport_OfTenThousandTrials(t *testing.T) {
 	b.ran(t, b.request(t, gib), "", berth.FailureOK, 0, 10) // makes the shape
 
 	crowd(t, pool, b, 9_999, 2, 0)
-	crowd(t, pool, other, 90_000, 1, 30*24*time.Hour) // long ago, but for the first
+	crowd(t, pool, other, 90_000, 1, 30*24*time.Hour) // long ago, except the first
 
 	in, err := b.store.ReportInput(t.Context(), b.sweep)
 	require.NoError(t, err)
@@ -181,8 +181,8 @@ func TestReport_OfTenThousandTrials(t *testing.T) {
 	require.NotEqual(t, r.Cores.Used, r.Cores.Charged)
 }
 
-// crowd stores trials with an attempt of ten seconds each, every second one. The
-// first began just now, and those after it ago before.
+// crowd stores trials; every second one has an attempt of ten seconds. The first
+// began just now, and the later ones ago before.
 func crowd(t *testing.T, pool *pgxpool.Pool, b *bundle, trials, from int, ago time.Duration) {
 	t.Helper()
 

@@ -226,8 +226,8 @@ func TestRetain(t *testing.T) {
 	}
 }
 
-// The newest event stays: a stream that has read all would else be told that
-// something is missing.
+// The newest event stays: otherwise a stream that has read all would seem to
+// have missed events.
 func TestRetain_EventsAndAudit(t *testing.T) {
 	t.Parallel()
 
@@ -351,8 +351,8 @@ func TestRetain_AsksForFilesInSteps(t *testing.T) {
 	}
 }
 
-// What fails is left out of the look, and keeps no other from being deleted.
-// Health says it until it works.
+// A failing part is left out of the look, and does not prevent other deletions.
+// Health reports it until it works.
 func TestRetain_GoesOnBesideWhatFails(t *testing.T) {
 	t.Parallel()
 

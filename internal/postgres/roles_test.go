@@ -75,7 +75,7 @@ func (g granted) both() postgres.Roles {
 	return postgres.Roles{Server: []string{g.server}, Worker: []string{g.worker}}
 }
 
-// refused is PostgreSQL's "permission denied", whatever else is wrong.
+// refused is PostgreSQL's "permission denied", also among other errors.
 func refused(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 
@@ -132,8 +132,8 @@ func TestGrant_Forbids(t *testing.T) {
 	}
 }
 
-// A table without a decision fails here: say in grants what a server and a worker
-// do with it, or that they leave it alone.
+// A table without a decision fails here: state in grants the privileges of a
+// server and a worker, or that they leave it alone.
 func TestGrant_NamesEachTable(t *testing.T) {
 	t.Parallel()
 

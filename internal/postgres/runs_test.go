@@ -71,8 +71,8 @@ func TestSetTrialState_TellsASweepOnlyOfTrialsOfEarlierRuns(t *testing.T) {
 	require.Equal(t, []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.1)}, news}, ended)
 }
 
-// A database that was restored from before the run that carries a sweep on
-// follows it, and the sweep hears of trials that earlier runs started.
+// A database restored from before the run that carries a sweep on follows it,
+// and the sweep gets the ends of trials that earlier runs started.
 func TestFollowSweepRun(t *testing.T) {
 	t.Parallel()
 
@@ -127,8 +127,8 @@ func TestFollowSweepRun(t *testing.T) {
 	require.False(t, follow("fourth", "fifth"), "it has ended")
 }
 
-// Of a trial without a request that waits and without an attempt that runs,
-// nothing will be heard by itself.
+// A trial without a waiting request and a running attempt sends no news by
+// itself.
 func TestSilentTrials(t *testing.T) {
 	t.Parallel()
 

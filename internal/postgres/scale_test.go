@@ -76,7 +76,7 @@ type scaleCall struct {
 	call func(ctx context.Context, s *postgres.Store) error
 }
 
-// drop makes a call of one that returns a value too.
+// drop turns a function with a result into a call without one.
 func drop[T any](ask func(ctx context.Context, s *postgres.Store) (T, error)) func(context.Context, *postgres.Store) error {
 	return func(ctx context.Context, s *postgres.Store) error {
 		_, err := ask(ctx, s)
@@ -243,7 +243,7 @@ func (y year) further(b *testing.B) []scaleCall {
 	}
 }
 
-// retainAll does what the server does each hour until nothing is left to do.
+// retainAll does the server's hourly work until nothing is left to do.
 func retainAll(tb testing.TB, store *postgres.Store) {
 	tb.Helper()
 
@@ -254,7 +254,7 @@ func retainAll(tb testing.TB, store *postgres.Store) {
 	}
 }
 
-// checkStatements explains the statements of all calls and prints what they took.
+// checkStatements explains the statements of all calls and prints their costs.
 func checkStatements(b *testing.B, url string, pool *pgxpool.Pool, y year) {
 	b.Helper()
 

@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// flow takes a small sweep through what the program does with one, beside a year's history:
-// it runs the statements that write.
+// flow takes a small sweep through its whole life, beside a year's history: it runs the
+// statements that write.
 type flow struct {
 	*testing.B
 
@@ -69,7 +69,8 @@ func (f *flow) people() {
 	require.NoError(f, err)
 }
 
-// machine is what a worker and an operator say of a host.
+// machine is the reports of a worker and the commands of an operator for a
+// host.
 func (f *flow) machine() {
 	require.NoError(f, f.s.RegisterHost(f.ctx, f.host, "v"))
 	_, err := f.s.MachineHosts(f.ctx, berth.Host{ID: uuid.NewString(), MachineID: f.host.MachineID})
@@ -207,7 +208,7 @@ func (f *flow) finish(r berth.PlacementRequest, o berth.Result) {
 	require.NoError(f, f.s.FinishAttempt(f.ctx, o))
 }
 
-// files are what an attempt left for the store.
+// files stores an attempt's files.
 func (f *flow) files(r berth.PlacementRequest) {
 	files := []berth.Artifact{{Path: "a", Bytes: 1, Digest: berth.Digest{1}}, {Path: "b", Bytes: 1, Digest: berth.Digest{2}}}
 	require.NoError(f, errors.Join(
@@ -226,7 +227,7 @@ func (f *flow) files(r berth.PlacementRequest) {
 	require.NoError(f, errors.Join(noMark, noUnnamed, noSet, noList, noFile, noMetrics))
 }
 
-// checkpoints are what an attempt left for the next one.
+// checkpoints stores an attempt's checkpoints.
 func (f *flow) checkpoints(r berth.PlacementRequest) {
 	status, err := f.s.GetAttempt(f.ctx, r.AttemptID)
 	require.NoError(f, err)
@@ -244,7 +245,8 @@ func (f *flow) checkpoints(r berth.PlacementRequest) {
 	require.NoError(f, errors.Join(err, f.s.SettleCheckpoint(f.ctx, of, "")))
 }
 
-// installation is what a server keeps of itself and tells Temporal and browsers.
+// installation is a server's own records, and its messages to Temporal and
+// browsers.
 func (f *flow) installation() {
 	now, err := f.s.Installation(f.ctx)
 	require.NoError(f, err)

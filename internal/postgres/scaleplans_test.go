@@ -22,7 +22,7 @@ type planRecorder struct {
 	problem error
 }
 
-// measured is what one run of a statement took.
+// measured is the cost of one run of a statement.
 type measured struct {
 	milliseconds float64
 	read, rows   int64    // rows of tables read; rows returned or changed
@@ -141,7 +141,7 @@ func (n planNode) changes() (rows int64) {
 	return rows
 }
 
-// count adds what the scans of tables below a node read.
+// count adds the rows read by the scans below a node.
 func (n planNode) count(m *measured) {
 	if n.Relation != "" && strings.HasSuffix(n.Type, "Scan") {
 		read := int64((n.Rows + n.Filtered + n.Rechecked) * n.Loops)
@@ -180,10 +180,10 @@ var (
 	hourly = bound{milliseconds: 2000, rowsEach: 500, least: 1000}
 )
 
-// ownBounds are of statements whose work the usual bound does not fit.
+// ownBounds are bounds of statements that the usual bound does not fit.
 var ownBounds = map[string]bound{
-	// They look at all leases that are open, 19,200, for the few that are due. An index of
-	// expires_at would cost each heartbeat more.
+	// They read all 19,200 open leases for the few due ones. An index of expires_at would
+	// make each heartbeat cost more.
 	"SuspectLeases": {milliseconds: 20, least: 20_000}, "CountSuspectLeases": {milliseconds: 20, least: 20_000}, "ListHosts": {milliseconds: 20, least: 20_000},
 	// They read all 11,200 waiting requests: for positions in the queue, for requests that no
 	// sweep offers, for requests that the ledger refuses.
@@ -194,13 +194,13 @@ var ownBounds = map[string]bound{
 	// It reads the newest 200 of each sweep, and looks for running trials in all of it: one sweep has
 	// 100,000.
 	"TrialTimes": {milliseconds: 100, rowsEach: 400, least: 150_000},
-	// It looks at all leases that are open, 19,200, and their attempts.
+	// It reads all 19,200 open leases, and their attempts.
 	"ListHolders": {milliseconds: 50, least: 50_000},
 	// They count the trials of the sweeps of a page; one sweep has 100,000.
 	"CountTrials": {milliseconds: 50, least: 150_000},
 	// It looks for trials without a request or an attempt among all open ones, once a minute.
 	"ListSilentTrials": {milliseconds: 100, least: 200_000},
-	// It looks at all 801 GPUs for those with an advice.
+	// It reads all 801 GPUs for the ones with an advice.
 	"ClearAdvice": {milliseconds: 10, least: 5000},
 	// They compare all 2,002 sweeps.
 	"ListSweepsWithSecret": {milliseconds: 10, least: 5000}, "OpenSweeps": {milliseconds: 10, least: 5000},

@@ -74,8 +74,8 @@ var yearOfBerth = []string{
 	`VACUUM ANALYZE`,
 }
 
-// yearDatabase returns a database that yearOfBerth filled: one of its own, or SCALE_URL, which
-// keeps it for the next time.
+// yearDatabase returns a database filled by yearOfBerth: its own, or SCALE_URL's, which is
+// kept for the next time.
 func yearDatabase(b *testing.B) (url string, pool *pgxpool.Pool) {
 	b.Helper()
 

@@ -18,7 +18,8 @@ func sealed(name, key string) berth.SealedSecret {
 	return berth.SealedSecret{Name: name, Key: key, Ciphertext: []byte("age-encryption.org/v1\n-> X25519 …")}
 }
 
-// Secrets are kept sealed, told by name, and not deleted under an open sweep.
+// Secrets are stored sealed, shown by name, and not deleted under an open
+// sweep.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 
@@ -65,7 +66,7 @@ func TestSecrets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"age1disk", "age1new"}, queue.Waiting[0].SecretKeys)
 
-	// What its host cannot open is told.
+	// Health reports a secret that its host cannot open.
 	health, err := b.store.Health(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []string{"disk: no machine opens it", "hub: no machine opens it"}, health.Unopened)
@@ -116,7 +117,8 @@ func waiting(t *testing.T, pool *pgxpool.Pool, sessions int) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// patient calls again what waited too long for a lock, as on a loaded machine.
+// patient repeats a call that waited too long for a lock, as on a loaded
+// machine.
 func patient(call func() error) error {
 	for {
 		if err := call(); berth.KindOf(err) != berth.KindUnavailable {
@@ -142,7 +144,7 @@ func TestSecrets_DeletedWhileASweepIsStored(t *testing.T) {
 	_, err := b.store.PutSecret(ctx, sealed("hub", "age1new"), "ann")
 	require.NoError(t, err)
 
-	// The sweep is held up in the middle of its transaction.
+	// A trigger blocks the sweep in the middle of its transaction.
 	_, err = pool.Exec(ctx, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN SET LOCAL lock_timeout = 0; PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$;
 		CREATE TRIGGER hold BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION hold()`)

@@ -53,8 +53,8 @@ func TestOpen_RefusesServersItCannotRunOn(t *testing.T) {
 	}
 }
 
-// The statements of a round are long and their rows are few: a server that compiles them takes
-// several times as long as one that does not, and with a long queue longer than a statement may.
+// The statements of a round are long and return few rows: a server that compiles them takes
+// several times as long, and with a long queue longer than the statement timeout.
 func TestOpen_CompilesNoStatements(t *testing.T) {
 	t.Parallel()
 
@@ -85,8 +85,8 @@ func (s *safeLog) String() string {
 
 func (s *safeLog) count(text string) int { return strings.Count(s.String(), text) }
 
-// A process that cannot ask for its lock says so, and healthz does; it leads as
-// soon as it can.
+// A process that cannot ask for its lock logs that, and healthz shows it; it
+// leads as soon as it can.
 func TestLead_SaysWhyItDoesNotLead(t *testing.T) {
 	t.Parallel()
 

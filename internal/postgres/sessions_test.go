@@ -30,7 +30,7 @@ func sessionSetup(t *testing.T) *sessionStore {
 	return &sessionStore{Store: open(t, url), t: t, pool: openPool(t, url)}
 }
 
-// hash is one that no other is like.
+// hash is a unique one.
 func (s *sessionStore) hash() []byte {
 	s.made++
 
@@ -134,8 +134,8 @@ func TestSession_EndsWithItsTime(t *testing.T) {
 	s.requireEnded(hash)
 }
 
-// TestSession_OldestMakeRoom: who logs in again and again fills no table, and
-// ends no session of another token.
+// TestSession_OldestMakeRoom: a user who logs in again and again fills no
+// table, and ends no session of another token.
 func TestSession_OldestMakeRoom(t *testing.T) {
 	t.Parallel()
 

@@ -14,8 +14,8 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// The clocks of server and database differ by an hour. A token of 30 minutes lives as long,
-// and the list says of it what the one who sends it is told.
+// The clocks of server and database differ by an hour. A token of 30 minutes lives for 30
+// minutes, and the list agrees with the answer to its user.
 func TestTokens_EndByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +55,7 @@ func TestTokens_EndByTheDatabasesClock(t *testing.T) {
 	}
 }
 
-// Without a token of an admin the others could never be replaced but from the database. Of two
+// Without a token of an admin the others could only be replaced from the database. Of two
 // admins who revoke each other's at once, one is refused.
 func TestRevokeToken_LeavesAnAdmin(t *testing.T) {
 	t.Parallel()

@@ -16,9 +16,9 @@ import (
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// addTrials writes n trials of the bundle's sweep in all states, each with an
-// attempt if it ran and ten points of two metrics, and one that waits if it waits.
-// Many have the same value and the same duration.
+// addTrials writes n trials of the bundle's sweep in all states. A trial that ran
+// has an attempt and ten points of two metrics; a waiting one has a request. Many
+// have the same value and the same duration.
 func (b *bundle) addTrials(t *testing.T, pool *pgxpool.Pool, n int) {
 	t.Helper()
 

@@ -90,10 +90,10 @@ func TestOutOfMemoryInChild(t *testing.T) {
 	require.True(t, c.OOMKilled)
 }
 
-// TestOutOfMemoryEvent has a child killed in a container that goes on: of one
-// that ends with the kill, Docker sometimes loses the event. What happens
-// before Docker has taken the watcher in is not told, so it happens again. The
-// watcher tells of other tests' containers, too.
+// TestOutOfMemoryEvent has a child killed in a container that goes on: Docker
+// sometimes loses the event of a container that ends with the kill. Docker does
+// not report events before it has registered the watcher, so the kill is
+// repeated. The watcher reports other tests' containers, too.
 func TestOutOfMemoryEvent(t *testing.T) {
 	t.Parallel()
 
@@ -136,7 +136,7 @@ func TestOutOfMemoryEvent(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 }
 
-// TestFence reads from inside what the kernel grants.
+// TestFence reads from inside the limits that the kernel applies.
 func TestFence(t *testing.T) {
 	t.Parallel()
 
@@ -408,8 +408,8 @@ func TestImageThatPreloads(t *testing.T) {
 	}
 }
 
-// A directory that no machine can make is the launch's fault, whatever Docker
-// calls it.
+// A directory that no machine can make is the launch's fault, whatever Docker's
+// error says.
 func TestWorkdirBelowAFile(t *testing.T) {
 	t.Parallel()
 
@@ -436,8 +436,8 @@ func TestInfo(t *testing.T) {
 	require.True(t, info.MemoryLimit)
 }
 
-// BenchmarkContainer is the whole life of a container: what a trial costs
-// before its program's first instruction.
+// BenchmarkContainer is the whole life of a container: a trial's cost before
+// its program's first instruction.
 func BenchmarkContainer(b *testing.B) {
 	d, err := docker.New(docker.Config{Instance: "bench", Owner: berth.Owner{HostID: "host-1"}, BootID: "boot-1"})
 	require.NoError(b, err)

@@ -111,7 +111,7 @@ func foreignImage(t *testing.T) string {
 
 	files := tar.NewWriter(&archive)
 
-	for _, name := range []string{"program", "bin/sh"} { // the init process tries what cannot run as a script, too
+	for _, name := range []string{"program", "bin/sh"} { // the init process also tries to run non-executable files as scripts
 		require.NoError(t, files.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(program))}))
 		_, err := files.Write([]byte(program))
 		require.NoError(t, err)

@@ -21,13 +21,13 @@ import (
 // daemonSocket is where Docker listens unless told otherwise.
 const daemonSocket = "/var/run/docker.sock"
 
-// fault is what a proxy does to connections.
+// fault is a proxy's fault on connections.
 type fault int
 
 const (
 	none     fault = iota
 	refuse         // closes new connections
-	hang           // takes new connections and says nothing
+	hang           // takes new connections and answers nothing
 	loseNext       // passes the next request on and loses its answer
 )
 
@@ -46,7 +46,7 @@ type proxy struct {
 }
 
 // openThrough returns a Docker whose daemon the test can take away, and one
-// that talks to it directly.
+// with a direct connection to it.
 func openThrough(t *testing.T) (through, direct *docker.Docker, p *proxy) {
 	t.Helper()
 
@@ -170,7 +170,7 @@ func (p *proxy) answersLost() int {
 	return p.lost
 }
 
-// loses says, once, that what a connection says is lost.
+// loses reports, once, that the connection's answer is lost.
 func (p *proxy) loses(server net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -301,7 +301,7 @@ func TestLostAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request string
 		state   berth.ContainerState // in which the daemon has left it
-	}{ // a question is asked again by the client itself
+	}{ // the client itself repeats a question
 		"create": {"/containers/create", berth.ContainerCreated},
 		"start":  {"/start", berth.ContainerRunning},
 	} {

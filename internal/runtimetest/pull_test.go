@@ -192,7 +192,7 @@ func TestPull_TellsErrorsApart(t *testing.T) {
 	require.Equal(t, 1, r.Layers())
 }
 
-// A helper of credentials is asked as docker asks it.
+// Berth calls a credential helper as docker does.
 func TestPull_CredentialHelper(t *testing.T) {
 	d, r := open(t), runtimetest.NewRegistry(t, true)
 	digest := r.Push(t, "team/helped:1", runtimetest.Image)

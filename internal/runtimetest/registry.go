@@ -28,7 +28,7 @@ const (
 	registryUsers    = "berth:$2a$05$M5gM5CRMVANmcmxnDrX58e9gJnPNC/tKFWF7CP4OcVr9wQ7dw24eK\n"
 )
 
-// Registry is the distribution project's registry with storage of its own, behind a
+// Registry is the distribution project's registry with its own storage, behind a
 // proxy that can break it.
 type Registry struct {
 	Addr string // of the proxy: host:port
@@ -103,7 +103,7 @@ func NewRegistry(t testing.TB, login bool) *Registry {
 	return r
 }
 
-// through is the proxy, which breaks what the test wants broken.
+// through is the proxy with the test's faults.
 func (r *Registry) through(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.mu.Lock()
@@ -191,7 +191,7 @@ func (r *Registry) PauseAfter(bytes int) <-chan struct{} {
 	return r.reached
 }
 
-// GoOn ends the pause for good.
+// GoOn ends the pause.
 func (r *Registry) GoOn() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,11 +211,11 @@ func (r *Registry) Layers() int {
 	return r.layers
 }
 
-// layerBytes is what the layer of a test image has, compressed or not.
+// layerBytes is the size of a test image's layer, compressed or not.
 const layerBytes = 3 << 20
 
-// Push makes an image that no other test has, as base with a layer of its own, pushes
-// it under this name, and removes it from this machine. It returns its digest.
+// Push makes an image that no other test has, base plus a unique layer, pushes it
+// under this name, and removes it from this machine. It returns its digest.
 func (r *Registry) Push(t testing.TB, name, base string, dockerfile ...string) (digest string) {
 	t.Helper()
 

@@ -1,6 +1,6 @@
-// Package runtimetest is what every container runtime of Berth must do: one
-// suite for the Docker adapter and for any fake of it. Its launches run the
-// program in busy/main.go; a fake acts as that program would.
+// Package runtimetest is one test suite for every container runtime of Berth:
+// for the Docker adapter and for any fake of it. Its launches run the program
+// in busy/main.go; a fake imitates that program.
 package runtimetest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Image is what the launches run. scripts/test-image makes it.
+// Image is the image of the launches. scripts/test-image makes it.
 const Image = "berth-test/busy:1"
 
 const (
@@ -35,8 +35,7 @@ type Runtime interface {
 	Remove(ctx context.Context, id string) error
 }
 
-// Launch returns a launch of busy with these arguments, under an attempt id of
-// its own.
+// Launch returns a launch of busy with these arguments, under a new attempt id.
 func Launch(args ...string) berth.Launch {
 	return berth.Launch{
 		AttemptID: strings.ToLower(rand.Text()), SweepID: "sweep-1", TrialID: "trial-1", LeaseID: "lease-1", Token: 7,
@@ -83,7 +82,7 @@ func Finish(t *testing.T, r Runtime, l berth.Launch) (berth.Container, map[strin
 	return ended, Output(t, r, c.ID)
 }
 
-// Output is what a container printed so far, by stream.
+// Output is a container's output so far, by stream.
 func Output(t *testing.T, r Runtime, id string) map[string]string {
 	t.Helper()
 
@@ -147,7 +146,8 @@ func testExit(t *testing.T, r Runtime) {
 	require.Equal(t, 3, c.ExitCode)
 	require.False(t, c.OOMKilled)
 	require.False(t, c.DaemonLost)
-	// Docker stamps the start after the process runs: one that ends at once may end "before" it.
+	// Docker stamps the start after the process runs: a process that ends at once may end
+	// "before" it.
 	require.WithinRange(t, c.StartedAt, before.Add(-time.Second), c.FinishedAt.Add(time.Second))
 }
 

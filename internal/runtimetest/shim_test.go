@@ -149,9 +149,9 @@ func (a *attempts) curve(t *testing.T, id string) []berth.MetricPoint {
 	return points
 }
 
-// An unchanged Keras script that is asked to stop ends between two batches with
-// exit code 75 and no result. The next attempt goes on from its backup, and the
-// last epoch is the trial's value.
+// An unchanged Keras script ends after SIGTERM between two batches with exit
+// code 75 and no result. The next attempt goes on from its backup, and the last
+// epoch is the trial's value.
 func TestShim_StopAndResume(t *testing.T) {
 	t.Parallel()
 

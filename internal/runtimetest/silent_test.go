@@ -20,8 +20,8 @@ import (
 	"github.com/berthml/berth/internal/runtrial"
 )
 
-// BenchmarkSilentTrials says what part of a core a worker takes for 100 trials that run
-// and say nothing: with a metrics file, files of the image in the working directory, and
+// BenchmarkSilentTrials measures the part of a core that a worker uses for 100 silent
+// running trials: with a metrics file, files of the image in the working directory, and
 // a cgroup. Docker and the database are in memory.
 func BenchmarkSilentTrials(b *testing.B) {
 	b.ReportMetric(100*watchTrials(b, 100, func(p *fake.Process) int { fake.Idle(p); return 143 }), "%core")
@@ -48,7 +48,8 @@ func BenchmarkPrintingTrial(b *testing.B) {
 	})/trials, "%core")
 }
 
-// watchTrials returns what part of a core a worker takes for trials that run the program.
+// watchTrials returns the part of a core that a worker uses for trials that run the
+// program.
 func watchTrials(b *testing.B, trials int, program fake.Program) float64 {
 	b.Helper()
 

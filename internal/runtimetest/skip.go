@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// noSkip is the environment variable under which a test that would be skipped
-// fails: `make test` sets it, so that what a machine lacks is not overlooked.
+// noSkip is the environment variable that makes skipped tests fail: `make test`
+// sets it, so that a missing tool is not overlooked.
 const noSkip = "BERTH_TEST_NO_SKIP"
 
 // Skip skips a test that this machine cannot run, or fails it where every test

@@ -99,7 +99,8 @@ func TestManyCPUs(t *testing.T) {
 	}
 }
 
-// A program that needs more threads than it may have is told so, in TensorFlow's words.
+// The failure of a program that needs more threads than allowed says so, in
+// TensorFlow's words.
 func TestTooManyThreads(t *testing.T) {
 	t.Parallel()
 

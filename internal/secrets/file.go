@@ -24,9 +24,9 @@ const (
 	openToOthers = 0o077
 )
 
-// Read reads a key file: one key a line, private or public, with comments as
-// age-keygen writes them. The first key seals; every private one opens.
-// Errors: invalid, with what to type.
+// Read reads a key file: one key a line, private or public, with comments in
+// age-keygen's format. The first key seals; every private one opens. Errors:
+// invalid, with the command to type.
 func Read(path string) (*Keys, error) {
 	file, err := os.Open(path) //nolint:gosec // G304: the administrator names it
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func Read(path string) (*Keys, error) {
 	return keys, nil
 }
 
-// isDirectory tells of a directory in the place of a key file.
+// isDirectory is the error for a directory in the place of a key file.
 func isDirectory(path string) error {
 	return berth.Errorf(berth.KindInvalid, "the key file %q is a directory, such as Docker makes when it mounts a file that is not there: "+
 		"remove it by `rmdir`, then make the key with `berth secret key`, on the machine", path)
@@ -119,7 +119,7 @@ func parse(path, text string) (*Keys, error) {
 }
 
 // Make writes a new key into a new file that only its owner may read, and returns
-// its public part. Errors: conflict when the file is there; invalid for a directory.
+// its public part. Errors: conflict when the file exists; invalid for a directory.
 func Make(path string) (public string, err error) {
 	private, err := age.GenerateX25519Identity()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Keys are what a key file holds.
+// Keys are the contents of a key file.
 type Keys struct {
 	public  *age.X25519Recipient  // seals
 	private []*age.X25519Identity // open; empty where the file has public keys only

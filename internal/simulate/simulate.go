@@ -20,7 +20,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Records is what the database keeps of attempts.
+// Records is the database's record of attempts.
 type Records interface {
 	Assignee(ctx context.Context, attemptID string) (berth.Assignee, error)
 	AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error
@@ -41,7 +41,7 @@ func New(records Records, lasts time.Duration) *Machine {
 	return &Machine{records: records, lasts: lasts, running: make(map[string]berth.Container)}
 }
 
-// peakBytes is what an attempt is said to have needed.
+// peakBytes is the reported peak of an attempt.
 const peakBytes = 16 << 20
 
 // Run takes an attempt to its committed outcome, whose value is the trial's
@@ -133,7 +133,7 @@ func (m *Machine) Stop(context.Context, string, time.Duration) error { return ni
 // Remove does nothing.
 func (m *Machine) Remove(context.Context, string) error { return nil }
 
-// ResolveImage says that every image is there.
+// ResolveImage finds every image.
 func (m *Machine) ResolveImage(_ context.Context, ref string) (berth.Image, error) {
 	sum := sha256.Sum256([]byte(ref))
 	id := "sha256:" + hex.EncodeToString(sum[:])

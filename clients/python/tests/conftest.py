@@ -97,7 +97,7 @@ def client(server: Server) -> Iterator[berth.Client]:
 
 @pytest.fixture(autouse=True)
 def nothing_runs_on(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Ends what a test leaves open, which would hold the places that the next one needs."""
+    """Ends a test's open sweeps, which would hold the places that the next one needs."""
     client: Optional[berth.Client] = None
     if "server" in request.fixturenames:
         client = request.getfixturevalue("client")

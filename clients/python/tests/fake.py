@@ -1,4 +1,4 @@
-"""Servers that misbehave: one that answers as a test says, and a line that can be cut."""
+"""Servers that misbehave: one with the test's answers, and a line that can be cut."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_a_parameter_that_no_trial_has_is_a_column() -> None:
 
 
 def test_a_warning_that_is_an_error_says_which_sweep_runs() -> None:
-    """With `python -W error` submit() raises, and the sweep runs: who submits it again has two."""
+    """With `python -W error` submit() raises, and the sweep runs: submitting it again makes two."""
     warning = {"code": "W_MEMORY_MARKS", "pointer": "", "detail": "no parameter is marked"}
     answer = {**A_SWEEP, "id": "0d4aa000-0000-4000-8000-000000000001", "warnings": [warning]}
     with (
@@ -78,7 +78,7 @@ def test_waiting_no_time_for_a_sweep_that_has_ended() -> None:
 
 
 def test_a_sweep_that_ended_in_time_did() -> None:
-    """Where no events come the sweep is looked at now and then, and once more before it is said to go on."""
+    """Without events the client reads the sweep from time to time, and once more before it reports that the sweep goes on."""
     over = threading.Event()
 
     def answer(r: Request) -> None:

@@ -47,7 +47,7 @@ def test_the_page_is_a_program_that_runs(
     clone = berth.Sweep.clone
 
     def begun(sweep: berth.Sweep, name: Optional[str] = None) -> berth.Sweep:
-        """Clones a sweep and waits until it runs: on a busy machine one that has just been made refuses a pause."""
+        """Clones a sweep and waits until it runs: on a busy machine a new sweep refuses a pause."""
         copy = clone(sweep, name)
         while copy.refresh().counts.running == 0:
             time.sleep(0.05)

@@ -270,7 +270,7 @@ def test_waiting_outlives_a_lost_server(
 
 @pytest.mark.real_time
 def test_waiting_needs_no_events(client: berth.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy may refuse streams; the sweep is looked at now and then."""
+    """A proxy may refuse streams; the client then reads the sweep from time to time."""
     monkeypatch.setattr("berth._wait.EventStream.listen", _refused)
     sweep = client.submit(spec("print({'score': 1})", name="polled"))
     assert sweep.wait(progress=False, timeout=60).state == "succeeded"

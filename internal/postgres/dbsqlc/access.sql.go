@@ -253,7 +253,7 @@ type InsertSessionParams struct {
 	TokenID string
 }
 
-// A session ends with its token at the latest. None is made for a token that is not valid.
+// A session ends with its token at the latest. An invalid token gets no session.
 func (q *Queries) InsertSession(ctx context.Context, db DBTX, arg *InsertSessionParams) (time.Time, error) {
 	row := db.QueryRow(ctx, insertSession, arg.Hash, arg.Life, arg.TokenID)
 	var expires_at time.Time

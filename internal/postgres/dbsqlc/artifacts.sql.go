@@ -105,8 +105,8 @@ type FileAttemptRow struct {
 	Bytes        int64
 }
 
-// The attempt of a trial whose files are meant: the one with the number, or with 0 the newest that counts, one that ended
-// well before all others. The result of a short probe is thrown away.
+// The attempt of a trial whose files are shown: the one with the number, or with 0 the newest that counts; a
+// successful one goes before all others. The result of a short probe is thrown away.
 func (q *Queries) FileAttempt(ctx context.Context, db DBTX, trialID string, number int32) (FileAttemptRow, error) {
 	row := db.QueryRow(ctx, fileAttempt, trialID, number)
 	var i FileAttemptRow
@@ -326,7 +326,8 @@ const lockArtifacts = `-- name: LockArtifacts :exec
 SELECT pg_advisory_xact_lock(hashtextextended('objects of artifacts', 0))
 `
 
-// While this is held no row names an object that none named before.
+// While a transaction holds this, no row names an object that none named
+// before.
 func (q *Queries) LockArtifacts(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, lockArtifacts)
 	return err
@@ -423,7 +424,7 @@ const shareArtifacts = `-- name: ShareArtifacts :exec
 SELECT pg_advisory_xact_lock_shared(hashtextextended('objects of artifacts', 0))
 `
 
-// While this is held no object is removed from the store.
+// While a transaction holds this, no object is removed from the store.
 func (q *Queries) ShareArtifacts(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, shareArtifacts)
 	return err

@@ -23,7 +23,7 @@ type AbandonAttemptParams struct {
 	ID          string
 }
 
-// The new token fences the old host: whatever it still writes about the attempt finds no row.
+// The new token fences the old host: its later writes about the attempt find no row.
 func (q *Queries) AbandonAttempt(ctx context.Context, db DBTX, arg *AbandonAttemptParams) (int64, error) {
 	result, err := db.Exec(ctx, abandonAttempt,
 		arg.FailureKind,
@@ -75,8 +75,8 @@ type FenceEarlierAttemptsParams struct {
 	Number  int32
 }
 
-// A workflow that asks for attempt n is past those before it: one that is open all the same is of a ledger that was
-// restored, or had no outcome.
+// A workflow that asks for attempt n is past the earlier ones: one that is open all the same comes from a
+// restored ledger, or had no outcome.
 func (q *Queries) FenceEarlierAttempts(ctx context.Context, db DBTX, arg *FenceEarlierAttemptsParams) error {
 	_, err := db.Exec(ctx, fenceEarlierAttempts,
 		arg.Message,
@@ -755,9 +755,9 @@ type MarkAttemptRunningParams struct {
 	Token       int64
 }
 
-// A container that starts is the proof that its host can start one: it ends the host's streak of failures. The image of
-// its sweep is there, too. PostgreSQL runs these parts in any order, so present reads healthy, which locks the host. It is
-// announced once: a worker that took over says it again.
+// A starting container proves that its host can start one: it ends the host's streak of failures, and shows
+// that the host has the sweep's image. PostgreSQL runs these parts in any order, so present reads healthy,
+// which locks the host. It is announced once: a worker that took over reports it again.
 func (q *Queries) MarkAttemptRunning(ctx context.Context, db DBTX, arg *MarkAttemptRunningParams) (int64, error) {
 	result, err := db.Exec(ctx, markAttemptRunning,
 		arg.ContainerID,
@@ -782,8 +782,8 @@ WITH began AS (
 DELETE FROM missing_images m USING began b WHERE m.host_id = b.host_id AND m.sweep_id = b.sweep_id AND m.failed_at < b.placed_at
 `
 
-// As MarkAttemptRunning, of a start that the result is the first to tell of, and that may be long ago: what failed since
-// the attempt was placed stands. Run it with the host's row locked.
+// As MarkAttemptRunning, for a start that the result reports first, and that may be long ago: failures since
+// the attempt was placed still count. Run it with the host's row locked.
 func (q *Queries) NoteStart(ctx context.Context, db DBTX, id string) error {
 	_, err := db.Exec(ctx, noteStart, id)
 	return err

@@ -26,7 +26,7 @@ type AnnounceParams struct {
 	Data     json.RawMessage
 }
 
-// Writes an event and wakes those who listen on the channels, once the transaction commits.
+// Writes an event and wakes the listeners on the channels, once the transaction commits.
 func (q *Queries) Announce(ctx context.Context, db DBTX, arg *AnnounceParams) error {
 	_, err := db.Exec(ctx, announce,
 		arg.Channels,
@@ -62,7 +62,7 @@ DELETE FROM events WHERE id IN (
     ORDER BY e.created_at LIMIT $2)
 `
 
-// The newest stays, so that a stream that read it is not told that something is missing.
+// The newest stays, so that a stream that read it does not seem to miss one.
 func (q *Queries) DeleteOldEvents(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) (int64, error) {
 	result, err := db.Exec(ctx, deleteOldEvents, keep, maxRows)
 	if err != nil {

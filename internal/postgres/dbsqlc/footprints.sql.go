@@ -207,10 +207,10 @@ type RecentUsageRow struct {
 	ValidationPeakBytes int64
 }
 
-// Of the newest attempts of a shape on each class of GPU that ended well: the most that a framework held by its own word, what
-// the driver showed of that attempt, and for how long of their runs they held the GPU, where their activity was measured. The
-// peaks by phase, and the mean step of the newest one that has one.
-// Of a shape with many trials, the newest ones are looked at.
+// For the newest successful attempts of a shape on each class of GPU: the largest memory by a framework's own
+// count, the driver's value for that attempt, and how long of their runs they held the GPU, where their
+// activity was measured; the peaks by phase, and the mean step of the newest one with a step. It reads only
+// the newest trials of a shape.
 func (q *Queries) RecentUsage(ctx context.Context, db DBTX, arg *RecentUsageParams) ([]RecentUsageRow, error) {
 	rows, err := db.Query(ctx, recentUsage, arg.Newest, arg.ShapeKey, arg.MaxTrials)
 	if err != nil {

@@ -269,8 +269,8 @@ type ListMachineHostsRow struct {
 	Served   bool
 }
 
-// The other hosts of one machine in its current boot, the one with the most attempts first. A worker holds its host's lock for as long as it
-// runs (Store.Own), so a lock that this transaction gets belongs to no running worker.
+// The other hosts of one machine in its current boot, the one with the most attempts first. A running worker
+// holds its host's lock (Store.Own), so a lock that this transaction gets belongs to no running worker.
 func (q *Queries) ListMachineHosts(ctx context.Context, db DBTX, arg *ListMachineHostsParams) ([]ListMachineHostsRow, error) {
 	rows, err := db.Query(ctx, listMachineHosts, arg.MachineID, arg.BootID, arg.ID)
 	if err != nil {
@@ -312,7 +312,7 @@ type ListMissingImagesRow struct {
 	TestDue  bool
 }
 
-// Which sweeps' images hosts lack: those whose trials came lately.
+// The sweeps whose images hosts lack, with recent trials.
 func (q *Queries) ListMissingImages(ctx context.Context, db DBTX, within time.Duration, kept time.Duration) ([]ListMissingImagesRow, error) {
 	rows, err := db.Query(ctx, listMissingImages, within, kept)
 	if err != nil {
@@ -432,7 +432,8 @@ type NoteSmallerHostParams struct {
 	CpuMilli      int64
 }
 
-// Keeps what a host had before it comes back smaller: of several steps within @grace the most.
+// Keeps a host's earlier size before it comes back smaller: of several steps within @grace the
+// largest.
 func (q *Queries) NoteSmallerHost(ctx context.Context, db DBTX, arg *NoteSmallerHostParams) error {
 	_, err := db.Exec(ctx, noteSmallerHost,
 		arg.Grace,

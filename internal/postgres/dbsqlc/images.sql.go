@@ -21,7 +21,8 @@ type ListHostImagesRow struct {
 	Has    []string
 }
 
-// Which of the images hosts have. It unpacks each host's list once, whatever the images are.
+// The hosts of each of the images. It unpacks each host's list once, for any number of
+// images.
 func (q *Queries) ListHostImages(ctx context.Context, db DBTX, images []string, hostIds []string) ([]ListHostImagesRow, error) {
 	rows, err := db.Query(ctx, listHostImages, images, hostIds)
 	if err != nil {

@@ -303,7 +303,7 @@ type ListLeasesOfRow struct {
 	Revivable       bool
 }
 
-// ListHostLeases for these attempts, whatever their host.
+// ListHostLeases for these attempts, on any host.
 func (q *Queries) ListLeasesOf(ctx context.Context, db DBTX, attemptIds []string) ([]ListLeasesOfRow, error) {
 	rows, err := db.Query(ctx, listLeasesOf, attemptIds)
 	if err != nil {
@@ -402,9 +402,9 @@ UPDATE devices d SET reserved_bytes = d.reserved_bytes - h.device_bytes, context
 FROM host h WHERE d.id = h.device_id
 `
 
-// Frees what the lease held, once, in the statement that records the proof (rule R3): its device after its host, whose
-// update it reads for that reason (store.go). Totals of the host fall towards their targets. An attempt that was revived since the proof was found keeps its lease: the
-// lock on its row sees that.
+// Frees the lease's booking, once, in the statement that records the proof (rule R3): its device after its
+// host, whose update it reads for that reason (store.go). Totals of the host fall towards their targets. An
+// attempt revived since the proof was found keeps its lease: the lock on its row ensures that.
 func (q *Queries) ReleaseLease(ctx context.Context, db DBTX, attemptID string, proof string) error {
 	_, err := db.Exec(ctx, releaseLease, attemptID, proof)
 	return err

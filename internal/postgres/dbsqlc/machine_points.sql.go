@@ -98,8 +98,9 @@ type ListMachinePointsRow struct {
 	Attempts      int32
 }
 
-// The most of each interval, by GPU and time, the host itself first. -1 = not measured. All intervals but the last are whole, and there are
-// no more of them than cover the time. Points of the future, which a clock that was ahead has left, do not count.
+// The maximum of each interval, by GPU and time, the host itself first. -1 = not measured. All intervals but
+// the last are whole, and there are no more of them than cover the time. Future points, from a clock that was
+// ahead, do not count.
 func (q *Queries) ListMachinePoints(ctx context.Context, db DBTX, arg *ListMachinePointsParams) ([]ListMachinePointsRow, error) {
 	rows, err := db.Query(ctx, listMachinePoints, arg.Every, arg.Covered, arg.HostID)
 	if err != nil {

@@ -287,8 +287,8 @@ type MetricNamesRow struct {
 	LastStep int64
 }
 
-// Of the newest trials that ran, each one's newest attempt that counts. Names are found by steps through the primary key,
-// one for each name of an attempt, however many points it has.
+// For each of the newest trials that ran, its newest attempt that counts. It finds names by steps through the
+// primary key, one for each name of an attempt, for any number of points.
 func (q *Queries) MetricNames(ctx context.Context, db DBTX, arg *MetricNamesParams) ([]MetricNamesRow, error) {
 	rows, err := db.Query(ctx, metricNames, arg.MaxRows, arg.SweepID, arg.MaxTrials)
 	if err != nil {

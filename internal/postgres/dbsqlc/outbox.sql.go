@@ -135,8 +135,8 @@ type TellSweepParams struct {
 	SweepID    string
 }
 
-// Tells a sweep of a trial that an earlier run of its workflow started: the current one hears from Temporal itself. The
-// lock keeps a new run from beginning between the look and the commit.
+// Tells a sweep the end of a trial that an earlier run of its workflow started: Temporal itself tells the
+// current run. The lock prevents a new run from beginning between the read and the commit.
 func (q *Queries) TellSweep(ctx context.Context, db DBTX, arg *TellSweepParams) (int64, error) {
 	result, err := db.Exec(ctx, tellSweep,
 		arg.WorkflowID,

@@ -158,7 +158,7 @@ type InsertPlacementRequestParams struct {
 	Short           bool
 }
 
-// A retry that is free waits longer each time, from 2 s to a minute: what a host cannot do now it can hardly do at once.
+// A free retry waits longer each time, from 2 s to a minute, because a host's problem rarely ends at once.
 func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *InsertPlacementRequestParams) (int64, error) {
 	result, err := db.Exec(ctx, insertPlacementRequest,
 		arg.AttemptID,
@@ -705,8 +705,8 @@ type StoreReasonsParams struct {
 	KeptDevices []string
 }
 
-// What merely waits is not refused any more. Its pauses go on to grow when it is refused again. kept_since is when the host, or
-// the GPU, that is kept became another one.
+// A request that merely waits is not refused any more. Its back-off goes on to grow when it is refused again.
+// kept_since is when the kept host, or GPU, last changed.
 func (q *Queries) StoreReasons(ctx context.Context, db DBTX, arg *StoreReasonsParams) error {
 	_, err := db.Exec(ctx, storeReasons,
 		arg.AttemptIds,
@@ -728,7 +728,8 @@ type WithdrawEarlierRequestsParams struct {
 	Number  int32
 }
 
-// What FenceEarlierAttempts is for attempts: a ledger that was restored still waits for a place for what the trial is past.
+// What FenceEarlierAttempts does for attempts: a restored ledger still waits for a place for an attempt that
+// the trial is past.
 func (q *Queries) WithdrawEarlierRequests(ctx context.Context, db DBTX, arg *WithdrawEarlierRequestsParams) error {
 	_, err := db.Exec(ctx, withdrawEarlierRequests, arg.TrialID, arg.Stage, arg.Number)
 	return err

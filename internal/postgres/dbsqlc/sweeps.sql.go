@@ -74,7 +74,7 @@ type BestTrialsRow struct {
 	Value   *float64
 }
 
-// Of equals the first. Two looks at an index, however many trials there are.
+// The first of equals. Two index look-ups for any number of trials.
 func (q *Queries) BestTrials(ctx context.Context, db DBTX, sweepIds []string) ([]BestTrialsRow, error) {
 	rows, err := db.Query(ctx, bestTrials, sweepIds)
 	if err != nil {
@@ -222,8 +222,8 @@ type FollowSweepRunParams struct {
 	Known string
 }
 
-// As BeginSweepRun, of a run that began without this database: it was restored from an older copy. A sweep that has
-// neither a run nor trials has not begun: its run has not got that far.
+// As BeginSweepRun, for a run that began without this database, which was restored from an older copy. A
+// sweep with neither a run nor trials has not begun: its run has not got that far.
 func (q *Queries) FollowSweepRun(ctx context.Context, db DBTX, arg *FollowSweepRunParams) (string, error) {
 	row := db.QueryRow(ctx, followSweepRun, arg.RunID, arg.ID, arg.Known)
 	var state string

@@ -150,7 +150,7 @@ type GetPlannedTrialRow struct {
 	Attempts int32
 }
 
-// attempts is the number of the last: one that was given back has none for its second request.
+// attempts is the number of the last: an attempt given back has no row for its second request.
 func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, number int32) (GetPlannedTrialRow, error) {
 	row := db.QueryRow(ctx, getPlannedTrial, sweepID, number)
 	var i GetPlannedTrialRow
@@ -501,9 +501,10 @@ type ListedTrialsRow struct {
 	MetricAt        time.Time
 }
 
-// Trials as ListTrials has them, with what lists show of their newest attempt. Of its points only the newest one of the
-// objective's metric is looked up, in the primary key; of a sweep without an objective, of the first metric by name. Of an
-// array that is made here the planner expects few rows and looks each up by its id; of @ids itself it reads all trials.
+// Trials as in ListTrials, with the listed values of their newest attempt. It looks up only the newest point
+// of the objective's metric, in the primary key; without an objective, of the first metric by name. For an
+// array made here the planner expects few rows and looks each up by its id; for @ids itself it reads all
+// trials.
 func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, ids []string) ([]ListedTrialsRow, error) {
 	rows, err := db.Query(ctx, listedTrials, metric, ids)
 	if err != nil {
@@ -602,8 +603,8 @@ type SetTrialStateParams struct {
 	ID          string
 }
 
-// The first terminal state wins; a trial that has ended does not change any more. With its end, whatever of it still
-// waits is withdrawn, and whatever still runs is fenced, for its host to stop: nothing runs for a trial that has ended.
+// The first terminal state wins; an ended trial no longer changes. The end withdraws the trial's waiting
+// request and fences its running attempt, for its host to stop: nothing runs for an ended trial.
 func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialStateParams) (int64, error) {
 	row := db.QueryRow(ctx, setTrialState,
 		arg.State,

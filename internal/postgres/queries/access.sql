@@ -52,7 +52,7 @@ DELETE FROM sessions WHERE hash IN (
     SELECT o.hash FROM sessions o WHERE o.token_id = @token_id ORDER BY o.created_at DESC, o.hash OFFSET @max_kept::integer);
 
 -- name: InsertSession :one
--- A session ends with its token at the latest. None is made for a token that is not valid.
+-- A session ends with its token at the latest. An invalid token gets no session.
 INSERT INTO sessions (hash, token_id, expires_at)
 SELECT @hash, t.id, least(now() + @life::interval, t.expires_at) FROM api_tokens t
 WHERE t.id = @token_id AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())

@@ -17,11 +17,12 @@ WHERE a.host_id = @host_id AND a.state = 'finished' AND a.files_state = 'pending
 ORDER BY a.files_retry_at NULLS FIRST, a.finished_at, a.id LIMIT @max_rows;
 
 -- name: ShareArtifacts :exec
--- While this is held no object is removed from the store.
+-- While a transaction holds this, no object is removed from the store.
 SELECT pg_advisory_xact_lock_shared(hashtextextended('objects of artifacts', 0));
 
 -- name: LockArtifacts :exec
--- While this is held no row names an object that none named before.
+-- While a transaction holds this, no row names an object that none named
+-- before.
 SELECT pg_advisory_xact_lock(hashtextextended('objects of artifacts', 0));
 
 -- name: ClaimFiles :execrows
@@ -83,8 +84,8 @@ DELETE FROM artifacts WHERE (attempt_id, path) IN (
 SELECT t.sweep_id, t.number FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHERE t.id = @id AND s.deleted_at IS NULL;
 
 -- name: FileAttempt :one
--- The attempt of a trial whose files are meant: the one with the number, or with 0 the newest that counts, one that ended
--- well before all others. The result of a short probe is thrown away.
+-- The attempt of a trial whose files are shown: the one with the number, or with 0 the newest that counts; a
+-- successful one goes before all others. The result of a short probe is thrown away.
 SELECT a.id, a.number, a.state, a.host_id, h.stores_files, a.files_state, a.files_problem, a.files_left_out,
     (SELECT count(*) FROM artifacts o WHERE o.attempt_id = a.id AND o.stored_at IS NOT NULL) AS files,
     (SELECT coalesce(sum(o.bytes), 0)::bigint FROM artifacts o WHERE o.attempt_id = a.id AND o.stored_at IS NOT NULL) AS bytes

@@ -14,9 +14,9 @@ ORDER BY t.number, a.number
 LIMIT @max_rows;
 
 -- name: MarkAttemptRunning :execrows
--- A container that starts is the proof that its host can start one: it ends the host's streak of failures. The image of
--- its sweep is there, too. PostgreSQL runs these parts in any order, so present reads healthy, which locks the host. It is
--- announced once: a worker that took over says it again.
+-- A starting container proves that its host can start one: it ends the host's streak of failures, and shows
+-- that the host has the sweep's image. PostgreSQL runs these parts in any order, so present reads healthy,
+-- which locks the host. It is announced once: a worker that took over reports it again.
 WITH running AS (
     UPDATE attempts u SET state = 'running', container_id = @container_id, started_at = coalesce(u.started_at, @started_at), message = ''
     WHERE u.id = @id AND u.token = @token AND u.state IN ('placed', 'running')
@@ -71,8 +71,8 @@ WHERE u.id = was.id AND u.token = @token AND u.state IN ('placed', 'running')
 RETURNING (was.container_id = '' AND u.container_id <> '')::boolean AS began, u.device_class;
 
 -- name: NoteStart :exec
--- As MarkAttemptRunning, of a start that the result is the first to tell of, and that may be long ago: what failed since
--- the attempt was placed stands. Run it with the host's row locked.
+-- As MarkAttemptRunning, for a start that the result reports first, and that may be long ago: failures since
+-- the attempt was placed still count. Run it with the host's row locked.
 WITH began AS (
     SELECT a.host_id, a.placed_at, t.sweep_id FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.id = @id
 ), healthy AS (
@@ -83,14 +83,14 @@ WITH began AS (
 DELETE FROM missing_images m USING began b WHERE m.host_id = b.host_id AND m.sweep_id = b.sweep_id AND m.failed_at < b.placed_at;
 
 -- name: AbandonAttempt :execrows
--- The new token fences the old host: whatever it still writes about the attempt finds no row.
+-- The new token fences the old host: its later writes about the attempt find no row.
 UPDATE attempts
 SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failure_kind, message = @message, refused = @refused, finished_at = now()
 WHERE id = @id AND state IN ('placed', 'running');
 
 -- name: FenceEarlierAttempts :exec
--- A workflow that asks for attempt n is past those before it: one that is open all the same is of a ledger that was
--- restored, or had no outcome.
+-- A workflow that asks for attempt n is past the earlier ones: one that is open all the same comes from a
+-- restored ledger, or had no outcome.
 UPDATE attempts
 SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = 'infra', message = @message, refused = true, finished_at = now()
 WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state IN ('placed', 'running');

@@ -1,5 +1,5 @@
 -- name: Announce :exec
--- Writes an event and wakes those who listen on the channels, once the transaction commits.
+-- Writes an event and wakes the listeners on the channels, once the transaction commits.
 WITH event AS (
     INSERT INTO events (kind, sweep_id, subject, data) VALUES (@kind, sqlc.narg('sweep_id')::uuid, @subject, @data)
 )
@@ -47,7 +47,7 @@ SELECT coalesce(max(sequence), 0)::bigint FROM events;
 SELECT coalesce(min(sequence), 0)::bigint FROM events;
 
 -- name: DeleteOldEvents :execrows
--- The newest stays, so that a stream that read it is not told that something is missing.
+-- The newest stays, so that a stream that read it does not seem to miss one.
 DELETE FROM events WHERE id IN (
     SELECT e.id FROM events e
     WHERE e.created_at < now() - @keep::interval AND e.sequence < (SELECT max(sequence) FROM events)

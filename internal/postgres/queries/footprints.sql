@@ -18,10 +18,10 @@ ORDER BY f.shape_key, f.device_class <> 'cpu', f.device_class;
 SELECT * FROM class_footprints WHERE shape_key = ANY (@shape_keys::text[]);
 
 -- name: RecentUsage :many
--- Of the newest attempts of a shape on each class of GPU that ended well: the most that a framework held by its own word, what
--- the driver showed of that attempt, and for how long of their runs they held the GPU, where their activity was measured. The
--- peaks by phase, and the mean step of the newest one that has one.
--- Of a shape with many trials, the newest ones are looked at.
+-- For the newest successful attempts of a shape on each class of GPU: the largest memory by a framework's own
+-- count, the driver's value for that attempt, and how long of their runs they held the GPU, where their
+-- activity was measured; the peaks by phase, and the mean step of the newest one with a step. It reads only
+-- the newest trials of a shape.
 WITH newest AS (
     SELECT a.device_class, a.framework_peak_bytes, a.device_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
         a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes,

@@ -26,7 +26,8 @@ ON CONFLICT (id) DO UPDATE SET
     last_seen_at = now();
 
 -- name: NoteSmallerHost :exec
--- Keeps what a host had before it comes back smaller: of several steps within @grace the most.
+-- Keeps a host's earlier size before it comes back smaller: of several steps within @grace the
+-- largest.
 UPDATE hosts SET
     former_memory_bytes = greatest(coalesce(memory_bytes_target, memory_bytes) - memory_headroom_bytes,
         CASE WHEN shrunk_at > now() - @grace::interval THEN former_memory_bytes END),
@@ -123,7 +124,7 @@ FROM (
 WHERE h.id = s.id;
 
 -- name: ListMissingImages :many
--- Which sweeps' images hosts lack: those whose trials came lately.
+-- The sweeps whose images hosts lack, with recent trials.
 SELECT host_id, sweep_id, reason, (test_at IS NOT NULL)::boolean AS cordoned, coalesce(test_at <= now(), false)::boolean AS test_due
 FROM missing_images WHERE failed_at > now() - CASE WHEN test_at IS NULL THEN @within::interval ELSE @kept::interval END
 ORDER BY host_id, sweep_id;
@@ -159,8 +160,8 @@ SELECT name FROM hosts WHERE id = @id;
 SELECT pg_advisory_xact_lock(hashtextextended('machine:' || @machine_id::text, 0));
 
 -- name: ListMachineHosts :many
--- The other hosts of one machine in its current boot, the one with the most attempts first. A worker holds its host's lock for as long as it
--- runs (Store.Own), so a lock that this transaction gets belongs to no running worker.
+-- The other hosts of one machine in its current boot, the one with the most attempts first. A running worker
+-- holds its host's lock (Store.Own), so a lock that this transaction gets belongs to no running worker.
 SELECT id, name, data_dir, attempts, boot_id, (NOT pg_try_advisory_xact_lock(hashtextextended('lead:host ' || id::text, 0)))::boolean AS served
 FROM hosts WHERE machine_id = @machine_id AND boot_id = @boot_id AND id <> @id
 ORDER BY attempts DESC, last_seen_at DESC;

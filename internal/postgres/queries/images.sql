@@ -14,6 +14,7 @@ ON CONFLICT (host_id) DO UPDATE SET images = excluded.images, pulls = excluded.p
 SELECT h.host_id, h.pulls, h.told_at FROM host_images h WHERE h.told_at > now() - @fresh::interval ORDER BY h.host_id;
 
 -- name: ListHostImages :many
--- Which of the images hosts have. It unpacks each host's list once, whatever the images are.
+-- The hosts of each of the images. It unpacks each host's list once, for any number of
+-- images.
 SELECT h.host_id, h.told_at, ARRAY(SELECT own FROM unnest(h.images) AS own WHERE own = ANY (@images::text[]))::text[] AS has
 FROM host_images h WHERE h.host_id = ANY (@host_ids::uuid[]);

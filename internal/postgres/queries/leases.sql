@@ -15,9 +15,9 @@ UPDATE leases l SET state = 'suspect' FROM expired e WHERE l.id = e.id RETURNING
 SELECT count(*)::integer FROM leases WHERE state = 'suspect' OR (state = 'held' AND expires_at < now());
 
 -- name: ReleaseLease :exec
--- Frees what the lease held, once, in the statement that records the proof (rule R3): its device after its host, whose
--- update it reads for that reason (store.go). Totals of the host fall towards their targets. An attempt that was revived since the proof was found keeps its lease: the
--- lock on its row sees that.
+-- Frees the lease's booking, once, in the statement that records the proof (rule R3): its device after its
+-- host, whose update it reads for that reason (store.go). Totals of the host fall towards their targets. An
+-- attempt revived since the proof was found keeps its lease: the lock on its row ensures that.
 WITH ended AS (
     SELECT a.id FROM attempts a WHERE a.id = @attempt_id AND a.state IN ('finished', 'abandoned') FOR NO KEY UPDATE
 ), released AS (
@@ -87,7 +87,7 @@ WHERE l.host_id = @host_id AND l.state <> 'released'
 ORDER BY l.created_at;
 
 -- name: ListLeasesOf :many
--- ListHostLeases for these attempts, whatever their host.
+-- ListHostLeases for these attempts, on any host.
 SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL

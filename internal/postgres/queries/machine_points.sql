@@ -41,8 +41,9 @@ ON CONFLICT (host_id, device_id, at) DO UPDATE SET
     attempts = greatest(o.attempts, excluded.attempts);
 
 -- name: ListMachinePoints :many
--- The most of each interval, by GPU and time, the host itself first. -1 = not measured. All intervals but the last are whole, and there are
--- no more of them than cover the time. Points of the future, which a clock that was ahead has left, do not count.
+-- The maximum of each interval, by GPU and time, the host itself first. -1 = not measured. All intervals but
+-- the last are whole, and there are no more of them than cover the time. Future points, from a clock that was
+-- ahead, do not count.
 SELECT device_id, date_bin(w.every, at, 'epoch')::timestamptz AS at, max(memory_bytes)::bigint AS memory_bytes,
     max(reserved_bytes)::bigint AS reserved_bytes, coalesce(nullif(max(measured_bytes), CASE WHEN count(measured_bytes) < count(*) THEN 0 END), -1)::bigint AS measured_bytes,
     coalesce(max(others_bytes), -1)::bigint AS others_bytes,

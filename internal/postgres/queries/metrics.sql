@@ -38,8 +38,8 @@ FROM (
 ORDER BY a.trial_number;
 
 -- name: MetricNames :many
--- Of the newest trials that ran, each one's newest attempt that counts. Names are found by steps through the primary key,
--- one for each name of an attempt, however many points it has.
+-- For each of the newest trials that ran, its newest attempt that counts. It finds names by steps through the
+-- primary key, one for each name of an attempt, for any number of points.
 WITH RECURSIVE looked AS MATERIALIZED (
     SELECT a.id FROM (
         SELECT o.id FROM trials o WHERE o.sweep_id = @sweep_id AND o.started_at IS NOT NULL ORDER BY o.number DESC LIMIT @max_trials

@@ -30,8 +30,8 @@ SELECT count(*)::integer AS waiting, coalesce(extract(epoch FROM now() - min(cre
 FROM outbox;
 
 -- name: TellSweep :execrows
--- Tells a sweep of a trial that an earlier run of its workflow started: the current one hears from Temporal itself. The
--- lock keeps a new run from beginning between the look and the commit.
+-- Tells a sweep the end of a trial that an earlier run of its workflow started: Temporal itself tells the
+-- current run. The lock prevents a new run from beginning between the read and the commit.
 WITH sweep AS MATERIALIZED (SELECT s.run_id FROM sweeps s WHERE s.id = @sweep_id FOR SHARE)
 INSERT INTO outbox (kind, workflow_id, payload)
 SELECT 'trial_finished', @workflow_id::text, @payload::jsonb FROM sweep WHERE sweep.run_id <> @run_id::text;

@@ -1,5 +1,5 @@
 -- name: InsertPlacementRequest :execrows
--- A retry that is free waits longer each time, from 2 s to a minute: what a host cannot do now it can hardly do at once.
+-- A free retry waits longer each time, from 2 s to a minute, because a host's problem rarely ends at once.
 WITH pause AS (
     SELECT CASE WHEN count(*) < 2 THEN 0 ELSE least(60, 2 ^ least(count(*) - 1, 6)) END AS seconds
     FROM attempts WHERE trial_id = @trial_id AND failure_kind IN ('infra', 'device_busy')
@@ -213,8 +213,8 @@ UPDATE placement_requests SET state = 'impossible', decided_at = now(), reasons 
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: StoreReasons :exec
--- What merely waits is not refused any more. Its pauses go on to grow when it is refused again. kept_since is when the host, or
--- the GPU, that is kept became another one.
+-- A request that merely waits is not refused any more. Its back-off goes on to grow when it is refused again.
+-- kept_since is when the kept host, or GPU, last changed.
 WITH locked AS (
     SELECT r.attempt_id, u.reasons, nullif(u.host_id, '')::uuid AS host_id, nullif(u.device_id, '') AS device_id
     FROM placement_requests r JOIN (SELECT unnest(@attempt_ids::uuid[]) AS attempt_id, unnest(@all_reasons::jsonb[]) AS reasons,
@@ -252,7 +252,8 @@ UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons =
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: WithdrawEarlierRequests :exec
--- What FenceEarlierAttempts is for attempts: a ledger that was restored still waits for a place for what the trial is past.
+-- What FenceEarlierAttempts does for attempts: a restored ledger still waits for a place for an attempt that
+-- the trial is past.
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
 WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = 'waiting';
 

@@ -45,7 +45,7 @@ WHERE t.sweep_id = ANY (@sweep_ids::uuid[]) AND a.failure_kind IN ('host_oom', '
 GROUP BY t.sweep_id;
 
 -- name: BestTrials :many
--- Of equals the first. Two looks at an index, however many trials there are.
+-- The first of equals. Two index look-ups for any number of trials.
 SELECT s.id AS sweep_id, t.number, t.value
 FROM sweeps s
 CROSS JOIN LATERAL (
@@ -89,8 +89,8 @@ WHERE id = @id
 RETURNING *;
 
 -- name: FollowSweepRun :one
--- As BeginSweepRun, of a run that began without this database: it was restored from an older copy. A sweep that has
--- neither a run nor trials has not begun: its run has not got that far.
+-- As BeginSweepRun, for a run that began without this database, which was restored from an older copy. A
+-- sweep with neither a run nor trials has not begun: its run has not got that far.
 UPDATE sweeps s
 SET run_id = @run_id, state = CASE WHEN s.state = 'pending' THEN 'running' ELSE s.state END,
     started_at = coalesce(s.started_at, now())

@@ -6,7 +6,7 @@ INSERT INTO trials (id, sweep_id, number, params, shape_key)
 VALUES (@id, @sweep_id, @number, @params, @shape_key);
 
 -- name: GetPlannedTrial :one
--- attempts is the number of the last: one that was given back has none for its second request.
+-- attempts is the number of the last: an attempt given back has no row for its second request.
 SELECT sqlc.embed(t), s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number = @number;
@@ -34,9 +34,10 @@ ORDER BY t.number
 LIMIT @max_rows;
 
 -- name: ListedTrials :many
--- Trials as ListTrials has them, with what lists show of their newest attempt. Of its points only the newest one of the
--- objective's metric is looked up, in the primary key; of a sweep without an objective, of the first metric by name. Of an
--- array that is made here the planner expects few rows and looks each up by its id; of @ids itself it reads all trials.
+-- Trials as in ListTrials, with the listed values of their newest attempt. It looks up only the newest point
+-- of the objective's metric, in the primary key; without an objective, of the first metric by name. For an
+-- array made here the planner expects few rows and looks each up by its id; for @ids itself it reads all
+-- trials.
 SELECT sqlc.embed(t), (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, (r.requested_at IS NOT NULL)::boolean AS waits,
     coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
@@ -81,8 +82,8 @@ SELECT params::text FROM trials WHERE sweep_id = @sweep_id;
 SELECT number, params FROM trials WHERE sweep_id = @sweep_id ORDER BY number DESC LIMIT 1;
 
 -- name: SetTrialState :one
--- The first terminal state wins; a trial that has ended does not change any more. With its end, whatever of it still
--- waits is withdrawn, and whatever still runs is fenced, for its host to stop: nothing runs for a trial that has ended.
+-- The first terminal state wins; an ended trial no longer changes. The end withdraws the trial's waiting
+-- request and fences its running attempt, for its host to stop: nothing runs for an ended trial.
 WITH changed AS (
     UPDATE trials
     SET state = @state, failure_kind = @failure_kind, message = @message, value = @value,

@@ -198,7 +198,7 @@ func mpsLimit(text string) int64 {
 	return n * mib
 }
 
-// hello connects, and says what the program holds already.
+// hello connects, and reports the program's present memory.
 func (j *gpuJob) hello() (wire.Answer, error) {
 	conn, err := wire.Dial(j.path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command busy is the program inside the test image berth-test/busy:1: it does
-// what its arguments say, for tests of the container side. scripts/test-image
+// Command busy is the program inside the test image berth-test/busy:1: it follows
+// its arguments, for tests of the container side. scripts/test-image
 // builds it.
 //
 //	exit N            ends with code N

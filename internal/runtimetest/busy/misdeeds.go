@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// misbehave does what jobs do wrong.
+// misbehave runs a misbehaving job.
 func misbehave(what string, args []string) (int, error) {
 	arg := append(args, "", "") //nolint:gocritic // a copy is intended
 
@@ -179,7 +179,7 @@ func trick(kind string) error {
 	}
 }
 
-// fence prints as JSON what the fence around a job is made of, seen from inside.
+// fence prints as JSON the fence around a job, seen from inside.
 func fence() {
 	facts := map[string]any{}
 

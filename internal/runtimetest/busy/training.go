@@ -16,9 +16,9 @@ const checkpointFile = "/trial/checkpoint/state"
 // Values that checkpoint reports: whether the environment's word on resuming
 // holds.
 const (
-	resumeRight  = 1 // there is nothing to resume from, or what a run of the same trial wrote
-	resumeProbe  = 2 // a probe's checkpoint is there: the result would be contaminated
-	resumeAbsent = 3 // it was told to resume, and nothing is there
+	resumeRight  = 1 // no state to resume from, or that of a run of the same trial
+	resumeProbe  = 2 // a probe's checkpoint exists: the result would be contaminated
+	resumeAbsent = 3 // the environment says resume, and no state exists
 )
 
 // checkpoint stands for a script that saves and resumes.

@@ -1,4 +1,4 @@
-"""Berth in Python: submit sweeps, wait for them, and read what they came to.
+"""Berth in Python: submit sweeps, wait for them, and read their results.
 
     import berth
 

@@ -76,7 +76,7 @@ class Client:
         self._transport.close()
 
     def submit(self, spec: Spec, *, idempotency_key: Optional[str] = None) -> Sweep:
-        """Submits a sweep and returns it. It runs on the server, whatever becomes of this program.
+        """Submits a sweep and returns it. It runs on the server, also when this program ends.
 
         ``idempotency_key`` makes repeated submissions of the same file one sweep, for 24 hours.
         Errors: InvalidError, which says everything that is wrong with the file.
@@ -91,7 +91,7 @@ class Client:
         return sweep
 
     def preview(self, spec: Spec) -> models.Preview:
-        """Says what a sweep would do, and does nothing: trials, how many at once and why no more, how long."""
+        """Predicts a sweep without submitting it: trials, how many at once and why no more, how long."""
         return self._look("/sweep-previews", models.Preview, spec)
 
     def validate(self, spec: Spec) -> models.Validation:
@@ -164,7 +164,7 @@ class Client:
         return self._transport.read(models.HostList, "/hosts").data
 
     def me(self) -> models.Me:
-        """Says who calls: name and role."""
+        """Returns the caller: name and role."""
         return self._transport.read(models.Me, "/me")
 
     def server_info(self) -> models.ServerInfo:
@@ -198,7 +198,7 @@ class _Document:
 
 
 def _plain(value: Any) -> Any:
-    """Makes numbers and arrays of NumPy, and paths, what JSON has."""
+    """Turns numbers and arrays of NumPy, and paths, into JSON types."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, os.PathLike):

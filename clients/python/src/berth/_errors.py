@@ -25,7 +25,7 @@ class NoResultError(BerthError):
 
 
 class FilesError(BerthError):
-    """The files of a trial are not there, or a download is not what the server says it is."""
+    """The files of a trial are missing, or a download differs from the server's checksum."""
 
 
 class WaitTimeoutError(BerthError, TimeoutError):

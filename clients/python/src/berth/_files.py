@@ -77,7 +77,7 @@ def download(
     directory: Union[str, os.PathLike[str]],
     paths: Sequence[str],
 ) -> Path:
-    """Downloads files below a directory and returns its path, or that of the one thing that was named."""
+    """Downloads files below a directory and returns its path, or the path of the one named file."""
     files, names = chosen(found, paths)
     root = Path(directory)
     root.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,8 @@ class _Download:
                 with _writing_lock:
                     _writing.discard(shared)
             return
-        # Another thread fetches the same: what this one writes has a name of its own, and is not gone on with.
+        # Another thread fetches the same file: this one writes to a name of its own, and does not continue
+        # that.
         self.part = shared.with_name(f"{shared.stem}-{uuid.uuid4().hex[:8]}.part")
         try:
             self.write()
@@ -153,7 +154,7 @@ class _Download:
         self.part.replace(self.target)
 
     def there(self) -> bool:
-        """Reports whether the file is there with the right checksum. A link is none."""
+        """Reports whether the file exists with the right checksum. A link does not count."""
         if self.target.is_symlink() or not self.target.is_file() or self.target.stat().st_size != self.file.bytes:
             return False
         with self.target.open("rb") as file:
@@ -207,7 +208,7 @@ def _sha256(file: BinaryIO) -> hashlib._Hash:
 
 
 def inside(root: Path, name: str) -> Path:
-    """Returns where a file goes. Nothing is written outside the directory, whatever names and links say."""
+    """Returns where a file goes. No name and no link leads outside the directory."""
     parts = PurePosixPath(name).parts
     parent = root.joinpath(*parts[:-1]).resolve()
     bad = (

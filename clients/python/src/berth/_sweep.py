@@ -54,7 +54,7 @@ class Sweep:
 
     @property
     def reason(self) -> Optional[str]:
-        """Why it ended, or what a person must do."""
+        """Why it ended, or what the user must do."""
         return self.data.reason
 
     @property
@@ -183,7 +183,7 @@ class Sweep:
         return [item.name for item in names.data]
 
     def report(self) -> models.SweepReport:
-        """What the sweep used, and what packing saved (docs/report.md), with all its trials."""
+        """The sweep's use and the saving by packing (docs/report.md), with all its trials."""
         report: Optional[models.SweepReport] = None
         for page in self._transport.pages(_ReportPage, path("sweeps", self.id, "report")):
             if report is None:

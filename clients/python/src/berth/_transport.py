@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Model)
 
 Params = Mapping[str, Union[str, int, float, None]]
 
-# Of one call, in seconds: to look up an image may take the server 12 s.
+# Of one call, in seconds: the server may take 12 s to look up an image.
 CALL_TIMEOUT = 60.0
 CONNECT_TIMEOUT = 10.0
 
@@ -212,7 +212,7 @@ class Transport:
 
 
 def trusted(ca_file: Optional[str]) -> ssl.SSLContext:
-    """Trusts what httpx does, and the authority in the file."""
+    """Trusts httpx's authorities, and the one in the file."""
     context = httpx.create_ssl_context()
     if ca_file:
         try:
@@ -274,7 +274,7 @@ def unreachable(server: str, lost: Exception) -> UnreachableError:
 
 
 def retry_after(header: str, now: Optional[float] = None) -> float:
-    """Reads the header: seconds, or a time (RFC 9110, section 10.2.3). 0 = it says nothing."""
+    """Reads the header: seconds, or a time (RFC 9110, section 10.2.3). 0 = absent."""
     if header.isdigit():
         return float(header)
     try:

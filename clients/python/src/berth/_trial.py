@@ -54,7 +54,7 @@ class Trial:
 
     @property
     def value(self) -> Optional[float]:
-        """The value of the objective; None = there is none (yet)."""
+        """The value of the objective; None = none (yet)."""
         return self.data.value
 
     @property
@@ -83,7 +83,7 @@ class Trial:
         return self
 
     def attempts(self) -> list[models.Attempt]:
-        """Its container launches, first to last, with what each reserved and used."""
+        """Its container launches, first to last, with each one's reservation and use."""
         return self._transport.read(models.AttemptList, self._path() + "/attempts").data
 
     # Metrics.

@@ -64,7 +64,7 @@ class _TimeOverError(Exception):
 
 
 class _Watch:
-    """Looks at a sweep whenever an event says that something changed, and without events now and then."""
+    """Reads a sweep whenever an event reports a change, and without events from time to time."""
 
     def __init__(self, sweep: Sweep, transport: Transport, view: View, timeout: Optional[float]) -> None:
         self.sweep = sweep
@@ -97,7 +97,7 @@ class _Watch:
             try:
                 for event in self.events.listen(self.left(SILENCE)):
                     pauses.reset()
-                    # What changes from the open on is told; what did before is looked for.
+                    # Events report changes from the open on; a read finds earlier ones.
                     self.sleep(self.looked + LOOK_PAUSE - time.monotonic())
                     if self.look():
                         return
@@ -107,7 +107,7 @@ class _Watch:
                 self.sleep(pauses.next(error))
 
     def look(self) -> bool:
-        """Reads the sweep, however long that takes, and says whether it has ended."""
+        """Reads the sweep, without a time limit, and returns whether it has ended."""
         pauses = Pauses()
         while True:
             self.check()
@@ -235,7 +235,7 @@ class _Bar:
             self.bar = self.tqdm(total=total, desc=label, file=self.out, bar_format=BAR, **_size(self.out))
         self.bar.total = total
         self.bar.n = finished(counts)
-        # Behind the bar stands what the bar does not say itself.
+        # Text behind the bar: states that the bar does not show.
         state = [] if sweep.state == "running" else [sweep.state]
         self.bar.set_postfix_str(", ".join(state + counts_text(sweep).split(", ")[1:]), refresh=False)
         self.bar.refresh()
