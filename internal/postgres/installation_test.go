@@ -54,7 +54,7 @@ func TestInstallation(t *testing.T) {
 	require.Equal(t, berth.KindConflict, berth.KindOf(err), "a server uses it")
 
 	stop()
-	<-ended
+	require.ErrorIs(t, <-ended, context.Canceled)
 
 	id, err := store.RenewInstallation(t.Context())
 	require.NoError(t, err)
