@@ -178,7 +178,7 @@ bench/logs: build ## Run a trial that prints as fast as it can, and say what tha
 .PHONY: bench/silent
 bench/silent: ## Say what part of a core a worker takes for 100 trials that say nothing, for one that prints 300 lines a second, and for a line
 	$(GO) test -run '^$$' -bench '^Benchmark(SilentTrials|PrintingTrial)$$' -benchtime 3x ./internal/runtimetest
-	$(GO) test -run '^$$' -bench '^BenchmarkParse$$' ./internal/metrictext
+	$(GO) test -run '^$$' -bench '^BenchmarkParse$$' ./internal/metrics
 
 .PHONY: bench/import
 bench/import: images ## Compare the processor time of import keras, and of a fit with many small steps, with and without the shim (ROUNDS=10)

@@ -189,7 +189,7 @@ type ProbeSpec struct {
 
 // Metric sources.
 const (
-	MetricsAuto        = "auto" // file, else stdout, else tensorboard, else the shim
+	MetricsAuto        = "auto" // the file, else the shim, else stdout
 	MetricsFile        = "file"
 	MetricsStdout      = "stdout"
 	MetricsTensorBoard = "tensorboard"

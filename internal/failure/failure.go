@@ -73,6 +73,7 @@ type Evidence struct {
 	ObjectiveStatus berth.MetricStatus
 	Final           bool               // its value is that of a final record: the program said that it is done
 	Reported        []string           // names of metrics that count, ascending
+	Near            Near               // printed text that seems to be the objective
 	Printed         map[string]Printed // by name: printed text that reads as a metric and does not count
 
 	Limits Limits
@@ -196,6 +197,12 @@ func (e Evidence) machineRanOut() bool {
 
 		return killed && e.Host.Measured && e.PeakBytes > 0 && e.Host.AvailableBytes < room
 	}
+}
+
+// Near is a line that has the objective's words and a number, and that Berth cannot read.
+type Near struct {
+	Line    string // empty = there is none
+	Pattern string // the metrics.pattern that reads it; empty = there is none
 }
 
 // Printed is a metric that a program printed.

@@ -896,9 +896,12 @@ func TestClassify_NoResult(t *testing.T) {
 			failure.Evidence{Objective: "f1"},
 			`it reported no metric: append lines such as {"epoch": 1, "f1": 0.5} to the file that TRIAL_METRICS_FILE names`,
 		},
-		"printed to standard error": {
-			failure.Evidence{Objective: "val_acc", FromLog: true, Printed: map[string]failure.Printed{"val_accuracy": {Stream: "stderr", Times: 1}}},
-			"it printed \"val_accuracy\" on standard error, where only a logger's lines and those with the objective count; did you mean `objective: {metric: val_accuracy}`?",
+		"a line that was not read": {
+			failure.Evidence{
+				Objective: "val_acc", FromLog: true, Reported: []string{"loss"},
+				Near: failure.Near{Line: "val acc is 0.9", Pattern: `(?P<name>val acc) is (?P<value>\S+)`},
+			},
+			"the line \"val acc is 0.9\" was not read: print such as \"val_acc=0.5\", or set `metrics: {pattern: '(?P<name>val acc) is (?P<value>\\S+)'}`; it reported \"loss\"",
 		},
 		"a pattern of its own that finds nothing": {
 			failure.Evidence{Objective: "val_acc", FromLog: true, OwnPattern: true, Printed: map[string]failure.Printed{"val_acc": {Stream: "stdout", Times: 1}}},

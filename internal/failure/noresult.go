@@ -27,6 +27,10 @@ func noResult(e Evidence) string {
 }
 
 func missing(e Evidence) string {
+	if e.Near.Line != "" && e.FromLog && !e.OwnPattern {
+		return missed(e)
+	}
+
 	missing := fmt.Sprintf("ended well but never reported %q; ", e.Objective)
 	printed := slices.Sorted(maps.Keys(e.Printed))
 
@@ -43,8 +47,6 @@ func missing(e Evidence) string {
 		return missing + fmt.Sprintf("it printed %q on %s %d times: write `metrics: {source: stdout}` in the sweep file", e.Objective, p.Stream, p.Times)
 	case len(e.Reported) > 0:
 		return missing + "it reported " + nameList(e.Reported) + similar(e.Objective, e.Reported)
-	case len(printed) > 0 && e.FromLog:
-		return missing + "it printed " + nameList(printed) + " on standard error, where only a logger's lines and those with the objective count" + similar(e.Objective, printed)
 	case len(printed) > 0:
 		return missing + "it wrote nothing to its metrics file, and printed " + nameList(printed) +
 			": with `metrics: {source: stdout}` these are its metrics" + similar(e.Objective, printed)
@@ -61,6 +63,20 @@ func missing(e Evidence) string {
 		return missing + "it reported no metric: append lines such as " + fmt.Sprintf(`{"epoch": 1, %q: 0.5}`, e.Objective) +
 			" to the file that TRIAL_METRICS_FILE names, or print them with `metrics: {source: stdout}`"
 	}
+}
+
+// missed quotes the line that has the objective and was not read, with what to do.
+func missed(e Evidence) string {
+	text := fmt.Sprintf("ended well but never reported %q; the line %q was not read: print such as %q", e.Objective, e.Near.Line, e.Objective+"=0.5")
+	if e.Near.Pattern != "" {
+		text += fmt.Sprintf(", or set `metrics: {pattern: '%s'}`", strings.ReplaceAll(e.Near.Pattern, "'", "''"))
+	}
+
+	if len(e.Reported) > 0 {
+		text += "; it reported " + nameList(e.Reported) + similar(e.Objective, e.Reported)
+	}
+
+	return text
 }
 
 func nameList(names []string) string {

@@ -20,7 +20,7 @@ var rows = [][]string{
 	{"internal/expr", "internal/argv", "internal/spec/document", "internal/postgres/dbsqlc", "migrations", "api/openapi", "api/client", "frontend", "internal/web", "internal/gpu", "internal/simgpu/wire", "internal/export", "internal/tfevents", "internal/filetime", "internal/health", "internal/timeline"},
 	{"internal/search"},
 	{"internal/spec", "internal/packing", "internal/parallelism", "internal/advice", "internal/memory", "internal/failure", "internal/report", "internal/script", "internal/masking"},
-	{"internal/metrictext", "internal/preview"},
+	{"internal/metrics", "internal/preview"},
 	{
 		"activities", "internal/docker", "internal/cgroup", "internal/nvml", "internal/simgpu", "internal/mps", "internal/postgres", "internal/placer", "internal/reconcile", "internal/retention", "internal/artifacts", "internal/dataset", "internal/secrets",
 		"internal/runtrial", "internal/devstack", "internal/config",

@@ -341,7 +341,7 @@ func TestThinner_LeavesNoMetricOut(t *testing.T) {
 	t.Parallel()
 
 	bounds := Bounds{MetricRate: 10, MetricLimit: 5000}.orDefault()
-	s := newSeries(newThinner(bounds, 0), "")
+	s := newSeries(newThinner(bounds, 0), "", berth.MetricsFile, berth.MetricsShim)
 	last := map[string]int64{}
 	kept := 0
 
@@ -349,7 +349,7 @@ func TestThinner_LeavesNoMetricOut(t *testing.T) {
 		for i := range 100 {
 			p := metric(fmt.Sprint("m", i), int64(step), float64(step))
 			p.At = noon.Add(time.Duration(step) * time.Second)
-			s.add(ofFile, p)
+			s.add(berth.MetricsFile, p)
 		}
 
 		s.thin.clock = noon.Add(time.Duration(step) * time.Second)
@@ -405,31 +405,6 @@ func TestReadFile_IsNotKeptByALargeFile(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte("{\"step\":2,\"metrics\":{\"a\":1}}\n"), 0o600))
 		require.Empty(t, o.steps(t))
 	}
-}
-
-// A file that has not changed since it was read costs a look, and no reading.
-func TestReadFile_LeavesAnUnchangedFileAlone(t *testing.T) {
-	t.Parallel()
-
-	o, path := fileOutput(t)
-	reads := 0
-	o.file.done = func(bool) { reads++ }
-
-	for _, c := range []struct {
-		text  string // that the file gets
-		reads int
-	}{{"", 0}, {"{\"a\":1}\n", 1}, {"", 1}, {"{\"a\":2}\n", 2}, {"", 2}} {
-		if c.text != "" {
-			appendTo(t, path, c.text)
-		}
-
-		o.file.read(readPerLook)
-		require.Equal(t, c.reads, reads, c.text)
-	}
-
-	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour))) // by a clock that is ahead
-	o.file.read(readPerLook)
-	require.Equal(t, 3, reads)
 }
 
 // What walks through the directories of one attempt may take, all attempts share.

@@ -109,7 +109,7 @@ func TestGap_WorkerAway(t *testing.T) {
 
 				if test.unseen == 0 {
 					require.Equal(t, berth.FootprintFull, got.Source)
-					require.Equal(t, "finished", got.Outcome.Message)
+					require.Equal(t, `finished; its value is of line 1 of its log, "acc=1"`, got.Outcome.Message)
 
 					return
 				}

@@ -24,7 +24,7 @@ const (
 // ours is what of an attempt's directory goes when its result is committed.
 var ours = []string{
 	"in", "shim", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp",
-	readingName, readingName + ".tmp", storedName, storedName + ".tmp", traceName, traceName + ".tmp", intentName, intentName + ".tmp", resumeName, resumeName + ".tmp", fetchingName, fetchedName, replacedName, diskName, workName + ".tmp", workManifest + ".tmp",
+	readingName, readingName + ".tmp", sourceName, sourceName + ".tmp", traceName, traceName + ".tmp", intentName, intentName + ".tmp", resumeName, resumeName + ".tmp", fetchingName, fetchedName, replacedName, diskName, workName + ".tmp", workManifest + ".tmp",
 }
 
 // dirs are the host's directories of one attempt.

@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/metrictext"
+	"github.com/berthml/berth/internal/failure"
+	"github.com/berthml/berth/internal/metrics"
 	"github.com/berthml/berth/internal/tfevents"
 )
 
 const (
 	// eventsEvery is how often event files are looked at: their writers keep up to two minutes of events.
 	eventsEvery = time.Second
-	// eventsMaybeEvery is the same while a job that need not write any has written none.
-	eventsMaybeEvery = 3 * time.Second
 	// mostEventFiles are read, and eventFilesBytes of them.
 	mostEventFiles  = 1000
 	eventFilesBytes = 256 << 20
@@ -53,7 +52,6 @@ type eventFiles struct {
 	many   bool                // there were more files, or places to look for them
 	wrong  []string            // what of which files could not be read
 	within map[string]reportedIn
-	newest map[string]newestWriter
 	mixed  string // two directories with one metric; empty = there are none
 }
 
@@ -62,10 +60,8 @@ type eventFile struct {
 	root    string
 	path    string // below root, with slashes
 	at      int64
-	doubts  int     // how often the record there had a wrong checksum
-	given   bool    // up: what is behind cannot be read
-	alone   bool    // its directory begins like the objective's tag, and no sibling does
-	told    history // of the objective
+	doubts  int  // how often the record there had a wrong checksum
+	given   bool // up: what is behind cannot be read
 	decoder *tfevents.Decoder
 }
 
@@ -80,7 +76,7 @@ type reportedIn struct {
 func newEventFiles(r *run, metrics *series) *eventFiles {
 	e := &eventFiles{
 		run: r, metrics: metrics, roots: []string{r.dirs.out, filepath.Join(r.dirs.attempt, workName)},
-		known: make(map[string]bool), left: eventFilesBytes, within: make(map[string]reportedIn), newest: make(map[string]newestWriter),
+		known: make(map[string]bool), left: eventFilesBytes, within: make(map[string]reportedIn),
 	}
 
 	if o := r.who.Spec.Objective; o != nil {
@@ -109,27 +105,16 @@ func (e *eventFiles) look(end bool) {
 		most = e.read(f, most, end)
 	}
 
-	e.recount()
-
-	every := eventsEvery
-	if e.metrics.auto && len(e.files) == 0 {
-		every = eventsMaybeEvery
-	}
-
 	// A job with very many files is looked at less often.
-	e.next = began.Add(max(every, e.run.walkPause(time.Since(began))))
+	e.next = began.Add(max(eventsEvery, e.run.walkPause(time.Since(began))))
 }
 
 // take stores the scalars of a record.
 func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
-	points := make([]berth.MetricPoint, 0, len(scalars))
-
-	var own []berth.MetricPoint // of the objective
-
 	for _, s := range scalars {
 		name := eventName(f.dir(), s.Tag)
 
-		p, ok := metrictext.NewPoint(name, strconv.FormatFloat(s.Value, 'g', -1, 64), wallTime(s.WallTime, time.Now()))
+		p, ok := metrics.NewPoint(name, strconv.FormatFloat(s.Value, 'g', -1, 64), wallTime(s.WallTime, time.Now()))
 		if !ok {
 			continue
 		}
@@ -137,30 +122,40 @@ func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 		p.Step = s.Step
 		e.place(name, f.dir(), s.Step)
 
-		like := e.likenessOf(f, name, s.Tag)
+		like := e.likenessOf(name)
 		if like > 0 && (e.likeness == 0 || like < e.likeness) {
-			own = nil // what was taken for it before
+			if e.likeness > 0 { // what was taken for it before is another metric
+				e.metrics.forget(berth.MetricsTensorBoard, e.objective)
+			}
 
-			e.turn(like)
+			e.likeness = like
 		}
 
-		covered := e.covered(f, name, s.Step)
-		if !covered && name != e.objective {
-			points = append(points, p)
+		if name != e.objective {
+			e.metrics.add(berth.MetricsTensorBoard, p)
 		}
 
 		if like > 0 && like == e.likeness {
 			p.Name = e.objective
-			f.told.add(p)
-
-			if !covered {
-				own = append(own, p)
-			}
+			e.metrics.add(berth.MetricsTensorBoard, p)
 		}
 	}
+}
 
-	e.metrics.add(ofEvents, points...)
-	e.metrics.add(e.tier(), own...)
+// likenessOf says how much a metric is like the objective; 0 = it is another.
+func (e *eventFiles) likenessOf(name string) tagLikeness {
+	switch {
+	case e.objective == "":
+		return 0
+	case name == e.objective:
+		return ownTag
+	case name == e.alias:
+		return keysTag
+	case failure.PlainName(name) == failure.PlainName(e.objective):
+		return likeTag
+	default:
+		return 0
+	}
 }
 
 // place notes when two directories report the same steps of one metric.
@@ -168,7 +163,7 @@ func (e *eventFiles) place(name, dir string, step int64) {
 	first, known := e.within[name]
 
 	switch {
-	case !known && len(e.within) >= metrictext.MaxNames:
+	case !known && len(e.within) >= metrics.MaxNames:
 	case !known || first.dir == dir:
 		e.within[name] = reportedIn{dir, max(first.step, step)}
 	case step <= first.step && e.mixed == "":
@@ -209,7 +204,7 @@ func (e *eventFiles) notes() []string {
 
 	notes := slices.Clone(e.wrong)
 
-	if len(e.files) == 0 && !e.metrics.auto {
+	if len(e.files) == 0 {
 		notes = append(notes, "it wrote no TensorBoard event file below /trial/out or its working directory")
 	}
 

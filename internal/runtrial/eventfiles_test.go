@@ -22,7 +22,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/fake"
 	"github.com/berthml/berth/internal/masking"
-	"github.com/berthml/berth/internal/metrictext"
+	"github.com/berthml/berth/internal/metrics"
 	"github.com/berthml/berth/internal/tfevents"
 )
 
@@ -293,7 +293,7 @@ func TestEventFiles_AreBounded(t *testing.T) {
 		t.Parallel()
 
 		o, out := eventOutput(t, "loss")
-		plantFile(t, filepath.Join(out, "x.tfevents"), eventData(t, strings.Repeat("x", metrictext.NameBytes+1), 1))
+		plantFile(t, filepath.Join(out, "x.tfevents"), eventData(t, strings.Repeat("x", metrics.NameBytes+1), 1))
 		require.Empty(t, o.reports(true))
 	})
 }
@@ -422,7 +422,7 @@ func TestEventFiles_NotesShowNoValue(t *testing.T) {
 	r := setup(t)
 	run := r.newRun(t)
 	run.mask = masking.New([][]byte{[]byte(value)})
-	e := newEventFiles(run, newSeries(newThinner(r.config.Bounds, 0), ""))
+	e := newEventFiles(run, newSeries(newThinner(r.config.Bounds, 0), "", berth.MetricsFile, berth.MetricsShim))
 
 	e.place("acc", "a/"+value, 1)
 	e.place("acc", "b/"+value, 1)

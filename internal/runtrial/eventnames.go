@@ -15,7 +15,7 @@ type tagLikeness int
 // The likenesses of tags.
 const (
 	ownTag  tagLikeness = iota + 1
-	keysTag             // Keras' name of an epoch's, or a directory that only looks like a key of add_scalars
+	keysTag             // Keras' name of an epoch's
 	likeTag             // "Loss/val" and "Val Loss" for val_loss, as in what a job prints
 )
 

@@ -41,7 +41,6 @@ func (e *eventFiles) find() {
 
 	if len(e.files) > had {
 		slices.SortStableFunc(e.files, older)
-		e.settleKeys()
 	}
 }
 
@@ -118,7 +117,7 @@ func (e *eventFiles) read(f *eventFile, most int64, end bool) int64 {
 	}
 
 	if info.Size() < f.at { // the job began it anew
-		f.restart()
+		*f = eventFile{root: f.root, path: f.path, decoder: tfevents.NewDecoder()}
 	}
 
 	return e.records(f, file, info.Size(), most, end)

@@ -74,7 +74,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		evidence.OwnPattern = r.who.Spec.Metrics.Pattern != ""
 		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
-		evidence.Reported, evidence.Printed = seen.metrics.names(), seen.printed
+		evidence.Reported, evidence.Printed, evidence.Near = seen.metrics.names(), seen.printed, seen.near
 
 		var at time.Time
 
@@ -99,6 +99,10 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	if value != nil && !final {
 		seen.notes = appendNote(seen.notes, r.resumedNote(r.who.Spec.Objective.Strategy))
+	}
+
+	if value != nil && reportedBy == berth.MetricsStdout && (r.who.Spec.Objective.Strategy == berth.StrategyLast || r.who.Spec.Objective.Strategy == "") {
+		seen.notes = appendNote(seen.notes, seen.place)
 	}
 
 	if len(seen.notes) > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/filetime"
 	"github.com/berthml/berth/internal/masking"
-	"github.com/berthml/berth/internal/metrictext"
+	"github.com/berthml/berth/internal/metrics"
 )
 
 const (
@@ -42,7 +42,6 @@ type recordFile struct {
 	name string            // in there
 	take func(line []byte) // one at a time
 	anew func()            // the job began the file anew; nil = that changes nothing
-	done func(end bool)    // after a look that read the file, and at the end; nil = nobody asks
 
 	at   int64
 	rest []byte       // unfinished last line
@@ -53,47 +52,30 @@ type recordFile struct {
 	seen os.FileInfo  // at the look before; nil = there was none
 
 	unread unreadLines
-	values *metrictext.UnreadValues // nil = nobody asks
 }
 
 // newMetricsFile reads a job's metrics into a series.
-func newMetricsFile(r *run, metrics *series, objective string) *recordFile {
-	parser := metrictext.NewLineParser("", objective)
-	parser.Doubtful = metrictext.DoubtfulFrom(metrics.auto)
+func newMetricsFile(r *run, series *series, objective string) *recordFile {
+	reader := metrics.NewReader("", objective)
 	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes, unread: unreadLines{mask: r.mask}}
 
-	m.values = &parser.Unread
-	told, several := newFileHistory(), parser.Gatherer()
+	m.take = func(line []byte) {
+		points := reader.Read(berth.Stdout, string(line), time.Now().UTC())
 
-	take := func(line []byte) {
-		points := parser.Parse(berth.Stdout, string(line), time.Now().UTC())
-		none := len(points)+len(parser.Doubts) == 0
-		told.take(parser, points)
-		metrics.addFrom(ofFile, parser, points)
+		if reader.Restarted {
+			reader.Restarted = false
+			series.forget(berth.MetricsFile, objective)
+		}
 
-		if none {
+		series.add(berth.MetricsFile, points...)
+
+		if len(points) == 0 {
 			m.unread.add(line)
 		}
 	}
-	m.take = func(line []byte) { several.Add(line, take) }
 	m.anew = func() {
-		several.Forget()
-		parser.Records, parser.Unread = metrictext.NewRecordParser(), metrictext.UnreadValues{}
-		told.writing++
-	}
-	m.done = func(end bool) {
-		if end {
-			several.Release(take)
-		}
-
-		if told.writing > 0 && told.last.LastStatus != "" {
-			from := ofFile
-			if parser.Likeness >= parser.Doubtful {
-				from = from.doubtfully()
-			}
-
-			metrics.recount(from, objective, told.all())
-		}
+		reader.Restart()
+		series.reset(berth.MetricsFile)
 	}
 
 	return m
@@ -109,13 +91,13 @@ type unreadLines struct {
 // add counts a line that holds no metric, but not what may well be there: a record without
 // metrics, and the lines of one that goes over several.
 func (u *unreadLines) add(line []byte) {
-	text := metrictext.Shown(string(line))
+	text := metrics.Shown(string(line))
 	if json.Valid([]byte(text)) || partOfRecord.MatchString(text) {
 		return
 	}
 
 	if u.lines++; u.lines == 1 {
-		text = u.mask.Quote(metrictext.Shown(u.mask.Quote(string(line)))) // a value may have what is not shown, or be in pieces between
+		text = u.mask.Quote(metrics.Shown(u.mask.Quote(string(line)))) // a value may have what is not shown, or be in pieces between
 		u.first = strings.ToValidUTF8(text[:min(len(text), unreadBytes)], "")
 	}
 }
@@ -136,38 +118,38 @@ func (u *unreadLines) note() string {
 	return fmt.Sprintf("%d lines of its metrics file hold no metric that Berth can read, such as %q", u.lines, u.first)
 }
 
-// followFiles reads the files until the container has exited: the job's own first,
-// which wins over the shim's. What an earlier Run stored of the shim's must be known
-// before the job's own takes its place.
+// followFiles reads the files until the container has exited: the job's own first.
 func (o *output) followFiles(ctx context.Context, exited <-chan struct{}) error {
 	if o.file == nil && o.events == nil && o.shimFile == nil {
 		return nil
-	}
-
-	if o.run.container.Adopted && !o.metrics.auto { // there it was written down
-		o.shimFile.read(math.MaxInt64)
 	}
 
 	ticker := time.NewTicker(tailEvery)
 	defer ticker.Stop()
 
 	for {
-		o.file.read(readPerLook)
-		o.events.look(false)
-		o.shimFile.read(readPerLook)
+		o.readFiles(readPerLook)
 
 		select {
 		case <-ticker.C:
 		case <-exited:
-			o.file.read(math.MaxInt64)
-			o.events.look(true)
-			o.shimFile.read(math.MaxInt64)
+			o.readFiles(math.MaxInt64)
 
 			return nil
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// readFiles reads what was appended to the files.
+func (o *output) readFiles(most int64) {
+	o.files.Lock()
+	defer o.files.Unlock()
+
+	o.file.read(most)
+	o.events.look(most == math.MaxInt64)
+	o.shimFile.read(most)
 }
 
 // read takes in the whole lines that were appended, of at most so many
@@ -205,10 +187,6 @@ func (m *recordFile) read(most int64) {
 	}
 
 	m.seen = info
-
-	if m.done != nil {
-		defer m.done(false)
-	}
 
 	buffer := make([]byte, min(readAtOnce, max(info.Size()-m.at, 0)+1)) // and a byte, to see its end
 
@@ -315,9 +293,5 @@ func (m *recordFile) end() {
 
 	if len(m.rest) > 0 {
 		m.take(m.rest)
-	}
-
-	if m.done != nil {
-		m.done(true)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
-	"github.com/berthml/berth/internal/metrictext"
+	"github.com/berthml/berth/internal/metrics"
 )
 
 const (
@@ -38,13 +38,15 @@ type output struct {
 	run     *run
 	writing chan struct{} // holds one token: who has it writes
 	metrics *series
-	printed *metrictext.LineParser // nil unless metrics come from what it prints
+	printed *metrics.Reader // nil unless metrics come from what it prints
 	names   *printedNames
+	source  string      // that is written down as chosen
 	file    *recordFile // nil unless they come from the metrics file
 	events  *eventFiles // nil unless they come from event files
 
 	shim     *shimReport // nil = the attempt has no shim
 	shimFile *recordFile
+	files    sync.Mutex // of reading them
 
 	mu     sync.Mutex
 	offset int64 // of the next byte of the log
@@ -62,57 +64,62 @@ type output struct {
 	taken   berth.LogPosition // what was taken in
 	gap     bool              // Docker had dropped a part of the log
 
-	keptOffset int64       // of the reading that is on disk
-	stored     *reading    // up to which all is in the database; for the goroutine that writes
-	sources    storedNames // as written down; for the same
+	first        berth.LogPosition // of the log's first piece
+	begun        bool              // a piece was read
+	fromStart    bool              // and that was the first
+	earlierSteps map[string]int64  // of an earlier run
+
+	keptOffset int64    // of the reading that is on disk
+	stored     *reading // up to which all is in the database; for the goroutine that writes
 
 	pace   *pace
 	readAt atomic.Int64          // when the last chunk was, Unix time in ns
 	flood  chan<- failure.Intent // told once when the log is a flood; nil = nobody asks
 
-	lines map[string]metrictext.PartLine // unfinished last ones, by stream
+	lines map[string][]byte // unfinished last ones, by stream
 }
 
 func newOutput(r *run) *output {
+	spec := r.who.Spec
 	objective := ""
-	if o := r.who.Spec.Objective; o != nil {
-		objective = o.Metric
+
+	if spec.Objective != nil {
+		objective = spec.Objective.Metric
+	}
+
+	source, parameters := spec.Metrics.Source, make([]string, len(spec.Parameters))
+	for i, p := range spec.Parameters {
+		parameters[i] = p.Name
 	}
 
 	o := &output{
-		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), lines: make(map[string]metrictext.PartLine),
-		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective), names: newPrintedNames(objective),
+		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), lines: make(map[string][]byte),
+		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective, sourcesOf(spec)...),
+		names:   &printedNames{reader: metrics.NewReader("", objective, parameters...), mask: r.mask, seen: make(map[string]failure.Printed)},
 	}
 
-	o.metrics.mask, o.names.mask = r.mask, r.mask
-	source := r.who.Spec.Metrics.Source
-	o.metrics.auto = source == berth.MetricsAuto
+	o.metrics.mask = r.mask
 
-	if o.metrics.auto || source == berth.MetricsStdout {
-		o.printed = metrictext.NewLineParser(r.who.Spec.Metrics.Pattern, objective)
-		o.printed.Apart, o.printed.Doubtful = o.metrics.auto, metrictext.DoubtfulFrom(o.metrics.auto)
-
-		for _, from := range append(slices.Clone(belowPrinted), ofPrinted) {
-			o.metrics.levels[from].whole = !o.metrics.auto // programs print numbers that are no metrics
-		}
-	}
-
-	if o.metrics.auto || source == berth.MetricsTensorBoard {
+	switch source {
+	case berth.MetricsTensorBoard:
 		o.events = newEventFiles(r, o.metrics)
+	case berth.MetricsStdout, berth.MetricsAuto:
+		o.printed = metrics.NewReader(spec.Metrics.Pattern, objective, parameters...)
 	}
 
-	if source != berth.MetricsStdout && source != berth.MetricsTensorBoard {
+	if source == berth.MetricsAuto || source == berth.MetricsFile || source == "" {
 		o.file = newMetricsFile(r, o.metrics, objective)
 	}
 
-	if r.who.Spec.WantsShim() {
+	if spec.WantsShim() {
 		o.hearShim()
-		o.metrics.levels[ofShim].late = source == berth.MetricsStdout
 	}
 
-	if o.metrics.auto {
-		o.sources = r.dirs.sources(r.container.ID)
-		o.metrics.resumeStored(o.sources)
+	if source == berth.MetricsAuto {
+		o.source = r.dirs.source(r.container.ID)
+		o.metrics.goOn(o.source)
+	} else { // the shim's metrics wait for the end
+		o.metrics.goOn(cmp.Or(source, berth.MetricsFile))
 	}
 
 	// A database that was restored lacks what had been stored: it is read again.
@@ -121,6 +128,27 @@ func newOutput(r *run) *output {
 	}
 
 	return o
+}
+
+// sourcesOf are the sources of a sweep's metrics, the first before the others: the metrics
+// file, the shim, and what the job prints; or the one that the sweep names before the shim.
+func sourcesOf(spec berth.Spec) (sources []string) {
+	switch source := spec.Metrics.Source; source {
+	case berth.MetricsStdout, berth.MetricsTensorBoard:
+		sources = []string{source}
+	default:
+		sources = []string{berth.MetricsFile}
+	}
+
+	if spec.WantsShim() {
+		sources = append(sources, berth.MetricsShim)
+	}
+
+	if spec.Metrics.Source == berth.MetricsAuto {
+		sources = append(sources, berth.MetricsStdout)
+	}
+
+	return sources
 }
 
 // follow reads the container's log to its end. A connection that breaks is not
@@ -218,17 +246,21 @@ func (o *output) take(c berth.LogChunk) bool {
 	}
 
 	o.read.Pass(c)
+	o.begin(c)
 
 	shown := o.run.mask.Chunk(c)
 	o.tail.take(shown)
 
-	if o.readBefore(&o.earlier, c) {
+	before := o.readBefore(&o.earlier, c)
+	if !before || o.fromStart {
+		o.takeLine(c) // as it is: a number may hold what is a short secret
+	}
+
+	if before {
 		return true
 	}
 
 	o.taken.Pass(c)
-
-	o.takeLine(c) // as it is: a number may hold what is a short secret
 	o.store(shown)
 
 	return true
@@ -271,11 +303,7 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 	}
 
 	for _, stream := range slices.Sorted(maps.Keys(o.lines)) {
-		o.endLine(stream, o.lines[stream])
-	}
-
-	if o.printed != nil {
-		o.metrics.addFrom(ofPrinted, o.printed, o.printed.Over(""))
+		o.readLines(stream, o.lines[stream], time.Now().UTC())
 	}
 
 	o.metrics.end()
@@ -306,11 +334,11 @@ func (o *output) notes() []string {
 	}
 
 	if o.file != nil {
-		notes = appendNote(appendNote(notes, o.file.unread.note()), o.file.values.Note(o.run.mask.Quote))
+		notes = appendNote(notes, o.file.unread.note())
 	}
 
 	if o.printed != nil && o.fromLog() {
-		notes = appendNote(notes, o.printed.Unread.Note(o.run.mask.Quote))
+		notes = appendNote(notes, o.printed.Near.Note(o.run.mask.Quote))
 	}
 
 	notes = append(notes, o.events.notes()...)
@@ -347,25 +375,17 @@ func (o *output) write(ctx context.Context) error {
 	attempt, token := o.run.who.Attempt.ID, o.run.order.Token
 
 	o.mu.Lock()
-	metrics := o.metrics.pending()
+	pending := o.metrics.pending()
 	o.push()
 	pieces, read := o.pieces, o.reading()
 	o.pieces = nil
 	o.mu.Unlock()
 
-	if metrics.stored != nil {
-		o.keepSources(bothStored(o.sources, metrics.stored)) // before they are in the database
-	}
-
-	if err := o.run.putMetrics(ctx, &metrics); err != nil {
-		o.metrics.restore(metrics)
+	if err := o.storeMetrics(ctx, &pending); err != nil {
+		o.metrics.restore(pending)
 		o.restore(pieces)
 
 		return err
-	}
-
-	if metrics.stored != nil {
-		o.keepSources(metrics.stored)
 	}
 
 	for i, piece := range pieces {
@@ -379,6 +399,15 @@ func (o *output) write(ctx context.Context) error {
 	o.stored = cmp.Or(read, o.stored)
 
 	return nil
+}
+
+// storeMetrics writes down where metrics come from, then stores them.
+func (o *output) storeMetrics(ctx context.Context, b *batch) error {
+	if err := o.keepSource(); err != nil {
+		return err
+	}
+
+	return o.run.putMetrics(ctx, b)
 }
 
 // restore puts pieces back in front, after they could not be stored.

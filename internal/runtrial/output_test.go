@@ -206,7 +206,7 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 		require.Len(rt, r.books.metrics(t), lines)
 
 		if lines > 0 {
-			require.Equal(rt, lines, o.metrics.levels[ofPrinted].histories["m"].Finite, "each line counts once")
+			require.Equal(rt, lines, o.metrics.sources[berth.MetricsStdout].histories["m"].finite, "each line counts once")
 		}
 
 		require.False(rt, o.gap)
@@ -305,7 +305,7 @@ func TestReadFile_FollowsWholeLines(t *testing.T) {
 	require.Equal(t, []int64{1}, o.steps(t), "a file that was begun anew is read anew")
 }
 
-// A job may write its file again from the start each epoch. What was read once counts once.
+// A job may write its file again from the start each epoch. It counts as it is then.
 func TestReadFile_WrittenAnew(t *testing.T) {
 	t.Parallel()
 
@@ -315,9 +315,9 @@ func TestReadFile_WrittenAnew(t *testing.T) {
 		epochs []string
 		want   float64 // the mean of all that counts
 	}{
-		"each epoch in place of the one before": {[]string{`{"epoch": 1, "acc": 0.51}`, `{"epoch": 2, "acc": 0.72}`, `{"epoch": 3, "acc": 0.93}`}, 0.72},
-		"ever longer":                           {[]string{`{"acc": 0.5}`, `{"acc": 0.725}`, `{"acc": 0.93125}`}, (0.5 + 0.725 + 0.93125) / 3},
-		"the same end":                          {[]string{`{"acc": 0.5` + long + `}`, `{"acc": 0.7` + long + `}`}, 0.6},
+		"each epoch in place of the one before": {[]string{`{"epoch": 1, "acc": 0.51}`, `{"epoch": 2, "acc": 0.72}`, `{"epoch": 3, "acc": 0.93}`}, 0.93},
+		"ever longer":                           {[]string{`{"acc": 0.5}`, `{"acc": 0.725}`, `{"acc": 0.93125}`}, 0.93125},
+		"the same end":                          {[]string{`{"acc": 0.5` + long + `}`, `{"acc": 0.7` + long + `}`}, 0.7},
 		"all epochs again, and one more":        {[]string{`{"acc": 0.5}`, "{\"acc\": 0.5}\n{\"acc\": 0.7}"}, 0.6},
 		"the same again":                        {[]string{`{"acc": 0.5}`, `{"acc": 0.5}`, "{\"acc\": 0.5}\n{\"acc\": 0.7}"}, 0.6},
 	} {
@@ -417,13 +417,12 @@ func TestOutput_NotesWhatIsPrintedInPlaceOfAFile(t *testing.T) {
 	require.False(t, o.metrics.any())
 }
 
-// Of metrics that are printed it notes what does not count: on standard error, and what a
-// pattern of the spec's own leaves out. A message says where it was.
+// Of metrics that are printed it notes what a pattern of the sweep's own leaves out. A message says where it was.
 func TestOutput_NotesWhatDoesNotCount(t *testing.T) {
 	t.Parallel()
 
 	for pattern, want := range map[string]map[string]failure.Printed{
-		"":                                {"loss": {Stream: berth.Stderr, Times: 1}},
+		"":                                {},
 		`(?P<name>\w+) is (?P<value>\S+)`: {"loss": {Stream: berth.Stderr, Times: 1}, "what": {Stream: berth.Stdout, Times: 1}},
 	} {
 		r := setup(t)

@@ -127,7 +127,7 @@ func TestShim_MostPhases(t *testing.T) {
 	t.Parallel()
 
 	for records, told := range map[int]bool{mostPhases - 1: true, mostPhases: false} {
-		s := &shimReport{}
+		s := &shimReport{metrics: newSeries(nil, "", berth.MetricsShim)}
 		for i := range records {
 			s.take([]byte([]string{`{"type":"phase","phase":"training","at":1}`, `{"type":"steps","count":2,"seconds":1}`}[i%2]))
 		}

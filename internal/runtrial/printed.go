@@ -2,12 +2,15 @@ package runtrial
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
 	"github.com/berthml/berth/internal/masking"
-	"github.com/berthml/berth/internal/metrictext"
+	"github.com/berthml/berth/internal/metrics"
 )
 
 const (
@@ -15,78 +18,69 @@ const (
 	linesForNames = 20_000 // in which they are looked for: they come with each epoch
 )
 
-// takeLine parses the line that a chunk ends, if metrics come from there: programs
-// print them to standard output, loggers and progress bars to standard error. A
-// progress bar rewrites its line by carriage returns, for longer than Docker
-// keeps a line in one piece: what counts of it is read as it comes.
+// takeLine reads the lines that a chunk ends, if metrics come from there: programs print them
+// to standard output, loggers and progress bars to standard error. Docker passes on a long
+// line in pieces.
 func (o *output) takeLine(c berth.LogChunk) {
-	if o.printed == nil {
-		o.names.take(c.Stream, metrictext.PartLine{Data: c.Data})
+	line := slices.Concat(o.lines[c.Stream], c.Data)
+
+	if !bytes.HasSuffix(line, []byte("\n")) {
+		o.lines[c.Stream] = line[max(len(line)-longestLine, 0):]
 
 		return
 	}
 
-	line := o.lines[c.Stream]
-	line.Data, line.At = slices.Concat(line.Data, c.Data), c.At
+	delete(o.lines, c.Stream)
+	o.readLines(c.Stream, line, c.At)
+}
 
-	if bytes.HasSuffix(c.Data, []byte("\n")) {
-		if o.printed.Pattern == nil && line.Open() {
-			o.lines[c.Stream] = line
+// readLines reads lines that their stream has ended.
+func (o *output) readLines(stream string, text []byte, at time.Time) {
+	for line := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
+		if o.printed == nil {
+			o.names.read(stream, string(line), at)
 
-			return
+			continue
 		}
 
-		delete(o.lines, c.Stream)
-		o.endLine(c.Stream, line)
+		points := o.printed.Read(stream, string(line), at)
+		if len(points) == 0 && o.printed.HasPattern() {
+			o.names.read(stream, string(line), at)
+		}
 
-		return
-	}
+		if o.printed.Restarted {
+			o.printed.Restarted = false
+			o.metrics.forget(berth.MetricsStdout, o.metrics.needed)
+		}
 
-	points, rest := o.printed.Begin(c.Stream, line)
-	o.metrics.addFrom(ofPrinted, o.printed, points)
+		if len(points) > 0 && !o.metrics.isChosen() { // what was written before it was printed comes first
+			o.readFiles(readPerLook)
+		}
 
-	rest.Data = rest.Data[max(len(rest.Data)-longestLine, 0):]
-	o.lines[c.Stream] = rest
-}
-
-// endLine reads a line that its stream has ended. What does not count of it is noted.
-func (o *output) endLine(stream string, line metrictext.PartLine) {
-	points := o.printed.End(stream, line)
-	none := len(points)+len(o.printed.Bars)+len(o.printed.Doubts) == 0
-	o.metrics.addFrom(ofPrinted, o.printed, points)
-
-	if none && (stream == berth.Stderr || o.printed.Pattern != nil) {
-		o.names.take(stream, line)
+		o.metrics.add(berth.MetricsStdout, points...)
 	}
 }
 
-// printedNames notes what a job prints that reads as a metric and is none: its metrics
-// come from a file, the spec's own pattern leaves it out, or it printed them to standard
-// error by another name. A trial that reported nothing is told where its metric was seen.
+// printedNames notes what a job prints that reads as a metric and is none: its metrics come
+// from a file, or the sweep's own pattern leaves it out. A trial that reported nothing is told
+// where its metric was seen.
 type printedNames struct {
-	parser *metrictext.LineParser
+	reader *metrics.Reader
 	mask   *masking.Mask
 	lines  int
 	seen   map[string]failure.Printed
 }
 
-func newPrintedNames(objective string) *printedNames {
-	return &printedNames{parser: metrictext.NewLineParser("", objective), seen: make(map[string]failure.Printed)}
-}
-
-func (p *printedNames) take(stream string, line metrictext.PartLine) {
+func (p *printedNames) read(stream, line string, at time.Time) {
 	if p.lines++; p.lines > linesForNames {
 		return
 	}
 
-	points := p.parser.Parse(berth.Stdout, string(line.Data), line.At)
-	p.parser.Doubts = nil // they are there by their own names
+	for _, point := range p.reader.Read(berth.Stdout, line, at) {
+		name := p.mask.Name(point.Name)
 
-	for _, point := range points {
-		point.Name = p.mask.Name(point.Name)
-
-		known, found := p.seen[point.Name]
-		if !found && len(p.seen) >= namesAtMost && point.Name != p.parser.Objective {
+		known, found := p.seen[name]
+		if !found && len(p.seen) >= namesAtMost {
 			continue
 		}
 
@@ -95,6 +89,34 @@ func (p *printedNames) take(stream string, line metrictext.PartLine) {
 		}
 
 		known.Times++
-		p.seen[point.Name] = known
+		p.seen[name] = known
 	}
+}
+
+// quotedBytes of a line are shown in a message.
+const quotedBytes = 160
+
+// quote makes a line fit for a message.
+func (o *output) quote(line string) string {
+	line = o.run.mask.Quote(line)
+
+	return strings.ToValidUTF8(line[:min(len(line), quotedBytes)], "")
+}
+
+// near is the first line that seems to have the objective and was not read.
+func (o *output) near() failure.Near {
+	if o.printed == nil || o.printed.Near.Times == 0 {
+		return failure.Near{}
+	}
+
+	return failure.Near{Line: o.quote(o.printed.Near.First), Pattern: o.run.mask.Quote(o.printed.Near.Pattern)}
+}
+
+// place says which line the last value of the objective came from; empty when none did.
+func (o *output) place() string {
+	if o.printed == nil || o.printed.From.Line == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("its value is of line %d of its log, %q", o.printed.From.Line, o.quote(o.printed.From.Text))
 }

@@ -6,61 +6,37 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/metrictext"
 )
 
-// readingName is the file that keeps how far an attempt's log was read.
-const readingName = "log.json"
+// What an attempt's directory holds of what was read.
+const (
+	readingName = "log.json"    // how far its log was
+	sourceName  = "source.json" // where its metrics come from
+)
 
-// reading is how far a container's log was read, and what is known of it then.
-// Docker keeps the newest 30 MiB only: a run that adopts the container cannot
-// read the beginning again. Everything up to Position is in the database.
+// reading is how far a container's log was read. Everything up to Position is in the database.
+// A run that adopts the container reads the log from its start again. Docker keeps the newest
+// 30 MiB only: where it has dropped the start, metrics go on behind Position, with their steps.
 type reading struct {
 	Container string            `json:"container"` // its id
-	At        time.Time         `json:"at"`        // when it was read so far
+	First     berth.LogPosition `json:"first"`     // of the log's first piece
 	Position  berth.LogPosition `json:"position"`
-	Offset    int64             `json:"offset"`           // of the next byte of the log
-	Cut       bool              `json:"cut,omitempty"`    // the log limit was reached
-	Gap       bool              `json:"gap,omitempty"`    // Docker had dropped a part of it
-	Line      []byte            `json:"line,omitempty"`   // unfinished last line of stdout, by a worker that read no other stream
-	LineAt    time.Time         `json:"line_at,omitzero"` // its time
-
-	Lines   map[string]metrictext.PartLine `json:"lines,omitempty"`   // unfinished last ones, by stream
-	Metrics *keptSeries                    `json:"metrics,omitempty"` // nil when the log has none
+	Offset    int64             `json:"offset"`          // of the next byte of the log
+	Cut       bool              `json:"cut,omitempty"`   // the log limit was reached
+	Gap       bool              `json:"gap,omitempty"`   // Docker had dropped a part of it
+	Steps     map[string]int64  `json:"steps,omitempty"` // the newest ones of metrics
 }
 
-// keptSeries is all that a series and its parser know.
-type keptSeries struct {
-	Histories map[string]history             `json:"histories"`
-	Below     map[string]histories           `json:"below,omitempty"`  // of the log's other tiers, by their names
-	Finals    map[string]berth.MetricPoint   `json:"finals,omitempty"` // of metrics without a curve there
-	Steps     metrictext.Steps               `json:"steps"`
-	Likeness  metrictext.Likeness            `json:"likeness,omitempty"`  // of the objective's name; 0 = not known
-	Bars      bool                           `json:"bars,omitempty"`      // those of Keras stand apart
-	Fractions bool                           `json:"fractions,omitempty"` // epochs come in parts
-	Anew      bool                           `json:"anew,omitempty"`      // steps begin anew in each epoch
-	Drawn     map[string]metrictext.BarState `json:"drawn,omitempty"`     // by stream
-	Unread    metrictext.UnreadValues        `json:"unread,omitzero"`     // of the objective
-	More      bool                           `json:"more,omitempty"`
-	Kept      int                            `json:"kept"`
-	Lost      int                            `json:"lost,omitempty"`
-	Held      map[string]berth.MetricPoint   `json:"held,omitempty"`
-}
-
-// histories are those of metrics, by name.
-type histories map[string]history
-
-// keepReading writes down how far a log was read. Like usage it is not synced: a
-// power cut ends the container as well.
+// keepReading writes down how far a log was read. Like usage it is not synced: a power cut
+// ends the container as well.
 func (d dirs) keepReading(r reading) error {
 	return writeJSON(filepath.Join(d.attempt, readingName), "what was read of the log", r)
 }
 
-// reading is how far this container's log was read; found is false when that was
-// not written down.
+// reading is how far this container's log was read; found is false when that was not written
+// down.
 func (d dirs) reading(container string) (r reading, found bool) {
 	data, err := os.ReadFile(filepath.Join(d.attempt, readingName))
 	if err != nil || json.Unmarshal(data, &r) != nil || container == "" || r.Container != container {
@@ -70,36 +46,83 @@ func (d dirs) reading(container string) (r reading, found bool) {
 	return r, true
 }
 
-// resume goes on from where an earlier run stopped to read. The log itself is
-// read from its oldest line for the classifier; what was counted is left out.
-func (o *output) resume(r reading) {
-	o.earlier.From, o.taken = r.Position, r.Position
-	o.offset, o.keptOffset = r.Offset, r.Offset
-	o.cut, o.gap = r.Cut, r.Gap
+// chosenSource is the source of a container's metrics. It is written before any of them is
+// stored, so that no curve has two.
+type chosenSource struct {
+	Container string `json:"container"` // its id
+	Source    string `json:"source"`
+}
 
-	maps.Copy(o.lines, r.Lines)
+// keepSource writes down which source was chosen, once.
+func (o *output) keepSource() error {
+	o.metrics.mu.Lock()
+	chosen := o.metrics.chosen
+	o.metrics.mu.Unlock()
 
-	if len(r.Line) > 0 {
-		o.lines[berth.Stdout] = metrictext.PartLine{Data: r.Line, At: r.LineAt}
+	if chosen == o.source || !o.auto() {
+		return nil
 	}
 
-	if o.printed != nil && r.Metrics != nil {
-		since := r.At
-		if o.metrics.auto { // files are read from their start
-			since = o.run.startedAt
-		}
+	if err := writeJSON(filepath.Join(o.run.dirs.attempt, sourceName), "where metrics come from", chosenSource{o.run.container.ID, chosen}); err != nil {
+		return err
+	}
 
-		o.metrics.resume(*r.Metrics, newThinner(o.run.config.Bounds, time.Since(since)))
-		maps.Copy(o.printed.Records.Steps, r.Metrics.Steps)
-		o.printed.Apart = o.printed.Apart && r.Metrics.Bars // a worker of before kept them with what the script prints
-		o.printed.Unread = r.Metrics.Unread
-		maps.Copy(o.printed.Drawn, r.Metrics.Drawn)
-		o.printed.Likeness, o.printed.Records.Fractions, o.printed.Records.Anew = r.Metrics.Likeness, r.Metrics.Fractions, r.Metrics.Anew
+	o.source = chosen
+
+	return nil
+}
+
+// auto reports whether the sweep names no source.
+func (o *output) auto() bool { return o.run.who.Spec.Metrics.Source == berth.MetricsAuto }
+
+// source is what was chosen for this container; empty when nothing was.
+func (d dirs) source(container string) string {
+	var c chosenSource
+
+	data, err := os.ReadFile(filepath.Join(d.attempt, sourceName))
+	if err != nil || json.Unmarshal(data, &c) != nil || container == "" || c.Container != container {
+		return ""
+	}
+
+	return c.Source
+}
+
+// resume goes on from where an earlier run stopped to store the log.
+func (o *output) resume(r reading) {
+	o.earlier.From, o.taken, o.first, o.earlierSteps = r.Position, r.Position, r.First, r.Steps
+	o.offset, o.keptOffset = r.Offset, r.Offset
+	o.cut, o.gap = r.Cut, r.Gap
+}
+
+// begin looks at the first piece of the log that this run reads: metrics are read from it on,
+// unless it is not the log's first.
+func (o *output) begin(c berth.LogChunk) {
+	if o.begun {
+		return
+	}
+
+	o.begun = true
+
+	var first berth.LogPosition
+
+	first.Pass(c)
+
+	known := o.first.Stream != ""
+	if o.fromStart = !known || o.first.Stream == first.Stream && o.first.At.Equal(first.At); !o.fromStart {
+		o.gap = true
+
+		if o.printed != nil {
+			o.printed.GoOn(o.earlierSteps)
+		}
+	}
+
+	if !known {
+		o.first = first
 	}
 }
 
-// readBefore reports whether a chunk was read before. It notes that Docker has
-// dropped what followed then.
+// readBefore reports whether a chunk was read before. It notes that Docker has dropped what
+// followed then.
 func (o *output) readBefore(from *berth.LogResume, c berth.LogChunk) bool {
 	read := from.Read(c)
 
@@ -111,25 +134,16 @@ func (o *output) readBefore(from *berth.LogResume, c berth.LogChunk) bool {
 	return read
 }
 
-// reading says how far the log was read; nil when no further than before. The
-// caller holds o.mu, and stores all that waits before it writes this down.
+// reading says how far the log was read; nil when no further than before. The caller holds
+// o.mu, and stores all that waits before it writes this down.
 func (o *output) reading() *reading {
 	if o.offset == o.keptOffset {
 		return nil
 	}
 
-	r := &reading{
-		Container: o.run.container.ID, At: time.Now().UTC(), Position: o.taken, Offset: o.offset,
-		Cut: o.cut, Gap: o.gap, Lines: maps.Clone(o.lines),
-	}
-
+	r := &reading{Container: o.run.container.ID, First: o.first, Position: o.taken, Offset: o.offset, Cut: o.cut, Gap: o.gap}
 	if o.printed != nil {
-		kept := o.metrics.kept()
-		kept.Steps = maps.Clone(o.printed.Records.Steps)
-		kept.Bars, kept.Likeness = o.printed.Apart, o.printed.Likeness
-		kept.Fractions, kept.Anew = o.printed.Records.Fractions, o.printed.Records.Anew
-		kept.Unread, kept.Drawn = o.printed.Unread, maps.Clone(o.printed.Drawn)
-		r.Metrics = &kept
+		r.Steps = maps.Clone(o.printed.Steps())
 	}
 
 	return r
@@ -152,10 +166,24 @@ func (o *output) keep() {
 
 // gapNote says that a part of the log is missing.
 func (o *output) gapNote() string {
-	note := fmt.Sprintf("Docker dropped a part of its log before Berth read it, since it keeps the last %s only", berth.BytesText(dockerLogBytes))
+	note := fmt.Sprintf("Docker dropped a part of its log, since it keeps the last %s only", berth.BytesText(dockerLogBytes))
 	if o.fromLog() {
 		note += ", so metrics may be lost; write them to the file that TRIAL_METRICS_FILE names"
 	}
 
 	return note
+}
+
+// fromLog reports whether what the job printed may be what its trial is ranked by.
+func (o *output) fromLog() bool {
+	if o.printed == nil {
+		return false
+	}
+
+	source := ""
+	if o.metrics.needed != "" {
+		source = o.metrics.source(o.metrics.needed)
+	}
+
+	return source == "" || source == berth.MetricsStdout
 }

@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -73,9 +74,9 @@ func TestOutput_EpochsThatAreRoundedAfterAKilledWorker(t *testing.T) {
 	}
 
 	rest, _ := next.finish()
-	require.Len(t, rest.points, 2)
-	require.Equal(t, int64(2), rest.points[0].Step)
-	require.Equal(t, int64(3), rest.points[1].Step)
+	require.Len(t, rest.points, 4)
+	require.Equal(t, int64(2), rest.points[2].Step)
+	require.Equal(t, int64(3), rest.points[3].Step)
 }
 
 // A step that begins anew in each epoch names no place on the curve.
@@ -96,3 +97,5 @@ func TestOutput_StepsThatBeginAnewInEachEpoch(t *testing.T) {
 
 	require.Len(t, steps, 3, "one for each epoch")
 }
+
+func key(p berth.MetricPoint) string { return fmt.Sprint(p.Name, "/", p.Step) }

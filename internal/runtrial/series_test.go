@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/metrictext"
+	"github.com/berthml/berth/internal/metrics"
 )
 
 func TestSeries_Objective(t *testing.T) {
@@ -43,8 +43,8 @@ func TestSeries_Objective(t *testing.T) {
 		{[]berth.MetricPoint{metric("other", 1, 7)}, berth.StrategyLast, berth.GoalMinimize, 0, ""},
 		{nil, berth.StrategyBest, berth.GoalMinimize, 0, ""},
 	} {
-		s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
-		s.add(ofFile, c.points...)
+		s := newSeries(newThinner(Bounds{}.orDefault(), 0), "", berth.MetricsFile, berth.MetricsShim)
+		s.add(berth.MetricsFile, c.points...)
 
 		value, status := s.objective(berth.Objective{Metric: "m", Strategy: c.strategy, Goal: c.goal})
 		require.Equal(t, c.status, status, "%+v", c)
@@ -63,14 +63,14 @@ func TestSeries_Objective(t *testing.T) {
 func TestSeries_PendingAndRestoreKeepTheOrder(t *testing.T) {
 	t.Parallel()
 
-	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
-	s.add(ofFile, metric("a", 1, 1), metric("a", 2, 2))
+	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "", berth.MetricsFile, berth.MetricsShim)
+	s.add(berth.MetricsFile, metric("a", 1, 1), metric("a", 2, 2))
 
 	taken := s.pending()
 	require.Len(t, taken.points, 2)
 	require.Empty(t, s.pending().points)
 
-	s.add(ofFile, metric("a", 3, 3))
+	s.add(berth.MetricsFile, metric("a", 3, 3))
 	s.restore(taken)
 	require.Equal(t, []berth.MetricPoint{metric("a", 1, 1), metric("a", 2, 2), metric("a", 3, 3)}, s.pending().points)
 }
@@ -78,19 +78,19 @@ func TestSeries_PendingAndRestoreKeepTheOrder(t *testing.T) {
 func TestSeries_BoundsTheNames(t *testing.T) {
 	t.Parallel()
 
-	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "")
-	for i := range metrictext.MaxNames + 10 {
-		s.add(ofFile, metric(fmt.Sprint("m", i), 1, 1))
+	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "", berth.MetricsFile, berth.MetricsShim)
+	for i := range metrics.MaxNames + 10 {
+		s.add(berth.MetricsFile, metric(fmt.Sprint("m", i), 1, 1))
 	}
 
-	s.add(ofFile, metric("m0", 2, 5))
-	require.Len(t, s.pending().points, metrictext.MaxNames+1, "known names go on")
+	s.add(berth.MetricsFile, metric("m0", 2, 5))
+	require.Len(t, s.pending().points, metrics.MaxNames+1, "known names go on")
 
-	_, status := s.objective(berth.Objective{Metric: fmt.Sprint("m", metrictext.MaxNames+1)})
+	_, status := s.objective(berth.Objective{Metric: fmt.Sprint("m", metrics.MaxNames+1)})
 	require.Empty(t, status)
 
 	s.needed = "val"
-	s.add(ofFile, metric("val", 1, 0.5))
+	s.add(berth.MetricsFile, metric("val", 1, 0.5))
 
 	_, status = s.objective(berth.Objective{Metric: "val"})
 	require.Equal(t, berth.MetricFinite, status, "a trial that reports its result late has it")
@@ -102,8 +102,11 @@ func TestSeries_WhatWasReplacedDoesNotCount(t *testing.T) {
 
 	const running = `{"epoch": 1, "batch": 1, "acc": 1.0}` + "\n" + `{"epoch": 1, "batch": 2, "acc": 0.7}` + "\n" + `{"epoch": 1, "batch": 3, "acc": 0.8}` + "\n"
 
-	requireRanked(t, map[string]rankedCase{
-		"best": {"acc", theBest, running, 0.8},
-		"mean": {"acc", theMean, running, 0.8},
-	})
+	for strategy, want := range map[berth.Strategy]float64{theBest: 0.8, theMean: 0.8} {
+		o := berth.Objective{Metric: "acc", Strategy: strategy, Goal: berth.GoalMaximize}
+		out, _ := printedAs(t, &o, berth.Stdout, running)
+		value, _ := out.metrics.objective(o)
+		require.NotNil(t, value)
+		require.InDelta(t, want, *value, 1e-9, strategy)
+	}
 }

@@ -121,7 +121,7 @@ func TestShim_WhoseWordCounts(t *testing.T) {
 		},
 		"a script that writes the objective, at its end, with steps of its own": {
 			source: berth.MetricsFile, script: `{"step":1,"metrics":{"acc":0.75}}` + "\n", kind: berth.FailureOK, value: 0.75,
-			rows: map[string]float64{"acc/i": 0.75},
+			rows: map[string]float64{"acc/i": 0.75, "loss/i": 9},
 		},
 		"a script that writes another metric": {
 			source: berth.MetricsFile, script: `{"step":1,"metrics":{"loss":1}}` + "\n", kind: berth.FailureOK, value: 0.5,
@@ -133,10 +133,10 @@ func TestShim_WhoseWordCounts(t *testing.T) {
 		},
 		"a script that prints the objective": {
 			source: berth.MetricsStdout, printed: "acc=0.75\n", kind: berth.FailureOK, value: 0.75,
-			rows: map[string]float64{"acc/i": 0.75},
+			rows: map[string]float64{"acc/i": 0.75, "loss/i": 9},
 		},
 		"a script that prints the objective and is wrong": {
-			source: berth.MetricsStdout, printed: "acc=nan\n", kind: berth.FailureNotFinite, rows: map[string]float64{},
+			source: berth.MetricsStdout, printed: "acc=nan\n", kind: berth.FailureNotFinite, rows: map[string]float64{"loss/i": 9},
 		},
 		"a script that should print, and does not": {
 			source: berth.MetricsStdout, printed: "loss=1\n", kind: berth.FailureOK, value: 0.5,
@@ -166,13 +166,13 @@ func TestShim_WhoseWordCounts(t *testing.T) {
 	}
 }
 
-// A worker that dies between the shim's rows and the script's leaves rows behind
-// that the next one must take away.
+// A script writes its objective to the metrics file when rows of the shim are stored: its own
+// word counts, also for the next worker.
 func TestShim_RowsOfAnEarlierRunGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
-		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
+		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsAuto })
 
 		ctx, kill := context.WithCancel(t.Context())
 		ended := r.start(ctx, r.order())
@@ -191,7 +191,7 @@ func TestShim_RowsOfAnEarlierRunGo(t *testing.T) {
 		time.Sleep(time.Second)
 		box.Exit(0)
 		require.InDelta(t, 0.75, *(<-ended).outcome.Value, 0)
-		require.Len(t, r.books.metrics(t), 1)
+		require.Len(t, r.books.metrics(t), 3, "acc, and two of loss")
 		require.Contains(t, r.books.metrics(t), "acc/iiiiiii")
 	})
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/metrictext"
+	"github.com/berthml/berth/internal/metrics"
 )
 
-// The types of the shim's records beside those that metrictext knows (docs/shim.md).
+// The types of the shim's records beside those that metrics knows (docs/shim.md).
 const (
 	typePhase = "phase" // it trains, validates, or does something else
 	typeSteps = "steps" // how long steps took
@@ -19,7 +19,7 @@ const (
 // what Berth measures and the script reports is all there is.
 type shimReport struct {
 	metrics *series
-	parser  *metrictext.RecordParser
+	parser  *metrics.RecordParser
 
 	mu        sync.Mutex
 	kind      berth.FailureKind // of the exception that ended the newest main process
@@ -34,7 +34,7 @@ type shimReport struct {
 // hearShim has the shim's records read. What it reports in place of a script that
 // prints its metrics counts at the end, when all that the script printed is known.
 func (o *output) hearShim() {
-	o.shim = &shimReport{metrics: o.metrics, parser: metrictext.NewRecordParser()}
+	o.shim = &shimReport{metrics: o.metrics, parser: metrics.NewRecordParser()}
 	o.shimFile = &recordFile{run: o.run, dir: o.run.dirs.shim, name: shimRecords, take: o.shim.take, left: shimFileBytes}
 }
 
@@ -50,7 +50,7 @@ func (s *shimReport) take(line []byte) {
 		Seconds   float64           `json:"seconds"`
 	}
 
-	if json.Unmarshal(metrictext.QuoteNonFinite(line), &record) != nil {
+	if json.Unmarshal(metrics.QuoteNonFinite(line), &record) != nil {
 		return
 	}
 
@@ -58,16 +58,18 @@ func (s *shimReport) take(line []byte) {
 	defer s.mu.Unlock()
 
 	switch record.Type {
-	case metrictext.TypeHello: // a script may run several programs, one after the other: the last one's end counts
+	case metrics.TypeHello: // a script may run several programs, one after the other: the last one's end counts
 		s.kind = ""
-	case metrictext.TypeError:
+	case metrics.TypeError:
 		if record.Kind == berth.FailureDeviceOOM || record.Kind == berth.FailureHostOOM {
 			s.kind = record.Kind
 			s.hostOOM = s.hostOOM || record.Kind == berth.FailureHostOOM
 		}
-	case metrictext.TypeMemory:
+	case metrics.TypeMemory:
 		s.peakBytes = max(s.peakBytes, record.PeakBytes)
 	case typePhase:
+		s.metrics.speaks(berth.MetricsShim)
+
 		if s.told++; s.told < mostPhases {
 			s.phases = append(s.phases, phaseAt{time.UnixMicro(int64(record.At * 1e6)), record.Phase})
 		}
@@ -78,8 +80,8 @@ func (s *shimReport) take(line []byte) {
 			s.steps += record.Count
 			s.stepTime += time.Duration(record.Seconds * float64(time.Second))
 		}
-	case metrictext.TypeMetric:
-		s.metrics.add(ofShim, s.parser.Parse(line, time.Now().UTC())...)
+	case metrics.TypeMetric:
+		s.metrics.add(berth.MetricsShim, s.parser.Parse(line, time.Now().UTC())...)
 	}
 }
 

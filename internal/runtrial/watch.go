@@ -35,6 +35,8 @@ type observation struct {
 	device  *deviceWatch
 	torn    bool // the end of the log cannot be read
 	printed map[string]failure.Printed
+	near    failure.Near // what was printed that seems to be the objective
+	place   string       // which line its last value came from
 	tail    tail
 	metrics *series
 	notes   []string            // what was left out of them
@@ -114,6 +116,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 		torn: output.torn, tail: output.lastLines(), metrics: output.metrics, printed: output.names.seen,
 	}
 	seen.batch, seen.pieces = output.finish()
+	seen.near, seen.place = output.near(), output.place()
 	seen.shim, seen.memory = output.shim, r.trace.rest()
 	seen.notes = append(output.notes(), sampler.device.notes()...)
 

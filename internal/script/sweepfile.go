@@ -81,7 +81,7 @@ func (p Plan) SweepFile() string {
 
 	line("objective: {metric: %s, goal: %s}   # %s", yaml(berth.StringValue(metric)), p.Objective.Goal, why)
 	line("limits: {max_trials: %d, max_failed_trials: 3, max_trial_duration: 1h}   # guess: enough for a first look", p.Trials)
-	line("# Metrics are what the script prints, such as val_loss=0.4 or {\"val_loss\": 0.4}, or writes as TensorBoard event files; Keras reports its epochs by itself.")
+	line("# Metrics are what the script prints, such as val_loss=0.4 or {\"val_loss\": 0.4}; Keras reports its epochs by itself.")
 
 	return b.String()
 }

@@ -1,11 +1,11 @@
-package metrictext_test
+package metrics_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/metrictext"
+	"github.com/berthml/berth/internal/metrics"
 )
 
 // BenchmarkParse reads what a training loop prints 300 times a second. 33 µs a line are
@@ -20,11 +20,11 @@ func BenchmarkParse(b *testing.B) {
 		"counts": "processed 1250 of 100000 samples in 12 workers",
 	} {
 		b.Run(name, func(b *testing.B) {
-			parser := metrictext.NewLineParser("", "val_acc")
+			reader := metrics.NewReader("", "val_acc")
 			at := time.Now()
 
 			for b.Loop() {
-				_ = parser.End(berth.Stdout, metrictext.PartLine{Data: []byte(line), At: at})
+				_ = reader.Read(berth.Stdout, line, at)
 			}
 		})
 	}

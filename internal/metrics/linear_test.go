@@ -1,6 +1,6 @@
 //go:build nightly
 
-package metrictext
+package metrics
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 )
 
 // A long line takes no more than its length.
-func TestLineParser_IsLinear(t *testing.T) {
+func TestReader_IsLinear(t *testing.T) {
 	t.Parallel()
 
 	var values strings.Builder
@@ -32,7 +32,7 @@ func TestLineParser_IsLinear(t *testing.T) {
 	} {
 		began := time.Now()
 
-		NewLineParser("", "val_acc").Parse(berth.Stdout, line, noon)
+		NewReader("", "val_acc").readAll(berth.Stdout, line)
 		require.Less(t, time.Since(began), time.Minute, "%s took minutes while it was quadratic", name)
 	}
 }

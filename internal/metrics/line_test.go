@@ -1,7 +1,8 @@
-package metrictext
+package metrics
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,7 +10,7 @@ import (
 	"github.com/berthml/berth"
 )
 
-func TestLineParser(t *testing.T) {
+func TestReader(t *testing.T) {
 	t.Parallel()
 
 	for name, c := range map[string]struct {
@@ -43,7 +44,6 @@ func TestLineParser(t *testing.T) {
 		"words before":      {"", "Epoch 3 Train Loss: 0.1 | Val Loss: 0.4", []berth.MetricPoint{metric("Train Loss", 1, 0.1), metric("Val Loss", 1, 0.4)}},
 		"words with it":     {"", "training loss: 0.1", []berth.MetricPoint{metric("training loss", 1, 0.1)}},
 		"no split":          {"", "interval loss: 0.1", []berth.MetricPoint{metric("interval loss", 1, 0.1)}},
-		"thousands":         {"", "perplexity: 1,234.56 loss=1,2", []berth.MetricPoint{metric("perplexity", 1, 1234.56)}},
 		"two lines in one":  {"", "loss=2\nloss=1", []berth.MetricPoint{metric("loss", 1, 2), metric("loss", 2, 1)}},
 		"object":            {"", `{"step": 4, "loss": 0.5, "acc": NaN, "note": "x"}`, []berth.MetricPoint{odd("acc", 4, berth.MetricNaN), metric("loss", 4, 0.5)}},
 		"object's epoch":    {"", `  {"epoch": 2, "loss": 0.5}`, []berth.MetricPoint{metric("loss", 2, 0.5)}},
@@ -61,28 +61,28 @@ func TestLineParser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			require.Equal(t, c.want, byName(NewLineParser(c.pattern, "").Parse(berth.Stdout, c.line, noon)))
+			require.Equal(t, c.want, byName(NewReader(c.pattern, "").readAll(berth.Stdout, c.line)))
 		})
 	}
 }
 
 // The objective is found however its words are written, and nothing else takes its name.
-func TestLineParser_KnowsTheObjective(t *testing.T) {
+func TestReader_KnowsTheObjective(t *testing.T) {
 	t.Parallel()
 
 	for line, want := range map[string]string{
 		"Val Loss: 0.4": "val_loss", "val-loss: 0.4": "val_loss", "VAL/LOSS=0.4": "val_loss", "val_loss 0.4, val_loss=0.4": "val_loss",
 		"Train Loss: 0.4": "Train Loss", "loss: 0.4": "loss",
 	} {
-		require.Equal(t, []berth.MetricPoint{metric(want, 1, 0.4)}, NewLineParser("", "val_loss").Parse(berth.Stdout, line, noon), line)
+		require.Equal(t, []berth.MetricPoint{metric(want, 1, 0.4)}, NewReader("", "val_loss").readAll(berth.Stdout, line), line)
 	}
 
-	own := NewLineParser(`(?P<name>\w+ \w+): (?P<value>\S+)`, "val_loss").Parse(berth.Stdout, "Val Loss: 0.4", noon)
-	require.Equal(t, "Val Loss", own[0].Name, "a pattern's own names stand")
+	own := NewReader(`(?P<name>\w+ \w+): (?P<value>\S+)`, "val_loss").readAll(berth.Stdout, "Val Loss: 0.4")
+	require.Equal(t, "val_loss", own[0].Name, "also as a pattern finds it")
 }
 
 // Frameworks print to standard error what looks like metrics.
-func TestLineParser_Stderr(t *testing.T) {
+func TestReader_Stderr(t *testing.T) {
 	t.Parallel()
 
 	oom := "OOM when allocating tensor with shape[256] on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"
@@ -91,35 +91,54 @@ func TestLineParser_Stderr(t *testing.T) {
 		oom: nil, "loss=0.25": nil, `{"loss": 0.25}`: {metric("loss", 1, 0.25)},
 		"loss=0.25, val_acc=0.5": {metric("loss", 1, 0.25), metric("val_acc", 1, 0.5)},
 	} {
-		require.Equal(t, want, byName(NewLineParser("", "val_acc").Parse(berth.Stderr, line, noon)), line)
+		require.Equal(t, want, byName(NewReader("", "val_acc").readAll(berth.Stderr, line)), line)
 	}
 
-	own := NewLineParser(`(?P<name>\w+)=(?P<value>\S+)`, "val_acc")
-	require.Equal(t, []berth.MetricPoint{metric("loss", 1, 0.25)}, own.Parse(berth.Stderr, "loss=0.25", noon))
+	own := NewReader(`(?P<name>\w+)=(?P<value>\S+)`, "val_acc")
+	require.Equal(t, []berth.MetricPoint{metric("loss", 1, 0.25)}, own.readAll(berth.Stderr, "loss=0.25"))
 
-	require.NotEmpty(t, NewLineParser("", "").Parse(berth.Stdout, oom, noon), "or this test shows nothing")
 }
 
-func TestLineParser_CountsByName(t *testing.T) {
+func TestReader_CountsByName(t *testing.T) {
 	t.Parallel()
 
-	p := NewLineParser("", "")
-	require.Equal(t, []berth.MetricPoint{metric("a", 1, 1)}, p.Parse(berth.Stdout, "a=1", noon))
-	require.Equal(t, []berth.MetricPoint{metric("a", 2, 2), metric("b", 1, 3)}, p.Parse(berth.Stdout, "a=2 b=3", noon))
+	p := NewReader("", "")
+	require.Equal(t, []berth.MetricPoint{metric("a", 1, 1)}, p.readAll(berth.Stdout, "a=1"))
+	require.Equal(t, []berth.MetricPoint{metric("a", 2, 2), metric("b", 1, 3)}, p.readAll(berth.Stdout, "a=2 b=3"))
 }
 
-// A record of which only the lines tell something names no steps.
-func TestLineParser_ARecordByItsLines(t *testing.T) {
+// Lines that look like a record of several and are none are read one by one, also where no end of it comes.
+func TestReader_ARecordThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 
-	points := NewLineParser("", "loss").Parse(berth.Stdout, "Results: {\n  \"epoch\": 1.5,\n  \"h\": {\n    \"x\": {\n      \"loss\": 0.4\n    }\n  }\n}\n{\"epoch\": 3, \"loss\": 0.3}\n", noon)
-	require.Equal(t, []berth.MetricPoint{metric("epoch", 1, 1.5), metric("loss", 1, 0.4), metric("loss", 3, 0.3)}, points)
+	for text, want := range map[string]int{
+		"config: {\n[0]\tauc:0.5\n[1]\tauc:0.6\ndone\n": 2, "x = {\n'auc': 0.5,\n'y': object\n}\n": 1, "{\n \"auc\": 0.5,\n \"x\": {\"auc\": 0.1}\n}\nauc=0.6\n": 2,
+	} {
+		n := 0
+
+		for _, p := range NewReader("", "auc").readAll(berth.Stdout, text) {
+			if p.Name == "auc" {
+				n++
+			}
+		}
+
+		require.Equal(t, want, n, text)
+	}
 }
 
-func FuzzLineParser(f *testing.F) {
+// readAll reads lines.
+func (r *Reader) readAll(stream, text string) (points []berth.MetricPoint) {
+	for line := range strings.SplitSeq(text, "\n") {
+		points = append(points, r.Read(stream, line, noon)...)
+	}
+
+	return points
+}
+
+func FuzzReader(f *testing.F) {
 	f.Add("loss=1e-3 {\"a\":NaN}\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, p := range append(NewLineParser("", "").Parse(berth.Stdout, text, noon), NewRecordParser().Parse([]byte(text), noon)...) {
+		for _, p := range append(NewReader("", "").readAll(berth.Stdout, text), NewRecordParser().Parse([]byte(text), noon)...) {
 			require.NotEmpty(t, p.Name)
 			require.False(t, math.IsNaN(p.Value) || math.IsInf(p.Value, 0))
 			require.NotContains(t, p.Name, "\x00")
