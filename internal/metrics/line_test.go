@@ -96,7 +96,6 @@ func TestReader_Stderr(t *testing.T) {
 
 	own := NewReader(`(?P<name>\w+)=(?P<value>\S+)`, "val_acc")
 	require.Equal(t, []berth.MetricPoint{metric("loss", 1, 0.25)}, own.readAll(berth.Stderr, "loss=0.25"))
-
 }
 
 func TestReader_CountsByName(t *testing.T) {

@@ -113,18 +113,7 @@ func (r *Reader) pairs(text string) (found []sighting, around string) {
 			}
 		}
 
-		switch over := strings.TrimLeft(text[from+v.length:], " "); {
-		case sign && whole && text[i] == ':' && v.number != "" && text[from] != ' ' && strings.HasSuffix(strings.TrimSuffix(before, name), ":"): // main:42, of a logger
-			continue
-		case rank > 0 && sign && v.digits && (v.number == "" || v.more):
-			r.unread = true
-
-			continue
-		case v.number == "", counting[strings.ToLower(name)] && rank == 0, v.over != "" && rank == 0:
-			continue
-		case !sign && (rank == 0 || !v.ends && !strings.ContainsAny(v.number, ".nN")):
-			continue
-		case sign && strings.Contains(name, "@") && over != "" && strings.ContainsAny(over[:1], ":="): // mAP@0.5:0.95 = 0.4
+		if !r.isPair(pair{name: name, before: strings.TrimSuffix(before, name), behind: text[from:], sign: sign, whole: whole, rank: rank, value: v}) {
 			continue
 		}
 
@@ -147,6 +136,38 @@ func (r *Reader) pairs(text string) (found []sighting, around string) {
 	}
 
 	return found, around
+}
+
+// pair is a name and a number as they stand in a text.
+type pair struct {
+	name   string
+	before string // of the text
+	behind string // its sign
+	sign   bool   // = or :; else a space
+	whole  bool   // the number, if there is one
+	rank   rank
+	value  value
+}
+
+// isPair reports whether the number is the name's, and notes a value of the objective that
+// cannot be read.
+func (r *Reader) isPair(p pair) bool {
+	rest := strings.TrimLeft(p.behind[p.value.length:], " ")
+
+	switch {
+	case p.sign && p.whole && p.value.number != "" && p.behind[0] != ' ' && strings.HasSuffix(p.before, ":"): // main:42, of a logger
+		return false
+	case p.rank > 0 && p.sign && p.value.digits && (p.value.number == "" || p.value.more):
+		r.unread = true
+
+		return false
+	case p.value.number == "", p.rank == 0 && (!p.sign || counting[strings.ToLower(p.name)] || p.value.over != ""):
+		return false
+	case !p.sign && !p.value.ends && !strings.ContainsAny(p.value.number, ".nN"):
+		return false
+	default: // mAP@0.5:0.95 = 0.4
+		return !p.sign || !strings.Contains(p.name, "@") || rest == "" || !strings.ContainsAny(rest[:1], ":=")
+	}
 }
 
 // mayFollow reports whether at a place in a text a number begins behind a space, which may

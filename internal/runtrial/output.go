@@ -130,27 +130,6 @@ func newOutput(r *run) *output {
 	return o
 }
 
-// sourcesOf are the sources of a sweep's metrics, the first before the others: the metrics
-// file, the shim, and what the job prints; or the one that the sweep names before the shim.
-func sourcesOf(spec berth.Spec) (sources []string) {
-	switch source := spec.Metrics.Source; source {
-	case berth.MetricsStdout, berth.MetricsTensorBoard:
-		sources = []string{source}
-	default:
-		sources = []string{berth.MetricsFile}
-	}
-
-	if spec.WantsShim() {
-		sources = append(sources, berth.MetricsShim)
-	}
-
-	if spec.Metrics.Source == berth.MetricsAuto {
-		sources = append(sources, berth.MetricsStdout)
-	}
-
-	return sources
-}
-
 // follow reads the container's log to its end. A connection that breaks is not
 // the end: Docker may restart under a container that goes on. Errors:
 // errLogStuck, as ctx's cause; not_found when the container was removed before
@@ -399,15 +378,6 @@ func (o *output) write(ctx context.Context) error {
 	o.stored = cmp.Or(read, o.stored)
 
 	return nil
-}
-
-// storeMetrics writes down where metrics come from, then stores them.
-func (o *output) storeMetrics(ctx context.Context, b *batch) error {
-	if err := o.keepSource(); err != nil {
-		return err
-	}
-
-	return o.run.putMetrics(ctx, b)
 }
 
 // restore puts pieces back in front, after they could not be stored.

@@ -10,11 +10,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// What an attempt's directory holds of what was read.
-const (
-	readingName = "log.json"    // how far its log was
-	sourceName  = "source.json" // where its metrics come from
-)
+// readingName is the file that keeps how far an attempt's log was read.
+const readingName = "log.json"
 
 // reading is how far a container's log was read. Everything up to Position is in the database.
 // A run that adopts the container reads the log from its start again. Docker keeps the newest
@@ -44,47 +41,6 @@ func (d dirs) reading(container string) (r reading, found bool) {
 	}
 
 	return r, true
-}
-
-// chosenSource is the source of a container's metrics. It is written before any of them is
-// stored, so that no curve has two.
-type chosenSource struct {
-	Container string `json:"container"` // its id
-	Source    string `json:"source"`
-}
-
-// keepSource writes down which source was chosen, once.
-func (o *output) keepSource() error {
-	o.metrics.mu.Lock()
-	chosen := o.metrics.chosen
-	o.metrics.mu.Unlock()
-
-	if chosen == o.source || !o.auto() {
-		return nil
-	}
-
-	if err := writeJSON(filepath.Join(o.run.dirs.attempt, sourceName), "where metrics come from", chosenSource{o.run.container.ID, chosen}); err != nil {
-		return err
-	}
-
-	o.source = chosen
-
-	return nil
-}
-
-// auto reports whether the sweep names no source.
-func (o *output) auto() bool { return o.run.who.Spec.Metrics.Source == berth.MetricsAuto }
-
-// source is what was chosen for this container; empty when nothing was.
-func (d dirs) source(container string) string {
-	var c chosenSource
-
-	data, err := os.ReadFile(filepath.Join(d.attempt, sourceName))
-	if err != nil || json.Unmarshal(data, &c) != nil || container == "" || c.Container != container {
-		return ""
-	}
-
-	return c.Source
 }
 
 // resume goes on from where an earlier run stopped to store the log.
@@ -172,18 +128,4 @@ func (o *output) gapNote() string {
 	}
 
 	return note
-}
-
-// fromLog reports whether what the job printed may be what its trial is ranked by.
-func (o *output) fromLog() bool {
-	if o.printed == nil {
-		return false
-	}
-
-	source := ""
-	if o.metrics.needed != "" {
-		source = o.metrics.source(o.metrics.needed)
-	}
-
-	return source == "" || source == berth.MetricsStdout
 }

@@ -40,24 +40,6 @@ type sourceReports struct {
 	speaks    bool                // it will report metrics: the sources behind it wait
 }
 
-// history is what is kept of one metric. Its figures are finite.
-type history struct {
-	figures
-
-	last    float64
-	status  berth.MetricStatus // of the last one; empty = there was none
-	at      time.Time
-	step    int64
-	final   *berth.MetricPoint
-	earlier figures // of all without the last step
-}
-
-// figures are those of a metric's finite values.
-type figures struct {
-	min, max, sum float64
-	finite        int // how many there were
-}
-
 // newSeries is empty. needed is the metric by which trials are ranked, if any; the sources are
 // those that are read, the first before the others.
 func newSeries(thin *thinner, needed string, sources ...string) *series {
@@ -301,33 +283,6 @@ func (s *series) notes(b Bounds) []string {
 	}
 
 	return appendNote(notes, s.thin.note(b))
-}
-
-func (h *history) add(p berth.MetricPoint) {
-	if p.Final {
-		h.final = &p
-
-		return
-	}
-
-	if h.status != "" && p.Step == h.step { // it replaces the earlier one
-		h.figures = h.earlier
-	}
-
-	h.earlier = h.figures
-	h.last, h.status, h.at, h.step = p.Value, p.Status, p.At, p.Step
-
-	if p.Status != berth.MetricFinite {
-		return
-	}
-
-	if h.finite == 0 {
-		h.min, h.max = p.Value, p.Value
-	}
-
-	h.min, h.max = min(h.min, p.Value), max(h.max, p.Value)
-	h.sum += p.Value
-	h.finite++
 }
 
 // batch is what is to be stored at once: first names lose their points, then points are put.
