@@ -3,7 +3,7 @@ package berth
 import "time"
 
 // Retention says what is kept, and for how long after the end of its sweep.
-// Zero means without a limit.
+// Zero means without a limit. The flags of `berth server` have the defaults (cmd/berth).
 type Retention struct {
 	Sweeps  time.Duration // the sweep with all its rows: trials, metrics, logs
 	Outputs time.Duration // files of its attempts on their hosts, checkpoints included, and in the store

@@ -29,14 +29,14 @@ var zippers = sync.Pool{New: func() any {
 	return w
 }}
 
-// answers compresses JSON for clients that accept gzip, gives responses to reads
+// compressAnswers compresses JSON for clients that accept gzip, gives responses to reads
 // an entity tag, and answers 304 without a body when the caller has the same
 // version. Other content, such as streams and logs, passes unchanged.
-func answers(next http.Handler) http.Handler {
+func compressAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, request: r}
 		next.ServeHTTP(a, r)
-		a.finish()
+		a.sendAnswer()
 	})
 }
 
@@ -85,8 +85,8 @@ func (a *answer) Flush() {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// finish sends the buffered response.
-func (a *answer) finish() {
+// sendAnswer sends the buffered response.
+func (a *answer) sendAnswer() {
 	if !a.kept {
 		return
 	}
@@ -116,7 +116,7 @@ func (a *answer) finish() {
 	}
 
 	if zipped {
-		body = zip(body)
+		body = gzipBody(body)
 		header.Set("Content-Encoding", "gzip")
 	}
 
@@ -125,7 +125,7 @@ func (a *answer) finish() {
 	_, _ = a.ResponseWriter.Write(body) // a client that is gone needs no answer
 }
 
-func zip(body []byte) []byte {
+func gzipBody(body []byte) []byte {
 	var out bytes.Buffer
 
 	w, _ := zippers.Get().(*gzip.Writer) // it holds nothing else
@@ -141,7 +141,7 @@ func zip(body []byte) []byte {
 // entityTags reads If-None-Match, which compares weakly (RFC 9110, section 13.1.2):
 // a proxy that compresses may have made a tag weak.
 func entityTags(named []string) []string {
-	tags := words(named)
+	tags := headerWords(named)
 	for i, tag := range tags {
 		tags[i] = strings.TrimPrefix(tag, "W/")
 	}
@@ -149,8 +149,8 @@ func entityTags(named []string) []string {
 	return tags
 }
 
-// words are the members of a header's list; none of ours contains a comma.
-func words(values []string) []string {
+// headerWords are the members of a header's list; none of ours contains a comma.
+func headerWords(values []string) []string {
 	var all []string
 
 	for _, value := range values {

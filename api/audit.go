@@ -46,15 +46,15 @@ func (s *Server) audit(c *gin.Context) {
 	entry := berth.AuditEntry{
 		Actor:  who.name,
 		Action: c.Request.Method + " " + c.FullPath(),
-		Object: bounded(object), IP: ip, Result: strconv.Itoa(c.Writer.Status()),
+		Object: boundedText(object), IP: ip, Result: strconv.Itoa(c.Writer.Status()),
 	}
 	if err := s.deps.Store.Audit(ctx, entry); err != nil {
 		s.log.Error("writing the audit log", "actor", entry.Actor, "action", entry.Action, "object", entry.Object, "error", err)
 	}
 }
 
-// bounded is text of at most auditObject bytes, whole characters.
-func bounded(text string) string {
+// boundedText is text of at most auditObject bytes, whole characters.
+func boundedText(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), auditObject)], "")
 }
 

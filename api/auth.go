@@ -86,12 +86,12 @@ func hashSecret(text string) []byte {
 // authenticate identifies the caller: later handlers have a known caller.
 func (s *Server) authenticate(c *gin.Context) {
 	who, err := s.principal(c.Request)
-	s.admit(c, who, err, c.GetHeader("Authorization") != "" || len(s.sessionsOf(c.Request)) > 0)
+	s.admitCaller(c, who, err, c.GetHeader("Authorization") != "" || len(s.sessionsOf(c.Request)) > 0)
 }
 
-// admit lets a valid caller pass and refuses others. It makes a caller with a
+// admitCaller lets a valid caller pass and refuses others. It makes a caller with a
 // well-formed guess wait after a few tries.
-func (s *Server) admit(c *gin.Context, who principal, err error, guess bool) {
+func (s *Server) admitCaller(c *gin.Context, who principal, err error, guess bool) {
 	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
 		err = s.refuse(c, denied, guess)
 	}
@@ -110,7 +110,7 @@ func (s *Server) admit(c *gin.Context, who principal, err error, guess bool) {
 // change things, admins also remove machines, see and make tokens, and store
 // secrets.
 func (s *Server) authorize(c *gin.Context) {
-	if caller(c.Request.Context()).role < needed(c.Request.Method, c.FullPath()) {
+	if caller(c.Request.Context()).role < neededRole(c.Request.Method, c.FullPath()) {
 		s.fail(c.Writer, c.Request, &httpError{
 			status: http.StatusForbidden, code: codeForbidden,
 			detail: "The token's role does not allow this.",
@@ -119,10 +119,10 @@ func (s *Server) authorize(c *gin.Context) {
 	}
 }
 
-// needed is the role a route asks for. Only an admin may remove a machine: its
+// neededRole is the role a route asks for. Only an admin may remove a machine: its
 // resources are freed on a person's word alone (rule R3), also for other persons'
 // sweeps.
-func needed(method, path string) role {
+func neededRole(method, path string) role {
 	switch {
 	case strings.HasPrefix(path, base+"/tokens"), strings.HasPrefix(path, base+"/secrets") && method != http.MethodGet,
 		strings.HasPrefix(path, base+"/hosts") && method == http.MethodDelete:
@@ -153,7 +153,7 @@ func unauthorized(detail string) error {
 func (s *Server) principal(r *http.Request) (principal, error) {
 	ctx := r.Context()
 
-	if text, ok := bearer(r); ok {
+	if text, ok := bearerToken(r); ok {
 		return s.byToken(ctx, text, sendToken)
 	}
 
@@ -180,7 +180,7 @@ func (s *Server) principal(r *http.Request) (principal, error) {
 		return principal{}, unauthorized("No token is valid any more: each has expired or was revoked. " + recovery)
 	case !s.loopback():
 		return principal{}, unauthorized("There is no token yet. " + recovery)
-	case proxied(r):
+	case throughProxy(r):
 		return principal{}, unauthorized("There is no token yet, and a call that came through a proxy or under another name than localhost needs one. " + recovery)
 	default:
 		return local, nil
@@ -190,8 +190,8 @@ func (s *Server) principal(r *http.Request) (principal, error) {
 const sendToken = "Send Authorization: Bearer with a valid token; an administrator makes one with `berth token create`. " +
 	"When no administrator has a token any more, " + recoveryCommand + " makes one on the server's machine."
 
-// bearer is the token in the Authorization header.
-func bearer(r *http.Request) (text string, ok bool) {
+// bearerToken is the token in the Authorization header.
+func bearerToken(r *http.Request) (text string, ok bool) {
 	kind, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 
 	return text, strings.EqualFold(kind, "Bearer")
@@ -220,9 +220,9 @@ func (s *Server) byToken(ctx context.Context, text, refusal string) (principal, 
 // section 7.6.3, and nginx, Caddy, Traefik and load balancers).
 var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
-// proxied reports whether a request that came from loopback may be another
+// throughProxy reports whether a request that came from loopback may be another
 // machine's: a proxy passed it on, or it names a host that is not loopback.
-func proxied(r *http.Request) bool {
+func throughProxy(r *http.Request) bool {
 	return !slices.Contains(loopbackNames, hostName(r.Host)) ||
 		slices.ContainsFunc(proxyHeaders, func(name string) bool { return len(r.Header.Values(name)) > 0 })
 }

@@ -32,7 +32,7 @@ func (s *Server) protect(next http.Handler) http.Handler {
 		})
 	}))
 
-	return s.identify(s.recovered(answers(s.allowHost(crossOrigin.Handler(next)))))
+	return s.identify(s.recovered(compressAnswers(s.allowHost(crossOrigin.Handler(next)))))
 }
 
 type contextKey int
@@ -62,7 +62,7 @@ func (s *Server) identify(next http.Handler) http.Handler {
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Cache-Control", "private, no-cache") // an answer is its caller's; shared answers override this
 
-		if s.secure(r) {
+		if s.cameByTLS(r) {
 			header.Set("Strict-Transport-Security", strictTransport)
 		}
 
@@ -77,10 +77,10 @@ func (s *Server) identify(next http.Handler) http.Handler {
 // subdomains are not ours to decide for.
 const strictTransport = "max-age=31536000"
 
-// secure reports whether the caller came over TLS: the server's, or the TLS of the
+// cameByTLS reports whether the caller came over TLS: the server's, or the TLS of the
 // proxy in PublicURL. It does not trust the request's own headers, which any
 // client can set.
-func (s *Server) secure(r *http.Request) bool {
+func (s *Server) cameByTLS(r *http.Request) bool {
 	return r.TLS != nil || strings.HasPrefix(s.config.PublicURL, "https://")
 }
 

@@ -90,13 +90,13 @@ func (c *Certificate) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(c.every):
-			c.look()
+			c.reloadFiles()
 		}
 	}
 }
 
-// look loads changed files. It logs a problem with them once.
-func (c *Certificate) look() {
+// reloadFiles loads changed files. It logs a problem with them once.
+func (c *Certificate) reloadFiles() {
 	next, files, err := c.changed()
 
 	c.mu.Lock()

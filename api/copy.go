@@ -69,7 +69,7 @@ func (h *handlers) failedOnly(ctx context.Context, old berth.Sweep) (berth.Spec,
 	case len(trials) > maxRerun:
 		return berth.Spec{}, berth.Errorf(berth.KindConflict, "more than %d trials failed; correct the cause and clone the sweep instead", maxRerun)
 	default:
-		return only(old.Spec, trials), nil
+		return onlyTrials(old.Spec, trials), nil
 	}
 }
 
@@ -77,8 +77,8 @@ func newSweep(sweep openapi.Sweep) openapi.NewSweepJSONResponse {
 	return openapi.NewSweepJSONResponse{Body: sweep, Headers: openapi.NewSweepResponseHeaders{Location: location(sweep.ID)}}
 }
 
-// only is a spec that tries exactly the values of these trials.
-func only(s berth.Spec, trials []berth.Trial) berth.Spec {
+// onlyTrials is a spec that tries exactly the values of these trials.
+func onlyTrials(s berth.Spec, trials []berth.Trial) berth.Spec {
 	s.Search.Algorithm = berth.SearchList
 	s.Limits.MaxTrials = 0
 	s.Enqueue = make([]berth.Assignment, len(trials))
@@ -118,7 +118,7 @@ func (h *handlers) submitCopy(
 
 	want := submission{route: "POST " + location(old.ID) + "/" + verb, key: key, body: body}
 
-	done, found, err := h.earlier(ctx, want)
+	done, found, err := h.earlierSubmission(ctx, want)
 	if err != nil {
 		return openapi.Sweep{}, false, err
 	}
@@ -128,7 +128,7 @@ func (h *handlers) submitCopy(
 			return openapi.Sweep{}, false, err
 		}
 
-		if done, err = h.accept(ctx, want); err != nil {
+		if done, err = h.acceptSweep(ctx, want); err != nil {
 			return openapi.Sweep{}, false, err
 		}
 	}

@@ -92,7 +92,7 @@ func describe(method, path string, item *openapi3.PathItem, o *openapi3.Operatio
 	}
 
 	if o.RequestBody != nil {
-		d.Body = contents(o.RequestBody.Value.Content)
+		d.Body = contentText(o.RequestBody.Value.Content)
 	}
 
 	for _, status := range o.Responses.Keys() {
@@ -103,7 +103,7 @@ func describe(method, path string, item *openapi3.PathItem, o *openapi3.Operatio
 			text += " " + *response.Description
 		}
 
-		if body := contents(response.Content); body != "" {
+		if body := contentText(response.Content); body != "" {
 			text += ": " + body
 		}
 
@@ -113,7 +113,7 @@ func describe(method, path string, item *openapi3.PathItem, o *openapi3.Operatio
 	return d
 }
 
-func contents(c openapi3.Content) string {
+func contentText(c openapi3.Content) string {
 	kinds := make([]string, 0, len(c))
 
 	for kind, media := range c {

@@ -69,7 +69,7 @@ func (s *Server) streamEvents(c *gin.Context) {
 // eventRange returns the feed's era with its first and last event, read
 // together: a later read could be of a database restored in between.
 func (s *Server) eventRange(ctx context.Context) (era int, first, last int64, err error) {
-	if err := s.feed.begin(ctx); err != nil {
+	if err := s.feed.beginAtNewest(ctx); err != nil {
 		return 0, 0, 0, err
 	}
 
@@ -155,7 +155,7 @@ func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 		case <-recheck.C:
 			checked = time.Time{} // it is due, however little is missing from the period
 		case <-idle.C:
-			if err := e.out.alive(strconv.FormatInt(e.after, 10)); err != nil {
+			if err := e.out.sendAlive(strconv.FormatInt(e.after, 10)); err != nil {
 				return err
 			}
 		}

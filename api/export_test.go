@@ -35,7 +35,7 @@ func SetNow(c *Certificate, now func() time.Time) {
 
 // Origin is that of the public URL.
 func Origin(c Config) (string, error) {
-	c, err := c.published()
+	c, err := c.withPublicURL()
 
 	return c.origin(), err
 }

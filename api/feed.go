@@ -35,7 +35,7 @@ func newFeed(store Events) *feed {
 
 // run reads published events until ctx ends.
 func (f *feed) run(ctx context.Context) error {
-	err := f.store.ListenPublished(ctx, feedPoll, func() { f.read(ctx) })
+	err := f.store.ListenPublished(ctx, feedPoll, func() { f.readEvents(ctx) })
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was asked to end
 	}
@@ -43,9 +43,9 @@ func (f *feed) run(ctx context.Context) error {
 	return err
 }
 
-// read adds the events published since; an error shows at the next poll.
-func (f *feed) read(ctx context.Context) {
-	if f.begin(ctx) != nil {
+// readEvents adds the events published since; an error shows at the next poll.
+func (f *feed) readEvents(ctx context.Context) {
+	if f.beginAtNewest(ctx) != nil {
 		return
 	}
 
@@ -111,10 +111,10 @@ func (f *feed) ambiguous(sequence int64) bool {
 	return f.eras > 0 && sequence <= f.twice
 }
 
-// begin starts at the newest event, once. A stream that begins before it asks
+// beginAtNewest starts at the newest event, once. A stream that begins before it asks
 // the database for its first position, which is then of the feed's era, and it
 // learns when that era ends.
-func (f *feed) begin(ctx context.Context) error {
+func (f *feed) beginAtNewest(ctx context.Context) error {
 	f.mu.Lock()
 	ready := f.ready
 	f.mu.Unlock()

@@ -15,7 +15,7 @@ func TestFeed_AQuietWatcherStaysInMemory(t *testing.T) {
 
 	store := apitest.Sample()
 	f := newFeed(store)
-	require.NoError(t, f.begin(t.Context()))
+	require.NoError(t, f.beginAtNewest(t.Context()))
 
 	quiet, seen := []string{apitest.NewID(1)}, int64(0)
 
@@ -24,7 +24,7 @@ func TestFeed_AQuietWatcherStaysInMemory(t *testing.T) {
 			store.Publish("trial.state", apitest.NewID(2), "busy", "running")
 		}
 
-		f.read(t.Context())
+		f.readEvents(t.Context())
 
 		n, err := f.after(t.Context(), seen, quiet)
 		require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestFeed_AQuietWatcherStaysInMemory(t *testing.T) {
 	}
 
 	store.Publish("trial.state", apitest.NewID(1), "quiet", "running")
-	f.read(t.Context())
+	f.readEvents(t.Context())
 
 	n, err := f.after(t.Context(), seen, quiet)
 	require.NoError(t, err)

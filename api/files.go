@@ -30,7 +30,7 @@ func (h *handlers) ListFiles(ctx context.Context, r openapi.ListFilesRequestObje
 		return nil, err
 	}
 
-	limit := h.page(given(r.Params.Limit))
+	limit := h.pageSize(given(r.Params.Limit))
 
 	set, err := h.fileSet(ctx, r.ID, given(r.Params.Attempt))
 	if err != nil {

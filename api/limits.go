@@ -86,8 +86,8 @@ type usage struct {
 func (s *Server) throttle(c *gin.Context) {
 	limits := s.config.Limits
 
-	delay, left := s.usage.take(caller(c.Request.Context()).token, limits)
-	sayRate(c.Writer.Header(), limits, left)
+	delay, left := s.usage.takeRequest(caller(c.Request.Context()).token, limits)
+	setRateHeaders(c.Writer.Header(), limits, left)
 
 	if delay == 0 {
 		return
@@ -100,9 +100,9 @@ func (s *Server) throttle(c *gin.Context) {
 	c.Abort()
 }
 
-// sayRate reports the rest of the limit, and in how many seconds all of it is
+// setRateHeaders reports the rest of the limit, and in how many seconds all of it is
 // available again (draft-ietf-httpapi-ratelimit-headers-10).
-func sayRate(header http.Header, l Limits, left float64) {
+func setRateHeaders(header http.Header, l Limits, left float64) {
 	left = min(max(left, 0), float64(l.Burst))
 	seconds := func(requests float64) int { return int(math.Ceil(requests / l.Rate)) }
 
@@ -110,10 +110,10 @@ func sayRate(header http.Header, l Limits, left float64) {
 	header.Set("Ratelimit", fmt.Sprintf(`"requests";r=%d;t=%d`, int(left), seconds(float64(l.Burst)-left)))
 }
 
-// take counts a request of a token; when it is one too many, it is not counted
+// takeRequest counts a request of a token; when it is one too many, it is not counted
 // and the time is returned after which there is room. left is how many more may
 // come at once.
-func (u *usage) take(token string, l Limits) (delay time.Duration, left float64) {
+func (u *usage) takeRequest(token string, l Limits) (delay time.Duration, left float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
@@ -183,10 +183,10 @@ func (s *Server) checkQuota(ctx context.Context, want submission) error {
 	}
 }
 
-// page returns how many rows a list may have: the requested number, or the default,
+// pageSize returns how many rows a list may have: the requested number, or the default,
 // and at most the server's limit. Clients ask for the largest limit of any server,
 // and follow next_cursor.
-func (s *Server) page(asked int) int {
+func (s *Server) pageSize(asked int) int {
 	return min(cmp.Or(asked, defaultLimit), s.config.Limits.PageRows)
 }
 

@@ -202,7 +202,7 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 		case time.Since(quiet) > s.idle:
 			quiet = time.Now()
 
-			if err := out.alive(strconv.FormatInt(offset, 10)); err != nil {
+			if err := out.sendAlive(strconv.FormatInt(offset, 10)); err != nil {
 				return err
 			}
 		}

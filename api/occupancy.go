@@ -18,7 +18,7 @@ func (h *handlers) ListLeases(ctx context.Context, r openapi.ListLeasesRequestOb
 		return nil, err
 	}
 
-	limit := h.page(given(r.Params.Limit))
+	limit := h.pageSize(given(r.Params.Limit))
 
 	leases, err := h.deps.Store.ListLeases(ctx, after, limit)
 	if err != nil {
@@ -64,7 +64,7 @@ func (h *handlers) ListQueue(ctx context.Context, r openapi.ListQueueRequestObje
 		return nil, err
 	}
 
-	limit := h.page(given(r.Params.Limit))
+	limit := h.pageSize(given(r.Params.Limit))
 
 	queue, total, err := h.deps.Store.ListQueue(ctx, after, limit)
 	if err != nil {

@@ -20,7 +20,7 @@ func (h *handlers) ListProbes(ctx context.Context, r openapi.ListProbesRequestOb
 		return nil, err
 	}
 
-	limit := h.page(given(r.Params.Limit))
+	limit := h.pageSize(given(r.Params.Limit))
 
 	probes, err := h.deps.Store.ListFootprints(ctx, after, limit)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// published is the config with the public URL applied: its host name is allowed,
+// withPublicURL is the config with the public URL applied: its host name is allowed,
 // and its path is the base path. Errors: invalid.
-func (c Config) published() (Config, error) {
+func (c Config) withPublicURL() (Config, error) {
 	if c.PublicURL == "" {
 		return c, nil
 	}

@@ -35,7 +35,7 @@ type refusals struct {
 func (s *Server) refuse(c *gin.Context, denied error, guess bool) error {
 	from, limits, now := remoteIP(c.Request), s.config.Limits, time.Now()
 
-	if count := s.refusals.add(now); count > 0 {
+	if count := s.refusals.countRefusal(now); count > 0 {
 		s.log.Warn("refused callers without a valid token", "count", count, "last_address", from, "last_route", c.FullPath())
 	}
 
@@ -43,7 +43,7 @@ func (s *Server) refuse(c *gin.Context, denied error, guess bool) error {
 		return denied // people behind one address who have not logged in yet
 	}
 
-	delay := s.refusals.take(from, now, limits)
+	delay := s.refusals.takeTry(from, now, limits)
 	if delay == 0 {
 		return denied
 	}
@@ -55,9 +55,9 @@ func (s *Server) refuse(c *gin.Context, denied error, guess bool) error {
 	}
 }
 
-// add counts a refusal. When a line is due it returns how many were refused
+// countRefusal counts a refusal. When a line is due it returns how many were refused
 // since the last line.
-func (r *refusals) add(now time.Time) (due int) {
+func (r *refusals) countRefusal(now time.Time) (due int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -72,15 +72,15 @@ func (r *refusals) add(now time.Time) (due int) {
 	return due
 }
 
-// take counts a try of an address. For one too many, it returns how long to
+// takeTry counts a try of an address. For one too many, it returns how long to
 // wait.
-func (r *refusals) take(address string, now time.Time, l Limits) time.Duration {
+func (r *refusals) takeTry(address string, now time.Time, l Limits) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	key := network(address)
 	if _, known := r.tries[key]; !known && len(r.tries) >= refusedAddresses {
-		r.forget(now, l)
+		r.forgetOld(now, l)
 
 		if len(r.tries) >= refusedAddresses {
 			key = ""
@@ -107,9 +107,9 @@ func (r *refusals) take(address string, now time.Time, l Limits) time.Duration {
 	return delay
 }
 
-// forget drops the addresses whose last try is old enough that they count as
+// forgetOld drops the addresses whose last try is old enough that they count as
 // new.
-func (r *refusals) forget(now time.Time, l Limits) {
+func (r *refusals) forgetOld(now time.Time, l Limits) {
 	for key, limiter := range r.tries {
 		if limiter.TokensAt(now) >= float64(l.RefusedBurst) {
 			delete(r.tries, key)

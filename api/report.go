@@ -15,7 +15,7 @@ func (h *handlers) GetSweepReport(ctx context.Context, r openapi.GetSweepReportR
 		return nil, err
 	}
 
-	limit := h.page(given(r.Params.Limit))
+	limit := h.pageSize(given(r.Params.Limit))
 
 	sweep, err := h.sweep(ctx, r.ID)
 	if err != nil {

@@ -111,7 +111,7 @@ func New(deps Deps, config Config) (*Server, error) {
 
 	config.Limits = limits
 
-	if config, err = config.published(); err != nil {
+	if config, err = config.withPublicURL(); err != nil {
 		return nil, err
 	}
 

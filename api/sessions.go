@@ -90,7 +90,7 @@ func (s *Server) authenticateLogin(c *gin.Context) {
 	}
 
 	who, err := s.byToken(c.Request.Context(), strings.TrimSpace(login.Token), wrongToken)
-	s.admit(c, who, err, true)
+	s.admitCaller(c, who, err, true)
 }
 
 // logIn is POST /session: it makes a session in place of the browser's earlier
@@ -160,6 +160,6 @@ func (s *Server) setSession(c *gin.Context, text string, seconds int) {
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // over plain HTTP a browser would never send a Secure cookie back
 		Name: s.cookieName(), Value: text, Path: "/", MaxAge: seconds,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: s.secure(c.Request) || strings.HasPrefix(c.GetHeader("Origin"), "https://"),
+		Secure: s.cameByTLS(c.Request) || strings.HasPrefix(c.GetHeader("Origin"), "https://"),
 	})
 }

@@ -61,11 +61,11 @@ func (s *stream) event(kind, id string, data []byte) error {
 	return s.write(b.Bytes())
 }
 
-// alive shows that the stream lives: pages see no comments, and to them a silently
+// sendAlive shows that the stream lives: pages see no comments, and to them a silently
 // dead connection looks like an idle one. It also advances the id that a
 // reconnecting caller sends back: the last id of a stream with rare events would
 // otherwise be gone from memory, and then from the database.
-func (s *stream) alive(id string) error { return s.event("alive", id, []byte("{}")) }
+func (s *stream) sendAlive(id string) error { return s.event("alive", id, []byte("{}")) }
 
 func (s *stream) write(data []byte) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite)) // moved with every write

@@ -26,8 +26,8 @@ type submission struct {
 	body  []byte // the caller's body, for which the key stands
 }
 
-// by is the submission as its key knows it.
-func (w submission) by(ctx context.Context) berth.SubmissionKey {
+// submissionKey is the submission as its key knows it.
+func (w submission) submissionKey(ctx context.Context) berth.SubmissionKey {
 	hash := sha256.Sum256(w.body)
 
 	return berth.SubmissionKey{Person: caller(ctx).name, Route: w.route, Key: w.key, BodyHash: hash[:]}
@@ -40,14 +40,14 @@ type submitted struct {
 	warnings []berth.Problem
 }
 
-// earlier finds the sweep of the same call, made before. That one needs nothing any
+// earlierSubmission finds the sweep of the same call, made before. That one needs nothing any
 // more: no machine, no image's registry, no free place in the quota.
-func (s *Server) earlier(ctx context.Context, want submission) (done submitted, found bool, err error) {
+func (s *Server) earlierSubmission(ctx context.Context, want submission) (done submitted, found bool, err error) {
 	if want.key == "" {
 		return done, false, nil
 	}
 
-	id, err := s.deps.Store.SubmittedSweep(ctx, want.by(ctx))
+	id, err := s.deps.Store.SubmittedSweep(ctx, want.submissionKey(ctx))
 	if err != nil || id == "" {
 		return done, false, keyError(err)
 	}
@@ -68,17 +68,17 @@ func keyError(err error) error {
 
 // submit stores a sweep, or finds that of the same call, made before.
 func (s *Server) submit(ctx context.Context, want submission) (submitted, error) {
-	done, found, err := s.earlier(ctx, want)
+	done, found, err := s.earlierSubmission(ctx, want)
 	if found || err != nil {
 		return done, err
 	}
 
-	return s.accept(ctx, want)
+	return s.acceptSweep(ctx, want)
 }
 
-// accept checks the rules that need the machines, resolves the image and stores
+// acceptSweep checks the rules that need the machines, resolves the image and stores
 // the sweep. Temporal need not answer: its workflow is started from the outbox.
-func (s *Server) accept(ctx context.Context, want submission) (done submitted, err error) {
+func (s *Server) acceptSweep(ctx context.Context, want submission) (done submitted, err error) {
 	problems, _, err := s.problems(ctx, want.spec)
 	if err != nil {
 		return done, err
@@ -97,7 +97,7 @@ func (s *Server) accept(ctx context.Context, want submission) (done submitted, e
 		return done, err
 	}
 
-	by := want.by(ctx)
+	by := want.submissionKey(ctx)
 
 	id, created, err := s.deps.Store.CreateSweep(ctx, berth.NewSweep{
 		ID: uuid.NewString(), Spec: want.spec, ImageDigest: digest, Planned: preview.Planned(want.spec),

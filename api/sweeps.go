@@ -72,7 +72,7 @@ func listOf[T any](ctx context.Context, s *Server, id string, read func(sweepID 
 
 // ListSweeps is GET /sweeps.
 func (h *handlers) ListSweeps(ctx context.Context, r openapi.ListSweepsRequestObject) (openapi.ListSweepsResponseObject, error) {
-	limit := h.page(given(r.Params.Limit))
+	limit := h.pageSize(given(r.Params.Limit))
 
 	query := berth.SweepQuery{
 		States: as[berth.SweepState](given(r.Params.State)), Name: given(r.Params.Name), CreatedBy: given(r.Params.CreatedBy),

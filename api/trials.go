@@ -13,7 +13,7 @@ import (
 
 // ListTrials is GET /sweeps/{id}/trials.
 func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestObject) (openapi.ListTrialsResponseObject, error) {
-	limit := h.page(given(r.Params.Limit))
+	limit := h.pageSize(given(r.Params.Limit))
 
 	sweepID, err := h.sweepID(ctx, r.ID)
 	if err != nil {
@@ -129,7 +129,7 @@ func (h *handlers) ListSweepAttempts(ctx context.Context, r openapi.ListSweepAtt
 		return nil, err
 	}
 
-	limit := h.page(given(r.Params.Limit))
+	limit := h.pageSize(given(r.Params.Limit))
 
 	attempts, err := listOf(ctx, h.Server, r.ID, func(sweepID string) ([]berth.SweepAttempt, error) {
 		return h.deps.Store.ListSweepAttempts(ctx, sweepID, after.Trial, after.Number, limit)

@@ -80,7 +80,7 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 			return image, nil
 		}
 
-		if told(got) && lacksImage(err) { // the registry's answer, rather than that a machine pulls nothing
+		if machineAnswered(got) && lacksImage(err) { // the registry's answer, rather than that a machine pulls nothing
 			err = got
 		}
 
@@ -131,8 +131,8 @@ func problemsOf(err error) (problems []berth.Problem) {
 	return problems
 }
 
-// told reports whether a machine named a problem, rather than gave no answer.
-func told(err error) bool { return len(problemsOf(err)) > 0 }
+// machineAnswered reports whether a machine named a problem, rather than gave no answer.
+func machineAnswered(err error) bool { return len(problemsOf(err)) > 0 }
 
 // lacksImage reports whether a machine said that it does not have an image.
 func lacksImage(err error) bool {

@@ -66,7 +66,7 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 			continue
 		}
 
-		p.spread(ctx)
+		p.runWaitingBeside(ctx)
 
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !p.news() {
 			return ProbeResult{}, workflow.NewContinueAsNewError(ctx, ProbeWorkflow, ProbeInput{
@@ -149,7 +149,7 @@ func (p *probe) known(ctx workflow.Context) (bool, error) {
 
 // release tells all waiting trials to go on with the footprint.
 func (p *probe) release(ctx workflow.Context) {
-	p.tellAll(ctx, p.waiting, ProbeRole{Ready: true})
+	p.sendRoles(ctx, p.waiting, ProbeRole{Ready: true})
 	p.waiting, p.beside = nil, nil
 }
 
@@ -181,9 +181,9 @@ func (p *probe) elect(ctx workflow.Context) {
 		berth.ShortKey(p.key), p.carrier, len(p.waiting)))
 }
 
-// spread lets the waiting trials run beside the measuring one.
-func (p *probe) spread(ctx workflow.Context) {
-	told, ended := p.tellAll(ctx, without(p.waiting, p.beside...), ProbeRole{Beside: true})
+// runWaitingBeside lets the waiting trials run beside the measuring one.
+func (p *probe) runWaitingBeside(ctx workflow.Context) {
+	told, ended := p.sendRoles(ctx, without(p.waiting, p.beside...), ProbeRole{Beside: true})
 	p.beside = append(p.beside, told...)
 
 	for _, id := range ended {
@@ -191,10 +191,10 @@ func (p *probe) spread(ctx workflow.Context) {
 	}
 }
 
-// tellAll tells trials their role, some at once, and returns the trials that got
+// sendRoles tells trials their role, some at once, and returns the trials that got
 // it and the trials that have ended. Each signal takes Temporal's lock on the
 // probe's workflow, as the start of a child takes its parent's.
-func (p *probe) tellAll(ctx workflow.Context, ids []string, role ProbeRole) (told, ended []string) {
+func (p *probe) sendRoles(ctx workflow.Context, ids []string, role ProbeRole) (told, ended []string) {
 	role.ShapeKey = p.key
 
 	for some := range slices.Chunk(ids, startMax) {
@@ -218,7 +218,7 @@ func (p *probe) tellAll(ctx workflow.Context, ids []string, role ProbeRole) (tol
 }
 
 func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bool {
-	told, _ := p.tellAll(ctx, []string{workflowID}, role)
+	told, _ := p.sendRoles(ctx, []string{workflowID}, role)
 
 	return len(told) == 1
 }

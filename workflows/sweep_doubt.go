@@ -10,18 +10,18 @@ import (
 
 // When a sweep pauses itself (reliability.md, failure 33).
 const (
-	doubtAlike = 5  // this many trials, from the first on, failed with one kind and none ended otherwise
-	doubtFirst = 20 // or more than half of this many failed
-	// doubtLeft is how many trials must be left: a pause should save more than
+	pauseAfterAlike = 5  // this many trials, from the first on, failed with one kind and none ended otherwise
+	pauseWindow     = 20 // or more than half of this many failed
+	// pauseLeastLeft is how many trials must be left: a pause should save more than
 	// was already lost.
-	doubtLeft = doubtAlike
+	pauseLeastLeft = pauseAfterAlike
 )
 
 // Doubt counts the ends of a sweep's first trials, to notice that they fail
 // whatever their values are. Infeasible trials do not count, because the search
 // learns from them; canceled ones do not, because a person wanted them to end.
 type Doubt struct {
-	Ended  int               `json:"ended,omitempty"` // trials that succeeded or failed, up to doubtFirst
+	Ended  int               `json:"ended,omitempty"` // trials that succeeded or failed, up to pauseWindow
 	Failed int               `json:"failed,omitempty"`
 	Alike  int               `json:"alike,omitempty"` // of them, from the first on, that failed with one kind
 	Kind   berth.FailureKind `json:"kind,omitempty"`  // of the last that failed
@@ -32,7 +32,7 @@ type Doubt struct {
 
 // count takes in the end of a trial.
 func (d *Doubt) count(end berth.TrialEnd) {
-	if d.Told || d.Ended >= doubtFirst || end.State != berth.TrialSucceeded && end.State != berth.TrialFailed {
+	if d.Told || d.Ended >= pauseWindow || end.State != berth.TrialSucceeded && end.State != berth.TrialFailed {
 		return
 	}
 
@@ -56,9 +56,9 @@ func (d *Doubt) reason() string {
 	switch {
 	case d.Told:
 		return ""
-	case d.Alike >= doubtAlike && d.Alike == d.Ended:
+	case d.Alike >= pauseAfterAlike && d.Alike == d.Ended:
 		return fmt.Sprintf("paused by Berth: the first %d trials all failed with %s; "+then, d.Ended, d.Kind, d.Trial)
-	case d.Failed > doubtFirst/2:
+	case d.Failed > pauseWindow/2:
 		return fmt.Sprintf("paused by Berth: %d of the first %d trials failed, the last with %s; "+then, d.Failed, d.Ended, d.Kind, d.Trial)
 	default:
 		return ""
@@ -82,14 +82,14 @@ func (s *sweep) doubt(ctx workflow.Context) error {
 	return s.pauseClock(ctx)
 }
 
-// manyLeft reports whether doubtLeft trials or more have not ended.
+// manyLeft reports whether pauseLeastLeft trials or more have not ended.
 func (s *sweep) manyLeft() bool {
 	switch {
 	case s.Ending.State != "": // everything is suggested
-		return len(s.Open) >= doubtLeft
+		return len(s.Open) >= pauseLeastLeft
 	case s.plan.Planned == 0:
 		return true
 	default:
-		return s.plan.Planned-s.finished() >= doubtLeft
+		return s.plan.Planned-s.finished() >= pauseLeastLeft
 	}
 }

@@ -195,7 +195,7 @@ func (s *sweep) start(ctx workflow.Context, numbers []int) error {
 
 // receive takes in the ends of trials.
 func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) {
-	s.hear(finished)
+	s.readSignals(finished)
 
 	news, best := s.news, s.BestTrial
 	s.news = nil
@@ -209,9 +209,9 @@ func (s *sweep) receive(ctx workflow.Context, finished workflow.ReceiveChannel) 
 	}
 }
 
-// hear reads the pending signals: ends of trials, and the request to look them
+// readSignals reads the pending signals: ends of trials, and the request to look them
 // up.
-func (s *sweep) hear(finished workflow.ReceiveChannel) {
+func (s *sweep) readSignals(finished workflow.ReceiveChannel) {
 	var end berth.TrialEnd
 
 	for finished.ReceiveAsync(&end) {

@@ -311,12 +311,12 @@ func (t *trial) infeasible(asked berth.Demand) *berth.TrialUpdate {
 	return &berth.TrialUpdate{
 		State: berth.TrialInfeasible, Kind: berth.FailureTooBig,
 		Message: fmt.Sprintf("ran out of memory in %d attempts, the last with %s; "+
-			"make the trial smaller, or %s", t.OOMs, demandText(asked), t.roomier()),
+			"make the trial smaller, or %s", t.OOMs, demandText(asked), t.roomAdvice()),
 	}
 }
 
-// roomier is the advice for a trial that ran out of memory.
-func (t *trial) roomier() string {
+// roomAdvice is the advice for a trial that ran out of memory.
+func (t *trial) roomAdvice() string {
 	switch {
 	case t.Last == nil || !t.Last.Device:
 	case t.Last.Demand.SpillBytes > 0:

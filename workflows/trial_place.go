@@ -25,7 +25,7 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 		AttemptID: AttemptID(t.id, t.Attempts), Number: t.Attempts, Purpose: t.purpose(), Short: t.Short, Last: t.Last,
 	}
 
-	result, err := t.ask(ctx, in)
+	result, err := t.requestPlace(ctx, in)
 	if err != nil {
 		return placing{}, err
 	}
@@ -56,8 +56,8 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 	}
 }
 
-// ask puts the request to the ledger. An existing one answers with its state.
-func (t *trial) ask(ctx workflow.Context, in activities.PlaceInput) (result activities.PlaceResult, err error) {
+// requestPlace puts the request to the ledger. An existing one answers with its state.
+func (t *trial) requestPlace(ctx workflow.Context, in activities.PlaceInput) (result activities.PlaceResult, err error) {
 	var a *activities.Activities
 
 	err = workflow.ExecuteLocalActivity(steps(ctx), a.RequestPlacement, in).Get(ctx, &result)
@@ -67,7 +67,7 @@ func (t *trial) ask(ctx workflow.Context, in activities.PlaceInput) (result acti
 
 // askAgain puts a request once more that a restored database does not know.
 func (t *trial) askAgain(ctx workflow.Context, in activities.PlaceInput) (berth.PlacementStatus, error) {
-	result, err := t.ask(ctx, in)
+	result, err := t.requestPlace(ctx, in)
 	if err == nil && result.Infeasible {
 		result.Status.State = berth.RequestImpossible
 	}
@@ -136,7 +136,7 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 
 		t.Away = t.Away && !t.stopped() // its host had a whole pause to come back
 
-		if status.State == berth.RequestWaiting && t.outgrown(ctx) {
+		if status.State == berth.RequestWaiting && t.historyTooLong(ctx) {
 			t.Attempts-- // the next run asks for the same attempt, whose request exists
 
 			return status, t.carryOn(ctx)
@@ -146,9 +146,9 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 	return status, nil
 }
 
-// outgrown reports whether the run's history is long enough that the next one should go
+// historyTooLong reports whether the run's history is long enough that the next one should go
 // on. Unread signals, and a cancellation, would be lost with this one.
-func (t *trial) outgrown(ctx workflow.Context) bool {
+func (t *trial) historyTooLong(ctx workflow.Context) bool {
 	return longHistory(ctx) && !t.stopped() && t.placed.Len() == 0 && t.probe.Len() == 0 && ctx.Err() == nil
 }
 

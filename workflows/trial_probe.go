@@ -55,7 +55,7 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 			return err
 		}
 
-		if t.outgrown(ctx) {
+		if t.historyTooLong(ctx) {
 			return t.carryOn(ctx)
 		}
 	}
@@ -63,11 +63,11 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 	return nil
 }
 
-// hearOut reads the unread roles from the probe and acts on the last: one answer is for
+// answerUnreadRoles reads the unread roles from the probe and acts on the last: one answer is for
 // all of them. The trial may have been canceled before it read them, or have joined in a
 // workflow task that was lost; and the probe repeats its message. A late message does not
 // change the trial's past run to a short or a whole one.
-func (t *trial) hearOut() {
+func (t *trial) answerUnreadRoles() {
 	var role ProbeRole
 
 	heard := false
@@ -81,19 +81,19 @@ func (t *trial) hearOut() {
 
 	t.Brief.ShapeKey = cmp.Or(t.Brief.ShapeKey, role.ShapeKey) // the trial may have ended before it read its own
 	if t.Brief.ShapeKey != "" {
-		t.hear(role)
+		t.noteRole(role)
 	}
 }
 
-// hear notes what the probe expects of this trial.
-func (t *trial) hear(role ProbeRole) {
+// noteRole notes what the probe expects of this trial.
+func (t *trial) noteRole(role ProbeRole) {
 	t.Beside = role.Beside && !role.Ready
 	t.Carries = !role.Ready && !role.Beside
 }
 
 // take has the trial play a role: its next run is a short one, or a whole one.
 func (t *trial) take(role ProbeRole) {
-	t.hear(role)
+	t.noteRole(role)
 	t.Short = t.Carries && (t.Brief.ProbeMode == berth.ProbeShort || role.Short && t.Brief.ProbeMode == berth.ProbeAuto)
 }
 
@@ -114,7 +114,7 @@ func (t *trial) released() bool {
 // for a trial that the probe does not wait for.
 func (t *trial) measured(ctx workflow.Context, capped bool) {
 	if !capped {
-		t.hearOut()
+		t.answerUnreadRoles()
 	}
 
 	if !t.Carries && !t.Beside {

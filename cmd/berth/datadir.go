@@ -66,13 +66,13 @@ func lockDir(dir, name, what string, log *slog.Logger) (unlock func(), err error
 	}
 
 	self := thisProcess()
-	if err := refuse(file, self, path, what); err != nil {
+	if err := lockConflict(file, self, path, what); err != nil {
 		_ = file.Close()
 
 		return nil, err
 	}
 
-	if err := sign(file, self); err != nil {
+	if err := writeHolder(file, self); err != nil {
 		log.Warn("writing who uses the data directory; another machine that shares it may not notice", "file", path, "error", err)
 	}
 
@@ -82,8 +82,8 @@ func lockDir(dir, name, what string, log *slog.Logger) (unlock func(), err error
 	}, nil
 }
 
-// refuse returns a conflict when the lock names a holder on another machine.
-func refuse(file *os.File, self holder, path, what string) error {
+// lockConflict returns a conflict when the lock names a holder on another machine.
+func lockConflict(file *os.File, self holder, path, what string) error {
 	text, err := io.ReadAll(file)
 	if err != nil {
 		return fmt.Errorf("reading lock of data directory: %w", err)
@@ -99,8 +99,8 @@ func refuse(file *os.File, self holder, path, what string) error {
 	return nil
 }
 
-// sign writes the holder into the lock file.
-func sign(file *os.File, self holder) error {
+// writeHolder writes the holder into the lock file.
+func writeHolder(file *os.File, self holder) error {
 	text, err := json.Marshal(self)
 	if err != nil {
 		return err

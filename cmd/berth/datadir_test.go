@@ -77,7 +77,7 @@ func TestLockDir_AnotherMachine(t *testing.T) {
 
 			defer file.Close() //nolint:errcheck // read below
 
-			err = refuse(file, self, path, "berth worker")
+			err = lockConflict(file, self, path, "berth worker")
 			got, read := os.ReadFile(path)
 			require.NoError(t, read)
 
@@ -91,7 +91,7 @@ func TestLockDir_AnotherMachine(t *testing.T) {
 			}
 
 			require.NoError(t, err)
-			require.NoError(t, sign(file, self))
+			require.NoError(t, writeHolder(file, self))
 
 			var now holder
 

@@ -58,7 +58,7 @@ func devCommand() *cobra.Command {
 				}
 			}
 
-			return ended(cmd.Context(), d.run(cmd.Context(), cmd.ErrOrStderr(), log))
+			return endedInOrder(cmd.Context(), d.run(cmd.Context(), cmd.ErrOrStderr(), log))
 		},
 	}
 

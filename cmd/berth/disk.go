@@ -16,10 +16,10 @@ import (
 // most that Docker keeps of one, while a person frees space.
 const defaultDiskHeadroom = 2 << 30
 
-// fullestDisk is the disk with the least free of those where the directories
-// are. A disk that cannot be asked stops nothing.
+// fullestDisk is the disk with the least free space among the directories'. An
+// unreadable disk stops nothing.
 func fullestDisk(log *slog.Logger, host berth.Host, dirs ...string) health.Disk {
-	disk, err := fullest(dirs...)
+	disk, err := fullestOf(dirs...)
 	if err != nil {
 		log.Warn("reading the machine's disks", "error", err)
 
@@ -31,7 +31,7 @@ func fullestDisk(log *slog.Logger, host berth.Host, dirs ...string) health.Disk 
 
 // localDisk is the file system of a directory; zero when it cannot be asked.
 func localDisk(of, dir string) health.Disk {
-	disk, err := fullest(dir)
+	disk, err := fullestOf(dir)
 	if err != nil || disk.TotalBytes == 0 {
 		return health.Disk{}
 	}
@@ -41,10 +41,10 @@ func localDisk(of, dir string) health.Disk {
 	return disk
 }
 
-// fullest is the file system with the least free space of the directories', as
+// fullestOf is the file system with the least free space of the directories', as
 // a process without privileges may use it. It leaves out missing directories:
 // Docker's own is elsewhere when the worker runs in a container.
-func fullest(dirs ...string) (health.Disk, error) {
+func fullestOf(dirs ...string) (health.Disk, error) {
 	least := health.Disk{FreeBytes: math.MaxInt64}
 
 	for _, dir := range dirs {
@@ -75,12 +75,12 @@ func fullest(dirs ...string) (health.Disk, error) {
 // Docker keeps logs. It takes an invisible Docker directory to be on the same
 // disk, as on most machines.
 func freeDisks(dataDir, dockerDir string) (files, logs int64, err error) {
-	data, err := fullest(dataDir)
+	data, err := fullestOf(dataDir)
 	if err != nil {
 		return 0, 0, err
 	}
 
-	docker, err := fullest(dockerDir)
+	docker, err := fullestOf(dockerDir)
 	if docker.TotalBytes == 0 {
 		docker = data
 	}

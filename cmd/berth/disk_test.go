@@ -19,7 +19,7 @@ func TestFullest(t *testing.T) {
 
 	require.NoError(t, syscall.Statfs(dir, &stat))
 
-	disk, err := fullest(dir, none, "")
+	disk, err := fullestOf(dir, none, "")
 	require.NoError(t, err)
 	require.InEpsilon(t, int64(stat.Bavail)*stat.Bsize, disk.FreeBytes, 0.5, "of the one that is there") //nolint:gosec // G115: no disk has 2^63 bytes
 	require.InEpsilon(t, int64(stat.Blocks-stat.Bfree+stat.Bavail)*stat.Bsize, disk.TotalBytes, 0.01)    //nolint:gosec // G115: no disk has 2^63 bytes
@@ -27,12 +27,12 @@ func TestFullest(t *testing.T) {
 	require.Equal(t, disk.TotalBytes, localDisk("x", dir).TotalBytes)
 	require.Zero(t, localDisk("x", none))
 
-	disk, err = fullest(none)
+	disk, err = fullestOf(none)
 	require.NoError(t, err)
 	require.EqualValues(t, math.MaxInt64, disk.FreeBytes, "nothing is known to be short")
 	require.Zero(t, disk.TotalBytes)
 
-	_, err = fullest(filepath.Join(dir, string(make([]byte, 1))))
+	_, err = fullestOf(filepath.Join(dir, string(make([]byte, 1))))
 	require.ErrorContains(t, err, "asking what is free")
 }
 

@@ -111,7 +111,7 @@ func checkMachine(ctx context.Context, dataDir string) []health.Finding {
 
 	findings = append(findings, checkGPUs(ctx, d)...)
 
-	disk, err := fullest(nearest(dataDir), info.RootDir)
+	disk, err := fullestOf(nearestDir(dataDir), info.RootDir)
 
 	return append(findings, checkDisk(disk, dataDir, err))
 }
@@ -133,7 +133,7 @@ func checkGPUs(ctx context.Context, d *docker.Docker) []health.Finding {
 		return []health.Finding{broken("GPUs", "cannot be listed", err.Error())}
 	}
 
-	all, err := choose(allGPUs, inventory.Cards)
+	all, err := chooseGPUs(allGPUs, inventory.Cards)
 	if err != nil {
 		return []health.Finding{broken("GPUs", "cannot be numbered", err.Error())}
 	}
@@ -195,9 +195,9 @@ func checkCgroups(kernel cgroup.FS) health.Finding {
 	return fine("cgroups", "are those of the machine")
 }
 
-// nearest is the directory, or the nearest existing one above it: before the
+// nearestDir is the directory, or the nearest existing one above it: before the
 // first worker runs, both have the same disk.
-func nearest(dir string) string {
+func nearestDir(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
 			return dir

@@ -70,9 +70,9 @@ func TestDoctor_LooksAtTheDiskWhereTheDataWillBe(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()
-	require.Equal(t, dir, nearest(filepath.Join(dir, "not", "made")))
+	require.Equal(t, dir, nearestDir(filepath.Join(dir, "not", "made")))
 
-	disk, err := fullest(nearest(filepath.Join(dir, "not", "made")), filepath.Join(dir, "nor-docker"))
+	disk, err := fullestOf(nearestDir(filepath.Join(dir, "not", "made")), filepath.Join(dir, "nor-docker"))
 	require.NoError(t, err)
 	require.Positive(t, disk.TotalBytes)
 	require.Greater(t, disk.TotalBytes, disk.FreeBytes)

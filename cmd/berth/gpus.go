@@ -62,8 +62,8 @@ func newGPUs(driver gpu.Driver, log *slog.Logger) *gpus {
 	return g
 }
 
-// tell requests a report of the GPUs' free memory to the ledger.
-func (g *gpus) tell() {
+// requestReport requests a report of the GPUs' free memory to the ledger.
+func (g *gpus) requestReport() {
 	select {
 	case g.news <- struct{}{}:
 	default: // it was asked for
@@ -121,7 +121,7 @@ func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, 
 		log.Warn(warning)
 	}
 
-	chosen, err := choose(wanted, inventory.Cards)
+	chosen, err := chooseGPUs(wanted, inventory.Cards)
 	if err != nil {
 		return none, errors.Join(err, driver.Close())
 	}
@@ -147,7 +147,7 @@ func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, 
 		log.Info("hands out a GPU", "device", card.UUID, "model", card.Model, "profile", card.Profile, "problem", g.sick[card.UUID])
 	}
 
-	for i, free := range g.free(ctx, nil) {
+	for i, free := range g.freeMemoryOf(ctx, nil) {
 		g.devices[i].FreeBytes, g.devices[i].Problem = free.FreeBytes, free.Problem
 	}
 
@@ -181,8 +181,8 @@ func (m *machine) withoutGPUs(wanted string, err error, log *slog.Logger) error 
 	return nil
 }
 
-// choose picks the cards that wanted names, by UUID or by the driver's number.
-func choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
+// chooseGPUs picks the cards that wanted names, by UUID or by the driver's number.
+func chooseGPUs(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
 	var all []docker.GPU
 
 	for _, c := range cards {
@@ -232,8 +232,8 @@ func describeGPU(card gpu.Card, mode berth.SharingMode) berth.Device {
 	}
 }
 
-// free is each GPU's free memory, or why it gives nothing.
-func (g *gpus) free(ctx context.Context, running []berth.Container) []berth.DeviceFree {
+// freeMemoryOf is each GPU's free memory, or why it gives nothing.
+func (g *gpus) freeMemoryOf(ctx context.Context, running []berth.Container) []berth.DeviceFree {
 	reserved := make(map[string]int64, len(running))
 	for _, c := range running {
 		reserved[c.ID] = c.DeviceBytes
@@ -285,7 +285,7 @@ func (g *gpus) fail(id, why string) {
 	if g.sick[id] == "" {
 		g.sick[id] = why
 		g.log.Error("takes a GPU out of service; once it is well, start the worker again", "device", id, "reason", why)
-		g.tell()
+		g.requestReport()
 	}
 }
 
@@ -354,14 +354,14 @@ func (g *gpus) watch(ctx context.Context) error {
 				return ctx.Err()
 			}
 		default:
-			g.note(event)
+			g.noteEvent(event)
 		}
 	}
 }
 
-// note handles a GPU's event. A fault of a GPU in MIG mode is a fault of each of
+// noteEvent handles a GPU's event. A fault of a GPU in MIG mode is a fault of each of
 // its MIG devices.
-func (g *gpus) note(event gpu.Event) {
+func (g *gpus) noteEvent(event gpu.Event) {
 	diagnosis := event.Diagnose()
 	g.log.Warn("a GPU reports an error", "device", event.UUID, "xid", event.XID, "meaning", diagnosis.Meaning)
 

@@ -38,13 +38,13 @@ func TestChoose(t *testing.T) {
 		"GPU-c, 0,GPU-a": {all[3], all[0]},
 		"1:2":            {all[2]},
 	} {
-		got, err := choose(wanted, cards)
+		got, err := chooseGPUs(wanted, cards)
 		require.NoError(t, err, wanted)
 		require.Equal(t, want, got, wanted)
 	}
 
 	for _, wanted := range []string{"7", "GPU-b", "1", "1:1", "0,,2"} {
-		_, err := choose(wanted, cards)
+		_, err := chooseGPUs(wanted, cards)
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err), wanted)
 		require.ErrorContains(t, err, "this machine has 0 (GPU-a), 1:0 (MIG-1), 1:2 (MIG-2), 2 (GPU-c)")
 	}
@@ -56,11 +56,11 @@ func TestChoose_ACardIsLost(t *testing.T) {
 
 	cards := []gpu.Card{{UUID: "GPU-b", Index: "1"}, {UUID: "GPU-c", Index: "2"}, {UUID: "GPU-d", Index: "3"}}
 
-	got, err := choose("1", cards)
+	got, err := chooseGPUs("1", cards)
 	require.NoError(t, err)
 	require.Equal(t, []docker.GPU{{UUID: "GPU-b", Index: "1"}}, got)
 
-	_, err = choose("0,1", cards)
+	_, err = chooseGPUs("0,1", cards)
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 	require.ErrorContains(t, err, `--gpus names "0", and this machine has 1 (GPU-b), 2 (GPU-c), 3 (GPU-d)`)
 }
@@ -111,14 +111,14 @@ func TestGPUs_Free(t *testing.T) {
 	c := &card{free: 700}
 	g := handsOut(c, "GPU-a", "GPU-b")
 	g.sick["GPU-b"] = "Docker cannot give it away"
-	require.Equal(t, []berth.DeviceFree{{ID: "GPU-a", FreeBytes: 700}, {ID: "GPU-b", FreeBytes: 700, Problem: "Docker cannot give it away"}}, g.free(t.Context(), nil))
+	require.Equal(t, []berth.DeviceFree{{ID: "GPU-a", FreeBytes: 700}, {ID: "GPU-b", FreeBytes: 700, Problem: "Docker cannot give it away"}}, g.freeMemoryOf(t.Context(), nil))
 
 	hangs := handsOut(&card{err: berth.Errorf(berth.KindUnavailable, "the driver does not answer")}, "GPU-a")
-	require.Contains(t, hangs.free(t.Context(), nil)[0].Problem, "the driver does not answer")
+	require.Contains(t, hangs.freeMemoryOf(t.Context(), nil)[0].Problem, "the driver does not answer")
 	require.Empty(t, hangs.problem("GPU-a"), "it may answer again")
 
 	lost := handsOut(&card{err: gpu.ErrLost}, "GPU-a")
-	require.Contains(t, lost.free(t.Context(), nil)[0].Problem, "lost")
+	require.Contains(t, lost.freeMemoryOf(t.Context(), nil)[0].Problem, "lost")
 	require.NotEmpty(t, lost.problem("GPU-a"), "that is for good")
 }
 
@@ -225,11 +225,11 @@ func TestGPUs_WatchMIG(t *testing.T) {
 			g.add(c, berth.SharingTimeSlicing)
 		}
 
-		g.note(gpu.Event{UUID: uuid, XID: 95})
+		g.noteEvent(gpu.Event{UUID: uuid, XID: 95})
 
 		var sick []string
 
-		for _, free := range g.free(t.Context(), nil) {
+		for _, free := range g.freeMemoryOf(t.Context(), nil) {
 			if free.Problem != "" {
 				require.Contains(t, free.Problem, "XID 95")
 
@@ -247,7 +247,7 @@ func TestGPUs_None(t *testing.T) {
 	g, err := openGPUs(t.Context(), &machine{gpus: noGPUs, gpuSharing: sharingAuto}, "host", nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Empty(t, g.devices)
-	require.Empty(t, g.free(t.Context(), nil))
+	require.Empty(t, g.freeMemoryOf(t.Context(), nil))
 
 	_, err = g.read(t.Context(), berth.Container{ID: "of the worker before"}, "GPU-a")
 	require.ErrorIs(t, err, errNoGPUs)

@@ -132,7 +132,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				FilesTotal:  files.TotalBytes,
 				OutputBytes: executor.OutputBytes(),
 				Problem:     executor.DiskProblem(),
-				Devices:     cards.free(ctx, running),
+				Devices:     cards.freeMemoryOf(ctx, running),
 			}
 		},
 		news: cards.news,

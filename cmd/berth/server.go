@@ -89,7 +89,7 @@ func serverCommand() *cobra.Command {
 				return err
 			}
 
-			return ended(cmd.Context(), b.served(cmd.Context(), log, func(c connections) error {
+			return endedInOrder(cmd.Context(), b.served(cmd.Context(), log, func(c connections) error {
 				return runServer(cmd.Context(), s, c, log, func(url string) { log.Info("API serves", "url", url) })
 			}))
 		},

@@ -130,7 +130,7 @@ func (g *gpus) share(ctx context.Context, from source, inventory gpu.Inventory) 
 		return
 	}
 
-	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, system: os.DirFS("/proc"), drain: from.drain, kill: killProcess, log: g.log, tell: g.tell, states: make(map[string]daemonState)}
+	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, system: os.DirFS("/proc"), drain: from.drain, kill: killProcess, log: g.log, tell: g.requestReport, states: make(map[string]daemonState)}
 
 	for i := range g.devices {
 		device := &g.devices[i]
@@ -158,14 +158,14 @@ func (g *gpus) share(ctx context.Context, from source, inventory gpu.Inventory) 
 // use the GPU.
 func (s *sharer) open(ctx context.Context, id string) {
 	if err := s.daemons.Start(ctx, id); err != nil {
-		s.note(id, daemonState{failed: startsInARow - 1})
+		s.noteState(id, daemonState{failed: startsInARow - 1})
 		s.failedStart(id, err, time.Now())
 	}
 }
 
 // pipe is where the clients of a GPU's daemon find it.
 func (g *gpus) pipe(id string) (string, error) {
-	if !g.sharer.has(id) {
+	if !g.sharer.hasDaemon(id) {
 		return "", berth.Errorf(berth.KindUnavailable, "GPU %s has no MPS daemon on this host any more; `berth doctor` there says why", id)
 	}
 
@@ -176,7 +176,7 @@ func (g *gpus) pipe(id string) (string, error) {
 	return g.sharer.daemons.Pipe(id), nil
 }
 
-func (s *sharer) has(id string) bool { return s != nil && slices.Contains(s.ids, id) }
+func (s *sharer) hasDaemon(id string) bool { return s != nil && slices.Contains(s.ids, id) }
 
 func (s *sharer) state(id string) daemonState {
 	if s == nil {
@@ -222,12 +222,12 @@ func (s *sharer) watch(ctx context.Context) error {
 		}
 
 		for _, id := range s.ids {
-			s.check(ctx, id, time.Now())
+			s.checkDaemon(ctx, id, time.Now())
 		}
 	}
 }
 
-func (s *sharer) check(ctx context.Context, id string, now time.Time) {
+func (s *sharer) checkDaemon(ctx context.Context, id string, now time.Time) {
 	if now.Before(s.state(id).next) {
 		return
 	}
@@ -243,7 +243,7 @@ func (s *sharer) check(ctx context.Context, id string, now time.Time) {
 			s.log.Warn("the MPS daemon of a GPU does not answer; starting it again", "device", id, "error", err)
 
 			state.why = "it does not answer"
-			s.note(id, state)
+			s.noteState(id, state)
 		}
 
 		err = s.daemons.Start(ctx, id)
@@ -254,7 +254,7 @@ func (s *sharer) check(ctx context.Context, id string, now time.Time) {
 	case err != nil:
 		s.failedStart(id, err, now)
 	default:
-		s.note(id, daemonState{})
+		s.noteState(id, daemonState{})
 	}
 }
 
@@ -270,10 +270,10 @@ func (s *sharer) failedStart(id string, err error, now time.Time) {
 		s.log.Warn("the MPS daemon of a GPU cannot be started: trials share it by time slices", "device", id, "error", err, "next", state.next)
 	}
 
-	s.note(id, state)
+	s.noteState(id, state)
 }
 
-func (s *sharer) note(id string, state daemonState) {
+func (s *sharer) noteState(id string, state daemonState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

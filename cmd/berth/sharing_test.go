@@ -85,8 +85,8 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	g.sharer = s
 	now := time.Now()
 
-	free := func() berth.DeviceFree { return g.free(t.Context(), nil)[0] }
-	look := func(after time.Duration) { now = now.Add(after); s.check(t.Context(), "GPU-a", now) }
+	free := func() berth.DeviceFree { return g.freeMemoryOf(t.Context(), nil)[0] }
+	look := func(after time.Duration) { now = now.Add(after); s.checkDaemon(t.Context(), "GPU-a", now) }
 
 	pipe, err := g.pipe("GPU-a")
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 		require.Equal(t, "its MPS daemon is started again: no permission", free().Problem)
 		require.True(t, berth.Device{Problem: free().Problem}.Passing())
 		require.Empty(t, free().MPSProblem)
-		require.Empty(t, g.free(t.Context(), nil)[1].Problem)
+		require.Empty(t, g.freeMemoryOf(t.Context(), nil)[1].Problem)
 	}
 
 	require.Equal(t, 2, f.told, "it does not answer, it does not start")
@@ -143,7 +143,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	cancel()
 
 	f.dead, f.broken, f.starting = true, errors.New("no permission"), nil
-	s.check(ended, "GPU-a", now)
+	s.checkDaemon(ended, "GPU-a", now)
 	require.Empty(t, s.problem("GPU-a"), "the worker ends: that says nothing of the daemon")
 
 	f.starting = func() { require.Equal(t, "its MPS daemon is started again: it does not answer", free().Problem) }
@@ -162,7 +162,7 @@ func TestSharer_Open(t *testing.T) {
 	require.Contains(t, s.mpsProblem("GPU-a"), "no permission")
 
 	f.broken = nil
-	s.check(t.Context(), "GPU-a", time.Now().Add(checkMPSEvery))
+	s.checkDaemon(t.Context(), "GPU-a", time.Now().Add(checkMPSEvery))
 	require.Empty(t, s.mpsProblem("GPU-a"))
 }
 

@@ -59,7 +59,7 @@ type stopper interface {
 // submitted kernels have ended it may be killed.
 func (s *sharer) stopContainer(ctx context.Context, docker stopper, id string, grace time.Duration) error {
 	c, err := docker.Inspect(ctx, id)
-	if err != nil || c.State != berth.ContainerRunning || !s.has(c.DeviceID) {
+	if err != nil || c.State != berth.ContainerRunning || !s.hasDaemon(c.DeviceID) {
 		return docker.Stop(ctx, id, grace)
 	}
 

@@ -128,7 +128,7 @@ func workerCommand() *cobra.Command {
 				return err
 			}
 
-			return ended(cmd.Context(), b.connected(cmd.Context(), log, func(c connections) error {
+			return endedInOrder(cmd.Context(), b.connected(cmd.Context(), log, func(c connections) error {
 				return runWorker(cmd.Context(), m, c, log)
 			}))
 		},
@@ -144,8 +144,8 @@ func workerCommand() *cobra.Command {
 	return cmd
 }
 
-// ended turns the errors of an orderly end into none.
-func ended(ctx context.Context, err error) error {
+// endedInOrder turns the errors of an orderly end into none.
+func endedInOrder(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return nil
 	}

@@ -34,7 +34,7 @@ async function frames(page: Page, seconds: number): Promise<number> {
   return drawn / ((performance.now() - began) / 1000);
 }
 
-/** heap is what the page's script holds after a collection, in MiB. */
+/** heap is the memory of the page's script after a collection, in MiB. */
 async function heap(devtools: CDPSession): Promise<number> {
   await devtools.send("HeapProfiler.collectGarbage");
   const { usedSize } = await devtools.send("Runtime.getHeapUsage");

@@ -2,7 +2,7 @@ import { type APIRequestContext, type Page } from "@playwright/test";
 import { randomUUID } from "node:crypto";
 import { expect } from "./watched";
 
-/** What the API answers, as far as tests ask for it. They ask beside the page. */
+/** The API's answers, as far as tests read them. They ask beside the page. */
 export interface Sweep {
   id: string;
   name: string;

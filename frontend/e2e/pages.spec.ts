@@ -2,7 +2,7 @@ import type { APIRequestContext } from "@playwright/test";
 import { list, minute, small, submit, type Sweep, type Trial } from "./berth";
 import { expect, expectAccessibleInBoth, test } from "./watched";
 
-/** ended is a sweep with trials that succeeded and that failed, and what was measured of them. */
+/** ended is a sweep with succeeded and failed trials, and their footprints. */
 async function ended(request: APIRequestContext): Promise<string> {
   const is = async () => (await list<Sweep>(request, "/sweeps?name=pages&state=succeeded"))[0]?.id ?? "";
   if ((await is()) === "") {

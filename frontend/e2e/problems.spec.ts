@@ -22,7 +22,7 @@ async function paste(page: Page, text: string): Promise<void> {
   await page.keyboard.press("Control+Home"); // the editor draws only lines near the cursor of a long file
 }
 
-/** judged is what the server says of a file once it is there. */
+/** judged is the server's judgement of a file. */
 async function judged(page: Page, text: string): Promise<Item[]> {
   const [answer] = await Promise.all([
     page.waitForResponse(

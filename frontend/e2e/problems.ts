@@ -1,4 +1,4 @@
-/** What is wrong with a sweep file, and where a person must see it. */
+/** The problems of a sweep file, and the place where the page must show each. */
 export interface Problem {
   code: string;
   pointer: string;

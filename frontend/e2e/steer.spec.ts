@@ -23,7 +23,7 @@ test("a sweep of six small trials ends", async ({ request }) => {
   ]);
 });
 
-/** exported is what the browser saves when a person exports the trials that are shown. */
+/** exported is the file that the browser saves when the user exports the shown trials. */
 async function exported(page: Page, kind: string): Promise<{ name: string; text: string }> {
   const saved = page.waitForEvent("download");
   await page.getByRole("button", { name: "Export" }).click();
@@ -87,7 +87,7 @@ test("exports hold what the API says of each trial", async ({ watched: page, req
   expect(read.map((trial) => trial.value).sort()).toEqual([0.5, 0.7]);
 });
 
-/** more does what is below More, after its question. */
+/** more clicks an entry below More, and answers its question. */
 async function more(page: Page, item: string, action: string): Promise<void> {
   await page.getByRole("button", { name: "More" }).click();
   await page.getByRole("menuitem", { name: item }).click();
@@ -147,7 +147,7 @@ test("a deleted sweep is gone", async ({ watched: page, request }) => {
 
 test("a probe that is forgotten is gone", async ({ watched: page, request }) => {
   test.setTimeout(3 * minute);
-  // Long enough to be measured, also on a machine that is busy: what nothing has measured is no probe.
+  // Long enough to be measured on a busy machine, too: without a measurement there is no probe.
   const lasting = small("probed").replace("[3, 5, 7]", "[1500, 2500, 3500]");
   const probed = await submit(
     request,

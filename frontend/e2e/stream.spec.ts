@@ -54,7 +54,7 @@ const rowOf = (page: Page, name: string, state: string) =>
 
 const badge = (page: Page, text: string) => page.getByRole("status").filter({ hasText: text });
 
-/** mark marks a page, so that a page that was loaded anew is known. */
+/** mark marks a page, so that a reload is visible. */
 const mark = (page: Page) => page.evaluate(() => Object.assign(window, { berthMarked: true }));
 const marked = (page: Page) => page.evaluate(() => "berthMarked" in window);
 

@@ -8,7 +8,7 @@ interface AxeResult {
   violations: { id: string; impact: string | null; nodes: { html: string; any: { message: string }[] }[] }[];
 }
 
-/** watch collects what no page may do: leave the origin, violate the policy, or fail in a script. */
+/** watch collects forbidden actions of a page: leaving the origin, violating the policy, or a script error. */
 export function watch(context: BrowserContext, origin: string): string[] {
   const wrong: string[] = [];
   context.on("request", (request) => {
@@ -23,7 +23,7 @@ export function watch(context: BrowserContext, origin: string): string[] {
   return wrong;
 }
 
-/** Each test of it fails when one of its pages did what none may do. */
+/** Each test of it fails when one of its pages did something forbidden. */
 export const test = base.extend<{ watched: Page; guard: undefined }>({
   guard: [
     async ({ context, baseURL }, run) => {
@@ -69,7 +69,7 @@ export async function clicks(page: Page): Promise<() => Promise<number>> {
   };
 }
 
-/** moving counts what changes on a page and will come to an end. */
+/** moving counts the running animations of a page that will end. */
 function moving(): number {
   return document.getAnimations().filter((one) => Number.isFinite(one.effect?.getComputedTiming().endTime)).length;
 }

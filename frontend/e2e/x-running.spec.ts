@@ -4,7 +4,7 @@ import { expect, test } from "./watched";
 
 // Most of what a trial that runs reports is no event: its page reads it again every few seconds.
 
-/** reading counts what a page asks for from now on. */
+/** reading counts a page's requests from now on. */
 function reading(page: Page, path: RegExp): () => number {
   let times = 0;
   page.on("request", (request) => {

@@ -37,7 +37,7 @@ test("a token logs in, an ended session comes back to its page, and out again", 
   await page.getByRole("button", { name: "Log in" }).click();
   await expect(page.getByRole("heading", { name: "Machines" })).toBeVisible();
 
-  // A log-out in one tab ends what another shows.
+  // A log-out in one tab ends the session shown in another.
   const other = await page.context().newPage();
   await other.goto("/sweeps");
   await expect(other.getByRole("table", { name: "Sweeps" })).toBeVisible();

@@ -86,9 +86,9 @@ type Checkpointer struct {
 	sent  sender
 }
 
-// end stores the checkpoint of an ended attempt.
-func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) error {
-	if k := c.of(of.AttemptID); !k.ended { // writes to a mapped file may leave its times unchanged: the last one is read in full
+// storeEnded stores the checkpoint of an ended attempt.
+func (c *Checkpointer) storeEnded(ctx context.Context, of berth.AttemptCheckpoint) error {
+	if k := c.stateOf(of.AttemptID); !k.ended { // writes to a mapped file may leave its times unchanged: the last one is read in full
 		k.ended, k.doubted, k.read = true, true, nil
 	}
 
@@ -136,7 +136,7 @@ func (c *Checkpointer) end(ctx context.Context, of berth.AttemptCheckpoint) erro
 
 // broken is unstorableError after brokenTries failed reads of an attempt's files.
 func (c *Checkpointer) broken(of berth.AttemptCheckpoint, err error) error {
-	k := c.of(of.AttemptID)
+	k := c.stateOf(of.AttemptID)
 	if k.broken++; k.broken < brokenTries {
 		return err
 	}
@@ -144,9 +144,9 @@ func (c *Checkpointer) broken(of berth.AttemptCheckpoint, err error) error {
 	return unstorableError{err.Error()}
 }
 
-// keep stores the checkpoint of an attempt that runs, if it has changed.
-func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) error {
-	k, quiet := c.of(of.AttemptID), cmp.Or(c.Quiet, quietFor)
+// storeRunning stores the checkpoint of an attempt that runs, if it has changed.
+func (c *Checkpointer) storeRunning(ctx context.Context, of berth.AttemptCheckpoint) error {
+	k, quiet := c.stateOf(of.AttemptID), cmp.Or(c.Quiet, quietFor)
 	if k.looks >= noisyLooks && time.Since(k.noisy) >= min(noisyFor, c.After) {
 		quiet = 0
 	}
@@ -175,7 +175,7 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 			k.noisy = time.Now()
 		}
 
-		c.inVain(of, k, err)
+		c.noteVainTry(of, k, err)
 
 		return nil
 	case err != nil && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
@@ -188,9 +188,9 @@ func (c *Checkpointer) keep(ctx context.Context, of berth.AttemptCheckpoint) err
 	return nil
 }
 
-// inVain has a checkpoint whose files are never the same for as long as it takes to read and
+// noteVainTry has a checkpoint whose files are never the same for as long as it takes to read and
 // send them wait for its next turn: each try takes the disk, a core and the uplink. It tells once.
-func (c *Checkpointer) inVain(of berth.AttemptCheckpoint, k *storedCheckpoint, err error) {
+func (c *Checkpointer) noteVainTry(of berth.AttemptCheckpoint, k *storedCheckpoint, err error) {
 	if errors.Is(err, errNotQuiet) {
 		return
 	}
@@ -216,7 +216,7 @@ func changing(err error) bool {
 func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, quiet time.Duration) error {
 	root, err := c.Files.OpenCheckpoint(of.TrialID)
 	if err != nil {
-		return unreadable(ctx, err)
+		return asUnstorable(ctx, err)
 	}
 	defer root.Close() //nolint:errcheck // only read
 
@@ -243,9 +243,9 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 		}
 	}
 
-	release, err := hold(root, sources, heldFiles())
+	release, err := holdOpen(root, sources, heldFiles())
 	if err != nil {
-		return unreadable(ctx, err)
+		return asUnstorable(ctx, err)
 	}
 	defer release()
 
@@ -254,14 +254,14 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 		return err
 	}
 
-	c.tidy(ctx, half) // now: only this process knows the rest of a failed upload, and this one may fail, too
+	c.removeObjects(ctx, half) // now: only this process knows the rest of a failed upload, and this one may fail, too
 
 	for n, one := range c.sent.sendAll(ctx, root, sources, claims) {
 		if one.ofFile != nil {
-			delete(c.of(of.AttemptID).read, claims[n].Path) // its content differs from the digest, whatever its times say
+			delete(c.stateOf(of.AttemptID).read, claims[n].Path) // its content differs from the digest, whatever its times say
 		}
 
-		if err := cmp.Or(one.err, unreadable(ctx, one.ofFile)); err != nil {
+		if err := cmp.Or(one.err, asUnstorable(ctx, one.ofFile)); err != nil {
 			return err
 		}
 
@@ -283,18 +283,18 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, qu
 		return err
 	}
 
-	k := c.of(of.AttemptID)
+	k := c.stateOf(of.AttemptID)
 	k.items, k.doubted, k.vain = items, false, 0
 	c.Log.Info("stored a checkpoint", "attempt", of.AttemptID, "trial_id", of.TrialID, "files", len(claims))
-	c.tidy(ctx, old)
+	c.removeObjects(ctx, old)
 
 	return nil
 }
 
-// tidy removes objects of older checkpoints at once: one of each period would fill the
+// removeObjects removes objects of older checkpoints at once: one of each period would fill the
 // store before the Cleaner's grace is over. The Cleaner removes the rest after an
 // error.
-func (c *Checkpointer) tidy(ctx context.Context, digests []berth.Digest) {
+func (c *Checkpointer) removeObjects(ctx context.Context, digests []berth.Digest) {
 	if _, err := removeUnnamed(ctx, c.Ledger, c.Store, digests); err != nil && ctx.Err() == nil {
 		c.Log.Warn("removing objects of older checkpoints; the server does it after 7 days", "error", err)
 	}

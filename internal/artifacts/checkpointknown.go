@@ -39,10 +39,10 @@ type storedCheckpoint struct {
 	doubted bool            // items may be outdated, also with unchanged times
 }
 
-// due returns the running attempts whose checkpoint is due for a look. It forgets ended
+// dueAttempts returns the running attempts whose checkpoint is due for a look. It forgets ended
 // attempts. Time counts for the trial: attempts shorter than After that follow each other
 // are stored as often as one long attempt.
-func (c *Checkpointer) due(ended []berth.AttemptCheckpoint) (due []berth.AttemptCheckpoint) {
+func (c *Checkpointer) dueAttempts(ended []berth.AttemptCheckpoint) (due []berth.AttemptCheckpoint) {
 	known := make(map[string]*storedCheckpoint)
 
 	for _, of := range ended {
@@ -54,7 +54,7 @@ func (c *Checkpointer) due(ended []berth.AttemptCheckpoint) (due []berth.Attempt
 	running := make(map[string]bool) // trials
 
 	for _, of := range c.Files.RunningCheckpoints() {
-		known[of.AttemptID], running[of.TrialID] = c.of(of.AttemptID), true
+		known[of.AttemptID], running[of.TrialID] = c.stateOf(of.AttemptID), true
 
 		if _, found := c.turns[of.TrialID]; !found {
 			c.turn(of.TrialID)
@@ -84,8 +84,8 @@ func (c *Checkpointer) turn(trialID string) {
 	c.turns[trialID] = time.Now().Add(c.After)
 }
 
-// of returns the state of an attempt's checkpoint; one call at a time uses it.
-func (c *Checkpointer) of(attemptID string) *storedCheckpoint {
+// stateOf returns the state of an attempt's checkpoint; one call at a time uses it.
+func (c *Checkpointer) stateOf(attemptID string) *storedCheckpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -121,10 +121,10 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 
 	items, err := snapshot(ctx, root, limits)
 	if err != nil {
-		return nil, unreadable(ctx, err)
+		return nil, asUnstorable(ctx, err)
 	}
 
-	k := c.of(of.AttemptID)
+	k := c.stateOf(of.AttemptID)
 
 	switch {
 	case !hasFile(items):
@@ -139,13 +139,13 @@ func (c *Checkpointer) read(ctx context.Context, of berth.AttemptCheckpoint, roo
 		k.read = make(map[string]item)
 	}
 
-	if err := sum(ctx, root, items, k.read); err != nil {
-		return nil, unreadable(ctx, err)
+	if err := sumDigests(ctx, root, items, k.read); err != nil {
+		return nil, asUnstorable(ctx, err)
 	}
 
 	again, err := snapshot(ctx, root, limits)
 	if err != nil {
-		return nil, unreadable(ctx, err)
+		return nil, asUnstorable(ctx, err)
 	}
 
 	if !sameItems(items, again) {

@@ -82,7 +82,7 @@ func TestHold_HoldsNoMoreThanItMay(t *testing.T) {
 
 	defer root.Close() //nolint:errcheck // a test's
 
-	release, err := hold(root, sources, 1)
+	release, err := holdOpen(root, sources, 1)
 	require.NoError(t, err)
 
 	defer release()

@@ -32,7 +32,7 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 		return err
 	}
 
-	running := c.due(ended)
+	running := c.dueAttempts(ended)
 	if len(ended)+len(running) == 0 {
 		return nil
 	}
@@ -50,53 +50,53 @@ func (c *Checkpointer) Look(ctx context.Context) error {
 	// Another host may wait for checkpoints of ended attempts: they come before running ones, or beside
 	// them.
 	tried := make(map[string]time.Time)
-	all := c.ends(ctx, ended, tried)
+	all := c.storeAllEnded(ctx, ended, tried)
 
 	for _, of := range running {
 		if all != nil && (ctx.Err() != nil || c.Store.Ready(ctx) != nil) {
 			break
 		}
 
-		late, err := c.late(ctx, "")
-		all = errors.Join(all, err, c.ends(ctx, late, tried), c.beside(ctx, of, tried))
+		late, err := c.endedSince(ctx, "")
+		all = errors.Join(all, err, c.storeAllEnded(ctx, late, tried), c.storeBesideEnded(ctx, of, tried))
 	}
 
 	return all
 }
 
-// ends stores the checkpoints of ended attempts, each at most once in longestCheckpointPause:
+// storeAllEnded stores the checkpoints of ended attempts, each at most once in longestCheckpointPause:
 // a look may take hours.
-func (c *Checkpointer) ends(ctx context.Context, list []berth.AttemptCheckpoint, tried map[string]time.Time) error {
-	return c.each(ctx, list, func(ctx context.Context, of berth.AttemptCheckpoint) error {
-		if lately(of, tried) {
+func (c *Checkpointer) storeAllEnded(ctx context.Context, list []berth.AttemptCheckpoint, tried map[string]time.Time) error {
+	return c.forEach(ctx, list, func(ctx context.Context, of berth.AttemptCheckpoint) error {
+		if triedLately(of, tried) {
 			return nil
 		}
 
 		tried[of.AttemptID] = time.Now()
 
-		return c.end(ctx, of)
+		return c.storeEnded(ctx, of)
 	})
 }
 
-// lately reports whether the attempt's checkpoint was tried recently and is not due yet.
-func lately(of berth.AttemptCheckpoint, tried map[string]time.Time) bool {
+// triedLately reports whether the attempt's checkpoint was tried recently and is not due yet.
+func triedLately(of berth.AttemptCheckpoint, tried map[string]time.Time) bool {
 	at, found := tried[of.AttemptID]
 
 	return found && time.Since(at) < longestCheckpointPause
 }
 
-// late returns attempts that have ended since the look began, except attempts of the
+// endedSince returns attempts that have ended since the look began, except attempts of the
 // trial whose checkpoint is sent now.
-func (c *Checkpointer) late(ctx context.Context, but string) ([]berth.AttemptCheckpoint, error) {
+func (c *Checkpointer) endedSince(ctx context.Context, but string) ([]berth.AttemptCheckpoint, error) {
 	list, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
 
 	return slices.DeleteFunc(list, func(of berth.AttemptCheckpoint) bool { return of.TrialID == but }), err
 }
 
-// beside stores the checkpoint of a running attempt, which may take hours, and shares the uplink
+// storeBesideEnded stores the checkpoint of a running attempt, which may take hours, and shares the uplink
 // with checkpoints of attempts that end in that time. It does not share a slow uplink: there it
 // stops, and begins again after the ended attempts.
-func (c *Checkpointer) beside(ctx context.Context, of berth.AttemptCheckpoint, tried map[string]time.Time) error {
+func (c *Checkpointer) storeBesideEnded(ctx context.Context, of berth.AttemptCheckpoint, tried map[string]time.Time) error {
 	var group errgroup.Group
 
 	own, yield := context.WithCancel(ctx)
@@ -107,7 +107,7 @@ func (c *Checkpointer) beside(ctx context.Context, of berth.AttemptCheckpoint, t
 	group.Go(func() error {
 		defer close(sent)
 
-		return c.each(own, []berth.AttemptCheckpoint{of}, c.keep)
+		return c.forEach(own, []berth.AttemptCheckpoint{of}, c.storeRunning)
 	})
 
 	every := cmp.Or(c.Every, defaultEvery)
@@ -121,26 +121,26 @@ func (c *Checkpointer) beside(ctx context.Context, of berth.AttemptCheckpoint, t
 
 		pause = every
 
-		list, err := c.late(ctx, of.TrialID)
-		list = slices.DeleteFunc(list, func(of berth.AttemptCheckpoint) bool { return lately(of, tried) })
+		list, err := c.endedSince(ctx, of.TrialID)
+		list = slices.DeleteFunc(list, func(of berth.AttemptCheckpoint) bool { return triedLately(of, tried) })
 
 		if len(list) > 0 && c.sent.slow() {
 			yield()
 			_ = group.Wait() // it was ended
 
-			return c.ends(ctx, list, tried)
+			return c.storeAllEnded(ctx, list, tried)
 		}
 
-		if err = errors.Join(err, c.ends(ctx, list, tried)); err != nil && ctx.Err() == nil {
+		if err = errors.Join(err, c.storeAllEnded(ctx, list, tried)); err != nil && ctx.Err() == nil {
 			pause = longestCheckpointPause
 			c.Log.Warn("storing checkpoints beside that of a running attempt", "error", err, "again_in", pause)
 		}
 	}
 }
 
-// each calls do for each attempt. A problem with one attempt does not delay the
+// forEach calls do for each attempt. A problem with one attempt does not delay the
 // others while the store answers.
-func (c *Checkpointer) each(ctx context.Context, list []berth.AttemptCheckpoint, do func(context.Context, berth.AttemptCheckpoint) error) (all error) {
+func (c *Checkpointer) forEach(ctx context.Context, list []berth.AttemptCheckpoint, do func(context.Context, berth.AttemptCheckpoint) error) (all error) {
 	for _, of := range list {
 		err := do(ctx, of)
 		if err == nil {

@@ -17,11 +17,11 @@ func heldFiles() int {
 	return int(min(limit.Cur/4, 1<<20))
 }
 
-// hold opens files before the first is sent, because sending may take longer than a job takes
+// holdOpen opens files before the first is sent, because sending may take longer than a job takes
 // to replace or remove them: held files are sent unchanged. Files beyond most are opened at
 // their turn, and count as changed if they were replaced. Errors: ErrChanged and
 // fs.ErrNotExist.
-func hold(root *os.Root, sources []found, most int) (release func(), err error) {
+func holdOpen(root *os.Root, sources []found, most int) (release func(), err error) {
 	release = func() {
 		for n := range sources {
 			if sources[n].held != nil {

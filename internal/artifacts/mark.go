@@ -38,7 +38,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
-	owner, err := s.look(ctx)
+	owner, err := s.readOwner(ctx)
 	if err == nil && owner == "" {
 		owner, err = s.mark(ctx)
 	}
@@ -70,7 +70,7 @@ func (s *Store) Check(ctx context.Context) (fresh bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
-	owner, err := s.look(ctx)
+	owner, err := s.readOwner(ctx)
 	if err == nil && owner != "" && owner != s.installation {
 		err = s.anothers(owner)
 	}
@@ -78,9 +78,9 @@ func (s *Store) Check(ctx context.Context) (fresh bool, err error) {
 	return owner == "", err
 }
 
-// look reads the owner of the store; empty = it is new. Errors: as of Ready,
+// readOwner reads the owner of the store; empty = it is new. Errors: as of Ready,
 // without conflict.
-func (s *Store) look(ctx context.Context) (owner string, err error) {
+func (s *Store) readOwner(ctx context.Context) (owner string, err error) {
 	if s.dir != "" { // gocloud makes a directory that is gone, and a disk that is not mounted is no place for files
 		if info, err := os.Stat(s.dir); err != nil || !info.IsDir() {
 			return "", berth.Errorf(berth.KindUnavailable, "asking the store %q: the directory is gone; mount its disk", s.where)

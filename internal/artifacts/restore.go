@@ -84,7 +84,7 @@ func (s *Store) restore(ctx context.Context, root *os.Root, e berth.CheckpointEn
 
 		return root.Symlink(e.Target, e.Path)
 	default:
-		if whole(ctx, root, e) {
+		if isWhole(ctx, root, e) {
 			return nil
 		}
 
@@ -92,8 +92,8 @@ func (s *Store) restore(ctx context.Context, root *os.Root, e berth.CheckpointEn
 	}
 }
 
-// whole reports whether a file exists with the right content.
-func whole(ctx context.Context, root *os.Root, e berth.CheckpointEntry) bool {
+// isWhole reports whether a file exists with the right content.
+func isWhole(ctx context.Context, root *os.Root, e berth.CheckpointEntry) bool {
 	info, err := root.Lstat(e.Path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != e.Bytes {
 		return false

@@ -50,12 +50,12 @@ func syncDir(path string) error {
 	return errors.Join(err, dir.Close())
 }
 
-// share makes a host's copy of a stored file the object itself, where both are on one file
+// shareCopy makes a host's copy of a stored file the object itself, where both are on one file
 // system, as with `berth dev`, so that the copy takes no disk. Elsewhere the copy stays.
 // The attempt has ended, so its directories do not move. The second name is made in the
 // store, where a Cleaner removes it if the process is killed here: beside the copy it would
 // be a file of the trial.
-func (s *Store) share(root *os.Root, a berth.Artifact) {
+func (s *Store) shareCopy(root *os.Root, a berth.Artifact) {
 	if s.dir == "" {
 		return
 	}

@@ -25,9 +25,9 @@ func unstorable(format string, args ...any) error {
 	return unstorableError{fmt.Sprintf(format, args...)}
 }
 
-// unreadable turns missing permission into unstorableError, and marks an error of the disk
+// asUnstorable turns missing permission into unstorableError, and marks an error of the disk
 // with errBroken.
-func unreadable(ctx context.Context, err error) error {
+func asUnstorable(ctx context.Context, err error) error {
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
@@ -160,10 +160,10 @@ func hasFile(items []item) bool {
 	return slices.ContainsFunc(items, func(i item) bool { return !i.mode().IsDir() })
 }
 
-// sum fills in the digests of the files. It does not read an unchanged file again
+// sumDigests fills in the digests of the files. It does not read an unchanged file again
 // (read has the last ones by path): a small file may change all the time beside a
 // large one that stays.
-func sum(ctx context.Context, root *os.Root, items []item, read map[string]item) error {
+func sumDigests(ctx context.Context, root *os.Root, items []item, read map[string]item) error {
 	for n := range items {
 		i := &items[n]
 		if !i.mode().IsRegular() {

@@ -256,7 +256,7 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 	}
 
 	for _, artifact := range objects {
-		u.Store.share(root, artifact)
+		u.Store.shareCopy(root, artifact)
 	}
 
 	return failed

@@ -20,8 +20,8 @@ type absence struct {
 	since, last time.Time // zero = never
 }
 
-// note says that the daemon could not be reached at this moment.
-func (a *absence) note(at time.Time) {
+// noteAbsent says that the daemon could not be reached at this moment.
+func (a *absence) noteAbsent(at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -41,10 +41,10 @@ func (a *absence) covers(ended time.Time) bool {
 	return !a.last.IsZero() && ended.After(a.since.Add(-daemonLostWindow)) && ended.Before(a.last.Add(daemonLostWindow))
 }
 
-// killed reports whether the daemon's end may have killed a container that ran
+// mayHaveKilled reports whether the daemon's end may have killed a container that ran
 // from started (zero = not known) to ended: a container that began when the
 // daemon was back ended by itself.
-func (a *absence) killed(started, ended time.Time) bool {
+func (a *absence) mayHaveKilled(started, ended time.Time) bool {
 	a.mu.Lock()
 	last := a.last
 	a.mu.Unlock()
@@ -52,10 +52,10 @@ func (a *absence) killed(started, ended time.Time) bool {
 	return !started.After(last) && a.covers(ended)
 }
 
-// leaving reports whether the daemon takes no new connection. A stopping daemon
+// isStopping reports whether the daemon takes no new connection. A stopping daemon
 // closes its socket first, then stops the containers, and answers over the
 // existing connections until the last of them has ended.
-func (d *Docker) leaving(ctx context.Context) bool {
+func (d *Docker) isStopping(ctx context.Context) bool {
 	fresh, err := client.NewClientWithOpts(client.FromEnv, client.WithHost(d.short.DaemonHost()), client.WithTimeout(d.config.APITimeout))
 	if err != nil {
 		return false // New has made two of them

@@ -18,7 +18,7 @@ func TestAbsence(t *testing.T) {
 	require.False(t, a.covers(noon), "it was never away")
 
 	for _, second := range []int{0, 15, 60, 110} { // away for two minutes, with some calls in it
-		a.note(at(second))
+		a.noteAbsent(at(second))
 	}
 
 	for second, covered := range map[int]bool{
@@ -28,11 +28,11 @@ func TestAbsence(t *testing.T) {
 		require.Equal(t, covered, a.covers(at(second)), "after %d s", second)
 	}
 
-	require.True(t, a.killed(at(-5), at(125)), "it ran when the daemon went away")
-	require.True(t, a.killed(time.Time{}, at(125)), "when it began is not known")
-	require.False(t, a.killed(at(112), at(125)), "it began when the daemon was back")
+	require.True(t, a.mayHaveKilled(at(-5), at(125)), "it ran when the daemon went away")
+	require.True(t, a.mayHaveKilled(time.Time{}, at(125)), "when it began is not known")
+	require.False(t, a.mayHaveKilled(at(112), at(125)), "it began when the daemon was back")
 
-	a.note(at(1000)) // another absence
+	a.noteAbsent(at(1000)) // another absence
 	require.False(t, a.covers(at(60)))
 	require.True(t, a.covers(at(990)))
 }

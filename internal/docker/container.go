@@ -115,7 +115,7 @@ func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
 				return berth.Container{}, d.translate(ctx, waitErr, "waiting for container %q", id)
 			}
 
-			d.away.note(time.Now())
+			d.away.noteAbsent(time.Now())
 		}
 
 		c, err := d.inspectPatiently(ctx, id)
@@ -124,7 +124,7 @@ func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
 		}
 
 		if c.State == berth.ContainerExited {
-			c.DaemonLost = d.away.killed(c.StartedAt, c.FinishedAt) || c.ExitCode != 0 && d.leaving(ctx)
+			c.DaemonLost = d.away.mayHaveKilled(c.StartedAt, c.FinishedAt) || c.ExitCode != 0 && d.isStopping(ctx)
 
 			return c, nil
 		}

@@ -175,7 +175,7 @@ func (i Info) warn() []string {
 func (d *Docker) translate(ctx context.Context, err error, format string, args ...any) error {
 	err = translate(ctx, err, format, args...)
 	if berth.KindOf(err) == berth.KindUnavailable && !errors.Is(err, context.DeadlineExceeded) {
-		d.away.note(time.Now())
+		d.away.noteAbsent(time.Now())
 	}
 
 	return err

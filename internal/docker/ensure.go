@@ -104,7 +104,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 	}
 
 	user := ResolveUser(image.User, l.User, os.Getuid(), os.Getgid())
-	config, host := containerConfig(l, image, user.Name, d.labels(l)), sealed(hostConfig(l, d.config.CPUs), l.MemoryBytes, image.Volumes)
+	config, host := containerConfig(l, image, user.Name, d.labels(l)), sealedHost(hostConfig(l, d.config.CPUs), l.MemoryBytes, image.Volumes)
 	withGPU(config, host, way)
 
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)
@@ -152,7 +152,7 @@ func (d *Docker) launchError(ctx, bounded context.Context, err error, doing, nam
 	switch {
 	case ctx.Err() != nil, bounded.Err() != nil, berth.KindOf(told) == berth.KindUnavailable:
 		return told
-	case d.away.covers(time.Now()), d.leaving(ctx): // an error from a stopping Docker is not about the launch
+	case d.away.covers(time.Now()), d.isStopping(ctx): // an error from a stopping Docker is not about the launch
 		return berth.Errorf(berth.KindUnavailable, "%s container %q: Docker is stopping or has just come back: %w", doing, name, err)
 	default:
 		return startError(err, doing, name, l)

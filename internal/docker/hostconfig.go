@@ -61,7 +61,7 @@ func containerConfig(l berth.Launch, image berth.Image, user string, labels map[
 	maps.Copy(env, l.Environment)
 
 	if l.Shim != nil {
-		env[pythonPath] = behind(l.Shim.Target, env, image.Env)
+		env[pythonPath] = pathBehind(l.Shim.Target, env, image.Env)
 		env[shimRecords] = l.Shim.Records
 	}
 
@@ -90,9 +90,9 @@ const pythonPath = "PYTHONPATH"
 // shimRecords tells the shim where to write. Without it the shim does nothing.
 const shimRecords = "TRIAL_SHIM_FILE"
 
-// behind keeps PYTHONPATH of the user, else of the image, behind a directory. A
+// pathBehind keeps PYTHONPATH of the user, else of the image, behind a directory. A
 // user's empty value removes the image's.
-func behind(directory string, env map[string]string, imageEnv []string) string {
+func pathBehind(directory string, env map[string]string, imageEnv []string) string {
 	old, set := env[pythonPath]
 
 	for _, line := range imageEnv {
@@ -183,11 +183,11 @@ func logConfig() container.LogConfig {
 	}
 }
 
-// sealed gives the volumes that an image declares what /tmp is: memory, which
+// sealedHost gives the volumes that an image declares what /tmp is: memory, which
 // the trial's limit bounds. By itself Docker would make each a directory of the
 // host without a limit, in spite of the read-only root file system. What the
 // image has there is not seen.
-func sealed(host *container.HostConfig, memoryBytes int64, volumes []string) *container.HostConfig {
+func sealedHost(host *container.HostConfig, memoryBytes int64, volumes []string) *container.HostConfig {
 	for _, target := range volumes {
 		_, temporary := host.Tmpfs[target]
 		if temporary || slices.ContainsFunc(host.Mounts, func(m mount.Mount) bool { return m.Target == target }) {

@@ -91,7 +91,7 @@ func TestEnsure_ADockerThatHasJustComeBack(t *testing.T) {
 
 		return true
 	})
-	d.away.note(time.Now())
+	d.away.noteAbsent(time.Now())
 
 	_, err := d.Ensure(t.Context(), launch())
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "%v", err)

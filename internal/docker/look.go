@@ -85,7 +85,7 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 	defer cancel()
 	defer d.discard(ctx, name)
 
-	made, err := d.long.ContainerCreate(bounded, config, sealed(hostConfig(launch, d.config.CPUs), l.MemoryBytes, image.Volumes), nil, nil, name)
+	made, err := d.long.ContainerCreate(bounded, config, sealedHost(hostConfig(launch, d.config.CPUs), l.MemoryBytes, image.Volumes), nil, nil, name)
 
 	switch {
 	case err == nil:
@@ -115,7 +115,7 @@ func (d *Docker) watchLook(ctx context.Context, id, name string, l berth.Look, l
 	stdout, stderr := &capture{since: asked}, &capture{since: asked}
 
 	if err := d.long.ContainerStart(starting, id, container.StartOptions{}); err != nil {
-		return berth.Looked{Foreign: foreign(err.Error()), NoUser: noUser(err)}, d.launchError(ctx, starting, err, "starting", name, launch)
+		return berth.Looked{Foreign: isForeign(err.Error()), NoUser: noUser(err)}, d.launchError(ctx, starting, err, "starting", name, launch)
 	}
 
 	timed, cancel := context.WithTimeout(ctx, l.Timeout)
@@ -149,14 +149,14 @@ func (d *Docker) watchLook(ctx context.Context, id, name string, l berth.Look, l
 	}
 
 	out.ExitCode, out.OutOfMemory = ended.ExitCode, ended.OOMKilled
-	out.Foreign = out.ExitCode != 0 && foreign(string(out.Stderr))
+	out.Foreign = out.ExitCode != 0 && isForeign(string(out.Stderr))
 
 	return out, nil
 }
 
-// foreign reports whether a text is the kernel's word for a program of another
+// isForeign reports whether a text is the kernel's word for a program of another
 // kind of processor, from runc or from the init process.
-func foreign(text string) bool {
+func isForeign(text string) bool {
 	return strings.Contains(strings.ToLower(text), "exec format error")
 }
 
@@ -193,7 +193,7 @@ func (d *Docker) discard(ctx context.Context, name string) {
 
 	err := d.long.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	if err != nil && !cerrdefs.IsNotFound(err) {
-		d.away.note(time.Now())
+		d.away.noteAbsent(time.Now())
 	}
 }
 

@@ -66,7 +66,7 @@ func (d DiskEvidence) fullAtEnd() bool { return d.full() && d.FullBefore <= Fail
 // rules, and so are old messages, unless the disk still refuses files.
 func hostDisk(e Evidence) (berth.FailureKind, string) {
 	if !e.Disk.fullAtEnd() && e.Disk.Problem == "" {
-		e = e.lately()
+		e = e.recentOnly()
 	}
 
 	line := e.findWithout(noSpaceSigns, ownMemory)
@@ -78,7 +78,7 @@ func hostDisk(e Evidence) (berth.FailureKind, string) {
 	case line == "":
 		return "", ""
 	case e.Disk.Low():
-		return e.diskLow("it said: " + line)
+		return e.diskFullEnd("it said: " + line)
 	case e.Disk.Problem != "":
 		return berth.FailureInfra, fmt.Sprintf("the disk of host %q takes no files: %s; Berth runs the trial again; it said: %s",
 			e.HostName, e.Disk.Problem, line)
@@ -101,21 +101,21 @@ func fullDisk(e Evidence) (berth.FailureKind, string) {
 	}
 
 	switch {
-	case e.lately().find(noSpaceSigns) != "":
+	case e.recentOnly().find(noSpaceSigns) != "":
 		return "", ""
 	case e.Disk.fullAtEnd():
-		return e.diskLow(fmt.Sprintf("it failed then (exit code %d): %s", e.ExitCode, e.lastWords()))
+		return e.diskFullEnd(fmt.Sprintf("it failed then (exit code %d): %s", e.ExitCode, e.lastWords()))
 	case e.Disk.FullLast && e.Disk.Missed && e.silent():
-		return e.diskLow(fmt.Sprintf("it failed when Berth did not look at it any more, maybe for that (exit code %d): %s", e.ExitCode, e.lastWords()))
+		return e.diskFullEnd(fmt.Sprintf("it failed when Berth did not look at it any more, maybe for that (exit code %d): %s", e.ExitCode, e.lastWords()))
 	default:
 		return "", ""
 	}
 }
 
-// diskLow is the end of an attempt that failed for a full disk: not its fault, unless it
+// diskFullEnd is the end of an attempt that failed for a full disk: not its fault, unless it
 // alone filled the disk. Then it would fill the next one. A full disk that the attempt
 // outlived by FailsWithin did not end it, and counts against neither.
-func (e Evidence) diskLow(then string) (berth.FailureKind, string) {
+func (e Evidence) diskFullEnd(then string) (berth.FailureKind, string) {
 	d := e.Disk
 	had := fmt.Sprintf("it had %s free, less than the %s that Berth keeps (--disk-headroom)",
 		berth.BytesText(d.FreeBytes), berth.BytesText(d.KeptBytes()))

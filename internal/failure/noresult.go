@@ -98,7 +98,7 @@ func similar(objective string, names []string) string {
 	near, least := "", 0
 
 	for _, name := range names {
-		if far, ok := farness(objective, name); ok && (near == "" || far < least) {
+		if far, ok := nameDistance(objective, name); ok && (near == "" || far < least) {
 			near, least = name, far
 		}
 	}
@@ -140,11 +140,11 @@ var figureOf = map[string]bool{"score": true, "value": true, "mean": true, "avg"
 // are two metrics, los and loss are one.
 const shortest = 5
 
-// farness is how far a name is from the objective's; ok is false for an unrelated name. A
+// nameDistance is how far a name is from the objective's; ok is false for an unrelated name. A
 // related name is of the same data, or, for an objective without a data set, not of
 // training. It has the same letters but for one in five or a last one that is an s or
 // doubled, or more words in front.
-func farness(objective, name string) (far int, ok bool) {
+func nameDistance(objective, name string) (far int, ok bool) {
 	want, of := dataWords(objective)
 	words, is := dataWords(name)
 

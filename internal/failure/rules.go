@@ -72,14 +72,14 @@ func intended(e Evidence) (berth.FailureKind, string) {
 			"print less, or write a file to /trial/out; an administrator may raise --log-rate", berth.BytesText(e.Limits.LogRateBytes), e.Limits.LogFloodFor)
 	case IntentQuota:
 		return berth.FailureDiskQuota, fmt.Sprintf("wrote more than %s to /trial/out, /trial/checkpoint and its working directory; its files were removed; "+
-			"write less, or keep fewer checkpoints (save_total_limit, save_top_k, or one file that is replaced); %s", berth.BytesText(e.Limits.OutputBytes), raise(e.Limits))
+			"write less, or keep fewer checkpoints (save_total_limit, save_top_k, or one file that is replaced); %s", berth.BytesText(e.Limits.OutputBytes), whoRaises(e.Limits))
 	default:
 		return "", ""
 	}
 }
 
-// raise says which person can raise the limit of an attempt's files.
-func raise(l Limits) string {
+// whoRaises says which person can raise the limit of an attempt's files.
+func whoRaises(l Limits) string {
 	if l.OutputOwn {
 		return "or raise limits.max_output in the sweep file"
 	}

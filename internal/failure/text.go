@@ -157,9 +157,9 @@ func compile(patterns ...string) []*regexp.Regexp {
 	return compiled
 }
 
-// lately is the evidence without messages older than FailsWithin before the
+// recentOnly is the evidence without messages older than FailsWithin before the
 // end: the program survived these. The last message stays.
-func (e Evidence) lately() Evidence {
+func (e Evidence) recentOnly() Evidence {
 	old := max(min(e.OldLines, len(e.LogTail)-1), 0)
 	e.LogTail, e.OldLines = e.LogTail[old:], e.OldLines-old
 

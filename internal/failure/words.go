@@ -140,7 +140,7 @@ func tracebacks(lines []string) (found []traceback) {
 
 	add := func(at int) {
 		t.at, t.exception = at, lines[at]
-		t.end = at + len(more(lines, at))
+		t.end = at + len(reasonLines(lines, at))
 
 		if caused && len(found) > 0 {
 			before := found[len(found)-1]
@@ -210,7 +210,7 @@ func (t *traceback) words(lines []string) string {
 	case t.exception == "AssertionError" && t.source != "":
 		said[0] += ": " + quote(t.source)
 	default:
-		for _, line := range more(lines, t.at) {
+		for _, line := range reasonLines(lines, t.at) {
 			said = append(said, quote(strings.TrimSpace(line)))
 		}
 	}
@@ -218,9 +218,9 @@ func (t *traceback) words(lines []string) string {
 	return strings.Join(said, " ")
 }
 
-// more returns the lines after an exception that give the reason, when its own line does
+// reasonLines returns the lines after an exception that give the reason, when its own line does
 // not.
-func more(lines []string, at int) []string {
+func reasonLines(lines []string, at int) []string {
 	n := 0
 
 	switch {

@@ -81,7 +81,7 @@ type Use struct {
 func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, error) {
 	var use Use
 
-	err := m.read(ctx, uuid, false, func(r Reading, containers map[int]string, at time.Time) error {
+	err := m.cachedReading(ctx, uuid, false, func(r Reading, containers map[int]string, at time.Time) error {
 		use.FreeBytes, use.At = r.FreeBytes, at
 
 		if !r.ProcessesKnown {
@@ -126,7 +126,7 @@ func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, e
 func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string]int64) (int64, error) {
 	var free int64
 
-	err := m.read(ctx, uuid, true, func(r Reading, containers map[int]string, _ time.Time) error {
+	err := m.cachedReading(ctx, uuid, true, func(r Reading, containers map[int]string, _ time.Time) error {
 		free = r.FreeBytes
 		held, starts := make(map[string]int64), make(map[string]bool)
 		unknown := r.UsedBytes
@@ -144,7 +144,7 @@ func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string
 			free += min(bytes, reserved[id])
 		}
 
-		free += unnamed(starts, held, reserved, unknown)
+		free += unnamedBytes(starts, held, reserved, unknown)
 
 		return nil
 	})
@@ -176,10 +176,10 @@ func unknownUse(uuid string) error {
 	return berth.Errorf(berth.KindInvalid, "GPU %s: the driver does not say what each process holds: %w", uuid, ErrUnsupported)
 }
 
-// read passes on a reading of a GPU with the containers of its processes, and its time.
+// cachedReading passes on a reading of a GPU with the containers of its processes, and its time.
 // fresh = the reading must be a new one, however long that takes, so that processes ended
 // since do not count.
-func (m *Meter) read(ctx context.Context, uuid string, fresh bool, take func(Reading, map[int]string, time.Time) error) error {
+func (m *Meter) cachedReading(ctx context.Context, uuid string, fresh bool, take func(Reading, map[int]string, time.Time) error) error {
 	card := m.card(uuid)
 
 	card.mu.Lock()
@@ -216,10 +216,10 @@ func (m *Meter) read(ctx context.Context, uuid string, fresh bool, take func(Rea
 	return take(card.reading, card.containers, card.at)
 }
 
-// unnamed is the memory of our containers in starting processes, which the driver does not
+// unnamedBytes is the memory of our containers in starting processes, which the driver does not
 // report yet: at most the memory that no process accounts for, and at most their
 // reservations. 0 where such a process may be another program's.
-func unnamed(starts map[string]bool, held, reserved map[string]int64, unknown int64) (bytes int64) {
+func unnamedBytes(starts map[string]bool, held, reserved map[string]int64, unknown int64) (bytes int64) {
 	for id := range starts {
 		if _, ours := reserved[id]; !ours {
 			return 0

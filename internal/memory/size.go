@@ -27,19 +27,19 @@ func Size(a Ask, f *berth.Footprint, recent []berth.Host) (d berth.Demand, ok bo
 	}
 
 	r := roomsFor(a.SweepID, Demand(a.Resources, f, Room{}).CPUMilli, recent)
-	d = Demand(a.Resources, f, r.holding(measured))
+	d = Demand(a.Resources, f, r.roomHolding(measured))
 
 	switch {
 	case a.Last == nil && (a.Resources.Memory > 0 || !Known(f)):
 		return d, true
 	case a.Last == nil:
-		d.MemoryBytes = r.beside(d.MemoryBytes, measured)
+		d.MemoryBytes = r.belowOthers(d.MemoryBytes, measured)
 
 		return d, true
 	}
 
-	d, ok = r.grown(*a.Last, d, measured)
-	d.MemoryBytes = r.beside(d.MemoryBytes, max(Grow(a.Last.Demand.MemoryBytes, 0), measured))
+	d, ok = r.grownDemand(*a.Last, d, measured)
+	d.MemoryBytes = r.belowOthers(d.MemoryBytes, max(Grow(a.Last.Demand.MemoryBytes, 0), measured))
 
 	return d, ok
 }
@@ -72,8 +72,8 @@ func roomsFor(sweepID string, cpuMilli int64, recent []berth.Host) (r rooms) {
 	return r
 }
 
-// holding is the first room that holds this many bytes; there when none does.
-func (r rooms) holding(bytes int64) Room {
+// roomHolding is the first room that holds this many bytes; there when none does.
+func (r rooms) roomHolding(bytes int64) Room {
 	for _, room := range []Room{r.now, r.there, r.ever} {
 		if room.CapacityBytes >= max(bytes, 1) {
 			return room
@@ -83,9 +83,9 @@ func (r rooms) holding(bytes int64) Room {
 	return r.there
 }
 
-// beside returns the bytes to ask for instead of need: the part that programs
+// belowOthers returns the bytes to ask for instead of need: the part that programs
 // outside Berth leave, where that is less than need and at least least.
-func (r rooms) beside(need, least int64) int64 {
+func (r rooms) belowOthers(need, least int64) int64 {
 	left := berth.AloneBytes(r.now.CapacityBytes, r.now.FreeBytes)
 	if left >= max(least, 1) && left < need {
 		return left
@@ -94,10 +94,10 @@ func (r rooms) beside(need, least int64) int64 {
 	return need
 }
 
-// grown is the demand of a trial that ran out of memory: d, when another run was measured to
+// grownDemand is the demand of a trial that ran out of memory: d, when another run was measured to
 // need more than this trial had, or a step more. Where no open host has a whole step it
 // waits for one; when none may come, the largest host's memory must do.
-func (r rooms) grown(last berth.LastOOM, d berth.Demand, measured int64) (berth.Demand, bool) {
+func (r rooms) grownDemand(last berth.LastOOM, d berth.Demand, measured int64) (berth.Demand, bool) {
 	if last.Count >= last.Max {
 		return last.Demand, false
 	}
@@ -108,9 +108,9 @@ func (r rooms) grown(last berth.LastOOM, d berth.Demand, measured int64) (berth.
 
 	step := Grow(last.Demand.MemoryBytes, last.PeakBytes)
 
-	room := r.holding(step)
+	room := r.roomHolding(step)
 	if room.CapacityBytes < step {
-		room = r.holding(last.Demand.MemoryBytes + 1)
+		room = r.roomHolding(last.Demand.MemoryBytes + 1)
 	}
 
 	if room.CapacityBytes == 0 { // nothing is known of any host

@@ -164,7 +164,7 @@ func hostSize(a Ask, f *berth.Footprint, hosts []berth.Host) (berth.Demand, bool
 	}
 
 	if a.Resources.CPUs == 0 {
-		d.CPUMilli = besideGPU(d.CPUMilli)
+		d.CPUMilli = gpuCPUShare(d.CPUMilli)
 	}
 
 	if f != nil {
@@ -174,12 +174,12 @@ func hostSize(a Ask, f *berth.Footprint, hosts []berth.Host) (berth.Demand, bool
 	return d, ok
 }
 
-// besideGPU returns the CPU to reserve for an attempt on a GPU that was measured
+// gpuCPUShare returns the CPU to reserve for an attempt on a GPU that was measured
 // to keep cpuMilli busy, or may: two thirds, in steps of 0.05 core. While some
 // wait for the GPU, others compute: of jobs that kept one core busy alone, 16
 // cores did most with 24 at once, and no more with 40 (one H200 by MPS,
 // 2026-11-21 and 22).
-func besideGPU(cpuMilli int64) int64 {
+func gpuCPUShare(cpuMilli int64) int64 {
 	const step = 50
 
 	return max(cpuMilli*2/3/step*step, min(cpuMilli, minCPUMilli))
@@ -206,7 +206,7 @@ func sizeOnDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footp
 	case Known(f) && f.DevicePeakBytes > 0, Sized(f) && bounded:
 		d.DeviceBytes = min(ReserveDevice(*f), largest)
 	case bounded:
-		d.DeviceBytes = guess(f, largest)
+		d.DeviceBytes = guessBytes(f, largest)
 	default:
 		d.ExclusiveDevice = true
 		d.DeviceBytes = max(largest/unmeasuredShare, berth.Granule)
@@ -246,9 +246,9 @@ func Guesses(a Ask, known berth.Footprints, demands berth.Demands) bool {
 	return shares
 }
 
-// guess is the memory of an MPS client of an unmeasured shape: the amount that
+// guessBytes is the memory of an MPS client of an unmeasured shape: the amount that
 // another one ran out of, or else a share.
-func guess(f *berth.Footprint, largest int64) int64 {
+func guessBytes(f *berth.Footprint, largest int64) int64 {
 	share := max(min(max(roundDown(largest/guessShare), leastGuess), roundDown(largest/2)), berth.Granule)
 	if f != nil {
 		share = max(share, ReserveDevice(*f))

@@ -30,7 +30,7 @@ func (f *Fleet) spill(a Ask, known berth.Footprints) (demands berth.Demands, ok,
 		largest = max(largest, capacity)
 	}
 
-	need := a.beyond(largest)
+	need := a.bytesBeyond(largest)
 	if largest <= 0 || need <= largest {
 		return nil, false, false
 	}
@@ -57,9 +57,9 @@ func (f *Fleet) spill(a Ask, known berth.Footprints) (demands berth.Demands, ok,
 	return fitting, true, true
 }
 
-// beyond is how much of a GPU a trial needs by its sweep file, and by its out-of-memory
+// bytesBeyond is how much of a GPU a trial needs by its sweep file, and by its out-of-memory
 // where it had the largest GPU alone, with largest bytes: 0 = it may fit.
-func (a Ask) beyond(largest int64) int64 {
+func (a Ask) bytesBeyond(largest int64) int64 {
 	need := int64(a.Resources.GPUMemory)
 
 	last := a.Last

@@ -1,4 +1,4 @@
 // Package metrics finds metrics in what a job prints or writes, and keeps what of them counts
-// for its trial. A line is read by one grammar (Reader); of several sources one is chosen,
-// once (Series).
+// for its trial. Reader reads a line by one grammar: a record (record.go), or pairs of a
+// name and a number (pairs.go); name.go says which name is the objective's.
 package metrics

@@ -74,7 +74,7 @@ func (m *MPS) askPIDs(ctx context.Context, g *gpu, command string) ([]int, error
 
 		pid, err := strconv.Atoi(line)
 		if err != nil || pid <= 0 {
-			return nil, g.odd(command, answer)
+			return nil, g.malformed(command, answer)
 		}
 
 		pids = append(pids, pid)
@@ -83,8 +83,8 @@ func (m *MPS) askPIDs(ctx context.Context, g *gpu, command string) ([]int, error
 	return pids, nil
 }
 
-// odd is the error of a malformed answer. It counts as no answer: it must not
+// malformed is the error of a malformed answer. It counts as no answer: it must not
 // look like an empty list.
-func (g *gpu) odd(command, answer string) error {
+func (g *gpu) malformed(command, answer string) error {
 	return berth.Errorf(berth.KindUnavailable, "asking the MPS control daemon of GPU %q for %q: its answer is %q", g.uuid, command, answer)
 }

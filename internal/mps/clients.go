@@ -19,10 +19,10 @@ type Client struct {
 // Errors: unavailable when the daemon does not answer, or does not run.
 func (m *MPS) Clients(ctx context.Context, uuid string) ([]Client, error) {
 	g := m.gpu(uuid)
-	if err := g.take(ctx); err != nil {
+	if err := g.takeDir(ctx); err != nil {
 		return nil, err
 	}
-	defer g.give()
+	defer g.giveDir()
 
 	return m.clients(ctx, g)
 }

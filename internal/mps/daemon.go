@@ -31,10 +31,10 @@ func (m *MPS) Start(ctx context.Context, uuid string) error {
 		return err
 	}
 
-	if err := g.take(ctx); err != nil {
+	if err := g.takeDir(ctx); err != nil {
 		return err
 	}
-	defer g.give()
+	defer g.giveDir()
 
 	if err := g.prepare(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (m *MPS) Start(ctx context.Context, uuid string) error {
 		}
 	}
 
-	return g.admit()
+	return g.openToUsers()
 }
 
 // begin gets a daemon to answer that did not: silence says why.
@@ -63,14 +63,14 @@ func (m *MPS) begin(ctx context.Context, g *gpu, silence error) error {
 		return nil
 	}
 
-	if err := g.clear(); err != nil {
+	if err := g.clearPipe(); err != nil {
 		return err
 	}
 
 	logged := g.controlLogSize()
 
 	err := m.launch(ctx, g, multiuser)
-	if err != nil && refused(g.logged(startLog, 0)) {
+	if err != nil && unknownOption(g.endOfLog(startLog, 0)) {
 		err = m.launch(ctx, g)
 	}
 
@@ -86,14 +86,14 @@ func (m *MPS) begin(ctx context.Context, g *gpu, silence error) error {
 		return fmt.Errorf("starting the MPS control daemon of GPU %q: %w", g.uuid, context.Cause(ctx))
 	}
 
-	said := strings.Trim(g.logged(startLog, 0)+"; "+g.logged(controlLog, logged), "; ")
+	said := strings.Trim(g.endOfLog(startLog, 0)+"; "+g.endOfLog(controlLog, logged), "; ")
 
 	return berth.Errorf(berth.KindUnavailable, "starting the MPS control daemon of GPU %q: it says %q: %w; its logs are in %q", g.uuid, said, err, g.log)
 }
 
-// refused reports whether the program's output says that it does not know the
+// unknownOption reports whether the program's output says that it does not know the
 // option. There is no other sign: it has no way to ask for its version.
-func refused(said string) bool {
+func unknownOption(said string) bool {
 	said = strings.ToLower(said)
 
 	for _, words := range []string{"usage", "unknown option", "unrecognized option", "invalid option"} {
@@ -120,10 +120,10 @@ func (m *MPS) await(ctx context.Context, ready func() error) error {
 // Errors: unavailable when it does not.
 func (m *MPS) Check(ctx context.Context, uuid string) error {
 	g := m.gpu(uuid)
-	if err := g.take(ctx); err != nil {
+	if err := g.takeDir(ctx); err != nil {
 		return err
 	}
-	defer g.give()
+	defer g.giveDir()
 
 	return m.check(ctx, g)
 }
@@ -138,7 +138,7 @@ func (m *MPS) check(ctx context.Context, g *gpu) error {
 	}
 
 	if _, err := strconv.ParseFloat(answer, 64); err != nil {
-		return g.odd(command, answer)
+		return g.malformed(command, answer)
 	}
 
 	return nil
@@ -150,15 +150,15 @@ func (m *MPS) check(ctx context.Context, g *gpu) error {
 // does not end.
 func (m *MPS) Stop(ctx context.Context, uuid string) (stopped bool, err error) {
 	g := m.gpu(uuid)
-	if err := g.take(ctx); err != nil {
+	if err := g.takeDir(ctx); err != nil {
 		return false, err
 	}
-	defer g.give()
+	defer g.giveDir()
 
 	pid := g.process()
 
 	clients, err := m.clients(ctx, g)
-	if err != nil && g.absent(ctx, pid, err) {
+	if err != nil && g.isAbsent(ctx, pid, err) {
 		return true, nil
 	}
 
@@ -168,7 +168,7 @@ func (m *MPS) Stop(ctx context.Context, uuid string) (stopped bool, err error) {
 
 	_, quitErr := m.ask(ctx, g, "quit")
 	err = m.await(ctx, func() error {
-		if err := m.check(ctx, g); err == nil || !g.absent(ctx, pid, err) {
+		if err := m.check(ctx, g); err == nil || !g.isAbsent(ctx, pid, err) {
 			return berth.Errorf(berth.KindUnavailable, "stopping the MPS control daemon of GPU %q: it still runs (process %d)", g.uuid, pid)
 		}
 
@@ -186,8 +186,8 @@ func (m *MPS) Stop(ctx context.Context, uuid string) (stopped bool, err error) {
 	return true, nil
 }
 
-// absent reports whether no daemon runs, by the error of a question and by the
+// isAbsent reports whether no daemon runs, by the error of a question and by the
 // earlier daemon's process (0 = none).
-func (g *gpu) absent(ctx context.Context, pid int, err error) bool {
+func (g *gpu) isAbsent(ctx context.Context, pid int, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, errSilent) && (pid == 0 || !g.owns(pid)) && g.process() == 0
 }

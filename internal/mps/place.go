@@ -86,8 +86,8 @@ func (m *MPS) taken(dir, uuid string) bool {
 	return len(owner) > 0 && strings.TrimSpace(string(owner)) != uuid
 }
 
-// take waits for the caller's turn at the GPU. Give it back.
-func (g *gpu) take(ctx context.Context) error {
+// takeDir waits for the caller's turn at the GPU. Give it back.
+func (g *gpu) takeDir(ctx context.Context) error {
 	select {
 	case g.turn <- struct{}{}:
 		return nil
@@ -96,7 +96,7 @@ func (g *gpu) take(ctx context.Context) error {
 	}
 }
 
-func (g *gpu) give() { <-g.turn }
+func (g *gpu) giveDir() { <-g.turn }
 
 // check reports whether the GPU can have a directory at all.
 func (g *gpu) check() error {
@@ -152,10 +152,10 @@ func truncate(root *os.Root, name string) error {
 	return file.Close()
 }
 
-// admit lets any user connect to the daemon's sockets in pipe, but not to the
+// openToUsers lets any user connect to the daemon's sockets in pipe, but not to the
 // socket of its administrators, who may end it and its clients. It follows no
 // links and reaches nothing outside pipe: containers may write there.
-func (g *gpu) admit() error {
+func (g *gpu) openToUsers() error {
 	return g.within(g.pipe, func(root *os.Root, entry fs.DirEntry) error {
 		if entry.Type()&(fs.ModeSymlink|fs.ModeDir) != 0 || entry.Name() == privilegedSocket {
 			return nil
@@ -170,9 +170,9 @@ func (g *gpu) admit() error {
 	})
 }
 
-// clear removes a dead daemon's files in pipe. The directory itself stays:
+// clearPipe removes a dead daemon's files in pipe. The directory itself stays:
 // containers may have it mounted.
-func (g *gpu) clear() error {
+func (g *gpu) clearPipe() error {
 	return g.within(g.pipe, func(root *os.Root, entry fs.DirEntry) error { return root.RemoveAll(entry.Name()) })
 }
 
@@ -202,9 +202,9 @@ func (g *gpu) failed(err error) error {
 	return berth.Errorf(berth.KindInternal, "preparing MPS for GPU %q in %q: %w", g.uuid, g.dir, err)
 }
 
-// logged returns the end of a log, from a byte on: its last lines in one, for an
+// endOfLog returns the end of a log, from a byte on: its last lines in one, for an
 // error's text. Empty = no log.
-func (g *gpu) logged(name string, from int64) string {
+func (g *gpu) endOfLog(name string, from int64) string {
 	const most = 1024
 
 	root, err := os.OpenRoot(g.log)

@@ -98,7 +98,7 @@ func (d *driver) measure(uuid string) (gpu.Activity, time.Duration, error) {
 			g.broken = err
 		}
 
-		d.free(g)
+		d.freeSamples(g)
 		g.blind = true
 		activity, wait = gpu.Activity{To: time.Now()}, 0
 	case wait > 0:
@@ -149,7 +149,7 @@ func (d *driver) sample(handle nvml.Device, of string, g *gauge) (gpu.Activity, 
 func (d *driver) begin(handle nvml.Device, of string, g *gauge) error {
 	// All of GPM or none of it: allocated samples must be freed.
 	for _, name := range []string{"nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet", "nvmlGpmSampleFree"} {
-		if !d.lib.any(name) {
+		if !d.lib.hasAny(name) {
 			return berth.Errorf(berth.KindInvalid, "measuring the activity of %s: %w: the NVIDIA driver's library has no %s", of, gpu.ErrUnsupported, name)
 		}
 	}
@@ -248,8 +248,8 @@ func (d *driver) restart(uuid string) {
 	d.measure(uuid) //nolint:errcheck // told by the measurement that follows
 }
 
-// broken returns a warning for each card that ought to be measurable and is not.
-func (d *driver) broken(cards []gpu.Card) []string {
+// brokenActivity returns a warning for each card that ought to be measurable and is not.
+func (d *driver) brokenActivity(cards []gpu.Card) []string {
 	var warnings []string
 
 	for _, card := range cards {
@@ -261,8 +261,8 @@ func (d *driver) broken(cards []gpu.Card) []string {
 	return warnings
 }
 
-// free gives a gauge's buffers back.
-func (d *driver) free(g *gauge) {
+// freeSamples gives a gauge's buffers back.
+func (d *driver) freeSamples(g *gauge) {
 	for i, sample := range g.samples {
 		if sample != nil {
 			// The buffers are this process' own memory: nothing to do about a refusal.

@@ -105,7 +105,7 @@ func (d *driver) shutdown() {
 	}
 
 	for _, g := range d.gauges {
-		d.free(g)
+		d.freeSamples(g)
 	}
 
 	// A library that cannot be shut down stays: the process goes on.

@@ -33,7 +33,7 @@ const (
 func (d *driver) WaitEvent(ctx context.Context) (gpu.Event, error) {
 	for {
 		if ctx.Err() == nil {
-			if event, ok := d.next(); ok {
+			if event, ok := d.nextEvent(); ok {
 				return event, nil
 			}
 		}
@@ -46,8 +46,8 @@ func (d *driver) WaitEvent(ctx context.Context) (gpu.Event, error) {
 	}
 }
 
-// next takes the oldest pending event.
-func (d *driver) next() (gpu.Event, bool) {
+// nextEvent takes the oldest pending event.
+func (d *driver) nextEvent() (gpu.Event, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -115,7 +115,7 @@ func (d *driver) translate(data nvml.EventData) gpu.Event {
 	event.UUID = uuid
 
 	// Only the second version of the wait says which MIG device it was.
-	if data.GpuInstanceId == noInstance || !d.lib.any("nvmlEventSetWait_v2") {
+	if data.GpuInstanceId == noInstance || !d.lib.hasAny("nvmlEventSetWait_v2") {
 		return event
 	}
 
@@ -165,7 +165,7 @@ func (d *driver) part(data nvml.EventData) (uuid string, found bool) {
 // that once, and watches the others from then on. Errors: ErrUnsupported when no
 // GPU reports events.
 func (d *driver) subscribe() error {
-	if !d.lib.any("nvmlEventSetWait_v2", "nvmlEventSetWait") || !d.lib.any("nvmlEventSetFree") {
+	if !d.lib.hasAny("nvmlEventSetWait_v2", "nvmlEventSetWait") || !d.lib.hasAny("nvmlEventSetFree") {
 		return berth.Errorf(berth.KindInvalid, "watching GPUs for errors: %w: the NVIDIA driver's library cannot wait for events: install a newer NVIDIA driver", gpu.ErrUnsupported)
 	}
 
@@ -243,9 +243,9 @@ func (d *driver) watchCard(index int) error {
 		func() nvml.Return { return handle.RegisterEvents(types&wanted, d.set) }, "nvmlDeviceRegisterEvents")
 }
 
-// deaf returns a warning when a GPU does not report XIDs.
-func (l *library) deaf(d nvml.Device, of string) []string {
-	if !l.any("nvmlDeviceGetSupportedEventTypes") {
+// warnDeaf returns a warning when a GPU does not report XIDs.
+func (l *library) warnDeaf(d nvml.Device, of string) []string {
+	if !l.hasAny("nvmlDeviceGetSupportedEventTypes") {
 		return nil // missing reports it for all GPUs
 	}
 

@@ -42,7 +42,7 @@ func (d *driver) Inventory(ctx context.Context) (gpu.Inventory, error) {
 		}
 	}
 
-	warnings, err := ask(ctx, d.calls, d.config.StartPatience, "listing GPUs", func() ([]string, error) { return d.broken(inventory.Cards), nil })
+	warnings, err := ask(ctx, d.calls, d.config.StartPatience, "listing GPUs", func() ([]string, error) { return d.brokenActivity(inventory.Cards), nil })
 	inventory.Warnings = append(inventory.Warnings, warnings...)
 
 	return inventory, err
@@ -56,7 +56,7 @@ func (d *driver) list() (gpu.Inventory, error) {
 		return gpu.Inventory{}, err
 	}
 
-	inventory := gpu.Inventory{Warnings: d.lib.missing()}
+	inventory := gpu.Inventory{Warnings: d.lib.missingFeatures()}
 	inventory.DriverVersion, inventory.CUDAVersion = d.versions(&inventory.Warnings)
 
 	var first error
@@ -119,12 +119,12 @@ var features = []struct {
 	{[]string{"nvmlEventSetFree"}, "errors of GPUs (XID) are not heard of"},
 }
 
-// missing lists the library's missing features.
-func (l *library) missing() []string {
+// missingFeatures lists the library's missing features.
+func (l *library) missingFeatures() []string {
 	var warnings []string
 
 	for _, feature := range features {
-		if !l.any(feature.names...) {
+		if !l.hasAny(feature.names...) {
 			warnings = append(warnings, fmt.Sprintf("the NVIDIA driver's library has no %s: %s: install a newer NVIDIA driver", feature.names[0], feature.without))
 		}
 	}
@@ -172,7 +172,7 @@ func (d *driver) describe(index int, warnings *[]string) ([]gpu.Card, error) {
 		return []gpu.Card{card}, nil //nolint:nilerr // it is listed with its problem
 	}
 
-	*warnings = append(*warnings, d.lib.deaf(handle, of)...)
+	*warnings = append(*warnings, d.lib.warnDeaf(handle, of)...)
 
 	if !card.MIG {
 		return []gpu.Card{card}, nil

@@ -88,8 +88,8 @@ func (l *lane) ended() bool {
 	}
 }
 
-// hangs returns an error while a call is out that took longer than its patience.
-func (l *lane) hangs(doing string) error {
+// overdueError returns an error while a call is out that took longer than its patience.
+func (l *lane) overdueError(doing string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -118,8 +118,8 @@ func (l *lane) tooLong(doing string) error {
 	return l.silence(doing)
 }
 
-// left is the error of a caller whose context ended. It keeps the cause.
-func (l *lane) left(ctx context.Context, doing string) error {
+// callerLeft is the error of a caller whose context ended. It keeps the cause.
+func (l *lane) callerLeft(ctx context.Context, doing string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -152,7 +152,7 @@ func ask[T any](ctx context.Context, l *lane, patience time.Duration, doing stri
 	default:
 	}
 
-	if err := l.hangs(doing); err != nil {
+	if err := l.overdueError(doing); err != nil {
 		return none, err
 	}
 
@@ -174,7 +174,7 @@ func ask[T any](ctx context.Context, l *lane, patience time.Duration, doing stri
 	case <-l.closing:
 		return none, closed(doing)
 	case <-ctx.Done():
-		return none, l.left(ctx, doing)
+		return none, l.callerLeft(ctx, doing)
 	case <-timer.C:
 		return none, l.tooLong(doing)
 	}
@@ -183,7 +183,7 @@ func ask[T any](ctx context.Context, l *lane, patience time.Duration, doing stri
 	case a := <-answers:
 		return a.value, a.err
 	case <-ctx.Done():
-		return none, l.left(ctx, doing)
+		return none, l.callerLeft(ctx, doing)
 	case <-timer.C:
 		return none, l.tooLong(doing)
 	}

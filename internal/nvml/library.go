@@ -106,8 +106,8 @@ func load(path string) (*library, error) {
 	return l, nil
 }
 
-// any reports whether the library has one of these functions.
-func (l *library) any(names ...string) bool {
+// hasAny reports whether the library has one of these functions.
+func (l *library) hasAny(names ...string) bool {
 	for _, name := range names {
 		if l.has[name] {
 			return true
@@ -121,7 +121,7 @@ func (l *library) any(names ...string) bool {
 // versions of that function; one is enough. Errors: as of refusal;
 // ErrUnsupported (invalid) when the library lacks it.
 func call[T any](l *library, doing string, function func() (T, nvml.Return), names ...string) (T, error) {
-	if !l.any(names...) {
+	if !l.hasAny(names...) {
 		var none T
 
 		return none, berth.Errorf(berth.KindInvalid, "%s: %w: the NVIDIA driver's library has no %s: install a newer NVIDIA driver",

@@ -35,28 +35,28 @@ func (s *site) fetches(r *Request) int64 {
 // stored reports whether the trial has a checkpoint in the store, or will have it in a while.
 func (r *Request) stored() bool { return r.Fetch > 0 || r.Coming }
 
-// loses reports whether a trial with a stored checkpoint would start again without it on
+// losesCheckpoint reports whether a trial with a stored checkpoint would start again without it on
 // the host: the host has no store, and no files of the trial.
-func (s *site) loses(r *Request) bool {
+func (s *site) losesCheckpoint(r *Request) bool {
 	return r.stored() && !s.StoresCheckpoints && !slices.Contains(r.Fetched, s.ID)
 }
 
-// saves reports whether a host that can use the trial's checkpoint could hold the request once
+// savedSomewhere reports whether a host that can use the trial's checkpoint could hold the request once
 // others have ended and its disk has room. Hours of computation are worth that wait, unless it
 // may never end.
-func (l *ledger) saves(r *Request) bool {
-	return r.stored() && slices.ContainsFunc(l.hosts, func(s site) bool { return s.saves(r) })
+func (l *ledger) savedSomewhere(r *Request) bool {
+	return r.stored() && slices.ContainsFunc(l.hosts, func(s site) bool { return s.savesCheckpoint(r) })
 }
 
-// saves reports whether the host is worth the wait. It is not if a person drained it, or
+// savesCheckpoint reports whether the host is worth the wait. It is not if a person drained it, or
 // it is cordoned, gone, failing this trial, or has only closed GPUs.
-func (s *site) saves(r *Request) bool {
-	if s.loses(r) || !s.returns() || s.lacks(r) != fits || !s.diskHolds(r) || s.CordonedFor(r.SweepID) || s.avoided(r) || s.failures(r) >= savesAfter {
+func (s *site) savesCheckpoint(r *Request) bool {
+	if s.losesCheckpoint(r) || !s.returns() || s.lacks(r) != fits || !s.diskHolds(r) || s.CordonedFor(r.SweepID) || s.avoided(r) || s.failures(r) >= savesAfter {
 		return false
 	}
 
 	for at := range s.spotsFor(r) {
-		if s.opens(s.demand(r, at.class), at) {
+		if s.opensLater(s.demand(r, at.class), at) {
 			return true
 		}
 	}
@@ -72,7 +72,7 @@ func (l *ledger) shun(r *Request) []string {
 	}
 
 	for i := range l.hosts {
-		if s := &l.hosts[i]; !slices.Contains(r.Shunned, s.ID) && s.State == berth.HostReady && s.saves(r) {
+		if s := &l.hosts[i]; !slices.Contains(r.Shunned, s.ID) && s.State == berth.HostReady && s.savesCheckpoint(r) {
 			return r.Shunned
 		}
 	}
@@ -98,10 +98,10 @@ func (s *site) returns() bool {
 	}
 }
 
-// opens reports whether the spot takes the demand once the attempts of the host have ended, as
+// opensLater reports whether the spot takes the demand once the attempts of the host have ended, as
 // far as is known: the use of programs outside Berth is not known on a host or GPU with a
 // problem.
-func (s *site) opens(d *berth.Demand, at *spot) bool {
+func (s *site) opensLater(d *berth.Demand, at *spot) bool {
 	switch {
 	case s.never(d, at) != fits:
 		return false
@@ -158,13 +158,13 @@ func (s *site) failures(r *Request) (n int) {
 func (s *site) noRoomReason(r *Request) string {
 	others, next := "", "free space there"
 	if s.FetchBytes > 0 {
-		others, next = fmt.Sprintf(" beside %s that other attempts fetch there now", needed(s.FetchBytes)), "the trial waits for them, or free space there"
+		others, next = fmt.Sprintf(" beside %s that other attempts fetch there now", neededText(s.FetchBytes)), "the trial waits for them, or free space there"
 	}
 
 	there, _ := s.filesDisk()
 
 	return fmt.Sprintf("host %s: the trial's checkpoint has %s%s, and of %s of disk that are free it keeps %s: %s",
-		s.Name, needed(r.Fetch), others, free(there), needed(s.DiskHeadroomBytes), next)
+		s.Name, neededText(r.Fetch), others, freeText(there), neededText(s.DiskHeadroomBytes), next)
 }
 
 // neverRoomReason says why the disk has no room for the checkpoint even when it is empty.
@@ -172,5 +172,5 @@ func (s *site) neverRoomReason(r *Request) string {
 	_, total := s.filesDisk()
 
 	return fmt.Sprintf("host %s: the trial's checkpoint has %s, and of the %s of its disk it keeps %s (--disk-headroom): it takes a host with a larger disk, "+
-		"or one without a store (--artifacts), where the trial begins anew", s.Name, needed(r.Fetch), free(total), needed(s.DiskHeadroomBytes))
+		"or one without a store (--artifacts), where the trial begins anew", s.Name, neededText(r.Fetch), freeText(total), neededText(s.DiskHeadroomBytes))
 }

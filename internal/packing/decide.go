@@ -173,7 +173,7 @@ func (r *round) decide(request *Request) Decision {
 	}
 
 	request.shun = r.ledger.shun(request)
-	request.saved = r.ledger.saves(request)
+	request.saved = r.ledger.savedSomewhere(request)
 
 	if r.ledger.cordoned[request.SweepID] {
 		needed.sweep = request.SweepID
@@ -198,7 +198,7 @@ func (r *round) decide(request *Request) Decision {
 	d.former, d.Impossible = r.ledger.impossible(request)
 
 	if !d.Impossible && overdue(request) && !r.ledger.waitsForTurn(request) {
-		d.Kept, d.Vain = r.ledger.keep(request)
+		d.Kept, d.Vain = r.ledger.keepFree(request)
 	}
 
 	if d.Kept != (Place{}) { // or a younger sibling takes the sweep's free place, and the host is no longer kept

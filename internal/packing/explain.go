@@ -32,16 +32,16 @@ func explainDimension(r berth.Rejection) string {
 
 	switch r.Dimension {
 	case berth.DimensionMemory:
-		return fmt.Sprintf("needs %s of memory, %s %s", needed(r.Needed), free(r.Free), there)
+		return fmt.Sprintf("needs %s of memory, %s %s", neededText(r.Needed), freeText(r.Free), there)
 	case berth.DimensionFreeMemory:
 		of := "memory"
 		if r.DeviceID != "" {
 			of = "GPU memory"
 		}
 
-		return fmt.Sprintf("needs %s of %s, %s free beside what programs outside Berth use", needed(r.Needed), of, free(r.Free))
+		return fmt.Sprintf("needs %s of %s, %s free beside what programs outside Berth use", neededText(r.Needed), of, freeText(r.Free))
 	case berth.DimensionDisk:
-		return fmt.Sprintf("%s of disk are free, and it keeps %s: free space there", free(r.Free), needed(r.Needed))
+		return fmt.Sprintf("%s of disk are free, and it keeps %s: free space there", freeText(r.Free), neededText(r.Needed))
 	case berth.DimensionCPU:
 		return fmt.Sprintf("needs %s cores, %s %s", cores(r.Needed), cores(r.Free), there)
 	case berth.DimensionAttempts:
@@ -49,7 +49,7 @@ func explainDimension(r berth.Rejection) string {
 	case berth.DimensionDevice:
 		return "has no GPU"
 	case berth.DimensionDeviceBytes:
-		return fmt.Sprintf("needs %s of GPU memory, %s %s", needed(r.Needed), free(r.Free), there)
+		return fmt.Sprintf("needs %s of GPU memory, %s %s", neededText(r.Needed), freeText(r.Free), there)
 	case berth.DimensionContexts:
 		return fmt.Sprintf("needs %d GPU context(s), %d %s", r.Needed, r.Free, there)
 	case berth.DimensionActivity:
@@ -61,11 +61,13 @@ func explainDimension(r berth.Rejection) string {
 	}
 }
 
-// needed and free render bytes in whole MiB: needed rounds up and free rounds
+// neededText and freeText render bytes in whole MiB, rounded up and rounded
 // down, so that a request that does not fit never reads as if it did.
-func needed(bytes int64) string { return berth.BytesText((bytes + mebibyte - 1) / mebibyte * mebibyte) }
+func neededText(bytes int64) string {
+	return berth.BytesText((bytes + mebibyte - 1) / mebibyte * mebibyte)
+}
 
-func free(bytes int64) string { return berth.BytesText(bytes / mebibyte * mebibyte) }
+func freeText(bytes int64) string { return berth.BytesText(bytes / mebibyte * mebibyte) }
 
 func percent(milli int64) string { return strconv.FormatInt((milli+5)/10, 10) + " %" }
 

@@ -38,10 +38,10 @@ const (
 	breaksAdvisedMode
 )
 
-// check returns the first constraint that the request breaks at a spot of the
+// checkSpot returns the first constraint that the request breaks at a spot of the
 // host; constraints that can never be met come first. The request can use the
 // spot's class.
-func (s *site) check(r *Request, at *spot) rule {
+func (s *site) checkSpot(r *Request, at *spot) rule {
 	d := s.demand(r, at.class)
 
 	if broken := s.lacks(r); broken != fits {
@@ -56,7 +56,7 @@ func (s *site) check(r *Request, at *spot) rule {
 		return breaksDisk
 	}
 
-	if broken := s.closed(r); broken != fits {
+	if broken := s.closedRule(r); broken != fits {
 		return broken
 	}
 
@@ -81,8 +81,8 @@ func (s *site) check(r *Request, at *spot) rule {
 	}
 }
 
-// closed returns why the host takes no request like this, of any size.
-func (s *site) closed(r *Request) rule {
+// closedRule returns why the host takes no request like this, of any size.
+func (s *site) closedRule(r *Request) rule {
 	switch {
 	case s.State != berth.HostReady:
 		return breaksState
@@ -96,7 +96,7 @@ func (s *site) closed(r *Request) rule {
 		return breaksCordon
 	case slices.Contains(r.shun, s.ID):
 		return breaksShun
-	case r.saved && s.loses(r):
+	case r.saved && s.losesCheckpoint(r):
 		return breaksStore
 	case s.kept > 0:
 		return breaksKept
@@ -129,7 +129,7 @@ func (s *site) never(d *berth.Demand, at *spot) rule {
 	switch dev := &s.Devices[at.device]; {
 	case d.DeviceBytes > dev.CapacityBytes():
 		return breaksDeviceBytes
-	case contexts(d) > dev.ContextsBy(at.mode):
+	case contextCount(d) > dev.ContextsBy(at.mode):
 		return breaksContexts
 	default:
 		return fits
@@ -171,7 +171,7 @@ func (s *site) checkDevice(d *berth.Demand, at *spot) rule {
 		return breaksDeviceBytes
 	case dev.Limit() > 0 && dev.Attempts >= dev.Limit():
 		return breaksDeviceAttempts
-	case dev.ContextsReserved+contexts(d) > dev.ContextsBy(at.mode):
+	case dev.ContextsReserved+contextCount(d) > dev.ContextsBy(at.mode):
 		return breaksContexts
 	case dev.ReservedBytes+d.DeviceBytes > dev.FreeBytes:
 		return breaksDeviceFree
@@ -202,7 +202,7 @@ func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 
 // takes reports whether the host takes more than test attempts of a request's sweep.
 func (s *site) takes(r *Request) bool {
-	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !s.avoided(r) && (!r.saved || !s.loses(r))
+	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !s.avoided(r) && (!r.saved || !s.losesCheckpoint(r))
 }
 
 // lacks returns why the host never takes the request: it has no such data set, or no
@@ -257,10 +257,10 @@ func (s *site) fitsEarlier(r *Request, i int) bool {
 	return false
 }
 
-// turned reports whether a spot is in the mode in which the request waits for its
+// inWantedMode reports whether a spot is in the mode in which the request waits for its
 // GPU. Of the modes in which the request fits an empty GPU, that is the mode of
 // the attempts there, or else the first.
-func (s *site) turned(r *Request, at *spot) bool {
+func (s *site) inWantedMode(r *Request, at *spot) bool {
 	if at.device < 0 {
 		return true
 	}
@@ -367,7 +367,7 @@ func deviceShortage(dev *berth.Device, d *berth.Demand, at *spot) float64 {
 	}
 
 	short := max(share(dev.ReservedBytes+d.DeviceBytes-total, total),
-		share(int64(dev.ContextsReserved+contexts(d)-dev.ContextsBy(at.mode)), int64(dev.ContextsBy(at.mode))), 0)
+		share(int64(dev.ContextsReserved+contextCount(d)-dev.ContextsBy(at.mode)), int64(dev.ContextsBy(at.mode))), 0)
 
 	if limit := dev.Limit(); limit > 0 && dev.Attempts >= limit {
 		short = max(short, share(1, int64(limit)))
@@ -384,8 +384,8 @@ func deviceShortage(dev *berth.Device, d *berth.Demand, at *spot) float64 {
 // outside Berth may leave less than its capacity.
 func usable(dev *berth.Device) int64 { return min(dev.CapacityBytes(), dev.FreeBytes) }
 
-// contexts is a demand's number of processes on a GPU, at least one.
-func contexts(d *berth.Demand) int { return max(d.Contexts, 1) }
+// contextCount is a demand's number of processes on a GPU, at least one.
+func contextCount(d *berth.Demand) int { return max(d.Contexts, 1) }
 
 // share is part divided by whole; 0 for a whole of 0.
 func share(part, whole int64) float64 {

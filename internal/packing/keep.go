@@ -18,7 +18,7 @@ func (s seat) place() Place {
 	return Place{HostID: s.site.ID}
 }
 
-// keep keeps a host, or a GPU where the host itself has room, free of other
+// keepFree keeps a host, or a GPU where the host itself has room, free of other
 // requests in this round: the last round's, so that its attempts come to an end,
 // else the nearest to fitting. A host that was kept for a turn in vain waits
 // until all others have had their turn: its attempts may run for days. keep
@@ -26,7 +26,7 @@ func (s seat) place() Place {
 // when there is no need, or between turns, while the last place is open to all:
 // no younger request keeps that place then either, or several of them would take
 // turns with it for ever.
-func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
+func (l *ledger) keepFree(r *Request) (kept Place, vain []Place) {
 	turn, keeps := turnOf(r)
 	vain = r.Vain
 
@@ -41,7 +41,7 @@ func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
 		}
 
 		if s, ok := l.nearest(r, last, nil, false); ok {
-			s.claim()
+			s.claimTurns()
 		}
 
 		return Place{}, vain
@@ -58,7 +58,7 @@ func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
 		return Place{}, vain
 	}
 
-	s.claim()
+	s.claimTurns()
 
 	if s.gpu {
 		l.mayKeepGPUs--
@@ -72,8 +72,8 @@ func (l *ledger) keep(r *Request) (kept Place, vain []Place) {
 	return s.place(), vain
 }
 
-// claim reserves the seat for the turns of one request.
-func (s seat) claim() {
+// claimTurns reserves the seat for the turns of one request.
+func (s seat) claimTurns() {
 	if s.gpu {
 		s.site.keeping[s.at.device].claimed = true
 	} else {
@@ -94,7 +94,7 @@ func (l *ledger) nearest(r *Request, prefer Place, but []Place, toKeep bool) (be
 		}
 
 		for at := range s.spotsFor(r) {
-			if at.device >= 0 && s.keeping[at.device].claimed || !s.turned(r, at) || !s.holdsWhenDone(r, at) {
+			if at.device >= 0 && s.keeping[at.device].claimed || !s.inWantedMode(r, at) || !s.holdsWhenDone(r, at) {
 				continue
 			}
 

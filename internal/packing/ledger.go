@@ -172,7 +172,7 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 
 	for i := range l.hosts {
 		s := &l.hosts[i]
-		if s.closed(r) != fits {
+		if s.closedRule(r) != fits {
 			continue
 		}
 
@@ -266,7 +266,7 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	if at.device >= 0 {
 		dev := &s.Devices[at.device]
 		dev.ReservedBytes += d.DeviceBytes
-		dev.ContextsReserved += contexts(&d)
+		dev.ContextsReserved += contextCount(&d)
 		dev.ActivityReserved += d.DeviceActivity
 		dev.Attempts++
 		dev.Mode = at.mode
@@ -288,7 +288,7 @@ func (s *site) reserve(d *berth.Demand) {
 
 // impossible reports whether no host could ever hold the request, even when it is empty.
 // A lost host counts: it may come back, until it is removed. So does a former host; if
-// only a former host could hold the request, it returns the one that counts longest. A
+// only a former host could hold the request, it returns the longest counting one. A
 // host without the request's data set counts, too, because its worker may get it. Once
 // the request has waited for HostGrace, hosts with too small a disk for the checkpoint
 // no longer count; before that, a disk may be mounted again, or a larger host may come.

@@ -63,9 +63,9 @@ func (s *site) pullLoad(r *Request) float64 {
 // restartLoad is the load added to a host where the trial would start again, while
 // another one has its checkpoint: a whole host. So the trial goes to the host with its
 // checkpoint when it fits there and the host is trusted as much. The trial waits only
-// for a host that can use its stored checkpoint (saves).
+// for a host that can use its stored checkpoint (savesCheckpoint).
 func (s *site) restartLoad(r *Request) float64 {
-	if r.Checkpoint != "" && r.Checkpoint != s.ID || s.loses(r) {
+	if r.Checkpoint != "" && r.Checkpoint != s.ID || s.losesCheckpoint(r) {
 		return 1.5 // more than a pull and any load that fits
 	}
 

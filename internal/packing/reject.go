@@ -34,7 +34,7 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 	var rejections []berth.Rejection
 
 	if d.former != nil {
-		rejections = append(rejections, d.former.gone())
+		rejections = append(rejections, d.former.formerRejection())
 	}
 
 	if !d.request.hasClass() {
@@ -48,7 +48,7 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 		for i := 0; i < len(d.ledger.hosts) && len(rejections) < limit; i++ {
 			if s := d.ledger.hosts[i]; s.holds(d.request) == could {
 				if d.Kept.HostID == s.ID {
-					s = s.unkept(d)
+					s = s.withoutKept(d)
 				}
 
 				rejections = append(rejections, s.rejections(d.request)...)
@@ -59,9 +59,9 @@ func (d Decision) Rejections(limit int) []berth.Rejection {
 	return rejections[:min(len(rejections), limit)]
 }
 
-// unkept is the host without the capacity that the round kept for the request
+// withoutKept is the host without the capacity that the round kept for the request
 // itself.
-func (s *site) unkept(d Decision) site {
+func (s *site) withoutKept(d Decision) site {
 	open := *s
 	open.keeping = slices.Clone(s.keeping)
 
@@ -73,7 +73,7 @@ func (s *site) unkept(d Decision) site {
 
 	for i := range open.spots {
 		at := &open.spots[i]
-		if at.device < 0 || s.Devices[at.device].ID != d.Kept.DeviceID || !s.turned(d.request, at) {
+		if at.device < 0 || s.Devices[at.device].ID != d.Kept.DeviceID || !s.inWantedMode(d.request, at) {
 			continue
 		}
 
@@ -88,9 +88,9 @@ func (s *site) unkept(d Decision) site {
 	return open
 }
 
-// gone says what happened to a former host, and how long the trial waits for
+// formerRejection says what happened to a former host, and how long the trial waits for
 // another.
-func (s *site) gone() berth.Rejection {
+func (s *site) formerRejection() berth.Rejection {
 	return berth.Rejection{
 		HostID: s.ID, HostName: s.Name, Dimension: berth.DimensionState,
 		Reason: fmt.Sprintf("host %s: %s, and no other host could hold the attempt; the trial waits until %s for one that does, and ends then",
@@ -172,7 +172,7 @@ func (l SweepLimit) reason() string {
 // one for the host, when the host itself refuses, else one for each GPU.
 func (s *site) rejections(request *Request) (all []berth.Rejection) {
 	for at := range s.spotsFor(request) {
-		if !s.turned(request, at) {
+		if !s.inWantedMode(request, at) {
 			continue
 		}
 
@@ -198,7 +198,7 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 		reserved.MemoryReservedBytes, reserved.CPUMilliReserved = 0, 0
 	}
 
-	switch broken := s.check(request, at); broken {
+	switch broken := s.checkSpot(request, at); broken {
 	case breaksState:
 		r.Dimension, r.Reason = berth.DimensionState, s.stateReason()
 	case breaksDataset:
@@ -290,7 +290,7 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 	case breaksActivity:
 		r.Dimension, r.Needed, r.Free = berth.DimensionActivity, d.DeviceActivity, activityLimit(&dev, d)-dev.ActivityReserved
 	default:
-		r.Dimension, r.Needed, r.Free = berth.DimensionContexts, int64(contexts(d)), int64(dev.ContextsBy(at.mode)-dev.ContextsReserved)
+		r.Dimension, r.Needed, r.Free = berth.DimensionContexts, int64(contextCount(d)), int64(dev.ContextsBy(at.mode)-dev.ContextsReserved)
 	}
 }
 

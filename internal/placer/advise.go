@@ -91,7 +91,7 @@ func (a *adviser) advise() map[string]berth.Advice {
 
 			advice := berth.Advice{}
 			if host.State == berth.HostReady {
-				advice = a.of(host, dev, stays)
+				advice = a.adviceFor(host, dev, stays)
 			}
 
 			if same := dev.Advice; a.quiet && same.Company == advice.Company && same.Capped == advice.Capped && same.Trying == advice.Trying {
@@ -114,8 +114,8 @@ func (a *adviser) advise() map[string]berth.Advice {
 	return changed
 }
 
-// of is the advice for one GPU; stays = in its present mode, if it has attempts.
-func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advice {
+// adviceFor is the advice for one GPU; stays = in its present mode, if it has attempts.
+func (a *adviser) adviceFor(host *berth.Host, dev *berth.Device, stays bool) berth.Advice {
 	waiting := a.pool(dev)
 
 	modes := modes(dev, waiting, stays)
@@ -123,7 +123,7 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advi
 		return berth.Advice{}
 	}
 
-	loaded, place := a.loaded(dev.ID), host.GPUPlace(*dev)
+	loaded, place := a.loadedOn(dev.ID), host.GPUPlace(*dev)
 	m := mixOf(loaded, waiting.loaded)
 	a.mixes[dev.ID] = m
 	known, others := m.key, max(a.alike[place], 1)
@@ -134,7 +134,7 @@ func (a *adviser) of(host *berth.Host, dev *berth.Device, stays bool) berth.Advi
 
 	q := parallelism.Question{
 		Paces: a.paces[paceKey{known, place}], Modes: modes, Waiting: make(map[string]int), Limits: waiting.limits,
-		Most: a.most(host, dev, waiting, others), Heavy: waiting.heavy || a.heavy(loaded),
+		Most: a.mostAtOnce(host, dev, waiting, others), Heavy: waiting.heavy || a.heavy(loaded),
 	}
 
 	for _, l := range waiting.loaded { // other GPUs take their part of the queue
@@ -168,11 +168,11 @@ func (a *adviser) pool(dev *berth.Device) *pool {
 	return p
 }
 
-// loaded returns the leases on a GPU.
-func (a *adviser) loaded(deviceID string) []berth.Loaded {
+// loadedOn returns the leases on a GPU.
+func (a *adviser) loadedOn(deviceID string) []berth.Loaded {
 	loaded := slices.Clone(a.queue.OnDevices[deviceID])
 	for i, l := range loaded {
-		loaded[i] = load(l.ShapeKey, l.Template, a.queue.Footprints)
+		loaded[i] = loadOf(l.ShapeKey, l.Template, a.queue.Footprints)
 	}
 
 	return loaded
@@ -191,16 +191,16 @@ func modes(dev *berth.Device, waiting *pool, stays bool) []berth.SharingMode {
 	})
 }
 
-// most is how many of the waiting requests a GPU can have at once, under any advice: of the
+// mostAtOnce is how many of the waiting requests a GPU can have at once, under any advice: of the
 // smallest one, by its memory and its clients, by its host's memory, and its cores where
 // the sweep file sets them, and by the limits of hosts and sweeps. The limits of sweeps are
 // for all GPUs.
-func (a *adviser) most(host *berth.Host, dev *berth.Device, waiting *pool, others int) int {
+func (a *adviser) mostAtOnce(host *berth.Host, dev *berth.Device, waiting *pool, others int) int {
 	most := 0
 
 	for s := range waiting.sizes {
 		if dev.ProblemBy(s.mode) == "" {
-			most = max(most, fitting(host, dev, &s))
+			most = max(most, fittingAtOnce(host, dev, &s))
 		}
 	}
 
@@ -223,9 +223,9 @@ func (a *adviser) most(host *berth.Host, dev *berth.Device, waiting *pool, other
 	return min(most, (allowed+others-1)/others)
 }
 
-// fitting is how many attempts of one size an empty GPU of an empty host takes at once,
+// fittingAtOnce is how many attempts of one size an empty GPU of an empty host takes at once,
 // beside programs outside Berth.
-func fitting(host *berth.Host, dev *berth.Device, s *size) int {
+func fittingAtOnce(host *berth.Host, dev *berth.Device, s *size) int {
 	d := &s.demand
 	if d.ExclusiveDevice || d.Exclusive {
 		return 1
@@ -256,7 +256,7 @@ func (a *adviser) heavy(loaded []berth.Loaded) bool {
 func (a *adviser) fill(decisions []packing.Decision, requests []packing.Request) {
 	shapes := make(map[string]berth.Loaded, len(requests))
 	for _, r := range requests {
-		shapes[r.AttemptID] = load(r.ShapeKey, a.queue.Sweeps[r.SweepID].Template, a.queue.Footprints)
+		shapes[r.AttemptID] = loadOf(r.ShapeKey, a.queue.Sweeps[r.SweepID].Template, a.queue.Footprints)
 	}
 
 	for i := range decisions {

@@ -110,7 +110,7 @@ func TestRound_HeavyShapesOfATemplate(t *testing.T) {
 		}}
 	}
 
-	light := func(shape string) berth.Loaded { return load(shape, "t", known) }
+	light := func(shape string) berth.Loaded { return loadOf(shape, "t", known) }
 	mix := mixOf([]berth.Loaded{light("a"), light("b"), light("c"), light("d")})
 
 	p, f := setup(t, waiting...)

@@ -146,10 +146,10 @@ func mixOf(loaded ...[]berth.Loaded) mix {
 	return m
 }
 
-// load is a shape with the template that stands for it. A shape measured to fill much of a
+// loadOf is a shape with the template that stands for it. A shape measured to fill much of a
 // GPU counts by itself: the best number for the other shapes of its sweep would be far too
 // large for it.
-func load(shape, template string, known map[string]berth.Footprints) berth.Loaded {
+func loadOf(shape, template string, known map[string]berth.Footprints) berth.Loaded {
 	if fills(known[shape]) {
 		template = berth.HeavyTemplate(template)
 	}

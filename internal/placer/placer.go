@@ -138,10 +138,10 @@ func (p *Placer) Round(ctx context.Context) error {
 
 	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), requests)
 	advice.fill(decisions, requests)
-	p.keep(decisions)
+	p.rememberKept(decisions)
 	p.tick(queue.Waiting, queue.Sweeps, decisions)
 
-	return errors.Join(suspected, told, p.commit(ctx, decisions), p.refuse(ctx, queue.Waiting, decisions), p.explain(ctx, queue.Waiting, decisions))
+	return errors.Join(suspected, told, p.commit(ctx, decisions), p.refuseImpossible(ctx, queue.Waiting, decisions), p.storeReasons(ctx, queue.Waiting, decisions))
 }
 
 func (p *Placer) suspect(ctx context.Context) error {
@@ -184,9 +184,9 @@ func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*g
 	})
 }
 
-// keep remembers the kept places, for the next round. A new leader does not
+// rememberKept remembers the kept places, for the next round. A new leader does not
 // know them and may choose others: that only takes longer.
-func (p *Placer) keep(decisions []packing.Decision) {
+func (p *Placer) rememberKept(decisions []packing.Decision) {
 	p.kept = make(map[string]kept)
 
 	for _, d := range decisions {
@@ -228,8 +228,8 @@ func (p *Placer) place(ctx context.Context) func([]packing.Decision) error {
 	}
 }
 
-// refuse ends the impossible requests.
-func (p *Placer) refuse(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
+// refuseImpossible ends the impossible requests.
+func (p *Placer) refuseImpossible(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
 	spills := make(map[string]bool)
 
 	for _, w := range waiting {
@@ -239,7 +239,7 @@ func (p *Placer) refuse(ctx context.Context, waiting []berth.WaitingRequest, dec
 	}
 
 	refuse := func(one []packing.Decision) error {
-		return p.ledger.RefuseRequest(ctx, one[0].AttemptID, hinted(one[0], spills[one[0].AttemptID]))
+		return p.ledger.RefuseRequest(ctx, one[0].AttemptID, withHint(one[0], spills[one[0].AttemptID]))
 	}
 
 	for i, d := range decisions {
@@ -295,9 +295,9 @@ func apart[T any](items []T, do func([]T) error, refused func(T, error) error) e
 	return apart(items[half:], do, refused)
 }
 
-// explain stores why requests still wait and the capacity kept free for them, where that has changed, from
+// storeReasons stores why requests still wait and the capacity kept free for them, where that has changed, from
 // time to time.
-func (p *Placer) explain(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
+func (p *Placer) storeReasons(ctx context.Context, waiting []berth.WaitingRequest, decisions []packing.Decision) error {
 	if time.Since(p.explained) < reasonsEvery*time.Duration(1+len(waiting)/1000) {
 		return nil
 	}
@@ -348,9 +348,9 @@ func (p *Placer) store(ctx context.Context) func([]berth.WaitingRequest) error {
 	}
 }
 
-// hinted returns why a request is impossible, and the key that helps a trial that may
+// withHint returns why a request is impossible, and the key that helps a trial that may
 // not spill on a GPU too small.
-func hinted(d packing.Decision, spills bool) []berth.Rejection {
+func withHint(d packing.Decision, spills bool) []berth.Rejection {
 	out := readable(d)
 
 	for i := range out {

@@ -87,7 +87,7 @@ func (s *sizer) of(w berth.WaitingRequest) *group {
 	g, ok := s.known[key]
 	if !ok {
 		g = &group{
-			sweep: w.SweepID, loaded: load(w.ShapeKey, s.queue.Sweeps[w.SweepID].Template, s.queue.Footprints),
+			sweep: w.SweepID, loaded: loadOf(w.ShapeKey, s.queue.Sweeps[w.SweepID].Template, s.queue.Footprints),
 			heavy: fills(s.queue.Footprints[w.ShapeKey]), cpusGiven: w.Resources.CPUs > 0,
 		}
 		g.demands, g.guessed = s.size(w)

@@ -57,7 +57,7 @@ func (s *Store) AttemptRunning(ctx context.Context, attemptID string, token int6
 		ID: attemptID, Token: token, ContainerID: containerID, StartedAt: &startedAt,
 	})
 
-	return fenced(rows, err, attemptID, token)
+	return fencedError(rows, err, attemptID, token)
 }
 
 // MeasureRunning stores the use that an attempt on a GPU was measured to have until now;
@@ -68,7 +68,7 @@ func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int6
 	err = s.inTx(ctx, "measuring attempt "+attemptID, func(tx pgx.Tx) error {
 		row, err := s.q.GetRunning(ctx, tx, attemptID, token)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fenced(0, nil, attemptID, token)
+			return fencedError(0, nil, attemptID, token)
 		}
 
 		if err != nil {
@@ -114,7 +114,7 @@ func (s *Store) NoteWait(ctx context.Context, attemptID string, token int64, tex
 		rows = 1
 	}
 
-	return fenced(rows, err, attemptID, token)
+	return fencedError(rows, err, attemptID, token)
 }
 
 // FinishAttempt commits an attempt's result, frees its lease and teaches the
@@ -171,7 +171,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 		}
 
 		// Before the lease, as requests come before hosts.
-		if err := s.observe(ctx, tx, r, berth.DeviceClass(row.DeviceClass)); err != nil {
+		if err := s.mergeFootprint(ctx, tx, r, berth.DeviceClass(row.DeviceClass)); err != nil {
 			return err
 		}
 
@@ -243,10 +243,10 @@ func (s *Store) finishedBefore(ctx context.Context, tx pgx.Tx, r berth.Result) e
 		return nil
 	}
 
-	return fenced(0, nil, r.AttemptID, r.Token)
+	return fencedError(0, nil, r.AttemptID, r.Token)
 }
 
-func fenced(rows int64, err error, attemptID string, token int64) error {
+func fencedError(rows int64, err error, attemptID string, token int64) error {
 	if err != nil {
 		return translate(err, "writing attempt "+attemptID)
 	}
@@ -258,9 +258,9 @@ func fenced(rows int64, err error, attemptID string, token int64) error {
 	return nil
 }
 
-// observe merges the attempt's usage into the footprint of its shape on the
+// mergeFootprint merges the attempt's usage into the footprint of its shape on the
 // attempt's device class. The placer sizes waiting requests by it.
-func (s *Store) observe(ctx context.Context, tx pgx.Tx, r berth.Result, class berth.DeviceClass) error {
+func (s *Store) mergeFootprint(ctx context.Context, tx pgx.Tx, r berth.Result, class berth.DeviceClass) error {
 	if err := s.q.LockShapeKey(ctx, tx, r.ShapeKey); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (s *Store) EarlierCheckpoints(ctx context.Context, attemptID string) ([]ber
 func (s *Store) NoteResumed(ctx context.Context, attemptID string, token int64, text string) error {
 	rows, err := s.q.NoteResumed(ctx, s.pool, &dbsqlc.NoteResumedParams{ID: attemptID, Token: token, Resumed: text})
 
-	return fenced(rows, err, attemptID, token)
+	return fencedError(rows, err, attemptID, token)
 }
 
 // CheckpointsToStore are attempts of a host that have ended, are to be run again,
@@ -97,7 +97,7 @@ func (s *Store) BeginCheckpoint(ctx context.Context, id string, of berth.Attempt
 		}
 
 		rows, err := s.q.BeginCheckpoint(ctx, tx, &dbsqlc.BeginCheckpointParams{ID: id, AttemptID: of.AttemptID, Token: of.Token, Bytes: bytes})
-		if err := fenced(rows, err, of.AttemptID, of.Token); err != nil {
+		if err := fencedError(rows, err, of.AttemptID, of.Token); err != nil {
 			return err
 		}
 
@@ -128,7 +128,7 @@ func (s *Store) BeginCheckpoint(ctx context.Context, id string, of berth.Attempt
 func (s *Store) FinishCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint) (dropped []berth.Digest, err error) {
 	err = s.inTx(ctx, "finishing a checkpoint of attempt "+of.AttemptID, func(tx pgx.Tx) error {
 		trials, err := s.q.FinishCheckpoint(ctx, tx, id, of.Token)
-		if err := fenced(int64(len(trials)), err, of.AttemptID, of.Token); err != nil {
+		if err := fencedError(int64(len(trials)), err, of.AttemptID, of.Token); err != nil {
 			return err
 		}
 

@@ -55,7 +55,7 @@ func (s *Store) Health(ctx context.Context) (health.State, error) {
 		NoPlacer: !led, PlacerReason: reason,
 		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
 		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm, Retention: installation.RetentionProblem,
-		Database: s.storage(ctx), Connections: s.connectionUse(ctx), Admins: s.adminTokens(ctx),
+		Database: s.readStorage(ctx), Connections: s.connectionUse(ctx), Admins: s.adminTokens(ctx),
 	}
 
 	if err := json.Unmarshal(installation.FailingRounds, &h.FailingRounds); err != nil {
@@ -108,7 +108,7 @@ func (s *Store) Health(ctx context.Context) (health.State, error) {
 		return h, err
 	}
 
-	h.Secrets, h.Unopened = len(secrets), unopened(secrets, hosts)
+	h.Secrets, h.Unopened = len(secrets), unopenedSecrets(secrets, hosts)
 
 	silent, err := s.q.SilentRemovals(ctx, s.pool, silentAfter)
 	if err != nil {
@@ -162,9 +162,9 @@ func noteDevices(h *health.State, host berth.Host) {
 	}
 }
 
-// storage returns the size of the database. A failed query leaves its value
+// readStorage returns the size of the database. A failed query leaves its value
 // unknown, because the rest of Health matters more.
-func (s *Store) storage(ctx context.Context) (storage health.Storage) {
+func (s *Store) readStorage(ctx context.Context) (storage health.Storage) {
 	if row, err := s.q.GetStorage(ctx, s.pool); err == nil {
 		storage.Bytes, storage.Dir = row.Bytes, row.Dir
 	}

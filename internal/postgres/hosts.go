@@ -114,7 +114,7 @@ func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFre
 
 	if free.Problem == "" && len(seen) > 0 {
 		if err := s.inTx(ctx, "reviving attempts of host "+hostID, func(tx pgx.Tx) error {
-			return s.revive(ctx, tx, hostID, noID)
+			return s.reviveAttempts(ctx, tx, hostID, noID)
 		}); err != nil {
 			return err
 		}
@@ -142,9 +142,9 @@ func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFre
 // noID is the id of nothing.
 const noID = "00000000-0000-0000-0000-000000000000"
 
-// revive gives abandoned attempts back to a host, or that of one trial to the
+// reviveAttempts gives abandoned attempts back to a host, or that of one trial to the
 // host that has it, and tells their workflows, which wait for a place.
-func (s *Store) revive(ctx context.Context, tx pgx.Tx, hostID, trialID string) error {
+func (s *Store) reviveAttempts(ctx context.Context, tx pgx.Tx, hostID, trialID string) error {
 	revived, err := s.q.ReviveAttempts(ctx, tx, &dbsqlc.ReviveAttemptsParams{
 		HostID: hostID, TrialID: trialID, Fresh: berth.LeaseTerm - berth.ReviveWithin,
 	})
@@ -221,12 +221,12 @@ func (s *Store) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.Host
 
 // ListHosts returns all hosts with their devices, by name.
 func (s *Store) ListHosts(ctx context.Context) ([]berth.Host, error) {
-	hosts, err := s.hosts(ctx, s.pool, false)
+	hosts, err := s.readHosts(ctx, s.pool, false)
 
 	return hosts, translate(err, "listing hosts")
 }
 
-func (s *Store) hosts(ctx context.Context, db dbsqlc.DBTX, forgotten bool) ([]berth.Host, error) {
+func (s *Store) readHosts(ctx context.Context, db dbsqlc.DBTX, forgotten bool) ([]berth.Host, error) {
 	rows, err := s.q.ListHosts(ctx, db, berth.HostLostAfter, berth.HostLateAfter)
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (s *Store) RecentHosts(ctx context.Context) ([]berth.Host, error) {
 }
 
 func (s *Store) recentHosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, error) {
-	hosts, err := s.hosts(ctx, db, true)
+	hosts, err := s.readHosts(ctx, db, true)
 	if err != nil {
 		return nil, err
 	}
@@ -348,7 +348,7 @@ func (s *Store) RemoveHost(ctx context.Context, hostID string, force bool) error
 
 		return wake(ctx, tx, channelPlacer)
 	})
-	if berth.KindOf(refusal(err, doing)) == berth.KindExhausted {
+	if berth.KindOf(bookingError(err, doing)) == berth.KindExhausted {
 		return berth.Errorf(berth.KindConflict, "%s: an attempt was placed there meanwhile; drain it and try again", doing)
 	}
 

@@ -29,8 +29,8 @@ type hostTold struct {
 	has map[string]bool // by image that was asked for
 }
 
-// answers reports whether it is known of all images whether the host has them.
-func (t hostTold) answers(images []string) bool {
+// coversImages reports whether it is known of all images whether the host has them.
+func (t hostTold) coversImages(images []string) bool {
 	return !slices.ContainsFunc(images, func(image string) bool {
 		_, known := t.has[image]
 
@@ -90,7 +90,7 @@ func (s *Store) toldBy(ctx context.Context, tx pgx.Tx, hosts []dbsqlc.ListTellin
 	told := make(map[string]hostTold, len(hosts))
 
 	for _, host := range hosts {
-		if before, ok := (*known)[host.HostID]; ok && before.at.Equal(host.ToldAt) && before.answers(images) {
+		if before, ok := (*known)[host.HostID]; ok && before.at.Equal(host.ToldAt) && before.coversImages(images) {
 			told[host.HostID] = before
 		} else {
 			ask = append(ask, host.HostID)

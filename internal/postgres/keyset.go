@@ -99,7 +99,7 @@ func (k *keyset) read(ctx context.Context, db dbsqlc.DBTX, i int, after *berth.P
 	}
 
 	if after != nil {
-		of.filters = append(of.filters, of.behind(p, *after))
+		of.filters = append(of.filters, of.conditionBehind(p, *after))
 	}
 
 	order, key := p.tie.order(), "''"
@@ -128,9 +128,9 @@ func (k *keyset) read(ctx context.Context, db dbsqlc.DBTX, i int, after *berth.P
 	return ids, &at, nil
 }
 
-// behind is the condition for rows after a position. An index can begin at its
+// conditionBehind is the condition for rows after a position. An index can begin at its
 // first half.
-func (k *keyset) behind(p section, at berth.Position) string {
+func (k *keyset) conditionBehind(p section, at berth.Position) string {
 	tie := k.arg(at.Tie) + "::text::" + p.tie.kind
 	beyond := p.tie.text + p.tie.after() + tie
 

@@ -35,7 +35,7 @@ func (s *Store) Lead(ctx context.Context, name string, lead func(ctx context.Con
 		switch {
 		case ctx.Err() != nil:
 		case errors.As(err, &unlockable):
-			trouble.note(unlockable)
+			trouble.noteError(unlockable)
 		case errors.Is(err, errNotLeader):
 			trouble.end()
 		case err != nil:
@@ -57,7 +57,7 @@ func (s *Store) Lead(ctx context.Context, name string, lead func(ctx context.Con
 // with a conflict when another process has held the lock for all of patience,
 // at the start or later.
 func (s *Store) Own(ctx context.Context, name string, patience time.Duration, own func(ctx context.Context) error) error {
-	lock, err := s.claim(ctx, name, patience)
+	lock, err := s.claimLock(ctx, name, patience)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Store) Own(ctx context.Context, name string, patience time.Duration, ow
 	kept := make(chan error, 1)
 	keeping, stop := context.WithCancel(ctx)
 
-	go func() { kept <- s.keep(keeping, lock, name, patience) }() // joined below
+	go func() { kept <- s.keepLock(keeping, lock, name, patience) }() // joined below
 
 	select {
 	case err = <-done:
@@ -87,11 +87,11 @@ func (s *Store) Own(ctx context.Context, name string, patience time.Duration, ow
 	return err
 }
 
-// keep holds on to the lock, and takes it again when its connection was lost.
+// keepLock holds on to the lock, and takes it again when its connection was lost.
 // It returns when ctx ends, or with a conflict.
-func (s *Store) keep(ctx context.Context, lock *pgx.Conn, name string, patience time.Duration) error {
+func (s *Store) keepLock(ctx context.Context, lock *pgx.Conn, name string, patience time.Duration) error {
 	for {
-		hold(ctx, lock)
+		holdLock(ctx, lock)
 
 		_ = lock.Close(context.WithoutCancel(ctx))
 
@@ -100,15 +100,15 @@ func (s *Store) keep(ctx context.Context, lock *pgx.Conn, name string, patience 
 		}
 
 		var err error
-		if lock, err = s.claim(ctx, name, patience); err != nil {
+		if lock, err = s.claimLock(ctx, name, patience); err != nil {
 			return err
 		}
 	}
 }
 
-// claim takes the lock. It waits without limit for a silent database, and as
+// claimLock takes the lock. It waits without limit for a silent database, and as
 // long as patience for another owner.
-func (s *Store) claim(ctx context.Context, name string, patience time.Duration) (*pgx.Conn, error) {
+func (s *Store) claimLock(ctx context.Context, name string, patience time.Duration) (*pgx.Conn, error) {
 	refused := time.Time{} // since when another holds it
 	trouble := trouble{store: s, name: name}
 
@@ -126,7 +126,7 @@ func (s *Store) claim(ctx context.Context, name string, patience time.Duration) 
 			refused = time.Time{}
 
 			if ctx.Err() == nil {
-				trouble.note(unlockable)
+				trouble.noteError(unlockable)
 			}
 		case refused.IsZero():
 			refused = time.Now()
@@ -174,7 +174,7 @@ func (s *Store) leadOnce(ctx context.Context, name string, lead func(ctx context
 
 	go func() { // joined below on every path
 		defer close(lost)
-		hold(holding, conn)
+		holdLock(holding, conn)
 	}()
 
 	select {
@@ -225,9 +225,9 @@ func (s *Store) lock(ctx context.Context, name string) (*pgx.Conn, error) {
 // lockName is the text hashed to a lock's number.
 func lockName(name string) string { return "lead:" + name }
 
-// led reports whether any process holds a named lock (how pg_locks shows a lock
+// isLed reports whether any process holds a named lock (how pg_locks shows a lock
 // of 64 bits: PostgreSQL manual, section 54.12).
-func (s *Store) led(ctx context.Context, name string) (bool, error) {
+func (s *Store) isLed(ctx context.Context, name string) (bool, error) {
 	var held bool
 
 	err := s.pool.QueryRow(ctx, `SELECT EXISTS (
@@ -243,7 +243,7 @@ func (s *Store) led(ctx context.Context, name string) (bool, error) {
 // returns false: a successor needs a moment to take over.
 func (s *Store) placerLed(ctx context.Context) (led bool, reason string, err error) {
 	for try := 0; ; try++ {
-		if led, err = s.led(ctx, placerLock); err != nil || led {
+		if led, err = s.isLed(ctx, placerLock); err != nil || led {
 			return led, "", err
 		}
 
@@ -279,7 +279,7 @@ type trouble struct {
 // troubleLogged is the longest time between two lines about one trouble.
 const troubleLogged = time.Minute
 
-func (t *trouble) note(err error) {
+func (t *trouble) noteError(err error) {
 	t.times++
 	t.store.troubles.Store(t.name, err.Error())
 
@@ -298,8 +298,8 @@ func (t *trouble) end() {
 	t.store.troubles.Delete(t.name)
 }
 
-// hold returns when the lock's connection is lost or ctx ends.
-func hold(ctx context.Context, conn *pgx.Conn) {
+// holdLock returns when the lock's connection is lost or ctx ends.
+func holdLock(ctx context.Context, conn *pgx.Conn) {
 	ticker := time.NewTicker(leadCheck)
 	defer ticker.Stop()
 
@@ -308,14 +308,14 @@ func hold(ctx context.Context, conn *pgx.Conn) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if !alive(ctx, conn) {
+			if !isAlive(ctx, conn) {
 				return
 			}
 		}
 	}
 }
 
-func alive(ctx context.Context, conn *pgx.Conn) bool {
+func isAlive(ctx context.Context, conn *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, leadCheck)
 	defer cancel()
 

@@ -34,7 +34,7 @@ func (s *Store) PutMemory(ctx context.Context, attemptID string, token int64, po
 		return translate(err, "storing the memory of attempt "+attemptID)
 	}
 
-	return fenced(int64(found), nil, attemptID, token)
+	return fencedError(int64(found), nil, attemptID, token)
 }
 
 func figure(measured *int64) int64 {

@@ -48,7 +48,7 @@ func (s *Store) addPaces(ctx context.Context, db dbsqlc.DBTX, queue *berth.Queue
 		keys[row.ShapeKey], keys[row.Template], keys[berth.HeavyTemplate(row.Template)] = true, true, true
 	}
 
-	queue.Paces, err = s.paces(ctx, db, slices.Collect(maps.Keys(keys)))
+	queue.Paces, err = s.readPaces(ctx, db, slices.Collect(maps.Keys(keys)))
 
 	return err
 }
@@ -74,7 +74,7 @@ func (s *Store) addAhead(ctx context.Context, db dbsqlc.DBTX, sweeps map[string]
 	return nil
 }
 
-func (s *Store) paces(ctx context.Context, db dbsqlc.DBTX, keys []string) ([]berth.MixPace, error) {
+func (s *Store) readPaces(ctx context.Context, db dbsqlc.DBTX, keys []string) ([]berth.MixPace, error) {
 	rows, err := s.q.ListPaces(ctx, db, keys, berth.PaceKept)
 	if err != nil {
 		return nil, err

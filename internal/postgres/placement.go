@@ -49,7 +49,7 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 			return err
 		}
 
-		if err := s.revive(ctx, tx, noID, r.TrialID); err != nil {
+		if err := s.reviveAttempts(ctx, tx, noID, r.TrialID); err != nil {
 			return err
 		}
 
@@ -205,13 +205,13 @@ func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement)
 
 		return wake(ctx, tx, channelOutbox)
 	})
-	return placed, refusal(err, "placing attempts")
+	return placed, bookingError(err, "placing attempts")
 }
 
-// refusal tells an error about the rows of a statement from one about the
+// bookingError tells an error about the rows of a statement from one about the
 // database. Errors: exhausted for the capacity of a host or device, conflict
 // for any other row; the rest as it is.
-func refusal(err error, doing string) error {
+func bookingError(err error, doing string) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 
 	switch {
@@ -253,7 +253,7 @@ func (s *Store) RefuseRequest(ctx context.Context, attemptID string, reasons []b
 		return s.tellPlaced(ctx, tx, row, berth.TrialWaiting)
 	})
 
-	return refusal(err, "refusing attempt "+attemptID)
+	return bookingError(err, "refusing attempt "+attemptID)
 }
 
 func (s *Store) tellPlaced(ctx context.Context, tx pgx.Tx, r dbsqlc.PlacementRequest, state berth.TrialState) error {
@@ -285,5 +285,5 @@ func (s *Store) StoreReasons(ctx context.Context, waits map[string]berth.Wait) e
 		params.KeptDevices = append(params.KeptDevices, w.Kept.DeviceID)
 	}
 
-	return refusal(translate(s.q.StoreReasons(ctx, s.pool, params), "storing reasons"), "storing reasons")
+	return bookingError(translate(s.q.StoreReasons(ctx, s.pool, params), "storing reasons"), "storing reasons")
 }

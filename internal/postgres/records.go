@@ -42,14 +42,14 @@ func (s *Store) PutMetrics(ctx context.Context, attemptID string, token int64, p
 		return translate(err, "storing metrics of attempt "+attemptID)
 	}
 
-	return fenced(rows, nil, attemptID, token)
+	return fencedError(rows, nil, attemptID, token)
 }
 
 // DropMetrics removes all points of these names. Errors: fenced.
 func (s *Store) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
 	rows, err := s.q.DropMetrics(ctx, s.pool, &dbsqlc.DropMetricsParams{AttemptID: attemptID, Token: token, Names: names})
 
-	return fenced(rows, err, attemptID, token)
+	return fencedError(rows, err, attemptID, token)
 }
 
 // ListMetrics returns points by name and step. An empty name means all.
@@ -77,7 +77,7 @@ func (s *Store) PutLog(ctx context.Context, attemptID string, token int64, piece
 		return translate(err, "storing log of attempt "+attemptID)
 	}
 
-	return fenced(writers, nil, attemptID, token)
+	return fencedError(writers, nil, attemptID, token)
 }
 
 // ReadLog returns at most limit pieces that reach beyond the offset.

@@ -51,7 +51,7 @@ func (g *granting) run(ctx context.Context, roles Roles) (Roles, error) {
 		return roles, err
 	}
 
-	if g.present, err = g.texts(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p', 'v', 'S')
+	if g.present, err = g.queryTexts(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p', 'v', 'S')
 		AND pg_has_role(relowner, 'USAGE')`,
 		pgx.Identifier{g.schema}.Sanitize()); err != nil || !slices.Contains(g.present, "sweeps") || !slices.Contains(g.present, "shapes") {
 		return roles, err
@@ -107,7 +107,7 @@ func (g *granting) run(ctx context.Context, roles Roles) (Roles, error) {
 
 // writers returns the roles with INSERT on a table, without its owner.
 func (g *granting) writers(ctx context.Context, table string) ([]string, error) {
-	return g.texts(ctx, `SELECT r.rolname::text FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
+	return g.queryTexts(ctx, `SELECT r.rolname::text FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
 		WHERE c.oid = $1::regclass AND a.privilege_type = 'INSERT' AND a.grantee <> c.relowner ORDER BY 1`, g.name(table))
 }
 
@@ -155,7 +155,7 @@ func (g *granting) revoke(ctx context.Context, roles []string) error {
 
 	schema, names := pgx.Identifier{g.schema}.Sanitize(), strings.Join(from, ", ")
 
-	what, err := g.texts(ctx, `SELECT 'ROUTINE ' || oid::regprocedure FROM pg_proc WHERE pronamespace = $1::regnamespace AND pg_has_role(proowner, 'USAGE')`, schema)
+	what, err := g.queryTexts(ctx, `SELECT 'ROUTINE ' || oid::regprocedure FROM pg_proc WHERE pronamespace = $1::regnamespace AND pg_has_role(proowner, 'USAGE')`, schema)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (g *granting) grant(ctx context.Context, role string, server bool) error {
 	}
 
 	for _, one := range grants {
-		if what := one.of(server); what != "" && slices.Contains(g.present, one.name) {
+		if what := one.privilegesOf(server); what != "" && slices.Contains(g.present, one.name) {
 			kind := "TABLE "
 			if strings.HasPrefix(what, nextNumber) {
 				kind = "SEQUENCE "
@@ -216,7 +216,7 @@ func (g *granting) verify(ctx context.Context, role string, server bool) error {
 		{"has_schema_privilege", g.schema, "CREATE"},
 		{"has_database_privilege", g.database, "CREATE, TEMPORARY"},
 	} {
-		found, err := g.held(ctx, what.sql, role, what.on, strings.Split(what.privileges, ", "))
+		found, err := g.heldPrivileges(ctx, what.sql, role, what.on, strings.Split(what.privileges, ", "))
 		if err != nil {
 			return err
 		}
@@ -232,13 +232,13 @@ func (g *granting) verify(ctx context.Context, role string, server bool) error {
 		var unwanted []string
 
 		for _, privilege := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"} {
-			whole := strings.Contains(one.of(server), privilege) && !strings.Contains(one.of(server), privilege+" (")
+			whole := strings.Contains(one.privilegesOf(server), privilege) && !strings.Contains(one.privilegesOf(server), privilege+" (")
 			if !whole {
 				unwanted = append(unwanted, privilege)
 			}
 		}
 
-		found, err := g.held(ctx, "has_table_privilege", role, g.name(one.name), unwanted)
+		found, err := g.heldPrivileges(ctx, "has_table_privilege", role, g.name(one.name), unwanted)
 		if err != nil {
 			return err
 		}
@@ -255,16 +255,16 @@ func (g *granting) verify(ctx context.Context, role string, server bool) error {
 		role, strings.Join(extra, ", "), g.owner, pgx.Identifier{g.owner}.Sanitize())
 }
 
-// held returns which of the privileges a role has.
-func (g *granting) held(ctx context.Context, function, role, on string, privileges []string) ([]string, error) {
-	return g.texts(ctx, `SELECT privilege || ' on ' || $2::text FROM unnest($3::text[]) AS privilege WHERE `+function+`($1::name, $2::text, privilege)`,
+// heldPrivileges returns which of the privileges a role has.
+func (g *granting) heldPrivileges(ctx context.Context, function, role, on string, privileges []string) ([]string, error) {
+	return g.queryTexts(ctx, `SELECT privilege || ' on ' || $2::text FROM unnest($3::text[]) AS privilege WHERE `+function+`($1::name, $2::text, privilege)`,
 		role, on, privileges)
 }
 
 // name is a table's, in this schema.
 func (g *granting) name(table string) string { return pgx.Identifier{g.schema, table}.Sanitize() }
 
-func (g *granting) texts(ctx context.Context, sql string, args ...any) ([]string, error) {
+func (g *granting) queryTexts(ctx context.Context, sql string, args ...any) ([]string, error) {
 	rows, err := g.tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -273,8 +273,8 @@ func (g *granting) texts(ctx context.Context, sql string, args ...any) ([]string
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// of returns the privileges of one kind of process.
-func (g grant) of(server bool) string {
+// privilegesOf returns the privileges of one kind of process.
+func (g grant) privilegesOf(server bool) string {
 	if server {
 		return g.server
 	}

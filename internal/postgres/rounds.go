@@ -49,7 +49,7 @@ func (s *Store) NoteRound(ctx context.Context, part string, err error) {
 
 	if err := s.q.SetFailingRounds(ctx, s.pool, problem, part); err != nil {
 		s.log.Warn("noting whether rounds fail", "part", part, "error", err)
-		s.rounds.forget(part)
+		s.rounds.forgetNote(part)
 	}
 }
 
@@ -87,8 +87,8 @@ func (r *rounds) count(part string, err error) (problem string, news bool) {
 	return problem, true
 }
 
-// forget makes the next round store its note again.
-func (r *rounds) forget(part string) {
+// forgetNote makes the next round store its note again.
+func (r *rounds) forgetNote(part string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 

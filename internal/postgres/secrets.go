@@ -124,9 +124,9 @@ func (s *Store) keepSecrets(ctx context.Context, tx pgx.Tx, mounts []berth.Secre
 	return nil
 }
 
-// unopened says which secrets no host that answers opens, and which of the others a host
+// unopenedSecrets says which secrets no host that answers opens, and which of the others a host
 // does not open that has some key: it may have been left out when the key was changed.
-func unopened(secrets []berth.Secret, hosts []berth.Host) (said []string) {
+func unopenedSecrets(secrets []berth.Secret, hosts []berth.Host) (said []string) {
 	hosts = slices.DeleteFunc(slices.Clone(hosts), func(h berth.Host) bool { return h.State == berth.HostLost })
 	if len(hosts) == 0 { // that says it all
 		return nil

@@ -167,11 +167,11 @@ func (r *Reconciler) Register(ctx context.Context) error {
 		return err
 	}
 
-	containers, _ := r.split(all)
+	containers, _ := r.splitByHost(all)
 
 	// Until the ledger has taken the machine, which it refuses to a second
 	// worker, its host is not ready.
-	starting := r.free(containers)
+	starting := r.hostFree(containers)
 	starting.Problem = berth.WorkerStarts
 
 	err = r.ledger.TouchHost(ctx, r.config.Host.ID, starting, attemptsOf(containers))
@@ -187,7 +187,7 @@ func (r *Reconciler) Register(ctx context.Context) error {
 		return err
 	}
 
-	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.free(containers), attemptsOf(containers))
+	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.hostFree(containers), attemptsOf(containers))
 }
 
 func (r *Reconciler) register(ctx context.Context) error {
@@ -228,7 +228,7 @@ func (r *Reconciler) tellNews(ctx context.Context) {
 	for {
 		select {
 		case <-r.config.News:
-			if err := r.tell(ctx); err != nil && ctx.Err() == nil {
+			if err := r.reportFree(ctx); err != nil && ctx.Err() == nil {
 				r.log.Warn("telling news; the next round will", "error", err)
 			}
 		case <-ctx.Done():
@@ -237,9 +237,9 @@ func (r *Reconciler) tellNews(ctx context.Context) {
 	}
 }
 
-// tell reports the host's free capacity. It renews nothing: a concurrent round
+// reportFree reports the host's free capacity. It renews nothing: a concurrent round
 // may remove the listed containers.
-func (r *Reconciler) tell(ctx context.Context) error {
+func (r *Reconciler) reportFree(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
@@ -248,17 +248,17 @@ func (r *Reconciler) tell(ctx context.Context) error {
 		return err
 	}
 
-	containers, _ := r.split(all)
+	containers, _ := r.splitByHost(all)
 
-	return r.say(ctx, containers, nil)
+	return r.storeFree(ctx, containers, nil)
 }
 
-// say stores the host's free capacity. An earlier reading is written first.
-func (r *Reconciler) say(ctx context.Context, running []berth.Container, seen []berth.SeenAttempt) error {
+// storeFree stores the host's free capacity. An earlier reading is written first.
+func (r *Reconciler) storeFree(ctx context.Context, running []berth.Container, seen []berth.SeenAttempt) error {
 	r.saying.Lock()
 	defer r.saying.Unlock()
 
-	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.free(running), seen)
+	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.hostFree(running), seen)
 }
 
 // Round reconciles once. It stops and releases nothing within one grace period
@@ -278,9 +278,9 @@ func (r *Reconciler) Round(ctx context.Context) error {
 		}
 	}
 
-	containers, foreign := r.split(all)
+	containers, foreign := r.splitByHost(all)
 
-	if err := r.touch(looking, containers); err != nil {
+	if err := r.renewHost(looking, containers); err != nil {
 		return err
 	}
 
@@ -314,12 +314,12 @@ func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, orp
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	return errors.Join(err, r.release(ctx, containers, leases), r.settle(ctx, containers, leases))
+	return errors.Join(err, r.release(ctx, containers, leases), r.settleAbsent(ctx, containers, leases))
 }
 
-// split separates this host's containers from others'. The executor's are
+// splitByHost separates this host's containers from others'. The executor's are
 // counted, measured and renewed.
-func (r *Reconciler) split(all []berth.Container) (ours, foreign []berth.Container) {
+func (r *Reconciler) splitByHost(all []berth.Container) (ours, foreign []berth.Container) {
 	for _, c := range all {
 		if c.HostID == "" || c.HostID == r.config.Host.ID {
 			ours = append(ours, c)
@@ -331,14 +331,14 @@ func (r *Reconciler) split(all []berth.Container) (ours, foreign []berth.Contain
 	return ours, foreign
 }
 
-// touch renews; a host that a person deleted registers again.
-func (r *Reconciler) touch(ctx context.Context, containers []berth.Container) error {
+// renewHost renews; a host that a person deleted registers again.
+func (r *Reconciler) renewHost(ctx context.Context, containers []berth.Container) error {
 	seen := attemptsOf(containers)
 	if r.config.Waiting != nil {
 		seen = append(seen, r.config.Waiting()...)
 	}
 
-	err := r.say(ctx, containers, seen)
+	err := r.storeFree(ctx, containers, seen)
 	if berth.KindOf(err) == berth.KindNotFound {
 		return r.register(ctx)
 	}
@@ -356,8 +356,8 @@ func (r *Reconciler) reportNoDocker(ctx context.Context) error {
 	return r.ledger.TouchHost(ctx, r.config.Host.ID, free, nil)
 }
 
-// free is the host's free capacity.
-func (r *Reconciler) free(running []berth.Container) berth.HostFree {
+// hostFree is the host's free capacity.
+func (r *Reconciler) hostFree(running []berth.Container) berth.HostFree {
 	free := r.config.Free(running)
 	free.Problem = cmp.Or(r.config.Problem(), free.Problem)
 

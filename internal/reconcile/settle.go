@@ -8,11 +8,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// settle ends attempts that the ledger believes to run here and that run no
+// settleAbsent ends attempts that the ledger believes to run here and that run no
 // more: a restored database believes that of attempts that have ended since.
 // Absence alone is no proof, as their activity may be about to start them; so
 // settle asks Temporal about attempts that stay absent for a grace.
-func (r *Reconciler) settle(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
+func (r *Reconciler) settleAbsent(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
 	if r.config.Workflows == nil || r.config.DryRun {
 		return nil
 	}

@@ -55,7 +55,7 @@ func (c *card) step(cl *client, s wire.Step, gone <-chan struct{}) wire.Answer {
 	defer c.end(cl)
 
 	for left := 1.0; left > 1e-9; {
-		stretched, why := c.stretched(cl)
+		stretched, why := c.stepTime(cl)
 		if why != "" {
 			break
 		}
@@ -86,7 +86,7 @@ func (c *card) step(cl *client, s wire.Step, gone <-chan struct{}) wire.Answer {
 			done = min(float64(wanted)/float64(stretched), left)
 		}
 
-		c.account(cl, done)
+		c.addActivity(cl, done)
 		left -= max(done, 1e-9)
 	}
 
@@ -137,8 +137,8 @@ func (c *card) end(cl *client) {
 	cl.running, cl.ends = false, time.Now()
 }
 
-// stretched is how long the client's step takes beside the running ones.
-func (c *card) stretched(cl *client) (time.Duration, wire.Code) {
+// stepTime is how long the client's step takes beside the running ones.
+func (c *card) stepTime(cl *client) (time.Duration, wire.Code) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -187,8 +187,8 @@ type gauge struct {
 	sm, bus, busy float64
 }
 
-// account adds a share of a client's step to the GPU's activity.
-func (c *card) account(cl *client, done float64) {
+// addActivity adds a share of a client's step to the GPU's activity.
+func (c *card) addActivity(cl *client, done float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -198,8 +198,8 @@ func (c *card) account(cl *client, done float64) {
 	c.activity.busy += seconds
 }
 
-// gauged restarts the account of activity.
-func (c *card) gauged(now time.Time) {
+// restartActivity restarts the account of activity.
+func (c *card) restartActivity(now time.Time) {
 	a := &c.activity
 	a.last = gauge{at: now, sm: a.sm, bus: a.bus, busy: a.busy}
 }
@@ -209,7 +209,7 @@ func (c *card) restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.gauged(time.Now())
+	c.restartActivity(time.Now())
 }
 
 // Times of gpu.Driver's Activity.
@@ -232,7 +232,7 @@ func (c *card) measured(again bool) (a gpu.Activity, wait time.Duration) {
 	case since <= shortestGauge && !c.activity.answer.To.IsZero() && c.activity.answer.To.Equal(c.activity.last.at):
 		return c.activity.answer, 0
 	case since > longestGauge && !again:
-		c.gauged(now)
+		c.restartActivity(now)
 
 		return a, shortestGauge + time.Millisecond
 	case since <= shortestGauge:
@@ -240,7 +240,7 @@ func (c *card) measured(again bool) (a gpu.Activity, wait time.Duration) {
 	}
 
 	from, s := c.activity.last, since.Seconds()
-	c.gauged(now)
+	c.restartActivity(now)
 
 	to := c.activity.last
 	c.activity.answer = gpu.Activity{

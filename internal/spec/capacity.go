@@ -42,7 +42,7 @@ func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 		out = append(out, problem(CodeQuota, "/limits/max_parallel", "%d at once are more than the %d you may run", l.MaxParallel, has.MaxParallel))
 	}
 
-	if lacks := lacksOf(s, has, most(has.Hosts)); len(lacks) > 0 {
+	if lacks := lacksOf(s, has, bestHost(has.Hosts)); len(lacks) > 0 {
 		return append(out, lacks...)
 	}
 
@@ -58,8 +58,8 @@ func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 	return append(out, nearest...)
 }
 
-// most is a host with every feature of any host, and the size of the largest.
-func most(hosts []HostCapacity) HostCapacity {
+// bestHost is a host with every feature of any host, and the size of the largest.
+func bestHost(hosts []HostCapacity) HostCapacity {
 	var all HostCapacity
 
 	for _, h := range hosts {

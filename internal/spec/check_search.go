@@ -170,7 +170,7 @@ func (c *checker) enqueuedProblem(
 		return fmt.Sprintf("there is no parameter %q%s", shorten(name), c.suggestName(name))
 	case !p.Searched():
 		return fmt.Sprintf("%q is %s, so its value is not chosen; leave it out", name, p.Type)
-	case p.Type == berth.ParameterCategorical && !choices.has(a[name]), // a long list of choices is not scanned
+	case p.Type == berth.ParameterCategorical && !choices.hasValue(a[name]), // a long list of choices is not scanned
 		p.Type != berth.ParameterCategorical && !contains(p, a[name]):
 		return fmt.Sprintf("%q cannot be %s", name, shorten(a[name].String()))
 	case len(p.When) > 0 && !p.Active(a):

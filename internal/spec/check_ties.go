@@ -78,7 +78,7 @@ func (c *checker) checkCycles() {
 	}
 
 	for i, p := range c.spec.Parameters {
-		if reaches(conditions, p.Name, p.Name, map[string]bool{}) {
+		if isReachable(conditions, p.Name, p.Name, map[string]bool{}) {
 			c.add("/parameters/"+strconv.Itoa(i)+"/when", codeCondCycle, "%q waits for itself through others; break the circle", p.Name)
 
 			return // the others of the circle would say the same
@@ -86,8 +86,8 @@ func (c *checker) checkCycles() {
 	}
 }
 
-// reaches says whether edges lead from one name to another.
-func reaches(edges map[string][]string, from, to string, seen map[string]bool) bool {
+// isReachable says whether edges lead from one name to another.
+func isReachable(edges map[string][]string, from, to string, seen map[string]bool) bool {
 	for _, next := range edges[from] {
 		if next == to {
 			return true
@@ -95,7 +95,7 @@ func reaches(edges map[string][]string, from, to string, seen map[string]bool) b
 
 		if !seen[next] {
 			seen[next] = true
-			if reaches(edges, next, to, seen) {
+			if isReachable(edges, next, to, seen) {
 				return true
 			}
 		}
@@ -128,7 +128,7 @@ func (c *checker) checkExpressions() {
 	}
 
 	for i, p := range c.spec.Parameters {
-		if reaches(uses, p.Name, p.Name, map[string]bool{}) {
+		if isReachable(uses, p.Name, p.Name, map[string]bool{}) {
 			c.add("/parameters/"+strconv.Itoa(i)+"/expr", codeExpr, "%q is computed from itself; break the circle", p.Name)
 		}
 	}

@@ -140,8 +140,8 @@ func (t typed) value(v berth.Value) berth.Value {
 	return v
 }
 
-// has says whether v is one of the choices.
-func (t typed) has(v berth.Value) bool {
+// hasValue says whether v is one of the choices.
+func (t typed) hasValue(v berth.Value) bool {
 	_, ok := t.stored[identity(v)]
 
 	return ok

@@ -153,7 +153,7 @@ func (c *Client) TrialRun(ctx context.Context, sweepID string, number int) (Tria
 
 	status := got.GetWorkflowExecutionInfo().GetStatus()
 	run := TrialRun{
-		Known: true, Open: open(status), Runs: len(got.GetPendingActivities()) > 0,
+		Known: true, Open: goesOn(status), Runs: len(got.GetPendingActivities()) > 0,
 		Failed: status == enums.WORKFLOW_EXECUTION_STATUS_FAILED || status == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT,
 	}
 
@@ -185,9 +185,9 @@ func (c *Client) status(ctx context.Context, id string) (enums.WorkflowExecution
 	return got.GetWorkflowExecutionInfo().GetStatus(), err
 }
 
-// open reports whether a workflow goes on, also one that a person has paused
+// goesOn reports whether a workflow goes on, also one that a person has paused
 // in Temporal.
-func open(status enums.WorkflowExecutionStatus) bool {
+func goesOn(status enums.WorkflowExecutionStatus) bool {
 	return status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || status == enums.WORKFLOW_EXECUTION_STATUS_PAUSED ||
 		status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }

@@ -142,7 +142,7 @@ func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 
 	switch {
 	case there == nil && ours.BoundAt != nil:
-		return false, i.lose(ctx, *ours.BoundAt)
+		return false, i.noteLost(ctx, *ours.BoundAt)
 	case there == nil:
 		err = i.Client.bind(ctx, ours.ID)
 	case there.id != ours.ID:
@@ -162,9 +162,9 @@ func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 	return err == nil, err
 }
 
-// lose raises an alarm once the namespace has been lost for long enough, and no
+// noteLost raises an alarm once the namespace has been lost for long enough, and no
 // other process was bound since.
-func (i *Identity) lose(ctx context.Context, boundAt time.Time) error {
+func (i *Identity) noteLost(ctx context.Context, boundAt time.Time) error {
 	lasts, another := i.lost.look(boundAt)
 
 	if another {
@@ -256,7 +256,7 @@ func (c *Client) binding(ctx context.Context) (*binding, error) {
 	}
 
 	info := got.GetWorkflowExecutionInfo()
-	b := &binding{open: open(info.GetStatus())}
+	b := &binding{open: goesOn(info.GetStatus())}
 
 	if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()[memoInstallation], &b.id); err != nil {
 		return nil, berth.Errorf(berth.KindInternal, "reading memo %q of workflow %q: %w", memoInstallation, installationWorkflow, err)

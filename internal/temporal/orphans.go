@@ -135,7 +135,7 @@ func (o *Orphans) Round(ctx context.Context) error {
 	err = eachOpenSweep(ctx, o.Ledger, func(sweep berth.Sweep) error {
 		looked++
 
-		found, err := o.look(ctx, sweep)
+		found, err := o.findOrphan(ctx, sweep)
 		if found != nil {
 			orphans = append(orphans, *found)
 		}
@@ -150,7 +150,7 @@ func (o *Orphans) Round(ctx context.Context) error {
 		return errors.Join(err, checked)
 	}
 
-	believed, alarm := believe(orphans, looked, ours.Alarm != "")
+	believed, alarm := judgeOrphans(orphans, looked, ours.Alarm != "")
 	if err != nil && alarm == "" {
 		alarm = ours.Alarm // it covers sweeps that this round may not have seen
 	}
@@ -158,7 +158,7 @@ func (o *Orphans) Round(ctx context.Context) error {
 	err = errors.Join(err, o.Identity.alarm(ctx, alarm))
 
 	for _, orphan := range believed {
-		err = errors.Join(err, o.end(ctx, orphan))
+		err = errors.Join(err, o.endSweep(ctx, orphan))
 	}
 
 	if alarm != "" {
@@ -168,13 +168,13 @@ func (o *Orphans) Round(ctx context.Context) error {
 	return errors.Join(err, o.endSilent(ctx))
 }
 
-// believe returns the sweeps to end: sweeps judged before, sweeps whose own
+// judgeOrphans returns the sweeps to end: sweeps judged before, sweeps whose own
 // workflow says how they ended, and a few that a person ended in Temporal. The
 // others are an alarm: Temporal forgets no running workflow, so an unknown one,
 // or many at once, mean that its store was replaced. During an alarm none counts
 // as ended by a person: Adopt may have brought back a part. looked is how many
 // sweeps are open.
-func believe(orphans []orphan, looked int, alarmed bool) (believed []orphan, alarm string) {
+func judgeOrphans(orphans []orphan, looked int, alarmed bool) (believed []orphan, alarm string) {
 	var ended, gone []orphan
 
 	for _, orphan := range orphans {
@@ -199,10 +199,10 @@ func believe(orphans []orphan, looked int, alarmed bool) (believed []orphan, ala
 		"Berth ends none of them, and containers go on", fresh, looked, berth.ShortKey(append(gone, ended...)[0].sweep.ID))
 }
 
-// look returns a sweep whose workflow has ended without it; nil = it goes on. A
+// findOrphan returns a sweep whose workflow has ended without it; nil = it goes on. A
 // workflow writes the end of its sweep before its own, so a closed one will not
 // do it.
-func (o *Orphans) look(ctx context.Context, sweep berth.Sweep) (*orphan, error) {
+func (o *Orphans) findOrphan(ctx context.Context, sweep berth.Sweep) (*orphan, error) {
 	if sweep.State == berth.SweepPending && o.Identity.Bound() { // nothing has run: start it, if the start was lost; a workflow that ran stays as it is
 		if err := o.Client.StartSweep(ctx, sweep.ID); err != nil {
 			return nil, err
@@ -214,7 +214,7 @@ func (o *Orphans) look(ctx context.Context, sweep berth.Sweep) (*orphan, error) 
 		return nil, err
 	}
 
-	if info := got.GetWorkflowExecutionInfo(); open(info.GetStatus()) {
+	if info := got.GetWorkflowExecutionInfo(); goesOn(info.GetStatus()) {
 		return nil, o.follow(ctx, sweep, info.GetExecution().GetRunId())
 	}
 
@@ -237,9 +237,9 @@ func (o *Orphans) follow(ctx context.Context, sweep berth.Sweep, runID string) e
 	return err
 }
 
-// end ends a sweep, once its trials have ended. That takes several rounds:
+// endSweep ends a sweep, once its trials have ended. That takes several rounds:
 // until then the sweep's state says that it was judged.
-func (o *Orphans) end(ctx context.Context, orphan orphan) error {
+func (o *Orphans) endSweep(ctx context.Context, orphan orphan) error {
 	id := orphan.sweep.ID
 
 	if orphan.sweep.State != berth.SweepCanceling {

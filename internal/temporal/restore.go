@@ -58,7 +58,7 @@ func (i *Identity) Restore(ctx context.Context, sweeps SweepLedger) (Restored, e
 	}
 
 	if err := eachOpenSweep(ctx, sweeps, func(sweep berth.Sweep) error {
-		return i.Client.revive(ctx, sweeps, sweep.ID, &done)
+		return i.Client.reviveSweep(ctx, sweeps, sweep.ID, &done)
 	}); err != nil {
 		return done, err
 	}
@@ -102,13 +102,13 @@ func eachOpenSweep(ctx context.Context, ledger SweepLedger, do func(berth.Sweep)
 	}
 }
 
-// revive starts the workflow of a sweep without one, and first the workflows of
+// reviveSweep starts the workflow of a sweep without one, and first the workflows of
 // its open trials: the sweep expects them to exist. It does not repeat trials
 // that Temporal knows to have completed: Orphans and the sweep end them as they
 // ended.
-func (c *Client) revive(ctx context.Context, ledger SweepLedger, sweepID string, done *Restored) error {
+func (c *Client) reviveSweep(ctx context.Context, ledger SweepLedger, sweepID string, done *Restored) error {
 	status, err := c.status(ctx, workflows.SweepWorkflowID(sweepID))
-	if err != nil || open(status) || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+	if err != nil || goesOn(status) || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return err
 	}
 
@@ -162,7 +162,7 @@ func (c *Client) reviveTrial(ctx context.Context, sweep berth.Sweep, number int)
 	id := workflows.TrialWorkflowID(sweep.ID, number)
 
 	status, err := c.status(ctx, id)
-	if err != nil || open(status) || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+	if err != nil || goesOn(status) || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return false, err
 	}
 

@@ -78,7 +78,7 @@ def test_waiting_no_time_for_a_sweep_that_has_ended() -> None:
 
 
 def test_a_sweep_that_ended_in_time_did() -> None:
-    """Without events the client reads the sweep from time to time, and once more before it reports that the sweep goes on."""
+    """Without events the client reads the sweep from time to time, and once before it reports that it goes on."""
     over = threading.Event()
 
     def answer(r: Request) -> None:

@@ -17,7 +17,7 @@ const LONGEST = 30_000; // ms: the server waits 5 s at most for a sweep
 
 type Fetch = typeof globalThis.fetch;
 
-/** untimed is fetch for what may take long, such as a download over a slow line. */
+/** untimed is fetch without a timeout, for long requests such as a download over a slow line. */
 export const untimed: Fetch = (...call) => globalThis.fetch(...call);
 
 /** timed gives up on a server that does not answer. */

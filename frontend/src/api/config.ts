@@ -1,4 +1,4 @@
-/** What the server wrote into the page: the path under which it serves. */
+/** Settings that the server wrote into the page: the path under which it serves. */
 export interface PageConfig {
   base: string;
 }

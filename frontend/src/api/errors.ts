@@ -1,6 +1,6 @@
 import type { Problem, ProblemItem } from "@/api/generated";
 
-/** An answer of the API that is not what was asked for, or no answer. */
+/** An unexpected answer of the API, or no answer. */
 export class ApiError extends Error {
   readonly status: number; // 0 = no answer
   readonly code: string;

@@ -20,7 +20,7 @@ const sources = {
   shim: "Keras, through the shim",
 };
 
-/** Each launch of a trial, the newest first: where, what it reserved and used, and how it ended. */
+/** Each launch of a trial, the newest first: its place, its reservation and use, and its end. */
 export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
   const now = useNow();
 

@@ -4,7 +4,7 @@ import { Loading } from "@/components/Loading";
 
 interface Props {
   title: string;
-  /** note says how to read the chart, and what is left out of it. */
+  /** note says how to read the chart, and names the left out parts. */
   note?: ReactNode;
   children: ReactNode;
   /** twin is the chart as a table; it is made once it is opened. */
@@ -30,7 +30,7 @@ export function ChartCard({ title, note, children, twin }: Props) {
   );
 }
 
-/** What a colour or a shape of a chart means. */
+/** The meaning of a colour or a shape of a chart. */
 export function Legend({ items }: { items: { text: string; color: string; dash?: string }[] }) {
   return (
     <ul className="plain" style={{ display: "flex", flexWrap: "wrap", gap: "2px 14px" }}>

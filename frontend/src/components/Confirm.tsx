@@ -8,7 +8,7 @@ interface Props {
   action: string;
   danger?: boolean;
   busy: boolean;
-  /** disabled: what was asked for is not complete. */
+  /** disabled: the request is not complete. */
   disabled?: boolean;
   error: unknown;
   onConfirm: () => void;

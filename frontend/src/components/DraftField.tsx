@@ -7,7 +7,7 @@ interface Props {
   same?: Same;
 }
 
-/** A field of a sweep file that keeps what is typed as it is typed. */
+/** A field of a sweep file that keeps the user's text as typed. */
 export function DraftInput({ value, onText, same, ...rest }: Props & Omit<TextInputProps, "value" | "onChange">) {
   const [text, type] = useDraft(value, onText, same);
 

@@ -2,7 +2,7 @@ import { Icon } from "@/components/Icon";
 import { num, Table } from "@/components/Table";
 import type { Finding } from "@/services/health";
 
-/** rank puts what is wrong first, then warnings. */
+/** rank puts problems first, then warnings. */
 function rank(finding: Finding): number {
   return !finding.ok ? 0 : finding.warn === true ? 1 : 2;
 }
@@ -13,7 +13,7 @@ const looks = [
   { text: "Good", icon: "check", color: "var(--done)" },
 ] as const;
 
-/** Each part of Berth with what is seen of it and the next step, what is wrong first. */
+/** Each part of Berth with its state and the next step, problems first. */
 export function Findings({ findings }: { findings: Finding[] }) {
   const order = findings.toSorted((a, b) => rank(a) - rank(b));
 

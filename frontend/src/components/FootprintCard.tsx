@@ -10,11 +10,11 @@ import type { Diagnosis, Footprint } from "@/services/probes";
 
 interface Props {
   footprint: Footprint;
-  /** gpus are those that are there now, to compare with; undefined = not known. */
+  /** gpus are the present GPUs, to compare with; undefined = not known. */
   gpus: Device[] | undefined;
 }
 
-/** What was measured of a shape on one class of device, and what a person can do about it. */
+/** The measured need of a shape on one class of device, and the advice. */
 export function FootprintCard({ footprint, gpus }: Props) {
   return (
     <section className="card" aria-label={`On ${footprint.device_class}`}>
@@ -72,7 +72,7 @@ function factsOf(footprint: Footprint): Fact[] {
   return facts;
 }
 
-/** What the shape takes of a GPU, beside what TensorFlow takes of it when nothing is said. */
+/** The shape's need of a GPU, beside TensorFlow's default mode. */
 function AgainstDefault({ footprint, gpus }: Props) {
   const gpu = gpus && gpuOf(footprint, gpus);
   const bars = gpuBars(footprint, gpu);

@@ -16,7 +16,7 @@ export type DeviceAction = "cordon" | "uncordon";
 
 interface Props {
   host: Host;
-  /** leases are those of all hosts. */
+  /** leases are the leases of all hosts. */
   leases: Lease[];
   now: number;
   /** readOnly: the caller may change nothing here. */

@@ -2,7 +2,7 @@ import { When } from "@/components/When";
 import { gpuName } from "@/lib/format";
 import type { KeptHost } from "@/services/hosts";
 
-/** What takes nothing younger until the attempt fits there or its turn is over, as it has waited for too long. */
+/** The host or GPU that takes no younger attempt until this one fits there or its turn is over, as it has waited for too long. */
 export function Kept({ host }: { host: KeptHost }) {
   return (
     <>

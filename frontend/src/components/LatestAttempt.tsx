@@ -1,7 +1,7 @@
 import { bytes, gpuName } from "@/lib/format";
 import type { Trial } from "@/services/trials";
 
-/** Where the newest attempt of a trial is or was, and what it reserved and used there. */
+/** The place of a trial's newest attempt, and its reservation and use there. */
 export function LatestAttempt({ attempt }: { attempt: NonNullable<Trial["latest_attempt"]> }) {
   const { device_id: device, device_bytes: deviceBytes = 0, device_peak_bytes: devicePeak = 0 } = attempt;
   const memory = used(attempt.memory_bytes, attempt.memory_peak_bytes);

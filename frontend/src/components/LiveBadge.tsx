@@ -18,7 +18,7 @@ const looks: Record<StreamState, { text: string; icon: IconName; color: string; 
   paused: { text: "Paused", icon: "pause", color: "var(--warn)", hint: "Pages stay as they are" },
 };
 
-/** Whether pages follow what changes; a press pauses or resumes that. */
+/** Whether pages follow changes; a press pauses or resumes that. */
 export function LiveBadge({ state, onToggle }: { state: StreamState; onToggle: () => void }) {
   const look = looks[state];
   const action = state === "paused" ? "resume live updates" : "pause live updates";

@@ -18,7 +18,7 @@ const words: Record<Log["state"], string> = {
 /** In these states nothing shown does not mean that nothing was written. */
 const unknown = new Set<Log["state"]>(["reading", "retrying", "failed"]);
 
-/** An attempt's output: what program wrote it, how much is shown, and the rest on demand. */
+/** An attempt's output: the program's name, the shown part, and the rest on demand. */
 export function LogView({
   pieces,
   start,
@@ -44,7 +44,7 @@ export function LogView({
     if (start > 0 && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [start]);
 
-  // A button that vanishes leaves the focus to the page: it goes to what the button brought.
+  // A button that vanishes would lose the focus: it moves to the new content.
   useEffect(() => {
     if (!asked.current || state === "reading") return;
     asked.current = false;

@@ -6,7 +6,7 @@ interface Props {
   peak: number; // 0 = not measured
 }
 
-/** A measured peak against what was reserved: the line is the reservation. */
+/** A measured peak beside the reservation, which is the line. */
 export function PeakBar({ label, reserved, peak }: Props) {
   if (reserved <= 0) return null;
   const most = Math.max(reserved, peak) * 1.08;

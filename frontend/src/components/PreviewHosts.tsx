@@ -6,7 +6,7 @@ import type { PreviewDevice, PreviewFill, PreviewHost } from "@/services/sweeps"
 
 const MOST_OPEN = 4;
 
-/** How full each machine and GPU gets when the sweep starts now, and what binds there. */
+/** How full each machine and GPU gets when the sweep starts now, and the binding limit there. */
 export function PreviewHosts({ hosts }: { hosts: PreviewHost[] }) {
   if (hosts.length === 0) return null;
   const rest = hosts.slice(MOST_OPEN);
@@ -68,7 +68,7 @@ function deviceName({ model, simulated }: PreviewDevice, i: number): string {
   return `GPU ${i + 1}: ${model}${simulated === true ? " (no real card)" : ""}`;
 }
 
-/** atOnce tells idle machines, of which the preview speaks, from the machine as it is now. */
+/** atOnce distinguishes idle machines, which the preview assumes, from the machines' present state. */
 function atOnce({ at_once: idle, at_once_now: now = 0 }: PreviewHost): string {
   if (idle === now) return idle === 0 ? "no trial at once" : `${count(idle, "trial")} at once`;
 

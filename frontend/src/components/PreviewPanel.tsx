@@ -12,7 +12,7 @@ const sizes: Record<string, string> = {
   unmeasured: "guess, not measured",
 };
 
-/** What a sweep would do on the machines as they are now. old: the file was changed since. */
+/** The prediction of a sweep on the present machines. old: the file was changed since. */
 export function PreviewPanel({ preview, old }: { preview: Preview; old: boolean }) {
   return (
     <section className="card" aria-label="Preview" aria-busy={old}>

@@ -11,7 +11,7 @@ interface Props {
   now: number;
 }
 
-/** What waits for a place, in the order in which the placer looks at it, each with why. */
+/** The attempts that wait for a place, in the placer's order, each with its reason. */
 export function QueueTable({ rows, total, now }: Props) {
   return (
     <section aria-label="What waits, and why">

@@ -6,7 +6,7 @@ import { bytes, count, decimal, duration, gpuName, percent } from "@/lib/format"
 import { failureText } from "@/lib/states";
 import type { SweepReport } from "@/services/sweeps";
 
-/** What a sweep used, and what packing saved. */
+/** A sweep's use, and the saving by packing. */
 export function Report({ report }: { report: SweepReport }) {
   const totals = [
     { name: "GPUs", place: "GPU", data: report.gpu },

@@ -15,7 +15,7 @@ import {
 import type { Same } from "@/lib/useDraft";
 import { useId, type RefObject } from "react";
 
-/** What a parameter had as other types, and its name at that time: the editor may set another in its place. */
+/** A parameter's values under other types, and its name at that time: the editor may set another in its place. */
 export interface KeptRow {
   name: string;
   had: Kept;
@@ -160,7 +160,7 @@ export function SweepForm({ text, model, problems, kept, onChange }: Props) {
   );
 }
 
-/** problemsBelow are those at a pointer or below it, together by the first part of what is below; "" = at it. */
+/** problemsBelow are the problems at a pointer or below it, grouped by the next part of their path; "" = at it. */
 function problemsBelow(problems: Map<string, string>, pointer: string): Map<string, string> {
   const below = new Map<string, string>();
   for (const [at, detail] of problems) {

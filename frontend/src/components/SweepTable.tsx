@@ -20,7 +20,7 @@ interface Props {
   /** chosen are the ids of those with which something is to be done. */
   chosen: ReadonlySet<string>;
   onToggle: (id: string) => void;
-  /** remaining is how long a sweep still takes; it is drawn for those that run. */
+  /** remaining is how long a sweep still takes; it is drawn for running ones. */
   remaining: (sweep: Sweep) => ReactNode;
   onEnd?: () => void;
 }

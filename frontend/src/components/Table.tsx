@@ -17,7 +17,7 @@ export const right = (text: string): Figures => ({ text, right: true });
 
 interface Props {
   label: string;
-  /** heads are the columns; one that is a text alone holds words, which wrap. */
+  /** heads are the columns; a plain text stands for a column of words, which wrap. */
   heads: (string | Figures)[];
   rows: { key: string; trial?: number; cells: ReactNode[] }[];
   /** twin: it stands for a chart, and scrolls in a box of its own. */
@@ -34,7 +34,7 @@ export function Table({ label, heads, rows, twin = false, chosen = none, onToggl
       ? { text: head, head: "", cell: "" }
       : { text: head.text, head: head.right ? "right" : "", cell: head.right ? "num right" : "num" },
   );
-  // What scrolls must be reached by keyboard.
+  // A scrolling element must be reachable by keyboard.
   const box = twin && { style: { maxHeight: 360, overflow: "auto" }, tabIndex: 0, role: "group", "aria-label": label };
 
   return (

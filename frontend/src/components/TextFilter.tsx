@@ -4,7 +4,7 @@ import { useDebounced } from "@/lib/useDebounced";
 
 interface Props {
   label: string;
-  /** text is what the list is filtered by now. */
+  /** text is the list's present filter. */
   text: string;
   onText: (text: string) => void;
 }

@@ -91,7 +91,7 @@ interface RowProps<Row> {
   measure: (element: HTMLTableRowElement | null) => void;
 }
 
-/** A row of a VirtualTable. Scrolling draws only those that come into view: the others are the same. */
+/** A row of a VirtualTable. Scrolling draws only the rows that come into view: the others are the same. */
 const DrawnRow = memo(function DrawnRow<Row>({ row, columns, index, measure }: RowProps<Row>) {
   return (
     <tr ref={measure} data-index={index} aria-rowindex={index + 2}>

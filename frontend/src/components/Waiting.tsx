@@ -6,7 +6,7 @@ import { bytes, cores, grouped } from "@/lib/format";
 import type { KeptHost } from "@/services/hosts";
 import type { Rejection } from "@/services/trials";
 
-/** amount writes what a rejection is about in its own unit. */
+/** amount writes a rejection's amounts in their own unit. */
 export function amount(dimension: string, n: number): string {
   if (/memory|bytes|disk/.test(dimension)) return bytes(n);
   if (/cpu|core/.test(dimension)) return cores(n);
@@ -19,7 +19,7 @@ interface Props {
   kept?: KeptHost | undefined;
 }
 
-/** Why a trial does not run, candidate by candidate, and what is kept free for it. */
+/** Why a trial does not run, candidate by candidate, and the capacity kept free for it. */
 export function Waiting({ rejections, kept }: Props) {
   return (
     <section aria-label="Why it waits">

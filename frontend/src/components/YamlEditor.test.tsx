@@ -32,7 +32,7 @@ function type(view: EditorView, text: string): void {
 const list = () => screen.findByRole("listbox");
 const texts = async () =>
   [...(await list()).querySelectorAll("li")].map((item) => item.querySelector(".cm-completionLabel")?.textContent);
-/** press is whether the page may do with the key what it does elsewhere. */
+/** press returns whether the key keeps its usual effect on the page. */
 const press = (content: HTMLElement, key: string, more = {}) =>
   fireEvent.keyDown(content, { key, code: key === " " ? "Space" : key, keyCode: codes[key], ...more });
 const codes: Record<string, number> = { Enter: 13, Escape: 27, Tab: 9, " ": 32 };

@@ -68,7 +68,7 @@ export default function YamlEditor({ text, marks, schema, onChange }: Props) {
   const view = useRef<EditorView | null>(null);
   const changed = useRef(onChange);
   const known = useRef(schema);
-  const shown = useRef(text); // so that only what a person types is told
+  const shown = useRef(text); // so that only the user's typing calls onChange
 
   useEffect(() => {
     changed.current = onChange;

@@ -12,7 +12,7 @@ import { help, offers, type Offer, type Schema } from "@/lib/sweepSchema";
 
 const WORD = /[\w.-]*/;
 
-/** fieldHelp suggests fields and values as a person types, and says what the one under the pointer means. Tab is left alone. */
+/** fieldHelp suggests fields and values while the user types, and describes the field under the pointer. It leaves Tab alone. */
 export function fieldHelp(schema: () => Schema | undefined): Extension {
   return [
     autocompletion({ override: [(context) => suggestions(schema(), context)], icons: false }),
@@ -64,7 +64,7 @@ function completion({ text, kind, help: info }: Offer, i: number): Completion {
   };
 }
 
-/** writeField writes a field's name, and its colon unless that is there, and suggests its values. The colon is behind the quote of a quoted name. */
+/** writeField writes a field's name, and a missing colon, and suggests its values. The colon is behind the quote of a quoted name. */
 function writeField(view: EditorView, { label }: Completion, from: number, to: number): void {
   const quote = /^["']/.exec(view.state.sliceDoc(to, to + 1))?.[0] ?? "";
   const end = to + quote.length;

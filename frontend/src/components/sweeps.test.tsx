@@ -189,7 +189,7 @@ describe("how full machines get", () => {
       "GPU 1: Simulated GPU 24 GiB (no real card) of box, 24 GiB: 12 GiB this sweep (50 %), 1,024 MiB headroom (4.2 %), 11 GiB free (46 %)",
     );
     expect(screen.getByText(/6 trials at once when nothing else runs, 4 beside what runs now\./)).toBeTruthy();
-    // The one machine's reason is that of the sweep, which is said above.
+    // The one machine's reason equals the sweep's, which is shown above.
     expect(screen.queryByText(/GPU memory binds/)).toBeNull();
   });
 

@@ -1,6 +1,6 @@
 import { shortId, value as text } from "@/lib/format";
 
-/** A line of two or more sweep files side by side: where it is, and what each has there. */
+/** A line of two or more sweep files side by side: its place, and each file's value there. */
 export interface SpecLine {
   path: string;
   values: string[];
@@ -33,7 +33,7 @@ export function specLines(specs: unknown[]): SpecLine[] {
   });
 }
 
-/** leaves are the values of a document that hold no others; things with a name are told by it, not by their place. */
+/** leaves are the values of a document that hold no others; named things are identified by name, not by place. */
 function leaves(node: unknown, path = "", all = new Map<string, unknown>()): Map<string, unknown> {
   if (Array.isArray(node) && node.some((item) => typeof item === "object" && item !== null)) {
     node.forEach((item: unknown, i) => leaves(item, `${path}[${nameOf(item) ?? i}]`, all));
@@ -44,7 +44,7 @@ function leaves(node: unknown, path = "", all = new Map<string, unknown>()): Map
   return all;
 }
 
-/** told is a leaf as a person writes it. */
+/** told is a leaf as a user writes it. */
 function told(leaf: unknown): string {
   return Array.isArray(leaf) && leaf.length > 0 ? leaf.map(text).join(", ") : text(leaf);
 }

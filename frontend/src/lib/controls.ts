@@ -3,7 +3,7 @@ import type { Sweep } from "@/services/sweeps";
 
 export type Control = "pause" | "resume" | "stop" | "cancel" | "parallel" | "clone" | "rerun" | "delete";
 
-/** controlsOf are what a person can do with a sweep in its state. */
+/** controlsOf are the user's commands for a sweep in its state. */
 export function controlsOf(sweep: Sweep): Control[] {
   const { state, counts } = sweep;
   const controls: Control[] = [];

@@ -6,7 +6,7 @@ const OWNER = "berth-drafts-of";
 
 const keyOf = (from: string) => (from === "" ? KEPT : `${KEPT}:${from}`);
 
-/** readDraft is what was typed from a beginning ("" = a blank, "example", or the id of a sweep); null = nothing. */
+/** readDraft is the user's text that began with from ("" = a blank, "example", or the id of a sweep); null = none. */
 export function readDraft(from: string, store: Storage = sessionStorage): string | null {
   return store.getItem(keyOf(from));
 }

@@ -133,7 +133,7 @@ export function shortId(id: string): string {
   return id.slice(0, 13);
 }
 
-/** gpuName shortens an id such as GPU-1b2c3d4e-… in the middle: those of simulated GPUs differ at their end alone. */
+/** gpuName shortens an id such as GPU-1b2c3d4e-… in the middle: ids of simulated GPUs differ at their end alone. */
 export function gpuName(id: string): string {
   return id.length > 13 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id;
 }

@@ -25,7 +25,7 @@ export function keyFor(text: string, store: Storage = sessionStorage): string {
   return key;
 }
 
-/** forgetKey is called once the sweep is there: the same text may make another one. */
+/** forgetKey is called once the sweep is stored: the same text may make another one. */
 export function forgetKey(store: Storage = sessionStorage): void {
   store.removeItem(KEPT);
 }

@@ -1,7 +1,7 @@
 import { withGaps } from "@/lib/gaps";
 import type { AttemptMemory } from "@/services/trials";
 
-/** What an attempt held in one interval; null was not measured. */
+/** An attempt's memory in one interval; null = not measured. */
 export interface Held {
   /** second is when the interval begins, since the attempt's start. */
   second: number;

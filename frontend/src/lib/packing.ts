@@ -5,7 +5,7 @@ import type { PreviewFill } from "@/services/sweeps";
 export interface Part {
   name: "reserved" | "held now" | "this sweep" | "used by others" | "headroom" | "free";
   bytes: number;
-  /** drawn is how much of the bar it takes, where that is less: a program outside Berth may use what is reserved. */
+  /** drawn is its drawn part of the bar, where that is less: a program outside Berth may use reserved memory. */
   drawn?: number;
 }
 
@@ -38,12 +38,12 @@ export function deviceParts(device: Device): Part[] {
   return known(device, parts(memory_bytes, reserved_bytes, headroom_bytes, used_by_others_bytes));
 }
 
-/** known leaves out what is free of a machine or GPU with a problem: what others use there is not measured. */
+/** known leaves out the free memory of a machine or GPU with a problem: others' use there is not measured. */
 function known({ problem = "" }: { problem?: string }, list: Part[]): Part[] {
   return problem === "" ? list : list.filter((part) => part.name !== "free");
 }
 
-/** previewParts tell what a new sweep would reserve from what is held now. */
+/** previewParts separate a new sweep's reservation from the present ones. */
 export function previewParts(fill: PreviewFill): Part[] {
   const { memory_bytes: total = 0, memory_reserved_bytes: reserved = 0, memory_sweep_bytes: sweep = 0 } = fill;
   const rest = parts(total, reserved, fill.memory_headroom_bytes ?? 0, fill.memory_used_by_others_bytes ?? 0).filter(
@@ -84,7 +84,7 @@ export interface Block {
   share: number;
 }
 
-/** hostBlocks are what holds a part of a host's memory, the largest first. */
+/** hostBlocks are the leases on a host's memory, the largest first. */
 export function hostBlocks(host: Host, leases: Lease[]): Block[] {
   return blocks(
     host.memory_bytes,
@@ -102,7 +102,7 @@ export function deviceBlocks(device: Device, leases: Lease[]): Block[] {
   );
 }
 
-/** blocks lie side by side; what is reserved beyond the memory is drawn within it, each block smaller. */
+/** blocks lie side by side; reservations beyond the memory are drawn within it, each block smaller. */
 function blocks(total: number, leases: Lease[], size: (lease: Lease) => number): Block[] {
   const whole = Math.max(
     total,

@@ -7,12 +7,12 @@ export function isPaused(): boolean {
   return paused;
 }
 
-/** holdPages is told whenever this tab pauses or goes on. */
+/** holdPages is called whenever this tab pauses or goes on. */
 export function holdPages(hold: boolean): void {
   paused = hold;
 }
 
-/** wasPaused is what the person of this browser chose last, in any tab: a new one begins with it. */
+/** wasPaused is this browser's last choice, in any tab: a new tab begins with it. */
 export function wasPaused(): boolean {
   return localStorage.getItem(KEPT) === "yes";
 }

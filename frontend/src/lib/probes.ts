@@ -24,7 +24,7 @@ export function valuesText(probe: Probe): string {
     : probe.shape.command.join(" ");
 }
 
-/** margin is what a reservation has over the measured peak. */
+/** margin is the part of a reservation above the measured peak. */
 export function margin(reserved: number, peak: number): string {
   return peak === 0 ? "–" : `${bytes(reserved - peak)} (${percent((reserved - peak) / peak)})`;
 }
@@ -43,7 +43,7 @@ export function gpuOf(footprint: Footprint, gpus: Device[]): Device | undefined 
   return gpus.find((gpu) => kind(gpu.class) === kind(footprint.device_class));
 }
 
-/** gpuBars set what was measured beside TensorFlow's default mode, as far as each is known. */
+/** gpuBars set the measurements beside TensorFlow's default mode, as far as each is known. */
 export function gpuBars(
   { device_peak_bytes: peak = 0, device_reserved_bytes: reserved = 0 }: Footprint,
   gpu?: Device,

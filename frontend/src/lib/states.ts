@@ -50,7 +50,7 @@ export function settled(state: TrialState): boolean {
   return state === "succeeded" || state === "failed" || state === "infeasible" || state === "canceled";
 }
 
-/** How an attempt ended, in words; the kinds are those of docs/state_machine.md. */
+/** How an attempt ended, in words; docs/state_machine.md defines the kinds. */
 const failures: Record<string, string> = {
   ok: "Finished",
   host_oom: "Out of memory on its machine",

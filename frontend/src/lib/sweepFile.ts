@@ -24,7 +24,7 @@ export interface ParameterRow {
   memory: boolean;
 }
 
-/** What the form shows of a sweep file. Numbers are texts, so that half a number can be typed. */
+/** The form's view of a sweep file. Numbers are texts, so that half a number can be typed. */
 export interface FormModel {
   name: string;
   image: string;
@@ -124,12 +124,12 @@ const keysOf: Record<ParameterRow["kind"], string[]> = {
   other: [],
 };
 
-/** Kept is what a parameter had under the keys of kinds that it was before, as it was written. */
+/** Kept is a parameter's earlier text under the keys of its earlier kinds. */
 export type Kept = Map<string, unknown>;
 
 /**
- * setRow writes what changed of a parameter; all else of it stays as it was written. The
- * keys of another kind move to kept, and are there again when the kind is.
+ * setRow writes the changed values of a parameter; the rest stays as it was written. The
+ * keys of another kind move to kept, and come back with the kind.
  */
 export function setRow(text: string, i: number, row: ParameterRow, kept: Kept = new Map()): string {
   return edit(text, (doc) => {
@@ -160,7 +160,7 @@ export function setRow(text: string, i: number, row: ParameterRow, kept: Kept = 
   });
 }
 
-/** leave moves to kept what a parameter has under keys that its new kind lacks, and forgets what its old kind had before. */
+/** leave moves to kept the values under keys that a parameter's new kind lacks, and forgets its old kind's kept values. */
 function leave(doc: Document, i: number, old: string[], keys: string[], kept: Kept): void {
   for (const key of [...range, ...keysOf.categorical, ...keysOf.fixed]) {
     if (keys.includes(key)) continue;
@@ -175,7 +175,7 @@ export function removeRow(text: string, i: number): string {
   return edit(text, (doc) => doc.deleteIn(["parameters", i]));
 }
 
-/** What put writes; undefined removes the key. */
+/** The value for put to write; undefined removes the key. */
 type Written = string | string[] | Scalar | Scalar[] | undefined;
 
 /** put writes one value. A step of the path that holds no mapping, as in a bare `objective:`, becomes one. */
@@ -213,7 +213,7 @@ function literal(value: string | Scalar): Scalar {
   return node;
 }
 
-/** typed is what a person meant by a text: 0.50, 1.0 and 1e-4 are numbers and stay as they were typed. */
+/** typed is the meaning of a user's text: 0.50, 1.0 and 1e-4 are numbers and stay as they were typed. */
 export function typed(text: string): Scalar {
   const node = new Scalar<unknown>(text.trim());
   const value = scalarOf(text.trim());
@@ -234,7 +234,7 @@ function scalarOf(text: string): unknown {
   }
 }
 
-/** items are the choices that a text lists; one that was there already stays as it was written. */
+/** items are the choices that a text lists; an existing one stays as it was written. */
 function items(doc: Document, i: number, text: string): Scalar[] {
   const path: Path = ["parameters", i, "values"];
   const old = doc.getIn(path, true);
@@ -259,7 +259,7 @@ const asWritten: ParseOptions & DocumentOptions & SchemaOptions = {
   customTags: (tags) => tags.filter((tag) => typeof tag === "string" || !/:(int|float)$/.test(tag.tag)),
 };
 
-/** yamlOf is what a JSON text has under a key, as YAML for people; "" when it has nothing there. */
+/** yamlOf is a JSON text's value under a key, as YAML for people; "" without one. */
 export function yamlOf(json: string, key: string): string {
   const doc: Document = parseDocument(json, asWritten);
   const node = doc.get(key, true);

@@ -18,7 +18,7 @@ export function placeOf(text: string, { pointer, detail }: { pointer: string; de
   return { from: Math.min(from + Number(column) - 1, to), to };
 }
 
-/** rangeOf is where in a text a JSON pointer leads, or the nearest value above it that is there. */
+/** rangeOf is the range of a JSON pointer's target in a text, or of the nearest existing value above it. */
 export function rangeOf(text: string, pointer: string): TextRange {
   const doc = parseDocument(text);
   const steps = pointer

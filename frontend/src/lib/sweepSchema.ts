@@ -3,7 +3,7 @@ import { value as text } from "@/lib/format";
 import type { Path } from "@/lib/sweepFile";
 import type { TextRange } from "@/lib/sweepPlaces";
 
-/** What is used of a JSON Schema to help a person write a file. */
+/** The used part of a JSON Schema, to help a user write a file. */
 export interface Schema {
   description?: string;
   type?: string | string[];
@@ -22,12 +22,12 @@ export interface Schema {
 /** Something that can be written at a place. */
 export interface Offer {
   text: string;
-  /** kind says what a field holds; "" = the offer is a value. */
+  /** kind is the type of a field's value; "" = the offer is a value. */
   kind: string;
   help: string;
 }
 
-/** Where in a file a text is, and what stands there. */
+/** A text's place in a file, and the text. */
 interface Place {
   path: Path;
   /** key: the text is, or can become, the name of a field of the mapping at path. */
@@ -39,7 +39,7 @@ interface Place {
 
 const MARK = "berth0cursor";
 
-/** offers are what can be written in place of a range of a text, the fields that must be there first. */
+/** offers are the possible texts in place of a range, required fields first. */
 export function offers(root: Schema, file: string, range: TextRange): Offer[] {
   const place = placeOf(file, range);
   const here = place && at(root, place.path);
@@ -56,7 +56,7 @@ export function offers(root: Schema, file: string, range: TextRange): Offer[] {
   ];
 }
 
-/** help is what the schema says of the field whose name or value stands in a range of a text; "" = nothing. */
+/** help is the schema's description of the field whose name or value is in a range of a text; "" = none. */
 export function help(root: Schema, file: string, range: TextRange): string {
   const place = placeOf(file, range);
   if (!place) return "";
@@ -141,7 +141,7 @@ function namesOf(map: Above[number] | undefined): Set<string> {
   return new Set(map.items.map((pair) => (isScalar(pair.key) ? String(pair.key.value) : "")));
 }
 
-/** at is the schema of what a path leads to. */
+/** at is the schema of a path's target. */
 function at(root: Schema, path: Path): Schema | undefined {
   let here: Schema | undefined = resolved(root, root);
   for (const step of path) {
@@ -157,7 +157,7 @@ function at(root: Schema, path: Path): Schema | undefined {
   return here;
 }
 
-/** resolved follows a reference; what stands beside it counts more, as a description of its own. */
+/** resolved follows a reference; keys beside it override it, such as a separate description. */
 function resolved(root: Schema, schema: Schema): Schema {
   const { $ref: reference, ...own } = schema;
   const name = reference?.split("/").at(-1);

@@ -3,7 +3,7 @@ import { trialLooks, failureText } from "@/lib/states";
 import type { Objective } from "@/services/sweeps";
 import type { Trial, TrialSort } from "@/services/trials";
 
-/** parameterNames are those that any of the trials has, in the order in which they first appear. */
+/** parameterNames are the parameters of any of the trials, in the order in which they first appear. */
 export function parameterNames(trials: Trial[]): string[] {
   const names = new Set<string>();
   for (const trial of trials) for (const name of Object.keys(trial.params)) names.add(name);
@@ -33,7 +33,7 @@ export function matching(total: number, most: number, one: string): string {
   return total >= most ? `${grouped(most)} ${one}s or more` : count(total, one);
 }
 
-/** trialNote is the one line that says why a trial failed or waits. */
+/** trialNote is one line with the reason why a trial failed or waits. */
 export function trialNote(trial: Trial): string {
   const waiting = trial.waiting?.[0];
   if (waiting) return waiting.reason;

@@ -67,7 +67,7 @@ const unknown = (second: number): Usage => ({
   attempts: null,
 });
 
-/** told are the rows of a table: of a gap the first interval stands for all. */
+/** told are the rows of a table: the first interval of a gap stands for all. */
 export function told(rows: Usage[]): Usage[] {
   return rows.filter((row, i) => row.attempts !== null || rows[i - 1]?.attempts !== null);
 }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** useDebounced is a value once it has not changed for so many milliseconds. */
+/** useDebounced returns a value once it has not changed for this many milliseconds. */
 export function useDebounced<T>(value: T, delay = 400): T {
   const [settled, setSettled] = useState(value);
 

@@ -1,6 +1,6 @@
 import { useState } from "react";
 
-/** A field's own text, and what to do with each text that is typed. */
+/** A field's own text, and the handler of each typed text. */
 export type Draft = [text: string, type: (text: string) => void];
 
 /**

@@ -2,12 +2,12 @@ import { useEffect, useState } from "react";
 
 let held = false;
 
-/** holdClock stops what useNow gives while live updates are paused: pages stay as they are. */
+/** holdClock stops the clock of useNow while live updates are paused: pages stay as they are. */
 export function holdClock(hold: boolean): void {
   held = hold;
 }
 
-/** useNow is the time, moving once in so many milliseconds: durations of what runs grow by it. */
+/** useNow returns the current time and re-renders every `every` ms: durations of running things grow by it. */
 export function useNow(every = 1000): number {
   const [now, setNow] = useState(Date.now);
 

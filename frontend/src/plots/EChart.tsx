@@ -42,7 +42,7 @@ interface Props {
   onAxis?: (axis: number, ranges: Range[]) => void;
 }
 
-/** One chart on a canvas, which follows the size of its place. What marks carry as trial is their trial's number. */
+/** One chart on a canvas, which follows the size of its place. A mark's trial is its trial's number. */
 export default function EChart({ option, label, height, onPick, onRectangle, onAxis }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<EChartsType | null>(null);
@@ -82,7 +82,7 @@ export default function EChart({ option, label, height, onPick, onRectangle, onA
   }, []);
 
   useEffect(() => {
-    // Merged, so that what a person drew on axes stays when new trials come.
+    // Merged, so that the user's selections on axes stay when new trials come.
     chart.current?.setOption({ animation: false, ...option }, { replaceMerge: ["series"] });
     // A finger scrolls the page; only a pointer draws.
     if (draws && window.matchMedia("(pointer: fine)").matches) {

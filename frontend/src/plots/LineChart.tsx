@@ -12,7 +12,7 @@ export interface ChartLine {
 }
 
 export interface LineChartProps {
-  /** label says what is drawn, and where the same is as text. */
+  /** label names the content, and where the same is as text. */
   label: string;
   x: Unit;
   y: Unit;
@@ -37,7 +37,7 @@ export default function LineChart({ label, x, y, xs, lines, dark }: LineChartPro
         label: line.name,
         stroke: palette(dark)[line.color],
         width: line.dashed ? 1.5 : 2,
-        // What stands alone between two gaps is always drawn as a point.
+        // A point alone between two gaps is always drawn.
         ...(line.dashed
           ? { dash: [6, 4], points: { show: false } }
           : x === "step" && xs.length < 60 && { points: { show: true } }),

@@ -9,7 +9,7 @@ interface Props {
   now: number;
 }
 
-/** What holds a memory, as blocks as wide as their reservation; the same as a table below. */
+/** The leases on a memory, as blocks as wide as their reservation; the same as a table below. */
 export function PackingMap({ label, blocks, now }: Props) {
   if (blocks.length === 0) return null;
 

@@ -1,7 +1,7 @@
 import { bytes, percent } from "@/lib/format";
 import type { GpuBar } from "@/lib/probes";
 
-/** Sizes below each other, on the scale of a whole, or of the largest when that is not known: what was measured is filled, the rest is an outline. */
+/** Sizes below each other, on the scale of a whole, or of the largest without one: measured ones are filled, the others are outlines. */
 export function SizeBars({ whole, bars }: { whole: number | undefined; bars: GpuBar[] }) {
   const most = whole ?? Math.max(...bars.map((bar) => bar.bytes));
 

@@ -1,6 +1,6 @@
 import { bytes, decimal, duration, grouped, percent } from "@/lib/format";
 
-/** What an axis measures: its unit decides how it is written, where its ticks are, and whether it begins at 0. */
+/** The unit of an axis: it decides the number format, the ticks, and whether the axis begins at 0. */
 export type Unit = "step" | "seconds" | "clock" | "number" | "bytes" | "share";
 
 const GiB = 1024 ** 3;
@@ -65,7 +65,7 @@ export function whole(n: number): string {
   return text.length > 12 && power.length < text.length ? power : text;
 }
 
-/** exactly looks like decimal, with up to so many digits behind the point. */
+/** exactly is like decimal, with up to this many digits behind the point. */
 function exactly(n: number, digits: number): string {
   const rounded = Number(n.toFixed(digits));
   const size = Math.abs(rounded);

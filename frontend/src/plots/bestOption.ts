@@ -19,7 +19,7 @@ export function dashName(i: number): string {
   return dashNames[dashOf(i)] ?? "";
 }
 
-/** bestColors are those of the lines, in their order; they begin again after the sixth. */
+/** bestColors are the colours of the lines, in their order; they repeat after the sixth. */
 export function bestColors(p: Palette): string[] {
   return [p.run, p.pick, p.done, p.warn, p.bad, p.wait];
 }

@@ -39,7 +39,7 @@ export function axisLook(p: Palette) {
   };
 }
 
-/** What a log axis has beside a look: by itself ECharts writes its decades as 0.00009999999999999999. */
+/** The settings of a log axis beside its look: by default ECharts writes its decades as 0.00009999999999999999. */
 export function decades<Label extends object>({ axisLabel }: { axisLabel: Label }, log: boolean) {
   return log && { axisLabel: { ...axisLabel, formatter: decimal } };
 }

@@ -1,4 +1,4 @@
-/** Colours of what is drawn on a canvas, which cannot read the variables of the page: the same as in theme.ts. */
+/** Colours for canvases, which cannot read the variables of the page: the same as in theme.ts. */
 export interface Palette {
   ink: string;
   line: string;

@@ -21,7 +21,7 @@ const words: Record<Action, { button: string; done: string }> = {
   cancel: { button: "Cancel…", done: "canceling" },
 };
 
-/** What can be done with several sweeps at once. What became of each one is told. */
+/** The commands for several sweeps at once. It shows the result of each one. */
 export function BulkActions({ sweeps, onNone }: { sweeps: Sweep[]; onNone: () => void }) {
   const canSteer = useCanSteer();
   const queries = useQueryClient();

@@ -13,7 +13,7 @@ import { lacksImage, preview, submit, type ProblemItem, type Sweep } from "@/ser
 
 type Started = { sweep: Sweep } | { blocked: ProblemItem };
 
-/** start looks first whether the image is there: without it every trial would fail. */
+/** start first checks that the image exists: without it every trial would fail. */
 async function start(): Promise<Started> {
   const blocked = lacksImage(await preview(exampleText));
   if (blocked) return { blocked };
@@ -24,7 +24,7 @@ async function start(): Promise<Started> {
   return { sweep };
 }
 
-/** What a newcomer sees in place of an empty table. */
+/** The content for a newcomer in place of an empty table. */
 export function FirstRun() {
   const canSteer = useCanSteer();
   const example = useMutation({

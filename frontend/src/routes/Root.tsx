@@ -14,7 +14,7 @@ import { endSession, meQuery, startSession, whoAmI, type Me } from "@/services/s
 
 /**
  * Root shows the log-in page in place of any other while the API does not know
- * the caller. The address stays, so that the page is there again after it.
+ * the caller. The address stays, so that the page comes back after it.
  */
 export function Root() {
   const queries = useQueryClient();
@@ -27,7 +27,7 @@ export function Root() {
   const known = me.data !== undefined && !ended;
   const asksToken = ended || (me.data === undefined && me.error instanceof ApiError && me.error.status === 401);
 
-  // What one person read, another must not see.
+  // One user's data must not be shown to another.
   const forgetAll = () => queries.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" });
 
   const enter = (who: Me) => {

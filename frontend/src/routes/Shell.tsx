@@ -15,7 +15,7 @@ const pages: { to: "/sweeps" | "/machines" | "/probes" | "/settings"; text: stri
   { to: "/settings", text: "Settings", icon: "settings" },
 ];
 
-/** The frame around every page: where one is, whether it is live, who one is. */
+/** The frame around every page: the present page, whether it is live, and the user. */
 export function Shell({ me, onLogOut, children }: { me: Me; onLogOut: () => Promise<void>; children: ReactNode }) {
   const { live } = useRouteContext({ from: "__root__" });
   const state = useSyncExternalStore(live.subscribe, live.current);

@@ -24,7 +24,7 @@ import { MOST_SWEEPS, sweepsQuery, type Sweep, type SweepSort, type SweepState }
 
 const none: SweepState[] = [];
 
-/** The orders of the columns, some of which a phone has no room for. */
+/** The orders of the columns; a phone hides some of the columns. */
 const orders: { value: SweepSort; label: string }[] = [
   { value: "-created_at", label: "Newest first" },
   { value: "created_at", label: "Oldest first" },
@@ -128,7 +128,7 @@ export function SweepsPage() {
 
 type Look = Omit<SweepsSearch, "sort"> & { sort?: SweepSort };
 
-/** tidy leaves out of an address what is the default. */
+/** tidy leaves out an address's default values. */
 function tidy({ state, name, by, sort }: Look): SweepsSearch {
   return {
     ...(state && state.length > 0 && { state }),

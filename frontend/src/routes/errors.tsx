@@ -14,7 +14,7 @@ export function NotFoundPage() {
   );
 }
 
-/** A page that failed: what it said, and two ways on. */
+/** A page that failed: its error, and two ways on. */
 export function ErrorPage({ error, reset }: { error: unknown; reset: () => void }) {
   const router = useRouter();
 

@@ -3,11 +3,11 @@ import { sweepStates, trialStates } from "@/lib/states";
 import type { SweepSort, SweepState } from "@/services/sweeps";
 import type { TrialSort, TrialState } from "@/services/trials";
 
-/** What the addresses of pages hold, read from what a person may have typed. */
+/** The search parameters of pages, read from addresses that users may have typed. */
 export interface SweepsSearch {
   state?: SweepState[];
   name?: string; // contained
-  by?: string; // who made it
+  by?: string; // its user
   sort?: Exclude<SweepSort, "-created_at">; // absent = newest first
 }
 
@@ -95,7 +95,7 @@ export function parseNewSearch(raw: Raw): NewSearch {
   return typeof raw.from === "string" && raw.from !== "" ? { from: raw.from } : {};
 }
 
-/** text is what a person looks for; the router reads a name such as 12 as a number. The API takes 200 characters. */
+/** text is the user's search; the router reads a name such as 12 as a number. The API takes 200 characters. */
 function text(raw: unknown, most = 200): string {
   return typeof raw === "string" || typeof raw === "number" ? String(raw).slice(0, most) : "";
 }

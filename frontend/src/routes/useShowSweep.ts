@@ -3,7 +3,7 @@ import type { ProblemItem, Sweep } from "@/services/sweeps";
 
 declare module "@tanstack/react-router" {
   interface HistoryState {
-    /** What the server said of the sweep that was just made; it says so once. */
+    /** The server's answer about the new sweep; it is shown once. */
     warnings?: ProblemItem[];
   }
 }

@@ -13,7 +13,7 @@ const REPORT = 5000; // ms
 /** The health is measured at each call: the server asks its database, Temporal and its store. Every page shows it. */
 const HEALTH = 15_000; // ms
 
-/** What changed: the numbers of trials by sweep. An undefined number is the sweep itself. */
+/** The changes: the numbers of trials by sweep. An undefined number is the sweep itself. */
 export type Changed = Map<string, Set<number | undefined>>;
 
 /**
@@ -45,14 +45,14 @@ export class Invalidator {
     this.schedule();
   }
 
-  /** stop forgets what changed: whoever goes on resets. */
+  /** stop forgets the changes: a new start resets. */
   stop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
     this.take();
   }
 
-  /** take returns what was collected, and empties it. */
+  /** take returns the collected changes, and empties them. */
   private take() {
     const { all, machines, changed } = this;
     const taken = { all, machines, changed, again: new Set(this.again) };
@@ -91,7 +91,7 @@ export class Invalidator {
   }
 }
 
-/** least is how long what a query read is kept, in ms, before it is read again. */
+/** least is how long a query's data is kept, in ms, before it is read again. */
 function least({ queryKey, state }: Query): number {
   const [kind, , part] = queryKey;
   if (kind === "health") return HEALTH;
@@ -102,7 +102,7 @@ function least({ queryKey, state }: Query): number {
   return Array.isArray(pages) && pages.length > FEW_PAGES ? PER_PAGE * pages.length : 0;
 }
 
-/** ofMachines says whether a query shows hosts and GPUs, or what is on them. */
+/** ofMachines says whether a query shows hosts and GPUs, or their leases. */
 function ofMachines([kind]: QueryKey): boolean {
   return kind === "hosts" || kind === "leases" || kind === "queue" || kind === "health";
 }

@@ -7,13 +7,13 @@ export type Next = "complete" | "idle" | "following" | "paused";
 
 export interface FollowOptions {
   attemptId: string;
-  /** from is the byte behind what is there already. */
+  /** from is the byte behind the shown part. */
   from: () => number;
   onPiece: (piece: LogPiece) => void;
   /** onPage takes a page that was read without the stream, and says how the log goes on behind it. */
   onPage: (page: LogPage) => Next;
   onState: (state: Next | "retrying", problem: string) => void;
-  /** onRefused is told why the server gives no more of the log. */
+  /** onRefused gets the server's reason for ending the log. */
   onRefused: (error: unknown) => void;
 }
 
@@ -44,7 +44,7 @@ export class LogFollower {
     this.open(CUT);
   }
 
-  /** retry begins after what could not be read for now; error says why. */
+  /** retry begins after a failed read; error is its reason. */
   retry(error?: unknown): void {
     this.runs = true;
     this.backoff.reset();
@@ -60,7 +60,7 @@ export class LogFollower {
     return runs;
   }
 
-  /** open begins a stream; refused is what a person is told when there is none. */
+  /** open begins a stream; refused is the message when there is none. */
   private open(refused: string): void {
     this.close();
 
@@ -97,7 +97,7 @@ export class LogFollower {
     }, SILENT);
   }
 
-  /** later reads a page after a pause: at least as long as the server asked for, when error says so. */
+  /** later reads a page after a back-off: at least as long as the server asked for in error. */
   private later(problem: string, error?: unknown): void {
     this.close();
     this.options.onState("retrying", problem);

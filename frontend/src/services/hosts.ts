@@ -14,7 +14,7 @@ import { again, EACH_MINUTE, every, PER_PAGE, WHILE_RUNNING } from "@/services/q
 
 export type { Device, Host, KeptHost, Lease, QueuedAttempt, UsagePoint } from "@/api/generated";
 
-/** That a machine falls silent is no event: also an idle one is read now and then. */
+/** A silent machine sends no event: an idle page, too, reads it again from time to time. */
 export function hostsQuery(live: boolean) {
   return queryOptions({
     queryKey: ["hosts"],
@@ -28,7 +28,7 @@ export function hostsQuery(live: boolean) {
 export const LEASES_PAGE = 500;
 const MOST_PAGES = 10;
 
-/** What holds a part of each host and GPU now: at most 5,000 leases. */
+/** The current leases on each host and GPU: at most 5,000. */
 export function leasesQuery(live: boolean) {
   return queryOptions({
     queryKey: ["leases"],
@@ -55,12 +55,12 @@ function leasesEvery({ length }: Lease[]): number | false {
   return length > 0 && Math.max(WHILE_RUNNING, leasesRest(length));
 }
 
-/** leasesRest is how long so many leases are kept, in ms, whatever changes. */
+/** leasesRest is how long this many leases are kept, in ms, whatever changes. */
 export function leasesRest(leases: number): number {
   return leases > LEASES_PAGE ? PER_PAGE * Math.ceil(leases / LEASES_PAGE) : 0;
 }
 
-/** The first of what waits for a place. */
+/** The first waiting attempts. */
 export function queueQuery(live: boolean) {
   return queryOptions({
     queryKey: ["queue"],

@@ -7,7 +7,7 @@ import { Invalidator } from "@/services/changes";
 import { meQuery } from "@/services/session";
 import { ChangeStream, type StreamState } from "@/services/stream";
 
-/** Live is the one stream of a tab, and what it does to the queries. */
+/** Live is the one stream of a tab, and its effect on the queries. */
 export class Live {
   private state: StreamState = "connecting";
   private readonly listeners = new Set<() => void>();

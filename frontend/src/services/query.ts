@@ -6,10 +6,10 @@ const TRIES = 2;
 const PATIENCE = 60; // seconds: a person sees the error before a longer wait ends
 const AGAIN = 10_000; // ms between two tries of a failed read
 
-/** What shows something that runs or waits is read again so often: most of what changes then is no event. */
+/** How often data with running or waiting things is read again: most of its changes send no event. */
 export const WHILE_RUNNING = 4000; // ms
 
-/** What changes without an event and without a trial: another person's doing, or a machine that falls silent. */
+/** How often other data is read again, for changes without an event and without a trial: another user's, or a machine that falls silent. */
 export const EACH_MINUTE = 60_000; // ms
 
 /** A list is read again page by page: one of many pages so slowly that it asks for one page a second. */
@@ -56,7 +56,7 @@ export function again({ state: { status, error, data } }: Reading): number | fal
   return Math.max(AGAIN, error.retryAfter * 1000, pages * PER_PAGE);
 }
 
-/** every is a refetchInterval: WHILE_RUNNING while what was read shows something that runs, else idle. */
+/** every is a refetchInterval: WHILE_RUNNING while the data shows something running, else idle. */
 export function every(query: Reading, runs: boolean | undefined, idle: number | false = false): number | false {
   return again(query) || (runs === true ? WHILE_RUNNING : idle);
 }
@@ -71,7 +71,7 @@ function later(error: unknown): boolean {
   return passes(error) && error.retryAfter <= PATIENCE;
 }
 
-/** retryDelay is in milliseconds: what the server asks for, or twice as long each time. */
+/** retryDelay is in milliseconds: the server's Retry-After, or twice as long each time. */
 export function retryDelay(tries: number, error: unknown): number {
   const asked = error instanceof ApiError ? error.retryAfter * 1000 : 0;
 

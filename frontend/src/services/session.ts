@@ -15,7 +15,7 @@ export async function whoAmI(signal: AbortSignal): Promise<Me> {
   return own(await answer(getMe({ signal })));
 }
 
-/** own lets only the person whose session it is find drafts in this tab. Without a session nobody is told from another. */
+/** own lets only the user of this session find drafts in this tab. Without sessions all users count as one. */
 function own(me: Me): Me {
   if (me.known_by === "session") draftsOf(me.name);
 
@@ -27,7 +27,7 @@ export function useCanSteer(): boolean {
   return useQuery(meQuery).data?.role !== "viewer";
 }
 
-/** useIsAdmin says that the caller may also do what only admins may; the server decides again. */
+/** useIsAdmin says whether the caller is an admin; the server decides again. */
 export function useIsAdmin(): boolean {
   return useQuery(meQuery).data?.role === "admin";
 }

@@ -1,4 +1,4 @@
-/** What the stream of changes is doing, for people to see. */
+/** The state of the stream of changes, for people to see. */
 export type StreamState = "connecting" | "live" | "reconnecting" | "paused";
 
 /** The part of EventSource that is used, so that a test can stand in for it. */
@@ -19,7 +19,7 @@ export interface StreamOptions {
   open: () => Source;
   /** onChange hears of each change. */
   onChange: (change: Change) => void;
-  /** onReset is called when changes may have been missed: everything must be read anew. */
+  /** onReset is called when changes may have been missed: everything must be read again. */
   onReset: () => void;
   onState: (state: StreamState) => void;
   /** onRefused is called when the server answered with something other than a stream. */
@@ -31,7 +31,7 @@ export interface StreamOptions {
 const CLOSED = 2;
 const FIRST_DELAY = 1000;
 const LONGEST_DELAY = 30_000;
-/** A stream on which nothing came for so long is dead. */
+/** A stream without a message for this long is dead. */
 export const SILENT = 40_000; // ms: two of the `alive` events that an idle server sends every 15 s, and time to come
 
 /** Backoff is how long to wait, in ms, before a stream that was refused is opened again: longer each time. */
@@ -72,7 +72,7 @@ export class ChangeStream {
     this.connect();
   }
 
-  /** pause closes the stream until start; what changed meanwhile is read then. */
+  /** pause closes the stream until start; later changes are read then. */
   pause(): void {
     this.stop();
     this.options.onState("paused");
@@ -109,8 +109,7 @@ export class ChangeStream {
       this.heard();
       this.options.onState("live");
       this.options.onOpen?.();
-      // The browser reopens its own stream behind the last event. A new stream begins
-      // now: what changed since the page was read came before it.
+      // now: changes since the page was read came before it.
       if (!opened) this.options.onReset();
       opened = true;
     });

@@ -52,10 +52,10 @@ export type PreviewFill = Pick<
 
 const PAGE = 100;
 
-/** The server counts a list up to so many; the count then reads as "so many or more". */
+/** The server counts a list up to this number; the count then reads as "so many or more". */
 export const MOST_SWEEPS = 10_000;
 
-/** Which sweeps a list shows; what is absent does not matter. */
+/** The filter of a list of sweeps; absent fields do not matter. */
 export interface SweepFilter {
   states?: SweepState[];
   name?: string;
@@ -165,10 +165,10 @@ const MOST_IMAGE_TIMES = 30; // until it was asked so often: with PREVIEW_EVERY 
  */
 const PREVIEW_EVERY = 300_000; // ms
 
-/** How many answers came before the first of those that lack the image, by query. */
+/** How many answers came before the first one without the image, by query. */
 const before = new WeakMap<object, number>();
 
-/** imageEvery is after how many ms a preview that lacks its image is asked for again; undefined = as one that has it. */
+/** imageEvery is after how many ms a preview without its image is repeated; undefined = as one with it. */
 function imageEvery(query: { state: { data: Preview | undefined; dataUpdateCount: number } }): number | undefined {
   const { data, dataUpdateCount } = query.state;
   const code = data && lacksImage(data)?.code;
@@ -185,7 +185,7 @@ function imageEvery(query: { state: { data: Preview | undefined; dataUpdateCount
   return code === "W_IMAGE_MISSING" || code === "W_IMAGE_UNKNOWN" ? IMAGE_LATER : undefined;
 }
 
-/** previewQuery is what a sweep would do on the machines as they are now. Nothing tells when that changes. */
+/** previewQuery predicts a sweep on the present machines. No event announces a change of that. */
 export function previewQuery(text: string, live: boolean) {
   return queryOptions({
     queryKey: ["preview", text],

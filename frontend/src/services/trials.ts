@@ -36,10 +36,10 @@ export function live(attempt: Attempt): boolean {
   return attempt.state === "running" || attempt.state === "placed";
 }
 
-/** The server counts a list up to so many; the count then reads as "so many or more". */
+/** The server counts a list up to this number; the count then reads as "so many or more". */
 export const MOST_TRIALS = 100_000;
 
-/** Which trials a list shows; what is absent does not matter. */
+/** The filter of a list of trials; absent fields do not matter. */
 export interface TrialFilter {
   states?: TrialState[];
   min?: number | undefined;
@@ -103,7 +103,7 @@ export function attemptsQuery(sweepId: string, number: number) {
 /** One answer has at most this many points, the first by name and step. */
 export const MOST_POINTS = 20_000;
 
-/** Events tell when an attempt starts and ends, not what it reports. live says that it reports. */
+/** Events announce when an attempt starts and ends, not its reports. live = it reports. */
 export function metricsQuery(sweepId: string, number: number, attemptId: string, live: boolean) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "metrics", number, attemptId],
@@ -112,7 +112,7 @@ export function metricsQuery(sweepId: string, number: number, attemptId: string,
   });
 }
 
-/** What an attempt held over time; the same holds of it. */
+/** An attempt's memory over time; live as above. */
 export function memoryQuery(sweepId: string, number: number, attemptId: string, live: boolean) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "memory", number, attemptId],
@@ -121,7 +121,7 @@ export function memoryQuery(sweepId: string, number: number, attemptId: string, 
   });
 }
 
-/** What an attempt wrote: the first page. No event says that files are stored. */
+/** An attempt's files: the first page. No event announces stored files. */
 export function filesQuery(sweepId: string, number: number, trialId: string, attempt: number, live: boolean) {
   return queryOptions({
     queryKey: ["sweep", sweepId, "files", number, attempt],

@@ -139,7 +139,7 @@ describe("useLog", () => {
 
     const pass = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
 
-    /** cut follows a log of five bytes until the server restarts behind a proxy, which answers 502 meanwhile. */
+    /** cut follows a log of five bytes until the server restarts behind a proxy, which answers 502 until then. */
     async function cut() {
       const answers: { now: () => Response } = {
         now: () => Response.json({ data: [piece(0, "hello")], next_offset: 5, complete: false }),

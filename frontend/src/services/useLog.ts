@@ -16,7 +16,7 @@ export interface Log {
   state: Next | "reading" | "retrying" | "failed";
   problem: string;
   readMore: () => void;
-  /** toEnd leaves out what lies between and shows the last part. */
+  /** toEnd skips to the last part. */
   toEnd: () => void;
   toStart: () => void;
 }
@@ -46,7 +46,7 @@ export function useLog(attemptId: string, paused = false): Log {
     if (why !== undefined) setProblem(why);
   }, []);
 
-  /** append adds pieces behind what is shown; one that a second answer repeats is dropped. */
+  /** append adds pieces behind the shown ones; it drops a piece that a second answer repeats. */
   const append = useCallback((fresh: LogPiece[]) => {
     seen.current = true;
     const unseen = fresh.filter((piece) => {
@@ -59,7 +59,7 @@ export function useLog(attemptId: string, paused = false): Log {
     setShown(end.current);
   }, []);
 
-  /** take appends what a page holds. */
+  /** take appends a page's pieces. */
   const take = useCallback(
     (page: LogPage) => {
       append(page.data);
@@ -87,20 +87,20 @@ export function useLog(attemptId: string, paused = false): Log {
     return follower.current;
   }, [attemptId, append, take, turnTo]);
 
-  /** goOn follows from where it was; while updates are paused what is shown stays as it is. */
+  /** goOn continues from the last position; while updates are paused the shown part stays. */
   const goOn = useCallback(() => {
     if (!holds.current) followed().start();
     else if (!seen.current) followed().retry();
     else turnTo("paused", "");
   }, [followed, turnTo]);
 
-  /** read shows the page that begins where choose says; "go on" is behind what is shown. */
+  /** read shows the page that begins where choose says; "go on" is behind the shown part. */
   const read = useCallback(
     async (choose: () => Promise<number>) => {
       const mine = ++turn.current;
       busy.current = true;
       follower.current?.stop();
-      turnTo("reading"); // the problem, and its button, stay until the answer is there
+      turnTo("reading"); // the problem, and its button, stay until the answer arrives
       let from = -1;
       try {
         from = await choose();

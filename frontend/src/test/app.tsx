@@ -8,10 +8,10 @@ import { newRouter } from "@/router";
 import { Live } from "@/services/live";
 import { newQueryClient } from "@/services/query";
 
-/** Answers by method and path, such as "GET /me"; what is not there is 404. "never" does not come while one waits. */
+/** Answers by method and path, such as "GET /me"; a missing one is 404. "never" does not arrive during the test. */
 export type Answers = Record<string, [status: number, body: unknown] | "never">;
 
-/** A stream of events that says nothing. */
+/** A silent stream of events. */
 class TestStream {
   static last: TestStream | undefined;
   readyState = 0;
@@ -23,7 +23,7 @@ class TestStream {
   close() {}
 }
 
-/** streamAddress is what the page asked for its stream. */
+/** streamAddress is the address of the page's stream. */
 export function streamAddress(): string | undefined {
   return TestStream.last?.url;
 }

@@ -3,7 +3,7 @@ import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } fr
 import { render } from "@testing-library/react";
 import type { ReactNode } from "react";
 
-/** draw shows a component with what it may ask of its surroundings: theme and links. */
+/** draw shows a component with its surroundings: theme and links. */
 export async function draw(children: ReactNode) {
   const router = createRouter({
     routeTree: createRootRoute({ component: () => <>{children}</> }),

@@ -24,10 +24,10 @@ window.ResizeObserver = class {
 window.scrollTo = () => undefined;
 window.HTMLElement.prototype.scrollIntoView = vi.fn();
 
-// What a textarea that grows listens to.
+// A growing textarea listens to this.
 Object.defineProperty(document, "fonts", {
   value: { addEventListener: () => undefined, removeEventListener: () => undefined },
 });
 
-// What the editor measures its text with.
+// The editor measures its text with this.
 Range.prototype.getClientRects = () => [] as unknown as DOMRectList;

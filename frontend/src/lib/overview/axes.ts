@@ -2,7 +2,7 @@ import { value as text } from "@/lib/format";
 import type { Sweep } from "@/services/sweeps";
 import type { Trial } from "@/services/trials";
 
-/** An axis of a parameter. Labels are there for choices, which are drawn at 0, 1, 2, … */
+/** An axis of a parameter. Only choices, drawn at 0, 1, 2, …, have labels. */
 export interface Axis {
   name: string;
   log: boolean;
@@ -62,7 +62,7 @@ interface Described {
   choices?: unknown[];
 }
 
-/** parameters reads those of a sweep file with its defaults filled in. */
+/** parameters reads a sweep file's parameters with their defaults filled in. */
 function parameters(spec: Sweep["spec"]): Described[] {
   const list: unknown = spec?.parameters;
   if (!Array.isArray(list)) return [];

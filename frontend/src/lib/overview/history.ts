@@ -8,11 +8,11 @@ export interface History {
   best: [number, number][];
   /** failed have no value: the number alone. */
   failed: number[];
-  /** running with the last value that they reported: undefined = none yet, NaN = one that is not finite. */
+  /** running trials with their last reported value: undefined = none yet, NaN = not finite. */
   running: [number, number | undefined][];
 }
 
-/** history is what a search found, trial by trial. A failed trial never counts as the best. */
+/** history is a search's results, trial by trial. A failed trial never counts as the best. */
 export function history(trials: Trial[], goal: Goal): History {
   const all: History = { goal, done: [], best: [], failed: [], running: [] };
   const better = (a: number, b: number) => (goal === "minimize" ? a < b : a > b);
@@ -25,7 +25,8 @@ export function history(trials: Trial[], goal: Goal): History {
       if (!best || better(value, best[1])) all.best.push([number, value]);
       last = number;
     } else if (state === "failed" || state === "infeasible") all.failed.push(number);
-    // One that waits for its next attempt has started, too, and does not run.
+    // A trial that waits for its next attempt has started, too, and does not
+    // run.
     else if ((state === "running" || state === "probing") && trial.started_at !== undefined) {
       const metric = trial.latest_attempt?.last_metric;
       all.running.push([number, metric && (metric.value ?? NaN)]);

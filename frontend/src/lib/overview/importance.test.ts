@@ -64,7 +64,7 @@ describe("importances", () => {
   });
 
   it("of a parameter that some trials have are about those alone", () => {
-    // momentum is there for sgd alone, and does nothing; opt decides.
+    // momentum exists for sgd alone, and has no effect; opt decides.
     const list = scored(
       Array.from({ length: 400 }, (_, i) => {
         const sgd = i % 2 === 0;

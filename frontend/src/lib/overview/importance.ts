@@ -7,7 +7,7 @@ export const LEAST_TRIALS = 20;
 /** The best quarter is compared with all; PED-ANOVA's gamma. Its authors' 0.1 would leave 2 of 20 trials. */
 const BEST = 0.25;
 
-/** Numbers are put in so many groups of about the same size; fewer distinct ones are groups of their own. */
+/** Numbers are put in this many groups of about the same size; with fewer distinct ones, each is a group. */
 const GROUPS = 4;
 
 /** Sums of parts of 1 are off by less than this; a score of it would be a share of nothing. */
@@ -15,11 +15,11 @@ const ROUNDING = 1e-9;
 
 export interface Importance {
   name: string;
-  /** score is the divergence, less what chance alone gives in the mean; not below 0. */
+  /** score is the divergence, less the mean divergence by chance; not below 0. */
   score: number;
   /** share of the scores of all parameters, 0 to 1. */
   share: number;
-  /** trials are those that have the parameter. With fewer than LEAST_TRIALS the score is 0. */
+  /** trials are the trials with the parameter. With fewer than LEAST_TRIALS the score is 0. */
   trials: number;
 }
 

@@ -29,7 +29,7 @@ const texts: Record<BarLook, string> = {
   canceled: "Canceled",
 };
 
-/** lanes puts attempts on rows: those of one host or GPU together, and what ran at once on rows of their own. */
+/** lanes puts attempts on rows: the rows of one host or GPU are together, and simultaneous attempts have separate rows. */
 export function lanes(attempts: Attempt[], hostNames: ReadonlyMap<string, string>, now: number): Lanes {
   const places = new Map<string, { name: string; list: Attempt[] }>();
   for (const attempt of attempts) {

@@ -1,7 +1,7 @@
 import type { Objective } from "@/services/sweeps";
 import type { Trial } from "@/services/trials";
 
-/** More lines than this draw slowly and cannot be told apart (435 ms for 2,000 lines of 10 axes, on 2 cores). */
+/** More lines than this draw slowly and look the same (435 ms for 2,000 lines of 10 axes, on 2 cores). */
 export const MOST_LINES = 2000;
 
 export type Goal = Objective["goal"];

@@ -1,4 +1,4 @@
-/** The API reads the curves of at most so many trials at once, so no more are chosen. */
+/** The API reads the curves of at most this many trials at once, so no more are chosen. */
 export const MOST_CHOSEN = 500;
 
 /** readNumbers reads numbers and ranges such as 1,2,5-9, ascending; anything else is left out. */

@@ -36,10 +36,10 @@ function found(read: UseQueryResult<Sweep>[]) {
   };
 }
 
-/** More lines than this cannot be told apart. */
+/** More lines than this look the same. */
 const MOST_COMPARED = 10;
 
-/** Several sweeps side by side; those that run are followed. */
+/** Several sweeps side by side; running ones are followed. */
 export function ComparePage() {
   const { ids: asked = [] } = useSearch({ from: "/compare" });
   const ids = asked.slice(0, MOST_COMPARED);
@@ -80,7 +80,7 @@ function lineText({ name, best }: BestLine): string {
   return `${name} ${last ? decimal(last[1]) : "no value"}`;
 }
 
-/** What was read of the trials of each sweep; one that is not read yet has none. */
+/** The read trials of each sweep; an unread one has none. */
 function together(read: UseQueryResult<Part<Trial>>[]) {
   return {
     rows: read.map((one) => one.data?.rows ?? none),
@@ -98,7 +98,8 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
   const { rows, part, pending, failed } = useQueries({
     queries: sweeps.map((sweep) => ({
       ...chartTrialsQuery(sweep, !paused),
-      // One that ends is read once more, under another key: its line stays until then.
+      // A sweep that ends is read once more, under another key: its line stays until
+      // then.
       placeholderData: cache.getQueryData<Part<Trial>>(
         chartTrialsQuery({ ...sweep, state: "running" }, false).queryKey,
       ),

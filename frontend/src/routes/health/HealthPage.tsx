@@ -8,7 +8,7 @@ import { moment } from "@/lib/format";
 import { usePaused } from "@/routes/usePaused";
 import { healthQuery } from "@/services/health";
 
-/** What /healthz sees of each part, for a person who mends it. */
+/** The findings of /healthz about each part, for a person who repairs it. */
 export function HealthPage() {
   const health = useQuery({ ...healthQuery(!usePaused()), refetchOnMount: "always" });
 

@@ -98,7 +98,7 @@ function Opened({ host, live }: Props) {
   );
 }
 
-/** nameOf is the model of a GPU with its id; one that the machine has no longer has its id alone. */
+/** nameOf is the model of a GPU with its id; a GPU that the machine has no longer has its id alone. */
 function nameOf(host: Host, id: string): string {
   const model = host.devices.find((device) => device.id === id)?.model;
 
@@ -108,7 +108,7 @@ function nameOf(host: Host, id: string): string {
 interface TrackProps {
   name: string;
   points: UsagePoint[];
-  /** every is what a point stands for, in seconds. */
+  /** every is the interval of a point, in seconds. */
   every: number;
   /** range is that of all tracks. */
   range: Range;

@@ -26,15 +26,15 @@ const YamlEditor = lazy(() => import("@/components/YamlEditor"));
 
 interface Props {
   start: string;
-  /** origin is what was there before anything was typed; undefined = not known. */
+  /** origin is the text before any typing; undefined = not known. */
   origin: string | undefined;
   onText: (text: string) => void;
   onStartOver: () => void;
-  /** onLaunched is told which text was sent: more may have been typed since. */
+  /** onLaunched gets the sent text: the user may have typed more since. */
   onLaunched: (sent: string) => void;
 }
 
-/** A text, or the beginning, that would replace what was typed. */
+/** A text, or the beginning of one, that would replace the user's. */
 interface Replacing {
   by: string;
   action: string;

@@ -21,7 +21,7 @@ limits: {max_trials: 20}
 metrics: {source: stdout}   # the program prints {"epoch": 1, "val_accuracy": 0.9}
 `;
 
-/** Where the text comes from: what was begun in this tab, an earlier sweep, the example, or a blank. */
+/** The origin of the text: this tab's draft, an earlier sweep, the example, or a blank. */
 export function NewSweepPage() {
   const { from = "" } = useSearch({ from: "/sweeps/new" });
 

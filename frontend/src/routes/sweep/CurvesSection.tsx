@@ -22,7 +22,7 @@ interface Props {
   live: boolean;
 }
 
-/** What trials reported while they ran: the chosen ones, or the best and those that run. */
+/** The trials' reported values during their runs: of the chosen ones, or of the best and the running ones. */
 export function CurvesSection({ sweep, chosen, dark, live }: Props) {
   const { metric: picked = "" } = useSearch({ from: "/sweeps/$sweepId" });
   const navigate = useNavigate({ from: "/sweeps/$sweepId" });
@@ -104,7 +104,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
   );
 }
 
-/** namesOf are the metrics to choose from. The server looks at the newest trials, which may not have reported what is wanted yet. */
+/** namesOf are the metrics to choose from. The server reads the newest trials, which may not have reported a wanted one yet. */
 function namesOf(found: { name: string }[], wanted: string[]): string[] {
   return [...new Set([...found.map((one) => one.name), ...wanted.filter((name) => name !== "")])];
 }

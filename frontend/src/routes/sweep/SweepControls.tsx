@@ -15,10 +15,10 @@ import type { Sweep } from "@/services/sweeps";
 
 interface Ask {
   control: Control;
-  key: string; // for what makes a sweep: kept while the question is open, so that a retry makes no second one
+  key: string; // idempotency key of a new sweep: kept while the question is open, so that a retry makes no second one
 }
 
-/** What a person can do with a sweep. The server may refuse; its reason is shown. */
+/** The user's commands for a sweep. The server may refuse; its reason is shown. */
 export function SweepControls({ sweep }: { sweep: Sweep }) {
   const queries = useQueryClient();
   const navigate = useNavigate();

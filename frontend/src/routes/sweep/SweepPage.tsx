@@ -93,7 +93,7 @@ function SweepTabs({ sweep }: { sweep: Sweep }) {
   );
 }
 
-/** What the server said when this sweep was made. */
+/** The server's answer when this sweep was made. */
 function SweepWarnings() {
   const warnings = useRouterState({ select: (state) => state.location.state.warnings ?? none });
   if (warnings.length === 0) return null;

@@ -99,7 +99,7 @@ type Look = Omit<SweepSearch, "sort" | "min" | "max"> & {
   max?: number | undefined;
 };
 
-/** tidy leaves out of an address what is the default. */
+/** tidy leaves out an address's default values. */
 function tidy({ state, sort, min, max, ...rest }: Look): SweepSearch {
   return {
     ...rest,

@@ -3,7 +3,7 @@ import { useCallback, useMemo } from "react";
 import { readNumbers, toggled, writeNumbers } from "@/lib/overview/selection";
 
 export interface Chosen {
-  /** text is what the address holds: numbers and ranges. */
+  /** text is the address's form: numbers and ranges. */
   text: string;
   set: ReadonlySet<number>;
   choose: (trials: number[]) => void;

@@ -16,7 +16,7 @@ interface Props {
   attempt: Attempt;
 }
 
-/** What an attempt wrote to /trial/out, with links to download it; nothing while it runs. */
+/** An attempt's files in /trial/out, with links to download them; nothing while it runs. */
 export function FilesPanel({ sweepId, number, trialId, attempt }: Props) {
   const paused = usePaused();
   const files = useQuery({

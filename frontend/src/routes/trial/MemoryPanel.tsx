@@ -20,7 +20,7 @@ interface Props {
   attempt: Attempt;
 }
 
-/** What an attempt held of its machine and its GPU over time, beside what it reserves. */
+/** An attempt's memory on its machine and its GPU over time, beside its reservation. */
 export function MemoryPanel({ sweepId, number, attempt }: Props) {
   const paused = usePaused();
   const memory = useQuery(memoryQuery(sweepId, number, attempt.id, live(attempt) && !paused));
@@ -50,7 +50,7 @@ export function MemoryPanel({ sweepId, number, attempt }: Props) {
   );
 }
 
-/** nothing says what is known when there is no point: not why. */
+/** nothing is the known reason when there is no point. */
 function nothing(attempt: Attempt): string {
   return live(attempt)
     ? "Nothing was measured yet. A running attempt's newest figures come within 10 s."
@@ -123,7 +123,7 @@ function Measured({ memory, attempt }: { memory: AttemptMemory; attempt: Attempt
   );
 }
 
-/** drawn are the charts that have a figure, and the names of those that have none although they could. */
+/** drawn are the charts with a figure, and the names of empty ones that could have one. */
 function drawn(memory: AttemptMemory, rows: Held[]): { xs: number[]; figures: Figure[]; missing: string[] } {
   const figure = (name: string, unit: Figure["unit"], values: (number | null)[], reserved: number): Figure => ({
     name,

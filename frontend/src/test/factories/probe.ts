@@ -2,7 +2,7 @@ import type { Footprint, Probe } from "@/services/probes";
 
 const MiB = 1024 ** 2;
 
-/** What was measured of a shape on a GPU. */
+/** A shape's footprint on a GPU. */
 export function footprint(change: Partial<Footprint> = {}): Footprint {
   return {
     device_class: "NVIDIA H200 (MPS)",

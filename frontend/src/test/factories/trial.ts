@@ -140,7 +140,7 @@ export function runningAttempt(): Attempt {
   });
 }
 
-/** point is what an attempt held so many seconds after its start. */
+/** point is an attempt's memory this many seconds after its start. */
 export function point(second: number, change: Partial<MemoryPoint> = {}): MemoryPoint {
   return { at: new Date(Date.parse("2026-01-01T00:00:02Z") + 1000 * second).toISOString(), ...change };
 }
