@@ -288,7 +288,7 @@ func TestHealth_WarnsOfSecretsThatNoMachineOpens(t *testing.T) {
 func TestHealth_TheAPIsPageNamesAllParts(t *testing.T) {
 	t.Parallel()
 
-	page, err := os.ReadFile("docs/api.md")
+	page, err := os.ReadFile("../../docs/api.md")
 	require.NoError(t, err)
 
 	list := regexp.MustCompile("(?s)`/healthz`, which needs one, says of each part \\((.*?)\\)").FindSubmatch(page)

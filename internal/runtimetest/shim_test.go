@@ -70,7 +70,7 @@ func newAttemptsOf(t *testing.T, image string, cpus int, shim *bool, change ...f
 
 	spec := berth.Spec{
 		Command: []string{"python3", "-c", resumable}, Workdir: "/app", Shim: shim,
-		Metrics:   berth.MetricsSpec{Source: berth.MetricsFile},
+		Metrics:   berth.MetricsSpec{Source: berth.MetricsAuto},
 		Objective: &berth.Objective{Metric: "val_accuracy", Goal: berth.GoalMaximize, Strategy: berth.StrategyLast},
 		Resources: berth.Resources{ShmSize: 64 << 20},
 	}
