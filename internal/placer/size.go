@@ -28,13 +28,15 @@ func requests(queue berth.Queue, of func(w berth.WaitingRequest) standing) (out 
 	out = make([]packing.Request, 0, len(queue.Waiting))
 	sizes := sizer{queue: queue, fleet: memory.NewFleet(queue.Hosts), known: make(map[sizeKey]*group)}
 
+	gathers := slices.Contains(slices.Collect(maps.Values(queue.OnGPUs)), true)
+
 	for _, w := range queue.Waiting {
 		if w.Blocked != "" {
 			continue
 		}
 
 		s, g := of(w), sizes.of(w)
-		makes, waits := measures(queue, w)
+		makes, waits := measures(queue, w, gathers)
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber, ShapeKey: w.ShapeKey, Datasets: w.Datasets, SecretKeys: w.SecretKeys, CPUsGiven: w.Resources.CPUs > 0,
 			Demands: g.demands, Measures: g.guessed && makes, Unmeasured: g.guessed && waits, Expected: queue.Footprints[w.ShapeKey].Expected(),
@@ -69,12 +71,12 @@ type sizeKey struct {
 // that one's first minute, or until it has measured, where the request's trial ran out of
 // the GPU's memory. After that minute others run beside it at a guess. A shape that comes
 // while others are in their first minute waits for gatherShapes.
-func measures(queue berth.Queue, w berth.WaitingRequest) (makes, waits bool) {
+func measures(queue berth.Queue, w berth.WaitingRequest, gathers bool) (makes, waits bool) {
 	if young, runs := queue.OnGPUs[w.ShapeKey]; runs {
 		return false, young || w.Last != nil && w.Last.Device
 	}
 
-	return true, w.Waited < gatherShapes && slices.Contains(slices.Collect(maps.Values(queue.OnGPUs)), true)
+	return true, gathers && w.Waited < gatherShapes
 }
 
 // of is the group of a request, which it counts there.
