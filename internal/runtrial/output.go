@@ -87,39 +87,37 @@ func newOutput(r *run) *output {
 		objective = spec.Objective.Metric
 	}
 
-	source, parameters := spec.Metrics.Source, make([]string, len(spec.Parameters))
+	sources, parameters := sourcesOf(spec), make([]string, len(spec.Parameters))
 	for i, p := range spec.Parameters {
 		parameters[i] = p.Name
 	}
 
 	o := &output{
 		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), lines: make(map[string][]byte),
-		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective, sourcesOf(spec)...),
+		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective, sources...),
 		names:   &printedNames{reader: metrics.NewReader("", objective, parameters...), mask: r.mask, seen: make(map[string]failure.Printed)},
 	}
 
 	o.metrics.mask = r.mask
 
-	switch source {
-	case berth.MetricsTensorBoard:
-		o.events = newEventFiles(r, o.metrics)
-	case berth.MetricsStdout, berth.MetricsAuto:
-		o.printed = metrics.NewReader(spec.Metrics.Pattern, objective, parameters...)
+	for _, source := range sources {
+		switch source {
+		case berth.MetricsFile:
+			o.file = newMetricsFile(r, o.metrics, objective)
+		case berth.MetricsShim:
+			o.hearShim()
+		case berth.MetricsStdout:
+			o.printed = metrics.NewReader(spec.Metrics.Pattern, objective, parameters...)
+		case berth.MetricsTensorBoard:
+			o.events = newEventFiles(r, o.metrics)
+		}
 	}
 
-	if source == berth.MetricsAuto || source == berth.MetricsFile || source == "" {
-		o.file = newMetricsFile(r, o.metrics, objective)
-	}
-
-	if spec.WantsShim() {
-		o.hearShim()
-	}
-
-	if source == berth.MetricsAuto {
+	if o.auto() {
 		o.source = r.dirs.source(r.container.ID)
 		o.metrics.goOn(o.source)
 	} else { // the shim's metrics wait for the end
-		o.metrics.goOn(cmp.Or(source, berth.MetricsFile))
+		o.metrics.goOn(sources[0])
 	}
 
 	// A database that was restored lacks what had been stored: it is read again.

@@ -31,8 +31,7 @@ type shimReport struct {
 	stepTime  time.Duration     // of all of them
 }
 
-// hearShim has the shim's records read. What it reports in place of a script that
-// prints its metrics counts at the end, when all that the script printed is known.
+// hearShim has the shim's records read.
 func (o *output) hearShim() {
 	o.shim = &shimReport{metrics: o.metrics, parser: metrics.NewRecordParser()}
 	o.shimFile = &recordFile{run: o.run, dir: o.run.dirs.shim, name: shimRecords, take: o.shim.take, left: shimFileBytes}
