@@ -135,6 +135,7 @@ func TestRun_KeepsWhatItReadWhileItReads(t *testing.T) {
 		box.Print(berth.Stdout, "acc=0.9\n")
 		box.Print(berth.Stdout, "half a li")
 		time.Sleep(2 * keepUsageEvery)
+		synctest.Wait()
 		require.FileExists(t, r.file(readingName))
 		box.Print(berth.Stdout, "ne, acc=0.95\n")
 		box.Exit(0)

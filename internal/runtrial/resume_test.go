@@ -378,6 +378,7 @@ func TestRun_WaitsForTheHostThatStoresIt(t *testing.T) {
 		ended := x.start(t.Context(), x.order())
 
 		time.Sleep(30 * time.Second)
+		synctest.Wait()
 		require.Equal(t, "waits until host b has stored the checkpoint of attempt 1", x.who(t).Attempt.Message)
 		x.knows(berth.EarlierCheckpoint{Number: 1, HostID: "other", Host: "b", Ran: true, Left: true, Stored: storedAs("x")})
 

@@ -88,7 +88,8 @@ func reports(t *testing.T, source, script, shim, printed string, exit int) (*rig
 	out := r.newRun(t).dirs.out
 
 	appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), shim)
-	time.Sleep(time.Second) // the shim's rows are stored by now
+	time.Sleep(time.Second)
+	synctest.Wait() // the shim's rows are stored
 	appendTo(t, filepath.Join(out, metricsName), script)
 	box.Print(berth.Stdout, printed)
 	time.Sleep(time.Second)
@@ -181,6 +182,7 @@ func TestShim_RowsOfAnEarlierRunGo(t *testing.T) {
 
 		appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), epochs)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Len(t, r.books.metrics(t), 4)
 		kill()
 		require.ErrorIs(t, (<-ended).err, ErrDetached)

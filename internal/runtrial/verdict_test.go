@@ -286,6 +286,7 @@ func TestUsage_SurvivesTheWorker(t *testing.T) {
 		ended := r.start(ctx, r.order())
 		box := r.docks.started(t)
 		time.Sleep(keepUsageEvery + time.Second)
+		synctest.Wait()
 		require.FileExists(t, r.file(usageName), "also for one that will be killed")
 		shutdown(errors.New("the worker stops"))
 		require.ErrorIs(t, (<-ended).err, ErrDetached)
@@ -562,6 +563,7 @@ func TestRun_NewerRunTakesOver(t *testing.T) {
 		second := r.start(t.Context(), r.order())
 		require.ErrorIs(t, (<-first).err, ErrDetached)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Equal(t, berth.ContainerRunning, box.Container().State)
 
 		box.Print(berth.Stdout, "acc=1\n")

@@ -274,6 +274,7 @@ func TestRun_WaitsForTheImageOfItsWorkingDirectory(t *testing.T) {
 		ended := r.start(t.Context(), r.order())
 
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		require.Equal(t, []berth.SeenAttempt{{AttemptID: attemptID, Token: token}}, r.Waiting(), "its lease is renewed meanwhile")
 
 		box := r.docks.started(t)
