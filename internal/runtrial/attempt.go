@@ -98,7 +98,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	r.noteEntrypoint(ctx, &outcome)
 
 	return r.settle(ctx, verdict{
-		Outcome: outcome, Tail: seen.tail.lines, Drop: seen.batch.drop, Points: seen.batch.points, Pieces: seen.pieces, Memory: seen.memory,
+		Outcome: outcome, Tail: seen.tail.lines, Drop: seen.batch.Drop, Points: seen.batch.Points, Pieces: seen.pieces, Memory: seen.memory,
 		ContainerID: r.container.ID,
 	})
 }

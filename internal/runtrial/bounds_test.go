@@ -323,69 +323,6 @@ func TestDirs_Larger(t *testing.T) {
 	})
 }
 
-func TestThinner_KeepsWhatIsWithinTheRate(t *testing.T) {
-	t.Parallel()
-
-	bounds := Bounds{MetricRate: 10, MetricLimit: 2000}.orDefault()
-	thin := newThinner(bounds, 0)
-
-	for i := range 1500 { // 1,000 at once, then 5 a second
-		at := noon.Add(time.Duration(max(i-999, 0)) * 200 * time.Millisecond)
-		require.True(t, thin.add(berth.MetricPoint{Name: "m", Step: int64(i), At: at}), i)
-	}
-
-	require.Empty(t, thin.note(bounds))
-}
-
-func TestThinner_LeavesNoMetricOut(t *testing.T) {
-	t.Parallel()
-
-	bounds := Bounds{MetricRate: 10, MetricLimit: 5000}.orDefault()
-	s := newSeries(newThinner(bounds, 0), "", berth.MetricsFile, berth.MetricsShim)
-	last := map[string]int64{}
-	kept := 0
-
-	for step := range 1000 { // 100 metrics a second, ten times what may be
-		for i := range 100 {
-			p := metric(fmt.Sprint("m", i), int64(step), float64(step))
-			p.At = noon.Add(time.Duration(step) * time.Second)
-			s.add(berth.MetricsFile, p)
-		}
-
-		s.thin.clock = noon.Add(time.Duration(step) * time.Second)
-		kept += len(s.queue) + len(s.thin.release(s.thin.clock, false))
-		s.queue = nil
-	}
-
-	s.end()
-
-	for _, p := range s.pending().points {
-		last[p.Name] = p.Step
-	}
-
-	require.InDelta(t, 11_000, kept, 6500, "a thousand at once, then ten a second, at most 5,000 in all")
-	require.LessOrEqual(t, kept, 5000)
-	require.Len(t, last, 100, "the last value of each is there")
-	require.EqualValues(t, 999, last["m7"])
-
-	value, status := s.objective(berth.Objective{Metric: "m3", Strategy: berth.StrategyMean})
-	require.Equal(t, berth.MetricFinite, status)
-	require.InDelta(t, 499.5, *value, 0, "all of them counted")
-	require.Contains(t, s.notes(bounds)[0], "metric points were left out")
-	require.Contains(t, s.notes(bounds)[0], "10 a second and 5000 in all")
-}
-
-func TestThinner_AdoptedAttemptIsReadAtOnce(t *testing.T) {
-	t.Parallel()
-
-	bounds := Bounds{MetricRate: 10}.orDefault()
-	thin := newThinner(bounds, time.Hour)
-
-	for i := range 36_000 { // what an hour held
-		require.True(t, thin.add(berth.MetricPoint{Name: "m", Step: int64(i), At: noon}), i)
-	}
-}
-
 func TestReadFile_IsNotKeptByALargeFile(t *testing.T) {
 	t.Parallel()
 

@@ -210,6 +210,6 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 		Problem:      problem,
 		NoGPU:        seen.tail.noGPU,
 		FreeMeasured: measured && demand.SpillBytes == 0, // unified memory fills a GPU, and is no sign of a neighbour
-		FreeBytes:    free, Stepped: seen.metrics.any(),
+		FreeBytes:    free, Stepped: seen.metrics.Any(),
 	}
 }

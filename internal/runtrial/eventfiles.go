@@ -36,7 +36,7 @@ const (
 // is stored as it was. Nil = they are not read.
 type eventFiles struct {
 	run     *run
-	metrics *series
+	metrics *metrics.Series
 	roots   []string // of the host, which the job writes to
 
 	objective string      // the metric by which trials are ranked; empty = there is none
@@ -73,7 +73,7 @@ type reportedIn struct {
 	step int64
 }
 
-func newEventFiles(r *run, metrics *series) *eventFiles {
+func newEventFiles(r *run, metrics *metrics.Series) *eventFiles {
 	e := &eventFiles{
 		run: r, metrics: metrics, roots: []string{r.dirs.out, filepath.Join(r.dirs.attempt, workName)},
 		known: make(map[string]bool), left: eventFilesBytes, within: make(map[string]reportedIn),
@@ -125,19 +125,19 @@ func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 		like := e.likenessOf(name)
 		if like > 0 && (e.likeness == 0 || like < e.likeness) {
 			if e.likeness > 0 { // what was taken for it before is another metric
-				e.metrics.forget(berth.MetricsTensorBoard, e.objective)
+				e.metrics.Forget(berth.MetricsTensorBoard, e.objective)
 			}
 
 			e.likeness = like
 		}
 
 		if name != e.objective {
-			e.metrics.add(berth.MetricsTensorBoard, p)
+			e.metrics.Add(berth.MetricsTensorBoard, p)
 		}
 
 		if like > 0 && like == e.likeness {
 			p.Name = e.objective
-			e.metrics.add(berth.MetricsTensorBoard, p)
+			e.metrics.Add(berth.MetricsTensorBoard, p)
 		}
 	}
 }

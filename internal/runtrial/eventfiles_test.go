@@ -84,7 +84,7 @@ func (o *output) reports(end bool) []string {
 
 	var all []string
 
-	points := o.metrics.pending().points
+	points := o.metrics.Pending(time.Now()).Points
 	slices.SortStableFunc(points, func(a, b berth.MetricPoint) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Step, b.Step))
 	})
@@ -146,7 +146,7 @@ func TestEventFiles_FollowKeras(t *testing.T) {
 	require.Empty(t, o.reports(true), "nothing twice")
 	require.Empty(t, o.notes())
 
-	value, status := o.metrics.objective(berth.Objective{Metric: "val_accuracy", Goal: berth.GoalMaximize})
+	value, status := o.metrics.Objective(berth.Objective{Metric: "val_accuracy", Goal: berth.GoalMaximize})
 	require.Equal(t, berth.MetricFinite, status)
 	require.InDelta(t, 0.9, *value, 0)
 }
@@ -171,7 +171,7 @@ func TestEventFiles_LaterOnesReplace(t *testing.T) {
 	plantFile(t, filepath.Join(out, "z/events.out.tfevents.1764060001.x"), eventData(t, "loss", 9, 8))
 	o.reports(true)
 
-	value, _ := o.metrics.objective(berth.Objective{Metric: "loss"})
+	value, _ := o.metrics.Objective(berth.Objective{Metric: "loss"})
 	require.InDelta(t, 1.0, *value, 0)
 	require.Len(t, o.notes(), 1)
 	require.Contains(t, o.notes()[0], `"z" and "a" both report loss`)
@@ -422,7 +422,7 @@ func TestEventFiles_NotesShowNoValue(t *testing.T) {
 	r := setup(t)
 	run := r.newRun(t)
 	run.mask = masking.New([][]byte{[]byte(value)})
-	e := newEventFiles(run, newSeries(newThinner(r.config.Bounds, 0), "", berth.MetricsFile, berth.MetricsShim))
+	e := newEventFiles(run, metrics.NewSeries(metrics.NewThinner(r.config.Bounds.MetricRate, r.config.Bounds.MetricLimit, 0), nil, "", berth.MetricsFile, berth.MetricsShim))
 
 	e.place("acc", "a/"+value, 1)
 	e.place("acc", "b/"+value, 1)

@@ -67,18 +67,18 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	if o := r.who.Spec.Objective; o != nil && !r.short {
 		source := r.who.Spec.Metrics.Source
-		reportedBy = seen.metrics.source(o.Metric)
+		reportedBy = seen.metrics.Source(o.Metric)
 		evidence.Objective, evidence.FromEvents = o.Metric, source == berth.MetricsTensorBoard
 		evidence.FromAny = source == berth.MetricsAuto
 		evidence.FromLog = source == berth.MetricsStdout || evidence.FromAny && (reportedBy == "" || reportedBy == berth.MetricsStdout)
 		evidence.OwnPattern = r.who.Spec.Metrics.Pattern != ""
-		value, evidence.ObjectiveStatus = seen.metrics.objective(*o)
+		value, evidence.ObjectiveStatus = seen.metrics.Objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
-		evidence.Reported, evidence.Printed, evidence.Near = seen.metrics.names(), seen.printed, seen.near
+		evidence.Reported, evidence.Printed, evidence.Near = seen.metrics.Names(), seen.printed, seen.near
 
 		var at time.Time
 
-		at, final = seen.metrics.reportedAt(*o)
+		at, final = seen.metrics.ReportedAt(*o)
 		evidence.Final = final
 		evidence.ReportedSince = r.disk.seen.reportedSince(at, final)
 	}

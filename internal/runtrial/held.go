@@ -38,7 +38,7 @@ func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w
 		}
 
 		held := w.heldFor(heldFor)
-		if held <= told || !o.metrics.any() && !o.shim.trains() {
+		if held <= told || !o.metrics.Any() && !o.shim.trains() {
 			continue
 		}
 

@@ -22,7 +22,7 @@ func TestOutput_LoggingToStandardError(t *testing.T) {
 		"2026-01-01 12:00:00.123 | INFO     | train:main:42 - ", "2026-01-01T12:00:00Z [info     ] ", "I1125 16:00:01.123456 140 train.py:12] ",
 	} {
 		_, rest := printedAs(t, nil, berth.Stderr, prefix+"epoch 1 loss=0.5\n"+prefix+"epoch 2 loss=0.4\n")
-		require.Len(t, rest.points, 2, prefix)
+		require.Len(t, rest.Points, 2, prefix)
 
 		_, rest = printedAs(t, &berth.Objective{Metric: "val_loss"}, berth.Stderr, prefix+"epoch 1 train_loss=0.5\n"+prefix+"epoch 1 val_loss=0.4\n")
 		require.Equal(t, map[string]int{"train_loss": 1, "val_loss": 1}, stepsOf(rest), prefix)
@@ -33,24 +33,8 @@ func TestOutput_LoggingToStandardError(t *testing.T) {
 		"2026-01-01 12:00:00.123456: I tensorflow/core/platform/x.cc:182] rebuild with flags: 1\n", "box:1:2 [0] NCCL INFO comm rank: 0\n",
 	} {
 		_, rest := printedAs(t, nil, berth.Stderr, line)
-		require.Empty(t, rest.points, line)
+		require.Empty(t, rest.Points, line)
 	}
-}
-
-// A statement that failed holds points of what is the objective no more.
-func TestSeries_ForgetsWhatCouldNotBeStored(t *testing.T) {
-	t.Parallel()
-
-	s := newSeries(newThinner(Bounds{}.orDefault(), 0), "acc", berth.MetricsFile, berth.MetricsShim)
-	s.add(berth.MetricsFile, metric("acc", 1, 0.99), metric("lr", 1, 0.1))
-	away := s.pending()
-	s.forget(berth.MetricsFile, "acc")
-	s.add(berth.MetricsFile, metric("acc", 1, 0.5))
-	s.restore(away)
-
-	b := s.pending()
-	require.Equal(t, []string{"acc"}, b.drop)
-	require.Equal(t, []berth.MetricPoint{metric("lr", 1, 0.1), metric("acc", 1, 0.5)}, b.points)
 }
 
 // A metrics file holds what programs print, too.
@@ -70,7 +54,7 @@ func TestReadFile_Forms(t *testing.T) {
 			o.file.read(math.MaxInt64)
 			o.finish()
 
-			value, _ := o.metrics.objective(berth.Objective{Metric: "acc", Goal: berth.GoalMaximize})
+			value, _ := o.metrics.Objective(berth.Objective{Metric: "acc", Goal: berth.GoalMaximize})
 			require.NotNil(t, value)
 			require.InDelta(t, 0.91, *value, 0)
 			require.Empty(t, o.notes())
@@ -108,7 +92,7 @@ func TestOutput_MessageWithoutAResult(t *testing.T) {
 		out.finish()
 
 		_, message := failure.Classify(failure.Evidence{
-			Objective: "val_acc", FromLog: true, OwnPattern: c.pattern != "", Reported: out.metrics.names(), Printed: out.names.seen, Near: out.near(),
+			Objective: "val_acc", FromLog: true, OwnPattern: c.pattern != "", Reported: out.metrics.Names(), Printed: out.names.seen, Near: out.near(),
 		})
 		require.Contains(t, message, c.want, text)
 	}
@@ -133,7 +117,7 @@ func TestOutput_APatternIsAllThatCounts(t *testing.T) {
 
 		out.finish()
 
-		value, _ := out.metrics.objective(o)
+		value, _ := out.metrics.Objective(o)
 		require.NotNil(t, value)
 		require.InDelta(t, 0.9, *value, 0, "%q: the user said which lines count", text)
 	}

@@ -55,7 +55,7 @@ type recordFile struct {
 }
 
 // newMetricsFile reads a job's metrics into a series.
-func newMetricsFile(r *run, series *series, objective string) *recordFile {
+func newMetricsFile(r *run, series *metrics.Series, objective string) *recordFile {
 	reader := metrics.NewReader("", objective)
 	m := &recordFile{dir: r.dirs.out, run: r, name: metricsName, left: metricsFileBytes, unread: unreadLines{mask: r.mask}}
 
@@ -64,10 +64,10 @@ func newMetricsFile(r *run, series *series, objective string) *recordFile {
 
 		if reader.Restarted {
 			reader.Restarted = false
-			series.forget(berth.MetricsFile, objective)
+			series.Forget(berth.MetricsFile, objective)
 		}
 
-		series.add(berth.MetricsFile, points...)
+		series.Add(berth.MetricsFile, points...)
 
 		if len(points) == 0 {
 			m.unread.add(line)
@@ -75,7 +75,7 @@ func newMetricsFile(r *run, series *series, objective string) *recordFile {
 	}
 	m.anew = func() {
 		reader.Restart()
-		series.reset(berth.MetricsFile)
+		series.Reset(berth.MetricsFile)
 	}
 
 	return m

@@ -37,7 +37,7 @@ const (
 type output struct {
 	run     *run
 	writing chan struct{} // holds one token: who has it writes
-	metrics *series
+	metrics *metrics.Series
 	printed *metrics.Reader // nil unless metrics come from what it prints
 	names   *printedNames
 	source  string      // that is written down as chosen
@@ -87,18 +87,16 @@ func newOutput(r *run) *output {
 		objective = spec.Objective.Metric
 	}
 
-	sources, parameters := sourcesOf(spec), make([]string, len(spec.Parameters))
+	sources, parameters := metrics.SourcesOf(spec), make([]string, len(spec.Parameters))
 	for i, p := range spec.Parameters {
 		parameters[i] = p.Name
 	}
 
 	o := &output{
 		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), lines: make(map[string][]byte),
-		metrics: newSeries(newThinner(r.config.Bounds, time.Since(r.startedAt)), objective, sources...),
+		metrics: metrics.NewSeries(metrics.NewThinner(r.config.Bounds.MetricRate, r.config.Bounds.MetricLimit, time.Since(r.startedAt)), r.mask, objective, sources...),
 		names:   &printedNames{reader: metrics.NewReader("", objective, parameters...), mask: r.mask, seen: make(map[string]failure.Printed)},
 	}
-
-	o.metrics.mask = r.mask
 
 	for _, source := range sources {
 		switch source {
@@ -115,9 +113,9 @@ func newOutput(r *run) *output {
 
 	if o.auto() {
 		o.source = r.dirs.source(r.container.ID)
-		o.metrics.goOn(o.source)
+		o.metrics.GoOn(o.source)
 	} else { // the shim's metrics wait for the end
-		o.metrics.goOn(sources[0])
+		o.metrics.GoOn(sources[0])
 	}
 
 	// A database that was restored lacks what had been stored: it is read again.
@@ -271,7 +269,7 @@ func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 // finish takes in what the last lines hold, says in the log what is missing,
 // and returns everything that is not in the database. Nobody reads or writes
 // any more.
-func (o *output) finish() (batch, []berth.LogPiece) {
+func (o *output) finish() (metrics.Batch, []berth.LogPiece) {
 	o.file.end()
 	o.shimFile.end()
 
@@ -283,7 +281,7 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 		o.readLines(stream, o.lines[stream], time.Now().UTC())
 	}
 
-	o.metrics.end()
+	o.metrics.End()
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -295,12 +293,12 @@ func (o *output) finish() (batch, []berth.LogPiece) {
 		o.mark(note)
 	}
 
-	return o.metrics.pending(), o.pieces
+	return o.metrics.Pending(time.Now()), o.pieces
 }
 
 // notes say what was left out.
 func (o *output) notes() []string {
-	notes := o.metrics.notes(o.run.config.Bounds)
+	notes := o.metrics.Notes()
 
 	if o.pace.lossy && o.fromLog() {
 		notes = append(notes, "it printed faster than Docker keeps, so lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
@@ -352,14 +350,14 @@ func (o *output) write(ctx context.Context) error {
 	attempt, token := o.run.who.Attempt.ID, o.run.order.Token
 
 	o.mu.Lock()
-	pending := o.metrics.pending()
+	pending := o.metrics.Pending(time.Now())
 	o.push()
 	pieces, read := o.pieces, o.reading()
 	o.pieces = nil
 	o.mu.Unlock()
 
 	if err := o.storeMetrics(ctx, &pending); err != nil {
-		o.metrics.restore(pending)
+		o.metrics.Restore(pending)
 		o.restore(pieces)
 
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/metrics"
 )
 
 // A phase has what is held when it begins, and what comes until the next one.
@@ -127,7 +128,7 @@ func TestShim_MostPhases(t *testing.T) {
 	t.Parallel()
 
 	for records, told := range map[int]bool{mostPhases - 1: true, mostPhases: false} {
-		s := &shimReport{metrics: newSeries(nil, "", berth.MetricsShim)}
+		s := &shimReport{metrics: metrics.NewSeries(nil, nil, "", berth.MetricsShim)}
 		for i := range records {
 			s.take([]byte([]string{`{"type":"phase","phase":"training","at":1}`, `{"type":"steps","count":2,"seconds":1}`}[i%2]))
 		}

@@ -50,14 +50,14 @@ func (o *output) readLines(stream string, text []byte, at time.Time) {
 
 		if o.printed.Restarted {
 			o.printed.Restarted = false
-			o.metrics.forget(berth.MetricsStdout, o.metrics.needed)
+			o.metrics.Forget(berth.MetricsStdout, o.metrics.Needed())
 		}
 
-		if len(points) > 0 && !o.metrics.isChosen() { // what was written before it was printed comes first
+		if len(points) > 0 && o.metrics.Chosen() == "" { // what was written before it was printed comes first
 			o.readFiles(readPerLook)
 		}
 
-		o.metrics.add(berth.MetricsStdout, points...)
+		o.metrics.Add(berth.MetricsStdout, points...)
 	}
 }
 

@@ -317,11 +317,11 @@ func TestOutput_ReadOnOrAgainIsTheSame(t *testing.T) {
 			stored[key(p)] = p
 		}
 
-		for _, name := range rest.drop {
+		for _, name := range rest.Drop {
 			maps.DeleteFunc(stored, func(_ string, p berth.MetricPoint) bool { return p.Name == name })
 		}
 
-		for _, p := range rest.points {
+		for _, p := range rest.Points {
 			stored[key(p)] = p
 		}
 
@@ -330,7 +330,7 @@ func TestOutput_ReadOnOrAgainIsTheSame(t *testing.T) {
 			stored[k] = p
 		}
 
-		value, _ := o.metrics.objective(objective)
+		value, _ := o.metrics.Objective(objective)
 		require.NotNil(t, value)
 
 		return strings.Join(o.notes(), "\n"), *value, stored

@@ -46,7 +46,7 @@ func TestOutput_EpochsThatAreRounded(t *testing.T) {
 		_, rest := printedAs(t, &berth.Objective{Metric: "loss"}, berth.Stdout, text)
 		got := make(map[string]float64)
 
-		for _, p := range rest.points {
+		for _, p := range rest.Points {
 			got[key(p)] = p.Value
 		}
 
@@ -74,9 +74,9 @@ func TestOutput_EpochsThatAreRoundedAfterAKilledWorker(t *testing.T) {
 	}
 
 	rest, _ := next.finish()
-	require.Len(t, rest.points, 4)
-	require.Equal(t, int64(2), rest.points[2].Step)
-	require.Equal(t, int64(3), rest.points[3].Step)
+	require.Len(t, rest.Points, 4)
+	require.Equal(t, int64(2), rest.Points[2].Step)
+	require.Equal(t, int64(3), rest.Points[3].Step)
 }
 
 // A step that begins anew in each epoch names no place on the curve.
@@ -89,7 +89,7 @@ func TestOutput_StepsThatBeginAnewInEachEpoch(t *testing.T) {
 
 	steps := make(map[int64]bool)
 
-	for _, p := range rest.points {
+	for _, p := range rest.Points {
 		if p.Name == "val_loss" {
 			steps[p.Step] = true
 		}

@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/metrics"
 )
 
 // printedAs is what an attempt of a sweep without a source came to, that printed a text.
 // Without an objective o is nil.
-func printedAs(t *testing.T, o *berth.Objective, stream, text string) (*output, batch) {
+func printedAs(t *testing.T, o *berth.Objective, stream, text string) (*output, metrics.Batch) {
 	t.Helper()
 
 	r := setup(t)
@@ -50,9 +52,9 @@ func autoOutput(t *testing.T, o berth.Objective) (*output, func() *output) {
 }
 
 // stepsOf counts the points of each metric that are to be stored.
-func stepsOf(b batch) map[string]int {
+func stepsOf(b metrics.Batch) map[string]int {
 	n := make(map[string]int)
-	for _, p := range b.points {
+	for _, p := range b.Points {
 		n[p.Name]++
 	}
 
@@ -105,7 +107,7 @@ func TestOutput_TheSourceIsChosenByItsPlace(t *testing.T) {
 				if c.shim && first == "shim" {
 					steps = []func(*output){shim, prints}
 				} else if c.shim { // a phase is told before the first line of a fit
-					steps = []func(*output){func(o *output) { o.metrics.speaks(berth.MetricsShim) }, prints, shim}
+					steps = []func(*output){func(o *output) { o.metrics.Expect(berth.MetricsShim) }, prints, shim}
 				}
 
 				for _, step := range steps {
@@ -115,12 +117,12 @@ func TestOutput_TheSourceIsChosenByItsPlace(t *testing.T) {
 				o.readFiles(math.MaxInt64)
 
 				rest, _ := o.finish()
-				value, _ := o.metrics.objective(objective)
+				value, _ := o.metrics.Objective(objective)
 				require.NotNil(t, value)
 				require.InDelta(t, c.want, *value, 0)
-				require.Equal(t, c.source, o.metrics.source("acc"))
+				require.Equal(t, c.source, o.metrics.Source("acc"))
 				require.Equal(t, c.steps, stepsOf(rest))
-				require.Empty(t, rest.drop)
+				require.Empty(t, rest.Drop)
 			})
 		}
 	}
@@ -143,12 +145,12 @@ func TestOutput_AResultInTheFileAtTheEnd(t *testing.T) {
 		o.readFiles(math.MaxInt64)
 
 		rest, _ := o.finish()
-		value, _ := o.metrics.objective(objective)
+		value, _ := o.metrics.Objective(objective)
 		require.NotNil(t, value)
 		require.InDelta(t, 0.75, *value, 0)
-		require.Equal(t, berth.MetricsFile, o.metrics.source("acc"))
+		require.Equal(t, berth.MetricsFile, o.metrics.Source("acc"))
 		require.Equal(t, steps, stepsOf(rest), text)
-		require.Equal(t, len(rest.drop) > 0, steps["acc"] == 1, "the other curve goes")
+		require.Equal(t, len(rest.Drop) > 0, steps["acc"] == 1, "the other curve goes")
 	}
 }
 
@@ -165,11 +167,11 @@ func TestOutput_TheShimBehindStdout(t *testing.T) {
 
 		o := newOutput(r.newRun(t))
 		o.shim.take([]byte(`{"type": "metric", "step": 1, "metrics": {"acc": 0.75}}`))
-		require.Empty(t, o.metrics.pending().points)
+		require.Empty(t, o.metrics.Pending(time.Now()).Points)
 		o.take(chunk(berth.Stdout, printed, 1))
 
 		rest, _ := o.finish()
-		require.Equal(t, want, o.metrics.source("acc"))
+		require.Equal(t, want, o.metrics.Source("acc"))
 		require.Equal(t, map[string]int{"acc": 1}, stepsOf(rest))
 	}
 }
@@ -188,7 +190,7 @@ func TestOutput_AutoWithoutAnObjective(t *testing.T) {
 	rest, _ := o.finish()
 
 	got := make(map[string]float64)
-	for _, p := range rest.points {
+	for _, p := range rest.Points {
 		got[p.Name] = p.Value
 	}
 
@@ -210,11 +212,11 @@ func TestOutput_TheChoiceOutlivesAKilledWorker(t *testing.T) {
 	next.readFiles(readPerLook)
 	next.take(chunk(berth.Stdout, "acc=0.5\n", 1))
 	next.take(chunk(berth.Stdout, "acc=0.75\n", 2))
-	require.Equal(t, map[string]int{"acc": 2}, stepsOf(next.metrics.pending()))
+	require.Equal(t, map[string]int{"acc": 2}, stepsOf(next.metrics.Pending(time.Now())))
 
 	rest, _ := next.finish()
 	require.Equal(t, map[string]int{"loss": 1}, stepsOf(rest))
-	require.Empty(t, rest.drop)
+	require.Empty(t, rest.Drop)
 }
 
 // Docker has dropped the start of the log when the next worker reads it: steps go on, and no
@@ -235,8 +237,8 @@ func TestOutput_GoesOnWhereTheStartOfTheLogIsGone(t *testing.T) {
 	next.take(chunk(berth.Stdout, "acc=0.75\n", 2))
 
 	rest, _ := next.finish()
-	require.Len(t, rest.points, 1)
-	require.Equal(t, int64(3), rest.points[0].Step)
+	require.Len(t, rest.Points, 1)
+	require.Equal(t, int64(3), rest.Points[0].Step)
 	require.Contains(t, strings.Join(next.notes(), "\n"), "Docker dropped a part of its log")
 }
 
@@ -247,3 +249,18 @@ const (
 )
 
 const hub = "hf_Tp0KenValue42"
+
+// docs/job-contract.md: "A repeated name and step replaces the earlier one."
+func TestSeries_WhatWasReplacedDoesNotCount(t *testing.T) {
+	t.Parallel()
+
+	const running = `{"epoch": 1, "batch": 1, "acc": 1.0}` + "\n" + `{"epoch": 1, "batch": 2, "acc": 0.7}` + "\n" + `{"epoch": 1, "batch": 3, "acc": 0.8}` + "\n"
+
+	for strategy, want := range map[berth.Strategy]float64{theBest: 0.8, theMean: 0.8} {
+		o := berth.Objective{Metric: "acc", Strategy: strategy, Goal: berth.GoalMaximize}
+		out, _ := printedAs(t, &o, berth.Stdout, running)
+		value, _ := out.metrics.Objective(o)
+		require.NotNil(t, value)
+		require.InDelta(t, want, *value, 1e-9, strategy)
+	}
+}

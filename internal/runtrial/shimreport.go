@@ -18,7 +18,7 @@ const (
 // shimReport is what the shim said of the attempt. Zero = it said nothing, and
 // what Berth measures and the script reports is all there is.
 type shimReport struct {
-	metrics *series
+	metrics *metrics.Series
 	parser  *metrics.RecordParser
 
 	mu        sync.Mutex
@@ -67,7 +67,7 @@ func (s *shimReport) take(line []byte) {
 	case metrics.TypeMemory:
 		s.peakBytes = max(s.peakBytes, record.PeakBytes)
 	case typePhase:
-		s.metrics.speaks(berth.MetricsShim)
+		s.metrics.Expect(berth.MetricsShim)
 
 		if s.told++; s.told < mostPhases {
 			s.phases = append(s.phases, phaseAt{time.UnixMicro(int64(record.At * 1e6)), record.Phase})
@@ -80,7 +80,7 @@ func (s *shimReport) take(line []byte) {
 			s.stepTime += time.Duration(record.Seconds * float64(time.Second))
 		}
 	case metrics.TypeMetric:
-		s.metrics.add(berth.MetricsShim, s.parser.Parse(line, time.Now().UTC())...)
+		s.metrics.Add(berth.MetricsShim, s.parser.Parse(line, time.Now().UTC())...)
 	}
 }
 

@@ -7,31 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/metrics"
 )
 
 // sourceName is the file that keeps where an attempt's metrics come from.
 const sourceName = "source.json"
-
-// sourcesOf are the sources of a sweep's metrics, the first before the others: the metrics
-// file, the shim, and what the job prints; or the one that the sweep names before the shim.
-func sourcesOf(spec berth.Spec) (sources []string) {
-	switch source := spec.Metrics.Source; source {
-	case berth.MetricsStdout, berth.MetricsTensorBoard:
-		sources = []string{source}
-	default:
-		sources = []string{berth.MetricsFile}
-	}
-
-	if spec.WantsShim() {
-		sources = append(sources, berth.MetricsShim)
-	}
-
-	if spec.Metrics.Source == berth.MetricsAuto {
-		sources = append(sources, berth.MetricsStdout)
-	}
-
-	return sources
-}
 
 // chosenSource is the source of a container's metrics. It is written before any of them is
 // stored, so that no curve has two.
@@ -42,10 +22,7 @@ type chosenSource struct {
 
 // keepSource writes down which source was chosen, once.
 func (o *output) keepSource() error {
-	o.metrics.mu.Lock()
-	chosen := o.metrics.chosen
-	o.metrics.mu.Unlock()
-
+	chosen := o.metrics.Chosen()
 	if chosen == o.source || !o.auto() {
 		return nil
 	}
@@ -81,18 +58,42 @@ func (o *output) fromLog() bool {
 	}
 
 	source := ""
-	if o.metrics.needed != "" {
-		source = o.metrics.source(o.metrics.needed)
+	if needed := o.metrics.Needed(); needed != "" {
+		source = o.metrics.Source(needed)
 	}
 
 	return source == "" || source == berth.MetricsStdout
 }
 
 // storeMetrics writes down where metrics come from, then stores them.
-func (o *output) storeMetrics(ctx context.Context, b *batch) error {
+func (o *output) storeMetrics(ctx context.Context, b *metrics.Batch) error {
 	if err := o.keepSource(); err != nil {
 		return err
 	}
 
 	return o.run.putMetrics(ctx, b)
+}
+
+// putMetrics stores a batch, and takes out of it what it has stored.
+func (r *run) putMetrics(ctx context.Context, b *metrics.Batch) error {
+	attempt, token := r.who.Attempt.ID, r.order.Token
+
+	if len(b.Drop) > 0 {
+		if err := r.records.DropMetrics(ctx, attempt, token, b.Drop); err != nil {
+			return err
+		}
+
+		b.Drop = nil
+	}
+
+	for len(b.Points) > 0 {
+		some := b.Points[:min(len(b.Points), pointsAtOnce)]
+		if err := r.records.PutMetrics(ctx, attempt, token, some); err != nil {
+			return err
+		}
+
+		b.Points = b.Points[len(some):]
+	}
+
+	return nil
 }

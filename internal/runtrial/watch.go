@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
+	"github.com/berthml/berth/internal/metrics"
 )
 
 const (
@@ -38,9 +39,9 @@ type observation struct {
 	near    failure.Near // what was printed that seems to be the objective
 	place   string       // which line its last value came from
 	tail    tail
-	metrics *series
+	metrics *metrics.Series
 	notes   []string            // what was left out of them
-	batch   batch               // not in the database yet
+	batch   metrics.Batch       // not in the database yet
 	shim    *shimReport         // nil = there was none
 	pieces  []berth.LogPiece    // the same of the log
 	memory  []berth.MemoryPoint // the same of what it held over time

@@ -1,4 +1,4 @@
-package runtrial
+package metrics
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 	"github.com/berthml/berth"
 )
 
-// thinner decides which points of a flood are stored. As long as the job stays
+// Thinner decides which points of a flood are stored. As long as the job stays
 // within its rate that is all of them. A job that is faster has the newest
 // point of each metric held back; as the rate allows, some are let go, in no
 // order, so that no metric is left out for good. What counts for the objective
-// was counted before (series.add).
-type thinner struct {
+// was counted before (Series.Add).
+type Thinner struct {
 	limiter *rate.Limiter
 	limit   int       // points in all
 	clock   time.Time // never goes back
@@ -27,19 +27,19 @@ type thinner struct {
 // that writes its history when it ends, say.
 const burstSeconds = 100
 
-// newThinner is for an attempt that began so long ago: an adopted one is read
+// NewThinner is for an attempt that began so long ago: an adopted one is read
 // from its start, at once.
-func newThinner(b Bounds, age time.Duration) *thinner {
-	burst := float64(b.MetricRate) * (burstSeconds + max(age, 0).Seconds())
+func NewThinner(rateLimit, limit int, age time.Duration) *Thinner {
+	burst := float64(rateLimit) * (burstSeconds + max(age, 0).Seconds())
 
-	return &thinner{
-		limiter: rate.NewLimiter(rate.Limit(b.MetricRate), int(min(burst, float64(b.MetricLimit)))),
-		limit:   b.MetricLimit, held: make(map[string]berth.MetricPoint),
+	return &Thinner{
+		limiter: rate.NewLimiter(rate.Limit(rateLimit), int(min(burst, float64(limit)))),
+		limit:   limit, held: make(map[string]berth.MetricPoint),
 	}
 }
 
 // allow takes one point's place, if there is one.
-func (t *thinner) allow(at time.Time) bool {
+func (t *Thinner) allow(at time.Time) bool {
 	if at.After(t.clock) {
 		t.clock = at
 	}
@@ -54,7 +54,7 @@ func (t *thinner) allow(at time.Time) bool {
 }
 
 // add returns whether a point is stored now.
-func (t *thinner) add(p berth.MetricPoint) bool {
+func (t *Thinner) add(p berth.MetricPoint) bool {
 	if len(t.held) == 0 && t.allow(p.At) {
 		return true
 	}
@@ -70,7 +70,7 @@ func (t *thinner) add(p berth.MetricPoint) bool {
 
 // release returns what was held and may be stored now; all of it at the end,
 // so that the last value of each metric is always there.
-func (t *thinner) release(now time.Time, end bool) []berth.MetricPoint {
+func (t *Thinner) release(now time.Time, end bool) []berth.MetricPoint {
 	var out []berth.MetricPoint
 
 	for name, p := range t.held {
@@ -86,11 +86,11 @@ func (t *thinner) release(now time.Time, end bool) []berth.MetricPoint {
 }
 
 // note says what was left out; empty when nothing was.
-func (t *thinner) note(b Bounds) string {
+func (t *Thinner) note() string {
 	if t.lost == 0 {
 		return ""
 	}
 
 	return fmt.Sprintf("%d metric points were left out of its curves, which keep %d a second and %d in all; "+
-		"report less often, once per epoch say (all of them counted for the objective)", t.lost, b.MetricRate, b.MetricLimit)
+		"report less often, once per epoch say (all of them counted for the objective)", t.lost, int(t.limiter.Limit()), t.limit)
 }

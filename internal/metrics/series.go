@@ -1,7 +1,6 @@
-package runtrial
+package metrics
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,27 +9,47 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/masking"
-	"github.com/berthml/berth/internal/metrics"
 )
+
+// SourcesOf are the sources of a sweep's metrics, the first before the others: the metrics
+// file, the shim, and what the job prints; or the one that the sweep names before the shim.
+func SourcesOf(spec berth.Spec) (sources []string) {
+	switch source := spec.Metrics.Source; source {
+	case berth.MetricsStdout, berth.MetricsTensorBoard:
+		sources = []string{source}
+	default:
+		sources = []string{berth.MetricsFile}
+	}
+
+	if spec.WantsShim() {
+		sources = append(sources, berth.MetricsShim)
+	}
+
+	if spec.Metrics.Source == berth.MetricsAuto {
+		sources = append(sources, berth.MetricsStdout)
+	}
+
+	return sources
+}
 
 // maxWaiting bounds what waits for the end of each source: ten metrics for a thousand epochs.
 // Of more, the newest stay.
 const maxWaiting = 10_000
 
-// series is all an attempt reported, as far as its objective needs it. One source is chosen,
+// Series is all an attempt reported, as far as its objective needs it. One source is chosen,
 // once, and its points are stored as they come. What the others report waits for the end.
-type series struct {
+type Series struct {
 	mu      sync.Mutex
 	order   []string // the sources that are read, the first before the others
 	sources map[string]*sourceReports
 	chosen  string // whose points are stored; empty = none yet
 	queue   []berth.MetricPoint
 	drop    []string // names of which the database must lose the points that it has
-	thin    *thinner
-	more    bool          // there were more names than metrics.MaxNames
+	thin    *Thinner
+	more    bool          // there were more names than MaxNames
 	needed  string        // the metric by which trials are ranked; empty = there is none
 	ended   bool          // nothing is held back any more
-	mask    *masking.Mask // of what no name may hold
+	mask    *masking.Mask // of what no name may hold; nil = nothing
 }
 
 // sourceReports are what one source reported.
@@ -40,10 +59,10 @@ type sourceReports struct {
 	speaks    bool                // it will report metrics: the sources behind it wait
 }
 
-// newSeries is empty. needed is the metric by which trials are ranked, if any; the sources are
+// NewSeries is empty. needed is the metric by which trials are ranked, if any; the sources are
 // those that are read, the first before the others.
-func newSeries(thin *thinner, needed string, sources ...string) *series {
-	s := &series{thin: thin, needed: needed, order: sources, sources: make(map[string]*sourceReports)}
+func NewSeries(thin *Thinner, mask *masking.Mask, needed string, sources ...string) *Series {
+	s := &Series{thin: thin, mask: mask, needed: needed, order: sources, sources: make(map[string]*sourceReports)}
 	for _, source := range sources {
 		s.sources[source] = &sourceReports{histories: make(map[string]*history)}
 	}
@@ -51,8 +70,8 @@ func newSeries(thin *thinner, needed string, sources ...string) *series {
 	return s
 }
 
-// add takes in what a source reports.
-func (s *series) add(from string, points ...berth.MetricPoint) {
+// Add takes in what a source reports.
+func (s *Series) Add(from string, points ...berth.MetricPoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -63,7 +82,7 @@ func (s *series) add(from string, points ...berth.MetricPoint) {
 
 		h := r.histories[p.Name]
 		if h == nil {
-			if s.known() >= metrics.MaxNames && p.Name != s.needed {
+			if s.known() >= MaxNames && p.Name != s.needed {
 				s.more = true
 
 				continue
@@ -88,7 +107,7 @@ func (s *series) add(from string, points ...berth.MetricPoint) {
 
 // chooseFirst chooses the first source that reports what trials are ranked by, unless one
 // before it speaks. The caller holds s.mu.
-func (s *series) chooseFirst() {
+func (s *Series) chooseFirst() {
 	if s.chosen != "" {
 		return
 	}
@@ -108,7 +127,7 @@ func (s *series) chooseFirst() {
 }
 
 // choose chooses a source. The caller holds s.mu.
-func (s *series) choose(source string) {
+func (s *Series) choose(source string) {
 	r := s.sources[source]
 	s.chosen = source
 
@@ -119,8 +138,8 @@ func (s *series) choose(source string) {
 	r.waiting = nil
 }
 
-// goOn chooses the source that an earlier run chose; empty = it chose none.
-func (s *series) goOn(source string) {
+// GoOn chooses the source that an earlier run chose; empty = it chose none.
+func (s *Series) GoOn(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -129,24 +148,27 @@ func (s *series) goOn(source string) {
 	}
 }
 
-// speaks says that a source will report metrics: those behind it wait.
-func (s *series) speaks(source string) {
+// Expect says that a source will report metrics: those behind it wait.
+func (s *Series) Expect(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	s.sources[source].speaks = true
 }
 
-// isChosen reports whether a source is chosen.
-func (s *series) isChosen() bool {
+// Chosen names the source whose points are stored; empty = none yet.
+func (s *Series) Chosen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return s.chosen != ""
+	return s.chosen
 }
 
+// Needed is the metric by which trials are ranked; empty = there is none.
+func (s *Series) Needed() string { return s.needed }
+
 // known is how many names there are. The caller holds s.mu.
-func (s *series) known() (n int) {
+func (s *Series) known() (n int) {
 	for _, r := range s.sources {
 		n += len(r.histories)
 	}
@@ -155,14 +177,14 @@ func (s *series) known() (n int) {
 }
 
 // send queues a point, unless too many come. The caller holds s.mu.
-func (s *series) send(p berth.MetricPoint) {
+func (s *Series) send(p berth.MetricPoint) {
 	if s.thin.add(p) {
 		s.queue = append(s.queue, p)
 	}
 }
 
-// forget drops what a source reported of a metric: it was another one.
-func (s *series) forget(from, name string) {
+// Forget drops what a source reported of a metric: it was another one.
+func (s *Series) Forget(from, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -177,14 +199,14 @@ func (s *series) forget(from, name string) {
 }
 
 // dropCurve takes back the points of a metric. The caller holds s.mu.
-func (s *series) dropCurve(name string) {
+func (s *Series) dropCurve(name string) {
 	delete(s.thin.held, name)
 	s.queue = slices.DeleteFunc(s.queue, func(p berth.MetricPoint) bool { return p.Name == name })
 	s.drop = append(s.drop, name)
 }
 
-// reset forgets what a source reported, but for its points: the file is written anew.
-func (s *series) reset(from string) {
+// Reset forgets what a source reported, but for its points: the file is written anew.
+func (s *Series) Reset(from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -194,7 +216,7 @@ func (s *series) reset(from string) {
 
 // reported is what counts of a metric, and whose word it is: the first source's that reports
 // it. Nil = nobody did. The caller holds s.mu.
-func (s *series) reported(name string) (*history, string) {
+func (s *Series) reported(name string) (*history, string) {
 	for _, source := range s.order {
 		if h := s.sources[source].histories[name]; h != nil {
 			return h, source
@@ -204,8 +226,8 @@ func (s *series) reported(name string) (*history, string) {
 	return nil, ""
 }
 
-// source names the source that reports a metric; empty when none does.
-func (s *series) source(name string) string {
+// Source names the source that reports a metric; empty when none does.
+func (s *Series) Source(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -214,8 +236,8 @@ func (s *series) source(name string) string {
 	return source
 }
 
-// names are those of the metrics, ascending.
-func (s *series) names() []string {
+// Names are those of the metrics, ascending.
+func (s *Series) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -230,13 +252,13 @@ func (s *series) names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// any reports whether anything was reported.
-func (s *series) any() bool { return len(s.names()) > 0 }
+// Any reports whether anything was reported.
+func (s *Series) Any() bool { return len(s.Names()) > 0 }
 
-// end lets everything go that waited: of each metric that the chosen source lacks, the points
+// End lets everything go that waited: of each metric that the chosen source lacks, the points
 // of the first that has it. A source before the chosen one that has the objective came too
 // late to be chosen; its curve takes the place of the other.
-func (s *series) end() {
+func (s *Series) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -271,75 +293,55 @@ func (s *series) end() {
 	s.ended = true
 }
 
-// notes say what was left out.
-func (s *series) notes(b Bounds) []string {
+// Notes say what was left out.
+func (s *Series) Notes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	var notes []string
 
 	if s.more {
-		notes = append(notes, fmt.Sprintf("it reported more than %d metrics by name; the others were left out", metrics.MaxNames))
+		notes = append(notes, fmt.Sprintf("it reported more than %d metrics by name; the others were left out", MaxNames))
 	}
 
-	return appendNote(notes, s.thin.note(b))
+	if note := s.thin.note(); note != "" {
+		notes = append(notes, note)
+	}
+
+	return notes
 }
 
-// batch is what is to be stored at once: first names lose their points, then points are put.
-type batch struct {
-	drop   []string
-	points []berth.MetricPoint
+// Batch is what is to be stored at once: first names lose their points, then points are put.
+type Batch struct {
+	Drop   []string
+	Points []berth.MetricPoint
 }
 
-// pending takes what is not stored yet.
-func (s *series) pending() batch {
+// Pending takes what is not stored yet.
+func (s *Series) Pending(now time.Time) Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	b := batch{drop: s.drop, points: append(s.queue, s.thin.release(time.Now(), s.ended)...)}
+	b := Batch{Drop: s.drop, Points: append(s.queue, s.thin.release(now, s.ended)...)}
 	s.queue, s.drop = nil, nil
 
 	return b
 }
 
-// restore puts a batch back in front, after it could not be stored.
-func (s *series) restore(b batch) {
+// Restore puts a batch back in front, after it could not be stored.
+func (s *Series) Restore(b Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	dropped := func(p berth.MetricPoint) bool { return slices.Contains(s.drop, p.Name) } // since the batch was taken
-	s.queue = slices.Concat(slices.DeleteFunc(b.points, dropped), s.queue)
-	s.drop = append(b.drop, s.drop...)
+	s.queue = slices.Concat(slices.DeleteFunc(b.Points, dropped), s.queue)
+	s.drop = append(b.Drop, s.drop...)
 }
 
-// putMetrics stores a batch, and takes out of it what it has stored.
-func (r *run) putMetrics(ctx context.Context, b *batch) error {
-	attempt, token := r.who.Attempt.ID, r.order.Token
-
-	if len(b.drop) > 0 {
-		if err := r.records.DropMetrics(ctx, attempt, token, b.drop); err != nil {
-			return err
-		}
-
-		b.drop = nil
-	}
-
-	for len(b.points) > 0 {
-		some := b.points[:min(len(b.points), pointsAtOnce)]
-		if err := r.records.PutMetrics(ctx, attempt, token, some); err != nil {
-			return err
-		}
-
-		b.points = b.points[len(some):]
-	}
-
-	return nil
-}
-
-// objective returns the value that counts for the trial: a final record's, or the last, best
+// Objective returns the value that counts for the trial: a final record's, or the last, best
 // or mean one. status is empty when the metric was never reported, and other than finite when
 // there is no number to rank.
-func (s *series) objective(o berth.Objective) (value *float64, status berth.MetricStatus) {
+func (s *Series) Objective(o berth.Objective) (value *float64, status berth.MetricStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -369,9 +371,9 @@ func (s *series) objective(o berth.Objective) (value *float64, status berth.Metr
 	return &number, status
 }
 
-// reportedAt is when the only report that counts was made: a final record, or the last one,
+// ReportedAt is when the only report that counts was made: a final record, or the last one,
 // which others may have followed. It is zero when several count, or none was made.
-func (s *series) reportedAt(o berth.Objective) (at time.Time, final bool) {
+func (s *Series) ReportedAt(o berth.Objective) (at time.Time, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

@@ -1,4 +1,4 @@
-package runtrial
+package metrics
 
 import (
 	"time"
