@@ -113,27 +113,27 @@ func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) h
 
 	installation, err := ledger.Installation(ctx)
 	if err != nil {
-		return broken("PostgreSQL", "cannot be read", err.Error())
+		return health.Broken("PostgreSQL", "cannot be read", err.Error())
 	}
 
 	if there, err := artifacts.There(where); err == nil && !there {
-		return fine(part, where+" is not there yet: the first server or worker that is given it makes it")
+		return health.Fine(part, where+" is not there yet: the first server or worker that is given it makes it")
 	}
 
 	store, err := artifacts.Open(ctx, where, installation.ID, ledger)
 	if err != nil {
-		return broken(part, "cannot be opened", err.Error())
+		return health.Broken(part, "cannot be opened", err.Error())
 	}
 	defer store.Close() //nolint:errcheck // only asked
 
 	fresh, err := store.Check(ctx)
 	if err != nil {
-		return broken(part, "cannot be used", err.Error())
+		return health.Broken(part, "cannot be used", err.Error())
 	}
 
 	if fresh {
-		return fine(part, store.Where()+" answers, and is new: the first server or worker that is given it makes it its Berth's")
+		return health.Fine(part, store.Where()+" answers, and is new: the first server or worker that is given it makes it its Berth's")
 	}
 
-	return fine(part, store.Where()+" answers")
+	return health.Fine(part, store.Where()+" answers")
 }

@@ -198,18 +198,18 @@ func checkOwner(ctx context.Context, store *postgres.Store, dir string) []health
 	}
 
 	if err != nil {
-		return []health.Finding{broken(part, "its owner cannot be read", err.Error())}
+		return []health.Finding{health.Broken(part, "its owner cannot be read", err.Error())}
 	}
 
 	installation, err := store.Installation(ctx)
 	if err != nil {
-		return []health.Finding{broken("PostgreSQL", "cannot be read", err.Error())}
+		return []health.Finding{health.Broken("PostgreSQL", "cannot be read", err.Error())}
 	}
 
 	if owner, _, _ := strings.Cut(strings.TrimSpace(string(data)), " "); owner != installation.ID {
-		return []health.Finding{broken(part, fmt.Sprintf("%s holds attempts of installation %s, and the database is of %s: its worker does nothing", dir, owner, installation.ID),
+		return []health.Finding{health.Broken(part, fmt.Sprintf("%s holds attempts of installation %s, and the database is of %s: its worker does nothing", dir, owner, installation.ID),
 			"restore the database of that installation, or correct --postgres-url: the worker goes on by itself; or give another --data-dir")}
 	}
 
-	return []health.Finding{fine(part, dir+" is this installation's")}
+	return []health.Finding{health.Fine(part, dir+" is this installation's")}
 }

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,9 +16,8 @@ import (
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/gpushare"
 	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/nvml"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -83,9 +79,9 @@ func checkMachine(ctx context.Context, dataDir string) []health.Finding {
 
 	memory, err := cgroup.FS{}.HostMemory()
 	if err != nil {
-		findings = append(findings, broken("machine", "its memory cannot be read", err.Error()))
+		findings = append(findings, health.Broken("machine", "its memory cannot be read", err.Error()))
 	} else {
-		findings = append(findings, fine("machine", fmt.Sprintf("%d cores, %s of memory, %s available",
+		findings = append(findings, health.Fine("machine", fmt.Sprintf("%d cores, %s of memory, %s available",
 			runtime.NumCPU(), berth.BytesText(memory.TotalBytes), berth.BytesText(memory.AvailableBytes))))
 	}
 
@@ -93,106 +89,36 @@ func checkMachine(ctx context.Context, dataDir string) []health.Finding {
 
 	d, err := docker.New(docker.Config{Instance: "doctor"})
 	if err != nil {
-		return append(findings, broken("Docker", "cannot be asked", err.Error()))
+		return append(findings, health.Broken("Docker", "cannot be asked", err.Error()))
 	}
 	defer d.Close() //nolint:errcheck // only idle connections
 
 	info, err := d.Info(ctx)
 	if err != nil {
-		return append(findings, broken("Docker", "does not answer", "install and start Docker: "+err.Error()))
+		return append(findings, health.Broken("Docker", "does not answer", "install and start Docker: "+err.Error()))
 	}
 
-	findings = append(findings, fine("Docker", fmt.Sprintf("%s, API %s, cgroup v%s (%s)",
+	findings = append(findings, health.Fine("Docker", fmt.Sprintf("%s, API %s, cgroup v%s (%s)",
 		info.Version, info.APIVersion, info.CgroupVersion, info.CgroupDriver)))
 
 	for _, warning := range info.Warnings {
-		findings = append(findings, broken("Docker", "a setting", warning))
+		findings = append(findings, health.Broken("Docker", "a setting", warning))
 	}
 
-	findings = append(findings, checkGPUs(ctx, d)...)
+	findings = append(findings, gpushare.Findings(ctx, d, defaultDataDir())...)
 
 	disk, err := fullestOf(nearestDir(dataDir), info.RootDir)
 
 	return append(findings, checkDisk(disk, dataDir, err))
 }
 
-// checkGPUs says which GPUs a worker would hand out, and why not.
-func checkGPUs(ctx context.Context, d *docker.Docker) []health.Finding {
-	driver, err := nvml.Open(ctx, nvml.Config{})
-	if errors.Is(err, gpu.ErrNoDriver) {
-		return []health.Finding{fine("GPUs", "none: "+gpu.ErrNoDriver.Error())}
-	}
-
-	if err != nil {
-		return []health.Finding{broken("GPUs", "cannot be used", err.Error())}
-	}
-	defer driver.Close() //nolint:errcheck // the command ends
-
-	inventory, err := driver.Inventory(ctx)
-	if err != nil {
-		return []health.Finding{broken("GPUs", "cannot be listed", err.Error())}
-	}
-
-	all, err := chooseGPUs(allGPUs, inventory.Cards)
-	if err != nil {
-		return []health.Finding{broken("GPUs", "cannot be numbered", err.Error())}
-	}
-
-	missing, err := d.AddGPUs(ctx, all)
-	if err != nil {
-		return []health.Finding{broken("GPUs", "Docker cannot be asked about them", err.Error())}
-	}
-
-	_, err = openMPS(defaultDataDir())
-
-	return gpuFindings(inventory, missing, err)
-}
-
-// gpuFindings has one finding for the driver, and one for each GPU. missing says
-// by UUID why a container cannot have one, and mpsErr why MPS is not there.
-func gpuFindings(inventory gpu.Inventory, missing map[string]string, mpsErr error) []health.Finding {
-	findings := []health.Finding{fine("GPUs", fmt.Sprintf("NVIDIA driver %s, CUDA %s", inventory.DriverVersion, inventory.CUDAVersion))}
-
-	for _, warning := range inventory.Warnings {
-		findings = append(findings, health.Finding{OK: true, Warn: true, Part: "GPUs", What: warning})
-	}
-
-	for _, card := range inventory.Cards {
-		if card.MIG {
-			continue
-		}
-
-		what := fmt.Sprintf("%s (%s), %s", strings.TrimSpace(card.Model+" "+card.Profile), card.UUID, berth.BytesText(card.MemoryBytes))
-
-		if why := cmp.Or(card.Problem, missing[card.UUID]); why != "" {
-			findings = append(findings, broken("GPU", what+": takes no trials", why))
-		} else {
-			findings = append(findings, fine("GPU", what+", "+sharingText(card, mpsErr)))
-		}
-	}
-
-	return findings
-}
-
-// sharingText says how trials share a GPU of a worker with default flags.
-func sharingText(card gpu.Card, mpsErr error) string {
-	switch why := noMPS(card, os.Geteuid()); {
-	case why != "":
-		return "shared by time slices: " + why
-	case mpsErr != nil:
-		return "shared by time slices: " + mpsErr.Error()
-	default:
-		return "shared by MPS"
-	}
-}
-
 // checkCgroups looks whether the cgroups of containers can be read from here.
 func checkCgroups(kernel cgroup.FS) health.Finding {
 	if err := kernel.CheckNamespace(); err != nil {
-		return broken("cgroups", "containers cannot be measured, and a worker does not start here", err.Error())
+		return health.Broken("cgroups", "containers cannot be measured, and a worker does not start here", err.Error())
 	}
 
-	return fine("cgroups", "are those of the machine")
+	return health.Fine("cgroups", "are those of the machine")
 }
 
 // nearestDir is the directory, or the nearest existing one above it: before the
@@ -213,21 +139,15 @@ func checkDisk(disk health.Disk, dataDir string, err error) health.Finding {
 
 	switch warning := disk.Warning(); {
 	case err != nil:
-		return broken("disk", "cannot be asked", err.Error())
+		return health.Broken("disk", "cannot be asked", err.Error())
 	case disk.FreeBytes < defaultDiskHeadroom:
-		return broken("disk", berth.BytesText(disk.FreeBytes)+" free, and a worker keeps "+berth.BytesText(defaultDiskHeadroom),
+		return health.Broken("disk", berth.BytesText(disk.FreeBytes)+" free, and a worker keeps "+berth.BytesText(defaultDiskHeadroom),
 			"Docker and "+dataDir+" are there; "+health.FreeDisk+"; or give the worker another --disk-headroom")
 	case warning != "":
 		return health.Finding{OK: true, Warn: true, Part: "disk", What: warning, Next: health.LessOutput}
 	default:
-		return fine("disk", berth.BytesText(disk.FreeBytes)+" free")
+		return health.Fine("disk", berth.BytesText(disk.FreeBytes)+" free")
 	}
-}
-
-func fine(part, what string) health.Finding { return health.Finding{OK: true, Part: part, What: what} }
-
-func broken(part, what, next string) health.Finding {
-	return health.Finding{Part: part, What: what, Next: next}
 }
 
 func checkBackends(ctx context.Context, b backends, where, dataDir string) []health.Finding {
@@ -237,18 +157,18 @@ func checkBackends(ctx context.Context, b backends, where, dataDir string) []hea
 
 	store, err := postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
 	if berth.KindOf(err) == berth.KindInvalid {
-		return []health.Finding{broken("PostgreSQL", "cannot be used", err.Error())}
+		return []health.Finding{health.Broken("PostgreSQL", "cannot be used", err.Error())}
 	}
 
 	if err != nil {
-		return []health.Finding{broken("PostgreSQL", "does not answer", err.Error())}
+		return []health.Finding{health.Broken("PostgreSQL", "does not answer", err.Error())}
 	}
 	defer store.Close()
 
-	findings := []health.Finding{fine("PostgreSQL", "answers")}
+	findings := []health.Finding{health.Fine("PostgreSQL", "answers")}
 
 	if err := store.CheckSchema(ctx); err != nil {
-		return append(findings, broken("schema", "does not fit this berth", err.Error()))
+		return append(findings, health.Broken("schema", "does not fit this berth", err.Error()))
 	}
 
 	findings = append(findings, checkTemporal(ctx, b, store), checkArtifacts(ctx, where, store))
@@ -256,7 +176,7 @@ func checkBackends(ctx context.Context, b backends, where, dataDir string) []hea
 
 	state, err := store.Health(ctx)
 	if err != nil {
-		return append(findings, broken("ledger", "cannot be read", err.Error()))
+		return append(findings, health.Broken("ledger", "cannot be read", err.Error()))
 	}
 
 	if state.Database.Dir != "" {
@@ -270,12 +190,12 @@ func checkBackends(ctx context.Context, b backends, where, dataDir string) []hea
 func checkTemporal(ctx context.Context, b backends, store *postgres.Store) health.Finding {
 	installation, err := store.Installation(ctx)
 	if err != nil {
-		return broken("PostgreSQL", "cannot be read", err.Error())
+		return health.Broken("PostgreSQL", "cannot be read", err.Error())
 	}
 
 	raw, wrapped, err := b.temporal(slog.New(slog.DiscardHandler), installation)
 	if err != nil {
-		return broken("Temporal", "cannot be asked", err.Error())
+		return health.Broken("Temporal", "cannot be asked", err.Error())
 	}
 	defer raw.Close()
 
@@ -283,24 +203,24 @@ func checkTemporal(ctx context.Context, b backends, store *postgres.Store) healt
 	defer cancel()
 
 	if err := wrapped.Ping(ctx); err != nil {
-		return broken("Temporal", "does not answer", "start it, or give --temporal-address: "+err.Error())
+		return health.Broken("Temporal", "does not answer", "start it, or give --temporal-address: "+err.Error())
 	}
 
 	if err := wrapped.BelongsTo(ctx, installation); err != nil {
-		return broken("Temporal", "answers, and is not this installation's", err.Error())
+		return health.Broken("Temporal", "answers, and is not this installation's", err.Error())
 	}
 
-	return fine("Temporal", "answers")
+	return health.Fine("Temporal", "answers")
 }
 
 // installed looks for what `berth dev` starts itself, where that looks for it.
 func installed(part string, find func() (string, error)) health.Finding {
 	path, err := find()
 	if err != nil {
-		return broken(part, "is not installed", err.Error())
+		return health.Broken(part, "is not installed", err.Error())
 	}
 
-	return fine(part, "is installed: "+path)
+	return health.Fine(part, "is installed: "+path)
 }
 
 // findPostgres looks for what `berth dev` with default flags would run.

@@ -15,6 +15,7 @@ import (
 	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/gpushare"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
 	"github.com/berthml/berth/internal/runtrial"
@@ -81,12 +82,12 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		log.Warn(warning)
 	}
 
-	cards, err := openGPUs(ctx, m, host.ID, d, log)
+	cards, err := gpushare.Open(ctx, m.gpuConfig(), host.ID, d, log)
 	if err != nil {
 		return containerRuntime{}, err
 	}
 
-	containers := clientStopper{d, cards.sharer}
+	containers := cards.Docker(d)
 	images, pull := m.images(d, info.RootDir)
 	memory := &freeMemory{kernel: kernel, inspect: d.Inspect, log: log}
 	executor := runtrial.New(containers, c.store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
@@ -106,8 +107,8 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			Secret:       m.opener(c.store),
 			SecretsDir:   m.secretsDir,
 			HostID:       host.ID,
-			Device:       cards.read,
-			MPSPipe:      cards.pipe,
+			Device:       cards.Read,
+			MPSPipe:      cards.Pipe,
 			DiskHeadroom: host.DiskHeadroomBytes,
 			DiskFree:     func() (files, logs int64, err error) { return freeDisks(m.dataDir, info.RootDir) },
 		}, log)
@@ -120,7 +121,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		files:      executor,
 		outputs:    executor,
 		waiting:    executor.Waiting,
-		devices:    cards.devices,
+		devices:    cards.Devices(),
 		free: func(running []berth.Container) berth.HostFree {
 			disk, files := fullestDisk(log, host, m.dataDir, info.RootDir), localDisk("", m.dataDir)
 
@@ -132,26 +133,22 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				FilesTotal:  files.TotalBytes,
 				OutputBytes: executor.OutputBytes(),
 				Problem:     executor.DiskProblem(),
-				Devices:     cards.freeMemoryOf(ctx, running),
+				Devices:     cards.FreeMemory(ctx, running),
 			}
 		},
-		news: cards.news,
+		news: cards.News(),
 		watch: func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })
-			group.Go(func() error { return cards.watch(ctx) })
+			group.Go(func() error { return cards.Watch(ctx) })
 			group.Go(func() error { return m.sets.Watch(ctx, log) })
 			group.Go(func() error { return tellImages(ctx, c.store, host.ID, d, pull != nil, log) })
-
-			if cards.sharer != nil {
-				group.Go(func() error { return cards.sharer.watch(ctx) })
-			}
 
 			return group.Wait()
 		},
 		close: func() {
 			ctx := context.WithoutCancel(ctx)
-			cards.close(ctx, runsOnGPU(ctx, d, log))
+			cards.Close(ctx, gpushare.RunsOnGPU(ctx, d, log))
 
 			_ = d.Close() // only idle connections
 
@@ -160,6 +157,11 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			}
 		},
 	}, nil
+}
+
+// gpuConfig says which GPUs this worker hands out.
+func (m *machine) gpuConfig() gpushare.Config {
+	return gpushare.Config{GPUs: m.gpus, Fake: m.fakeGPUs, Sharing: m.gpuSharing, MachineID: m.machineID, DataDir: m.dataDir, Simulate: m.simulate > 0}
 }
 
 // executorBridge lets activities drive runtrial, which do not know each other.

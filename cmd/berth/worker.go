@@ -20,6 +20,7 @@ import (
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/dataset"
+	"github.com/berthml/berth/internal/gpushare"
 	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/retention"
@@ -77,7 +78,7 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&m.gpus, "gpus", "", "GPUs to hand out: all, none, or some by UUID or number, with commas between; default: all, and none with --machine-id")
 	flags.StringVar(&m.fakeGPUs, "fake-gpus", "",
 		"simulated GPUs in place of real ones, to try Berth without a card, such as 2x24GiB,1x80GiB; only programs made for them see them (docs/gpus.md)")
-	flags.StringVar(&m.gpuSharing, "gpu-sharing", sharingAuto,
+	flags.StringVar(&m.gpuSharing, "gpu-sharing", gpushare.SharingAuto,
 		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
 	flags.StringArrayVar(&m.datasets, "dataset", nil,
 		"a data set that trials of this machine may mount, as NAME=PATH, such as flowers=/data/flowers; again for each, and in BERTH_DATASET one a line or with commas between (docs/production.md)")
@@ -303,7 +304,7 @@ func (m *machine) check() error {
 		return err
 	}
 
-	return m.checkFakeGPUs()
+	return m.gpuConfig().Check()
 }
 
 // describe returns the machine's properties, without its id and its identity.

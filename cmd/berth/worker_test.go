@@ -1,13 +1,16 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/config"
 	"github.com/berthml/berth/internal/dataset"
 )
@@ -38,4 +41,46 @@ func TestWorker_TwoDataSetsWithoutFlags(t *testing.T) {
 			require.Equal(t, []string{"a", "b"}, sets.Names())
 		})
 	}
+}
+
+// A wrong flag is reported before anything starts: a Berth that reports ready keeps
+// running.
+func TestMachineCheck(t *testing.T) {
+	t.Parallel()
+
+	for _, m := range []machine{
+		{},
+		{gpus: "all", simulate: time.Second},
+		{fakeGPUs: "2x24GiB,1x80GiB"},
+		{machineID: "a", cpus: 2, memory: "1MiB"},
+	} {
+		require.NoError(t, m.check(), "%+v", m)
+	}
+
+	for want, m := range map[string]machine{
+		`--fake-gpus "2x": "2x" has no size of memory; write how many cards of which memory, such as 2x24GiB,1x80GiB`: {fakeGPUs: "2x"},
+		`--fake-gpus "24GiB" and --gpus "none": a worker has either simulated GPUs or real ones`:                      {fakeGPUs: "24GiB", gpus: "none"},
+		`--fake-gpus "24GiB" and --simulate:`:                        {fakeGPUs: "24GiB", simulate: time.Second},
+		`--machine-id "a" names a share of this machine: say by`:     {machineID: "a", cpus: 2},
+		`--machine-id "b" names a share of this machine: say by`:     {machineID: "b", memory: "1MiB"},
+		`--checkpoint-every 1s must be at least 5s, or 0`:            {checkpoints: time.Second},
+		`--memory "some" must be a size of at most the machine's`:    {memory: "some"},
+		`--memory "4000TiB" must be a size of at most the machine's`: {memory: "4000TiB"},
+	} {
+		err := m.check()
+		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestDev_WrongFlagStartsNothing(t *testing.T) {
+	t.Parallel()
+
+	dir := filepath.Join(t.TempDir(), "data")
+	cmd := root()
+	cmd.SetArgs([]string{"dev", "--data-dir", dir, "--machine-id", "a"})
+	cmd.SetErr(io.Discard)
+
+	require.ErrorContains(t, cmd.ExecuteContext(t.Context()), "--machine-id")
+	require.NoDirExists(t, dir)
 }

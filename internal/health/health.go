@@ -77,6 +77,12 @@ type Finding struct {
 	Next string `json:"next,omitempty"` // the user's next step; empty when ok without a warning
 }
 
+// Fine is an observation that needs nothing.
+func Fine(part, what string) Finding { return Finding{OK: true, Part: part, What: what} }
+
+// Broken is an observation that needs the user's next step.
+func Broken(part, what, next string) Finding { return Finding{Part: part, What: what, Next: next} }
+
 // outboxLate is when the outbox is late: it is delivered within milliseconds,
 // and a message that failed is tried again within a minute.
 const outboxLate = 2 * time.Minute

@@ -1,4 +1,4 @@
-package main
+package gpushare
 
 import (
 	"context"
@@ -28,16 +28,19 @@ const (
 	pollEnd = 100 * time.Millisecond
 )
 
-// clientStopper is a Docker that ends no MPS client while its kernels run: they would
+// Docker is a Docker that ends no MPS client while its kernels run: they would
 // lose their memory, and all clients of the server die of that (rule R10).
-type clientStopper struct {
+type Docker struct {
 	*docker.Docker
 
 	sharer *sharer // nil = no GPU is shared by MPS
 }
 
+// Docker stops containers of this worker in order.
+func (g *GPUs) Docker(d *docker.Docker) Docker { return Docker{d, g.sharer} }
+
 // Stop stops a container.
-func (d clientStopper) Stop(ctx context.Context, id string, grace time.Duration) error {
+func (d Docker) Stop(ctx context.Context, id string, grace time.Duration) error {
 	if d.sharer == nil {
 		return d.Docker.Stop(ctx, id, grace)
 	}

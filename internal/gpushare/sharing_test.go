@@ -1,4 +1,4 @@
-package main
+package gpushare
 
 import (
 	"context"
@@ -85,14 +85,14 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	g.sharer = s
 	now := time.Now()
 
-	free := func() berth.DeviceFree { return g.freeMemoryOf(t.Context(), nil)[0] }
+	free := func() berth.DeviceFree { return g.FreeMemory(t.Context(), nil)[0] }
 	look := func(after time.Duration) { now = now.Add(after); s.checkDaemon(t.Context(), "GPU-a", now) }
 
-	pipe, err := g.pipe("GPU-a")
+	pipe, err := g.Pipe("GPU-a")
 	require.NoError(t, err)
 	require.Equal(t, "/mps/GPU-a", pipe)
 
-	_, err = g.pipe("GPU-b")
+	_, err = g.Pipe("GPU-b")
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 
 	look(0)
@@ -106,7 +106,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 		require.Equal(t, "its MPS daemon is started again: no permission", free().Problem)
 		require.True(t, berth.Device{Problem: free().Problem}.Passing())
 		require.Empty(t, free().MPSProblem)
-		require.Empty(t, g.freeMemoryOf(t.Context(), nil)[1].Problem)
+		require.Empty(t, g.FreeMemory(t.Context(), nil)[1].Problem)
 	}
 
 	require.Equal(t, 2, f.told, "it does not answer, it does not start")
@@ -116,7 +116,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	require.Equal(t, 3, f.told, "by time slices then")
 	require.Equal(t, berth.DeviceFree{ID: "GPU-a", FreeBytes: 700, MPSProblem: "its MPS daemon does not run: no permission"}, free())
 
-	_, err = g.pipe("GPU-a")
+	_, err = g.Pipe("GPU-a")
 	require.ErrorContains(t, err, "no permission")
 
 	look(checkMPSEvery)
@@ -132,7 +132,7 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 
 	f.broken = nil
 	f.starting = func() {
-		_, err := g.pipe("GPU-a")
+		_, err := g.Pipe("GPU-a")
 		require.ErrorContains(t, err, "no permission", "nothing joins a daemon that is not there yet")
 	}
 	look(longestMPSPause)
@@ -182,10 +182,10 @@ func TestNoMPS(t *testing.T) {
 	t.Parallel()
 
 	h200 := gpu.Card{UUID: "GPU-a", Major: 9}
-	require.Empty(t, noMPS(h200, 0))
-	require.Contains(t, noMPS(h200, 1000), "not root")
-	require.Contains(t, noMPS(gpu.Card{Major: 6}, 0), "older than")
-	require.Contains(t, noMPS(gpu.Card{Major: 9, Parent: "GPU-a"}, 0), "MIG")
+	require.Empty(t, WhyNoMPS(h200, 0))
+	require.Contains(t, WhyNoMPS(h200, 1000), "not root")
+	require.Contains(t, WhyNoMPS(gpu.Card{Major: 6}, 0), "older than")
+	require.Contains(t, WhyNoMPS(gpu.Card{Major: 9, Parent: "GPU-a"}, 0), "MIG")
 
 	for cuda, want := range map[string]int{"12.8": 44, "13.0": 44, "13.1": 56, "14.0": 56, "": 44, "13": 44} {
 		require.Equal(t, want, contextsOf(cuda), cuda)

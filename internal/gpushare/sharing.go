@@ -1,4 +1,4 @@
-package main
+package gpushare
 
 import (
 	"cmp"
@@ -19,9 +19,10 @@ import (
 	"github.com/berthml/berth/internal/mps"
 )
 
-// How trials may share the worker's GPUs, as --gpu-sharing says it.
+// How trials may share the worker's GPUs, as --gpu-sharing says it. SharingAuto is by MPS where
+// the machine has it.
 const (
-	sharingAuto        = "auto"
+	SharingAuto        = "auto"
 	sharingTimeSlicing = string(berth.SharingTimeSlicing)
 	sharingExclusive   = string(berth.SharingExclusive)
 )
@@ -80,8 +81,8 @@ type daemonState struct {
 // givenUp reports whether trials now share the GPU by time slices.
 func (d daemonState) givenUp() bool { return d.failed >= startsInARow }
 
-// noMPS says why a card's trials cannot share it by MPS; empty = they can.
-func noMPS(card gpu.Card, user int) string {
+// WhyNoMPS says why a card's trials cannot share it by MPS; empty = they can.
+func WhyNoMPS(card gpu.Card, user int) string {
 	switch {
 	case card.Parent != "":
 		return "it is a MIG device"
@@ -94,8 +95,8 @@ func noMPS(card gpu.Card, user int) string {
 	}
 }
 
-// openMPS finds NVIDIA's MPS for a worker with such a data directory.
-func openMPS(dataDir string) (*mps.MPS, error) {
+// OpenMPS finds NVIDIA's MPS for a worker with such a data directory.
+func OpenMPS(dataDir string) (*mps.MPS, error) {
 	return mps.Open(mps.Config{Dir: filepath.Join(dataDir, "mps")})
 }
 
@@ -122,7 +123,7 @@ func contextsOf(cuda string) int {
 
 // share starts a daemon for each GPU that can have one, and says for the others why
 // their trials share by time slices.
-func (g *gpus) share(ctx context.Context, from source, inventory gpu.Inventory) {
+func (g *GPUs) share(ctx context.Context, from source, inventory gpu.Inventory) {
 	daemons, err := from.mps()
 	if err != nil {
 		g.log.Info("trials share GPUs by time slices", "reason", err)
@@ -140,7 +141,7 @@ func (g *gpus) share(ctx context.Context, from source, inventory gpu.Inventory) 
 				continue
 			}
 
-			if why := noMPS(card, from.user); why != "" {
+			if why := WhyNoMPS(card, from.user); why != "" {
 				g.log.Info("trials share the GPU by time slices", "device", card.UUID, "reason", why)
 
 				continue
@@ -163,8 +164,8 @@ func (s *sharer) open(ctx context.Context, id string) {
 	}
 }
 
-// pipe is where the clients of a GPU's daemon find it.
-func (g *gpus) pipe(id string) (string, error) {
+// Pipe is where the clients of a GPU's daemon find it.
+func (g *GPUs) Pipe(id string) (string, error) {
 	if !g.sharer.hasDaemon(id) {
 		return "", berth.Errorf(berth.KindUnavailable, "GPU %s has no MPS daemon on this host any more; `berth doctor` there says why", id)
 	}
@@ -305,7 +306,7 @@ func (s *sharer) close(ctx context.Context, used bool) {
 // sharingOf reads --gpu-sharing. Errors: invalid.
 func sharingOf(wanted string) (mode berth.SharingMode, byMPS bool, err error) {
 	switch wanted {
-	case "", sharingAuto:
+	case "", SharingAuto:
 		return berth.SharingTimeSlicing, true, nil
 	case sharingTimeSlicing:
 		return berth.SharingTimeSlicing, false, nil
@@ -316,8 +317,8 @@ func sharingOf(wanted string) (mode berth.SharingMode, byMPS bool, err error) {
 	}
 }
 
-// runsOnGPU reports whether a container of this host is, or may be, on a GPU.
-func runsOnGPU(ctx context.Context, d *docker.Docker, log *slog.Logger) bool {
+// RunsOnGPU reports whether a container of this host is, or may be, on a GPU.
+func RunsOnGPU(ctx context.Context, d *docker.Docker, log *slog.Logger) bool {
 	ctx, cancel := context.WithTimeout(ctx, readGPUFor)
 	defer cancel()
 

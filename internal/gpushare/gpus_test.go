@@ -1,4 +1,4 @@
-package main
+package gpushare
 
 import (
 	"context"
@@ -38,13 +38,13 @@ func TestChoose(t *testing.T) {
 		"GPU-c, 0,GPU-a": {all[3], all[0]},
 		"1:2":            {all[2]},
 	} {
-		got, err := chooseGPUs(wanted, cards)
+		got, err := Choose(wanted, cards)
 		require.NoError(t, err, wanted)
 		require.Equal(t, want, got, wanted)
 	}
 
 	for _, wanted := range []string{"7", "GPU-b", "1", "1:1", "0,,2"} {
-		_, err := chooseGPUs(wanted, cards)
+		_, err := Choose(wanted, cards)
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err), wanted)
 		require.ErrorContains(t, err, "this machine has 0 (GPU-a), 1:0 (MIG-1), 1:2 (MIG-2), 2 (GPU-c)")
 	}
@@ -56,11 +56,11 @@ func TestChoose_ACardIsLost(t *testing.T) {
 
 	cards := []gpu.Card{{UUID: "GPU-b", Index: "1"}, {UUID: "GPU-c", Index: "2"}, {UUID: "GPU-d", Index: "3"}}
 
-	got, err := chooseGPUs("1", cards)
+	got, err := Choose("1", cards)
 	require.NoError(t, err)
 	require.Equal(t, []docker.GPU{{UUID: "GPU-b", Index: "1"}}, got)
 
-	_, err = chooseGPUs("0,1", cards)
+	_, err = Choose("0,1", cards)
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 	require.ErrorContains(t, err, `--gpus names "0", and this machine has 1 (GPU-b), 2 (GPU-c), 3 (GPU-d)`)
 }
@@ -94,7 +94,7 @@ func (c *card) WaitEvent(ctx context.Context) (gpu.Event, error) {
 	}
 }
 
-func handsOut(c *card, ids ...string) *gpus {
+func handsOut(c *card, ids ...string) *GPUs {
 	g := newGPUs(c, slog.New(slog.DiscardHandler))
 	g.meter = gpu.NewMeter(c, os.DirFS("/nowhere"))
 
@@ -111,14 +111,14 @@ func TestGPUs_Free(t *testing.T) {
 	c := &card{free: 700}
 	g := handsOut(c, "GPU-a", "GPU-b")
 	g.sick["GPU-b"] = "Docker cannot give it away"
-	require.Equal(t, []berth.DeviceFree{{ID: "GPU-a", FreeBytes: 700}, {ID: "GPU-b", FreeBytes: 700, Problem: "Docker cannot give it away"}}, g.freeMemoryOf(t.Context(), nil))
+	require.Equal(t, []berth.DeviceFree{{ID: "GPU-a", FreeBytes: 700}, {ID: "GPU-b", FreeBytes: 700, Problem: "Docker cannot give it away"}}, g.FreeMemory(t.Context(), nil))
 
 	hangs := handsOut(&card{err: berth.Errorf(berth.KindUnavailable, "the driver does not answer")}, "GPU-a")
-	require.Contains(t, hangs.freeMemoryOf(t.Context(), nil)[0].Problem, "the driver does not answer")
+	require.Contains(t, hangs.FreeMemory(t.Context(), nil)[0].Problem, "the driver does not answer")
 	require.Empty(t, hangs.problem("GPU-a"), "it may answer again")
 
 	lost := handsOut(&card{err: gpu.ErrLost}, "GPU-a")
-	require.Contains(t, lost.freeMemoryOf(t.Context(), nil)[0].Problem, "lost")
+	require.Contains(t, lost.FreeMemory(t.Context(), nil)[0].Problem, "lost")
 	require.NotEmpty(t, lost.problem("GPU-a"), "that is for good")
 }
 
@@ -148,7 +148,7 @@ func TestGPUs_ReadTellsWhoIsThere(t *testing.T) {
 	g := handsOut(c, "GPU-a")
 	g.meter = gpu.NewMeter(c, fstest.MapFS{"1/cgroup": {Data: []byte("0::/docker/" + own)}})
 
-	reading, err := g.read(t.Context(), berth.Container{ID: own}, "GPU-a")
+	reading, err := g.Read(t.Context(), berth.Container{ID: own}, "GPU-a")
 	require.NoError(t, err)
 	require.Equal(t, int64(50), reading.UsedBytes)
 	require.Equal(t, []string{""}, reading.Beside, "a process that is in no container")
@@ -164,7 +164,7 @@ func TestGPUs_Watch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 
-	go func() { ended <- g.watch(ctx) }()
+	go func() { ended <- g.Watch(ctx) }()
 
 	c.events <- gpu.Event{UUID: "GPU-b", XID: 31}
 	c.events <- gpu.Event{UUID: "GPU-a", XID: 79}
@@ -197,7 +197,7 @@ func TestGPUs_WatchGoesOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 
-		go func() { ended <- g.watch(ctx) }()
+		go func() { ended <- g.Watch(ctx) }()
 
 		c.refusals <- berth.Errorf(berth.KindInvalid, "watching GPU 1 for errors: not supported by this GPU")
 
@@ -229,7 +229,7 @@ func TestGPUs_WatchMIG(t *testing.T) {
 
 		var sick []string
 
-		for _, free := range g.freeMemoryOf(t.Context(), nil) {
+		for _, free := range g.FreeMemory(t.Context(), nil) {
 			if free.Problem != "" {
 				require.Contains(t, free.Problem, "XID 95")
 
@@ -244,17 +244,17 @@ func TestGPUs_WatchMIG(t *testing.T) {
 func TestGPUs_None(t *testing.T) {
 	t.Parallel()
 
-	g, err := openGPUs(t.Context(), &machine{gpus: noGPUs, gpuSharing: sharingAuto}, "host", nil, slog.New(slog.DiscardHandler))
+	g, err := Open(t.Context(), Config{GPUs: None, Sharing: SharingAuto}, "host", nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Empty(t, g.devices)
-	require.Empty(t, g.freeMemoryOf(t.Context(), nil))
+	require.Empty(t, g.FreeMemory(t.Context(), nil))
 
-	_, err = g.read(t.Context(), berth.Container{ID: "of the worker before"}, "GPU-a")
+	_, err = g.Read(t.Context(), berth.Container{ID: "of the worker before"}, "GPU-a")
 	require.ErrorIs(t, err, errNoGPUs)
-	g.close(t.Context(), false)
+	g.Close(t.Context(), false)
 
-	require.NoError(t, (&machine{}).withoutGPUs(allGPUs, gpu.ErrNoDriver, slog.New(slog.DiscardHandler)))
-	require.ErrorContains(t, (&machine{}).withoutGPUs("0", gpu.ErrNoDriver, slog.New(slog.DiscardHandler)), `--gpus "0": this machine has no NVIDIA driver`)
+	require.NoError(t, Config{}.withoutGPUs(All, gpu.ErrNoDriver, slog.New(slog.DiscardHandler)))
+	require.ErrorContains(t, Config{}.withoutGPUs("0", gpu.ErrNoDriver, slog.New(slog.DiscardHandler)), `--gpus "0": this machine has no NVIDIA driver`)
 }
 
 func TestGPUFindings(t *testing.T) {
@@ -282,9 +282,9 @@ func TestGPUFindings(t *testing.T) {
 func TestWantedGPUs(t *testing.T) {
 	t.Parallel()
 
-	require.Equal(t, allGPUs, (&machine{}).wantedGPUs())
-	require.Equal(t, noGPUs, (&machine{machineID: "half"}).wantedGPUs(), "they may be the other half's")
-	require.Equal(t, "1", (&machine{machineID: "half", gpus: "1"}).wantedGPUs())
+	require.Equal(t, All, Config{}.wanted())
+	require.Equal(t, None, Config{MachineID: "half"}.wanted(), "they may be the other half's")
+	require.Equal(t, "1", Config{MachineID: "half", GPUs: "1"}.wanted())
 }
 
 // A card that is too small to keep anything free, or whose memory cannot be read,

@@ -1,4 +1,4 @@
-package main
+package gpushare
 
 import (
 	"context"
@@ -28,9 +28,9 @@ type source struct {
 }
 
 // openSource opens the driver of the worker's configured GPUs.
-func (m *machine) openSource(ctx context.Context, hostID string, d *docker.Docker, log *slog.Logger) (source, error) {
-	if m.fakeGPUs != "" {
-		return m.openSimulator(hostID, d, log) //nolint:contextcheck // it lives until it is closed
+func (c Config) openSource(ctx context.Context, hostID string, d *docker.Docker, log *slog.Logger) (source, error) {
+	if c.Fake != "" {
+		return c.openSimulator(hostID, d, log) //nolint:contextcheck // it lives until it is closed
 	}
 
 	driver, err := nvml.Open(ctx, nvml.Config{})
@@ -40,18 +40,18 @@ func (m *machine) openSource(ctx context.Context, hostID string, d *docker.Docke
 
 	return source{
 		driver: driver, give: d.AddGPUs, user: os.Geteuid(), drain: drainClient,
-		mps: func() (daemons, error) { return openMPS(m.dataDir) },
+		mps: func() (daemons, error) { return OpenMPS(c.DataDir) },
 	}, nil
 }
 
 // openSimulator invents the GPUs that --fake-gpus names.
-func (m *machine) openSimulator(hostID string, d *docker.Docker, log *slog.Logger) (source, error) {
-	cards, err := simgpu.Parse(m.fakeGPUs)
+func (c Config) openSimulator(hostID string, d *docker.Docker, log *slog.Logger) (source, error) {
+	cards, err := simgpu.Parse(c.Fake)
 	if err != nil {
 		return source{}, err
 	}
 
-	dir, err := filepath.Abs(m.dataDir) // Docker mounts nothing else
+	dir, err := filepath.Abs(c.DataDir) // Docker mounts nothing else
 	if err != nil {
 		return source{}, berth.Errorf(berth.KindInternal, "finding the data directory: %w", err)
 	}
@@ -61,7 +61,7 @@ func (m *machine) openSimulator(hostID string, d *docker.Docker, log *slog.Logge
 		return source{}, err
 	}
 
-	log.Warn("the GPUs of this worker are simulated: only programs that are made for them see them (docs/gpus.md)", "cards", m.fakeGPUs)
+	log.Warn("the GPUs of this worker are simulated: only programs that are made for them see them (docs/gpus.md)", "cards", c.Fake)
 
 	return source{
 		driver: s,
@@ -95,18 +95,18 @@ func (s simulatedMPS) Clients(ctx context.Context, uuid string) ([]mps.Client, e
 	return clients, err
 }
 
-// checkFakeGPUs looks at --fake-gpus. Errors: invalid.
-func (m *machine) checkFakeGPUs() error {
+// Check looks at --fake-gpus. Errors: invalid.
+func (c Config) Check() error {
 	switch {
-	case m.fakeGPUs == "":
+	case c.Fake == "":
 		return nil
-	case m.gpus != "":
-		return berth.Errorf(berth.KindInvalid, "--fake-gpus %q and --gpus %q: a worker has either simulated GPUs or real ones; leave one of the flags out", m.fakeGPUs, m.gpus)
-	case m.simulate > 0:
-		return berth.Errorf(berth.KindInvalid, "--fake-gpus %q and --simulate: with --simulate no container runs that could use a GPU; leave one of the flags out", m.fakeGPUs)
+	case c.GPUs != "":
+		return berth.Errorf(berth.KindInvalid, "--fake-gpus %q and --gpus %q: a worker has either simulated GPUs or real ones; leave one of the flags out", c.Fake, c.GPUs)
+	case c.Simulate:
+		return berth.Errorf(berth.KindInvalid, "--fake-gpus %q and --simulate: with --simulate no container runs that could use a GPU; leave one of the flags out", c.Fake)
 	}
 
-	if _, err := simgpu.Parse(m.fakeGPUs); err != nil {
+	if _, err := simgpu.Parse(c.Fake); err != nil {
 		return berth.Errorf(berth.KindInvalid, "--fake-gpus %w", err)
 	}
 

@@ -1,4 +1,4 @@
-package main
+package gpushare
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/gpu"
 	"github.com/berthml/berth/internal/runtrial"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -31,14 +32,15 @@ const (
 	// readGPUFor bounds one reading for the ledger.
 	readGPUFor = 2 * time.Second
 
-	allGPUs = "all"
-	noGPUs  = "none"
+	// All and None are the values of Config.GPUs beside names.
+	All  = "all"
+	None = "none"
 )
 
 var errNoGPUs = errors.New("this worker has no GPUs; look at what it said when it started")
 
-// gpus are the GPUs that a worker hands out.
-type gpus struct {
+// GPUs are the GPUs that a worker hands out.
+type GPUs struct {
 	driver  gpu.Driver
 	meter   *gpu.Meter
 	devices []berth.Device
@@ -53,8 +55,8 @@ type gpus struct {
 }
 
 // newGPUs returns the GPUs of a driver, none of them handed out yet; nil = there is none.
-func newGPUs(driver gpu.Driver, log *slog.Logger) *gpus {
-	g := &gpus{driver: driver, log: log, parents: map[string]string{}, news: make(chan struct{}, 1), sick: map[string]string{}}
+func newGPUs(driver gpu.Driver, log *slog.Logger) *GPUs {
+	g := &GPUs{driver: driver, log: log, parents: map[string]string{}, news: make(chan struct{}, 1), sick: map[string]string{}}
 	if driver != nil {
 		g.meter = gpu.NewMeter(driver, os.DirFS("/proc"))
 	}
@@ -63,47 +65,57 @@ func newGPUs(driver gpu.Driver, log *slog.Logger) *gpus {
 }
 
 // requestReport requests a report of the GPUs' free memory to the ledger.
-func (g *gpus) requestReport() {
+func (g *GPUs) requestReport() {
 	select {
 	case g.news <- struct{}{}:
 	default: // it was asked for
 	}
 }
 
-// wantedGPUs returns the configured GPUs, or else all of the machine's. A share
+// Config says which GPUs a worker hands out, and how trials share them.
+type Config struct {
+	GPUs      string // All, None, or some by UUID or number, with commas between; empty = the default
+	Fake      string // simulated ones in their place, such as 2x24GiB; empty = none
+	Sharing   string // SharingAuto, time_slicing or exclusive; empty = SharingAuto
+	MachineID string // of a worker that has a share of its machine; empty = it has the whole
+	DataDir   string // for the sockets of MPS and of simulated GPUs
+	Simulate  bool   // no container runs
+}
+
+// wanted returns the configured GPUs, or else all of the machine's. A share
 // of a machine has only configured ones: the GPUs may be another share's.
-func (m *machine) wantedGPUs() string {
+func (c Config) wanted() string {
 	switch {
-	case m.fakeGPUs != "":
-		return allGPUs // they are this worker's own
-	case m.gpus != "":
-		return m.gpus
-	case m.machineID != "":
-		return noGPUs
+	case c.Fake != "":
+		return All // they are this worker's own
+	case c.GPUs != "":
+		return c.GPUs
+	case c.MachineID != "":
+		return None
 	default:
-		return allGPUs
+		return All
 	}
 }
 
-// openGPUs finds the GPUs of this machine that the worker hands out, and starts
+// Open finds the GPUs of this machine that the worker hands out, and starts
 // the daemons by which trials share them. hostID is the worker's. Without a driver
 // there are none. It logs an unusable driver, because the machine's cores still
 // work. Errors: invalid when a flag names an unknown GPU.
-func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, log *slog.Logger) (*gpus, error) {
-	none, wanted := newGPUs(nil, log), m.wantedGPUs()
+func Open(ctx context.Context, c Config, hostID string, d *docker.Docker, log *slog.Logger) (*GPUs, error) {
+	none, wanted := newGPUs(nil, log), c.wanted()
 
-	mode, byMPS, err := sharingOf(m.gpuSharing)
+	mode, byMPS, err := sharingOf(c.Sharing)
 	if err != nil {
 		return none, err
 	}
 
-	if wanted == noGPUs {
+	if wanted == None {
 		return none, nil
 	}
 
-	from, err := m.openSource(ctx, hostID, d, log)
+	from, err := c.openSource(ctx, hostID, d, log)
 	if err != nil {
-		return none, m.withoutGPUs(wanted, err, log)
+		return none, c.withoutGPUs(wanted, err, log)
 	}
 
 	driver := from.driver
@@ -114,14 +126,14 @@ func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, 
 			log.Warn("closing the driver of GPUs", "error", err)
 		}
 
-		return none, m.withoutGPUs(wanted, err, log)
+		return none, c.withoutGPUs(wanted, err, log)
 	}
 
 	for _, warning := range inventory.Warnings {
 		log.Warn(warning)
 	}
 
-	chosen, err := chooseGPUs(wanted, inventory.Cards)
+	chosen, err := Choose(wanted, inventory.Cards)
 	if err != nil {
 		return none, errors.Join(err, driver.Close())
 	}
@@ -147,7 +159,7 @@ func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, 
 		log.Info("hands out a GPU", "device", card.UUID, "model", card.Model, "profile", card.Profile, "problem", g.sick[card.UUID])
 	}
 
-	for i, free := range g.freeMemoryOf(ctx, nil) {
+	for i, free := range g.FreeMemory(ctx, nil) {
 		g.devices[i].FreeBytes, g.devices[i].Problem = free.FreeBytes, free.Problem
 	}
 
@@ -159,18 +171,18 @@ func openGPUs(ctx context.Context, m *machine, hostID string, d *docker.Docker, 
 }
 
 // add hands out a card.
-func (g *gpus) add(card gpu.Card, mode berth.SharingMode) {
+func (g *GPUs) add(card gpu.Card, mode berth.SharingMode) {
 	g.devices = append(g.devices, describeGPU(card, mode))
 	g.parents[card.UUID] = card.Parent
 }
 
 // withoutGPUs decides whether a worker that cannot use GPUs starts: not when a
 // person has named them.
-func (m *machine) withoutGPUs(wanted string, err error, log *slog.Logger) error {
+func (c Config) withoutGPUs(wanted string, err error, log *slog.Logger) error {
 	switch {
-	case m.fakeGPUs != "":
-		return berth.Errorf(berth.KindInvalid, "--fake-gpus %q: %w", m.fakeGPUs, err)
-	case wanted != allGPUs:
+	case c.Fake != "":
+		return berth.Errorf(berth.KindInvalid, "--fake-gpus %q: %w", c.Fake, err)
+	case wanted != All:
 		return berth.Errorf(berth.KindInvalid, "--gpus %q: %w", wanted, err)
 	case errors.Is(err, gpu.ErrNoDriver):
 		log.Debug("no GPUs", "reason", err)
@@ -181,8 +193,8 @@ func (m *machine) withoutGPUs(wanted string, err error, log *slog.Logger) error 
 	return nil
 }
 
-// chooseGPUs picks the cards that wanted names, by UUID or by the driver's number.
-func chooseGPUs(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
+// Choose picks the cards that wanted names, by UUID or by the driver's number.
+func Choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
 	var all []docker.GPU
 
 	for _, c := range cards {
@@ -191,7 +203,7 @@ func chooseGPUs(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
 		}
 	}
 
-	if wanted == allGPUs {
+	if wanted == All {
 		return all, nil
 	}
 
@@ -232,8 +244,8 @@ func describeGPU(card gpu.Card, mode berth.SharingMode) berth.Device {
 	}
 }
 
-// freeMemoryOf is each GPU's free memory, or why it gives nothing.
-func (g *gpus) freeMemoryOf(ctx context.Context, running []berth.Container) []berth.DeviceFree {
+// FreeMemory is each GPU's free memory, or why it gives nothing.
+func (g *GPUs) FreeMemory(ctx context.Context, running []berth.Container) []berth.DeviceFree {
 	reserved := make(map[string]int64, len(running))
 	for _, c := range running {
 		reserved[c.ID] = c.DeviceBytes
@@ -248,7 +260,7 @@ func (g *gpus) freeMemoryOf(ctx context.Context, running []berth.Container) []be
 	return all
 }
 
-func (g *gpus) freeOf(ctx context.Context, id string, reserved map[string]int64) berth.DeviceFree {
+func (g *GPUs) freeOf(ctx context.Context, id string, reserved map[string]int64) berth.DeviceFree {
 	ctx, cancel := context.WithTimeout(ctx, readGPUFor)
 	defer cancel()
 
@@ -269,7 +281,7 @@ func (g *gpus) freeOf(ctx context.Context, id string, reserved map[string]int64)
 	return berth.DeviceFree{ID: id, Problem: problem, MPSProblem: g.sharer.mpsProblem(id)}
 }
 
-func (g *gpus) problem(id string) string {
+func (g *GPUs) problem(id string) string {
 	g.mu.Lock()
 	sick := g.sick[id]
 	g.mu.Unlock()
@@ -278,7 +290,7 @@ func (g *gpus) problem(id string) string {
 }
 
 // fail takes a GPU out of service until the worker starts again.
-func (g *gpus) fail(id, why string) {
+func (g *GPUs) fail(id, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
@@ -289,8 +301,8 @@ func (g *gpus) fail(id, why string) {
 	}
 }
 
-// read reads the GPU of a container.
-func (g *gpus) read(ctx context.Context, c berth.Container, deviceID string) (runtrial.DeviceReading, error) {
+// Read reads the GPU of a container.
+func (g *GPUs) Read(ctx context.Context, c berth.Container, deviceID string) (runtrial.DeviceReading, error) {
 	if g.meter == nil { // an attempt of the worker before, which had some
 		return runtrial.DeviceReading{}, errNoGPUs
 	}
@@ -314,7 +326,7 @@ func (g *gpus) read(ctx context.Context, c berth.Container, deviceID string) (ru
 
 // activity is how busy a GPU was of late; zero when its driver does not say. What
 // nvidia-smi calls utilisation does not tell how full a GPU is (gpu.Activity).
-func (g *gpus) activity(ctx context.Context, id string) runtrial.GPUActivity {
+func (g *GPUs) activity(ctx context.Context, id string) runtrial.GPUActivity {
 	a, err := g.meter.Activity(ctx, id)
 	if err != nil || !a.SMActivity.Known {
 		return runtrial.GPUActivity{}
@@ -326,8 +338,27 @@ func (g *gpus) activity(ctx context.Context, id string) runtrial.GPUActivity {
 // eventPause keeps a driver that refuses to wait for events from being asked at once again.
 const eventPause = 5 * time.Second
 
-// watch takes GPUs out of service that report a fault of their own, until ctx ends.
-func (g *gpus) watch(ctx context.Context) error {
+// Devices are the GPUs as the ledger has them.
+func (g *GPUs) Devices() []berth.Device { return g.devices }
+
+// News has an element while a GPU's problem has changed and FreeMemory has not said so.
+func (g *GPUs) News() <-chan struct{} { return g.news }
+
+// Watch takes GPUs out of service that report a fault of their own, and starts MPS daemons
+// again that have ended, until ctx ends.
+func (g *GPUs) Watch(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.watchEvents(ctx) })
+
+	if g.sharer != nil {
+		group.Go(func() error { return g.sharer.watch(ctx) })
+	}
+
+	return group.Wait()
+}
+
+// watchEvents waits for faults that GPUs report.
+func (g *GPUs) watchEvents(ctx context.Context) error {
 	if g.driver == nil {
 		<-ctx.Done()
 
@@ -361,7 +392,7 @@ func (g *gpus) watch(ctx context.Context) error {
 
 // noteEvent handles a GPU's event. A fault of a GPU in MIG mode is a fault of each of
 // its MIG devices.
-func (g *gpus) noteEvent(event gpu.Event) {
+func (g *GPUs) noteEvent(event gpu.Event) {
 	diagnosis := event.Diagnose()
 	g.log.Warn("a GPU reports an error", "device", event.UUID, "xid", event.XID, "meaning", diagnosis.Meaning)
 
@@ -376,8 +407,8 @@ func (g *gpus) noteEvent(event gpu.Event) {
 	}
 }
 
-// close gives the driver back. used = containers that may need a GPU go on.
-func (g *gpus) close(ctx context.Context, used bool) {
+// Close gives the driver back. used = containers that may need a GPU go on.
+func (g *GPUs) Close(ctx context.Context, used bool) {
 	if g.driver == nil {
 		return
 	}
