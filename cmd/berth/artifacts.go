@@ -13,7 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
-	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/datadir"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/runtrial"
 )
@@ -49,7 +49,7 @@ func checkCheckpoints(every time.Duration) error {
 
 // storeFiles stores files and checkpoints of this machine's trials until ctx ends.
 func (m *machine) storeFiles(ctx context.Context, store *artifacts.Store, files storable, ledger *postgres.Store, hostID string, log *slog.Logger) error {
-	mark := filepath.Join(m.dataDir, hostOwnerFile)
+	mark := filepath.Join(m.dataDir, datadir.OwnerFile)
 	limits := artifacts.Limits{Bytes: m.bounds.OutputLimit} // all that an attempt may write is stored
 	group, ctx := errgroup.WithContext(ctx)
 
@@ -100,40 +100,4 @@ func openArtifacts(ctx context.Context, where, installation string, marks artifa
 	}
 
 	return store, nil
-}
-
-// checkArtifacts is what doctor says of the store. It only looks: a store that is new
-// may be another Berth's tomorrow.
-func checkArtifacts(ctx context.Context, where string, ledger *postgres.Store) health.Finding {
-	const part = "artifact store"
-
-	if where == "" {
-		return health.Finding{OK: true, Part: part, What: berth.NoArtifacts}
-	}
-
-	installation, err := ledger.Installation(ctx)
-	if err != nil {
-		return health.Broken("PostgreSQL", "cannot be read", err.Error())
-	}
-
-	if there, err := artifacts.There(where); err == nil && !there {
-		return health.Fine(part, where+" is not there yet: the first server or worker that is given it makes it")
-	}
-
-	store, err := artifacts.Open(ctx, where, installation.ID, ledger)
-	if err != nil {
-		return health.Broken(part, "cannot be opened", err.Error())
-	}
-	defer store.Close() //nolint:errcheck // only asked
-
-	fresh, err := store.Check(ctx)
-	if err != nil {
-		return health.Broken(part, "cannot be used", err.Error())
-	}
-
-	if fresh {
-		return health.Fine(part, store.Where()+" answers, and is new: the first server or worker that is given it makes it its Berth's")
-	}
-
-	return health.Fine(part, store.Where()+" answers")
 }

@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // noMarks knows of no store.
@@ -59,47 +57,4 @@ func TestOpenArtifacts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Before a team begins to use a store, an administrator checks it from a machine whose
-// BERTH_POSTGRES_URL is another Berth's.
-func TestCheckArtifacts_OnlyLooks(t *testing.T) {
-	t.Parallel()
-
-	dir := filepath.Join(t.TempDir(), "store")
-	staging := pgtest.Store(t)
-	found := checkArtifacts(t.Context(), dir, staging)
-	require.True(t, found.OK, found.What)
-	require.NoDirExists(t, dir)
-
-	require.NoError(t, os.Mkdir(dir, 0o750))
-
-	found = checkArtifacts(t.Context(), dir, staging)
-	require.True(t, found.OK, found.What)
-	require.Contains(t, found.What, "is new")
-
-	store, err := openArtifacts(t.Context(), dir, "production", noMarks{}, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	require.NoError(t, store.Close())
-
-	found = checkArtifacts(t.Context(), dir, staging)
-	require.False(t, found.OK)
-	require.Contains(t, found.What+found.Next, "belongs to another Berth (production)")
-}
-
-// A store of the version before says nothing of databases: doctor does not choose one.
-func TestCheckArtifacts_LeavesAStoreOfTheVersionBefore(t *testing.T) {
-	t.Parallel()
-
-	dir := filepath.Join(t.TempDir(), "store")
-	require.NoError(t, os.Mkdir(dir, 0o750))
-
-	ledger := pgtest.Store(t)
-	installation, err := ledger.Installation(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "installation"), []byte(installation.ID), 0o600))
-
-	found := checkArtifacts(t.Context(), dir, ledger)
-	require.True(t, found.OK, found.What)
-	require.NoFileExists(t, filepath.Join(dir, "database"))
 }

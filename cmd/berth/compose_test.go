@@ -167,3 +167,56 @@ func TestCompose_TheImageHasBerthOnItsPath(t *testing.T) {
 		require.Contains(t, string(text), `ENTRYPOINT ["/berth"]`, name)
 	}
 }
+
+// The worker of a machine with GPUs has NVIDIA's library, the names that Docker knows GPUs
+// by, and a program that can call the library: not MPS, whose daemons would end with the
+// container, and their clients with them.
+func TestCompose_GPUs(t *testing.T) {
+	t.Parallel()
+
+	data, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.gpus.yml"))
+	require.NoError(t, err)
+
+	var file struct {
+		Services map[string]struct {
+			GPUs        string            `yaml:"gpus"`
+			Environment map[string]string `yaml:"environment"`
+			Volumes     []string          `yaml:"volumes"`
+		} `yaml:"services"`
+	}
+
+	require.NoError(t, yaml.Unmarshal(data, &file))
+
+	worker := file.Services["worker"]
+	require.Equal(t, "all", worker.GPUs)
+	require.Equal(t, map[string]string{"NVIDIA_DRIVER_CAPABILITIES": "utility"}, worker.Environment)
+	require.Contains(t, worker.Volumes, "/etc/cdi:/etc/cdi:ro")
+
+	image, err := os.ReadFile(filepath.Join("..", "..", "Dockerfile"))
+	require.NoError(t, err)
+	require.Contains(t, string(image), "CGO_ENABLED=1 CGO_LDFLAGS='-O2 -g -Wl,-z,lazy'")
+	require.NotContains(t, string(image), "scratch", "the loader of the C library finds NVIDIA's")
+}
+
+// Without these the kernel hides the cgroups of trials from a worker in a container.
+func TestCompose_WorkerSeesTheCgroupsOfTrials(t *testing.T) {
+	t.Parallel()
+
+	data, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
+	require.NoError(t, err)
+
+	var file struct {
+		Services map[string]struct {
+			PID     string `yaml:"pid"`
+			Cgroup  string `yaml:"cgroup"`
+			Volumes []any  `yaml:"volumes"`
+		} `yaml:"services"`
+	}
+
+	require.NoError(t, yaml.Unmarshal(data, &file))
+
+	worker := file.Services["worker"]
+	require.Equal(t, "host", worker.PID)
+	require.Equal(t, "host", worker.Cgroup)
+	require.Contains(t, worker.Volumes, "/sys/fs/cgroup:/sys/fs/cgroup:ro")
+}

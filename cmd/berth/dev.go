@@ -15,7 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/backends"
 	"github.com/berthml/berth/internal/config"
+	"github.com/berthml/berth/internal/datadir"
 	"github.com/berthml/berth/internal/devstack"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/workflows"
@@ -23,7 +25,7 @@ import (
 
 // development is the settings of `berth dev` beside server and machine.
 type development struct {
-	backends
+	backends.Backends
 	machine
 	serving
 
@@ -65,10 +67,10 @@ func devCommand() *cobra.Command {
 	flags := cmd.Flags()
 	d.machine.bind(flags)
 	d.serving.bind(flags)
-	bindDirectory(flags, &d.dataDir, "data-dir", defaultDataDir(), "everything is kept below it")
-	flags.StringVar(&d.postgresURL, "postgres-url", "", "use this database instead of one of our own")
-	flags.StringVar(&d.temporalAddress, "temporal-address", "", "use this Temporal instead of one of our own")
-	flags.StringVar(&d.temporalNamespace, "temporal-namespace", "", "default: default")
+	config.Directory(flags, &d.dataDir, "data-dir", datadir.Default(), "everything is kept below it")
+	flags.StringVar(&d.PostgresURL, "postgres-url", "", "use this database instead of one of our own")
+	flags.StringVar(&d.TemporalAddress, "temporal-address", "", "use this Temporal instead of one of our own")
+	flags.StringVar(&d.TemporalNamespace, "temporal-namespace", "", "default: default")
 	flags.IntVar(&d.temporalPort, "temporal-port", 7233, "preferred port of our own Temporal; that of its web UI is 1000 higher; 0 = any two")
 	bindArtifacts(flags, &d.serving.artifacts, "artifacts/ in the data directory")
 	bindSecretsKey(flags, &d.serving.secretsKey, "file with the key of secrets; default: "+devKeyFile+" in the data directory, which is made")
@@ -94,7 +96,7 @@ func typedBackends(flags *pflag.FlagSet) error {
 // run starts the parts in the order in which they need each other and stops
 // them in the reverse order.
 func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) (err error) {
-	unlock, err := lockDir(d.dataDir, devLock, "berth dev", log)
+	unlock, err := datadir.Lock(d.dataDir, datadir.DevLock, "berth dev")
 	if err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 	}
 	defer func() { err = errors.Join(err, stopPostgres()) }()
 
-	if err := postgres.Migrate(ctx, d.postgresURL); err != nil {
+	if err := postgres.Migrate(ctx, d.PostgresURL); err != nil {
 		return err
 	}
 
@@ -133,7 +135,7 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 		return err
 	}
 
-	return d.connected(ctx, log, func(c connections) error {
+	return d.Connected(ctx, log, func(c backends.Connections) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return runServer(ctx, d.serving, c, log, d.announce(out)) })
 
@@ -154,7 +156,7 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 }
 
 func (d *development) startPostgres(ctx context.Context, log *slog.Logger) (stop func() error, err error) {
-	if d.postgresURL != "" {
+	if d.PostgresURL != "" {
 		return func() error { return nil }, nil
 	}
 
@@ -165,13 +167,13 @@ func (d *development) startPostgres(ctx context.Context, log *slog.Logger) (stop
 
 	log.Info("PostgreSQL runs", "port", p.Port)
 
-	d.postgresURL, d.keep = p.URL, append(d.keep, p.Keep)
+	d.PostgresURL, d.keep = p.URL, append(d.keep, p.Keep)
 
 	return p.Stop, nil
 }
 
 func (d *development) startTemporal(log *slog.Logger) (stop func() error, err error) {
-	if d.temporalAddress != "" {
+	if d.TemporalAddress != "" {
 		return func() error { return nil }, nil
 	}
 
@@ -185,8 +187,8 @@ func (d *development) startTemporal(log *slog.Logger) (stop func() error, err er
 
 	log.Info("Temporal runs", "address", t.Address, "ui", t.UI)
 
-	d.temporalAddress, d.temporalUI, d.durable, d.keep = t.Address, t.UI, t.Sync, append(d.keep, t.Keep, t.KeepSynced)
-	d.ownTemporal = true
+	d.TemporalAddress, d.temporalUI, d.Durable, d.keep = t.Address, t.UI, t.Sync, append(d.keep, t.Keep, t.KeepSynced)
+	d.OwnTemporal = true
 
 	return t.Stop, nil
 }
@@ -204,8 +206,8 @@ func searchAttributes() map[string]string {
 // tellBackends writes where database and Temporal are, for `berth worker`
 // processes beside this one. The file holds the database's password.
 func (d *development) tellBackends() error {
-	text := d.postgresURL + "\n" + d.temporalAddress + "\n"
-	if d.ownTemporal {
+	text := d.PostgresURL + "\n" + d.TemporalAddress + "\n"
+	if d.OwnTemporal {
 		text += ownBackend + "\n"
 	}
 

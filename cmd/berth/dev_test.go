@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/backends"
 )
 
 // A user's shell, or profile, names the Temporal of a team. `berth dev` runs its own, and so do clients of
@@ -20,8 +21,8 @@ func TestDev_InAShellThatNamesTheTeamsTemporal(t *testing.T) {
 	t.Setenv("TEMPORAL_NAMESPACE", "prod")
 	t.Setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", filepath.Join(t.TempDir(), "missing.pem"))
 
-	namespace := func(b backends) (string, error) {
-		raw, c, err := b.temporal(slog.New(slog.DiscardHandler), berth.Installation{ID: "i-1"})
+	namespace := func(b backends.Backends) (string, error) {
+		raw, c, err := b.DialTemporal(slog.New(slog.DiscardHandler), berth.Installation{ID: "i-1"})
 		if err != nil {
 			return "", err
 		}
@@ -30,40 +31,40 @@ func TestDev_InAShellThatNamesTheTeamsTemporal(t *testing.T) {
 		return c.Namespace(), nil
 	}
 
-	_, err := namespace(backends{temporalAddress: "127.0.0.1:7233"})
+	_, err := namespace(backends.Backends{TemporalAddress: "127.0.0.1:7233"})
 	require.ErrorContains(t, err, "client cert", "of a Temporal that is not of berth dev they count")
 
 	var d development
 
-	d.dataDir, d.postgresURL, d.temporalAddress, d.ownTemporal = t.TempDir(), "postgres://dev", "127.0.0.1:7233", true // as startTemporal leaves it
+	d.dataDir, d.PostgresURL, d.TemporalAddress, d.OwnTemporal = t.TempDir(), "postgres://dev", "127.0.0.1:7233", true // as startTemporal leaves it
 	require.NoError(t, d.tellBackends())
 
-	var beside backends
+	var beside backends.Backends
 
-	require.NoError(t, beside.ofDev(d.dataDir))
-	require.Equal(t, "127.0.0.1:7233", beside.temporalAddress)
+	require.NoError(t, ofDev(&beside, d.dataDir))
+	require.Equal(t, "127.0.0.1:7233", beside.TemporalAddress)
 
-	for name, b := range map[string]backends{"berth dev": d.backends, "berth restore": beside} {
+	for name, b := range map[string]backends.Backends{"berth dev": d.Backends, "berth restore": beside} {
 		got, err := namespace(b)
 		require.NoError(t, err, name)
 		require.Equal(t, "default", got, name)
 	}
 
-	typed := d.backends
-	typed.temporalNamespace = "mine"
+	typed := d.Backends
+	typed.TemporalNamespace = "mine"
 
 	got, err := namespace(typed)
 	require.NoError(t, err)
 	require.Equal(t, "mine", got)
 
-	other := backends{temporalAddress: "team:7233"} // typed: not that of the file
-	require.NoError(t, other.ofDev(d.dataDir))
-	require.False(t, other.ownTemporal)
+	other := backends.Backends{TemporalAddress: "team:7233"} // typed: not that of the file
+	require.NoError(t, ofDev(&other, d.dataDir))
+	require.False(t, other.OwnTemporal)
 
-	d.ownTemporal = false // --temporal-address of another
+	d.OwnTemporal = false // --temporal-address of another
 	require.NoError(t, d.tellBackends())
 
-	beside = backends{}
-	require.NoError(t, beside.ofDev(d.dataDir))
-	require.False(t, beside.ownTemporal)
+	beside = backends.Backends{}
+	require.NoError(t, ofDev(&beside, d.dataDir))
+	require.False(t, beside.OwnTemporal)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/datadir"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/runtrial"
@@ -27,7 +28,7 @@ func (m *machine) images(d *docker.Docker, dockerDir string) (images activities.
 	}
 
 	pulls := docker.NewPulls(d, docker.PullConfig{Room: func() (int64, error) {
-		_, free, err := freeDisks(m.dataDir, dockerDir)
+		_, free, err := datadir.FreeDisks(m.dataDir, dockerDir)
 
 		return free - m.disk, err
 	}})

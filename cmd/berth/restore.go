@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/backends"
+	"github.com/berthml/berth/internal/datadir"
 )
 
 // backendsFile says where `berth dev` has its database and its Temporal.
@@ -20,7 +22,7 @@ const ownBackend = "own"
 
 func restoreCommand() *cobra.Command {
 	var (
-		b       backends
+		b       backends.Backends
 		dataDir string
 	)
 
@@ -41,38 +43,38 @@ func restoreCommand() *cobra.Command {
 				return err
 			}
 
-			if b.postgresURL == "" {
-				if err := b.ofDev(dataDir); err != nil {
+			if b.PostgresURL == "" {
+				if err := ofDev(&b, dataDir); err != nil {
 					return err
 				}
 			}
 
-			return b.open(cmd.Context(), log, func(c connections) error {
-				if err := register(cmd.Context(), c.temporal, connectPatience, log); err != nil {
+			return b.Open(cmd.Context(), log, func(c backends.Connections) error {
+				if err := backends.Register(cmd.Context(), c.Temporal, backends.ConnectPatience, log); err != nil {
 					return err
 				}
 
-				done, err := c.identity.Restore(cmd.Context(), c.store)
+				done, err := c.Identity.Restore(cmd.Context(), c.Store)
 				if err != nil {
 					return err
 				}
 
 				fmt.Fprintf(cmd.OutOrStdout(), "Namespace %q of Temporal belongs to installation %s. Started again: %d sweeps with %d open trials.\n",
-					c.temporal.Namespace(), c.installation.ID, done.Sweeps, done.Trials)
+					c.Temporal.Namespace(), c.Installation.ID, done.Sweeps, done.Trials)
 
 				return nil
 			})
 		},
 	}
 
-	b.bind(cmd.Flags())
-	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "of the `berth dev` that runs, when no --postgres-url is given")
+	b.Bind(cmd.Flags())
+	cmd.Flags().StringVar(&dataDir, "data-dir", datadir.Default(), "of the `berth dev` that runs, when no --postgres-url is given")
 
 	return cmd
 }
 
 // ofDev reads where a running `berth dev` has its database and its Temporal.
-func (b *backends) ofDev(dataDir string) error {
+func ofDev(b *backends.Backends, dataDir string) error {
 	path := filepath.Join(dataDir, backendsFile)
 
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the user's own
@@ -85,8 +87,8 @@ func (b *backends) ofDev(dataDir string) error {
 		return berth.Errorf(berth.KindInvalid, "%s must hold the addresses of PostgreSQL and Temporal: start `berth dev` again", path)
 	}
 
-	b.ownTemporal = b.temporalAddress == "" && len(lines) > 2 && lines[2] == ownBackend
-	b.postgresURL, b.temporalAddress = lines[0], cmp.Or(b.temporalAddress, lines[1])
+	b.OwnTemporal = b.TemporalAddress == "" && len(lines) > 2 && lines[2] == ownBackend
+	b.PostgresURL, b.TemporalAddress = lines[0], cmp.Or(b.TemporalAddress, lines[1])
 
 	return nil
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/artifacts"
+	"github.com/berthml/berth/internal/backends"
 	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/datadir"
 	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/gpushare"
 	"github.com/berthml/berth/internal/reconcile"
@@ -46,11 +48,11 @@ type storable interface {
 }
 
 // runtime returns Docker, or its simulation.
-func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, owner berth.Owner, c connections, store *artifacts.Store, log *slog.Logger) (containerRuntime, error) {
+func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host, owner berth.Owner, c backends.Connections, store *artifacts.Store, log *slog.Logger) (containerRuntime, error) {
 	if m.simulate > 0 {
 		log.Warn("simulating: no container runs and every attempt succeeds", "each", m.simulate)
 
-		return simulated(simulate.New(c.store, m.simulate), host), nil
+		return simulated(simulate.New(c.Store, m.simulate), host), nil
 	}
 
 	if err := kernel.CheckNamespace(); err != nil {
@@ -89,8 +91,8 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 
 	containers := cards.Docker(d)
 	images, pull := m.images(d, info.RootDir)
-	memory := &freeMemory{kernel: kernel, inspect: d.Inspect, log: log}
-	executor := runtrial.New(containers, c.store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
+	memory := &cgroup.FreeMemory{Kernel: kernel, Inspect: d.Inspect, Log: log}
+	executor := runtrial.New(containers, c.Store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
 		runtrial.Config{
 			DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, HostName: host.Name, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
 			Available: func() (int64, error) {
@@ -100,17 +102,17 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			},
 			Workdir:      d.ReadWorkdir,
 			Pull:         pull,
-			Restore:      restoreFrom(store, c.store),
+			Restore:      restoreFrom(store, c.Store),
 			Entrypoint:   d.Entrypoint,
 			Proxy:        m.trialProxy,
 			Dataset:      m.sets.Find,
-			Secret:       m.opener(c.store),
+			Secret:       m.opener(c.Store),
 			SecretsDir:   m.secretsDir,
 			HostID:       host.ID,
 			Device:       cards.Read,
 			MPSPipe:      cards.Pipe,
 			DiskHeadroom: host.DiskHeadroomBytes,
-			DiskFree:     func() (files, logs int64, err error) { return freeDisks(m.dataDir, info.RootDir) },
+			DiskFree:     func() (files, logs int64, err error) { return datadir.FreeDisks(m.dataDir, info.RootDir) },
 		}, log)
 
 	return containerRuntime{
@@ -123,10 +125,10 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		waiting:    executor.Waiting,
 		devices:    cards.Devices(),
 		free: func(running []berth.Container) berth.HostFree {
-			disk, files := fullestDisk(log, host, m.dataDir, info.RootDir), localDisk("", m.dataDir)
+			disk, files := datadir.FullestDisk(log, host, m.dataDir, info.RootDir), datadir.LocalDisk("", m.dataDir)
 
 			return berth.HostFree{
-				MemoryBytes: memory.read(ctx, host, running),
+				MemoryBytes: memory.Read(ctx, host, running),
 				DiskBytes:   disk.FreeBytes,
 				DiskTotal:   disk.TotalBytes,
 				FilesBytes:  files.FreeBytes,
@@ -142,7 +144,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })
 			group.Go(func() error { return cards.Watch(ctx) })
 			group.Go(func() error { return m.sets.Watch(ctx, log) })
-			group.Go(func() error { return tellImages(ctx, c.store, host.ID, d, pull != nil, log) })
+			group.Go(func() error { return tellImages(ctx, c.Store, host.ID, d, pull != nil, log) })
 
 			return group.Wait()
 		},
@@ -205,7 +207,7 @@ func (s simulationBridge) Run(ctx context.Context, order activities.Order, _ fun
 // askDocker asks Docker about itself, and waits for it: at boot it may start
 // after us.
 func askDocker(ctx context.Context, d *docker.Docker, log *slog.Logger) (info docker.Info, err error) {
-	err = retry(ctx, log, "Docker", connectPatience, func() error {
+	err = backends.Retry(ctx, log, "Docker", backends.ConnectPatience, func() error {
 		if info, err = d.Info(ctx); berth.KindOf(err) == berth.KindUnavailable {
 			err = fmt.Errorf("%w; start it: `sudo systemctl start docker`, and see with `docker version` whether you may use it", err)
 		}
@@ -217,4 +219,22 @@ func askDocker(ctx context.Context, d *docker.Docker, log *slog.Logger) (info do
 	}
 
 	return info, nil
+}
+
+// machine is the id of this machine's Docker, which its workers share. It is
+// empty, which equals no other, where no container runs.
+func (m *machine) machine(ctx context.Context, log *slog.Logger) (string, error) {
+	if m.machineID != "" || m.simulate > 0 {
+		return m.machineID, nil
+	}
+
+	d, err := docker.New(docker.Config{Instance: m.instance})
+	if err != nil {
+		return "", err
+	}
+	defer d.Close() //nolint:errcheck // only idle connections
+
+	info, err := askDocker(ctx, d, log)
+
+	return info.ID, err
 }

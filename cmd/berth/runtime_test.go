@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/backends"
 	"github.com/berthml/berth/internal/cgroup"
 )
 
@@ -62,7 +63,7 @@ func TestWorker_WaitsForDocker(t *testing.T) {
 	defer cancel()
 
 	m := machine{dataDir: dir, instance: "main"}
-	got, err := m.runtime(ctx, cgroup.FS{}, berth.Host{ID: "h", BootID: "b"}, berth.Owner{}, connections{}, nil, slog.New(slog.NewTextHandler(log, nil)))
+	got, err := m.runtime(ctx, cgroup.FS{}, berth.Host{ID: "h", BootID: "b"}, berth.Owner{}, backends.Connections{}, nil, slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	got.close()
 	require.Contains(t, log.text, "sudo systemctl start docker", "a person who waits with it sees what to type")

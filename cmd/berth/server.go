@@ -15,6 +15,8 @@ import (
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/frontend"
 	"github.com/berthml/berth/internal/artifacts"
+	"github.com/berthml/berth/internal/backends"
+	"github.com/berthml/berth/internal/datadir"
 	"github.com/berthml/berth/internal/placer"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/retention"
@@ -75,7 +77,7 @@ func (s *serving) certificate(log *slog.Logger) (*api.Certificate, error) {
 
 func serverCommand() *cobra.Command {
 	var (
-		b backends
+		b backends.Backends
 		s serving
 	)
 
@@ -89,13 +91,13 @@ func serverCommand() *cobra.Command {
 				return err
 			}
 
-			return endedInOrder(cmd.Context(), b.served(cmd.Context(), log, func(c connections) error {
+			return endedInOrder(cmd.Context(), b.Served(cmd.Context(), log, func(c backends.Connections) error {
 				return runServer(cmd.Context(), s, c, log, func(url string) { log.Info("API serves", "url", url) })
 			}))
 		},
 	}
 
-	b.bind(cmd.Flags())
+	b.Bind(cmd.Flags())
 	s.bind(cmd.Flags())
 	s.bindTeam(cmd.Flags())
 	bindArtifacts(cmd.Flags(), &s.artifacts, "files stay on the machines that wrote them")
@@ -107,8 +109,8 @@ func serverCommand() *cobra.Command {
 
 // runServer serves until ctx ends. Several servers may run: one of them places
 // and publishes, all answer and relay.
-func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, ready func(url string)) error {
-	store, steering := c.store, c.temporal
+func runServer(ctx context.Context, s serving, c backends.Connections, log *slog.Logger, ready func(url string)) error {
+	store, steering := c.Store, c.Temporal
 
 	policy := spec.Policy{AllowImages: s.images, DenyNetwork: !s.network}
 	if err := policy.Check(); err != nil {
@@ -125,7 +127,7 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 		return err
 	}
 
-	files, err := openArtifacts(ctx, s.artifacts, c.installation.ID, store, log)
+	files, err := openArtifacts(ctx, s.artifacts, c.Installation.ID, store, log)
 	if err != nil {
 		return err
 	}
@@ -145,9 +147,9 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 		objects = files
 	}
 
-	server, err := api.New(api.Deps{Store: store, Objects: objects, Sealer: sealer(keys), Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: localDisk, Log: log},
+	server, err := api.New(api.Deps{Store: store, Objects: objects, Sealer: sealer(keys), Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: datadir.LocalDisk, Log: log},
 		api.Config{
-			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.installation.ID, Retention: s.keep,
+			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.Installation.ID, Retention: s.keep,
 			PublicURL: s.publicURL, Certificate: certificate, Policy: policy, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
 		})
 	if err != nil {
@@ -168,13 +170,13 @@ func runServer(ctx context.Context, s serving, c connections, log *slog.Logger, 
 		return err
 	}
 
-	relay := &temporal.Relay{Messages: store, Bound: c.identity.Bound, Client: steering, Log: log}
+	relay := &temporal.Relay{Messages: store, Bound: c.Identity.Bound, Client: steering, Log: log}
 	publisher := &api.Publisher{Outbox: store, Log: log}
 	keeper := &retention.Keeper{Ledger: store, Keep: s.keep, Log: log}
-	orphans := &temporal.Orphans{Ledger: store, Identity: c.identity, Client: steering, Log: log}
+	orphans := &temporal.Orphans{Ledger: store, Identity: c.Identity, Client: steering, Log: log}
 
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.identity.Run(ctx) })
+	group.Go(func() error { return c.Identity.Run(ctx) })
 	group.Go(func() error { return relay.Run(ctx) })
 	group.Go(func() error { return placer.New(store, log).Run(ctx) })
 	group.Go(func() error { return publisher.Run(ctx) })

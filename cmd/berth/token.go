@@ -10,6 +10,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/backends"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -42,12 +43,12 @@ func allowRecovery(root *cobra.Command) {
 			return fmt.Errorf("reading --expires-in: %w", err)
 		}
 
-		return createToken(cmd.Context(), backends{postgresURL: url}, berth.Token{Name: args[0], Role: role}, expires, cmd.OutOrStdout())
+		return createToken(cmd.Context(), backends.Backends{PostgresURL: url}, berth.Token{Name: args[0], Role: role}, expires, cmd.OutOrStdout())
 	}
 }
 
 // createToken stores a token and prints its text.
-func createToken(ctx context.Context, b backends, token berth.Token, expires time.Duration, out io.Writer) error {
+func createToken(ctx context.Context, b backends.Backends, token berth.Token, expires time.Duration, out io.Writer) error {
 	switch token.Role {
 	case "viewer", "operator", "admin":
 	default:
@@ -58,7 +59,7 @@ func createToken(ctx context.Context, b backends, token berth.Token, expires tim
 		return berth.Errorf(berth.KindInvalid, "--expires-in %s is in the past", expires)
 	}
 
-	store, err := postgres.Open(ctx, postgres.Config{URL: b.postgresURL})
+	store, err := postgres.Open(ctx, postgres.Config{URL: b.PostgresURL})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,10 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
+	"github.com/berthml/berth/internal/backends"
 	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/config"
+	"github.com/berthml/berth/internal/datadir"
 	"github.com/berthml/berth/internal/dataset"
 	"github.com/berthml/berth/internal/gpushare"
 	"github.com/berthml/berth/internal/health"
@@ -66,9 +69,9 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&m.name, "host-name", "", "how people call this machine; default: its host name")
 	flags.StringVar(&m.machineID, "machine-id", "", "for a worker that has a share of a machine, beside other workers: a name of the share; needs --cpus and --memory")
 	flags.StringVar(&m.memory, "memory", "", "memory to hand out, such as 16GiB; default: 85 % of the machine's")
-	m.disk = defaultDiskHeadroom
-	flags.Var((*size)(&m.disk), "disk-headroom", "with less free on the disk of the data directory or of Docker, nothing new starts here")
-	flags.Var(keptSize{(*size)(&m.keepOutputs)}, "keep-outputs-size",
+	m.disk = datadir.DefaultDiskHeadroom
+	flags.Var((*config.Size)(&m.disk), "disk-headroom", "with less free on the disk of the data directory or of Docker, nothing new starts here")
+	flags.Var(config.KeptSize{Size: (*config.Size)(&m.keepOutputs)}, "keep-outputs-size",
 		"most that files of attempts take on this machine, such as 200GiB, at least 1GiB; the oldest of ended sweeps go first; default: without limit")
 	flags.StringVar(&m.pull, "pull", pullMissing, "images that this machine lacks: missing = pull them by digest from their registry, or never")
 	flags.StringVar(&m.trialProxy, "trial-proxy", "",
@@ -82,7 +85,7 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
 	flags.StringArrayVar(&m.datasets, "dataset", nil,
 		"a data set that trials of this machine may mount, as NAME=PATH, such as flowers=/data/flowers; again for each, and in BERTH_DATASET one a line or with commas between (docs/production.md)")
-	bindDirectory(flags, &m.secretsDir, "secrets-dir", "",
+	config.Directory(flags, &m.secretsDir, "secrets-dir", "",
 		"where secrets are files while trials that mount them run, such as a tmpfs; Docker must see it; default: in the data directory")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
 	bindBounds(flags, &m.bounds)
@@ -115,7 +118,7 @@ func (m *machine) setWaits() error {
 
 func workerCommand() *cobra.Command {
 	var (
-		b = backends{connections: health.WorkerPool}
+		b = backends.Backends{MaxConnections: health.WorkerPool}
 		m machine
 	)
 
@@ -129,15 +132,15 @@ func workerCommand() *cobra.Command {
 				return err
 			}
 
-			return endedInOrder(cmd.Context(), b.connected(cmd.Context(), log, func(c connections) error {
+			return endedInOrder(cmd.Context(), b.Connected(cmd.Context(), log, func(c backends.Connections) error {
 				return runWorker(cmd.Context(), m, c, log)
 			}))
 		},
 	}
 
-	b.bind(cmd.Flags())
+	b.Bind(cmd.Flags())
 	m.bind(cmd.Flags())
-	bindDirectory(cmd.Flags(), &m.dataDir, "data-dir", defaultDataDir(), "for the attempts' directories and this machine's id")
+	config.Directory(cmd.Flags(), &m.dataDir, "data-dir", datadir.Default(), "for the attempts' directories and this machine's id")
 	bindArtifacts(cmd.Flags(), &m.artifacts, "files stay on this machine only")
 	bindSecretsKey(cmd.Flags(), &m.secretsKey,
 		"file with the private keys that open secrets, which only its owner may read; without it no trials run here that mount secrets (docs/production.md)")
@@ -154,38 +157,19 @@ func endedInOrder(ctx context.Context, err error) error {
 	return err
 }
 
-// defaultDataDir is where a person's own data belongs, and /var/lib/berth for
-// root, whose home other users (PostgreSQL's) cannot enter.
-func defaultDataDir() string {
-	if os.Geteuid() == 0 {
-		return "/var/lib/berth"
-	}
-
-	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
-		return filepath.Join(dir, "berth")
-	}
-
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "berth-data"
-	}
-
-	return filepath.Join(home, ".local", "share", "berth")
-}
-
 // runWorker serves this machine until ctx ends. It owns its data directory on
 // this machine, and the machine's name in the ledger: a second worker of either
 // is refused.
-func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) error {
+func runWorker(ctx context.Context, m machine, c backends.Connections, log *slog.Logger) error {
 	kernel := cgroup.FS{}
 
-	unlock, err := lockDir(m.dataDir, workerLock, "berth worker", log)
+	unlock, err := datadir.Lock(m.dataDir, datadir.WorkerLock, "berth worker")
 	if err != nil {
 		return err
 	}
 	defer unlock()
 
-	if err := claimDir(m.dataDir, c.installation.ID, m.instance); err != nil {
+	if err := datadir.Claim(m.dataDir, c.Installation.ID, m.instance); err != nil {
 		return err
 	}
 
@@ -194,13 +178,17 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		return err
 	}
 
-	if err := m.identify(ctx, c.store, &host, log); err != nil {
+	if host.MachineID, err = m.machine(ctx, log); err != nil {
 		return err
 	}
 
-	owner := berth.Owner{HostID: host.ID, Installation: c.installation.ID}
+	if err := datadir.Identify(ctx, c.Store, m.dataDir, &host, log); err != nil {
+		return err
+	}
 
-	store, err := openArtifacts(ctx, m.artifacts, c.installation.ID, c.store, log)
+	owner := berth.Owner{HostID: host.ID, Installation: c.Installation.ID}
+
+	store, err := openArtifacts(ctx, m.artifacts, c.Installation.ID, c.Store, log)
 	if err != nil {
 		return err
 	}
@@ -218,16 +206,16 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 	host.Devices = machinery.devices
 
 	serve := &worker.Worker{
-		Client: c.raw, Namespace: c.temporal.Namespace(), InstallationID: c.installation.ID, HostID: host.ID, Log: log,
-		Database: c.store.Ping,
+		Client: c.Raw, Namespace: c.Temporal.Namespace(), InstallationID: c.Installation.ID, HostID: host.ID, Log: log,
+		Database: c.Store.Ping,
 		Activities: &activities.Activities{
-			Patience: m.patience, Sweeps: c.store, Trials: c.store, Placements: c.store, Workflows: c.temporal,
+			Patience: m.patience, Sweeps: c.Store, Trials: c.Store, Placements: c.Store, Workflows: c.Temporal,
 			Images: machinery.images, Executor: machinery.executor,
 		},
 	}
 
 	remover := &retention.Remover{
-		Removals: c.store, Files: machinery.files, HostID: host.ID, Limit: m.keepOutputs, Every: cmp.Or(m.every, berth.LeaseRenewEvery), Log: log,
+		Removals: c.Store, Files: machinery.files, HostID: host.ID, Limit: m.keepOutputs, Every: cmp.Or(m.every, berth.LeaseRenewEvery), Log: log,
 	}
 
 	free := func(running []berth.Container) berth.HostFree {
@@ -237,26 +225,26 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		return free
 	}
 
-	reconciler := reconcile.New(machinery.containers, c.store, reconcile.Config{
+	reconciler := reconcile.New(machinery.containers, c.Store, reconcile.Config{
 		Host: host, Version: version(), Free: free, News: machinery.news, Attempts: machinery.attempts, Waiting: machinery.waiting, Every: m.every, Grace: m.settle,
-		Check: func(ctx context.Context) error { return c.store.Holds(ctx, c.installation.ID) }, Problem: serve.Trouble, Workflows: &worker.Settler{Runs: c.temporal, Ledger: c.store, Log: log},
+		Check: func(ctx context.Context) error { return c.Store.Holds(ctx, c.Installation.ID) }, Problem: serve.Trouble, Workflows: &worker.Settler{Runs: c.Temporal, Ledger: c.Store, Log: log},
 	}, log)
 
-	return c.store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
+	return c.Store.Own(ctx, "host "+host.ID, ownPatience, func(ctx context.Context) error {
 		// Either may go away again at this moment, and without a supervisor no program restarts the
 		// worker.
-		if err := retry(ctx, log, "PostgreSQL", connectPatience, func() error { return reconciler.Register(ctx) }); err != nil {
+		if err := backends.Retry(ctx, log, "PostgreSQL", backends.ConnectPatience, func() error { return reconciler.Register(ctx) }); err != nil {
 			return err
 		}
 
 		stores := store != nil && machinery.outputs != nil
-		if err := errors.Join(c.store.SetHostStores(ctx, host.ID, stores), c.store.SetHostCheckpoints(ctx, host.ID, stores)); err != nil {
+		if err := errors.Join(c.Store.SetHostStores(ctx, host.ID, stores), c.Store.SetHostCheckpoints(ctx, host.ID, stores)); err != nil {
 			log.Warn("saying whether this machine stores files", "error", err)
 		}
 
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error {
-			return retry(ctx, log, "Temporal", connectPatience, func() error { return serve.Run(ctx) })
+			return backends.Retry(ctx, log, "Temporal", backends.ConnectPatience, func() error { return serve.Run(ctx) })
 		})
 		group.Go(func() error { return reconciler.Run(ctx) })
 		group.Go(func() error { return machinery.watch(ctx) })
@@ -266,7 +254,7 @@ func runWorker(ctx context.Context, m machine, c connections, log *slog.Logger) 
 		}
 
 		if stores {
-			group.Go(func() error { return m.storeFiles(ctx, store, machinery.outputs, c.store, host.ID, log) })
+			group.Go(func() error { return m.storeFiles(ctx, store, machinery.outputs, c.Store, host.ID, log) })
 		}
 
 		return group.Wait()

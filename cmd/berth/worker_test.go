@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/backends"
+	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/config"
 	"github.com/berthml/berth/internal/dataset"
 )
@@ -83,4 +85,31 @@ func TestDev_WrongFlagStartsNothing(t *testing.T) {
 
 	require.ErrorContains(t, cmd.ExecuteContext(t.Context()), "--machine-id")
 	require.NoDirExists(t, dir)
+}
+
+// `--secrets-dir ""` means the default, as its help says, and never the working directory.
+// There the worker would remove files of others.
+func TestSecretsDir_EmptyIsNotTheWorkingDirectory(t *testing.T) {
+	t.Parallel()
+
+	var m machine
+
+	flags := pflag.NewFlagSet("worker", pflag.ContinueOnError)
+	m.bind(flags)
+	require.Empty(t, m.secretsDir)
+	require.NoError(t, flags.Parse([]string{"--secrets-dir", ""}))
+	require.Empty(t, m.secretsDir, "runtrial takes empty for the data directory's own")
+}
+
+// A worker that can measure nothing would probe one trial after another for ever.
+func TestWorker_DoesNotStartWhereItCanMeasureNothing(t *testing.T) {
+	t.Parallel()
+
+	proc := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(proc, "1"), 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(proc, "1", "cgroup"), []byte("0::/../../init.scope\n"), 0o600))
+
+	_, err := (&machine{instance: "main"}).runtime(t.Context(), cgroup.FS{Proc: proc, Cgroup: t.TempDir()}, berth.Host{}, berth.Owner{}, backends.Connections{}, nil, nil)
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+	require.ErrorContains(t, err, "cgroup: host")
 }

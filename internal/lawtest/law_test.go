@@ -27,8 +27,9 @@ var rows = [][]string{
 		"internal/simulate",
 	},
 	{"workflows"},
-	{"internal/temporal"},
-	{"worker", "api", "internal/cli"},
+	{"internal/temporal", "internal/gpushare", "internal/datadir"},
+	{"worker", "api", "internal/cli", "internal/backends"},
+	{"internal/doctor"},
 	{"cmd/"},
 }
 
@@ -61,15 +62,15 @@ var homes = map[string][]string{
 	"google.golang.org/protobuf":           {"internal/tfevents"},
 	"github.com/spf13/cobra":               {"internal/cli", "cmd/"},
 	"github.com/vbauerster/mpb":            {"internal/cli"},
-	"go.temporal.io/sdk/client":            {"internal/temporal", "worker", "cmd/", "internal/devstack"},
+	"go.temporal.io/sdk/client":            {"internal/temporal", "worker", "internal/backends", "internal/devstack"},
 	"go.temporal.io/sdk/worker":            {"workflows", "worker"},
 	"go.temporal.io/sdk/workflow":          {"workflows", "worker"},
-	"go.temporal.io/sdk":                   {"activities", "workflows", "internal/temporal", "worker", "cmd/", "internal/devstack"},
+	"go.temporal.io/sdk":                   {"activities", "workflows", "internal/temporal", "worker", "internal/backends", "internal/devstack"},
 	"github.com/stretchr/testify":          {},
 	"go.uber.org/goleak":                   {},
 	"pgregory.net/rapid":                   {},
 	"github.com/oapi-codegen/runtime":      {"api/client", "api/openapi"},
-	"go.temporal.io/sdk/contrib/envconfig": {"cmd/"},
+	"go.temporal.io/sdk/contrib/envconfig": {"internal/backends"},
 }
 
 // impure are packages that a pure package must not import. The linter covers

@@ -1,4 +1,4 @@
-package main
+package backends
 
 import (
 	"cmp"
@@ -21,15 +21,15 @@ import (
 	"github.com/berthml/berth"
 )
 
-// temporalTLS says how Temporal is reached by TLS. Each flag goes over Temporal's
+// TLS says how Temporal is reached by TLS. Each flag goes over Temporal's
 // own variable, such as TEMPORAL_TLS_SERVER_CA_CERT_PATH, and turns TLS on.
-type temporalTLS struct {
+type TLS struct {
 	ca, cert, key string // PEM files
 	serverName    string
 	apiKeyFile    string
 }
 
-func (t *temporalTLS) bind(flags *pflag.FlagSet) {
+func (t *TLS) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&t.ca, "temporal-tls-ca", "", "PEM file of the authority that signed Temporal's certificate, read at the start; default: those that this machine trusts")
 	flags.StringVar(&t.cert, "temporal-tls-cert", "", "PEM file of the certificate that Temporal asks its clients for, read at each connection; with --temporal-tls-key")
 	flags.StringVar(&t.key, "temporal-tls-key", "", "PEM file of its key")
@@ -38,9 +38,9 @@ func (t *temporalTLS) bind(flags *pflag.FlagSet) {
 }
 
 // apply sets the connection up. Errors: invalid, which name the flag.
-func (t *temporalTLS) apply(options *client.Options) error {
+func (t *TLS) apply(options *client.Options) error {
 	config := options.ConnectionOptions.TLS
-	if *t != (temporalTLS{}) {
+	if *t != (TLS{}) {
 		config = config.Clone() // nil stays nil
 		if config == nil {
 			config = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -94,7 +94,7 @@ func (t *temporalTLS) apply(options *client.Options) error {
 }
 
 // pair reads our certificate, which may have been renewed.
-func (t *temporalTLS) pair() (*tls.Certificate, error) {
+func (t *TLS) pair() (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(t.cert, t.key)
 	if err != nil {
 		return nil, berth.Errorf(berth.KindInvalid, "--temporal-tls-cert %q and --temporal-tls-key %q must be PEM files of a certificate and its key: %w", t.cert, t.key, err)
@@ -104,7 +104,7 @@ func (t *temporalTLS) pair() (*tls.Certificate, error) {
 }
 
 // apiKey reads the key, which may have been replaced.
-func (t *temporalTLS) apiKey() (string, error) {
+func (t *TLS) apiKey() (string, error) {
 	text, err := os.ReadFile(t.apiKeyFile)
 	if err != nil {
 		return "", berth.Errorf(berth.KindInvalid, "--temporal-api-key-file: %w", err)

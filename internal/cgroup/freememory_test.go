@@ -1,4 +1,4 @@
-package main
+package cgroup_test
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/cgroup"
@@ -73,7 +72,7 @@ func TestFreeMemory_CountsOurContainersWhereverTheyAre(t *testing.T) {
 			places := []place{{a, parent + a + suffix, "101", 101}, {b, parent + b + suffix, "102", 102}}
 			kernel := machineWith(t, places...)
 			asked := 0
-			f := &freeMemory{kernel: kernel, log: slog.New(slog.DiscardHandler), inspect: func(_ context.Context, id string) (berth.Container, error) {
+			f := &cgroup.FreeMemory{Kernel: kernel, Log: slog.New(slog.DiscardHandler), Inspect: func(_ context.Context, id string) (berth.Container, error) {
 				asked++
 
 				for _, p := range places {
@@ -92,15 +91,15 @@ func TestFreeMemory_CountsOurContainersWhereverTheyAre(t *testing.T) {
 				{ID: strings.Repeat("c", 64), State: berth.ContainerExited},
 			}
 
-			require.EqualValues(t, 36*gib, f.read(t.Context(), host, list), "20 GiB are available, and two trials use 8 each")
-			require.EqualValues(t, 36*gib, f.read(t.Context(), host, list))
+			require.EqualValues(t, 36*gib, f.Read(t.Context(), host, list), "20 GiB are available, and two trials use 8 each")
+			require.EqualValues(t, 36*gib, f.Read(t.Context(), host, list))
 			require.Equal(t, 2, asked, "once for each")
 
-			require.EqualValues(t, 28*gib, f.read(t.Context(), host, list[:1]), "one has ended")
-			require.EqualValues(t, 20*gib, f.read(t.Context(), host, nil))
+			require.EqualValues(t, 28*gib, f.Read(t.Context(), host, list[:1]), "one has ended")
+			require.EqualValues(t, 20*gib, f.Read(t.Context(), host, nil))
 
 			host.MemoryBytes = 24 * gib
-			require.EqualValues(t, 24*gib, f.read(t.Context(), host, list), "never more than there is")
+			require.EqualValues(t, 24*gib, f.Read(t.Context(), host, list), "never more than there is")
 		})
 	}
 }
@@ -112,7 +111,7 @@ func TestFreeMemory_OfWhatCannotBeMeasured(t *testing.T) {
 	answers := []error{berth.Errorf(berth.KindUnavailable, "Docker does not answer"), nil, nil}
 	asked := 0
 	said := &bytes.Buffer{}
-	f := &freeMemory{kernel: machineWith(t), log: slog.New(slog.NewTextHandler(said, nil)), inspect: func(context.Context, string) (berth.Container, error) {
+	f := &cgroup.FreeMemory{Kernel: machineWith(t), Log: slog.New(slog.NewTextHandler(said, nil)), Inspect: func(context.Context, string) (berth.Container, error) {
 		asked++
 
 		return berth.Container{ID: gone, State: berth.ContainerRunning, PID: 7}, answers[asked-1]
@@ -120,62 +119,9 @@ func TestFreeMemory_OfWhatCannotBeMeasured(t *testing.T) {
 	list := []berth.Container{{ID: gone, State: berth.ContainerRunning}}
 
 	for range 3 {
-		require.EqualValues(t, 20*gib, f.read(t.Context(), berth.Host{MemoryBytes: 64 * gib}, list))
+		require.EqualValues(t, 20*gib, f.Read(t.Context(), berth.Host{MemoryBytes: 64 * gib}, list))
 	}
 
 	require.Equal(t, 3, asked, "it is tried again")
 	require.Equal(t, 1, strings.Count(said.String(), "cannot measure"), "and said once")
-}
-
-// The worker of a machine with GPUs has NVIDIA's library, the names that Docker knows GPUs
-// by, and a program that can call the library: not MPS, whose daemons would end with the
-// container, and their clients with them.
-func TestCompose_GPUs(t *testing.T) {
-	t.Parallel()
-
-	data, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.gpus.yml"))
-	require.NoError(t, err)
-
-	var file struct {
-		Services map[string]struct {
-			GPUs        string            `yaml:"gpus"`
-			Environment map[string]string `yaml:"environment"`
-			Volumes     []string          `yaml:"volumes"`
-		} `yaml:"services"`
-	}
-
-	require.NoError(t, yaml.Unmarshal(data, &file))
-
-	worker := file.Services["worker"]
-	require.Equal(t, "all", worker.GPUs)
-	require.Equal(t, map[string]string{"NVIDIA_DRIVER_CAPABILITIES": "utility"}, worker.Environment)
-	require.Contains(t, worker.Volumes, "/etc/cdi:/etc/cdi:ro")
-
-	image, err := os.ReadFile(filepath.Join("..", "..", "Dockerfile"))
-	require.NoError(t, err)
-	require.Contains(t, string(image), "CGO_ENABLED=1 CGO_LDFLAGS='-O2 -g -Wl,-z,lazy'")
-	require.NotContains(t, string(image), "scratch", "the loader of the C library finds NVIDIA's")
-}
-
-// Without these the kernel hides the cgroups of trials from a worker in a container.
-func TestCompose_WorkerSeesTheCgroupsOfTrials(t *testing.T) {
-	t.Parallel()
-
-	data, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
-	require.NoError(t, err)
-
-	var file struct {
-		Services map[string]struct {
-			PID     string `yaml:"pid"`
-			Cgroup  string `yaml:"cgroup"`
-			Volumes []any  `yaml:"volumes"`
-		} `yaml:"services"`
-	}
-
-	require.NoError(t, yaml.Unmarshal(data, &file))
-
-	worker := file.Services["worker"]
-	require.Equal(t, "host", worker.PID)
-	require.Equal(t, "host", worker.Cgroup)
-	require.Contains(t, worker.Volumes, "/sys/fs/cgroup:/sys/fs/cgroup:ro")
 }

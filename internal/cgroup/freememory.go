@@ -1,4 +1,4 @@
-package main
+package cgroup
 
 import (
 	"context"
@@ -7,31 +7,30 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/cgroup"
 )
 
 // inspectFor bounds how long one reading asks Docker about containers that it
 // has not seen before.
 const inspectFor = 5 * time.Second
 
-// freeMemory reads the part of a machine's memory that programs outside Berth
+// FreeMemory reads the part of a machine's memory that programs outside Berth
 // leave.
-type freeMemory struct {
-	kernel  cgroup.FS
-	inspect func(ctx context.Context, id string) (berth.Container, error)
-	log     *slog.Logger
+type FreeMemory struct {
+	Kernel  FS
+	Inspect func(ctx context.Context, id string) (berth.Container, error) // by Docker
+	Log     *slog.Logger
 
 	mu     sync.Mutex
-	meters map[string]*cgroup.Meter // by container; nil = it could not be measured, which was logged
+	meters map[string]*Meter // by container; nil = it could not be measured, which was logged
 }
 
-// read returns the memory that programs outside Berth leave: the available
-// memory plus the use of our own containers, each by its own cgroup. list is
+// Read returns the memory that programs outside Berth leave: the available
+// memory plus the use of our own containers, each by its own  list is
 // Docker's list, which names containers of every state.
-func (f *freeMemory) read(ctx context.Context, host berth.Host, list []berth.Container) int64 {
-	memory, err := f.kernel.HostMemory()
+func (f *FreeMemory) Read(ctx context.Context, host berth.Host, list []berth.Container) int64 {
+	memory, err := f.Kernel.HostMemory()
 	if err != nil {
-		f.log.Warn("reading the machine's memory", "error", err)
+		f.Log.Warn("reading the machine's memory", "error", err)
 
 		return host.MemoryFreeBytes
 	}
@@ -60,12 +59,12 @@ func (f *freeMemory) read(ctx context.Context, host berth.Host, list []berth.Con
 
 // follow opens meters for the containers that run now. A list does not say where
 // a container's cgroup is: its first process does, which Docker knows.
-func (f *freeMemory) follow(ctx context.Context, list []berth.Container) {
+func (f *FreeMemory) follow(ctx context.Context, list []berth.Container) {
 	ctx, cancel := context.WithTimeout(ctx, inspectFor)
 	defer cancel()
 
 	known := f.meters
-	f.meters = make(map[string]*cgroup.Meter, len(list))
+	f.meters = make(map[string]*Meter, len(list))
 
 	for _, c := range list {
 		if c.State != berth.ContainerRunning {
@@ -74,13 +73,13 @@ func (f *freeMemory) follow(ctx context.Context, list []berth.Container) {
 
 		meter, logged := known[c.ID]
 		if meter == nil {
-			seen, err := f.inspect(ctx, c.ID)
+			seen, err := f.Inspect(ctx, c.ID)
 			if err != nil || seen.State != berth.ContainerRunning {
 				continue // it ended, or Docker does not answer: the next reading asks again
 			}
 
-			if meter, err = f.kernel.Open(seen.ID, seen.PID); err != nil && !logged {
-				f.log.Warn("cannot measure a container: its memory counts as that of programs outside Berth",
+			if meter, err = f.Kernel.Open(seen.ID, seen.PID); err != nil && !logged {
+				f.Log.Warn("cannot measure a container: its memory counts as that of programs outside Berth",
 					"attempt", c.AttemptID, "error", err)
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"context"
@@ -9,33 +9,31 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/docker"
 	"github.com/berthml/berth/internal/postgres"
 )
 
-// identify gives the host its machine and its id. The data directory keeps the
-// id. An emptied directory gets back the id of this machine's running
-// containers, as long as the machine was not restarted.
-func (m *machine) identify(ctx context.Context, store *postgres.Store, host *berth.Host, log *slog.Logger) (err error) {
-	if host.MachineID, err = m.machine(ctx, log); err != nil {
+// ownPatience is how long a starting worker waits for the lock of a predecessor that was
+// killed: PostgreSQL notices a dead peer at once, a lost one by its keep-alives.
+const ownPatience = 30 * time.Second
+
+// Identify gives the host its id, which its data directory keeps. An emptied directory gets
+// back the id of this machine's running containers, as long as the machine was not restarted.
+func Identify(ctx context.Context, store *postgres.Store, dir string, host *berth.Host, log *slog.Logger) (err error) {
+	if host.ID, err = readHostID(dir); err != nil || host.ID != "" {
 		return err
 	}
 
-	if host.ID, err = readHostID(m.dataDir); err != nil || host.ID != "" {
+	if host.ID, err = lostID(ctx, store, *host, log); err != nil {
 		return err
 	}
 
-	if host.ID, err = m.lostID(ctx, store, *host, log); err != nil {
-		return err
-	}
-
-	return writeHostID(m.dataDir, host.ID)
+	return writeHostID(dir, host.ID)
 }
 
 // lostID is the id that this data directory had before it was emptied, or a
 // new one. The lock of a worker that was killed may last a moment longer than
 // the worker.
-func (m *machine) lostID(ctx context.Context, store *postgres.Store, host berth.Host, log *slog.Logger) (string, error) {
+func lostID(ctx context.Context, store *postgres.Store, host berth.Host, log *slog.Logger) (string, error) {
 	host.ID = uuid.NewString()
 	if host.MachineID == "" {
 		return host.ID, nil
@@ -67,22 +65,4 @@ func (m *machine) lostID(ctx context.Context, store *postgres.Store, host berth.
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// machine is the id of this machine's Docker, which its workers share. It is
-// empty, which equals no other, where no container runs.
-func (m *machine) machine(ctx context.Context, log *slog.Logger) (string, error) {
-	if m.machineID != "" || m.simulate > 0 {
-		return m.machineID, nil
-	}
-
-	d, err := docker.New(docker.Config{Instance: m.instance})
-	if err != nil {
-		return "", err
-	}
-	defer d.Close() //nolint:errcheck // only idle connections
-
-	info, err := askDocker(ctx, d, log)
-
-	return info.ID, err
 }

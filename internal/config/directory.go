@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -7,15 +7,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// directory is a flag's path, made absolute at once: Docker mounts absolute
+// directoryFlag is a flag's path, made absolute at once: Docker mounts absolute
 // paths only, and programs that Berth starts have another working directory.
-type directory struct {
+type directoryFlag struct {
 	path     *string
 	fallback string // of the empty text
 }
 
 // String is pflag.Value.
-func (d *directory) String() string {
+func (d *directoryFlag) String() string {
 	if d.path == nil { // pflag asks a zero value
 		return ""
 	}
@@ -24,10 +24,10 @@ func (d *directory) String() string {
 }
 
 // Type is pflag.Value.
-func (d *directory) Type() string { return "directory" }
+func (d *directoryFlag) Type() string { return "directory" }
 
 // Set is pflag.Value. Empty is the default, and never the working directory.
-func (d *directory) Set(text string) error {
+func (d *directoryFlag) Set(text string) error {
 	if text == "" {
 		*d.path = d.fallback
 
@@ -44,13 +44,13 @@ func (d *directory) Set(text string) error {
 	return nil
 }
 
-// bindDirectory adds the flag of a directory, whose default may be relative too, or
+// Directory adds the flag of a directory, whose default may be relative too, or
 // empty.
-func bindDirectory(flags *pflag.FlagSet, path *string, name, fallback, usage string) {
+func Directory(flags *pflag.FlagSet, path *string, name, fallback, usage string) {
 	*path = fallback
 	if whole, err := filepath.Abs(fallback); err == nil && fallback != "" { // fails when the working directory is gone
 		*path = whole
 	}
 
-	flags.Var(&directory{path, *path}, name, usage)
+	flags.Var(&directoryFlag{path, *path}, name, usage)
 }

@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"log/slog"
@@ -52,11 +52,11 @@ func TestIdentify_AnEmptiedDirectory(t *testing.T) {
 	}
 	placeOn(t, store, before)
 
-	emptied, m := before, machine{dataDir: t.TempDir(), instance: "main", machineID: "docker-1"}
-	require.NoError(t, m.identify(t.Context(), store, &emptied, log))
+	emptied, dir := before, t.TempDir()
+	require.NoError(t, Identify(t.Context(), store, dir, &emptied, log))
 	require.Equal(t, before.ID, emptied.ID)
 
-	known, err := readHostID(m.dataDir)
+	known, err := readHostID(dir)
 	require.NoError(t, err)
 	require.Equal(t, before.ID, known)
 }

@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ import (
 	"github.com/berthml/berth/internal/health"
 )
 
-// defaultDiskHeadroom is room for the logs of 64 attempts at 30 MiB each, the
+// DefaultDiskHeadroom is room for the logs of 64 attempts at 30 MiB each, the
 // most that Docker keeps of one, while a person frees space.
-const defaultDiskHeadroom = 2 << 30
+const DefaultDiskHeadroom = 2 << 30
 
-// fullestDisk is the disk with the least free space among the directories'. An
+// FullestDisk is the disk with the least free space among the directories'. An
 // unreadable disk stops nothing.
-func fullestDisk(log *slog.Logger, host berth.Host, dirs ...string) health.Disk {
-	disk, err := fullestOf(dirs...)
+func FullestDisk(log *slog.Logger, host berth.Host, dirs ...string) health.Disk {
+	disk, err := Fullest(dirs...)
 	if err != nil {
 		log.Warn("reading the machine's disks", "error", err)
 
@@ -29,9 +29,9 @@ func fullestDisk(log *slog.Logger, host berth.Host, dirs ...string) health.Disk 
 	return disk
 }
 
-// localDisk is the file system of a directory; zero when it cannot be asked.
-func localDisk(of, dir string) health.Disk {
-	disk, err := fullestOf(dir)
+// LocalDisk is the file system of a directory; zero when it cannot be asked.
+func LocalDisk(of, dir string) health.Disk {
+	disk, err := Fullest(dir)
 	if err != nil || disk.TotalBytes == 0 {
 		return health.Disk{}
 	}
@@ -41,10 +41,10 @@ func localDisk(of, dir string) health.Disk {
 	return disk
 }
 
-// fullestOf is the file system with the least free space of the directories', as
+// Fullest is the file system with the least free space of the directories', as
 // a process without privileges may use it. It leaves out missing directories:
 // Docker's own is elsewhere when the worker runs in a container.
-func fullestOf(dirs ...string) (health.Disk, error) {
+func Fullest(dirs ...string) (health.Disk, error) {
 	least := health.Disk{FreeBytes: math.MaxInt64}
 
 	for _, dir := range dirs {
@@ -71,16 +71,16 @@ func fullestOf(dirs ...string) (health.Disk, error) {
 	return least, nil
 }
 
-// freeDisks returns the free space where trials keep their files, and where
+// FreeDisks returns the free space where trials keep their files, and where
 // Docker keeps logs. It takes an invisible Docker directory to be on the same
 // disk, as on most machines.
-func freeDisks(dataDir, dockerDir string) (files, logs int64, err error) {
-	data, err := fullestOf(dataDir)
+func FreeDisks(dataDir, dockerDir string) (files, logs int64, err error) {
+	data, err := Fullest(dataDir)
 	if err != nil {
 		return 0, 0, err
 	}
 
-	docker, err := fullestOf(dockerDir)
+	docker, err := Fullest(dockerDir)
 	if docker.TotalBytes == 0 {
 		docker = data
 	}

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"os"
@@ -8,9 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/artifacts"
 	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/datadir"
 	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/pgtest"
 )
 
 // seenFrom is a machine whose process 1 has this line in its cgroup file.
@@ -34,15 +36,6 @@ func TestDoctor_SaysWhichCgroupNamespaceIsNeeded(t *testing.T) {
 	require.Contains(t, f.Next, "cgroup: host")
 }
 
-// A worker that can measure nothing would probe one trial after another for ever.
-func TestWorker_DoesNotStartWhereItCanMeasureNothing(t *testing.T) {
-	t.Parallel()
-
-	_, err := (&machine{instance: "main"}).runtime(t.Context(), seenFrom(t, "0::/../../init.scope"), berth.Host{}, berth.Owner{}, connections{}, nil, nil)
-	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
-	require.ErrorContains(t, err, "cgroup: host")
-}
-
 // A disk that will be full before long is reported with the next step, and fails
 // nothing.
 func TestDoctor_WarnsBeforeADiskIsFull(t *testing.T) {
@@ -52,7 +45,7 @@ func TestDoctor_WarnsBeforeADiskIsFull(t *testing.T) {
 
 	var out strings.Builder
 
-	require.Zero(t, printFindings(&out, []health.Finding{
+	require.Zero(t, Print(&out, []health.Finding{
 		checkDisk(health.Disk{TotalBytes: 100 * gib, FreeBytes: 50 * gib}, "/data", nil),
 		checkDisk(health.Disk{TotalBytes: 100 * gib, FreeBytes: 10 * gib}, "/data", nil),
 	}))
@@ -60,7 +53,7 @@ func TestDoctor_WarnsBeforeADiskIsFull(t *testing.T) {
 	require.Contains(t, out.String(), "SOON disk: this machine has 8,192 MiB left: 91 % of what it may fill is in use\n     → delete sweeps")
 	require.Contains(t, out.String(), "--keep-outputs-size")
 
-	require.Equal(t, 1, printFindings(&out, []health.Finding{checkDisk(health.Disk{TotalBytes: 100 * gib, FreeBytes: gib}, "/data", nil)}))
+	require.Equal(t, 1, Print(&out, []health.Finding{checkDisk(health.Disk{TotalBytes: 100 * gib, FreeBytes: gib}, "/data", nil)}))
 	require.Contains(t, out.String(), "FIX  disk: 1,024 MiB free, and a worker keeps 2,048 MiB\n")
 }
 
@@ -72,8 +65,35 @@ func TestDoctor_LooksAtTheDiskWhereTheDataWillBe(t *testing.T) {
 	dir := t.TempDir()
 	require.Equal(t, dir, nearestDir(filepath.Join(dir, "not", "made")))
 
-	disk, err := fullestOf(nearestDir(filepath.Join(dir, "not", "made")), filepath.Join(dir, "nor-docker"))
+	disk, err := datadir.Fullest(nearestDir(filepath.Join(dir, "not", "made")), filepath.Join(dir, "nor-docker"))
 	require.NoError(t, err)
 	require.Positive(t, disk.TotalBytes)
 	require.Greater(t, disk.TotalBytes, disk.FreeBytes)
+}
+
+// Before a team begins to use a store, an administrator checks it from a machine whose
+// BERTH_POSTGRES_URL is another Berth's.
+func TestCheckArtifacts_OnlyLooks(t *testing.T) {
+	t.Parallel()
+
+	dir := filepath.Join(t.TempDir(), "store")
+	staging := pgtest.Store(t)
+	found := checkArtifacts(t.Context(), dir, staging)
+	require.True(t, found.OK, found.What)
+	require.NoDirExists(t, dir)
+
+	require.NoError(t, os.Mkdir(dir, 0o750))
+
+	found = checkArtifacts(t.Context(), dir, staging)
+	require.True(t, found.OK, found.What)
+	require.Contains(t, found.What, "is new")
+
+	store, err := artifacts.Open(t.Context(), dir, "production", pgtest.Store(t))
+	require.NoError(t, err)
+	require.NoError(t, store.Ready(t.Context()))
+	require.NoError(t, store.Close())
+
+	found = checkArtifacts(t.Context(), dir, staging)
+	require.False(t, found.OK)
+	require.Contains(t, found.What+found.Next, "belongs to another Berth (production)")
 }

@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"math"
@@ -19,20 +19,20 @@ func TestFullest(t *testing.T) {
 
 	require.NoError(t, syscall.Statfs(dir, &stat))
 
-	disk, err := fullestOf(dir, none, "")
+	disk, err := Fullest(dir, none, "")
 	require.NoError(t, err)
 	require.InEpsilon(t, int64(stat.Bavail)*stat.Bsize, disk.FreeBytes, 0.5, "of the one that is there") //nolint:gosec // G115: no disk has 2^63 bytes
 	require.InEpsilon(t, int64(stat.Blocks-stat.Bfree+stat.Bavail)*stat.Bsize, disk.TotalBytes, 0.01)    //nolint:gosec // G115: no disk has 2^63 bytes
 
-	require.Equal(t, disk.TotalBytes, localDisk("x", dir).TotalBytes)
-	require.Zero(t, localDisk("x", none))
+	require.Equal(t, disk.TotalBytes, LocalDisk("x", dir).TotalBytes)
+	require.Zero(t, LocalDisk("x", none))
 
-	disk, err = fullestOf(none)
+	disk, err = Fullest(none)
 	require.NoError(t, err)
 	require.EqualValues(t, math.MaxInt64, disk.FreeBytes, "nothing is known to be short")
 	require.Zero(t, disk.TotalBytes)
 
-	_, err = fullestOf(filepath.Join(dir, string(make([]byte, 1))))
+	_, err = Fullest(filepath.Join(dir, string(make([]byte, 1))))
 	require.ErrorContains(t, err, "asking what is free")
 }
 
@@ -40,12 +40,12 @@ func TestFreeDisks(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()
-	files, logs, err := freeDisks(dir, filepath.Join(dir, "not there"))
+	files, logs, err := FreeDisks(dir, filepath.Join(dir, "not there"))
 	require.NoError(t, err)
 	require.Positive(t, files)
 	require.Less(t, files, int64(math.MaxInt64))
 	require.Equal(t, files, logs, "one disk, as far as is known")
 
-	_, _, err = freeDisks(string(make([]byte, 1)), dir)
+	_, _, err = FreeDisks(string(make([]byte, 1)), dir)
 	require.Error(t, err)
 }

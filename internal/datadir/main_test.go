@@ -1,0 +1,9 @@
+package datadir
+
+import (
+	"testing"
+
+	"github.com/berthml/berth/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
