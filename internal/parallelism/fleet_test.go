@@ -10,7 +10,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/parallelism"
-	"github.com/berthml/berth/internal/simgpu"
 )
 
 // startSeconds is how long a program imports TensorFlow, on one core.
@@ -19,7 +18,7 @@ const startSeconds = 2
 // kind is a shape of the mix.
 type kind struct {
 	name    string
-	load    simgpu.Load
+	load    Load
 	seconds float64 // of training, alone
 	memory  float64 // share of the GPU
 }
@@ -61,9 +60,9 @@ type fleet struct {
 	running []*attempt
 	mode    berth.SharingMode
 	now     float64
-	mix     string                             // when an attempt was placed last
-	paces   map[string][]berth.Pace            // by mix
-	solved  map[string]map[simgpu.Load]float64 // speeds, by mode and how many of each kind there are
+	mix     string                      // when an attempt was placed last
+	paces   map[string][]berth.Pace     // by mix
+	solved  map[string]map[Load]float64 // speeds, by mode and how many of each kind there are
 }
 
 var modes = []berth.SharingMode{berth.SharingMPS, berth.SharingTimeSlicing}
@@ -180,11 +179,11 @@ func clip(left float64) float64 {
 }
 
 // startLoad is a program that starts.
-var startLoad = simgpu.Load{CPU: 10 * time.Millisecond, GPU: 1}
+var startLoad = Load{CPU: 10 * time.Millisecond, GPU: 1}
 
 // speeds is how fast each attempt that runs gets on, as a share of its speed alone.
 func (f *fleet) speeds() []float64 {
-	loads := make([]simgpu.Load, len(f.running))
+	loads := make([]Load, len(f.running))
 	counts := make([]byte, len(f.kinds)+1) // the last counts the starting ones
 
 	for i, a := range f.running {
@@ -202,8 +201,8 @@ func (f *fleet) speeds() []float64 {
 
 	of := f.solved[key]
 	if of == nil {
-		of = make(map[simgpu.Load]float64)
-		for i, pace := range simgpu.Solve(loads, f.mode == berth.SharingMPS, f.cores) {
+		of = make(map[Load]float64)
+		for i, pace := range Solve(loads, f.mode == berth.SharingMPS, f.cores) {
 			of[loads[i]] = pace.Steps * loads[i].Alone().Seconds()
 		}
 

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/simgpu"
 )
 
 const (
@@ -44,7 +43,7 @@ func TestAdvise_ComesNearTheBest(t *testing.T) { //nolint:tparallel // the group
 				t.Parallel()
 
 				r := rand.New(rand.NewPCG(uint64(n), 1)) //nolint:gosec // G115: small and positive
-				s := scene{kinds: drawKinds(r), cores: []float64{8, 16, 32}[r.IntN(3)], solved: make(map[string]map[simgpu.Load]float64)}
+				s := scene{kinds: drawKinds(r), cores: []float64{8, 16, 32}[r.IntN(3)], solved: make(map[string]map[Load]float64)}
 				best, what := s.best()
 				ruled := best / s.fleet(1).run(byRule, math.Inf(1))
 
@@ -80,7 +79,7 @@ func mean(x []float64) (sum float64) {
 type scene struct {
 	kinds  []kind
 	cores  float64
-	solved map[string]map[simgpu.Load]float64
+	solved map[string]map[Load]float64
 }
 
 // best is how long the sweep takes with the best that can be fixed beforehand.
@@ -130,12 +129,12 @@ func drawKinds(r *rand.Rand) []kind {
 	return kinds
 }
 
-func drawLoad(r *rand.Rand) simgpu.Load {
+func drawLoad(r *rand.Rand) Load {
 	ms := func(least, most float64) time.Duration {
 		return time.Duration(within(r, least, most) * float64(time.Millisecond))
 	}
 
-	l := simgpu.Load{Threads: 1 + 1.5*r.Float64(), Gaps: math.Floor(within(r, 1, 40))}
+	l := Load{Threads: 1 + 1.5*r.Float64(), Gaps: math.Floor(within(r, 1, 40))}
 
 	switch r.IntN(3) {
 	case 0:

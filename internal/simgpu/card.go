@@ -40,7 +40,6 @@ type card struct {
 	lost     bool      // it does not work any more
 	hung     time.Time // its driver does not answer since then; zero = it does
 	unhung   chan struct{}
-	solved   time.Time // when paces were last computed
 	activity activity
 	tell     func(gpu.Event) // has a place for every event
 }
@@ -171,7 +170,6 @@ func (c *card) leave(cl *client) {
 	defer c.mu.Unlock()
 
 	c.clients = slices.DeleteFunc(c.clients, func(one *client) bool { return one == cl })
-	c.solved = time.Time{}
 
 	if cl.mps && c.mpsClients() == 0 {
 		c.faulty = false // the MPS server starts again

@@ -85,7 +85,7 @@ func TestCard_LimitOfMPS(t *testing.T) {
 
 // run lets clients run steps for a while, each after a pause for its cores. It
 // returns how many they ran a second, all together.
-func run(t *testing.T, n int, mps bool, l Load, during time.Duration) (steps float64) {
+func run(t *testing.T, n int, mps bool, pause time.Duration, step wire.Step, during time.Duration) (steps float64) {
 	t.Helper()
 
 	c := silent()
@@ -104,8 +104,8 @@ func run(t *testing.T, n int, mps bool, l Load, during time.Duration) (steps flo
 			done := 0.0
 
 			for ; time.Now().Before(until); done++ {
-				time.Sleep(l.CPU)
-				c.step(cl, wire.Step{GPU: l.GPU, Kernel: l.Kernel, Gaps: l.Gaps, SM: l.SM, Bus: l.Bus}, nil)
+				time.Sleep(pause)
+				c.step(cl, step, nil)
 			}
 
 			mu.Lock()
@@ -119,33 +119,28 @@ func run(t *testing.T, n int, mps bool, l Load, during time.Duration) (steps flo
 	return steps / during.Seconds()
 }
 
-// Programs on a GPU run as fast as the model says.
+// Programs that want more than the card has share it evenly.
 func TestCard_Steps(t *testing.T) {
 	t.Parallel()
 
-	small := Load{CPU: 4 * time.Millisecond, GPU: time.Millisecond, Gaps: 20, SM: 0.25, Bus: 0.1}
-	full := Load{GPU: 30 * time.Millisecond, SM: 1, Bus: 0.5}
+	small := wire.Step{GPU: time.Millisecond, SM: 0.25, Bus: 0.1} // 4 ms after the one before
+	full := wire.Step{GPU: 30 * time.Millisecond, SM: 1, Bus: 0.5}
 
 	for name, row := range map[string]struct {
-		n   int
-		mps bool
-		job Load
+		n     int
+		mps   bool
+		pause time.Duration
+		step  wire.Step
+		want  float64 // steps a second, all together
 	}{
-		"alone":                {1, false, small},
-		"small, by turns":      {8, false, small},
-		"small, at once":       {8, true, small},
-		"saturating, by turns": {3, false, full},
-		"saturating, at once":  {3, true, full},
+		"alone":                {1, false, 4 * time.Millisecond, small, 200},
+		"small, by turns":      {8, false, 4 * time.Millisecond, small, 1000}, // 1.6 times what the card has
+		"small, at once":       {8, true, 4 * time.Millisecond, small, 1600},
+		"saturating, by turns": {3, false, 0, full, 33.3},
+		"saturating, at once":  {3, true, 0, full, 33.3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			want := 0.0
-			loads := many(row.n, row.job)
-
-			for _, p := range Solve(loads, row.mps, 0) {
-				want += p.Steps
-			}
-
-			require.InEpsilon(t, want, run(t, row.n, row.mps, row.job, 20*time.Second), 0.05, name)
+			require.InEpsilon(t, row.want, run(t, row.n, row.mps, row.pause, row.step, 20*time.Second), 0.05, name)
 		})
 	}
 }

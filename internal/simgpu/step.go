@@ -11,10 +11,6 @@ const (
 	// chunk is how long a step goes on before it checks its neighbours again.
 	chunk = 50 * time.Millisecond
 
-	// solveEvery is how old the model's answer may be while no client joins or
-	// leaves.
-	solveEvery = 20 * time.Millisecond
-
 	// idleAfter is how long after its last step a program no longer counts as running.
 	idleAfter = 250 * time.Millisecond
 
@@ -28,11 +24,10 @@ const (
 
 // stepper is how a client gets on.
 type stepper struct {
-	load    Load // of its newest step; CPU is the mean pause between steps
-	running bool // a step
+	load    wire.Step // its newest step
+	running bool      // a step
 	ends    time.Time
-	pace    Pace
-	think   time.Duration
+	think   time.Duration // the mean pause between its steps
 	ahead   time.Duration // that steps took longer than they should have
 }
 
@@ -122,12 +117,8 @@ func (c *card) begin(cl *client, s wire.Step) {
 		cl.think += time.Duration(thinkWeight * float64(pause-cl.think))
 	}
 
-	if !cl.active(now) {
-		c.solved = time.Time{}
-	}
-
 	cl.running = true
-	cl.load = Load{CPU: cl.think, GPU: s.GPU, Kernel: s.Kernel, Gaps: s.Gaps, SM: s.SM, Bus: s.Bus}
+	cl.load = s
 }
 
 func (c *card) end(cl *client) {
@@ -142,37 +133,44 @@ func (c *card) stepTime(cl *client) (time.Duration, wire.Code) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	now := time.Now()
-	if now.Sub(c.solved) >= solveEvery {
-		c.solve(now)
-	}
-
-	return max(cl.pace.OnGPU, cl.load.GPU), cl.why
+	return time.Duration(float64(cl.load.GPU) * c.stretch(cl, time.Now())), cl.why
 }
 
-// solve asks the model how all clients get on. When one of them is no client of MPS,
-// the GPU changes between it and the others, and counts as shared by time slices.
-// Call it with mu held.
-func (c *card) solve(now time.Time) {
-	var (
-		active []*client
-		loads  []Load
-	)
+// stretch is how many times longer a step takes beside the other clients: none while they
+// want no more than the card has, else each gets an equal part of what it wants. Clients of
+// MPS want shares of the SMs and of the bandwidth at once; when one is no client of MPS, each
+// wants the whole card in turns. Call it with mu held.
+func (c *card) stretch(cl *client, now time.Time) float64 {
+	var turns, sm, bus float64
 
 	mps := true
 
-	for _, cl := range c.clients {
-		if cl.active(now) {
-			active, loads, mps = append(active, cl), append(loads, cl.load), mps && cl.mps
+	for _, one := range c.clients {
+		if one == cl || one.active(now) {
+			onGPU := one.onGPU()
+			turns, sm, bus, mps = turns+onGPU, sm+onGPU*one.load.SM, bus+onGPU*one.load.Bus, mps && one.mps
 		}
 	}
 
-	// The programs compute on real cores, whose company they feel by themselves.
-	for i, pace := range Solve(loads, mps, 0) {
-		active[i].pace = pace
+	wanted := turns
+	if mps {
+		wanted = max(sm, bus)
 	}
 
-	c.solved = now
+	if own := cl.onGPU(); wanted > 1 && own > 0 {
+		return 1 + (wanted-1)/own
+	}
+
+	return 1
+}
+
+// onGPU is the share of its time that a client would spend on a GPU of its own.
+func (s *stepper) onGPU() float64 {
+	if s.load.GPU <= 0 {
+		return 0
+	}
+
+	return float64(s.load.GPU) / float64(s.load.GPU+s.think)
 }
 
 // activity is the GPU's total work, and the time of the last query.

@@ -1,4 +1,6 @@
-package simgpu
+//go:build nightly
+
+package parallelism_test
 
 import (
 	"slices"
