@@ -99,9 +99,6 @@ type Outcome struct {
 	// By MPS such a fault ends all clients of the GPU.
 	DeviceFault bool `json:"device_fault,omitempty"`
 
-	// NoRoom: it did not start, as its host's disk had no room for the checkpoint to go on from, or did not take it.
-	NoRoom bool `json:"no_room,omitempty"`
-
 	StartedAt  time.Time `json:"started_at"`
 	FinishedAt time.Time `json:"finished_at"`
 }
@@ -121,7 +118,5 @@ type Result struct {
 	ContainerID  string            // empty = no container of it started
 	Datasets     map[string]string // versions of the data sets that it had, by name; "" = not known
 	ImageMissing bool              // it did not start, as its image was not on the host
-	NoRoom       bool              // it did not start, as the host's disk has no room for its checkpoint, or does not take it
-	NotTaken     string            // why that was, in plain words
 	Checkpoint   bool              // it left files in /trial/checkpoint
 }

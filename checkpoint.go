@@ -11,21 +11,10 @@ import (
 // ErrDamaged is an object that is not what its name says.
 var ErrDamaged = errors.New("its SHA-256 is not that of its name")
 
-// CheckpointEntry is a file, directory or link of a checkpoint.
-type CheckpointEntry struct {
-	Path     string // below /trial/checkpoint, with slashes; "." is the directory itself
-	Mode     uint32 // its type and its permissions, as Go's fs.FileMode
-	UID, GID int    // owner
-	Changed  time.Time
-	Bytes    int64
-	Digest   Digest // of a file
-	Target   string // of a link
-}
-
-// StoredCheckpoint is a checkpoint that is whole in the store.
+// StoredCheckpoint is a checkpoint in the store: one object, a tar.
 type StoredCheckpoint struct {
-	ID       string
-	Bytes    int64
+	Digest   Digest
+	Bytes    int64 // of the archive
 	StoredAt time.Time
 }
 

@@ -43,18 +43,12 @@ const (
 // FailurePolicy is Berth's reaction to one kind.
 type FailurePolicy struct {
 	Next    NextStep
-	Charges bool // counts against retry.max_attempts; others may repeat up to MaxFreeRetries, or MaxNoRoom
+	Charges bool // counts against retry.max_attempts; others may repeat up to MaxFreeRetries
 }
 
 // MaxFreeRetries bounds the attempts that were not the trial's fault, so that a
 // broken machine cannot repeat a trial for ever (reliability.md, failure 33).
 const MaxFreeRetries = 10
-
-// MaxNoRoom bounds the attempts of a trial that found no room for its checkpoint
-// (Outcome.NoRoom). They are no free retries: the next one waits until the placer sees
-// the room. This is for a disk that has room when the placer looks and none after that,
-// with a minute between two attempts.
-const MaxNoRoom = 100
 
 // Policy returns the reaction to an attempt of this kind.
 func (k FailureKind) Policy() FailurePolicy {

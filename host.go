@@ -38,14 +38,10 @@ const HostGrace = 15 * time.Minute
 // hours of work are not given up.
 const CheckpointSilence = time.Hour
 
-// CheckpointRefused is for how long it counts that a host's disk did not take the checkpoint
-// of a trial, for want of room or inodes, for its quota or an error: a person may mend it.
-const CheckpointRefused = 24 * time.Hour
-
 // Host is a machine with a worker. Totals are the most that Berth may hand out; headroom is kept
 // free on purpose; reserved is the sum of leases. It exceeds the totals for a while when the
-// worker came back with smaller ones. Berth reserves disk only for checkpoints: while less is free
-// than the headroom, nothing new starts.
+// worker came back with smaller ones. Berth reserves no disk: while less is free than the headroom,
+// nothing new starts.
 type Host struct {
 	ID                  string    `json:"id"`   // UUID, kept in the worker's data directory
 	Name                string    `json:"name"` // of the machine
@@ -64,7 +60,6 @@ type Host struct {
 	DiskBytes           int64     `json:"disk_bytes,omitempty"`        // size of that disk; 0 = not known
 	DiskGrowthBytes     int64     `json:"disk_growth_bytes,omitempty"` // how much more of it is in use than a day before; 0 = not known
 	OutputBytes         int64     `json:"output_bytes,omitempty"`      // size of the attempts' files
-	FetchBytes          int64     `json:"-"`                           // of checkpoints that its attempts have still to fetch, as the placer sees it
 	MaxAttempts         int       `json:"max_attempts"`                // 0 = no limit
 	Attempts            int       `json:"attempts"`                    // unreleased leases
 	Exclusive           bool      `json:"exclusive"`                   // one of them wants the host for itself
@@ -87,9 +82,6 @@ type Host struct {
 	TestDue      bool       `json:"-"`                       // the next test attempt may be placed
 
 	MissingImages []MissingImage `json:"-"` // sweeps whose trials lately did not start there for want of their image
-
-	FilesFreeBytes int64 `json:"-"` // as DiskFreeBytes, of the disk with the files of attempts alone
-	FilesDiskBytes int64 `json:"-"` // size of that disk; 0 = not known
 
 	Drained   bool          `json:"-"` // a person asked for no new attempts, also when its State says something else
 	AbsentFor time.Duration `json:"-"` // for how long it has been lost or unready, as the placer counts it
@@ -150,8 +142,6 @@ type HostFree struct {
 	MemoryBytes int64 // total less the use of processes outside Berth
 	DiskBytes   int64 // on the fuller of the disks that trials write to
 	DiskTotal   int64 // of that disk in bytes; 0 = not known
-	FilesBytes  int64 // on the disk with the files of attempts, where checkpoints are fetched to
-	FilesTotal  int64 // of that disk in bytes; 0 = not known
 	OutputBytes int64 // size of the attempts' files; 0 = not known
 	Problem     string
 

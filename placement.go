@@ -120,11 +120,8 @@ type WaitingRequest struct {
 	Kept        KeptPlace   // as stored
 	FailedHosts []string    // where earlier attempts of the trial failed through no fault of its own, once for each
 	Checkpoint  string      // id of the host that alone has the trial's newest checkpoint; empty = none, or it is in the store
-	Fetch       int64       // bytes of its newest checkpoint, stored or coming; 0 = none, or not known yet
-	Coming      bool        // a host is about to store its newest checkpoint
-	Fetched     []string    // ids of the hosts that may have that one, or a newer one, and fetch nothing
-	Refused     []string    // ids of the hosts whose disks did not take it within CheckpointRefused, once for each attempt
-	Shunned     []string    // hosts of Refused within HostCordonWindow
+	Stored      bool        // its newest checkpoint is in the store, or its host is about to store it
+	Holders     []string    // ids of the hosts that have that one, or a newer one, in their directory
 	Apart       bool        // on a GPU it is no MPS client beside others: a fault ended it there, or its sweep's program has recently faulted by itself
 	Away        bool        // an earlier attempt of the trial is one of SweepUse's Away
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can

@@ -65,9 +65,6 @@ CREATE TABLE hosts (
     -- Public parts of the keys with which a host's worker opens secrets.
     secret_keys           text[] NOT NULL DEFAULT '{}',
     stores_checkpoints    boolean NOT NULL DEFAULT false, -- its worker stores checkpoints
-    -- Of the disk with the files of attempts and fetched checkpoints. 0 = unknown.
-    files_free_bytes      bigint NOT NULL DEFAULT 0,
-    files_disk_bytes      bigint NOT NULL DEFAULT 0, -- its size
     CONSTRAINT hosts_state CHECK (state IN ('ready', 'draining')),
     CONSTRAINT hosts_cpu_within_capacity CHECK (0 <= cpu_milli_reserved AND cpu_milli_reserved <= cpu_milli),
     CONSTRAINT hosts_memory_within_capacity
@@ -672,37 +669,21 @@ CREATE TABLE host_images (
     told_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Checkpoints in the store of artifacts, so that a trial goes on from its newest one on another host. Rows of
--- checkpoint_entries name objects before these are stored; a checkpoint counts from stored_at on.
+-- Checkpoints in the store of artifacts, each one object, so that a trial goes on from its newest one on another
+-- host. A row names its object before that is stored; a checkpoint counts from stored_at on.
 CREATE TABLE checkpoints (
-    id         uuid PRIMARY KEY,
     attempt_id uuid NOT NULL REFERENCES attempts (id) ON DELETE CASCADE, -- that wrote it
     trial_id   uuid NOT NULL REFERENCES trials (id) ON DELETE CASCADE,
+    sha256     bytea NOT NULL,
     bytes      bigint NOT NULL,
-    stored_at  timestamptz, -- NULL = some of its objects may not be there yet
-    CONSTRAINT checkpoints_bytes_not_negative CHECK (bytes >= 0)
+    stored_at  timestamptz, -- NULL = its object may not be there yet
+    PRIMARY KEY (attempt_id, sha256),
+    CONSTRAINT checkpoints_bytes_not_negative CHECK (bytes >= 0),
+    CONSTRAINT checkpoints_sha256_is_whole CHECK (octet_length(sha256) = 32)
 );
 
 CREATE INDEX checkpoints_trial ON checkpoints (trial_id);
-CREATE INDEX checkpoints_attempt ON checkpoints (attempt_id);
-
-CREATE TABLE checkpoint_entries (
-    checkpoint_id uuid NOT NULL REFERENCES checkpoints (id) ON DELETE CASCADE,
-    path          text COLLATE "C" NOT NULL, -- below /trial/checkpoint; '.' = the directory itself
-    mode          bigint NOT NULL, -- as Go's fs.FileMode
-    uid           integer NOT NULL,
-    gid           integer NOT NULL,
-    changed_ns    bigint NOT NULL, -- when it was last written, since 1970
-    bytes         bigint NOT NULL,
-    sha256        bytea, -- of files
-    target        text NOT NULL, -- of links
-    PRIMARY KEY (checkpoint_id, path),
-    CONSTRAINT checkpoint_entries_path_is_below CHECK (path = '.' OR octet_length(path) BETWEEN 1 AND 1024 AND path !~ '(^|/)(\.{0,2})(/|$)'),
-    CONSTRAINT checkpoint_entries_bytes_not_negative CHECK (bytes >= 0),
-    CONSTRAINT checkpoint_entries_sha256_is_whole CHECK (octet_length(sha256) = 32)
-);
-
-CREATE INDEX checkpoint_entries_sha256 ON checkpoint_entries (sha256);
+CREATE INDEX checkpoints_sha256 ON checkpoints (sha256);
 
 -- Whole sweep files, for display. A file may list 10,000 assignments and be 1 MiB long, and PostgreSQL reads
 -- all of it for one field: sweeps.spec keeps the parts that running a trial needs (berth.Spec.Plan).

@@ -26,7 +26,6 @@ type CarriedTrial struct {
 
 	Attempts int              `json:"attempts,omitempty"` // made so far
 	Charged  int              `json:"charged,omitempty"`  // of those, the attempts that were the trial's own fault
-	NoRoom   int              `json:"no_room,omitempty"`  // of those, the attempts whose host had no room for their checkpoint
 	OOMs     int              `json:"ooms,omitempty"`
 	Last     *berth.LastOOM   `json:"last,omitempty"`
 	Carries  bool             `json:"carries,omitempty"` // this trial's run measures its shape
@@ -187,8 +186,6 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 
 	if policy.Charges {
 		t.Charged++
-	} else if outcome.NoRoom {
-		t.NoRoom++
 	}
 
 	if policy.Next == berth.NextDone {
@@ -247,7 +244,7 @@ func (t *trial) judge(o berth.Outcome, policy berth.FailurePolicy) (berth.TrialU
 		end.Message = fmt.Sprintf("gave up after %d attempts; the last one: %s", t.made(), o.Message)
 
 		return end, true
-	case t.made()-t.Charged-t.NoRoom >= berth.MaxFreeRetries, t.NoRoom >= berth.MaxNoRoom:
+	case t.made()-t.Charged >= berth.MaxFreeRetries:
 		end.Message = fmt.Sprintf("gave up after %d attempts that failed through no fault of the trial; the last one: %s", t.made(), o.Message)
 
 		return end, true

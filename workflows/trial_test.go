@@ -2,7 +2,6 @@ package workflows_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -204,37 +203,6 @@ func TestTrial_EndsAccordingToKind(t *testing.T) {
 			require.Equal(t, tt.attempts, result.Attempts)
 			require.Equal(t, tt.kind, b.settled.Kind)
 			require.NotEmpty(t, b.settled.Message)
-		})
-	}
-}
-
-// A host whose disk has no room for the checkpoint is no fault that repeats: the placer asks that
-// host for room from then on. Free retries are counted without it.
-func TestTrial_NoRoomForACheckpointUsesUpNoRetries(t *testing.T) {
-	t.Parallel()
-
-	noRoom := bad(berth.FailureInfra)
-	noRoom.NoRoom = true
-
-	for name, tt := range map[string]struct {
-		after    []berth.Outcome // the last repeats
-		none     int
-		want     berth.TrialState
-		attempts int
-	}{
-		"it finds room":                {none: 30, after: []berth.Outcome{ok(0.9)}, want: berth.TrialSucceeded, attempts: 31},
-		"machines fail besides":        {none: 30, after: []berth.Outcome{bad(berth.FailureInfra)}, want: berth.TrialFailed, attempts: 30 + berth.MaxFreeRetries},
-		"what is there comes and goes": {none: berth.MaxNoRoom, after: []berth.Outcome{ok(0.9)}, want: berth.TrialFailed, attempts: berth.MaxNoRoom},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			b := trialSetup(t)
-			b.runs(append(slices.Repeat([]berth.Outcome{noRoom}, tt.none), tt.after...)...)
-
-			result := b.execute(t)
-			require.Equal(t, tt.want, result.State)
-			require.Equal(t, tt.attempts, result.Attempts)
 		})
 	}
 }

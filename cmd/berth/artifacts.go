@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -68,14 +67,12 @@ func (m *machine) storeFiles(ctx context.Context, store *artifacts.Store, files 
 }
 
 // restoreFrom fetches checkpoints from the store; nil = no store.
-func restoreFrom(store *artifacts.Store, list artifacts.CheckpointList) runtrial.RestoreCheckpoint {
+func restoreFrom(store *artifacts.Store) runtrial.RestoreCheckpoint {
 	if store == nil {
 		return nil
 	}
 
-	return func(ctx context.Context, id string, root *os.Root, told func(bytes int64)) error {
-		return store.Restore(ctx, list, id, root, told)
-	}
+	return store.Restore
 }
 
 // openArtifacts opens the store of artifacts; nil = no store. Later calls wait

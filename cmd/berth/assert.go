@@ -35,7 +35,6 @@ var (
 	_ artifacts.Files       = (*runtrial.Executor)(nil)
 
 	_ artifacts.CheckpointLedger = (*postgres.Store)(nil)
-	_ artifacts.CheckpointList   = (*postgres.Store)(nil)
 	_ artifacts.CheckpointFiles  = (*runtrial.Executor)(nil)
 
 	_ api.Sealer             = (*secrets.Keys)(nil)

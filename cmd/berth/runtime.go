@@ -102,7 +102,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			},
 			Workdir:      d.ReadWorkdir,
 			Pull:         pull,
-			Restore:      restoreFrom(store, c.Store),
+			Restore:      restoreFrom(store),
 			Entrypoint:   d.Entrypoint,
 			Proxy:        m.trialProxy,
 			Dataset:      m.sets.Find,
@@ -125,14 +125,12 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		waiting:    executor.Waiting,
 		devices:    cards.Devices(),
 		free: func(running []berth.Container) berth.HostFree {
-			disk, files := datadir.FullestDisk(log, host, m.dataDir, info.RootDir), datadir.LocalDisk("", m.dataDir)
+			disk := datadir.FullestDisk(log, host, m.dataDir, info.RootDir)
 
 			return berth.HostFree{
 				MemoryBytes: memory.Read(ctx, host, running),
 				DiskBytes:   disk.FreeBytes,
 				DiskTotal:   disk.TotalBytes,
-				FilesBytes:  files.FreeBytes,
-				FilesTotal:  files.TotalBytes,
 				OutputBytes: executor.OutputBytes(),
 				Problem:     executor.DiskProblem(),
 				Devices:     cards.FreeMemory(ctx, running),

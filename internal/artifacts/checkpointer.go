@@ -3,14 +3,16 @@ package artifacts
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
 )
@@ -23,10 +25,10 @@ type CheckpointLedger interface {
 	CheckpointsToStore(ctx context.Context, hostID string, limit int) ([]berth.AttemptCheckpoint, error)
 	// SettleCheckpoint says that the checkpoint of an ended attempt is stored, or why not.
 	SettleCheckpoint(ctx context.Context, of berth.AttemptCheckpoint, problem string) error
-	// BeginCheckpoint names objects before they are stored. Errors: fenced when the trial goes on elsewhere, or is over.
-	BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) (dropped []berth.Digest, err error)
-	// FinishCheckpoint makes it the trial's newest. Both return objects that older ones named.
-	FinishCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint) (dropped []berth.Digest, err error)
+	// BeginCheckpoint names an archive before it is stored. Errors: fenced when the trial goes on elsewhere, or is over.
+	BeginCheckpoint(ctx context.Context, of berth.AttemptCheckpoint, archive berth.StoredCheckpoint) error
+	// FinishCheckpoint makes it the trial's newest, and returns the archives that it replaces. Errors: fenced.
+	FinishCheckpoint(ctx context.Context, of berth.AttemptCheckpoint, archive berth.Digest) (replaced []berth.Digest, err error)
 
 	unnamed
 }
@@ -38,36 +40,27 @@ type CheckpointFiles interface {
 	// RunningCheckpoints returns the checkpoints of attempts whose containers
 	// run.
 	RunningCheckpoints() []berth.AttemptCheckpoint
+	// Spool makes a temporary file for so many bytes, which goes when it is closed. Errors: exhausted.
+	Spool(bytes int64) (*os.File, error)
 }
 
 const (
-	// quietFor is how far two looks are apart between which nothing of a checkpoint has
-	// changed before it is read while its trial runs: frameworks write it in many files.
-	quietFor = 5 * time.Second
-	// noisyFor is how long Checkpointer looks for a quiet moment, from the first look
-	// without one. It then reads the checkpoint of a job that always writes as it is:
-	// whole files, as after a kill at that moment.
-	noisyFor = 30 * time.Second
-	// noisyLooks is how many looks must find no quiet moment before quiet is no longer
-	// required. noisyFor alone is too weak: there are no looks during a long upload of
-	// another checkpoint.
-	noisyLooks = 3
-	// vainTries is after how many failed reads and uploads in a row the log says so.
-	vainTries = 3
-	// brokenTries is how often Checkpointer reads an attempt's files from a failing disk, with
-	// up to longestCheckpointPause between: after some seven minutes it reports them lost.
-	brokenTries = 10
 	// longestCheckpointPause is between two looks while the store is down: an attempt
 	// on another host may wait for it.
 	longestCheckpointPause = time.Minute
 	// checkpointsAtOnce is how many attempts one question to the database returns.
 	checkpointsAtOnce = 100
+	// restlessLooks is after how many looks in a row that find changes the log says so:
+	// about two minutes.
+	restlessLooks = 24
 )
 
-// Checkpointer stores checkpoints of the trials of one host. It stores checkpoints of
-// running attempts from time to time, one at a time. Beside it, one at a time, it stores
-// checkpoints of ended attempts that will run again. A checkpoint counts when it is
-// whole. The store keeps the newest one of each trial.
+// errNothing says that a checkpoint has no files.
+var errNothing = errors.New("there are no files")
+
+// Checkpointer stores the checkpoints of one host's trials, each as one archive: when an
+// attempt ends that will run again, and of running attempts from time to time. The store
+// keeps the newest one of each trial.
 type Checkpointer struct {
 	Ledger CheckpointLedger
 	Files  CheckpointFiles
@@ -76,133 +69,175 @@ type Checkpointer struct {
 	Mark   string // as Uploader.Mark
 	Limits Limits
 	After  time.Duration // how often a running attempt's is stored; 0 = only at its end
-	Quiet  time.Duration // it must not change for this long; default 5 s
 	Every  time.Duration // between two looks; default 5 s
 	Log    *slog.Logger
 
-	mu    sync.Mutex                   // guards known and turns
-	known map[string]*storedCheckpoint // by attempt
-	turns map[string]time.Time         // by trial: when a running attempt's next look is due
-	sent  sender
+	running map[string]*runningCheckpoint // by attempt
+	sent    sender
+}
+
+// runningCheckpoint is the checkpoint of a running attempt.
+type runningCheckpoint struct {
+	due      time.Time
+	seen     []entry // by the last look; nil = none yet
+	stored   []entry
+	restless int    // looks in a row that found changes
+	problem  string // why it cannot be stored
+}
+
+// Run stores until ctx ends. A long upload of a running attempt keeps no ended attempt
+// waiting, as another host may wait for that one.
+func (c *Checkpointer) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+
+	for _, look := range []func(context.Context) error{c.LookEnded, c.LookRunning} {
+		group.Go(func() error {
+			return keepLooking(ctx, c.Every, longestCheckpointPause, look, func(err error, again time.Duration) {
+				c.Log.Warn("storing checkpoints", "error", err, "again_in", again)
+			})
+		})
+	}
+
+	return group.Wait()
+}
+
+// LookEnded stores the checkpoints of ended attempts. Errors: of the store or the
+// database, which may come back.
+func (c *Checkpointer) LookEnded(ctx context.Context) error {
+	if err := c.Ledger.SetHostCheckpoints(ctx, c.HostID, true); err != nil {
+		return err
+	}
+
+	list, err := c.Ledger.CheckpointsToStore(ctx, c.HostID, checkpointsAtOnce)
+	if err != nil {
+		return err
+	}
+
+	return c.forEach(ctx, list, c.storeEnded)
+}
+
+// LookRunning stores the checkpoints of running attempts that are due. Errors: as of LookEnded.
+func (c *Checkpointer) LookRunning(ctx context.Context) error {
+	var (
+		due   []berth.AttemptCheckpoint
+		known = make(map[string]*runningCheckpoint)
+	)
+
+	for _, of := range c.Files.RunningCheckpoints() {
+		known[of.AttemptID] = cmp.Or(c.running[of.AttemptID], &runningCheckpoint{due: time.Now().Add(c.After)})
+
+		if c.After > 0 && !time.Now().Before(known[of.AttemptID].due) {
+			due = append(due, of)
+		}
+	}
+
+	c.running = known
+
+	return c.forEach(ctx, due, c.storeRunning)
+}
+
+// forEach calls do for each attempt. A problem with one attempt does not delay the
+// others while the store answers.
+func (c *Checkpointer) forEach(ctx context.Context, list []berth.AttemptCheckpoint, do func(context.Context, berth.AttemptCheckpoint) error) (all error) {
+	for n, of := range list {
+		if err := cmp.Or(ctx.Err(), c.Store.Ready(ctx)); err != nil {
+			return errors.Join(all, err)
+		}
+
+		if err := do(ctx, of); err != nil {
+			all = errors.Join(all, fmt.Errorf("checkpoint of attempt %s: %w", list[n].AttemptID, err))
+		}
+	}
+
+	return all
 }
 
 // storeEnded stores the checkpoint of an ended attempt.
 func (c *Checkpointer) storeEnded(ctx context.Context, of berth.AttemptCheckpoint) error {
-	if k := c.stateOf(of.AttemptID); !k.ended { // writes to a mapped file may leave its times unchanged: the last one is read in full
-		k.ended, k.doubted, k.read = true, true, nil
-	}
+	err := c.withEntries(ctx, of, func(root *os.Root, entries []entry, _ int64) error {
+		return c.store(ctx, of, root, entries, nil)
+	})
 
-	err := c.store(ctx, of, 0)
-	if errors.Is(err, errBroken) {
-		if away := dataDirAway(c.Mark); away != nil {
-			return away
-		}
-
-		err = c.broken(of, err)
-	}
-
-	var cannot unstorableError
+	var (
+		cannot unstorableError
+		why    string
+	)
 
 	switch {
 	case err == nil:
-		c.turn(of.TrialID)
-
-		return c.Ledger.SettleCheckpoint(ctx, of, "")
 	case errors.As(err, &cannot):
-		c.Log.Warn("a checkpoint cannot be stored", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", cannot.why)
-
-		return c.Ledger.SettleCheckpoint(ctx, of, cannot.why)
+		why = cannot.why
 	case berth.KindOf(err) == berth.KindNotFound, errors.Is(err, errNothing):
 		if err := dataDirAway(c.Mark); err != nil {
 			return err
 		}
 
-		why := "its directory is not on its host any more"
-		if errors.Is(err, errNothing) {
-			why = "its files are not in the data directory of its host any more"
-		}
-
-		c.Log.Warn("a checkpoint that an attempt left is not there", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", why)
-
-		return c.Ledger.SettleCheckpoint(ctx, of, why)
+		why = "its files are not in the data directory of its host any more"
 	case berth.KindOf(err) == berth.KindFenced:
-		return c.Ledger.SettleCheckpoint(ctx, of, "the trial was over, or its host was given up, before it was stored")
+		why = "the trial was over, or its host was given up, before it was stored"
 	case changing(err):
-		return nil // the next attempt is at it, or the next look has it
+		return nil // the next attempt writes there, or the next look stores it
 	default:
 		return err
 	}
-}
 
-// broken is unstorableError after brokenTries failed reads of an attempt's files.
-func (c *Checkpointer) broken(of berth.AttemptCheckpoint, err error) error {
-	k := c.stateOf(of.AttemptID)
-	if k.broken++; k.broken < brokenTries {
-		return err
+	if why != "" {
+		c.Log.Warn("a checkpoint is not stored", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", why)
 	}
 
-	return unstorableError{err.Error()}
+	return c.Ledger.SettleCheckpoint(ctx, of, why)
 }
 
-// storeRunning stores the checkpoint of an attempt that runs, if it has changed.
+// storeRunning stores the checkpoint of an attempt that runs, if it has changed and two
+// looks in a row find the same.
 func (c *Checkpointer) storeRunning(ctx context.Context, of berth.AttemptCheckpoint) error {
-	k, quiet := c.stateOf(of.AttemptID), cmp.Or(c.Quiet, quietFor)
-	if k.looks >= noisyLooks && time.Since(k.noisy) >= min(noisyFor, c.After) {
-		quiet = 0
-	}
+	k := c.running[of.AttemptID]
 
-	err := c.store(ctx, of, quiet)
-	if errors.Is(err, errBroken) { // the next turn asks again
-		if away := dataDirAway(c.Mark); away != nil {
-			return away
+	err := c.withEntries(ctx, of, func(root *os.Root, entries []entry, bytes int64) error {
+		before := k.seen
+		k.seen = entries
+
+		switch {
+		case sameEntries(entries, k.stored):
+			return nil
+		case before == nil || !sameEntries(entries, before):
+			return ErrChanged
 		}
 
-		err = unstorableError{err.Error()}
-	}
+		spool, err := c.Files.Spool(bytes)
+		if err != nil {
+			return err
+		}
+		defer spool.Close() //nolint:errcheck // it goes
+
+		if err = c.store(ctx, of, root, entries, spool); err == nil {
+			k.stored = entries
+		}
+
+		return err
+	})
 
 	var cannot unstorableError
 
 	switch {
-	case errors.As(err, &cannot):
-		if cannot.why != k.problem {
-			c.Log.Warn("a checkpoint cannot be stored; the trial cannot go on from it on another host", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", cannot.why)
+	case changing(err):
+		if k.restless++; k.restless == restlessLooks {
+			c.Log.Warn("a checkpoint changes all the time, so none of the running trial is stored; write it less often", "attempt", of.AttemptID, "trial_id", of.TrialID)
 		}
-
-		k.problem = cannot.why
-	case errors.Is(err, errNothing): // it may write one later
-	case changing(err): // the next look may find it quiet
-		if k.looks++; k.looks == 1 {
-			k.noisy = time.Now()
-		}
-
-		c.noteVainTry(of, k, err)
 
 		return nil
-	case err != nil && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
+	case errors.As(err, &cannot), berth.KindOf(err) == berth.KindExhausted:
+		if why := err.Error(); why != k.problem {
+			c.Log.Warn("a checkpoint cannot be stored; the trial cannot go on from it on another host", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", why)
+			k.problem = why
+		}
+	case err != nil && !errors.Is(err, errNothing) && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
 		return err
 	}
 
-	k.noisy, k.looks = time.Time{}, 0
-	c.turn(of.TrialID)
+	k.due, k.restless = time.Now().Add(c.After), 0
 
 	return nil
-}
-
-// noteVainTry has a checkpoint whose files are never the same for as long as it takes to read and
-// send them wait for its next turn: each try takes the disk, a core and the uplink. It tells once.
-func (c *Checkpointer) noteVainTry(of berth.AttemptCheckpoint, k *storedCheckpoint, err error) {
-	if errors.Is(err, errNotQuiet) {
-		return
-	}
-
-	if k.vain++; k.vain > 1 { // the first may have been bad luck
-		c.turn(of.TrialID)
-	}
-
-	if k.vain == vainTries {
-		c.Log.Warn("a checkpoint changes faster than it is read and sent, so none of the running trial is stored; have the job write it to a new file and rename that, or write it less often",
-			"attempt", of.AttemptID, "trial_id", of.TrialID, "tries", k.vain, "why", err)
-	}
 }
 
 // changing reports whether files changed or went while they were read.
@@ -210,92 +245,83 @@ func changing(err error) bool {
 	return errors.Is(err, ErrChanged) || errors.Is(err, fs.ErrNotExist) && berth.KindOf(err) != berth.KindNotFound
 }
 
-// store stores a checkpoint that has not changed for quiet, unless it is stored as it
-// is. Errors: unstorableError; errNothing; ErrChanged or fs.ErrNotExist while it changes; not_found
-// when its directory is not there; fenced; of the store or the database.
-func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, quiet time.Duration) error {
+// withEntries calls do with the files of a checkpoint. Errors: errNothing; not_found when
+// its directory is not there; those of listCheckpoint and of do.
+func (c *Checkpointer) withEntries(ctx context.Context, of berth.AttemptCheckpoint, do func(root *os.Root, entries []entry, bytes int64) error) error {
 	root, err := c.Files.OpenCheckpoint(of.TrialID)
 	if err != nil {
-		return asUnstorable(ctx, err)
+		return asUnstorable(err)
 	}
 	defer root.Close() //nolint:errcheck // only read
 
-	items, err := c.read(ctx, of, root, quiet)
-	if err != nil || items == nil {
+	entries, bytes, err := listCheckpoint(ctx, root, c.Limits.orDefault())
+
+	switch {
+	case err != nil:
 		return err
+	case !hasFile(entries):
+		return errNothing
+	default:
+		return do(root, entries, bytes)
 	}
-
-	id := uuid.NewString()
-	entries := make([]berth.CheckpointEntry, len(items))
-
-	var (
-		sources []found
-		claims  []berth.Artifact
-		sent    = make(map[berth.Digest]bool)
-	)
-
-	for n, i := range items {
-		entries[n] = i.CheckpointEntry
-
-		if i.mode().IsRegular() && !sent[i.Digest] {
-			sent[i.Digest] = true
-			sources, claims = append(sources, found{path: i.Path, info: i.info}), append(claims, berth.Artifact{Path: i.Path, Bytes: i.Bytes, Digest: i.Digest})
-		}
-	}
-
-	release, err := holdOpen(root, sources, heldFiles())
-	if err != nil {
-		return asUnstorable(ctx, err)
-	}
-	defer release()
-
-	half, err := c.Ledger.BeginCheckpoint(ctx, id, of, entries)
-	if err != nil {
-		return err
-	}
-
-	c.removeObjects(ctx, half) // now: only this process knows the rest of a failed upload, and this one may fail, too
-
-	for n, one := range c.sent.sendAll(ctx, root, sources, claims) {
-		if one.ofFile != nil {
-			delete(c.stateOf(of.AttemptID).read, claims[n].Path) // its content differs from the digest, whatever its times say
-		}
-
-		if err := cmp.Or(one.err, asUnstorable(ctx, one.ofFile)); err != nil {
-			return err
-		}
-
-		if !one.stored {
-			return berth.Errorf(berth.KindUnavailable, "storing %q: it was not sent", claims[n].Path)
-		}
-	}
-
-	if err := c.Store.Ready(ctx); err != nil { // its disk may have been lost since: objects may be below the mount point
-		return err
-	}
-
-	if err := c.Store.settle(claims); err != nil {
-		return err
-	}
-
-	old, err := c.Ledger.FinishCheckpoint(ctx, id, of)
-	if err != nil {
-		return err
-	}
-
-	k := c.stateOf(of.AttemptID)
-	k.items, k.doubted, k.vain = items, false, 0
-	c.Log.Info("stored a checkpoint", "attempt", of.AttemptID, "trial_id", of.TrialID, "files", len(claims))
-	c.removeObjects(ctx, old)
-
-	return nil
 }
 
-// removeObjects removes objects of older checkpoints at once: one of each period would fill the
-// store before the Cleaner's grace is over. The Cleaner removes the rest after an
-// error.
-func (c *Checkpointer) removeObjects(ctx context.Context, digests []berth.Digest) {
-	if _, err := removeUnnamed(ctx, c.Ledger, c.Store, digests); err != nil && ctx.Err() == nil {
-		c.Log.Warn("removing objects of older checkpoints; the server does it after 7 days", "error", err)
+// store stores the listed entries as one archive. The archive of a running attempt is
+// written to spool first, as the job may change its files during the upload. Errors:
+// unstorableError; ErrChanged or fs.ErrNotExist when the files changed since they were listed;
+// fenced; of the disk, the store or the database.
+func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, root *os.Root, entries []entry, spool *os.File) error {
+	sum := sha256.New()
+	to := io.Writer(sum)
+
+	if spool != nil {
+		to = io.MultiWriter(sum, spool)
 	}
+
+	content := newArchive(ctx, root, entries)
+	defer content.Close() //nolint:errcheck // only read
+
+	bytes, err := io.Copy(to, content)
+	if err != nil {
+		return asUnstorable(err)
+	}
+
+	again, _, err := listCheckpoint(ctx, root, c.Limits.orDefault())
+	if err != nil {
+		return err
+	}
+
+	if !sameEntries(entries, again) {
+		return ErrChanged
+	}
+
+	archive := berth.StoredCheckpoint{Digest: berth.Digest(sum.Sum(nil)), Bytes: bytes}
+	if err := c.Ledger.BeginCheckpoint(ctx, of, archive); err != nil {
+		return err
+	}
+
+	sent, err := c.sent.storeAll(ctx, c.Store, []source{func() (io.ReadCloser, error) {
+		if spool != nil {
+			return io.NopCloser(io.NewSectionReader(spool, 0, bytes)), nil
+		}
+
+		return newArchive(ctx, root, entries), nil
+	}}, []berth.Artifact{{Bytes: bytes, Digest: archive.Digest}})
+	if err := cmp.Or(sent[0].err, asUnstorable(sent[0].ofFile), err); err != nil {
+		return err
+	}
+
+	replaced, err := c.Ledger.FinishCheckpoint(ctx, of, archive.Digest)
+	if err != nil {
+		return err
+	}
+
+	c.Log.Info("stored a checkpoint", "attempt", of.AttemptID, "trial_id", of.TrialID, "bytes", bytes)
+
+	// Now: one archive of each period would fill the store before the Cleaner's grace is over.
+	if _, err := removeUnnamed(ctx, c.Ledger, c.Store, replaced); err != nil && ctx.Err() == nil {
+		c.Log.Warn("removing older checkpoints; the server does it after 7 days", "error", err)
+	}
+
+	return nil
 }

@@ -1,9 +1,11 @@
 package artifacts_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
-	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,7 +26,8 @@ import (
 type checkpoints struct {
 	dir     string
 	running []berth.AttemptCheckpoint
-	opened  func() // called when one was opened
+	spooled func() // called before one is read; nil = nothing is called
+	full    error  // why the disk takes no spool
 }
 
 func (c *checkpoints) OpenCheckpoint(trial string) (*os.Root, error) {
@@ -33,14 +36,24 @@ func (c *checkpoints) OpenCheckpoint(trial string) (*os.Root, error) {
 		return nil, berth.Errorf(berth.KindNotFound, "there is no directory")
 	}
 
-	if c.opened != nil {
-		c.opened()
-	}
-
 	return root, err
 }
 
 func (c *checkpoints) RunningCheckpoints() []berth.AttemptCheckpoint { return c.running }
+
+func (c *checkpoints) Spool(int64) (*os.File, error) {
+	if c.spooled != nil {
+		c.spooled()
+	}
+
+	if c.full != nil {
+		return nil, c.full
+	}
+
+	file, err := os.CreateTemp(c.dir, "spool-")
+
+	return file, errors.Join(err, os.Remove(file.Name()))
+}
 
 // trials is a bench whose host has checkpoints.
 type trials struct {
@@ -74,7 +87,7 @@ func setupTrials(t *testing.T) *trials {
 
 func (x *trials) newPointer(ledger artifacts.CheckpointLedger) *artifacts.Checkpointer {
 	return &artifacts.Checkpointer{
-		Ledger: ledger, Files: x.files, Store: x.store, HostID: x.host, After: time.Nanosecond, Quiet: time.Nanosecond, Log: slog.New(slog.DiscardHandler),
+		Ledger: ledger, Files: x.files, Store: x.store, HostID: x.host, After: time.Nanosecond, Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -134,7 +147,15 @@ func (x *trials) writes(content map[string]string) {
 	}
 }
 
-func (x *trials) looks() { x.t.Helper(); require.NoError(x.t, x.pointer.Look(x.t.Context())) }
+// looks stores the checkpoints of ended attempts, and those of running ones that are at rest.
+func (x *trials) looks() {
+	x.t.Helper()
+	require.NoError(x.t, x.pointer.LookEnded(x.t.Context()))
+
+	for range 2 { // the second look finds what the first one found
+		require.NoError(x.t, x.pointer.LookRunning(x.t.Context()))
+	}
+}
 
 // next is the checkpoint that an attempt after the newest would see.
 func (x *trials) next() berth.EarlierCheckpoint {
@@ -154,22 +175,39 @@ func (x *trials) next() berth.EarlierCheckpoint {
 }
 
 // restored returns the files that a checkpoint brings to another host.
-func (x *trials) restored(id string) map[string]string {
+func (x *trials) restored(of berth.StoredCheckpoint) map[string]string {
 	x.t.Helper()
 
 	dir := x.t.TempDir()
-	require.NoError(x.t, x.restore(x.t.Context(), id, dir))
+	require.NoError(x.t, restore(x.t, x.store, of, dir))
 
 	return contentOf(x.t, dir)
 }
 
-func (x *trials) restore(ctx context.Context, id, dir string) error {
-	root, err := os.OpenRoot(dir)
+// newest is the trial's newest checkpoint in the store.
+func (x *trials) newest() berth.StoredCheckpoint {
+	x.t.Helper()
+
+	digest, err := hex.DecodeString(x.sql().Text("SELECT encode(sha256, 'hex') FROM checkpoints WHERE stored_at IS NOT NULL"))
 	require.NoError(x.t, err)
+
+	return berth.StoredCheckpoint{Digest: berth.Digest(digest), Bytes: x.sql().Int("SELECT bytes FROM checkpoints WHERE stored_at IS NOT NULL")}
+}
+
+func restore(t *testing.T, store *artifacts.Store, of berth.StoredCheckpoint, dir string) error {
+	t.Helper()
+
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
 
 	defer root.Close() //nolint:errcheck // a test's
 
-	return x.store.Restore(ctx, x.db, id, root, func(int64) {})
+	archive, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+
+	defer archive.Close() //nolint:errcheck // a test's
+
+	return store.Restore(t.Context(), of, archive, root, func(int64) {})
 }
 
 func contentOf(t *testing.T, dir string) map[string]string {
@@ -202,16 +240,19 @@ func contentOf(t *testing.T, dir string) map[string]string {
 }
 
 // What an attempt left is whole on another host: content, links, permissions, owner, times.
+// It is one object.
 func TestCheckpointer_StoresWhatAnAttemptLeft(t *testing.T) {
 	t.Parallel()
 
 	x := setupTrials(t)
-	content := map[string]string{"epoch-1/weights": "one", "epoch-2/weights": "two", "epoch-2/same": "one", "state": "2", "empty": ""}
+	content := map[string]string{"epoch-1/weights": "one", "epoch-2/weights": strings.Repeat("two", 1<<18), "state": "2", "empty": ""}
 	x.writes(content)
 
 	dir := filepath.Join(x.files.dir, x.trial)
 	old := time.Unix(1_700_000_000, 123_456_789)
 	require.NoError(t, os.Symlink("epoch-2", filepath.Join(dir, "latest")))
+	require.NoError(t, os.Symlink("/trial/checkpoint/epoch-1", filepath.Join(dir, "best")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "void"), 0o711)) //nolint:gosec // G301: as jobs do
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "epoch-1"), old, old))
 
@@ -222,22 +263,18 @@ func TestCheckpointer_StoresWhatAnAttemptLeft(t *testing.T) {
 	}
 
 	x.fails()
-
-	_, err := x.db.EarlierCheckpoints(t.Context(), x.of.AttemptID)
-	require.NoError(t, err)
 	x.looks()
 
 	e := x.next()
 	require.NotNil(t, e.Stored)
 	require.False(t, e.Coming, "it is settled")
 	require.True(t, e.Left)
-	require.EqualValues(t, 10, e.Stored.Bytes)
+	require.Len(t, x.objects(), 1)
 
-	content["latest"] = "-> epoch-2"
+	content["latest"], content["best"] = "-> epoch-2", "-> /trial/checkpoint/epoch-1"
 	to := t.TempDir()
-	require.NoError(t, x.restore(t.Context(), e.Stored.ID, to))
+	require.NoError(t, restore(t, x.store, *e.Stored, to))
 	require.Equal(t, content, contentOf(t, to))
-	require.Len(t, x.objects(), 4, "the same content is one object")
 
 	for path, mode := range map[string]os.FileMode{"void": os.ModeDir | 0o711, "state": 0o640, "epoch-1": os.ModeDir | 0o755} {
 		info, err := os.Stat(filepath.Join(to, path))
@@ -249,133 +286,90 @@ func TestCheckpointer_StoresWhatAnAttemptLeft(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, info.ModTime().Equal(old), "a program may look for its newest by it: %s", info.ModTime())
 	requireOwner(t, filepath.Join(to, "state"), owner)
-
-	require.NoError(t, x.restore(t.Context(), e.Stored.ID, to), "again changes nothing")
-	require.Equal(t, content, contentOf(t, to))
 }
 
-// The clock of the host that stored it was ahead. On the next host no file is newer than a
-// file written there next, and the order of the files stays.
-func TestRestore_BringsNoTimesThatAreToCome(t *testing.T) {
-	t.Parallel()
-
-	x := setupTrials(t)
-	x.writes(map[string]string{"epoch-1": "one", "epoch-2": "two"})
-
-	ahead := time.Now().Add(2 * time.Hour)
-	for name, at := range map[string]time.Time{"epoch-1": ahead.Add(-30 * time.Minute), "epoch-2": ahead} {
-		require.NoError(t, os.Chtimes(filepath.Join(x.files.dir, x.trial, name), at, at))
-	}
-
-	x.fails()
-	x.looks()
-
-	dir := t.TempDir()
-	require.NoError(t, x.restore(t.Context(), x.next().Stored.ID, dir))
-
-	first, err := os.Stat(filepath.Join(dir, "epoch-1"))
-	require.NoError(t, err)
-
-	second, err := os.Stat(filepath.Join(dir, "epoch-2"))
-	require.NoError(t, err)
-	require.False(t, second.ModTime().After(time.Now()), second.ModTime())
-	require.True(t, second.ModTime().After(first.ModTime()), "%s, %s", first.ModTime(), second.ModTime())
-}
-
-// A running attempt's is stored when it has changed and is quiet, and the older one
-// goes at once, with its objects.
+// A running attempt's checkpoint is stored when it has changed and two looks find the same.
+// The older one goes at once. An attempt that ends without a change sends nothing again.
 func TestCheckpointer_FollowsARunningAttempt(t *testing.T) {
 	t.Parallel()
 
 	x := setupTrials(t)
-	x.writes(map[string]string{"epoch-1": "one"})
-	x.pointer.Quiet, x.pointer.After = time.Hour, 200*time.Millisecond
-	x.looks()
 
-	began := time.Now()
-
-	for len(x.objects()) == 0 {
-		require.Less(t, time.Since(began), time.Minute, "one that is always written is read as it is")
-		x.looks()
+	for _, epoch := range []string{"1", "2", "3"} { // each look finds another one
+		x.writes(map[string]string{"epoch": epoch})
+		require.NoError(t, x.pointer.LookRunning(t.Context()))
+		require.Empty(t, x.objects())
 	}
 
-	require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond, "a quiet moment is waited for")
+	require.NoError(t, x.pointer.LookRunning(t.Context()))
+	require.Equal(t, map[string]string{"epoch": "3"}, x.restored(x.newest()))
 
-	x.pointer = x.newPointer(x.db)
+	first := x.objects()
+	x.writes(map[string]string{"epoch": "4", "more": "of it"})
 	x.looks()
-	require.Len(t, x.objects(), 1)
+	require.Len(t, x.objects(), 1, "the object of the older checkpoint is gone")
+	require.NotEqual(t, first, x.objects())
 
-	x.writes(map[string]string{"epoch-1": "ONE", "epoch-2": "two"})
+	stored := x.sql().Text("SELECT stored_at::text FROM checkpoints")
 	x.looks()
-	require.Len(t, x.objects(), 2, "the object of the older checkpoint is gone")
-
-	before := x.sql().Text("SELECT id::text FROM checkpoints")
-	x.looks()
-	require.Equal(t, before, x.sql().Text("SELECT id::text FROM checkpoints"), "nothing has changed")
+	require.Equal(t, stored, x.sql().Text("SELECT stored_at::text FROM checkpoints"), "nothing has changed")
 
 	x.pointer.After = 0
-	x.writes(map[string]string{"epoch-3": "three"})
+	x.writes(map[string]string{"epoch": "5"})
 	x.looks()
-	require.Equal(t, before, x.sql().Text("SELECT id::text FROM checkpoints"), "only what has ended is stored")
+	require.Equal(t, stored, x.sql().Text("SELECT stored_at::text FROM checkpoints"), "only what has ended is stored")
 
-	e := x.next()
-	require.Equal(t, map[string]string{"epoch-1": "ONE", "epoch-2": "two"}, x.restored(e.Stored.ID))
+	x.fails()
+	x.looks()
+	require.Equal(t, map[string]string{"epoch": "5", "more": "of it"}, x.restored(*x.next().Stored))
 }
 
-// halting fails in the middle of a checkpoint.
+// halting calls back when an archive is made, and not sent.
 type halting struct {
 	*postgres.Store
 
 	begun func() error
 }
 
-func (h halting) BeginCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint, entries []berth.CheckpointEntry) ([]berth.Digest, error) {
-	dropped, err := h.Store.BeginCheckpoint(ctx, id, of, entries)
-
-	return dropped, errors.Join(err, h.begun())
+func (h halting) BeginCheckpoint(ctx context.Context, of berth.AttemptCheckpoint, archive berth.StoredCheckpoint) error {
+	return errors.Join(h.Store.BeginCheckpoint(ctx, of, archive), h.begun())
 }
 
-// Half of a checkpoint is never the newest one, and goes with the next.
+// Whatever ends the upload of a newer checkpoint, the one before can be fetched until the
+// newer one is whole. Then the half of it goes, too.
 func TestCheckpointer_HalfOfOneIsNone(t *testing.T) {
 	t.Parallel()
 
 	x := setupTrials(t)
 	x.writes(map[string]string{"state": "1"})
 	x.looks()
-
 	x.writes(map[string]string{"state": "2"})
+	x.fails()
 
 	x.pointer = x.newPointer(halting{x.db, func() error { return errors.New("killed") }})
-	require.ErrorContains(t, x.pointer.Look(t.Context()), "killed")
-	require.Equal(t, "2", x.sql().Text("SELECT count(*)::text FROM checkpoints"))
-
-	require.Equal(t, map[string]string{"state": "1"}, x.restored(x.sql().Text("SELECT id::text FROM checkpoints WHERE stored_at IS NOT NULL")))
-
-	half := x.sql().Text("SELECT id::text FROM checkpoints WHERE stored_at IS NULL")
-	_, err := x.db.ListCheckpoint(t.Context(), half)
-	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "half of one cannot be fetched")
+	require.ErrorContains(t, x.pointer.LookEnded(t.Context()), "killed")
+	require.EqualValues(t, 2, x.sql().Int("SELECT count(*) FROM checkpoints"))
+	require.Equal(t, map[string]string{"state": "1"}, x.restored(*x.next().Stored))
 
 	x.pointer = x.newPointer(x.db)
 	x.looks()
-	require.Equal(t, map[string]string{"state": "2"}, x.restored(x.sql().Text("SELECT id::text FROM checkpoints")))
-	require.Equal(t, "1", x.sql().Text("SELECT count(*)::text FROM checkpoints"))
+	require.EqualValues(t, 1, x.sql().Int("SELECT count(*) FROM checkpoints"))
+	require.Equal(t, map[string]string{"state": "2"}, x.restored(x.newest()))
 	require.Len(t, x.objects(), 1)
 }
 
-// Files that change while they are sent wait for the next time. A replaced or removed file is
-// sent in its old state.
+// Files that change while they are read wait for the next look. Once the archive is made,
+// they may change: it is sent as it is.
 func TestCheckpointer_LeavesWhatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 
-	for name, c := range map[string]struct {
-		change func(x *trials)
-		stored int64
-	}{
-		"a file is written":  {change: func(x *trials) { x.writes(map[string]string{"state": "22"}) }},
-		"a file is replaced": {change: func(x *trials) { x.writes(map[string]string{"new": "2"}); x.rename("new", "state") }, stored: 1},
-		"a file goes": {change: func(x *trials) {
-			require.NoError(x.t, os.Remove(filepath.Join(x.files.dir, x.trial, "state")))
-		}, stored: 1},
+	for name, change := range map[string]func(x *trials){
+		"a file is written":  func(x *trials) { x.writes(map[string]string{"state": "2"}) },
+		"a file grows":       func(x *trials) { x.writes(map[string]string{"state": "22"}) },
+		"a file is shorter":  func(x *trials) { x.writes(map[string]string{"state": ""}) },
+		"a file is new":      func(x *trials) { x.writes(map[string]string{"new": "2"}) },
+		"a file is replaced": func(x *trials) { x.writes(map[string]string{"new": "2"}); x.rename("new", "state") },
+		"a file goes":        func(x *trials) { require.NoError(x.t, os.Remove(filepath.Join(x.files.dir, x.trial, "state"))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -384,97 +378,85 @@ func TestCheckpointer_LeavesWhatChangesMeanwhile(t *testing.T) {
 			x.t = t
 			x.writes(map[string]string{"state": "1", "other": "o"})
 
-			x.pointer = x.newPointer(halting{x.db, func() error { c.change(x); return nil }}) // it is read by now, and not sent
+			x.files.spooled = func() { change(x) } // it is listed by now, and not read
 			x.looks()
-			require.Equal(t, c.stored, x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL"))
+			require.Zero(t, x.sql().Int("SELECT count(*) FROM checkpoints"))
 
-			if c.stored > 0 {
-				require.Equal(t, map[string]string{"state": "1", "other": "o"}, x.restored(x.sql().Text("SELECT id::text FROM checkpoints WHERE stored_at IS NOT NULL")))
-			}
-
-			x.pointer = x.newPointer(x.db)
-			x.looks()
-
+			x.files.spooled = nil
 			want := contentOf(t, filepath.Join(x.files.dir, x.trial))
-			require.Equal(t, want, x.restored(x.next().Stored.ID))
+			x.pointer = x.newPointer(halting{x.db, func() error { x.writes(map[string]string{"state": "3"}); return nil }})
+			x.looks()
+			require.Equal(t, want, x.restored(x.newest()))
 		})
 	}
-}
-
-// A small file that changes all the time does not prevent the large file beside it
-// from being read and sent once, and both from being stored in the end.
-func TestCheckpointer_GetsOnBesideWhatAlwaysChanges(t *testing.T) {
-	t.Parallel()
-
-	x := setupTrials(t)
-	x.writes(map[string]string{"blob": strings.Repeat("x", 1<<20), "step": "1"})
-
-	stop, stopped := make(chan struct{}), make(chan struct{})
-
-	go func() {
-		defer close(stopped)
-
-		for n := 2; ; n++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(100 * time.Millisecond):
-				x.writes(map[string]string{"new": fmt.Sprint(n)})
-				x.rename("new", "step")
-			}
-		}
-	}()
-
-	began := time.Now()
-
-	for x.sql().Int("SELECT count(*) FROM checkpoints WHERE stored_at IS NOT NULL") == 0 {
-		require.Less(t, time.Since(began), time.Minute)
-		x.looks()
-	}
-
-	close(stop)
-	<-stopped
-
-	content := x.restored(x.next().Stored.ID)
-	require.Len(t, content["blob"], 1<<20)
-	require.NotEmpty(t, content["step"])
 }
 
 func (x *trials) rename(from, to string) {
 	require.NoError(x.t, os.Rename(filepath.Join(x.files.dir, x.trial, from), filepath.Join(x.files.dir, x.trial, to)))
 }
 
-// One that is too large, or cannot be named, is not stored in part, and the next
-// attempt can say why.
+// One that is too large, or has a link that is of no use elsewhere, is not stored in part:
+// the last good one stays, and the next attempt can say why.
 func TestCheckpointer_SaysWhyOneIsNotStored(t *testing.T) {
 	t.Parallel()
 
 	for name, c := range map[string]struct {
 		limits artifacts.Limits
-		path   string
+		change func(x *trials, dir string) error
 		why    string
 	}{
-		"bytes": {artifacts.Limits{Bytes: 4}, "b", "larger than 4 bytes (--output-limit)"},
-		"files": {artifacts.Limits{Files: 1}, "b", "more than 1 files"},
-		"name":  {artifacts.Limits{}, "b\xff", "no UTF-8"},
+		"bytes":         {artifacts.Limits{Bytes: 4}, func(*trials, string) error { return nil }, "larger than 4 bytes (--output-limit)"},
+		"files":         {artifacts.Limits{Files: 1}, func(*trials, string) error { return nil }, "more than 1 files"},
+		"a link out":    {artifacts.Limits{}, func(_ *trials, dir string) error { return os.Symlink("../../out/model", filepath.Join(dir, "l")) }, `link "l" leads out of it, to "../../out/model"`},
+		"absolute":      {artifacts.Limits{}, func(_ *trials, dir string) error { return os.Symlink("/data/model", filepath.Join(dir, "l")) }, `link "l" leads out of it, to "/data/model"`},
+		"it was there":  {artifacts.Limits{}, func(_ *trials, dir string) error { return os.RemoveAll(dir) }, "not in the data directory of its host any more"},
+		"it had files":  {artifacts.Limits{}, func(_ *trials, dir string) error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)) }, "not in the data directory of its host any more"},
+		"it was closed": {artifacts.Limits{}, func(x *trials, _ string) error { x.pointer.Files = closed{x.files}; return nil }, "it cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			x := setupTrials(t)
-			x.t, x.pointer.Limits = t, c.limits
-			x.writes(map[string]string{"a": "123", c.path: "45"})
+			x.t = t
+			x.writes(map[string]string{"a": "1"})
+			x.looks()
+			x.writes(map[string]string{"a": "123", "b": "45"})
+			require.NoError(t, c.change(x, filepath.Join(x.files.dir, x.trial)))
+
+			x.pointer.Limits = c.limits
 			x.looks()
 			x.fails()
 			x.looks()
 
 			e := x.next()
-			require.Nil(t, e.Stored)
 			require.False(t, e.Coming)
 			require.Contains(t, e.Problem, c.why)
-			require.Empty(t, x.objects())
+			require.Equal(t, map[string]string{"a": "1"}, x.restored(*e.Stored))
 		})
 	}
+}
+
+// closed are checkpoints that the worker may not read.
+type closed struct{ *checkpoints }
+
+func (closed) OpenCheckpoint(string) (*os.Root, error) {
+	return nil, &fs.PathError{Op: "open", Path: "checkpoint", Err: fs.ErrPermission}
+}
+
+// A disk without room for the archive of a running attempt costs that one alone: at its
+// end, when nothing writes any more, none is needed.
+func TestCheckpointer_AFullDiskKeepsNothingThatEnded(t *testing.T) {
+	t.Parallel()
+
+	x := setupTrials(t)
+	x.files.full = berth.Errorf(berth.KindExhausted, "the disk has no room")
+	x.writes(map[string]string{"state": "1"})
+	x.looks()
+	require.Empty(t, x.objects())
+
+	x.fails()
+	x.looks()
+	require.Equal(t, map[string]string{"state": "1"}, x.restored(*x.next().Stored))
 }
 
 // While the store is away nothing is settled; when it is back, all is stored.
@@ -489,12 +471,12 @@ func TestCheckpointer_WaitsForTheStore(t *testing.T) {
 
 	away := x.storeDir + "-away"
 	require.NoError(t, os.Rename(x.storeDir, away))
-	require.ErrorContains(t, x.pointer.Look(t.Context()), "the directory is gone")
+	require.ErrorContains(t, x.pointer.LookEnded(t.Context()), "the directory is gone")
 
 	e := x.next()
 	require.True(t, e.Coming, "the next attempt waits for it")
 	require.NotNil(t, e.Stored, "and would take this one")
-	require.Equal(t, berth.KindUnavailable, berth.KindOf(x.restore(t.Context(), e.Stored.ID, t.TempDir())))
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(restore(t, x.store, *e.Stored, t.TempDir())))
 
 	require.NoError(t, os.Rename(away, x.storeDir))
 	x.looks()
@@ -502,11 +484,11 @@ func TestCheckpointer_WaitsForTheStore(t *testing.T) {
 	list, err := x.db.EarlierCheckpoints(t.Context(), x.of.AttemptID)
 	require.NoError(t, err)
 	require.False(t, list[0].Coming)
-	require.Equal(t, map[string]string{"state": "2"}, x.restored(list[0].Stored.ID))
+	require.Equal(t, map[string]string{"state": "2"}, x.restored(*list[0].Stored))
 }
 
 // A damaged object is not accepted, and a missing one is reported.
-func TestRestore_HoldsFilesToTheirChecksum(t *testing.T) {
+func TestRestore_HoldsTheArchiveToItsChecksum(t *testing.T) {
 	t.Parallel()
 
 	x := setupTrials(t)
@@ -514,206 +496,24 @@ func TestRestore_HoldsFilesToTheirChecksum(t *testing.T) {
 	x.fails()
 	x.looks()
 
-	id := x.next().Stored.ID
-	object := ""
-
-	for _, name := range x.objects() {
-		path := filepath.Join(x.storeDir, "sha256", name[:2], name)
-		if text, err := os.ReadFile(path); err == nil && string(text) == "second" {
-			object = path
-		}
-	}
-
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(object, []byte("secone"), 0o600))
-	require.ErrorIs(t, x.restore(t.Context(), id, dir), berth.ErrDamaged)
-
-	require.NoError(t, os.Remove(object))
-	require.Equal(t, berth.KindNotFound, berth.KindOf(x.restore(t.Context(), id, dir)))
-
-	require.NoError(t, os.WriteFile(object, []byte("second"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("FIRST"), 0o600), "half of it was written, and the power went")
-	require.NoError(t, x.restore(t.Context(), id, dir))
-	require.Equal(t, map[string]string{"a": "first", "b": "second"}, contentOf(t, dir))
-}
-
-// An attempt that was given up stores nothing any more, and an older attempt's
-// checkpoint is not the newest.
-func TestCheckpointer_OnlyTheNewestAttemptCounts(t *testing.T) {
-	t.Parallel()
-
-	x := setupTrials(t)
-	x.writes(map[string]string{"state": "1"})
-	x.looks()
-
-	first := x.of
-	require.NoError(t, x.db.AbandonAttempt(t.Context(), x.of.AttemptID, "its host is lost"))
-	x.sql().Exec("UPDATE attempts SET refused = true") // its host does not get it back
-	x.writes(map[string]string{"state": "zombie"})
-	x.files.running = []berth.AttemptCheckpoint{first}
-	x.looks()
-
-	e := x.next()
-	require.True(t, e.GivenUp)
-	require.Equal(t, map[string]string{"state": "1"}, x.restored(e.Stored.ID))
-
-	// The second attempt's takes its place.
-	x.writes(map[string]string{"state": "2"})
-	second := x.of
-	x.files.running = []berth.AttemptCheckpoint{second}
-	x.looks()
-
-	e = x.next()
-	require.Equal(t, 2, e.Number)
-	require.Equal(t, map[string]string{"state": "2"}, x.restored(e.Stored.ID))
-	require.Equal(t, "1", x.sql().Text("SELECT count(*)::text FROM checkpoints"))
-}
-
-// Checkpoints are no files of the trial, their objects have names while the trial
-// goes on, and go once it is over.
-func TestCheckpointer_GoesWithTheTrial(t *testing.T) {
-	t.Parallel()
-
-	x := setupTrials(t)
-	x.writes(map[string]string{"state": "1"})
-	x.fails()
-	x.looks()
-	x.age()
-	require.Zero(t, x.clean(), "the trial goes on")
-
-	list, err := x.db.ListFiles(t.Context(), x.of.AttemptID, "", 10)
-	require.NoError(t, err)
-	require.Empty(t, list)
-
-	id := x.next().Stored.ID
-	x.sql().Exec("UPDATE trials SET state = 'failed', finished_at = now() WHERE id = $1", x.trial)
-
-	for failed := make(map[string]error); x.db.Retain(t.Context(), berth.Retention{}, failed); {
-		require.Empty(t, failed)
-	}
-
-	_, err = x.db.ListCheckpoint(t.Context(), id)
-	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
-	x.age()
-	require.Equal(t, 1, x.clean())
-	require.Empty(t, x.objects())
-}
-
-// The placer knows the host that alone has a trial's checkpoint, until it is stored.
-func TestCheckpointer_TellsThePlacerWhoHasIt(t *testing.T) {
-	t.Parallel()
-
-	x := setupTrials(t)
-	x.writes(map[string]string{"state": "1"})
-	x.fails()
-
-	_, err := x.db.RequestPlacement(t.Context(), berth.PlacementRequest{
-		AttemptID: uuid.NewString(), SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: 2, Stage: berth.StageMain,
-		Purpose: berth.PurposeRun, ShapeKey: "s", Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
-	})
+	of, name := x.newest(), x.objects()[0]
+	path := filepath.Join(x.storeDir, "sha256", name[:2], name)
+	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 
-	has := func() string {
-		queue, err := x.db.Queue(t.Context(), 10)
-		require.NoError(t, err)
-		require.Len(t, queue.Waiting, 1)
-
-		return queue.Waiting[0].Checkpoint
+	for what, damaged := range map[string][]byte{
+		"another byte": bytes.Replace(content, []byte("second"), []byte("secone"), 1),
+		"shorter":      content[:len(content)-1],
+		"longer":       append(bytes.Clone(content), 0),
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		require.ErrorIs(t, restore(t, x.store, of, dir), berth.ErrDamaged, what)
+		require.Empty(t, contentOf(t, dir), what)
 	}
 
-	require.Equal(t, x.host, has())
-	x.looks()
-	require.Empty(t, has(), "every host can fetch it")
-}
-
-// The placer knows how large the stored checkpoint is, and where none is fetched.
-func TestCheckpointer_TellsThePlacerWhatIsFetched(t *testing.T) {
-	t.Parallel()
-
-	x := setupTrials(t)
-	x.writes(map[string]string{"state": "seven b"})
-	x.fails()
-
-	_, err := x.db.RequestPlacement(t.Context(), berth.PlacementRequest{
-		AttemptID: uuid.NewString(), SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: 2, Stage: berth.StageMain,
-		Purpose: berth.PurposeRun, ShapeKey: "s", Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
-	})
-	require.NoError(t, err)
-
-	waits := func() berth.WaitingRequest {
-		queue, err := x.db.Queue(t.Context(), 10)
-		require.NoError(t, err)
-		require.Len(t, queue.Waiting, 1)
-
-		return queue.Waiting[0]
-	}
-
-	require.Zero(t, waits().Fetch)
-	x.looks()
-	require.EqualValues(t, 7, waits().Fetch)
-	require.Equal(t, []string{x.host}, waits().Fetched)
-
-	hosts, err := x.db.ListHosts(t.Context())
-	require.NoError(t, err)
-
-	for _, h := range hosts {
-		require.Equal(t, h.ID == x.host, h.StoresCheckpoints, h.Name)
-	}
-}
-
-// The store has a checkpoint of an attempt, and its later one could not be stored:
-// only its host has the newest, until an attempt elsewhere has one stored.
-func TestCheckpointer_TellsThePlacerThatTheNewestIsNotStored(t *testing.T) {
-	t.Parallel()
-
-	x := setupTrials(t)
-	has := func() string {
-		request := berth.PlacementRequest{
-			AttemptID: uuid.NewString(), SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: x.number + 1, Stage: berth.StageMain,
-			Purpose: berth.PurposeRun, ShapeKey: "s", Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
-		}
-		_, err := x.db.RequestPlacement(t.Context(), request)
-		require.NoError(t, err)
-
-		queue, err := x.db.Queue(t.Context(), 10)
-		require.NoError(t, err)
-		require.Len(t, queue.Waiting, 1)
-		x.sql().Exec("DELETE FROM placement_requests WHERE attempt_id = $1", request.AttemptID)
-
-		return queue.Waiting[0].Checkpoint
-	}
-
-	x.pointer.Limits = artifacts.Limits{Bytes: 4}
-	x.writes(map[string]string{"state": "1"})
-	x.looks()
-	x.writes(map[string]string{"state": "100 epochs later"})
-	x.fails()
-	x.looks()
-	require.Contains(t, x.sql().Text("SELECT checkpoint_problem FROM attempts"), "--output-limit")
-	require.Equal(t, x.host, has())
-
-	x.pointer = x.newPointer(x.db)
-	x.runs(x.host)
-	x.fails()
-	x.looks()
-	require.Empty(t, has(), "that of attempt 2 is newer than what attempt 1 left")
-}
-
-// Many entries are one checkpoint.
-func TestCheckpointer_ManyFiles(t *testing.T) {
-	t.Parallel()
-
-	x := setupTrials(t)
-	content := make(map[string]string)
-
-	for i := range 500 {
-		content[fmt.Sprintf("d%d/%s/f%d", i%7, strings.Repeat("n", 100), i)] = fmt.Sprint(i)
-	}
-
-	x.writes(content)
-	x.fails()
-	x.looks()
-	require.Equal(t, content, x.restored(x.next().Stored.ID))
+	require.NoError(t, os.Remove(path))
+	require.Equal(t, berth.KindNotFound, berth.KindOf(restore(t, x.store, of, t.TempDir())))
 }
 
 func requireOwner(t *testing.T, path string, uid int) {

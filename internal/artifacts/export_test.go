@@ -12,6 +12,3 @@ func (s *Store) ReadsStallAfter(d time.Duration) { s.readStall = d }
 func (s *Store) OnSync(on func(dir string)) {
 	s.sync = func(dir string) error { on(dir); return syncDir(dir) }
 }
-
-// FindsItSlow makes the uplink count as too slow to share.
-func (c *Checkpointer) FindsItSlow() { c.sent.alone.Store(time.Now().Add(aloneFor).Unix()) }

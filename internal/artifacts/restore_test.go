@@ -1,12 +1,9 @@
 package artifacts_test
 
 import (
-	"context"
 	"crypto/sha256"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -16,13 +13,6 @@ import (
 
 	"github.com/berthml/berth"
 )
-
-// one is a checkpoint with one entry.
-type one berth.CheckpointEntry
-
-func (o one) ListCheckpoint(context.Context, string) ([]berth.CheckpointEntry, error) {
-	return []berth.CheckpointEntry{berth.CheckpointEntry(o)}, nil
-}
 
 // Refused credentials do not mean that the object is damaged.
 func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) {
@@ -35,12 +25,7 @@ func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	root, err := os.OpenRoot(t.TempDir())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = root.Close() })
-
-	entry := one{Path: "state", Mode: uint32(fs.FileMode(0o600)), Bytes: 1, Digest: berth.Digest(sha256.Sum256([]byte("1")))}
-	err = openS3(t, server.URL, "models", "one").Restore(t.Context(), entry, "x", root, func(int64) {})
+	err := restore(t, openS3(t, server.URL, "models", "one"), berth.StoredCheckpoint{Bytes: 1}, t.TempDir())
 	require.ErrorContains(t, err, "it refuses these credentials")
 	require.NotErrorIs(t, err, berth.ErrDamaged)
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
@@ -79,22 +64,16 @@ func TestRestore_EndsWhenNothingArrives(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 
-	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = root.Close() })
-
-	entry := one{Path: "state", Mode: 0o600, Bytes: int64(len(text)), Digest: berth.Digest(sha256.Sum256([]byte(text)))}
+	of := berth.StoredCheckpoint{Bytes: int64(len(text)), Digest: berth.Digest(sha256.Sum256([]byte(text)))}
 	store := openS3(t, server.URL, "models", "one")
 	store.ReadsStallAfter(3 * time.Second) // all of it takes 5 s
 
 	stalls.Store(true)
 
-	err = store.Restore(t.Context(), entry, "x", root, func(int64) {})
+	err := restore(t, store, of, t.TempDir())
 	require.ErrorContains(t, err, "it sent nothing for 3s")
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 
 	stalls.Store(false)
-	require.NoError(t, store.Restore(t.Context(), entry, "x", root, func(int64) {}))
-	require.Equal(t, map[string]string{"state": text}, contentOf(t, dir))
+	require.ErrorContains(t, restore(t, store, of, t.TempDir()), "it is no tar", "all of it has come")
 }

@@ -50,7 +50,6 @@ func (l Limits) orDefault() Limits {
 type found struct {
 	path string
 	info fs.FileInfo
-	held *os.File // open, and closed by its owner; nil = opened by its path
 }
 
 // leftOut counts the files that are not stored, and keeps why of the first.

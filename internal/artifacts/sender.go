@@ -1,7 +1,6 @@
 package artifacts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,12 +22,13 @@ const (
 	aloneFor = time.Hour
 )
 
-// sender sends files of this host to the store.
+// sender sends files and checkpoints of this host to the store.
 type sender struct {
-	store  *Store
-	atOnce int          // files side by side; 0 = sentAtOnce
-	alone  atomic.Int64 // Unix time until which one part of one file is sent at a time
+	alone atomic.Int64 // Unix time until which one part of one file is sent at a time
 }
+
+// source opens the content of an object.
+type source func() (io.ReadCloser, error)
 
 // dataDirAway returns an error when the disk of the data directory is not mounted,
 // by its mark file; nil = it is mounted, or there is no mark.
@@ -52,12 +52,29 @@ type sending struct {
 	err    error // of the store
 }
 
-// slow reports whether an upload got no further within aloneFor.
-func (s *sender) slow() bool { return time.Now().Unix() < s.alone.Load() }
+// storeAll sends content in parallel, and has the stored objects survive a power cut. Error:
+// the store may have lost the sent objects.
+func (s *sender) storeAll(ctx context.Context, store *Store, sources []source, claims []berth.Artifact) ([]sending, error) {
+	sent := s.sendAll(ctx, store, sources, claims)
+
+	if err := store.Ready(ctx); err != nil { // its disk may have been lost since: objects may be below the mount point
+		return sent, err
+	}
+
+	var objects []berth.Artifact
+
+	for i, claim := range claims {
+		if sent[i].stored {
+			objects = append(objects, claim)
+		}
+	}
+
+	return sent, store.settle(objects)
+}
 
 // sendAll sends files in parallel. After an error of the store the files in
 // flight go on, and no other begins.
-func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, claims []berth.Artifact) []sending {
+func (s *sender) sendAll(ctx context.Context, store *Store, sources []source, claims []berth.Artifact) []sending {
 	var (
 		sent  = make([]sending, len(claims))
 		group errgroup.Group
@@ -65,9 +82,9 @@ func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, cl
 		parts = 0
 	)
 
-	group.SetLimit(cmp.Or(s.atOnce, sentAtOnce))
+	group.SetLimit(sentAtOnce)
 
-	if s.slow() {
+	if time.Now().Unix() < s.alone.Load() {
 		parts = 1
 		group.SetLimit(1)
 	}
@@ -78,7 +95,7 @@ func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, cl
 				return nil
 			}
 
-			ofFile, err := s.send(ctx, root, sources[i], claims[i], parts)
+			ofFile, err := send(ctx, store, sources[i], claims[i], parts)
 			sent[i] = sending{stored: ofFile == nil && err == nil, ofFile: ofFile, err: err}
 
 			if err != nil {
@@ -100,24 +117,22 @@ func (s *sender) sendAll(ctx context.Context, root *os.Root, sources []found, cl
 
 // send sends a file unless the store has it. ofFile is a problem with the file
 // itself.
-func (s *sender) send(ctx context.Context, root *os.Root, f found, claim berth.Artifact, parts int) (ofFile, err error) {
-	there, err := s.store.Has(ctx, claim.Digest, claim.Bytes)
+func send(ctx context.Context, store *Store, open source, claim berth.Artifact, parts int) (ofFile, err error) {
+	there, err := store.Has(ctx, claim.Digest, claim.Bytes)
 	if err != nil || there {
 		return nil, err
 	}
 
-	file := f.held
-	if file == nil {
-		if file, err = f.open(root); err != nil {
-			return err, nil
-		}
-		defer file.Close() //nolint:errcheck // only read
+	file, err := open()
+	if err != nil {
+		return err, nil
 	}
+	defer file.Close() //nolint:errcheck // only read
 
-	source := &failing{r: patient{ctx, io.LimitReader(file, claim.Bytes+1)}}
+	content := &failing{r: patient{ctx, io.LimitReader(file, claim.Bytes+1)}}
 
-	err = s.store.put(ctx, claim.Digest, claim.Bytes, source, parts)
-	if ctx.Err() == nil && (source.err != nil || errors.Is(err, ErrChanged)) {
+	err = store.put(ctx, claim.Digest, claim.Bytes, content, parts)
+	if ctx.Err() == nil && (content.err != nil || errors.Is(err, ErrChanged)) {
 		return err, nil
 	}
 

@@ -20,10 +20,10 @@ type counts struct {
 	stored func()
 }
 
-func (c counts) FinishCheckpoint(ctx context.Context, id string, of berth.AttemptCheckpoint) ([]berth.Digest, error) {
+func (c counts) FinishCheckpoint(ctx context.Context, of berth.AttemptCheckpoint, archive berth.Digest) ([]berth.Digest, error) {
 	c.stored()
 
-	return c.Store.FinishCheckpoint(ctx, id, of)
+	return c.Store.FinishCheckpoint(ctx, of, archive)
 }
 
 func (c counts) FilesStored(ctx context.Context, attempt string, paths []string) error {

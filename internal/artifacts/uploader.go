@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -201,7 +202,7 @@ func (u *Uploader) missing(ctx context.Context, attempt berth.UnstoredAttempt, w
 // storeSome names some files and then sends the missing ones.
 func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Root, files []found, left *leftOut) error {
 	claims := make([]berth.Artifact, 0, len(files))
-	sources := make([]found, 0, len(files))
+	sources := make([]source, 0, len(files))
 
 	for _, f := range files {
 		artifact, err := f.digest(ctx, root)
@@ -215,7 +216,7 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 			continue
 		}
 
-		claims, sources = append(claims, artifact), append(sources, f)
+		claims, sources = append(claims, artifact), append(sources, func() (io.ReadCloser, error) { return f.open(root) })
 	}
 
 	if len(claims) == 0 {
@@ -226,8 +227,7 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		return err
 	}
 
-	u.sent.store = u.Store
-	sent := u.sent.sendAll(ctx, root, sources, claims)
+	sent, err := u.sent.storeAll(ctx, u.Store, sources, claims)
 	stored, objects := make([]string, 0, len(claims)), make([]berth.Artifact, 0, len(claims))
 
 	var failed error // of the store
@@ -243,11 +243,7 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		}
 	}
 
-	if err := u.Store.Ready(ctx); err != nil { // its disk may have been lost since: objects may be below the mount point
-		return cmp.Or(failed, err)
-	}
-
-	if err := u.Store.settle(objects); err != nil {
+	if err != nil {
 		return cmp.Or(failed, err)
 	}
 

@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"archive/tar"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,9 +22,9 @@ import (
 	"github.com/berthml/berth/internal/pgtest"
 )
 
-// counting is one trial that counts in /trial/checkpoint, and goes on from there. A file of mib MiB
-// lies beside it. Its first attempt ends with exit code 75 at step ends; 0 = it does not.
-func counting(steps, mib, ends int) string {
+// counting is one trial that counts, saves each saves-th step in /trial/checkpoint, and goes on from there.
+// A file of mib MiB lies beside it. Its first attempt ends with exit code 75 at step ends; 0 = it does not.
+func counting(steps, saves, mib, ends int) string {
 	return fmt.Sprintf(`
 name: counting
 image: berth-examples/python:3.11
@@ -45,8 +47,9 @@ command:
             assert f.read(1) == bytes([n %% 251])
     for step in range(first, %d + 1):
         time.sleep(0.5)
-        open(at + ".new", "w").write(str(step))
-        os.replace(at + ".new", at)
+        if step %% %d == 0:
+            open(at + ".new", "w").write(str(step))
+            os.replace(at + ".new", at)
         print(json.dumps({"val": step, "step": step}), flush=True)
         if step == %d and os.environ["TRIAL_ATTEMPT"] == "1":
             sys.exit(75)
@@ -56,7 +59,7 @@ objective: {metric: val, goal: maximize}
 metrics: {source: stdout}
 resources: {memory: 256MiB}
 probe: {mode: 'off'}
-`, mib, mib, mib, steps, ends)
+`, mib, mib, mib, steps, saves, ends)
 }
 
 // startStoring runs a cluster of two hosts with a store.
@@ -79,21 +82,33 @@ func startStoring(t *testing.T, every string) (c *cluster, store string) {
 func (c *cluster) storedStep(db *pgtest.Session, store string) int {
 	c.t.Helper()
 
-	name := db.Text(`SELECT coalesce((SELECT encode(e.sha256, 'hex') FROM checkpoint_entries e
-		JOIN checkpoints k ON k.id = e.checkpoint_id WHERE k.stored_at IS NOT NULL AND e.path = 'step'), '')`)
+	name := db.Text("SELECT coalesce((SELECT encode(sha256, 'hex') FROM checkpoints WHERE stored_at IS NOT NULL), '')")
 	if name == "" {
 		return 0
 	}
 
-	text, err := os.ReadFile(filepath.Join(store, "sha256", name[:2], name))
+	object, err := os.Open(filepath.Join(store, "sha256", name[:2], name))
 	if err != nil {
 		return 0 // a newer one took its place
 	}
+	defer object.Close() //nolint:errcheck // only read
 
-	step, err := strconv.Atoi(string(text))
-	require.NoError(c.t, err)
+	for archive := tar.NewReader(object); ; {
+		header, err := archive.Next()
+		require.NoError(c.t, err)
 
-	return step
+		if header.Name != "step" {
+			continue
+		}
+
+		text, err := io.ReadAll(archive)
+		require.NoError(c.t, err)
+
+		step, err := strconv.Atoi(string(text))
+		require.NoError(c.t, err)
+
+		return step
+	}
 }
 
 func (c *cluster) hostNamed(id string) *host {
@@ -150,7 +165,7 @@ func TestCheckpoints_FollowAnAttemptThatEnds(t *testing.T) {
 	t.Parallel()
 
 	c, _ := startStoring(t, "0")
-	id := c.submit(counting(14, 3, 9))
+	id := c.submit(counting(14, 1, 3, 9))
 	c.until(id, time.Minute, running(1))
 
 	from := c.hostNamed(c.newest(id).HostID)
@@ -168,7 +183,7 @@ func TestCheckpoints_FollowATrialFromALostHost(t *testing.T) {
 	t.Parallel()
 
 	c, store := startStoring(t, "5s")
-	id := c.submit(counting(120, 400, 0))
+	id := c.submit(counting(160, 30, 400, 0))
 	c.until(id, time.Minute, running(1))
 
 	from := c.hostNamed(c.newest(id).HostID)
@@ -193,7 +208,7 @@ func TestCheckpoints_FollowATrialFromALostHost(t *testing.T) {
 	var parts []string
 
 	require.Eventually(t, func() bool {
-		parts, _ = filepath.Glob(filepath.Join(to.dir, "host", "attempts", "*", "fetching", "*", "blob"))
+		parts, _ = filepath.Glob(filepath.Join(to.dir, "host", "attempts", "*", "fetching", "*", "archive.tar"))
 
 		return len(parts) > 0
 	}, 2*time.Minute, time.Millisecond, "nothing is fetched: %s", c.output(to.name))
@@ -203,5 +218,5 @@ func TestCheckpoints_FollowATrialFromALostHost(t *testing.T) {
 	require.Empty(t, c.containers())
 
 	c.startHost(to)
-	c.requireGoesOn(id, from, step, 120)
+	c.requireGoesOn(id, from, step, 160)
 }

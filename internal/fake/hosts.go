@@ -60,7 +60,7 @@ func (l *Ledger) touchHost(ctx context.Context, hostID string, free berth.HostFr
 		}
 
 		h.LastSeenAt, h.MemoryFreeBytes, h.DiskFreeBytes, h.Problem = l.now(), free.MemoryBytes, free.DiskBytes, free.Problem
-		h.OutputsProblem, h.FilesFreeBytes, h.FilesDiskBytes = free.OutputsProblem, free.FilesBytes, free.FilesTotal
+		h.OutputsProblem = free.OutputsProblem
 		l.touchDevices(hostID, free.Devices)
 
 		for _, attempt := range seen {

@@ -23,15 +23,9 @@ func drawCheckpoints(t *rapid.T) world {
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		h.StoresCheckpoints = rapid.Bool().Draw(t, "stores")
-		h.FetchBytes = gib * rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "fetches")
 		h.DiskFreeBytes = gib * rapid.SampledFrom([]int64{1, 2, 4, 8}).Draw(t, "disk free")
 		h.DiskBytes = gib * rapid.SampledFrom([]int64{0, 8, 50}).Draw(t, "disk")
 		h.Drained = h.State == berth.HostDraining || h.State == berth.HostLost && rapid.Bool().Draw(t, "drained")
-
-		if rapid.Bool().Draw(t, "two disks") {
-			h.FilesDiskBytes = gib * rapid.SampledFrom([]int64{5, 50}).Draw(t, "disk for files")
-			h.FilesFreeBytes = min(gib*rapid.SampledFrom([]int64{2, 4, 40}).Draw(t, "free for files"), h.FilesDiskBytes)
-		}
 
 		if rapid.IntRange(0, 4).Draw(t, "unready") == 0 && h.State == berth.HostReady {
 			h.State, h.Problem = berth.HostUnready, "Docker does not answer"
@@ -44,48 +38,22 @@ func drawCheckpoints(t *rapid.T) world {
 
 	for i := range w.requests {
 		r := &w.requests[i]
-		r.Fetch = gib * rapid.SampledFrom([]int64{0, 1, 4}).Draw(t, "fetch")
-		r.Coming = rapid.IntRange(0, 3).Draw(t, "coming") == 0
-		r.Fetched, r.Refused = some("fetched"), some("refused")
+		r.Stored = rapid.Bool().Draw(t, "stored")
+		r.Holders = some("holders")
 		r.Asked = rapid.SampledFrom([]time.Duration{0, berth.HostGrace}).Draw(t, "asked")
-
-		if rapid.Bool().Draw(t, "shunned") {
-			r.Shunned = slices.Compact(slices.Clone(r.Refused))
-		}
 	}
 
 	return w
 }
 
 func anew(h berth.Host, r packing.Request) bool {
-	return (r.Fetch > 0 || r.Coming) && !h.StoresCheckpoints && !slices.Contains(r.Fetched, h.ID)
-}
-
-// fetchOf is the size that a request would fetch on a host, and freeFor the free disk
-// for it.
-func fetchOf(h berth.Host, r packing.Request) int64 {
-	if !h.StoresCheckpoints || slices.Contains(r.Fetched, h.ID) {
-		return 0
-	}
-
-	return r.Fetch
-}
-
-func freeFor(h berth.Host) (free, total int64) {
-	if h.FilesDiskBytes > 0 {
-		return h.FilesFreeBytes, h.FilesDiskBytes
-	}
-
-	return h.DiskFreeBytes, h.DiskBytes
+	return r.Stored && !h.StoresCheckpoints && !slices.Contains(r.Holders, h.ID)
 }
 
 // surelyGoesOn reports whether there is no doubt that the request goes on from its checkpoint on the
 // host one day: it takes attempts, and would take this one if nothing else were there.
 func surelyGoesOn(h berth.Host, r packing.Request) bool {
-	_, total := freeFor(h)
-
-	if h.State != berth.HostReady || anew(h, r) || h.CordonedAt != nil || len(h.MissingImages) > 0 || slices.Contains(r.FailedHosts, h.ID) || slices.Contains(r.Refused, h.ID) ||
-		total > 0 && total-h.DiskHeadroomBytes < fetchOf(h, r) {
+	if h.State != berth.HostReady || anew(h, r) || h.CordonedAt != nil || len(h.MissingImages) > 0 || slices.Contains(r.FailedHosts, h.ID) {
 		return false
 	}
 
@@ -102,15 +70,14 @@ func surelyGoesOn(h berth.Host, r packing.Request) bool {
 	return alone.decide()[0].Placed
 }
 
-// TestDecide_WithCheckpoints: no disk is promised twice; no trial starts again that could continue;
-// none waits for a host that is gone; and none ends that a host could hold.
+// TestDecide_WithCheckpoints: no trial starts again that could continue; none waits for a host
+// that is gone; and none ends that a host could hold.
 func TestDecide_WithCheckpoints(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawCheckpoints(t)
 		decisions := w.decide()
-		fetched := map[string]int64{}
 
 		for _, d := range decisions {
 			r := w.request(d.AttemptID)
@@ -120,7 +87,6 @@ func TestDecide_WithCheckpoints(t *testing.T) {
 
 			if d.Placed {
 				h := host(d.Placement.HostID)
-				fetched[h.ID] += fetchOf(h, r)
 				require.True(t, !anew(h, r) || !slices.ContainsFunc(w.hosts, func(h berth.Host) bool { return surelyGoesOn(h, r) }), "%s begins anew", r.AttemptID)
 			}
 
@@ -139,15 +105,8 @@ func TestDecide_WithCheckpoints(t *testing.T) {
 
 			if d.Impossible {
 				for _, h := range w.hosts {
-					_, total := freeFor(h)
-					require.True(t, !holds(h, r) || r.Asked >= berth.HostGrace && total > 0 && total-h.DiskHeadroomBytes < fetchOf(h, r), "%s could hold it", h.ID)
+					require.False(t, holds(h, r), "%s could hold it", h.ID)
 				}
-			}
-		}
-
-		for _, h := range w.hosts {
-			if free, _ := freeFor(h); fetched[h.ID] > 0 && h.State != berth.HostFormer {
-				require.GreaterOrEqual(t, free-h.FetchBytes-fetched[h.ID], h.DiskHeadroomBytes, h.ID)
 			}
 		}
 
@@ -155,26 +114,5 @@ func TestDecide_WithCheckpoints(t *testing.T) {
 		shuffled.hosts = rapid.Permutation(shuffled.hosts).Draw(t, "hosts shuffled")
 		shuffled.requests = rapid.Permutation(shuffled.requests).Draw(t, "requests shuffled")
 		require.Equal(t, facts(decisions), facts(shuffled.decide()))
-	})
-}
-
-// TestDecide_NeverExcludesTheOnlyHost: a host takes the same requests after its disk has refused
-// them once.
-func TestDecide_NeverExcludesTheOnlyHost(t *testing.T) {
-	t.Parallel()
-
-	rapid.Check(t, func(t *rapid.T) {
-		w := drawCheckpoints(t)
-		if len(w.hosts) == 0 || len(w.requests) == 0 {
-			return
-		}
-
-		one := world{hosts: w.hosts[:1], requests: w.requests[:1]}
-		one.requests[0].Refused, one.requests[0].Shunned = nil, nil
-		before := one.decide()[0]
-
-		one.requests[0].Refused = []string{"h0", "h0", "h0", "h0"}
-		one.requests[0].Shunned = []string{"h0"}
-		require.Equal(t, before.Placement, one.decide()[0].Placement)
 	})
 }

@@ -54,16 +54,12 @@ type Request struct {
 	Unable      []string // hosts that are known to lack its image, and cannot pull it
 	SecretKeys  []string // public parts of the keys that the host must have
 	Checkpoint  string   // the host that alone has the checkpoint it would go on from; empty = none
-	Fetch       int64    // bytes of its stored checkpoint that its host must have room for beside its free reserve; 0 = none
-	Coming      bool     // a host is about to store its checkpoint, which counts as stored
-	Fetched     []string // hosts that may have its checkpoint, and fetch nothing then
-	Refused     []string // hosts whose disks lately did not take its checkpoint, once for each attempt: the last choice, too
-	Shunned     []string // hosts of Refused where it does not go at once while another host may take it
+	Stored      bool     // its checkpoint is in the store, or will be in a while
+	Holders     []string // hosts that have its stored checkpoint in their directory
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
 	avoid []string        // hosts of FailedHosts that lack the image while another host may hold it
-	shun  []string        // Shunned while another host may hold it, and its checkpoint
 	saved bool            // a host that has its checkpoint can hold it: it does not start again on another one
 	on    []*berth.Demand // Demands, by index in ledger.classes; nil = it cannot use the class
 	size  int             // requests that need the same on all classes have one number
@@ -149,7 +145,7 @@ type need struct {
 	size    int
 	mounts  string // data sets and keys that the host must have
 	sweep   string // where a host is cordoned for this sweep alone; else empty
-	attempt string // where it avoids a host, or fetches a checkpoint; else empty
+	attempt string // where it avoids a host, or has a stored checkpoint; else empty
 }
 
 func (r *round) decide(request *Request) Decision {
@@ -168,11 +164,10 @@ func (r *round) decide(request *Request) Decision {
 
 	needed := need{size: request.size, mounts: strings.Join(request.Datasets, "/") + " " + strings.Join(request.SecretKeys, "/")}
 
-	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 || request.stored() {
+	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 || request.Stored {
 		needed.attempt = request.AttemptID
 	}
 
-	request.shun = r.ledger.shun(request)
 	request.saved = r.ledger.savedSomewhere(request)
 
 	if r.ledger.cordoned[request.SweepID] {

@@ -173,73 +173,6 @@ func TestDecide_KeepsAQuarterOfTheHostsAtMost(t *testing.T) {
 	require.Len(t, where(packing.Decide(hosts, nil, requests)), 6)
 }
 
-// A host whose disk has no room for a trial's checkpoint takes other trials. The host
-// that has it needs no room.
-func TestDecide_NeedsRoomForACheckpoint(t *testing.T) {
-	t.Parallel()
-
-	short, wide := host("a", 4, 8), host("b", 4, 8)
-	short.DiskHeadroomBytes, short.DiskFreeBytes, short.StoresCheckpoints = 2*gib, 5*gib, true
-	wide.DiskHeadroomBytes, wide.DiskFreeBytes, wide.StoresCheckpoints = 2*gib, 6*gib, true
-
-	fetching := ask("1", 1, 1)
-	fetching.Fetch = 4 * gib
-
-	d := packing.Decide([]berth.Host{short}, nil, []packing.Request{fetching, ask("2", 1, 1)})
-	require.Equal(t, map[string]string{"2": "a"}, where(d))
-
-	for _, one := range d {
-		if one.AttemptID != "1" {
-			continue
-		}
-
-		require.False(t, one.Impossible)
-
-		why := one.Rejections(0)
-		require.Len(t, why, 1)
-		require.Equal(t, berth.DimensionDisk, why[0].Dimension)
-		require.EqualValues(t, 6*gib, why[0].Needed)
-		require.Equal(t, "host host-a: the trial's checkpoint has 4,096 MiB, and of 5,120 MiB of disk that are free it keeps 2,048 MiB: free space there", packing.Explain(why[0]))
-	}
-
-	require.Equal(t, map[string]string{"1": "b"}, where(packing.Decide([]berth.Host{short, wide}, nil, []packing.Request{fetching})))
-
-	without := short
-	without.StoresCheckpoints = false
-	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{without}, nil, []packing.Request{fetching})), "it has no store to fetch from")
-
-	fetching.Fetched = []string{"z", "a"}
-	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{short}, nil, []packing.Request{fetching})))
-}
-
-// Two trials of a lost host have a checkpoint of 4 GiB each. The remaining host has room for
-// one of them beside its headroom. A request without a checkpoint waits for neither.
-func TestDecide_BooksTheRoomForACheckpointOnce(t *testing.T) {
-	t.Parallel()
-
-	h := host("a", 4, 8)
-	h.StoresCheckpoints, h.DiskHeadroomBytes, h.DiskFreeBytes = true, 2*gib, 7*gib
-
-	one, two := ask("1", 1, 1), ask("2", 1, 1)
-	one.Fetch, two.Fetch = 4*gib, 4*gib
-
-	d := packing.Decide([]berth.Host{h}, nil, []packing.Request{one, two, ask("3", 1, 1)})
-	require.Equal(t, map[string]string{"1": "a", "3": "a"}, where(d))
-
-	for _, d := range d {
-		if d.AttemptID == "2" {
-			require.Equal(t, "host host-a: the trial's checkpoint has 4,096 MiB beside 4,096 MiB that other attempts fetch there now, "+
-				"and of 7,168 MiB of disk that are free it keeps 2,048 MiB: the trial waits for them, or free space there", packing.Explain(d.Rejections(0)[0]))
-		}
-	}
-
-	h.FetchBytes = 4 * gib // of an attempt that was placed before
-	require.Equal(t, map[string]string{"3": "a"}, where(packing.Decide([]berth.Host{h}, nil, []packing.Request{one, ask("3", 1, 1)})))
-
-	one.Fetched = []string{"a"}
-	require.Equal(t, map[string]string{"1": "a"}, where(packing.Decide([]berth.Host{h}, nil, []packing.Request{one})))
-}
-
 func TestDecide_Impossible(t *testing.T) {
 	t.Parallel()
 
@@ -251,9 +184,6 @@ func TestDecide_Impossible(t *testing.T) {
 
 	full := host("a", 4, 8)
 	full.DiskHeadroomBytes, full.DiskFreeBytes = 2*gib, 2*gib-1
-
-	small := full
-	small.DiskBytes, small.FilesFreeBytes, small.FilesDiskBytes = 2*gib-1, 2*gib-1, 2*gib-1
 
 	gpu := but(ask("gpu", 1, 1), func(d *berth.Demand) { d.DeviceBytes = gib })
 	noGPU := packing.Request{AttemptID: "gpu", Demands: berth.Demands{"a GPU of elsewhere": {DeviceBytes: gib}}}
@@ -278,7 +208,6 @@ func TestDecide_Impossible(t *testing.T) {
 		"one would hold it": {[]berth.Host{host("0", 1, 1), lost}, ask("1", 8, 4), false, "host host-a: its worker does not answer; the trial waits for it to come back"},
 		"draining host":     {[]berth.Host{draining}, ask("1", 8, 4), false, "host host-a: drained; `berth host ready host-a` lets it take attempts"},
 		"full disk":         {[]berth.Host{full}, ask("1", 8, 4), false, "host host-a: 2,047 MiB of disk are free, and it keeps 2,048 MiB: free space there"},
-		"small disk":        {[]berth.Host{small}, ask("1", 8, 4), false, "host host-a: 2,047 MiB of disk are free, and it keeps 2,048 MiB: free space there"},
 		"nobody is there":   {nil, ask("1", 8, 4), false, "no machine is connected; start `berth worker` on one"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,6 @@ const (
 	breaksSecret
 	breaksCordon
 	breaksStore
-	breaksShun
 	breaksKept
 	breaksExclusive
 	breaksMemory
@@ -52,10 +51,6 @@ func (s *site) checkSpot(r *Request, at *spot) rule {
 		return broken
 	}
 
-	if !s.diskHolds(r) {
-		return breaksDisk
-	}
-
 	if broken := s.closedRule(r); broken != fits {
 		return broken
 	}
@@ -88,14 +83,12 @@ func (s *site) closedRule(r *Request) rule {
 		return breaksState
 	case s.CordonedFor(r.SweepID) && !s.testDue(r.SweepID):
 		return breaksCordon
-	case s.diskShort(r):
+	case s.DiskLow():
 		return breaksDisk
 	case s.lacks(r) != fits:
 		return s.lacks(r)
 	case slices.Contains(r.avoid, s.ID):
 		return breaksCordon
-	case slices.Contains(r.shun, s.ID):
-		return breaksShun
 	case r.saved && s.losesCheckpoint(r):
 		return breaksStore
 	case s.kept > 0:
@@ -103,15 +96,6 @@ func (s *site) closedRule(r *Request) rule {
 	default:
 		return fits
 	}
-}
-
-// diskShort reports whether the host has no room for files: for any, or for the
-// request's checkpoint beside the checkpoints that others fetch.
-func (s *site) diskShort(r *Request) bool {
-	files, _ := s.filesDisk()
-	fetched := s.diskFor(r)
-
-	return s.DiskLow() || fetched > 0 && files-fetched < s.DiskHeadroomBytes
 }
 
 // never returns the constraint that the demand would break at the spot with
@@ -202,7 +186,7 @@ func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 
 // takes reports whether the host takes more than test attempts of a request's sweep.
 func (s *site) takes(r *Request) bool {
-	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !s.avoided(r) && (!r.saved || !s.losesCheckpoint(r))
+	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID) && (!r.saved || !s.losesCheckpoint(r))
 }
 
 // lacks returns why the host never takes the request: it has no such data set, or no
@@ -323,7 +307,7 @@ func (s *site) large(r *Request) bool {
 // block the host.
 func (s *site) holdsWhenDone(r *Request, at *spot) bool {
 	d := s.demand(r, at.class)
-	if !s.takes(r) || s.diskShort(r) || s.never(d, at) != fits || d.MemoryBytes > s.MemoryFreeBytes {
+	if !s.takes(r) || s.DiskLow() || s.never(d, at) != fits || d.MemoryBytes > s.MemoryFreeBytes {
 		return false
 	}
 

@@ -261,7 +261,6 @@ func (l *ledger) book(c candidate, r *Request) berth.Placement {
 	}
 
 	s.reserve(&d)
-	s.FetchBytes += s.fetches(r)
 
 	if at.device >= 0 {
 		dev := &s.Devices[at.device]
@@ -289,9 +288,7 @@ func (s *site) reserve(d *berth.Demand) {
 // impossible reports whether no host could ever hold the request, even when it is empty.
 // A lost host counts: it may come back, until it is removed. So does a former host; if
 // only a former host could hold the request, it returns the longest counting one. A
-// host without the request's data set counts, too, because its worker may get it. Once
-// the request has waited for HostGrace, hosts with too small a disk for the checkpoint
-// no longer count; before that, a disk may be mounted again, or a larger host may come.
+// host without the request's data set counts, too, because its worker may get it.
 // Without hosts, or without a GPU that the request could use, no request is impossible:
 // a host with one may come, or come back.
 func (l *ledger) impossible(r *Request) (former *site, impossible bool) {
@@ -300,7 +297,7 @@ func (l *ledger) impossible(r *Request) (former *site, impossible bool) {
 	}
 
 	for i := range l.hosts {
-		if s := &l.hosts[i]; s.large(r) && (s.diskHolds(r) || r.Asked < berth.HostGrace) {
+		if l.hosts[i].large(r) {
 			return nil, false
 		}
 	}

@@ -28,7 +28,7 @@ type trust int8
 
 const (
 	late     trust = iota // its worker is silent: if it is gone, its trials wait for minutes
-	failedIt              // an earlier attempt of the trial failed there, or its disk did not take the checkpoint
+	failedIt              // an earlier attempt of the trial failed there
 	failing               // the last containers, or the sweep's, did not start there
 	healthy
 	tested // a cordoned host whose test attempt is due: a test that never comes never ends the cordon

@@ -214,25 +214,10 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	case breaksStore:
 		r.Dimension = berth.DimensionState
 		r.Reason = "host " + s.Name + ": has no store to fetch the trial's checkpoint from (--artifacts), and another host can go on from it; here it would begin anew"
-	case breaksShun:
-		r.Dimension = berth.DimensionState
-		r.Reason = "host " + s.Name + ": its disk did not take the trial's checkpoint; another host may, and Berth tries this one again later"
 	case breaksKept:
 		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+": "+keptReason(s.kept)
 	case breaksDisk:
 		r.Dimension, r.Needed, r.Free = berth.DimensionDisk, s.DiskHeadroomBytes, s.DiskFreeBytes
-
-		if !s.DiskLow() {
-			r.Needed += s.diskFor(request)
-			r.Free, _ = s.filesDisk()
-		}
-
-		switch {
-		case !s.diskHolds(request):
-			r.Never, r.Reason = true, s.neverRoomReason(request)
-		case !s.DiskLow():
-			r.Reason = s.noRoomReason(request)
-		}
 	case breaksExclusive:
 		r.Dimension, r.Needed = berth.DimensionExclusive, 1
 	case breaksMemory:

@@ -43,7 +43,7 @@ func TestRound_WhoAnswersFirstGetsNoCheckpoint(t *testing.T) {
 	t.Parallel()
 
 	w := request("a", gib)
-	w.Fetch, w.Checkpoint, w.Fetched = gib, "with", []string{"with"}
+	w.Stored, w.Checkpoint, w.Holders = true, "with", []string{"with"}
 
 	p, f := setup(t, w)
 	with := f.hosts[0]

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -144,10 +143,6 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			FinishedAt: &o.FinishedAt, Datasets: r.Datasets,
 		}
 
-		if r.NoRoom {
-			params.CheckpointProblem = cmp.Or(r.NotTaken, "its host had no room for the one to go on from") // the placer asks that host for room from now on
-		}
-
 		if r.Datasets == nil {
 			params.Datasets = map[string]string{}
 		}
@@ -201,7 +196,7 @@ func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result, began 
 	switch {
 	case began:
 		return s.q.NoteStart(ctx, tx, r.AttemptID)
-	case r.Outcome.Kind != berth.FailureInfra, r.NoRoom: // the placer sees the disk
+	case r.Outcome.Kind != berth.FailureInfra:
 		return nil
 	}
 

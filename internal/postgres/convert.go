@@ -170,8 +170,6 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		DiskFreeBytes:       row.DiskFreeBytes,
 		DiskHeadroomBytes:   row.DiskHeadroomBytes,
 		DiskBytes:           row.DiskBytes,
-		FilesFreeBytes:      row.FilesFreeBytes,
-		FilesDiskBytes:      row.FilesDiskBytes,
 		DiskGrowthBytes:     row.DiskGrowthBytes,
 		OutputBytes:         row.OutputBytes,
 		OutputsProblem:      row.OutputsProblem,

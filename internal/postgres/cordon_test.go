@@ -395,24 +395,6 @@ func TestCordon_CountsMissingImagesApart(t *testing.T) {
 	require.True(t, s.now(t).CordonedFor("any"), "the host fails starts of two sweeps")
 }
 
-// A host whose disk has no room for a trial's checkpoint starts others.
-func TestCordon_CountsNoWantOfDiskForACheckpoint(t *testing.T) {
-	t.Parallel()
-
-	s := setupSick(t)
-	now := time.Now()
-
-	for range berth.HostCordonAfter {
-		r := s.request(t, gib)
-		short := result(r, s.place(t, r).Token, berth.Outcome{Kind: berth.FailureInfra, Message: "no room", StartedAt: now, FinishedAt: now})
-		short.NoRoom = true
-		require.NoError(t, s.store.FinishAttempt(t.Context(), short))
-	}
-
-	require.Zero(t, s.now(t).FailedStarts)
-	require.False(t, s.now(t).CordonedFor(s.sweep))
-}
-
 // missing is the ledger's record of the sweep's image on the host.
 func (s *sick) missing(t *testing.T) berth.MissingImage {
 	t.Helper()

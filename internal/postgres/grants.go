@@ -28,7 +28,6 @@ var grants = []grant{
 	{"artifacts_unnamed", "SELECT, INSERT, DELETE", "SELECT, DELETE"},
 	{"attempts", "SELECT, INSERT, UPDATE", "SELECT, UPDATE"},
 	{"audit_log", "SELECT, INSERT, DELETE", "INSERT"},
-	{"checkpoint_entries", "SELECT", "SELECT, INSERT"},
 	{"checkpoints", "SELECT, DELETE", "SELECT, INSERT, UPDATE, DELETE"},
 	{"class_footprints", "SELECT", "SELECT"},
 	{"device_footprints", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},

@@ -87,37 +87,21 @@ func (s *Store) addFootprints(ctx context.Context, tx pgx.Tx, queue *berth.Queue
 	return err
 }
 
-// addCheckpoints adds to requests the checkpoint that they go on from, and to hosts
-// how many bytes of checkpoints their attempts have still to fetch.
+// addCheckpoints adds to requests where the checkpoint is that they go on from.
 func (s *Store) addCheckpoints(ctx context.Context, tx pgx.Tx, queue *berth.Queue) error {
-	rows, err := s.q.ListNewestCheckpoints(ctx, tx, &dbsqlc.ListNewestCheckpointsParams{
-		Silent: berth.CheckpointSilence, RefusedWithin: berth.CheckpointRefused, ShunnedWithin: berth.HostCordonWindow,
-	})
+	rows, err := s.q.ListNewestCheckpoints(ctx, tx, berth.CheckpointSilence)
 	if err != nil {
 		return err
 	}
 
-	of, fetches := make(map[string]dbsqlc.ListNewestCheckpointsRow), make(map[string]int64)
-
+	hosts := make(map[string][]string)
 	for _, row := range rows {
-		switch {
-		case row.HostID == "":
-			of[row.AttemptID] = row
-		case !slices.Contains(row.Hosts, row.HostID):
-			fetches[row.HostID] += row.Bytes
-		}
+		hosts[row.AttemptID] = row.Hosts
 	}
 
 	for i := range queue.Waiting {
 		w := &queue.Waiting[i]
-		if row, ok := of[w.AttemptID]; ok {
-			w.Fetch, w.Coming, w.Fetched = row.Bytes, row.Coming, row.Hosts
-			w.Refused, w.Shunned = row.Refused, row.Shunned
-		}
-	}
-
-	for i := range queue.Hosts {
-		queue.Hosts[i].FetchBytes = fetches[queue.Hosts[i].ID]
+		w.Holders, w.Stored = hosts[w.AttemptID]
 	}
 
 	return nil

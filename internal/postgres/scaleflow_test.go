@@ -234,11 +234,15 @@ func (f *flow) checkpoints(r berth.PlacementRequest) {
 
 	of := berth.AttemptCheckpoint{AttemptID: r.AttemptID, TrialID: r.TrialID, Token: status.Token}
 
-	for i, id := range []string{uuid.NewString(), uuid.NewString()} { // the second one drops the first
-		_, noBegin := f.s.BeginCheckpoint(f.ctx, id, of, []berth.CheckpointEntry{{Path: "a", Mode: 0o644, Changed: time.Now(), Bytes: 1, Digest: berth.Digest{byte(4 + i)}}})
-		_, noFinish := f.s.FinishCheckpoint(f.ctx, id, of)
-		_, noList := f.s.ListCheckpoint(f.ctx, id)
-		require.NoError(f, errors.Join(noBegin, noFinish, noList))
+	for n := range 2 { // the second one drops the first
+		archive := berth.StoredCheckpoint{Digest: berth.Digest{byte(4 + n)}, Bytes: 1}
+		_, noFinish := f.s.FinishCheckpoint(f.ctx, of, archive.Digest)
+		require.Equal(f, berth.KindFenced, berth.KindOf(noFinish))
+
+		noBegin := f.s.BeginCheckpoint(f.ctx, of, archive)
+		replaced, noFinish := f.s.FinishCheckpoint(f.ctx, of, archive.Digest)
+		require.NoError(f, errors.Join(noBegin, noFinish))
+		require.Len(f, replaced, n)
 	}
 
 	_, err = f.s.EarlierCheckpoints(f.ctx, r.AttemptID)

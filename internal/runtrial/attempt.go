@@ -57,8 +57,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	if start := refusal(err); start != nil {
-		v := verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing, NotTaken: notTaken(start)}
-		v.NoRoom = v.NotTaken != ""
+		v := verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing}
 		v.ContainerID = r.who.Attempt.ContainerID // of one that ran, and was removed: what it left is there
 		r.noteEntrypoint(ctx, &v.Outcome)
 
@@ -134,8 +133,6 @@ func (r *run) ready(ctx context.Context) (launch berth.Launch, err error) {
 			return launch, err
 		case ctx.Err() != nil:
 			return launch, context.Cause(ctx)
-		case errors.Is(err, errTooLarge): // it is so at each try
-			return launch, r.cannotStart(ctx, err)
 		case time.Since(began)-r.waited >= startPatience:
 			return launch, r.cannotStart(ctx, err)
 		}

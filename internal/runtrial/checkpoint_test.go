@@ -181,36 +181,3 @@ func TestRun_AdoptsAContainerOfAnotherVersion(t *testing.T) {
 	require.Equal(t, 1, r.docks.made)
 	require.InDelta(t, 0.5, *got.outcome.Value, 0, "read where the container writes")
 }
-
-// The worker is started anew with another --data-dir while a container runs, whose mounts are
-// below the old one. What the container writes there is what is stored of it.
-func TestOpenCheckpoint_IsWhereTheContainerWrites(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	box := r.leave(t, r.order())
-	r.writeCheckpoint(t, "model")
-
-	who := r.who(t)
-	r.config.DataDir = t.TempDir()
-	ended := r.start(t.Context(), r.order())
-	require.Eventually(t, func() bool { return len(r.RunningCheckpoints()) == 1 }, patience, tick)
-	require.FileExists(t, filepath.Join(mountOf(t, box.Launch, mountCheckpoint), "model"))
-
-	root, err := r.OpenCheckpoint(who.Trial.ID)
-	require.NoError(t, err)
-
-	_, whileItRuns := root.Stat("model")
-	require.NoError(t, root.Close())
-
-	box.Exit(1)
-	require.NoError(t, await(t, ended).err)
-	require.True(t, r.books.result(t).Checkpoint, "the ledger is told that it left one, and the Checkpointer is to store it")
-
-	root, err = r.OpenCheckpoint(who.Trial.ID)
-	require.NoError(t, err)
-
-	_, atItsEnd := root.Stat("model")
-	require.NoError(t, root.Close())
-	require.NoError(t, errors.Join(whileItRuns, atItsEnd), "what is opened to be stored is an empty directory")
-}

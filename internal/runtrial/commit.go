@@ -90,7 +90,7 @@ func (r *run) store(ctx context.Context, v *verdict) error {
 		Datasets:  r.unchanged(launch.Datasets),
 		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Trial.ShapeKey,
 		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: v.Outcome, Source: v.Source,
-		Proof: "container exited or never started", ContainerID: v.ContainerID, ImageMissing: v.ImageMissing, NoRoom: v.NoRoom, NotTaken: r.mask.Text(v.NotTaken),
+		Proof: "container exited or never started", ContainerID: v.ContainerID, ImageMissing: v.ImageMissing,
 		Checkpoint: v.ContainerID != "" && !r.short && r.dirs.hasCheckpoint(),
 	})
 }

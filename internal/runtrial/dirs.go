@@ -24,7 +24,7 @@ const (
 // ours is what of an attempt's directory goes when its result is committed.
 var ours = []string{
 	"in", "shim", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp",
-	readingName, readingName + ".tmp", sourceName, sourceName + ".tmp", traceName, traceName + ".tmp", intentName, intentName + ".tmp", resumeName, resumeName + ".tmp", fetchingName, fetchedName, replacedName, diskName, workName + ".tmp", workManifest + ".tmp",
+	readingName, readingName + ".tmp", sourceName, sourceName + ".tmp", traceName, traceName + ".tmp", intentName, intentName + ".tmp", fetchingName, diskName, workName + ".tmp", workManifest + ".tmp",
 }
 
 // dirs are the host's directories of one attempt.
@@ -35,7 +35,6 @@ type dirs struct {
 	shim       string   // the shim's records
 	secrets    []string // where files of secrets may be, each mounted by itself; new ones are in the first
 	checkpoint string   // of the trial; survives attempts, but a short probe has its own
-	mark       string   // the file that says what lies in checkpoint (keptMark), which no job sees
 	copied     int64    // bytes of what the image has in the working directory
 }
 
@@ -47,12 +46,7 @@ func (e *Executor) dirs(who berth.Assignee) dirs {
 		in:         filepath.Join(attempt, "in"),
 		out:        filepath.Join(attempt, "out"),
 		shim:       filepath.Join(attempt, "shim"),
-		checkpoint: e.usualCheckpoint(who.Trial.ID),
-		mark:       filepath.Join(e.config.DataDir, marksName, who.Trial.ID+".json"),
-	}
-
-	if dir := e.elsewhereOf(who.Trial.ID, d.marked().Dir); dir != "" {
-		d.checkpoint = dir
+		checkpoint: filepath.Join(e.checkpointsDir(), who.Trial.ID),
 	}
 
 	for _, dir := range e.secretsDirs() {
@@ -65,48 +59,6 @@ func (e *Executor) dirs(who berth.Assignee) dirs {
 func (e *Executor) attemptsDir() string { return filepath.Join(e.config.DataDir, "attempts") }
 
 func (e *Executor) checkpointsDir() string { return filepath.Join(e.config.DataDir, "checkpoints") }
-
-func (e *Executor) usualCheckpoint(trialID string) string {
-	return filepath.Join(e.checkpointsDir(), trialID)
-}
-
-// elsewhereOf is the checkpoint directory of a trial's newest container here, which was started
-// with another data directory: what this one has is a copy of before. It is known of this
-// process, or by the trial's mark. Empty = there is none, or it is not there any more.
-func (e *Executor) elsewhereOf(trialID, marked string) string {
-	dir := marked
-	if other, found := e.elsewhere.Load(trialID); found {
-		dir = other.(string) //nolint:forcetypeassert // noteElsewhere alone stores
-	}
-
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return ""
-	}
-
-	return dir
-}
-
-// noteElsewhere keeps where the container has its checkpoint directory.
-func (r *run) noteElsewhere() {
-	dir, trial := r.dirs.checkpoint, r.who.Trial.ID
-	if dir == r.usualCheckpoint(trial) {
-		dir = ""
-
-		r.elsewhere.Delete(trial)
-	} else {
-		r.elsewhere.Store(trial, dir)
-	}
-
-	m := r.dirs.marked()
-	if m.Dir == dir {
-		return
-	}
-
-	m.Dir = dir
-	if err := r.dirs.keepMark(m); err != nil {
-		r.log.Warn("noting where a container has its checkpoint", "attempt", r.who.Attempt.ID, "directory", dir, "error", err)
-	}
-}
 
 // make creates the directories and the parameters file. Doing it again, as
 // after a crash, changes nothing the job may have written. The job's user is

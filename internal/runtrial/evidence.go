@@ -167,5 +167,5 @@ func (r *run) concludeStart(start *berth.StartError) berth.Outcome {
 		StartKind: start.Kind, StartMessage: start.Error(), PullFailed: refused, Image: r.who.Spec.Image, HostName: r.config.HostName,
 	})
 
-	return berth.Outcome{Kind: kind, Message: message, NoRoom: notTaken(start) != "", Usage: r.measured(), StartedAt: now, FinishedAt: now}
+	return berth.Outcome{Kind: kind, Message: message, Usage: r.measured(), StartedAt: now, FinishedAt: now}
 }

@@ -133,7 +133,6 @@ type Executor struct {
 	ooms       sync.Map    // attempt id → true: Docker announced an out-of-memory
 	waiting    sync.Map    // attempt id → token: its image is missing, or its checkpoint
 	writing    sync.Map    // attempt id → berth.AttemptCheckpoint: its container runs
-	elsewhere  sync.Map    // trial id → the checkpoint directory of its newest container, which was started with another data directory
 
 	outputBytes atomic.Int64 // as measured last
 	left        hostMemory

@@ -1,7 +1,6 @@
 package runtrial
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,109 +12,94 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Where a checkpoint is while it is fetched, in the attempt's directory: below
-// its id, then whole, and the older one that it takes the place of.
-const (
-	fetchingName = "fetching"
-	fetchedName  = "fetched"
-	replacedName = "replaced"
-)
+// fetchingName is where a checkpoint is while it is fetched, in the attempt's directory,
+// and then the one that it replaced, until that is removed.
+const fetchingName = "fetching"
 
-// RestoreCheckpoint writes a checkpoint from the store below root and tells how many
-// bytes are there. Called again with the same root, it goes on. Errors: not_found when
-// it is gone; berth.ErrDamaged; unavailable; of the disk.
-type RestoreCheckpoint func(ctx context.Context, id string, root *os.Root, told func(bytes int64)) error
+// RestoreCheckpoint fetches a checkpoint from the store to a file, and unpacks it below
+// root once it is checked. It tells how many bytes have arrived. Errors: not_found when it
+// is gone; berth.ErrDamaged; unavailable; of the disk, which have no kind.
+type RestoreCheckpoint func(ctx context.Context, of berth.StoredCheckpoint, archive *os.File, root *os.Root, told func(bytes int64)) error
 
-var (
-	errNoStore      = errors.New("this host has no store of artifacts (--artifacts)")
-	errFetchStalled = errors.New("the store sends nothing of it")
-	errNoRoom       = errors.New("there is no room for it")
-	errTooLarge     = errors.New("it is too large for this host")
-	errDisk         = errors.New("the disk of this host does not take it")
-)
+var errNoStore = errors.New("this host has no store of artifacts (--artifacts)")
 
 // fetch puts a checkpoint from the store in the place of the directory of this host.
-// Errors: exhausted when the disk has no room, or an attempt may not keep as much here; errDisk; errNoStore; errFetchStalled when
-// it is time to give up and nothing moves; fenced; those of RestoreCheckpoint.
+// Errors: exhausted when the disk has no room, or an attempt may not keep as much here;
+// errNoStore; fenced; those of RestoreCheckpoint.
 func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	r := f.run
-
 	if r.config.Restore == nil {
 		return errNoStore
 	}
 
-	part := filepath.Join(r.dirs.attempt, fetchingName, e.Stored.ID)
-
-	if err := r.dirs.dropParts(part); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "%w", ofDisk(err))
-	}
-
-	if err := r.roomFor(e.Stored.Bytes, fetchedBytes(part)); err != nil {
+	if err := r.takes(e.Stored.Bytes); err != nil {
 		return err
 	}
 
-	if err := os.MkdirAll(part, 0o700); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "making directory: %w", ofDisk(err))
+	parts := filepath.Join(r.dirs.attempt, fetchingName)
+	defer func() {
+		if err := os.RemoveAll(parts); err != nil { // a worker without root cannot empty a directory that a job made
+			r.log.Warn("removing a checkpoint that was replaced; it stays until the attempt's files are removed", "attempt", r.who.Attempt.ID, "error", err)
+		}
+	}()
+
+	if err := os.MkdirAll(parts, 0o700); err != nil {
+		return fmt.Errorf("making directory: %w", err)
 	}
 
-	root, err := os.OpenRoot(part)
+	dir, err := os.MkdirTemp(parts, "")
 	if err != nil {
-		return berth.Errorf(berth.KindUnavailable, "opening directory: %w", ofDisk(err))
-	}
-	defer root.Close() //nolint:errcheck // all files are closed
-
-	total := (e.Stored.Bytes + 1<<20 - 1) >> 20
-
-	bound, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-
-	patience := func() time.Duration { return max(time.Until(f.giveUp), fetchStall) }
-
-	timer := time.AfterFunc(patience(), func() { cancel(errFetchStalled) })
-	defer timer.Stop()
-
-	there, guard := int64(0), fetchGuard{run: r, part: part}
-
-	err = r.config.Restore(bound, e.Stored.ID, root, func(bytes int64) {
-		if bytes > there { // nothing is given up while bytes arrive
-			there = bytes
-			timer.Reset(patience())
-		}
-
-		if err := guard.look(bound); err != nil {
-			cancel(err)
-		}
-
-		f.note.say(ctx, fmt.Sprintf("fetching its checkpoint: %d of %d MiB", bytes>>20, total))
-	})
-
-	if err == nil {
-		err = guard.kept(ctx)
+		return fmt.Errorf("making directory: %w", err)
 	}
 
-	switch cause := context.Cause(bound); {
-	case err != nil && ctx.Err() == nil && errors.Is(cause, errFetchStalled):
-		return errFetchStalled
-	case err != nil && ctx.Err() == nil && berth.KindOf(cmp.Or(cause, err)) == berth.KindExhausted: // its room is that of others
-		return errors.Join(cmp.Or(cause, err), r.dirs.dropParts(""))
-	case err != nil:
-		return ofDisk(err)
+	whole := filepath.Join(dir, "checkpoint")
+	if err := f.restore(ctx, *e.Stored, filepath.Join(dir, "archive.tar"), whole); err != nil {
+		return err
 	}
 
 	if err := f.stillOurs(ctx); err != nil {
 		return err
 	}
 
-	if err := os.Rename(part, filepath.Join(r.dirs.attempt, fetchedName)); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "naming a whole checkpoint: %w", ofDisk(err))
+	return r.dirs.replaceCheckpoint(whole, filepath.Join(dir, "replaced"))
+}
+
+// restore fetches a checkpoint to a directory that it makes.
+func (f *fetching) restore(ctx context.Context, of berth.StoredCheckpoint, archive, dir string) error {
+	file, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: below our data directory
+	if err != nil {
+		return fmt.Errorf("making file: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // it goes
+
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("making directory: %w", err)
 	}
 
-	if err := r.settleSwap(); err != nil {
-		return err
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("opening directory: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // all files are closed
+
+	return f.run.config.Restore(ctx, of, file, root, func(bytes int64) {
+		f.note.say(ctx, fmt.Sprintf("fetching its checkpoint: %d of %d MiB", bytes>>20, (of.Bytes+1<<20-1)>>20))
+	})
+}
+
+// replaceCheckpoint puts a whole checkpoint in the place of the directory of this host,
+// which it moves aside. When it is cut off in between, the next try fetches again.
+func (d dirs) replaceCheckpoint(whole, aside string) error {
+	if err := os.MkdirAll(filepath.Dir(d.checkpoint), 0o700); err != nil {
+		return fmt.Errorf("making directory: %w", err)
 	}
 
-	if err := r.dirs.keepMark(keptMark{Checkpoint: e.Stored.ID}); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "noting which checkpoint was fetched: %w", ofDisk(err))
+	if err := os.Rename(d.checkpoint, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("moving an older checkpoint aside: %w", err)
+	}
+
+	if err := os.Rename(whole, d.checkpoint); err != nil {
+		return fmt.Errorf("putting a checkpoint in its place: %w", err)
 	}
 
 	return nil
@@ -143,90 +127,43 @@ func (f *fetching) stillOurs(ctx context.Context) error {
 	return nil
 }
 
-// dropParts removes what is there of other checkpoints: the one that is fetched now
-// goes on where it was.
-func (d dirs) dropParts(but string) error {
-	dir := filepath.Join(d.attempt, fetchingName)
-
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("listing parts of checkpoints: %w", err)
+// takes reports whether a checkpoint can be fetched to this host: its archive and its files
+// lie beside each other for a while. The limit of the sweep file is the same on each host,
+// that of this host must not end the trial. Errors: exhausted.
+func (r *run) takes(bytes int64) error {
+	if limit, own := r.outputLimit(); !own && bytes > limit {
+		return berth.Errorf(berth.KindExhausted, "the checkpoint has %s, and an attempt may keep %s of files on host %s (--output-limit)",
+			berth.BytesText(bytes), berth.BytesText(limit), r.config.HostName)
 	}
 
-	for _, entry := range entries {
-		if path := filepath.Join(dir, entry.Name()); path != but {
-			if err := os.RemoveAll(path); err != nil {
-				return fmt.Errorf("removing part of a checkpoint: %w", err)
-			}
-		}
-	}
-
-	return nil
+	return r.headroom(2*bytes, "fetching the checkpoint")
 }
 
-// settleSwap puts a checkpoint that is whole in the place of the older one. What cannot
-// be removed of that one goes with the attempt's files. Errors: unavailable.
-func (r *run) settleSwap() error {
-	_, err := os.Lstat(filepath.Join(r.dirs.attempt, fetchedName))
-
-	fetched := err == nil
-	if fetched { // it comes to this data directory
-		r.dirs.checkpoint = r.usualCheckpoint(r.who.Trial.ID)
+// headroom reports whether the disk would have its headroom with so much more on it. Errors: exhausted.
+func (e *Executor) headroom(more int64, doing string) error {
+	if e.config.DiskFree == nil {
+		return nil
 	}
 
-	left, err := r.dirs.settleSwap()
-	if fetched && err == nil {
-		r.noteElsewhere()
-	}
-
-	if left != nil {
-		r.log.Warn("removing a checkpoint that was replaced; it stays until the attempt's files are removed, if the worker may", "attempt", r.who.Attempt.ID, "error", left)
-	}
-
+	free, _, err := e.config.DiskFree()
 	if err != nil {
-		return berth.Errorf(berth.KindUnavailable, "putting a checkpoint in its place: %w", ofDisk(err))
+		e.log.Warn("reading what is free on the host's disks", "error", err)
+
+		return nil
+	}
+
+	if free-more < e.config.DiskHeadroom {
+		return berth.Errorf(berth.KindExhausted, "%s takes %s, and the disk of host %s has %s free, of which %s stay free (--disk-headroom)",
+			doing, berth.BytesText(more), e.config.HostName, berth.BytesText(free), berth.BytesText(e.config.DiskHeadroom))
 	}
 
 	return nil
 }
 
-// settleSwap goes on wherever it was cut off: without the old one, the new one is not in
-// its place yet. left says why the old one is still there: a worker without root cannot
-// empty a directory that a job made.
-func (d dirs) settleSwap() (left, err error) {
-	fetched, replaced := filepath.Join(d.attempt, fetchedName), filepath.Join(d.attempt, replacedName)
-
-	if _, err := os.Lstat(fetched); err == nil {
-		old := replaced
-		if os.RemoveAll(replaced) != nil { // one of an earlier swap is still there
-			dir, err := os.MkdirTemp(replaced, "later-")
-			if err != nil {
-				return nil, err
-			}
-
-			old = filepath.Join(dir, "checkpoint")
-		}
-
-		if err := os.Rename(d.checkpoint, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-
-		if err := os.MkdirAll(filepath.Dir(d.checkpoint), 0o700); err != nil {
-			return nil, err
-		}
-
-		if err := os.Rename(fetched, d.checkpoint); err != nil {
-			return nil, err
-		}
-	}
-
-	return os.RemoveAll(replaced), nil
-}
-
-// OpenCheckpoint opens the checkpoint directory that the newest container of a trial here
-// has. No link leads out of it. Errors: not_found.
+// OpenCheckpoint opens the checkpoint directory of a trial. No link leads out of it.
+// Errors: not_found.
 func (e *Executor) OpenCheckpoint(trialID string) (*os.Root, error) {
-	root, err := os.OpenRoot(e.dirs(berth.Assignee{Trial: berth.Trial{ID: trialID}}).checkpoint)
+	root, err := os.OpenRoot(filepath.Join(e.checkpointsDir(), trialID))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, berth.Errorf(berth.KindNotFound, "opening the checkpoint of trial %s: %w", trialID, err)
 	}
@@ -242,4 +179,19 @@ func (e *Executor) RunningCheckpoints() (list []berth.AttemptCheckpoint) {
 	})
 
 	return list
+}
+
+// Spool makes a file for the archive of a checkpoint of so many bytes. It has no name: a
+// killed worker leaves none. Errors: exhausted when the disk has no room.
+func (e *Executor) Spool(bytes int64) (*os.File, error) {
+	if err := e.headroom(bytes, "storing a checkpoint"); err != nil {
+		return nil, err
+	}
+
+	file, err := os.CreateTemp(e.config.DataDir, "checkpoint-")
+	if err != nil {
+		return nil, fmt.Errorf("making file: %w", err)
+	}
+
+	return file, os.Remove(file.Name())
 }

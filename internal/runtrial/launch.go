@@ -55,10 +55,6 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 		return berth.Launch{}, err
 	}
 
-	if err := r.mark(); err != nil {
-		return berth.Launch{}, err
-	}
-
 	err := r.dirs.make(r.who.Trial.Params)
 	if err != nil && found && r.dirs.prepared() { // its container has all that it needs
 		r.log.Warn("preparing an attempt that was prepared before; going on", "attempt", r.who.Attempt.ID, "error", err)
@@ -85,11 +81,6 @@ func (r *run) keepLaunch(l berth.Launch) {
 // which it is known again, and the directories that it has.
 func (r *run) noteContainer(l berth.Launch) {
 	r.dirs = r.dirs.mounted(r.container.Mounts)
-
-	if !r.short { // which has one of its own
-		r.noteElsewhere()
-	}
-
 	r.knowSecrets()
 
 	if l.SpecHash == "" && r.container.SpecHash != "" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -22,16 +21,9 @@ func (e *Executor) RemoveOutputs(r berth.OutputRemoval) error {
 
 	d := e.dirs(berth.Assignee{Attempt: berth.Attempt{ID: r.AttemptID}, Trial: berth.Trial{ID: r.TrialID}})
 
-	e.elsewhere.Delete(r.TrialID)
-
 	var all error
 
-	dirs := []string{d.attempt, e.usualCheckpoint(r.TrialID), d.mark}
-	if filepath.Base(d.checkpoint) == r.TrialID { // elsewhere, too, only what Berth made
-		dirs = append(dirs, d.checkpoint)
-	}
-
-	for _, dir := range dirs {
+	for _, dir := range []string{d.attempt, d.checkpoint} {
 		if err := os.RemoveAll(dir); err != nil {
 			all = errors.Join(all, fmt.Errorf("removing files of attempt %s: %w", r.AttemptID, err))
 		}

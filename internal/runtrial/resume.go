@@ -2,20 +2,14 @@ package runtrial
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/berthml/berth"
 )
 
 const (
-	// resumeName is the file that keeps from which checkpoint an attempt goes on: from
-	// then on its container may write to the directory.
-	resumeName = "resume.json"
 	// resumePatience is how long an attempt waits at least for its checkpoint while the
 	// store, or the host that is to store it, does not answer.
 	resumePatience = 10 * time.Minute
@@ -26,58 +20,43 @@ const (
 	// damagedTries is how often a checkpoint is fetched that is gone from the store, or
 	// is not what it was.
 	damagedTries = 3
-	// fetchStall is how long nothing of a checkpoint may arrive once resumePatience is
-	// over: time to hold a large file, which is there, to its SHA-256.
-	fetchStall = 5 * time.Minute
 )
-
-// keptResume is from which checkpoint an attempt goes on.
-type keptResume struct {
-	Token int64  `json:"token"`
-	Text  string `json:"text"` // in plain words; empty = from none
-}
 
 // resumption is where the newest checkpoint of a trial is.
 type resumption struct {
 	here  *berth.EarlierCheckpoint // in the directory of this host; its Number is 0 when nobody knows the attempt
 	fetch *berth.EarlierCheckpoint // in the store
 	await *berth.EarlierCheckpoint // its host is about to store it
-	there bool                     // what fetch says lies in the directory of this host
 	lost  *berth.EarlierCheckpoint // out of reach, and newer than the others
 
 	emptied bool // lost was in the directory of this host, which has no files any more
 }
 
 // resumptionOf finds the newest checkpoint. earlier is what is known of the attempts
-// before, the newest first; local says that the directory of this host has files, and
-// mark which ones.
-func resumptionOf(earlier []berth.EarlierCheckpoint, hostID string, local bool, mark keptMark) (r resumption) {
+// before, the newest first; local says that the directory of this host has files.
+func resumptionOf(earlier []berth.EarlierCheckpoint, hostID string, local bool) (r resumption) {
 	for n := range earlier {
 		e := &earlier[n]
-		ran := e.Ran || e.HostID == hostID && mark.wrote(*e)
+		ownHost := e.HostID == hostID
 
 		switch {
-		case !ran:
-		case e.HostID == hostID && local && !mark.older(*e):
+		case !e.Ran:
+			continue
+		case ownHost && local:
 			r.here = e
 
 			return r
-		case e.Coming && e.HostID != hostID && r.await == nil:
+		case e.Coming && !ownHost && r.await == nil:
 			r.await = e
 		}
 
 		switch {
-		case !ran:
-		case e.Stored != nil && local && mark.Checkpoint == e.Stored.ID && mark.written(earlier): // it and more
-			r.here = &berth.EarlierCheckpoint{}
-
-			return r
 		case e.Stored != nil:
-			r.fetch, r.there = e, local && mark.Checkpoint == e.Stored.ID
+			r.fetch = e
 
 			return r
-		case (e.Left && (!e.Coming || e.HostID == hostID) || e.GivenUp) && r.lost == nil:
-			r.lost, r.emptied = e, e.HostID == hostID
+		case (e.Left && (!e.Coming || ownHost) || e.GivenUp) && r.lost == nil:
+			r.lost, r.emptied = e, ownHost
 		}
 	}
 
@@ -100,41 +79,28 @@ func resumeWait(earlier []berth.EarlierCheckpoint) time.Duration {
 }
 
 // resume has the newest checkpoint of the trial in the directory before the attempt's
-// container is started, and notes which one that is. Doing it again changes nothing.
-// Errors: fenced; unavailable; ctx's cause.
+// container is started, and notes which one that is. It changes nothing once the attempt
+// was prepared: then its container may write to the directory. Errors: fenced;
+// unavailable; ctx's cause.
 func (r *run) resume(ctx context.Context) error {
-	if r.short || r.who.Attempt.Number == 1 || r.who.Attempt.ContainerID != "" || r.dirs.knowsResume(r.order.Token) {
+	if r.short || r.who.Attempt.Number == 1 || r.who.Attempt.ContainerID != "" || r.dirs.prepared() {
 		return nil
 	}
 
-	if err := r.settleSwap(); err != nil {
-		return err
-	}
-
 	text, err := r.newestCheckpoint(ctx)
-	if err != nil {
+	if err != nil || text == "" {
 		return err
 	}
 
-	if text != "" {
-		r.log.Info("an attempt goes on", "attempt", r.who.Attempt.ID, "trial_id", r.who.Trial.ID, "from", text)
+	r.log.Info("an attempt goes on", "attempt", r.who.Attempt.ID, "trial_id", r.who.Trial.ID, "from", text)
 
-		err := r.records.NoteResumed(ctx, r.who.Attempt.ID, r.order.Token, text)
-
-		switch {
-		case berth.KindOf(err) == berth.KindFenced:
-			return err
-		case err != nil:
-			r.log.Warn("noting from which checkpoint an attempt goes on", "attempt", r.who.Attempt.ID, "error", err)
-		}
+	err = r.records.NoteResumed(ctx, r.who.Attempt.ID, r.order.Token, text)
+	if berth.KindOf(err) == berth.KindFenced {
+		return err
 	}
 
-	if err := r.dirs.dropParts(""); err != nil { // of one that was given up
-		return berth.Errorf(berth.KindUnavailable, "%w", ofDisk(err))
-	}
-
-	if err := r.dirs.keepResume(keptResume{Token: r.order.Token, Text: text}); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "noting from which checkpoint attempt %s goes on: %w", r.who.Attempt.ID, ofDisk(err))
+	if err != nil {
+		r.log.Warn("noting from which checkpoint an attempt goes on", "attempt", r.who.Attempt.ID, "error", err)
 	}
 
 	return nil
@@ -159,7 +125,7 @@ func (r *run) newestCheckpoint(ctx context.Context) (text string, err error) {
 	note := &waitNote{run: r, fenced: lose}
 	defer func() { note.say(context.WithoutCancel(ctx), "") }()
 
-	f := fetching{run: r, note: note, giveUp: time.Now().Add(resumeWait(earlier)), given: make(map[string]string)}
+	f := fetching{run: r, note: note, giveUp: time.Now().Add(resumeWait(earlier)), given: make(map[berth.Digest]string)}
 
 	for {
 		done, text, err := f.try(ctx, earlier)
@@ -196,7 +162,7 @@ type fetching struct {
 	note    *waitNote
 	giveUp  time.Time
 	damaged int
-	given   map[string]string // checkpoints that are given up, and why
+	given   map[berth.Digest]string // checkpoints that are given up, and why
 }
 
 // try takes the newest checkpoint if it is within reach. Not done = try again later.
@@ -209,19 +175,19 @@ func (f *fetching) try(ctx context.Context, earlier []berth.EarlierCheckpoint) (
 			e.Coming, e.Problem = false, "its host had not stored it in time"
 		}
 
-		if e.Stored != nil && f.given[e.Stored.ID] != "" {
-			e.Left, e.Problem, e.Stored = true, f.given[e.Stored.ID], nil
+		if e.Stored != nil && f.given[e.Stored.Digest] != "" {
+			e.Left, e.Problem, e.Stored = true, f.given[e.Stored.Digest], nil
 		}
 	}
 
-	found := resumptionOf(earlier, f.run.who.Attempt.HostID, f.run.dirs.hasCheckpoint(), f.run.dirs.marked())
+	found := resumptionOf(earlier, f.run.who.Attempt.HostID, f.run.dirs.hasCheckpoint())
 
 	switch {
 	case found.await != nil:
 		f.note.say(ctx, fmt.Sprintf("waits until host %s has stored the checkpoint of attempt %d", found.await.Host, found.await.Number))
 
 		return false, "", nil
-	case found.fetch == nil, found.there:
+	case found.fetch == nil:
 		return true, found.text(), nil
 	}
 
@@ -233,19 +199,19 @@ func (f *fetching) try(ctx context.Context, earlier []berth.EarlierCheckpoint) (
 	switch kind := berth.KindOf(why); {
 	case kind == berth.KindFenced:
 		return false, "", why
-	case kind == berth.KindExhausted, errors.Is(why, errDisk): // another host may take it
-		return false, "", berth.Errorf(berth.KindUnavailable, "%w", why)
-	case errors.Is(why, errNoStore), errors.Is(why, errFetchStalled):
-		late = true
-	case kind == berth.KindNotFound, errors.Is(why, berth.ErrDamaged): // all else says nothing of the checkpoint
+	case kind == berth.KindNotFound, errors.Is(why, berth.ErrDamaged):
 		f.damaged++
 		late = late || f.damaged >= damagedTries
+	case errors.Is(why, errNoStore):
+		late = true
+	case kind != berth.KindUnavailable: // the disk of this host does not take it; another host may
+		return false, "", berth.Errorf(berth.KindUnavailable, "%w", why)
 	}
 
-	f.run.log.Warn("fetching a checkpoint", "attempt", f.run.who.Attempt.ID, "checkpoint", found.fetch.Stored.ID, "error", why, "give_up", late)
+	f.run.log.Warn("fetching a checkpoint", "attempt", f.run.who.Attempt.ID, "checkpoint", found.fetch.Stored.Digest, "error", why, "give_up", late)
 
 	if late {
-		f.given[found.fetch.Stored.ID], f.damaged = why.Error(), 0
+		f.given[found.fetch.Stored.Digest], f.damaged = why.Error(), 0
 	} else {
 		f.note.say(ctx, "waits for its checkpoint: "+why.Error())
 	}
@@ -290,26 +256,6 @@ func (r resumption) text() (text string) {
 	}
 
 	return text + "; " + lost
-}
-
-// knowsResume reports whether it was settled from which checkpoint the attempt goes on.
-func (d dirs) knowsResume(token int64) bool {
-	data, err := os.ReadFile(filepath.Join(d.attempt, resumeName))
-	if err != nil {
-		return false
-	}
-
-	var kept keptResume
-
-	return json.Unmarshal(data, &kept) == nil && kept.Token == token
-}
-
-func (d dirs) keepResume(kept keptResume) error {
-	if err := os.MkdirAll(d.attempt, 0o700); err != nil {
-		return fmt.Errorf("making directory: %w", err)
-	}
-
-	return writeJSON(filepath.Join(d.attempt, resumeName), "resumption", kept)
 }
 
 // resumedNote says that the value of an attempt that went on is of its own reports: it does

@@ -2,8 +2,6 @@ package runtrial
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -56,48 +54,6 @@ func TestRun_WaitsOnWhenTheDatabaseIsAwayForAMoment(t *testing.T) {
 	})
 }
 
-// blocked is what is in the way of an attempt's resume.json.
-func blocked(x *second) string {
-	return filepath.Join(x.dir, "attempts", attemptID, resumeName+".tmp")
-}
-
-// What fails once after a long wait has the patience of every start: the wait is none
-// of it. What was fetched by then is there, whatever becomes of the store.
-func TestRun_AWaitForACheckpointIsNoFaultOfTheHost(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-
-		var x *second
-
-		x = setupSecond(t, func(root *os.Root) error {
-			if x.fetched.Load() > 1 {
-				return berth.Errorf(berth.KindUnavailable, "the store is away")
-			}
-
-			require.NoError(t, os.Mkdir(blocked(x), 0o700)) // resume.json cannot be written
-
-			return writes("state", "7")(root)
-		})
-		x.books.Hook(func(h *fake.LedgerHooks) {
-			h.Checkpoints = func(context.Context, string, func(context.Context) ([]berth.EarlierCheckpoint, error)) ([]berth.EarlierCheckpoint, error) {
-				if x.fetched.Load() > 0 {
-					require.NoError(t, os.RemoveAll(blocked(x)))
-				}
-
-				return []berth.EarlierCheckpoint{coming(began)}, nil
-			}
-		})
-
-		ended := x.start(t.Context(), x.order())
-		startsOrEnds(t, x, ended).Exit(0)
-		require.NoError(t, (<-ended).err)
-		require.Equal(t, fromB, x.resumed(t))
-		require.EqualValues(t, 1, x.fetched.Load())
-		require.Less(t, time.Since(began), resumePatience, "it waits for no store that it does not need")
-	})
-}
-
 // startsOrEnds waits for the container of an attempt that must not end without one.
 func startsOrEnds(t *testing.T, x *second, ended <-chan answer) *fake.Process {
 	t.Helper()
@@ -113,27 +69,4 @@ func startsOrEnds(t *testing.T, x *second, ended <-chan answer) *fake.Process {
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// What was fetched of a checkpoint that is given up must not fill the disk for as long as
-// the attempt runs.
-func TestRun_PartsOfACheckpointThatIsGivenUpGo(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		x := setupSecond(t, func(root *os.Root) error {
-			require.NoError(t, root.WriteFile("blob", make([]byte, 1<<20), 0o600))
-
-			return berth.Errorf(berth.KindInvalid, "an object is damaged: %w", berth.ErrDamaged)
-		})
-
-		ended := x.start(t.Context(), x.order())
-		box := startsOrEnds(t, x, ended)
-		parts, err := filepath.Glob(filepath.Join(x.dir, "attempts", attemptID, fetchingName, "*"))
-
-		box.Exit(0)
-		require.NoError(t, (<-ended).err)
-		require.NoError(t, err)
-		require.Positive(t, x.fetched.Load())
-		require.Empty(t, parts, "while its container runs")
-	})
 }

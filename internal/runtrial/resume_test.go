@@ -2,11 +2,14 @@ package runtrial
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +21,7 @@ import (
 )
 
 func storedAs(id string) *berth.StoredCheckpoint {
-	return &berth.StoredCheckpoint{ID: id, Bytes: 3 << 20, StoredAt: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
+	return &berth.StoredCheckpoint{Digest: berth.Digest(sha256.Sum256([]byte(id))), Bytes: 3 << 20, StoredAt: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
 }
 
 func TestResumptionOf(t *testing.T) {
@@ -29,46 +32,36 @@ func TestResumptionOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		earlier []berth.EarlierCheckpoint
 		local   bool
-		mark    keptMark
-		there   bool // it needs no fetch
 		text    string
 		await   int // attempt
 	}{
-		"nothing is known":               {},
-		"nobody knows who wrote it":      {local: true, text: "from a checkpoint on this host"},
-		"the newest is here":             {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: here, Host: "a", Ran: true, Left: true, Stored: storedAs("x")}}, local: true, text: "from the checkpoint of attempt 2 on this host, a"},
-		"here, of one that was lost":     {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: here, Host: "a", Ran: true, GivenUp: true}}, local: true, text: "from the checkpoint of attempt 2 on this host, a"},
-		"the newest is elsewhere":        {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}, {Number: 1, HostID: here, Ran: true}}, local: true, text: "from the checkpoint of attempt 2 of host b, stored at 2026-11-25T12:00:00Z"},
-		"this directory was emptied":     {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: here, Host: "a", Ran: true, Left: true, Stored: storedAs("x")}}, text: "from the checkpoint of attempt 2 of host a, stored at 2026-11-25T12:00:00Z"},
-		"the last one did not start":     {earlier: []berth.EarlierCheckpoint{{Number: 3, HostID: here}, {Number: 2, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, text: "from the checkpoint of attempt 2 of host b, stored at 2026-11-25T12:00:00Z"},
-		"it is about to be stored":       {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Ran: true, Left: true, Coming: true}, {Number: 1, HostID: here, Host: "a", Ran: true}}, local: true, await: 2, text: "from the checkpoint of attempt 1 on this host, a"},
-		"newer than what is stored":      {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true, Coming: true, Stored: storedAs("x")}}, await: 2, text: "from the checkpoint of attempt 2 of host b, stored at 2026-11-25T12:00:00Z"},
-		"it is out of reach":             {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true}}, text: "from nothing: the checkpoint of attempt 2 of host b is out of reach: it is on that host only, and not stored (--artifacts)"},
-		"it was too large":               {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true, Problem: "it is too large"}}, text: "from nothing: the checkpoint of attempt 2 of host b is out of reach: it is too large"},
-		"what it left was too large":     {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true, Stored: storedAs("x"), Problem: "it is larger than 10 GiB (--output-limit)"}}, text: "from the checkpoint of attempt 2 of host b, stored at 2026-11-25T12:00:00Z; what it left is out of reach: it is larger than 10 GiB (--output-limit)"},
-		"an older one is here":           {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true}, {Number: 1, HostID: here, Host: "a", Ran: true}}, local: true, text: "from the checkpoint of attempt 1 on this host, a; the checkpoint of attempt 2 of host b is out of reach: it is on that host only, and not stored (--artifacts)"},
-		"its host was lost with it":      {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, GivenUp: true}}, text: "from nothing: no checkpoint of attempt 1 was stored before its host b was given up"},
-		"given up here, and wrote":       {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: here, Host: "a", GivenUp: true}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "x", Attempts: []string{"2"}}, text: "from the checkpoint of attempt 2 on this host, a"},
-		"given up before it ran":         {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: here, Host: "a", GivenUp: true}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
-		"given up elsewhere":             {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: there, Host: "b", GivenUp: true}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Attempts: []string{"2"}}, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
-		"it was fetched before":          {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "x"}, there: true, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
-		"fetched, and never started":     {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: here}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "x", Attempts: []string{"2"}}, there: true, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
-		"fetched, and gone on with":      {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "x", Attempts: []string{"unknown"}}, text: "from a checkpoint on this host"},
-		"an older copy is here":          {earlier: []berth.EarlierCheckpoint{{AttemptID: "3", Number: 3, HostID: here, Host: "a", Ran: true, Left: true, Stored: storedAs("z")}, {AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, Left: true}}, local: true, mark: keptMark{Attempts: []string{"1"}}, text: "from the checkpoint of attempt 3 of host a, stored at 2026-11-25T12:00:00Z"},
-		"not marked, and not all stored": {earlier: []berth.EarlierCheckpoint{{AttemptID: "3", Number: 3, HostID: here, Host: "a", Ran: true, Left: true, Stored: storedAs("z"), Problem: "it is too large"}}, local: true, mark: keptMark{Attempts: []string{"1"}}, text: "from the checkpoint of attempt 3 on this host, a"},
-		"an older one was fetched":       {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, mark: keptMark{Checkpoint: "w"}, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
-		"fetched, and emptied since":     {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, mark: keptMark{Checkpoint: "x"}, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
-		"emptied before it was stored":   {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, Left: true, Coming: true}}, text: "from nothing: this host, a, has no files of attempt 1 any more"},
-		"emptied, and not stored":        {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, Left: true}}, text: "from nothing: this host, a, has no files of attempt 1 any more"},
-		"emptied since it was given up":  {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, GivenUp: true}}, text: "from nothing: this host, a, has no files of attempt 1 any more"},
-		"the earlier ones wrote none":    {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Ran: true}, {Number: 1, HostID: here, Ran: true}}},
+		"nothing is known":              {},
+		"nobody knows who wrote it":     {local: true, text: "from a checkpoint on this host"},
+		"the newest is here":            {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: here, Host: "a", Ran: true, Left: true, Stored: storedAs("x")}}, local: true, text: "from the checkpoint of attempt 2 on this host, a"},
+		"here, of one that was lost":    {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: here, Host: "a", Ran: true, GivenUp: true}}, local: true, text: "from the checkpoint of attempt 2 on this host, a"},
+		"the newest is elsewhere":       {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}, {Number: 1, HostID: here, Ran: true}}, local: true, text: "from the checkpoint of attempt 2 of host b, stored at 2026-11-25T12:00:00Z"},
+		"this directory was emptied":    {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: here, Host: "a", Ran: true, Left: true, Stored: storedAs("x")}}, text: "from the checkpoint of attempt 2 of host a, stored at 2026-11-25T12:00:00Z"},
+		"the last one did not start":    {earlier: []berth.EarlierCheckpoint{{Number: 3, HostID: here}, {Number: 2, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, text: "from the checkpoint of attempt 2 of host b, stored at 2026-11-25T12:00:00Z"},
+		"it is about to be stored":      {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Ran: true, Left: true, Coming: true}, {Number: 1, HostID: here, Host: "a", Ran: true}}, local: true, await: 2, text: "from the checkpoint of attempt 1 on this host, a"},
+		"newer than what is stored":     {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true, Coming: true, Stored: storedAs("x")}}, await: 2, text: "from the checkpoint of attempt 2 of host b, stored at 2026-11-25T12:00:00Z"},
+		"it is out of reach":            {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true}}, text: "from nothing: the checkpoint of attempt 2 of host b is out of reach: it is on that host only, and not stored (--artifacts)"},
+		"it was too large":              {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true, Problem: "it is too large"}}, text: "from nothing: the checkpoint of attempt 2 of host b is out of reach: it is too large"},
+		"what it left was too large":    {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true, Stored: storedAs("x"), Problem: "it is larger than 10 GiB (--output-limit)"}}, text: "from the checkpoint of attempt 2 of host b, stored at 2026-11-25T12:00:00Z; what it left is out of reach: it is larger than 10 GiB (--output-limit)"},
+		"an older one is here":          {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Host: "b", Ran: true, Left: true}, {Number: 1, HostID: here, Host: "a", Ran: true}}, local: true, text: "from the checkpoint of attempt 1 on this host, a; the checkpoint of attempt 2 of host b is out of reach: it is on that host only, and not stored (--artifacts)"},
+		"its host was lost with it":     {earlier: []berth.EarlierCheckpoint{{Number: 1, HostID: there, Host: "b", Ran: true, GivenUp: true}}, text: "from nothing: no checkpoint of attempt 1 was stored before its host b was given up"},
+		"given up before it ran":        {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: here, Host: "a", GivenUp: true}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
+		"given up elsewhere":            {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: there, Host: "b", GivenUp: true}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
+		"fetched, and never started":    {earlier: []berth.EarlierCheckpoint{{AttemptID: "2", Number: 2, HostID: here}, {Number: 1, HostID: there, Host: "b", Ran: true, Stored: storedAs("x")}}, local: true, text: "from the checkpoint of attempt 1 of host b, stored at 2026-11-25T12:00:00Z"},
+		"emptied before it was stored":  {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, Left: true, Coming: true}}, text: "from nothing: this host, a, has no files of attempt 1 any more"},
+		"emptied, and not stored":       {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, Left: true}}, text: "from nothing: this host, a, has no files of attempt 1 any more"},
+		"emptied since it was given up": {earlier: []berth.EarlierCheckpoint{{AttemptID: "1", Number: 1, HostID: here, Host: "a", Ran: true, GivenUp: true}}, text: "from nothing: this host, a, has no files of attempt 1 any more"},
+		"the earlier ones wrote none":   {earlier: []berth.EarlierCheckpoint{{Number: 2, HostID: there, Ran: true}, {Number: 1, HostID: here, Ran: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			r := resumptionOf(c.earlier, here, c.local, c.mark)
+			r := resumptionOf(c.earlier, here, c.local)
 			require.Equal(t, c.text, r.text())
-			require.Equal(t, c.there, r.there)
 
 			if c.await == 0 {
 				require.Nil(t, r.await)
@@ -101,9 +94,12 @@ func setupSecond(t *testing.T, restore func(root *os.Root) error) *second {
 	t.Helper()
 
 	x := &second{rig: setup(t)}
-	x.config.Restore = func(_ context.Context, id string, root *os.Root, told func(int64)) error {
+	x.config.Restore = func(_ context.Context, of berth.StoredCheckpoint, archive *os.File, root *os.Root, told func(int64)) error {
 		x.fetched.Add(1)
-		require.Equal(t, "x", id)
+		require.Equal(t, *storedAs("x"), of)
+
+		_, noArchive := archive.WriteString("the archive")
+		require.NoError(t, noArchive)
 
 		err := restore(root)
 		if err == nil {
@@ -251,7 +247,7 @@ func TestRun_FetchesNothingWhenItsOwnIsNewest(t *testing.T) {
 }
 
 // What is half there is never in the place of the directory; the next run of the
-// attempt goes on with it.
+// attempt fetches all of it.
 func TestRun_FetchesAgainAfterItWasCutOff(t *testing.T) {
 	t.Parallel()
 
@@ -267,11 +263,11 @@ func TestRun_FetchesAgainAfterItWasCutOff(t *testing.T) {
 			return berth.Errorf(berth.KindUnavailable, "cut off")
 		}
 
-		_, err := root.Stat("half")
-		require.NoError(t, err, "it goes on where it was")
-
 		return writes("state", "7")(root)
 	})
+
+	parts := filepath.Join(x.dir, "attempts", attemptID, fetchingName)
+	require.NoError(t, os.MkdirAll(filepath.Join(parts, "of a worker that was killed"), 0o700))
 
 	ctx, kill := context.WithCancel(t.Context())
 	ended := x.start(ctx, x.order())
@@ -283,28 +279,35 @@ func TestRun_FetchesAgainAfterItWasCutOff(t *testing.T) {
 
 	ended = x.start(t.Context(), x.order())
 	box := x.starts(t, true)
-	require.Equal(t, map[string]string{"half": "1", "state": "7"}, x.has(t))
+	require.Equal(t, map[string]string{"state": "7"}, x.has(t))
+	require.NoDirExists(t, parts, "it takes the disk for as long as the attempt runs")
 	box.Exit(0)
 	require.NoError(t, await(t, ended).err)
 }
 
-// Killed between two renames, the whole one still comes to its place.
-func TestSettleSwap(t *testing.T) {
+// Killed between the two renames: the older one is aside, and the next run fetches again.
+// A directory with the files of a job is replaced as a whole.
+func TestReplaceCheckpoint(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()
-	d := dirs{attempt: filepath.Join(dir, "attempt"), checkpoint: filepath.Join(dir, "checkpoints", "trial")}
-	require.NoError(t, os.MkdirAll(filepath.Join(d.attempt, fetchedName), 0o700))
-	require.NoError(t, os.MkdirAll(filepath.Join(d.attempt, replacedName), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(d.attempt, fetchedName, "state"), []byte("7"), 0o600))
+	d := dirs{checkpoint: filepath.Join(dir, "checkpoints", "trial")}
 
-	for range 2 {
-		left, err := d.settleSwap()
+	for n, older := range []string{"", "0", "1"} {
+		whole, aside := filepath.Join(dir, fmt.Sprint("whole", n)), filepath.Join(dir, fmt.Sprint("aside", n))
+		require.NoError(t, os.Mkdir(whole, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(whole, fmt.Sprint(n)), nil, 0o600))
+
+		require.NoError(t, d.replaceCheckpoint(whole, aside))
+
+		entries, err := os.ReadDir(d.checkpoint)
 		require.NoError(t, err)
-		require.NoError(t, left)
-		require.FileExists(t, filepath.Join(d.checkpoint, "state"))
-		require.NoDirExists(t, filepath.Join(d.attempt, fetchedName))
-		require.NoDirExists(t, filepath.Join(d.attempt, replacedName))
+		require.Len(t, entries, 1)
+		require.Equal(t, fmt.Sprint(n), entries[0].Name())
+
+		if older != "" {
+			require.FileExists(t, filepath.Join(aside, older))
+		}
 	}
 }
 
@@ -415,56 +418,39 @@ func TestRun_UsesNoDamagedCheckpoint(t *testing.T) {
 	})
 }
 
-// Without room for it the attempt goes to another host; without a store it starts.
+// Without room for it, or when its host lets an attempt keep less, the attempt goes to
+// another host, as after any start that a host's disk refuses.
 func TestRun_NeedsRoomForItsCheckpoint(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		x := setupSecond(t, writes("state", "7"))
-		x.config.DiskFree = func() (int64, int64, error) { return 4 << 20, 1 << 40, nil }
-		x.config.DiskHeadroom = 2 << 20
 
-		got := <-x.start(t.Context(), x.order())
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureInfra, got.outcome.Kind)
-		require.Contains(t, got.outcome.Message, "the checkpoint has 3 MiB")
-		require.Zero(t, x.fetched.Load())
-		require.False(t, x.books.result(t).Checkpoint, "it never ran")
-		require.True(t, x.books.result(t).NoRoom, "so it is no failed start of the host")
-		require.True(t, got.outcome.NoRoom, "nor one of the trial's free retries")
-	})
-}
+	for name, c := range map[string]struct {
+		change  func(x *second)
+		restore func(root *os.Root) error
+		why     string
+	}{
+		"no room": {change: func(x *second) {
+			x.config.DiskFree = func() (int64, int64, error) { return 7 << 20, 1 << 40, nil }
+			x.config.DiskHeadroom = 2 << 20
+		}, why: "fetching the checkpoint takes 6 MiB"},
+		"--output-limit": {change: func(x *second) { x.config.Bounds.OutputLimit = 2 << 20 }, why: "an attempt may keep 2 MiB of files on host"},
+		"its disk fails": {restore: func(*os.Root) error { return &os.PathError{Op: "write", Path: "state", Err: syscall.EIO} }, why: syscall.EIO.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				x := setupSecond(t, c.restore)
+				if c.change != nil {
+					c.change(x)
+				}
 
-// A fetch that was cut off goes on where the rest has room: what is there takes none.
-func TestRun_NeedsRoomForTheRestOfItsCheckpoint(t *testing.T) {
-	t.Parallel()
-
-	const mib = 1 << 20
-
-	var calls atomic.Int32
-
-	x := setupSecond(t, func(root *os.Root) error {
-		if calls.Add(1) == 1 { // 2 of 3 MiB, of the 5 that are free
-			require.NoError(t, root.WriteFile("state", make([]byte, 2*mib), 0o600))
-
-			return berth.Errorf(berth.KindUnavailable, "cut off")
-		}
-
-		return writes("state", "7")(root)
-	})
-	x.config.DiskHeadroom = 2 * mib
-	x.config.DiskFree = func() (int64, int64, error) {
-		if calls.Load() > 0 {
-			return 3 * mib, 1 << 40, nil
-		}
-
-		return 5 * mib, 1 << 40, nil
+				got := <-x.start(t.Context(), x.order())
+				require.NoError(t, got.err)
+				require.Equal(t, berth.FailureInfra, got.outcome.Kind)
+				require.Contains(t, got.outcome.Message, c.why)
+				require.False(t, x.books.result(t).Checkpoint, "it never ran")
+			})
+		})
 	}
-
-	ended := x.start(t.Context(), x.order())
-	x.starts(t, true).Exit(0)
-	require.NoError(t, await(t, ended).err)
-	require.EqualValues(t, 2, calls.Load())
-	require.Equal(t, fromB, x.resumed(t))
 }
 
 func TestRun_WithoutAStoreStartsAtOnce(t *testing.T) {

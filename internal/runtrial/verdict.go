@@ -37,8 +37,6 @@ type verdict struct {
 
 	ContainerID  string `json:"container_id,omitempty"`  // empty = no container of it started
 	ImageMissing bool   `json:"image_missing,omitempty"` // it did not start for want of its image
-	NoRoom       bool   `json:"no_room,omitempty"`       // the same, as the disk did not take its checkpoint
-	NotTaken     string `json:"not_taken,omitempty"`     // why that was, in plain words
 
 	unwritten bool // it is in memory only
 }

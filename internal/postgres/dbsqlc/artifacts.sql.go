@@ -378,7 +378,7 @@ func (q *Queries) NoteStoreMark(ctx context.Context, db DBTX, store string) erro
 const noteUnnamed = `-- name: NoteUnnamed :exec
 INSERT INTO artifacts_unnamed (sha256) SELECT d.digest FROM unnest($1::bytea[]) AS d (digest)
 WHERE NOT EXISTS (SELECT 1 FROM artifacts o WHERE o.sha256 = d.digest)
-    AND NOT EXISTS (SELECT 1 FROM checkpoint_entries e WHERE e.sha256 = d.digest) ON CONFLICT DO NOTHING
+    AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.sha256 = d.digest) ON CONFLICT DO NOTHING
 `
 
 func (q *Queries) NoteUnnamed(ctx context.Context, db DBTX, digests [][]byte) error {
@@ -444,7 +444,7 @@ func (q *Queries) StoreMarked(ctx context.Context, db DBTX, store string) (bool,
 const unnamedObjects = `-- name: UnnamedObjects :many
 SELECT d.digest::bytea AS digest FROM unnest($1::bytea[]) AS d (digest)
 WHERE NOT EXISTS (SELECT 1 FROM artifacts o WHERE o.sha256 = d.digest)
-    AND NOT EXISTS (SELECT 1 FROM checkpoint_entries e WHERE e.sha256 = d.digest)
+    AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.sha256 = d.digest)
 `
 
 func (q *Queries) UnnamedObjects(ctx context.Context, db DBTX, digests [][]byte) ([][]byte, error) {

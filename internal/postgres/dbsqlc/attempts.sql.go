@@ -95,11 +95,11 @@ SET state = 'finished', failure_kind = $1, message = $2, exit_code = $3, value =
     steps = $11, step_ns = $12, start_peak_bytes = $13, training_peak_bytes = $14, validation_peak_bytes = $15,
     device_sm_milli = $16, device_dram_milli = $17, device_tensor_milli = $18, oom_kills = $19, unseen_ns = $20,
     device_active_ns = $21, device_unknown_ns = $22, device_fault = $23, datasets = $24,
-    metric_source = $25, cpu_periods = $26, cpu_throttled = $27, checkpoint_left = $28, checkpoint_problem = $29,
-    container_id = coalesce(nullif(u.container_id, ''), $30::text),
-    started_at = coalesce(u.started_at, $31), finished_at = $32
-FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = $34 FOR UPDATE) was
-WHERE u.id = was.id AND u.token = $33 AND u.state IN ('placed', 'running')
+    metric_source = $25, cpu_periods = $26, cpu_throttled = $27, checkpoint_left = $28,
+    container_id = coalesce(nullif(u.container_id, ''), $29::text),
+    started_at = coalesce(u.started_at, $30), finished_at = $31
+FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = $33 FOR UPDATE) was
+WHERE u.id = was.id AND u.token = $32 AND u.state IN ('placed', 'running')
 RETURNING (was.container_id = '' AND u.container_id <> '')::boolean AS began, u.device_class
 `
 
@@ -132,7 +132,6 @@ type FinishAttemptParams struct {
 	CpuPeriods          int64
 	CpuThrottled        int64
 	CheckpointLeft      bool
-	CheckpointProblem   string
 	ContainerID         string
 	StartedAt           *time.Time
 	FinishedAt          *time.Time
@@ -176,7 +175,6 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 		arg.CpuPeriods,
 		arg.CpuThrottled,
 		arg.CheckpointLeft,
-		arg.CheckpointProblem,
 		arg.ContainerID,
 		arg.StartedAt,
 		arg.FinishedAt,

@@ -11,15 +11,16 @@ import (
 )
 
 const beginCheckpoint = `-- name: BeginCheckpoint :execrows
-INSERT INTO checkpoints (id, attempt_id, trial_id, bytes)
-SELECT $1, a.id, a.trial_id, $2
+INSERT INTO checkpoints (attempt_id, trial_id, sha256, bytes)
+SELECT a.id, a.trial_id, $1, $2
 FROM attempts a JOIN trials t ON t.id = a.trial_id
 WHERE a.id = $3 AND a.token = $4 AND a.state IN ('placed', 'running', 'finished') AND t.finished_at IS NULL
 FOR SHARE OF a
+ON CONFLICT (attempt_id, sha256) DO UPDATE SET bytes = excluded.bytes
 `
 
 type BeginCheckpointParams struct {
-	ID        string
+	Sha256    []byte
 	Bytes     int64
 	AttemptID string
 	Token     int64
@@ -28,7 +29,7 @@ type BeginCheckpointParams struct {
 // No row: the attempt is not its host's any more, or its trial is over.
 func (q *Queries) BeginCheckpoint(ctx context.Context, db DBTX, arg *BeginCheckpointParams) (int64, error) {
 	result, err := db.Exec(ctx, beginCheckpoint,
-		arg.ID,
+		arg.Sha256,
 		arg.Bytes,
 		arg.AttemptID,
 		arg.Token,
@@ -73,8 +74,8 @@ func (q *Queries) CheckpointsToStore(ctx context.Context, db DBTX, hostID string
 }
 
 const deleteOverCheckpoints = `-- name: DeleteOverCheckpoints :execrows
-DELETE FROM checkpoints WHERE id IN (
-    SELECT c.id FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE t.finished_at IS NOT NULL LIMIT $1)
+DELETE FROM checkpoints WHERE (attempt_id, sha256) IN (
+    SELECT c.attempt_id, c.sha256 FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE t.finished_at IS NOT NULL LIMIT $1)
 `
 
 // Of trials that are over. The Cleaner takes their objects.
@@ -86,132 +87,24 @@ func (q *Queries) DeleteOverCheckpoints(ctx context.Context, db DBTX, maxRows in
 	return result.RowsAffected(), nil
 }
 
-const dropCheckpoints = `-- name: DropCheckpoints :many
-WITH dropped AS (
-    DELETE FROM checkpoints WHERE id = ANY ($1::uuid[]) RETURNING id
-)
-SELECT DISTINCT e.sha256::bytea AS sha256 FROM checkpoint_entries e JOIN dropped d ON d.id = e.checkpoint_id WHERE e.sha256 IS NOT NULL
-`
-
-// Returns the objects that they named.
-func (q *Queries) DropCheckpoints(ctx context.Context, db DBTX, ids []string) ([][]byte, error) {
-	rows, err := db.Query(ctx, dropCheckpoints, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items [][]byte
-	for rows.Next() {
-		var sha256 []byte
-		if err := rows.Scan(&sha256); err != nil {
-			return nil, err
-		}
-		items = append(items, sha256)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const finishCheckpoint = `-- name: FinishCheckpoint :many
+const finishCheckpoint = `-- name: FinishCheckpoint :execrows
 UPDATE checkpoints c SET stored_at = now() FROM attempts a
-WHERE c.id = $1 AND a.id = c.attempt_id AND a.token = $2 AND a.state IN ('placed', 'running', 'finished')
-RETURNING c.trial_id
+WHERE c.attempt_id = $1 AND c.sha256 = $2 AND a.id = c.attempt_id AND a.token = $3
+    AND a.state IN ('placed', 'running', 'finished')
 `
 
-func (q *Queries) FinishCheckpoint(ctx context.Context, db DBTX, iD string, token int64) ([]string, error) {
-	rows, err := db.Query(ctx, finishCheckpoint, iD, token)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var trial_id string
-		if err := rows.Scan(&trial_id); err != nil {
-			return nil, err
-		}
-		items = append(items, trial_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const halfCheckpoints = `-- name: HalfCheckpoints :many
-SELECT c.id FROM attempts own JOIN attempts a ON a.trial_id = own.trial_id JOIN checkpoints c ON c.attempt_id = a.id
-WHERE own.id = $1 AND c.stored_at IS NULL AND c.id <> $2 AND (a.id = own.id OR a.number < own.number
-    AND (a.state = 'abandoned' OR a.state = 'finished' AND (NOT a.checkpoint_left OR a.checkpoint_settled_at IS NOT NULL)))
-`
-
-// Begun and incomplete checkpoints: of the attempt itself, and of earlier attempts of its trial that no host
-// sends any more.
-func (q *Queries) HalfCheckpoints(ctx context.Context, db DBTX, attemptID string, iD string) ([]string, error) {
-	rows, err := db.Query(ctx, halfCheckpoints, attemptID, iD)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listCheckpoint = `-- name: ListCheckpoint :many
-SELECT e.path, e.mode, e.uid, e.gid, e.changed_ns, e.bytes, coalesce(e.sha256, ''::bytea)::bytea AS sha256, e.target
-FROM checkpoint_entries e JOIN checkpoints c ON c.id = e.checkpoint_id
-WHERE e.checkpoint_id = $1 AND c.stored_at IS NOT NULL ORDER BY e.path
-`
-
-type ListCheckpointRow struct {
-	Path      string
-	Mode      int64
-	Uid       int32
-	Gid       int32
-	ChangedNs int64
-	Bytes     int64
+type FinishCheckpointParams struct {
+	AttemptID string
 	Sha256    []byte
-	Target    string
+	Token     int64
 }
 
-func (q *Queries) ListCheckpoint(ctx context.Context, db DBTX, id string) ([]ListCheckpointRow, error) {
-	rows, err := db.Query(ctx, listCheckpoint, id)
+func (q *Queries) FinishCheckpoint(ctx context.Context, db DBTX, arg *FinishCheckpointParams) (int64, error) {
+	result, err := db.Exec(ctx, finishCheckpoint, arg.AttemptID, arg.Sha256, arg.Token)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer rows.Close()
-	var items []ListCheckpointRow
-	for rows.Next() {
-		var i ListCheckpointRow
-		if err := rows.Scan(
-			&i.Path,
-			&i.Mode,
-			&i.Uid,
-			&i.Gid,
-			&i.ChangedNs,
-			&i.Bytes,
-			&i.Sha256,
-			&i.Target,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return result.RowsAffected(), nil
 }
 
 const listEarlierCheckpoints = `-- name: ListEarlierCheckpoints :many
@@ -221,11 +114,11 @@ SELECT e.id, e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.chec
     (e.state = 'finished' AND e.checkpoint_left AND e.checkpoint_settled_at IS NULL AND h.stores_checkpoints AND h.removed_at IS NULL
         AND now() - h.last_seen_at < $1::interval)::boolean AS coming,
     (e.state = 'abandoned')::boolean AS given_up,
-    coalesce(c.id::text, '')::text AS checkpoint_id, coalesce(c.bytes, 0)::bigint AS bytes, coalesce(c.stored_at, 'epoch')::timestamptz AS stored_at
+    coalesce(c.sha256, ''::bytea)::bytea AS sha256, coalesce(c.bytes, 0)::bigint AS bytes, coalesce(c.stored_at, 'epoch')::timestamptz AS stored_at
 FROM attempts a JOIN attempts e ON e.trial_id = a.trial_id AND e.stage = a.stage AND e.number < a.number
 JOIN hosts h ON h.id = e.host_id
 LEFT JOIN LATERAL (
-    SELECT k.id, k.bytes, k.stored_at FROM checkpoints k WHERE k.attempt_id = e.id AND k.stored_at IS NOT NULL ORDER BY k.stored_at DESC LIMIT 1
+    SELECT k.sha256, k.bytes, k.stored_at FROM checkpoints k WHERE k.attempt_id = e.id AND k.stored_at IS NOT NULL ORDER BY k.stored_at DESC LIMIT 1
 ) c ON true
 WHERE a.id = $2 AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = e.id AND r.short)
 ORDER BY e.number DESC
@@ -242,7 +135,7 @@ type ListEarlierCheckpointsRow struct {
 	TookSeconds       float64
 	Coming            bool
 	GivenUp           bool
-	CheckpointID      string
+	Sha256            []byte
 	Bytes             int64
 	StoredAt          time.Time
 }
@@ -271,7 +164,7 @@ func (q *Queries) ListEarlierCheckpoints(ctx context.Context, db DBTX, silent ti
 			&i.TookSeconds,
 			&i.Coming,
 			&i.GivenUp,
-			&i.CheckpointID,
+			&i.Sha256,
 			&i.Bytes,
 			&i.StoredAt,
 		); err != nil {
@@ -286,70 +179,31 @@ func (q *Queries) ListEarlierCheckpoints(ctx context.Context, db DBTX, silent ti
 }
 
 const listNewestCheckpoints = `-- name: ListNewestCheckpoints :many
-WITH sought AS (
-    SELECT r.attempt_id, r.trial_id, r.stage, r.number, ''::text AS host_id
-    FROM placement_requests r WHERE r.state = 'waiting' AND r.not_before <= now() AND r.number > 1 AND NOT r.short
-    UNION ALL
-    SELECT a.id, a.trial_id, a.stage, a.number, a.host_id::text
-    FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN hosts h ON h.id = a.host_id
-    WHERE l.state <> 'released' AND a.state = 'placed' AND a.container_id = '' AND a.number > 1 AND h.stores_checkpoints
-        AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = a.id AND p.short)
-)
-SELECT s.attempt_id, s.host_id::text AS host_id, greatest(stored.bytes, coming.bytes)::bigint AS bytes, (coming.number IS NOT NULL)::boolean AS coming,
-    ARRAY(SELECT n.host_id FROM (
-        SELECT DISTINCT ON (k.host_id) k.host_id,
-            CASE WHEN k.container_id = '' THEN k.checkpoint_problem = '' ELSE k.state <> 'finished' OR k.checkpoint_left END AS has
-        FROM attempts k JOIN hosts h ON h.id = k.host_id
-        WHERE k.trial_id = s.trial_id AND k.stage = s.stage AND k.number < s.number AND k.number >= coalesce(coming.number, stored.number)
-            AND (k.container_id <> '' OR k.checkpoint_problem <> '' OR h.stores_checkpoints)
-            AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
-        ORDER BY k.host_id, k.number DESC
-    ) n WHERE n.has)::uuid[] AS hosts,
-    ARRAY(SELECT f.host_id FROM attempts f JOIN leases l ON l.attempt_id = f.id
-        WHERE s.host_id = '' AND f.trial_id = s.trial_id AND f.stage = s.stage AND f.number < s.number AND f.failure_kind = 'infra'
-            AND f.container_id = '' AND f.checkpoint_problem <> '' AND l.released_at > now() - $1::interval)::uuid[] AS refused,
-    ARRAY(SELECT DISTINCT f.host_id FROM attempts f JOIN leases l ON l.attempt_id = f.id
-        WHERE s.host_id = '' AND f.trial_id = s.trial_id AND f.stage = s.stage AND f.number < s.number AND f.failure_kind = 'infra'
-            AND f.container_id = '' AND f.checkpoint_problem <> '' AND l.released_at > now() - $2::interval)::uuid[] AS shunned
-FROM sought s
-LEFT JOIN LATERAL (
-    SELECT k.number, c.bytes FROM checkpoints c JOIN attempts k ON k.id = c.attempt_id
-    WHERE c.trial_id = s.trial_id AND k.stage = s.stage AND k.number < s.number AND c.stored_at IS NOT NULL
-    ORDER BY k.number DESC, c.stored_at DESC LIMIT 1
-) stored ON true
-LEFT JOIN LATERAL (
-    SELECT k.number, coalesce((SELECT max(c.bytes) FROM checkpoints c WHERE c.attempt_id = k.id), 0) AS bytes
-    FROM attempts k JOIN hosts h ON h.id = k.host_id
-    WHERE k.trial_id = s.trial_id AND k.stage = s.stage AND k.number < s.number AND k.number >= coalesce(stored.number, 0)
-        AND k.state = 'finished' AND k.checkpoint_left AND k.checkpoint_settled_at IS NULL
-        AND h.stores_checkpoints AND h.removed_at IS NULL AND now() - h.last_seen_at < $3::interval
-        AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short)
+SELECT r.attempt_id, ARRAY(SELECT k.host_id FROM attempts k
+    WHERE k.trial_id = r.trial_id AND k.stage = r.stage AND k.number < r.number AND k.number >= newest.number
+        AND k.container_id <> '' AND (k.state <> 'finished' OR k.checkpoint_left)
+        AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short))::uuid[] AS hosts
+FROM placement_requests r JOIN LATERAL (
+    SELECT k.number FROM attempts k JOIN hosts h ON h.id = k.host_id
+    WHERE k.trial_id = r.trial_id AND k.stage = r.stage AND k.number < r.number AND (
+        EXISTS (SELECT 1 FROM checkpoints c WHERE c.attempt_id = k.id AND c.stored_at IS NOT NULL)
+        OR k.state = 'finished' AND k.checkpoint_left AND k.checkpoint_settled_at IS NULL
+            AND h.stores_checkpoints AND h.removed_at IS NULL AND now() - h.last_seen_at < $1::interval
+            AND NOT EXISTS (SELECT 1 FROM placement_requests p WHERE p.attempt_id = k.id AND p.short))
     ORDER BY k.number DESC LIMIT 1
-) coming ON true
-WHERE stored.number IS NOT NULL OR coming.number IS NOT NULL
+) newest ON true
+WHERE r.state = 'waiting' AND r.not_before <= now() AND r.number > 1 AND NOT r.short
 `
-
-type ListNewestCheckpointsParams struct {
-	RefusedWithin time.Duration
-	ShunnedWithin time.Duration
-	Silent        time.Duration
-}
 
 type ListNewestCheckpointsRow struct {
 	AttemptID string
-	HostID    string
-	Bytes     int64
-	Coming    bool
 	Hosts     []string
-	Refused   []string
-	Shunned   []string
 }
 
-// The newest checkpoint of each trial that waits for a place, or has one on a host (host_id) and may still
-// fetch it there. The checkpoint is stored, or coming as in ListEarlierCheckpoints: then its size is known
-// once its host has named it. A short probe starts without a checkpoint.
-func (q *Queries) ListNewestCheckpoints(ctx context.Context, db DBTX, arg *ListNewestCheckpointsParams) ([]ListNewestCheckpointsRow, error) {
-	rows, err := db.Query(ctx, listNewestCheckpoints, arg.RefusedWithin, arg.ShunnedWithin, arg.Silent)
+// The waiting requests whose trial has a checkpoint in the store, or one that is coming as in ListEarlierCheckpoints,
+// and the hosts that have the newest one, or a newer one, in their directory. A short probe starts without a checkpoint.
+func (q *Queries) ListNewestCheckpoints(ctx context.Context, db DBTX, silent time.Duration) ([]ListNewestCheckpointsRow, error) {
+	rows, err := db.Query(ctx, listNewestCheckpoints, silent)
 	if err != nil {
 		return nil, err
 	}
@@ -357,15 +211,7 @@ func (q *Queries) ListNewestCheckpoints(ctx context.Context, db DBTX, arg *ListN
 	var items []ListNewestCheckpointsRow
 	for rows.Next() {
 		var i ListNewestCheckpointsRow
-		if err := rows.Scan(
-			&i.AttemptID,
-			&i.HostID,
-			&i.Bytes,
-			&i.Coming,
-			&i.Hosts,
-			&i.Refused,
-			&i.Shunned,
-		); err != nil {
+		if err := rows.Scan(&i.AttemptID, &i.Hosts); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -374,39 +220,6 @@ func (q *Queries) ListNewestCheckpoints(ctx context.Context, db DBTX, arg *ListN
 		return nil, err
 	}
 	return items, nil
-}
-
-const nameCheckpoint = `-- name: NameCheckpoint :exec
-INSERT INTO checkpoint_entries (checkpoint_id, path, mode, uid, gid, changed_ns, bytes, sha256, target)
-SELECT $1, unnest($2::text[]), unnest($3::bigint[]), unnest($4::integer[]), unnest($5::integer[]), unnest($6::bigint[]),
-    unnest($7::bigint[]), nullif(unnest($8::bytea[]), ''::bytea), unnest($9::text[])
-`
-
-type NameCheckpointParams struct {
-	ID      string
-	Paths   []string
-	Modes   []int64
-	Uids    []int32
-	Gids    []int32
-	Changed []int64
-	Sizes   []int64
-	Digests [][]byte
-	Targets []string
-}
-
-func (q *Queries) NameCheckpoint(ctx context.Context, db DBTX, arg *NameCheckpointParams) error {
-	_, err := db.Exec(ctx, nameCheckpoint,
-		arg.ID,
-		arg.Paths,
-		arg.Modes,
-		arg.Uids,
-		arg.Gids,
-		arg.Changed,
-		arg.Sizes,
-		arg.Digests,
-		arg.Targets,
-	)
-	return err
 }
 
 const noteResumed = `-- name: NoteResumed :execrows
@@ -425,6 +238,34 @@ func (q *Queries) NoteResumed(ctx context.Context, db DBTX, arg *NoteResumedPara
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const replaceCheckpoints = `-- name: ReplaceCheckpoints :many
+DELETE FROM checkpoints c USING attempts a, attempts own
+WHERE own.id = $1 AND a.trial_id = own.trial_id AND a.stage = own.stage AND a.number <= own.number
+    AND c.attempt_id = a.id AND NOT (c.attempt_id = own.id AND c.sha256 = $2)
+RETURNING c.sha256
+`
+
+// Deletes the other checkpoints of an attempt, and those of the attempts of its trial before it. Returns their objects.
+func (q *Queries) ReplaceCheckpoints(ctx context.Context, db DBTX, attemptID string, sha256 []byte) ([][]byte, error) {
+	rows, err := db.Query(ctx, replaceCheckpoints, attemptID, sha256)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items [][]byte
+	for rows.Next() {
+		var sha256 []byte
+		if err := rows.Scan(&sha256); err != nil {
+			return nil, err
+		}
+		items = append(items, sha256)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const setHostCheckpoints = `-- name: SetHostCheckpoints :exec
@@ -464,37 +305,4 @@ WHERE a.host_id = $1 AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL A
 func (q *Queries) SettleOverCheckpoints(ctx context.Context, db DBTX, hostID string) error {
 	_, err := db.Exec(ctx, settleOverCheckpoints, hostID)
 	return err
-}
-
-const supersededCheckpoints = `-- name: SupersededCheckpoints :many
-WITH whole AS (
-    SELECT c.id, a.number, row_number() OVER (ORDER BY a.number DESC, c.stored_at DESC, c.id) AS nth
-    FROM checkpoints c JOIN attempts a ON a.id = c.attempt_id
-    WHERE c.trial_id = $1 AND c.stored_at IS NOT NULL
-)
-SELECT w.id FROM whole w WHERE w.nth > 1
-UNION ALL
-SELECT c.id FROM checkpoints c JOIN attempts a ON a.id = c.attempt_id JOIN whole w ON w.nth = 1 AND a.number < w.number
-WHERE c.trial_id = $1 AND c.stored_at IS NULL
-`
-
-// All whole ones of a trial but the newest, and halves of attempts before that one's.
-func (q *Queries) SupersededCheckpoints(ctx context.Context, db DBTX, trialID string) ([]string, error) {
-	rows, err := db.Query(ctx, supersededCheckpoints, trialID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

@@ -109,7 +109,7 @@ func (q *Queries) ListFormerHosts(ctx context.Context, db DBTX, grace time.Durat
 }
 
 const listHosts = `-- name: ListHosts :many
-SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, h.outputs_problem, h.former_memory_bytes, h.former_cpu_milli, h.shrunk_at, h.stores_files, h.datasets, h.secret_keys, h.stores_checkpoints, h.files_free_bytes, h.files_disk_bytes, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
+SELECT h.id, h.name, h.boot_id, h.state, h.cpu_milli, h.cpu_milli_reserved, h.memory_bytes, h.memory_headroom_bytes, h.memory_reserved_bytes, h.memory_free_bytes, h.max_attempts, h.attempts, h.version, h.registered_at, h.last_seen_at, h.disk_free_bytes, h.disk_headroom_bytes, h.cpu_milli_target, h.memory_bytes_target, h.max_attempts_target, h.removed_at, h.failed_trials, h.failed_sweeps, h.failed_at, h.cordoned_at, h.cordon_reason, h.tests, h.test_at, h.machine_id, h.data_dir, h.problem, h.disk_bytes, h.output_bytes, h.disk_mark_at, h.disk_mark_used_bytes, h.disk_day_at, h.disk_day_used_bytes, h.outputs_problem, h.former_memory_bytes, h.former_cpu_milli, h.shrunk_at, h.stores_files, h.datasets, h.secret_keys, h.stores_checkpoints, (now() - h.last_seen_at > $1::interval)::boolean AS lost,
     (now() - h.last_seen_at > $2::interval)::boolean AS late, coalesce(h.test_at <= now(), false)::boolean AS test_due,
     CASE WHEN h.disk_bytes = 0 OR h.disk_day_at IS NULL THEN 0 ELSE (h.disk_bytes - h.disk_free_bytes - h.disk_day_used_bytes)
         / greatest(extract(epoch FROM h.last_seen_at - h.disk_day_at) / 86400, 1) END::bigint AS disk_growth_bytes,
@@ -165,8 +165,6 @@ type ListHostsRow struct {
 	Datasets            []string
 	SecretKeys          []string
 	StoresCheckpoints   bool
-	FilesFreeBytes      int64
-	FilesDiskBytes      int64
 	Lost                bool
 	Late                bool
 	TestDue             bool
@@ -230,8 +228,6 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.Datasets,
 			&i.SecretKeys,
 			&i.StoresCheckpoints,
-			&i.FilesFreeBytes,
-			&i.FilesDiskBytes,
 			&i.Lost,
 			&i.Late,
 			&i.TestDue,
@@ -554,7 +550,6 @@ const touchHost = `-- name: TouchHost :execrows
 UPDATE hosts h
 SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2::bigint, problem = $3,
     disk_bytes = $4::bigint, output_bytes = $5, outputs_problem = $6,
-    files_free_bytes = $7, files_disk_bytes = $8,
     disk_day_at = CASE WHEN m.fresh THEN h.disk_day_at WHEN NOT m.other THEN h.disk_mark_at END,
     disk_day_used_bytes = CASE WHEN m.fresh THEN h.disk_day_used_bytes ELSE h.disk_mark_used_bytes END,
     disk_mark_at = CASE WHEN m.fresh THEN h.disk_mark_at WHEN $4::bigint > 0 THEN now() END,
@@ -566,7 +561,7 @@ FROM (
         FROM hosts
     ) o
 ) m
-WHERE h.id = $9 AND m.id = h.id AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
+WHERE h.id = $7 AND m.id = h.id AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
 `
 
 type TouchHostParams struct {
@@ -576,8 +571,6 @@ type TouchHostParams struct {
 	DiskBytes       int64
 	OutputBytes     int64
 	OutputsProblem  string
-	FilesFreeBytes  int64
-	FilesDiskBytes  int64
 	ID              string
 }
 
@@ -592,8 +585,6 @@ func (q *Queries) TouchHost(ctx context.Context, db DBTX, arg *TouchHostParams) 
 		arg.DiskBytes,
 		arg.OutputBytes,
 		arg.OutputsProblem,
-		arg.FilesFreeBytes,
-		arg.FilesDiskBytes,
 		arg.ID,
 	)
 	if err != nil {

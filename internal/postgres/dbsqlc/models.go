@@ -123,23 +123,11 @@ type AuditLog struct {
 }
 
 type Checkpoint struct {
-	ID        string
 	AttemptID string
 	TrialID   string
+	Sha256    []byte
 	Bytes     int64
 	StoredAt  *time.Time
-}
-
-type CheckpointEntry struct {
-	CheckpointID string
-	Path         string
-	Mode         int64
-	Uid          int32
-	Gid          int32
-	ChangedNs    int64
-	Bytes        int64
-	Sha256       []byte
-	Target       string
 }
 
 type ClassFootprint struct {
@@ -271,8 +259,6 @@ type Host struct {
 	Datasets            []string
 	SecretKeys          []string
 	StoresCheckpoints   bool
-	FilesFreeBytes      int64
-	FilesDiskBytes      int64
 }
 
 type HostImage struct {

@@ -60,12 +60,12 @@ WHERE id = @id AND files_state = 'pending';
 -- name: UnnamedObjects :many
 SELECT d.digest::bytea AS digest FROM unnest(@digests::bytea[]) AS d (digest)
 WHERE NOT EXISTS (SELECT 1 FROM artifacts o WHERE o.sha256 = d.digest)
-    AND NOT EXISTS (SELECT 1 FROM checkpoint_entries e WHERE e.sha256 = d.digest);
+    AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.sha256 = d.digest);
 
 -- name: NoteUnnamed :exec
 INSERT INTO artifacts_unnamed (sha256) SELECT d.digest FROM unnest(@digests::bytea[]) AS d (digest)
 WHERE NOT EXISTS (SELECT 1 FROM artifacts o WHERE o.sha256 = d.digest)
-    AND NOT EXISTS (SELECT 1 FROM checkpoint_entries e WHERE e.sha256 = d.digest) ON CONFLICT DO NOTHING;
+    AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.sha256 = d.digest) ON CONFLICT DO NOTHING;
 
 -- name: LongUnnamed :many
 SELECT sha256 FROM artifacts_unnamed WHERE sha256 = ANY (@digests::bytea[]) AND since <= now() - @grace::interval;

@@ -63,7 +63,7 @@ SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_c
     steps = @steps, step_ns = @step_ns, start_peak_bytes = @start_peak_bytes, training_peak_bytes = @training_peak_bytes, validation_peak_bytes = @validation_peak_bytes,
     device_sm_milli = @device_sm_milli, device_dram_milli = @device_dram_milli, device_tensor_milli = @device_tensor_milli, oom_kills = @oom_kills, unseen_ns = @unseen_ns,
     device_active_ns = @device_active_ns, device_unknown_ns = @device_unknown_ns, device_fault = @device_fault, datasets = @datasets,
-    metric_source = @metric_source, cpu_periods = @cpu_periods, cpu_throttled = @cpu_throttled, checkpoint_left = @checkpoint_left, checkpoint_problem = @checkpoint_problem,
+    metric_source = @metric_source, cpu_periods = @cpu_periods, cpu_throttled = @cpu_throttled, checkpoint_left = @checkpoint_left,
     container_id = coalesce(nullif(u.container_id, ''), @container_id::text),
     started_at = coalesce(u.started_at, @started_at), finished_at = @finished_at
 FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = @id FOR UPDATE) was
