@@ -54,7 +54,6 @@ images: ## Build the images of the examples and of the tests
 	@scripts/docker-up
 	@scripts/base-image
 	@scripts/example-images --all
-	@scripts/keras-tensorboard-image
 	@scripts/test-image
 	@scripts/flags-image
 
@@ -157,14 +156,6 @@ bench/throughput: build ## Run trials that do nothing through everything but con
 bench/latency: build images ## Time a place's next container, containers a second, the API at 500 requests/s, metric points a second
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -run '^$$' -bench . -benchtime 1x -timeout 20m ./internal/e2e
 	$(GO) test -run '^$$' -bench BenchmarkPutMetrics -benchtime 1000x ./internal/postgres
-
-.PHONY: bench/recovery
-bench/recovery: build images ## Kill the worker at random moments and time its successor (RUNS=20)
-	PATH="$(CURDIR)/$(BIN):$$PATH" RUNS=$(RUNS) $(GO) test -tags integration -run '^$$' -bench '^BenchmarkRecovery$$' -benchtime 1x -timeout 60m ./internal/e2e
-
-.PHONY: bench/neighbours
-bench/neighbours: build images ## Run a sweep alone and beside what goes wrong, and print the ratio of its times (ROUNDS=1)
-	PATH="$(CURDIR)/$(BIN):$$PATH" ROUNDS=$(ROUNDS) $(GO) test -tags integration -run '^$$' -bench '^BenchmarkNeighbours$$' -benchtime 1x -timeout 60m ./internal/e2e
 
 .PHONY: bench/streams
 bench/streams: ## Open 200 event streams: how late events come, memory of each stream, what quiet streams ask the database

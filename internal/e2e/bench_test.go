@@ -42,7 +42,7 @@ func BenchmarkFreedToNext(b *testing.B) {
 
 	s := start(b)
 	id := s.submit(busy(trials, 300, small, "limits: {max_parallel: 1}"))
-	require.Equal(b, trials, s.until(id, 5*time.Minute, ended).Counts.Succeeded)
+	require.Equal(b, trials, s.until(id, patience, ended).Counts.Succeeded)
 
 	attempts := s.attempts(id)
 	slices.SortFunc(attempts, func(x, y client.Attempt) int { return x.StartedAt.Compare(*y.StartedAt) })
@@ -98,7 +98,7 @@ func BenchmarkContainers(b *testing.B) {
 
 	s := start(b)
 	id := s.submit(busy(trials, 0, half))
-	sweep := s.until(id, 5*time.Minute, ended)
+	sweep := s.until(id, patience, ended)
 	require.Equal(b, trials, sweep.Counts.Succeeded)
 
 	b.ReportMetric(trials/sweep.FinishedAt.Sub(sweep.CreatedAt).Seconds(), "containers/s")
@@ -114,7 +114,7 @@ func BenchmarkAPI(b *testing.B) {
 
 	s := start(b, "--simulate", "1ms", "--cpus", "16")
 	id := s.submit(busy(200, 0, small))
-	s.until(id, 5*time.Minute, ended)
+	s.until(id, patience, ended)
 
 	url := s.url + "/api/v1/sweeps/" + id + "/trials?limit=50"
 	http.DefaultTransport.(*http.Transport).MaxIdleConnsPerHost = 64 //nolint:forcetypeassert // it is one

@@ -52,7 +52,7 @@ func (d *deployment) adopts(change func()) {
 
 	id := d.submit(busy(6, 15_000, core))
 	d.until(id, time.Minute, running(2))
-	before := d.twoRunning()
+	before := d.twoRunning(id)
 
 	change()
 	d.untilReady()

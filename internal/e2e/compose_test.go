@@ -26,18 +26,6 @@ const (
 	// composePatience covers a sweep of TensorFlow trials beside builds.
 	composePatience = 5 * time.Minute
 
-	digits = `
-name: digits
-image: berth-examples/digits:1
-command: [python3, train.py, "--lr={{lr}}", "--batch=32", "--width={{width}}", "--optimizer=adam", "--epochs=2"]
-workdir: /app
-parameters:
-  - {name: lr, values: [0.003, 0.03]}
-  - {name: width, values: [32, 64], memory: true}
-search: {algorithm: grid}
-objective: {metric: val_accuracy, goal: maximize}
-metrics: {source: stdout}
-`
 	files = `
 name: files
 image: berth-examples/python:3.11
@@ -74,7 +62,7 @@ func TestCompose(t *testing.T) { //nolint:paralleltest // it takes the machine
 	d.requireSound()
 	d.requireRoles()
 
-	finished := []string{d.trainDigits(), d.fetchFiles()}
+	finished := []string{d.fetchFiles()}
 	d.setSecret()
 	finished = append(finished, d.joinBy(other)...)
 	d.requireNoRefusal()
@@ -131,35 +119,6 @@ func (d *deployment) requireSound() {
 	require.Regexp(d.t, `^berth_\S+\s*$`, d.sh("docker compose exec -T server berth token create me --role admin 2>/dev/null"))
 	require.Equal(d.t, "0", strings.Join(slices.Compact(strings.Fields(
 		d.sh("docker inspect --format '{{.RestartCount}}' $(docker compose ps --all --quiet)"))), " "))
-}
-
-// trainDigits runs real TensorFlow trials on the machine's Docker.
-func (d *deployment) trainDigits() string {
-	d.t.Helper()
-
-	require.NoError(d.t, os.WriteFile(filepath.Join(d.dir, "sweep.yaml"), []byte(digits), 0o600))
-	said := d.cli("sweep", "submit", "--file", filepath.Join(d.dir, "sweep.yaml"))
-
-	answer, err := d.api.ListSweepsWithResponse(d.t.Context(), nil)
-	require.NoError(d.t, err)
-	require.Len(d.t, answer.JSON200.Data, 1, said)
-
-	sweep := d.until(answer.JSON200.Data[0].ID, composePatience, ended)
-	require.Equal(d.t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
-	require.Equal(d.t, 4, sweep.Counts.Succeeded)
-	require.NotNil(d.t, sweep.Best)
-	require.Greater(d.t, sweep.Best.Value, 0.5, "it learned something")
-
-	for _, a := range d.attempts(sweep.ID) {
-		require.Equal(d.t, "ok", a.FailureKind)
-		require.Greater(d.t, a.Usage.MemoryPeakBytes, int64(64<<20), "it was measured from inside a container")
-
-		status, log := d.get("/api/v1/attempts/" + a.ID + "/log")
-		require.Equal(d.t, http.StatusOK, status)
-		require.Contains(d.t, log, "val_accuracy")
-	}
-
-	return sweep.ID
 }
 
 // fetchFiles runs trials that write a file, and downloads that of the best.

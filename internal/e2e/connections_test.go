@@ -8,7 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -54,7 +53,7 @@ func TestServer_TakesAsManyConnectionsAsItSays(t *testing.T) {
 		return pgtest.Count(t, address, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'berth'")
 	}
 
-	require.Eventually(t, func() bool { return connections() >= health.ServerConnections }, 30*time.Second, tick)
+	require.Eventually(t, func() bool { return connections() >= health.ServerConnections }, patience, tick)
 
 	for range 200 { // each asks on a connection of its own, some seconds in all
 		require.LessOrEqual(t, connections(), health.ServerConnections)

@@ -4,140 +4,109 @@ package e2e
 
 import (
 	"net/http"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
 )
 
-// small is a size that needs no probe, so that a test is about something else.
-const small = "resources: {memory: 64MiB}\nprobe: {mode: 'off'}"
+const (
+	// small is a size that needs no probe, so that a test is about something else.
+	small = "resources: {memory: 64MiB}\nprobe: {mode: 'off'}"
+	// twoAtOnce bounds a sweep whose others have to wait.
+	twoAtOnce = "limits: {max_parallel: 2}"
+)
 
-func TestControl_PauseAndResume(t *testing.T) {
+// A sweep is paused, resumed, and stopped, which lets running trials finish.
+func TestControl_PauseResumeStop(t *testing.T) {
 	t.Parallel()
 
-	s := start(t)
-	id := s.submit(busy(8, 1000, small))
-	s.until(id, time.Minute, running(2))
+	s := plain(t)
+	id := s.submit(busy(40, 1000, small, twoAtOnce))
+	s.until(id, patience, running(2))
 
 	paused, err := s.api.PauseSweepWithResponse(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, paused.StatusCode(), string(paused.Body))
 
 	// Running trials go on; no new ones start.
-	last := s.until(id, time.Minute, func(sweep client.Sweep) bool { return sweep.Counts.Running == 0 })
+	last := s.until(id, patience, func(sweep client.Sweep) bool { return sweep.Counts.Running == 0 })
 	require.Equal(t, client.SweepStatePaused, last.State)
 	require.Positive(t, last.Counts.Waiting)
+	s.requireOneTrial() // of another sweep: the placer has had its round
 
-	started := len(s.attempts(id))
-	deadline := time.Now().Add(3 * time.Second)
-
-	require.Eventually(t, func() bool {
-		require.Len(t, s.attempts(id), started, "an attempt started during the pause")
-
-		return time.Now().After(deadline)
-	}, time.Minute, tick)
-
-	again, err := s.api.PauseSweepWithResponse(t.Context(), id)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, again.StatusCode(), "it may be repeated: %s", again.Body)
+	sweep := s.sweep(id)
+	require.Equal(t, client.SweepStatePaused, sweep.State)
+	require.Equal(t, last.Counts, sweep.Counts)
 
 	resumed, err := s.api.ResumeSweepWithResponse(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, resumed.StatusCode(), string(resumed.Body))
 
-	require.Equal(t, 8, s.until(id, time.Minute, ended).Counts.Succeeded)
-}
-
-func TestControl_StopLetsRunningTrialsFinish(t *testing.T) {
-	t.Parallel()
-
-	s := start(t)
-	id := s.submit(busy(8, 2000, small))
-	s.until(id, time.Minute, running(2))
+	done := last.Counts.Succeeded
+	s.until(id, patience, running(2))
 
 	stopped, err := s.api.StopSweepWithResponse(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, stopped.StatusCode(), string(stopped.Body))
 
-	sweep := s.until(id, time.Minute, ended)
+	sweep = s.until(id, patience, ended)
 	require.Equal(t, client.SweepStateStopped, sweep.State)
-	require.GreaterOrEqual(t, sweep.Counts.Succeeded, 2)
+	require.GreaterOrEqual(t, sweep.Counts.Succeeded, done+2)
 	require.Equal(t, sweep.Counts.Total, sweep.Counts.Succeeded+sweep.Counts.Canceled)
-	s.requireQuiet()
+	s.requireQuiet(id)
 }
 
+// A cancellation ends a job that ignores SIGTERM, too, and no neighbour's.
 func TestControl_CancelStopsContainers(t *testing.T) {
 	t.Parallel()
 
-	s := start(t)
-	id := s.submit(busy(8, 600_000, small))
-	s.until(id, time.Minute, running(2))
+	s := plain(t)
+	neighbour := s.submit(untilTold(2))
+	boxes := s.twoRunning(neighbour)
 
-	asked := time.Now()
-	canceled, err := s.api.CancelSweepWithResponse(t.Context(), id)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusAccepted, canceled.StatusCode(), string(canceled.Body))
+	for _, file := range []string{busy(8, 600_000, small, twoAtOnce), one("[/busy, ignore]")} {
+		id := s.submit(file)
+		s.until(id, patience, running(1))
+		require.Eventually(t, func() bool { return len(s.running(id)) > 0 }, patience, tick)
 
-	// Grace is 3 s; the rest is for a busy machine.
-	require.Eventually(t, func() bool { return len(s.containers()) == 0 }, time.Until(asked.Add(33*time.Second)), tick)
+		canceled, err := s.api.CancelSweepWithResponse(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusAccepted, canceled.StatusCode(), string(canceled.Body))
 
-	sweep := s.until(id, 30*time.Second, ended)
-	require.Equal(t, client.SweepStateCanceled, sweep.State)
-	require.Equal(t, sweep.Counts.Total, sweep.Counts.Canceled)
-	require.NotContains(t, s.output("worker"), "level=ERROR", "what was asked for is no error")
-	s.requireQuiet()
-}
-
-func TestControl_MaxParallelChangesLive(t *testing.T) {
-	t.Parallel()
-
-	s := start(t, "--cpus", "4")
-	id := s.submit(busy(12, 1000, small, "limits: {max_parallel: 1}"))
-	s.until(id, time.Minute, func(sweep client.Sweep) bool { return sweep.Counts.Succeeded >= 1 })
-	require.LessOrEqual(t, s.sweep(id).Counts.Running, 1)
-
-	changed, err := s.api.UpdateSweepWithResponse(t.Context(), id, client.SweepPatch{MaxParallel: 3})
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, changed.StatusCode(), string(changed.Body))
-
-	s.until(id, 30*time.Second, running(3))
-	require.Equal(t, 12, s.until(id, time.Minute, ended).Counts.Succeeded)
-	require.LessOrEqual(t, s.most(id), 3)
-}
-
-// most is how many attempts of a sweep ran at the same time, by their own times.
-func (s *stack) most(id string) int {
-	s.t.Helper()
-
-	attempts := s.attempts(id)
-	most := 0
-
-	for _, a := range attempts {
-		at := 0
-
-		for _, b := range attempts {
-			if !b.StartedAt.After(*a.StartedAt) && b.FinishedAt.After(*a.StartedAt) {
-				at++
-			}
-		}
-
-		most = max(most, at)
+		sweep := s.until(id, patience, ended)
+		require.Equal(t, client.SweepStateCanceled, sweep.State)
+		require.Equal(t, sweep.Counts.Total, sweep.Counts.Canceled)
+		s.requireQuiet(id)
 	}
 
-	return most
+	require.Equal(t, boxes, s.running(neighbour))
+
+	for _, box := range boxes {
+		s.touch(box, "/tmp/end")
+	}
+
+	s.requireOnce(neighbour, 2)
 }
 
+// A preview says what then happens: two sweeps of one shape run at once, and one probe
+// serves both.
 func TestTwoSweeps_ShareMachineAndProbe(t *testing.T) {
 	t.Parallel()
 
-	s := start(t, "--memory", "4GiB")
-	first, second := s.submit(busy(4, 700)), s.submit(busy(4, 700))
+	s := plain(t)
+	file := busy(4, 710)
 
-	require.Equal(t, 4, s.until(first, time.Minute, ended).Counts.Succeeded)
-	require.Equal(t, 4, s.until(second, time.Minute, ended).Counts.Succeeded)
+	before := s.preview(file)
+	require.Equal(t, 4, before.Trials)
+	require.Len(t, before.Shapes, before.ProbesNeeded)
+
+	first, second := s.submit(file), s.submit(file)
+
+	require.Equal(t, 4, s.until(first, patience, ended).Counts.Succeeded)
+	require.Equal(t, 4, s.until(second, patience, ended).Counts.Succeeded)
 
 	shapes := map[string]int{}
 	for _, a := range append(s.attempts(first), s.attempts(second)...) {
@@ -148,7 +117,33 @@ func TestTwoSweeps_ShareMachineAndProbe(t *testing.T) {
 		}
 	}
 
+	require.Len(t, shapes, len(before.Shapes))
+
 	for shape, probes := range shapes {
 		require.Equal(t, 1, probes, "shape %s was probed %d times", shape, probes)
 	}
+
+	after := s.preview(file)
+	require.Zero(t, after.ProbesNeeded)
+	require.Equal(t, len(shapes), after.ProbesCached)
+	require.NotNil(t, after.Duration)
+}
+
+// preview is what the server says of a file once the image is known.
+func (s *stack) preview(file string) client.Preview {
+	s.t.Helper()
+
+	var response *client.PreviewSweepResponse
+
+	require.Eventually(s.t, func() bool {
+		var err error
+
+		response, err = s.api.PreviewSweepWithBodyWithResponse(s.t.Context(), "application/yaml", strings.NewReader(file))
+		require.NoError(s.t, err)
+		require.Equal(s.t, http.StatusOK, response.StatusCode(), string(response.Body))
+
+		return response.JSON200.ImageDigest != ""
+	}, patience, tick)
+
+	return *response.JSON200
 }

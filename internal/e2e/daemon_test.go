@@ -111,7 +111,7 @@ func (d *daemon) stack() *stack {
 // away keeps the daemon down for this long.
 func (d *daemon) away(lasts time.Duration) {
 	over := time.Now().Add(lasts)
-	require.Eventually(d.t, func() bool { return time.Now().After(over) }, time.Minute, tick)
+	require.Eventually(d.t, func() bool { return time.Now().After(over) }, patience, tick)
 }
 
 // Failure 5 with live-restore: the daemon is killed, stopped or replaced, and
@@ -136,8 +136,8 @@ func TestDaemon_WithLiveRestoreNoTrialNotices(t *testing.T) {
 		}},
 	} {
 		id := s.submit(busy(2, 10_000, small))
-		s.until(id, time.Minute, running(2))
-		before := s.twoRunning()
+		s.until(id, patience, running(2))
+		before := s.twoRunning(id)
 
 		tt.do()
 		s.requireOnce(id, 2)
@@ -156,14 +156,14 @@ func TestDaemon_WithLiveRestoreNoTrialNotices(t *testing.T) {
 	// may lose its last lines, which may contain the result: then it runs
 	// again.
 	id := s.submit(busy(2, 10_000, small, "retry: {max_attempts: 1}"))
-	s.until(id, time.Minute, running(2))
-	s.twoRunning()
+	s.until(id, patience, running(2))
+	s.twoRunning(id)
 	d.stop(syscall.SIGKILL)
 	d.away(12 * time.Second)
 	d.start()
 	s.requireAgain(id, 2)
 
-	s.requireQuiet()
+	s.requireQuiet(id)
 }
 
 // requireAgain checks that all trials succeeded, and that repeated ones ran
@@ -171,7 +171,7 @@ func TestDaemon_WithLiveRestoreNoTrialNotices(t *testing.T) {
 func (s *stack) requireAgain(id string, trials int) (attempts []client.Attempt) {
 	s.t.Helper()
 
-	sweep := s.until(id, 2*time.Minute, ended)
+	sweep := s.until(id, patience, ended)
 	attempts = s.attempts(id)
 	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", attempts)
 	require.Equal(s.t, trials, sweep.Counts.Succeeded, "%+v", attempts)
@@ -211,8 +211,8 @@ func TestDaemon_WithoutLiveRestoreTrialsRunAgain(t *testing.T) {
 		{"SIGKILL, away for longer than a question may take", syscall.SIGKILL, 11 * time.Second, 30_000},
 	} {
 		id := s.submit(busy(2, tt.lasts, small, "retry: {max_attempts: 1}"))
-		s.until(id, time.Minute, running(2))
-		require.Eventually(t, func() bool { return len(s.running()) == 2 }, 30*time.Second, tick)
+		s.until(id, patience, running(2))
+		require.Eventually(t, func() bool { return len(s.running()) == 2 }, patience, tick)
 
 		d.stop(tt.signal)
 		d.away(tt.away)
@@ -234,5 +234,5 @@ func TestDaemon_WithoutLiveRestoreTrialsRunAgain(t *testing.T) {
 		hosts, err := s.api.ListHostsWithResponse(t.Context())
 
 		return err == nil && hosts.JSON200 != nil && hosts.JSON200.Data[0].MemoryReservedBytes == 0 && len(s.running()) == 0
-	}, 30*time.Second, tick)
+	}, patience, tick)
 }

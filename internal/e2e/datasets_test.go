@@ -3,11 +3,9 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,12 +17,7 @@ import (
 func TestDatasets(t *testing.T) {
 	t.Parallel()
 
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755))                                                        //nolint:gosec // G302: the trial's user reads it
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "labels.txt"), []byte("acc=0.75\n"), 0o644)) //nolint:gosec // G306: the same
-
-	s := start(t, "--dataset", "flowers="+dir)
+	s := plain(t)
 	file := `
 name: data
 image: berth-examples/python:3.11
@@ -43,14 +36,14 @@ metrics: {source: stdout}
 datasets: [{name: flowers, target: /data/flowers}]
 `
 	id := s.submit(file)
-	sweep := s.until(id, time.Minute, ended)
+	sweep := s.until(id, patience, ended)
 	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
 	require.InDelta(t, 0.75, sweep.Best.Value, 0)
 
 	attempt := s.attempts(id)[0]
 	require.Contains(t, s.log(attempt.ID), "Read-only file system: '/data/flowers/mine'")
 	require.Len(t, attempt.Datasets["flowers"], 16)
-	require.NoFileExists(t, filepath.Join(dir, "mine"))
+	require.NoFileExists(t, filepath.Join(s.dir, "flowers", "mine"))
 
 	hosts, err := s.api.ListHostsWithResponse(t.Context())
 	require.NoError(t, err)

@@ -11,137 +11,104 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
 )
 
-func TestDeath_KilledWorkerAdoptsItsContainers(t *testing.T) {
-	t.Parallel()
-
-	s := start(t)
-	id := s.submit(busy(4, 20_000, small))
-	s.until(id, time.Minute, running(2))
-
-	before := s.twoRunning()
-
-	stop(s.worker, syscall.SIGKILL)
-	require.Len(t, s.containers(), 2, "containers go on without their worker")
-	s.startWorker()
-
-	sweep := s.until(id, 3*time.Minute, ended)
-	require.Equal(t, 4, sweep.Counts.Succeeded)
-
-	// The same containers, each started once, each with one result.
-	attempts := s.attempts(id)
-	require.Len(t, attempts, 4)
-
-	ids := map[string]bool{}
-	for _, a := range attempts {
-		ids[a.ContainerID] = true
-		require.Equal(t, "ok", a.FailureKind)
-	}
-
-	for _, c := range before {
-		require.True(t, ids[c.id], "container %s was not adopted", c.name)
-	}
-
-	s.requireQuiet()
+// untilTold is a sweep of trials that run until the test makes /tmp/end in their containers.
+func untilTold(trials int) string {
+	return strings.NewReplacer("berth-test/busy:1", "berth-examples/python:3.11",
+		`[/busy, train, "0", "{{n}}"]`, `[python3, -c, "import os, time\nwhile not os.path.exists('/tmp/end'): time.sleep(0.05)\nprint('val={{n}}')"]`,
+	).Replace(busy(trials, 0, small))
 }
 
-// twoRunning waits until two containers run.
-func (s *stack) twoRunning() []container {
+// Trials do not notice the end of any process of Berth: each keeps its container, is
+// started once and has one result.
+func TestDeath_ContainersOutliveEachProcess(t *testing.T) {
+	t.Parallel()
+
+	s := start(t, "--cpus", "4", "--waits", "heartbeat="+fastHeartbeat.String())
+	id := s.submit(untilTold(2))
+	before := s.twoRunning(id)
+
+	for _, end := range []struct {
+		name  string
+		kills func()
+		says  string // the worker that comes after
+	}{
+		{"the worker is killed", func() { stop(s.worker, syscall.SIGKILL) }, "worker serves"},
+		{"the worker is stopped", func() { stop(s.worker, syscall.SIGTERM) }, "worker serves"},
+		{"the machine's id is lost", func() { // its cores must not be handed out twice
+			stop(s.worker, syscall.SIGKILL)
+			require.NoError(t, os.Remove(filepath.Join(s.dir, "host-id")))
+		}, "taking over the host"},
+		{"all are killed", func() { // the database and Temporal die with their parent
+			stop(s.worker, syscall.SIGKILL)
+			stop(s.dev, syscall.SIGKILL)
+			s.startDev()
+		}, "worker serves"},
+	} {
+		end.kills()
+		require.Equal(t, before, s.twoRunning(id), end.name)
+
+		s.startWorker() // and there is one host
+		require.Contains(t, s.output("worker"), end.says, end.name)
+		require.Eventually(t, func() bool { return strings.Count(s.output("worker"), "adopted=true") == 2 }, patience, tick, end.name)
+	}
+
+	s.killServersOfDev()
+	s.requireOneTrial()
+
+	for _, box := range before {
+		s.touch(box, "/tmp/end")
+	}
+
+	s.requireOnce(id, 2)
+
+	for _, a := range s.attempts(id) {
+		require.Contains(t, []string{before[0].id, before[1].id}, a.ContainerID)
+	}
+
+	s.requireQuiet(id)
+}
+
+// killServersOfDev kills PostgreSQL and Temporal below `berth dev`, which starts each
+// again and names its log file.
+func (s *stack) killServersOfDev() {
+	s.t.Helper()
+
+	for name, files := range map[string][2]string{
+		"PostgreSQL": {"postgres/data/postmaster.pid", "postgres/postgres.log"},
+		"Temporal":   {"temporal/temporal.pid", "temporal/temporal.log"},
+	} {
+		first, _, _ := strings.Cut(readFile(s.t, filepath.Join(s.dir, files[0])), "\n")
+		pid, err := strconv.Atoi(first)
+		require.NoError(s.t, err)
+		require.NoError(s.t, syscall.Kill(pid, syscall.SIGKILL))
+
+		require.Eventually(s.t, func() bool {
+			return strings.Contains(s.output("dev"), `"`+name+` ended; Berth starts it again" ended="signal: killed" output=`+filepath.Join(s.dir, files[1]))
+		}, patience, tick, s.output("dev"))
+	}
+
+	require.Eventually(s.t, func() bool { return s.status("/readyz") == http.StatusOK }, patience, tick, "the database stays away")
+}
+
+// twoRunning waits until two containers of a sweep run.
+func (s *stack) twoRunning(id string) []container {
 	s.t.Helper()
 
 	var all []container
 
 	require.Eventually(s.t, func() bool {
-		all = s.containers()
+		all = s.running(id)
 
-		return len(all) == 2 && all[0].state == "running" && all[1].state == "running"
-	}, 30*time.Second, tick)
+		return len(all) == 2
+	}, patience, tick)
 
 	return all
-}
-
-func TestDeath_StoppedWorkerDetachesAndSuccessorAdoptsAtOnce(t *testing.T) {
-	t.Parallel()
-
-	s := start(t)
-	id := s.submit(busy(2, 20_000, small))
-	s.until(id, time.Minute, running(2))
-
-	before := s.twoRunning()
-
-	stop(s.worker, syscall.SIGTERM)
-
-	for _, c := range s.containers() {
-		require.Equal(t, "running", c.state, "an orderly stop leaves containers running")
-	}
-
-	s.startWorker()
-	require.Equal(t, 2, s.until(id, time.Minute, ended).Counts.Succeeded)
-
-	ids := map[string]bool{}
-	for _, a := range s.attempts(id) {
-		ids[a.ContainerID] = true
-	}
-
-	for _, c := range before {
-		require.True(t, ids[c.id])
-	}
-}
-
-func TestDeath_KilledServerDatabaseAndTemporalResume(t *testing.T) {
-	t.Parallel()
-
-	s := start(t)
-	id := s.submit(busy(6, 3_000, small))
-	s.until(id, time.Minute, running(2))
-
-	// Everything but the containers: the database and Temporal die with their parent.
-	stop(s.worker, syscall.SIGKILL)
-	stop(s.dev, syscall.SIGKILL)
-
-	s.startDev()
-	s.startWorker()
-
-	sweep := s.until(id, 3*time.Minute, ended)
-	require.Equal(t, client.SweepStateSucceeded, sweep.State)
-	require.Equal(t, 6, sweep.Counts.Succeeded)
-	require.Len(t, s.attempts(id), 6, "no attempt was repeated")
-}
-
-// A worker whose data directory lost the machine's id is the same host: it finds
-// its containers, and the machine's cores are not handed out twice.
-func TestDeath_LostHostID(t *testing.T) {
-	t.Parallel()
-
-	s := start(t)
-	id := s.submit(busy(4, 20_000, small))
-	s.until(id, time.Minute, running(2))
-
-	before := s.twoRunning()
-
-	stop(s.worker, syscall.SIGKILL)
-	require.NoError(t, os.Remove(filepath.Join(s.dir, "host-id")))
-	s.startWorker() // expects one host
-	require.Contains(t, s.output("worker"), "taking over the host")
-
-	sweep := s.until(id, 3*time.Minute, ended)
-	require.Equal(t, 4, sweep.Counts.Succeeded)
-	require.Len(t, s.attempts(id), 4, "no attempt was repeated")
-
-	after := map[string]bool{}
-	for _, a := range s.attempts(id) {
-		after[a.ContainerID] = true
-	}
-
-	for _, one := range before {
-		require.True(t, after[one.id], "container %s was replaced", one.name)
-	}
 }
 
 // Two Berths on one data directory, one machine or one namespace of Temporal
@@ -149,13 +116,11 @@ func TestDeath_LostHostID(t *testing.T) {
 func TestDeath_SecondOfOneIsRefused(t *testing.T) {
 	t.Parallel()
 
-	s := start(t)
+	s := plain(t)
 	postgresURL, temporalAddress := s.backends()
 
 	other := func() string {
-		dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
-		require.NoError(t, err)
-		require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
+		dir := newStack(t).dir
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 
 		return dir
@@ -190,38 +155,8 @@ func TestDeath_SecondOfOneIsRefused(t *testing.T) {
 func (s *stack) requireOneTrial() {
 	s.t.Helper()
 
-	sweep := s.until(s.submit(busy(1, 100, half)), time.Minute, ended)
+	sweep := s.until(s.submit(busy(1, 100, half)), patience, ended)
 	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
-}
-
-// `berth dev` restarts its PostgreSQL and its Temporal, and names their log
-// files. Running trials go on, and later sweeps end.
-func TestDeath_DevStartsItsServersAgain(t *testing.T) {
-	t.Parallel()
-
-	s := start(t)
-	id := s.submit(busy(2, 8000, small))
-	s.until(id, time.Minute, running(2))
-
-	for name, files := range map[string][2]string{
-		"PostgreSQL": {"postgres/data/postmaster.pid", "postgres/postgres.log"},
-		"Temporal":   {"temporal/temporal.pid", "temporal/temporal.log"},
-	} {
-		first, _, _ := strings.Cut(readFile(t, filepath.Join(s.dir, files[0])), "\n")
-		pid, err := strconv.Atoi(first)
-		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-
-		said := func() bool {
-			return strings.Contains(s.output("dev"), `"`+name+` ended; Berth starts it again" ended="signal: killed" output=`+filepath.Join(s.dir, files[1]))
-		}
-		require.Eventually(t, said, time.Minute, tick, s.output("dev"))
-	}
-
-	require.Eventually(t, func() bool { return s.status("/readyz") == http.StatusOK }, time.Minute, tick, "the database stays away")
-	s.requireOneTrial()
-	s.requireOnce(id, 2)
-	s.requireQuiet()
 }
 
 // status is that of the server's answer.

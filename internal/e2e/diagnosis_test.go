@@ -91,18 +91,9 @@ func describeWorkflows(ctx context.Context, text *strings.Builder, address strin
 
 		fmt.Fprintf(text, "workflow %s (%s)\n", at.GetWorkflowId(), info.GetType().GetName())
 
-		if task := described.GetPendingWorkflowTask(); task != nil {
-			fmt.Fprintf(text, "  pending workflow task: %v\n", task)
-		}
-
 		for _, activity := range described.GetPendingActivities() {
-			fmt.Fprintf(text, "  pending activity %s: %s, attempt %d, started %s, last failure %s\n", activity.GetActivityType().GetName(),
-				activity.GetState(), activity.GetAttempt(), activity.GetLastStartedTime().AsTime().Format(time.TimeOnly+".000"),
-				activity.GetLastFailure().GetMessage())
-		}
-
-		for _, child := range described.GetPendingChildren() {
-			fmt.Fprintf(text, "  pending child %s\n", child.GetWorkflowId())
+			fmt.Fprintf(text, "  pending activity %s: %s, attempt %d, last failure %s\n", activity.GetActivityType().GetName(),
+				activity.GetState(), activity.GetAttempt(), activity.GetLastFailure().GetMessage())
 		}
 
 		var events []string

@@ -5,14 +5,11 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
@@ -29,37 +26,21 @@ func (s *stack) log(attemptID string) string {
 	return string(response.Body)
 }
 
-// TestHardening shows the fence around a job from inside, through everything
-// that a real job goes through.
+// The fence around a job from inside, through everything that a real job goes through.
 func TestHardening(t *testing.T) {
 	t.Parallel()
 
-	s := start(t, "--cpus", "8", "--memory", "3GiB")
-
-	t.Run("from inside", func(t *testing.T) {
-		t.Parallel()
-		s.on(t).fromInside()
-	})
-	t.Run("values arrive as they are", func(t *testing.T) {
-		t.Parallel()
-		s.on(t).literally()
-	})
-	t.Run("what is not there is not found", func(t *testing.T) {
-		t.Parallel()
-		s.on(t).unknown()
-	})
-	t.Run("an image that preloads is refused", func(t *testing.T) {
-		t.Parallel()
-		s.on(t).preloads()
-	})
+	s := plain(t)
+	s.fromInside()
+	s.literally()
 }
 
 func (s *stack) fromInside() {
 	s.t.Helper()
 
 	// Two at once, so that there is another trial's directory not to see.
-	id := s.submit(strings.Replace(one("[/busy, fence]", fromStdout), "values: [1]", "values: [1, 2]", 1))
-	sweep := s.until(id, time.Minute, ended)
+	id := s.submit(strings.Replace(one("[/busy, fence]"), "values: [1]", "values: [1, 2]", 1))
+	sweep := s.until(id, patience, ended)
 	require.Equal(s.t, 2, sweep.Counts.Succeeded)
 
 	for _, a := range s.attempts(id) {
@@ -117,9 +98,9 @@ func (s *stack) literally() {
 	list, err := json.Marshal(values)
 	require.NoError(s.t, err)
 
-	id := s.submit(strings.Replace(one(`[/busy, args, "--x={{v}}", "<{{v}}>"]`, fromStdout),
+	id := s.submit(strings.Replace(one(`[/busy, args, "--x={{v}}", "<{{v}}>"]`),
 		"{name: n, values: [1]}", "{name: v, type: categorical, values: "+string(list)+"}", 1))
-	s.until(id, 2*time.Minute, ended)
+	s.until(id, patience, ended)
 
 	seen := map[string]bool{}
 
@@ -141,51 +122,5 @@ func (s *stack) literally() {
 
 	for _, value := range values {
 		require.True(s.t, seen[value], "%q did not arrive as it is", value)
-	}
-
-	refused := s.refused(strings.Replace(one(`[/busy, args, "{{v}}"]`, fromStdout),
-		"{name: n, values: [1]}", "{name: v, type: categorical, values: ['-rf', a]}", 1))
-	require.Contains(s.t, refused, "E_ARG_DASH")
-
-	for _, variable := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "TRIAL_ID"} {
-		require.Contains(s.t, s.refused(one("[/busy]", fromStdout, "environment_variables: {"+variable+": x}")), "E_ENV_DENIED", variable)
-	}
-}
-
-// unknown asks the real database for ids that do not exist.
-func (s *stack) unknown() {
-	s.t.Helper()
-
-	for _, id := range []string{uuid.NewString(), "ffffffff", "%00", "'", "..%2f.."} {
-		for _, path := range []string{
-			"sweeps/ID", "sweeps/ID/trials", "sweeps/ID/attempts", "sweeps/ID/trials/1", "sweeps/ID/trials/1/attempts",
-			"attempts/ID", "attempts/ID/log", "attempts/ID/metrics", "hosts/ID", "probes/ID", "events?sweep_id=ID",
-		} {
-			request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/api/v1/"+strings.ReplaceAll(path, "ID", id), http.NoBody)
-			require.NoError(s.t, err)
-
-			response, err := http.DefaultClient.Do(request)
-			require.NoError(s.t, err)
-			require.NoError(s.t, response.Body.Close())
-			require.Contains(s.t, []int{http.StatusNotFound, http.StatusBadRequest}, response.StatusCode, "%s with %s", path, id)
-		}
-	}
-}
-
-func (s *stack) preloads() {
-	s.t.Helper()
-
-	for _, variable := range []string{"LD_PRELOAD", "LD_AUDIT"} {
-		image := "berth-test/" + strings.ToLower(variable) + ":" + uuid.NewString()[:8]
-		made := exec.CommandContext(s.t.Context(), "bash", "-c",
-			`tar -c -T /dev/null | docker import --change "ENV $1=/evil.so" - "$2"`, "bash", variable, image)
-		out, err := made.CombinedOutput()
-		require.NoError(s.t, err, string(out))
-		s.t.Cleanup(func() { _ = exec.Command("docker", "rmi", image).Run() }) //nolint:noctx // answers at once
-
-		why := s.refused(strings.Replace(one("[/busy]", fromStdout), "berth-test/busy:1", image, 1))
-		require.Contains(s.t, why, "E_IMAGE_ENV")
-		require.Contains(s.t, why, variable)
-		require.Contains(s.t, why, "build it without")
 	}
 }

@@ -11,12 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/spec"
 )
 
@@ -47,17 +45,6 @@ func berthIn(t *testing.T, dir string, env []string, args ...string) typed {
 	return typed{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
-// ownScript copies a script of testdata, as its author has it, to a directory of
-// the name.
-func ownScript(t *testing.T, name string) string {
-	t.Helper()
-
-	dir := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/scripts/"+name)))
-
-	return dir
-}
-
 func decoded(t *testing.T, file string) berth.Spec {
 	t.Helper()
 
@@ -85,82 +72,6 @@ func written(t *testing.T, s berth.Spec) []string {
 	}
 
 	return out
-}
-
-// An unprepared Keras script gets into Berth with three commands, and its trial
-// runs: init finds every flag, the Dockerfile builds, a sweep succeeds.
-func TestInit_AKerasScriptRunsWithoutAChange(t *testing.T) {
-	t.Parallel()
-
-	dir := ownScript(t, "keras")
-	got := berthIn(t, dir, nil, "init", "fit.py", "--image", "berth-examples/tensorflow:1")
-	require.Equal(t, 0, got.code, got.err)
-	require.Contains(t, got.out, "10 flags of argparse; searched: learning_rate, batch_size, dropout; fixed: epochs, seed, save_dir; at the script's default: hidden, optimizer, batch_norm, verbose")
-	require.Contains(t, got.out, "docker build -t keras-fit:1 .")
-
-	s := decoded(t, filepath.Join(dir, "sweep.yaml"))
-	require.Equal(t, []string{
-		`{"name":"learning_rate","type":"float","min":0.0003,"max":0.1,"log":true,"default":0.01}`,
-		`{"name":"batch_size","type":"categorical","values":[16,32,64],"default":32,"memory":true}`,
-		`{"name":"dropout","type":"float","min":0,"max":0.5,"default":0.1}`,
-		`{"name":"epochs","type":"fixed","value":2}`,
-		`{"name":"seed","type":"fixed","value":1}`,
-		`{"name":"save_dir","type":"fixed","value":"/trial/out"}`,
-	}, written(t, s))
-	require.Equal(t, &berth.Objective{Metric: "val_accuracy", Goal: berth.GoalMaximize, Strategy: "last"}, s.Objective)
-	require.Equal(t, "keras-fit:1", s.Image)
-
-	const image = "keras-fit:1"
-
-	build := exec.CommandContext(t.Context(), "docker", "build", "--quiet", "--tag", image, dir)
-	build.Env = append(os.Environ(), "DOCKER_BUILDKIT=0")
-	output, err := build.CombinedOutput()
-	require.NoError(t, err, string(output))
-	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", image).Run() })
-
-	file, err := os.ReadFile(filepath.Join(dir, "sweep.yaml"))
-	require.NoError(t, err)
-
-	stack := start(t, "--memory", "4GiB")
-	id := stack.submit(strings.Replace(string(file), "max_trials: 20", "max_trials: 2", 1))
-	sweep := stack.until(id, 5*time.Minute, ended)
-	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
-	require.Equal(t, 2, sweep.Counts.Succeeded, "%+v", stack.attempts(id))
-	require.NotNil(t, sweep.Best)
-	stack.requireQuiet()
-}
-
-func TestInit_ClickAndAbsl(t *testing.T) {
-	t.Parallel()
-
-	dir := ownScript(t, "clicks")
-	got := berthIn(t, dir, nil, "init", "run.py", "--image", "berth-test/flags:1", "-o", "flowers.yaml")
-	require.Equal(t, 0, got.code, got.err)
-
-	s := decoded(t, filepath.Join(dir, "flowers.yaml"))
-	require.Equal(t, []string{
-		`{"name":"lr","type":"float","min":0.0003,"max":0.1,"log":true,"default":0.01}`,
-		`{"name":"batch","type":"categorical","values":[32,64,128],"default":64,"memory":true}`,
-	}, written(t, s))
-	require.Equal(t, []string{
-		"python3", "/app/run.py", "--lr={{lr}}", "--batch={{batch}}",
-	}, s.Command)
-	require.Equal(t, "val_loss", s.Objective.Metric)
-	require.Equal(t, berth.GoalMinimize, s.Objective.Goal)
-
-	dir = ownScript(t, "absls")
-	got = berthIn(t, dir, nil, "init", "job.py", "--image", "berth-examples/tensorflow:1")
-	require.Equal(t, 0, got.code, got.err)
-	require.Contains(t, got.out, "6 flags of absl")
-
-	s = decoded(t, filepath.Join(dir, "sweep.yaml"))
-	require.ElementsMatch(t, []string{
-		`{"name":"learning_rate","type":"float","min":0.003,"max":1,"log":true,"default":0.1}`,
-		`{"name":"batch_size","type":"categorical","values":[64,128,256],"default":128,"memory":true}`,
-		`{"name":"num_epochs","type":"fixed","value":3}`,
-		`{"name":"workdir","type":"fixed","value":"/trial/out"}`,
-	}, written(t, s))
-	require.Equal(t, "test_accuracy", s.Objective.Metric)
 }
 
 // Without an image the Dockerfile makes one in which a trial can read everything,

@@ -4,14 +4,10 @@ package e2e
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,14 +37,14 @@ func (c *cluster) requireTidy(but ...string) {
 		})
 
 		return err == nil && len(broken) == 0 && len(c.containers()) == 0
-	}, 30*time.Second, tick, "broken: %v, containers: %v", &broken, c.containers())
+	}, patience, tick, "broken: %v, containers: %v", &broken, c.containers())
 }
 
 // requireOnce checks that a sweep succeeded, each trial by its first attempt.
 func (s *stack) requireOnce(id string, trials int) {
 	s.t.Helper()
 
-	sweep := s.until(id, 3*time.Minute, ended)
+	sweep := s.until(id, patience, ended)
 	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
 	require.Equal(s.t, trials, sweep.Counts.Succeeded)
 
@@ -70,15 +66,44 @@ func ids(all []container) map[string]string {
 	return found
 }
 
-// A worker that is frozen beyond the timeout is fenced: its trials run
-// elsewhere, its leases stay booked, and its writes after the thaw find no row.
-func TestLoss_FrozenWorkerIsFenced(t *testing.T) {
+// Each part dies alone, in the middle of a sweep, and in the end a worker freezes.
+func TestLoss_EachPartAlone(t *testing.T) {
 	t.Parallel()
 
 	c := startCluster(t, 2, "1GiB")
-	frozen := c.hosts[0]
+
+	for _, tt := range []struct {
+		name string
+		kill func()
+	}{
+		{"server", func() {
+			stop(c.server, syscall.SIGKILL)
+			c.startServer()
+		}},
+		{"temporal", func() {
+			c.killTemporal()
+			c.startTemporal()
+		}},
+		{"postgres", c.crashPostgres},
+	} {
+		id := c.submit(busy(10, 2500, half))
+		c.until(id, patience, running(8))
+		tt.kill()
+		c.requireOnce(id, 10)
+		c.requireTidy()
+	}
+
+	c.freeze(c.hosts[0])
+}
+
+// freeze shows that a worker that is frozen beyond the timeout is fenced: its trials run
+// elsewhere, its leases stay booked, and its writes after the thaw find no row.
+func (c *cluster) freeze(frozen *host) {
+	t := c.t
+	t.Helper()
+
 	id := c.submit(busy(8, 8000, half)) // both hosts are full: nothing more goes to the frozen one
-	c.until(id, time.Minute, running(8))
+	c.until(id, patience, running(8))
 
 	host := func() client.Host {
 		hosts, err := c.api.ListHostsWithResponse(t.Context())
@@ -105,11 +130,11 @@ func TestLoss_FrozenWorkerIsFenced(t *testing.T) {
 
 		return n
 	}
-	require.Eventually(t, func() bool { return int64(fenced())*64<<20 == held }, time.Minute, tick)
+	require.Eventually(t, func() bool { return int64(fenced())*64<<20 == held }, patience, tick)
 	require.Equal(t, held, host().MemoryReservedBytes, "nobody proved that it is free")
 	require.NoError(t, frozen.worker.Process.Signal(syscall.SIGCONT))
 
-	sweep := c.until(id, 2*time.Minute, ended)
+	sweep := c.until(id, patience, ended)
 	require.Equal(t, 8, sweep.Counts.Succeeded, "%+v", sweep)
 	c.requireTidy()
 
@@ -132,213 +157,4 @@ func TestLoss_FrozenWorkerIsFenced(t *testing.T) {
 	}
 
 	require.Equal(t, map[int]int{1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1}, results)
-}
-
-func TestLoss_WorkerKilledTwentyTimes(t *testing.T) {
-	t.Parallel()
-
-	c := startCluster(t, 1, "1GiB")
-	h := c.hosts[0]
-	id := c.submit(busy(6, 20_000, half))
-	c.until(id, time.Minute, running(4))
-	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
-
-	before := ids(c.running())
-
-	hits := 0 // of a worker that serves
-
-	for round := range 20 {
-		serves := strings.Count(c.output(h.name), "worker serves")
-		stop(h.worker, syscall.SIGKILL)
-		c.startHost(h)
-
-		served := func() bool { return strings.Count(c.output(h.name), "worker serves") > serves }
-		if round%2 == 0 {
-			require.Eventually(t, served, startTimeout, tick)
-		}
-
-		select { // at another point of its start each round, adoption or work
-		case <-time.After(time.Duration(45*round) * time.Millisecond):
-		case <-t.Context().Done():
-		}
-
-		if served() {
-			hits++
-		}
-	}
-
-	require.GreaterOrEqual(t, hits, 10, "the kills hit workers that had not begun")
-	c.requireOnce(id, 6)
-
-	after := map[string]bool{}
-	for _, a := range c.attempts(id) {
-		after[a.ContainerID] = true
-	}
-
-	for name, container := range before {
-		require.True(t, after[container], "container %s was restarted or replaced", name)
-	}
-
-	c.requireTidy()
-}
-
-// Each part dies alone, in the middle of a sweep.
-func TestLoss_EachPartAlone(t *testing.T) {
-	t.Parallel()
-
-	c := startCluster(t, 1, "1GiB")
-
-	for _, tt := range []struct {
-		name string
-		kill func()
-	}{
-		{"server", func() {
-			stop(c.server, syscall.SIGKILL)
-			c.startServer()
-		}},
-		{"temporal", func() {
-			c.killTemporal()
-			c.startTemporal()
-		}},
-		{"postgres", c.crashPostgres},
-	} {
-		id := c.submit(busy(6, 2500, half))
-		c.until(id, time.Minute, running(4))
-		tt.kill()
-		c.requireOnce(id, 6)
-		c.requireTidy()
-	}
-}
-
-// A partition that heals in time repeats no work.
-func TestLoss_Partition(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct {
-		name               string
-		postgres, temporal bool
-		lasts              time.Duration
-	}{
-		// Longer than the trials: they end, and their results wait on the host.
-		{"postgres only", true, false, 9 * time.Second},
-		// Shorter than the host is waited for; longer than its heartbeat.
-		{"temporal only", false, true, 7 * time.Second},
-		{"both", true, true, 7 * time.Second},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			c := startCluster(t, 1, "1GiB")
-			h := c.hosts[0]
-			id := c.submit(busy(8, 4000, half))
-			c.until(id, time.Minute, running(4))
-			require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
-
-			if tt.postgres {
-				c.cut(h.postgres)
-			}
-
-			if tt.temporal {
-				c.cut(h.temporal)
-			}
-
-			known := ids(c.containers())
-			over := time.Now().Add(tt.lasts)
-
-			require.Eventually(t, func() bool {
-				for _, one := range c.containers() {
-					require.Contains(t, known, one.name, "something started that nobody may have asked for")
-				}
-
-				return time.Now().After(over)
-			}, time.Minute, tick)
-
-			c.heal(h.postgres)
-			c.heal(h.temporal)
-			c.requireOnce(id, 8)
-			c.requireTidy()
-		})
-	}
-}
-
-// A host is gone for good: its trials go elsewhere, and its leases stay booked
-// until the host itself reports that nothing runs there.
-func TestLoss_HostGoneForEver(t *testing.T) {
-	t.Parallel()
-
-	c := startCluster(t, 2, "1GiB")
-	gone := c.hosts[0]
-	id := c.submit(busy(8, 6000, half))
-	c.until(id, time.Minute, running(8))
-	stop(gone.worker, syscall.SIGKILL)
-
-	sweep := c.until(id, 3*time.Minute, ended)
-	require.Equal(t, 8, sweep.Counts.Succeeded, "%+v", sweep)
-
-	hosts, err := c.api.ListHostsWithResponse(t.Context())
-	require.NoError(t, err)
-
-	byName := map[string]client.Host{}
-	for _, h := range hosts.JSON200.Data {
-		byName[h.Name] = h
-	}
-
-	require.EqualValues(t, 4*64<<20, byName[gone.name].MemoryReservedBytes, "nobody proved that it is free")
-	require.Zero(t, byName["host-2"].MemoryReservedBytes)
-
-	lost := 0
-
-	for _, a := range c.attempts(id) {
-		if a.HostID == byName[gone.name].ID {
-			require.Equal(t, "infra", a.FailureKind, a.Message)
-
-			lost++
-		}
-	}
-
-	require.Equal(t, 4, lost)
-
-	// It comes back after all: its worker proves that its leases are free.
-	c.startHost(gone)
-	c.requireTidy()
-}
-
-// Temporal's store is lost in the middle of a sweep: Berth ends nothing for
-// that, and raises an alarm. At a person's word the sweep goes on: running
-// containers are adopted, and no trial is repeated.
-func TestLoss_TemporalsStore(t *testing.T) {
-	t.Parallel()
-
-	c := startCluster(t, 1, "1GiB")
-	id := c.submit(busy(6, 20_000, half))
-	c.until(id, time.Minute, running(4))
-	require.Eventually(t, func() bool { return len(c.running()) == 4 }, 30*time.Second, tick)
-
-	before := ids(c.running())
-
-	c.killTemporal()
-	require.NoError(t, os.RemoveAll(filepath.Join(c.dir, "temporal")))
-	c.startTemporal()
-
-	var health string
-
-	require.Eventually(t, func() bool {
-		health = c.health()
-
-		return strings.Contains(health, "its store was lost")
-	}, time.Minute, tick, "no alarm: %s", &health)
-	require.Contains(t, health, "berth restore")
-
-	sweep := c.until(id, time.Minute, func(client.Sweep) bool { return true })
-	require.Equal(t, client.SweepStateRunning, sweep.State, sweep.Reason)
-	require.Equal(t, before, ids(c.containers()), "containers go on")
-
-	out, err := exec.CommandContext(t.Context(), binary, "restore",
-		"--postgres-url", c.postgres.URL, "--temporal-address", c.temporal.Address).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "Started again: 1 sweeps with")
-
-	c.requireOnce(id, 6)
-	c.requireTidy()
-	require.NotContains(t, c.health(), "its store was lost")
 }

@@ -52,7 +52,7 @@ func launch(t testing.TB, cmd *exec.Cmd, file string, flag int) *exec.Cmd {
 
 	require.NoError(t, <-started)
 
-	c := &child{t: t, ended: make(chan struct{})}
+	c := &child{ended: make(chan struct{})}
 	children.Store(cmd, c)
 
 	go func() {
@@ -66,7 +66,6 @@ func launch(t testing.TB, cmd *exec.Cmd, file string, flag int) *exec.Cmd {
 
 // child is a process that launch started, and which is waited for all along.
 type child struct {
-	t     testing.TB
 	ended chan struct{}
 	asked atomic.Bool // by stop
 	alone bool        // it ended before it was asked; valid once it has ended
@@ -88,7 +87,7 @@ func childOf(cmd *exec.Cmd) *child {
 const stopPatience = 90 * time.Second
 
 // stop sends a signal and waits for the end. A process that ignores it fails
-// the test, and is killed.
+// the run, and is killed.
 func stop(cmd *exec.Cmd, signal syscall.Signal) {
 	c := childOf(cmd)
 	if c == nil {
@@ -108,7 +107,7 @@ func (c *child) end(cmd *exec.Cmd, signal syscall.Signal, patience time.Duration
 	case <-time.After(patience):
 	}
 
-	c.t.Errorf("%s did not end in %s after %s", strings.Join(cmd.Args, " "), patience, signal)
+	whole.Errorf("%s did not end in %s after %s", strings.Join(cmd.Args, " "), patience, signal)
 	_ = cmd.Process.Kill()
 	<-c.ended
 }

@@ -118,7 +118,7 @@ func (p *production) serve() {
 
 	cmd := exec.Command(binary, append([]string{ //nolint:noctx // stopped below
 		"server", "--postgres-url", p.server, "--listen", "127.0.0.1:" + strconv.Itoa(port), "--tls-cert", pair.Cert, "--tls-key", pair.Key,
-		"--first-token", "--keep-outputs", "1h", "--keep-sweeps", "1h",
+		"--first-token", "--artifacts", filepath.Join(p.dir, "store"), "--keep-outputs", "1h", "--keep-sweeps", "1h",
 	}, p.temporal...)...)
 	p.dev = launch(p.t, cmd, filepath.Join(p.dir, "server.log"), os.O_TRUNC)
 
@@ -160,18 +160,18 @@ func (p *production) cli(args ...string) string {
 // A whole sweep, its deletion, and the use of tokens and health, with only the
 // privileges of each role.
 func TestProduction_TLSAndRoles(t *testing.T) {
-	p := startProduction(t) // not parallel: it sets a variable
+	t.Parallel()
+
+	p := startProduction(t)
 
 	said := migrate(t, p.owner, "--grant-server", "berth_server", "--grant-worker", workerRole)
 	require.Contains(t, said, `the role "berth_server" may do what a server does, and nothing else`)
 	require.Contains(t, said, `the role "berth_worker" may do what a worker does, and nothing else`)
 
-	store := filepath.Join(p.dir, "store")
-	t.Setenv("BERTH_ARTIFACTS", store)
 	p.serve()
 
 	worker := exec.Command(binary, append([]string{ //nolint:noctx // stopped below
-		"worker", "--postgres-url", p.hosts, "--instance", p.instance, "--data-dir", p.dir, "--grace", "3s", "--keep-outputs-size", "1GiB",
+		"worker", "--postgres-url", p.hosts, "--instance", p.instance, "--data-dir", p.dir, "--grace", "3s", "--artifacts", filepath.Join(p.dir, "store"), "--keep-outputs-size", "1GiB",
 	}, p.temporal...)...)
 	p.worker = launch(t, worker, filepath.Join(p.dir, "worker.log"), os.O_TRUNC)
 
@@ -192,11 +192,11 @@ func TestProduction_TLSAndRoles(t *testing.T) {
 		"berth worker did not start: %s", p.output("worker"))
 
 	id := p.submit(busy(4, 200, "resources: {memory: 64MiB}"))
-	sweep := p.until(id, 2*time.Minute, ended)
+	sweep := p.until(id, patience, ended)
 	require.Equal(t, client.SweepStateSucceeded, sweep.State, sweep.Reason)
 	require.Equal(t, 4, sweep.Counts.Succeeded)
 
-	p.requireQuiet()
+	p.requireQuiet(id)
 
 	require.Contains(t, p.cli("sweep", "list"), "busy")
 	require.Contains(t, p.cli("token", "create", "me", "--role", "operator"), "berth_")
@@ -208,7 +208,7 @@ func TestProduction_TLSAndRoles(t *testing.T) {
 	require.Zero(t, pgtest.Count(t, p.admin, "SELECT count(*) FROM pg_stat_activity a JOIN pg_stat_ssl s USING (pid) WHERE a.usename LIKE 'berth\\_%' AND NOT s.ssl"))
 
 	p.cli("sweep", "delete", id, "--yes")
-	require.Eventually(t, func() bool { return pgtest.Count(t, p.admin, "SELECT count(*) FROM sweeps") == 0 }, 2*time.Minute, tick, "the sweep's rows stay: %s", p.output("server"))
+	require.Eventually(t, func() bool { return pgtest.Count(t, p.admin, "SELECT count(*) FROM sweeps") == 0 }, patience, tick, "the sweep's rows stay: %s", p.output("server"))
 	require.Positive(t, pgtest.Count(t, p.admin, "SELECT count(*) FROM audit_log"))
 
 	doctor := exec.CommandContext(t.Context(), binary, append([]string{"doctor", "--postgres-url", p.server}, p.temporal...)...)

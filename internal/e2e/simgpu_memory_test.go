@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,17 +38,17 @@ func (s *stack) sceneCanceledNeighbours() {
 
 	resources := gpuResources("gpu_memory: 1200MiB")
 	neighbours := s.submit(onGPU(2, "200", "--steps 100000 --cpu 0s --gpu 50ms", resources, charged)) // until the end of the scene
-	require.Eventually(t, func() bool { return len(s.trains(neighbours, 0)) == 2 }, time.Minute, tick)
+	require.Eventually(t, func() bool { return len(s.trains(neighbours, 0)) == 2 }, patience, tick)
 
 	for _, flag := range []string{"", " --deaf"} {
 		victims := s.submit(onGPU(3, "200", "--steps 10000 --cpu 0s --gpu 60ms"+flag, resources, charged))
-		require.Eventually(t, func() bool { return len(s.trains(victims, 0)) == 3 }, time.Minute, tick)
+		require.Eventually(t, func() bool { return len(s.trains(victims, 0)) == 3 }, patience, tick)
 
 		canceled, err := s.api.CancelSweepWithResponse(t.Context(), victims)
 		require.NoError(t, err)
 		require.Less(t, canceled.StatusCode(), 300, string(canceled.Body))
 
-		s.until(victims, time.Minute, ended)
+		s.until(victims, patience, ended)
 
 		for _, a := range s.attempts(victims) {
 			require.Equal(t, "canceled", a.FailureKind, a.Message)
@@ -63,7 +62,7 @@ func (s *stack) sceneCanceledNeighbours() {
 	canceled, err := s.api.CancelSweepWithResponse(t.Context(), neighbours)
 	require.NoError(t, err)
 	require.Less(t, canceled.StatusCode(), 300, string(canceled.Body))
-	s.until(neighbours, time.Minute, ended)
+	s.until(neighbours, patience, ended)
 }
 
 // A trial that needs more than its gpu_memory gets more, and no other one.
@@ -125,7 +124,7 @@ func (s *stack) sceneTooLarge() {
 	t.Helper()
 
 	id := s.submit(onGPU(1, "30000", brief, gpuResources()))
-	s.until(id, time.Minute, ended)
+	s.until(id, patience, ended)
 	s.requireWithinCards(id)
 
 	trial, attempts := s.trials(id)[0], s.attemptsOf(id, 1)
@@ -157,13 +156,13 @@ func (s *stack) sceneNeighbourFault() {
 
 	resources := gpuResources("gpu_memory: 1200MiB")
 	victims := s.submit(onGPU(3, "200", "--steps 300 --cpu 0s --gpu 50ms", resources, charged))
-	require.Eventually(t, func() bool { return len(s.trains(victims, 0)) == 3 }, time.Minute, tick, "all three are clients of MPS")
+	require.Eventually(t, func() bool { return len(s.trains(victims, 0)) == 3 }, patience, tick, "all three are clients of MPS")
 
 	culprits := s.submit(training("--mib 200 --steps 10 --cpu 0s --gpu 50ms --fault-at {{at}}", "{name: at, values: [5, 0], memory: true}, "+seeds(3),
 		resources, charged, "limits: {max_parallel: 1}"))
 	s.requireTrained(victims, 3)
 
-	sweep := s.until(culprits, time.Minute, ended)
+	sweep := s.until(culprits, patience, ended)
 	require.Equal(t, []int{3, 3}, []int{sweep.Counts.Failed, sweep.Counts.Succeeded}, "%+v", sweep.Counts)
 	s.requireWithinCards(victims, culprits)
 

@@ -123,7 +123,7 @@ func (s *stack) healthPart(name string) string {
 func (s *stack) requireTrained(id string, trials int) {
 	s.t.Helper()
 
-	sweep := s.until(id, 5*time.Minute, ended)
+	sweep := s.until(id, patience, ended)
 	require.Equal(s.t, client.SweepStateSucceeded, sweep.State, "%+v", sweep)
 	require.Equal(s.t, trials, sweep.Counts.Succeeded, "%+v", sweep.Counts)
 }
@@ -171,54 +171,6 @@ func byClass(attempts []client.Attempt) map[string]int {
 	}
 
 	return of
-}
-
-// sight is one observation of a GPU: its attempts, by the advice at that time.
-type sight struct {
-	advice client.Advice
-	most   int // attempts at once under this advice
-}
-
-// watch observes a GPU until the sweeps have ended, and returns the advice it got, in
-// order. It fails when the GPU is over its capacity.
-func (s *stack) watch(number int, sweeps ...string) []sight {
-	s.t.Helper()
-
-	var seen []sight
-
-	for deadline := time.Now().Add(5 * time.Minute); len(sweeps) > 0; {
-		require.True(s.t, time.Now().Before(deadline), "open: %v; seen: %+v", sweeps, seen)
-
-		sweeps = slices.DeleteFunc(sweeps, func(id string) bool {
-			answer, err := s.api.GetSweepWithResponse(s.t.Context(), id)
-
-			return err == nil && answer.JSON200 != nil && ended(*answer.JSON200)
-		})
-
-		d := s.card(number)
-		require.LessOrEqual(s.t, d.ReservedBytes, d.MemoryBytes-d.HeadroomBytes)
-
-		advice := client.Advice{}
-		if d.Advice != nil {
-			advice = *d.Advice
-		}
-
-		if n := len(seen); n == 0 || seen[n-1].advice.Mode != advice.Mode || seen[n-1].advice.AtOnce != advice.AtOnce || seen[n-1].advice.Trying != advice.Trying {
-			seen = append(seen, sight{advice: advice})
-		}
-
-		last := &seen[len(seen)-1]
-		last.advice.Why = cmp.Or(advice.Why, last.advice.Why)
-		last.most = max(last.most, d.Attempts)
-
-		<-time.After(tick)
-	}
-
-	for _, one := range seen {
-		s.t.Logf("at most %d attempts; advice %+v", one.most, one.advice)
-	}
-
-	return seen
 }
 
 // attemptsOf returns the attempts of one trial, the first one first.

@@ -19,16 +19,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/pgtest"
 )
 
 // binary is the berth that all tests run.
 var binary string
 
 // TestMain builds berth, or takes the binary that BERTH_TEST_BINARY names, on a
-// machine without Go.
+// machine without Go. In the end it stops the stacks that tests shared.
 func TestMain(m *testing.M) {
 	if binary = os.Getenv("BERTH_TEST_BINARY"); binary != "" {
-		os.Exit(m.Run())
+		os.Exit(whole.run(m))
 	}
 
 	dir, err := os.MkdirTemp("", "berth-e2e-")
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 
-	code := m.Run()
+	code := whole.run(m)
 	_ = os.RemoveAll(dir)
 
 	os.Exit(code)
@@ -54,19 +55,20 @@ const (
 	// startTimeout covers the start of PostgreSQL and Temporal on a busy machine.
 	startTimeout = 90 * time.Second
 	tick         = 100 * time.Millisecond
+	// patience is for what takes seconds: a machine that does much else passes, too.
+	patience = 4 * time.Minute
 	// answerTimeout tells a server that does not answer from a sweep that does not end.
 	answerTimeout = 30 * time.Second
 )
 
-// stack is one test's Berth: `berth dev --no-worker` and a worker beside it,
-// with containers of its own instance.
+// stack is a Berth, of one test or shared: `berth dev --no-worker` and a worker
+// beside it, with containers of its own instance.
 type stack struct {
 	t        testing.TB
 	dir      string
 	instance string
 	dev      *exec.Cmd
 	worker   *exec.Cmd
-	started  time.Time // of the worker's newest process, where that was measured
 	url      string
 	api      *client.ClientWithResponses
 	flags    []string // of the worker
@@ -84,18 +86,26 @@ func start(t testing.TB, workerFlags ...string) *stack {
 func startOn(t testing.TB, env []string, workerFlags ...string) *stack {
 	t.Helper()
 
-	return (&stack{t: t, env: env, flags: workerFlags}).begin()
+	s := newStack(t)
+	s.env, s.flags = env, workerFlags
+
+	return s.begin()
 }
 
-// begin gives a stack its own directory and instance, and starts it.
+// newStack gives a stack its own directory and instance.
+func newStack(t testing.TB) *stack {
+	t.Helper()
+
+	dir, err := os.MkdirTemp("", "berth-e2e-") //nolint:usetesting // a test's own directory is closed to PostgreSQL's user
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
+
+	return &stack{t: t, dir: dir, instance: "e2e-" + uuid.NewString()[:8]}
+}
+
+// begin starts a stack.
 func (s *stack) begin() *stack {
 	s.t.Helper()
-
-	dir, err := os.MkdirTemp("", "berth-e2e-") // a test's own directory is closed to PostgreSQL's user
-	require.NoError(s.t, err)
-	require.NoError(s.t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
-
-	s.dir, s.instance = dir, "e2e-"+uuid.NewString()[:8]
 
 	s.t.Cleanup(s.clean)
 	s.startDev()
@@ -173,11 +183,9 @@ func (s *stack) output(name string) string {
 // and stops everything. It silently removes containers of sweeps that a test
 // leaves open.
 func (s *stack) clean() {
-	if s.t.Failed() && s.url != "" {
-		s.diagnose(s.backends())
-	}
-
-	if !s.t.Failed() {
+	if s.t.Failed() {
+		s.tell()
+	} else {
 		s.checkNothingIsLeft()
 	}
 
@@ -188,13 +196,18 @@ func (s *stack) clean() {
 		_ = s.docker("rm", "--force", c.id).Run() // our own container
 	}
 
-	if s.t.Failed() {
-		s.t.Logf("dev:\n%s", s.output("dev"))
-		s.t.Logf("worker:\n%s", s.output("worker"))
-		s.t.Logf("temporal:\n%s", s.output("temporal/temporal"))
+	_ = os.RemoveAll(s.dir)
+}
+
+// tell prints what is open, and the logs of all processes.
+func (s *stack) tell() {
+	if s.url != "" {
+		s.diagnose(s.backends())
 	}
 
-	_ = os.RemoveAll(s.dir)
+	s.t.Logf("dev:\n%s", s.output("dev"))
+	s.t.Logf("worker:\n%s", s.output("worker"))
+	s.t.Logf("temporal:\n%s", s.output("temporal/temporal"))
 }
 
 // removalTimeout covers the reconciler's grace after the worker's start (a
@@ -202,7 +215,7 @@ func (s *stack) clean() {
 const removalTimeout = 90 * time.Second
 
 // checkNothingIsLeft fails a test that has ended all its sweeps and has a
-// container still, while the worker and the server that remove it live.
+// container still, or a broken ledger, while the worker and the server that end them live.
 func (s *stack) checkNothingIsLeft() {
 	s.t.Helper()
 
@@ -213,11 +226,28 @@ func (s *stack) checkNothingIsLeft() {
 		return
 	}
 
-	for left := s.containers(); len(left) > 0; left = s.containers() {
+	postgresURL, _ := s.backends()
+
+	inspector, err := pgtest.Inspect(ctx, postgresURL)
+	if err != nil {
+		s.t.Errorf("inspecting the ledger: %v", err)
+
+		return
+	}
+	defer inspector.Close(context.WithoutCancel(ctx))
+
+	for {
+		broken, err := inspector.Broken(ctx, true)
+
+		left := s.containers()
+		if err == nil && len(broken) == 0 && len(left) == 0 {
+			return
+		}
+
 		select {
 		case <-time.After(tick):
 		case <-ctx.Done():
-			s.t.Errorf("all sweeps have ended, and containers are left: %v", left)
+			s.t.Errorf("all sweeps have ended; containers: %v, broken: %v, %v", left, broken, err)
 
 			return
 		}
@@ -247,10 +277,14 @@ type container struct {
 	id, name, state string
 }
 
-// containers lists this stack's containers, running or not.
-func (s *stack) containers() []container {
-	out, err := s.docker("ps", "--all", "--no-trunc", "--filter", "label=berth.instance="+s.instance,
-		"--format", "{{.ID}} {{.Names}} {{.State}}").Output()
+// containers lists this stack's containers, running or not, or those of one sweep.
+func (s *stack) containers(sweep ...string) []container {
+	args := []string{"ps", "--all", "--no-trunc", "--filter", "label=berth.instance=" + s.instance, "--format", "{{.ID}} {{.Names}} {{.State}}"}
+	for _, id := range sweep {
+		args = append(args, "--filter", "label=berth.sweep="+id)
+	}
+
+	out, err := s.docker(args...).Output()
 	if err != nil {
 		s.t.Errorf("listing containers: %v", err)
 	}
@@ -266,11 +300,11 @@ func (s *stack) containers() []container {
 	return all
 }
 
-// running lists the running containers.
-func (s *stack) running() []container {
+// running lists the running containers, or those of one sweep.
+func (s *stack) running(sweep ...string) []container {
 	var all []container
 
-	for _, one := range s.containers() {
+	for _, one := range s.containers(sweep...) {
 		if one.state == "running" {
 			all = append(all, one)
 		}
@@ -289,7 +323,7 @@ func readFile(t testing.TB, path string) string {
 }
 
 // one is a sweep of a single trial of the test program.
-func one(command string, extra ...string) string {
+func one(command string) string {
 	return `
 name: alone
 image: berth-test/busy:1
@@ -297,19 +331,8 @@ command: ` + command + `
 parameters: [{name: n, values: [1]}]
 search: {algorithm: grid}
 objective: {metric: val}
-resources: {memory: 128MiB, cpus: 1}
-probe: {mode: 'off'}
-` + strings.Join(extra, "\n") + "\n"
-}
-
-// on is the same stack for a test within the test.
-func (s *stack) on(t *testing.T) *stack {
-	t.Helper()
-
-	same := *s
-	same.t = t
-
-	return &same
+metrics: {source: stdout}
+` + small + "\n"
 }
 
 // health is the server's findings about all parts.
@@ -327,12 +350,6 @@ func (s *stack) health() string {
 
 	return string(body)
 }
-
-// Where a sweep takes its metrics from, for one.
-const (
-	fromStdout = "metrics: {source: stdout}"
-	fromFile   = "metrics: {source: file}"
-)
 
 // requireRefused checks that an answer says that Berth cannot now, and when to
 // ask again.

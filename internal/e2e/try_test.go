@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,7 +42,7 @@ func (b *buffer) String() string {
 func TestTry(t *testing.T) {
 	t.Parallel()
 
-	s := start(t, "--memory", "2GiB")
+	s := plain(t)
 	dir := t.TempDir()
 	env := []string{"BERTH_SERVER=" + s.url}
 	file := `name: tried
@@ -71,10 +70,10 @@ limits: {max_trials: 50}
 	require.Regexp(t, `measured +ok +\S+ s, peak 1\d\d MiB of`, got.out)
 	require.Contains(t, got.out, "next: berth sweep submit -f sweep.yaml --wait")
 
-	sweeps, err := s.api.ListSweepsWithResponse(t.Context(), nil)
+	mine := &client.ListSweepsParams{Name: new("tried (try)")}
+	sweeps, err := s.api.ListSweepsWithResponse(t.Context(), mine)
 	require.NoError(t, err)
 	require.Len(t, sweeps.JSON200.Data, 1)
-	require.Equal(t, "tried (try)", sweeps.JSON200.Data[0].Name)
 	require.Equal(t, 1, sweeps.JSON200.Data[0].Counts.Total)
 
 	got = berthIn(t, dir, env, "try", "-f", "sweep.yaml", "--set", "score=0.6", "--set", "ms=10")
@@ -96,16 +95,16 @@ limits: {max_trials: 50}
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trial 1 runs") }, time.Minute, tick, "%s", &errs)
+	require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trial 1 runs") }, patience, tick, "%s", &errs)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	_ = cmd.Wait() // it ends with its own code
 	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())
 	require.Contains(t, errs.String(), "interrupted; the try is canceled")
 
-	sweeps, err = s.api.ListSweepsWithResponse(t.Context(), nil)
+	sweeps, err = s.api.ListSweepsWithResponse(t.Context(), mine)
 	require.NoError(t, err)
 
-	sweep := s.until(sweeps.JSON200.Data[0].ID, time.Minute, ended)
+	sweep := s.until(sweeps.JSON200.Data[0].ID, patience, ended)
 	require.Equal(t, client.SweepStateCanceled, sweep.State)
-	s.requireQuiet()
+	s.requireQuiet(sweep.ID)
 }
