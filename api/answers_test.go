@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/internal/spec"
@@ -17,7 +16,7 @@ import (
 func TestAnswers_Gzip(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, apitest.Sample())
+	r := setup(t, apitest.Sample(t))
 	trials := "/api/v1/sweeps/" + apitest.NewID(1) + "/trials"
 
 	plain := r.call("GET", trials, "", "Accept-Encoding: identity")
@@ -52,7 +51,7 @@ func TestAnswers_Gzip(t *testing.T) {
 func TestSweepSchema(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	token(t, store, "admin") // and editors send none
 
 	response := setup(t, store).call("GET", "/api/v1/sweep-schema.json", "")
@@ -68,7 +67,7 @@ func TestSweepSchema(t *testing.T) {
 func TestAnswers_NotModified(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
 
@@ -92,7 +91,7 @@ func TestAnswers_NotModified(t *testing.T) {
 
 	tag := r.call("GET", sweep, "").Header.Get("ETag")
 
-	store.Change(func() { store.Sweeps[0].Reason = "another" })
+	store.Exec("UPDATE sweeps SET reason = 'another'")
 
 	response := r.call("GET", sweep, "", "If-None-Match: "+tag)
 	require.Equal(t, http.StatusOK, response.StatusCode)
@@ -106,17 +105,17 @@ func TestAnswers_NotModified(t *testing.T) {
 func TestAnswers_StreamsAreNotHeldBack(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Attempts[0].State, store.Attempts[0].FinishedAt = berth.AttemptRunning, nil
-	store.Write(store.Attempts[0].ID, "epoch 1\n")
+	store := apitest.Sample(t)
+	store.AttemptRuns(apitest.AttemptID(1, 1))
+	store.Write(apitest.AttemptID(1, 1), "epoch 1\n")
 	r := setup(t, store)
 
 	events := r.subscribe("/api/v1/events", "Accept-Encoding: gzip")
 	events.block()
-	store.Publish("trial.state", apitest.NewID(1), "a", "running")
+	store.Publish(t, "trial.state", apitest.NewID(1), "a", "running")
 	events.requireEvent("change", "1", `"subject":"a"`)
 
-	log := r.subscribe("/api/v1/attempts/"+store.Attempts[0].ID+"/log?follow=true", "Accept-Encoding: gzip")
+	log := r.subscribe("/api/v1/attempts/"+apitest.AttemptID(1, 1)+"/log?follow=true", "Accept-Encoding: gzip")
 	log.block()
 	log.requireEvent("piece", "8", "epoch 1")
 }
@@ -124,7 +123,7 @@ func TestAnswers_StreamsAreNotHeldBack(t *testing.T) {
 func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, apitest.Sample(), func(c *api.Config) { c.Limits.Rate, c.Limits.Burst = 0.001, 3 })
+	r := setup(t, apitest.Sample(t), func(c *api.Config) { c.Limits.Rate, c.Limits.Burst = 0.001, 3 })
 
 	for left := 2; left >= 0; left-- {
 		response := r.call("GET", "/api/v1/sweeps", "")

@@ -50,7 +50,7 @@ func TestCertificate_Serves(t *testing.T) {
 	t.Parallel()
 
 	authority := certtest.NewAuthority(t, t.TempDir())
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer := token(t, store, "viewer")
 	r := setupTLS(t, store, authority, authority.Sign("server", 100*24*time.Hour, "127.0.0.1"), io.Discard)
 
@@ -62,7 +62,7 @@ func TestCertificate_Serves(t *testing.T) {
 	require.Contains(t, response.Header.Get("Set-Cookie"), "; Secure")
 	require.Equal(t, "max-age=31536000", response.Header.Get("Strict-Transport-Security"))
 
-	plain := setup(t, apitest.Sample())
+	plain := setup(t, apitest.Sample(t))
 	require.Empty(t, plain.call("GET", "/livez", "").Header.Get("Strict-Transport-Security"), "not over plain HTTP")
 }
 
@@ -71,15 +71,15 @@ func TestCertificate_StreamsByHTTP2(t *testing.T) {
 	t.Parallel()
 
 	authority := certtest.NewAuthority(t, t.TempDir())
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	bearer := token(t, store, "viewer")
 	r := setupTLS(t, store, authority, authority.Sign("server", 100*24*time.Hour, "127.0.0.1"), io.Discard)
 
 	events := r.subscribe("/api/v1/events", bearer)
 	events.block()
-	store.Publish("trial.state", apitest.NewID(1), "a", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(1), "a", "succeeded")
 	events.requireEvent("change", "1", `"subject":"a"`)
-	store.Publish("trial.state", apitest.NewID(1), "b", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(1), "b", "succeeded")
 	events.requireEvent("change", "2", `"subject":"b"`)
 }
 
@@ -87,11 +87,10 @@ func TestCertificate_PlainCallIsToldOfTLS(t *testing.T) {
 	t.Parallel()
 
 	authority := certtest.NewAuthority(t, t.TempDir())
-	r := setupTLS(t, apitest.Sample(), authority, authority.Sign("server", time.Hour, "127.0.0.1"), io.Discard)
+	r := setupTLS(t, apitest.Sample(t), authority, authority.Sign("server", time.Hour, "127.0.0.1"), io.Discard)
 	r.url = "http://" + r.server.Addr()
 
-	status, body := r.text("GET", "/livez", "")
-	require.Equal(t, http.StatusBadRequest, status)
+	body := r.want(http.StatusBadRequest, "GET", "/livez", "")
 	require.Contains(t, body, "HTTPS server")
 }
 
@@ -103,7 +102,7 @@ func TestCertificate_Reloads(t *testing.T) {
 
 	authority := certtest.NewAuthority(t, t.TempDir())
 	pair := authority.Sign("server", 13*24*time.Hour, "127.0.0.1")
-	r := setupTLS(t, apitest.Sample(), authority, pair, &log)
+	r := setupTLS(t, apitest.Sample(t), authority, pair, &log)
 
 	_, health := r.text("GET", "/healthz", "")
 	require.Contains(t, health, `{"ok":true,"warn":true,"part":"certificate","what":"ends at `)
@@ -158,9 +157,8 @@ func TestCertificate_Health(t *testing.T) {
 	certificate, err := api.LoadCertificate(pair.Cert, pair.Key, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 
-	store := apitest.Sample()
-	store.Unwell = health.State{Hosts: 1, Answering: 1}
-	r := setupLogged(t, store, io.Discard, func(c *api.Config) { c.Certificate = certificate })
+	store := &unwell{Store: apitest.Sample(t), state: health.State{Hosts: 1, Answering: 1}}
+	r := setupDeps(t, api.Deps{Store: store, Log: slog.New(slog.DiscardHandler)}, func(c *api.Config) { c.Certificate = certificate })
 	r.url = r.server.URL()
 
 	transport, ok := r.client.Transport.(*http.Transport)
@@ -257,7 +255,7 @@ func TestCertificate_ReloadsWhatHoldsLater(t *testing.T) {
 	require.NoError(t, err)
 	api.SetLook(certificate, certTick)
 
-	setupLogged(t, apitest.Sample(), &log, func(c *api.Config) { c.Certificate = certificate })
+	setupLogged(t, apitest.Sample(t), &log, func(c *api.Config) { c.Certificate = certificate })
 
 	authority.SignFrom("server", time.Now().Add(24*time.Hour), 90*24*time.Hour, "127.0.0.1")
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "the new certificate holds from") }, certPatience, certTick)

@@ -12,18 +12,13 @@ import (
 	"github.com/berthml/berth/api/openapi"
 )
 
-// curvy is the sample with n points of a loss in the newest attempt of each trial.
-func curvy(n int) *apitest.Store {
-	store := apitest.Sample()
-	store.Metrics = map[string][]berth.MetricPoint{}
+// curvy is the sample with 40 points of a loss in each attempt.
+func curvy(t *testing.T) *apitest.Store {
+	t.Helper()
 
-	for _, a := range store.Attempts {
-		for step := range n {
-			store.Metrics[a.ID] = append(store.Metrics[a.ID], berth.MetricPoint{Name: "loss", Step: int64(step), Value: float64(step % 7), Status: berth.MetricFinite})
-		}
-	}
-
-	store.Metrics[store.Attempts[1].ID] = append(store.Metrics[store.Attempts[1].ID], berth.MetricPoint{Name: "loss", Step: 99, Status: berth.MetricNaN})
+	store := apitest.Sample(t)
+	store.Exec("INSERT INTO metrics (attempt_id, name, step, value, status, at) SELECT id, 'loss', step, step % 7, 'finite', now() FROM attempts, generate_series(0, 39) step")
+	store.AddMetric(apitest.AttemptID(2, 1), "loss", 99, 0, berth.MetricNaN)
 
 	return store
 }
@@ -31,11 +26,10 @@ func curvy(n int) *apitest.Store {
 func TestQuery_IsText(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, apitest.Sample())
+	r := setup(t, apitest.Sample(t))
 
 	for _, path := range []string{"/api/v1/sweeps?name=%00", "/api/v1/sweeps?created_by=%ff", "/api/v1/sweeps/" + apitest.NewID(1) + "/metrics?name=a%00"} {
-		status, body := r.text("GET", path, "")
-		require.Equal(t, http.StatusBadRequest, status)
+		body := r.want(http.StatusBadRequest, "GET", path, "")
 		require.Contains(t, body, "must be text in UTF-8 without NUL")
 	}
 }
@@ -43,12 +37,11 @@ func TestQuery_IsText(t *testing.T) {
 func TestListCurves(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, curvy(40))
+	r := setup(t, curvy(t))
 	metrics := "/api/v1/sweeps/" + apitest.NewID(1) + "/metrics?name=loss"
 
 	for query, want := range map[string][]int{"": {1, 2, 3, 4}, "&trials=2": {2}, "&trials=3-4,1,1": {1, 3, 4}, "&trials=1-80,1-80": {1, 2, 3, 4}, "&trials=4,9": {4}, "&trials=77": {}} {
-		status, body := r.text("GET", metrics+query, "")
-		require.Equal(t, http.StatusOK, status, body)
+		body := r.want(http.StatusOK, "GET", metrics+query, "")
 
 		list := read[openapi.CurveList](t, body)
 		numbers := []int{}
@@ -73,21 +66,18 @@ func TestListCurves(t *testing.T) {
 		"&trials=1-500,1-101,501-520":   "more than 500 trials",
 		"&trials=1-100&max_points=1001": "send max_points=1000, or fewer trials", "&trials=1,,2": "", "&max_points=3": "", "&trials=": "",
 	} {
-		status, body := r.text("GET", metrics+query, "")
-		require.Equal(t, http.StatusBadRequest, status, query)
+		body := r.want(http.StatusBadRequest, "GET", metrics+query, "")
 		require.Contains(t, fmt.Sprint(read[openapi.Problem](t, body).Errors), detail, query)
 	}
 
-	status, _ := r.text("GET", "/api/v1/sweeps/"+apitest.NewID(77)+"/metrics?name=loss", "")
-	require.Equal(t, http.StatusNotFound, status)
+	r.want(http.StatusNotFound, "GET", "/api/v1/sweeps/"+apitest.NewID(77)+"/metrics?name=loss", "")
 }
 
 func TestListMetricNames(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, curvy(3))
+	r := setup(t, curvy(t))
 
-	status, body := r.text("GET", "/api/v1/sweeps/"+apitest.NewID(1)+"/metric-names", "")
-	require.Equal(t, http.StatusOK, status)
+	body := r.want(http.StatusOK, "GET", "/api/v1/sweeps/"+apitest.NewID(1)+"/metric-names", "")
 	require.Equal(t, []openapi.MetricName{{Name: "loss", Trials: 4, LastStep: 99}}, read[openapi.MetricNameList](t, body).Data)
 }

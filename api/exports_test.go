@@ -18,16 +18,11 @@ import (
 )
 
 // withMetrics is a sample whose trials have points, one of them NaN.
-func withMetrics() *apitest.Store {
-	store := apitest.Sample()
-	store.Metrics = map[string][]berth.MetricPoint{}
+func withMetrics(t *testing.T) *apitest.Store {
+	t.Helper()
 
-	for _, a := range store.Attempts {
-		store.Metrics[a.ID] = []berth.MetricPoint{
-			{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
-			{Name: "loss", Step: 2, Status: berth.MetricNaN, At: apitest.Start},
-		}
-	}
+	store := apitest.Sample(t)
+	store.Exec("INSERT INTO metrics (attempt_id, name, step, value, status, at) SELECT id, 'loss', 1, 0.5, 'finite', now() FROM attempts UNION ALL SELECT id, 'loss', 2, 0, 'nan', now() FROM attempts")
 
 	return store
 }
@@ -35,7 +30,7 @@ func withMetrics() *apitest.Store {
 func TestExportSweep(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, withMetrics())
+	r := setup(t, withMetrics(t))
 	at := "/api/v1/sweeps/" + apitest.NewID(1)[:8] + "/export"
 
 	response := r.call("GET", at, "")
@@ -47,10 +42,9 @@ func TestExportSweep(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 5)
 	require.Equal(t, []string{"number", "id", "state", "value", "params.lr", "params.width"}, rows[0][:6])
-	require.Equal(t, []string{"3", apitest.NewID(13), "succeeded", "0.95", "0.01", "64"}, rows[3][:6])
+	require.Equal(t, []string{"3", apitest.TrialID(3), "succeeded", "0.95", "0.01", "64"}, rows[3][:6])
 
-	status, text := r.text("GET", at+"?format=jsonl&what=metrics", "")
-	require.Equal(t, http.StatusOK, status)
+	text := r.want(http.StatusOK, "GET", at+"?format=jsonl&what=metrics", "")
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	require.Len(t, lines, 10)
 
@@ -64,8 +58,7 @@ func TestExportSweep(t *testing.T) {
 	for query, want := range map[string]string{
 		"state=succeeded": "1 2 3 4", "state=failed,canceled": "", "state=succeeded,failed&value_min=0.95": "2 3", "value_min=0.92&value_max=0.94": "4",
 	} {
-		status, text := r.text("GET", at+"?"+query, "")
-		require.Equal(t, http.StatusOK, status, text)
+		text := r.want(http.StatusOK, "GET", at+"?"+query, "")
 
 		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 		require.NoError(t, err)
@@ -78,8 +71,7 @@ func TestExportSweep(t *testing.T) {
 		require.Equal(t, want, strings.Join(numbers, " "), query)
 	}
 
-	status, text = r.text("GET", at+"?format=parquet", "")
-	require.Equal(t, http.StatusOK, status)
+	text = r.want(http.StatusOK, "GET", at+"?format=parquet", "")
 
 	require.True(t, strings.HasPrefix(text, "PAR1") && strings.HasSuffix(text, "PAR1"), "the marks of Parquet's beginning and end")
 }
@@ -87,7 +79,7 @@ func TestExportSweep(t *testing.T) {
 func TestExportSweep_Refuses(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, withMetrics(), func(c *api.Config) { c.Limits.Streams = 1 })
+	r := setup(t, withMetrics(t), func(c *api.Config) { c.Limits.Streams = 1 })
 	at := "/api/v1/sweeps/" + apitest.NewID(1)
 
 	for path, want := range map[string]int{
@@ -108,8 +100,7 @@ func TestExportSweep_Refuses(t *testing.T) {
 	stream := r.call("GET", "/api/v1/events", "")
 	require.Equal(t, http.StatusOK, stream.StatusCode)
 
-	status, text := r.text("GET", at+"/export", "")
-	require.Equal(t, http.StatusTooManyRequests, status, text)
+	r.want(http.StatusTooManyRequests, "GET", at+"/export", "")
 }
 
 // failingStore has a page of points, and then fails.
@@ -135,7 +126,7 @@ func TestExportSweep_IsNoPart(t *testing.T) {
 	path := "/api/v1/sweeps/" + apitest.NewID(1) + "/export?what=metrics"
 
 	for _, pages := range []int{0, 1, 2} {
-		r := setupDeps(t, api.Deps{Store: &failingStore{withMetrics(), pages}, Log: slog.New(slog.DiscardHandler)})
+		r := setupDeps(t, api.Deps{Store: &failingStore{withMetrics(t), pages}, Log: slog.New(slog.DiscardHandler)})
 		response := r.call("GET", path, "")
 
 		if pages == 0 {

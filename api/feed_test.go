@@ -1,28 +1,43 @@
 package api
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/apitest"
 )
+
+// listed counts how often events of some sweeps are listed.
+type listed struct {
+	*apitest.Store
+
+	filtered int
+}
+
+func (l *listed) ListEvents(ctx context.Context, after int64, sweepIDs []string, limit int) ([]berth.Event, error) {
+	if len(sweepIDs) > 0 {
+		l.filtered++
+	}
+
+	return l.Store.ListEvents(ctx, after, sweepIDs, limit)
+}
 
 // A watcher of an idle sweep reads nothing from the database, however much happens
 // in others.
 func TestFeed_AQuietWatcherStaysInMemory(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := &listed{Store: apitest.Sample(t)}
 	f := newFeed(store)
 	require.NoError(t, f.beginAtNewest(t.Context()))
 
 	quiet, seen := []string{apitest.NewID(1)}, int64(0)
 
 	for range 3 * feedKeep / feedBatch {
-		for range feedBatch {
-			store.Publish("trial.state", apitest.NewID(2), "busy", "running")
-		}
+		store.PublishMany(t, feedBatch, "trial.state", apitest.NewID(2), "busy", `"running"`)
 
 		f.readEvents(t.Context())
 
@@ -34,17 +49,17 @@ func TestFeed_AQuietWatcherStaysInMemory(t *testing.T) {
 		seen = n.seen
 	}
 
-	store.Publish("trial.state", apitest.NewID(1), "quiet", "running")
+	store.Publish(t, "trial.state", apitest.NewID(1), "quiet", "running")
 	f.readEvents(t.Context())
 
 	n, err := f.after(t.Context(), seen, quiet)
 	require.NoError(t, err)
 	require.Len(t, n.events, 1)
-	require.Zero(t, store.Filtered)
+	require.Zero(t, store.filtered)
 
 	n, err = f.after(t.Context(), 1, quiet)
 	require.NoError(t, err)
 	require.Len(t, n.events, 1, "one that was away for long finds it in the database")
-	require.Equal(t, 1, store.Filtered)
+	require.Equal(t, 1, store.filtered)
 	require.Equal(t, n.events[0].Sequence, n.seen)
 }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,18 +21,11 @@ import (
 func withFiles(t *testing.T) (store *apitest.Store, trial, attempt string) {
 	t.Helper()
 
-	store = apitest.Sample()
-	trial = store.Trials[2].ID
+	store, trial, attempt = apitest.Sample(t), apitest.TrialID(3), apitest.AttemptID(3, 2)
+	store.FilesAre(attempt, berth.FilesStored, "")
+	store.Exec("UPDATE attempts SET files_left_out = 1 WHERE id = $1", attempt)
+	store.Exec("INSERT INTO artifacts_left_out (attempt_id, number, path, reason) VALUES ($1, 1, 'link', 'it is a symbolic link; links are not followed')", attempt)
 
-	for _, a := range store.Attempts {
-		if a.TrialID == trial && a.Number == 2 {
-			attempt = a.ID
-		}
-	}
-
-	store.FileSets = map[string]berth.FileSet{attempt: {
-		State: berth.FilesStored, LeftOut: 1, Reasons: []berth.LeftOut{{Path: "link", Reason: "it is a symbolic link; links are not followed"}},
-	}}
 	for _, name := range []string{"metrics.jsonl", "model/a b.h5", "model/ünï.bin", "new\nline", "%2F", "..."} {
 		store.AddFile(attempt, name, "content of "+name)
 	}
@@ -60,8 +54,7 @@ func TestListFiles(t *testing.T) {
 	)
 
 	for page := range 4 {
-		status, text := r.text("GET", "/api/v1/trials/"+trial+"/files?limit=2&cursor="+cursor, "")
-		require.Equal(t, http.StatusOK, status, text)
+		text := r.want(http.StatusOK, "GET", "/api/v1/trials/"+trial+"/files?limit=2&cursor="+cursor, "")
 
 		list := files(t, text)
 		require.Equal(t, openapi.FileStateStored, list.State)
@@ -84,16 +77,13 @@ func TestListFiles(t *testing.T) {
 	require.Equal(t, []string{"%2F", "...", "empty", "metrics.jsonl", "model/a b.h5", "model/ünï.bin", "new\nline"}, paths)
 
 	list := func(query string) openapi.FileList {
-		status, text := r.text("GET", "/api/v1/trials/"+trial+"/files"+query, "")
-		require.Equal(t, http.StatusOK, status, text)
+		text := r.want(http.StatusOK, "GET", "/api/v1/trials/"+trial+"/files"+query, "")
 
 		return files(t, text)
 	}
 	require.Equal(t, openapi.FileStatePending, list("?attempt=1").State)
 
-	store.Change(func() {
-		store.FileSets[attempt] = berth.FileSet{State: berth.FilesRemoved, Problem: "files are kept for 2 days"}
-	})
+	store.FilesAre(attempt, berth.FilesRemoved, "files are kept for 2 days")
 
 	removed := list("")
 	require.Empty(t, removed.Data, "rows go in steps")
@@ -119,7 +109,11 @@ func TestReadFile(t *testing.T) {
 	r := setup(t, store)
 	at := "/api/v1/trials/" + trial + "/files/"
 
-	for _, f := range store.Files[attempt] {
+	stored, err := store.ListFiles(t.Context(), attempt, "", 10)
+	require.NoError(t, err)
+	require.Len(t, stored, 7)
+
+	for _, f := range stored {
 		for _, path := range []string{url.PathEscape(f.Path), (&url.URL{Path: "/" + f.Path}).EscapedPath()[1:]} {
 			response := r.call("GET", at+path, "")
 			body, err := io.ReadAll(response.Body)
@@ -149,15 +143,14 @@ func TestReadFile(t *testing.T) {
 		require.Contains(t, []int{http.StatusNotFound, http.StatusBadRequest}, status, path+text)
 	}
 
-	status, text := r.text("GET", at+"metrics.jsonl?attempt=1", "")
-	require.Equal(t, http.StatusNotFound, status, text)
+	text := r.want(http.StatusNotFound, "GET", at+"metrics.jsonl?attempt=1", "")
 	require.Contains(t, text, "its files are pending")
 }
 
 func TestReadFile_SaysWhatTheStoreSays(t *testing.T) {
 	t.Parallel()
 
-	store, trial, attempt := withFiles(t)
+	store, trial, _ := withFiles(t)
 	r := setup(t, store)
 
 	store.Change(func() {
@@ -165,18 +158,14 @@ func TestReadFile_SaysWhatTheStoreSays(t *testing.T) {
 		store.ObjectErr = berth.Errorf(berth.KindUnavailable, "the store does not answer")
 	})
 
-	status, text := r.text("GET", "/api/v1/trials/"+trial+"/files/metrics.jsonl", "")
-	require.Equal(t, http.StatusServiceUnavailable, status)
+	text := r.want(http.StatusServiceUnavailable, "GET", "/api/v1/trials/"+trial+"/files/metrics.jsonl", "")
 	require.Contains(t, text, "the store does not answer")
 
-	status, _ = r.text("GET", "/api/v1/trials/"+trial+"/files/empty", "")
-	require.Equal(t, http.StatusOK, status, "there is nothing to read of it")
+	r.want(http.StatusOK, "GET", "/api/v1/trials/"+trial+"/files/empty", "") // there is nothing to read of it
 
 	// An object that is shorter than its row says is no whole answer.
 	store.Change(func() {
-		for _, f := range store.Files[attempt] {
-			store.Objects[f.Digest] = "short"
-		}
+		store.Objects[berth.Digest(sha256.Sum256([]byte("content of metrics.jsonl")))] = "short"
 	})
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/api/v1/trials/"+trial+"/files/metrics.jsonl", nil)
@@ -194,18 +183,16 @@ func TestReadFile_SaysWhatTheStoreSays(t *testing.T) {
 func TestFiles_WithoutAStore(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
-	at := fmt.Sprintf("/api/v1/trials/%s/files", store.Trials[0].ID)
+	at := fmt.Sprintf("/api/v1/trials/%s/files", apitest.TrialID(1))
 
-	status, text := r.text("GET", at, "")
-	require.Equal(t, http.StatusOK, status)
+	text := r.want(http.StatusOK, "GET", at, "")
 
 	list := files(t, text)
 	require.Equal(t, openapi.FileStateOff, list.State)
 	require.Equal(t, berth.NoArtifacts, list.Problem)
 
-	status, text = r.text("GET", at+"/metrics.jsonl", "")
-	require.Equal(t, http.StatusConflict, status)
+	text = r.want(http.StatusConflict, "GET", at+"/metrics.jsonl", "")
 	require.Contains(t, text, "--artifacts")
 }

@@ -44,7 +44,7 @@ func (r *running) requireProblem(status int, code, says, method, path, body stri
 func TestLimit_Body(t *testing.T) {
 	t.Parallel()
 
-	r := limited(t, apitest.Sample(), api.Limits{BodyBytes: 2000, SpecBytes: 1000})
+	r := limited(t, apitest.Sample(t), api.Limits{BodyBytes: 2000, SpecBytes: 1000})
 
 	// A sweep file, which has its own limit, and any other body.
 	file := apitest.SweepFile + strings.Repeat("#\n", 400)
@@ -55,19 +55,18 @@ func TestLimit_Body(t *testing.T) {
 	body := `{"name":"` + strings.Repeat("x", 3000) + `","role":"admin"}`
 	r.requireProblem(413, "E_BODY_TOO_LARGE", "larger than 2 KiB", "POST", "/api/v1/tokens", body, asJSON)
 
-	status, text := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: 1")
-	require.Equal(t, http.StatusCreated, status, text)
+	r.want(http.StatusCreated, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: 1")
 }
 
 func TestLimit_Streams(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	one, other := token(t, store, "viewer"), token(t, store, "operator")
 	r := limited(t, store, api.Limits{Streams: 2})
-	log := "/api/v1/attempts/" + apitest.NewID(100) + "/log?follow=true"
+	log := "/api/v1/attempts/" + apitest.AttemptID(1, 1) + "/log?follow=true"
 
-	store.Change(func() { store.Attempts[0].ID, store.Attempts[0].State = apitest.NewID(100), berth.AttemptRunning })
+	store.AttemptRuns(apitest.AttemptID(1, 1))
 
 	first := r.subscribe("/api/v1/events", one)
 	second := r.subscribe(log, one)
@@ -79,8 +78,7 @@ func TestLimit_Streams(t *testing.T) {
 
 	r.subscribe("/api/v1/events", other) // another person's are another's
 
-	status, _ := r.text("GET", "/api/v1/sweeps", "", one)
-	require.Equal(t, http.StatusOK, status, "other requests go on")
+	r.want(http.StatusOK, "GET", "/api/v1/sweeps", "", one) // other requests go on
 
 	require.NoError(t, first.close())
 	require.NoError(t, second.close())
@@ -94,7 +92,7 @@ func TestLimit_Streams(t *testing.T) {
 func TestLimit_OpenSweeps(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	one, other := token(t, store, "operator"), token(t, store, "admin")
 	r := limited(t, store, api.Limits{OpenSweeps: 2})
 
@@ -112,20 +110,19 @@ func TestLimit_OpenSweeps(t *testing.T) {
 	require.Equal(t, http.StatusOK, submit(one, "2"), "the same call again is no new sweep")
 	require.Equal(t, http.StatusCreated, submit(other, "1"), "another person's are another's")
 
-	store.Change(func() { store.Sweeps[1].FinishedAt = &apitest.Start })
+	store.Exec("UPDATE sweeps SET state = 'succeeded', finished_at = now() WHERE created_by = 'operator'")
 	require.Equal(t, http.StatusCreated, submit(one, "3"))
 }
 
 func TestLimit_Rate(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	one, other := token(t, store, "operator"), token(t, store, "viewer")
 	r := limited(t, store, api.Limits{Rate: 0.01, Burst: 3})
 
 	for range 3 {
-		status, body := r.text("GET", "/api/v1/sweeps", "", one)
-		require.Equal(t, http.StatusOK, status, body)
+		r.want(http.StatusOK, "GET", "/api/v1/sweeps", "", one)
 	}
 
 	header := r.requireProblem(429, "E_RATE", "0.01 requests a second, or 3 at once", "GET", "/api/v1/sweeps", "", one)
@@ -135,22 +132,19 @@ func TestLimit_Rate(t *testing.T) {
 
 	r.requireProblem(429, "E_RATE", "at once", "POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/pause", "", one)
 	r.requireProblem(429, "E_RATE", "at once", "GET", "/api/docs", "", one)
-	require.Empty(t, store.Audits, "a flood does not fill the audit log")
+	require.Zero(t, store.Count("audit_log"), "a flood does not fill the audit log")
 
-	status, _ := r.text("GET", "/api/v1/sweeps", "", other)
-	require.Equal(t, http.StatusOK, status, "another token's are another's")
+	r.want(http.StatusOK, "GET", "/api/v1/sweeps", "", other) // another token's are another's
 
-	status, _ = r.text("GET", "/livez", "")
-	require.Equal(t, http.StatusOK, status, "whether it lives may be asked at any time")
+	r.want(http.StatusOK, "GET", "/livez", "") // whether it lives may be asked at any time
 
-	status, _ = r.text("GET", "/api/v1/sweeps", "", "Authorization: Bearer berth_wrong")
-	require.Equal(t, http.StatusUnauthorized, status)
+	r.want(http.StatusUnauthorized, "GET", "/api/v1/sweeps", "", "Authorization: Bearer berth_wrong")
 }
 
 func TestLimit_Page(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := limited(t, store, api.Limits{PageRows: 2})
 	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
 
@@ -161,8 +155,7 @@ func TestLimit_Page(t *testing.T) {
 	}
 
 	for _, path := range []string{"/api/v1/sweeps", "/api/v1/probes", sweep + "/attempts", sweep + "/report"} {
-		status, body := r.text("GET", path+"?limit=500", "")
-		require.Equal(t, http.StatusOK, status, body)
+		r.want(http.StatusOK, "GET", path+"?limit=500", "")
 	}
 
 	r.requireProblem(400, "invalid_request", "", "GET", sweep+"/trials?limit=501", "")
@@ -174,7 +167,7 @@ func TestLimits_ThatCannotBe(t *testing.T) {
 	for _, limits := range []api.Limits{
 		{Streams: -1}, {Rate: -1}, {BodyBytes: -1}, {SpecBytes: 2 << 20}, {PageRows: 501},
 	} {
-		_, err := api.New(api.Deps{Store: apitest.Sample()}, api.Config{Limits: limits})
+		_, err := api.New(api.Deps{Store: &apitest.Store{}}, api.Config{Limits: limits})
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err), fmt.Sprint(limits))
 	}
 }

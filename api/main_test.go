@@ -14,18 +14,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/internal/artifacts"
+	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/temporal"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // The real database and Temporal, as the API needs them.
 var (
@@ -75,7 +75,7 @@ func (s *safeLog) String() string {
 func setupLogged(t *testing.T, store *apitest.Store, log io.Writer, change ...func(*api.Config)) *running {
 	t.Helper()
 
-	deps := api.Deps{Store: store, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.NewTextHandler(log, nil))}
+	deps := api.Deps{Store: store, Control: store, Images: store, Log: slog.New(slog.NewTextHandler(log, nil))}
 	if store.Objects != nil {
 		deps.Objects = store
 	}
@@ -163,6 +163,16 @@ func (r *running) text(method, path, body string, headers ...string) (int, strin
 	return response.StatusCode, string(data)
 }
 
+// want is text of a request that has this status.
+func (r *running) want(status int, method, path, body string, headers ...string) string {
+	r.t.Helper()
+
+	got, text := r.text(method, path, body, headers...)
+	require.Equal(r.t, status, got, "%s %s: %s", method, path, text)
+
+	return text
+}
+
 // requireGolden compares with a file, or writes it with -update.
 func requireGolden(t *testing.T, name, got string) {
 	t.Helper()
@@ -175,6 +185,11 @@ func requireGolden(t *testing.T, name, got string) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got)
+}
+
+// audits are the entries of the audit log, a line each: actor, action, object, address and result.
+func audits(store *apitest.Store) []string {
+	return strings.Split(store.Text("SELECT coalesce(string_agg(concat_ws(' ', actor, action, nullif(object, ''), ip, result), E'\n' ORDER BY id), '') FROM audit_log"), "\n")
 }
 
 const (

@@ -2,8 +2,8 @@ package api_test
 
 import (
 	"net/http"
+	"regexp"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,18 +15,14 @@ import (
 func TestAttemptMemory(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	first, second := store.Attempts[0].ID, store.Attempts[1].ID
-	store.Memory = map[string][]berth.MemoryPoint{first: {
-		{Second: 2, At: apitest.Start.Add(2 * time.Second), HostBytes: new(int64(5)), DeviceBytes: new(int64(0)), SMMilli: new(int64(250))},
-		{Second: 600, At: apitest.Start.Add(10 * time.Minute), HostBytes: new(int64(6))},
-	}}
-	store.Attempts[0].Usage = berth.Usage{MemoryPeakBytes: 6, DevicePeakBytes: 9, FrameworkPeakBytes: 9} // no point has 9: its time is not known
-	store.Attempts[1].Usage = berth.Usage{}
+	store := apitest.Sample(t)
+	first, second := apitest.AttemptID(1, 1), apitest.AttemptID(2, 1)
+	store.Exec("INSERT INTO memory_points (attempt_id, at_second, host_bytes, device_bytes, sm_milli) VALUES ($1, 2, 5, 0, 250), ($1, 600, 6, NULL, NULL)", first)
+	store.Exec("UPDATE attempts SET memory_peak_bytes = 6, device_peak_bytes = 9, framework_peak_bytes = 9 WHERE id = $1", first) // no point has 9: its time is not known
+	store.Exec("UPDATE attempts SET memory_peak_bytes = 0 WHERE id = $1", second)
 	r := setup(t, store)
 
-	status, body := r.text("GET", "/api/v1/attempts/"+first+"/memory", "")
-	require.Equal(t, http.StatusOK, status, body)
+	body := r.want(http.StatusOK, "GET", "/api/v1/attempts/"+first+"/memory", "")
 	require.JSONEq(t, `{"interval_seconds": 2, "host_reserved_bytes": 4294967296, "device_reserved_bytes": 0,
 		"host_peak_bytes": 6, "device_peak_bytes": 9, "points": [
 		{"at": "2026-11-21T12:00:02Z", "host_bytes": 5, "device_bytes": 0, "sm_activity": 0.25},
@@ -37,19 +33,17 @@ func TestAttemptMemory(t *testing.T) {
 	require.Contains(t, body, `"points":[]`)
 	require.NotContains(t, body, "peak_bytes")
 
-	status, _ = r.text("GET", "/api/v1/attempts/"+apitest.NewID(999)+"/memory", "")
-	require.Equal(t, http.StatusNotFound, status)
+	r.want(http.StatusNotFound, "GET", "/api/v1/attempts/"+apitest.NewID(999)+"/memory", "")
 }
 
 // A page can draw how full each host and GPU is, and gets.
 func TestHowFull(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Hosts[0].Devices = []berth.Device{{
-		ID: "GPU-1", HostID: store.Hosts[0].ID, Model: berth.SimulatedModel + " 24GiB", Mode: berth.SharingTimeSlicing,
-		MemoryBytes: 24 << 30, FreeBytes: 20 << 30, MaxContexts: 48,
-	}, {ID: "GPU-2", HostID: store.Hosts[0].ID, MemoryBytes: 24 << 30, Problem: "lost"}}
+	store := apitest.Sample(t)
+	store.AddHost(t, berth.Device{
+		ID: "GPU-1", Model: berth.SimulatedModel + " 24GiB", Mode: berth.SharingTimeSlicing, MemoryBytes: 24 << 30, FreeBytes: 20 << 30, MaxContexts: 48,
+	}, berth.Device{ID: "GPU-2", Mode: berth.SharingTimeSlicing, MemoryBytes: 24 << 30, Problem: "lost"})
 	r := setup(t, store)
 
 	_, body := r.text("GET", "/api/v1/hosts", "")
@@ -60,8 +54,7 @@ func TestHowFull(t *testing.T) {
 	require.True(t, host.Devices[0].Simulated)
 	require.Equal(t, int64(22_255<<20), host.Devices[0].DefaultModeBytes, "24,576 MiB less what driver, context and reserve take outside the pool")
 
-	status, body := r.text("POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML)
-	require.Equal(t, http.StatusOK, status, body)
+	body = r.want(http.StatusOK, "POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML)
 
 	out := read[openapi.Preview](t, body)
 	fit := out.Hosts[0]
@@ -78,32 +71,34 @@ func TestHowFull(t *testing.T) {
 func TestSweepETA(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Times = berth.TrialTimes{Ended: 10, Mean: 10 * time.Second, Lower: 9 * time.Second, Upper: 12 * time.Second}
-	store.Sweeps[0].Counts = berth.Counts{Total: 14, Planned: 20, Running: 4, Succeeded: 10}
+	store := apitest.Sample(t)
+	store.Exec("UPDATE sweeps SET planned = 20")
+	store.Exec("DELETE FROM attempts")
+	store.Exec(`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, started_at, finished_at)
+		SELECT gen_random_uuid(), $1, n, '{}', $2, CASE WHEN n > 10 THEN 'running' ELSE 'succeeded' END, $3, CASE WHEN n <= 10 THEN $3::timestamptz + interval '40 seconds' END
+		FROM generate_series(5, 14) n`, apitest.SweepID, apitest.SmallShape, apitest.Start)
 	path := "/api/v1/sweeps/" + apitest.NewID(1)
 	r := setup(t, store)
 
 	_, body := r.text("GET", path, "")
 	require.NotContains(t, body, `"eta"`, "it has ended")
 
-	store.Change(func() { store.Sweeps[0].State = berth.SweepRunning })
+	store.SweepIs(berth.SweepRunning)
 
 	_, body = r.text("GET", path, "")
 	eta := read[openapi.Sweep](t, body).Eta
-	require.InDelta(t, 13.5, eta.MinSeconds, 0)
-	require.InDelta(t, 36, eta.MaxSeconds, 0)
+	require.InDelta(t, 60, eta.MinSeconds, 0)
 	require.Contains(t, eta.Why, "6 to start and 4 that run at once")
 
-	store.Change(func() { store.Sweeps[0].MaxParallel = 1 })
+	store.Exec("UPDATE sweeps SET max_parallel = 1")
 
 	_, body = r.text("GET", path, "")
-	require.InDelta(t, 54, read[openapi.Sweep](t, body).Eta.MinSeconds, 0, "what a person set holds")
+	require.InDelta(t, 240, read[openapi.Sweep](t, body).Eta.MinSeconds, 0, "what a person set holds")
 
 	_, body = r.text("GET", "/api/v1/sweeps", "")
 	require.NotContains(t, body, `"eta"`)
 
-	store.Change(func() { store.Times.Ended = 2 })
+	store.Exec("DELETE FROM trials WHERE finished_at IS NOT NULL AND number > 2")
 
 	_, body = r.text("GET", path, "")
 	require.NotContains(t, body, `"eta"`)
@@ -113,36 +108,32 @@ func TestSweepETA(t *testing.T) {
 func TestHostUsage(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Machines = map[string][]berth.MachinePoint{store.Hosts[0].ID: {
-		{At: apitest.Start, MemoryBytes: 9, ReservedBytes: 8, MeasuredBytes: new(int64(7)), OthersBytes: new(int64(0)), CPUMilli: 1500, Attempts: 2},
-		{DeviceID: "GPU-1", At: apitest.Start, MemoryBytes: 6, ReservedBytes: 5, MeasuredBytes: new(int64(4)), ActivityMilli: new(int64(250)), Attempts: 1},
-		{DeviceID: "GPU-1", At: apitest.Start.Add(time.Minute), MemoryBytes: 6},
-		{DeviceID: "GPU-2", At: apitest.Start, MemoryBytes: 6},
-	}}
+	store := apitest.Sample(t)
+	store.Exec(`INSERT INTO machine_points (host_id, device_id, at, memory_bytes, reserved_bytes, measured_bytes, others_bytes, activity_milli, cpu_milli, attempts)
+		SELECT $1::uuid, device, date_trunc('minute', now()) - ago * interval '1 minute', memory, reserved, measured, others, activity, cpu, attempts FROM (VALUES
+			('', 2, 9, 8, 7, 0, NULL::int, 1500, 2), ('GPU-1', 2, 6, 5, 4, NULL, 250, 0, 1), ('GPU-1', 1, 6, 0, NULL, NULL, NULL, 0, 0), ('GPU-2', 2, 6, 0, NULL, NULL, NULL, 0, 0)
+		) p (device, ago, memory, reserved, measured, others, activity, cpu, attempts)`, apitest.HostID)
 	r := setup(t, store)
-	path := "/api/v1/hosts/" + store.Hosts[0].Name + "/usage"
+	path := "/api/v1/hosts/" + "laptop/usage"
 
 	_, body := r.text("GET", path, "")
 	require.JSONEq(t, `{"interval_seconds": 60,
-		"points": [{"at": "2026-11-21T12:00:00Z", "memory_bytes": 9, "reserved_bytes": 8, "measured_bytes": 7, "used_by_others_bytes": 0, "cores_reserved": 1.5, "attempts": 2}],
+		"points": [{"at": "-", "memory_bytes": 9, "reserved_bytes": 8, "measured_bytes": 7, "used_by_others_bytes": 0, "cores_reserved": 1.5, "attempts": 2}],
 		"devices": [
 			{"id": "GPU-1", "points": [
-				{"at": "2026-11-21T12:00:00Z", "memory_bytes": 6, "reserved_bytes": 5, "measured_bytes": 4, "sm_activity": 0.25, "attempts": 1},
-				{"at": "2026-11-21T12:01:00Z", "memory_bytes": 6, "reserved_bytes": 0, "attempts": 0}]},
-			{"id": "GPU-2", "points": [{"at": "2026-11-21T12:00:00Z", "memory_bytes": 6, "reserved_bytes": 0, "attempts": 0}]}]}`, body)
+				{"at": "-", "memory_bytes": 6, "reserved_bytes": 5, "measured_bytes": 4, "sm_activity": 0.25, "attempts": 1},
+				{"at": "-", "memory_bytes": 6, "reserved_bytes": 0, "attempts": 0}]},
+			{"id": "GPU-2", "points": [{"at": "-", "memory_bytes": 6, "reserved_bytes": 0, "attempts": 0}]}]}`, regexp.MustCompile(`"at":"[^"]+"`).ReplaceAllString(body, `"at":"-"`))
 
 	_, body = r.text("GET", path+"?hours=168", "")
 	require.Equal(t, 1800, read[openapi.HostUsage](t, body).IntervalSeconds)
 
-	store.Change(func() { store.Machines = nil })
+	store.Exec("DELETE FROM machine_points")
 
 	_, body = r.text("GET", path, "")
 	require.JSONEq(t, `{"interval_seconds": 60, "points": [], "devices": []}`, body)
 
-	status, body := r.text("GET", path+"?hours=169", "")
-	require.Equal(t, http.StatusBadRequest, status, body)
+	body = r.want(http.StatusBadRequest, "GET", path+"?hours=169", "")
 
-	status, _ = r.text("GET", "/api/v1/hosts/nowhere/usage", "")
-	require.Equal(t, http.StatusNotFound, status)
+	r.want(http.StatusNotFound, "GET", "/api/v1/hosts/nowhere/usage", "")
 }

@@ -3,7 +3,6 @@ package api_test
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,22 +14,17 @@ import (
 func TestLeasesAndQueue(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	for i := range 3 {
-		at := apitest.Start.Add(time.Duration(i) * time.Second)
-		store.Leases = append(store.Leases, berth.HeldLease{
-			AttemptID: apitest.NewID(700 + i), HostID: apitest.NewID(100), HostName: "laptop", TrialNumber: i + 1, State: berth.LeaseHeld, Since: at,
-			Demand: berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 500}, Purpose: berth.PurposeRun, AttemptState: berth.AttemptRunning,
-		})
-		store.Queued = append(store.Queued, berth.QueuedRequest{
-			Position: i + 1, AttemptID: apitest.NewID(800 + i), TrialNumber: i + 7, Since: at, SweepState: berth.SweepRunning,
-			Reasons: []berth.Rejection{{HostName: "laptop", Dimension: berth.DimensionMemory, Reason: "full"}},
-		})
-	}
-
-	store.Queued[1].Kept = &berth.KeptHost{HostID: apitest.NewID(100), HostName: "laptop", DeviceID: "GPU-1", Since: apitest.Start}
-	store.Queued[1].BlockerEndsAt = &apitest.Start
-	store.Leases[0].MeasuredBytes, store.Leases[0].MeasuredAt = new(int64(9)), &apitest.Start
+	store := apitest.Sample(t)
+	store.SweepIs(berth.SweepRunning)
+	store.Exec(`UPDATE attempts SET state = 'running', failure_kind = '', finished_at = NULL WHERE number = 1 AND id <> $1`, apitest.AttemptID(4, 1))
+	store.Exec(`INSERT INTO leases (attempt_id, sweep_id, host_id, memory_bytes, cpu_milli, expires_at, created_at)
+		SELECT a.id, t.sweep_id, a.host_id, 1 << 30, 500, '2100-01-01', $1::timestamptz + t.number * interval '1 second'
+		FROM attempts a JOIN trials t ON t.id = a.trial_id WHERE a.state = 'running'`, apitest.Start)
+	store.Exec(`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, requested_at, reasons)
+		SELECT gen_random_uuid(), sweep_id, id, 'w', 3, 'main', 'run', shape_key, 1, 1, $1::timestamptz + number * interval '1 second', '[{"host_name": "laptop", "dimension": "memory", "reason": "full"}]'
+		FROM trials WHERE number < 4`, apitest.Start)
+	store.Exec("UPDATE placement_requests SET kept_host_id = $1, kept_device_id = 'GPU-1', kept_since = $2 WHERE trial_id = $3", apitest.HostID, apitest.Start, apitest.TrialID(2))
+	store.Exec("INSERT INTO memory_points (attempt_id, at_second, host_bytes) VALUES ($1, 0, 9)", apitest.AttemptID(1, 1))
 	r := setup(t, store)
 
 	_, body := r.text("GET", "/api/v1/leases?limit=2", "")
@@ -51,15 +45,12 @@ func TestLeasesAndQueue(t *testing.T) {
 	require.Equal(t, 3, queue.Total)
 	require.Equal(t, "full", queue.Data[1].Waiting[0].Reason)
 	require.Nil(t, queue.Data[0].KeptHost)
-	require.Nil(t, queue.Data[0].BlockerEndsAt)
-	require.Equal(t, &apitest.Start, queue.Data[1].BlockerEndsAt)
-	require.Equal(t, &openapi.KeptHost{ID: apitest.NewID(100), Name: "laptop", DeviceID: "GPU-1", Since: apitest.Start}, queue.Data[1].KeptHost)
+	require.Equal(t, &openapi.KeptHost{ID: apitest.HostID, Name: "laptop", DeviceID: "GPU-1", Since: apitest.Start}, queue.Data[1].KeptHost)
 
 	_, body = r.text("GET", "/api/v1/queue?limit=2&cursor="+queue.NextCursor, "")
-	require.Equal(t, 9, read[openapi.QueueList](t, body).Data[0].Trial)
+	require.Equal(t, 3, read[openapi.QueueList](t, body).Data[0].Trial)
 
 	for _, path := range []string{"/api/v1/leases?cursor=" + queue.NextCursor, "/api/v1/queue?cursor=e30", "/api/v1/leases?cursor=x"} {
-		status, body := r.text("GET", path, "")
-		require.Equal(t, http.StatusBadRequest, status, body)
+		r.want(http.StatusBadRequest, "GET", path, "")
 	}
 }

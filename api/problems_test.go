@@ -17,7 +17,7 @@ import (
 func TestProblems(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
 
@@ -75,15 +75,15 @@ func TestProblems(t *testing.T) {
 
 	requireGolden(t, "problems.golden", got.String())
 	require.Empty(t, store.Updates)
-	require.Len(t, store.Sweeps, 1)
+	require.Equal(t, 1, store.Count("sweeps"))
 }
 
 // TestKinds maps every kind of error to a status, through a real route.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Sweeps[0].State = berth.SweepRunning
+	store := apitest.Sample(t)
+	store.SweepIs(berth.SweepRunning)
 	r := setup(t, store)
 
 	for kind, status := range map[berth.Kind]int{

@@ -50,10 +50,10 @@ func TestPublicURL_BehindAProxyThatSpeaksTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			store := apitest.Sample()
+			store := apitest.Sample(t)
 			viewer := token(t, store, "viewer")
 			inside := setupDeps(t, api.Deps{
-				Store: store, Control: store, Images: store, Temporal: store,
+				Store: store, Control: store, Images: store,
 				Web: fstest.MapFS{"index.html": {Data: []byte(`<script id="berth-config" type="application/json">{ "base": "/" }</script>`)}},
 			}, func(c *api.Config) { c.PublicURL = "https://example.com/berth/" })
 			r := behindTLS(t, inside, "/berth/", keepsHost)
@@ -65,8 +65,7 @@ func TestPublicURL_BehindAProxyThatSpeaksTLS(t *testing.T) {
 			require.NotEmpty(t, response.Header.Get("Strict-Transport-Security"))
 
 			cookie := "Cookie: berth_session=" + response.Cookies()[0].Value
-			status, body := r.text("GET", "/api/v1/me", "", cookie)
-			require.Equal(t, http.StatusOK, status, body)
+			r.want(http.StatusOK, "GET", "/api/v1/me", "", cookie)
 
 			_, page := r.text("GET", "/sweeps", "", "Accept: text/html")
 			require.Contains(t, page, `{"base":"/berth/"}`)
@@ -75,40 +74,21 @@ func TestPublicURL_BehindAProxyThatSpeaksTLS(t *testing.T) {
 
 			events := r.subscribe("/api/v1/events", cookie)
 			events.block()
-			store.Publish("trial.state", apitest.NewID(1), "a", "succeeded")
+			store.Publish(t, "trial.state", apitest.NewID(1), "a", "succeeded")
 			events.requireEvent("change", "1", `"subject":"a"`) // it comes while the stream is open: nothing collects it
 		})
 	}
 }
 
-// Browsers write an origin in lower case and without the scheme's own port.
-func TestPublicURL_AsPeopleWriteIt(t *testing.T) {
-	t.Parallel()
-
-	for _, written := range []string{"https://Example.com/", "https://example.com:443/", "HTTPS://EXAMPLE.COM:/"} {
-		t.Run(written, func(t *testing.T) {
-			t.Parallel()
-
-			store := apitest.Sample()
-			viewer := token(t, store, "viewer")
-			inside := setupDeps(t, api.Deps{Store: store, Control: store, Images: store, Temporal: store}, func(c *api.Config) { c.PublicURL = written })
-			r := behindTLS(t, inside, "/", false)
-
-			response := r.call("POST", sessionPath, login(viewer), asJSON, "Origin: https://example.com")
-			require.Equal(t, http.StatusCreated, response.StatusCode)
-			r.requireProblem(403, "cross_origin", "another origin", "POST", sessionPath, login(viewer), asJSON, "Origin: https://example.com:8443")
-		})
-	}
-}
-
-// A port that is not the scheme's own is a part of the origin.
-func TestPublicURL_OfAnotherPort(t *testing.T) {
+// Browsers write an origin in lower case and without the scheme's own port; another port is a part of it.
+func TestPublicURL_Origin(t *testing.T) {
 	t.Parallel()
 
 	for written, origin := range map[string]string{
 		"https://Example.com:8443/": "https://example.com:8443", "https://example.com:80/": "https://example.com:80",
 		"http://example.com:443/": "http://example.com:443", "http://example.com:80/": "http://example.com", "https://[2001:DB8::443]:443/": "https://[2001:db8::443]",
-		"https://[2001:db8::443]/": "https://[2001:db8::443]",
+		"https://[2001:db8::443]/": "https://[2001:db8::443]", "https://Example.com/": "https://example.com",
+		"https://example.com:443/": "https://example.com", "HTTPS://EXAMPLE.COM:/": "https://example.com",
 	} {
 		got, err := api.Origin(api.Config{PublicURL: written})
 		require.NoError(t, err)
@@ -120,7 +100,7 @@ func TestPublicURL_OfAnotherPort(t *testing.T) {
 func TestPublicURL_NotSaid(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer := token(t, store, "viewer")
 	r := setupLogged(t, store, io.Discard)
 
@@ -142,11 +122,11 @@ func TestPublicURL_Errors(t *testing.T) {
 		{"https://berth.example/?a=b", "must be such as"},
 		{"https://berth.example/#a", "must be such as"},
 	} {
-		_, err := api.New(api.Deps{Store: apitest.Sample()}, api.Config{PublicURL: c.url})
+		_, err := api.New(api.Deps{Store: &apitest.Store{}}, api.Config{PublicURL: c.url})
 		require.ErrorContains(t, err, c.says)
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 	}
 
-	_, err := api.New(api.Deps{Store: apitest.Sample()}, api.Config{PublicURL: "https://berth.example/berth"})
+	_, err := api.New(api.Deps{Store: &apitest.Store{}}, api.Config{PublicURL: "https://berth.example/berth"})
 	require.NoError(t, err)
 }

@@ -24,18 +24,16 @@ func TestRepeat_NeedsNoImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			store := apitest.Sample()
+			store := apitest.Sample(t)
 			r := setup(t, store)
 
-			status, body := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: nightly-7")
-			require.Equal(t, http.StatusCreated, status, body)
+			body := r.want(http.StatusCreated, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: nightly-7")
 
 			first := read[openapi.Sweep](t, body)
 
 			store.Change(func() { store.ImageErr = refusal })
 
-			status, body = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: nightly-7")
-			require.Equal(t, http.StatusOK, status, body)
+			body = r.want(http.StatusOK, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: nightly-7")
 			require.Equal(t, first.ID, read[openapi.Sweep](t, body).ID)
 		})
 	}
@@ -47,32 +45,23 @@ func TestRepeat_NeedsNoImage(t *testing.T) {
 func TestRepeat_OfARerunIsTheFirst(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 	at := "/api/v1/sweeps/" + apitest.NewID(1) + "/rerun-failed"
 
-	store.Change(func() { store.Trials[0].State = berth.TrialFailed })
+	store.TrialIs(1, berth.TrialFailed)
 
-	status, body := r.text("POST", at, "{}", asJSON, "Idempotency-Key: again")
-	require.Equal(t, http.StatusCreated, status, body)
+	body := r.want(http.StatusCreated, "POST", at, "{}", asJSON, "Idempotency-Key: again")
 
 	first := read[openapi.Sweep](t, body)
 
-	store.Change(func() {
-		for i := range store.Trials {
-			if store.Trials[i].SweepID == apitest.NewID(1) {
-				store.Trials[i].State = berth.TrialFailed
-			}
-		}
-	})
+	store.TrialIs(2, berth.TrialFailed)
 
-	status, body = r.text("POST", at, "{}", asJSON, "Idempotency-Key: again")
-	require.Equal(t, http.StatusOK, status, body)
+	body = r.want(http.StatusOK, "POST", at, "{}", asJSON, "Idempotency-Key: again")
 	require.Equal(t, first.ID, read[openapi.Sweep](t, body).ID)
 
 	r.requireProblem(409, "E_IDEMPOTENCY", "used for another body", "POST", at, `{"name":"other"}`, asJSON, "Idempotency-Key: again")
 
-	status, body = r.text("POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: again")
-	require.Equal(t, http.StatusCreated, status, body)
+	body = r.want(http.StatusCreated, "POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: again")
 	require.NotEqual(t, first.ID, read[openapi.Sweep](t, body).ID)
 }

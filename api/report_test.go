@@ -15,13 +15,12 @@ import (
 func TestReport_Pages(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, apitest.Sample())
+	r := setup(t, apitest.Sample(t))
 
 	var numbers []int
 
 	for cursor := ""; ; {
-		status, body := r.text("GET", "/api/v1/sweeps/"+apitest.NewID(1)+"/report?limit=3"+cursor, "")
-		require.Equal(t, http.StatusOK, status, body)
+		body := r.want(http.StatusOK, "GET", "/api/v1/sweeps/"+apitest.NewID(1)+"/report?limit=3"+cursor, "")
 
 		page := read[openapi.SweepReport](t, body)
 		require.Equal(t, 5, page.Cores.Attempts)
@@ -43,12 +42,11 @@ func TestReport_Pages(t *testing.T) {
 func TestReport_OfNothing(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Sweeps = append(store.Sweeps, berth.Sweep{ID: apitest.NewID(2), Name: "empty", State: berth.SweepPending, CreatedAt: apitest.Start})
+	store := apitest.Sample(t)
+	store.AddSweep(2, "empty", berth.SweepPending)
 	r := setup(t, store)
 
-	status, body := r.text("GET", "/api/v1/sweeps/"+apitest.NewID(2)+"/report", "")
-	require.Equal(t, http.StatusOK, status, body)
+	body := r.want(http.StatusOK, "GET", "/api/v1/sweeps/"+apitest.NewID(2)+"/report", "")
 
 	empty := read[openapi.SweepReport](t, body)
 	require.False(t, empty.Ended)

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
 	"github.com/berthml/berth/internal/health"
@@ -47,7 +49,7 @@ func TestRoutes_AreThoseOfTheDescription(t *testing.T) {
 
 	routes := make(map[string]bool)
 
-	for _, route := range setup(t, apitest.Sample()).routes() {
+	for _, route := range setup(t, apitest.Sample(t)).routes() {
 		name := route.Method + " " + parameter.ReplaceAllStringFunc(route.Path, func(p string) string { return "{" + p[1:] + "}" })
 		if undescribed[name] == "" {
 			routes[name] = true
@@ -70,9 +72,9 @@ func strictly(t *testing.T, body string, to any) {
 func TestHealth_IsAsDescribed(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Unwell = health.State{Hosts: 2, Answering: 1, SilentHosts: []string{"laptop"}, Disks: []health.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}}}
-	r := setup(t, store)
+	store := &unwell{Store: apitest.Sample(t)}
+	store.state = health.State{Hosts: 2, Answering: 1, SilentHosts: []string{"laptop"}, Disks: []health.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}}}
+	r := setupDeps(t, api.Deps{Store: store, Log: slog.New(slog.DiscardHandler)})
 
 	var (
 		health openapi.Health

@@ -31,9 +31,9 @@ func TestSecrets_TheValueIsNowhereButSealed(t *testing.T) {
 
 	const value = "hf_0123456789abcdef"
 
-	store, log := apitest.Sample(), &safeLog{}
+	store, log := apitest.Sample(t), &safeLog{}
 	admin := token(t, store, "admin")
-	r := setupDeps(t, api.Deps{Store: store, Control: store, Images: store, Temporal: store, Sealer: keys, Log: slog.New(slog.NewTextHandler(log, nil))})
+	r := setupDeps(t, api.Deps{Store: store, Control: store, Images: store, Sealer: keys, Log: slog.New(slog.NewTextHandler(log, nil))})
 
 	var said strings.Builder
 
@@ -72,50 +72,60 @@ func TestSecrets_TheValueIsNowhereButSealed(t *testing.T) {
 	require.Equal(t, keys.Public(), list.Data[0].Key)
 	require.Contains(t, answer, `"version":2`)
 
-	opened, err := keys.Open(store.Sealed[len(store.Sealed)-1])
+	sealed, err := store.GetSecret(t.Context(), "hub")
+	require.NoError(t, err)
+	opened, err := keys.Open(sealed)
 	require.NoError(t, err)
 	require.Equal(t, value, string(opened))
 
-	require.Contains(t, fmt.Sprint(store.Audits), "PUT /api/v1/secrets/:name hub")
+	require.Contains(t, fmt.Sprint(audits(store)), "PUT /api/v1/secrets/:name hub")
 
 	for where, text := range map[string]string{
-		"an answer": said.String(), "the log": log.String(), "the audit log": fmt.Sprint(store.Audits), "the store": fmt.Sprint(store.Sealed, store.Secrets, store.Events),
+		"an answer": said.String(), "the log": log.String(), "the audit log": fmt.Sprint(audits(store)), "the events": store.Text("SELECT coalesce(string_agg(e::text, ''), '') FROM events e"),
 	} {
 		require.NotContains(t, text, value[3:], where)
 		require.NotContains(t, text, in64[:20], where)
 	}
 }
 
+// addSecret stores a secret that is sealed to a key of no host.
+func addSecret(t *testing.T, store *apitest.Store) {
+	t.Helper()
+
+	_, err := store.PutSecret(t.Context(), berth.SealedSecret{Name: "hub", Key: "age1old", Ciphertext: []byte("age-encryption.org/v1")}, "me")
+	require.NoError(t, err)
+}
+
 func TestSecrets_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Secrets, store.InUse = []berth.Secret{{Name: "hub"}}, []string{"hub"}
+	store := apitest.Sample(t)
+	addSecret(t, store)
+	store.SweepIs(berth.SweepRunning)
+	store.Exec(`UPDATE sweeps SET spec = (spec::jsonb || '{"secrets": [{"name": "hub", "file": "/run/secrets/hub"}]}')::json`)
 
 	r := setup(t, store)
 	r.requireProblem(http.StatusConflict, "conflict", "berth secret key FILE", "PUT", "/api/v1/secrets/hub", `{"value": "x"}`, asJSON)
 	r.requireProblem(http.StatusConflict, "conflict", "is mounted", "DELETE", "/api/v1/secrets/hub", "")
 	r.requireProblem(http.StatusNotFound, "not_found", "no secret hug", "DELETE", "/api/v1/secrets/hug", "")
 
-	status, _ := r.text("DELETE", "/api/v1/secrets/hub?force=true", "")
-	require.Equal(t, http.StatusNoContent, status)
-	require.Empty(t, store.Secrets)
+	r.want(http.StatusNoContent, "DELETE", "/api/v1/secrets/hub?force=true", "")
+	require.Zero(t, store.Count("secrets"))
 }
 
 // A sweep is accepted when its secrets are stored and a machine can open them.
 func TestSecrets_OfASweep(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Secrets = []berth.Secret{{Name: "hub", Key: "age1old"}}
+	store := apitest.Sample(t)
+	addSecret(t, store)
 	file := apitest.SweepFile + "\nsecrets: [{name: hub, file: /run/secrets/hub}]\n"
 
 	r := setup(t, store)
 	refused := func(path, file, says string) {
 		t.Helper()
 
-		status, body := r.text("POST", path, file, "Content-Type: application/yaml", "Idempotency-Key: a")
-		require.Equal(t, http.StatusUnprocessableEntity, status, body)
+		body := r.want(http.StatusUnprocessableEntity, "POST", path, file, "Content-Type: application/yaml", "Idempotency-Key: a")
 		require.Contains(t, body, `"code":"E_SECRET"`)
 		require.Contains(t, body, says)
 	}
@@ -125,10 +135,9 @@ func TestSecrets_OfASweep(t *testing.T) {
 		refused(path, file, `secret \"hub\": no machine opens it; start a worker with --secrets-key and a file that holds the private key of age1old`)
 	}
 
-	store.Change(func() { store.Hosts[0].SecretKeys = []string{"age1new", "age1old"} })
+	store.Exec("UPDATE hosts SET secret_keys = '{age1new,age1old}'")
 
-	status, body := r.text("POST", "/api/v1/sweeps", file, "Content-Type: application/yaml", "Idempotency-Key: a")
-	require.Equal(t, http.StatusCreated, status, body)
+	body := r.want(http.StatusCreated, "POST", "/api/v1/sweeps", file, "Content-Type: application/yaml", "Idempotency-Key: a")
 	require.Contains(t, body, `"secrets":[{"name":"hub","file":"/run/secrets/hub"}]`)
 }
 
@@ -144,12 +153,11 @@ func TestSecrets_WarnsOfWhatTheMaskDoesNotHide(t *testing.T) {
 	keys, err := secrets.Read(path)
 	require.NoError(t, err)
 
-	store := apitest.Sample()
-	r := setupDeps(t, api.Deps{Store: store, Control: store, Images: store, Temporal: store, Sealer: keys})
+	store := apitest.Sample(t)
+	r := setupDeps(t, api.Deps{Store: store, Control: store, Images: store, Sealer: keys})
 
 	for value, warns := range map[string]bool{`123`: true, `123\n`: true, `\r\n123`: true, `1234`: false, `1234\n`: false} {
-		status, body := r.text("PUT", "/api/v1/secrets/pin", `{"value": "`+value+`"}`, asJSON)
-		require.Equal(t, http.StatusOK, status, body)
+		body := r.want(http.StatusOK, "PUT", "/api/v1/secrets/pin", `{"value": "`+value+`"}`, asJSON)
 		require.Equal(t, warns, strings.Contains(body, "W_SECRET_SHORT"), "%q: %s", value, body)
 	}
 }

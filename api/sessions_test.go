@@ -47,8 +47,8 @@ func (r *running) requireUnknown(cookie string) {
 func TestSession_StandsForItsToken(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Sweeps[0].State = berth.SweepRunning
+	store := apitest.Sample(t)
+	store.SweepIs(berth.SweepRunning)
 	operator := token(t, store, "operator")
 	r := setup(t, store)
 	pause := "/api/v1/sweeps/" + apitest.NewID(1) + "/pause"
@@ -59,28 +59,25 @@ func TestSession_StandsForItsToken(t *testing.T) {
 
 	cookie := "Cookie: berth_session=" + response.Cookies()[0].Value
 
-	status, body := r.text("POST", pause, "", cookie)
-	require.Equal(t, http.StatusOK, status, body)
+	r.want(http.StatusOK, "POST", pause, "", cookie)
 
-	status, _ = r.text("GET", "/api/v1/tokens", "", cookie)
-	require.Equal(t, http.StatusForbidden, status, "an operator's session is no administrator's")
+	r.want(http.StatusForbidden, "GET", "/api/v1/tokens", "", cookie) // an operator's session is no administrator's
 
 	response = r.call("DELETE", sessionPath, "", cookie)
 	require.Equal(t, http.StatusNoContent, response.StatusCode)
 	require.Equal(t, []string{"berth_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"}, response.Header.Values("Set-Cookie"))
-	require.Zero(t, store.Sessions())
+	require.Zero(t, store.Count("sessions"))
 	r.requireUnknown(cookie)
 
 	for _, header := range []string{cookie, "X-Nothing: here"} {
-		status, _ = r.text("DELETE", sessionPath, "", header)
-		require.Equal(t, http.StatusNoContent, status, "it is logged out already")
+		r.want(http.StatusNoContent, "DELETE", sessionPath, "", header) // it is logged out already
 	}
 
-	require.Equal(t, []berth.AuditEntry{
-		{Actor: "operator", Action: "POST /api/v1/session", IP: "127.0.0.1", Result: "201"},
-		{Actor: "operator", Action: "POST /api/v1/sweeps/:id/pause", Object: apitest.NewID(1), IP: "127.0.0.1", Result: "200"},
-		{Actor: "operator", Action: "DELETE /api/v1/session", IP: "127.0.0.1", Result: "204"},
-	}, store.Audits, "as of calls with the token; a logout of nobody leaves nothing")
+	require.Equal(t, []string{
+		"operator POST /api/v1/session 127.0.0.1 201",
+		"operator POST /api/v1/sweeps/:id/pause " + apitest.SweepID + " 127.0.0.1 200",
+		"operator DELETE /api/v1/session 127.0.0.1 204",
+	}, audits(store), "as of calls with the token; a logout of nobody leaves nothing")
 }
 
 // A browser that logs in again has one session, and sessions share their
@@ -88,45 +85,44 @@ func TestSession_StandsForItsToken(t *testing.T) {
 func TestSession_TakesNoMoreThanItsToken(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer := token(t, store, "viewer")
 	r := limited(t, store, api.Limits{Rate: 0.01, Burst: 3})
 
 	first := r.logIn(viewer)
 	second := r.logIn(viewer, first)
-	require.Equal(t, 1, store.Sessions())
+	require.Equal(t, 1, store.Count("sessions"))
 	r.requireUnknown(first)
 
-	status, _ := r.text("GET", "/api/v1/sweeps", "", second)
-	require.Equal(t, http.StatusOK, status)
+	r.want(http.StatusOK, "GET", "/api/v1/sweeps", "", second)
 
 	r.requireProblem(429, "E_RATE", "3 at once", "GET", "/api/v1/sweeps", "", second)
 	r.requireProblem(429, "E_RATE", "3 at once", "GET", "/api/v1/sweeps", "", viewer)
 	r.requireProblem(429, "E_RATE", "3 at once", "POST", sessionPath, login(viewer), asJSON)
-	require.Len(t, store.Audits, 2, "a flood does not fill the audit log")
+	require.Len(t, audits(store), 2, "a flood does not fill the audit log")
 }
 
 func TestSession_EndsWithItsTokenAndItsTime(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer, operator := token(t, store, "viewer"), token(t, store, "operator")
 	r := setup(t, store)
 
 	cookie := r.logIn(viewer)
 
-	require.NoError(t, store.RevokeToken(t.Context(), store.Tokens[0].ID))
+	require.NoError(t, store.RevokeToken(t.Context(), tokenID(store, "viewer")))
 	r.requireUnknown(cookie)
 	r.requireProblem(401, "unauthorized", "log in again with a valid token", "GET", "/api/v1/me", "", cookie)
 
 	cookie = r.logIn(operator, cookie) // an old session's cookie does not prevent a login
 
-	store.ExpireSessions()
+	store.Exec("UPDATE sessions SET created_at = created_at - interval '1 day', expires_at = now() - interval '1 second'")
 	r.requireUnknown(cookie)
 	r.requireUnknown("Cookie: berth_session=")
 	r.logIn(operator, cookie)
 
-	soon := token(t, store, "admin", func(made *berth.Token) { made.ExpiresAt = new(time.Now().Add(time.Hour)) })
+	soon := token(t, store, "admin", "expires_at = now() + interval '1 hour'")
 	_, body := r.text("POST", sessionPath, login(soon), asJSON)
 	require.WithinDuration(t, time.Now().Add(time.Hour), *read[openapi.Me](t, body).ExpiresAt, time.Minute, "no longer than its token")
 }
@@ -134,23 +130,20 @@ func TestSession_EndsWithItsTokenAndItsTime(t *testing.T) {
 func TestSession_AuthorizationWins(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer, admin := token(t, store, "viewer"), token(t, store, "admin")
 	r := setup(t, store)
 	cookie := r.logIn(admin)
 
-	status, _ := r.text("GET", "/api/v1/tokens", "", cookie)
-	require.Equal(t, http.StatusOK, status)
+	r.want(http.StatusOK, "GET", "/api/v1/tokens", "", cookie)
 
-	status, _ = r.text("GET", "/api/v1/tokens", "", cookie, viewer)
-	require.Equal(t, http.StatusForbidden, status)
+	r.want(http.StatusForbidden, "GET", "/api/v1/tokens", "", cookie, viewer)
 
 	response := r.call("GET", "/api/v1/tokens", "", cookie, "Authorization: Bearer berth_wrong")
 	require.Equal(t, http.StatusUnauthorized, response.StatusCode)
 	require.Empty(t, response.Header.Values("Set-Cookie"), "the session is as good as before")
 
-	status, _ = r.text("GET", "/api/v1/sweeps", "", "Cookie: berth_session=wrong", viewer)
-	require.Equal(t, http.StatusOK, status)
+	r.want(http.StatusOK, "GET", "/api/v1/sweeps", "", "Cookie: berth_session=wrong", viewer)
 }
 
 // A browser sends the cookie for any page, so a change must come from a page of
@@ -158,8 +151,8 @@ func TestSession_AuthorizationWins(t *testing.T) {
 func TestSession_OtherOriginIsRefused(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Sweeps[0].State = berth.SweepRunning
+	store := apitest.Sample(t)
+	store.SweepIs(berth.SweepRunning)
 	r := setup(t, store)
 	cookie := r.logIn(token(t, store, "admin"))
 	pause := "/api/v1/sweeps/" + apitest.NewID(1) + "/pause"
@@ -173,10 +166,9 @@ func TestSession_OtherOriginIsRefused(t *testing.T) {
 	}
 
 	require.Empty(t, store.Updates)
-	require.Equal(t, 1, store.Sessions())
+	require.Equal(t, 1, store.Count("sessions"))
 
-	status, body := r.text("POST", pause, "", cookie, "Origin: "+r.url)
-	require.Equal(t, http.StatusOK, status, body)
+	r.want(http.StatusOK, "POST", pause, "", cookie, "Origin: "+r.url)
 }
 
 // A client that guesses tokens by logging in must wait like any other, and
@@ -184,7 +176,7 @@ func TestSession_OtherOriginIsRefused(t *testing.T) {
 func TestSession_WrongTokensAreCounted(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	ended := token(t, store, "admin", revoked)
 	valid := token(t, store, "viewer")
 	r := limited(t, store, api.Limits{RefusedBurst: 3, Refused: 0.01})
@@ -199,7 +191,7 @@ func TestSession_WrongTokensAreCounted(t *testing.T) {
 	header := r.requireProblem(429, "E_TRIES", "without a valid token", "POST", sessionPath, login("berth_wrong"), asJSON)
 	require.NotEmpty(t, header.Get("Retry-After"))
 	require.Empty(t, header.Values("Set-Cookie"))
-	require.Empty(t, store.Audits)
+	require.Zero(t, store.Count("audit_log"))
 
 	r.logIn(valid)
 }
@@ -207,7 +199,7 @@ func TestSession_WrongTokensAreCounted(t *testing.T) {
 func TestSession_BodiesThatAreNone(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, apitest.Sample())
+	r := setup(t, apitest.Sample(t))
 
 	r.requireProblem(400, "invalid_request", "openapi.yaml", "POST", sessionPath, "", asJSON)
 	r.requireProblem(400, "invalid_request", "openapi.yaml", "POST", sessionPath, `{"token":""}`, asJSON)
@@ -221,9 +213,9 @@ func TestSession_BodiesThatAreNone(t *testing.T) {
 func TestSession_Streams(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Attempts[0].State = berth.AttemptRunning
-	id := store.Attempts[0].ID
+	store := apitest.Sample(t)
+	store.AttemptRuns(apitest.AttemptID(1, 1))
+	id := apitest.AttemptID(1, 1)
 	r := setup(t, store)
 	api.SetRecheck(r.server, 50*time.Millisecond)
 
@@ -233,13 +225,12 @@ func TestSession_Streams(t *testing.T) {
 
 	events.block()
 	log.block()
-	store.Publish("trial.state", apitest.NewID(1), "a", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(1), "a", "succeeded")
 	events.requireEvent("change", "1", `"subject":"a"`)
 	store.Write(id, "one\n")
 	log.requireEvent("piece", "4", `"text":"one\n"`)
 
-	status, _ := r.text("DELETE", sessionPath, "", cookie)
-	require.Equal(t, http.StatusNoContent, status)
+	r.want(http.StatusNoContent, "DELETE", sessionPath, "", cookie)
 	require.Empty(t, events.block(), "the stream ends")
 	require.Empty(t, log.block(), "the stream ends")
 }
@@ -248,7 +239,7 @@ func TestSession_Streams(t *testing.T) {
 func TestSession_SecureOverTLS(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer := token(t, store, "viewer")
 	r := setup(t, store)
 
@@ -269,14 +260,13 @@ func TestSession_SecureOverTLS(t *testing.T) {
 func TestSession_BesideAProxysPassword(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer := token(t, store, "viewer")
 	r := setup(t, store)
 	basic := "Authorization: Basic dTpw"
 	cookie := r.logIn(viewer, basic)
 
-	status, body := r.text("GET", "/api/v1/me", "", cookie, basic)
-	require.Equal(t, http.StatusOK, status, body)
+	body := r.want(http.StatusOK, "GET", "/api/v1/me", "", cookie, basic)
 	require.Equal(t, "viewer", read[openapi.Me](t, body).Name)
 
 	r.requireProblem(401, "unauthorized", "Bearer", "GET", "/api/v1/me", "", basic)
@@ -289,7 +279,7 @@ func TestSession_TwoServersOnOneHost(t *testing.T) {
 	named := func(id string) func(*api.Config) {
 		return func(c *api.Config) { c.Installation = id }
 	}
-	storeA, storeB := apitest.Sample(), apitest.Sample()
+	storeA, storeB := apitest.Sample(t), apitest.Sample(t)
 	a, b := setup(t, storeA, named("0a0a0a0a-1111")), setup(t, storeB, named("0b0b0b0b-2222"))
 
 	response := a.call("POST", sessionPath, login(token(t, storeA, "admin")), asJSON)
@@ -315,17 +305,15 @@ func TestSession_TwoServersOnOneHost(t *testing.T) {
 func TestSession_TwoCookies(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 	cookie := r.logIn(token(t, store, "viewer"))
 	both := "Cookie: berth_session=x; " + strings.TrimPrefix(cookie, "Cookie: ")
 
-	status, body := r.text("GET", "/api/v1/me", "", both)
-	require.Equal(t, http.StatusOK, status, body)
+	r.want(http.StatusOK, "GET", "/api/v1/me", "", both)
 
-	status, _ = r.text("DELETE", sessionPath, "", both)
-	require.Equal(t, http.StatusNoContent, status)
-	require.Zero(t, store.Sessions())
+	r.want(http.StatusNoContent, "DELETE", sessionPath, "", both)
+	require.Zero(t, store.Count("sessions"))
 }
 
 // People behind one address who have not logged in yet are told so, not to
@@ -333,7 +321,7 @@ func TestSession_TwoCookies(t *testing.T) {
 func TestSession_CallsWithNothingAreNotCounted(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer := token(t, store, "viewer")
 	r := limited(t, store, api.Limits{RefusedBurst: 3, Refused: 0.01})
 
@@ -355,74 +343,39 @@ func TestSession_CallsWithNothingAreNotCounted(t *testing.T) {
 func TestSession_WithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer := token(t, store, "viewer")
 	r := setup(t, store)
 	cookie := r.logIn(viewer)
 
-	store.Change(func() { store.SessionErr = berth.Errorf(berth.KindInternal, "the database is away") })
+	store.Exec("ALTER TABLE sessions RENAME TO away")
 
-	status, _ := r.text("POST", sessionPath, login(viewer), asJSON, cookie)
-	require.Equal(t, http.StatusInternalServerError, status)
+	r.want(http.StatusInternalServerError, "POST", sessionPath, login(viewer), asJSON, cookie)
 
-	status, _ = r.text("GET", "/api/v1/me", "", cookie)
-	require.Equal(t, http.StatusOK, status, "a login that failed ends nothing")
+	store.Exec("ALTER TABLE away RENAME TO sessions")
+	r.want(http.StatusOK, "GET", "/api/v1/me", "", cookie) // a login that failed ends nothing
+	store.Exec("ALTER TABLE sessions RENAME TO away")
 
 	response := r.call("DELETE", sessionPath, "", cookie)
 	require.Equal(t, http.StatusInternalServerError, response.StatusCode)
 	require.Equal(t, []string{"berth_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"}, response.Header.Values("Set-Cookie"))
 }
 
-// A stream that never waits looks at its caller too.
-func TestSession_EndsABusyStream(t *testing.T) {
-	t.Parallel()
-
-	store := apitest.Sample()
-	r := setup(t, store)
-	api.SetRecheck(r.server, 50*time.Millisecond)
-
-	cookie := r.logIn(token(t, store, "viewer"))
-	events := r.subscribe("/api/v1/events", cookie)
-	events.block()
-
-	flood := make(chan struct{})
-	t.Cleanup(func() { close(flood) })
-
-	go func() {
-		for {
-			select {
-			case <-flood:
-				return
-			default:
-				store.Publish("trial.state", apitest.NewID(1), "a", "succeeded")
-			}
-		}
-	}()
-
-	status, _ := r.text("DELETE", sessionPath, "", cookie)
-	require.Equal(t, http.StatusNoContent, status)
-
-	for began := time.Now(); events.block() != nil; {
-		require.Less(t, time.Since(began), 10*time.Second, "it must end soon after the session")
-	}
-}
-
 // An answer is its caller's alone, for any setting of a proxy's cache.
 func TestAnswersAreNotForCaches(t *testing.T) {
 	t.Parallel()
 
-	response := setup(t, apitest.Sample()).call("GET", "/api/v1/me", "")
+	response := setup(t, apitest.Sample(t)).call("GET", "/api/v1/me", "")
 	require.Equal(t, "private, no-cache", response.Header.Get("Cache-Control"))
 }
 
 func TestMe(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 
-	status, body := r.text("GET", "/api/v1/me", "")
-	require.Equal(t, http.StatusOK, status)
+	body := r.want(http.StatusOK, "GET", "/api/v1/me", "")
 	require.JSONEq(t, `{"name":"local","role":"admin","known_by":"local"}`, body)
 
 	viewer, operator := token(t, store, "viewer"), token(t, store, "operator")
@@ -445,14 +398,14 @@ func TestMe(t *testing.T) {
 func TestServerInfo(t *testing.T) {
 	t.Parallel()
 
-	_, body := setup(t, apitest.Sample()).text("GET", "/api/v1/server", "")
+	_, body := setup(t, apitest.Sample(t)).text("GET", "/api/v1/server", "")
 	require.JSONEq(t, `{
 		"version": "(devel)", "token_needed": false, "temporal": {"namespace": "default"},
 		"limits": {"sweep_file_bytes": 1048576, "page_rows": 500, "requests_per_second": 200, "requests_at_once": 400, "streams": 50},
 		"retention": {}
 	}`, body)
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	viewer := token(t, store, "viewer")
 	r := setup(t, store, func(c *api.Config) {
 		c.Version, c.TemporalUI, c.TemporalNamespace = "v1.2.3", "http://localhost:8233", "lab"

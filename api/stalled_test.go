@@ -67,17 +67,9 @@ func (s *stalled) until(begins string) (string, error) {
 
 // publishMany publishes events of about 2 KB, which together are far more than
 // the buffers between two ends of a connection hold.
-func publishMany(store *apitest.Store, n int) {
-	data := []byte(`"` + strings.Repeat("x", 2000) + `"`)
-
-	store.Change(func() {
-		for i := range n - 1 {
-			store.Events = append(store.Events, berth.Event{
-				Sequence: int64(i + 1), Kind: "trial.state", SweepID: apitest.NewID(1), Subject: strconv.Itoa(i), Data: data, CreatedAt: apitest.Start,
-			})
-		}
-	})
-	store.Publish("trial.state", apitest.NewID(1), "last", "succeeded")
+func publishMany(t *testing.T, store *apitest.Store, n int) {
+	t.Helper()
+	store.PublishMany(t, n, "trial.state", apitest.NewID(1), "x", `"`+strings.Repeat("x", 2000)+`"`)
 }
 
 // Failure 36: a reader that stalls is cut off and delays no other reader. It
@@ -87,7 +79,7 @@ func TestStalledReader_LosesNothing(t *testing.T) {
 
 	const events = 6000
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store, func(c *api.Config) { c.Limits.Streams = 2 })
 
 	s := r.stall("")
@@ -96,7 +88,7 @@ func TestStalledReader_LosesNothing(t *testing.T) {
 
 	published := time.Now()
 
-	publishMany(store, events)
+	publishMany(t, store, events)
 
 	for i := range events {
 		well.requireEvent("change", strconv.Itoa(i+1), "")
@@ -150,7 +142,7 @@ func TestStalledReader_LosesNothing(t *testing.T) {
 func TestStalledReader_CostsLittle(t *testing.T) { //nolint:paralleltest // it measures memory
 	const readers, events = 50, 6000
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store, func(c *api.Config) { c.Limits.Streams = readers + 1 })
 	well := r.subscribe("/api/v1/events")
 	well.block()
@@ -161,7 +153,7 @@ func TestStalledReader_CostsLittle(t *testing.T) { //nolint:paralleltest // it m
 
 	before := heap()
 
-	publishMany(store, events)
+	publishMany(t, store, events)
 
 	for i := range events {
 		well.requireEvent("change", strconv.Itoa(i+1), "")

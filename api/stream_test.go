@@ -72,25 +72,23 @@ func (s *subscription) requireEvent(kind, id, data string) {
 func TestEventsGoOnWhereTheyWereCut(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	for i := range 5 {
-		store.Publish("trial.state", apitest.NewID(1), apitest.NewID(i), "running")
+		store.Publish(t, "trial.state", apitest.NewID(1), apitest.NewID(i), "running")
 	}
 
-	other := store.Sweeps[0]
-	other.ID = apitest.NewID(3)
-	store.Sweeps = append(store.Sweeps, other)
+	store.AddSweep(3, "other", berth.SweepRunning)
 	r := setup(t, store)
 
 	first := r.subscribe("/api/v1/events")
 	require.Equal(t, []string{"retry: 3000", "id: 5"}, first.block()) // from now on
 
-	store.Publish("trial.state", apitest.NewID(1), "a", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(1), "a", "succeeded")
 	first.requireEvent("change", "6", `"subject":"a"`)
 	require.NoError(t, first.close())
 
-	store.Publish("trial.state", apitest.NewID(1), "b", "succeeded")
-	store.Publish("trial.state", apitest.NewID(2), "c", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(1), "b", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(2), "c", "succeeded")
 
 	again := r.subscribe("/api/v1/events", "Last-Event-ID: 6")
 	require.Equal(t, []string{"retry: 3000", "id: 6"}, again.block())
@@ -102,16 +100,16 @@ func TestEventsGoOnWhereTheyWereCut(t *testing.T) {
 	only.requireEvent("change", "6", `"subject":"a"`)
 	only.requireEvent("change", "7", `"subject":"b"`)
 
-	store.Publish("trial.state", apitest.NewID(2), "d", "succeeded")
-	store.Publish("trial.state", apitest.NewID(1), "e", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(2), "d", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(1), "e", "succeeded")
 	only.requireEvent("change", "10", `"subject":"e"`)
 
 	both := r.subscribe("/api/v1/events?after=7&sweep_id=" + apitest.NewID(1)[:6] + "&sweep_id=" + apitest.NewID(3))
 	require.Equal(t, []string{"retry: 3000", "id: 7"}, both.block())
 	both.requireEvent("change", "10", `"subject":"e"`)
 
-	store.Publish("trial.state", apitest.NewID(2), "f", "succeeded")
-	store.Publish("trial.state", apitest.NewID(3), "g", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(2), "f", "succeeded")
+	store.Publish(t, "trial.state", apitest.NewID(3), "g", "succeeded")
 	both.requireEvent("change", "12", `"subject":"g"`)
 
 	wins := r.subscribe("/api/v1/events?after=0", "Last-Event-ID: 11")
@@ -130,9 +128,9 @@ func TestEventsGoOnWhereTheyWereCut(t *testing.T) {
 func TestEventsThatAreNotKept(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Dropped = 100
-	store.Publish("trial.state", apitest.NewID(1), "a", "running")
+	store := apitest.Sample(t)
+	store.Exec("SELECT setval('event_sequence', 100)")
+	store.Publish(t, "trial.state", apitest.NewID(1), "a", "running")
 
 	r := setup(t, store)
 
@@ -148,6 +146,30 @@ func TestEventsThatAreNotKept(t *testing.T) {
 	s.requireEvent("change", "101", `"subject":"a"`)
 }
 
+// deaf hears of events once hears is closed; nil = at once.
+type deaf struct {
+	*apitest.Store
+
+	hears chan struct{}
+}
+
+func (d *deaf) ListenPublished(ctx context.Context, poll time.Duration, wake func()) error {
+	if d.hears != nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.hears:
+		}
+	}
+
+	return d.Store.ListenPublished(ctx, poll, wake)
+}
+
+// restore brings back a database that has the first two events only.
+func restore(store *apitest.Store) {
+	store.Exec("DELETE FROM events WHERE sequence > 2; SELECT setval('event_sequence', 2)")
+}
+
 // Failure 9: the database was restored from an older copy, also before the
 // server has read any event of the newer one except for a stream.
 func TestEventsOfAnOlderDatabase(t *testing.T) {
@@ -157,27 +179,27 @@ func TestEventsOfAnOlderDatabase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			store, hears := apitest.Sample(), make(chan struct{})
+			store, hears := &deaf{Store: apitest.Sample(t)}, make(chan struct{})
 			for range 5 {
-				store.Publish("trial.state", apitest.NewID(1), "a", "running")
+				store.Publish(t, "trial.state", apitest.NewID(1), "a", "running")
 			}
 
 			if late {
-				store.Deaf = hears
+				store.hears = hears
 			}
 
-			r := setup(t, store)
+			r := setupDeps(t, api.Deps{Store: store, Log: slog.New(slog.DiscardHandler)})
 			s := r.subscribe("/api/v1/events")
 			s.block()
-			store.Change(func() { store.Events = store.Events[:2] })
-			store.Publish("trial.state", apitest.NewID(1), "b", "running")
+			restore(store.Store)
+			store.Publish(t, "trial.state", apitest.NewID(1), "b", "running")
 			close(hears)
 			require.Empty(t, s.block(), "the stream ends")
 
 			s = r.subscribe("/api/v1/events", "Last-Event-ID: 5")
 			s.block()
 			s.requireEvent("reset", "3", "read everything anew")
-			store.Publish("trial.state", apitest.NewID(1), "c", "running")
+			store.Publish(t, "trial.state", apitest.NewID(1), "c", "running")
 			s.requireEvent("change", "4", `"subject":"c"`)
 		})
 	}
@@ -187,20 +209,20 @@ func TestEventsOfAnOlderDatabase(t *testing.T) {
 func TestEventsOfAnOlderDatabase_ThatHasGoneOn(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	for range 5 {
-		store.Publish("trial.state", apitest.NewID(1), "a", "running")
+		store.Publish(t, "trial.state", apitest.NewID(1), "a", "running")
 	}
 
 	r := setup(t, store)
 	s := r.subscribe("/api/v1/events")
 	s.block()
-	store.Change(func() { store.Events = store.Events[:2] })
-	store.Publish("trial.state", apitest.NewID(1), "b", "running")
+	restore(store)
+	store.Publish(t, "trial.state", apitest.NewID(1), "b", "running")
 	require.Empty(t, s.block(), "the stream ends")
 
 	for _, subject := range []string{"c", "d", "e"} {
-		store.Publish("trial.state", apitest.NewID(1), subject, "running")
+		store.Publish(t, "trial.state", apitest.NewID(1), subject, "running")
 	}
 
 	for _, id := range []string{"3", "5"} { // also one that the server read again before it noticed
@@ -211,7 +233,7 @@ func TestEventsOfAnOlderDatabase_ThatHasGoneOn(t *testing.T) {
 	}
 
 	s = r.subscribe("/api/v1/events", "Last-Event-ID: 6")
-	store.Publish("trial.state", apitest.NewID(1), "f", "running")
+	store.Publish(t, "trial.state", apitest.NewID(1), "f", "running")
 	s.block()
 	s.requireEvent("change", "7", `"subject":"f"`)
 }
@@ -221,30 +243,28 @@ func TestManyEventsArriveInOrder(t *testing.T) {
 
 	const events = 3000 // more than the feed keeps
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 
 	late := r.subscribe("/api/v1/events")
 	late.block()
 
-	for i := range events {
-		store.Publish("trial.state", apitest.NewID(1), strconv.Itoa(i), "running")
-	}
+	store.PublishMany(t, events, "trial.state", apitest.NewID(1), "x", `"running"`)
 
 	for i := range events {
-		late.requireEvent("change", strconv.Itoa(i+1), `"subject":"`+strconv.Itoa(i)+`"`)
+		late.requireEvent("change", strconv.Itoa(i+1), `"subject":"x"`)
 	}
 }
 
 func TestStopEndsStreams(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Attempts[0].State = berth.AttemptRunning
+	store := apitest.Sample(t)
+	store.AttemptRuns(apitest.AttemptID(1, 1))
 	r := setup(t, store)
 
 	events := r.subscribe("/api/v1/events")
-	log := r.subscribe("/api/v1/attempts/" + store.Attempts[0].ID + "/log?follow=true")
+	log := r.subscribe("/api/v1/attempts/" + apitest.AttemptID(1, 1) + "/log?follow=true")
 	events.block()
 	log.block()
 
@@ -256,10 +276,11 @@ func TestStopEndsStreams(t *testing.T) {
 }
 
 // written has an attempt that runs, and has printed a line.
-func written() (store *apitest.Store, id string) {
-	store = apitest.Sample()
-	store.Attempts[0].State = berth.AttemptRunning
-	id = store.Attempts[0].ID
+func written(t *testing.T) (store *apitest.Store, id string) {
+	t.Helper()
+
+	store, id = apitest.Sample(t), apitest.AttemptID(1, 1)
+	store.AttemptRuns(id)
 	store.Write(id, "one\n")
 
 	return store, id
@@ -269,7 +290,7 @@ func written() (store *apitest.Store, id string) {
 func TestLogPages_KeepCharacters(t *testing.T) {
 	t.Parallel()
 
-	store, id := written()
+	store, id := written(t)
 	want := "one\n" + strings.Repeat("━━━━━\n", 3) + "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"
 
 	for line := range strings.Lines(strings.TrimPrefix(want, "one\n")) {
@@ -310,7 +331,7 @@ func TestLogPages_KeepCharacters(t *testing.T) {
 func TestFollowLog(t *testing.T) {
 	t.Parallel()
 
-	store, id := written()
+	store, id := written(t)
 	r := setup(t, store)
 
 	s := r.subscribe("/api/v1/attempts/" + id + "/log?follow=true")
@@ -326,7 +347,7 @@ func TestFollowLog(t *testing.T) {
 	s.block()
 	s.requireEvent("piece", "8", `"text":"o\n"`)
 	s.requireEvent("piece", "14", `"text":"three\n"`)
-	store.Change(func() { store.Attempts[0].State = berth.AttemptFinished })
+	store.AttemptEnds(id)
 	s.requireEvent("end", "", `{"failure_kind":"ok","state":"finished"}`)
 	require.Empty(t, s.block())
 }
@@ -336,7 +357,7 @@ func TestFollowLog(t *testing.T) {
 func TestFollowLog_SaysThatItLives(t *testing.T) {
 	t.Parallel()
 
-	store, id := written()
+	store, id := written(t)
 	r := setup(t, store)
 	api.SetIdle(r.server, 10*time.Millisecond)
 
@@ -358,9 +379,9 @@ func TestFollowLog_SaysThatItLives(t *testing.T) {
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Attempts[0].State = berth.AttemptRunning
-	id := store.Attempts[0].ID
+	store := apitest.Sample(t)
+	store.AttemptRuns(apitest.AttemptID(1, 1))
+	id := apitest.AttemptID(1, 1)
 	viewer := token(t, store, "viewer")
 	r := setup(t, store)
 	api.SetRecheck(r.server, 50*time.Millisecond)
@@ -370,7 +391,7 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 
 	events.block()
 	log.block()
-	require.NoError(t, store.RevokeToken(t.Context(), store.Tokens[0].ID))
+	require.NoError(t, store.RevokeToken(t.Context(), tokenID(store, "viewer")))
 	require.Empty(t, events.block())
 
 	for begin := time.Now(); log.block() != nil; {
@@ -403,10 +424,10 @@ func TestEventsEndWithinOnePeriodOfTheirToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const late = 10 * time.Millisecond
 
-		store := apitest.Sample()
+		store := apitest.Sample(t)
 		viewer := token(t, store, "viewer")
 		server, err := api.New(api.Deps{
-			Store: store, Control: store, Images: store, Temporal: &apitest.Store{}, Log: slog.New(slog.DiscardHandler),
+			Store: store, Control: store, Images: store, Log: slog.New(slog.DiscardHandler),
 		}, api.Config{})
 		require.NoError(t, err)
 		api.SetRecheck(server, time.Minute)
@@ -429,7 +450,7 @@ func TestEventsEndWithinOnePeriodOfTheirToken(t *testing.T) {
 
 		time.Sleep(time.Minute + time.Second)
 		require.Empty(t, ended, "the token is valid")
-		require.NoError(t, store.RevokeToken(t.Context(), store.Tokens[0].ID))
+		require.NoError(t, store.RevokeToken(t.Context(), tokenID(store, "viewer")))
 
 		revoked := time.Now()
 		require.LessOrEqual(t, (<-ended).Sub(revoked), time.Minute)
@@ -439,13 +460,12 @@ func TestEventsEndWithinOnePeriodOfTheirToken(t *testing.T) {
 func TestDocsPageAsksNobody(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, apitest.Sample())
+	r := setup(t, apitest.Sample(t))
 
 	response := r.call("GET", "/api/docs", "")
 	require.Contains(t, response.Header.Get("Content-Security-Policy"), "default-src 'self'")
 
-	status, body := r.text("GET", "/api/docs", "")
-	require.Equal(t, http.StatusOK, status)
+	body := r.want(http.StatusOK, "GET", "/api/docs", "")
 	require.Contains(t, body, "/api/v1/sweeps/{id}/rerun-failed")
 	require.Contains(t, body, "/healthz")
 	require.NotContains(t, body, "/api/v1/healthz", "it is above the path of the API")
@@ -462,7 +482,7 @@ func TestDocsPageAsksNobody(t *testing.T) {
 func TestEvents_SayThatTheyLive(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 	api.SetIdle(r.server, 10*time.Millisecond)
 
@@ -470,7 +490,7 @@ func TestEvents_SayThatTheyLive(t *testing.T) {
 	require.Equal(t, []string{"retry: 3000", "id: 0"}, only.block())
 	only.requireEvent("alive", "0", "{}")
 
-	store.Publish("trial.state", apitest.NewID(2), "a", "running")
+	store.Publish(t, "trial.state", apitest.NewID(2), "a", "running")
 
 	for block := only.block(); !slices.Contains(block, "id: 1"); block = only.block() {
 		require.Contains(t, block, "event: alive")

@@ -97,8 +97,8 @@ func newStreamed(b *testing.B) *streamed {
 	require.NoError(b, err)
 	b.Cleanup(store.Close)
 
-	fakes, log := &apitest.Store{}, slog.New(slog.DiscardHandler)
-	server, err := api.New(api.Deps{Store: store, Control: fakes, Images: fakes, Temporal: fakes, Log: log}, api.Config{
+	log := slog.New(slog.DiscardHandler)
+	server, err := api.New(api.Deps{Store: store, Log: log}, api.Config{
 		Address: "127.0.0.1:0", Limits: api.Limits{Streams: 2 * benchStreams},
 	})
 	require.NoError(b, err)

@@ -1,11 +1,16 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
+	"regexp"
+	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,37 +35,38 @@ func read[T any](t *testing.T, body string) T {
 func TestCreateSweepOnce(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 
 	response := r.call("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
 	require.Equal(t, http.StatusCreated, response.StatusCode)
 
-	made := store.Sweeps[1]
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+
+	made := read[openapi.Sweep](t, string(body))
 	require.Equal(t, "/api/v1/sweeps/"+made.ID, response.Header.Get("Location"))
 	require.Equal(t, 4, made.Counts.Planned)
 	require.Contains(t, made.ImageDigest, "@sha256:")
 	require.Equal(t, "local", made.CreatedBy)
 
-	status, body := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
-	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, made.ID, read[openapi.Sweep](t, body).ID)
+	again := r.want(http.StatusOK, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
+	require.Equal(t, made.ID, read[openapi.Sweep](t, again).ID)
 
-	status, body = r.text("POST", "/api/v1/sweeps", apitest.SweepFile+"\n", asYAML, "Idempotency-Key: one")
-	require.Equal(t, http.StatusConflict, status)
-	require.Equal(t, "E_IDEMPOTENCY", read[openapi.Problem](t, body).Code)
+	again = r.want(http.StatusConflict, "POST", "/api/v1/sweeps", apitest.SweepFile+"\n", asYAML, "Idempotency-Key: one")
+	require.Equal(t, "E_IDEMPOTENCY", read[openapi.Problem](t, again).Code)
 
-	status, _ = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, "Idempotency-Key: two") // the text shows its format
+	status, _ := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, "Idempotency-Key: two") // the text shows its format
 	require.Equal(t, http.StatusCreated, status)
-	require.Len(t, store.Sweeps, 3)
-	require.Equal(t, made.ID, store.Audits[0].Object)
+	require.Equal(t, 3, store.Count("sweeps"))
+	require.Contains(t, audits(store)[0], made.ID)
 }
 
 func TestLinksToTemporal(t *testing.T) {
 	t.Parallel()
 
 	id := apitest.NewID(1)
-	r := setup(t, apitest.Sample(), func(c *api.Config) { c.TemporalUI = "http://localhost:8233/" })
+	r := setup(t, apitest.Sample(t), func(c *api.Config) { c.TemporalUI = "http://localhost:8233/" })
 
 	_, body := r.text("GET", "/api/v1/sweeps/"+id, "")
 	require.Equal(t, "http://localhost:8233/namespaces/default/workflows/sweep-"+id, read[openapi.Sweep](t, body).TemporalURL)
@@ -68,22 +74,21 @@ func TestLinksToTemporal(t *testing.T) {
 	_, body = r.text("GET", "/api/v1/sweeps/"+id+"/trials/2", "")
 	require.Equal(t, "http://localhost:8233/namespaces/default/workflows/sweep-"+id+"%2Ftrial-2", read[openapi.Trial](t, body).TemporalURL)
 
-	_, body = setup(t, apitest.Sample()).text("GET", "/api/v1/sweeps/"+id, "")
+	_, body = setup(t, apitest.Sample(t)).text("GET", "/api/v1/sweeps/"+id, "")
 	require.Empty(t, read[openapi.Sweep](t, body).TemporalURL)
 }
 
 func TestImageIsMissing(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	store.ImageErr = &berth.SpecError{Problems: []berth.Problem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Message: "not here"}}}
 	r := setup(t, store)
 
-	status, body := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
-	require.Equal(t, http.StatusUnprocessableEntity, status)
+	body := r.want(http.StatusUnprocessableEntity, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
 	require.Equal(t, []openapi.ProblemItem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Detail: "not here"}}, read[openapi.Problem](t, body).Errors)
 
-	status, body = r.text("POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML) // is no reason not to preview
+	status, body := r.text("POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML) // is no reason not to preview
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "W_IMAGE_MISSING", read[openapi.Preview](t, body).Warnings[0].Code)
 }
@@ -93,7 +98,7 @@ func TestImageIsMissing(t *testing.T) {
 func TestImageWhileTemporalIsDown(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 
 	down := func(err error) { store.Change(func() { store.ImageErr = err }) }
@@ -103,70 +108,67 @@ func TestImageWhileTemporalIsDown(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 	require.Equal(t, "10", response.Header.Get("Retry-After"))
 
-	status, body := r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
-	require.Equal(t, http.StatusServiceUnavailable, status)
+	body := r.want(http.StatusServiceUnavailable, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
 
 	problem := read[openapi.Problem](t, body)
 	require.Equal(t, "E_UNAVAILABLE", problem.Code)
 	require.Contains(t, problem.Detail, "was not stored")
-	require.Len(t, store.Sweeps, 1)
+	require.Equal(t, 1, store.Count("sweeps"))
 
 	down(nil)
 
-	status, body = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
-	require.Equal(t, http.StatusCreated, status)
+	body = r.want(http.StatusCreated, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
 	require.Empty(t, read[openapi.Sweep](t, body).Warnings)
 
 	down(berth.Errorf(berth.KindUnavailable, "asking Temporal: refused"))
 
-	status, body = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: two")
-	require.Equal(t, http.StatusCreated, status)
+	body = r.want(http.StatusCreated, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: two")
 
 	sweep := read[openapi.Sweep](t, body)
-	require.Equal(t, store.Sweeps[1].ImageDigest, sweep.ImageDigest)
+	require.Contains(t, sweep.ImageDigest, "@sha256:")
 	require.Len(t, sweep.Warnings, 1)
 	require.Equal(t, "W_IMAGE_OLD", sweep.Warnings[0].Code)
-	require.Contains(t, sweep.Warnings[0].Detail, "12:00:00", "of when it is")
 
 	down(&berth.SpecError{Problems: []berth.Problem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Message: "not here"}}})
 
-	status, _ = r.text("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: three")
-	require.Equal(t, http.StatusUnprocessableEntity, status, "a machine that says no is believed")
+	r.want(http.StatusUnprocessableEntity, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: three") // a machine that says no is believed
 }
 
 func TestRerunFailed(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Trials[1].State, store.Trials[2].State = berth.TrialFailed, berth.TrialInfeasible
+	store := apitest.Sample(t)
+	store.TrialIs(2, berth.TrialFailed)
+	store.TrialIs(3, berth.TrialInfeasible)
 	r := setup(t, store)
 
-	status, body := r.text("POST", "/api/v1/sweeps/"+apitest.NewID(1)[:6]+"/rerun-failed", `{"name":"again"}`, asJSON)
-	require.Equal(t, http.StatusCreated, status, body)
+	body := r.want(http.StatusCreated, "POST", "/api/v1/sweeps/"+apitest.NewID(1)[:6]+"/rerun-failed", `{"name":"again"}`, asJSON)
 
-	again := store.Sweeps[1].Spec
+	made := read[openapi.Sweep](t, body)
+	require.Equal(t, 2, made.Counts.Planned)
+
+	again, err := spec.Decode(made.Spec, "application/json")
+	require.NoError(t, err)
 	require.Equal(t, "again", again.Name)
 	require.Equal(t, berth.SearchList, again.Search.Algorithm)
-	require.Equal(t, []berth.Assignment{store.Trials[1].Params, store.Trials[2].Params}, again.Enqueue)
-	require.Equal(t, 2, store.Sweeps[1].Counts.Planned)
 
-	document := read[openapi.Sweep](t, body).Spec
-	_, err := spec.Decode(document, "application/json")
-	require.NoError(t, err)
+	for i, width := range []int64{32, 64} {
+		require.Equal(t, berth.Assignment{"lr": berth.FloatValue(0.01), "width": berth.IntValue(width)}, again.Enqueue[i])
+	}
 
-	status, body = r.text("POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: k")
-	require.Equal(t, http.StatusCreated, status, body)
-	require.Equal(t, store.Sweeps[0].Spec, store.Sweeps[2].Spec)
+	body = r.want(http.StatusCreated, "POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: k")
 
-	status, _ = r.text("POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: k")
-	require.Equal(t, http.StatusOK, status)
+	_, original := r.text("GET", "/api/v1/sweeps/"+apitest.SweepID, "")
+	require.JSONEq(t, string(read[openapi.Sweep](t, original).Spec), string(read[openapi.Sweep](t, body).Spec))
+
+	r.want(http.StatusOK, "POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: k")
 }
 
 func TestSteering(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Sweeps[0].State = berth.SweepPending
+	store := apitest.Sample(t)
+	store.SweepIs(berth.SweepPending)
 	missing := 3
 	store.ControlErr = func() error { // the outbox is not relayed yet
 		if missing--; missing >= 0 {
@@ -179,16 +181,13 @@ func TestSteering(t *testing.T) {
 	id := apitest.NewID(1)
 
 	for _, verb := range []string{"pause", "resume", "stop"} {
-		status, body := r.text("POST", "/api/v1/sweeps/"+id+"/"+verb, "")
-		require.Equal(t, http.StatusOK, status, body)
+		r.want(http.StatusOK, "POST", "/api/v1/sweeps/"+id+"/"+verb, "")
 	}
 
-	status, body := r.text("PATCH", "/api/v1/sweeps/"+id, `{"max_parallel":3}`, asJSON)
-	require.Equal(t, http.StatusOK, status, body)
+	body := r.want(http.StatusOK, "PATCH", "/api/v1/sweeps/"+id, `{"max_parallel":3}`, asJSON)
 	require.Equal(t, 3, read[openapi.Sweep](t, body).MaxParallel)
 
-	status, body = r.text("POST", "/api/v1/sweeps/"+id+"/cancel", "")
-	require.Equal(t, http.StatusAccepted, status, body)
+	body = r.want(http.StatusAccepted, "POST", "/api/v1/sweeps/"+id+"/cancel", "")
 	require.Equal(t, openapi.SweepStateCanceling, read[openapi.Sweep](t, body).State)
 	require.Equal(t, []string{"pause " + id, "resume " + id, "stop " + id, "set_max_parallel " + id, "cancel " + id}, store.Updates)
 }
@@ -196,11 +195,9 @@ func TestSteering(t *testing.T) {
 func TestListsHavePages(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	for i := range 7 {
-		sweep := store.Sweeps[0]
-		sweep.ID, sweep.CreatedAt = apitest.NewID(500+i), apitest.Start.Add(time.Duration(i/2)*time.Second)
-		store.Sweeps = append(store.Sweeps, sweep)
+		store.AddSweep(500+i, "more", berth.SweepSucceeded)
 	}
 
 	r := setup(t, store)
@@ -213,8 +210,7 @@ func TestListsHavePages(t *testing.T) {
 		seen := map[string]bool{}
 
 		for cursor := ""; ; {
-			status, body := r.text("GET", path+"limit=2"+cursor, "")
-			require.Equal(t, http.StatusOK, status, body)
+			body := r.want(http.StatusOK, "GET", path+"limit=2"+cursor, "")
 
 			page := read[struct {
 				Data []struct {
@@ -241,20 +237,23 @@ func TestListsHavePages(t *testing.T) {
 	}
 }
 
+// asOf is when a report was made.
+var asOf = regexp.MustCompile(`"as_of":"[^"]+"`)
+
 // TestAnswers keeps the form of every answer.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	attempt := store.Attempts[0].ID
-	store.Metrics = map[string][]berth.MetricPoint{attempt: {
-		{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
-		{Name: "loss", Step: 2, Status: berth.MetricNaN, At: apitest.Start},
-	}}
+	store := apitest.Sample(t)
+	attempt := apitest.AttemptID(1, 1)
+	store.AddMetric(attempt, "loss", 1, 0.5, berth.MetricFinite)
+	store.AddMetric(attempt, "loss", 2, 0, berth.MetricNaN)
 	store.Write(attempt, "epoch 1\n")
 	store.Write(attempt, "epoch \xff2\n")
-	store.Trials[3].State, store.Trials[3].Value = berth.TrialWaiting, nil
-	store.Trials[3].Waiting = []berth.Rejection{{HostID: "h", HostName: "laptop", Dimension: berth.DimensionCPU, Needed: 1000, Reason: "host laptop: needs 1 cores, 0 free"}}
+	store.TrialIs(4, berth.TrialWaiting)
+	store.Exec(`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, requested_at, reasons)
+		SELECT gen_random_uuid(), sweep_id, id, 'w', 2, 'main', 'run', shape_key, 1, 1, started_at,
+			'[{"host_id": "h", "host_name": "laptop", "dimension": "cpu", "needed": 1000, "reason": "host laptop: needs 1 cores, 0 free"}]' FROM trials WHERE number = 4`)
 
 	r := setup(t, store)
 	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
@@ -282,56 +281,72 @@ func TestAnswers(t *testing.T) {
 	status, body = r.text("POST", "/api/v1/sweep-validations", "name: 1\n", asYAML)
 	got = append(got, fmt.Sprintf("## POST a bad file: %d", status), body)
 
-	store.OnGPU()
+	store.OnGPU(t)
 
 	status, body = r.text("GET", sweep+"/report?limit=1", "")
 	got = append(got, fmt.Sprintf("## GET report of a sweep on a GPU: %d", status), body)
 
-	requireGolden(t, "answers.golden", lines(got...))
+	requireGolden(t, "answers.golden", asOf.ReplaceAllString(lines(got...), `"as_of":"now"`))
 }
 
 func TestReadyNamesWhatIsDown(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Down = berth.Errorf(berth.KindUnavailable, "asking PostgreSQL: refused")
+	store := apitest.Sample(t)
 	r := setup(t, store)
+	store.Close()
 
-	status, body := r.text("GET", "/readyz", "")
-	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.JSONEq(t, `{"ready":false,"parts":{"database":"asking PostgreSQL: refused","temporal":"ok"}}`, body)
+	body := r.want(http.StatusServiceUnavailable, "GET", "/readyz", "")
+	require.JSONEq(t, `{"ready":false,"parts":{"database":"asking PostgreSQL: closed pool","temporal":"ok"}}`, body)
 
-	status, _ = r.text("GET", "/livez", "")
-	require.Equal(t, http.StatusOK, status)
+	r.want(http.StatusOK, "GET", "/livez", "")
+}
+
+// unwell is a store of another health.
+type unwell struct {
+	*apitest.Store
+
+	mu    sync.Mutex
+	state health.State
+}
+
+func (u *unwell) Health(context.Context) (health.State, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	return u.state, nil
+}
+
+func (u *unwell) set(change func(*health.State)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	change(&u.state)
 }
 
 func TestHealthSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Unwell = health.State{Hosts: 2, Answering: 1}
-	r := setup(t, store)
+	store := apitest.Sample(t)
+	unwell := &unwell{Store: store, state: health.State{Hosts: 2, Answering: 1}}
+	r := setupDeps(t, api.Deps{Store: unwell, Log: slog.New(slog.DiscardHandler)})
 
-	status, body := r.text("GET", "/healthz", "")
-	require.Equal(t, http.StatusOK, status, body)
+	body := r.want(http.StatusOK, "GET", "/healthz", "")
 
-	store.Change(func() { store.Unwell.Disks = []health.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}} })
+	unwell.set(func(h *health.State) { h.Disks = []health.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}} })
 
-	status, body = r.text("GET", "/healthz", "")
-	require.Equal(t, http.StatusOK, status, "a disk that will be full is no failure yet: %s", body)
+	body = r.want(http.StatusOK, "GET", "/healthz", "") // a disk that will be full is no failure yet
 	require.Contains(t, body, `{"ok":true,"warn":true,"part":"disks","what":"host a has 9 bytes left`)
 
-	store.Change(func() { store.Unwell.SilentHosts = []string{"laptop"} })
+	unwell.set(func(h *health.State) { h.SilentHosts = []string{"laptop"} })
 
-	status, body = r.text("GET", "/healthz", "")
-	require.Equal(t, http.StatusServiceUnavailable, status)
+	body = r.want(http.StatusServiceUnavailable, "GET", "/healthz", "")
 	require.Contains(t, body, `"part":"hosts"`)
 	require.Contains(t, body, "holding places: laptop")
 
-	store.Change(func() { store.Down = berth.Errorf(berth.KindUnavailable, "asking PostgreSQL: refused") })
+	store.Close()
 
-	status, body = r.text("GET", "/healthz", "")
-	require.Equal(t, http.StatusServiceUnavailable, status)
+	body = r.want(http.StatusServiceUnavailable, "GET", "/healthz", "")
 	require.Contains(t, body, "start PostgreSQL")
 	require.NotContains(t, body, "laptop", "the ledger cannot be read")
 }
@@ -340,32 +355,28 @@ func TestHealthSaysWhatToDo(t *testing.T) {
 func TestHealthSaysThatItCannotLook(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Unreadable = berth.Errorf(berth.KindUnavailable, "listing hosts: canceling statement due to lock timeout")
+	store := apitest.Sample(t)
+	store.Exec("ALTER TABLE hosts RENAME TO away")
 	r := setup(t, store)
 
-	status, body := r.text("GET", "/healthz", "")
-	require.Equal(t, http.StatusServiceUnavailable, status, body)
+	body := r.want(http.StatusServiceUnavailable, "GET", "/healthz", "")
 	require.Contains(t, body, `"part":"database","what":"answers"`)
-	require.Contains(t, body, `"part":"ledger","what":"listing hosts: canceling statement due to lock timeout","next":`)
+	require.Contains(t, body, `"part":"ledger","what":"listing hosts: `)
 }
 
 func TestHostsAndProbesChange(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 
-	status, body := r.text("PATCH", "/api/v1/hosts/"+apitest.NewID(100)[:5], `{"state":"draining"}`, asJSON)
-	require.Equal(t, http.StatusOK, status, body)
+	body := r.want(http.StatusOK, "PATCH", "/api/v1/hosts/"+apitest.HostID[:5], `{"state":"draining"}`, asJSON)
 	require.Equal(t, "draining", read[openapi.Host](t, body).State)
 
-	status, body = r.text("DELETE", "/api/v1/probes/aaaa", "")
-	require.Equal(t, http.StatusNoContent, status, body)
-	require.Len(t, store.Probes, 1)
+	body = r.want(http.StatusNoContent, "DELETE", "/api/v1/probes/aaaa", "")
+	require.Equal(t, 1, store.Count("footprints"))
 
-	status, _ = r.text("DELETE", "/api/v1/probes/aaaa", "")
-	require.Equal(t, http.StatusNotFound, status)
+	r.want(http.StatusNotFound, "DELETE", "/api/v1/probes/aaaa", "")
 }
 
 // A GPU is cordoned and made ready by its id or a beginning of it that no other has, and
@@ -373,8 +384,8 @@ func TestHostsAndProbesChange(t *testing.T) {
 func TestCordonDevice(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Hosts[0].Devices = []berth.Device{{ID: "GPU-11", HostID: store.Hosts[0].ID}, {ID: "GPU-1"}, {ID: "GPU-12"}}
+	store := apitest.Sample(t)
+	store.AddHost(t, berth.Device{ID: "GPU-11", Mode: berth.SharingMPS}, berth.Device{ID: "GPU-1", Mode: berth.SharingMPS}, berth.Device{ID: "GPU-12", Mode: berth.SharingMPS})
 	r := setup(t, store)
 
 	patch := func(id, body string) (int, string) { return r.text("PATCH", "/api/v1/devices/"+id, body, asJSON) }
@@ -385,25 +396,14 @@ func TestCordonDevice(t *testing.T) {
 	device := read[openapi.Device](t, body)
 	require.Equal(t, "its fan is loud", device.CordonReason)
 	require.NotNil(t, device.CordonedAt)
-	require.Nil(t, store.Hosts[0].Devices[0].CordonedAt)
-
-	require.Equal(t, "PATCH /api/v1/devices/:id", store.Audits[0].Action)
-	require.Equal(t, []string{"GPU-12", "200"}, []string{store.Audits[0].Object, store.Audits[0].Result})
+	require.Equal(t, "local PATCH /api/v1/devices/:id GPU-12 127.0.0.1 200", audits(store)[0])
 
 	_, body = r.text("GET", "/api/v1/hosts", "")
-	require.Contains(t, body, `"cordon_reason":"its fan is loud"`)
+	require.Equal(t, 1, strings.Count(body, `"cordon_reason":"its fan is loud"`))
 
 	status, body = patch("GPU-1", `{"state":"ready"}`)
 	require.Equal(t, http.StatusOK, status, body)
 	require.Equal(t, "GPU-1", read[openapi.Device](t, body).ID, "a whole id is no beginning of another")
-
-	store.Former = []berth.Device{{ID: "GPU-0", HostID: store.Hosts[0].ID, CordonedAt: device.CordonedAt}, {ID: "GPU-9"}}
-	status, body = patch("GPU-0", `{"state":"ready"}`)
-	require.Equal(t, http.StatusOK, status, body)
-	require.Nil(t, store.Former[0].CordonedAt, "its host is removed, and its cordon is not")
-
-	status, body = patch("GPU-", `{"state":"ready"}`)
-	require.Equal(t, http.StatusConflict, status, "of what is removed a whole id is asked for: %s", body)
 
 	status, body = patch("GPU-00", `{"state":"ready"}`)
 	require.Equal(t, http.StatusNotFound, status, body)
@@ -415,68 +415,64 @@ func TestCordonDevice(t *testing.T) {
 	status, body = patch("GPU-12", `{"state":"draining"}`)
 	require.Equal(t, http.StatusBadRequest, status, body)
 
-	status, body = patch("GPU-12", `{"state":"ready"}`)
+	store.Exec("UPDATE hosts SET last_seen_at = now() - interval '1 day', removed_at = now()")
+
+	status, body = patch("GPU-", `{"state":"ready"}`)
+	require.Equal(t, http.StatusNotFound, status, "of what is removed a whole id is asked for: %s", body)
+
+	status, body = patch("GPU-12", `{"state":"ready"}`) // and its cordon is not removed
 	require.Equal(t, http.StatusOK, status, body)
-	require.Nil(t, store.Hosts[0].Devices[2].CordonedAt)
 	require.NotContains(t, body, "cordon")
 }
 
 func TestRemoveHost(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 
-	status, body := r.text("DELETE", "/api/v1/hosts/laptop", "")
-	require.Equal(t, http.StatusConflict, status, body)
+	body := r.want(http.StatusConflict, "DELETE", "/api/v1/hosts/laptop", "")
 	require.Contains(t, body, "its worker answers")
 
-	store.Hosts[0].State = berth.HostLost
+	store.Exec("UPDATE hosts SET last_seen_at = now() - interval '1 day'")
 
-	status, body = r.text("DELETE", "/api/v1/hosts/laptop", "")
-	require.Equal(t, http.StatusNoContent, status, body)
-	require.Empty(t, store.Hosts)
+	body = r.want(http.StatusNoContent, "DELETE", "/api/v1/hosts/laptop", "")
+
+	_, body = r.text("GET", "/api/v1/hosts", "")
+	require.Empty(t, read[openapi.HostList](t, body).Data)
 }
 
 // A command for one of two hosts of a name must not reach the other.
 func TestHosts_OfOneName(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
 
-	other := store.Hosts[0]
-	other.ID, other.State = apitest.NewID(101), berth.HostLost
-	store.Hosts = append(store.Hosts, other)
+	other := apitest.NewID(101)
+	require.NoError(t, store.RegisterHost(t.Context(), berth.Host{ID: other, Name: "laptop", MemoryBytes: 1}, "test"))
+	store.Exec("UPDATE hosts SET last_seen_at = now() - interval '1 day' WHERE id = $1", other)
 
-	status, body := r.text("PATCH", "/api/v1/hosts/laptop", `{"state":"draining"}`, asJSON)
-	require.Equal(t, http.StatusConflict, status, body)
+	body := r.want(http.StatusConflict, "PATCH", "/api/v1/hosts/laptop", `{"state":"draining"}`, asJSON)
 
-	for _, said := range []string{"2 hosts are called", store.Hosts[0].ID + " (ready, last seen", other.ID + " (lost, last seen", "berth host remove"} {
+	for _, said := range []string{"2 hosts are called", apitest.HostID + " (ready, last seen", other + " (lost, last seen", "berth host remove"} {
 		require.Contains(t, body, said)
 	}
 
-	require.Equal(t, berth.HostReady, store.Hosts[0].State)
+	body = r.want(http.StatusNoContent, "DELETE", "/api/v1/hosts/"+other, "")
 
-	status, body = r.text("DELETE", "/api/v1/hosts/"+other.ID, "")
-	require.Equal(t, http.StatusNoContent, status, body)
-
-	status, body = r.text("PATCH", "/api/v1/hosts/laptop", `{"state":"draining"}`, asJSON)
-	require.Equal(t, http.StatusOK, status, body)
-	require.Equal(t, berth.HostDraining, store.Hosts[0].State)
+	body = r.want(http.StatusOK, "PATCH", "/api/v1/hosts/laptop", `{"state":"draining"}`, asJSON)
+	require.Equal(t, "draining", read[openapi.Host](t, body).State)
 }
 
 // Two runs of an attempt may cut its log at different places.
 func TestLog_IsWholeWherePiecesOverlap(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	id := store.Attempts[0].ID
-	store.Logs = map[string][]berth.LogPiece{id: {
-		{Offset: 0, Stream: berth.Stdout, Data: []byte("one\ntwo\n")},
-		{Offset: 4, Stream: berth.Stdout, Data: []byte("two\n")},
-		{Offset: 4, Stream: berth.Stdout, Data: []byte("two\nthree\n")},
-	}}
+	store := apitest.Sample(t)
+	id := apitest.AttemptID(1, 1)
+	store.Exec(`INSERT INTO log_chunks (attempt_id, "offset", stream, at, data)
+		VALUES ($1, 0, 'stdout', now(), E'one\ntwo\n'), ($1, 4, 'stdout', now(), E'two\nthree\n')`, id)
 	r := setup(t, store)
 
 	for query, want := range map[string]string{"": "one\ntwo\nthree\n", "?offset=5": "wo\nthree\n", "?limit=9": "one\ntwo\nt"} {
@@ -488,35 +484,29 @@ func TestLog_IsWholeWherePiecesOverlap(t *testing.T) {
 func TestDeleteSweep(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	r := setup(t, store)
-	path := "/api/v1/sweeps/" + store.Sweeps[0].ID
+	path := "/api/v1/sweeps/" + apitest.SweepID
 
-	store.Sweeps[0].State = berth.SweepRunning
+	store.SweepIs(berth.SweepRunning)
 
-	status, body := r.text("DELETE", path, "")
-	require.Equal(t, http.StatusConflict, status)
+	body := r.want(http.StatusConflict, "DELETE", path, "")
 	require.Contains(t, body, "stop or cancel it first")
 
-	store.Change(func() { store.Sweeps[0].State = berth.SweepCanceled })
+	store.SweepIs(berth.SweepCanceled)
 
-	for _, slip := range []string{store.Sweeps[0].ID[:1], store.Sweeps[0].ID[:7]} {
-		status, body = r.text("DELETE", "/api/v1/sweeps/"+slip, "")
-		require.Equal(t, http.StatusBadRequest, status, slip)
+	for _, slip := range []string{apitest.SweepID[:1], apitest.SweepID[:7]} {
+		body = r.want(http.StatusBadRequest, "DELETE", "/api/v1/sweeps/"+slip, "")
 		require.Contains(t, body, "give at least the 8 characters")
 	}
 
-	status, _ = r.text("GET", path, "")
-	require.Equal(t, http.StatusOK, status, "a slip deletes nothing")
+	r.want(http.StatusOK, "GET", path, "") // a slip deletes nothing
 
-	status, body = r.text("DELETE", path, "")
-	require.Equal(t, http.StatusNoContent, status, body)
+	body = r.want(http.StatusNoContent, "DELETE", path, "")
 
-	status, _ = r.text("GET", path, "")
-	require.Equal(t, http.StatusNotFound, status)
+	r.want(http.StatusNotFound, "GET", path, "")
 
-	status, _ = r.text("DELETE", path, "")
-	require.Equal(t, http.StatusNotFound, status)
+	r.want(http.StatusNotFound, "DELETE", path, "")
 }
 
 // The answer for one probe names the bottleneck of a program, by the newest attempts and
@@ -526,12 +516,13 @@ func TestProbe_Diagnosis(t *testing.T) {
 
 	const mib = 1 << 20
 
-	store := apitest.Sample()
-	store.Hosts[0].Devices = []berth.Device{{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44, MemoryBytes: 143_771 * mib}}
-	store.Recent = []berth.RecentUsage{{Class: "NVIDIA H200 (MPS)", FrameworkPeakBytes: 145 * mib, DevicePeakBytes: 141_450 * mib, HeldMilli: 500, StepTime: berth.Duration(12 * time.Millisecond), Phases: berth.Phases{TrainingBytes: mib}}}
-	store.Probes[0].Footprints = append(store.Probes[0].Footprints, berth.Footprint{
-		Class: "NVIDIA H200 (MPS)", Samples: 1, DevicePeakBytes: 141_450 * mib, CPUMilli: 1000, DeviceActivity: berth.DeviceActivity{SMMilli: 10},
-	})
+	store := apitest.Sample(t)
+	store.OnGPU(t)
+	store.Exec("UPDATE devices SET mps_contexts = 44")
+	store.Exec(`UPDATE attempts SET framework_peak_bytes = 145 * 1048576, device_peak_bytes = 141450 * 1048576::bigint, device_active_ns = wall_ns / 2, step_ns = 12e6,
+		training_peak_bytes = 1048576, device_class = 'NVIDIA H200 (MPS)'`)
+	store.Exec(`INSERT INTO device_footprints (shape_key, device_class, source, samples, device_peak_bytes, cpu_milli, device_sm_milli)
+		VALUES ($1, 'NVIDIA H200 (MPS)', 'full', 1, 141450 * 1048576::bigint, 1000, 10)`, apitest.SmallShape)
 	r := setup(t, store)
 
 	_, body := r.text("GET", "/api/v1/probes/aaaa", "")
@@ -539,7 +530,7 @@ func TestProbe_Diagnosis(t *testing.T) {
 	require.Nil(t, got[0].Diagnosis)
 	require.Nil(t, got[0].DevicePhases)
 	require.Zero(t, got[0].DeviceReservedBytes)
-	require.Equal(t, memory.ReserveDevice(store.Probes[0].Footprints[1]), got[1].DeviceReservedBytes)
+	require.Equal(t, memory.ReserveDevice(berth.Footprint{Source: berth.FootprintFull, Samples: 1, DevicePeakBytes: 141_450 * mib}), got[1].DeviceReservedBytes)
 	require.Equal(t, &openapi.DevicePhases{TrainingBytes: mib}, got[1].DevicePhases)
 	require.InDelta(t, 0.012, got[1].StepSeconds, 1e-9)
 	require.Equal(t, "latency_bound", got[1].Diagnosis.Label)
@@ -557,9 +548,11 @@ func TestProbe_DiagnosisOfHalfCores(t *testing.T) {
 	t.Parallel()
 
 	for milli, want := range map[int64]string{1500: "its threads being capped to 2", 500: "its threads being capped to 1"} {
-		store := apitest.Sample()
-		store.Probes[0].Shape.CPUMilli = milli
-		store.Probes[0].Footprints = []berth.Footprint{{Class: "NVIDIA H200", Samples: 1, CPUMilli: 1400, DeviceActivity: berth.DeviceActivity{SMMilli: 10}}}
+		store := apitest.Sample(t)
+		store.AddShape(t, apitest.SmallShape, berth.Shape{CPUMilli: milli})
+		store.Exec("DELETE FROM footprints")
+		store.Exec(`INSERT INTO device_footprints (shape_key, device_class, source, samples, cpu_milli, device_sm_milli)
+			VALUES ($1, 'NVIDIA H200', 'full', 1, 1400, 10)`, apitest.SmallShape)
 
 		_, body := setup(t, store).text("GET", "/api/v1/probes/aaaa", "")
 		got := read[openapi.Probe](t, body).Footprints[0].Diagnosis

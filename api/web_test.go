@@ -17,7 +17,7 @@ import (
 func pages(t *testing.T) http.Handler {
 	t.Helper()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	server, err := api.New(api.Deps{
 		Store: store, Control: store, Images: store, Log: slog.New(slog.DiscardHandler),
 		Web: fstest.MapFS{"index.html": {Data: []byte("<html>page</html>")}, "assets/a.js": {Data: []byte("1")}},
@@ -80,6 +80,6 @@ func TestWeb_ProblemsWhereNoPageIs(t *testing.T) {
 func TestNew_RefusesAWebInterfaceWithoutAPage(t *testing.T) {
 	t.Parallel()
 
-	_, err := api.New(api.Deps{Store: apitest.Sample(), Web: fstest.MapFS{}}, api.Config{})
+	_, err := api.New(api.Deps{Store: &apitest.Store{}, Web: fstest.MapFS{}}, api.Config{})
 	require.ErrorContains(t, err, "index.html")
 }

@@ -1,7 +1,12 @@
 package apitest
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/spec"
@@ -27,80 +32,171 @@ const (
 	LargeShape = "bbbb1111bbbb2222cccc3333dddd4444eeee5555ffff66660000777711118888"
 )
 
+// Start is when everything in the sample was made.
+var Start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// The sample's sweep and host.
+var (
+	SweepID = NewID(1)
+	HostID  = NewID(100)
+)
+
+// TrialID is the id of a trial of the sample.
+func TrialID(number int) string { return NewID(10 + number) }
+
+// AttemptID is the id of an attempt of the sample.
+func AttemptID(trial, number int) string { return NewID(20 + 10*trial + number) }
+
+// sample is what follows the sweep, the host and the shapes. A worker answered last
+// in a time to come, so that the host is not lost and answers stay as they are.
+const sample = `
+UPDATE hosts SET last_seen_at = '2100-01-01T12:00:00Z', stores_files = true;
+UPDATE sweeps SET state = 'succeeded', created_at = '2026-11-21T12:00:00Z', started_at = '2026-11-21T12:00:00Z', finished_at = '2026-11-21T12:01:32Z';
+INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, created_at, started_at, finished_at)
+SELECT md5((10 + n)::text)::uuid, md5('1')::uuid, n, json_build_object('lr', 0.01, 'width', width), key, 'succeeded', 'ok', value,
+	'2026-11-21T12:00:00Z', '2026-11-21T12:00:00Z', '2026-11-21T12:00:40Z'
+FROM (VALUES (1, 32, 0.91), (2, 32, 0.97), (3, 64, 0.95), (4, 64, 0.93)) t (n, width, value)
+JOIN shapes ON shape #>> '{values,width}' = width::text;
+INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, failure_kind, memory_bytes, cpu_milli, memory_peak_bytes,
+	cpu_ns, wall_ns, samples, placed_at, started_at, finished_at)
+SELECT md5((20 + 10 * t + n)::text)::uuid, md5((10 + t)::text)::uuid, n, 'main', purpose, 'finished', md5('100')::uuid, nextval('lease_tokens'), kind,
+	reserved * 1048576::bigint, 1000, peak * 1048576::bigint, 30e9, (ends - begins) * 1e9, 10, s + begins * second, s + begins * second, s + ends * second
+FROM (VALUES (1, 1, 'probe', 'ok', 4096, 600, 0, 40), (2, 1, 'run', 'ok', 704, 610, 40, 80), (3, 1, 'probe', 'host_oom', 768, 768, 0, 10),
+	(3, 2, 'run', 'ok', 1280, 900, 12, 52), (4, 1, 'run', 'ok', 1024, 890, 54, 92)) a (t, n, purpose, kind, reserved, peak, begins, ends),
+	(VALUES ('2026-11-21T12:00:00Z'::timestamptz, interval '1 second')) times (s, second);
+INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, cpu_milli, duration_ns, measured_at)
+SELECT key, 'full', 3, CASE shape #>> '{values,width}' WHEN '32' THEN 610 ELSE 900 END * 1048576::bigint, 950, 40e9, '2026-11-21T12:00:00Z' FROM shapes;
+DELETE FROM outbox;
+DELETE FROM events`
+
 // Sample is a store with one ended sweep and one host. The sweep has four
 // trials in two shapes; one of them ran out of memory once.
-func Sample() *Store {
-	s := &Store{Hosts: []berth.Host{SampleHost()}}
+func Sample(t testing.TB) *Store {
+	t.Helper()
+
+	s := Empty(t)
+	s.AddHost(t)
 
 	decoded, err := spec.Decode([]byte(SweepFile), "")
-	if err != nil {
-		panic(err)
+	require.NoError(t, err)
+
+	_, _, err = s.CreateSweep(t.Context(), berth.NewSweep{
+		ID: SweepID, Spec: decoded, ImageDigest: "berth-examples/digits@sha256:1", CreatedBy: "local", Planned: 4,
+	})
+	require.NoError(t, err)
+
+	for key, width := range map[string]int64{SmallShape: 32, LargeShape: 64} {
+		s.AddShape(t, key, berth.Shape{
+			ImageDigest: "berth-examples/digits@sha256:1", Command: []string{"python3", "train.py"}, Stage: berth.StageMain,
+			Values: berth.Assignment{"width": berth.IntValue(width)}, CPUMilli: 1000,
+		})
 	}
 
-	finished := Start.Add(92 * time.Second)
-	best := 0.97
-	s.Sweeps = []berth.Sweep{{
-		ID: NewID(1), Name: "digits", Spec: decoded, ImageDigest: "berth-examples/digits@sha256:1", State: berth.SweepSucceeded,
-		CreatedBy: "local", CreatedAt: Start, StartedAt: &Start, FinishedAt: &finished, BestTrial: 2, BestValue: &best,
-		Counts: berth.Counts{Total: 4, Planned: 4, Succeeded: 4, OOMRetries: 1},
-	}}
-
-	s.addTrial(1, 32, SmallShape, 0.91)
-	s.addTrial(2, 32, SmallShape, best)
-	s.addTrial(3, 64, LargeShape, 0.95)
-	s.addTrial(4, 64, LargeShape, 0.93)
-
-	s.addAttempt(1, 1, berth.PurposeProbe, berth.FailureOK, 4096, 600, 0, 40)
-	s.addAttempt(2, 1, berth.PurposeRun, berth.FailureOK, 704, 610, 40, 80)
-	s.addAttempt(3, 1, berth.PurposeProbe, berth.FailureHostOOM, 768, 768, 0, 10)
-	s.addAttempt(3, 2, berth.PurposeRun, berth.FailureOK, 1280, 900, 12, 52)
-	s.addAttempt(4, 1, berth.PurposeRun, berth.FailureOK, 1024, 890, 54, 92)
-
-	s.Probes = []berth.ProbedShape{sampleProbe(SmallShape, 32, 610), sampleProbe(LargeShape, 64, 900)}
+	s.Exec(sample)
 
 	return s
 }
 
-// SampleHost is a host of two cores and 32 GiB.
-func SampleHost() berth.Host {
-	return berth.Host{
-		ID: NewID(100), Name: "laptop", BootID: "boot", State: berth.HostReady, CPUMilli: 2000, MemoryBytes: 32 << 30,
-		MemoryHeadroomBytes: 1 << 30, MemoryFreeBytes: 30 << 30, DiskFreeBytes: 200 << 30, DiskHeadroomBytes: 2 << 30, Devices: []berth.Device{}, LastSeenAt: Start,
-	}
+// AddHost registers a host of two cores and 32 GiB, with these devices.
+func (s *Store) AddHost(t testing.TB, devices ...berth.Device) {
+	t.Helper()
+	require.NoError(t, s.RegisterHost(t.Context(), berth.Host{
+		ID: HostID, Name: "laptop", BootID: "boot", CPUMilli: 2000, MemoryBytes: 32 << 30, MemoryHeadroomBytes: 1 << 30,
+		MemoryFreeBytes: 30 << 30, DiskFreeBytes: 200 << 30, DiskHeadroomBytes: 2 << 30, Devices: devices,
+	}, "test"))
 }
 
-func (s *Store) addTrial(number int, width int64, shape string, value float64) {
-	started, finished := Start, Start.Add(40*time.Second)
-	s.Trials = append(s.Trials, berth.Trial{
-		ID: NewID(10 + number), SweepID: NewID(1), Number: number, ShapeKey: shape, State: berth.TrialSucceeded, Value: &value, Attempts: 1,
-		Params:    berth.Assignment{"lr": berth.FloatValue(0.01), "width": berth.IntValue(width)},
-		CreatedAt: Start, StartedAt: &started, FinishedAt: &finished,
+// AddShape stores a shape, whose key may be any.
+func (s *Store) AddShape(t testing.TB, key string, shape berth.Shape) {
+	t.Helper()
+
+	text, err := json.Marshal(shape)
+	require.NoError(t, err)
+	s.Exec("INSERT INTO shapes (key, shape) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET shape = excluded.shape", key, string(text))
+}
+
+// AddSweep stores a copy of the sample's sweep, without trials.
+func (s *Store) AddSweep(n int, name string, state berth.SweepState) string {
+	s.Exec(`INSERT INTO sweeps (id, name, spec, image_digest, created_by, created_at, state, finished_at)
+		SELECT $1, $2, spec, image_digest, 'ci', created_at + $4 * interval '1 second', $3, CASE WHEN $3 = 'succeeded' THEN now() END FROM sweeps WHERE id = $5`,
+		NewID(n), name, state, n, SweepID)
+
+	return NewID(n)
+}
+
+// SweepIs gives the sample's sweep another state.
+func (s *Store) SweepIs(state berth.SweepState) {
+	s.Exec("UPDATE sweeps SET state = $1, finished_at = CASE WHEN $2 THEN now() END WHERE id = $3", state, state.Terminal(), SweepID)
+}
+
+// TrialIs gives a trial of the sample another state, without a value.
+func (s *Store) TrialIs(number int, state berth.TrialState) {
+	s.Exec("UPDATE trials SET state = $1, value = NULL, failure_kind = '', finished_at = CASE WHEN $2 THEN finished_at END WHERE id = $3", state, state.Terminal(), TrialID(number))
+}
+
+// AttemptRuns lets an attempt of the sample run again, without a lease.
+func (s *Store) AttemptRuns(id string) {
+	s.Exec("UPDATE attempts SET state = 'running', failure_kind = '', finished_at = NULL WHERE id = $1", id)
+}
+
+// AttemptEnds ends it again.
+func (s *Store) AttemptEnds(id string) {
+	s.Exec("UPDATE attempts SET state = 'finished', failure_kind = 'ok', finished_at = now() WHERE id = $1", id)
+}
+
+// OnGPU moves the sample's attempts from its host's cores to an H200.
+func (s *Store) OnGPU(t testing.TB) {
+	t.Helper()
+
+	gpu := berth.Device{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 143_771 * MiB, MaxContexts: 48}
+	s.AddHost(t, gpu)
+	s.Exec("UPDATE hosts SET last_seen_at = '2100-01-01T12:00:00Z'")
+	s.Exec("UPDATE attempts SET device_id = $1, device_class = $2, device_bytes = memory_bytes, device_peak_bytes = memory_peak_bytes", gpu.ID, string(gpu.Class()))
+}
+
+// AddMetric stores a point of an attempt.
+func (s *Store) AddMetric(attemptID, name string, step int64, value float64, status berth.MetricStatus) {
+	s.Exec("INSERT INTO metrics (attempt_id, name, step, value, status, at) VALUES ($1, $2, $3, $4, $5, $6)", attemptID, name, step, value, status, Start)
+}
+
+// Write appends to the log of an attempt.
+func (s *Store) Write(attemptID, text string) {
+	s.Exec(`INSERT INTO log_chunks (attempt_id, "offset", stream, at, data)
+		SELECT $1::uuid, coalesce(max("offset" + length(data)), 0), 'stdout', $3, $2 FROM log_chunks WHERE attempt_id = $1`, attemptID, []byte(text), Start)
+}
+
+// AddFile gives an attempt a stored file.
+func (s *Store) AddFile(attemptID, path, content string) {
+	digest := berth.Digest(sha256.Sum256([]byte(content)))
+	s.Change(func() {
+		if s.Objects == nil {
+			s.Objects = make(map[berth.Digest]string)
+		}
+
+		s.Objects[digest] = content
 	})
+	s.Exec("INSERT INTO artifacts (attempt_id, path, bytes, sha256, stored_at) VALUES ($1, $2, $3, $4, $5)", attemptID, path, len(content), digest[:], Start)
 }
 
-func (s *Store) addAttempt(trial, number int, purpose berth.Purpose, kind berth.FailureKind, reserved, peak int64, from, to int) {
-	started, finished := Start.Add(time.Duration(from)*time.Second), Start.Add(time.Duration(to)*time.Second)
-	s.Attempts = append(s.Attempts, berth.Attempt{
-		ID: NewID(20 + 10*trial + number), TrialID: NewID(10 + trial), Number: number, Stage: berth.StageMain, Purpose: purpose,
-		State: berth.AttemptFinished, HostID: NewID(100), Kind: kind,
-		Demand: berth.Demand{MemoryBytes: reserved * MiB, CPUMilli: 1000},
-		Usage: berth.Usage{
-			MemoryPeakBytes: peak * MiB, CPU: berth.Duration(30 * time.Second), Wall: berth.Duration(finished.Sub(started)), Samples: 10,
-		},
-		PlacedAt: started, StartedAt: &started, FinishedAt: &finished,
-	})
+// FilesAre sets the state of an attempt's files, and why it is so.
+func (s *Store) FilesAre(attemptID string, state berth.FileState, problem string) {
+	s.Exec("UPDATE attempts SET files_state = $2, files_problem = $3 WHERE id = $1", attemptID, state, problem)
 }
 
-func sampleProbe(key string, width, peak int64) berth.ProbedShape {
-	return berth.ProbedShape{
-		Key: key,
-		Shape: berth.Shape{
-			ImageDigest: "berth-examples/digits@sha256:1", Command: []string{"python3", "train.py"}, Stage: berth.StageMain,
-			Values: berth.Assignment{"width": berth.IntValue(width)}, CPUMilli: 1000,
-		},
-		Footprints: []berth.Footprint{{
-			ShapeKey: key, Class: berth.ClassCPU, Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: peak * MiB, CPUMilli: 950,
-			Duration: berth.Duration(40 * time.Second), MeasuredAt: Start,
-		}},
-	}
+// Publish publishes an event.
+func (s *Store) Publish(t testing.TB, kind, sweepID, subject string, data any) {
+	t.Helper()
+
+	text, err := json.Marshal(data)
+	require.NoError(t, err)
+	s.PublishMany(t, 1, kind, sweepID, subject, string(text))
+}
+
+// PublishMany publishes n events with JSON data, whose sequences follow the last one.
+func (s *Store) PublishMany(t testing.TB, n int, kind, sweepID, subject, data string) {
+	t.Helper()
+	s.Exec("INSERT INTO events (kind, sweep_id, subject, data, created_at) SELECT $1, $2, $3, $4, $5 FROM generate_series(1, $6)", kind, sweepID, subject, data, Start, n)
+
+	_, err := s.PublishEvents(t.Context(), n)
+	require.NoError(t, err)
 }

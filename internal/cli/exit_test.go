@@ -18,7 +18,7 @@ import (
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	server := serve(t, store)
 	sweep := apitest.NewID(1)[:8]
 
@@ -52,7 +52,7 @@ func TestExitCodes(t *testing.T) {
 func TestMistakesAreExplained(t *testing.T) {
 	t.Parallel()
 
-	server := serve(t, apitest.Sample())
+	server := serve(t, apitest.Sample(t))
 
 	for command, want := range map[string]string{
 		"sweep sumbit -f x.yaml":                 "there is no `berth sweep sumbit`; did you mean `berth sweep submit`?",
@@ -74,7 +74,7 @@ func TestMistakesAreExplained(t *testing.T) {
 func TestExitCodesOfTokens(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	text, hash, _ := api.NewToken()
 	_, err := store.CreateToken(t.Context(), berth.Token{Role: "viewer"}, 0, hash)
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestExitCodesOfTokens(t *testing.T) {
 func TestProblemsNameTheirLines(t *testing.T) {
 	t.Parallel()
 
-	server := serve(t, apitest.Sample())
+	server := serve(t, apitest.Sample(t))
 	path := filepath.Join(t.TempDir(), "sweep.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(`name: digits
 image: UPPER
@@ -121,8 +121,8 @@ limits:
 func TestWatchingEndsBeforeTheSweep(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Sweeps[0].State, store.Sweeps[0].FinishedAt = berth.SweepRunning, nil
+	store := apitest.Sample(t)
+	store.SweepIs(berth.SweepRunning)
 	server := serve(t, store)
 
 	result := execute(t.Context(), server, "sweep", "watch", apitest.NewID(1), "--timeout", "200ms")
@@ -146,8 +146,8 @@ func TestWatchingEndsBeforeTheSweep(t *testing.T) {
 func TestFailedSweepExitsWith8(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Sweeps[0].State, store.Sweeps[0].Reason = berth.SweepFailed, "more than 6 trials failed"
+	store := apitest.Sample(t)
+	store.Exec("UPDATE sweeps SET state = 'failed', reason = 'more than 6 trials failed'")
 	server := serve(t, store)
 
 	result := execute(t.Context(), server, "sweep", "watch", apitest.NewID(1))
@@ -155,7 +155,8 @@ func TestFailedSweepExitsWith8(t *testing.T) {
 	require.Contains(t, result.stderr, "more than 6 trials failed")
 	require.Contains(t, result.stdout, "best: trial 2")
 
-	store.Change(func() { store.Sweeps[0].State, store.Sweeps[0].Counts.Failed = berth.SweepSucceeded, 1 })
+	store.SweepIs(berth.SweepSucceeded)
+	store.TrialIs(1, berth.TrialFailed)
 
 	result = execute(t.Context(), server, "sweep", "watch", apitest.NewID(1))
 	require.Equal(t, ExitSweepFailed, result.code)

@@ -20,10 +20,8 @@ import (
 func TestExport_ToFilesAndStandardOutput(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Metrics = map[string][]berth.MetricPoint{store.Attempts[0].ID: {
-		{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
-	}}
+	store := apitest.Sample(t)
+	store.AddMetric(apitest.AttemptID(1, 1), "loss", 1, 0.5, berth.MetricFinite)
 	server, dir := serve(t, store), t.TempDir()
 	sweep := apitest.NewID(1)[:8]
 
@@ -104,7 +102,7 @@ func TestExport_CutIsNoFile(t *testing.T) {
 func TestExport_SaysWhoFailed(t *testing.T) {
 	t.Parallel()
 
-	server := serve(t, apitest.Sample())
+	server := serve(t, apitest.Sample(t))
 	o := &options{getenv: func(string) string { return "" }, server: server}
 	r, err := o.connect()
 	require.NoError(t, err)
@@ -119,7 +117,7 @@ func TestExport_SaysWhoFailed(t *testing.T) {
 func TestExport_ReplacesNoDevice(t *testing.T) {
 	t.Parallel()
 
-	server, path := serve(t, apitest.Sample()), filepath.Join(t.TempDir(), "pipe")
+	server, path := serve(t, apitest.Sample(t)), filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 
 	reader, err := os.OpenFile(path, os.O_RDWR, 0) // so that no end blocks
@@ -152,7 +150,7 @@ func TestExport_WritesToWhatIsOpen(t *testing.T) {
 
 	defer func() { _ = file.Close() }()
 
-	server := serve(t, apitest.Sample())
+	server := serve(t, apitest.Sample(t))
 	for range 2 {
 		result := execute(t.Context(), server, "sweep", "export", apitest.NewID(1), "-o", fmt.Sprintf("/dev/fd/%d", file.Fd()))
 		require.Equal(t, ExitOK, result.code, result.stderr)
@@ -166,7 +164,7 @@ func TestExport_WritesToWhatIsOpen(t *testing.T) {
 
 // What a person keeps to themselves stays so: the mode of a file that is replaced, and the umask of a new one.
 func TestExport_KeepsModes(t *testing.T) { //nolint:paralleltest // the umask is the process's
-	server, dir := serve(t, apitest.Sample()), t.TempDir()
+	server, dir := serve(t, apitest.Sample(t)), t.TempDir()
 	old, fresh := filepath.Join(dir, "old.csv"), filepath.Join(dir, "fresh.csv")
 	require.NoError(t, os.WriteFile(old, []byte("mine"), 0o600))
 
@@ -190,7 +188,7 @@ func TestExport_KeepsModes(t *testing.T) { //nolint:paralleltest // the umask is
 func TestExport_FollowsALink(t *testing.T) {
 	t.Parallel()
 
-	server, dir := serve(t, apitest.Sample()), t.TempDir()
+	server, dir := serve(t, apitest.Sample(t)), t.TempDir()
 	file, link := filepath.Join(dir, "trials.csv"), filepath.Join(dir, "newest.csv")
 	require.NoError(t, os.WriteFile(file, []byte("an older one"), 0o600))
 	require.NoError(t, os.Symlink("trials.csv", link))

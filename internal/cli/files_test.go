@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"io/fs"
 	"net/http"
@@ -26,21 +27,17 @@ var large = strings.Repeat("0123456789", 100_000)
 func stored(t *testing.T) (store *apitest.Store, content map[string]string, attempt string) {
 	t.Helper()
 
-	store = apitest.Sample()
+	store = apitest.Sample(t)
 	content = map[string]string{
 		"metrics.jsonl": "{}\n", "model/weights.h5": large, "model/a b.txt": "a b", "model/ünï": "ü", "new\nline": "n", "empty": "", "..2F": "dots", "a%2Fb": "percent",
 		strings.Repeat("l", 255): "long",
 	}
 
-	for _, a := range store.Attempts {
-		if a.TrialID == store.Trials[1].ID {
-			attempt = a.ID
-		}
-	}
+	attempt = apitest.AttemptID(2, 1)
+	store.FilesAre(attempt, berth.FilesStored, "")
+	store.Exec("UPDATE attempts SET files_left_out = 1 WHERE id = $1", attempt)
+	store.Exec("INSERT INTO artifacts_left_out (attempt_id, number, path, reason) VALUES ($1, 1, 'link', 'it is a symbolic link; links are not followed')", attempt)
 
-	store.FileSets = map[string]berth.FileSet{attempt: {
-		State: berth.FilesStored, LeftOut: 1, Reasons: []berth.LeftOut{{Path: "link", Reason: "it is a symbolic link; links are not followed"}},
-	}}
 	for path, text := range content {
 		store.AddFile(attempt, path, text)
 	}
@@ -79,13 +76,13 @@ func TestTrialFiles(t *testing.T) {
 	store, content, _ := stored(t)
 	server := serve(t, store)
 
-	result := execute(t.Context(), server, "trial", "files", store.Sweeps[0].ID, "2")
+	result := execute(t.Context(), server, "trial", "files", apitest.SweepID, "2")
 	require.Equal(t, ExitOK, result.code, result.stderr)
 	require.Contains(t, result.stdout, "model/weights.h5")
 	require.Contains(t, result.stdout, `"new\nline"`, "a terminal gets no line end of a name")
 	require.Contains(t, result.stderr, "1 file was left out:\n  link: it is a symbolic link")
 
-	result = execute(t.Context(), server, "trial", "files", store.Sweeps[0].ID, "2", "-o", "json")
+	result = execute(t.Context(), server, "trial", "files", apitest.SweepID, "2", "-o", "json")
 
 	var set client.FileList
 
@@ -93,10 +90,10 @@ func TestTrialFiles(t *testing.T) {
 	require.Len(t, set.Data, len(content))
 	require.Equal(t, client.FileStateStored, set.State)
 
-	result = execute(t.Context(), server, "trial", "files", store.Sweeps[0].ID, "2", "-o", "csv")
+	result = execute(t.Context(), server, "trial", "files", apitest.SweepID, "2", "-o", "csv")
 	require.True(t, strings.HasPrefix(result.stdout, "path,bytes,sha256,stored\n"), result.stdout)
 
-	result = execute(t.Context(), server, "trial", "files", store.Sweeps[0].ID, "1")
+	result = execute(t.Context(), server, "trial", "files", apitest.SweepID, "1")
 	require.Equal(t, ExitOK, result.code)
 	require.Contains(t, result.stderr, "files of attempt 1: pending")
 }
@@ -105,7 +102,7 @@ func TestTrialDownload(t *testing.T) {
 	t.Parallel()
 
 	store, content, _ := stored(t)
-	server, dir, id := serve(t, store), filepath.Join(t.TempDir(), "new", "dir"), store.Sweeps[0].ID
+	server, dir, id := serve(t, store), filepath.Join(t.TempDir(), "new", "dir"), apitest.SweepID
 
 	download := func(args ...string) (outcome, downloaded) {
 		result := execute(t.Context(), server, append([]string{"trial", "download", id, "2", "--to", dir, "-o", "json"}, args...)...)
@@ -153,8 +150,7 @@ func TestTrialDownload_WaitsForTheStore(t *testing.T) {
 	t.Parallel()
 
 	store, content, attempt := stored(t)
-	done := store.FileSets[attempt]
-	store.FileSets[attempt] = berth.FileSet{State: berth.FilesPending}
+	store.FilesAre(attempt, berth.FilesPending, "")
 	server, dir := serve(t, store), filepath.Join(t.TempDir(), "dir")
 
 	var told page
@@ -164,10 +160,10 @@ func TestTrialDownload_WaitsForTheStore(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 
-		store.Change(func() { store.FileSets[attempt] = done })
+		store.FilesAre(attempt, berth.FilesStored, "")
 	}()
 
-	result := executeWaiting(t.Context(), &told, time.Minute, server, "trial", "download", store.Sweeps[0].ID, "2", "--to", dir)
+	result := executeWaiting(t.Context(), &told, time.Minute, server, "trial", "download", apitest.SweepID, "2", "--to", dir)
 	require.Equal(t, ExitOK, result.code, result.stderr)
 	require.Equal(t, content, below(t, dir))
 }
@@ -177,13 +173,10 @@ func TestTrialDownload_WaitsForTheStore(t *testing.T) {
 func TestTrialDownload_OfLostFiles(t *testing.T) {
 	t.Parallel()
 
-	store, content, _ := stored(t)
-	for id, set := range store.FileSets {
-		set.State, set.Problem = berth.FilesLost, "removed before they were stored: the limit"
-		store.FileSets[id] = set
-	}
+	store, content, attempt := stored(t)
+	store.FilesAre(attempt, berth.FilesLost, "removed before they were stored: the limit")
 
-	server, dir, id := serve(t, store), filepath.Join(t.TempDir(), "dir"), store.Sweeps[0].ID
+	server, dir, id := serve(t, store), filepath.Join(t.TempDir(), "dir"), apitest.SweepID
 
 	for _, paths := range [][]string{nil, {"model"}, {"metrics.jsonl", "model"}} {
 		result := execute(t.Context(), server, append([]string{"trial", "download", id, "2", "--to", dir}, paths...)...)
@@ -223,7 +216,7 @@ func TestTrialDownload_GoesOnWhereItWasCut(t *testing.T) {
 	t.Cleanup(cut.Close)
 
 	dir := t.TempDir()
-	result := execute(t.Context(), cut.URL, "trial", "download", store.Sweeps[0].ID, "2", "model/weights.h5", "--to", dir)
+	result := execute(t.Context(), cut.URL, "trial", "download", apitest.SweepID, "2", "model/weights.h5", "--to", dir)
 	require.Equal(t, ExitOK, result.code, result.stderr)
 	require.Equal(t, map[string]string{"model/weights.h5": large}, below(t, dir))
 	require.Empty(t, ranges[0])
@@ -232,28 +225,22 @@ func TestTrialDownload_GoesOnWhereItWasCut(t *testing.T) {
 
 	// An earlier command left a part.
 	other := t.TempDir()
-	part := partOf(t, store, other)
+	part := partOf(t, other)
 	require.NoError(t, os.WriteFile(part, []byte(large[:900_000]), 0o600))
 
 	ranges = nil
-	result = execute(t.Context(), cut.URL, "trial", "download", store.Sweeps[0].ID, "2", "model/weights.h5", "--to", other)
+	result = execute(t.Context(), cut.URL, "trial", "download", apitest.SweepID, "2", "model/weights.h5", "--to", other)
 	require.Equal(t, ExitOK, result.code, result.stderr)
 	require.Equal(t, []string{"bytes=900000-"}, ranges)
 	require.Equal(t, map[string]string{"model/weights.h5": large}, below(t, other))
 }
 
 // partOf is where a download of the large file goes, in a directory that is made.
-func partOf(t *testing.T, store *apitest.Store, dir string) string {
+func partOf(t *testing.T, dir string) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "model"), 0o700))
 
-	for digest, text := range store.Objects {
-		if text == large {
-			return filepath.Join(dir, "model", ".berth-"+digest.String()[:16]+".part")
-		}
-	}
-
-	return ""
+	return filepath.Join(dir, "model", ".berth-"+berth.Digest(sha256.Sum256([]byte(large))).String()[:16]+".part")
 }
 
 // cutting cuts the connection after this many bytes.
@@ -284,8 +271,8 @@ func TestTrialDownload_ThrowsAwayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 
 	store, _, _ := stored(t)
-	server, dir, id := serve(t, store), t.TempDir(), store.Sweeps[0].ID
-	part := partOf(t, store, dir)
+	server, dir, id := serve(t, store), t.TempDir(), apitest.SweepID
+	part := partOf(t, dir)
 	require.NoError(t, os.WriteFile(part, []byte(strings.Repeat("x", 500_000)), 0o600))
 
 	result := execute(t.Context(), server, "trial", "download", id, "2", "model/weights.h5", "--to", dir)
@@ -302,7 +289,7 @@ func TestTrialDownload_NeverLeavesTheDirectory(t *testing.T) {
 	t.Parallel()
 
 	store, _, attempt := stored(t)
-	server, outside, id := serve(t, store), t.TempDir(), store.Sweeps[0].ID
+	server, outside, id := serve(t, store), t.TempDir(), apitest.SweepID
 
 	dir := filepath.Join(outside, "dir")
 	require.NoError(t, os.Mkdir(dir, 0o700))
@@ -315,11 +302,11 @@ func TestTrialDownload_NeverLeavesTheDirectory(t *testing.T) {
 	result = execute(t.Context(), server, "trial", "download", id, "2", "metrics.jsonl", "--to", dir)
 	require.Equal(t, ExitOK, result.code, "the link is replaced")
 
+	store.Exec("ALTER TABLE artifacts DROP CONSTRAINT artifacts_path_is_below") // a server may be evil
+
 	for _, name := range []string{"../evil", "/evil", "model/../../evil"} {
-		store.Change(func() {
-			store.Files[attempt] = nil
-			store.AddFile(attempt, name, "evil")
-		})
+		store.Exec("DELETE FROM artifacts")
+		store.AddFile(attempt, name, "evil")
 
 		result = execute(t.Context(), server, "trial", "download", id, "2", "--to", dir)
 		require.Equal(t, ExitError, result.code, name)
@@ -335,7 +322,7 @@ func TestSweepBest_Download(t *testing.T) {
 	t.Parallel()
 
 	store, content, _ := stored(t)
-	server, dir, id := serve(t, store), t.TempDir(), store.Sweeps[0].ID
+	server, dir, id := serve(t, store), t.TempDir(), apitest.SweepID
 
 	for _, args := range [][]string{{"--download", filepath.Join(dir, "a")}, {"--download=" + filepath.Join(dir, "b")}} {
 		result := execute(t.Context(), server, append([]string{"sweep", "best", id}, args...)...)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/client"
 )
@@ -42,8 +41,8 @@ func TestGPUTexts(t *testing.T) {
 func TestDeviceCordon(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.OnGPU()
+	store := apitest.Sample(t)
+	store.OnGPU(t)
 	server := serve(t, store)
 
 	result := execute(t.Context(), server, "device", "cordon", "GPU", "--reason", "its fan is loud")
@@ -56,9 +55,9 @@ func TestDeviceCordon(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(execute(t.Context(), server, "device", "list", "-o", "json").stdout), &devices))
 	require.Equal(t, "its fan is loud", devices[0].CordonReason)
 
-	store.Change(func() { store.Hosts[0].Devices[0].Problem = "lost" })
+	store.Exec("UPDATE devices SET problem = 'lost'")
 	require.Contains(t, execute(t.Context(), server, "device", "list").stdout, "lost; also cordoned: its fan is loud")
-	store.Change(func() { store.Hosts[0].Devices[0].Problem = "" })
+	store.Exec("UPDATE devices SET problem = ''")
 
 	result = execute(t.Context(), server, "device", "ready", "GPU-1")
 	require.Equal(t, ExitOK, result.code, result.stderr)
@@ -71,10 +70,9 @@ func TestDeviceCordon(t *testing.T) {
 func TestProbeGet_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Probes[0].Footprints = append(store.Probes[0].Footprints, berth.Footprint{
-		Class: "NVIDIA H200", Samples: 1, CPUMilli: 1000, DeviceActivity: berth.DeviceActivity{SMMilli: 820, DRAMMilli: 170}, MeasuredAt: apitest.Start,
-	})
+	store := apitest.Sample(t)
+	store.Exec(`INSERT INTO device_footprints (shape_key, device_class, source, samples, cpu_milli, device_sm_milli, device_dram_milli)
+		VALUES ($1, 'NVIDIA H200', 'full', 1, 1000, 820, 170)`, apitest.SmallShape)
 
 	result := execute(t.Context(), serve(t, store), "probe", "get", "aaaa")
 	require.Equal(t, ExitOK, result.code, result.stderr)

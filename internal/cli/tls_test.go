@@ -22,7 +22,7 @@ func serveTLS(t *testing.T, pair certtest.Pair) string {
 	certificate, err := api.LoadCertificate(pair.Cert, pair.Key, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 
-	return run(t, apitest.Sample(), nil, api.Config{Certificate: certificate})
+	return run(t, apitest.Sample(t), nil, api.Config{Certificate: certificate})
 }
 
 func TestTLS(t *testing.T) {
@@ -33,7 +33,7 @@ func TestTLS(t *testing.T) {
 	address := serveTLS(t, authority.Sign("server", time.Hour, "127.0.0.1"))
 	elsewhere := serveTLS(t, authority.Sign("elsewhere", time.Hour, "berth.example"))
 	ended := serveTLS(t, authority.Sign("ended", -time.Minute, "127.0.0.1"))
-	plain := serve(t, apitest.Sample())
+	plain := serve(t, apitest.Sample(t))
 
 	empty := filepath.Join(dir, "empty")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))

@@ -90,8 +90,7 @@ func TestTry_RefusesWithWhatToType(t *testing.T) {
 func TestTry_TellsWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 
-	played := apitest.Sample()
-	store := &apitest.Store{Hosts: played.Hosts, Probes: played.Probes}
+	store := apitest.Sample(t)
 	server := serve(t, store)
 
 	var (
@@ -106,28 +105,18 @@ func TestTry_TellsWhatWasMeasured(t *testing.T) {
 			}
 		}
 
-		id := ""
-
-		store.Change(func() {
-			id = store.Sweeps[0].ID
-			trial := played.Trials[0]
-			trial.SweepID = id
-			store.Trials, store.Attempts = []berth.Trial{trial}, played.Attempts[:1]
-			store.Metrics = played.Metrics
-			store.Sweeps[0].State, store.Sweeps[0].StartedAt = berth.SweepSucceeded, &apitest.Start
-			store.Sweeps[0].BestTrial, store.Sweeps[0].BestValue = 1, trial.Value
-			store.Sweeps[0].Counts = berth.Counts{Planned: 1, Total: 1, Succeeded: 1}
-		})
-		store.Write(played.Attempts[0].ID, "epoch 1\n")
-		store.Publish("sweep.state", id, "x", "succeeded")
+		id := store.Text("SELECT id::text FROM sweeps WHERE id <> $1", apitest.SweepID)
+		store.Write(apitest.AttemptID(1, 1), "epoch 1\n")
+		store.Exec("UPDATE trials SET sweep_id = $1 WHERE id = $2", id, apitest.TrialID(1))
+		store.Exec("UPDATE sweeps SET state = 'succeeded', started_at = $2, finished_at = now() WHERE id = $1", id, apitest.Start)
+		store.Publish(t, "sweep.state", id, "x", "succeeded")
 	})
 
 	result := executeTo(t.Context(), &told, server, "try", "-f", "-", "--set", "width=32", "--set", "lr=0.01", "--timeout", "2m")
 	acts.Wait()
 
 	require.Zero(t, result.code, result.stderr)
-	require.Equal(t, 1, store.Sweeps[0].Spec.Limits.MaxTrials)
-	require.Equal(t, "digits (try)", store.Sweeps[0].Name)
+	require.Equal(t, "digits (try) 1", store.Text("SELECT concat(name, ' ', spec #>> '{limits,max_trials}') FROM sweeps WHERE id <> $1", apitest.SweepID))
 	require.Contains(t, result.stdout, "epoch 1\n")
 	require.Contains(t, result.stdout, "measured")
 	require.Contains(t, result.stdout, "peak 600 MiB of 4,096 MiB")

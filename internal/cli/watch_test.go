@@ -24,8 +24,8 @@ import (
 func TestSubmitAndWait(t *testing.T) {
 	t.Parallel()
 
-	played := apitest.Sample()
-	store := &apitest.Store{Hosts: played.Hosts, Probes: played.Probes}
+	store := apitest.Sample(t)
+	store.Exec("UPDATE attempts SET trial_id = $1, number = 2 WHERE id = $2", apitest.TrialID(4), apitest.AttemptID(3, 2)) // until it is played
 	server := serve(t, store)
 
 	var (
@@ -42,29 +42,22 @@ func TestSubmitAndWait(t *testing.T) {
 				}
 			}
 
-			id := ""
-
-			store.Change(func() {
-				id = store.Sweeps[0].ID
-				change(id)
-			})
-			store.Publish("trial.state", id, "x", "running")
+			id := store.Text("SELECT id::text FROM sweeps WHERE id <> $1", apitest.SweepID)
+			change(id)
+			store.Publish(t, "trial.state", id, "x", "running")
 		}
 
 		act("0/4 done", func(id string) {
-			store.Sweeps[0].State = berth.SweepRunning
-			store.Sweeps[0].Counts = berth.Counts{Planned: 4, Total: 1, Running: 1}
-			trial := played.Trials[2]
-			trial.SweepID, trial.State, trial.Value = id, berth.TrialRunning, nil
-			store.Trials = []berth.Trial{trial}
-			store.Attempts = played.Attempts[2:3]
+			store.Exec("UPDATE sweeps SET state = 'running', started_at = $2 WHERE id = $1", id, apitest.Start)
+			store.TrialIs(3, berth.TrialRunning)
+			store.Exec("UPDATE trials SET sweep_id = $1 WHERE id = $2", id, apitest.TrialID(3))
 		})
-		act("trial 3 runs: attempt 1", func(string) { store.Attempts = played.Attempts[2:4] })
-		act("trial 3 runs again", func(string) {
-			store.Trials[0].State, store.Trials[0].Value = berth.TrialSucceeded, played.Trials[2].Value
-			store.Sweeps[0].State, store.Sweeps[0].StartedAt = berth.SweepSucceeded, &apitest.Start
-			store.Sweeps[0].BestTrial, store.Sweeps[0].BestValue = 3, played.Trials[2].Value
-			store.Sweeps[0].Counts = berth.Counts{Planned: 4, Total: 1, Succeeded: 1, OOMRetries: 1}
+		act("trial 3 runs: attempt 1", func(string) {
+			store.Exec("UPDATE attempts SET trial_id = $1 WHERE id = $2", apitest.TrialID(3), apitest.AttemptID(3, 2))
+		})
+		act("trial 3 runs again", func(id string) {
+			store.Exec("UPDATE trials SET state = 'succeeded', value = 0.95, finished_at = started_at + interval '40 seconds' WHERE id = $1", apitest.TrialID(3))
+			store.Exec("UPDATE sweeps SET state = 'succeeded', finished_at = now() WHERE id = $1", id)
 		})
 	})
 
@@ -162,7 +155,7 @@ func TestStreamsGoOn(t *testing.T) {
 func TestStreamsEndWhenRefused(t *testing.T) {
 	t.Parallel()
 
-	server := serve(t, apitest.Sample())
+	server := serve(t, apitest.Sample(t))
 	o := &options{server: server, getenv: func(string) string { return "" }, token: "wrong", now: time.Now}
 	to, err := o.connect()
 	require.NoError(t, err)

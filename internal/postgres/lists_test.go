@@ -142,6 +142,13 @@ func TestPageSweeps_RefusesPositionsOfOthers(t *testing.T) {
 	}
 }
 
+func TestText_WithANUL(t *testing.T) {
+	t.Parallel()
+
+	_, err := setup(t).store.GetDevice(t.Context(), "GPU\x00")
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err), "%v", err)
+}
+
 const noSuchID = "00000000-0000-0000-0000-000000000001"
 
 // An installation has ten thousand sweeps after years. A page of them must not

@@ -143,6 +143,7 @@ const (
 	codeProtocolViolation   = "08P01"
 	codeTooManyConnections  = "53300"
 	codeNoPrivilege         = "42501"
+	codeNoText              = "22021" // bytes that are not UTF-8, or a NUL
 
 	classData      = "22" // a value that cannot be stored
 	classIntegrity = "23" // a row that breaks a constraint
@@ -181,6 +182,8 @@ func kindOfCode(code string) berth.Kind {
 	switch code {
 	case codeUniqueViolation:
 		return berth.KindConflict
+	case codeNoText:
+		return berth.KindInvalid
 	case codeCheckViolation, codeForeignKeyViolation:
 		return berth.KindInternal
 	case codeDiskFull, codeQueryCanceled, codeLockNotAvailable:
