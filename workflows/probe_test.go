@@ -115,15 +115,69 @@ var (
 	ready  = workflows.ProbeRole{Ready: true, ShapeKey: shapeKey}
 )
 
-func TestProbe_OneMeasuresTheOthersRunBeside(t *testing.T) {
+// One trial measures a shape, and the others run beside it.
+func TestProbe_Roles(t *testing.T) {
 	t.Parallel()
 
-	b := probeSetup(t)
-	b.want(0, "a", "b", "b", "c")
-	b.measured(time.Minute, "a", true, false)
+	short := workflows.ProbeRole{Short: true, ShapeKey: shapeKey}
 
-	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"c", beside}, {"b", ready}, {"c", ready}}, b.heard())
+	for name, tt := range map[string]struct {
+		play  func(b *probeBundle)
+		known bool
+		want  []told
+	}{
+		"the carrier measures": {func(b *probeBundle) {
+			b.want(0, "a", "b", "b", "c")
+			b.measured(time.Minute, "a", true, false)
+		}, true, []told{{"a", carry}, {"b", beside}, {"c", beside}, {"b", ready}, {"c", ready}}},
+		"the next that joins takes over after a failure": {func(b *probeBundle) {
+			b.want(0, "a", "b")
+			b.measured(time.Minute, "a", false, false)
+			b.want(2*time.Minute, "c")
+			b.measured(3*time.Minute, "c", true, false)
+		}, true, []told{{"a", carry}, {"b", beside}, {"c", carry}, {"b", ready}}},
+		"trials that have ended are skipped": {func(b *probeBundle) {
+			b.dead["a"], b.dead["c"] = true, true
+			b.want(0, "a", "b", "c")
+			b.measured(time.Minute, "b", true, false)
+		}, true, []told{{"b", carry}}},
+		"after the cap the next measures short, and is asked once": {func(b *probeBundle) {
+			b.want(0, "a", "b")
+			b.measured(2*time.Minute, "a", false, true)
+			b.want(3*time.Minute, "c")
+			b.measured(4*time.Minute, "c", true, false)
+		}, true, []told{{"a", carry}, {"b", beside}, {"b", short}, {"c", beside}}},
+		"a trial that did not hear of its role is told again": {func(b *probeBundle) {
+			b.want(0, "a", "b")
+			b.want(time.Minute, "b")
+			b.measured(2*time.Minute, "a", true, false)
+		}, true, []told{{"a", carry}, {"b", beside}, {"b", beside}, {"b", ready}}},
+		"no trial is left": {func(b *probeBundle) {
+			b.want(0, "a", "b")
+			b.measured(time.Minute, "a", false, false)
+			b.measured(time.Minute, "b", false, false)
+		}, false, []told{{"a", carry}, {"b", beside}}},
+		"a trial joins at its end": {func(b *probeBundle) {
+			b.late = []string{"c"}
+			b.want(0, "a", "b")
+			b.measured(time.Minute, "a", true, false)
+		}, true, []told{{"a", carry}, {"b", beside}, {"b", ready}, {"c", ready}}},
+		// A carrier whose sweep is paused measures nothing, maybe for days. Trials of
+		// other sweeps do not wait for it, and the first that ends measures the shape.
+		"the carrier is paused": {func(b *probeBundle) {
+			b.want(0, "paused", "b", "c")
+			b.measured(time.Minute, "b", true, false)
+		}, true, []told{{"paused", carry}, {"b", beside}, {"c", beside}, {"c", ready}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			b := probeSetup(t)
+			tt.play(b)
+			require.Equal(t, tt.known, b.execute(t).Known)
+			require.Equal(t, tt.want, b.heard())
+		})
+	}
 }
 
 // Telling many takes the time of a few: Temporal needs a moment for each, in
@@ -147,91 +201,4 @@ func TestProbe_TellsSeveralAtOnce(t *testing.T) {
 	require.True(t, b.execute(t).Known)
 	require.Len(t, b.heard(), 2*trials-1)
 	require.Less(t, b.env.Now().Sub(began), time.Minute+5*time.Second, "sixteen are ready in two steps of eight")
-}
-
-// A carrier whose sweep is paused measures nothing, maybe for days. Trials of
-// other sweeps do not wait for it, and the first that ends measures the shape.
-func TestProbe_WhoeverEndsFirstMeasures(t *testing.T) {
-	t.Parallel()
-
-	b := probeSetup(t)
-	b.want(0, "paused", "b", "c")
-	b.measured(time.Minute, "b", true, false)
-
-	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"paused", carry}, {"b", beside}, {"c", beside}, {"c", ready}}, b.heard())
-}
-
-func TestProbe_TheNextThatJoinsTakesOverAfterAFailure(t *testing.T) {
-	t.Parallel()
-
-	b := probeSetup(t)
-	b.want(0, "a", "b")
-	b.measured(time.Minute, "a", false, false)
-	b.want(2*time.Minute, "c")
-	b.measured(3*time.Minute, "c", true, false)
-
-	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"c", carry}, {"b", ready}}, b.heard())
-}
-
-func TestProbe_SkipsTrialsThatHaveEnded(t *testing.T) {
-	t.Parallel()
-
-	b := probeSetup(t)
-	b.dead["a"], b.dead["c"] = true, true
-	b.want(0, "a", "b", "c")
-	b.measured(time.Minute, "b", true, false)
-
-	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"b", carry}}, b.heard())
-}
-
-func TestProbe_AfterTheCapTheNextMeasuresShort(t *testing.T) {
-	t.Parallel()
-
-	b := probeSetup(t)
-	b.want(0, "a", "b")
-	b.measured(2*time.Minute, "a", false, true)
-	b.want(3*time.Minute, "c")
-	b.measured(4*time.Minute, "c", true, false)
-
-	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"b", workflows.ProbeRole{Short: true, ShapeKey: shapeKey}}, {"c", beside}}, b.heard(),
-		"one that waits beside the carrier is asked once")
-}
-
-func TestProbe_TrialThatDidNotHearOfItsRoleIsToldAgain(t *testing.T) {
-	t.Parallel()
-
-	b := probeSetup(t)
-	b.want(0, "a", "b")
-	b.want(time.Minute, "b")
-	b.measured(2*time.Minute, "a", true, false)
-
-	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"b", beside}, {"b", ready}}, b.heard())
-}
-
-func TestProbe_NoTrialLeftEndsItUnknown(t *testing.T) {
-	t.Parallel()
-
-	b := probeSetup(t)
-	b.want(0, "a", "b")
-	b.measured(time.Minute, "a", false, false)
-	b.measured(time.Minute, "b", false, false)
-
-	require.False(t, b.execute(t).Known)
-}
-
-func TestProbe_HearsOfTrialsThatJoinAtItsEnd(t *testing.T) {
-	t.Parallel()
-
-	b := probeSetup(t)
-	b.late = []string{"c"}
-	b.want(0, "a", "b")
-	b.measured(time.Minute, "a", true, false)
-
-	require.True(t, b.execute(t).Known)
-	require.Equal(t, []told{{"a", carry}, {"b", beside}, {"b", ready}, {"c", ready}}, b.heard())
 }

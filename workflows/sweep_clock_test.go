@@ -26,7 +26,6 @@ func (b *sweepBundle) runsFirst(after time.Duration) {
 
 			return start.Add(after), nil
 		}).Maybe()
-	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil).Maybe()
 }
 
 // max_duration counts the time in which the sweep can run: not the backlog
@@ -104,23 +103,4 @@ func TestSweep_MaxDurationOfAnAdoptedSweep(t *testing.T) {
 			require.InDelta(t, tt.end.Minutes(), b.env.Now().Sub(start).Minutes(), 6)
 		})
 	}
-}
-
-// The search learns infeasible trials; the limit of failed trials does not
-// count them.
-func TestSweep_InfeasibleTrialsDoNotCountAsFailed(t *testing.T) {
-	t.Parallel()
-
-	b := sweepSetup(t)
-	b.plan.MaxFailedTrials = 3
-	b.result = func(n int) berth.TrialEnd {
-		if n <= 20 {
-			return berth.TrialEnd{Number: n, State: berth.TrialInfeasible, Kind: berth.FailureTooBig}
-		}
-
-		return berth.TrialEnd{Number: n, State: berth.TrialSucceeded}
-	}
-
-	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
-	require.Len(t, b.started, 40)
 }

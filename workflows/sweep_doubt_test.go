@@ -4,11 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -34,22 +32,14 @@ func ends(letters string) func(number int) berth.TrialEnd {
 func (b *sweepBundle) endsOneByOne(t *testing.T, letters string, n int) {
 	t.Helper()
 
-	var a *activities.Activities
-
-	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil).Maybe()
-
-	carried := &workflows.CarriedState{Created: n, Exhausted: true}
+	carried := workflows.CarriedState{Created: n, Exhausted: true}
 	for number := 1; number <= n; number++ {
 		carried.Open = append(carried.Open, number)
-
-		b.env.RegisterDelayedCallback(func() {
-			b.env.SignalWorkflow(workflows.SignalTrialFinished, ends(letters)(number))
-		}, time.Duration(number)*time.Minute)
+		b.hears(time.Duration(number)*time.Minute, ends(letters)(number))
 	}
 
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: carried})
+	require.NoError(t, b.carryOn(carried))
 	require.True(t, b.env.IsWorkflowCompleted())
-	require.NoError(t, b.env.GetWorkflowError())
 }
 
 func TestSweep_PausesItselfWhenItsFirstTrialsFail(t *testing.T) {
@@ -108,10 +98,7 @@ func TestSweep_PausesItselfOnce(t *testing.T) {
 func TestSweep_DoubtsAcrossRuns(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := sweepSetup(t)
-	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil).Maybe()
 
 	for number, suggested := range map[int]bool{5: false, 6: true} {
 		b.env.RegisterDelayedCallback(func() {
@@ -120,12 +107,10 @@ func TestSweep_DoubtsAcrossRuns(t *testing.T) {
 		}, time.Duration(number)*time.Minute)
 	}
 
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
+	in := decodeNext[workflows.SweepInput](t, b.carryOn(workflows.CarriedState{
 		Created: 12, Exhausted: true, Open: []int{5, 6, 7, 8, 9, 10, 11, 12}, Failed: 4,
 		Doubt: workflows.Doubt{Ended: 4, Failed: 4, Alike: 4, Kind: berth.FailureUserError, Trial: 4},
-	}})
-
-	in := decodeContinued(t, b.env.GetWorkflowError())
+	}))
 	require.True(t, in.Carried.Paused)
 	require.True(t, in.Carried.Doubt.Told)
 	require.Contains(t, in.Carried.Doubt.Why, "the first 5 trials all failed with user_error")

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -29,12 +29,13 @@ type sweepBundle struct {
 	holds  int   // attempts that the machines hold
 	asked  []int // how many trials the search was asked for
 	result func(number int) berth.TrialEnd
-	broken map[int]error         // trials whose workflow ends so
-	takes  time.Duration         // that a trial runs
-	long   map[int]time.Duration // trials that run for another time
-	looks  int                   // at the machines, without a suggestion
-	deaf   bool                  // trials run on when they are stopped
-	again  map[int]int           // numbers for which the search once suggests others, that there were
+	broken map[int]error                                   // trials whose workflow ends so
+	takes  time.Duration                                   // that a trial runs
+	long   map[int]time.Duration                           // trials that run for another time
+	looks  int                                             // at the machines, without a suggestion
+	deaf   bool                                            // trials run on when they are stopped
+	ended  func(in activities.EndedInput) []berth.TrialEnd // how trials ended, as the sweep looks
+	again  map[int]int                                     // numbers for which the search once suggests others, that there were
 
 	beginning, suggesting func()       // called in these steps
 	finishing             func() error // and in this one
@@ -44,6 +45,7 @@ type sweepBundle struct {
 	started       []int
 	states        []activities.SweepStateInput
 	finished      activities.SweepStateInput
+	settled       []berth.TrialUpdate
 }
 
 func sweepSetup(t *testing.T) *sweepBundle {
@@ -103,6 +105,19 @@ func sweepSetup(t *testing.T) *sweepBundle {
 
 			return nil
 		}).Maybe()
+	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in activities.EndedInput) ([]berth.TrialEnd, error) {
+			if b.ended == nil {
+				return nil, nil
+			}
+
+			return b.ended(in), nil
+		}).Maybe()
+	b.env.OnActivity(a.SettleTrial, mock.Anything, mock.Anything).Return(func(_ context.Context, u berth.TrialUpdate) error {
+		b.settled = append(b.settled, u)
+
+		return nil
+	}).Maybe()
 	b.env.OnActivity(a.SetMaxParallel, mock.Anything, mock.Anything).Return(nil).Maybe()
 	b.env.OnActivity(a.FinishSweep, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in activities.SweepStateInput) (berth.Sweep, error) {
@@ -162,6 +177,22 @@ func (b *sweepBundle) execute(t *testing.T) workflows.SweepView {
 	return view
 }
 
+// carryOn runs the sweep after an earlier run.
+func (b *sweepBundle) carryOn(state workflows.CarriedState) error {
+	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &state})
+
+	return b.env.GetWorkflowError()
+}
+
+// hears tells the sweep of the ends of trials after a time.
+func (b *sweepBundle) hears(after time.Duration, ends ...berth.TrialEnd) {
+	b.env.RegisterDelayedCallback(func() {
+		for _, end := range ends {
+			b.env.SignalWorkflow(workflows.SignalTrialFinished, end)
+		}
+	}, after)
+}
+
 func TestSweep_RunsAllThroughAWindow(t *testing.T) {
 	t.Parallel()
 
@@ -180,38 +211,28 @@ func TestSweep_EndsByItsRules(t *testing.T) {
 
 	target := 20.0
 
-	for _, tt := range []struct {
-		name   string
+	for name, tt := range map[string]struct {
 		change func(b *sweepBundle)
 		state  berth.SweepState
 		reason string
 		most   int // trials started
 	}{
-		{
-			"max_trials", func(b *sweepBundle) { b.plan.MaxTrials = 10 },
-			berth.SweepSucceeded, "limits.max_trials is reached", 10,
-		},
-		{
-			"target", func(b *sweepBundle) { b.plan.Objective.Target = &target },
-			berth.SweepSucceeded, "reached the target", 40,
-		},
-		{
-			"max_failed_trials", func(b *sweepBundle) {
-				b.plan.MaxFailedTrials = 3
-				b.result = func(n int) berth.TrialEnd {
-					return berth.TrialEnd{Number: n, State: berth.TrialFailed}
-				}
-			}, berth.SweepFailed, "more than limits.max_failed_trials (3)", 32,
-		},
-		{
-			"max_duration", func(b *sweepBundle) {
-				b.plan.MaxDuration = berth.Duration(90 * time.Second)
-				b.runsFirst(0)
-			},
-			berth.SweepSucceeded, "limits.max_duration has passed", 32,
-		},
+		"max_trials": {func(b *sweepBundle) { b.plan.MaxTrials = 10 }, berth.SweepSucceeded, "limits.max_trials is reached", 10},
+		"target":     {func(b *sweepBundle) { b.plan.Objective.Target = &target }, berth.SweepSucceeded, "reached the target", 40},
+		"max_failed_trials": {func(b *sweepBundle) {
+			b.plan.MaxFailedTrials = 3
+			b.result = func(n int) berth.TrialEnd { return berth.TrialEnd{Number: n, State: berth.TrialFailed} }
+		}, berth.SweepFailed, "more than limits.max_failed_trials (3)", 32},
+		"infeasible trials do not count as failed": {func(b *sweepBundle) {
+			b.plan.MaxFailedTrials = 3
+			b.result = ends(strings.Repeat("i", 20) + "s")
+		}, berth.SweepSucceeded, "every combination was tried", 40},
+		"max_duration": {func(b *sweepBundle) {
+			b.plan.MaxDuration = berth.Duration(90 * time.Second)
+			b.runsFirst(0)
+		}, berth.SweepSucceeded, "limits.max_duration has passed", 32},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			b := sweepSetup(t)
@@ -250,6 +271,7 @@ func TestSweep_PauseAndResume(t *testing.T) {
 	var during int
 
 	b.env.RegisterDelayedCallback(func() { during = len(b.started) }, time.Hour)
+	b.hears(time.Hour, berth.TrialEnd{}) // look them up: all that were open have ended
 
 	resumed := b.update(2*time.Hour, workflows.UpdateResume)
 
@@ -277,6 +299,7 @@ func TestSweep_ResumesWhatARestoredDatabasePaused(t *testing.T) {
 	require.Equal(t, []activities.SweepStateInput{{SweepID: sweepID, State: berth.SweepRunning}}, b.states)
 }
 
+// A stopped sweep starts no trials, and is not resumed.
 func TestSweep_RefusesToResumeWhatEnds(t *testing.T) {
 	t.Parallel()
 
@@ -289,16 +312,6 @@ func TestSweep_RefusesToResumeWhatEnds(t *testing.T) {
 	require.Equal(t, berth.SweepStopped, b.execute(t).State)
 	require.NoError(t, *stopped)
 	require.ErrorContains(t, *resumed, "cannot resume: the sweep is ending (stopped by a person)")
-}
-
-func TestSweep_Stop(t *testing.T) {
-	t.Parallel()
-
-	b := sweepSetup(t)
-	stopped := b.update(30*time.Second, workflows.UpdateStop)
-
-	require.Equal(t, berth.SweepStopped, b.execute(t).State)
-	require.NoError(t, *stopped)
 	require.Len(t, b.started, 16)
 }
 
@@ -369,11 +382,8 @@ func TestSweep_OneBadLookAtTheHostsDoesNotLast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var a *activities.Activities
-
 			b := sweepSetup(t)
 			b.holds, b.total, b.takes = window/2, 200, bad
-			b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil).Maybe()
 
 			b.long = map[int]time.Duration{long: bad + tt.next}
 			for n := 1; n < long; n++ {
@@ -428,10 +438,7 @@ func TestSweep_ContinuesAsNewAndForgetsNothing(t *testing.T) {
 	b.env.RegisterDelayedCallback(func() { b.env.SetContinueAsNewSuggested(true) }, 30*time.Second)
 	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID})
 
-	var next *workflow.ContinueAsNewError
-	require.ErrorAs(t, b.env.GetWorkflowError(), &next)
-
-	in := decodeContinued(t, b.env.GetWorkflowError())
+	in := decodeNext[workflows.SweepInput](t, b.env.GetWorkflowError())
 	require.NotNil(t, in.Carried)
 	require.GreaterOrEqual(t, in.Carried.Created, 16)
 	require.Equal(t, in.Carried.Created, in.Carried.Succeeded+len(in.Carried.Open))
@@ -452,7 +459,7 @@ func TestSweep_CanceledWhileItContinuesAsNew(t *testing.T) {
 
 	// The run that ends the trials may continue as new while it waits for them.
 	require.ErrorContains(t, b.env.GetWorkflowError(), "continue as new")
-	require.Equal(t, berth.SweepCanceled, decodeContinued(t, b.env.GetWorkflowError()).Carried.Ending.State)
+	require.Equal(t, berth.SweepCanceled, decodeNext[workflows.SweepInput](t, b.env.GetWorkflowError()).Carried.Ending.State)
 	require.Equal(t, berth.SweepCanceling, b.states[0].State)
 }
 
@@ -463,49 +470,32 @@ func TestSweep_ContinuesAsNewOnceItsTrialsHaveHeard(t *testing.T) {
 
 	const slow = 10 * time.Second
 
-	for _, tt := range []struct {
-		name string
-		end  func(b *sweepBundle)
-	}{
-		{"stop", func(b *sweepBundle) { b.update(30*time.Second, workflows.UpdateStop) }},
-		{"cancel", func(b *sweepBundle) { b.env.RegisterDelayedCallback(b.env.CancelWorkflow, 30*time.Second) }},
+	for name, end := range map[string]func(b *sweepBundle){
+		"stop":   func(b *sweepBundle) { b.update(30*time.Second, workflows.UpdateStop) },
+		"cancel": func(b *sweepBundle) { b.env.RegisterDelayedCallback(b.env.CancelWorkflow, 30*time.Second) },
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var a *activities.Activities
-
 			b := sweepSetup(t)
-			b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(nil, nil)
 			b.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, workflows.SignalStop, mock.Anything).
 				After(slow).Return(nil)
 			b.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).After(slow).Return(nil)
-			b.env.RegisterDelayedCallback(func() { b.env.SetContinueAsNewSuggested(true) }, 30*time.Second)
-			tt.end(b)
 
 			var asked time.Time
 
-			b.env.RegisterDelayedCallback(func() { asked = b.env.Now() }, 30*time.Second)
-			b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{
-				SweepID: sweepID, Carried: &workflows.CarriedState{Created: 2, Open: []int{1, 2}, Exhausted: true},
-			})
+			b.env.RegisterDelayedCallback(func() {
+				b.env.SetContinueAsNewSuggested(true)
 
-			require.Equal(t, []int{1, 2}, decodeContinued(t, b.env.GetWorkflowError()).Carried.Open)
+				asked = b.env.Now()
+			}, 30*time.Second)
+			end(b)
+
+			next := decodeNext[workflows.SweepInput](t, b.carryOn(workflows.CarriedState{Created: 2, Open: []int{1, 2}, Exhausted: true}))
+			require.Equal(t, []int{1, 2}, next.Carried.Open)
 			require.GreaterOrEqual(t, b.env.Now().Sub(asked), slow)
 		})
 	}
-}
-
-func decodeContinued(t *testing.T, err error) workflows.SweepInput {
-	t.Helper()
-
-	var next *workflow.ContinueAsNewError
-	require.ErrorAs(t, err, &next)
-
-	var in workflows.SweepInput
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
-
-	return in
 }
 
 func TestSweep_SettlesTrialsWhoseWorkflowsBroke(t *testing.T) {
@@ -522,23 +512,14 @@ func TestSweep_SettlesTrialsWhoseWorkflowsBroke(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var (
-				a       *activities.Activities
-				settled berth.TrialUpdate
-			)
-
 			b := sweepSetup(t)
 			b.total = 3
 			b.broken = map[int]error{2: tt.err}
-			b.env.OnActivity(a.SettleTrial, mock.Anything, mock.Anything).Return(func(_ context.Context, u berth.TrialUpdate) error {
-				settled = u
-
-				return nil
-			}).Once()
 
 			require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
-			require.Equal(t, 2, settled.Number)
-			require.Equal(t, tt.state, settled.State)
+			require.Len(t, b.settled, 1)
+			require.Equal(t, 2, b.settled[0].Number)
+			require.Equal(t, tt.state, b.settled[0].State)
 		})
 	}
 }
@@ -549,31 +530,22 @@ func TestSweep_SettlesTrialsWhoseWorkflowsBroke(t *testing.T) {
 func TestSweep_TakesOverTheTrialsOfAnEarlierRun(t *testing.T) {
 	t.Parallel()
 
-	var (
-		a     *activities.Activities
-		looks []activities.EndedInput
-	)
+	var looks []activities.EndedInput
 
 	b := sweepSetup(t)
 	b.total = 0
-	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.EndedInput) ([]berth.TrialEnd, error) {
-			looks = append(looks, in)
-			if !in.Closed {
-				return []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded, Value: new(0.5)}}, nil
-			}
+	b.ended = func(in activities.EndedInput) []berth.TrialEnd {
+		looks = append(looks, in)
+		if !in.Closed {
+			return []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded, Value: new(0.5)}}
+		}
 
-			return []berth.TrialEnd{{Number: 3, State: berth.TrialCanceled}}, nil
-		})
-	b.env.RegisterDelayedCallback(func() {
-		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 2, State: berth.TrialSucceeded, Value: new(0.7)})
-		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 1, State: berth.TrialFailed}) // late; 1 is counted
-	}, time.Minute)
+		return []berth.TrialEnd{{Number: 3, State: berth.TrialCanceled}}
+	}
+	b.hears(time.Minute, berth.TrialEnd{Number: 2, State: berth.TrialSucceeded, Value: new(0.7)},
+		berth.TrialEnd{Number: 1, State: berth.TrialFailed}) // late; 1 is counted
 
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
-		Created: 3, Open: []int{1, 2, 3}, Exhausted: true,
-	}})
-	require.NoError(t, b.env.GetWorkflowError())
+	require.NoError(t, b.carryOn(workflows.CarriedState{Created: 3, Open: []int{1, 2, 3}, Exhausted: true}))
 	require.Empty(t, b.started)
 	require.Equal(t, []activities.EndedInput{
 		{SweepID: sweepID, Numbers: []int{1, 2, 3}},
@@ -588,17 +560,13 @@ func TestSweep_EndsThatAreHeardTogether(t *testing.T) {
 
 	b := sweepSetup(t)
 	b.plan.Objective.Target = new(0.9)
-	b.env.OnActivity((*activities.Activities)(nil).EndedTrials, mock.Anything, mock.Anything).Return(nil, nil)
 	b.beginning = func() {
-		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 1, State: berth.TrialSucceeded, Value: new(0.95)})
-		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 2, State: berth.TrialSucceeded, Value: new(0.2)})
-		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{Number: 3, State: berth.TrialFailed, Kind: berth.FailureInfra})
+		b.hears(0, berth.TrialEnd{Number: 1, State: berth.TrialSucceeded, Value: new(0.95)},
+			berth.TrialEnd{Number: 2, State: berth.TrialSucceeded, Value: new(0.2)},
+			berth.TrialEnd{Number: 3, State: berth.TrialFailed, Kind: berth.FailureInfra})
 	}
 
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
-		Created: 3, Open: []int{1, 2, 3}, Exhausted: true,
-	}})
-	require.NoError(t, b.env.GetWorkflowError())
+	require.NoError(t, b.carryOn(workflows.CarriedState{Created: 3, Open: []int{1, 2, 3}, Exhausted: true}))
 	require.Equal(t, "trial 1 reached the target: 0.95", b.finished.Reason)
 }
 
@@ -608,56 +576,27 @@ func TestSweep_EndsThatAreHeardTogether(t *testing.T) {
 func TestSweep_LooksUpTrialsWhenItIsTold(t *testing.T) {
 	t.Parallel()
 
-	var (
-		a     *activities.Activities
-		after time.Duration
-	)
+	var after time.Duration
 
 	b := sweepSetup(t)
 	b.total = 0
 	began := b.env.Now()
+	b.ended = func(in activities.EndedInput) []berth.TrialEnd {
+		require.Equal(t, []int{4}, in.Numbers)
 
-	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.EndedInput) ([]berth.TrialEnd, error) {
-			if !in.Closed {
-				return nil, nil
-			}
+		if !in.Closed {
+			return nil
+		}
 
-			require.Equal(t, []int{4}, in.Numbers)
+		after = b.env.Now().Sub(began)
 
-			after = b.env.Now().Sub(began)
+		return []berth.TrialEnd{{Number: 4, State: berth.TrialSucceeded, Value: new(0.5)}}
+	}
+	b.hears(time.Second, berth.TrialEnd{})
 
-			return []berth.TrialEnd{{Number: 4, State: berth.TrialSucceeded, Value: new(0.5)}}, nil
-		}).Times(2)
-	b.env.RegisterDelayedCallback(func() {
-		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{})
-	}, time.Second)
-
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
-		Created: 4, Open: []int{4}, Exhausted: true,
-	}})
-	require.NoError(t, b.env.GetWorkflowError())
+	require.NoError(t, b.carryOn(workflows.CarriedState{Created: 4, Open: []int{4}, Exhausted: true}))
 	require.Equal(t, time.Second, after)
 	require.Equal(t, berth.SweepSucceeded, b.finished.State)
-}
-
-func TestSweep_HasNothingToLookUpWhilePaused(t *testing.T) {
-	t.Parallel()
-
-	b := sweepSetup(t)
-	b.total = 40
-	paused := b.update(30*time.Second, workflows.UpdatePause)
-
-	b.env.RegisterDelayedCallback(func() { // all that were open have ended
-		b.env.SignalWorkflow(workflows.SignalTrialFinished, berth.TrialEnd{})
-	}, time.Hour)
-
-	resumed := b.update(2*time.Hour, workflows.UpdateResume)
-
-	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
-	require.NoError(t, *paused)
-	require.NoError(t, *resumed)
-	require.Len(t, b.started, 40)
 }
 
 // A person ends the workflow of a trial that an earlier run started, while other
@@ -666,31 +605,25 @@ func TestSweep_HasNothingToLookUpWhilePaused(t *testing.T) {
 func TestSweep_LooksUpTrialsOfEarlierRunsWhileNewsCome(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
+	var after time.Duration
 
 	b := sweepSetup(t)
 	b.total, b.plan.MaxParallel = 1000, 1
-
-	var after time.Duration
-
 	began := b.env.Now()
+	b.ended = func(in activities.EndedInput) []berth.TrialEnd {
+		require.Equal(t, []int{1}, in.Numbers)
 
-	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.EndedInput) ([]berth.TrialEnd, error) {
-			require.Equal(t, []int{1}, in.Numbers)
+		if !in.Closed {
+			return nil
+		}
 
-			if !in.Closed {
-				return nil, nil
-			}
+		after = b.env.Now().Sub(began)
 
-			after = b.env.Now().Sub(began)
+		return []berth.TrialEnd{{Number: 1, State: berth.TrialCanceled}}
+	}
 
-			return []berth.TrialEnd{{Number: 1, State: berth.TrialCanceled}}, nil
-		})
+	_ = b.carryOn(workflows.CarriedState{Created: 1, Open: []int{1}})
 
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
-		Created: 1, Open: []int{1},
-	}})
 	require.True(t, b.env.IsWorkflowCompleted())
 	require.NotZero(t, after, "trial 1 was not looked up")
 	require.Less(t, after, 10*time.Minute)
@@ -701,18 +634,17 @@ func TestSweep_LooksUpTrialsOfEarlierRunsWhileNewsCome(t *testing.T) {
 func TestSweep_AsksAboutTrialsThatWereThere(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
+	asked := 0
 
 	b := sweepSetup(t)
 	b.total, b.holds = 17, 2 // trial 17 when one of the first 16 has ended
+	b.ended = func(in activities.EndedInput) []berth.TrialEnd {
+		require.Equal(t, activities.EndedInput{SweepID: sweepID, Numbers: []int{1}, Closed: true}, in)
 
-	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.EndedInput) ([]berth.TrialEnd, error) {
-			require.Equal(t, activities.EndedInput{SweepID: sweepID, Numbers: []int{1}, Closed: true}, in)
+		asked++
 
-			return []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded}}, nil
-		}).Once()
-
+		return []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded}}
+	}
 	b.again = map[int]int{17: 1}
 
 	began := b.env.Now()
@@ -720,7 +652,7 @@ func TestSweep_AsksAboutTrialsThatWereThere(t *testing.T) {
 	require.Equal(t, berth.SweepSucceeded, b.execute(t).State)
 	require.Less(t, b.env.Now().Sub(began), 4*time.Minute)
 	require.Len(t, b.started, 17)
-	b.env.AssertExpectations(t)
+	require.Equal(t, 1, asked)
 }
 
 // The search reports its end only when it is asked for more trials than it has.
@@ -728,19 +660,15 @@ func TestSweep_AsksAboutTrialsThatWereThere(t *testing.T) {
 func TestSweep_EndsWhenAllEndedBeforeTheSearchSaidSo(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := sweepSetup(t)
 	b.total = 2
-	b.env.OnActivity(a.EndedTrials, mock.Anything, mock.Anything).Return(
-		[]berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded}, {Number: 2, State: berth.TrialSucceeded}}, nil)
+	b.ended = func(activities.EndedInput) []berth.TrialEnd {
+		return []berth.TrialEnd{{Number: 1, State: berth.TrialSucceeded}, {Number: 2, State: berth.TrialSucceeded}}
+	}
 
 	began := b.env.Now()
 
-	b.env.ExecuteWorkflow(workflows.SweepWorkflow, workflows.SweepInput{SweepID: sweepID, Carried: &workflows.CarriedState{
-		Created: 2, Open: []int{1, 2},
-	}})
-	require.NoError(t, b.env.GetWorkflowError())
+	require.NoError(t, b.carryOn(workflows.CarriedState{Created: 2, Open: []int{1, 2}}))
 	require.Equal(t, berth.SweepSucceeded, b.finished.State)
 	require.Less(t, b.env.Now().Sub(began), time.Minute, "it waited for news that could not come")
 }

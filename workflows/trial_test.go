@@ -32,12 +32,20 @@ type trialBundle struct {
 	env   *testsuite.TestWorkflowEnvironment
 	brief activities.TrialBrief
 
-	waiting bool   // requests wait instead of being placed at once
-	ran     func() // is called as an attempt ends; nil = nothing
+	waiting bool                                                           // requests wait instead of being placed at once
+	run     func(context.Context, activities.Order) (berth.Outcome, error) // an attempt, or the order to stop it
+	takes   time.Duration                                                  // that an attempt runs
+	look    func(activities.AttemptRef) (berth.PlacementStatus, error)     // at a request that waits
+	resize  func(activities.PlaceInput) berth.RequestState                 // of a request that waits
+	left    berth.RequestState                                             // of a request that is withdrawn
+	known   func() bool                                                    // the footprint
+	result  *berth.Outcome                                                 // that an abandoned attempt had committed
 
-	requests []activities.PlaceInput
-	settled  berth.TrialUpdate
-	measured []workflows.ProbeMeasured
+	requests, resized []activities.PlaceInput
+	orders            []activities.Order
+	abandoned         []activities.AbandonInput
+	settled           berth.TrialUpdate
+	measured          []workflows.ProbeMeasured
 }
 
 func trialSetup(t *testing.T) *trialBundle {
@@ -45,37 +53,60 @@ func trialSetup(t *testing.T) *trialBundle {
 
 	var a *activities.Activities
 
-	b := &trialBundle{env: environment(), brief: activities.TrialBrief{
+	b := &trialBundle{env: environment(), left: berth.RequestWithdrawn, known: func() bool { return false }, brief: activities.TrialBrief{
 		TrialID: "trial", Values: "lr=0.1", ShapeKey: shapeKey, MaxAttempts: 3,
 		ProbeMode: berth.ProbeFull, MaxDuration: berth.Duration(time.Hour), Heartbeat: berth.Duration(time.Minute),
 		HostPatience: berth.Duration(2 * time.Minute), ProbeMaxDuration: berth.Duration(2 * time.Minute),
 	}}
+	b.look = func(ref activities.AttemptRef) (berth.PlacementStatus, error) {
+		return b.status(ref.AttemptID, berth.RequestWaiting), nil
+	}
+	b.runs(ok(0.9))
 	b.env.RegisterActivity(&activities.Activities{})
 	b.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.TrialWorkflowID(sweepID, 1)})
 
-	b.env.OnActivity(a.BeginTrial, mock.Anything, mock.Anything).Return(
-		func(context.Context, activities.TrialRef) (activities.TrialBrief, error) { return b.brief, nil }).Maybe()
-	b.env.OnActivity(a.RequestPlacement, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
-			b.requests = append(b.requests, in)
-			asked := berth.Demand{MemoryBytes: 512 * mib, CPUMilli: 1000}
-			if in.Last != nil {
-				asked.MemoryBytes = in.Last.Demand.MemoryBytes * 2
-			}
+	b.fake(a.BeginTrial, func(context.Context, activities.TrialRef) (activities.TrialBrief, error) { return b.brief, nil })
+	b.fake(a.JoinProbe, func(context.Context, activities.ProbeRef) error { return nil })
+	b.fake(a.FootprintKnown, func(context.Context, activities.ShapeRef) (bool, error) { return b.known(), nil })
+	b.fake(a.RequestPlacement, func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
+		b.requests = append(b.requests, in)
+		status := b.status(in.AttemptID, berth.RequestPlaced)
+		status.Demand = berth.Demand{MemoryBytes: 512 * mib, CPUMilli: 1000}
 
-			state := berth.RequestPlaced
-			if b.waiting {
-				state = berth.RequestWaiting
-			}
+		if in.Last != nil {
+			status.Demand.MemoryBytes = in.Last.Demand.MemoryBytes * 2
+		}
 
-			return activities.PlaceResult{Asked: asked, Status: b.status(in.AttemptID, state, asked)}, nil
-		}).Maybe()
-	b.env.OnActivity(a.SettleTrial, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, u berth.TrialUpdate) error {
-			b.settled = u
+		if b.waiting {
+			status.State = berth.RequestWaiting
+		}
 
-			return nil
-		}).Maybe()
+		return activities.PlaceResult{Asked: status.Demand, Status: status}, nil
+	})
+	b.fake(a.ResizePlacement, func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
+		b.resized = append(b.resized, in)
+
+		return activities.PlaceResult{Status: b.status(in.AttemptID, b.resize(in))}, nil
+	})
+	b.fake(a.CheckPlacement, func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) { return b.look(ref) })
+	b.fake(a.WithdrawPlacement, func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
+		return b.status(ref.AttemptID, b.left), nil
+	})
+	b.fake(a.AbandonAttempt, func(_ context.Context, in activities.AbandonInput) (activities.Abandoned, error) {
+		b.abandoned = append(b.abandoned, in)
+
+		return activities.Abandoned{Finished: b.result}, nil
+	})
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(ctx context.Context, o activities.Order) (berth.Outcome, error) {
+		b.orders = append(b.orders, o)
+
+		return b.run(ctx, o)
+	}).AfterFn(func() time.Duration { return b.takes }).Maybe()
+	b.fake(a.SettleTrial, func(_ context.Context, u berth.TrialUpdate) error {
+		b.settled = u
+
+		return nil
+	})
 	b.env.OnSignalExternalWorkflow(mock.Anything, workflows.ProbeWorkflowID(shapeKey), mock.Anything,
 		workflows.SignalMeasured, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
 		b.measured = append(b.measured, arg.(workflows.ProbeMeasured)) //nolint:forcetypeassert // our own signal
@@ -86,39 +117,75 @@ func trialSetup(t *testing.T) *trialBundle {
 	return b
 }
 
-func (b *trialBundle) status(attempt string, state berth.RequestState, d berth.Demand) berth.PlacementStatus {
-	return berth.PlacementStatus{AttemptID: attempt, State: state, HostID: "h", HostName: "host", Token: 7, Demand: d}
+func (b *trialBundle) fake(step, answer any) {
+	b.env.OnActivity(step, mock.Anything, mock.Anything).Return(answer).Maybe()
+}
+
+func (*trialBundle) status(attempt string, state berth.RequestState) berth.PlacementStatus {
+	return berth.PlacementStatus{AttemptID: attempt, State: state, HostID: "h", HostName: "host", Token: 7, Demand: berth.Demand{MemoryBytes: mib}}
 }
 
 // runs makes the attempts end with these outcomes, one after the other.
 func (b *trialBundle) runs(outcomes ...berth.Outcome) {
-	var a *activities.Activities
+	b.run = func(context.Context, activities.Order) (berth.Outcome, error) {
+		return ended(outcomes[min(len(b.orders), len(outcomes))-1])
+	}
+}
 
-	n := 0
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
-		func(context.Context, activities.Order) (berth.Outcome, error) {
-			o := outcomes[min(n, len(outcomes)-1)]
-			n++
+// ended is how an activity returns an outcome.
+func ended(o berth.Outcome) (berth.Outcome, error) {
+	if o.Kind == berth.FailureOK {
+		return o, nil
+	}
 
-			if b.ran != nil {
-				b.ran()
-			}
+	return o, temporal.NewApplicationErrorWithOptions(o.Message, string(o.Kind), temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{o}})
+}
 
-			if o.Kind == berth.FailureOK {
-				return o, nil
-			}
+// loses makes the first attempt end with an error, after which do is called, and the
+// others succeed.
+func (b *trialBundle) loses(err error, do func()) {
+	b.run = func(context.Context, activities.Order) (berth.Outcome, error) {
+		if len(b.orders) > 1 {
+			return ok(0.5), nil
+		}
 
-			return o, temporal.NewApplicationErrorWithOptions(o.Message, string(o.Kind),
-				temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{o}})
-		})
+		if do != nil {
+			do()
+		}
+
+		return berth.Outcome{}, err
+	}
+}
+
+// away is the error of a host that takes no orders.
+func away() error { return temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil) }
+
+// at does something after a time.
+func (b *trialBundle) at(after time.Duration, do func()) { b.env.RegisterDelayedCallback(do, after) }
+
+// told makes the probe tell its roles, one a second.
+func (b *trialBundle) told(roles ...workflows.ProbeRole) {
+	for i, role := range roles {
+		b.at(time.Duration(i+1)*time.Second, func() { b.env.SignalWorkflow(workflows.SignalProbe, role) })
+	}
+}
+
+func (b *trialBundle) stop() { b.env.SignalWorkflow(workflows.SignalStop, nil) }
+
+// endings are the ways in which a person ends a trial.
+var endings = map[string]func(b *trialBundle){"stop": (*trialBundle).stop, "cancel": func(b *trialBundle) { b.env.CancelWorkflow() }}
+
+func (b *trialBundle) start(in workflows.TrialInput) error {
+	b.env.ExecuteWorkflow(workflows.TrialWorkflow, in)
+
+	return b.env.GetWorkflowError()
 }
 
 func (b *trialBundle) execute(t *testing.T) workflows.TrialResult {
 	t.Helper()
 
-	b.env.ExecuteWorkflow(workflows.TrialWorkflow, workflows.TrialInput{SweepID: sweepID, Number: 1})
+	require.NoError(t, b.start(workflows.TrialInput{SweepID: sweepID, Number: 1}))
 	require.True(t, b.env.IsWorkflowCompleted())
-	require.NoError(t, b.env.GetWorkflowError())
 
 	var result workflows.TrialResult
 	require.NoError(t, b.env.GetWorkflowResult(&result))
@@ -134,12 +201,17 @@ func bad(kind berth.FailureKind) berth.Outcome {
 	return berth.Outcome{Kind: kind, Message: string(kind), Usage: berth.Usage{MemoryPeakBytes: 500 * mib}}
 }
 
+func canceled(message string) berth.Outcome {
+	return berth.Outcome{Kind: berth.FailureCanceled, Message: message}
+}
+
+// says is what a trial tells the probe at its end.
+var says = []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}
+
 func TestTrial_SucceedsAtOnce(t *testing.T) {
 	t.Parallel()
 
 	b := trialSetup(t)
-	b.runs(ok(0.9))
-
 	result := b.execute(t)
 	require.Equal(t, berth.TrialSucceeded, result.State)
 	require.InDelta(t, 0.9, *result.Value, 0)
@@ -167,26 +239,28 @@ func TestTrial_GrowsAfterOutOfMemory(t *testing.T) {
 func TestTrial_EndsAccordingToKind(t *testing.T) {
 	t.Parallel()
 
-	for _, tt := range []struct {
-		name     string
+	const (
+		infra, crashed, oom = berth.FailureInfra, berth.FailureCrashed, berth.FailureHostOOM
+		failed              = berth.TrialFailed
+	)
+
+	for name, tt := range map[string]struct {
 		kinds    []berth.FailureKind // the last repeats
 		want     berth.TrialState
 		kind     berth.FailureKind
 		attempts int
+		says     string
 	}{
-		{"user error is not repeated", []berth.FailureKind{berth.FailureUserError}, berth.TrialFailed, berth.FailureUserError, 1},
-		{"bad command is not repeated", []berth.FailureKind{berth.FailureBadCommand}, berth.TrialFailed, berth.FailureBadCommand, 1},
-		{"missing result is not repeated", []berth.FailureKind{berth.FailureNoResult}, berth.TrialFailed, berth.FailureNoResult, 1},
-		{"crash is repeated until attempts are used up", []berth.FailureKind{berth.FailureCrashed}, berth.TrialFailed, berth.FailureCrashed, 3},
-		{"out of memory for ever is infeasible", []berth.FailureKind{berth.FailureHostOOM}, berth.TrialInfeasible, berth.FailureTooBig, 3},
-		{"infrastructure is free, but not for ever", []berth.FailureKind{berth.FailureInfra}, berth.TrialFailed, berth.FailureInfra, 10},
-		{
-			"infrastructure does not use up attempts",
-			[]berth.FailureKind{berth.FailureInfra, berth.FailureInfra, berth.FailureCrashed},
-			berth.TrialFailed, berth.FailureCrashed, 5,
-		},
+		"user error is not repeated":                   {[]berth.FailureKind{berth.FailureUserError}, failed, berth.FailureUserError, 1, ""},
+		"bad command is not repeated":                  {[]berth.FailureKind{berth.FailureBadCommand}, failed, berth.FailureBadCommand, 1, ""},
+		"missing result is not repeated":               {[]berth.FailureKind{berth.FailureNoResult}, failed, berth.FailureNoResult, 1, ""},
+		"crash is repeated until attempts are used up": {[]berth.FailureKind{crashed}, failed, crashed, 3, ""},
+		"out of memory for ever is infeasible":         {[]berth.FailureKind{oom}, berth.TrialInfeasible, berth.FailureTooBig, 3, ""},
+		"it was never tried with more memory":          {[]berth.FailureKind{crashed, crashed, oom}, failed, oom, 3, "gave up after 3 attempts"},
+		"infrastructure is free, but not for ever":     {[]berth.FailureKind{infra}, failed, infra, 10, ""},
+		"infrastructure does not use up attempts":      {[]berth.FailureKind{infra, infra, crashed}, failed, crashed, 5, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			b := trialSetup(t)
@@ -203,6 +277,7 @@ func TestTrial_EndsAccordingToKind(t *testing.T) {
 			require.Equal(t, tt.attempts, result.Attempts)
 			require.Equal(t, tt.kind, b.settled.Kind)
 			require.NotEmpty(t, b.settled.Message)
+			require.Contains(t, b.settled.Message, tt.says)
 		})
 	}
 }
@@ -228,30 +303,12 @@ func TestTrial_TooLargeForAnyGPU(t *testing.T) {
 func TestTrial_LostHostIsFencedAndReplaced(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := trialSetup(t)
-	n := 0
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
-		func(context.Context, activities.Order) (berth.Outcome, error) {
-			if n++; n == 1 {
-				return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
-			}
-
-			return ok(0.5), nil
-		})
-
-	var abandoned activities.AbandonInput
-
-	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.AbandonInput) (activities.Abandoned, error) {
-			abandoned = in
-
-			return activities.Abandoned{}, nil
-		}).Once()
+	b.loses(away(), nil)
 
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
-	require.Equal(t, b.requests[0].AttemptID, abandoned.AttemptID)
+	require.Len(t, b.abandoned, 1)
+	require.Equal(t, b.requests[0].AttemptID, b.abandoned[0].AttemptID)
 	require.Len(t, b.requests, 2)
 }
 
@@ -259,14 +316,9 @@ func TestTrial_LostHostIsFencedAndReplaced(t *testing.T) {
 func TestTrial_LostHostThatHadCommittedKeepsItsResult(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := trialSetup(t)
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
-		berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)).Once()
-
-	finished := ok(0.5)
-	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{Finished: &finished}, nil).Once()
+	b.loses(away(), nil)
+	b.result = new(ok(0.5))
 
 	result := b.execute(t)
 	require.Equal(t, berth.TrialSucceeded, result.State)
@@ -277,37 +329,25 @@ func TestTrial_LostHostThatHadCommittedKeepsItsResult(t *testing.T) {
 func TestTrial_WaitsForTheSignalAndLooksAnyway(t *testing.T) {
 	t.Parallel()
 
-	for _, tt := range []struct {
-		name   string
-		signal bool
-	}{{"signaled", true}, {"signal lost", false}} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
+	for _, signal := range []bool{true, false} { // it may be lost
+		b := trialSetup(t)
+		b.waiting = true
+		b.look = func(activities.AttemptRef) (berth.PlacementStatus, error) {
+			return b.status("x", berth.RequestPlaced), nil
+		}
 
-			var a *activities.Activities
+		if signal {
+			b.at(time.Second, func() { b.env.SignalWorkflow(workflows.SignalPlaced, workflows.Placed{AttemptID: "x"}) })
+		}
 
-			b := trialSetup(t)
-			b.waiting = true
-			b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).
-				Return(b.status("x", berth.RequestPlaced, berth.Demand{MemoryBytes: mib}), nil).Once()
-			b.runs(ok(1))
+		start := b.env.Now()
+		require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
 
-			if tt.signal {
-				b.env.RegisterDelayedCallback(func() {
-					b.env.SignalWorkflow(workflows.SignalPlaced, workflows.Placed{AttemptID: "x"})
-				}, time.Second)
-			}
-
-			start := b.env.Now()
-			require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
-
-			waited := b.env.Now().Sub(start)
-			if tt.signal {
-				require.Less(t, waited, 10*time.Second)
-			} else {
-				require.GreaterOrEqual(t, waited, 30*time.Second)
-			}
-		})
+		if waited := b.env.Now().Sub(start); signal {
+			require.Less(t, waited, 10*time.Second)
+		} else {
+			require.GreaterOrEqual(t, waited, 30*time.Second)
+		}
 	}
 }
 
@@ -327,12 +367,9 @@ func TestTrial_WaitsForNinetyDays(t *testing.T) {
 			const wait = 90 * 24 * time.Hour
 
 			in := workflows.TrialInput{SweepID: sweepID, Number: 1}
+			waited, runs := time.Duration(0), 0
 
-			var waited time.Duration
-
-			for runs := 1; ; runs++ {
-				var a *activities.Activities
-
+			for again := true; again; runs++ {
 				b := trialSetup(t)
 				b.waiting, b.brief.NeedsProbe = true, probes
 				start := b.env.Now()
@@ -343,21 +380,16 @@ func TestTrial_WaitsForNinetyDays(t *testing.T) {
 
 					return waited+b.env.Now().Sub(start) >= after
 				}
+				b.known = func() bool { return look(wait / 2) }
+				b.look = func(ref activities.AttemptRef) (berth.PlacementStatus, error) {
+					if look(wait) {
+						return b.status(ref.AttemptID, berth.RequestPlaced), nil
+					}
 
-				b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil).Maybe()
-				b.env.OnActivity(a.FootprintKnown, mock.Anything, mock.Anything).Return(
-					func(context.Context, activities.ShapeRef) (bool, error) { return look(wait / 2), nil }).Maybe()
-				b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
-					func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
-						state := berth.RequestWaiting
-						if look(wait) {
-							state = berth.RequestPlaced
-						}
+					return b.status(ref.AttemptID, berth.RequestWaiting), nil
+				}
 
-						return b.status(ref.AttemptID, state, berth.Demand{MemoryBytes: mib}), nil
-					}).Maybe()
-				b.runs(ok(0.9))
-				b.env.ExecuteWorkflow(workflows.TrialWorkflow, in)
+				err := b.start(in)
 				require.True(t, b.env.IsWorkflowCompleted())
 				require.Less(t, events, 4096, "where Temporal suggests another run")
 
@@ -367,24 +399,22 @@ func TestTrial_WaitsForNinetyDays(t *testing.T) {
 
 				waited += b.env.Now().Sub(start)
 
-				if err := b.env.GetWorkflowError(); workflow.IsContinueAsNewError(err) {
-					in = decodeNextTrial(t, err)
-
-					continue
+				if again = workflow.IsContinueAsNewError(err); again {
+					in = decodeNext[workflows.TrialInput](t, err)
+				} else {
+					require.NoError(t, err)
+					require.Equal(t, berth.TrialSucceeded, b.settled.State)
 				}
-
-				require.NoError(t, b.env.GetWorkflowError())
-				require.Equal(t, berth.TrialSucceeded, b.settled.State)
-				require.GreaterOrEqual(t, waited, wait)
-				require.Greater(t, runs, 30)
-
-				return
 			}
+
+			require.GreaterOrEqual(t, waited, wait)
+			require.Greater(t, runs, 30)
 		})
 	}
 }
 
-func decodeNextTrial(t *testing.T, err error) (in workflows.TrialInput) {
+// decodeNext is the input of the run after one that continues as new.
+func decodeNext[T any](t *testing.T, err error) (in T) {
 	t.Helper()
 
 	var next *workflow.ContinueAsNewError
@@ -399,27 +429,25 @@ func decodeNextTrial(t *testing.T, err error) (in workflows.TrialInput) {
 func TestTrial_TheNextRunCountsOn(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := trialSetup(t)
-	b.runs(bad(berth.FailureHostOOM))
-	b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
-			b.env.SetContinueAsNewSuggested(true)
+	b.run = func(context.Context, activities.Order) (berth.Outcome, error) {
+		b.waiting = true
 
-			return b.status(ref.AttemptID, berth.RequestWaiting, berth.Demand{}), nil
-		})
-	b.ran = func() { b.waiting = true }
-	b.env.ExecuteWorkflow(workflows.TrialWorkflow, workflows.TrialInput{SweepID: sweepID, Number: 1})
+		return ended(bad(berth.FailureHostOOM))
+	}
+	b.look = func(ref activities.AttemptRef) (berth.PlacementStatus, error) {
+		b.env.SetContinueAsNewSuggested(true)
 
-	in := decodeNextTrial(t, b.env.GetWorkflowError())
+		return b.status(ref.AttemptID, berth.RequestWaiting), nil
+	}
+
+	in := decodeNext[workflows.TrialInput](t, b.start(workflows.TrialInput{SweepID: sweepID, Number: 1}))
 	require.Equal(t, 1, in.Carried.OOMs)
 	require.Empty(t, b.settled.State)
 
 	next := trialSetup(t)
 	next.runs(bad(berth.FailureHostOOM))
-	next.env.ExecuteWorkflow(workflows.TrialWorkflow, in)
-	require.NoError(t, next.env.GetWorkflowError())
+	require.NoError(t, next.start(in))
 	require.Equal(t, berth.TrialInfeasible, next.settled.State)
 	require.Len(t, next.requests, 2, "of three attempts")
 	require.Equal(t, b.requests[1].AttemptID, next.requests[0].AttemptID)
@@ -430,56 +458,31 @@ func TestTrial_TheNextRunCountsOn(t *testing.T) {
 func TestTrial_HearsItsEndBeforeTheNextRun(t *testing.T) {
 	t.Parallel()
 
-	for name, end := range map[string]func(b *trialBundle){
-		"stop":   func(b *trialBundle) { b.env.SignalWorkflow(workflows.SignalStop, nil) },
-		"cancel": func(b *trialBundle) { b.env.CancelWorkflow() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	for name, end := range endings {
+		b := trialSetup(t)
+		b.waiting = true
+		b.look = func(ref activities.AttemptRef) (berth.PlacementStatus, error) {
+			b.env.SetContinueAsNewSuggested(true)
+			end(b)
 
-			var a *activities.Activities
-
-			b := trialSetup(t)
-			b.waiting = true
-			b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
-				func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
-					b.env.SetContinueAsNewSuggested(true)
-					end(b)
-
-					return b.status(ref.AttemptID, berth.RequestWaiting, berth.Demand{}), nil
-				}).Maybe()
-			b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).Return(b.status("x", berth.RequestWithdrawn, berth.Demand{}), nil)
-			b.execute(t)
-			require.Equal(t, berth.TrialCanceled, b.settled.State)
-		})
+			return b.status(ref.AttemptID, berth.RequestWaiting), nil
+		}
+		b.execute(t)
+		require.Equal(t, berth.TrialCanceled, b.settled.State, name)
 	}
 }
 
 func TestTrial_StopOrCancelWhileWaiting(t *testing.T) {
 	t.Parallel()
 
-	for _, tt := range []struct {
-		name string
-		end  func(env *testsuite.TestWorkflowEnvironment)
-	}{
-		{"stop", func(env *testsuite.TestWorkflowEnvironment) { env.SignalWorkflow(workflows.SignalStop, nil) }},
-		{"cancel", func(env *testsuite.TestWorkflowEnvironment) { env.CancelWorkflow() }},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
+	for name, end := range endings {
+		b := trialSetup(t)
+		b.waiting = true
+		b.at(time.Second, func() { end(b) })
 
-			var a *activities.Activities
-
-			b := trialSetup(t)
-			b.waiting = true
-			b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).
-				Return(berth.PlacementStatus{State: berth.RequestWithdrawn}, nil).Once()
-			b.env.RegisterDelayedCallback(func() { tt.end(b.env) }, time.Second)
-
-			require.Equal(t, berth.TrialCanceled, b.execute(t).State)
-			require.Equal(t, berth.TrialCanceled, b.settled.State)
-			b.env.AssertExpectations(t)
-		})
+		require.Equal(t, berth.TrialCanceled, b.execute(t).State, name)
+		require.Equal(t, berth.TrialCanceled, b.settled.State)
+		require.Empty(t, b.orders)
 	}
 }
 
@@ -487,20 +490,15 @@ func TestTrial_StopOrCancelWhileWaiting(t *testing.T) {
 func TestTrial_CanceledSaysWhatBecameOfItsContainer(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	hangs := canceled("canceled; Docker does not answer")
 
 	b := trialSetup(t)
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(berth.Outcome{}, temporal.NewCanceledError(hangs)).Once()
+	b.loses(temporal.NewCanceledError(hangs), nil)
 
 	require.Equal(t, berth.TrialCanceled, b.execute(t).State)
 	require.Equal(t, berth.FailureCanceled, b.settled.Kind)
 	require.Equal(t, hangs.Message, b.settled.Message)
-}
-
-func canceled(message string) berth.Outcome {
-	return berth.Outcome{Kind: berth.FailureCanceled, Message: message}
+	require.Len(t, b.orders, 1)
 }
 
 // Temporal itself cancels an attempt that no worker has yet. Its host gives the place back
@@ -510,7 +508,6 @@ func TestTrial_CanceledBeforeAWorkerHadIt(t *testing.T) {
 
 	var (
 		notStarted = []any{"ACTIVITY_ID_NOT_STARTED"}
-		away       = temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 		fenced     = temporal.NewNonRetryableApplicationError("the attempt is not ours any more", string(berth.KindFenced), nil)
 		result     = ok(0.9)
 	)
@@ -526,46 +523,37 @@ func TestTrial_CanceledBeforeAWorkerHadIt(t *testing.T) {
 	}{
 		"its host is there":        {details: notStarted, back: canceled("canceled before it began"), state: berth.TrialCanceled, want: "canceled before it began"},
 		"a worker says nothing":    {back: canceled("canceled before it began"), state: berth.TrialCanceled, want: "canceled before it began"},
-		"its host is away":         {details: notStarted, err: away, state: berth.TrialCanceled, want: "no worker of it answers"},
+		"its host is away":         {details: notStarted, err: away(), state: berth.TrialCanceled, want: "no worker of it answers"},
 		"its host takes too long":  {details: notStarted, err: temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil), state: berth.TrialCanceled, want: "it took too long"},
 		"it is fenced":             {details: notStarted, err: fenced, state: berth.TrialCanceled, want: "not ours any more"},
 		"it is the last of many":   {details: notStarted, made: berth.MaxFreeRetries - 1, err: fenced, state: berth.TrialCanceled, want: "not ours any more"},
-		"it had committed a value": {details: notStarted, err: away, finished: &result, state: berth.TrialSucceeded, want: "finished"},
+		"it had committed a value": {details: notStarted, err: away(), finished: &result, state: berth.TrialSucceeded, want: "finished"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var (
-				a      *activities.Activities
-				orders []activities.Order
-			)
-
 			b := trialSetup(t)
-			b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{Finished: tt.finished}, nil)
-			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(ctx context.Context, o activities.Order) (berth.Outcome, error) {
-				orders = append(orders, o)
-
+			b.result = tt.finished
+			b.run = func(ctx context.Context, o activities.Order) (berth.Outcome, error) {
 				switch {
 				case o.Stop:
 					require.Equal(t, 2*time.Minute, activity.GetInfo(ctx).ScheduleToCloseTimeout, "a host that answers, and cannot, is not waited for either")
 
 					return tt.back, tt.err
-				case len(orders) <= tt.made:
-					lost := bad(berth.FailureInfra)
-
-					return lost, temporal.NewApplicationErrorWithOptions(lost.Message, string(lost.Kind), temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{lost}})
+				case len(b.orders) <= tt.made:
+					return ended(bad(berth.FailureInfra))
 				default:
 					b.env.CancelWorkflow()
 
 					return berth.Outcome{}, temporal.NewCanceledError(tt.details...)
 				}
-			})
+			}
 
 			require.Equal(t, tt.state, b.execute(t).State)
 			require.Contains(t, b.settled.Message, tt.want)
-			require.Len(t, orders, tt.made+2)
+			require.Len(t, b.orders, tt.made+2)
 			require.Len(t, b.requests, tt.made+1)
-			require.Equal(t, activities.Order{AttemptID: orders[tt.made].AttemptID, Token: 7, Stop: true}, orders[tt.made+1])
+			require.Equal(t, activities.Order{AttemptID: b.orders[tt.made].AttemptID, Token: 7, Stop: true}, b.orders[tt.made+1])
 		})
 	}
 }
@@ -574,92 +562,38 @@ func TestTrial_CanceledBeforeAWorkerHadIt(t *testing.T) {
 func TestTrial_CanceledAsItsHostGoesAway(t *testing.T) {
 	t.Parallel()
 
-	var (
-		a     *activities.Activities
-		fence activities.AbandonInput
-	)
-
 	b := trialSetup(t)
-	b.waiting = true
-	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AbandonInput) (activities.Abandoned, error) {
-		fence = in
-
-		return activities.Abandoned{}, nil
-	}).Once()
-	b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).Return(func(_ context.Context, r activities.AttemptRef) (berth.PlacementStatus, error) {
-		return b.status(r.AttemptID, berth.RequestPlaced, berth.Demand{}), nil
-	})
-	b.env.RegisterDelayedCallback(b.env.CancelWorkflow, time.Second)
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(_ context.Context, o activities.Order) (berth.Outcome, error) {
-		require.True(t, o.Stop)
-
-		return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
-	}).Once()
+	b.waiting, b.left = true, berth.RequestPlaced
+	b.at(time.Second, b.env.CancelWorkflow)
+	b.loses(away(), nil)
 
 	require.Equal(t, berth.TrialCanceled, b.execute(t).State)
 	require.Len(t, b.requests, 1)
-	require.Contains(t, fence.Message, "no worker of it answers")
+	require.Len(t, b.orders, 1)
+	require.True(t, b.orders[0].Stop)
+	require.Contains(t, b.abandoned[0].Message, "no worker of it answers")
 }
 
 func TestTrial_CarriesTheProbe(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := trialSetup(t)
 	b.brief.NeedsProbe = true
-	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
 	b.runs(bad(berth.FailureHostOOM), ok(0.9))
-	b.env.RegisterDelayedCallback(func() {
-		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{})
-	}, time.Second)
+	b.told(carry)
 
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
 	require.Equal(t, berth.PurposeProbe, b.requests[0].Purpose)
 	require.Equal(t, berth.PurposeProbe, b.requests[1].Purpose, "it goes on measuring until it knows")
-	require.Equal(t, []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}, b.measured, "told once")
-}
-
-func TestTrial_ShortProbeIsThrownAway(t *testing.T) {
-	t.Parallel()
-
-	var a *activities.Activities
-
-	b := trialSetup(t)
-	b.brief.NeedsProbe, b.brief.ProbeMode = true, berth.ProbeShort
-	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
-
-	var orders []activities.Order
-
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, o activities.Order) (berth.Outcome, error) {
-			orders = append(orders, o)
-
-			return ok(float64(len(orders))), nil
-		})
-	b.env.RegisterDelayedCallback(func() {
-		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{})
-	}, time.Second)
-
-	result := b.execute(t)
-	require.InDelta(t, 2.0, *result.Value, 0, "the second run's result counts")
-	require.True(t, orders[0].Short)
-	require.False(t, orders[1].Short)
-	require.Len(t, b.measured, 1)
+	require.Equal(t, says, b.measured, "told once")
 }
 
 func TestTrial_SlowProbeIsCapped(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := trialSetup(t)
-	b.brief.NeedsProbe, b.brief.ProbeMode = true, berth.ProbeAuto
-	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).After(10*time.Minute).Return(ok(1), nil)
-	b.env.RegisterDelayedCallback(func() {
-		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{})
-	}, time.Second)
+	b.brief.NeedsProbe, b.brief.ProbeMode, b.takes = true, berth.ProbeAuto, 10*time.Minute
+	b.told(carry)
 
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
 	require.Len(t, b.measured, 2)
@@ -672,35 +606,19 @@ func TestTrial_SlowProbeIsCapped(t *testing.T) {
 func TestTrial_RefusedAttemptIsClosedBeforeTheNext(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := trialSetup(t)
-	n := 0
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
-		func(context.Context, activities.Order) (berth.Outcome, error) {
-			if n++; n == 1 {
-				return berth.Outcome{}, temporal.NewNonRetryableApplicationError("container belongs to another launch", string(berth.KindConflict), nil)
-			}
-
-			return ok(0.5), nil
-		})
-
-	var closed []activities.AbandonInput
-
-	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.AbandonInput) (activities.Abandoned, error) {
+	b.loses(temporal.NewNonRetryableApplicationError("container belongs to another launch", string(berth.KindConflict), nil), nil)
+	b.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		if info.ActivityType.Name == "AbandonAttempt" {
 			require.Len(t, b.requests, 1, "closed before the next one asks")
-
-			closed = append(closed, in)
-
-			return activities.Abandoned{}, nil
-		})
+		}
+	})
 
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
-	require.Len(t, closed, 1)
-	require.Equal(t, b.requests[0].AttemptID, closed[0].AttemptID)
-	require.True(t, closed[0].Refused, "its host must not get it back")
-	require.Equal(t, "host host could not carry the attempt out: container belongs to another launch", closed[0].Message)
+	require.Len(t, b.abandoned, 1)
+	require.Equal(t, b.requests[0].AttemptID, b.abandoned[0].AttemptID)
+	require.True(t, b.abandoned[0].Refused, "its host must not get it back")
+	require.Equal(t, "host host could not carry the attempt out: container belongs to another launch", b.abandoned[0].Message)
 }
 
 // A trial of a shape that another one measures asks for a place at once, at the
@@ -708,60 +626,19 @@ func TestTrial_RefusedAttemptIsClosedBeforeTheNext(t *testing.T) {
 func TestTrial_RunsBesideTheProbe(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := trialSetup(t)
 	b.brief.NeedsProbe, b.waiting = true, true
-	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
-	b.runs(ok(0.9))
-
-	var resized []activities.PlaceInput
-
-	b.env.OnActivity(a.ResizePlacement, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
-			resized = append(resized, in)
-
-			return activities.PlaceResult{Status: b.status(in.AttemptID, berth.RequestPlaced, berth.Demand{MemoryBytes: mib})}, nil
-		})
-	b.env.RegisterDelayedCallback(func() {
-		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
-	}, time.Second)
-	b.env.RegisterDelayedCallback(func() {
+	b.resize = func(activities.PlaceInput) berth.RequestState { return berth.RequestPlaced }
+	b.told(beside)
+	b.at(10*time.Second, func() {
 		require.Len(t, b.requests, 1, "it asks before the shape is measured")
-		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Ready: true})
-	}, 10*time.Second)
+		b.env.SignalWorkflow(workflows.SignalProbe, ready)
+	})
 
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
 	require.Equal(t, berth.PurposeRun, b.requests[0].Purpose)
-	require.Equal(t, b.requests, resized, "the same request, computed anew")
+	require.Equal(t, b.requests, b.resized, "the same request, computed again")
 	require.Empty(t, b.measured, "the probe does not wait for it any more")
-}
-
-// The first run to end measures the shape, and must tell the probe.
-func TestTrial_RunBesideTheProbeTellsItsEnd(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct {
-		name    string
-		outcome berth.Outcome
-	}{{"measured", ok(0.9)}, {"out of memory to the end", bad(berth.FailureHostOOM)}} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			var a *activities.Activities
-
-			b := trialSetup(t)
-			b.brief.NeedsProbe = true
-			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
-			b.runs(tt.outcome)
-			b.env.RegisterDelayedCallback(func() {
-				b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
-			}, time.Second)
-
-			b.execute(t)
-			require.Equal(t, []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}, b.measured)
-		})
-	}
 }
 
 // A probe waits for the run of the trial that it asked to measure. A trial that
@@ -770,15 +647,13 @@ func TestTrial_RunBesideTheProbeTellsItsEnd(t *testing.T) {
 func TestTrial_DeclinesTheProbe(t *testing.T) {
 	t.Parallel()
 
-	cancel := func(env *testsuite.TestWorkflowEnvironment) { env.CancelWorkflow() }
-	stop := func(env *testsuite.TestWorkflowEnvironment) { env.SignalWorkflow(workflows.SignalStop, nil) }
-	tell := func(role workflows.ProbeRole) func(env *testsuite.TestWorkflowEnvironment) {
-		return func(env *testsuite.TestWorkflowEnvironment) { env.SignalWorkflow(workflows.SignalProbe, role) }
+	cancel, stop := endings["cancel"], endings["stop"]
+	tell := func(role workflows.ProbeRole) func(b *trialBundle) {
+		return func(b *trialBundle) { b.env.SignalWorkflow(workflows.SignalProbe, role) }
 	}
-	says := []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}
 
 	for name, tt := range map[string]struct {
-		first, then func(env *testsuite.TestWorkflowEnvironment)
+		first, then func(b *trialBundle)
 		after       time.Duration // 0 = while it joins
 		joined      bool          // as far as it knows
 		want        []workflows.ProbeMeasured
@@ -794,18 +669,12 @@ func TestTrial_DeclinesTheProbe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var a *activities.Activities
-
 			b := trialSetup(t)
 			b.brief.NeedsProbe, b.waiting = tt.joined, true
-			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil).Maybe()
-			b.env.OnActivity(a.FootprintKnown, mock.Anything, mock.Anything).Return(false, nil).Maybe()
-			b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).
-				Return(berth.PlacementStatus{State: berth.RequestWithdrawn}, nil).Maybe()
-			b.env.RegisterDelayedCallback(func() {
-				tt.first(b.env)
-				tt.then(b.env)
-			}, tt.after)
+			b.at(tt.after, func() {
+				tt.first(b)
+				tt.then(b)
+			})
 
 			require.Equal(t, berth.TrialCanceled, b.execute(t).State)
 			require.Equal(t, tt.want, b.measured)
@@ -819,38 +688,31 @@ func TestTrial_DeclinesTheProbe(t *testing.T) {
 func TestTrial_AnswersTheProbeOnce(t *testing.T) {
 	t.Parallel()
 
-	says := []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}
-
 	for name, tt := range map[string]struct {
-		roles []workflows.ProbeRole
-		want  []workflows.ProbeMeasured
+		roles   []workflows.ProbeRole
+		outcome berth.Outcome
+		want    []workflows.ProbeMeasured
 	}{
-		"carrier":             {[]workflows.ProbeRole{carry, carry, carry}, says},
-		"beside":              {[]workflows.ProbeRole{beside, beside, beside}, says},
-		"beside and measured": {[]workflows.ProbeRole{beside, beside, ready}, nil},
+		"carrier":                     {[]workflows.ProbeRole{carry, carry, carry}, ok(0.9), says},
+		"beside":                      {[]workflows.ProbeRole{beside, beside, beside}, ok(0.9), says},
+		"beside and measured":         {[]workflows.ProbeRole{beside, beside, ready}, ok(0.9), nil},
+		"out of memory, time by time": {[]workflows.ProbeRole{beside}, bad(berth.FailureHostOOM), says},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var a *activities.Activities
-
 			b := trialSetup(t)
-			b.brief.NeedsProbe = true
-			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
-			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(ok(0.9), nil).After(time.Hour)
-
-			for i, role := range tt.roles {
-				b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalProbe, role) }, time.Duration(i+1)*time.Second)
-			}
-
-			require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+			b.brief.NeedsProbe, b.takes = true, time.Hour
+			b.runs(tt.outcome)
+			b.told(tt.roles...)
+			b.execute(t)
 			require.Equal(t, tt.want, b.measured)
 		})
 	}
 }
 
 // A message of the probe during a run does not change that run: a whole one
-// counts, and a short one does not.
+// counts, and a short one does not: it is thrown away.
 func TestTrial_ALateWordChangesNoRun(t *testing.T) {
 	t.Parallel()
 
@@ -866,40 +728,37 @@ func TestTrial_ALateWordChangesNoRun(t *testing.T) {
 		"asked for a short run":               {berth.ProbeAuto, []workflows.ProbeRole{beside, short}, false, whole},
 		"asked for it, and the sweep stopped": {berth.ProbeAuto, []workflows.ProbeRole{beside, short}, true, whole},
 		"asked to measure":                    {berth.ProbeShort, []workflows.ProbeRole{beside, carry}, false, whole},
+		"measures":                            {berth.ProbeShort, []workflows.ProbeRole{carry}, false, twice},
 		"sent beside after all":               {berth.ProbeShort, []workflows.ProbeRole{carry, beside}, false, twice},
 		"measured by another":                 {berth.ProbeShort, []workflows.ProbeRole{carry, beside, ready}, false, twice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var (
-				a      *activities.Activities
-				orders []bool
-			)
-
 			b := trialSetup(t)
-			b.brief.NeedsProbe, b.brief.ProbeMode = true, tt.mode
-			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
-			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(_ context.Context, o activities.Order) (berth.Outcome, error) {
-				orders = append(orders, o.Short)
-
-				return ok(float64(len(orders))), nil
-			}).After(time.Hour)
-
-			for i, role := range tt.roles {
-				b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalProbe, role) }, time.Duration(i+1)*time.Second)
-			}
+			b.brief.NeedsProbe, b.brief.ProbeMode, b.takes = true, tt.mode, time.Hour
+			b.runs(ok(1), ok(2))
+			b.told(tt.roles...)
 
 			if tt.stop {
-				b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalStop, nil) }, time.Minute)
+				b.at(time.Minute, b.stop)
 			}
 
 			result := b.execute(t)
-			require.Equal(t, tt.want, orders)
+			require.Equal(t, tt.want, b.short())
 			require.Equal(t, berth.TrialSucceeded, result.State)
-			require.InDelta(t, float64(len(orders)), *result.Value, 0)
+			require.InDelta(t, float64(len(b.orders)), *result.Value, 0)
 		})
 	}
+}
+
+// short says of each order whether it is for a short run.
+func (b *trialBundle) short() (short []bool) {
+	for _, o := range b.orders {
+		short = append(short, o.Short)
+	}
+
+	return short
 }
 
 // The carrier of a probe takes long: a trial that waits beside it measures the
@@ -907,36 +766,22 @@ func TestTrial_ALateWordChangesNoRun(t *testing.T) {
 func TestTrial_TakesTheShortRunWhileItWaitsBeside(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := trialSetup(t)
 	b.brief.NeedsProbe, b.brief.ProbeMode, b.waiting = true, berth.ProbeAuto, true
-	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
-	b.env.OnActivity(a.ResizePlacement, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
-			require.True(t, in.Short, "the ledger knows that it is thrown away")
+	b.runs(ok(1), ok(2))
+	b.resize = func(in activities.PlaceInput) berth.RequestState {
+		require.True(t, in.Short, "the ledger knows that it is thrown away")
 
-			b.waiting = false
+		b.waiting = false
 
-			return activities.PlaceResult{Status: b.status(in.AttemptID, berth.RequestPlaced, berth.Demand{MemoryBytes: mib})}, nil
-		}).Once()
-
-	var orders []activities.Order
-
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, o activities.Order) (berth.Outcome, error) {
-			orders = append(orders, o)
-
-			return ok(float64(len(orders))), nil
-		})
-
-	for after, role := range map[time.Duration]workflows.ProbeRole{time.Second: {Beside: true}, 10 * time.Second: {Short: true}} {
-		b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalProbe, role) }, after)
+		return berth.RequestPlaced
 	}
+	b.told(beside)
+	b.at(10*time.Second, func() { b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Short: true}) })
 
 	require.InDelta(t, 2.0, *b.execute(t).Value, 0)
-	require.True(t, orders[0].Short)
-	require.False(t, orders[1].Short)
+	require.Len(t, b.resized, 1)
+	require.Equal(t, []bool{true, false}, b.short())
 }
 
 // All trials beside a probe start at the same guess. When that is too small, it
@@ -948,35 +793,15 @@ func TestTrial_GuessBesideTheProbeIsFree(t *testing.T) {
 		"beside the probe":         func(b *activities.TrialBrief) { b.NeedsProbe = true },
 		"as its workflow was lost": func(b *activities.TrialBrief) { b.Guessed, b.Made = true, 1 },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		b := trialSetup(t)
+		b.brief.MaxAttempts = 1
+		change(&b.brief)
+		b.runs(bad(berth.FailureHostOOM), ok(0.9))
+		b.told(beside)
 
-			var a *activities.Activities
-
-			b := trialSetup(t)
-			b.brief.MaxAttempts = 1
-			change(&b.brief)
-			b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil).Maybe()
-			b.runs(bad(berth.FailureHostOOM), ok(0.9))
-			b.env.RegisterDelayedCallback(func() {
-				b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
-			}, time.Second)
-
-			require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
-			require.Zero(t, b.requests[1].Last.Count, "so that it grows and does not get a machine for itself")
-		})
+		require.Equal(t, berth.TrialSucceeded, b.execute(t).State, name)
+		require.Zero(t, b.requests[1].Last.Count, "so that it grows and does not get a machine for itself")
 	}
-}
-
-// A trial that was never tried with more memory is not infeasible.
-func TestTrial_OneOutOfMemoryAfterCrashesIsAFailure(t *testing.T) {
-	t.Parallel()
-
-	b := trialSetup(t)
-	b.runs(bad(berth.FailureCrashed), bad(berth.FailureCrashed), bad(berth.FailureHostOOM))
-
-	require.Equal(t, berth.TrialFailed, b.execute(t).State)
-	require.Contains(t, b.settled.Message, "gave up after 3 attempts")
 }
 
 // "Running trials finish": also one whose worker is being replaced while its
@@ -984,51 +809,28 @@ func TestTrial_OneOutOfMemoryAfterCrashesIsAFailure(t *testing.T) {
 func TestTrial_StoppedWhileItsHostIsAway(t *testing.T) {
 	t.Parallel()
 
-	for _, tt := range []struct {
-		name  string
-		comes bool
-		state berth.TrialState
-	}{{"it comes back", true, berth.TrialSucceeded}, {"it stays away", false, berth.TrialCanceled}} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
+	for comes, state := range map[bool]berth.TrialState{true: berth.TrialSucceeded, false: berth.TrialCanceled} {
+		b := trialSetup(t)
+		b.loses(away(), func() {
+			b.stop()
 
-			var a *activities.Activities
-
-			b := trialSetup(t)
-			n := 0
-			b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
-				func(context.Context, activities.Order) (berth.Outcome, error) {
-					if n++; n > 1 {
-						return ok(0.5), nil
-					}
-
-					b.env.SignalWorkflow(workflows.SignalStop, nil)
-
-					b.waiting = true
-
-					return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
-				})
-			b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{}, nil)
-			b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
-				func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
-					if tt.comes {
-						return b.status(b.requests[0].AttemptID, berth.RequestPlaced, berth.Demand{MemoryBytes: mib}), nil
-					}
-
-					return b.status(ref.AttemptID, berth.RequestWaiting, berth.Demand{MemoryBytes: mib}), nil
-				}).Maybe()
-			b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).
-				Return(berth.PlacementStatus{State: berth.RequestWithdrawn}, nil).Maybe()
-
-			result := b.execute(t)
-			require.Equal(t, tt.state, result.State, b.settled.Message)
-
-			if tt.comes {
-				require.Equal(t, 1, result.Attempts, "one container, one attempt")
-			} else {
-				require.Contains(t, result.Message, "waited to run again")
-			}
+			b.waiting = true
 		})
+
+		if comes {
+			b.look = func(activities.AttemptRef) (berth.PlacementStatus, error) {
+				return b.status(b.requests[0].AttemptID, berth.RequestPlaced), nil
+			}
+		}
+
+		result := b.execute(t)
+		require.Equal(t, state, result.State, b.settled.Message)
+
+		if comes {
+			require.Equal(t, 1, result.Attempts, "one container, one attempt")
+		} else {
+			require.Contains(t, result.Message, "waited to run again")
+		}
 	}
 }
 
@@ -1037,33 +839,17 @@ func TestTrial_StoppedWhileItsHostIsAway(t *testing.T) {
 func TestTrial_StoppedLongAfterItsHostWentAway(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
-	b := trialSetup(t)
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
-		func(context.Context, activities.Order) (berth.Outcome, error) {
-			b.waiting = true
-
-			return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
-		})
-	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{}, nil)
-	b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, ref activities.AttemptRef) (berth.PlacementStatus, error) {
-			return b.status(ref.AttemptID, berth.RequestWaiting, berth.Demand{MemoryBytes: mib}), nil
-		})
-	b.env.OnActivity(a.WithdrawPlacement, mock.Anything, mock.Anything).Return(berth.PlacementStatus{State: berth.RequestWithdrawn}, nil)
-
 	var stopped time.Time
 
-	b.env.RegisterDelayedCallback(func() {
+	b := trialSetup(t)
+	b.loses(away(), func() { b.waiting = true })
+	b.at(8*time.Minute, func() { // looked at after 1, 3, 7 and 15 minutes
 		stopped = b.env.Now()
-		b.env.SignalWorkflow(workflows.SignalStop, nil)
-	}, 8*time.Minute) // looked at after 1, 3, 7 and 15 minutes
+		b.stop()
+	})
 
 	require.Equal(t, berth.TrialCanceled, b.execute(t).State)
-	require.False(t, stopped.IsZero())
-	require.LessOrEqual(t, b.env.Now().Sub(stopped), time.Minute+time.Second)
-	require.GreaterOrEqual(t, b.env.Now().Sub(stopped), time.Minute)
+	require.InDelta(t, 60.5, b.env.Now().Sub(stopped).Seconds(), 0.5)
 }
 
 // The workflow of a trial of a stopped sweep was lost and goes on from the
@@ -1074,8 +860,7 @@ func TestTrial_StoppedGoesThroughTheAttemptsOfBefore(t *testing.T) {
 	for made, state := range map[int]berth.TrialState{0: berth.TrialCanceled, 1: berth.TrialSucceeded} {
 		b := trialSetup(t)
 		b.brief.Made = made
-		b.runs(ok(0.5))
-		b.env.RegisterDelayedCallback(func() { b.env.SignalWorkflow(workflows.SignalStop, nil) }, 0)
+		b.at(0, b.stop)
 
 		require.Equal(t, state, b.execute(t).State)
 		require.Len(t, b.requests, made)
@@ -1088,64 +873,38 @@ func TestTrial_StoppedGoesThroughTheAttemptsOfBefore(t *testing.T) {
 func TestTrial_GivenBackIsNoShortProbe(t *testing.T) {
 	t.Parallel()
 
-	var (
-		a      *activities.Activities
-		orders []activities.Order
-	)
-
 	b := trialSetup(t)
 	b.brief.NeedsProbe, b.brief.ProbeMode = true, berth.ProbeAuto
-	b.env.OnActivity(a.JoinProbe, mock.Anything, mock.Anything).Return(nil)
-	b.env.RegisterDelayedCallback(func() {
-		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Beside: true})
-	}, time.Second)
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, order activities.Order) (berth.Outcome, error) {
-			if orders = append(orders, order); len(orders) > 1 {
-				return ok(0.5), nil
-			}
+	b.told(beside)
+	b.loses(away(), func() {
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Short: true})
 
-			b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Short: true})
-
-			b.waiting = true
-
-			return berth.Outcome{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
-		})
-	b.env.OnActivity(a.AbandonAttempt, mock.Anything, mock.Anything).Return(activities.Abandoned{}, nil)
-
-	back := func(context.Context, activities.AttemptRef) (berth.PlacementStatus, error) {
-		return b.status(b.requests[0].AttemptID, berth.RequestPlaced, berth.Demand{MemoryBytes: mib}), nil
+		b.waiting = true
+	})
+	b.look = func(activities.AttemptRef) (berth.PlacementStatus, error) {
+		return b.status(b.requests[0].AttemptID, berth.RequestPlaced), nil
 	}
-	b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(back).Maybe()
-	b.env.OnActivity(a.ResizePlacement, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
-			return activities.PlaceResult{Status: b.status(in.AttemptID, berth.RequestWaiting, berth.Demand{MemoryBytes: mib})}, nil
-		}).Once()
+	b.resize = func(activities.PlaceInput) berth.RequestState { return berth.RequestWaiting }
 
 	result := b.execute(t)
 	require.Equal(t, berth.TrialSucceeded, result.State)
-	require.Len(t, orders, 2)
-	require.Equal(t, orders[0].AttemptID, orders[1].AttemptID)
-	require.False(t, orders[1].Short)
+	require.Len(t, b.resized, 1)
+	require.Equal(t, []bool{false, false}, b.short())
+	require.Equal(t, b.orders[0].AttemptID, b.orders[1].AttemptID)
 	require.Equal(t, 1, result.Attempts)
-	b.env.AssertExpectations(t)
 }
 
 // A trial repeats a request that a restored database forgot, unchanged.
 func TestTrial_RequestThatARestoredDatabaseForgot(t *testing.T) {
 	t.Parallel()
 
-	var a *activities.Activities
-
 	b := trialSetup(t)
 	b.waiting = true
-	b.env.OnActivity(a.CheckPlacement, mock.Anything, mock.Anything).Return(
-		func(context.Context, activities.AttemptRef) (berth.PlacementStatus, error) {
-			b.waiting = false // the next one is placed at once
+	b.look = func(activities.AttemptRef) (berth.PlacementStatus, error) {
+		b.waiting = false // the next one is placed at once
 
-			return berth.PlacementStatus{}, temporal.NewNonRetryableApplicationError("no such row", string(berth.KindNotFound), nil)
-		}).Once()
-	b.runs(ok(1))
+		return berth.PlacementStatus{}, temporal.NewNonRetryableApplicationError("no such row", string(berth.KindNotFound), nil)
+	}
 
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
 	require.Len(t, b.requests, 2)

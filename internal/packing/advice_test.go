@@ -2,7 +2,6 @@ package packing_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,26 +89,4 @@ func TestDecide_AnAdvisedModeWaitsForAnEmptyGPU(t *testing.T) {
 
 	h.Devices[0].Attempts = 0
 	require.Equal(t, berth.DeviceClass(model), packing.Decide([]berth.Host{h}, nil, []packing.Request{byEither("1")})[0].Placement.Class)
-}
-
-// A closed GPU has no advice, and takes none of the cores.
-func TestDecide_AdviceBesideACordonedGPU(t *testing.T) {
-	t.Parallel()
-
-	h := withDevices(host("a", 4, 64), 2, 80)
-	for i := range h.Devices {
-		h.Devices[i].MPSContexts = 44
-	}
-
-	h.Devices[0].CordonedAt = new(time.Unix(0, 0))
-	h.Devices[1].Advice = berth.Advice{Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 6}, Capped: true}
-
-	var requests []packing.Request
-	for _, id := range []string{"1", "2", "3", "4", "5", "6", "7"} {
-		requests = append(requests, byEither(id))
-	}
-
-	placed := placedOf(packing.Decide([]berth.Host{h}, nil, requests))
-	require.Len(t, placed, 6)
-	require.EqualValues(t, 666, placed[0].Demand.CPUMilli)
 }

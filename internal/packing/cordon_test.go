@@ -96,6 +96,17 @@ func TestDecide_ATrialDoesNotGoBackToWhereItsImageIsMissing(t *testing.T) {
 	}
 
 	again.Waited = time.Hour
+
+	for host, says := range map[*berth.Host]string{
+		new(cordoned("a", "", false)):     "host host-a: cordoned, as it failed to start several trials in a row; Berth tests it now and then. The last failure: runc: no",
+		new(lacks("a", "x", true, false)): "host host-a: cordoned for this sweep, as its image was missing there several times in a row; Berth tests it now and then. The last failure: image x",
+	} {
+		d := packing.Decide([]berth.Host{*host}, nil, []packing.Request{again})[0]
+		require.False(t, d.Impossible)
+		require.Zero(t, d.Kept)
+		require.Equal(t, says, packing.Explain(d.Rejections(1)[0]))
+	}
+
 	d := packing.Decide([]berth.Host{missing, busy}, nil, []packing.Request{again})[0]
 	require.Equal(t, packing.Place{HostID: "b"}, d.Kept)
 	require.Equal(t, "host host-a: the image was missing there; another host may have it, and Berth tries this one again later. "+
@@ -128,23 +139,6 @@ func TestDecide_WaitsForAFormerHost(t *testing.T) {
 				"the trial waits until 1970-01-01 00:01 UTC for one that does, and ends then", packing.Explain(d.Rejections(1)[0]))
 		}
 	}
-}
-
-func TestDecide_SaysThatAHostIsCordoned(t *testing.T) {
-	t.Parallel()
-
-	late := ask("1", 1, 1)
-	late.Waited = time.Hour
-
-	d := packing.Decide([]berth.Host{cordoned("a", "", false)}, nil, []packing.Request{late})[0]
-	require.False(t, d.Impossible)
-	require.Zero(t, d.Kept)
-	require.Equal(t, "host host-a: cordoned, as it failed to start several trials in a row; Berth tests it now and then. The last failure: runc: no",
-		packing.Explain(d.Rejections(1)[0]))
-
-	d = packing.Decide([]berth.Host{lacks("a", "x", true, false)}, nil, []packing.Request{of("x", late)})[0]
-	require.Equal(t, "host host-a: cordoned for this sweep, as its image was missing there several times in a row; Berth tests it now and then. "+
-		"The last failure: image x", packing.Explain(d.Rejections(1)[0]))
 }
 
 // A host that fails each start at once is the emptiest of all, and a trial that

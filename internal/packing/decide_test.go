@@ -29,31 +29,28 @@ func where(decisions []packing.Decision) map[string]string {
 	return out
 }
 
+// Attempts are spread first. Of two hosts that are equally loaded the one with the better
+// fit is taken, and of a host's GPUs the one with the least load.
 func TestDecide_SpreadsThenPacks(t *testing.T) {
 	t.Parallel()
 
-	hosts := []berth.Host{host("a", 4, 8), host("b", 4, 8)}
-	got := where(packing.Decide(hosts, nil, []packing.Request{ask("1", 2, 1), ask("2", 2, 1), ask("3", 2, 1), ask("4", 2, 1)}))
-	require.Equal(t, map[string]string{"1": "a", "2": "b", "3": "a", "4": "b"}, got)
-}
+	gpus := withDevices(host("a", 8, 64), 2, 8)
+	gpus.Devices[0].ReservedBytes, gpus.Devices[0].ContextsReserved = 4*gib, 1
 
-func TestDecide_TiesGoToTheBestFit(t *testing.T) {
-	t.Parallel()
-
-	// CPU decides the load, 1 of 4 cores on both; b leaves less memory unused.
-	hosts := []berth.Host{host("a", 4, 64), host("b", 4, 16)}
-	require.Equal(t, map[string]string{"1": "b"}, where(packing.Decide(hosts, nil, []packing.Request{ask("1", 2, 1)})))
-}
-
-func TestDecide_ChoosesTheLeastLoadedDevice(t *testing.T) {
-	t.Parallel()
-
-	h := withDevices(host("a", 8, 64), 2, 8)
-	h.Devices[0].ReservedBytes, h.Devices[0].ContextsReserved = 4*gib, 1
-
-	request := but(ask("1", 1, 1), func(d *berth.Demand) { d.DeviceBytes = 2 * gib })
-
-	require.Equal(t, map[string]string{"1": "aGPU-a-1"}, where(packing.Decide([]berth.Host{h}, nil, []packing.Request{request})))
+	for name, tt := range map[string]struct {
+		hosts    []berth.Host
+		requests []packing.Request
+		want     map[string]string
+	}{
+		"spread": {
+			[]berth.Host{host("a", 4, 8), host("b", 4, 8)},
+			[]packing.Request{ask("1", 2, 1), ask("2", 2, 1), ask("3", 2, 1), ask("4", 2, 1)}, map[string]string{"1": "a", "2": "b", "3": "a", "4": "b"},
+		},
+		"b leaves less memory unused": {[]berth.Host{host("a", 4, 64), host("b", 4, 16)}, []packing.Request{ask("1", 2, 1)}, map[string]string{"1": "b"}},
+		"the idle GPU":                {[]berth.Host{gpus}, []packing.Request{onGPU("1", 2)}, map[string]string{"1": "aGPU-a-1"}},
+	} {
+		require.Equal(t, tt.want, where(packing.Decide(tt.hosts, nil, tt.requests)), name)
+	}
 }
 
 func TestDecide_Order(t *testing.T) {
@@ -93,20 +90,6 @@ func TestDecide_OrderIgnoresLostHosts(t *testing.T) {
 
 	decisions := packing.Decide([]berth.Host{host("a", 4, 8), lost}, nil, []packing.Request{cpu, memory})
 	require.Equal(t, "memory", decisions[0].AttemptID)
-}
-
-func TestDecide_BackfillsBehindWhatDoesNotFit(t *testing.T) {
-	t.Parallel()
-
-	large := ask("large", 6, 1)
-	large.Waited = packing.DrainAfter - time.Second
-
-	h := host("a", 4, 8)
-	h.MemoryReservedBytes, h.Attempts = 4*gib, 1
-
-	decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{large, ask("small", 2, 1)})
-	require.Equal(t, map[string]string{"small": "a"}, where(decisions))
-	require.Equal(t, "host host-a: needs 6,144 MiB of memory, 2,048 MiB free", packing.Explain(decisions[0].Rejections(0)[0]))
 }
 
 func TestDecide_KeepsOneHostFreeForWhatWaitedLong(t *testing.T) {

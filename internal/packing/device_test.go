@@ -102,7 +102,7 @@ func TestDecide_OneMeasuresItsShape(t *testing.T) {
 func TestDecide_EachGPUSaysWhyNot(t *testing.T) {
 	t.Parallel()
 
-	h := withDevices(host("a", 8, 64), 8, 8)
+	h := withDevices(host("a", 8, 64), 9, 8)
 
 	for i, change := range []func(d *berth.Device){
 		func(d *berth.Device) { d.Problem = "it fell off the bus; restart the machine" },
@@ -113,6 +113,7 @@ func TestDecide_EachGPUSaysWhyNot(t *testing.T) {
 		func(d *berth.Device) { d.ContextsReserved = 48 },
 		func(d *berth.Device) { d.Attempts, d.Exclusive = 1, true },
 		func(d *berth.Device) { d.MemoryBytes = gib },
+		func(d *berth.Device) { d.CordonedAt, d.CordonReason = new(time.Unix(0, 0)), "its fan is loud" },
 	} {
 		change(&h.Devices[i])
 	}
@@ -129,6 +130,7 @@ func TestDecide_EachGPUSaysWhyNot(t *testing.T) {
 		"host host-a, GPU GPU-a-5: needs 1 GPU context(s), 0 free",
 		"host host-a, GPU GPU-a-6: one of the attempts must be alone there",
 		"host host-a, GPU GPU-a-7: needs 2,048 MiB of GPU memory, 1,024 MiB there at all",
+		"host host-a, GPU GPU-a-8: cordoned by a person (its fan is loud); `berth device ready GPU-a-8` lets it take trials again",
 	}, explained(d))
 }
 
@@ -311,26 +313,4 @@ func TestDecide_AFullGPUTakesNoCompany(t *testing.T) {
 	h.Devices = h.Devices[:1]
 	h.Devices[0].ActivityReserved = 100
 	require.True(t, packing.Decide([]berth.Host{h}, nil, asks(1, 1000))[0].Placed, "it does not wait for the end of what takes little")
-}
-
-// A cordoned GPU takes nothing new, and says why; its neighbour does.
-func TestDecide_CordonedGPU(t *testing.T) {
-	t.Parallel()
-
-	h := withDevices(host("a", 8, 64), 2, 8)
-	h.Devices[0].CordonedAt, h.Devices[0].CordonReason = new(time.Unix(0, 0)), "its fan is loud"
-
-	first, second := onGPU("1", 5), onGPU("2", 5)
-	second.Number = 2
-
-	decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{first, second})
-	require.Equal(t, "GPU-a-1", decisions[0].Placement.DeviceID)
-	require.False(t, decisions[1].Placed || decisions[1].Impossible)
-	require.Equal(t, []string{
-		"host host-a, GPU GPU-a-0: cordoned by a person (its fan is loud); `berth device ready GPU-a-0` lets it take trials again",
-		"host host-a, GPU GPU-a-1: needs 5,120 MiB of GPU memory, 3,072 MiB free",
-	}, explained(decisions[1]))
-
-	h.Devices[0].CordonedAt = nil
-	require.True(t, packing.Decide([]berth.Host{h}, nil, []packing.Request{first, second})[1].Placed)
 }

@@ -106,40 +106,51 @@ func TestDecide_PlacesOfLostAttemptsAreForTheirRetries(t *testing.T) {
 	}
 }
 
-// Nothing of the sweep runs, so "max_parallel is reached" would be wrong.
+// Where nothing of the sweep runs, "max_parallel is reached" would be wrong: places are for
+// the retries of what a lost host holds, and for a sibling that waits for the host kept for it.
 func TestDecide_SaysThatPlacesAreForWhatIsAway(t *testing.T) {
 	t.Parallel()
 
 	const reached = "the sweep's max_parallel is reached"
 
-	again := of("s", ask("again", 16, 1)) // only the lost host could hold it
-	again.Away = true
-	lost := host("l", 4, 64)
-	lost.State = berth.HostLost
+	again, wide := of("s", ask("other", 16, 1)), of("s", ask("other", 8, 1))
+	again.Away, wide.Waited = true, packing.DrainAfter // only the lost host could hold again
+	lost, large := host("l", 4, 64), host("large", 4, 8)
+	lost.State, large.MemoryReservedBytes, large.Attempts = berth.HostLost, gib, 1
 
 	for name, tt := range map[string]struct {
-		limit        packing.SweepLimit
-		needed, free int64
-		want         string
+		limit packing.SweepLimit
+		kept  bool // for a sibling
+		want  string
 	}{
-		"all are away": {packing.SweepLimit{MaxParallel: 1, Away: 1}, 2, 1, "the sweep's max_parallel is 1: 0 running, 1 kept for attempts of a lost or unready host"},
-		"one runs":     {packing.SweepLimit{MaxParallel: 3, Running: 1, Away: 2}, 4, 3, "the sweep's max_parallel is 3: 1 running, 2 kept for attempts of a lost or unready host"},
-		"lowered":      {packing.SweepLimit{MaxParallel: 2, Running: 1, Away: 2}, 4, 2, "the sweep's max_parallel is 2: 1 running, 2 kept for attempts of a lost or unready host"},
-		"all run":      {packing.SweepLimit{MaxParallel: 1, Running: 1, Away: 1}, 3, 1, reached},
+		"all are away":           {packing.SweepLimit{MaxParallel: 1, Away: 1}, false, "the sweep's max_parallel is 1: 0 running, 1 kept for attempts of a lost or unready host"},
+		"one runs":               {packing.SweepLimit{MaxParallel: 3, Running: 1, Away: 2}, false, "the sweep's max_parallel is 3: 1 running, 2 kept for attempts of a lost or unready host"},
+		"lowered":                {packing.SweepLimit{MaxParallel: 2, Running: 1, Away: 2}, false, "the sweep's max_parallel is 2: 1 running, 2 kept for attempts of a lost or unready host"},
+		"all run":                {packing.SweepLimit{MaxParallel: 1, Running: 1, Away: 1}, false, reached},
+		"one waits":              {packing.SweepLimit{MaxParallel: 1}, true, "the sweep's max_parallel is 1: 0 running, 1 waiting for a host that is kept free"},
+		"one waits, one runs":    {packing.SweepLimit{MaxParallel: 2, Running: 1}, true, "the sweep's max_parallel is 2: 1 running, 1 waiting for a host that is kept free"},
+		"one waits, one is away": {packing.SweepLimit{MaxParallel: 2, Away: 1}, true, "0 running, 1 waiting for a host that is kept free, 1 kept for attempts of a lost or unready host"},
+		"one waits, all run":     {packing.SweepLimit{MaxParallel: 1, Running: 1}, true, reached},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			sweeps := map[string]packing.SweepLimit{"s": tt.limit}
-			decisions := packing.Decide([]berth.Host{host("a", 4, 8), lost}, sweeps, []packing.Request{of("s", ask("sibling", 1, 1)), again})
+			hosts, other := []berth.Host{host("a", 4, 8), lost}, again
+			if tt.kept {
+				hosts, other = []berth.Host{large, host("small", 4, 2)}, wide
+			}
+
+			decisions := packing.Decide(hosts, map[string]packing.SweepLimit{"s": tt.limit}, []packing.Request{other, of("s", ask("sibling", 1, 1))})
+			require.Equal(t, tt.kept && tt.want != reached, decisionOf(t, decisions, "other").Kept.HostID == "large")
+
 			rejections := decisionOf(t, decisions, "sibling").Rejections(0)
 			require.Len(t, rejections, 1)
 
 			r := rejections[0]
 			require.Equal(t, berth.DimensionSweep, r.Dimension)
-			require.Equal(t, []int64{tt.needed, tt.free}, []int64{r.Needed, r.Free})
 			require.Contains(t, r.Reason, tt.want)
-			require.Equal(t, tt.want != reached, strings.Contains(r.Reason, "`berth host remove`"), r.Reason)
+			require.Equal(t, strings.Contains(tt.want, "kept for attempts"), strings.Contains(r.Reason, "`berth host remove`"), r.Reason)
+			require.Greater(t, r.Needed, r.Free)
 		})
 	}
 }
@@ -172,40 +183,6 @@ func TestDecide_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
 			d := packing.Decide([]berth.Host{small, h}, nil, []packing.Request{last})[0]
 			require.Equal(t, "large", d.Placement.HostID)
 			require.Equal(t, tt.want<<20, d.Placement.Demand.MemoryBytes)
-		})
-	}
-}
-
-// A sibling that waits for the host kept for it takes a place of the sweep, and
-// does not run.
-func TestDecide_SaysThatAPlaceIsForWhatKeepsAHost(t *testing.T) {
-	t.Parallel()
-
-	large, wide := host("large", 4, 8), of("s", ask("wide", 8, 1))
-	large.MemoryReservedBytes, large.Attempts, wide.Waited = gib, 1, packing.DrainAfter
-
-	for name, tt := range map[string]struct {
-		limit packing.SweepLimit
-		want  string
-	}{
-		"nothing runs": {packing.SweepLimit{MaxParallel: 1}, "the sweep's max_parallel is 1: 0 running, 1 waiting for a host that is kept free"},
-		"one runs":     {packing.SweepLimit{MaxParallel: 2, Running: 1}, "the sweep's max_parallel is 2: 1 running, 1 waiting for a host that is kept free"},
-		"one is away": {
-			packing.SweepLimit{MaxParallel: 2, Away: 1},
-			"the sweep's max_parallel is 2: 0 running, 1 waiting for a host that is kept free, 1 kept for attempts of a lost or unready host",
-		},
-		"all run": {packing.SweepLimit{MaxParallel: 1, Running: 1}, "the sweep's max_parallel is reached"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			decisions := packing.Decide([]berth.Host{large, host("small", 4, 2)}, map[string]packing.SweepLimit{"s": tt.limit},
-				[]packing.Request{wide, of("s", ask("sibling", 1, 1))})
-			require.Equal(t, name != "all run", decisionOf(t, decisions, "wide").Kept.HostID == "large")
-
-			rejections := decisionOf(t, decisions, "sibling").Rejections(0)
-			require.Len(t, rejections, 1)
-			require.Contains(t, rejections[0].Reason, tt.want)
 		})
 	}
 }

@@ -90,36 +90,29 @@ func (g *slicedGPU) step(t *testing.T, waiting int) {
 	}
 }
 
-// While trials of a few minutes keep coming, a GPU that once had to be shared by time
-// slices comes back to MPS within the first turn.
+// While trials keep coming, a GPU that once had to be shared by time slices comes back to
+// MPS: with trials of a few minutes within the first turn, with longer ones in a later turn.
 func TestDecide_AGPUComesBackToMPS(t *testing.T) {
 	t.Parallel()
 
-	g := newSlicedGPU(5*time.Minute, 2*time.Minute)
-	for g.host.Devices[0].Mode != berth.SharingMPS {
-		g.step(t, 20)
-		require.Less(t, g.now, 10*time.Minute)
-	}
+	for _, tt := range []struct{ first, others, within time.Duration }{
+		{5 * time.Minute, 2 * time.Minute, 10 * time.Minute}, {3 * time.Hour, 25 * time.Minute, 10 * time.Hour},
+	} {
+		g := newSlicedGPU(tt.first, tt.others)
+		for g.host.Devices[0].Mode != berth.SharingMPS {
+			g.step(t, 20)
+			require.Less(t, g.now, tt.within)
+		}
 
-	require.Contains(t, g.why, "for 10 min at most it takes none that can share it by MPS, so that it comes back to MPS at their end")
+		require.Contains(t, g.why, "min at most it takes none that can share it by MPS, so that it comes back to MPS at their end")
 
-	closed := g.closed
-	for range 500 {
-		g.step(t, 20)
-		require.Equal(t, berth.SharingMPS, g.host.Devices[0].Mode)
-	}
+		closed := g.closed
+		for range 500 {
+			g.step(t, 20)
+			require.Equal(t, berth.SharingMPS, g.host.Devices[0].Mode)
+		}
 
-	require.Equal(t, closed, g.closed)
-}
-
-// Trials of half an hour end within a later turn.
-func TestDecide_AGPUComesBackInALaterTurn(t *testing.T) {
-	t.Parallel()
-
-	g := newSlicedGPU(3*time.Hour, 25*time.Minute)
-	for g.host.Devices[0].Mode != berth.SharingMPS {
-		g.step(t, 20)
-		require.Less(t, g.now, 10*time.Hour)
+		require.Equal(t, closed, g.closed)
 	}
 }
 
@@ -172,8 +165,17 @@ func TestDecide_AClosedGPUAndOthers(t *testing.T) {
 	h.Devices[0].SlicedFor = time.Minute
 
 	requests := []packing.Request{auto("1"), auto("2"), auto("3"), auto("4"), onGPU("slices", 1)}
+	for i := range requests {
+		requests[i].Waited = time.Hour // they are overdue
+	}
+
 	for _, d := range packing.Decide([]berth.Host{h}, nil, requests) {
 		require.Equal(t, d.AttemptID == "slices", d.Placed, d.AttemptID)
+		require.Zero(t, d.Kept, "they keep nothing else free")
+	}
+
+	for i := range requests {
+		requests[i].Waited = 0
 	}
 
 	h.Devices[0].MPSProblem = "its daemon does not run"
@@ -201,22 +203,4 @@ func TestDecide_AClosedGPUAndOthers(t *testing.T) {
 	}
 
 	require.Len(t, on, 6+1, "two of eight drain, but for what shares by time slices anyway")
-}
-
-// A request that is overdue only for a GPU that turns back keeps nothing else free.
-func TestDecide_AClosedGPUKeepsNoOther(t *testing.T) {
-	t.Parallel()
-
-	h := newSlicedGPU(time.Hour, time.Minute).host
-	h.Devices[0].SlicedFor = time.Minute
-
-	requests := []packing.Request{auto("1"), auto("2"), auto("3"), auto("4")}
-	for i := range requests {
-		requests[i].Waited = time.Hour
-	}
-
-	for _, d := range packing.Decide([]berth.Host{h}, nil, requests) {
-		require.False(t, d.Placed)
-		require.Equal(t, packing.Place{}, d.Kept)
-	}
 }

@@ -37,36 +37,37 @@ func each(f *queue, edit func(*berth.WaitingRequest)) {
 	}
 }
 
+// advises makes a round over waiting trials on gpuHost with these paces.
+func advises(t *testing.T, waiting []berth.WaitingRequest, change func(f *queue), paces ...berth.MixPace) *queue {
+	t.Helper()
+
+	p, f := setup(t, waiting...)
+	f.hosts, f.paces = []berth.Host{gpuHost()}, paces
+
+	if change != nil {
+		change(f)
+	}
+
+	require.NoError(t, p.Round(t.Context()))
+
+	return f
+}
+
 // The placer does not try more attempts than the GPU's memory, its clients or the
 // sweeps' own limits allow: that number could never be measured, and the other mode
 // would wait for it.
 func TestRound_TriesNoMoreThanThereCanBe(t *testing.T) {
 	t.Parallel()
 
-	var waiting []berth.WaitingRequest
-	for i := range 30 {
-		waiting = append(waiting, onGPU(string(rune('a'+i)), "s1"))
-	}
-
-	p, f := setup(t, waiting...)
-	f.hosts = []berth.Host{gpuHost()}
-	require.NoError(t, p.Round(t.Context()))
-
-	mix := f.placed[0]["a"].Mix.Key
-
 	for name, limit := range map[string]func(f *queue){
-		"memory":   func(f *queue) { f.hosts[0].Devices[0].HeadroomBytes = 61 * gib },
-		"clients":  func(f *queue) { f.hosts[0].Devices[0].MPSContexts, f.hosts[0].Devices[0].MaxContexts = 3, 3 },
-		"the host": func(f *queue) { f.hosts[0].Devices[0].MaxAttempts = 3 },
-		"its sweep": func(f *queue) {
-			f.use = map[string]berth.SweepUse{waiting[0].SweepID: {MaxParallel: 3, State: berth.SweepRunning}}
-		},
-		"its cores":      func(f *queue) { each(f, func(w *berth.WaitingRequest) { w.Resources.CPUs = 1300 }) },
-		"host memory":    func(f *queue) { each(f, func(w *berth.WaitingRequest) { w.Resources.Memory = 20 * gib }) },
-		"the host's own": func(f *queue) { f.hosts[0].MaxAttempts = 3 },
-		"what others hold": func(f *queue) {
-			f.hosts[0].Devices[0].FreeBytes = 3 * gib
-		},
+		"memory":           func(f *queue) { f.hosts[0].Devices[0].HeadroomBytes = 61 * gib },
+		"clients":          func(f *queue) { f.hosts[0].Devices[0].MPSContexts, f.hosts[0].Devices[0].MaxContexts = 3, 3 },
+		"the host":         func(f *queue) { f.hosts[0].Devices[0].MaxAttempts = 3 },
+		"its sweep":        func(f *queue) { f.use["s"] = berth.SweepUse{MaxParallel: 3, State: berth.SweepRunning} },
+		"its cores":        func(f *queue) { each(f, func(w *berth.WaitingRequest) { w.Resources.CPUs = 1300 }) },
+		"host memory":      func(f *queue) { each(f, func(w *berth.WaitingRequest) { w.Resources.Memory = 20 * gib }) },
+		"the host's own":   func(f *queue) { f.hosts[0].MaxAttempts = 3 },
+		"what others hold": func(f *queue) { f.hosts[0].Devices[0].FreeBytes = 3 * gib },
 		"a paused sweep has smaller ones": func(f *queue) {
 			each(f, func(w *berth.WaitingRequest) { w.Resources.GPUMemory = 20 * gib })
 
@@ -74,21 +75,14 @@ func TestRound_TriesNoMoreThanThereCanBe(t *testing.T) {
 			paused.SweepID, f.use["paused"] = "paused", berth.SweepUse{State: berth.SweepPaused}
 			f.waiting = append(f.waiting, paused)
 		},
-		"nothing else": func(*queue) {},
+		"nothing else": nil,
 	} {
-		p, f := setup(t, waiting...)
-		f.hosts = []berth.Host{gpuHost()}
-		f.paces = []berth.MixPace{{Mix: mix, Place: "NVIDIA H200, 1 of 1, 4 cores", Pace: berth.Pace{
-			ShapeKey: "s1", Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 3}, Samples: 30, Mean: 10,
-		}}}
-		limit(f)
-		require.NoError(t, p.Round(t.Context()))
-
 		want := 2 // fewer are tried instead
-		if name == "nothing else" {
+		if limit == nil {
 			want = 4
 		}
 
+		f := advises(t, many(30, "s1"), limit, paced(s1, "s1", berth.SharingMPS, 3, 30, 10))
 		require.Equal(t, berth.Company{Mode: berth.SharingMPS, AtOnce: want}, f.advice["GPU-1"].Company, name)
 	}
 }
@@ -98,48 +92,31 @@ func TestRound_TriesNoMoreThanThereCanBe(t *testing.T) {
 func TestRound_TakesAsManyAsDoMost(t *testing.T) {
 	t.Parallel()
 
-	var waiting []berth.WaitingRequest
-	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "i", "j", "k", "l", "m", "n", "o"} {
-		waiting = append(waiting, onGPU(id, "s1"))
-	}
-
-	p, f := setup(t, waiting...)
-	f.hosts = []berth.Host{gpuHost()}
-	require.NoError(t, p.Round(t.Context()))
+	f := advises(t, many(14, "s1"), nil)
 	require.Len(t, f.placed[0], 6, "two thirds of a core each")
 	require.Empty(t, f.advice)
+	require.Equal(t, berth.Mix{Key: s1.key, Own: "s1"}, f.placed[0]["s1-000"].Mix)
 
-	mix := f.placed[0]["a"].Mix
-	require.Equal(t, "s1", mix.Own)
-	require.Len(t, mix.Key, 64)
-
-	pace := func(atOnce int, seconds float64) berth.MixPace {
-		return berth.MixPace{Mix: mix.Key, Place: "NVIDIA H200, 1 of 1, 4 cores", Pace: berth.Pace{
-			ShapeKey: "s1", Company: berth.Company{Mode: berth.SharingMPS, AtOnce: atOnce}, Samples: 30, Mean: seconds,
-		}}
+	paces := []berth.MixPace{
+		paced(s1, "s1", berth.SharingMPS, 6, 30, 10), paced(s1, "s1", berth.SharingMPS, 8, 30, 8),
+		paced(s1, "s1", berth.SharingMPS, 12, 30, 6), paced(s1, "s1", berth.SharingMPS, 16, 30, 5.9),
 	}
 
-	p, f = setup(t, waiting...)
-	f.hosts = []berth.Host{gpuHost()}
-	f.paces = []berth.MixPace{pace(6, 10), pace(8, 8), pace(12, 6), pace(16, 5.9)}
-	require.NoError(t, p.Round(t.Context()))
+	f = advises(t, many(14, "s1"), nil, paces...)
 	require.Len(t, f.placed[0], 12)
 	require.Equal(t, berth.Advice{
 		Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 12}, Capped: true,
 		Why: "12 by MPS; measured: 12 by MPS 100 % (30 attempts), 6 by MPS 60 % (30 attempts), 8 by MPS 75 % (30 attempts), " +
 			"16 by MPS 102 % (30 attempts)",
 	}, f.advice["GPU-1"])
-	require.Equal(t, "host host, GPU GPU-1: 12 attempts share it, as many as it is to have now: "+f.advice["GPU-1"].Why, f.reasons[0]["o"][0].Reason)
-	require.EqualValues(t, 4000/12, f.placed[0]["a"].Demand.CPUMilli)
+	require.Equal(t, "host host, GPU GPU-1: 12 attempts share it, as many as it is to have now: "+f.advice["GPU-1"].Why, f.reasons[0]["s1-013"][0].Reason)
+	require.EqualValues(t, 4000/12, f.placed[0]["s1-000"].Demand.CPUMilli)
 
-	// Paces of another kind of machine do not count here.
-	for i := range f.paces {
-		f.paces[i].Place = "NVIDIA H200, 1 of 1, 16 cores"
+	for i := range paces { // of another kind of machine they do not count here
+		paces[i].Place = "NVIDIA H200, 1 of 1, 16 cores"
 	}
 
-	f.hosts, f.placed = []berth.Host{gpuHost()}, nil
-	require.NoError(t, p.Round(t.Context()))
-	require.Len(t, f.placed[0], 6)
+	require.Len(t, advises(t, many(14, "s1"), nil, paces...).placed[0], 6)
 }
 
 // More at once are tried only if enough requests wait to gain by it, counting the
@@ -147,24 +124,16 @@ func TestRound_TakesAsManyAsDoMost(t *testing.T) {
 func TestRound_TriesMoreWhereMuchIsLeft(t *testing.T) {
 	t.Parallel()
 
-	waiting := []berth.WaitingRequest{onGPU("a", "s1"), onGPU("b", "s1")}
-	mix := mixOf([]berth.Loaded{{ShapeKey: "s1"}})
+	pace := paced(s1, "s1", berth.SharingMPS, 6, 30, 10)
 
-	p, f := setup(t, waiting...)
-	f.hosts = []berth.Host{gpuHost()}
-	f.paces = []berth.MixPace{{Mix: mix.key, Place: "NVIDIA H200, 1 of 1, 4 cores", Pace: berth.Pace{
-		ShapeKey: "s1", Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 6}, Samples: 30, Mean: 10,
-	}}}
-	require.NoError(t, p.Round(t.Context()))
-	require.False(t, f.advice["GPU-1"].Trying)
-	require.Equal(t, 6, f.advice["GPU-1"].AtOnce)
-	require.False(t, f.advice["GPU-1"].Capped, "more may do more")
+	advice := advises(t, many(2, "s1"), nil, pace).advice["GPU-1"]
+	require.False(t, advice.Trying)
+	require.Equal(t, 6, advice.AtOnce)
+	require.False(t, advice.Capped, "more may do more")
 
-	f.use["s"] = berth.SweepUse{State: berth.SweepRunning, Left: 100}
-	f.hosts = []berth.Host{gpuHost()}
-	require.NoError(t, p.Round(t.Context()))
-	require.True(t, f.advice["GPU-1"].Trying)
-	require.Equal(t, 8, f.advice["GPU-1"].AtOnce)
+	advice = advises(t, many(2, "s1"), func(f *queue) { f.use["s"] = berth.SweepUse{State: berth.SweepRunning, Left: 100} }, pace).advice["GPU-1"]
+	require.True(t, advice.Trying)
+	require.Equal(t, 8, advice.AtOnce)
 }
 
 // The first of two that share a GPU comes alone: it has the mode that was better when
@@ -172,32 +141,25 @@ func TestRound_TriesMoreWhereMuchIsLeft(t *testing.T) {
 func TestRound_TheFirstOfAPairChoosesTheMode(t *testing.T) {
 	t.Parallel()
 
-	pair := mixOf([]berth.Loaded{{ShapeKey: "full"}, {ShapeKey: "small"}}).key
-	now := time.Now()
-	pace := func(mix string, mode berth.SharingMode, seconds float64, at time.Time) berth.MixPace {
-		return berth.MixPace{Mix: mix, Place: "NVIDIA H200, 1 of 1, 4 cores", At: at, Pace: berth.Pace{
-			ShapeKey: "full", Company: berth.Company{Mode: mode, AtOnce: 2}, Samples: 9, Mean: seconds,
-		}}
+	pair := mixOf([]berth.Loaded{{ShapeKey: "full"}, {ShapeKey: "small"}})
+	pace := func(of mix, mode berth.SharingMode, seconds float64) berth.MixPace {
+		return paced(of, "full", mode, 2, 9, seconds)
 	}
+	long := pace(mix{key: "x"}, berth.SharingMPS, 9)
+	long.At = long.At.Add(-time.Hour)
 
 	for name, c := range map[string]struct {
 		paces []berth.MixPace
 		want  berth.DeviceClass
 	}{
 		"nothing known":    {nil, "NVIDIA H200 (MPS)"},
-		"slices, with it":  {[]berth.MixPace{pace(pair, berth.SharingMPS, 10, now), pace(pair, berth.SharingTimeSlicing, 8, now)}, "NVIDIA H200"},
-		"MPS, with it":     {[]berth.MixPace{pace(pair, berth.SharingMPS, 8, now), pace(pair, berth.SharingTimeSlicing, 10, now)}, "NVIDIA H200 (MPS)"},
-		"others, long ago": {[]berth.MixPace{pace("x", berth.SharingMPS, 9, now.Add(-time.Hour)), pace(pair, berth.SharingMPS, 10, now), pace(pair, berth.SharingTimeSlicing, 8, now)}, "NVIDIA H200"},
+		"slices, with it":  {[]berth.MixPace{pace(pair, berth.SharingMPS, 10), pace(pair, berth.SharingTimeSlicing, 8)}, "NVIDIA H200"},
+		"MPS, with it":     {[]berth.MixPace{pace(pair, berth.SharingMPS, 8), pace(pair, berth.SharingTimeSlicing, 10)}, "NVIDIA H200 (MPS)"},
+		"others, long ago": {[]berth.MixPace{long, pace(pair, berth.SharingMPS, 10), pace(pair, berth.SharingTimeSlicing, 8)}, "NVIDIA H200"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			p, f := setup(t, onGPU("a", "full"))
-			f.hosts, f.paces = []berth.Host{gpuHost()}, c.paces
-			require.NoError(t, p.Round(t.Context()))
-			require.Equal(t, c.want, f.placed[0]["a"].Class)
-			require.Equal(t, mixOf([]berth.Loaded{{ShapeKey: "full"}}).key, f.placed[0]["a"].Mix.Key)
-		})
+		f := advises(t, []berth.WaitingRequest{onGPU("a", "full")}, nil, c.paces...)
+		require.Equal(t, c.want, f.placed[0]["a"].Class, name)
+		require.Equal(t, mixOf([]berth.Loaded{{ShapeKey: "full"}}).key, f.placed[0]["a"].Mix.Key, name)
 	}
 }
 
@@ -206,20 +168,9 @@ func TestRound_TheFirstOfAPairChoosesTheMode(t *testing.T) {
 func TestRound_AdvisesWhatAllThatWaitCanHave(t *testing.T) {
 	t.Parallel()
 
-	pace := func(mode berth.SharingMode, seconds float64) berth.MixPace {
-		return berth.MixPace{Mix: mixOf([]berth.Loaded{{ShapeKey: "s1"}}).key, Place: "NVIDIA H200, 1 of 1, 4 cores", Pace: berth.Pace{
-			ShapeKey: "s1", Company: berth.Company{Mode: mode, AtOnce: 2}, Samples: 30, Mean: seconds,
-		}}
-	}
-
 	advised := func(waiting ...berth.WaitingRequest) berth.Advice {
-		p, f := setup(t, waiting...)
-		f.hosts = []berth.Host{gpuHost()}
-		f.paces = []berth.MixPace{pace(berth.SharingMPS, 10), pace(berth.SharingTimeSlicing, 5)}
-		f.use["paused"] = berth.SweepUse{State: berth.SweepPaused, Left: 1000}
-		require.NoError(t, p.Round(t.Context()))
-
-		return f.advice["GPU-1"]
+		return advises(t, waiting, func(f *queue) { f.use["paused"] = berth.SweepUse{State: berth.SweepPaused, Left: 1000} },
+			paced(s1, "s1", berth.SharingMPS, 2, 30, 10), paced(s1, "s1", berth.SharingTimeSlicing, 2, 30, 5)).advice["GPU-1"]
 	}
 
 	one, two, insists, paused := onGPU("a", "s1"), onGPU("b", "s1"), onGPU("c", "s1"), onGPU("d", "other")
@@ -227,36 +178,58 @@ func TestRound_AdvisesWhatAllThatWaitCanHave(t *testing.T) {
 	paused.SweepID = "paused"
 
 	require.Equal(t, berth.SharingTimeSlicing, advised(one, two).Mode)
+
+	// A draining GPU says that it drains, and not that it has enough.
+	f := advises(t, many(6, "s1"), func(f *queue) { sharedBy(f, berth.SharingMPS, 4, "s1") },
+		paced(s1, "s1", berth.SharingMPS, 4, 30, 10), paced(s1, "s1", berth.SharingTimeSlicing, 3, 30, 4))
+	require.Empty(t, f.placed)
+	require.Contains(t, f.reasons[0]["s1-000"][0].Reason, "4 attempt(s) share it by MPS, and it is to be shared by time slices once they have ended")
+
 	require.Equal(t, berth.SharingMPS, advised(one, two, insists).Mode)
 	require.Equal(t, berth.SharingTimeSlicing, advised(one, two, paused).Mode)
 	require.False(t, advised(one, two, paused).Trying)
 }
 
 // A GPU runs empty for another mode for ten minutes at most; then it stays as it is for
-// five times as long.
+// five times as long. A GPU that began to drain keeps its remaining time, whatever waited
+// for a moment.
 func TestDrains(t *testing.T) {
 	t.Parallel()
 
-	var d drains
+	for interrupted, seconds := range map[bool]int{false: 3602, true: 6 * 3600} {
+		var d drains
 
-	host := gpuHost()
-	dev := &host.Devices[0]
-	dev.Attempts, dev.Mode, dev.Advice = 1, berth.SharingMPS, berth.Advice{Company: berth.Company{Mode: berth.SharingTimeSlicing, AtOnce: 2}}
-	place, at, rested := packing.Place{HostID: "h", DeviceID: "GPU-1"}, time.Unix(0, 0), 0
+		host := gpuHost()
+		dev := &host.Devices[0]
+		dev.Attempts, dev.Mode = 1, berth.SharingMPS
+		place, rested, drained := packing.Place{HostID: "h", DeviceID: "GPU-1"}, 0, 0
 
-	for second := range 3600 {
-		d.begin([]berth.Host{host}, at.Add(time.Duration(second)*time.Second))
+		for second := range seconds {
+			dev.Advice = berth.Advice{}
+			if !interrupted || second%500 >= 5 && !d.rests(place) {
+				dev.Advice = berth.Advice{Company: berth.Company{Mode: berth.SharingTimeSlicing, AtOnce: 2}}
+				drained++
+			}
 
-		if d.rests(place) {
-			rested++
-			require.GreaterOrEqual(t, second, 590)
+			d.begin([]berth.Host{host}, time.Unix(int64(second), 0))
+
+			if d.rests(place) {
+				rested++
+				require.GreaterOrEqual(t, second, 590)
+			}
 		}
+
+		if interrupted {
+			require.LessOrEqual(t, drained, seconds/6+600)
+		} else {
+			require.InDelta(t, 3000, rested, 10)
+			require.False(t, d.rests(place), "a new turn")
+		}
+
+		dev.Attempts, dev.Advice = 0, berth.Advice{}
+		d.begin([]berth.Host{host}, time.Unix(int64(seconds), 0))
+		require.Empty(t, d.spent, "it is empty")
 	}
-
-	require.InDelta(t, 3000, rested, 10)
-
-	d.begin([]berth.Host{host}, at.Add(3601*time.Second))
-	require.False(t, d.rests(place), "a new turn")
 }
 
 // For many shapes the templates stand for them: each shape alone would be seen too

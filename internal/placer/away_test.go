@@ -71,27 +71,6 @@ func TestRound_WaitsForTheLargeGPU(t *testing.T) {
 	}
 }
 
-// What ran out of memory with the small GPU for itself waits for the large one.
-func TestRound_RanOutOfTheSmallGPU(t *testing.T) {
-	t.Parallel()
-
-	for name, edit := range away {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			w := request("one", gib)
-			w.Resources.Device = berth.DeviceAuto
-			w.Last = &berth.LastOOM{Demand: berth.Demand{DeviceBytes: 15 * gib, ExclusiveDevice: true}, Device: true, PeakBytes: 15 * gib, Count: 1, Max: 3}
-
-			p, f := setup(t, w)
-			mixedFleet(f, edit)
-			require.NoError(t, p.Round(t.Context()))
-			require.Empty(t, f.refused)
-			require.Empty(t, f.placed)
-		})
-	}
-}
-
 // While the only GPU will be back in a moment, a trial that may run on cores waits for
 // it; while the GPU may be away for long, it does not.
 func TestRound_CoresWhileTheGPUIsAway(t *testing.T) {

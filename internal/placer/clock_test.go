@@ -82,19 +82,6 @@ func TestRound_WaitingBehindTheOwnLimitIsNoWait(t *testing.T) {
 	}
 }
 
-// A new leader does not know how much of a wait was behind the limit.
-func TestRound_ANewLeaderKeepsNoHostAtOnce(t *testing.T) {
-	t.Parallel()
-
-	l := setupLimited(t)
-	placed, kept := l.round(t, 13*time.Hour, 0, "t")
-	require.True(t, placed)
-	require.False(t, kept)
-
-	_, kept = l.round(t, 13*time.Hour+packing.DrainAfter, 0, "t")
-	require.True(t, kept)
-}
-
 // A placer that leads again knows no more than a new one.
 func TestRun_LeadsAnewWithoutOldClocks(t *testing.T) {
 	t.Parallel()

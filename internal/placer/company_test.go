@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/packing"
 )
 
 // paced is a measured pace of a shape, or template, on gpuHost.
@@ -127,35 +126,6 @@ func TestRound_HeavyShapesOfATemplate(t *testing.T) {
 	require.Len(t, f.placed[0], 1)
 }
 
-// A GPU that began to drain keeps its remaining time, whatever waited for a moment.
-func TestDrains_Stand(t *testing.T) {
-	t.Parallel()
-
-	var d drains
-
-	host := gpuHost()
-	dev := &host.Devices[0]
-	dev.Attempts, dev.Mode = 1, berth.SharingMPS
-	place, drained := packing.Place{HostID: "h", DeviceID: "GPU-1"}, 0
-
-	for second := range 6 * 3600 {
-		dev.Advice = berth.Advice{}
-
-		if second%500 >= 5 && !d.rests(place) {
-			dev.Advice = berth.Advice{Company: berth.Company{Mode: berth.SharingTimeSlicing, AtOnce: 2}}
-			drained++
-		}
-
-		d.begin([]berth.Host{host}, time.Unix(int64(second), 0))
-	}
-
-	require.LessOrEqual(t, drained, 6*3600/6+600)
-
-	dev.Attempts, dev.Advice = 0, berth.Advice{}
-	d.begin([]berth.Host{host}, time.Unix(6*3600, 0))
-	require.Empty(t, d.spent, "it is empty")
-}
-
 // Of many GPUs that would change their mode a quarter drains: GPUs that already drain
 // come first. A closed host counts neither way.
 func TestRound_AQuarterRunsEmpty(t *testing.T) {
@@ -196,20 +166,6 @@ func TestRound_AQuarterRunsEmpty(t *testing.T) {
 	}
 
 	require.NotContains(t, f.advice, "GPU-0")
-}
-
-// A draining GPU says that it drains, and not that it has enough.
-func TestRound_SaysThatAGPURunsEmpty(t *testing.T) {
-	t.Parallel()
-
-	p, f := setup(t, many(6, "s1")...)
-	sharedBy(f, berth.SharingMPS, 4, "s1")
-
-	f.paces = []berth.MixPace{paced(s1, "s1", berth.SharingMPS, 4, 30, 10), paced(s1, "s1", berth.SharingTimeSlicing, 3, 30, 4)}
-	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, berth.SharingTimeSlicing, f.advice["GPU-1"].Mode)
-	require.Empty(t, f.placed)
-	require.Contains(t, f.reasons[0]["s1-000"][0].Reason, "4 attempt(s) share it by MPS, and it is to be shared by time slices once they have ended")
 }
 
 // Advice is for waiting requests: without any, no GPU keeps one.

@@ -210,44 +210,6 @@ func TestRound_PlacesRefusesAndExplains(t *testing.T) {
 	}}}, f.reasons[0])
 }
 
-// A trial of an unmeasured shape runs alone on a GPU, then beside others by its
-// measured memory; without a GPU it waits.
-func TestRound_OnGPUs(t *testing.T) {
-	t.Parallel()
-
-	const h200 = "NVIDIA H200"
-
-	var waiting []berth.WaitingRequest
-
-	for number, id := range []string{"a", "b", "c"} {
-		r := request(id, gib)
-		r.ShapeKey, r.Resources.Device, r.Resources.CPUs, r.TrialNumber = "shape", berth.DeviceGPU, 500, number+1
-		waiting = append(waiting, r)
-	}
-
-	p, f := setup(t, waiting...)
-	require.NoError(t, p.Round(t.Context()))
-	require.Empty(t, f.placed)
-	require.Empty(t, f.refused)
-	require.Contains(t, f.reasons[0]["a"][0].Reason, "no host is known that has a GPU which the sweep can use")
-
-	gpu := berth.Device{ID: "GPU-1", Model: h200, Mode: berth.SharingTimeSlicing, MemoryBytes: 80 * gib, FreeBytes: 80 * gib, MaxContexts: 48}
-	f.hosts[0].Devices = []berth.Device{gpu}
-	f.reasons, p.explained = nil, time.Time{}
-	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, []map[string]berth.Placement{{"a": {HostID: "h", DeviceID: "GPU-1", Class: h200, Demand: berth.Demand{
-		MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 80 * gib, Contexts: 1, ExclusiveDevice: true,
-	}}}}, withoutMixes(f.placed))
-	require.Empty(t, f.refused)
-	require.Equal(t, "host host, GPU GPU-1: one of the attempts must be alone there", f.reasons[0]["b"][0].Reason)
-
-	f.placed = nil
-	f.known = map[string]berth.Footprints{"shape": {h200: {Source: berth.FootprintFull, Samples: 1, DevicePeakBytes: 910 << 20, MemoryPeakBytes: gib / 2}}}
-	require.NoError(t, p.Round(t.Context()))
-	require.Len(t, f.placed[0], 3)
-	require.Equal(t, berth.Demand{MemoryBytes: gib, CPUMilli: 500, DeviceBytes: 1088 << 20, Contexts: 1}, f.placed[0]["c"].Demand)
-}
-
 // The first attempt of a shape on a GPU has a minute to measure it before others run beside
 // it at a guess. A trial that ran out of that memory waits for the measurement.
 func TestRound_OneMeasuresItsShape(t *testing.T) {
@@ -364,22 +326,9 @@ func TestRound_SizesWhatWaits(t *testing.T) {
 	}}
 	require.Equal(t, int64(gib+64<<20), sized())
 
-	f.waiting[0].Last = last(2 * gib)
-	require.Equal(t, int64(8*gib), sized(), "the whole host")
-
 	f.waiting[0].Last = last(8 * gib)
 	require.Zero(t, sized())
 	require.Equal(t, "host host: needs 12,288 MiB of memory, 8,192 MiB there at all", f.refused["a"][0].Reason)
-
-	lost := f.hosts[0]
-	lost.ID, lost.State, lost.MemoryBytes = "lost", berth.HostLost, 16*gib
-	f.hosts = append(f.hosts, lost)
-	require.Zero(t, sized(), "it waits for the larger one")
-	require.Empty(t, f.refused)
-
-	f.waiting[0].Last = nil
-	f.known["shape"] = berth.Footprints{berth.ClassCPU: {Source: berth.FootprintFull, Samples: 3, MemoryPeakBytes: gib, MemoryFloorBytes: 8 * gib}}
-	require.Equal(t, int64(4*gib+256<<20), sized(), "what another trial ran out of waits for nothing")
 }
 
 // On a: a run of 30 days beside small ones; on b small ones only, of four minutes
@@ -635,27 +584,6 @@ func TestRound_KeepsTheSameHostFree(t *testing.T) {
 	require.NoError(t, p.Round(t.Context()))
 	require.Empty(t, p.kept)
 	require.Equal(t, []map[string]berth.Placement{{"large": placedAt("second", 7*gib)}}, f.placed)
-}
-
-func TestRound_SaysWhatFailed(t *testing.T) {
-	t.Parallel()
-
-	for _, what := range []string{"queue", "suspects", "refuse", "reasons"} {
-		p, f := setup(t, request("huge", 9*gib), request("c", 7*gib))
-		f.hosts[0].MemoryReservedBytes = 4 * gib
-		f.errs[what] = berth.Errorf(berth.KindUnavailable, "%s failed", what)
-		require.ErrorIs(t, p.Round(t.Context()), f.errs[what])
-	}
-}
-
-func TestRound_NothingWaits(t *testing.T) {
-	t.Parallel()
-
-	p, f := setup(t)
-	f.suspects = []string{"a"}
-	require.NoError(t, p.Round(t.Context()))
-	require.Empty(t, f.placed)
-	require.Empty(t, f.reasons)
 }
 
 func TestRun_LeadsAndOutlivesAFailedRound(t *testing.T) {

@@ -46,26 +46,13 @@ func TestSliced(t *testing.T) {
 func TestRound_AGPUComesBackToMPS(t *testing.T) {
 	t.Parallel()
 
-	var waiting []berth.WaitingRequest
-
-	for _, id := range []string{"a", "b", "c"} {
-		r := request(id, gib)
-		r.ShapeKey, r.Resources.Device, r.Resources.CPUs = "shape", berth.DeviceGPU, 500
-		waiting = append(waiting, r)
-	}
-
-	p, f := setup(t, waiting...)
-	f.known = map[string]berth.Footprints{"shape": {"NVIDIA H200": {Source: berth.FootprintFull, Samples: 1, DevicePeakBytes: 910 << 20, MemoryPeakBytes: gib / 2}}}
-	f.hosts[0].Devices = []berth.Device{{
-		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44, MemoryBytes: 80 * gib, FreeBytes: 80 * gib, MaxContexts: 48,
-		Attempts: 1, ContextsReserved: 1, ReservedBytes: gib,
-	}}
-
+	p, f := setup(t, many(3, "s1")...)
+	sharedBy(f, berth.SharingTimeSlicing, 1, "s1")
 	require.NoError(t, p.Round(t.Context()))
 	require.Empty(t, f.placed)
-	require.Contains(t, f.reasons[0]["a"][0].Reason, "so that it comes back to MPS at their end")
+	require.Contains(t, f.reasons[0]["s1-000"][0].Reason, "so that it comes back to MPS at their end")
 
-	f.hosts[0].Devices[0].Attempts, f.hosts[0].Devices[0].ContextsReserved, f.hosts[0].Devices[0].ReservedBytes = 0, 0, 0
+	f.hosts = []berth.Host{gpuHost()}
 	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, berth.DeviceClass("NVIDIA H200 (MPS)"), f.placed[0]["a"].Class)
+	require.Equal(t, berth.DeviceClass("NVIDIA H200 (MPS)"), f.placed[0]["s1-000"].Class)
 }

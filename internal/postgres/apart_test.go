@@ -6,8 +6,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 )
+
+// apart says of each waiting request whether it is to share no GPU by MPS.
+func (b *bundle) apart(t *testing.T) map[string]bool {
+	t.Helper()
+
+	apart := make(map[string]bool)
+	for _, w := range b.queue(t).Waiting {
+		apart[w.AttemptID] = w.Apart
+	}
+
+	return apart
+}
 
 // A fault on a GPU that several share by MPS ends all of them: each runs again apart.
 // When one of them then crashes by itself, its sweep is known as the cause, and no
@@ -15,14 +26,10 @@ import (
 func TestQueue_ApartAfterAFaultByMPS(t *testing.T) {
 	t.Parallel()
 
-	b := setupOn(t, pgtest.URL(t))
-	b.host.Devices = []berth.Device{{
-		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44,
-		MemoryBytes: 143_771 << 20, FreeBytes: 143_771 << 20, MaxContexts: 48,
-	}}
-	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+	b := setup(t)
+	b.register(t, "GPU-1")
 
-	other := b.another(t)
+	other := b.another(t, berth.Resources{})
 	culprit, peer := b.request(t, gib), other.request(t, gib)
 	b.ran(t, culprit, "GPU-1", berth.FailureNeighbourFault, 0, 10)
 	other.ran(t, peer, "GPU-1", berth.FailureNeighbourFault, 0, 10)
@@ -44,62 +51,28 @@ func TestQueue_ApartAfterAFaultByMPS(t *testing.T) {
 	require.Equal(t, map[string]bool{sibling.AttemptID: true, beside.AttemptID: false}, b.apart(t))
 }
 
-// A trial that faulted by itself runs apart for all its attempts, also once its sweep
-// has shown clean runs.
-func TestQueue_ATrialThatFaultedStaysApart(t *testing.T) {
-	t.Parallel()
-
-	b := setupOn(t, pgtest.URL(t))
-	b.host.Devices = []berth.Device{{
-		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44,
-		MemoryBytes: 143_771 << 20, FreeBytes: 143_771 << 20, MaxContexts: 48,
-	}}
-	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
-
-	faulted := b.request(t, gib)
-	b.ended(t, faulted, "GPU-1", berth.Outcome{Kind: berth.FailureCrashed, DeviceFault: true}, 0, 10)
-
-	for range 20 {
-		clean := b.request(t, gib)
-		b.ran(t, clean, "GPU-1", berth.FailureOK, 10, 20)
-
-		_, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{
-			TrialID: clean.TrialID, SweepID: b.sweep, Number: b.trial, State: berth.TrialSucceeded, Kind: berth.FailureOK,
-		})
-		require.NoError(t, err)
-	}
-
-	again, sibling := b.again(t, faulted, 2), b.request(t, gib)
-	require.Equal(t, map[string]bool{again.AttemptID: true, sibling.AttemptID: false}, b.apart(t))
-}
-
 // A sweep whose program faulted shares GPUs again after enough clean runs of its
-// trials on GPUs. Runs on cores and failed runs do not count.
+// trials on GPUs. Runs on cores and failed runs do not count. The trial that faulted
+// stays apart.
 func TestQueue_ApartUntilRunsAreClean(t *testing.T) {
 	t.Parallel()
 
 	const enough = 20
 
-	b := setupOn(t, pgtest.URL(t))
-	b.host.Devices = []berth.Device{{
-		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44,
-		MemoryBytes: 143_771 << 20, FreeBytes: 143_771 << 20, MaxContexts: 48,
-	}}
-	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+	b := setup(t)
+	b.register(t, "GPU-1")
 
-	run := func(device string, kind berth.FailureKind, fault bool) {
+	run := func(device string, kind berth.FailureKind, fault bool) berth.PlacementRequest {
 		t.Helper()
 
 		r := b.request(t, gib)
 		b.ended(t, r, device, berth.Outcome{Kind: kind, DeviceFault: fault}, 0, 10)
 
-		state := berth.TrialSucceeded
-		if kind != berth.FailureOK {
-			state = berth.TrialFailed
+		if kind == berth.FailureOK {
+			b.settle(t, r, berth.TrialSucceeded, kind, nil)
 		}
 
-		_, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{TrialID: r.TrialID, SweepID: b.sweep, Number: b.trial, State: state, Kind: kind})
-		require.NoError(t, err)
+		return r
 	}
 	apart := func() bool {
 		t.Helper()
@@ -117,7 +90,8 @@ func TestQueue_ApartUntilRunsAreClean(t *testing.T) {
 	}
 
 	require.False(t, apart())
-	run("GPU-1", berth.FailureCrashed, true)
+
+	faulted := run("GPU-1", berth.FailureCrashed, true)
 	require.True(t, apart(), "what ran before says nothing of later ones")
 
 	for range enough - 1 {
@@ -130,21 +104,9 @@ func TestQueue_ApartUntilRunsAreClean(t *testing.T) {
 	run("GPU-1", berth.FailureOK, false)
 	require.False(t, apart())
 
+	again := b.again(t, faulted, 2)
+	require.True(t, b.apart(t)[again.AttemptID])
+
 	run("GPU-1", berth.FailureCrashed, true)
-	require.True(t, apart(), "a new fault counts anew")
-}
-
-// apart says of each waiting request whether it is to share no GPU by MPS.
-func (b *bundle) apart(t *testing.T) map[string]bool {
-	t.Helper()
-
-	queue, err := b.store.Queue(t.Context(), 10)
-	require.NoError(t, err)
-
-	apart := make(map[string]bool)
-	for _, w := range queue.Waiting {
-		apart[w.AttemptID] = w.Apart
-	}
-
-	return apart
+	require.True(t, apart(), "a new fault begins a new count")
 }

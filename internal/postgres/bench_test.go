@@ -72,7 +72,7 @@ const (
 )
 
 // durable starts a server that, unlike that of the tests, syncs its commits.
-func durable(b *testing.B) string {
+func durable(b testing.TB) string {
 	b.Helper()
 
 	dir, err := os.MkdirTemp("", "berth-bench-") //nolint:usetesting // PostgreSQL's user must pass through its parents

@@ -7,221 +7,202 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/placer"
 )
 
 // sick is a host whose Docker fails starts.
-type sick struct {
-	*bundle
+type sick struct{ *bundle }
 
-	pool *pgxpool.Pool
-}
-
-func setupSick(t *testing.T) *sick {
+// ends places a new trial's attempt, and ends it with a result of this kind.
+func (s sick) ends(t *testing.T, kind berth.FailureKind, change func(*berth.Result)) {
 	t.Helper()
-
-	url := pgtest.URL(t)
-
-	return &sick{bundle: setupOn(t, url), pool: openPool(t, url)}
+	s.endsOf(t, s.request(t, gib), kind, change)
 }
 
-// fail places an attempt that the host fails to start, of the request's trial.
-func (s *sick) fail(t *testing.T, r berth.PlacementRequest, kind berth.FailureKind) {
-	t.Helper()
-
-	status := s.place(t, r)
-	now := time.Now()
-	require.NoError(t, s.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
-		Kind: kind, Message: "runc: permission denied", StartedAt: now, FinishedAt: now,
-	})))
-}
-
-// lack places an attempt whose image the host does not have.
-func (s *sick) lack(t *testing.T, r berth.PlacementRequest) {
+func (s sick) endsOf(t *testing.T, r berth.PlacementRequest, kind berth.FailureKind, change func(*berth.Result)) {
 	t.Helper()
 
 	now := time.Now()
-	lacks := result(r, s.place(t, r).Token, berth.Outcome{
-		Kind: berth.FailureInfra, Message: "image x is not on host a", StartedAt: now, FinishedAt: now,
-	})
-	lacks.ImageMissing = true
-	require.NoError(t, s.store.FinishAttempt(t.Context(), lacks))
+	ended := result(r, s.place(t, r).Token, berth.Outcome{Kind: kind, Message: "runc: permission denied", StartedAt: now, FinishedAt: now})
+	change(&ended)
+	require.NoError(t, s.store.FinishAttempt(t.Context(), ended))
+}
+
+// The changes of a result: as it is, of a container that ran, and without an image on the host.
+func plain(*berth.Result)     {}
+func started(r *berth.Result) { r.ContainerID = "container" }
+func lacking(r *berth.Result) { r.ImageMissing, r.Outcome.Message = true, "image x is not on host a" }
+
+// fail lets the host fail this many starts of new trials, each for this reason.
+func (s sick) fail(t *testing.T, times int, why func(*berth.Result)) {
+	t.Helper()
+
+	for range times {
+		s.ends(t, berth.FailureInfra, why)
+	}
 }
 
 // other gives the bundle another sweep.
-func (s *sick) other(t *testing.T) {
+func (s sick) other(t *testing.T) {
 	t.Helper()
-
-	s.sweep, s.trial = uuid.NewString(), 0
-	_, _, err := s.store.CreateSweep(t.Context(), berth.NewSweep{ID: s.sweep, Spec: berth.Spec{Name: "other"}, ImageDigest: "sha256:x", CreatedBy: "local"})
-	require.NoError(t, err)
-}
-
-func (s *sick) now(t *testing.T) *berth.Host {
-	t.Helper()
-
-	hosts, err := s.store.ListHosts(t.Context())
-	require.NoError(t, err)
-
-	return &hosts[0]
+	s.begin(t, berth.Spec{Name: "other"})
 }
 
 // pass lets time pass for the host's failures and tests.
-func (s *sick) pass(t *testing.T, d time.Duration) {
+func (s sick) pass(t *testing.T, d time.Duration) {
 	t.Helper()
-
-	_, err := s.pool.Exec(t.Context(), "UPDATE hosts SET failed_at = failed_at - $1::interval, test_at = test_at - $1::interval", d)
-	require.NoError(t, err)
-	_, err = s.pool.Exec(t.Context(), "UPDATE missing_images SET failed_at = failed_at - $1::interval, test_at = test_at - $1::interval", d)
-	require.NoError(t, err)
+	s.exec(t, "UPDATE hosts SET failed_at = failed_at - $1::interval, test_at = test_at - $1::interval", d)
+	s.exec(t, "UPDATE missing_images SET failed_at = failed_at - $1::interval, test_at = test_at - $1::interval", d)
 }
 
 // start places an attempt that starts.
-func (s *sick) start(t *testing.T, r berth.PlacementRequest) {
+func (s sick) start(t *testing.T) (berth.PlacementRequest, int64) {
 	t.Helper()
-	require.NoError(t, s.store.AttemptRunning(t.Context(), r.AttemptID, s.place(t, r).Token, "container", time.Now()))
+
+	r := s.request(t, gib)
+	token := s.place(t, r).Token
+	require.NoError(t, s.store.AttemptRunning(t.Context(), r.AttemptID, token, "container", time.Now()))
+
+	return r, token
+}
+
+// cordonedFor reports whether the host takes nothing of a sweep.
+func (s sick) cordonedFor(t *testing.T, sweep string) bool {
+	t.Helper()
+
+	host := s.first(t)
+
+	return host.CordonedFor(sweep)
 }
 
 func TestCordon_AHostThatFailsSeveralTrialsInARow(t *testing.T) {
 	t.Parallel()
 
-	s := setupSick(t)
+	s := sick{setup(t)}
 	first := s.request(t, gib)
-	s.fail(t, first, berth.FailureInfra)
+	s.endsOf(t, first, berth.FailureInfra, plain)
 
 	for n := 2; n < 5; n++ {
 		first = s.again(t, first, n)
-		s.fail(t, first, berth.FailureInfra)
+		s.endsOf(t, first, berth.FailureInfra, plain)
 	}
 
-	require.Equal(t, 1, s.now(t).FailedStarts, "one trial may be at fault itself")
+	require.Equal(t, 1, s.first(t).FailedStarts, "one trial may be at fault itself")
 
-	s.fail(t, s.request(t, gib), berth.FailureInfra)
-	require.Nil(t, s.now(t).CordonedAt)
+	s.fail(t, 1, plain)
+	require.Nil(t, s.first(t).CordonedAt)
 
-	s.fail(t, s.request(t, gib), berth.FailureInfra)
-	require.True(t, s.now(t).CordonedFor(s.sweep))
-	require.Equal(t, s.sweep, s.now(t).CordonSweep, "so may the sweep be")
-	require.Equal(t, "runc: permission denied", s.now(t).CordonReason)
-	require.False(t, s.now(t).TestDue)
-
-	health, err := s.store.Health(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []string{"a (runc: permission denied)"}, health.Cordoned)
+	s.fail(t, 1, plain)
+	require.True(t, s.cordonedFor(t, s.sweep))
+	require.Equal(t, s.sweep, s.first(t).CordonSweep, "so may the sweep be")
+	require.Equal(t, "runc: permission denied", s.first(t).CordonReason)
+	require.False(t, s.first(t).TestDue)
+	require.Equal(t, []string{"a (runc: permission denied)"}, s.health(t).Cordoned)
 
 	s.other(t)
-	require.False(t, s.now(t).CordonedFor(s.sweep))
+	require.False(t, s.cordonedFor(t, s.sweep))
 
 	bad := s.request(t, gib)
-	s.fail(t, bad, berth.FailureInfra)
-	require.True(t, s.now(t).CordonedFor(s.sweep), "it is the host")
-
-	q, err := s.store.Queue(t.Context(), 10)
-	waiting := q.Waiting
-	require.NoError(t, err)
-	require.Empty(t, waiting)
+	s.endsOf(t, bad, berth.FailureInfra, plain)
+	require.True(t, s.cordonedFor(t, s.sweep), "it is the host")
+	require.Empty(t, s.queue(t).Waiting)
 
 	s.again(t, bad, 2)
+	require.Equal(t, []string{s.host.ID}, s.queue(t).Waiting[0].FailedHosts)
 
-	q, err = s.store.Queue(t.Context(), 10)
-	waiting = q.Waiting
-	require.NoError(t, err)
-	require.Equal(t, []string{s.host.ID}, waiting[0].FailedHosts)
-
-	s.start(t, s.request(t, gib))
-	require.Nil(t, s.now(t).CordonedAt, "a container started")
-	require.Zero(t, s.now(t).FailedStarts)
+	s.start(t)
+	require.Nil(t, s.first(t).CordonedAt, "a container started")
+	require.Zero(t, s.first(t).FailedStarts)
 }
 
+// A cordoned host, or one that lacks an image, takes one test at a time, after pauses
+// that grow from a minute to half an hour.
 func TestCordon_TestsWithGrowingPauses(t *testing.T) {
 	t.Parallel()
 
-	s := setupSick(t)
-	for range berth.HostCordonAfter {
-		s.fail(t, s.request(t, gib), berth.FailureInfra)
+	for name, c := range map[string]struct {
+		why func(*berth.Result)
+		due func(*testing.T, sick) bool
+	}{
+		"the host": {plain, func(t *testing.T, s sick) bool { t.Helper(); return s.first(t).TestDue }},
+		"an image": {lacking, func(t *testing.T, s sick) bool {
+			t.Helper()
+			require.Len(t, s.first(t).MissingImages, 1)
+
+			return s.first(t).MissingImages[0].TestDue
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := sick{setup(t)}
+			s.fail(t, berth.HostCordonAfter, c.why)
+
+			for i, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+				if i > 0 {
+					s.fail(t, 1, c.why)
+				}
+
+				require.False(t, c.due(t, s), "one at a time")
+				s.pass(t, pause*time.Minute-10*time.Second)
+				require.False(t, c.due(t, s), pause)
+				s.pass(t, 10*time.Second)
+				require.True(t, c.due(t, s), pause)
+			}
+
+			s.fail(t, 1, c.why)
+			require.False(t, c.due(t, s))
+			s.register(t)
+			require.True(t, c.due(t, s), "its worker started again")
+
+			require.NoError(t, s.store.SetHostState(t.Context(), s.host.ID, berth.HostReady))
+			require.False(t, s.cordonedFor(t, s.sweep), "the operator says that it is mended")
+
+			s.fail(t, 1, lacking)
+			s.pass(t, berth.MissingImageKept+time.Second)
+			require.Empty(t, s.first(t).MissingImages, "no trial of the sweep came for long")
+		})
 	}
-
-	s.pass(t, 50*time.Second)
-	require.False(t, s.now(t).TestDue)
-	s.pass(t, 10*time.Second)
-	require.True(t, s.now(t).TestDue, "after a minute")
-
-	for _, pause := range []time.Duration{2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute} {
-		r := s.request(t, gib)
-		s.place(t, r)
-		require.False(t, s.now(t).TestDue, "one at a time")
-
-		s.pass(t, pause-10*time.Second)
-		require.False(t, s.now(t).TestDue, pause)
-		s.pass(t, 10*time.Second)
-		require.True(t, s.now(t).TestDue, pause)
-		require.NoError(t, s.store.AbandonAttempt(t.Context(), r.AttemptID, "over"))
-		require.NoError(t, s.store.ReleaseLease(t.Context(), r.AttemptID, "no container"))
-	}
-
-	require.NoError(t, s.store.SetHostState(t.Context(), s.host.ID, berth.HostReady))
-	require.Nil(t, s.now(t).CordonedAt, "the operator says that it is mended")
 }
 
+// Only starts that the host fails, one soon after the other, count.
 func TestCordon_CountsOnlyTheHostsFaults(t *testing.T) {
 	t.Parallel()
 
-	s := setupSick(t)
+	s := sick{setup(t)}
 
-	for range 2 * berth.HostCordonAfter {
-		s.fail(t, s.request(t, gib), berth.FailureBadCommand)
+	for what, c := range map[string]struct {
+		kind   berth.FailureKind
+		change func(*berth.Result)
+	}{
+		"the trial's fault":                  {berth.FailureBadCommand, plain},
+		"it ran while the database was away": {berth.FailureInfra, func(r *berth.Result) { started(r); r.Outcome.ExitCode = new(1) }},
+		"a person removed the container":     {berth.FailureInfra, started},
+	} {
+		for range berth.HostCordonAfter {
+			s.ends(t, c.kind, c.change)
+		}
+
+		require.Zero(t, s.first(t).FailedStarts, what)
 	}
 
-	require.Zero(t, s.now(t).FailedStarts, "the trials' fault")
-
-	for range 2 * berth.HostCordonAfter { // Docker fails each start
-		r := s.request(t, gib)
-		s.start(t, r)
-
-		status, err := s.store.PlacementStatus(t.Context(), r.AttemptID)
-		require.NoError(t, err)
-		require.NoError(t, s.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{Kind: berth.FailureInfra, FinishedAt: time.Now()})))
+	for range berth.HostCordonAfter {
+		r, _ := s.start(t)
+		s.finish(t, r, berth.Outcome{Kind: berth.FailureInfra})
 	}
 
-	require.Zero(t, s.now(t).FailedStarts, "they started")
+	require.Zero(t, s.first(t).FailedStarts, "they started")
 
 	for range 2 * berth.HostCordonAfter {
-		s.fail(t, s.request(t, gib), berth.FailureInfra)
+		s.fail(t, 1, plain)
 		s.pass(t, berth.HostCordonWindow+time.Second)
 	}
 
-	require.Equal(t, 1, s.now(t).FailedStarts, "now and then is no streak")
-	require.Nil(t, s.now(t).CordonedAt)
-}
-
-// The database was away from the start of a container to its end, so the result
-// is its first news of the container.
-func TestCordon_WhatRanIsNoFailedStart(t *testing.T) {
-	t.Parallel()
-
-	s := setupSick(t)
-	code, now := 1, time.Now()
-
-	for _, code := range []*int{&code, &code, nil, nil} { // nil = a person removed the container
-		r := s.request(t, gib)
-		ran := result(r, s.place(t, r).Token, berth.Outcome{
-			Kind: berth.FailureInfra, Message: "the disk was full", ExitCode: code, StartedAt: now.Add(-time.Hour), FinishedAt: now,
-		})
-		ran.ContainerID = "container"
-		require.NoError(t, s.store.FinishAttempt(t.Context(), ran))
-
-		a, err := s.store.GetAttempt(t.Context(), r.AttemptID)
-		require.NoError(t, err)
-		require.Equal(t, "container", a.ContainerID)
-	}
-
-	require.Zero(t, s.now(t).FailedStarts)
-	require.Nil(t, s.now(t).CordonedAt)
+	require.Equal(t, 1, s.first(t).FailedStarts, "now and then is no streak")
+	require.False(t, s.cordonedFor(t, s.sweep))
 }
 
 // A container that started while the database was away proves that the host can
@@ -229,71 +210,41 @@ func TestCordon_WhatRanIsNoFailedStart(t *testing.T) {
 func TestCordon_AResultThatRanEndsIt(t *testing.T) {
 	t.Parallel()
 
-	s := setupSick(t)
-	ends := func(r berth.PlacementRequest, token int64) {
-		ran := result(r, token, berth.Outcome{Kind: berth.FailureOK, StartedAt: time.Now(), FinishedAt: time.Now()})
-		ran.ContainerID = "container"
-		require.NoError(t, s.store.FinishAttempt(t.Context(), ran))
-	}
-
+	s := sick{setup(t)}
 	before := s.request(t, gib)
-	token := s.place(t, before).Token
+	ran := result(before, s.place(t, before).Token, berth.Outcome{Kind: berth.FailureOK, StartedAt: time.Now(), FinishedAt: time.Now()})
+	started(&ran)
+	s.fail(t, berth.HostCordonAfter, plain)
+	require.NoError(t, s.store.FinishAttempt(t.Context(), ran))
+	require.Equal(t, "container", s.attempt(t, before.AttemptID).ContainerID)
+	require.NotNil(t, s.first(t).CordonedAt, "it may have begun before all of them failed")
 
-	for range berth.HostCordonAfter {
-		s.fail(t, s.request(t, gib), berth.FailureInfra)
-	}
+	s.ends(t, berth.FailureOK, started)
+	require.Nil(t, s.first(t).CordonedAt)
+	require.Zero(t, s.first(t).FailedStarts)
 
-	ends(before, token)
-	require.NotNil(t, s.now(t).CordonedAt, "it may have begun before all of them failed")
+	s.fail(t, 2, plain)
+	s.ends(t, berth.FailureOK, started)
+	s.fail(t, 1, plain)
+	require.Equal(t, 1, s.first(t).FailedStarts, "in a row")
 
-	test := s.request(t, gib)
-	ends(test, s.place(t, test).Token)
-	require.Nil(t, s.now(t).CordonedAt)
-	require.Zero(t, s.now(t).FailedStarts)
-
-	s.fail(t, s.request(t, gib), berth.FailureInfra)
-	s.fail(t, s.request(t, gib), berth.FailureInfra)
-
-	between := s.request(t, gib)
-	ends(between, s.place(t, between).Token)
-	s.fail(t, s.request(t, gib), berth.FailureInfra)
-	require.Equal(t, 1, s.now(t).FailedStarts, "in a row")
-
-	first := s.sweep
 	s.other(t)
-
-	for range berth.HostCordonAfter {
-		s.lack(t, s.request(t, gib))
-	}
-
-	require.True(t, s.now(t).CordonedFor(s.sweep))
-
-	has := s.request(t, gib)
-	ends(has, s.place(t, has).Token)
-	require.False(t, s.now(t).CordonedFor(s.sweep), "its image is there")
-	require.False(t, s.now(t).CordonedFor(first))
+	s.fail(t, berth.HostCordonAfter, lacking)
+	require.True(t, s.cordonedFor(t, s.sweep))
+	s.ends(t, berth.FailureOK, started)
+	require.False(t, s.cordonedFor(t, s.sweep), "its image is there")
 }
 
 // An adopted container is no start.
 func TestCordon_StaysWhileAWorkerAdopts(t *testing.T) {
 	t.Parallel()
 
-	s := setupSick(t)
-	r := s.request(t, gib)
-	token := s.place(t, r).Token
+	s := sick{setup(t)}
+	r, token := s.start(t)
+	s.fail(t, berth.HostCordonAfter, plain)
+	require.NotNil(t, s.first(t).CordonedAt)
 	require.NoError(t, s.store.AttemptRunning(t.Context(), r.AttemptID, token, "container", time.Now()))
-
-	for range berth.HostCordonAfter {
-		s.fail(t, s.request(t, gib), berth.FailureInfra)
-	}
-
-	require.NotNil(t, s.now(t).CordonedAt)
-	require.NoError(t, s.store.AttemptRunning(t.Context(), r.AttemptID, token, "container", time.Now()))
-	require.NotNil(t, s.now(t).CordonedAt)
-
-	require.NoError(t, s.store.RegisterHost(t.Context(), s.host, "test"))
-	require.NotNil(t, s.now(t).CordonedAt)
-	require.True(t, s.now(t).TestDue, "its worker started again")
+	require.NotNil(t, s.first(t).CordonedAt)
 }
 
 // A missing image is no fault of the host: the host keeps away any number of
@@ -301,43 +252,31 @@ func TestCordon_StaysWhileAWorkerAdopts(t *testing.T) {
 func TestCordon_AMissingImageKeepsAwayItsSweepsOnly(t *testing.T) {
 	t.Parallel()
 
-	s := setupSick(t)
+	s := sick{setup(t)}
 	first := s.sweep
 
-	s.lack(t, s.request(t, gib))
-	s.lack(t, s.request(t, gib))
-	require.False(t, s.now(t).CordonedFor(first))
-	s.lack(t, s.request(t, gib))
-	require.True(t, s.now(t).CordonedFor(first))
+	s.fail(t, 2, lacking)
+	require.False(t, s.cordonedFor(t, first))
+	s.fail(t, 1, lacking)
+	require.True(t, s.cordonedFor(t, first))
 
 	s.other(t)
 	second := s.sweep
-
-	for range berth.HostCordonAfter {
-		s.lack(t, s.request(t, gib))
-	}
-
-	require.True(t, s.now(t).CordonedFor(first))
-	require.True(t, s.now(t).CordonedFor(second))
-
-	health, err := s.store.Health(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []string{"a (image x is not on host a)"}, health.Cordoned)
+	s.fail(t, berth.HostCordonAfter, lacking)
+	require.True(t, s.cordonedFor(t, first))
+	require.True(t, s.cordonedFor(t, second))
+	require.Equal(t, []string{"a (image x is not on host a)"}, s.health(t).Cordoned)
 
 	s.other(t)
-	require.False(t, s.now(t).CordonedFor(s.sweep), "its image is there")
-	require.Nil(t, s.now(t).CordonedAt)
-	require.Zero(t, s.now(t).FailedStarts, "the host starts containers")
-	s.start(t, s.request(t, gib))
-	require.True(t, s.now(t).CordonedFor(first), "what another sweep starts says nothing of its image")
+	require.False(t, s.cordonedFor(t, s.sweep), "its image is there")
+	require.Zero(t, s.first(t).FailedStarts, "the host starts containers")
+	s.start(t)
+	require.True(t, s.cordonedFor(t, first), "what another sweep starts says nothing of its image")
 
 	s.sweep, s.trial = first, 3
-	s.start(t, s.request(t, gib))
-	require.False(t, s.now(t).CordonedFor(first), "the image is there again")
-	require.True(t, s.now(t).CordonedFor(second))
-
-	require.NoError(t, s.store.SetHostState(t.Context(), s.host.ID, berth.HostReady))
-	require.False(t, s.now(t).CordonedFor(second), "the operator says that it is mended")
+	s.start(t)
+	require.False(t, s.cordonedFor(t, first), "the image is there again")
+	require.True(t, s.cordonedFor(t, second))
 }
 
 // One or two trials cordon nothing. If the image of a trial is missing on the
@@ -346,21 +285,17 @@ func TestCordon_AMissingImageKeepsAwayItsSweepsOnly(t *testing.T) {
 func TestPlacer_ATrialWaitsForTheHostThatMayHaveItsImage(t *testing.T) {
 	t.Parallel()
 
-	s := setupSick(t)
+	s := sick{setup(t)}
 	p := placer.New(s.store, slog.New(slog.DiscardHandler))
 	r := s.request(t, gib)
-	s.lack(t, r)
+	s.endsOf(t, r, berth.FailureInfra, lacking)
 
 	other := s.host
 	other.ID, other.Name = uuid.NewString(), "b"
 	require.NoError(t, s.store.RegisterHost(t.Context(), other, "test"))
-	book := func(bytes int64) {
-		t.Helper()
 
-		_, err := s.pool.Exec(t.Context(), "UPDATE hosts SET memory_reserved_bytes = $1 WHERE id = $2", bytes, other.ID)
-		require.NoError(t, err)
-	}
-	book(8 * gib)
+	const book = "UPDATE hosts SET memory_reserved_bytes = $1 WHERE id = $2"
+	s.exec(t, book, int64(8*gib), other.ID)
 
 	r = s.again(t, r, 2)
 	require.NoError(t, p.Round(t.Context()))
@@ -371,71 +306,21 @@ func TestPlacer_ATrialWaitsForTheHostThatMayHaveItsImage(t *testing.T) {
 	require.NoError(t, p.Round(t.Context()))
 	require.Equal(t, berth.RequestPlaced, s.status(t, sibling), "it looks for itself")
 
-	book(0)
+	s.exec(t, book, 0, other.ID)
 	require.NoError(t, p.Round(t.Context()))
-
-	status, err := s.store.PlacementStatus(t.Context(), r.AttemptID)
-	require.NoError(t, err)
-	require.Equal(t, other.ID, status.HostID)
+	require.Equal(t, other.ID, s.placement(t, r).HostID)
 }
 
 // Missing images do not make a host's own failures look like failures of one sweep.
 func TestCordon_CountsMissingImagesApart(t *testing.T) {
 	t.Parallel()
 
-	s := setupSick(t)
-	s.lack(t, s.request(t, gib))
-	s.lack(t, s.request(t, gib))
-	s.fail(t, s.request(t, gib), berth.FailureInfra)
-	require.False(t, s.now(t).CordonedFor(s.sweep), "two of one sort, one of the other")
+	s := sick{setup(t)}
+	s.fail(t, 2, lacking)
+	s.fail(t, 1, plain)
+	require.False(t, s.cordonedFor(t, s.sweep), "two of one sort, one of the other")
 
 	s.other(t)
-	s.fail(t, s.request(t, gib), berth.FailureInfra)
-	s.fail(t, s.request(t, gib), berth.FailureInfra)
-	require.True(t, s.now(t).CordonedFor("any"), "the host fails starts of two sweeps")
-}
-
-// missing is the ledger's record of the sweep's image on the host.
-func (s *sick) missing(t *testing.T) berth.MissingImage {
-	t.Helper()
-	require.Len(t, s.now(t).MissingImages, 1)
-
-	return s.now(t).MissingImages[0]
-}
-
-func TestCordon_TestsForAMissingImageWithGrowingPauses(t *testing.T) {
-	t.Parallel()
-
-	s := setupSick(t)
-	for range berth.HostCordonAfter {
-		s.lack(t, s.request(t, gib))
-	}
-
-	require.Equal(t, berth.MissingImage{SweepID: s.sweep, Reason: "image x is not on host a", Cordoned: true}, s.missing(t))
-	s.pass(t, 50*time.Second)
-	require.False(t, s.missing(t).TestDue)
-	s.pass(t, 10*time.Second)
-	require.True(t, s.missing(t).TestDue, "after a minute")
-
-	for _, pause := range []time.Duration{2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute} {
-		r := s.request(t, gib)
-		s.lack(t, r)
-		require.False(t, s.missing(t).TestDue, "one at a time")
-
-		s.pass(t, pause-10*time.Second)
-		require.False(t, s.missing(t).TestDue, pause)
-		s.pass(t, 10*time.Second)
-		require.True(t, s.missing(t).TestDue, pause)
-	}
-
-	s.lack(t, s.request(t, gib))
-	require.False(t, s.missing(t).TestDue)
-	require.NoError(t, s.store.RegisterHost(t.Context(), s.host, "test"))
-	require.True(t, s.missing(t).TestDue, "its worker started again")
-
-	s.pass(t, berth.MissingImageKept+time.Second)
-	require.Empty(t, s.now(t).MissingImages, "no trial of the sweep came for long")
-
-	s.lack(t, s.request(t, gib))
-	require.False(t, s.now(t).CordonedFor(s.sweep), "the count begins anew")
+	s.fail(t, 2, plain)
+	require.True(t, s.cordonedFor(t, "any"), "the host fails starts of two sweeps")
 }

@@ -1,24 +1,11 @@
 package postgres_test
 
 import (
-	"bufio"
-	"context"
-	"encoding/csv"
-	"io"
-	"log/slog"
-	"net/http"
-	"runtime"
-	"strconv"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/pgtest"
-	"github.com/berthml/berth/internal/postgres"
 )
 
 // exported reads all trials and points of the bundle's sweep, in pages of limit.
@@ -53,23 +40,16 @@ func (b *bundle) exported(t *testing.T, limit int) (trials []berth.ExportedTrial
 func TestExport(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b := setupOn(t, url)
-	ctx := t.Context()
-
+	b := setup(t)
 	first := b.request(t, gib)
-	require.NoError(t, b.store.PutMetrics(ctx, first.AttemptID, b.place(t, first).Token, append(points("loss", 5), points("acc", 3)...)))
+	b.reports(t, first, append(points("loss", 5), points("acc", 3)...)...)
 	b.end(t, first)
 
-	short := first
-	short.AttemptID, short.Number, short.Purpose, short.Short = uuid.NewString(), 2, berth.PurposeProbe, true
-	_, err := b.store.RequestPlacement(ctx, short)
-	require.NoError(t, err)
-	require.NoError(t, b.store.PutMetrics(ctx, short.AttemptID, b.place(t, short).Token, points("loss", 2)))
+	short := b.shortProbe(t, first)
+	b.reports(t, short, points("loss", 2)...)
 
 	waits := b.request(t, gib)
-	other := b.another(t)
-	other.request(t, gib)
+	b.another(t, berth.Resources{}).request(t, gib)
 
 	for _, limit := range []int{1, 2, 3, 7, 100} {
 		trials, points := b.exported(t, limit)
@@ -87,7 +67,7 @@ func TestExport(t *testing.T) {
 		var want []berth.ExportedMetric
 
 		for i, id := range []string{first.AttemptID, short.AttemptID} {
-			list, err := b.store.ListMetrics(ctx, id, "", 100)
+			list, err := b.store.ListMetrics(t.Context(), id, "", 100)
 			require.NoError(t, err)
 
 			for _, p := range list {
@@ -104,20 +84,14 @@ func TestExport(t *testing.T) {
 func TestExportMetrics_PassesAttemptsWithout(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
-	b.addTrials(t, pool, 2000)
-
-	_, err := pool.Exec(t.Context(), `DELETE FROM metrics m USING attempts a JOIN trials t ON t.id = a.trial_id WHERE m.attempt_id = a.id AND t.number < 1900`)
-	require.NoError(t, err)
+	b := setup(t)
+	b.addTrials(t, 2000)
+	b.exec(t, `DELETE FROM metrics m USING attempts a JOIN trials t ON t.id = a.trial_id WHERE m.attempt_id = a.id AND t.number < 1900`)
 
 	trials, points := b.exported(t, 300)
 	require.Len(t, trials, 2000)
-
-	var want int
-	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM metrics`).Scan(&want))
-	require.Positive(t, want)
-	require.Len(t, points, want)
+	require.NotEmpty(t, points)
+	require.Len(t, points, b.rows(t, "metrics"))
 }
 
 // docs/export.md: "counts marks the one" attempt "that the table of trials shows". A trial that is run again between two
@@ -125,17 +99,16 @@ func TestExportMetrics_PassesAttemptsWithout(t *testing.T) {
 func TestExportMetrics_OneAttemptOfATrialCounts(t *testing.T) {
 	t.Parallel()
 
-	b, ctx := setupOn(t, pgtest.URL(t)), t.Context()
+	b, ctx := setup(t), t.Context()
 	first := b.request(t, gib)
-	require.NoError(t, b.store.PutMetrics(ctx, first.AttemptID, b.place(t, first).Token, points("loss", 4)))
+	b.reports(t, first, points("loss", 4)...)
 
 	page, next, err := b.store.ExportMetrics(ctx, b.sweep, berth.MetricKey{}, 2)
 	require.NoError(t, err)
 	require.NotNil(t, next)
 
 	b.end(t, first) // it ran out of memory
-	second := b.again(t, first, 2)
-	require.NoError(t, b.store.PutMetrics(ctx, second.AttemptID, b.place(t, second).Token, points("loss", 4)))
+	b.reports(t, b.again(t, first, 2), points("loss", 4)...)
 
 	for next != nil {
 		var more []berth.ExportedMetric
@@ -146,123 +119,14 @@ func TestExportMetrics_OneAttemptOfATrialCounts(t *testing.T) {
 		page = append(page, more...)
 	}
 
-	counting := make(map[int]int)
+	require.Len(t, page, 8)
 
 	for _, p := range page {
-		if p.Counts {
-			counting[p.AttemptNumber]++
-		}
+		require.Equal(t, p.AttemptNumber == 1, p.Counts)
 	}
-
-	require.Equal(t, map[int]int{1: 4}, counting, "points that count, by attempt")
-	require.Len(t, page, 8)
 
 	_, points := b.exported(t, 3)
 	for _, p := range points {
 		require.Equal(t, p.AttemptNumber == 2, p.Counts, "the next export shows the next attempt")
 	}
-}
-
-// serveStore runs the API over a store.
-func serveStore(t *testing.T, store *postgres.Store) string {
-	t.Helper()
-
-	server, err := api.New(api.Deps{Store: store, Log: slog.New(slog.DiscardHandler)}, api.Config{Address: "127.0.0.1:0"})
-	require.NoError(t, err)
-	require.NoError(t, server.Listen(t.Context()))
-
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-
-	go func() { done <- server.Run(ctx) }()
-
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-done)
-	})
-
-	return "http://" + server.Addr()
-}
-
-// A sweep of 50,000 trials is exported without being held: the heap does not
-// grow with it.
-func TestExport_OfALargeSweep(t *testing.T) { //nolint:paralleltest // it measures the heap of the process
-	const (
-		trials = 50_000
-		mostMB = 48 // what a page, a row group and the server itself take; all trials as rows are several times that
-	)
-
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
-	b.addTrials(t, pool, trials)
-
-	server := serveStore(t, b.store)
-
-	var wantPoints int
-	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM metrics`).Scan(&wantPoints))
-
-	var heap uint64
-
-	look := func() {
-		var m runtime.MemStats
-
-		runtime.ReadMemStats(&m)
-		heap = max(heap, m.HeapInuse)
-	}
-
-	runtime.GC()
-	look()
-
-	before, began := heap, time.Now()
-
-	for _, e := range []struct {
-		what, format string
-		want         int
-	}{{"trials", "csv", trials}, {"trials", "parquet", 0}, {"metrics", "csv", wantPoints}, {"metrics", "parquet", 0}} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/api/v1/sweeps/"+b.sweep+"/export?what="+e.what+"&format="+e.format, nil)
-		require.NoError(t, err)
-
-		response, err := http.DefaultClient.Do(request)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, response.StatusCode)
-
-		if e.format == "parquet" {
-			n, err := io.Copy(io.Discard, response.Body)
-			require.NoError(t, err)
-			require.Positive(t, n)
-			look()
-		} else {
-			rows := csv.NewReader(bufio.NewReader(response.Body))
-			rows.ReuseRecord = true
-
-			_, err = rows.Read()
-			require.NoError(t, err)
-
-			n, last := 0, 0
-
-			for {
-				row, err := rows.Read()
-				if err == io.EOF { //nolint:errorlint // io.EOF itself
-					break
-				}
-
-				require.NoError(t, err)
-
-				number, err := strconv.Atoi(row[0])
-				require.NoError(t, err)
-				require.GreaterOrEqual(t, number, last)
-
-				if n, last = n+1, number; n%5000 == 0 {
-					look()
-				}
-			}
-
-			require.Equal(t, e.want, n)
-		}
-
-		require.NoError(t, response.Body.Close())
-		t.Logf("%s as %s: heap at most %d MB above %d MB, %s", e.what, e.format, (heap-before)>>20, before>>20, time.Since(began).Round(time.Millisecond))
-	}
-
-	require.Less(t, (heap-before)>>20, uint64(mostMB))
 }

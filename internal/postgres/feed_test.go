@@ -17,53 +17,35 @@ import (
 func TestPublishEvents_KeepsTheOrder(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	pool := openPool(t, url)
-	b := setupOn(t, url)
+	b := bare(t)
+	b.exec(t, `INSERT INTO events (kind, subject, data) SELECT 'trial.state', 'x', to_jsonb(n) FROM generate_series(1, 25) n`)
 
-	_, err := pool.Exec(t.Context(), `INSERT INTO events (kind, sweep_id, subject, data)
-		SELECT 'trial.state', $1, 'x', to_jsonb(n) FROM generate_series(1, 25) n`, b.sweep)
-	require.NoError(t, err)
+	for n := 10; n == 10; {
+		var err error
 
-	for {
-		n, err := b.store.PublishEvents(t.Context(), 10)
+		n, err = b.store.PublishEvents(t.Context(), 10)
 		require.NoError(t, err)
-
-		if n < 10 {
-			break
-		}
 	}
 
-	events, err := b.store.ListEvents(t.Context(), 0, []string{b.sweep}, 100)
+	events, err := b.store.ListEvents(t.Context(), 0, nil, 100)
 	require.NoError(t, err)
+	require.Len(t, events, 25)
 
-	got := make([]string, 0, 25)
-	for _, e := range events {
-		if e.Subject == "x" {
-			got = append(got, fmt.Sprintf("%s", e.Data))
-		}
-	}
-
-	require.Len(t, got, 25)
-
-	for i, data := range got {
-		require.Equal(t, fmt.Sprint(i+1), data)
+	for i, e := range events {
+		require.Equal(t, fmt.Sprint(i+1), fmt.Sprintf("%s", e.Data))
 	}
 }
 
 // A database was restored from a copy while its original went on. The copy keeps no
-// event after any sequence of the original.
+// event after any sequence of the original, nor of another copy.
 func TestBeginHistory_KnowsNoSequenceOfBefore(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	pool := openPool(t, url)
-	b := setupOn(t, url)
+	b := bare(t)
 	publish := func() {
-		_, err := pool.Exec(t.Context(), "INSERT INTO events (kind, subject) VALUES ('trial.state', 'x'), ('trial.state', 'y')")
-		require.NoError(t, err)
+		b.exec(t, "INSERT INTO events (kind, subject) VALUES ('trial.state', 'x'), ('trial.state', 'y')")
 
-		_, err = b.store.PublishEvents(t.Context(), 100)
+		_, err := b.store.PublishEvents(t.Context(), 100)
 		require.NoError(t, err)
 	}
 
@@ -71,9 +53,7 @@ func TestBeginHistory_KnowsNoSequenceOfBefore(t *testing.T) {
 
 	_, copied, err := b.store.EventRange(t.Context())
 	require.NoError(t, err)
-
-	_, err = pool.Exec(t.Context(), "INSERT INTO events (kind, subject) VALUES ('trial.state', 'not published')")
-	require.NoError(t, err)
+	b.exec(t, "INSERT INTO events (kind, subject) VALUES ('trial.state', 'not published')")
 	require.NoError(t, b.store.BeginHistory(t.Context()))
 
 	first, last, err := b.store.EventRange(t.Context())
@@ -89,27 +69,12 @@ func TestBeginHistory_KnowsNoSequenceOfBefore(t *testing.T) {
 	require.Equal(t, "not published", events[0].Subject)
 	require.Equal(t, first+1, events[0].Sequence)
 
-	begin, _, err := b.store.EventRange(t.Context())
+	second := pgtest.Store(t)
+	require.NoError(t, second.BeginHistory(t.Context()))
+
+	other, _, err := second.EventRange(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, first, begin)
-}
-
-// Two databases restored from one dump, one after the other, never give the same sequences.
-func TestBeginHistory_OfTwoRestoresOfOneDump(t *testing.T) {
-	t.Parallel()
-
-	began := func() int64 {
-		store := pgtest.Store(t)
-		require.NoError(t, store.BeginHistory(t.Context()))
-
-		first, _, err := store.EventRange(t.Context())
-		require.NoError(t, err)
-
-		return first
-	}
-
-	first := began()
-	require.Greater(t, began(), first+1000, "it made a database meanwhile")
+	require.Greater(t, other, first+1000, "another copy made a database meanwhile")
 }
 
 // Many notifications that came while a round ran wake once or twice, not each.
@@ -118,15 +83,14 @@ func TestListen_GathersNotifications(t *testing.T) {
 
 	const notifications, most = 300, 20
 
-	url := pgtest.URL(t)
-	store, pool := open(t, url), openPool(t, url)
+	b := bare(t)
 	ctx, stop := context.WithCancel(t.Context())
 	listening, sent, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 
 	var wakes atomic.Int64
 
 	go func() {
-		done <- store.ListenPlacer(ctx, time.Minute, func() {
+		done <- b.store.ListenPlacer(ctx, time.Minute, func() {
 			if wakes.Add(1) == 1 {
 				close(listening)
 				<-sent
@@ -137,8 +101,7 @@ func TestListen_GathersNotifications(t *testing.T) {
 	<-listening
 
 	for range notifications {
-		_, err := pool.Exec(t.Context(), "SELECT pg_notify('berth_placer', '')")
-		require.NoError(t, err)
+		b.exec(t, "SELECT pg_notify('berth_placer', '')")
 	}
 
 	close(sent)

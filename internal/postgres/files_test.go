@@ -5,11 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/spec"
 )
 
@@ -37,20 +35,16 @@ func longList(t testing.TB, more string) berth.Spec {
 func TestSweepFile_IsReadByThoseWhoShowIt(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b := setupOn(t, url)
+	b := bare(t)
 	s := longList(t, "objective: {metric: acc, goal: minimize}\nlimits: {max_trial_duration: 3h}\nretry: {max_attempts: 5}\nresources: {memory: 3GiB}\n")
-	b.sweep, b.trial = uuid.NewString(), 0
-
-	_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{ID: b.sweep, Spec: s, ImageDigest: "sha256:x", CreatedBy: "local"})
-	require.NoError(t, err)
+	b.begin(t, s)
 
 	shown, err := b.store.GetSweep(t.Context(), b.sweep)
 	require.NoError(t, err)
 	require.Equal(t, s, shown.Spec)
 
-	require.Less(t, pgtest.Count(t, url, "SELECT max(length(spec::text)) FROM sweeps"), 2000)
-	require.Equal(t, 1, pgtest.Count(t, url, `SELECT count(*) FROM sweeps WHERE metric = 'acc' AND minimizes AND max_attempts = 5
+	require.Less(t, number[int](t, b.pool, "SELECT max(length(spec::text)) FROM sweeps"), 2000)
+	require.Equal(t, 1, number[int](t, b.pool, `SELECT count(*) FROM sweeps WHERE metric = 'acc' AND minimizes AND max_attempts = 5
 		AND trial_limit::text = '"3h0m0s"' AND resources ->> 'memory' = '3221225472'`))
 
 	record, err := b.store.SweepRecord(t.Context(), b.sweep)
@@ -69,38 +63,4 @@ func TestSweepFile_IsReadByThoseWhoShowIt(t *testing.T) {
 		return nil, false, nil
 	})
 	require.NoError(t, err)
-}
-
-// A list of 10,000 trials with a full window stops no round: the requests of such a sweep
-// and of another one are listed, and fitting ones are placed.
-func TestQueue_LongListBesideAnotherSweep(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	own := b.sweep
-	b.sweep, b.trial = uuid.NewString(), 0
-
-	_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{ID: b.sweep, Spec: longList(t, ""), ImageDigest: "sha256:x", CreatedBy: "local"})
-	require.NoError(t, err)
-
-	for range berth.MaxOpenTrials {
-		b.request(t, gib)
-	}
-
-	b.sweep, b.trial = own, 0
-	innocent := b.request(t, gib)
-
-	queue, err := b.store.Queue(t.Context(), 10_000)
-	require.NoError(t, err)
-	require.Contains(t, ids(queue.Waiting), innocent.AttemptID)
-	b.place(t, innocent)
-}
-
-func ids(waiting []berth.WaitingRequest) []string {
-	out := make([]string, len(waiting))
-	for i, w := range waiting {
-		out[i] = w.AttemptID
-	}
-
-	return out
 }

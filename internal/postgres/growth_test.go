@@ -1,16 +1,16 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/postgres"
 )
 
 // past is how many trials a grown ledger holds that ended long ago.
@@ -18,11 +18,8 @@ const past = 4000
 
 // grow writes past trials of the bundle's sweep, with all their rows, and lets
 // PostgreSQL analyze its tables as it does from time to time.
-func (b *bundle) grow(t *testing.T, url string) {
+func (b *bundle) grow(t *testing.T) {
 	t.Helper()
-
-	pool := openPool(t, url)
-	defer pool.Close()
 
 	for _, statement := range []string{
 		`INSERT INTO shapes (key, shape) VALUES ('past', '{}')`,
@@ -41,10 +38,10 @@ func (b *bundle) grow(t *testing.T, url string) {
 		`INSERT INTO events (sequence, kind, sweep_id, subject)
 		SELECT nextval('event_sequence'), 'trial.state', '%[1]s', 'x' FROM generate_series(1, 4 * %[3]d)`,
 		`INSERT INTO events (kind, subject) SELECT 'trial.state', 'x' FROM generate_series(1, 200)`,
+		`UPDATE attempts SET finished_at = now() - interval '1 month', started_at = now() - interval '2 months'`,
 		`ANALYZE`,
 	} {
-		_, err := pool.Exec(t.Context(), fmt.Sprintf(statement+" -- %[1]s %[2]s %[3]d", b.sweep, b.host.ID, past))
-		require.NoError(t, err)
+		b.exec(t, fmt.Sprintf(statement+" -- %[1]s %[2]s %[3]d", b.sweep, b.host.ID, past))
 	}
 
 	b.trial = past
@@ -56,176 +53,117 @@ func (b *bundle) round(t *testing.T) {
 	t.Helper()
 
 	ctx := t.Context()
-	must := func(err error) { t.Helper(); require.NoError(t, err) }
+	must := func(errs ...error) { t.Helper(); require.NoError(t, errors.Join(errs...)) }
 
 	r := b.request(t, gib)
-	_, err := b.store.PlannedTrial(ctx, b.sweep, b.trial)
-	must(err)
-
-	_, err = b.store.SuspectLeases(ctx)
-	must(err)
-
-	q, err := b.store.Queue(ctx, 100)
-	waiting := q.Waiting
-	must(err)
-	require.Len(t, waiting, 1)
+	_, noPlan := b.store.PlannedTrial(ctx, b.sweep, b.trial)
+	_, noSuspects := b.store.SuspectLeases(ctx)
+	must(noPlan, noSuspects)
+	require.Len(t, b.queue(t).Waiting, 1)
 	must(b.store.StoreReasons(ctx, map[string]berth.Wait{r.AttemptID: {Reasons: []berth.Rejection{{HostName: "a", Reason: "full"}}}}))
 
-	token := b.place(t, r).Token
-	_, err = b.store.Assignee(ctx, r.AttemptID)
-	must(err)
-
-	now := time.Now()
+	token, now := b.place(t, r).Token, time.Now()
 	must(b.store.AttemptRunning(ctx, r.AttemptID, token, "c", now))
-	_, err = b.store.HostLeases(ctx, b.host.ID)
-	must(err)
-	must(b.store.TouchHost(ctx, b.host.ID, berth.HostFree{MemoryBytes: gib}, []berth.SeenAttempt{{AttemptID: r.AttemptID, Token: token}}))
+	b.touch(t, berth.HostFree{MemoryBytes: gib}, berth.SeenAttempt{AttemptID: r.AttemptID, Token: token})
 
-	_, err = b.store.ListMachine(ctx, b.host.ID, time.Hour, time.Minute)
-	must(err)
+	_, noAssignee := b.store.Assignee(ctx, r.AttemptID)
+	_, noLeases := b.store.HostLeases(ctx, b.host.ID)
+	_, noMachine := b.store.ListMachine(ctx, b.host.ID, time.Hour, time.Minute)
+	must(noAssignee, noLeases, noMachine, b.store.PutMemory(ctx, r.AttemptID, token, []berth.MemoryPoint{{HostBytes: new(int64(gib))}}),
+		b.store.PutMetrics(ctx, r.AttemptID, token, []berth.MetricPoint{{Name: "acc", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: now}}))
 
-	must(b.store.PutMemory(ctx, r.AttemptID, token, []berth.MemoryPoint{{HostBytes: new(int64(gib))}}))
-	_, err = b.store.ListMemory(ctx, r.AttemptID)
-	must(err)
-	must(b.store.PutMetrics(ctx, r.AttemptID, token, []berth.MetricPoint{{Name: "acc", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: now}}))
-	must(b.store.FinishAttempt(ctx, result(r, token, berth.Outcome{
-		Kind: berth.FailureOK, Message: "ok", Value: new(0.9), StartedAt: now, FinishedAt: now,
-		Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 3},
-	})))
-	_, err = b.store.SetTrialState(ctx, berth.TrialUpdate{
-		TrialID: r.TrialID, SweepID: b.sweep, Number: b.trial, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.9),
-	})
-	must(err)
-
-	_, err = b.store.TrialTimes(ctx, b.sweep)
-	must(err)
-
-	_, err = b.store.EndedTrials(ctx, b.sweep, []int{b.trial})
-	must(err)
-
+	b.finish(t, r, berth.Outcome{Kind: berth.FailureOK, Value: new(0.9), StartedAt: now, Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 3}})
+	b.settle(t, r, berth.TrialSucceeded, berth.FailureOK, new(0.9))
 	b.outbox(t)
-	_, err = b.store.PublishEvents(ctx, 500)
-	must(err)
 
-	first, last, err := b.store.EventRange(ctx)
-	must(err)
+	_, noMemory := b.store.ListMemory(ctx, r.AttemptID)
+	_, noTimes := b.store.TrialTimes(ctx, b.sweep)
+	_, noEnded := b.store.EndedTrials(ctx, b.sweep, []int{b.trial})
+	_, noPublished := b.store.PublishEvents(ctx, 500)
+	first, last, noRange := b.store.EventRange(ctx)
+	must(noMemory, noTimes, noEnded, noPublished, noRange)
 	require.Less(t, first, last)
-	_, err = b.store.ListEvents(ctx, last-10, []string{b.sweep}, 100)
-	must(err)
 
-	_, err = b.store.ListTrials(ctx, b.sweep, nil, b.trial-20, 50)
-	must(err)
+	_, noEvents := b.store.ListEvents(ctx, last-10, []string{b.sweep}, 100)
+	_, noTrials := b.store.ListTrials(ctx, b.sweep, nil, b.trial-20, 50)
+	must(noEvents, noTrials)
 }
 
 // A trial must cost the same whether it is a sweep's tenth or its hundred
-// thousandth: nothing on its way reads a table that grows from end to end.
-// Only the summary of a sweep, which counts its trials, does.
+// thousandth: nothing on its way reads a table that grows from end to end. Nor do
+// pages of one small sweep, the placement of all GPUs and deletions. Only the summary
+// of a sweep, which counts its trials, does.
 func TestQueries_DoNotReadWholeTables(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b := setupOn(t, url)
-	b.grow(t, url)
+	b := setup(t)
+	b.register(t, "GPU-1")
+	b.grow(t)
+
+	small := b.another(t, berth.Resources{})
+	r := small.request(t, gib)
+	small.runs(t, r, berth.FailureOK, gib)
+
+	gone := uuid.NewString()
+	b.exec(t, `INSERT INTO sweeps (id, name, spec, image_digest, created_by, state, finished_at, deleted_at)
+		VALUES ($1, 'gone', '{}', 'sha256:x', 'local', 'succeeded', now(), now())`, gone)
 	b.store.Close()
 
-	looker := openPool(t, url)
-	before := scans(t, looker)
-	b.store = open(t, url)
+	before := b.scans(t)
+	b.store = open(t, b.url)
 
 	for range 10 { // PostgreSQL makes a custom plan until the sixth time
 		b.round(t)
+
+		_, noReport := b.store.ReportInput(t.Context(), small.sweep)
+		_, noUsage := b.store.RecentUsage(t.Context(), r.ShapeKey)
+		_, noHosts := b.store.RecentHosts(t.Context())
+		_, noOutputs := b.store.OldestOutputs(t.Context(), uuid.NewString(), nil, 100)
+		require.NoError(t, errors.Join(noReport, noUsage, noHosts, noOutputs))
 	}
 
+	b.exec(t, "DELETE FROM sweeps WHERE id = $1", gone) // as the last step of a deletion
 	b.store.Close()
-	require.Equal(t, before, scans(t, looker), "scans of the whole table")
+	require.Equal(t, before, b.scans(t), "scans of the whole table")
 }
 
-// What pages and deletions ask of one small sweep, and placement of all GPUs, costs the
-// same beside a long history.
-func TestPages_DoNotReadWholeTables(t *testing.T) {
-	t.Parallel()
-
-	url := pgtest.URL(t)
-	b := setupOn(t, url)
-	b.host.Devices = []berth.Device{{ID: "GPU-1", HostID: b.host.ID, Model: "H200", Mode: berth.SharingTimeSlicing, MemoryBytes: gib, MaxContexts: 4}}
-	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
-	b.grow(t, url)
-	pgtest.Exec(t, url, "UPDATE attempts SET finished_at = now() - interval '1 month', started_at = now() - interval '2 months'", "VACUUM ANALYZE")
-
-	small := uuid.NewString()
-	_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{ID: small, Spec: berth.Spec{Name: "small"}, ImageDigest: "sha256:x", CreatedBy: "local"})
-	require.NoError(t, err)
-
-	b.sweep, b.trial = small, 0
-	r := b.request(t, gib)
-	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, b.place(t, r).Token, berth.Outcome{
-		Kind: berth.FailureOK, Message: "ok", StartedAt: time.Now(), FinishedAt: time.Now(),
-	})))
-	b.store.Close()
-
-	looker := openPool(t, url)
-	before := scans(t, looker)
-	b.store = open(t, url)
-
-	for range 10 { // PostgreSQL makes a custom plan until the sixth time
-		_, err := b.store.ReportInput(t.Context(), small)
-		require.NoError(t, err)
-
-		_, err = b.store.RecentUsage(t.Context(), r.ShapeKey)
-		require.NoError(t, err)
-
-		_, err = b.store.RecentHosts(t.Context())
-		require.NoError(t, err)
-
-		_, err = b.store.OldestOutputs(t.Context(), uuid.NewString(), nil, 100)
-		require.NoError(t, err)
-	}
-
-	gone := uuid.NewString()
-	pgtest.Exec(t, url, fmt.Sprintf(`INSERT INTO sweeps (id, name, spec, image_digest, created_by, state, finished_at, deleted_at)
-		VALUES ('%s', 'gone', '{}', 'sha256:x', 'local', 'succeeded', now(), now())`, gone))
-	pgtest.Exec(t, url, fmt.Sprintf("DELETE FROM sweeps WHERE id = '%s'", gone)) // as the last step of a deletion
-
-	b.store.Close()
-	require.Equal(t, before, scans(t, looker), "scans of the whole table")
-}
-
-// scans counts how often each table that grows was read from end to end. What
-// a connection did is counted for certain only once it is gone, so the pool's
-// must be the only one.
-func scans(t *testing.T, pool *pgxpool.Pool) map[string]int64 {
+// scans counts how often each table that grows was read from end to end.
+func (b *bundle) scans(t *testing.T) map[string]int64 {
 	t.Helper()
 
-	require.Eventually(t, func() bool { return alone(t, pool) }, 20*time.Second, 20*time.Millisecond)
-
-	rows, err := pool.Query(t.Context(), `SELECT relname, seq_scan FROM pg_stat_user_tables
-		WHERE relname IN ('trials', 'placement_requests', 'attempts', 'leases', 'events', 'metrics', 'memory_points')`)
-	require.NoError(t, err)
-
-	var (
-		table string
-		n     int64
-		all   = make(map[string]int64)
-	)
-
-	for rows.Next() {
-		require.NoError(t, rows.Scan(&table, &n))
-		all[table] = n
-	}
-
-	require.NoError(t, rows.Err())
-
-	return all
+	return b.reads(t, "seq_scan", "trials", "placement_requests", "attempts", "leases", "events", "metrics", "memory_points")
 }
 
-// alone reports whether the pool's is the only connection.
-func alone(t *testing.T, pool *pgxpool.Pool) bool {
+// tupleReads counts the rows of a table that were read, by any kind of scan.
+const tupleReads = "seq_tup_read + coalesce(idx_tup_fetch, 0)"
+
+// rowsRead is how many rows of a table a separate store reads.
+func (b *bundle) rowsRead(t *testing.T, table string, read func(*postgres.Store)) int {
 	t.Helper()
 
-	var n int
+	before := b.reads(t, tupleReads, table)[table]
+	store := open(t, b.url)
+	read(store)
+	store.Close()
 
-	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`).Scan(&n))
+	return int(b.reads(t, tupleReads, table)[table] - before)
+}
 
-	return n == 0
+// reads are PostgreSQL's counts of tables. What a connection did is counted for certain
+// only once it is gone, so it waits until one connection of the pool is the only one.
+func (b *bundle) reads(t *testing.T, what string, tables ...string) map[string]int64 {
+	t.Helper()
+
+	b.pool.Reset()
+	require.Eventually(t, func() bool {
+		return number[int](t, b.pool, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`) == 0
+	}, 20*time.Second, 20*time.Millisecond)
+
+	counts := make(map[string]int64)
+	for _, table := range tables {
+		counts[table] = number[int64](t, b.pool, "SELECT "+what+" FROM pg_stat_user_tables WHERE relname = $1", table)
+	}
+
+	return counts
 }

@@ -4,31 +4,23 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // A request knows which hosts lack its image, as far as they told it lately.
 func TestHostImages(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
-	ctx := t.Context()
-	r := b.request(t, gib)
+	b := setup(t)
+	b.request(t, gib)
 
 	lacking := func(image string) (lacking, unable []string) {
 		t.Helper()
+		b.exec(t, `UPDATE sweeps SET image_digest = $1`, image)
 
-		_, err := pool.Exec(ctx, `UPDATE sweeps SET image_digest = $1`, image)
-		require.NoError(t, err)
+		waiting := b.queue(t).Waiting
+		require.Len(t, waiting, 1)
 
-		queue, err := b.store.Queue(ctx, 10)
-		require.NoError(t, err)
-		require.Len(t, queue.Waiting, 1)
-		require.Equal(t, r.AttemptID, queue.Waiting[0].AttemptID)
-
-		return queue.Waiting[0].Lacking, queue.Waiting[0].Unable
+		return waiting[0].Lacking, waiting[0].Unable
 	}
 
 	const (
@@ -41,7 +33,7 @@ func TestHostImages(t *testing.T) {
 
 	for _, c := range []struct {
 		name            string
-		images          []string // nil = it tells nothing
+		images          []string
 		pulls           bool
 		image           string
 		lacking, unable []string
@@ -52,10 +44,10 @@ func TestHostImages(t *testing.T) {
 		{name: "it can pull", images: []string{pulled}, pulls: true, image: other, lacking: host},
 		{name: "it pulls none", images: []string{pulled}, image: other, unable: host},
 		{name: "no registry has it", images: []string{pulled}, pulls: true, image: local, unable: host},
-		{name: "it has none", images: []string{}, pulls: true, image: pulled, lacking: host},
+		{name: "it has none", pulls: true, image: pulled, lacking: host},
 	} {
-		if c.images != nil {
-			require.NoError(t, b.store.TellHostImages(ctx, b.host.ID, c.images, c.pulls))
+		if c.name != "it has not told" {
+			require.NoError(t, b.store.TellHostImages(t.Context(), b.host.ID, c.images, c.pulls))
 		}
 
 		lacks, unable := lacking(c.image)
@@ -63,29 +55,11 @@ func TestHostImages(t *testing.T) {
 		require.Equal(t, c.unable, unable, c.name)
 	}
 
-	_, err := pool.Exec(ctx, `UPDATE host_images SET told_at = now() - interval '4 minutes'`)
-	require.NoError(t, err)
+	b.exec(t, `UPDATE host_images SET told_at = now() - interval '4 minutes'`)
 
 	lacks, unable := lacking(other)
 	require.Empty(t, lacks, "that was long ago")
 	require.Empty(t, unable)
-}
-
-// A host without images lacks each.
-func TestHostImages_NoImageAtAll(t *testing.T) {
-	t.Parallel()
-
-	at := pgtest.URL(t)
-	b, pool := setupOn(t, at), openPool(t, at)
-	b.request(t, gib)
-
-	_, err := pool.Exec(t.Context(), `UPDATE sweeps SET image_digest = 'team/digits@sha256:11'`)
-	require.NoError(t, err)
-	require.NoError(t, b.store.TellHostImages(t.Context(), b.host.ID, nil, true))
-
-	queue, err := b.store.Queue(t.Context(), 10)
-	require.NoError(t, err)
-	require.Equal(t, []string{b.host.ID}, queue.Waiting[0].Lacking)
 }
 
 // Image lists can be long, so a placer round reads a list only after its host reported a
@@ -93,11 +67,9 @@ func TestHostImages_NoImageAtAll(t *testing.T) {
 func TestHostImages_AreReadOnce(t *testing.T) {
 	t.Parallel()
 
-	at := pgtest.URL(t)
-	b, pool := setupOn(t, at), openPool(t, at)
-	ctx := t.Context()
+	b := setup(t)
 	b.request(t, gib)
-	require.NoError(t, b.store.TellHostImages(ctx, b.host.ID, []string{"a@sha256:1"}, true))
+	require.NoError(t, b.store.TellHostImages(t.Context(), b.host.ID, []string{"a@sha256:1"}, true))
 
 	for _, c := range []struct {
 		change, says string
@@ -108,13 +80,9 @@ func TestHostImages_AreReadOnce(t *testing.T) {
 		{`UPDATE sweeps SET image_digest = 'b@sha256:2'`, "another image", nil},
 		{`UPDATE sweeps SET image_digest = 'a@sha256:1'`, "the first again", []string{b.host.ID}},
 		{`UPDATE host_images SET images = '{a@sha256:1}'`, "it told nothing new", []string{b.host.ID}},
-		{`UPDATE host_images SET told_at = now()`, "it told it anew", nil},
+		{`UPDATE host_images SET told_at = now()`, "it told it again", nil},
 	} {
-		_, err := pool.Exec(ctx, c.change)
-		require.NoError(t, err)
-
-		queue, err := b.store.Queue(ctx, 10)
-		require.NoError(t, err)
-		require.Equal(t, c.lacking, queue.Waiting[0].Lacking, "%s: %s", c.change, c.says)
+		b.exec(t, c.change)
+		require.Equal(t, c.lacking, b.queue(t).Waiting[0].Lacking, "%s: %s", c.change, c.says)
 	}
 }

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -25,20 +23,16 @@ type sweepRow struct {
 
 // addSweeps writes n sweeps of six names in five states by three people, many of
 // them made at the same moment.
-func addSweeps(t *testing.T, pool *pgxpool.Pool, n int) {
+func (b *bundle) addSweeps(t *testing.T, n int) {
 	t.Helper()
-
-	_, err := pool.Exec(t.Context(), `
+	b.exec(t, `
 		INSERT INTO sweeps (id, name, spec, image_digest, state, created_by, created_at, finished_at)
 		SELECT gen_random_uuid(), (ARRAY['lr', 'LR wide', '50% off', 'a_b', 'aXb', 'c\d'])[1 + n % 6] || CASE WHEN n % 4 = 0 THEN '' ELSE ' ' || n / 3 END,
 			json_build_object('name', 'x', 'note', repeat('x', 1500)), 'sha256:x', s.state, (ARRAY['me', 'you', 'ci'])[1 + n % 3],
 			'2026-11-25T00:00:00Z'::timestamptz + n / 4 * interval '1.000001 second',
 			CASE WHEN s.state IN ('succeeded', 'failed') THEN '2026-11-26T00:00:00Z'::timestamptz + n * 7919 % 97 * interval '1 minute' END
 		FROM generate_series(1, $1) n, LATERAL (SELECT (ARRAY['running', 'succeeded', 'failed', 'paused', 'pending'])[1 + n * 31 % 5] AS state) s`, n)
-	require.NoError(t, err)
-
-	_, err = pool.Exec(t.Context(), "ANALYZE sweeps")
-	require.NoError(t, err)
+	b.exec(t, "ANALYZE sweeps")
 }
 
 // wantSweeps is the expected list of a query, by sorting all rows here.
@@ -81,60 +75,70 @@ func wantSweeps(rows []sweepRow, q berth.SweepQuery) []string {
 	return ids
 }
 
+// pages reads a list to its end, limit at once.
+func pages[T any](t *testing.T, total, limit int, read func(after *berth.Position) (berth.Page[T], error)) (all []T) {
+	t.Helper()
+
+	var after *berth.Position
+
+	for {
+		page, err := read(after)
+		require.NoError(t, err)
+		require.Equal(t, total, page.Total)
+		require.LessOrEqual(t, len(page.Rows), limit)
+
+		all = append(all, page.Rows...)
+
+		if after = page.Next; after == nil {
+			return all
+		}
+	}
+}
+
 func TestPageSweeps_AsSortedHere(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	store, pool := open(t, url), openPool(t, url)
-	addSweeps(t, pool, 240)
+	b := bare(t)
+	b.addSweeps(t, 240)
 
-	all, err := pool.Query(t.Context(), "SELECT id::text, name, state, created_by, created_at, finished_at FROM sweeps")
+	all, err := b.pool.Query(t.Context(), "SELECT id::text, name, state, created_by, created_at, finished_at FROM sweeps")
 	require.NoError(t, err)
 	rows, err := pgx.CollectRows(all, pgx.RowToStructByPos[sweepRow])
 	require.NoError(t, err)
 
-	filters := map[string]berth.SweepQuery{
+	for name, q := range map[string]berth.SweepQuery{
 		"all": {}, "state": {States: []berth.SweepState{berth.SweepFailed, berth.SweepPaused}}, "person": {CreatedBy: "you"},
 		"name": {Name: "lr W"}, "percent": {Name: "50%"}, "underscore": {Name: "A_b"}, "backslash": {Name: `c\d`}, "none": {Name: "%%"},
 		"several": {Name: "lr", CreatedBy: "me", States: []berth.SweepState{berth.SweepSucceeded}},
-	}
-
-	for name, q := range filters {
-		for _, sort := range []string{"created_at", "-created_at", "name", "-name", "finished_at", "-finished_at"} {
-			q.Sort = berth.ParseSort(sort)
+	} {
+		for _, sort := range sweepSorts {
+			q.Sort, q.Count = berth.ParseSort(sort), true
 			want := wantSweeps(rows, q)
 			require.Equal(t, name == "none", len(want) == 0)
 
-			for _, limit := range []int{7, 500} {
-				q.Limit, q.Count, q.After = limit, true, nil
+			for _, q.Limit = range []int{7, 500} {
 				got := []string{}
 
-				for {
-					page, err := store.PageSweeps(t.Context(), q)
-					require.NoError(t, err)
-					require.Len(t, want, page.Total, "%s by %s", name, sort)
+				for _, sweep := range pages(t, len(want), q.Limit, func(after *berth.Position) (berth.Page[berth.Sweep], error) {
+					q.After = after
 
-					for _, sweep := range page.Rows {
-						got = append(got, sweep.ID)
-					}
-
-					if page.Next == nil {
-						break
-					}
-
-					q.After = page.Next
+					return b.store.PageSweeps(t.Context(), q)
+				}) {
+					got = append(got, sweep.ID)
 				}
 
-				require.Equal(t, want, got, "%s by %s, %d at once", name, sort, limit)
+				require.Equal(t, want, got, "%s by %s, %d at once", name, sort, q.Limit)
 			}
 		}
 	}
 }
 
+var sweepSorts = []string{"created_at", "-created_at", "name", "-name", "finished_at", "-finished_at"}
+
 func TestPageSweeps_RefusesPositionsOfOthers(t *testing.T) {
 	t.Parallel()
 
-	b := setup(t)
+		b := bare(t)
 
 	for _, at := range []berth.Position{{Section: 9}, {Section: -1}, {Key: "soon", Tie: noSuchID}, {Key: "2026-11-25 00:00:00+00", Tie: "7"}, {Key: "\x00", Tie: noSuchID}} {
 		_, err := b.store.PageSweeps(t.Context(), berth.SweepQuery{Sort: berth.ParseSort("-created_at"), Limit: 5, After: &at})
@@ -156,55 +160,21 @@ const noSuchID = "00000000-0000-0000-0000-000000000001"
 func TestPageSweeps_TenThousand(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	pool := openPool(t, url)
-	addSweeps(t, pool, 10_000)
+	b := bare(t)
+	b.addSweeps(t, 10_000)
+	b.store.Close()
 
-	for _, sort := range []string{"created_at", "-created_at", "name", "-name", "finished_at", "-finished_at"} {
+	for _, sort := range sweepSorts {
 		q := berth.SweepQuery{Sort: berth.ParseSort(sort), Limit: 100}
-
-		read := rowsRead(t, url, pool, "sweeps", func(store *postgres.Store) {
+		read := b.rowsRead(t, "sweeps", func(store *postgres.Store) {
 			first, err := store.PageSweeps(t.Context(), q)
 			require.NoError(t, err)
 
 			q.After = first.Next
-			began := time.Now()
 
 			_, err = store.PageSweeps(t.Context(), q)
 			require.NoError(t, err)
-			t.Logf("the second page by %s: %v", sort, time.Since(began).Round(time.Microsecond))
 		})
-		require.Less(t, read, int64(1000), "by %s", sort)
+		require.Less(t, read, 1000, "by %s", sort)
 	}
-
-	store := open(t, url)
-
-	for what, q := range map[string]berth.SweepQuery{"a name": {Name: "wide 3"}, "no name": {Name: "nothing"}, "a person": {CreatedBy: "ci"}, "all": {}} {
-		q.Sort, q.Limit, q.Count = berth.ParseSort("-created_at"), 100, true
-		began := time.Now()
-		page, err := store.PageSweeps(t.Context(), q)
-		require.NoError(t, err)
-		t.Logf("%s, with its total of %d: %v", what, page.Total, time.Since(began).Round(time.Microsecond))
-	}
-}
-
-// rowsRead is how many rows of a table a separate store reads, by any kind of
-// scan.
-func rowsRead(t *testing.T, url string, looker *pgxpool.Pool, table string, read func(*postgres.Store)) int64 {
-	t.Helper()
-
-	count := func() (n int64) {
-		require.Eventually(t, func() bool { return alone(t, looker) }, 20*time.Second, 20*time.Millisecond)
-		require.NoError(t, looker.QueryRow(t.Context(),
-			"SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = $1", table).Scan(&n))
-
-		return n
-	}
-
-	before := count()
-	store := open(t, url)
-	read(store)
-	store.Close()
-
-	return count() - before
 }

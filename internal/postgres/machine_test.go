@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/testseed"
 )
@@ -81,24 +80,22 @@ func newLedgers(t *testing.T, seed uint64, n int, hosts ...berth.Host) []*ledger
 	t.Helper()
 	t.Logf("seed %d", seed)
 
-	url := pgtest.URL(t)
-	store, pool, ids := open(t, url), openPool(t, url), make([]string, 0, len(hosts))
+	b, ids := bare(t), make([]string, 0, len(hosts))
 
-	for _, h := range hosts {
-		require.NoError(t, store.RegisterHost(t.Context(), h, "test"))
+	for _, b.host = range hosts {
+		b.register(t)
 
-		ids = append(ids, h.ID)
+		ids = append(ids, b.host.ID)
 	}
 
 	ledgers := make([]*ledger, n)
 
 	for i := range ledgers {
+		b.begin(t, berth.Spec{Name: "s"})
 		ledgers[i] = &ledger{
-			store: store, pool: pool, hosts: ids, sweep: uuid.NewString(),
+			store: b.store, pool: b.pool, hosts: ids, sweep: b.sweep,
 			rand: rand.New(rand.NewPCG(seed, uint64(i+1))), tokens: map[string]int64{}, steps: map[string]int{},
 		}
-		_, _, err := store.CreateSweep(t.Context(), berth.NewSweep{ID: ledgers[i].sweep, Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "me"})
-		require.NoError(t, err)
 	}
 
 	return ledgers
@@ -135,11 +132,7 @@ var everything = []string{
 func (l *ledger) step(ctx context.Context, names []string) error {
 	name := names[l.rand.IntN(len(names))]
 
-	did, err := map[string]func(context.Context) (bool, error){
-		"ask": l.ask, "place": l.place, "run": l.run, "finish": l.finish, "abandon": l.abandon, "release": l.release,
-		"again": l.again, "withdraw": l.withdraw, "refuse": l.refuse, "register": l.register,
-		"cancel": l.cancel, "expire": l.expire, "suspect": l.suspect, "renew": l.renew, "explain": l.explain,
-	}[name](ctx)
+	did, err := l.do(ctx, name)
 
 	switch kind := berth.KindOf(err); {
 	case err == nil && did:
@@ -263,22 +256,52 @@ func (l *ledger) place(ctx context.Context) (bool, error) {
 	return len(placed) > 0, nil
 }
 
-func (l *ledger) run(ctx context.Context) (bool, error) {
-	r, ok := l.pick(l.placed)
-	if !ok {
+// do does the named thing, and reports whether there was something to do.
+func (l *ledger) do(ctx context.Context, name string) (bool, error) {
+	if steps := map[string]func(context.Context) (bool, error){
+		"ask": l.ask, "place": l.place, "again": l.again, "release": l.release, "register": l.register, "suspect": l.suspect, "renew": l.renew, "explain": l.explain,
+	}; steps[name] != nil {
+		return steps[name](ctx)
+	}
+
+	from := l.placed
+	if name == "withdraw" || name == "refuse" || name == "cancel" {
+		from = l.requests
+	}
+
+	r, ok := l.pick(from)
+	if !ok || name == "refuse" && l.rand.IntN(3) > 0 {
 		return false, nil
 	}
 
-	return true, l.store.AttemptRunning(ctx, r.AttemptID, l.tokens[r.AttemptID], "container", time.Now())
+	var err error
+
+	switch name {
+	case "run":
+		err = l.store.AttemptRunning(ctx, r.AttemptID, l.tokens[r.AttemptID], "container", time.Now())
+	case "finish":
+		err = l.finish(ctx, r)
+	case "abandon":
+		err = l.store.AbandonAttempt(ctx, r.AttemptID, "host lost")
+	case "withdraw":
+		_, err = l.store.WithdrawRequest(ctx, r.AttemptID)
+	case "refuse":
+		err = l.store.RefuseRequest(ctx, r.AttemptID, []berth.Rejection{{Dimension: berth.DimensionMemory, Never: true}})
+	case "cancel": // a trial in any state
+		_, err = l.store.SetTrialState(ctx, berth.TrialUpdate{
+			TrialID: r.TrialID, SweepID: l.sweep, Number: 1, State: berth.TrialCanceled, Kind: berth.FailureCanceled,
+		})
+	case "expire": // a lease, as while its host is away
+		_, err = l.pool.Exec(ctx, "UPDATE leases SET expires_at = now() - interval '1s' WHERE attempt_id = $1", r.AttemptID)
+	default:
+		err = berth.Errorf(berth.KindInternal, "there is no step %q", name)
+	}
+
+	return true, err
 }
 
 // finish commits with the token it got, which is stale when it was abandoned.
-func (l *ledger) finish(ctx context.Context) (bool, error) {
-	r, ok := l.pick(l.placed)
-	if !ok {
-		return false, nil
-	}
-
+func (l *ledger) finish(ctx context.Context, r berth.PlacementRequest) error {
 	kinds := []berth.FailureKind{berth.FailureOK, berth.FailureHostOOM, berth.FailureUserError, berth.FailureCanceled, berth.FailureInfra}
 
 	finish := result(r, l.tokens[r.AttemptID], berth.Outcome{
@@ -287,16 +310,7 @@ func (l *ledger) finish(ctx context.Context) (bool, error) {
 	})
 	finish.ImageMissing = finish.Outcome.Kind == berth.FailureInfra && l.rand.IntN(2) == 0
 
-	return true, l.store.FinishAttempt(ctx, finish)
-}
-
-func (l *ledger) abandon(ctx context.Context) (bool, error) {
-	r, ok := l.pick(l.placed)
-	if !ok {
-		return false, nil
-	}
-
-	return true, l.store.AbandonAttempt(ctx, r.AttemptID, "host lost")
+	return l.store.FinishAttempt(ctx, finish)
 }
 
 // release frees abandoned attempts, as the reconciler's proof does.
@@ -315,55 +329,9 @@ func (l *ledger) release(ctx context.Context) (bool, error) {
 	return true, l.store.ReleaseLease(ctx, id, "no container")
 }
 
-func (l *ledger) withdraw(ctx context.Context) (bool, error) {
-	r, ok := l.pick(l.requests)
-	if !ok {
-		return false, nil
-	}
-
-	_, err := l.store.WithdrawRequest(ctx, r.AttemptID)
-
-	return true, err
-}
-
-func (l *ledger) refuse(ctx context.Context) (bool, error) {
-	r, ok := l.pick(l.requests)
-	if !ok || l.rand.IntN(3) > 0 {
-		return false, nil
-	}
-
-	return true, l.store.RefuseRequest(ctx, r.AttemptID, []berth.Rejection{{Dimension: berth.DimensionMemory, Never: true}})
-}
-
 // register lets a host come back with another size, also a smaller one.
 func (l *ledger) register(ctx context.Context) (bool, error) {
 	return true, l.store.RegisterHost(ctx, machine(l.hosts[l.rand.IntN(len(l.hosts))], l.rand), "test")
-}
-
-// cancel ends a trial in any state.
-func (l *ledger) cancel(ctx context.Context) (bool, error) {
-	r, ok := l.pick(l.requests)
-	if !ok {
-		return false, nil
-	}
-
-	_, err := l.store.SetTrialState(ctx, berth.TrialUpdate{
-		TrialID: r.TrialID, SweepID: l.sweep, Number: 1, State: berth.TrialCanceled, Kind: berth.FailureCanceled,
-	})
-
-	return true, err
-}
-
-// expire ends a lease as while its host is away.
-func (l *ledger) expire(ctx context.Context) (bool, error) {
-	r, ok := l.pick(l.placed)
-	if !ok {
-		return false, nil
-	}
-
-	_, err := l.pool.Exec(ctx, "UPDATE leases SET expires_at = now() - interval '1s' WHERE attempt_id = $1", r.AttemptID)
-
-	return true, err
 }
 
 func (l *ledger) suspect(ctx context.Context) (bool, error) {

@@ -7,11 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/migrations"
 )
@@ -37,21 +35,14 @@ func newest(t *testing.T) int {
 	return len(steps)
 }
 
-func requireVersion(t *testing.T, pool *pgxpool.Pool, want int) {
+func (b *bundle) requireVersion(t *testing.T, want int) {
 	t.Helper()
-
-	var version int
-
-	require.NoError(t, pool.QueryRow(t.Context(), "SELECT version FROM schema_version").Scan(&version))
-	require.Equal(t, want, version)
+	require.Equal(t, want, number[int](t, b.pool, "SELECT version FROM schema_version"))
 }
 
-func hasTable(t *testing.T, pool *pgxpool.Pool, name string) (has bool) {
+func (b *bundle) requireTable(t *testing.T, name string, is bool) {
 	t.Helper()
-
-	require.NoError(t, pool.QueryRow(t.Context(), "SELECT to_regclass($1) IS NOT NULL", name).Scan(&has))
-
-	return has
+	require.Equal(t, is, number[bool](t, b.pool, "SELECT to_regclass($1) IS NOT NULL", name))
 }
 
 // The number in a file's name is its version: a gap or a second 002 would skip a step.
@@ -70,34 +61,33 @@ func TestMigrations_AreNumberedWithoutGaps(t *testing.T) {
 func TestMigrate_FillsAnEmptyDatabase(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	store := open(t, url)
-	pgtest.Exec(t, url, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
-	requireSays(t, store.CheckSchema(t.Context()), "the database is empty: run `berth migrate`")
+	b := bare(t)
+	b.exec(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+	requireSays(t, b.store.CheckSchema(t.Context()), "the database is empty: run `berth migrate`")
 
-	require.NoError(t, postgres.Migrate(t.Context(), url))
-	require.NoError(t, postgres.Migrate(t.Context(), url), "again")
-	require.NoError(t, store.CheckSchema(t.Context()))
-	requireVersion(t, openPool(t, url), newest(t))
+	require.NoError(t, postgres.Migrate(t.Context(), b.url))
+	require.NoError(t, postgres.Migrate(t.Context(), b.url), "again")
+	require.NoError(t, b.store.CheckSchema(t.Context()))
+	b.requireVersion(t, newest(t))
 }
 
 func TestMigrate_SaysWhatToDoWithAnotherVersion(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	require.NoError(t, migrator(t, url, "further", "CREATE TABLE further (n integer)").Up(t.Context()))
-	requireSays(t, open(t, url).CheckSchema(t.Context()), "use the newer berth")
-	requireSays(t, postgres.Migrate(t.Context(), url), "use the newer berth")
-	requireVersion(t, openPool(t, url), newest(t)+1)
+	b := bare(t)
+	require.NoError(t, migrator(t, b.url, "further", "CREATE TABLE further (n integer)").Up(t.Context()))
+	requireSays(t, b.store.CheckSchema(t.Context()), "use the newer berth")
+	requireSays(t, postgres.Migrate(t.Context(), b.url), "use the newer berth")
+	b.requireVersion(t, newest(t)+1)
 
-	pgtest.Exec(t, url, fmt.Sprintf("UPDATE schema_version SET version = %d", newest(t)-1))
+	b.exec(t, "UPDATE schema_version SET version = $1", newest(t)-1)
 
 	want := "older than"
 	if newest(t) == 1 {
 		want = "the database is empty"
 	}
 
-	requireSays(t, open(t, url).CheckSchema(t.Context()), want)
+	requireSays(t, b.store.CheckSchema(t.Context()), want)
 }
 
 // A step that fails in the middle changes nothing: earlier steps stay, and the
@@ -105,35 +95,33 @@ func TestMigrate_SaysWhatToDoWithAnotherVersion(t *testing.T) {
 func TestMigrate_AFailedStepChangesNothing(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	store, pool, last := open(t, url), openPool(t, url), newest(t)
+	b := bare(t)
+	last := newest(t)
 
-	err := migrator(t, url, "bad", "CREATE TABLE half (n integer); SELECT 1 / 0; CREATE TABLE other (n integer)").Up(t.Context())
+	err := migrator(t, b.url, "bad", "CREATE TABLE half (n integer); SELECT 1 / 0; CREATE TABLE other (n integer)").Up(t.Context())
 	require.ErrorContains(t, err, "migration bad failed and changed nothing")
-	requireVersion(t, pool, last)
-	require.NoError(t, store.CheckSchema(t.Context()))
-	require.False(t, hasTable(t, pool, "half"))
+	b.requireVersion(t, last)
+	require.NoError(t, b.store.CheckSchema(t.Context()))
+	b.requireTable(t, "half", false)
 
-	require.NoError(t, migrator(t, url, "mended", "CREATE TABLE half (n integer); CREATE TABLE other (n integer)").Up(t.Context()))
-	requireVersion(t, pool, last+1)
-	require.True(t, hasTable(t, pool, "half"))
+	require.NoError(t, migrator(t, b.url, "mended", "CREATE TABLE half (n integer); CREATE TABLE other (n integer)").Up(t.Context()))
+	b.requireVersion(t, last+1)
+	b.requireTable(t, "half", true)
 }
 
 // Ctrl-C ends a migration, which changes nothing then.
 func TestMigrate_CanBeInterrupted(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	pool, last := openPool(t, url), newest(t)
+	b := bare(t)
+	last := newest(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	m, done := migrator(t, url, "slow", "CREATE TABLE half (n integer); SELECT pg_sleep(600)"), make(chan error, 1)
+	m, done := migrator(t, b.url, "slow", "CREATE TABLE half (n integer); SELECT pg_sleep(600)"), make(chan error, 1)
 
 	go func() { done <- m.Up(ctx) }()
 
-	sleeping := func() (n int) {
-		_ = pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'").Scan(&n)
-
-		return n
+	sleeping := func() int {
+		return b.rows(t, "pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'")
 	}
 
 	require.Eventually(t, func() bool { return sleeping() == 1 }, 20*time.Second, 10*time.Millisecond)
@@ -148,21 +136,21 @@ func TestMigrate_CanBeInterrupted(t *testing.T) {
 	}
 
 	require.Eventually(t, func() bool { return sleeping() == 0 }, 20*time.Second, 10*time.Millisecond, "the statement ends, too")
-	requireVersion(t, pool, last)
-	require.False(t, hasTable(t, pool, "half"))
-	require.NoError(t, postgres.Migrate(t.Context(), url), "its lock is free")
+	b.requireVersion(t, last)
+	b.requireTable(t, "half", false)
+	require.NoError(t, postgres.Migrate(t.Context(), b.url), "its lock is free")
 }
 
 // A step does not make every query wait behind it while a backup reads.
 func TestMigrate_DoesNotWaitForEverForATable(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	pool, last := openPool(t, url), newest(t)
-	m := migrator(t, url, "wide", "ALTER TABLE hosts ADD wide integer")
+	b := bare(t)
+	last := newest(t)
+	m := migrator(t, b.url, "wide", "ALTER TABLE hosts ADD wide integer")
 	m.LockWait = 50 * time.Millisecond
 
-	backup, err := pool.Begin(t.Context())
+	backup, err := b.pool.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = backup.Exec(t.Context(), "LOCK TABLE hosts IN ACCESS SHARE MODE")
 	require.NoError(t, err)
@@ -170,11 +158,11 @@ func TestMigrate_DoesNotWaitForEverForATable(t *testing.T) {
 	err = m.Up(t.Context())
 	require.ErrorContains(t, err, "such as a backup")
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
-	requireVersion(t, pool, last)
+	b.requireVersion(t, last)
 
 	require.NoError(t, backup.Rollback(t.Context()))
 	require.NoError(t, m.Up(t.Context()))
-	requireVersion(t, pool, last+1)
+	b.requireVersion(t, last+1)
 }
 
 // requireSays wants an error with these words, or none when there are none.

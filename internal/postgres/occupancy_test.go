@@ -8,16 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // leases reads all leases, one at a time.
 func (b *bundle) leases(t *testing.T) (all []berth.HeldLease) {
 	t.Helper()
 
-	var after berth.LeaseKey
-
-	for {
+	for after := (berth.LeaseKey{}); ; {
 		page, err := b.store.ListLeases(t.Context(), after, 1)
 		require.NoError(t, err)
 
@@ -33,8 +30,7 @@ func (b *bundle) leases(t *testing.T) (all []berth.HeldLease) {
 func TestListLeases(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
+	b := setup(t)
 	require.Empty(t, b.leases(t))
 
 	var requests []berth.PlacementRequest
@@ -47,14 +43,12 @@ func TestListLeases(t *testing.T) {
 
 	b.end(t, requests[1])
 
-	_, err := pool.Exec(t.Context(), "UPDATE leases SET state = 'suspect' WHERE attempt_id = $1", requests[2].AttemptID)
-	require.NoError(t, err)
+	b.exec(t, "UPDATE leases SET state = 'suspect' WHERE attempt_id = $1", requests[2].AttemptID)
 
-	measured, err := b.store.PlacementStatus(t.Context(), requests[0].AttemptID)
-	require.NoError(t, err)
-	require.NoError(t, b.store.PutMemory(t.Context(), requests[0].AttemptID, measured.Token, []berth.MemoryPoint{
-		{Second: 7, HostBytes: new(int64(9)), DeviceBytes: new(int64(9))}, {Second: 8, HostBytes: new(int64(5))},
-	}))
+	put := func(points ...berth.MemoryPoint) {
+		require.NoError(t, b.store.PutMemory(t.Context(), requests[0].AttemptID, b.placement(t, requests[0]).Token, points))
+	}
+	put(berth.MemoryPoint{Second: 7, HostBytes: new(int64(9)), DeviceBytes: new(int64(9))}, berth.MemoryPoint{Second: 8, HostBytes: new(int64(5))})
 
 	held := b.leases(t)
 	require.Equal(t, new(int64(5)), held[0].MeasuredBytes, "the newest point")
@@ -67,9 +61,7 @@ func TestListLeases(t *testing.T) {
 		read, later int // second of the GPU's last reading, and of one of the host alone
 		known       bool
 	}{{100, 110, true}, {200, 211, false}, {5000, 5016, true}, {5100, 5140, false}} { // from 4000 s on an interval is 16 s long
-		require.NoError(t, b.store.PutMemory(t.Context(), requests[0].AttemptID, measured.Token, []berth.MemoryPoint{
-			{Second: tt.read, DeviceBytes: new(int64(9))}, {Second: tt.later, HostBytes: new(int64(5))},
-		}))
+		put(berth.MemoryPoint{Second: tt.read, DeviceBytes: new(int64(9))}, berth.MemoryPoint{Second: tt.later, HostBytes: new(int64(5))})
 		require.Equal(t, tt.known, b.leases(t)[0].MeasuredDeviceBytes != nil, tt.later)
 	}
 
@@ -96,9 +88,8 @@ func TestListLeases(t *testing.T) {
 func TestListQueue_InThePlacersOrder(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
-	paused := b.sized(t, gib, 500)
+	b := setup(t)
+	paused := b.another(t, berth.Resources{})
 
 	b.request(t, gib)
 	held := []string{paused.request(t, gib).AttemptID}
@@ -107,24 +98,13 @@ func TestListQueue_InThePlacersOrder(t *testing.T) {
 	held = append(held, paused.request(t, gib).AttemptID)
 	b.request(t, gib)
 
-	_, err := b.store.SetSweepState(t.Context(), paused.sweep, berth.SweepPaused, "")
-	require.NoError(t, err)
+	paused.setState(t, berth.SweepPaused)
 	require.NoError(t, b.store.StoreReasons(t.Context(), map[string]berth.Wait{explained.AttemptID: {Reasons: []berth.Rejection{{HostName: "a", Reason: "full"}}}}))
 	require.NoError(t, b.store.SetAside(t.Context(), off.AttemptID, "the ledger refuses it"))
-	_, err = pool.Exec(t.Context(), `UPDATE placement_requests SET not_before = now() + interval '1 hour' WHERE attempt_id = $1`, off.AttemptID)
-	require.NoError(t, err)
-	_, err = pool.Exec(t.Context(), `UPDATE placement_requests SET requested_at = requested_at - interval '1 minute' WHERE attempt_id = $1`, explained.AttemptID)
-	require.NoError(t, err)
+	b.exec(t, `UPDATE placement_requests SET not_before = now() + interval '1 hour' WHERE attempt_id = $1`, off.AttemptID)
+	b.exec(t, `UPDATE placement_requests SET requested_at = requested_at - interval '1 minute' WHERE attempt_id = $1`, explained.AttemptID)
 
-	queue, err := b.store.Queue(t.Context(), 100)
-	require.NoError(t, err)
-
-	want := []string{}
-	for _, w := range queue.Waiting {
-		want = append(want, w.AttemptID)
-	}
-
-	want = append(append(want, held...), off.AttemptID) // behind them requests that the placer does not read
+	want := append(append(ids(b.queue(t).Waiting), held...), off.AttemptID) // behind them requests that the placer does not read
 	require.Len(t, want, 6)
 
 	var (
@@ -161,8 +141,7 @@ func TestListQueue_InThePlacersOrder(t *testing.T) {
 func TestStoreReasons_WhatIsKept(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
+	b := setup(t)
 	r := b.request(t, gib)
 
 	store := func(kept berth.KeptPlace) {
@@ -175,9 +154,7 @@ func TestStoreReasons_WhatIsKept(t *testing.T) {
 		queue, _, err := b.store.ListQueue(t.Context(), berth.QueueKey{}, 1)
 		require.NoError(t, err)
 
-		trial, err := b.store.GetTrial(t.Context(), b.sweep, 1)
-		require.NoError(t, err)
-		require.Equal(t, queue[0].Kept, trial.Kept)
+		require.Equal(t, queue[0].Kept, b.getTrial(t, 1).Kept)
 
 		page, err := b.store.PageTrials(t.Context(), b.sweep, berth.TrialQuery{Sort: berth.Sort{By: berth.SortNumber}, Limit: 1})
 		require.NoError(t, err)
@@ -194,12 +171,9 @@ func TestStoreReasons_WhatIsKept(t *testing.T) {
 	require.Equal(t, &berth.KeptHost{HostID: b.host.ID, HostName: b.host.Name, Since: first.Since}, first)
 	require.WithinDuration(t, time.Now(), first.Since, time.Minute)
 
-	waiting, err := b.store.Queue(t.Context(), 1)
-	require.NoError(t, err)
-	require.Equal(t, berth.KeptPlace{HostID: b.host.ID}, waiting.Waiting[0].Kept, "a round sees what the last one stored")
+	require.Equal(t, berth.KeptPlace{HostID: b.host.ID}, b.queue(t).Waiting[0].Kept, "a round sees what the last one stored")
 
-	_, err = pool.Exec(t.Context(), "UPDATE placement_requests SET kept_since = kept_since - interval '1 hour'")
-	require.NoError(t, err)
+	b.exec(t, "UPDATE placement_requests SET kept_since = kept_since - interval '1 hour'")
 	store(berth.KeptPlace{HostID: b.host.ID})
 	require.Equal(t, first.Since.Add(-time.Hour), told().Since, "the same host")
 
@@ -224,21 +198,14 @@ func TestStoreReasons_WhatIsKept(t *testing.T) {
 func TestListQueue_WhenTheBlockerEnds(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
-	other := b.sized(t, gib, 500)
+	b := setup(t)
+	other := b.another(t, berth.Resources{})
 	first, second, lost, waits := b.request(t, gib), b.request(t, gib), other.request(t, gib), other.request(t, gib)
 
 	for _, r := range []berth.PlacementRequest{first, second, lost} {
 		b.place(t, r)
 	}
 
-	exec := func(sql string, arguments ...any) {
-		t.Helper()
-
-		_, err := pool.Exec(t.Context(), sql, arguments...)
-		require.NoError(t, err, sql)
-	}
 	ends := func() *time.Time {
 		t.Helper()
 
@@ -249,21 +216,21 @@ func TestListQueue_WhenTheBlockerEnds(t *testing.T) {
 		return queue[0].BlockerEndsAt
 	}
 
-	exec(`UPDATE attempts SET placed_at = '2026-11-21 12:00Z' WHERE id = $1`, first.AttemptID)
-	exec(`UPDATE attempts SET placed_at = '2026-11-21 12:04Z' WHERE id = $1`, second.AttemptID)
-	exec(`UPDATE attempts SET placed_at = '2026-11-21 11:00Z' WHERE id = $1`, lost.AttemptID)
-	exec(`UPDATE leases SET state = 'suspect' WHERE attempt_id = $1`, lost.AttemptID) // the end of an abandoned attempt is unknown
+	b.exec(t, `UPDATE attempts SET placed_at = '2026-11-21 12:00Z' WHERE id = $1`, first.AttemptID)
+	b.exec(t, `UPDATE attempts SET placed_at = '2026-11-21 12:04Z' WHERE id = $1`, second.AttemptID)
+	b.exec(t, `UPDATE attempts SET placed_at = '2026-11-21 11:00Z' WHERE id = $1`, lost.AttemptID)
+	b.exec(t, `UPDATE leases SET state = 'suspect' WHERE attempt_id = $1`, lost.AttemptID) // the end of an abandoned attempt is unknown
 	require.NoError(t, b.store.StoreReasons(t.Context(), map[string]berth.Wait{waits.AttemptID: {Reasons: []berth.Rejection{
 		{HostID: b.host.ID, HostName: b.host.Name, Dimension: berth.DimensionMemory, Needed: gib},
 	}}}))
 	require.Nil(t, ends(), "no trial has ended")
 
-	exec(`INSERT INTO shapes (key, shape) VALUES ('timed', '{}')`)
-	exec(`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, started_at, finished_at)
+	b.exec(t, `INSERT INTO shapes (key, shape) VALUES ('timed', '{}')`)
+	b.exec(t, `INSERT INTO trials (id, sweep_id, number, params, shape_key, state, started_at, finished_at)
 		SELECT gen_random_uuid(), s, 10 + n, '{}', 'timed', 'succeeded', now() - n * n * interval '1 min', now()
 		FROM generate_series(1, 3) n, unnest($1::uuid[]) s`, []string{b.sweep, other.sweep}) // 1, 4 and 9 minutes
 	require.Equal(t, new(time.Date(2026, 11, 21, 12, 4, 0, 0, time.UTC)), ends())
 
-	exec(`UPDATE leases SET state = 'released', released_at = now(), proof = 'x' WHERE attempt_id = $1`, first.AttemptID)
+	b.exec(t, `UPDATE leases SET state = 'released', released_at = now(), proof = 'x' WHERE attempt_id = $1`, first.AttemptID)
 	require.Equal(t, new(time.Date(2026, 11, 21, 12, 8, 0, 0, time.UTC)), ends())
 }

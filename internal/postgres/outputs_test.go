@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // finished is a trial with one attempt that ended, on the bundle's host.
@@ -18,16 +17,9 @@ func (r *retained) finished(t *testing.T) berth.PlacementRequest {
 	t.Helper()
 
 	request := r.bundle.request(t, gib)
-	status := r.place(t, request)
-
-	require.NoError(t, r.store.FinishAttempt(t.Context(), result(request, status.Token, berth.Outcome{
-		Kind: berth.FailureOK, Message: "finished", Value: new(0.5), FinishedAt: time.Now(),
-	})))
-
-	_, err := r.store.SetTrialState(t.Context(), berth.TrialUpdate{
-		TrialID: request.TrialID, SweepID: r.sweep, Number: r.trial, State: berth.TrialSucceeded, Value: new(0.5),
-	})
-	require.NoError(t, err)
+	r.place(t, request)
+	r.finish(t, request, berth.Outcome{Kind: berth.FailureOK, Value: new(0.5)})
+	r.settle(t, request, berth.TrialSucceeded, berth.FailureOK, new(0.5))
 
 	return request
 }
@@ -35,10 +27,7 @@ func (r *retained) finished(t *testing.T) berth.PlacementRequest {
 // next goes on with another sweep.
 func (r *retained) next(t *testing.T) {
 	t.Helper()
-
-	r.sweep, r.trial = uuid.NewString(), 0
-	_, _, err := r.store.CreateSweep(t.Context(), berth.NewSweep{ID: r.sweep, Spec: berth.Spec{Name: "next"}, ImageDigest: "sha256:x", CreatedBy: "local"})
-	require.NoError(t, err)
+	r.begin(t, berth.Spec{Name: "next"})
 }
 
 // A host above its limit removes files of ended sweeps only, oldest sweep
@@ -54,8 +43,7 @@ func TestExpireOutputs(t *testing.T) {
 
 	r.next(t)
 	old, oldest := r.sweep, r.finished(t)
-	_, err := r.store.SetSweepState(ctx, old, berth.SweepStopped, "")
-	require.NoError(t, err)
+	r.setState(t, berth.SweepStopped)
 	r.exec(t, "UPDATE sweeps SET finished_at = now() - interval '2 hours' WHERE id = $1", old)
 
 	r.next(t)
@@ -97,9 +85,9 @@ func TestExpireOutputs(t *testing.T) {
 	require.Equal(t, plain(list[:1]), plain(read(nil, 1)))
 	require.Equal(t, plain(list[1:2]), plain(read(&list[0], 1)))
 
-	list, err = r.store.OldestOutputs(ctx, uuid.NewString(), nil, 10)
+	elsewhere, err := r.store.OldestOutputs(ctx, uuid.NewString(), nil, 10)
 	require.NoError(t, err)
-	require.Empty(t, list, "of another host")
+	require.Empty(t, elsewhere, "of another host")
 
 	const why = "its host keeps at most 10 MiB of files"
 
@@ -125,8 +113,7 @@ func TestExpireOutputs(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, trial.OutputsRemoved)
 
-	attempt, err := r.store.GetAttempt(ctx, oldest.AttemptID)
-	require.NoError(t, err)
+	attempt := r.attempt(t, oldest.AttemptID)
 	require.Equal(t, why, attempt.OutputsRemovedWhy)
 	require.WithinDuration(t, time.Now(), *attempt.OutputsRemovedAt, time.Minute)
 
@@ -152,48 +139,20 @@ func TestExpireOutputs_OfAnEarlierAttempt(t *testing.T) {
 		SELECT $1, trial_id, 1, stage, purpose, state, $2, token, 'infra', finished_at, memory_bytes, cpu_milli FROM attempts`, earlier, first)
 	r.end(t, 2*time.Hour)
 
-	trial := func() berth.Trial {
-		trial, err := r.store.GetTrial(ctx, r.sweep, 1)
-		require.NoError(t, err)
-
-		return trial
-	}
-
 	require.NoError(t, r.store.ExpireOutputs(ctx, first, []string{r.request.TrialID}, "too many files"))
-	require.Empty(t, trial().OutputsRemoved, "its model is on the second host")
-
-	attempt, err := r.store.GetAttempt(ctx, earlier)
-	require.NoError(t, err)
-	require.Equal(t, "too many files", attempt.OutputsRemovedWhy)
+	require.Empty(t, r.getTrial(t, 1).OutputsRemoved, "its model is on the second host")
+	require.Equal(t, "too many files", r.attempt(t, earlier).OutputsRemovedWhy)
 
 	require.NoError(t, r.store.ExpireOutputs(ctx, second, []string{r.request.TrialID}, "too many files there"))
-	require.Equal(t, "too many files there", trial().OutputsRemoved)
-}
-
-// Berth reports files removed by age as it does files removed by size.
-func TestRetain_SaysThatOutputsAreTooOld(t *testing.T) {
-	t.Parallel()
-
-	r := retainedSetup(t)
-	r.end(t, 48*time.Hour)
-	r.retain(t, berth.Retention{Outputs: 36 * time.Hour})
-	r.retain(t, berth.Retention{Outputs: 36 * time.Hour})
-
-	trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
-	require.NoError(t, err)
-	require.Contains(t, trial.OutputsRemoved, "1.5 days")
-	require.Contains(t, trial.OutputsRemoved, "--keep-outputs")
-	require.Equal(t, 1, r.rows(t, "audit_log"))
+	require.Equal(t, "too many files there", r.getTrial(t, 1).OutputsRemoved)
 }
 
 // A table that is being rewritten, as by VACUUM FULL, hides no other part.
 func TestHealth_LooksBesideALockedTable(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
-
-	rewrite, err := pool.Begin(t.Context())
+	b := setup(t)
+	rewrite, err := b.pool.Begin(t.Context())
 	require.NoError(t, err)
 
 	defer rewrite.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // a failed test must not keep the pool from closing
@@ -201,41 +160,17 @@ func TestHealth_LooksBesideALockedTable(t *testing.T) {
 	_, err = rewrite.Exec(t.Context(), "LOCK TABLE metrics IN ACCESS EXCLUSIVE MODE")
 	require.NoError(t, err)
 
-	health, err := b.store.Health(t.Context())
-	require.NoError(t, err)
+	health := b.health(t)
 	require.Equal(t, 1, health.Answering)
 	require.Positive(t, health.Database.Bytes)
 	require.Zero(t, health.Database.MetricBytes, "not known meanwhile")
 
 	require.NoError(t, rewrite.Rollback(t.Context()))
-
-	health, err = b.store.Health(t.Context())
-	require.NoError(t, err)
-	require.Positive(t, health.Database.MetricBytes)
+	require.Positive(t, b.health(t).Database.MetricBytes)
 }
 
-// What a worker says of files that it cannot remove reaches a person until it is mended.
-func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-
-	for _, problem := range []string{"files of 2 attempts cannot be removed", ""} {
-		require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: gib, DiskBytes: gib, OutputsProblem: problem}, nil))
-
-		health, err := b.store.Health(t.Context())
-		require.NoError(t, err)
-
-		said := []string(nil)
-		if problem != "" {
-			said = []string{b.host.Name + ": " + problem}
-		}
-
-		require.Equal(t, said, health.Outputs)
-	}
-}
-
-// Health names files that only a silent host can remove.
+// Health names files that a worker cannot remove, until it can, and files that only a
+// silent host can remove.
 func TestHealth_NamesFilesOfASilentHost(t *testing.T) {
 	t.Parallel()
 
@@ -243,12 +178,11 @@ func TestHealth_NamesFilesOfASilentHost(t *testing.T) {
 	r.end(t, 2*time.Hour)
 	r.retain(t, berth.Retention{Outputs: time.Hour})
 
-	outputs := func() []string {
-		health, err := r.store.Health(t.Context())
-		require.NoError(t, err)
+	outputs := func() []string { return r.health(t).Outputs }
 
-		return health.Outputs
-	}
+	r.touch(t, berth.HostFree{MemoryBytes: gib, OutputsProblem: "files of 2 attempts cannot be removed"})
+	require.Equal(t, []string{"a: files of 2 attempts cannot be removed"}, outputs())
+	r.touch(t, berth.HostFree{MemoryBytes: gib})
 
 	r.exec(t, "UPDATE hosts SET data_dir = '/old', last_seen_at = now() - interval '23 hours'")
 	require.Empty(t, outputs(), "it may come back")
@@ -265,8 +199,7 @@ func TestOldestOutputs_DeletedComeFirst(t *testing.T) {
 	t.Parallel()
 
 	ctx := t.Context()
-	url := pgtest.URL(t)
-	r := &retained{bundle: setupOn(t, url), url: url}
+	r := &retained{bundle: setup(t)}
 	older, deleted := r.sized(t, 2*time.Hour, 1), r.sized(t, time.Minute, 1)
 	require.NoError(t, r.store.DeleteSweep(ctx, deleted))
 

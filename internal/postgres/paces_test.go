@@ -1,15 +1,12 @@
 package postgres_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // A successful attempt teaches its pace beside a number of neighbours, in the mix
@@ -18,42 +15,28 @@ import (
 func TestFinishAttempt_Paces(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b := setupOn(t, url)
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-
+	b := setup(t)
 	b.host.CPUMilli = 16_000
-	b.host.Devices = []berth.Device{{
-		ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MPSContexts: 44,
-		MemoryBytes: 143_771 << 20, FreeBytes: 143_771 << 20, MaxContexts: 48,
-	}}
-	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+	b.register(t, "GPU-1")
 
 	const place = "NVIDIA H200, 1 of 1, 16 cores"
 
 	place1 := func(mix string) (berth.PlacementRequest, berth.PlacementStatus) {
 		r := b.request(t, gib)
-		_, err := b.store.Place(t.Context(), map[string]berth.Placement{r.AttemptID: {
-			HostID: b.host.ID, DeviceID: "GPU-1", Class: "NVIDIA H200", Mix: berth.Mix{Key: mix, Own: r.ShapeKey},
+
+		return r, b.placeAs(t, r, berth.Placement{
+			HostID: b.host.ID, DeviceID: "GPU-1", Class: h200, Mix: berth.Mix{Key: mix, Own: r.ShapeKey},
 			Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 100, DeviceBytes: gib},
-		}})
-		require.NoError(t, err)
-
-		status, err := b.store.PlacementStatus(t.Context(), r.AttemptID)
-		require.NoError(t, err)
-
-		return r, status
+		})
 	}
 
 	start := time.Now().Truncate(time.Second).Add(-time.Hour)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	finish := func(r berth.PlacementRequest, status berth.PlacementStatus, kind berth.FailureKind, from, to int) {
 		require.NoError(t, b.store.AttemptRunning(t.Context(), r.AttemptID, status.Token, "c-"+r.AttemptID, at(from)))
-		require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, status.Token, berth.Outcome{
+		b.finish(t, r, berth.Outcome{
 			Kind: kind, StartedAt: at(from), FinishedAt: at(to), Usage: berth.Usage{Samples: 1, Wall: berth.Duration(time.Duration(to-from) * time.Second)},
-		})))
+		})
 	}
 
 	r1, s1 := place1("first")
@@ -67,8 +50,7 @@ func TestFinishAttempt_Paces(t *testing.T) {
 	finish(r3, s3, berth.FailureOK, 10, 30)       // beside two for 10 s, then none: 2, 10 s
 
 	waiting := b.request(t, gib)
-	queue, err := b.store.Queue(t.Context(), 10)
-	require.NoError(t, err)
+	queue := b.queue(t)
 	require.Equal(t, waiting.ShapeKey, r1.ShapeKey, "or the paces would not be read")
 	require.Len(t, queue.Paces, 2)
 
@@ -91,8 +73,7 @@ func TestFinishAttempt_Paces(t *testing.T) {
 	finish(r4, s4, berth.FailureOK, 100, 112)
 	finish(r5, s5, berth.FailureKilled, 100, 112)
 
-	queue, err = b.store.Queue(t.Context(), 10)
-	require.NoError(t, err)
+	queue = b.queue(t)
 	require.InDelta(t, 8, queue.Paces[0].Mean, 0.01)
 	require.InDelta(t, 4, queue.Paces[0].Variance, 0.01)
 	require.Equal(t, 2, queue.Paces[0].Samples)
@@ -104,10 +85,7 @@ func TestFinishAttempt_Paces(t *testing.T) {
 	}
 
 	of := func(atOnce int) berth.MixPace {
-		queue, err := b.store.Queue(t.Context(), 10)
-		require.NoError(t, err)
-
-		for _, p := range queue.Paces {
+		for _, p := range b.queue(t).Paces {
 			if p.AtOnce == atOnce {
 				return p
 			}
@@ -126,8 +104,7 @@ func TestFinishAttempt_Paces(t *testing.T) {
 
 	// Old paces are not read, begin again with the next attempt, and are deleted.
 	age := func() {
-		_, err := conn.Exec(t.Context(), "UPDATE paces SET updated_at = now() - interval '15 days'") // the database's time passes
-		require.NoError(t, err)
+		b.exec(t, "UPDATE paces SET updated_at = now() - interval '15 days'") // the database's time passes
 	}
 
 	age()
@@ -139,21 +116,11 @@ func TestFinishAttempt_Paces(t *testing.T) {
 	age()
 	b.store.Retain(t.Context(), berth.Retention{}, map[string]error{})
 
-	var left int
-
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM paces").Scan(&left))
-	require.Zero(t, left)
+	require.Zero(t, b.rows(t, "paces"))
 
 	advice := berth.Advice{Company: berth.Company{Mode: berth.SharingMPS, AtOnce: 12}, Why: "as measured"}
 	require.NoError(t, b.store.StoreAdvice(t.Context(), map[string]berth.Advice{"GPU-1": advice}))
-
-	hosts, err := b.store.ListHosts(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, advice, hosts[0].Devices[0].Advice)
-
+	require.Equal(t, advice, b.first(t).Devices[0].Advice)
 	require.NoError(t, b.store.ClearAdvice(t.Context()))
-
-	hosts, err = b.store.ListHosts(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, hosts[0].Devices[0].Advice)
+	require.Zero(t, b.first(t).Devices[0].Advice)
 }

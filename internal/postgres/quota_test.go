@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -53,24 +52,4 @@ func TestOpenSweeps(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, open)
 	require.False(t, known)
-}
-
-func TestTokens_ExpireByTheDatabasesClock(t *testing.T) {
-	t.Parallel()
-
-	store := pgtest.Store(t)
-	hash := func(n byte) []byte { return append(make([]byte, 31), n) }
-
-	for n, life := range []time.Duration{0, time.Hour, -time.Second} {
-		_, err := store.CreateToken(t.Context(), berth.Token{Name: "t", Prefix: "berth_x", Role: "admin"}, life, hash(byte(n)))
-		require.NoError(t, err)
-
-		token, err := store.TokenByHash(t.Context(), hash(byte(n)))
-		require.NoError(t, err)
-		require.Equal(t, n < 2, token.Valid)
-	}
-
-	count, err := store.CountTokens(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, berth.TokenCount{Made: 3, Valid: 2}, count)
 }

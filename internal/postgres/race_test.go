@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/testseed"
 )
 
@@ -211,9 +211,7 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 	require.Greater(t, ends[berth.TrialSucceeded], 50, "completion never won")
 	require.Greater(t, ends[berth.TrialCanceled], 50, "cancel never won")
 
-	all, err := ledgers[0].store.ListHosts(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, all[0].MemoryReservedBytes)
+	require.Zero(t, number[int64](t, ledgers[0].pool, "SELECT memory_reserved_bytes FROM hosts"))
 }
 
 // Failure 39: fifty calls at once with one key make one sweep, and one with
@@ -221,31 +219,33 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 func TestRace_OneKeyFiftyTimes(t *testing.T) {
 	t.Parallel()
 
-	store := pgtest.Store(t)
-	submit := func(body byte) (string, bool, error) {
-		return store.CreateSweep(t.Context(), berth.NewSweep{
+	b := bare(t)
+	submission := func(body byte) berth.NewSweep {
+		return berth.NewSweep{
 			ID: uuid.NewString(), Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:1", CreatedBy: "me", Route: "POST /sweeps", Key: "k", BodyHash: []byte{body},
-		})
+		}
+	}
+	submitted := func(body byte) (string, error) {
+		return b.store.SubmittedSweep(t.Context(), submission(body).SubmissionKey())
 	}
 
+	id, err := submitted(1)
+	require.NoError(t, err)
+	require.Empty(t, id)
+
 	var (
-		group errgroup.Group
-		mu    sync.Mutex
-		ids   = map[string]bool{}
-		made  int
+		group   errgroup.Group
+		answers = make(chan string, 50)
+		made    atomic.Int64
 	)
 
 	for range 50 {
 		group.Go(func() error {
-			id, created, err := submit(1)
-
-			mu.Lock()
-			defer mu.Unlock()
-
-			ids[id] = true
+			id, created, err := b.store.CreateSweep(t.Context(), submission(1))
+			answers <- id
 
 			if created {
-				made++
+				made.Add(1)
 			}
 
 			return err
@@ -253,15 +253,21 @@ func TestRace_OneKeyFiftyTimes(t *testing.T) {
 	}
 
 	require.NoError(t, group.Wait())
-	require.Len(t, ids, 1)
-	require.Equal(t, 1, made)
+	require.Equal(t, int64(1), made.Load())
+	require.Equal(t, 1, b.rows(t, "sweeps"))
 
-	_, _, err := submit(2)
+	id, err = submitted(1)
+	require.NoError(t, err)
+
+	for range 50 {
+		require.Equal(t, id, <-answers)
+	}
+
+	_, _, err = b.store.CreateSweep(t.Context(), submission(2))
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 
-	sweeps, err := store.ListSweepRecords(t.Context(), nil, time.Time{}, "", 100)
-	require.NoError(t, err)
-	require.Len(t, sweeps, 1)
+	_, err = submitted(2)
+	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 }
 
 // A cordoned GPU and a draining host take nothing from the moment the person gets the
@@ -271,16 +277,10 @@ func TestRace_CordonAndPlacement(t *testing.T) {
 
 	const pairs = 40
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
+	b := setup(t)
 	b.host.CPUMilli, b.host.MemoryBytes = pairs*2000, pairs*2*gib
 	ids := []string{"GPU-1", "GPU-2"}
-
-	for _, id := range ids {
-		b.host.Devices = append(b.host.Devices, berth.Device{ID: id, Model: "NVIDIA H200", Mode: berth.SharingTimeSlicing, MemoryBytes: pairs * gib, MaxContexts: pairs})
-	}
-
-	require.NoError(t, b.store.RegisterHost(t.Context(), b.host, "test"))
+	b.register(t, ids...)
 
 	decisions := make([]map[string]berth.Placement, pairs)
 	for i := range decisions {
@@ -289,7 +289,7 @@ func TestRace_CordonAndPlacement(t *testing.T) {
 		for _, id := range ids {
 			r := b.request(t, gib)
 			r.Demand.DeviceBytes = gib
-			decisions[i][r.AttemptID] = berth.Placement{HostID: b.host.ID, DeviceID: id, Class: "NVIDIA H200", Demand: r.Demand}
+			decisions[i][r.AttemptID] = berth.Placement{HostID: b.host.ID, DeviceID: id, Class: h200, Demand: r.Demand}
 		}
 	}
 
@@ -310,7 +310,7 @@ func TestRace_CordonAndPlacement(t *testing.T) {
 	keeps := func(do, undo func() error) func() error {
 		return func() error {
 			count := func() (n int, err error) {
-				err = pool.QueryRow(ctx, "SELECT count(*) FROM attempts").Scan(&n)
+				err = b.pool.QueryRow(ctx, "SELECT count(*) FROM attempts").Scan(&n)
 
 				return n, err
 			}
@@ -365,8 +365,6 @@ func TestRace_CordonAndPlacement(t *testing.T) {
 	})
 	require.NoError(t, group.Wait())
 
-	hosts, err := b.store.ListHosts(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 2*pairs, hosts[0].Attempts)
-	require.Equal(t, []int{pairs, pairs}, []int{hosts[0].Devices[0].Attempts, hosts[0].Devices[1].Attempts})
+	host := b.first(t)
+	require.Equal(t, []int{2 * pairs, pairs, pairs}, []int{host.Attempts, host.Devices[0].Attempts, host.Devices[1].Attempts})
 }

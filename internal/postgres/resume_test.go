@@ -8,7 +8,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/packing"
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // A pause is no wait: a resumed sweep goes behind the requests that waited
@@ -17,8 +16,7 @@ func TestQueue_APauseIsNoWait(t *testing.T) {
 	t.Parallel()
 
 	ctx := t.Context()
-	url := pgtest.URL(t)
-	r := &retained{bundle: setupOn(t, url), url: url}
+	r := &retained{bundle: setup(t)}
 	paused := r.sweep
 	first := r.bundle.request(t, gib)
 
@@ -89,8 +87,7 @@ func TestQueue_WaitingBehindTheOwnLimitIsNoWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			url := pgtest.URL(t)
-			r := &retained{bundle: setupOn(t, url), url: url}
+			r := &retained{bundle: setup(t)}
 			require.NoError(t, r.store.SetMaxParallel(ctx, r.sweep, 2))
 			r.place(t, r.bundle.request(t, gib))
 			r.bundle.request(t, gib)

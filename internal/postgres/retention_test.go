@@ -2,51 +2,40 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // retained is a sweep with a finished attempt that left metrics, a log and files.
 type retained struct {
 	*bundle
 
-	url     string
 	request berth.PlacementRequest
 }
 
 func retainedSetup(t *testing.T) *retained {
 	t.Helper()
 
-	url := pgtest.URL(t)
-	r := &retained{bundle: setupOn(t, url), url: url}
+	r := &retained{bundle: setup(t)}
 	r.request = r.bundle.request(t, gib)
-	status := r.place(t, r.request)
+	token := r.place(t, r.request).Token
 
-	require.NoError(t, r.store.PutMetrics(t.Context(), r.request.AttemptID, status.Token, []berth.MetricPoint{
-		{Name: "acc", Step: 1, Value: 0.5, Status: berth.MetricFinite, At: time.Now()},
-		{Name: "acc", Step: 2, Value: 0.6, Status: berth.MetricFinite, At: time.Now()},
-	}))
-	require.NoError(t, r.store.PutMemory(t.Context(), r.request.AttemptID, status.Token, []berth.MemoryPoint{{HostBytes: new(int64(gib / 2))}}))
-	require.NoError(t, r.store.PutLog(t.Context(), r.request.AttemptID, status.Token, berth.LogPiece{
-		Stream: "stdout", At: time.Now(), Data: []byte("0123456789"),
-	}))
-	require.NoError(t, r.store.FinishAttempt(t.Context(), result(r.request, status.Token, berth.Outcome{
-		Kind: berth.FailureOK, Message: "finished", Value: new(0.6), FinishedAt: time.Now(),
-		Usage: berth.Usage{MemoryPeakBytes: gib / 2, Samples: 3, Wall: berth.Duration(time.Minute)},
-	})))
-
-	_, err := r.store.SetTrialState(t.Context(), berth.TrialUpdate{
-		TrialID: r.request.TrialID, SweepID: r.sweep, Number: 1, State: berth.TrialSucceeded, Value: new(0.6),
+	require.NoError(t, errors.Join(
+		r.store.PutMetrics(t.Context(), r.request.AttemptID, token, points("acc", 2)),
+		r.store.PutMemory(t.Context(), r.request.AttemptID, token, []berth.MemoryPoint{{HostBytes: new(int64(gib / 2))}}),
+		r.store.PutLog(t.Context(), r.request.AttemptID, token, berth.LogPiece{Stream: "stdout", At: time.Now(), Data: []byte("0123456789")}),
+	))
+	r.finish(t, r.request, berth.Outcome{
+		Kind: berth.FailureOK, Value: new(0.6), Usage: berth.Usage{MemoryPeakBytes: gib / 2, Samples: 3, Wall: berth.Duration(time.Minute)},
 	})
-	require.NoError(t, err)
+	r.settle(t, r.request, berth.TrialSucceeded, berth.FailureOK, new(0.6))
 
 	return r
 }
@@ -54,35 +43,8 @@ func retainedSetup(t *testing.T) *retained {
 // end ends the sweep, this long ago.
 func (r *retained) end(t *testing.T, ago time.Duration) {
 	t.Helper()
-
-	_, err := r.store.SetSweepState(t.Context(), r.sweep, berth.SweepSucceeded, "done")
-	require.NoError(t, err)
+	r.setState(t, berth.SweepSucceeded)
 	r.exec(t, "UPDATE sweeps SET finished_at = now() - $1::interval", ago)
-}
-
-func (r *retained) exec(t *testing.T, query string, args ...any) {
-	t.Helper()
-
-	conn, err := pgx.Connect(t.Context(), r.url)
-	require.NoError(t, err)
-
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // only this statement
-
-	_, err = conn.Exec(t.Context(), query, args...)
-	require.NoError(t, err)
-}
-
-func (r *retained) rows(t *testing.T, table string) (n int) {
-	t.Helper()
-
-	conn, err := pgx.Connect(t.Context(), r.url)
-	require.NoError(t, err)
-
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // only this statement
-
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
-
-	return n
 }
 
 // retain deletes until nothing is over its limit.
@@ -105,48 +67,38 @@ func (r *retained) retain(t *testing.T, keep berth.Retention) {
 func TestDeleteSweep(t *testing.T) {
 	t.Parallel()
 
-	r := retainedSetup(t)
+	r, ctx := retainedSetup(t), t.Context()
 
-	err := r.store.DeleteSweep(t.Context(), r.sweep)
+	err := r.store.DeleteSweep(ctx, r.sweep)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err), "it goes on")
 	require.ErrorContains(t, err, "stop or cancel it first")
 
 	waiting := r.bundle.request(t, gib)
 	r.place(t, waiting)
 	r.end(t, 0)
+	require.Equal(t, berth.KindConflict, berth.KindOf(r.store.DeleteSweep(ctx, r.sweep)), "a container of it may run")
 
-	err = r.store.DeleteSweep(t.Context(), r.sweep)
-	require.Equal(t, berth.KindConflict, berth.KindOf(err), "a container of it may run")
+	require.NoError(t, r.store.AbandonAttempt(ctx, waiting.AttemptID, "gone"))
+	require.NoError(t, r.store.ReleaseLease(ctx, waiting.AttemptID, "no container"))
+	require.NoError(t, r.store.DeleteSweep(ctx, r.sweep))
 
-	require.NoError(t, r.store.AbandonAttempt(t.Context(), waiting.AttemptID, "gone"))
-	require.NoError(t, r.store.ReleaseLease(t.Context(), waiting.AttemptID, "no container"))
-	require.NoError(t, r.store.DeleteSweep(t.Context(), r.sweep))
+	// It is not shown from this moment on: half of a curve would look whole.
+	_, noSweep := r.store.GetSweep(ctx, r.sweep)
+	_, noneFound := r.store.FindSweep(ctx, r.sweep[:8])
+	_, noTrial := r.store.GetTrial(ctx, r.sweep, 1)
+	_, noAttempt := r.store.GetAttempt(ctx, r.request.AttemptID)
 
-	_, err = r.store.GetSweep(t.Context(), r.sweep)
-	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "it is not shown from this moment on")
+	for _, err := range []error{noSweep, noneFound, noTrial, noAttempt, r.store.DeleteSweep(ctx, r.sweep)} {
+		require.Equal(t, berth.KindNotFound, berth.KindOf(err), "%v", err)
+	}
 
-	_, err = r.store.FindSweep(t.Context(), r.sweep[:8])
-	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
-
-	sweeps, err := r.store.ListSweepRecords(t.Context(), nil, time.Time{}, "", 10)
+	sweeps, err := r.store.ListSweepRecords(ctx, nil, time.Time{}, "", 10)
 	require.NoError(t, err)
-	require.Empty(t, sweeps)
-
-	trials, err := r.store.ListTrials(t.Context(), r.sweep, nil, 0, 10)
+	trials, err := r.store.ListTrials(ctx, r.sweep, nil, 0, 10)
 	require.NoError(t, err)
-	require.Empty(t, trials)
-
-	listed, err := r.store.ListSweepAttempts(t.Context(), r.sweep, 0, 0, 10)
+	attempts, err := r.store.ListSweepAttempts(ctx, r.sweep, 0, 0, 10)
 	require.NoError(t, err)
-	require.Empty(t, listed)
-
-	_, err = r.store.GetTrial(t.Context(), r.sweep, 1)
-	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
-
-	_, err = r.store.GetAttempt(t.Context(), r.request.AttemptID)
-	require.Equal(t, berth.KindNotFound, berth.KindOf(err), "half of a curve would look whole")
-
-	require.Equal(t, berth.KindNotFound, berth.KindOf(r.store.DeleteSweep(t.Context(), r.sweep)))
+	require.Zero(t, len(sweeps)+len(trials)+len(attempts))
 
 	r.retain(t, berth.Retention{})
 
@@ -156,22 +108,19 @@ func TestDeleteSweep(t *testing.T) {
 
 	require.Equal(t, 1, r.rows(t, "footprints"), "what was measured serves other sweeps")
 
-	asked, err := r.store.OutputRemovals(t.Context(), r.host.ID, 10)
-	require.NoError(t, err)
-	require.ElementsMatch(t, []berth.OutputRemoval{
-		{AttemptID: r.request.AttemptID, TrialID: r.request.TrialID}, {AttemptID: waiting.AttemptID, TrialID: waiting.TrialID},
-	}, asked, "its host removes the files")
+	asked := func() []berth.OutputRemoval {
+		asked, err := r.store.OutputRemovals(ctx, r.host.ID, 10)
+		require.NoError(t, err)
 
-	require.NoError(t, r.store.OutputsRemoved(t.Context(), r.host.ID, []string{r.request.AttemptID}, []string{waiting.AttemptID}))
+		return asked
+	}
+	first, second := berth.OutputRemoval{AttemptID: r.request.AttemptID, TrialID: r.request.TrialID}, berth.OutputRemoval{AttemptID: waiting.AttemptID, TrialID: waiting.TrialID}
+	require.ElementsMatch(t, []berth.OutputRemoval{first, second}, asked(), "its host removes the files")
 
-	asked, err = r.store.OutputRemovals(t.Context(), r.host.ID, 10)
-	require.NoError(t, err)
-	require.Len(t, asked, 1, "what could not be removed is asked for again")
-	require.NoError(t, r.store.OutputsRemoved(t.Context(), r.host.ID, []string{waiting.AttemptID}, nil))
-
-	asked, err = r.store.OutputRemovals(t.Context(), r.host.ID, 10)
-	require.NoError(t, err)
-	require.Empty(t, asked)
+	require.NoError(t, r.store.OutputsRemoved(ctx, r.host.ID, []string{first.AttemptID}, []string{second.AttemptID}))
+	require.Equal(t, []berth.OutputRemoval{second}, asked(), "what could not be removed is asked for again")
+	require.NoError(t, r.store.OutputsRemoved(ctx, r.host.ID, []string{second.AttemptID}, nil))
+	require.Empty(t, asked())
 }
 
 func TestRetain(t *testing.T) {
@@ -219,9 +168,14 @@ func TestRetain(t *testing.T) {
 				return
 			}
 
-			trial, err := r.store.GetTrial(t.Context(), r.sweep, 1)
-			require.NoError(t, err)
+			trial := r.getTrial(t, 1)
 			require.InDelta(t, 0.6, *trial.Value, 0, "the result stays")
+
+			if tt.left != nil {
+				require.Contains(t, trial.OutputsRemoved, "30 days")
+				require.Contains(t, trial.OutputsRemoved, "--keep-outputs")
+				require.Equal(t, 1, r.rows(t, "audit_log"))
+			}
 		})
 	}
 }
@@ -406,47 +360,28 @@ func TestRetain_IsNoFailureWhenTimeIsUp(t *testing.T) {
 func TestDeleteSweep_FreesItsKey(t *testing.T) {
 	t.Parallel()
 
-	r := retainedSetup(t)
-	submit := func() (string, bool) {
-		id, created, err := r.store.CreateSweep(t.Context(), berth.NewSweep{
+	b := bare(t)
+
+	for range 2 {
+		var created bool
+		var err error
+
+		b.sweep, created, err = b.store.CreateSweep(t.Context(), berth.NewSweep{
 			ID: uuid.NewString(), Spec: berth.Spec{Name: "s"}, ImageDigest: "sha256:x", CreatedBy: "local", Route: "r", Key: "k", BodyHash: []byte("b"),
 		})
 		require.NoError(t, err)
-
-		return id, created
+		require.True(t, created)
+		b.setState(t, berth.SweepFailed)
+		require.NoError(t, b.store.DeleteSweep(t.Context(), b.sweep))
 	}
-
-	first, created := submit()
-	require.True(t, created)
-
-	again, created := submit()
-	require.False(t, created)
-	require.Equal(t, first, again)
-
-	_, err := r.store.SetSweepState(t.Context(), first, berth.SweepFailed, "")
-	require.NoError(t, err)
-	require.NoError(t, r.store.DeleteSweep(t.Context(), first))
-
-	second, created := submit()
-	require.True(t, created)
-
-	_, err = r.store.GetSweep(t.Context(), second)
-	require.NoError(t, err)
 }
 
 // Removing a sweep that has neither logs nor points reads no rows of other sweeps, however many there are.
 func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b := setupOn(t, url)
-	pool := openPool(t, url)
-	others := b.sized(t, gib, 500).sweep
-
-	seed, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-
-	pid := seed.PgConn().PID()
+	b := setup(t)
+	others := b.another(t, berth.Resources{}).sweep
 
 	for _, statement := range []string{
 		`INSERT INTO shapes (key, shape) VALUES ('past', '{}')`,
@@ -461,53 +396,20 @@ func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
 		`UPDATE sweeps SET state = 'canceled', finished_at = now() - interval '40 days' WHERE id = '%[3]s'`,
 		`ANALYZE`,
 	} {
-		_, err := seed.Exec(t.Context(), fmt.Sprintf(statement+" -- %[1]s %[2]s %[3]s", others, b.host.ID, b.sweep))
-		require.NoError(t, err)
+		b.exec(t, fmt.Sprintf(statement+" -- %[1]s %[2]s %[3]s", others, b.host.ID, b.sweep))
 	}
 
-	require.NoError(t, seed.Close(t.Context()))
-	require.Eventually(t, func() bool { // PostgreSQL counts a session's reads some time after they end
-		var there bool
+	b.store.Close()
 
-		return pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1)", pid).Scan(&there) == nil && !there
-	}, 30*time.Second, 10*time.Millisecond)
+	tables := []string{"memory_points", "metrics", "log_chunks"}
+	before := b.reads(t, tupleReads, tables...)
+	b.store = open(t, b.url)
+	(&retained{bundle: b}).retain(t, berth.Retention{Sweeps: 30 * 24 * time.Hour})
+	b.store.Close()
 
-	read := func() map[string]int64 {
-		rows, err := pool.Query(t.Context(), `SELECT relname, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables
-			WHERE relname IN ('memory_points', 'metrics', 'log_chunks')`)
-		require.NoError(t, err)
-
-		counts := make(map[string]int64)
-
-		var (
-			table string
-			n     int64
-		)
-
-		_, err = pgx.ForEachRow(rows, []any{&table, &n}, func() error { counts[table] = n; return nil })
-		require.NoError(t, err)
-		require.Len(t, counts, 3)
-
-		return counts
-	}
-	before := read()
-
-	failed := map[string]error{}
-	for b.store.Retain(t.Context(), berth.Retention{Sweeps: 30 * 24 * time.Hour}, failed) {
-	}
-
-	require.Empty(t, failed)
-	b.store.Close() // PostgreSQL counts what a connection did when that has ended
-	require.Eventually(t, func() bool {
-		var others int
-
-		return pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others) == nil && others == 0
-	}, 30*time.Second, 10*time.Millisecond)
-
-	require.Zero(t, (&retained{bundle: b, url: url}).rows(t, "sweeps WHERE id = '"+b.sweep+"'"))
-
-	for table, rows := range read() {
+	for table, rows := range b.reads(t, tupleReads, tables...) {
 		require.Less(t, rows-before[table], int64(1000), "rows of %s that are of other sweeps, of 40,000", table)
 	}
+
+	require.Zero(t, b.rows(t, "sweeps WHERE id = '"+b.sweep+"'"))
 }

@@ -137,12 +137,7 @@ func TestGrant_Forbids(t *testing.T) {
 func TestGrant_NamesEachTable(t *testing.T) {
 	t.Parallel()
 
-	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
-	require.NoError(t, err)
-
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // a test's
-
-	rows, err := conn.Query(t.Context(), `SELECT relname::text FROM pg_class c
+	rows, err := bare(t).pool.Query(t.Context(), `SELECT relname::text FROM pg_class c
 		WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
 			AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'i' AND c.relkind = 'S') ORDER BY 1`)
 	require.NoError(t, err)
@@ -216,7 +211,8 @@ func TestGrant_RefusesRolesThatNoGrantBounds(t *testing.T) {
 	require.Contains(t, string(compose), script)
 }
 
-// `berth doctor` asks by the role of its machine's server or worker.
+// `berth doctor` asks by the role of its machine's server or worker. A server of a newer
+// version says what to do, and goes on once it is done.
 func TestGrant_EachRoleSeesHealth(t *testing.T) {
 	t.Parallel()
 
@@ -225,35 +221,20 @@ func TestGrant_EachRoleSeesHealth(t *testing.T) {
 	require.NoError(t, err)
 	g.exec(g.ownerURL, "INSERT INTO outbox (kind, workflow_id, payload, last_error) VALUES ('placed', 'trial-1', '{}', 'no answer')")
 
-	for _, url := range []string{g.serverURL, g.workerURL} {
-		store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
-		require.NoError(t, err)
-		t.Cleanup(store.Close)
+	server := open(t, g.serverURL)
 
+	for _, store := range []*postgres.Store{server, open(t, g.workerURL)} {
 		health, err := store.Health(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, health.OutboxWaiting)
 		require.Equal(t, "no answer", health.OutboxReason)
 	}
-}
 
-// A server of a newer version says what to do, and goes on once it is done.
-func TestGrant_MissingRightSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-
-	g := setupRoles(t)
-	_, err := g.grant(g.both())
-	require.NoError(t, err)
 	g.exec(g.ownerURL, "REVOKE SELECT ON sweeps FROM "+g.server)
 
-	store, err := postgres.Open(t.Context(), postgres.Config{URL: g.serverURL})
-	require.NoError(t, err)
-	t.Cleanup(store.Close)
-
-	_, err = store.GetSweep(t.Context(), uuid.NewString())
+	_, err = server.GetSweep(t.Context(), uuid.NewString())
 	require.ErrorContains(t, err, "run `berth migrate` again as the schema's owner, with --grant-server and --grant-worker")
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "waiting mends it")
-
 	require.ErrorContains(t, postgres.Migrate(t.Context(), g.serverURL), "may not change the schema: give --postgres-url the role that owns the database")
 }
 

@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 )
 
 // outbox takes everything out of the outbox.
@@ -42,7 +40,7 @@ func TestSetTrialState_TellsASweepOnlyOfTrialsOfEarlierRuns(t *testing.T) {
 
 	end := func(number int, run string, value float64) {
 		changed, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{
-			TrialID: b.request(t, gib).TrialID, SweepID: b.sweep, Number: number, State: berth.TrialSucceeded,
+			TrialID: b.next(t, gib).TrialID, SweepID: b.sweep, Number: number, State: berth.TrialSucceeded,
 			Kind: berth.FailureOK, Value: &value, SweepRun: run,
 		})
 		require.NoError(t, err)
@@ -122,8 +120,7 @@ func TestFollowSweepRun(t *testing.T) {
 	require.True(t, changed)
 	require.Len(t, b.outbox(t), 1, "an earlier run started it")
 
-	_, err = b.store.SetSweepState(t.Context(), b.sweep, berth.SweepCanceled, "")
-	require.NoError(t, err)
+	b.setState(t, berth.SweepCanceled)
 	require.False(t, follow("fourth", "fifth"), "it has ended")
 }
 
@@ -132,8 +129,7 @@ func TestFollowSweepRun(t *testing.T) {
 func TestSilentTrials(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
+	b := setup(t)
 	silent := func(after int, since time.Duration, limit int) []int {
 		trials, err := b.store.SilentTrials(t.Context(), berth.Trial{SweepID: b.sweep, Number: after}, since, limit)
 		require.NoError(t, err)
@@ -160,35 +156,26 @@ func TestSilentTrials(t *testing.T) {
 
 	ended := b.request(t, gib) // 5
 	b.runs(t, ended, berth.FailureOK, gib)
-	_, err = b.store.SetTrialState(t.Context(), berth.TrialUpdate{
-		TrialID: ended.TrialID, SweepID: b.sweep, Number: 5, State: berth.TrialSucceeded, Kind: berth.FailureOK,
-	})
-	require.NoError(t, err)
+	b.settle(t, ended, berth.TrialSucceeded, berth.FailureOK, nil)
 
 	require.Equal(t, []int{3, 4}, silent(0, 0, 10))
 	require.Equal(t, []int{3}, silent(0, 0, 1))
 	require.Equal(t, []int{4}, silent(3, 0, 1))
 
-	back := func(statement string) {
-		_, err := pool.Exec(t.Context(), statement)
-		require.NoError(t, err)
-	}
-
-	back("UPDATE placement_requests SET decided_at = now() - interval '2 hours' WHERE decided_at IS NOT NULL")
+	b.exec(t, "UPDATE placement_requests SET decided_at = now() - interval '2 hours' WHERE decided_at IS NOT NULL")
 	require.Empty(t, silent(0, time.Hour, 10), "they were just made")
-	back("UPDATE trials SET created_at = now() - interval '2 hours'")
+	b.exec(t, "UPDATE trials SET created_at = now() - interval '2 hours'")
 	require.Equal(t, []int{4}, silent(0, time.Hour, 10), "the attempt of the other has just ended")
-	back("UPDATE attempts SET finished_at = now() - interval '2 hours' WHERE finished_at IS NOT NULL")
+	b.exec(t, "UPDATE attempts SET finished_at = now() - interval '2 hours' WHERE finished_at IS NOT NULL")
 	require.Equal(t, []int{3, 4}, silent(0, time.Hour, 10))
-	back("UPDATE placement_requests SET decided_at = now() WHERE decided_at IS NOT NULL")
+	b.exec(t, "UPDATE placement_requests SET decided_at = now() WHERE decided_at IS NOT NULL")
 	require.Empty(t, silent(0, time.Hour, 10), "their requests were just decided")
 
 	all, err := b.store.SilentTrials(t.Context(), berth.Trial{}, 0, 10)
 	require.NoError(t, err)
 	require.Len(t, all, 2)
 
-	_, err = b.store.SetSweepState(t.Context(), b.sweep, berth.SweepCanceled, "")
-	require.NoError(t, err)
+	b.setState(t, berth.SweepCanceled)
 	require.Empty(t, silent(0, 0, 10), "its sweep has ended")
 }
 
@@ -212,13 +199,11 @@ func TestSetTrialState_LeavesNothingRunningOfATrialThatEnded(t *testing.T) {
 	memory, _ := b.reserved(t)
 	require.EqualValues(t, gib, memory, "what it holds stays booked until there is proof")
 
-	status, err := b.store.PlacementStatus(t.Context(), waiting.AttemptID)
-	require.NoError(t, err)
-	require.Equal(t, berth.RequestWithdrawn, status.State)
+	require.Equal(t, berth.RequestWithdrawn, b.status(t, waiting))
 
 	late := waiting // a step that was canceled may still be at work
 	late.AttemptID = uuid.NewString()
-	status, err = b.store.RequestPlacement(t.Context(), late)
+	status, err := b.store.RequestPlacement(t.Context(), late)
 	require.NoError(t, err)
 	require.Equal(t, berth.RequestWithdrawn, status.State)
 
@@ -240,13 +225,12 @@ func TestPlannedTrial(t *testing.T) {
 	require.Zero(t, planned.Attempts)
 
 	// The first attempt is the answer to the second request, and there is a third.
-	seen := []berth.SeenAttempt{{AttemptID: r.AttemptID, Token: b.place(t, r).Token}}
+	seen := berth.SeenAttempt{AttemptID: r.AttemptID, Token: b.place(t, r).Token}
 	require.NoError(t, b.store.AbandonAttempt(t.Context(), r.AttemptID, "its host does not answer"))
 	b.again(t, r, 2)
-	require.NoError(t, b.store.TouchHost(t.Context(), b.host.ID, berth.HostFree{MemoryBytes: 8 * gib}, seen))
+	b.touch(t, berth.HostFree{MemoryBytes: 8 * gib}, seen)
 
-	first, err := b.store.GetAttempt(t.Context(), r.AttemptID)
-	require.NoError(t, err)
+	first := b.attempt(t, r.AttemptID)
 	require.Equal(t, berth.AttemptPlaced, first.State, "its host has it again")
 	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, first.Token, berth.Outcome{Kind: berth.FailureCrashed, FinishedAt: time.Now()})))
 	b.place(t, b.again(t, r, 3))
@@ -263,28 +247,16 @@ func TestPlannedTrial(t *testing.T) {
 func TestListen_ReplacesALostConnection(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	store := open(t, url)
-
+	b := bare(t)
 	ctx, stop := context.WithCancel(t.Context())
-	wakes := make(chan struct{}, 1000)
-	ended := make(chan error, 1)
+	wakes, ended := make(chan struct{}, 1000), make(chan error, 1)
 
 	go func() {
-		ended <- store.Listen(ctx, time.Hour, func() { wakes <- struct{}{} }, "news")
+		ended <- b.store.Listen(ctx, time.Hour, func() { wakes <- struct{}{} }, "news")
 	}()
 
 	<-wakes // it listens
-
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // read only once more
-
-	_, err = conn.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE query LIKE 'LISTEN%' AND datname = current_database()`)
-	require.NoError(t, err)
-
+	b.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()`)
 	<-wakes // something may have been missed
 	require.LessOrEqual(t, len(wakes), 2)
 
@@ -296,44 +268,28 @@ func TestListen_ReplacesALostConnection(t *testing.T) {
 func TestOwn_OutlivesALostConnection(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	store := open(t, url)
-
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // read only once more
-
-	holder := func() (pid int) { // 0 = none
-		require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(max(l.pid), 0) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-			WHERE l.locktype = 'advisory' AND d.datname = current_database()`).Scan(&pid))
-
-		return pid
+	b := bare(t)
+	holder := func() int { // 0 = none
+		return number[int](t, b.pool, `SELECT coalesce(max(l.pid), 0) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			WHERE l.locktype = 'advisory' AND d.datname = current_database()`)
 	}
 
-	ctx, stop := context.WithCancel(t.Context())
-	owned, ended := make(chan struct{}), make(chan error, 1)
+	ended := make(chan error, 1)
+	stop := hold(t, func(ctx context.Context, held func(context.Context) error) error {
+		err := b.store.Own(ctx, "machine", time.Minute, held)
+		ended <- err
 
-	go func() {
-		ended <- store.Own(ctx, "machine", time.Minute, func(ctx context.Context) error {
-			close(owned)
-			<-ctx.Done()
-
-			return ctx.Err()
-		})
-	}()
-
-	<-owned
+		return err
+	})
 
 	first := holder()
-	_, err = conn.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, first)
-	require.NoError(t, err)
+	b.exec(t, `SELECT pg_terminate_backend($1)`, first)
 	require.Eventually(t, func() bool { second := holder(); return second != 0 && second != first }, 20*time.Second, 50*time.Millisecond,
 		"the lock is taken again")
 	require.Empty(t, ended, "and what is owned went on")
 
-	err = store.Own(t.Context(), "machine", 0, func(context.Context) error { return nil })
-	require.Equal(t, berth.KindConflict, berth.KindOf(err), "nobody else may own it")
+	err := b.store.Own(t.Context(), "machine", 0, func(context.Context) error { return nil })
+	require.Equal(t, berth.KindConflict, berth.KindOf(err), "no other may own it")
 
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)

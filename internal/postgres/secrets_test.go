@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 )
 
@@ -23,8 +21,7 @@ func sealed(name, key string) berth.SealedSecret {
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 
-	url := pgtest.URL(t)
-	b, pool := setupOn(t, url), openPool(t, url)
+	b := setup(t)
 	ctx := t.Context()
 
 	first, err := b.store.PutSecret(ctx, sealed("hub", "age1old"), "ann")
@@ -58,31 +55,26 @@ func TestSecrets(t *testing.T) {
 	// A waiting sweep that mounts two needs the keys of both, as they are now.
 	_, err = b.store.PutSecret(ctx, sealed("disk", "age1disk"), "ann")
 	require.NoError(t, err)
-	_, err = pool.Exec(ctx, `UPDATE sweeps SET spec = spec::jsonb || '{"secrets": [{"name": "hub", "file": "/a"}, {"name": "disk", "file": "/b"}, {"name": "gone", "file": "/c"}]}'`)
-	require.NoError(t, err)
+	b.exec(t, `UPDATE sweeps SET spec = spec::jsonb || '{"secrets": [{"name": "hub", "file": "/a"}, {"name": "disk", "file": "/b"}, {"name": "gone", "file": "/c"}]}'`)
 	b.request(t, gib)
 
-	queue, err := b.store.Queue(ctx, 10)
-	require.NoError(t, err)
-	require.Equal(t, []string{"age1disk", "age1new"}, queue.Waiting[0].SecretKeys)
+	require.Equal(t, []string{"age1disk", "age1new"}, b.queue(t).Waiting[0].SecretKeys)
 
 	// Health reports a secret that its host cannot open.
-	health, err := b.store.Health(ctx)
-	require.NoError(t, err)
-	require.Equal(t, []string{"disk: no machine opens it", "hub: no machine opens it"}, health.Unopened)
+	require.Equal(t, []string{"disk: no machine opens it", "hub: no machine opens it"}, b.health(t).Unopened)
 
-	b.host.SecretKeys = []string{"age1disk"}
-	require.NoError(t, b.store.RegisterHost(ctx, b.host, "test"))
-	other := b.host
-	other.ID, other.Name, other.SecretKeys = uuid.NewString(), "b", []string{"age1new"}
-	require.NoError(t, b.store.RegisterHost(ctx, other, "test"))
-	keyless := other
-	keyless.ID, keyless.Name, keyless.SecretKeys = uuid.NewString(), "c", nil
-	require.NoError(t, b.store.RegisterHost(ctx, keyless, "test"))
+	for name, keys := range map[string][]string{"a": {"age1disk"}, "b": {"age1new"}, "c": nil} {
+		other := b.host
+		other.Name, other.SecretKeys = name, keys
 
-	health, err = b.store.Health(ctx)
-	require.NoError(t, err)
-	require.Equal(t, []string{"disk: not opened by b, which has another key", "hub: not opened by a, which has another key"}, health.Unopened)
+		if name != "a" {
+			other.ID = uuid.NewString()
+		}
+
+		require.NoError(t, b.store.RegisterHost(ctx, other, "test"))
+	}
+
+	require.Equal(t, []string{"disk: not opened by b, which has another key", "hub: not opened by a, which has another key"}, b.health(t).Unopened)
 
 	err = b.store.DeleteSecret(ctx, "hub", false)
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
@@ -91,30 +83,37 @@ func TestSecrets(t *testing.T) {
 	require.NoError(t, b.store.DeleteSecret(ctx, "hub", true))
 	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.DeleteSecret(ctx, "hub", true)))
 
-	_, err = pool.Exec(ctx, `UPDATE sweeps SET state = 'canceled', finished_at = now()`)
-	require.NoError(t, err)
+	b.exec(t, `UPDATE sweeps SET state = 'canceled', finished_at = now()`)
 	require.NoError(t, b.store.DeleteSecret(ctx, "disk", false), "its sweep has ended")
 
-	_, err = pool.Exec(ctx, `INSERT INTO secrets (name, ciphertext, key, created_by, updated_by)
+	b.exec(t, `INSERT INTO secrets (name, ciphertext, key, created_by, updated_by)
 		SELECT 's' || n, 'age-encryption.org/v1', 'age1x', 'ann', 'ann' FROM generate_series(1, $1) n`, berth.MaxSecrets)
-	require.NoError(t, err)
 	_, err = b.store.PutSecret(ctx, sealed("more", "age1new"), "ann")
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 	_, err = b.store.PutSecret(ctx, sealed("s1", "age1new"), "ann")
 	require.NoError(t, err, "one that is there can be changed")
 }
 
-// waiting returns once this many sessions of the database wait for a lock.
-func waiting(t *testing.T, pool *pgxpool.Pool, sessions int) {
+// blocked returns once this many sessions of the database wait for a lock.
+func (b *bundle) blocked(t *testing.T, sessions int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return b.rows(t, "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == sessions
+	}, 30*time.Second, time.Millisecond)
+}
+
+// locked begins a transaction with a statement, which others wait for until commit.
+func (b *bundle) locked(t *testing.T, statement string) (commit func()) {
 	t.Helper()
 
-	require.Eventually(t, func() bool {
-		var n int
+	tx, err := b.pool.Begin(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }) // else the pool waits for it
 
-		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+	_, err = tx.Exec(t.Context(), statement)
+	require.NoError(t, err)
 
-		return err == nil && n == sessions
-	}, 30*time.Second, time.Millisecond)
+	return func() { require.NoError(t, tx.Commit(t.Context())) }
 }
 
 // patient repeats a call that waited too long for a lock, as on a loaded
@@ -138,26 +137,19 @@ func mounting(secret string) berth.NewSweep {
 func TestSecrets_DeletedWhileASweepIsStored(t *testing.T) {
 	t.Parallel()
 
-	at := pgtest.URL(t)
-	b, pool := setupOn(t, at), openPool(t, at)
+	b := bare(t)
 	ctx := t.Context()
 	_, err := b.store.PutSecret(ctx, sealed("hub", "age1new"), "ann")
 	require.NoError(t, err)
 
 	// A trigger blocks the sweep in the middle of its transaction.
-	_, err = pool.Exec(ctx, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
+	b.exec(t, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN SET LOCAL lock_timeout = 0; PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$;
 		CREATE TRIGGER hold BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION hold()`)
-	require.NoError(t, err)
 
-	tx, err := pool.Begin(ctx)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }) // else the pool waits for it
+	commit := b.locked(t, "SELECT pg_advisory_xact_lock(1)")
 
-	_, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(1)")
-	require.NoError(t, err)
-
-	slow, err := postgres.Open(ctx, postgres.Config{URL: at, QueryTimeout: time.Minute})
+	slow, err := postgres.Open(ctx, postgres.Config{URL: b.url, QueryTimeout: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(slow.Close)
 
@@ -169,15 +161,15 @@ func TestSecrets_DeletedWhileASweepIsStored(t *testing.T) {
 		stored <- err
 	}()
 
-	waiting(t, pool, 1)
+	b.blocked(t, 1)
 
 	_, err = b.store.PutSecret(ctx, sealed("hub", "age1new"), "ann")
 	require.NoError(t, err, "a new value waits for no sweep")
 
 	go func() { deleted <- patient(func() error { return b.store.DeleteSecret(ctx, "hub", false) }) }()
 
-	waiting(t, pool, 2)
-	require.NoError(t, tx.Commit(ctx))
+	b.blocked(t, 2)
+	commit()
 	require.NoError(t, <-stored)
 
 	err = <-deleted
@@ -189,18 +181,12 @@ func TestSecrets_DeletedWhileASweepIsStored(t *testing.T) {
 func TestSecrets_ASweepIsStoredWhileOneIsDeleted(t *testing.T) {
 	t.Parallel()
 
-	at := pgtest.URL(t)
-	b, pool := setupOn(t, at), openPool(t, at)
+	b := bare(t)
 	ctx := t.Context()
 	_, err := b.store.PutSecret(ctx, sealed("hub", "age1new"), "ann")
 	require.NoError(t, err)
 
-	tx, err := pool.Begin(ctx)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }) // else the pool waits for it
-
-	_, err = tx.Exec(ctx, "DELETE FROM secrets WHERE name = 'hub'")
-	require.NoError(t, err)
+	commit := b.locked(t, "DELETE FROM secrets WHERE name = 'hub'")
 
 	sweep := mounting("hub")
 	stored := make(chan error, 1)
@@ -213,8 +199,8 @@ func TestSecrets_ASweepIsStoredWhileOneIsDeleted(t *testing.T) {
 		})
 	}()
 
-	waiting(t, pool, 1)
-	require.NoError(t, tx.Commit(ctx))
+	b.blocked(t, 1)
+	commit()
 
 	err = <-stored
 	require.ErrorContains(t, err, `/secrets/0/name: secret "hub" was deleted while the sweep was submitted`)

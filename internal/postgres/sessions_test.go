@@ -5,133 +5,95 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
-	"github.com/berthml/berth/internal/postgres"
 )
 
-// sessionStore is a store with what its tests need.
-type sessionStore struct {
-	*postgres.Store
+// sessions is a store with what its tests need.
+type sessions struct {
+	*bundle
 
-	t    *testing.T
-	pool *pgxpool.Pool
 	made uint64 // hashes
 }
 
-func sessionSetup(t *testing.T) *sessionStore {
-	t.Helper()
-
-	url := pgtest.URL(t)
-
-	return &sessionStore{Store: open(t, url), t: t, pool: openPool(t, url)}
-}
-
 // hash is a unique one.
-func (s *sessionStore) hash() []byte {
+func (s *sessions) hash() []byte {
 	s.made++
 
 	return binary.BigEndian.AppendUint64(make([]byte, 24), s.made)
 }
 
-func (s *sessionStore) token(name string, life time.Duration) berth.Token {
-	s.t.Helper()
+func (s *sessions) token(t *testing.T, role string, life time.Duration) berth.Token {
+	t.Helper()
 
-	token, err := s.CreateToken(s.t.Context(), berth.Token{Name: name, Prefix: "berth_x", Role: "operator"}, life, s.hash())
-	require.NoError(s.t, err)
+	token, err := s.store.CreateToken(t.Context(), berth.Token{Name: "ci", Prefix: "berth_x", Role: role}, life, s.hash())
+	require.NoError(t, err)
 
 	return token
 }
 
 // logIn makes a session of 30 days, if the token allows it.
-func (s *sessionStore) logIn(token berth.Token) (hash []byte, expires time.Time) {
-	s.t.Helper()
+func (s *sessions) logIn(t *testing.T, token berth.Token) (hash []byte, expires time.Time) {
+	t.Helper()
 
 	hash = s.hash()
-	expires, err := s.CreateSession(s.t.Context(), token.ID, hash, 30*24*time.Hour)
-	require.NoError(s.t, err)
+	expires, err := s.store.CreateSession(t.Context(), token.ID, hash, 30*24*time.Hour)
+	require.NoError(t, err)
 
 	return hash, expires
 }
 
 // requireEnded checks that the session is no longer valid.
-func (s *sessionStore) requireEnded(hash []byte) {
-	s.t.Helper()
+func (s *sessions) requireEnded(t *testing.T, hash []byte) {
+	t.Helper()
 
-	_, err := s.SessionByHash(s.t.Context(), hash)
-	require.Equal(s.t, berth.KindNotFound, berth.KindOf(err))
-}
-
-func (s *sessionStore) exec(query string, args ...any) {
-	s.t.Helper()
-
-	_, err := s.pool.Exec(s.t.Context(), query, args...)
-	require.NoError(s.t, err)
-}
-
-// rows is how many sessions there are, ended ones included.
-func (s *sessionStore) rows() (n int) {
-	s.t.Helper()
-
-	require.NoError(s.t, s.pool.QueryRow(s.t.Context(), "SELECT count(*) FROM sessions").Scan(&n))
-
-	return n
+	_, err := s.store.SessionByHash(t.Context(), hash)
+	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 }
 
 func TestSession_HasTheNameAndRoleOfItsToken(t *testing.T) {
 	t.Parallel()
 
-	s := sessionSetup(t)
-	token := s.token("ci", 0)
-	hash, expires := s.logIn(token)
+	s := &sessions{bundle: bare(t)}
+	token := s.token(t, "operator", 0)
+	hash, expires := s.logIn(t, token)
 	require.WithinDuration(t, time.Now().Add(30*24*time.Hour), expires, time.Minute)
 
-	found, err := s.SessionByHash(t.Context(), hash)
+	found, err := s.store.SessionByHash(t.Context(), hash)
 	require.NoError(t, err)
 	require.Equal(t, berth.Session{Token: berth.Token{ID: token.ID, Name: "ci", Role: "operator", Valid: true}, ExpiresAt: expires}, found)
 
-	s.requireEnded(s.hash()) // another one
+	s.requireEnded(t, s.hash()) // another one
 
-	require.NoError(t, s.DeleteSession(t.Context(), hash))
-	require.NoError(t, s.DeleteSession(t.Context(), hash), "it is there no more, which is what was asked for")
-	s.requireEnded(hash)
+	require.NoError(t, s.store.DeleteSession(t.Context(), hash))
+	require.NoError(t, s.store.DeleteSession(t.Context(), hash), "it is there no more, which is what was asked for")
+	s.requireEnded(t, hash)
 }
 
 func TestSession_EndsWithItsToken(t *testing.T) {
 	t.Parallel()
 
-	s := sessionSetup(t)
-	short := s.token("short", time.Hour)
+	s := &sessions{bundle: bare(t)}
+	short := s.token(t, "operator", time.Hour)
 
-	hash, expires := s.logIn(short)
+	hash, expires := s.logIn(t, short)
 	require.Equal(t, short.ExpiresAt.UTC(), expires)
-	s.exec("UPDATE api_tokens SET expires_at = now() - interval '1 second' WHERE id = $1", short.ID)
-	s.requireEnded(hash)
+	s.exec(t, "UPDATE api_tokens SET expires_at = now() - interval '1 second' WHERE id = $1", short.ID)
+	s.requireEnded(t, hash)
 
-	revoked := s.token("revoked", 0)
-	hash, _ = s.logIn(revoked)
-	require.NoError(t, s.RevokeToken(t.Context(), revoked.ID))
-	s.requireEnded(hash)
+	revoked := s.token(t, "operator", 0)
+	hash, _ = s.logIn(t, revoked)
+	require.NoError(t, s.store.RevokeToken(t.Context(), revoked.ID))
+	s.requireEnded(t, hash)
 
 	for _, token := range []berth.Token{short, revoked} {
-		_, err := s.CreateSession(t.Context(), token.ID, s.hash(), time.Hour)
-		require.Equal(t, berth.KindNotFound, berth.KindOf(err), token.Name)
+		_, err := s.store.CreateSession(t.Context(), token.ID, s.hash(), time.Hour)
+		require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 	}
 
-	s.exec("DELETE FROM api_tokens WHERE id = $1", revoked.ID)
-	require.Equal(t, 1, s.rows(), "the row goes with its token")
-}
-
-func TestSession_EndsWithItsTime(t *testing.T) {
-	t.Parallel()
-
-	s := sessionSetup(t)
-	hash, _ := s.logIn(s.token("ci", 0))
-	s.exec("UPDATE sessions SET created_at = now() - interval '30 days', expires_at = now() - interval '1 second'")
-	s.requireEnded(hash)
+	s.exec(t, "DELETE FROM api_tokens WHERE id = $1", revoked.ID)
+	require.Equal(t, 1, s.rows(t, "sessions"), "the row goes with its token")
 }
 
 // TestSession_OldestMakeRoom: a user who logs in again and again fills no
@@ -139,43 +101,45 @@ func TestSession_EndsWithItsTime(t *testing.T) {
 func TestSession_OldestMakeRoom(t *testing.T) {
 	t.Parallel()
 
-	s := sessionSetup(t)
-	token := s.token("script", 0)
-	other, _ := s.logIn(s.token("person", 0))
-	first, _ := s.logIn(token)
-	second, _ := s.logIn(token)
+	s := &sessions{bundle: bare(t)}
+	token := s.token(t, "operator", 0)
+	other, _ := s.logIn(t, s.token(t, "operator", 0))
+	first, _ := s.logIn(t, token)
+	second, _ := s.logIn(t, token)
 
 	for range 99 {
-		s.logIn(token)
+		s.logIn(t, token)
 	}
 
-	require.Equal(t, 101, s.rows(), "100 of the one, 1 of the other")
-	s.requireEnded(first)
+	require.Equal(t, 101, s.rows(t, "sessions"), "100 of the one, 1 of the other")
+	s.requireEnded(t, first)
 
 	for _, hash := range [][]byte{other, second} {
-		_, err := s.SessionByHash(t.Context(), hash)
+		_, err := s.store.SessionByHash(t.Context(), hash)
 		require.NoError(t, err)
 	}
 }
 
+// A session that has expired is not valid, and retention deletes it.
 func TestSession_RetentionDeletesWhatHasEnded(t *testing.T) {
 	t.Parallel()
 
-	s := sessionSetup(t)
-	token, revoked := s.token("ci", 0), s.token("revoked", 0)
-	expired, _ := s.logIn(token)
-	s.exec("UPDATE sessions SET created_at = now() - interval '30 days', expires_at = now() - interval '1 second' WHERE hash = $1", expired)
-	s.logIn(revoked)
-	require.NoError(t, s.RevokeToken(t.Context(), revoked.ID))
+	s := &sessions{bundle: bare(t)}
+	token, revoked := s.token(t, "operator", 0), s.token(t, "operator", 0)
+	expired, _ := s.logIn(t, token)
+	s.exec(t, "UPDATE sessions SET created_at = now() - interval '30 days', expires_at = now() - interval '1 second' WHERE hash = $1", expired)
+	s.requireEnded(t, expired)
+	s.logIn(t, revoked)
+	require.NoError(t, s.store.RevokeToken(t.Context(), revoked.ID))
 
-	valid, _ := s.logIn(token)
-	require.Equal(t, 3, s.rows())
+	valid, _ := s.logIn(t, token)
+	require.Equal(t, 3, s.rows(t, "sessions"))
 
 	failed := make(map[string]error)
-	require.False(t, s.Retain(t.Context(), berth.Retention{}, failed))
+	require.False(t, s.store.Retain(t.Context(), berth.Retention{}, failed))
 	require.Empty(t, failed)
-	require.Equal(t, 1, s.rows())
+	require.Equal(t, 1, s.rows(t, "sessions"))
 
-	_, err := s.SessionByHash(t.Context(), valid)
+	_, err := s.store.SessionByHash(t.Context(), valid)
 	require.NoError(t, err)
 }

@@ -2,9 +2,7 @@ package postgres_test
 
 import (
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -23,48 +21,28 @@ func TestGetSweep_Summary(t *testing.T) {
 		{berth.GoalMinimize, nil, 0},
 	} {
 		b := setup(t)
-		sweep := uuid.NewString()
-		_, _, err := b.store.CreateSweep(t.Context(), berth.NewSweep{
-			ID: sweep, Spec: berth.Spec{Name: "s", Objective: &berth.Objective{Metric: "acc", Goal: test.goal}},
-			ImageDigest: "sha256:x", CreatedBy: "local",
-		})
-		require.NoError(t, err)
+		b.settle(t, b.next(t, gib), berth.TrialSucceeded, berth.FailureOK, new(100.0)) // of another sweep
+		b.begin(t, berth.Spec{Name: "s", Objective: &berth.Objective{Metric: "acc", Goal: test.goal}})
 
-		other := b.request(t, gib) // of another sweep
-		_, err = b.store.SetTrialState(t.Context(), berth.TrialUpdate{
-			TrialID: other.TrialID, SweepID: b.sweep, Number: 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(100.0),
-		})
-		require.NoError(t, err)
+		for _, value := range test.values {
+			b.settle(t, b.next(t, gib), berth.TrialSucceeded, berth.FailureOK, &value)
+		}
 
-		b.sweep, b.trial = sweep, 0
-
-		for i, value := range test.values {
-			r := b.request(t, gib)
-			_, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{
-				TrialID: r.TrialID, SweepID: sweep, Number: i + 1, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: &value,
-			})
+		get := func() berth.Sweep {
+			got, err := b.store.GetSweep(t.Context(), b.sweep)
 			require.NoError(t, err)
+
+			return got
 		}
 
 		waits := b.request(t, gib) // it has no value
-		placed := b.place(t, waits)
-		require.NoError(t, b.store.FinishAttempt(t.Context(), result(waits, placed.Token, berth.Outcome{
-			Kind: berth.FailureHostOOM, Message: "oom", FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 3, OOMKills: 1},
-		})))
+		b.runs(t, waits, berth.FailureHostOOM, gib)
+		require.Equal(t, test.best, get().BestTrial)
+		require.Zero(t, get().Counts.OOMRetries, "it was not tried again yet")
 
-		got, err := b.store.GetSweep(t.Context(), sweep)
-		require.NoError(t, err)
-		require.Equal(t, test.best, got.BestTrial)
-		require.Zero(t, got.Counts.OOMRetries, "it was not tried again yet")
+		b.place(t, b.again(t, waits, 2))
 
-		again := waits
-		again.AttemptID, again.Number = uuid.NewString(), 2
-		_, err = b.store.RequestPlacement(t.Context(), again)
-		require.NoError(t, err)
-		b.place(t, again)
-
-		got, err = b.store.GetSweep(t.Context(), sweep)
-		require.NoError(t, err)
+		got := get()
 		require.Equal(t, 1, got.Counts.OOMRetries)
 		require.Equal(t, len(test.values), got.Counts.Succeeded)
 
@@ -91,10 +69,7 @@ func TestFirstTrialRan(t *testing.T) {
 	b.place(t, r)
 	b.place(t, b.request(t, gib))
 
-	trial, err := b.store.GetTrial(t.Context(), r.SweepID, 1)
-	require.NoError(t, err)
-
 	began, err = b.store.FirstTrialRan(t.Context(), r.SweepID)
 	require.NoError(t, err)
-	require.Equal(t, *trial.StartedAt, began)
+	require.Equal(t, *b.getTrial(t, 1).StartedAt, began)
 }

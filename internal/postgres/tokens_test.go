@@ -49,6 +49,10 @@ func TestTokens_EndByTheDatabasesClock(t *testing.T) {
 				require.Equal(t, token.Valid, made.Valid)
 			}
 
+			count, err := store.CountTokens(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, berth.TokenCount{Made: 2, Valid: 1}, count)
+
 			left := pgtest.Count(t, address, "SELECT extract(epoch FROM expires_at - now())::int FROM api_tokens ORDER BY expires_at DESC LIMIT 1")
 			require.InDelta(t, 30*60, left, 60, "seconds by the clock that decides")
 		})
@@ -60,16 +64,9 @@ func TestTokens_EndByTheDatabasesClock(t *testing.T) {
 func TestRevokeToken_LeavesAnAdmin(t *testing.T) {
 	t.Parallel()
 
-	store := pgtest.Store(t)
-	n := byte(0)
-	token := func(role string, life time.Duration) string {
-		n++
-
-		made, err := store.CreateToken(t.Context(), berth.Token{Name: role, Prefix: "berth_x", Role: role}, life, append(make([]byte, 31), n))
-		require.NoError(t, err)
-
-		return made.ID
-	}
+	s := &sessions{bundle: bare(t)}
+	store := s.store
+	token := func(role string, life time.Duration) string { return s.token(t, role, life).ID }
 
 	first, second, viewer := token("admin", 0), token("admin", time.Hour), token("viewer", 0)
 	token("admin", -time.Second) // has expired
@@ -109,13 +106,8 @@ func TestHealth_OfAdminsTokens(t *testing.T) {
 	require.NoError(t, err)
 
 	server := open(t, g.serverURL)
-	n := byte(0)
-	token := func(role string, life time.Duration) {
-		n++
-
-		_, err := server.CreateToken(t.Context(), berth.Token{Name: role, Prefix: "berth_x", Role: role}, life, append(make([]byte, 31), n))
-		require.NoError(t, err)
-	}
+	s := &sessions{bundle: &bundle{store: server}}
+	token := func(role string, life time.Duration) { s.token(t, role, life) }
 
 	admins := func(s *postgres.Store) health.AdminTokens {
 		health, err := s.Health(t.Context())

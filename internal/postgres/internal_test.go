@@ -1,5 +1,7 @@
 package postgres
 
+import "github.com/jackc/pgx/v5/pgxpool"
+
 // Granted are the names with a decision on the privileges of processes.
 func Granted() []string {
 	names := make([]string, len(grants))
@@ -9,3 +11,6 @@ func Granted() []string {
 
 	return names
 }
+
+// Pool is the store's pool.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
