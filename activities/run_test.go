@@ -19,41 +19,44 @@ func (e executor) Run(ctx context.Context, order activities.Order, _ func(activi
 	return e(ctx, order)
 }
 
+// runs executes an order by an executor that answers so.
+func runs(t *testing.T, trials activities.Trials, order activities.Order, answer executor) (outcome berth.Outcome, err error) {
+	t.Helper()
+
+	var suite testsuite.WorkflowTestSuite
+
+	a := &activities.Activities{Trials: trials, Executor: answer}
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(a)
+
+	value, err := env.ExecuteActivity(a.RunTrial, order)
+	if err == nil {
+		require.NoError(t, value.Get(&outcome))
+	}
+
+	return outcome, err
+}
+
 // An attempt canceled before may be given back by another activity, which was
 // not canceled.
 func TestRunTrial_GivingBackSucceeds(t *testing.T) {
 	t.Parallel()
 
-	var suite testsuite.WorkflowTestSuite
-
-	a := &activities.Activities{Executor: executor(func(_ context.Context, order activities.Order) (berth.Outcome, error) {
+	outcome, err := runs(t, nil, activities.Order{AttemptID: "a", Token: 1, Stop: true}, func(_ context.Context, order activities.Order) (berth.Outcome, error) {
 		require.True(t, order.Stop)
 
 		return berth.Outcome{Kind: berth.FailureCanceled, Message: "canceled"}, nil
-	})}
-	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(a)
-
-	value, err := env.ExecuteActivity(a.RunTrial, activities.Order{AttemptID: "a", Token: 1, Stop: true})
+	})
 	require.NoError(t, err)
-
-	var outcome berth.Outcome
-	require.NoError(t, value.Get(&outcome))
 	require.Equal(t, berth.FailureCanceled, outcome.Kind)
 }
 
 func TestRunTrial_FailureIsNotRepeated(t *testing.T) {
 	t.Parallel()
 
-	var suite testsuite.WorkflowTestSuite
-
-	a := &activities.Activities{Executor: executor(func(context.Context, activities.Order) (berth.Outcome, error) {
+	_, err := runs(t, nil, activities.Order{AttemptID: "a", Token: 1}, func(context.Context, activities.Order) (berth.Outcome, error) {
 		return berth.Outcome{Kind: berth.FailureUserError, Message: "exit code 1"}, nil
-	})}
-	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(a)
-
-	_, err := env.ExecuteActivity(a.RunTrial, activities.Order{AttemptID: "a", Token: 1})
+	})
 
 	outcome, ok := activities.OutcomeOf(err)
 	require.True(t, ok)
@@ -78,20 +81,11 @@ func (l *letting) AbandonAttempt(_ context.Context, id, _ string) error {
 func TestRunTrial_CancellationDoesNotWaitForDocker(t *testing.T) {
 	t.Parallel()
 
-	var suite testsuite.WorkflowTestSuite
-
 	trials := &letting{}
-	a := &activities.Activities{Trials: trials, Executor: executor(func(context.Context, activities.Order) (berth.Outcome, error) {
+	outcome, err := runs(t, trials, activities.Order{AttemptID: "a", Token: 1, Stop: true}, func(context.Context, activities.Order) (berth.Outcome, error) {
 		return berth.Outcome{}, fmt.Errorf("%w: hangs", activities.ErrNotStopped)
-	})}
-	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(a)
-
-	value, err := env.ExecuteActivity(a.RunTrial, activities.Order{AttemptID: "a", Token: 1, Stop: true})
+	})
 	require.NoError(t, err)
-
-	var outcome berth.Outcome
-	require.NoError(t, value.Get(&outcome))
 	require.Equal(t, berth.FailureCanceled, outcome.Kind)
 	require.Contains(t, outcome.Message, "Docker on the host does not answer")
 	require.Equal(t, []string{"a"}, trials.abandoned)
@@ -102,16 +96,10 @@ func TestRunTrial_CancellationDoesNotWaitForDocker(t *testing.T) {
 func TestRunTrial_OnlyACancellationLetsGo(t *testing.T) {
 	t.Parallel()
 
-	var suite testsuite.WorkflowTestSuite
-
 	trials := &letting{}
-	a := &activities.Activities{Trials: trials, Executor: executor(func(context.Context, activities.Order) (berth.Outcome, error) {
+	_, err := runs(t, trials, activities.Order{AttemptID: "a", Token: 1}, func(context.Context, activities.Order) (berth.Outcome, error) {
 		return berth.Outcome{}, fmt.Errorf("%w: %w", activities.ErrNotStopped, berth.Errorf(berth.KindUnavailable, "hangs"))
-	})}
-	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(a)
-
-	_, err := env.ExecuteActivity(a.RunTrial, activities.Order{AttemptID: "a", Token: 1})
+	})
 
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)

@@ -174,23 +174,10 @@ func TestCompose_TheImageHasBerthOnItsPath(t *testing.T) {
 func TestCompose_GPUs(t *testing.T) {
 	t.Parallel()
 
-	data, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.gpus.yml"))
-	require.NoError(t, err)
-
-	var file struct {
-		Services map[string]struct {
-			GPUs        string            `yaml:"gpus"`
-			Environment map[string]string `yaml:"environment"`
-			Volumes     []string          `yaml:"volumes"`
-		} `yaml:"services"`
-	}
-
-	require.NoError(t, yaml.Unmarshal(data, &file))
-
-	worker := file.Services["worker"]
-	require.Equal(t, "all", worker.GPUs)
-	require.Equal(t, map[string]string{"NVIDIA_DRIVER_CAPABILITIES": "utility"}, worker.Environment)
-	require.Contains(t, worker.Volumes, "/etc/cdi:/etc/cdi:ro")
+	worker := composed(t, "docker-compose.gpus.yml")["worker"]
+	require.Equal(t, "all", worker["gpus"])
+	require.Equal(t, map[string]any{"NVIDIA_DRIVER_CAPABILITIES": "utility"}, worker["environment"])
+	require.Contains(t, worker["volumes"], "/etc/cdi:/etc/cdi:ro")
 
 	image, err := os.ReadFile(filepath.Join("..", "..", "Dockerfile"))
 	require.NoError(t, err)
@@ -202,21 +189,8 @@ func TestCompose_GPUs(t *testing.T) {
 func TestCompose_WorkerSeesTheCgroupsOfTrials(t *testing.T) {
 	t.Parallel()
 
-	data, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
-	require.NoError(t, err)
-
-	var file struct {
-		Services map[string]struct {
-			PID     string `yaml:"pid"`
-			Cgroup  string `yaml:"cgroup"`
-			Volumes []any  `yaml:"volumes"`
-		} `yaml:"services"`
-	}
-
-	require.NoError(t, yaml.Unmarshal(data, &file))
-
-	worker := file.Services["worker"]
-	require.Equal(t, "host", worker.PID)
-	require.Equal(t, "host", worker.Cgroup)
-	require.Contains(t, worker.Volumes, "/sys/fs/cgroup:/sys/fs/cgroup:ro")
+	worker := composed(t, "docker-compose.yml")["worker"]
+	require.Equal(t, "host", worker["pid"])
+	require.Equal(t, "host", worker["cgroup"])
+	require.Contains(t, worker["volumes"], "/sys/fs/cgroup:/sys/fs/cgroup:ro")
 }

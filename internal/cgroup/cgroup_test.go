@@ -496,40 +496,14 @@ func TestKillLog(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func BenchmarkRead(b *testing.B) {
-	for name, files := range map[string]map[string]string{"version1": version1(), "version2": version2()} {
-		b.Run(name, func(b *testing.B) {
-			meter, err := tree(b, files).Open(container, pid)
-			require.NoError(b, err)
-
-			for b.Loop() {
-				if _, err := meter.Read(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // A file that does not fit is an error: the keys behind would read as zero.
 func TestRead_OfALongFile(t *testing.T) {
 	t.Parallel()
 
-	dir := t.TempDir()
-	fsys := cgroup.FS{Proc: filepath.Join(dir, "proc"), Cgroup: filepath.Join(dir, "cgroup")}
-	id := strings.Repeat("a", 64)
-	box := filepath.Join(dir, "cgroup", "docker", id)
+	files := version2()
+	files["cgroup/system.slice/docker-"+container+".scope/memory.stat"] = strings.Repeat("padding 0\n", 1000) + "anon 5\n"
 
-	for path, text := range map[string]string{
-		filepath.Join(dir, "proc", "7", "cgroup"): "0::/docker/" + id + "\n",
-		filepath.Join(box, "memory.current"):      "1\n",
-		filepath.Join(box, "memory.stat"):         strings.Repeat("padding 0\n", 1000) + "anon 5\n",
-	} {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	}
-
-	meter, err := fsys.Open(id, 7)
+	meter, err := tree(t, files).Open(container, pid)
 	require.NoError(t, err)
 
 	_, err = meter.Read()

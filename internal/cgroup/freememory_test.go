@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,25 +26,20 @@ type place struct {
 func machineWith(t *testing.T, places ...place) cgroup.FS {
 	t.Helper()
 
-	root := t.TempDir()
-	write := func(name, text string) {
-		path := filepath.Join(root, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	}
-
-	write("proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 20971520 kB\n")
-
+	files := map[string]string{"proc/meminfo": "MemTotal: 67108864 kB\nMemAvailable: 20971520 kB\n"}
 	for _, p := range places {
-		write("proc/"+p.pid+"/cgroup", "0::"+p.path+"\n")
-		write("cgroup/"+p.path+"/memory.stat", "anon 8589934592\n")
-		write("cgroup/"+p.path+"/memory.events", "oom_kill 0\n")
-		write("cgroup/"+p.path+"/memory.max", "max\n")
-		write("cgroup/"+p.path+"/memory.current", "8589934592\n")
-		write("cgroup/"+p.path+"/cpu.stat", "usage_usec 1\n")
+		files["proc/"+p.pid+"/cgroup"] = "0::" + p.path + "\n"
+
+		for name, text := range map[string]string{
+			"stat": "anon 8589934592\n", "events": "oom_kill 0\n", "max": "max\n", "current": "8589934592\n",
+		} {
+			files["cgroup/"+p.path+"/memory."+name] = text
+		}
+
+		files["cgroup/"+p.path+"/cpu.stat"] = "usage_usec 1\n"
 	}
 
-	return cgroup.FS{Proc: filepath.Join(root, "proc"), Cgroup: filepath.Join(root, "cgroup")}
+	return tree(t, files)
 }
 
 // Our own trials are no programs outside Berth, wherever Docker puts them.

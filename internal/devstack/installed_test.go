@@ -84,32 +84,26 @@ func TestFindPostgres(t *testing.T) {
 	}
 }
 
-// A client's package has some of the programs, and a broken one has no version.
-func TestFindPostgres_PassesOverWhatIsNoServer(t *testing.T) {
+// A client's package has some of the programs, and a broken one has no version. Of two programs
+// with one version FindPostgres takes the one on PATH, but not before a newer one or the data's.
+func TestFindPostgres_ChoosesAmongServers(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin:/bin")
 
 	root, patterns := machineWith(t, map[string]string{"15": "15.1", "16": "16.2", "17": "17.1"})
 	require.NoError(t, os.Remove(filepath.Join(root, "16", "bin", "postgres")))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "17", "bin", "postgres"), []byte("#!/bin/sh\nexit 1\n"), 0o755)) //nolint:gosec // G306: a program
 
-	found, err := findPostgres(t.Context(), patterns, dataOf(t, ""))
-	require.NoError(t, err)
-	require.Equal(t, 15, found.major)
-}
+	finds := func(version, want string) {
+		found, err := findPostgres(t.Context(), patterns, dataOf(t, version))
+		require.NoError(t, err)
+		require.Equal(t, want, found.bin)
+	}
+	finds("", filepath.Join(root, "15", "bin"))
 
-// Of two programs with one version FindPostgres takes the one on PATH, but not
-// before a newer one or the data's.
-func TestFindPostgres_OnPath(t *testing.T) {
 	own, _ := machineWith(t, map[string]string{"mine": "15.9"})
 	t.Setenv("PATH", filepath.Join(own, "mine", "bin")+":/usr/bin:/bin")
+	finds("", filepath.Join(own, "mine", "bin"))
 
-	_, patterns := machineWith(t, map[string]string{"15": "15.1"})
-	found, err := findPostgres(t.Context(), patterns, dataOf(t, ""))
-	require.NoError(t, err)
-	require.Equal(t, filepath.Join(own, "mine", "bin"), found.bin)
-
-	root, patterns := machineWith(t, map[string]string{"15": "15.1", "16": "16.2"})
-	found, err = findPostgres(t.Context(), patterns, dataOf(t, "16"))
-	require.NoError(t, err)
-	require.Equal(t, filepath.Join(root, "16", "bin"), found.bin)
+	root, patterns = machineWith(t, map[string]string{"15": "15.1", "16": "16.2"})
+	finds("16", filepath.Join(root, "16", "bin"))
 }

@@ -11,6 +11,18 @@ import (
 	"github.com/berthml/berth/internal/runtimetest"
 )
 
+// servers is a directory that PostgreSQL's user can pass to.
+func servers(t *testing.T) string {
+	t.Helper()
+
+	dir, err := os.MkdirTemp("", "berth-devstack-") //nolint:usetesting // the parents of t.TempDir are closed
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: the same
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+
+	return dir
+}
+
 // As root PostgreSQL runs as another user; a directory that it cannot enter
 // shows the difference.
 func TestStartPostgres_SaysWhichDirectoryIsClosed(t *testing.T) {
@@ -20,15 +32,10 @@ func TestStartPostgres_SaysWhichDirectoryIsClosed(t *testing.T) {
 		runtimetest.Skip(t, "only root runs PostgreSQL as another user")
 	}
 
-	root, err := os.MkdirTemp("", "berth-devstack-") //nolint:usetesting // the parents of t.TempDir are closed
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(root) })
-
-	closed := filepath.Join(root, "closed")
-	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // G302: open, on purpose
+	closed := filepath.Join(servers(t), "closed")
 	require.NoError(t, os.Mkdir(closed, 0o700))
 
-	_, err = StartPostgres(t.Context(), PostgresConfig{Dir: filepath.Join(closed, "berth", "postgres"), Volatile: true})
+	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: filepath.Join(closed, "berth", "postgres"), Volatile: true})
 	require.ErrorContains(t, err, "cannot enter "+closed+": run `chmod o+x "+closed+"`, or keep the data elsewhere by --data-dir")
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 
@@ -41,10 +48,7 @@ func TestStartPostgres_SaysWhichDirectoryIsClosed(t *testing.T) {
 
 // A relative directory is one below where Berth runs, not where PostgreSQL does.
 func TestStartPostgres_RelativeDirectory(t *testing.T) {
-	root, err := os.MkdirTemp("", "berth-devstack-") //nolint:usetesting // the parents of t.TempDir are closed
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(root) })
-	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // G302: PostgreSQL's user must pass through
+	root := servers(t)
 	t.Chdir(root)
 
 	server, err := StartPostgres(t.Context(), PostgresConfig{Dir: "below", Volatile: true})

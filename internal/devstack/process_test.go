@@ -50,12 +50,8 @@ func TestProcess_Stop(t *testing.T) {
 	require.NoError(t, p.stop(syscall.SIGTERM, 10*time.Second))
 	says(t, log, "up\nbye\n")
 	require.NoError(t, p.stop(syscall.SIGTERM, 10*time.Second), "once more is fine")
-}
 
-func TestProcess_StopKillsWhatDoesNotStop(t *testing.T) {
-	t.Parallel()
-
-	p, log := shell(t, `trap '' TERM; echo up; while :; do sleep 0.01; done`)
+	p, log = shell(t, `trap '' TERM; echo up; while :; do sleep 0.01; done`)
 	says(t, log, "up\n")
 	require.ErrorContains(t, p.stop(syscall.SIGTERM, 50*time.Millisecond), "the script did not stop within 50ms and was killed")
 }
@@ -83,13 +79,8 @@ func TestProcess_Await(t *testing.T) {
 	broken, log := shell(t, `echo no such option >&2; exit 3`)
 	require.ErrorContains(t, broken.await(10*time.Second, never), "the script ended at once")
 	says(t, log, "no such option\n")
-}
 
-func TestStart_NoSuchProgram(t *testing.T) {
-	t.Parallel()
-
-	dir := t.TempDir()
-	_, err := start("nothing", exec.CommandContext(t.Context(), filepath.Join(dir, "nothing")), filepath.Join(dir, "log"), syscall.SIGKILL)
+	_, err = start("nothing", exec.CommandContext(t.Context(), log+"/nothing"), log, syscall.SIGKILL)
 	require.ErrorContains(t, err, "starting nothing")
 }
 
@@ -151,22 +142,13 @@ func TestFreePort(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, got, other, "it is promised to somebody")
 	}
-}
 
-// A port is this process's from the look to its end, also while nothing listens
-// on it: sixteen clusters of tests beside each other each restart their servers.
-func TestFreePort_IsKeptFromOtherProcesses(t *testing.T) {
-	t.Parallel()
-
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux has names that go with their process")
+	// It is this process's from the look to its end, also while nothing listens on it.
+	if runtime.GOOS == "linux" { // others have no names that go with their process
+		port, err := FreePort(0)
+		require.NoError(t, err)
+		require.True(t, listenable(port))
+		require.False(t, (&ports{held: map[int]net.Listener{}}).claim(port), "another process was given the port %d", port)
+		require.True(t, claims.claim(port), "it is ours still")
 	}
-
-	port, err := FreePort(0)
-	require.NoError(t, err)
-	require.True(t, listenable(port))
-
-	another := &ports{held: map[int]net.Listener{}}
-	require.False(t, another.claim(port), "another process was given the port %d", port)
-	require.True(t, claims.claim(port), "it is ours still")
 }

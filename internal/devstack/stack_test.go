@@ -69,18 +69,6 @@ func query(p *Postgres, sql string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// servers is a directory that PostgreSQL's user can pass to.
-func servers(t *testing.T) string {
-	t.Helper()
-
-	dir, err := os.MkdirTemp("", "berth-devstack-") //nolint:usetesting // the parents of t.TempDir are closed
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // G302: the same
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-
-	return dir
-}
-
 func ask(t *testing.T, p *Postgres, sql string) string {
 	t.Helper()
 
@@ -120,19 +108,6 @@ func TestPostgres_KeepsWhatIsInItsDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "42", ask(t, third, "SELECT n FROM kept"), "nothing was removed")
 	require.NoError(t, third.Stop())
-}
-
-func TestTemporal_StartsTwiceOnOneDirectory(t *testing.T) {
-	t.Parallel()
-
-	config := TemporalConfig{Dir: filepath.Join(t.TempDir(), "temporal"), Headless: true}
-
-	for range 2 {
-		server, err := StartTemporal(config)
-		require.NoError(t, err)
-		require.NoError(t, server.Stop())
-		require.True(t, gone(server.PID()))
-	}
 }
 
 func TestTemporal_NotFound(t *testing.T) {

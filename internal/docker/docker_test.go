@@ -42,10 +42,7 @@ func launch() berth.Launch {
 		Command:     []string{"python3", "train.py", "--lr=0.1"},
 		Workdir:     "/app",
 		Environment: map[string]string{"TRIAL_ID": "t1", "HOME": "/tmp"},
-		Mounts: []berth.Mount{
-			{Source: "/data/a1/in", Target: "/trial/in", ReadOnly: true},
-			{Source: "/data/a1/out", Target: "/trial/out"},
-		},
+		Mounts:      []berth.Mount{{Source: "/data/a1/in", Target: "/trial/in", ReadOnly: true}, {Source: "/data/a1/out", Target: "/trial/out"}},
 		MemoryBytes: 640 << 20,
 		ShmBytes:    64 << 20,
 		CPUMilli:    1000,
@@ -107,14 +104,9 @@ func TestHostConfigChoices(t *testing.T) {
 	l.CPUMilli = 1
 	require.EqualValues(t, minShares, hostConfig(l, 2).CPUShares)
 	require.EqualValues(t, cpuPeriod, hostConfig(l, 2).CPUQuota)
-}
-
-// Frameworks start threads by the machine's CPUs, not by the container's cores.
-func TestMaxPids(t *testing.T) {
-	t.Parallel()
 
 	for cpus, want := range map[int]int64{0: 512, 2: 512, 32: 512, 64: 1024, 256: 4096} {
-		require.Equal(t, want, *hostConfig(launch(), cpus).PidsLimit, cpus)
+		require.Equal(t, want, *hostConfig(l, cpus).PidsLimit, "frameworks start threads by the machine's %d CPUs", cpus)
 	}
 }
 
@@ -169,10 +161,15 @@ func TestCheckLaunch(t *testing.T) {
 func TestLabelsComeBack(t *testing.T) {
 	t.Parallel()
 
-	c := fromLabels(setup(t).labels(launch()))
+	d, l := setup(t), launch()
+	require.NotContains(t, d.labels(l), labelDeviceBytes)
+	require.Zero(t, fromLabels(d.labels(l)).DeviceBytes)
+
+	l.DeviceID, l.DeviceBytes = "GPU-1", 1216<<20
+	c := fromLabels(d.labels(l))
 	require.Equal(t, berth.Container{
 		AttemptID: "a1", SweepID: "s1", TrialID: "t1", LeaseID: "l1", Token: 42,
-		SpecHash: specHash(launch()), HostID: "host-1", Installation: "installation-1", BootID: "boot-1",
+		DeviceID: "GPU-1", DeviceBytes: 1216 << 20, SpecHash: specHash(l), HostID: "host-1", Installation: "installation-1", BootID: "boot-1",
 	}, c)
 }
 
@@ -198,16 +195,6 @@ func TestResolveUser(t *testing.T) {
 	for image, want := range map[string]string{"": "1000:985", "root": "1000:985", "0:0": "1000:985", "trial": "trial", "5:6": "5:6"} {
 		require.Equal(t, want, ResolveUser(image, "", 1000, 985).Name, "%q, by a worker that is not root", image)
 	}
-}
-
-func TestDigest(t *testing.T) {
-	t.Parallel()
-
-	digests := []string{"z/other@sha256:1", "team/image@sha256:2"}
-	require.Equal(t, "sha256:id", digest("team/image:1", "sha256:id", nil))
-	require.Equal(t, "team/image@sha256:2", digest("team/image:1", "sha256:id", digests))
-	require.Equal(t, "team/image@sha256:2", digest("sha256:id", "sha256:id", digests))
-	require.Equal(t, "z/other@sha256:1", digest("z/other", "sha256:id", digests))
 }
 
 func TestStartError(t *testing.T) {
@@ -428,7 +415,7 @@ func TestPythonPath(t *testing.T) {
 	}
 }
 
-// An older Berth, which knows no shim, finds the container by the same hash.
+// The shim is no part of what identifies a launch.
 func TestShim(t *testing.T) {
 	t.Parallel()
 

@@ -13,15 +13,22 @@ import (
 	"github.com/berthml/berth"
 )
 
+// busy is a launch of the test image, which exits with a code at once.
+func busy(code string) berth.Launch {
+	l := launch()
+	l.AttemptID = strings.ToLower(rand.Text())
+	l.Image, l.Command, l.Workdir, l.Mounts = "berth-test/busy:1", []string{"/busy", "exit", code}, "", nil
+
+	return l
+}
+
 // TestEnsureStartsWhatWasCreated is the worker that died between create and
 // start (reliability.md, failure 3).
 func TestEnsureStartsWhatWasCreated(t *testing.T) {
 	t.Parallel()
 
 	d := setup(t)
-	l := launch()
-	l.AttemptID = strings.ToLower(rand.Text())
-	l.Image, l.Command, l.Workdir, l.Mounts = "berth-test/busy:1", []string{"/busy", "exit", "4"}, "", nil
+	l := busy("4")
 
 	made, err := d.create(t.Context(), l)
 	require.NoError(t, err)
@@ -50,9 +57,7 @@ func TestCreateTwice(t *testing.T) {
 	t.Parallel()
 
 	d := setup(t)
-	l := launch()
-	l.AttemptID = strings.ToLower(rand.Text())
-	l.Image, l.Command, l.Workdir, l.Mounts = "berth-test/busy:1", []string{"/busy", "exit", "0"}, "", nil
+	l := busy("0")
 
 	made, err := d.create(t.Context(), l)
 	require.NoError(t, err)

@@ -126,18 +126,6 @@ func TestWithGPU_Simulated(t *testing.T) {
 	require.Error(t, err, "another card is not this host's")
 }
 
-func TestLabels_OfAGPU(t *testing.T) {
-	t.Parallel()
-
-	d := setup(t)
-	l := launch()
-	require.NotContains(t, d.labels(l), labelDeviceBytes)
-	require.Zero(t, fromLabels(d.labels(l)).DeviceBytes)
-
-	l.DeviceID, l.DeviceBytes = "GPU-1", 1216<<20
-	require.Equal(t, int64(1216<<20), fromLabels(d.labels(l)).DeviceBytes)
-}
-
 func TestEnsure_WithoutItsGPU(t *testing.T) {
 	t.Parallel()
 

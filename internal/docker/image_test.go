@@ -30,6 +30,8 @@ func TestDigest_HoweverItIsWritten(t *testing.T) {
 	} {
 		require.Equal(t, want, digest(ref, "sha256:0", have), ref)
 	}
+
+	require.Equal(t, "sha256:id", digest("team/image:1", "sha256:id", nil))
 }
 
 // A machine that is new has no image: that is a list, too.

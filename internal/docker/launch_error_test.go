@@ -29,14 +29,8 @@ func TestEnsure_ADockerThatCreatesNothing(t *testing.T) {
 		start   berth.FailureKind // of the *berth.StartError; empty = none
 		kind    berth.Kind
 	}{
-		"no inode": {
-			create, http.StatusInternalServerError, "mkdir /var/lib/docker/overlay2/6b1f-init: no space left on device",
-			berth.FailureInfra, berth.KindInvalid,
-		},
-		"read-only": {
-			create, http.StatusInternalServerError, "mkdir /var/lib/docker/overlay2/6b1f/merged/app: read-only file system",
-			berth.FailureInfra, berth.KindInvalid,
-		},
+		"no inode":  {create, http.StatusInternalServerError, "mkdir /var/lib/docker/overlay2/6b1f-init: no space left on device", berth.FailureInfra, berth.KindInvalid},
+		"read-only": {create, http.StatusInternalServerError, "mkdir /var/lib/docker/overlay2/6b1f/merged/app: read-only file system", berth.FailureInfra, berth.KindInvalid},
 		"unreadable image": {
 			image, http.StatusInternalServerError, "open /var/lib/docker/image/overlay2/imagedb/content/sha256/0123: input/output error",
 			berth.FailureInfra, berth.KindInvalid,

@@ -33,17 +33,6 @@ func configured(t *testing.T, config, helper string) string {
 	return dir
 }
 
-// asked waits until the helper runs: its script writes the file.
-func asked(t *testing.T, dir string) {
-	t.Helper()
-
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(filepath.Join(dir, "asked"))
-
-		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
-}
-
 // What `docker login` wrote, and what helpers answer by their protocol.
 func TestLogin(t *testing.T) { //nolint:paralleltest // it sets the environment
 	configured(t, `{
@@ -79,10 +68,7 @@ func TestLogin(t *testing.T) { //nolint:paralleltest // it sets the environment
 		require.NoError(t, err)
 
 		_, err = login(t.Context(), image)
-		why, ok := errors.AsType[*berth.PullError](err)
-		require.True(t, ok, "%v", err)
-		require.Equal(t, berth.PullUnauthorized, why.Reason)
-		require.Contains(t, why.Detail, want)
+		requirePullError(t, err, berth.PullUnauthorized, want)
 	}
 }
 
@@ -99,7 +85,11 @@ func TestLogin_HelperThatHangs(t *testing.T) { //nolint:paralleltest // it sets 
 
 	go func() { done <- pulls.Pull(ctx, "registry.example/team/a@"+someDigest, unheard) }()
 
-	asked(t, dir)
+	require.Eventually(t, func() bool { // the helper runs
+		_, err := os.Stat(filepath.Join(dir, "asked"))
+
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond)
 	cancel(canceled)
 
 	select {
@@ -129,39 +119,5 @@ func TestLogin_HelperThatIsSlow(t *testing.T) { //nolint:paralleltest // it sets
 	defer cancel()
 
 	_, err = login(ctx, image)
-	why, ok := errors.AsType[*berth.PullError](err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, berth.PullUnauthorized, why.Reason)
-	require.Equal(t, "the credentials for registry.example cannot be read: docker-credential-test did not answer within 1s", why.Detail)
-}
-
-// A registry whose helper hangs does not hold the images of all others.
-func TestLogin_HelperThatHangsHoldsNoOtherRegistry(t *testing.T) { //nolint:paralleltest // it sets the environment
-	dir := configured(t, `{"credHelpers":{"slow.example":"test"}}`, "touch asked\nexec sleep 600\n")
-
-	slow, err := named("slow.example/a@" + someDigest)
-	require.NoError(t, err)
-	other, err := named("registry.example/b@" + someDigest)
-	require.NoError(t, err)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-
-	go func() {
-		_, _ = login(ctx, slow)
-		close(done)
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-
-	asked(t, dir)
-
-	have, err := login(t.Context(), other)
-	require.NoError(t, err)
-	require.Empty(t, have)
-
-	select {
-	case <-done:
-		require.Fail(t, "the helper was to hang meanwhile")
-	default:
-	}
+	requirePullError(t, err, berth.PullUnauthorized, "the credentials for registry.example cannot be read: docker-credential-test did not answer within 1s")
 }

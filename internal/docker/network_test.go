@@ -4,8 +4,6 @@ package docker
 
 import (
 	"context"
-	"crypto/rand"
-	"strings"
 	"sync"
 	"testing"
 
@@ -23,9 +21,8 @@ func TestEnsure_TrialNetwork(t *testing.T) {
 	var group sync.WaitGroup
 
 	for range 3 {
-		l := launch()
-		l.AttemptID, l.Network = strings.ToLower(rand.Text()), true
-		l.Image, l.Command, l.Workdir, l.Mounts = "berth-test/busy:1", []string{"/busy", "exit", "0"}, "", nil
+		l := busy("0")
+		l.Network = true
 
 		t.Cleanup(func() {
 			ctx := context.WithoutCancel(t.Context())

@@ -18,7 +18,7 @@ import (
 
 func unheard(string) {}
 
-// daemon stands for a Docker whose pulls are what the test says.
+// daemon stands for a Docker whose pulls are what the test says; nil = its registry is silent.
 func daemon(t *testing.T, create http.HandlerFunc) *Docker {
 	t.Helper()
 
@@ -29,6 +29,8 @@ func daemon(t *testing.T, create http.HandlerFunc) *Docker {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/images/create"):
 			create(w, r)
+		case strings.Contains(r.URL.Path, "/distribution/") && create == nil:
+			<-r.Context().Done()
 		case strings.Contains(r.URL.Path, "/distribution/"):
 			_, _ = w.Write([]byte(`{"Descriptor":{"digest":"` + someDigest + `"},"Platforms":[{"os":"linux","architecture":"amd64"}]}`))
 		default:
@@ -48,37 +50,26 @@ func say(w http.ResponseWriter, line string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
+// requirePullError requires the error of a pull, for a reason and with a detail.
+func requirePullError(t *testing.T, err error, reason berth.PullReason, detail string) {
+	t.Helper()
+
+	why, ok := errors.AsType[*berth.PullError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, reason, why.Reason)
+	require.Contains(t, why.Detail, detail)
+}
+
 // A Docker whose registry takes the question and says nothing: the pull has failed after
 // Stall, although Docker has not begun it.
-func TestPulls_SilentRegistryStalls(t *testing.T) {
-	over := make(chan struct{})
-	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "/distribution/") {
-			select {
-			case <-over:
-			case <-r.Context().Done():
-			}
-
-			return
-		}
-
-		w.Header().Set("Api-Version", "1.44")
-		say(w, `{"Os":"linux","Arch":"amd64","ApiVersion":"1.44"}`)
-	}))
-	t.Cleanup(silent.Close)
-	t.Cleanup(func() { close(over) })
-	t.Setenv("DOCKER_HOST", strings.Replace(silent.URL, "http://", "tcp://", 1))
-	t.Setenv("DOCKER_CONFIG", t.TempDir())
+func TestPulls_SilentRegistryStalls(t *testing.T) { //nolint:paralleltest // it sets the environment
+	d := daemon(t, nil)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 
-	err := NewPulls(setup(t), PullConfig{Stall: time.Second}).Pull(ctx, "registry.example/team/a@"+someDigest, unheard)
-
-	why, ok := errors.AsType[*berth.PullError](err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, berth.PullTimeout, why.Reason)
-	require.Equal(t, "no byte of it arrived from registry.example for 1s", why.Detail)
+	err := NewPulls(d, PullConfig{Stall: time.Second}).Pull(ctx, "registry.example/team/a@"+someDigest, unheard)
+	requirePullError(t, err, berth.PullTimeout, "no byte of it arrived from registry.example for 1s")
 }
 
 // Docker that is restarted in the middle of a pull is Docker, and not the registry.
@@ -113,11 +104,7 @@ func TestPull_Slow(t *testing.T) { //nolint:paralleltest // it sets the environm
 
 	err := d.pull(t.Context(), "127.0.0.1:1/team/a@"+someDigest, PullConfig{Stall: time.Minute, Longest: 2 * time.Second}, func(progress string) { last = progress })
 	require.Contains(t, last, " MiB of 1,024 MiB")
-
-	why, ok := errors.AsType[*berth.PullError](err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, berth.PullTimeout, why.Reason)
-	require.Equal(t, "it was not here after 2s", why.Detail)
+	requirePullError(t, err, berth.PullTimeout, "it was not here after 2s")
 }
 
 // A pull does not fill the disk that the host needs: it ends at the headroom.
@@ -128,10 +115,7 @@ func TestPull_FullDisk(t *testing.T) { //nolint:paralleltest // it sets the envi
 	})
 
 	err := NewPulls(d, PullConfig{Room: func() (int64, error) { return -1, nil }}).Pull(t.Context(), "127.0.0.1:1/team/a@"+someDigest, unheard)
-
-	why, ok := errors.AsType[*berth.PullError](err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, berth.PullDiskFull, why.Reason)
+	requirePullError(t, err, berth.PullDiskFull, "")
 }
 
 // Many trials of a host ask a registry that refuses them once.

@@ -45,14 +45,6 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 				"  File \"train.py\", line 10, in __getitem__\n    raise FileNotFoundError\nFileNotFoundError: [Errno 2] No such file or directory: '/data/x.png'\n\n",
 			want: "/data/x.png",
 		},
-		"torchrun": {
-			log: "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/app/train.py\", line 9, in <module>\n[rank0]:     step()\n[rank0]: ValueError: bad shape\n" +
-				"E0101 12:00:00.000000 1 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 12) of binary: /usr/bin/python3\n" +
-				"Traceback (most recent call last):\n  File \"/usr/local/bin/torchrun\", line 8, in <module>\n    sys.exit(main())\n  File \"run.py\", line 2, in main\n    raise ChildFailedError(\n" +
-				"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n============================================================\ntrain.py FAILED\n------------------------------------------------------------\nFailures:\n  <NO_OTHER_FAILURES>\n" +
-				"------------------------------------------------------------\nRoot Cause (first observed failure):\n[0]:\n  time      : 2026-01-01_12:00:00\n  host      : x\n  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 12)\n  error_file: <N/A>\n  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n============================================================",
-			want: "ValueError: bad shape",
-		},
 		"state dict": {
 			log: "Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    net.load_state_dict(s)\n  File \"module.py\", line 1, in load_state_dict\n    raise RuntimeError\n" +
 				"RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: copying a param with shape torch.Size([32, 64]) from checkpoint, the shape in current model is torch.Size([64, 64]).",
@@ -77,11 +69,6 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 				"WARNING:root:going on without TensorRT\nepoch 1 loss=0.5\nepoch 2 loss=0.4\nERROR: the loss diverged, giving up",
 			want: "the loss diverged",
 		},
-		"colours":  {log: "\x1b[31mERROR\x1b[0m dataset /data/x is missing", want: "ERROR dataset", lack: "[31m"},
-		"argparse": {log: "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --foo=1", want: "unrecognized"},
-		"stdout after the traceback's head": {
-			log: "Traceback (most recent call last):\nEpoch: 3\n  File \"train.py\", line 3, in <module>\n    x()\nValueError: bad", want: "ValueError: bad",
-		},
 		"hydra": {
 			log:  "Error executing job with overrides: ['lr=0.1']\nTraceback (most recent call last):\n  File \"/app/train.py\", line 10, in main\n    raise ValueError('bad lr')\nValueError: bad lr\n\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.",
 			want: "ValueError: bad lr",
@@ -89,9 +76,6 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 		"rich": {
 			log:  "╭─────────────────────────────── Traceback (most recent call last) ────────────────────────────────╮\n│ /app/train.py:9 in <module>                                                                      │\n│ ❱ 9 step()                                                                                       │\n╰──────────────────────────────────────────────────────────────────────────────────────────────────╯\nValueError: bad batch\nwandb: Find logs at: ./wandb/offline-run-1/logs",
 			want: "ValueError: bad batch",
-		},
-		"logged with a prefix": {
-			log: "ERROR:root:training failed\nTraceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    x()\nValueError: bad", want: "ValueError: bad",
 		},
 		"spawned process": {
 			log: "Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    mp.spawn(f)\ntorch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 0 terminated with the following error:\nTraceback (most recent call last):\n  File \"spawn.py\", line 1, in _wrap\n    fn(i)\n  File \"train.py\", line 3, in f\n    raise\nValueError: bad shape\n", want: "ValueError: bad shape",
@@ -101,12 +85,6 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 		},
 		"assertion without words": {
 			log: "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    assert x.shape == y.shape\nAssertionError", want: "assert x.shape == y.shape",
-		},
-		"key error": {
-			log: "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    lr = params['lr']\nKeyError: 'lr'", want: "KeyError: 'lr'",
-		},
-		"cuda assert": {
-			log: "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    x()\nRuntimeError: Given groups=1, weight of size [3], expected input", want: "Given groups",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

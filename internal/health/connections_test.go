@@ -1,7 +1,6 @@
 package health_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,9 +12,7 @@ func TestHealth_WarnsBeforeConnectionsRunOut(t *testing.T) {
 	t.Parallel()
 
 	finding := func(use ...health.ConnectionUse) health.Finding {
-		all := health.State{Connections: use}.Findings()
-
-		return all[slices.IndexFunc(all, func(f health.Finding) bool { return f.Part == "connections" })]
+		return finding(health.State{Connections: use}, "connections")
 	}
 
 	require.True(t, finding().OK)

@@ -13,6 +13,13 @@ import (
 	"github.com/berthml/berth/internal/health"
 )
 
+// finding is what is found of a part.
+func finding(s health.State, part string) health.Finding {
+	all := s.Findings()
+
+	return all[slices.IndexFunc(all, func(f health.Finding) bool { return f.Part == part })]
+}
+
 // A disk that will be full before long is no failure yet: Health warns with the
 // next step, and with the files that fill it.
 func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
@@ -20,7 +27,7 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 
 	const gib = 1 << 30
 
-	findings := health.State{
+	state := health.State{
 		Hosts: 2, Answering: 2,
 		Disks: []health.Disk{
 			{Of: "host a", TotalBytes: 100 * gib, FreeBytes: 10 * gib, HeadroomBytes: 2 * gib, OutputBytes: 70 * gib},
@@ -28,18 +35,17 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 		},
 		Database:     health.Storage{Bytes: 3 * gib, LogBytes: 2 * gib, MetricBytes: gib / 2},
 		DatabaseDisk: health.Disk{Of: health.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: gib},
-	}.Findings()
+	}
 
 	for part, says := range map[string][2]string{
 		"disks":   {"host a has 8,192 MiB left: 91 % of what it may fill is in use; files of attempts take 71,680 MiB", "--keep-outputs-size"},
 		"storage": {"the disk of the database has 1,024 MiB left: 99 % of what it may fill is in use; the database takes 3,072 MiB: logs 2,048 MiB, metrics 512 MiB", "--keep-sweeps"},
 	} {
-		i := slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == part })
-		require.True(t, findings[i].OK)
-		require.True(t, findings[i].Warn)
-		require.Equal(t, says[0], findings[i].What)
-		require.Contains(t, findings[i].Next, "berth sweep delete")
-		require.Contains(t, findings[i].Next, says[1])
+		f := finding(state, part)
+		require.True(t, f.OK && f.Warn)
+		require.Equal(t, says[0], f.What)
+		require.Contains(t, f.Next, "berth sweep delete")
+		require.Contains(t, f.Next, says[1])
 	}
 }
 
@@ -47,8 +53,7 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 func TestHealth_WarnsOfTimeSlices(t *testing.T) {
 	t.Parallel()
 
-	findings := health.State{Sliced: []string{"gpu-1, GPU-8: its MPS daemon does not run"}}.Findings()
-	f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "devices" })]
+	f := finding(health.State{Sliced: []string{"gpu-1, GPU-8: its MPS daemon does not run"}}, "devices")
 	require.True(t, f.OK && f.Warn)
 	require.Contains(t, f.What, "gpu-1, GPU-8: its MPS daemon does not run")
 	require.Contains(t, f.Next, "berth doctor")
@@ -60,12 +65,7 @@ func TestHealth_WarnsOfGPUsThatAreAway(t *testing.T) {
 	t.Parallel()
 
 	h := health.State{NotHandedOut: []string{"gpu-1, GPU-7: " + berth.NotHandedOut}, StartingMPS: []string{"gpu-1, GPU-8: " + berth.MPSStarts}}
-	devices := func() health.Finding {
-		findings := h.Findings()
-
-		return findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "devices" })]
-	}
-	f := devices()
+	f := finding(h, "devices")
 
 	require.True(t, f.OK && f.Warn)
 	require.Contains(t, f.What, "gpu-1, GPU-7: its worker does not hand it out since it started")
@@ -74,7 +74,7 @@ func TestHealth_WarnsOfGPUsThatAreAway(t *testing.T) {
 	require.NotContains(t, f.Next, "restart the machine", "that would end trials")
 
 	h.SickDevices = []string{"gpu-1, GPU-9: XID 79"}
-	f = devices()
+	f = finding(h, "devices")
 
 	require.False(t, f.OK || f.Warn)
 
@@ -87,8 +87,7 @@ func TestHealth_WarnsOfGPUsThatAreAway(t *testing.T) {
 func TestHealth_CordonedGPU(t *testing.T) {
 	t.Parallel()
 
-	findings := health.State{CordonedDevices: []string{"gpu-1, GPU-8: cordoned by a person"}}.Findings()
-	f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "devices" })]
+	f := finding(health.State{CordonedDevices: []string{"gpu-1, GPU-8: cordoned by a person"}}, "devices")
 	require.True(t, f.OK && !f.Warn)
 	require.Equal(t, "no GPU reports a problem; taking no new trials: gpu-1, GPU-8: cordoned by a person", f.What)
 }
@@ -100,8 +99,7 @@ func TestHealth_SaysThatTheDatabasesDiskIsFull(t *testing.T) {
 	const gib = 1 << 30
 
 	for free, ok := range map[int64]bool{0: false, 1 << 20: false, 20 * gib: true} {
-		findings := health.State{DatabaseDisk: health.Disk{Of: health.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: free}}.Findings()
-		f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "storage" })]
+		f := finding(health.State{DatabaseDisk: health.Disk{Of: health.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: free}}, "storage")
 
 		require.Equal(t, ok, f.OK, free)
 
@@ -125,8 +123,7 @@ func TestHealth_NamesOnlyKnownSizes(t *testing.T) {
 		{health.Storage{Bytes: 5 << 30}, "the database takes 5,120 MiB"},
 		{health.Storage{Bytes: 5 << 30, LogBytes: 2 << 30, MetricBytes: 1 << 30}, "the database takes 5,120 MiB: logs 2,048 MiB, metrics 1,024 MiB"},
 	} {
-		findings := health.State{Database: tt.database}.Findings()
-		require.Equal(t, tt.says, findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "storage" })].What)
+		require.Equal(t, tt.says, finding(health.State{Database: tt.database}, "storage").What)
 	}
 }
 
@@ -134,13 +131,12 @@ func TestHealth_NamesOnlyKnownSizes(t *testing.T) {
 func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 
-	findings := health.State{Hosts: 1, Answering: 1, Outputs: []string{"a: files of 2 attempts cannot be removed"}}.Findings()
-	i := slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "outputs" })
+	f := finding(health.State{Hosts: 1, Answering: 1, Outputs: []string{"a: files of 2 attempts cannot be removed"}}, "outputs")
 
-	require.True(t, findings[i].OK && findings[i].Warn)
-	require.Equal(t, "a: files of 2 attempts cannot be removed", findings[i].What)
-	require.Contains(t, findings[i].Next, "rm -r")
-	require.Contains(t, findings[i].Next, "--keep-outputs-size")
+	require.True(t, f.OK && f.Warn)
+	require.Equal(t, "a: files of 2 attempts cannot be removed", f.What)
+	require.Contains(t, f.Next, "rm -r")
+	require.Contains(t, f.Next, "--keep-outputs-size")
 }
 
 // Health reports rows that retention cannot delete, because a log line is
@@ -149,8 +145,7 @@ func TestHealth_SaysWhatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 
 	for problem, warn := range map[string]bool{"": false, "removing rows of sweep 1f: timeout": true} {
-		findings := health.State{Retention: problem}.Findings()
-		f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "retention" })]
+		f := finding(health.State{Retention: problem}, "retention")
 
 		require.True(t, f.OK)
 		require.Equal(t, warn, f.Warn)
@@ -258,12 +253,11 @@ func TestHealth_SaysWhichFilesWait(t *testing.T) {
 		{"for long", []berth.WaitingFiles{{Host: "a", Attempts: 2, Oldest: 2 * time.Hour}}, true, "2h0m0s"},
 		{"a try failed", []berth.WaitingFiles{{Host: "a", Attempts: 1, Problem: "no route"}}, true, "the last try failed: no route"},
 	} {
-		findings := health.State{WaitingFiles: tt.waiting}.Findings()
-		i := slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "artifacts" })
-		require.True(t, findings[i].OK, tt.name)
-		require.Equal(t, tt.warn, findings[i].Warn, tt.name)
-		require.Equal(t, tt.warn, findings[i].Next != "", tt.name)
-		require.Contains(t, findings[i].What, tt.what, tt.name)
+		f := finding(health.State{WaitingFiles: tt.waiting}, "artifacts")
+		require.True(t, f.OK, tt.name)
+		require.Equal(t, tt.warn, f.Warn, tt.name)
+		require.Equal(t, tt.warn, f.Next != "", tt.name)
+		require.Contains(t, f.What, tt.what, tt.name)
 	}
 }
 
@@ -275,8 +269,7 @@ func TestHealth_WarnsOfSecretsThatNoMachineOpens(t *testing.T) {
 		"machines open all of the 2 secrets": {Secrets: 2},
 		"hub: no machine opens it":           {Secrets: 2, Unopened: []string{"hub: no machine opens it"}},
 	} {
-		findings := h.Findings()
-		f := findings[slices.IndexFunc(findings, func(f health.Finding) bool { return f.Part == "secrets" })]
+		f := finding(h, "secrets")
 		require.True(t, f.OK, "what mounts no secret runs")
 		require.Equal(t, want, f.What)
 		require.Equal(t, len(h.Unopened) > 0, f.Warn)

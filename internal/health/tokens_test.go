@@ -1,7 +1,6 @@
 package health_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -32,8 +31,7 @@ func TestHealth_WarnsBeforeTheLastAdminEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			all := health.State{Admins: c.admins}.Findings()
-			f := all[slices.IndexFunc(all, func(f health.Finding) bool { return f.Part == "tokens" })]
+			f := finding(health.State{Admins: c.admins}, "tokens")
 			require.True(t, f.OK)
 			require.Equal(t, c.warn, f.Warn)
 			require.Contains(t, f.What, c.what)

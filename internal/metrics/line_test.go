@@ -94,6 +94,21 @@ func TestReader_Stderr(t *testing.T) {
 		require.Equal(t, want, byName(NewReader("", "val_acc").readAll(berth.Stderr, line)), line)
 	}
 
+	for _, logged := range []string{ // by Python, whose loggers write there, but not by C++
+		"INFO:root:", "WARNING:root:", "2026-01-01 12:00:00,123 - train - INFO - ", "2026-01-01 12:00:00,123 INFO ", "[12:00:00] [INFO] ",
+		"2026-01-01 12:00:00.123 | INFO     | train:main:42 - ", "2026-01-01T12:00:00Z [info     ] ", "I1125 16:00:01.123456 140 train.py:12] ",
+	} {
+		require.Len(t, NewReader("", "").readAll(berth.Stderr, logged+"epoch 1 loss=0.5\n"+logged+"epoch 2 loss=0.4"), 2, logged)
+		require.Equal(t, []berth.MetricPoint{metric("train_loss", 1, 0.5)}, NewReader("", "val_loss").readAll(berth.Stderr, logged+"epoch 1 train_loss=0.5"), logged)
+	}
+
+	for _, line := range []string{
+		"I0000 00:00:1764060000.1 140 gpu_device.cc:2020] Created device /job:localhost/device:GPU:0 with memory: 35",
+		"2026-01-01 12:00:00.123456: I tensorflow/core/platform/x.cc:182] rebuild with flags: 1", "box:1:2 [0] NCCL INFO comm rank: 0",
+	} {
+		require.Empty(t, NewReader("", "").readAll(berth.Stderr, line), line)
+	}
+
 	own := NewReader(`(?P<name>\w+)=(?P<value>\S+)`, "val_acc")
 	require.Equal(t, []berth.MetricPoint{metric("loss", 1, 0.25)}, own.readAll(berth.Stderr, "loss=0.25"))
 }

@@ -137,6 +137,30 @@ func TestRecordParser_EpochsInParts(t *testing.T) {
 	}
 }
 
+// transformers rounds epochs to two decimals: the first logs of a large data set are all of
+// epoch 0.0. They are numbered in order. What names its epochs as whole numbers, or steps, is
+// not; a step that begins anew in each epoch names no place on the curve.
+func TestReader_EpochsThatAreRounded(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string][]int64{
+		"{'loss': 1, 'epoch': 0.0}\n{'loss': 1, 'epoch': 0.0}\n{'loss': 1, 'epoch': 0.0}\n{'loss': 1, 'epoch': 0.01}":                          {0, 1, 2, 3},
+		"{'loss': 1, 'epoch': 1.0}\n{'eval_loss': 1, 'epoch': 1.0}\n{'loss': 1, 'epoch': 2.0}":                                                 {1, 1, 2},
+		`{"loss": 1, "epoch": 0}` + "\n" + `{"loss": 1, "epoch": 0}`:                                                                           {0, 0},
+		`{"loss": 1, "step": 3, "epoch": 0.0}` + "\n" + `{"loss": 1, "step": 3, "epoch": 0.0}`:                                                 {3, 3},
+		`{"epoch": 1, "step": 100, "loss": 1}` + "\n" + `{"epoch": 2, "step": 100, "loss": 1}` + "\n" + `{"epoch": 3, "step": 100, "loss": 1}`: {100, 101, 102},
+	} {
+		var got []int64
+		for _, p := range NewReader("", "loss").readAll(berth.Stdout, text) {
+			if strings.HasSuffix(p.Name, "loss") {
+				got = append(got, p.Step)
+			}
+		}
+
+		require.Equal(t, want, got, text)
+	}
+}
+
 // Names that no series takes are not remembered for ever; the objective's always is.
 func TestSteps_AreBounded(t *testing.T) {
 	t.Parallel()

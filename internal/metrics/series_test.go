@@ -60,6 +60,91 @@ func TestSeries_Objective(t *testing.T) {
 	}
 }
 
+// docs/job-contract.md: "A repeated name and step replaces the earlier one."
+func TestSeries_WhatWasReplacedDoesNotCount(t *testing.T) {
+	t.Parallel()
+
+	for _, strategy := range []berth.Strategy{berth.StrategyBest, berth.StrategyMean} {
+		s := NewSeries(NewThinner(100, 1_000_000, 0), nil, "acc", berth.MetricsFile)
+		s.Add(berth.MetricsFile, metric("acc", 1, 1), metric("acc", 1, 0.7), metric("acc", 1, 0.8))
+
+		value, _ := s.Objective(berth.Objective{Metric: "acc", Strategy: strategy, Goal: berth.GoalMaximize})
+		require.InDelta(t, 0.8, *value, 0, strategy)
+	}
+}
+
+// The first source that reports the objective counts, in whatever order they speak: the
+// metrics file, the shim, what the job prints. Its curve is the objective's; of the other
+// metrics each is the first source's that has it.
+func TestSeries_Source(t *testing.T) {
+	t.Parallel()
+
+	printed := func(s *Series) { s.Add(berth.MetricsStdout, metric("acc", 1, 0.5), metric("loss", 1, 0.7)) }
+	shim := func(s *Series) {
+		s.Add(berth.MetricsShim, metric("acc", 1, 0.6), metric("acc", 2, 0.6), metric("val_loss", 1, 1), metric("loss", 1, 9))
+	}
+	file := func(s *Series) { s.Add(berth.MetricsFile, metric("acc", 1, 0.75)) }
+	last := func(s *Series) { s.Add(berth.MetricsFile, final(metric("acc", 3, 0.75))) }
+	expect := func(s *Series) { s.Expect(berth.MetricsShim) }
+	stored := func(s *Series) { s.Pending(noon) }
+
+	for name, c := range map[string]struct {
+		does   []func(*Series)
+		source string
+		want   float64
+		points map[string]int // of each metric, that are to be stored in the end
+		drop   []string
+	}{
+		"only printed":             {[]func(*Series){printed}, berth.MetricsStdout, 0.5, map[string]int{"acc": 1, "loss": 1}, nil},
+		"shim first":               {[]func(*Series){shim, printed}, berth.MetricsShim, 0.6, map[string]int{"acc": 2, "val_loss": 1, "loss": 1}, nil},
+		"shim speaks, printed":     {[]func(*Series){expect, printed, shim}, berth.MetricsShim, 0.6, map[string]int{"acc": 2, "val_loss": 1, "loss": 1}, nil},
+		"file, then shim":          {[]func(*Series){file, shim, printed}, berth.MetricsFile, 0.75, map[string]int{"acc": 1, "val_loss": 1, "loss": 1}, nil},
+		"file at the end":          {[]func(*Series){printed, stored, file}, berth.MetricsFile, 0.75, map[string]int{"acc": 1}, []string{"acc"}},
+		"a final record in it":     {[]func(*Series){printed, last}, berth.MetricsFile, 0.75, map[string]int{"acc": 1, "loss": 1}, nil},
+		"chosen by an earlier run": {[]func(*Series){func(s *Series) { s.GoOn(berth.MetricsStdout) }, shim, printed, stored}, berth.MetricsShim, 0.6, map[string]int{"acc": 2, "val_loss": 1}, []string{"acc"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := NewSeries(NewThinner(100, 1_000_000, 0), nil, "acc", berth.MetricsFile, berth.MetricsShim, berth.MetricsStdout)
+			for _, do := range c.does {
+				do(s)
+			}
+
+			s.End()
+
+			value, _ := s.Objective(berth.Objective{Metric: "acc", Goal: berth.GoalMaximize})
+			require.InDelta(t, c.want, *value, 0)
+			require.Equal(t, c.source, s.Source("acc"))
+
+			b, points := s.Pending(noon), make(map[string]int)
+			for _, p := range b.Points {
+				points[p.Name]++
+			}
+
+			require.Equal(t, c.points, points)
+			require.Equal(t, c.drop, b.Drop)
+		})
+	}
+
+	auto := berth.Spec{Metrics: berth.MetricsSpec{Source: berth.MetricsAuto}}
+	require.Equal(t, []string{berth.MetricsFile, berth.MetricsShim, berth.MetricsStdout}, SourcesOf(auto))
+
+	auto.Metrics.Source = berth.MetricsStdout
+	require.Equal(t, []string{berth.MetricsStdout, berth.MetricsShim}, SourcesOf(auto), "Keras' epochs where nothing was printed")
+}
+
+// In a sweep without an objective each metric is the first source's that reports it.
+func TestSeries_SourceWithoutAnObjective(t *testing.T) {
+	t.Parallel()
+
+	s := NewSeries(NewThinner(100, 1_000_000, 0), nil, "", berth.MetricsFile, berth.MetricsShim, berth.MetricsStdout)
+	s.Add(berth.MetricsShim, metric("acc", 1, 0.5), metric("loss", 1, 0.75))
+	s.Add(berth.MetricsStdout, metric("batch_size", 1, 32), metric("loss", 1, 0.25))
+	s.End()
+	require.Equal(t, []berth.MetricPoint{metric("acc", 1, 0.5), metric("batch_size", 1, 32), metric("loss", 1, 0.75)}, byName(s.Pending(noon).Points))
+}
+
 func TestSeries_PendingAndRestoreKeepTheOrder(t *testing.T) {
 	t.Parallel()
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -255,6 +256,12 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
+// each runs a case of a test on a simulated clock.
+func each(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble(t, test) })
+}
+
 // An attempt that waits for its image has no container, and keeps its place.
 func TestRound_RenewsWhatWaits(t *testing.T) { //nolint:paralleltest // bubble
 	bubble(t, func(t *testing.T) {
@@ -277,69 +284,66 @@ func TestRound_Table(t *testing.T) {
 	removed := mended[:2]
 	released := mended[2:]
 
-	for name, c := range map[string]struct { //nolint:paralleltest // a bubble has its own clock
-		given func(t *testing.T, w *world)
-		boxed bool
-		young bool
-		want  []string
+	given := map[string]func(t *testing.T, w *world){
+		"orphan": func(*testing.T, *world) {},
+		"placed": func(t *testing.T, w *world) { t.Helper(); w.placed(t, "a", hostID) },
+		"held":   func(t *testing.T, w *world) { t.Helper(); w.running(t, "a") },
+		"fenced": func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") },
+		"may come back": func(t *testing.T, w *world) {
+			t.Helper()
+			w.running(t, "a")
+			require.NoError(t, w.ledger.AbandonAttempt(t.Context(), "a", "its host was away"))
+		},
+	}
+
+	for name, c := range map[string]struct {
+		boxed, young, exited bool
+		want                 []string
 	}{
-		"held":                       {func(t *testing.T, w *world) { t.Helper(); w.running(t, "a") }, true, false, nil},
-		"held, not noted as running": {func(t *testing.T, w *world) { t.Helper(); w.placed(t, "a", hostID) }, true, false, nil},
-		"fenced":                     {func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") }, true, false, mended},
-		"fenced, young":              {func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") }, true, true, mended},
-		"fenced, may come back": {func(t *testing.T, w *world) {
-			t.Helper()
-			w.running(t, "a")
-			require.NoError(t, w.ledger.AbandonAttempt(t.Context(), "a", "its host was away"))
-		}, true, false, nil},
-		"fenced, exited": {func(t *testing.T, w *world) {
-			t.Helper()
-			w.fenced(t, "a")
-			w.exits = true
-		}, true, false, mended},
-		"exited, may come back": {func(t *testing.T, w *world) {
-			t.Helper()
-			w.running(t, "a")
-			require.NoError(t, w.ledger.AbandonAttempt(t.Context(), "a", "its host was away"))
-			w.exits = true
-		}, true, false, nil},
-		"orphan":                {func(*testing.T, *world) {}, true, false, removed},
-		"orphan, young":         {func(*testing.T, *world) {}, true, true, nil},
-		"ended, gone":           {func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") }, false, false, released},
-		"ended, gone, young":    {func(t *testing.T, w *world) { t.Helper(); w.fenced(t, "a") }, false, true, nil},
-		"open, not yet started": {func(t *testing.T, w *world) { t.Helper(); w.placed(t, "a", hostID) }, false, false, nil},
-		"open, gone":            {func(t *testing.T, w *world) { t.Helper(); w.running(t, "a") }, false, false, nil},
-		"nothing":               {func(*testing.T, *world) {}, false, false, nil},
+		"held":                  {boxed: true},
+		"placed, there":         {boxed: true},
+		"fenced":                {boxed: true, want: mended},
+		"fenced, young":         {boxed: true, young: true, want: mended},
+		"fenced, exited":        {boxed: true, exited: true, want: mended},
+		"may come back":         {boxed: true},
+		"may come back, exited": {boxed: true, exited: true},
+		"orphan":                {boxed: true, want: removed},
+		"orphan, young":         {boxed: true, young: true},
+		"fenced, gone":          {want: released},
+		"fenced, gone, young":   {young: true},
+		"placed":                {},
+		"held, gone":            {},
+		"orphan, gone":          {},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
+		each(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.exits = c.exited
+			what, _, _ := strings.Cut(name, ",")
 
-				if c.given(t, w); c.boxed {
-					w.box(t, "a")
-				}
+			if given[what](t, w); c.boxed {
+				w.box(t, "a")
+			}
 
-				if !c.young {
-					time.Sleep(old)
-				}
+			if !c.young {
+				time.Sleep(old)
+			}
 
-				require.NoError(t, setup(w, func(c *reconcile.Config) { c.DryRun = true }).Round(t.Context()))
-				require.Empty(t, w.did, "a dry run only says so")
-				require.NoError(t, setup(w).Round(t.Context()))
-				require.Equal(t, c.want, w.did)
+			require.NoError(t, setup(w, func(c *reconcile.Config) { c.DryRun = true }).Round(t.Context()))
+			require.Empty(t, w.did, "a dry run only says so")
+			require.NoError(t, setup(w).Round(t.Context()))
+			require.Equal(t, c.want, w.did)
 
-				if c.boxed {
-					require.Equal(t, [][]string{{"a"}, {"a"}}, w.touched, "what is there is renewed")
-				}
+			if c.boxed {
+				require.Equal(t, [][]string{{"a"}, {"a"}}, w.touched, "what is there is renewed")
+			}
 
-				there, err := w.docker.List(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, c.boxed && !slices.Contains(c.want, "remove a"), len(there) == 1)
+			there, err := w.docker.List(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.boxed && !slices.Contains(c.want, "remove a"), len(there) == 1)
 
-				for _, lease := range w.ledger.Snapshot().Leases {
-					require.Equal(t, slices.Contains(c.want, "release a"), lease.State == berth.LeaseReleased)
-				}
-			})
+			for _, lease := range w.ledger.Snapshot().Leases {
+				require.Equal(t, slices.Contains(c.want, "release a"), lease.State == berth.LeaseReleased)
+			}
 		})
 	}
 }
@@ -350,7 +354,7 @@ func TestRound_Table(t *testing.T) {
 func TestRound_ContainersOfAnotherHost(t *testing.T) {
 	t.Parallel()
 
-	for name, c := range map[string]struct { //nolint:paralleltest // a bubble has its own clock
+	for name, c := range map[string]struct {
 		place, refuse, young bool
 		fail                 string
 		want                 []string
@@ -361,37 +365,35 @@ func TestRound_ContainersOfAnotherHost(t *testing.T) {
 		"fenced, its host's own": {place: true, refuse: true},
 		"the ledger is away":     {fail: "leases of"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.register(t, "other")
+		each(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.register(t, "other")
 
-				w.did = nil
+			w.did = nil
 
-				if c.place {
-					w.placed(t, "a", "other")
-				}
+			if c.place {
+				w.placed(t, "a", "other")
+			}
 
-				w.box(t, "a")
-				w.foreign["a"] = true
+			w.box(t, "a")
+			w.foreign["a"] = true
 
-				if c.refuse {
-					require.NoError(t, w.ledger.RefuseAttempt(t.Context(), "a", "it went elsewhere"))
-				}
+			if c.refuse {
+				require.NoError(t, w.ledger.RefuseAttempt(t.Context(), "a", "it went elsewhere"))
+			}
 
-				if !c.young {
-					time.Sleep(old)
-				}
+			if !c.young {
+				time.Sleep(old)
+			}
 
-				if c.fail != "" {
-					w.fail[c.fail] = errors.New("away")
-				}
+			if c.fail != "" {
+				w.fail[c.fail] = errors.New("away")
+			}
 
-				err := setup(w).Round(t.Context())
-				require.Equal(t, c.fail != "", err != nil)
-				require.Equal(t, c.want, w.did)
-				require.Equal(t, [][]string{nil}, w.touched)
-			})
+			err := setup(w).Round(t.Context())
+			require.Equal(t, c.fail != "", err != nil)
+			require.Equal(t, c.want, w.did)
+			require.Equal(t, [][]string{nil}, w.touched)
 		})
 	}
 }
@@ -413,39 +415,21 @@ func TestRound_ReadsTheLedgerAfterDocker(t *testing.T) { //nolint:paralleltest /
 	})
 }
 
-func TestRound_OneThatCannotBeMendedKeepsNoOtherFromIt(t *testing.T) { //nolint:paralleltest // bubble
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.fenced(t, "a")
-		w.box(t, "a")
-		w.box(t, "stuck")
-		time.Sleep(old)
-
-		w.fail["stop stuck"] = berth.Errorf(berth.KindUnavailable, "does not answer")
-
-		require.ErrorIs(t, setup(w).Round(t.Context()), w.fail["stop stuck"])
-		slices.Sort(w.did)
-		require.Equal(t, []string{"release a", "remove a", "stop a", "stop stuck"}, w.did, "what was not stopped is not released")
-	})
-}
-
 func TestRound_DoesNothingWhenItCannotSee(t *testing.T) {
 	t.Parallel()
 
-	for _, what := range []string{"list", "check", "touch", "leases"} { //nolint:paralleltest // a bubble has its own clock
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.fenced(t, "a")
-				w.box(t, "a")
-				time.Sleep(old)
+	for _, what := range []string{"list", "check", "touch", "leases"} {
+		each(t, what, func(t *testing.T) {
+			w := newWorld(t)
+			w.fenced(t, "a")
+			w.box(t, "a")
+			time.Sleep(old)
 
-				w.fail[what] = berth.Errorf(berth.KindUnavailable, "away")
-				require.Error(t, setup(w, func(c *reconcile.Config) {
-					c.Check = func(context.Context) error { return w.fail["check"] }
-				}).Round(t.Context()))
-				require.Empty(t, w.did)
-			})
+			w.fail[what] = berth.Errorf(berth.KindUnavailable, "away")
+			require.Error(t, setup(w, func(c *reconcile.Config) {
+				c.Check = func(context.Context) error { return w.fail["check"] }
+			}).Round(t.Context()))
+			require.Empty(t, w.did)
 		})
 	}
 }
@@ -539,15 +523,6 @@ func TestRound_RemovesWhatIsLeftOnDisk(t *testing.T) { //nolint:paralleltest // 
 	})
 }
 
-func TestRound_RegistersAHostThatWasDeleted(t *testing.T) { //nolint:paralleltest // bubble
-	bubble(t, func(t *testing.T) {
-		w := unknownWorld(t)
-		w.observe()
-		require.NoError(t, setup(w).Round(t.Context()))
-		require.Equal(t, []string{"register host v1"}, w.did)
-	})
-}
-
 func TestRun_WaitsForTheGraceBeforeItMends(t *testing.T) { //nolint:paralleltest // bubble
 	bubble(t, func(t *testing.T) {
 		run := func(grace time.Duration) *world {
@@ -585,7 +560,23 @@ func TestRound_SaysThatDockerDoesNotAnswer(t *testing.T) { //nolint:paralleltest
 
 		away := berth.Errorf(berth.KindUnavailable, "away")
 		w.fail["list"] = away
-		r := setup(w)
+
+		var told [][]berth.DeviceFree
+
+		w.ledger.Hook(func(h *fake.LedgerHooks) {
+			before := h.TouchHost
+			h.TouchHost = func(ctx context.Context, in fake.Touch, call func(context.Context) error) error {
+				told = append(told, in.Free.Devices)
+
+				return before(ctx, in, call)
+			}
+		})
+
+		r := setup(w, func(c *reconcile.Config) {
+			c.Free = func(running []berth.Container) berth.HostFree {
+				return berth.HostFree{MemoryBytes: int64(len(running)), Devices: []berth.DeviceFree{{ID: "GPU-1", FreeBytes: int64(4 + 20*len(running))}}}
+			}
+		})
 		require.ErrorIs(t, r.Round(t.Context()), away)
 		require.Equal(t, []string{"Docker does not answer"}, w.problems)
 		require.Equal(t, [][]string{nil}, w.touched, "what cannot be seen is not renewed")
@@ -594,36 +585,8 @@ func TestRound_SaysThatDockerDoesNotAnswer(t *testing.T) { //nolint:paralleltest
 		delete(w.fail, "list")
 		require.NoError(t, r.Round(t.Context()))
 		require.Equal(t, []string{"Docker does not answer", ""}, w.problems)
+		require.Equal(t, [][]berth.DeviceFree{nil, {{ID: "GPU-1", FreeBytes: 24}}}, told, "without its list the memory of our containers counts as others'")
 		require.Equal(t, berth.HostReady, w.host(t).State)
-	})
-}
-
-// Without Docker's list the memory of our containers counts as others': the worker then reports no GPUs.
-func TestRound_SaysNothingOfGPUsWithoutDocker(t *testing.T) { //nolint:paralleltest // bubble
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.running(t, "a")
-		w.box(t, "a")
-
-		var told [][]berth.DeviceFree
-
-		w.ledger.Hook(func(h *fake.LedgerHooks) {
-			h.TouchHost = func(ctx context.Context, in fake.Touch, call func(context.Context) error) error {
-				told = append(told, in.Free.Devices)
-
-				return call(ctx)
-			}
-		})
-		r := setup(w, func(c *reconcile.Config) {
-			c.Free = func(running []berth.Container) berth.HostFree {
-				return berth.HostFree{Devices: []berth.DeviceFree{{ID: "GPU-1", FreeBytes: int64(4 + 20*len(running))}}}
-			}
-		})
-		require.NoError(t, r.Round(t.Context()))
-
-		w.fail["list"] = berth.Errorf(berth.KindUnavailable, "away")
-		require.Error(t, r.Round(t.Context()))
-		require.Equal(t, [][]berth.DeviceFree{{{ID: "GPU-1", FreeBytes: 24}}, nil}, told)
 	})
 }
 
@@ -673,10 +636,15 @@ func TestRegister_ShowsContainersFirst(t *testing.T) { //nolint:paralleltest // 
 		require.Equal(t, []string{"its worker is starting"}, refused.problems, "a refused worker leaves no ready host behind")
 		require.Equal(t, berth.HostUnready, refused.host(t).State)
 
-		unknown := unknownWorld(t)
-		unknown.observe()
-		require.NoError(t, setup(unknown).Register(t.Context()))
-		require.Equal(t, []string{"register host v1"}, unknown.did)
+		for _, register := range []func(*reconcile.Reconciler) error{
+			func(r *reconcile.Reconciler) error { return r.Register(t.Context()) },
+			func(r *reconcile.Reconciler) error { return r.Round(t.Context()) }, // a person deleted it
+		} {
+			unknown := unknownWorld(t)
+			unknown.observe()
+			require.NoError(t, register(setup(unknown)))
+			require.Equal(t, []string{"register host v1"}, unknown.did)
+		}
 	})
 }
 
@@ -728,48 +696,46 @@ func TestRound_AsksAboutAttemptsWithoutAContainer(t *testing.T) { //nolint:paral
 func TestRound_AStuckContainerHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
 
-	for name, foreign := range map[string]bool{"its own": false, "of another host": true} { //nolint:paralleltest // a bubble has its own clock
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
+	for name, foreign := range map[string]bool{"its own": false, "of another host": true} {
+		each(t, name, func(t *testing.T) {
+			w := newWorld(t)
 
-				for _, attempt := range []string{"a", "b", "c"} {
-					w.box(t, attempt)
-					w.foreign[attempt] = foreign
+			for _, attempt := range []string{"a", "b", "c"} {
+				w.box(t, attempt)
+				w.foreign[attempt] = foreign
+			}
+
+			w.fenced(t, "gone")
+			w.running(t, "missing")
+			time.Sleep(old)
+
+			w.docker.Hook(func(h *fake.DockerHooks) {
+				h.Stop = func(ctx context.Context, _ string, _ func(context.Context) error) error {
+					<-ctx.Done()
+
+					return fmt.Errorf("stopping: %w", context.Cause(ctx))
 				}
-
-				w.fenced(t, "gone")
-				w.running(t, "missing")
-				time.Sleep(old)
-
-				w.docker.Hook(func(h *fake.DockerHooks) {
-					h.Stop = func(ctx context.Context, _ string, _ func(context.Context) error) error {
-						<-ctx.Done()
-
-						return fmt.Errorf("stopping: %w", context.Cause(ctx))
-					}
-				})
-				w.ledger.Hook(func(h *fake.LedgerHooks) {
-					h.ReleaseLease = func(ctx context.Context, attempt string, call func(context.Context) error) error {
-						return w.unless(ctx, "release "+attempt, func(ctx context.Context) error {
-							return cmp.Or(ctx.Err(), call(ctx))
-						})
-					}
-				})
-
-				began := time.Now()
-				r := setup(w, func(c *reconcile.Config) { c.Workflows = w })
-				require.Error(t, r.Round(t.Context()))
-				require.Less(t, time.Since(began), berth.LeaseRenewEvery, "the next round is in time, so the host is not late")
-
-				for _, lease := range w.ledger.Snapshot().Leases {
-					require.Equal(t, lease.AttemptID == "gone", lease.State == berth.LeaseReleased, lease.AttemptID)
-				}
-
-				time.Sleep(time.Minute)
-				require.Error(t, r.Round(t.Context()))
-				require.Equal(t, []string{"missing"}, w.settled)
 			})
+			w.ledger.Hook(func(h *fake.LedgerHooks) {
+				h.ReleaseLease = func(ctx context.Context, attempt string, call func(context.Context) error) error {
+					return w.unless(ctx, "release "+attempt, func(ctx context.Context) error {
+						return cmp.Or(ctx.Err(), call(ctx))
+					})
+				}
+			})
+
+			began := time.Now()
+			r := setup(w, func(c *reconcile.Config) { c.Workflows = w })
+			require.Error(t, r.Round(t.Context()))
+			require.Less(t, time.Since(began), berth.LeaseRenewEvery, "the next round is in time, so the host is not late")
+
+			for _, lease := range w.ledger.Snapshot().Leases {
+				require.Equal(t, lease.AttemptID == "gone", lease.State == berth.LeaseReleased, lease.AttemptID)
+			}
+
+			time.Sleep(time.Minute)
+			require.Error(t, r.Round(t.Context()))
+			require.Equal(t, []string{"missing"}, w.settled)
 		})
 	}
 }

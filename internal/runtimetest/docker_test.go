@@ -435,20 +435,3 @@ func TestInfo(t *testing.T) {
 	require.Positive(t, info.CPUs)
 	require.True(t, info.MemoryLimit)
 }
-
-// BenchmarkContainer is the whole life of a container: a trial's cost before
-// its program's first instruction.
-func BenchmarkContainer(b *testing.B) {
-	d, err := docker.New(docker.Config{Instance: "bench", Owner: berth.Owner{HostID: "host-1"}, BootID: "boot-1"})
-	require.NoError(b, err)
-
-	defer d.Close()
-
-	for b.Loop() {
-		c, err := d.Ensure(b.Context(), runtimetest.Launch("exit", "0"))
-		require.NoError(b, err)
-		_, err = d.Wait(b.Context(), c.ID)
-		require.NoError(b, err)
-		require.NoError(b, d.Remove(b.Context(), c.ID))
-	}
-}

@@ -132,11 +132,7 @@ func TestApportioner_AFullGPUKeepsWhatIsKnown(t *testing.T) {
 			map[string]string{"l1": "light", "n1": "new", "n2": "new"},
 			map[string]float64{"l1": 0.05, "n1": 0.45, "n2": 0.45},
 		},
-		"two shapes never measured": {
-			map[string]float64{"light": 0.05},
-			map[string]string{"l1": "light", "n1": "new", "m1": "newer"},
-			map[string]float64{"l1": 0.05},
-		},
+		"two shapes never measured": {map[string]float64{"light": 0.05}, map[string]string{"l1": "light", "n1": "new", "m1": "newer"}, map[string]float64{"l1": 0.05}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

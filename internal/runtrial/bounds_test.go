@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,14 +83,12 @@ func TestRun_FloodIsStopped(t *testing.T) {
 	r := setup(t)
 	r.config.Bounds.LogRate, r.config.Bounds.LogFloodFor = 1<<20, 100*time.Millisecond
 
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
+	box, ended := r.begin(t)
 	flood(box, 40, 64<<10, 10*time.Millisecond)
 
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureLogFlood, got.outcome.Kind)
-	require.Contains(t, got.outcome.Message, "more than 1 MiB of log a second for 100ms")
+	got := came(t, ended)
+	require.Equal(t, berth.FailureLogFlood, got.Kind)
+	require.Contains(t, got.Message, "more than 1 MiB of log a second for 100ms")
 	require.Equal(t, []string{"stop " + box.Container().ID, "remove " + box.Container().Name}, r.docks.called())
 }
 
@@ -106,16 +105,12 @@ func TestRun_SaysThatLinesMayBeLost(t *testing.T) {
 	r := setup(t)
 	r.config.Bounds.LogRate = 1 << 20
 
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
+	box, ended := r.begin(t)
 	flood(box, 40, 64<<10, time.Millisecond)
-	box.Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureNoResult, got.outcome.Kind)
-	require.Contains(t, got.outcome.Message, `never reported "acc"`)
-	require.Contains(t, got.outcome.Message, "lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
+	got := ends(t, box, ended, "", 0)
+	require.Equal(t, berth.FailureNoResult, got.Kind)
+	require.Contains(t, got.Message, `never reported "acc"`)
+	require.Contains(t, got.Message, "lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
 }
 
 // A model that cannot be saved takes nothing from the result that the program called final.
@@ -124,15 +119,11 @@ func TestRun_AFinalResultStands(t *testing.T) {
 
 	for record, want := range map[string]*float64{`{"type": "final", "acc": 0.9}`: new(0.9), `{"acc": 0.9}`: nil} {
 		r := setup(t)
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		box.PrintAt(noon, berth.Stdout, record+"\n")
-		box.Exit(1)
-
-		got := await(t, ended)
-		require.NoError(t, got.err)
-		require.Equal(t, want, got.outcome.Value, record)
-		require.Equal(t, want != nil, got.outcome.Kind == berth.FailureOK, got.outcome.Message)
+		got := ends(t, box, ended, "", 1)
+		require.Equal(t, want, got.Value, record)
+		require.Equal(t, want != nil, got.Kind == berth.FailureOK, got.Message)
 	}
 }
 
@@ -150,8 +141,7 @@ func TestRun_FilesOverTheQuota(t *testing.T) {
 				r := setup(t)
 				r.config.Bounds.OutputLimit = 1 << 20
 				place := dir(r.dirs(r.who(t)))
-				ended := r.start(t.Context(), r.order())
-				box := r.docks.started(t)
+				box, ended := r.begin(t)
 				box.Print(berth.Stdout, "acc=1\n")
 
 				below := filepath.Join(place, "deep", "er")
@@ -162,11 +152,10 @@ func TestRun_FilesOverTheQuota(t *testing.T) {
 					box.Exit(0)
 				}
 
-				got := await(t, ended)
-				require.NoError(t, got.err)
-				require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind)
-				require.Contains(t, got.outcome.Message, "more than 1 MiB to /trial/out")
-				require.Nil(t, got.outcome.Value)
+				got := came(t, ended)
+				require.Equal(t, berth.FailureDiskQuota, got.Kind)
+				require.Contains(t, got.Message, "more than 1 MiB to /trial/out")
+				require.Nil(t, got.Value)
 				require.NoDirExists(t, below)
 				require.DirExists(t, place)
 			})
@@ -183,8 +172,7 @@ func TestRun_FilesOverTheQuotaStayUntilTheVerdictIsSafe(t *testing.T) {
 		r.config.Bounds.OutputLimit = 1 << 20
 		r.books.finishErrs = awayFor(1000)
 
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		require.NoError(t, os.Mkdir(r.file(verdictName+".tmp"), 0o700)) // in the way
 		require.NoError(t, os.Mkdir(r.file(diskName), 0o700))
 		model := filepath.Join(r.file("out"), "model")
@@ -195,9 +183,8 @@ func TestRun_FilesOverTheQuotaStayUntilTheVerdictIsSafe(t *testing.T) {
 
 		r.books.finishErrs = nil
 
-		got := <-r.start(t.Context(), r.order())
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind)
+		got := came(t, r.start(t.Context(), r.order()))
+		require.Equal(t, berth.FailureDiskQuota, got.Kind)
 		require.NoFileExists(t, model)
 	})
 }
@@ -215,55 +202,52 @@ func TestRun_FilesOverTheQuotaGoWhenTheDatabaseNeedsTheirRoom(t *testing.T) {
 		"filled it before that": {100 << 20, `which filled the disk of host "a": it had 1 MiB free`},
 	} {
 		for _, dies := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", the worker dies before the verdict is safe: ", dies), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					r := setup(t)
-					free := r.hasSmallDisk()
-					r.config.Bounds.OutputLimit = c.limit
+			bubble(t, fmt.Sprint(name, ", the worker dies before the verdict is safe: ", dies), func(t *testing.T) {
+				r := setup(t)
+				free := r.hasSmallDisk()
+				r.config.Bounds.OutputLimit = c.limit
 
-					box := r.leave(t, r.order()) // the disk has room for the first record of it
-					model := filepath.Join(mountOf(t, box.Launch, mountOut), "model")
-					require.NoError(t, os.Mkdir(model, 0o700))
-					require.NoError(t, os.WriteFile(filepath.Join(model, "weights"), make([]byte, 21<<20), 0o600))
-					free.Store(1 << 20)
+				box := r.leave(t, r.order()) // the disk has room for the first record of it
+				model := filepath.Join(mountOf(t, box.Launch, mountOut), "model")
+				require.NoError(t, os.Mkdir(model, 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(model, "weights"), make([]byte, 21<<20), 0o600))
+				free.Store(1 << 20)
 
-					for _, name := range ours { // a full disk takes no new file, or none before the model has gone
-						if name == verdictName && !dies {
-							require.NoError(t, os.Symlink(model, r.file(name+".tmp")))
-						} else {
-							require.NoError(t, os.MkdirAll(r.file(name+".tmp"), 0o700))
-						}
+				for _, name := range ours { // a full disk takes no new file, or none before the model has gone
+					if name == verdictName && !dies {
+						require.NoError(t, os.Symlink(model, r.file(name+".tmp")))
+					} else {
+						require.NoError(t, os.MkdirAll(r.file(name+".tmp"), 0o700))
+					}
+				}
+
+				r.books.refuse = func() error {
+					if _, err := os.Lstat(filepath.Join(model, "weights")); err == nil || dies {
+						return errAway
 					}
 
-					r.books.refuse = func() error {
-						if _, err := os.Lstat(filepath.Join(model, "weights")); err == nil || dies {
-							return errAway
-						}
+					return nil
+				}
 
-						return nil
-					}
+				ended := r.start(t.Context(), r.order())
 
-					ended := r.start(t.Context(), r.order())
+				time.Sleep(2 * time.Second)
+				box.Print(berth.Stderr, noSpaceLine)
+				box.Exit(1) // unless it was stopped before
 
-					time.Sleep(2 * time.Second)
-					box.Print(berth.Stderr, noSpaceLine)
-					box.Exit(1) // unless it was stopped before
+				got := await(t, ended)
+				require.NoFileExists(t, filepath.Join(model, "weights"))
 
-					got := await(t, ended)
-					require.NoFileExists(t, filepath.Join(model, "weights"))
+				if dies {
+					require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
 
-					if dies {
-						require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
+					r.books.refuse = func() error { return nil }
+					got = await(t, r.start(t.Context(), r.order()))
+				}
 
-						r.books.refuse = func() error { return nil }
-						got = await(t, r.start(t.Context(), r.order()))
-					}
-
-					require.NoError(t, got.err)
-					require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind, got.outcome.Message)
-					require.Contains(t, got.outcome.Message, c.says)
-				})
+				require.NoError(t, got.err)
+				require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind, got.outcome.Message)
+				require.Contains(t, got.outcome.Message, c.says)
 			})
 		}
 	}
@@ -272,55 +256,41 @@ func TestRun_FilesOverTheQuotaGoWhenTheDatabaseNeedsTheirRoom(t *testing.T) {
 func TestDirs_Larger(t *testing.T) {
 	t.Parallel()
 
-	setup := func(t *testing.T) dirs {
-		t.Helper()
+	outside := t.TempDir()
+	plantFile(t, filepath.Join(outside, "large"), make([]byte, 2<<20))
 
+	for name, c := range map[string]struct {
+		plant  func(d dirs) error
+		larger bool
+	}{
+		"a hole takes nothing": {func(d dirs) error {
+			return errors.Join(os.WriteFile(filepath.Join(d.out, "sparse"), nil, 0o600), os.Truncate(filepath.Join(d.out, "sparse"), 10<<30))
+		}, false},
+		"many empty files take something": {func(d dirs) (err error) {
+			for i := range 300 {
+				err = errors.Join(err, os.WriteFile(filepath.Join(d.out, fmt.Sprint(i)), nil, 0o600))
+			}
+
+			return err
+		}, true},
+		"the shim's records count": {func(d dirs) error {
+			return os.WriteFile(filepath.Join(d.shim, shimRecords), make([]byte, 2<<20), 0o600)
+		}, true},
+		"a directory that is no UTF-8 counts": {func(d dirs) error {
+			return errors.Join(os.Mkdir(filepath.Join(d.out, "caf\xe9"), 0o700), os.WriteFile(filepath.Join(d.out, "caf\xe9", "big"), make([]byte, 2<<20), 0o600))
+		}, true},
+		"a link counts itself only": {func(d dirs) error {
+			return errors.Join(os.Symlink(outside, filepath.Join(d.out, "out")), os.Symlink(filepath.Join(outside, "large"), filepath.Join(d.out, "file")))
+		}, false},
+	} {
 		d := setup(t).newRun(t).dirs
 		require.LessOrEqual(t, d.size(t.Context(), 1), int64(1), "not there yet")
 		require.NoError(t, d.make(nil))
-
-		return d
-	}
-
-	t.Run("a hole takes nothing", func(t *testing.T) {
-		t.Parallel()
-
-		d := setup(t)
-		require.NoError(t, os.WriteFile(filepath.Join(d.out, "sparse"), nil, 0o600))
-		require.NoError(t, os.Truncate(filepath.Join(d.out, "sparse"), 10<<30))
-		require.LessOrEqual(t, d.size(t.Context(), 1<<20), int64(1<<20))
-	})
-
-	t.Run("many empty files take something", func(t *testing.T) {
-		t.Parallel()
-
-		d := setup(t)
-		for i := range 300 {
-			require.NoError(t, os.WriteFile(filepath.Join(d.out, fmt.Sprint(i)), nil, 0o600))
-		}
-
-		require.Greater(t, d.size(t.Context(), 1<<20), int64(1<<20))
-	})
-
-	t.Run("the shim's records count", func(t *testing.T) {
-		t.Parallel()
-
-		d := setup(t)
-		require.NoError(t, os.WriteFile(filepath.Join(d.shim, shimRecords), make([]byte, 2<<20), 0o600))
-		require.Greater(t, d.size(t.Context(), 1<<20), int64(1<<20))
-	})
-
-	t.Run("a link counts itself only", func(t *testing.T) {
-		t.Parallel()
-
-		d, outside := setup(t), t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(outside, "large"), make([]byte, 2<<20), 0o600))
-		require.NoError(t, os.Symlink(outside, filepath.Join(d.out, "out")))
-		require.NoError(t, os.Symlink(filepath.Join(outside, "large"), filepath.Join(d.out, "file")))
-		require.LessOrEqual(t, d.size(t.Context(), 1<<20), int64(1<<20))
+		require.NoError(t, c.plant(d))
+		require.Equal(t, c.larger, d.size(t.Context(), 1<<20) > 1<<20, name)
 		require.NoError(t, d.empty(true))
 		require.FileExists(t, filepath.Join(outside, "large"), "what a link leads to is not ours to remove")
-	})
+	}
 }
 
 func TestReadFile_IsNotKeptByALargeFile(t *testing.T) {
@@ -361,29 +331,6 @@ func TestWalkPause(t *testing.T) {
 	require.Equal(t, 80*time.Second, r.walkPause(20*time.Millisecond), "1 % of a core, as for one")
 }
 
-func TestRun_SaysWhatWasLeftOut(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.config.Bounds.MetricLimit = 3
-
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
-
-	for i := range 10 {
-		box.Print(berth.Stdout, fmt.Sprintf("acc=%d\n", i))
-	}
-
-	box.Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureOK, got.outcome.Kind)
-	require.InDelta(t, 9, *got.outcome.Value, 0)
-	require.Contains(t, got.outcome.Message, "finished; 6 metric points were left out of its curves")
-	require.Len(t, r.books.metrics(t), 4)
-}
-
 // The kernel's kill would end all neighbours of a client of MPS. So the worker ends one that
 // holds what is reserved for it, and the kernel's limit is above that.
 func TestRun_AClientOfMPSIsStoppedBeforeTheKernelDoes(t *testing.T) {
@@ -410,21 +357,19 @@ func TestRun_AClientOfMPSIsStoppedBeforeTheKernelDoes(t *testing.T) {
 			r.config.MPSPipe = func(id string) (string, error) { return "/run/mps/" + id, nil }
 			r.meter = func(berth.Container) (Meter, error) { return gauge{berth.MemorySample{WorkingSetBytes: c.holds}}, nil }
 
-			ended := r.start(t.Context(), r.order())
-			box := r.docks.started(t)
+			box, ended := r.begin(t)
 			require.Equal(t, c.wall, box.Launch.WallBytes)
 
 			if c.exit >= 0 {
 				box.Exit(c.exit)
 			}
 
-			got := await(t, ended)
-			require.NoError(t, got.err)
-			require.Equal(t, c.kind, got.outcome.Kind, got.outcome.Message)
+			got := came(t, ended)
+			require.Equal(t, c.kind, got.Kind, got.Message)
 			require.Equal(t, c.exit < 0, slices.Contains(r.docks.called(), "stop "+box.Container().ID))
 
 			if c.exit < 0 {
-				require.Contains(t, got.outcome.Message, "Berth stopped it before the kernel did")
+				require.Contains(t, got.Message, "Berth stopped it before the kernel did")
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,37 +85,32 @@ func TestGap_WorkerAway(t *testing.T) {
 		"the kernel proves that it was no more": {away: time.Minute, later: 100, highWater: 160},
 		"it came to as much again":              {away: time.Minute, later: 289, highWater: 300},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r, dial := metered(t)
-				b := r.measuredFor(t, time.Minute)
+		bubble(t, name, func(t *testing.T) {
+			r, dial := metered(t)
+			b := r.measuredFor(t, time.Minute)
 
-				time.Sleep(test.away)
+			time.Sleep(test.away)
 
-				dial.turn(test.later, test.highWater)
-				ended := r.start(t.Context(), r.order())
+			dial.turn(test.later, test.highWater)
+			ended := r.start(t.Context(), r.order())
 
-				time.Sleep(time.Minute)
-				b.Print(berth.Stdout, "acc=1\n")
-				b.Exit(0)
-				require.NoError(t, (<-ended).err)
+			time.Sleep(time.Minute)
+			ends(t, b, ended, "acc=1\n", 0)
 
-				got := r.books.result(t)
-				require.Equal(t, max(test.later, 155)<<20, got.Outcome.Usage.MemoryPeakBytes)
-				require.InDelta(t, test.unseen, time.Duration(got.Outcome.Usage.Unseen), float64(time.Second))
-				require.Zero(t, got.Outcome.Usage.SeenUntil)
+			got := r.books.result(t)
+			require.Equal(t, max(test.later, 155)<<20, got.Outcome.Usage.MemoryPeakBytes)
+			require.InDelta(t, test.unseen, time.Duration(got.Outcome.Usage.Unseen), float64(time.Second))
+			require.Zero(t, got.Outcome.Usage.SeenUntil)
 
-				if test.unseen == 0 {
-					require.Equal(t, berth.FootprintFull, got.Source)
-					require.Equal(t, `finished; its value is of line 1 of its log, "acc=1"`, got.Outcome.Message)
+			if test.unseen == 0 {
+				require.Equal(t, berth.FootprintFull, got.Source)
+				require.Equal(t, `finished; its value is of line 1 of its log, "acc=1"`, got.Outcome.Message)
 
-					return
-				}
+				return
+			}
 
-				require.Equal(t, berth.FootprintPartial, got.Source)
-				require.Contains(t, got.Outcome.Message, "its memory was not measured for 1m0s of 3m0s")
-			})
+			require.Equal(t, berth.FootprintPartial, got.Source)
+			require.Contains(t, got.Outcome.Message, "its memory was not measured for 1m0s of 3m0s")
 		})
 	}
 }
@@ -144,34 +138,11 @@ func TestGap_ExitWhileTheWorkerIsAway(t *testing.T) {
 	})
 }
 
-// What a killed worker measured and did not write down counts as not measured:
-// only its heartbeat, which is older, is left.
-func TestGap_CountsFromWhatWasKept(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, _ := metered(t)
-		b := r.measuredFor(t, time.Minute)
-		kept := r.dirs(r.who(t)).usage(token, "")
-
-		older := kept
-		older.SeenUntil = kept.SeenUntil.Add(-4 * time.Second)
-		require.NoError(t, r.dirs(r.who(t)).keepUsage(token, "", older))
-
-		ended := r.start(t.Context(), r.order())
-
-		time.Sleep(time.Minute)
-		b.Exit(0)
-		require.NoError(t, (<-ended).err)
-		require.InDelta(t, 4*time.Second, time.Duration(r.books.result(t).Outcome.Usage.Unseen), float64(time.Second))
-	})
-}
-
 func TestGap_SamplesMissing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, dial := metered(t)
-		ended := r.start(t.Context(), r.order())
-		b := r.docks.started(t)
+		b, ended := r.begin(t)
 
 		time.Sleep(time.Minute)
 
@@ -213,66 +184,19 @@ func TestRun_MachineOutOfMemory(t *testing.T) {
 		"it had less left than the limit": {50, berth.FailureInfra},
 		"it had room":                     {20_000, berth.FailureHostOOM},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
+		bubble(t, name, func(t *testing.T) {
 			r := setup(t)
-			measured := r.tellsMeasured()
 			r.config.Available = func() (int64, error) { return test.left << 20, nil }
-			ended := r.start(t.Context(), r.order())
-			box := r.docks.started(t)
-			<-measured
+			box, ended := r.begin(t)
+			time.Sleep(time.Second) // it is measured
 			r.NoteOOM(attemptID)
-			box.Exit(137)
 
-			got := await(t, ended)
-			require.NoError(t, got.err)
-			require.Equal(t, test.want, got.outcome.Kind, got.outcome.Message)
-			require.Equal(t, 1, got.outcome.Usage.OOMKills, "the kernel's word is kept with the usage")
+			got := ends(t, box, ended, "", 137)
+			require.Equal(t, test.want, got.Kind, got.Message)
+			require.Equal(t, 1, got.Usage.OOMKills, "the kernel's word is kept with the usage")
+
+			_, kept := r.ooms.Load(attemptID)
+			require.False(t, kept)
 		})
 	}
-}
-
-// Asking for more than any machine has is the program's own error.
-func TestRun_MemoryErrorFarFromTheLimit(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	measured := r.tellsMeasured()
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
-	<-measured
-	box.Print(berth.Stdout, "Traceback (most recent call last):\n")
-	box.Print(berth.Stdout, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.00 TiB for an array\n")
-	box.Exit(1)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureUserError, got.outcome.Kind)
-	require.Contains(t, got.outcome.Message, "asked for 7.00 TiB of memory at once")
-	require.Contains(t, got.outcome.Message, "300 MiB of 1,024 MiB")
-}
-
-// twice is a meter that tells when it is read again: the first reading counts by then.
-type twice struct {
-	gauge
-
-	reads atomic.Int32
-	told  chan struct{}
-}
-
-func (m *twice) Read() (berth.MemorySample, error) {
-	if m.reads.Add(1) == 2 {
-		close(m.told)
-	}
-
-	return m.gauge.Read()
-}
-
-// tellsMeasured makes the rig's meter read 300 MiB; the channel closes when it was.
-func (r *rig) tellsMeasured() <-chan struct{} {
-	m := &twice{gauge: gauge{berth.MemorySample{WorkingSetBytes: 300 << 20}}, told: make(chan struct{})}
-	r.meter = func(berth.Container) (Meter, error) { return m, nil }
-
-	return m.told
 }

@@ -30,8 +30,7 @@ func TestRun_MountsDatasetsAndKeepsTheirVersions(t *testing.T) {
 	found := map[string]string{"flowers": "v1", "birds": "", "trees": "v1"}
 	r.with(found, "flowers", "birds", "trees")
 
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
+	box, ended := r.begin(t)
 
 	launch := r.docks.launches()[0]
 	require.Subset(t, launch.Mounts, []berth.Mount{
@@ -39,9 +38,7 @@ func TestRun_MountsDatasetsAndKeepsTheirVersions(t *testing.T) {
 	})
 
 	found["trees"] = "v2" // it may have read either
-	box.Print(berth.Stdout, "acc=1\n")
-	box.Exit(0)
-	require.NoError(t, await(t, ended).err)
+	ends(t, box, ended, "acc=1\n", 0)
 	require.Equal(t, map[string]string{"flowers": "v1", "birds": "", "trees": ""}, r.books.result(t).Datasets)
 }
 
@@ -53,9 +50,8 @@ func TestRun_WithoutItsDataset(t *testing.T) {
 	r.config.HostName = "gpu-1"
 	r.with(nil, "flowers")
 
-	got := await(t, r.start(t.Context(), r.order()))
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureInfra, got.outcome.Kind, "another host may have it")
-	require.Contains(t, got.outcome.Message, `host gpu-1 has no data set "flowers" any more; start its worker with --dataset flowers=PATH`)
+	got := came(t, r.start(t.Context(), r.order()))
+	require.Equal(t, berth.FailureInfra, got.Kind, "another host may have it")
+	require.Contains(t, got.Message, `host gpu-1 has no data set "flowers" any more; start its worker with --dataset flowers=PATH`)
 	require.Empty(t, r.docks.launches())
 }

@@ -34,8 +34,7 @@ func TestRun_Entrypoint(t *testing.T) {
 	for wanted, argv := range map[bool][]string{true: {"/start.sh", "run", "train", "--n=1"}, false: {"train", "--n=1"}} {
 		synctest.Test(t, func(t *testing.T) {
 			r := withEntrypoint(t, wanted)
-			ended := r.start(t.Context(), r.order())
-			box := r.docks.started(t)
+			box, ended := r.begin(t)
 			require.Equal(t, argv, r.docks.launches()[0].Command)
 
 			who, err := r.books.Assignee(t.Context(), attemptID)

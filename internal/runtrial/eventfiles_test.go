@@ -204,19 +204,6 @@ func TestEventFiles_SayWhatIsCorrupt(t *testing.T) {
 		require.Regexp(t, `its event file "events.out.tfevents.1.x" has a record with a wrong checksum at byte \d+, which was left out`, o.notes()[0])
 	})
 
-	t.Run("mended in time", func(t *testing.T) {
-		t.Parallel()
-
-		o, out := eventOutput(t, "loss")
-		torn := slices.Clone(whole)
-		torn[last] = 0
-		plantFile(t, filepath.Join(out, file), torn)
-		require.Equal(t, []string{"loss/0=1", "loss/1=2"}, o.reports(false))
-		plantFile(t, filepath.Join(out, file), whole)
-		require.Equal(t, []string{"loss/2=3"}, o.reports(true))
-		require.Empty(t, o.notes())
-	})
-
 	t.Run("length", func(t *testing.T) {
 		t.Parallel()
 
@@ -384,33 +371,15 @@ func TestRun_EventFiles(t *testing.T) {
 		})
 		require.Len(t, r.books.metrics(t), 4, "two steps by two names")
 		plantFile(t, file(box), whole)
-		box.Exit(0)
-
-		got := await(t, r.start(t.Context(), r.order()))
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
-		require.InDelta(t, 0.5, *got.outcome.Value, 1e-9, "the mean of all three, none of them twice")
+		got := ends(t, box, r.start(t.Context(), r.order()), "", 0)
+		require.Equal(t, berth.FailureOK, got.Kind, got.Message)
+		require.InDelta(t, 0.5, *got.Value, 1e-9, "the mean of all three, none of them twice")
 
 		stored := r.books.metrics(t)
 		require.Len(t, stored, 6)
 		require.InDelta(t, 0.75, stored["val_epoch_loss/ii"].Value, 0)
 		require.InDelta(t, 0.25, stored["val_loss/i"].Value, 0)
 	})
-}
-
-// A trial that wrote none is told where they are looked for.
-func TestRun_NoEventFile(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsTensorBoard })
-	ended := r.start(t.Context(), r.order())
-	r.docks.started(t).Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureNoResult, got.outcome.Kind)
-	require.Contains(t, got.outcome.Message, "it wrote no TensorBoard event file below /trial/out or its working directory")
 }
 
 // Directories and tags of event files are quoted in notes.

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,19 +35,16 @@ func TestRun_StartToFinish(t *testing.T) {
 	require.Equal(t, box.Container().ID, (<-beats).ContainerID)
 	box.Print(berth.Stdout, "epoch 2 acc=0.75\n")
 	require.Eventually(t, func() bool { return (<-beats).Usage.MemoryPeakBytes == 300<<20 }, 10*time.Second, time.Millisecond)
-	box.Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureOK, got.outcome.Kind)
-	require.InDelta(t, 0.75, *got.outcome.Value, 0)
-	require.Zero(t, *got.outcome.ExitCode)
-	require.Positive(t, got.outcome.Usage.Samples)
-	require.Equal(t, berth.Duration(time.Second), got.outcome.Usage.CPU)
-	require.False(t, got.outcome.Usage.CPUContended, "half of the host was idle")
+	got := ends(t, box, ended, "", 0)
+	require.Equal(t, berth.FailureOK, got.Kind)
+	require.InDelta(t, 0.75, *got.Value, 0)
+	require.Zero(t, *got.ExitCode)
+	require.Positive(t, got.Usage.Samples)
+	require.Equal(t, berth.Duration(time.Second), got.Usage.CPU)
+	require.False(t, got.Usage.CPUContended, "half of the host was idle")
 
 	result := r.books.result(t)
-	require.Equal(t, got.outcome, result.Outcome)
+	require.Equal(t, got, result.Outcome)
 	require.Equal(t, token, result.Token)
 	require.Equal(t, "shape", result.ShapeKey)
 	require.Equal(t, berth.FootprintFull, result.Source)
@@ -68,8 +63,7 @@ func TestRun_AgainReturnsTheStoredOutcome(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
+	box, ended := r.begin(t)
 	box.Print(berth.Stdout, "acc=1\n")
 	box.Exit(0)
 
@@ -167,54 +161,6 @@ func (r *rig) launchOf(t *testing.T, order Order) berth.Launch {
 	return l
 }
 
-func TestRun_CollectsWhatExitedBeforeTheCommit(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.finishErrs = []error{berth.Errorf(berth.KindInternal, "crashed here")}
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
-	box.Print(berth.Stdout, "acc=0.9\n")
-	box.Exit(0)
-	require.Error(t, await(t, ended).err)
-	require.Len(t, r.docks.boxes(t), 1, "no commit, no removal")
-
-	got := await(t, r.start(t.Context(), r.order()))
-	require.NoError(t, got.err)
-	require.InDelta(t, 0.9, *got.outcome.Value, 0)
-	require.Equal(t, 1, r.docks.made, "it is not run again")
-	require.Equal(t, "acc=0.9\n", r.books.text(t))
-	require.Empty(t, r.docks.boxes(t))
-}
-
-func TestRun_CommitOutlivesAShortOutage(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.finishErrs = []error{berth.Errorf(berth.KindUnavailable, "the database restarts")}
-
-	measured := make(chan struct{})
-	order := r.order()
-	order.Beat = func(b Beaten) {
-		if b.Usage.Samples > 0 {
-			select {
-			case <-measured:
-			default:
-				close(measured)
-			}
-		}
-	}
-
-	ended := r.start(t.Context(), order)
-	box := r.docks.started(t)
-	box.Print(berth.Stdout, "acc=0.9\n")
-	<-measured
-	box.Exit(0)
-	require.NoError(t, await(t, ended).err)
-	r.books.result(t)
-	require.NotEmpty(t, r.books.memory(t), "what it held is written at its end")
-}
-
 func TestRun_StopsOnTheOrdersCause(t *testing.T) {
 	t.Parallel()
 
@@ -227,43 +173,12 @@ func TestRun_StopsOnTheOrdersCause(t *testing.T) {
 	box.Print(berth.Stdout, "acc=0.9\n")
 	cancel(errStop)
 
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureCanceled, got.outcome.Kind)
-	require.Nil(t, got.outcome.Value)
+	got := came(t, ended)
+	require.Equal(t, berth.FailureCanceled, got.Kind)
+	require.Nil(t, got.Value)
 	require.Equal(t, berth.FailureCanceled, r.books.result(t).Outcome.Kind)
 	require.Equal(t, "acc=0.9\nsaved\n", r.books.text(t), "what it says while it stops is kept")
 	require.Empty(t, r.docks.boxes(t))
-}
-
-// A cancellation may come while the container is being started: nobody would
-// stop it later.
-func TestRun_StopsWhatWasBeingStarted(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	r.docks.ensured = func() { cancel(errStop) }
-	r.docks.ensureErr = berth.Errorf(berth.KindUnavailable, "context canceled")
-
-	got := await(t, r.start(ctx, r.order()))
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureCanceled, got.outcome.Kind)
-	require.Equal(t, []string{"stop berth-fake-" + attemptID, "remove berth-fake-" + attemptID}, r.docks.called())
-	require.Empty(t, r.docks.boxes(t))
-}
-
-func TestRun_DetachesWhileStarting(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	ctx, shutdown := context.WithCancelCause(t.Context())
-	r.docks.ensured = func() { shutdown(errors.New("the worker stops")) }
-	r.docks.ensureErr = berth.Errorf(berth.KindUnavailable, "context canceled")
-
-	require.ErrorIs(t, await(t, r.start(ctx, r.order())).err, ErrDetached)
-	require.Len(t, r.docks.boxes(t), 1)
-	require.Empty(t, r.books.results)
 }
 
 func TestRun_TimesOut(t *testing.T) {
@@ -272,9 +187,8 @@ func TestRun_TimesOut(t *testing.T) {
 	r := setup(t)
 	r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(20 * time.Millisecond) })
 
-	got := await(t, r.start(t.Context(), r.order()))
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureTimedOut, got.outcome.Kind)
+	got := came(t, r.start(t.Context(), r.order()))
+	require.Equal(t, berth.FailureTimedOut, got.Kind)
 	require.Empty(t, r.docks.boxes(t))
 }
 
@@ -286,29 +200,15 @@ func TestRun_StartError(t *testing.T) {
 		return cmp.Or[error](r.docks.Create(t.Context(), l), &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("no such file: pyton")})
 	}
 
-	got := await(t, r.start(t.Context(), r.order()))
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureBadCommand, got.outcome.Kind)
-	require.Contains(t, got.outcome.Message, "pyton")
+	order := r.order()
+	order.Known = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 9} // of a container that somebody removed
+
+	got := came(t, r.start(t.Context(), order))
+	require.Equal(t, berth.FailureBadCommand, got.Kind)
+	require.Equal(t, order.Known, got.Usage)
+	require.Contains(t, got.Message, "pyton")
 	require.Equal(t, berth.FailureBadCommand, r.books.result(t).Outcome.Kind)
 	require.Empty(t, r.docks.boxes(t), "nor does the container that could not start stay")
-}
-
-// Its container ran and was removed by somebody, and now none can start: what was
-// measured of it counts.
-func TestRun_StartErrorKeepsWhatWasMeasured(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.docks.ensureErr = &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("no")}
-	order := r.order()
-	order.Known = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 9}
-
-	got := await(t, r.start(t.Context(), order))
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureInfra, got.outcome.Kind)
-	require.Equal(t, order.Known, got.outcome.Usage)
-	require.Equal(t, order.Known, r.books.result(t).Outcome.Usage)
 }
 
 // A launch that is wrong in itself ends the attempt with its reason: without an
@@ -335,10 +235,9 @@ func TestRun_WrongLaunchHasAnOutcome(t *testing.T) {
 			r := setup(t)
 			tt.change(r)
 
-			got := await(t, r.start(t.Context(), r.order()))
-			require.NoError(t, got.err)
-			require.Equal(t, berth.FailureBadCommand, got.outcome.Kind)
-			require.Contains(t, got.outcome.Message, tt.says)
+			got := came(t, r.start(t.Context(), r.order()))
+			require.Equal(t, berth.FailureBadCommand, got.Kind)
+			require.Contains(t, got.Message, tt.says)
 			require.Equal(t, berth.FailureBadCommand, r.books.result(t).Outcome.Kind)
 		})
 	}
@@ -347,26 +246,16 @@ func TestRun_WrongLaunchHasAnOutcome(t *testing.T) {
 func TestRun_FencedBeforeItStarts(t *testing.T) {
 	t.Parallel()
 
-	for name, change := range map[string]func(t *testing.T, b *books){
-		"newer token": func(t *testing.T, b *books) {
-			t.Helper()
-			b.says(func(who *berth.Assignee) { who.Attempt.Token++ })
-		},
-		"abandoned": func(t *testing.T, b *books) {
-			t.Helper()
-			require.NoError(t, b.AbandonAttempt(t.Context(), attemptID, "its host was away"))
-		},
+	for name, change := range map[string]func(b *books) error{
+		"newer token": func(b *books) error { b.says(func(who *berth.Assignee) { who.Attempt.Token++ }); return nil },
+		"abandoned":   func(b *books) error { return b.AbandonAttempt(t.Context(), attemptID, "its host was away") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		r := setup(t)
+		require.NoError(t, change(r.books))
 
-			r := setup(t)
-			change(t, r.books)
-
-			_, err := r.Run(t.Context(), r.order())
-			require.Equal(t, berth.KindFenced, berth.KindOf(err))
-			require.Zero(t, r.docks.made)
-		})
+		_, err := r.Run(t.Context(), r.order())
+		require.Equal(t, berth.KindFenced, berth.KindOf(err), name)
+		require.Zero(t, r.docks.made)
 	}
 }
 
@@ -386,20 +275,6 @@ func TestRun_FencedAtStartLeavesTheContainer(t *testing.T) {
 	require.Empty(t, r.docks.called())
 }
 
-func TestRun_FencedKeepsTheFilesOfAContainerThatStays(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
-	ended := r.start(t.Context(), r.order())
-	r.docks.started(t).Exit(0)
-	require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
-	require.Len(t, r.docks.boxes(t), 1)
-	require.FileExists(t, r.file(usageName))
-	require.FileExists(t, r.file(verdictName))
-	require.True(t, r.Untidy())
-}
-
 // Metrics that are refused because the attempt is another's for the moment are
 // told again when it is given back.
 func TestRun_FencedWriterLosesNothing(t *testing.T) {
@@ -409,41 +284,13 @@ func TestRun_FencedWriterLosesNothing(t *testing.T) {
 
 		r := setup(t)
 		r.books.metricErrs = []error{fenced, fenced}
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 
 		box.Print("stdout", "acc=1\n")
 		time.Sleep(time.Minute)
-		box.Exit(0)
-
-		got := await(t, ended)
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureOK, got.outcome.Kind)
+		got := ends(t, box, ended, "", 0)
+		require.Equal(t, berth.FailureOK, got.Kind)
 		require.Len(t, r.books.metrics(t), 1)
-	})
-}
-
-// Metrics that are refused with the verdict end the run like a refused verdict:
-// the worker loses none of them when it is given the attempt back.
-func TestRun_FencedMetricsAtCommit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.books.metricErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
-
-		box.Print("stdout", "acc=1\n")
-		box.Exit(0)
-
-		require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
-		require.Empty(t, r.books.results)
-
-		got := await(t, r.start(t.Context(), r.order()))
-		require.NoError(t, got.err)
-		require.InDelta(t, 1, *got.outcome.Value, 0)
-		require.Len(t, r.books.metrics(t), 1)
-		require.Equal(t, "acc=1\n", r.books.text(t))
 	})
 }
 
@@ -452,47 +299,22 @@ func TestRun_GivesBack(t *testing.T) {
 
 	order := Order{AttemptID: attemptID, Token: token, Stop: true}
 
-	for name, before := range map[string]func(t *testing.T, r *rig){
-		"nothing runs": func(*testing.T, *rig) {},
-		"it runs and nobody wrote that down": func(t *testing.T, r *rig) {
-			t.Helper()
-
+	for name, runs := range map[string]bool{"nothing runs": false, "it runs and nobody wrote that down": true} {
+		r := setup(t)
+		if runs {
 			_, err := r.docks.Ensure(t.Context(), berth.Launch{AttemptID: attemptID, Token: token, Image: imageID})
 			require.NoError(t, err)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		}
 
-			r := setup(t)
-			before(t, r)
-			made := r.docks.made
+		made := r.docks.made
 
-			outcome, err := r.Run(t.Context(), order)
-			require.NoError(t, err)
-			require.Equal(t, berth.FailureCanceled, outcome.Kind)
-			require.Equal(t, made, r.docks.made, "nothing is started")
-			require.Empty(t, r.docks.boxes(t))
-			require.Equal(t, berth.FailureCanceled, r.books.result(t).Outcome.Kind)
-		})
+		outcome, err := r.Run(t.Context(), order)
+		require.NoError(t, err)
+		require.Equal(t, berth.FailureCanceled, outcome.Kind, name)
+		require.Equal(t, made, r.docks.made, "nothing is started")
+		require.Empty(t, r.docks.boxes(t))
+		require.Equal(t, berth.FailureCanceled, r.books.result(t).Outcome.Kind)
 	}
-}
-
-func TestRun_OutOfMemory(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
-	r.NoteOOM(attemptID)
-	box.Exit(137)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureHostOOM, got.outcome.Kind)
-
-	_, kept := r.ooms.Load(attemptID)
-	require.False(t, kept)
 }
 
 func TestRun_ShortProbeNeedsNoObjective(t *testing.T) {
@@ -504,11 +326,8 @@ func TestRun_ShortProbeNeedsNoObjective(t *testing.T) {
 	ended := r.start(t.Context(), order)
 	box := r.docks.started(t)
 	require.Equal(t, "probe", box.Launch.Environment["TRIAL_MODE"])
-	box.Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureOK, got.outcome.Kind)
+	got := ends(t, box, ended, "", 0)
+	require.Equal(t, berth.FailureOK, got.Kind)
 	require.Equal(t, berth.FootprintShort, r.books.result(t).Source)
 }
 
@@ -534,40 +353,16 @@ func TestRun_ReadsOnWhenTheLogBreaks(t *testing.T) {
 			t.Parallel()
 
 			r := setup(t)
-			ended := r.start(t.Context(), r.order())
-			box := r.docks.started(t)
+			box, ended := r.begin(t)
 			box.Print(berth.Stdout, "acc=0.1\n")
 			require.Eventually(t, func() bool { return len(r.books.pieces(t)) > 0 }, 10*time.Second, time.Millisecond)
 
 			r.docks.breakLogs(broken)
-			box.Print(berth.Stdout, "acc=0.2\n")
-			box.Exit(0)
-
-			got := await(t, ended)
-			require.NoError(t, got.err)
-			require.InDelta(t, 0.2, *got.outcome.Value, 0)
+			got := ends(t, box, ended, "acc=0.2\n", 0)
+			require.InDelta(t, 0.2, *got.Value, 0)
 			require.Equal(t, "acc=0.1\nacc=0.2\n", r.books.text(t))
 		})
 	}
-}
-
-func TestRun_MetricsFile(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
-	i := slices.IndexFunc(box.Launch.Mounts, func(m berth.Mount) bool { return m.Target == mountOut })
-	file := filepath.Join(box.Launch.Mounts[i].Source, metricsName)
-
-	require.NoError(t, os.WriteFile(file, []byte("{\"step\":1,\"metrics\":{\"acc\":0.5}}\n{\"step\":2,\"metrics\":{\"acc\":0.7}}"), 0o600))
-	box.Print(berth.Stdout, "acc=99\n")
-	box.Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.InDelta(t, 0.7, *got.outcome.Value, 0, "the last line lacks its end, and stdout is not asked")
 }
 
 // An earlier attempt of the trial that was abandoned and still runs here would
@@ -588,28 +383,6 @@ func TestRun_RemovesEarlierAttemptsFirst(t *testing.T) {
 
 	r.docks.started(t).Exit(0)
 	require.NoError(t, await(t, ended).err)
-}
-
-// Docker hangs while a container must stop: the run says so and does not begin
-// anew, for the trial has ended.
-func TestRun_SaysThatItCouldNotStop(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-
-		for range 1000 {
-			r.docks.stopErrs = append(r.docks.stopErrs, berth.Errorf(berth.KindUnavailable, "hangs"))
-		}
-
-		began := time.Now()
-		order := r.order()
-		order.Stop = true
-
-		_, err := r.Run(t.Context(), order)
-		require.ErrorIs(t, err, ErrNotStopped)
-		require.LessOrEqual(t, time.Since(began), 2*time.Minute)
-	})
 }
 
 // A worker that is replaced while it gives a place back leaves the order to its successor:
@@ -664,24 +437,90 @@ func TestRun_SaysThatItCouldNotStopOneContainer(t *testing.T) {
 		}},
 		"wrote too much, Docker hangs": {hangs, func(r *rig, _ *Order, _ context.CancelCauseFunc) { r.config.Bounds.OutputLimit = -1 }},
 	} {
+		bubble(t, name, func(t *testing.T) {
+			r := setup(t)
+			r.docks.Hook(func(h *fake.DockerHooks) { h.Stop = c.stop })
+
+			ctx, cancel := context.WithCancelCause(t.Context())
+			order := r.order()
+			c.given(r, &order, cancel)
+
+			began := time.Now()
+			_, err := r.Run(ctx, order)
+			require.ErrorIs(t, err, ErrNotStopped)
+			require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "it is tried again, unless the trial was canceled")
+			require.LessOrEqual(t, time.Since(began), 95*time.Second, "30 s of grace and 60 s of patience, once")
+			require.Empty(t, r.books.results)
+			cancel(nil)
+		})
+	}
+}
+
+// What a worker could not commit it commits when it has the attempt (again): nothing runs twice,
+// and the reconciler finds what is left of a fenced one.
+func TestRun_CommitsWhatWasRefused(t *testing.T) {
+	t.Parallel()
+
+	fenced, crash := berth.Errorf(berth.KindFenced, "not ours any more"), berth.Errorf(berth.KindInternal, "crashed here")
+
+	for name, c := range map[string]struct {
+		refused error
+		refuse  func(b *books, err error)
+	}{
+		"a fenced result":           {fenced, func(b *books, err error) { b.finishErrs = []error{err} }},
+		"fenced metrics":            {fenced, func(b *books, err error) { b.metricErrs = []error{err} }},
+		"a crash before the commit": {crash, func(b *books, err error) { b.finishErrs = []error{err} }},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			r := setup(t)
+			c.refuse(r.books, c.refused)
+			box, ended := r.begin(t)
+			box.Print(berth.Stdout, "acc=0.9\n")
+			box.Exit(0)
+			require.Equal(t, berth.KindOf(c.refused), berth.KindOf(await(t, ended).err))
+			require.Len(t, r.docks.boxes(t), 1, "no commit, no removal")
+			require.Empty(t, r.books.results)
+			require.FileExists(t, r.file(usageName))
+			require.FileExists(t, r.file(verdictName))
+			require.Equal(t, errors.Is(c.refused, fenced), r.Untidy())
+
+			got := came(t, r.start(t.Context(), r.order()))
+			require.Equal(t, berth.FailureOK, got.Kind)
+			require.InDelta(t, 0.9, *got.Value, 0)
+			require.Equal(t, 1, r.docks.made, "it does not run again")
+			require.Equal(t, "acc=0.9\n", r.books.text(t))
+			require.Len(t, r.books.metrics(t), 1)
+			require.Empty(t, r.docks.boxes(t))
+		})
+	}
+}
+
+// A cancellation, or the worker's end, may come while the container is being started.
+func TestRun_IsLeftWhileItStarts(t *testing.T) {
+	t.Parallel()
+
+	for name, cause := range map[string]error{"canceled": errStop, "the worker stops": errors.New("the worker stops")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := setup(t)
-				r.docks.Hook(func(h *fake.DockerHooks) { h.Stop = c.stop })
 
-				ctx, cancel := context.WithCancelCause(t.Context())
-				order := r.order()
-				c.given(r, &order, cancel)
+			r := setup(t)
+			ctx, leave := context.WithCancelCause(t.Context())
+			r.docks.ensured = func() { leave(cause) }
+			r.docks.ensureErr = berth.Errorf(berth.KindUnavailable, "context canceled")
 
-				began := time.Now()
-				_, err := r.Run(ctx, order)
-				require.ErrorIs(t, err, ErrNotStopped)
-				require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "it is tried again, unless the trial was canceled")
-				require.LessOrEqual(t, time.Since(began), 95*time.Second, "30 s of grace and 60 s of patience, once")
+			got := await(t, r.start(ctx, r.order()))
+			if !errors.Is(cause, errStop) {
+				require.ErrorIs(t, got.err, ErrDetached)
+				require.Len(t, r.docks.boxes(t), 1)
 				require.Empty(t, r.books.results)
-				cancel(nil)
-			})
+
+				return
+			}
+
+			require.NoError(t, got.err)
+			require.Equal(t, berth.FailureCanceled, got.outcome.Kind)
+			require.Equal(t, []string{"stop berth-fake-" + attemptID, "remove berth-fake-" + attemptID}, r.docks.called(), "nobody would stop it later")
+			require.Empty(t, r.docks.boxes(t))
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,14 @@ const (
 	hostID    = "host"
 	imageID   = "registry.example/team/digits@sha256:x"
 )
+
+const (
+	theLast = berth.StrategyLast
+	theBest = berth.StrategyBest
+	theMean = berth.StrategyMean
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // Tests look this often, and so long at most.
 const (
@@ -281,10 +290,7 @@ func newBooks(t *testing.T) *books {
 	require.NoError(t, b.RegisterHost(t.Context(), berth.Host{ID: hostID, Name: hostID, CPUMilli: 64_000, MemoryBytes: 64 << 30}, ""))
 	b.AddTrial(fake.Trial{
 		ImageDigest: imageID,
-		Trial: berth.Trial{
-			ID: "trial", SweepID: "sweep", Number: 3, ShapeKey: "shape",
-			Params: berth.Assignment{"lr": berth.FloatValue(0.1), "units": berth.IntValue(8)},
-		},
+		Trial:       berth.Trial{ID: "trial", SweepID: "sweep", Number: 3, ShapeKey: "shape", Params: berth.Assignment{"lr": berth.FloatValue(0.1), "units": berth.IntValue(8)}},
 		Spec: berth.Spec{
 			Command:   []string{"python", "train.py", "--lr={{lr}}"},
 			Metrics:   berth.MetricsSpec{Source: berth.MetricsStdout},
@@ -521,13 +527,51 @@ func (r *rig) start(ctx context.Context, order Order) <-chan answer {
 	return ended
 }
 
+// begin starts the attempt, and is its container that runs.
+func (r *rig) begin(t *testing.T) (*fake.Process, <-chan answer) {
+	t.Helper()
+
+	ended := r.start(t.Context(), r.order())
+
+	return r.docks.started(t), ended
+}
+
+// came is what a run came to that ended without an error.
+func came(t *testing.T, ended <-chan answer) berth.Outcome {
+	t.Helper()
+
+	got := await(t, ended)
+	require.NoError(t, got.err)
+
+	return got.outcome
+}
+
+// ends is what a run comes to whose program prints a text and exits.
+func ends(t *testing.T, box *fake.Process, ended <-chan answer, text string, code int) berth.Outcome {
+	t.Helper()
+
+	box.Print(berth.Stdout, text)
+	box.Exit(code)
+
+	return came(t, ended)
+}
+
+// bubble runs a case of a test on a clock of its own.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, test)
+	})
+}
+
 func await(t *testing.T, ended <-chan answer) answer {
 	t.Helper()
 
 	select {
 	case a := <-ended:
 		return a
-	case <-time.After(time.Minute):
+	case <-time.After(time.Hour): // by a bubble's clock; go test ends others sooner
 		require.Fail(t, "the attempt does not end")
 
 		return answer{}

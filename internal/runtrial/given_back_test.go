@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -34,31 +33,24 @@ func (r *rig) leave(t *testing.T, order Order) *fake.Process {
 func TestRun_TheLaunchSaysWhetherItIsAShortProbe(t *testing.T) {
 	t.Parallel()
 
-	t.Run("a run in full goes on", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			r := setup(t)
-			box := r.leave(t, r.order())
-			r.writeCheckpoint(t, "model")
-			require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, mountOut), "plot"), nil, 0o600))
+	bubble(t, "a run in full goes on", func(t *testing.T) {
+		r := setup(t)
+		box := r.leave(t, r.order())
+		r.writeCheckpoint(t, "model")
+		require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, mountOut), "plot"), nil, 0o600))
 
-			order := r.order()
-			order.Short = true
-			ended := r.start(t.Context(), order)
+		order := r.order()
+		order.Short = true
+		ended := r.start(t.Context(), order)
 
-			time.Sleep(time.Hour) // no probe may run so long
-			require.Equal(t, berth.ContainerRunning, box.Container().State)
-			box.Print(berth.Stdout, "acc=1\n")
-			box.Exit(0)
-
-			got := await(t, ended)
-			require.NoError(t, got.err)
-			require.Equal(t, berth.FailureOK, got.outcome.Kind)
-			require.InDelta(t, 1, *got.outcome.Value, 0)
-			require.Equal(t, berth.FootprintFull, r.books.result(t).Source)
-			require.FileExists(t, filepath.Join(r.file("out"), "plot"))
-			require.FileExists(t, filepath.Join(r.checkpoints(), "model"))
-		})
+		time.Sleep(time.Hour) // no probe may run so long
+		require.Equal(t, berth.ContainerRunning, box.Container().State)
+		got := ends(t, box, ended, "acc=1\n", 0)
+		require.Equal(t, berth.FailureOK, got.Kind)
+		require.InDelta(t, 1, *got.Value, 0)
+		require.Equal(t, berth.FootprintFull, r.books.result(t).Source)
+		require.FileExists(t, filepath.Join(r.file("out"), "plot"))
+		require.FileExists(t, filepath.Join(r.checkpoints(), "model"))
 	})
 
 	t.Run("a short probe is no result", func(t *testing.T) {
@@ -68,36 +60,10 @@ func TestRun_TheLaunchSaysWhetherItIsAShortProbe(t *testing.T) {
 		order := r.order()
 		order.Short = true
 		box := r.leave(t, order)
-		box.Print(berth.Stdout, "acc=1\n")
-		box.Exit(0)
-
-		got := await(t, r.start(t.Context(), r.order()))
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailurePreempted, got.outcome.Kind, "it runs again, and nothing is charged")
-		require.Nil(t, got.outcome.Value)
+		got := ends(t, box, r.start(t.Context(), r.order()), "acc=1\n", 0)
+		require.Equal(t, berth.FailurePreempted, got.Kind, "it runs again, and nothing is charged")
+		require.Nil(t, got.Value)
 		require.Equal(t, berth.FootprintShort, r.books.result(t).Source)
 		require.NoDirExists(t, filepath.Join(r.dir, "attempts", attemptID))
 	})
-}
-
-// A worker thaws and commits the result of an attempt that was abandoned
-// meanwhile, a moment before the ledger gives the attempt back to its host.
-func TestRun_AFencedResultIsThereWhenTheAttemptIsGivenBack(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
-	box.Print(berth.Stdout, "acc=0.9\n")
-	box.Exit(0)
-	require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
-
-	got := await(t, r.start(t.Context(), r.order())) // its token is in force again
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureOK, got.outcome.Kind)
-	require.InDelta(t, 0.9, *got.outcome.Value, 0)
-	require.Equal(t, 1, r.docks.made, "it does not run again")
-	require.Equal(t, "acc=0.9\n", r.books.text(t))
-	require.Empty(t, r.docks.boxes(t))
 }

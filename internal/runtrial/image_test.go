@@ -39,12 +39,8 @@ func TestRun_WaitsForAMissingImage(t *testing.T) {
 		box := r.docks.started(t)
 		synctest.Wait()
 		require.Empty(t, r.Waiting())
-		box.Print(berth.Stdout, "acc=1\n")
-		box.Exit(0)
-
-		got := <-ended
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureOK, got.outcome.Kind)
+		got := ends(t, box, ended, "acc=1\n", 0)
+		require.Equal(t, berth.FailureOK, got.Kind)
 	})
 }
 
@@ -62,15 +58,14 @@ func TestRun_GivesItsPlaceBackWithoutTheImage(t *testing.T) {
 			r.docks.withoutImage(time.Time{})
 			began := time.Now()
 
-			got := <-r.start(t.Context(), r.order())
-			require.NoError(t, got.err)
+			got := came(t, r.start(t.Context(), r.order()))
 			require.InDelta(t, want, time.Since(began), float64(imageLook))
 
-			policy := got.outcome.Kind.Policy()
+			policy := got.Kind.Policy()
 			require.Equal(t, berth.NextRetry, policy.Next, "a missing image never ends a trial by itself")
 			require.False(t, policy.Charges)
-			require.Contains(t, got.outcome.Message, `image "digits:1" is not on host "gpu-1"`)
-			require.Contains(t, got.outcome.Message, "docker pull")
+			require.Contains(t, got.Message, `image "digits:1" is not on host "gpu-1"`)
+			require.Contains(t, got.Message, "docker pull")
 			require.True(t, r.books.result(t).ImageMissing, "the ledger is told apart from other failures")
 			require.Empty(t, r.Waiting())
 		})

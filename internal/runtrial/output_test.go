@@ -366,75 +366,121 @@ func TestReadFile_IsNotLedOutAndDoesNotBlock(t *testing.T) {
 
 	record := []byte("{\"step\":1,\"metrics\":{\"a\":1}}\n")
 
-	for name, plant := range map[string]func(t *testing.T, path string){
-		"symbolic link": func(t *testing.T, path string) {
-			t.Helper()
+	secret := filepath.Join(t.TempDir(), "secret")
+	plantFile(t, secret, record)
 
-			secret := filepath.Join(t.TempDir(), "secret")
-			require.NoError(t, os.WriteFile(secret, record, 0o600))
-			require.NoError(t, os.Symlink(secret, path))
+	for name, plant := range map[string]func(path string) error{
+		"symbolic link": func(path string) error { return os.Symlink(secret, path) },
+		"link by parents": func(path string) error {
+			return errors.Join(os.WriteFile(filepath.Join(filepath.Dir(filepath.Dir(path)), "secret"), record, 0o600), os.Symlink("../secret", path))
 		},
-		"link by parents": func(t *testing.T, path string) {
-			t.Helper()
-
-			secret := filepath.Join(filepath.Dir(filepath.Dir(path)), "secret")
-			require.NoError(t, os.WriteFile(secret, record, 0o600))
-			require.NoError(t, os.Symlink("../secret", path))
-		},
-		"pipe": func(t *testing.T, path string) {
-			t.Helper()
-
-			require.NoError(t, syscall.Mkfifo(path, 0o600))
-		},
-		"directory": func(t *testing.T, path string) {
-			t.Helper()
-
-			require.NoError(t, os.Mkdir(path, 0o700))
-		},
+		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			o, path := fileOutput(t)
-			plant(t, path)
+			require.NoError(t, plant(path))
 			require.Empty(t, o.steps(t))
 		})
 	}
 }
 
-// What a job prints that writes a file is no metric; it is known for who looks for one.
-func TestOutput_NotesWhatIsPrintedInPlaceOfAFile(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
-	o := newOutput(r.newRun(t))
-
-	for i := range 3 {
-		o.take(chunk(berth.Stderr, "acc=0.5\n", i))
-	}
-
-	o.take(chunk(berth.Stdout, "acc=0.5 loss=1\n", 4))
-	o.finish()
-	require.Equal(t, map[string]failure.Printed{"acc": {Stream: berth.Stderr, Times: 4}, "loss": {Stream: berth.Stdout, Times: 1}}, o.names.seen)
-	require.False(t, o.metrics.Any())
-}
-
-// Of metrics that are printed it notes what a pattern of the sweep's own leaves out. A message says where it was.
+// What a job prints that writes a file is no metric, nor is what a pattern of the sweep's own
+// leaves out. A message says where it was.
 func TestOutput_NotesWhatDoesNotCount(t *testing.T) {
 	t.Parallel()
 
-	for pattern, want := range map[string]map[string]failure.Printed{
-		"":                                {},
-		`(?P<name>\w+) is (?P<value>\S+)`: {"loss": {Stream: berth.Stderr, Times: 1}, "what": {Stream: berth.Stdout, Times: 1}},
+	for name, c := range map[string]struct {
+		metrics berth.MetricsSpec
+		want    map[string]failure.Printed
+	}{
+		"all counts":    {berth.MetricsSpec{Source: berth.MetricsStdout}, map[string]failure.Printed{}},
+		"a file":        {berth.MetricsSpec{Source: berth.MetricsFile}, map[string]failure.Printed{"acc": {Stream: berth.Stderr, Times: 2}, "loss": {Stream: berth.Stdout, Times: 1}}},
+		"its own words": {berth.MetricsSpec{Source: berth.MetricsStdout, Pattern: `(?P<name>\w+) is (?P<value>\S+)`}, map[string]failure.Printed{"acc": {Stream: berth.Stderr, Times: 2}, "loss": {Stream: berth.Stdout, Times: 1}}},
 	} {
 		r := setup(t)
-		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Pattern = pattern })
+		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics = c.metrics })
 
 		o := newOutput(r.newRun(t))
-		o.take(chunk(berth.Stderr, "loss=1\n", 1))
-		o.take(chunk(berth.Stdout, "what=2\n", 2))
+		o.take(chunk(berth.Stderr, "acc=0.5\n", 1))
+		o.take(chunk(berth.Stdout, "acc=0.5 loss=1\n", 2))
 		o.finish()
-		require.Equal(t, want, o.names.seen, pattern)
+		require.Equal(t, c.want, o.names.seen, name)
+		require.Equal(t, name == "all counts", o.metrics.Any(), name)
 	}
+}
+
+// autoOutput is what an attempt of a sweep without a source says; the function adopts it.
+func autoOutput(t *testing.T, o berth.Objective) (*rig, func() *output) {
+	t.Helper()
+
+	r := setup(t)
+	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source, who.Spec.Objective = berth.MetricsAuto, &o })
+
+	return r, func() *output {
+		run := r.newRun(t)
+		run.container.ID = "c"
+		require.NoError(t, run.dirs.make(nil))
+
+		return newOutput(run)
+	}
+}
+
+// A worker is killed after it stored what the job printed. The job writes its metrics file
+// meanwhile, which the next worker reads first: the choice stands, and no row of another
+// source is among these.
+func TestOutput_TheChoiceOutlivesAKilledWorker(t *testing.T) {
+	t.Parallel()
+
+	_, adopt := autoOutput(t, berth.Objective{Metric: "acc", Goal: berth.GoalMaximize})
+	killed := adopt()
+	killed.take(chunk(berth.Stdout, "acc=0.5\n", 1))
+	require.NoError(t, killed.write(t.Context()))
+
+	next := adopt()
+	appendTo(t, filepath.Join(next.run.dirs.out, metricsName), `{"epoch": 3, "loss": 0.9}`+"\n")
+	next.readFiles(readPerLook)
+	next.take(chunk(berth.Stdout, "acc=0.5\n", 1))
+	next.take(chunk(berth.Stdout, "acc=0.75\n", 2))
+
+	stored := next.metrics.Pending(time.Now()).Points
+	require.Len(t, stored, 2)
+	require.Equal(t, "acc", stored[0].Name)
+
+	rest, _ := next.finish()
+	require.Len(t, rest.Points, 1)
+	require.Equal(t, "loss", rest.Points[0].Name)
+	require.Empty(t, rest.Drop)
+}
+
+// A metrics file holds what programs print, too.
+func TestReadFile_Forms(t *testing.T) {
+	t.Parallel()
+
+	for name, text := range map[string]string{
+		"indented": "{\n  \"epoch\": 3,\n  \"note\": \"x\",\n  \"acc\": 0.91\n}\n", "Python": "{'epoch': 3, 'acc': 0.91}\n",
+		"list": `[{"epoch": 1, "acc": 0.5}, {"epoch": 2, "acc": 0.91}]` + "\n", "pair": "acc=0.91\n", "byte order mark": "\xef\xbb\xbf{\"acc\": 0.91}\n",
+		"nan": `{"acc": 0.91, "loss": nan}`, "too large": `{"acc": 0.91, "loss": 1e999}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			o, path := fileOutput(t)
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			o.file.read(math.MaxInt64)
+			o.finish()
+
+			value, _ := o.metrics.Objective(berth.Objective{Metric: "acc", Goal: berth.GoalMaximize})
+			require.NotNil(t, value)
+			require.InDelta(t, 0.91, *value, 0)
+			require.Empty(t, o.notes())
+		})
+	}
+
+	o, path := fileOutput(t)
+	require.NoError(t, os.WriteFile(path, []byte("garbage\n\n{\"acc\": 0.91}\n"), 0o600))
+	o.file.read(math.MaxInt64)
+	require.Equal(t, []string{`a line of its metrics file holds no metric that Berth can read: "garbage"`}, o.notes())
 }

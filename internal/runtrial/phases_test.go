@@ -105,20 +105,16 @@ func TestShim_Steps(t *testing.T) {
 		r := setup(t)
 		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
 
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), epochs+`{"type":"phase","phase":"training","at":10.5}
 {"type":"steps","count":3,"seconds":0.06}
 {"type":"steps","count":-3,"seconds":6}
 {"type":"steps","count":1,"seconds":0.1}
 `)
-		box.Exit(0)
-
-		got := <-ended
-		require.NoError(t, got.err)
-		require.EqualValues(t, 4, got.outcome.Usage.Steps)
-		require.Equal(t, berth.Duration(40*time.Millisecond), got.outcome.Usage.StepTime)
-		require.Zero(t, got.outcome.Usage.DevicePhases, "it has no GPU")
+		got := ends(t, box, ended, "", 0)
+		require.EqualValues(t, 4, got.Usage.Steps)
+		require.Equal(t, berth.Duration(40*time.Millisecond), got.Usage.StepTime)
+		require.Zero(t, got.Usage.DevicePhases, "it has no GPU")
 	})
 }
 

@@ -3,6 +3,7 @@ package runtrial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -44,51 +45,42 @@ func TestRun_GoesOnFromWhatWasReadOfTheLog(t *testing.T) {
 		want      float64
 		lost      bool
 	}{
-		"the best":         {berth.Objective{Strategy: berth.StrategyBest}, (*fake.Process).Rotate, 0.5, true},
-		"the mean":         {berth.Objective{Strategy: berth.StrategyMean}, (*fake.Process).Rotate, 0.5, true},
-		"the last":         {berth.Objective{Strategy: berth.StrategyLast}, (*fake.Process).Rotate, 0.5, true},
-		"nothing was lost": {berth.Objective{Strategy: berth.StrategyMean}, func(*fake.Process) {}, 0.6, false},
+		"its start is gone": {berth.Objective{Strategy: berth.StrategyMean}, (*fake.Process).Rotate, 0.5, true},
+		"nothing was lost":  {berth.Objective{Strategy: berth.StrategyMean}, func(*fake.Process) {}, 0.6, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := setup(t)
-				r.books.says(func(who *berth.Assignee) {
-					o := c.objective
-					o.Metric, o.Goal = "acc", berth.GoalMaximize
-					who.Spec.Objective = &o
-				})
-
-				box := r.readFor(t, time.Second, func(box *fake.Process) {
-					box.Print(berth.Stdout, "acc=0.9\nloss=nan\n")
-					box.Print(berth.Stderr, "a warning\n")
-				})
-				c.rotate(box)
-				box = r.readFor(t, time.Second, func(box *fake.Process) { box.Print(berth.Stdout, "acc=0.4\n") })
-				c.rotate(box)
-				box.Print(berth.Stdout, "acc=0.5\n")
-				box.Exit(0)
-
-				got := await(t, r.start(t.Context(), r.order()))
-				require.NoError(t, got.err)
-				require.Equal(t, berth.FailureOK, got.outcome.Kind)
-				require.InDelta(t, c.want, *got.outcome.Value, 1e-9)
-
-				text := r.books.text(t)
-				require.Contains(t, text, "acc=0.9\nloss=nan\na warning\nacc=0.4\nacc=0.5\n", "nothing twice, and nothing left out")
-
-				stored := r.books.metrics(t)
-				require.InDelta(t, 0.9, stored["acc/i"].Value, 0, "the first step stays what it was")
-				require.InDelta(t, 0.4, stored["acc/ii"].Value, 0)
-				require.InDelta(t, 0.5, stored["acc/iii"].Value, 0)
-				require.Equal(t, berth.MetricNaN, stored["loss/i"].Status)
-
-				if c.lost {
-					require.Contains(t, got.outcome.Message, "Docker dropped a part of its log")
-				} else {
-					require.NotContains(t, got.outcome.Message, "dropped")
-				}
+		bubble(t, name, func(t *testing.T) {
+			r := setup(t)
+			r.books.says(func(who *berth.Assignee) {
+				o := c.objective
+				o.Metric, o.Goal = "acc", berth.GoalMaximize
+				who.Spec.Objective = &o
 			})
+
+			box := r.readFor(t, time.Second, func(box *fake.Process) {
+				box.Print(berth.Stdout, "acc=0.9\nloss=nan\n")
+				box.Print(berth.Stderr, "a warning\n")
+			})
+			c.rotate(box)
+			box = r.readFor(t, time.Second, func(box *fake.Process) { box.Print(berth.Stdout, "acc=0.4\n") })
+			c.rotate(box)
+			got := ends(t, box, r.start(t.Context(), r.order()), "acc=0.5\n", 0)
+			require.Equal(t, berth.FailureOK, got.Kind)
+			require.InDelta(t, c.want, *got.Value, 1e-9)
+
+			text := r.books.text(t)
+			require.Contains(t, text, "acc=0.9\nloss=nan\na warning\nacc=0.4\nacc=0.5\n", "nothing twice, and nothing left out")
+
+			stored := r.books.metrics(t)
+			require.InDelta(t, 0.9, stored["acc/i"].Value, 0, "the first step stays what it was")
+			require.InDelta(t, 0.4, stored["acc/ii"].Value, 0)
+			require.InDelta(t, 0.5, stored["acc/iii"].Value, 0)
+			require.Equal(t, berth.MetricNaN, stored["loss/i"].Status)
+
+			if c.lost {
+				require.Contains(t, got.Message, "Docker dropped a part of its log")
+			} else {
+				require.NotContains(t, got.Message, "dropped")
+			}
 		})
 	}
 }
@@ -112,11 +104,8 @@ func TestRun_ReadsAgainWhatWasNotStored(t *testing.T) {
 			box.Print(berth.Stdout, "acc=0."+strconv.Itoa(i)+"\n")
 		}
 
-		box.Exit(0)
-
-		got := await(t, r.start(t.Context(), r.order()))
-		require.NoError(t, got.err)
-		require.InDelta(t, (0.9+0.8+0.1+0.2+0.3+0.4)/7, *got.outcome.Value, 1e-9)
+		got := ends(t, box, r.start(t.Context(), r.order()), "", 0)
+		require.InDelta(t, (0.9+0.8+0.1+0.2+0.3+0.4)/7, *got.Value, 1e-9)
 		require.Len(t, r.books.metrics(t), 7)
 		require.Equal(t, "acc=0.9\nacc=0.8\nacc=0.0\nacc=0.1\nacc=0.2\nacc=0.3\nacc=0.4\n", r.books.text(t))
 	})
@@ -130,19 +119,14 @@ func TestRun_KeepsWhatItReadWhileItReads(t *testing.T) {
 		r := setup(t)
 		r.books.says(func(who *berth.Assignee) { who.Spec.Objective.Strategy = berth.StrategyBest })
 
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		box.Print(berth.Stdout, "acc=0.9\n")
 		box.Print(berth.Stdout, "half a li")
 		time.Sleep(2 * keepUsageEvery)
 		synctest.Wait()
 		require.FileExists(t, r.file(readingName))
-		box.Print(berth.Stdout, "ne, acc=0.95\n")
-		box.Exit(0)
-
-		got := await(t, ended)
-		require.NoError(t, got.err)
-		require.InDelta(t, 0.95, *got.outcome.Value, 0)
+		got := ends(t, box, ended, "ne, acc=0.95\n", 0)
+		require.InDelta(t, 0.95, *got.Value, 0)
 		require.NoFileExists(t, r.file(readingName), "it goes with the result")
 	})
 }
@@ -155,19 +139,15 @@ func TestRun_ReadsALogThatDockerIsSlowWith(t *testing.T) {
 		r := setup(t)
 		r.docks.perChunk = 100 * time.Millisecond
 
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 
 		for i := range 500 { // at once, so the second read begins with the first line
 			box.Print(berth.Stdout, "acc="+strconv.Itoa(i)+"\n")
 		}
 
-		box.Exit(0)
-
-		got := <-ended
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureOK, got.outcome.Kind)
-		require.InDelta(t, 499, *got.outcome.Value, 0)
+		got := ends(t, box, ended, "", 0)
+		require.Equal(t, berth.FailureOK, got.Kind)
+		require.InDelta(t, 499, *got.Value, 0)
 		require.Len(t, r.books.metrics(t), 500, "and none counts twice")
 	})
 }
@@ -178,8 +158,7 @@ func TestRun_ReadsOnlyTheEndOfALogAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
 		r.config.SampleEvery = time.Second
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		box.Print(berth.Stderr, "a warning\n")
 
 		for range 100 {
@@ -206,11 +185,10 @@ func TestRun_ReadsAgainWhatARestoredDatabaseForgot(t *testing.T) {
 		box.Print(berth.Stdout, "acc=0.5\n")
 		box.Exit(0)
 
-		got := <-r.start(t.Context(), r.order())
-		require.NoError(t, got.err)
+		got := came(t, r.start(t.Context(), r.order()))
 		require.Equal(t, "acc=0.9\nacc=0.5\n", r.books.text(t))
 		require.Len(t, r.books.metrics(t), 2)
-		require.InDelta(t, 0.5, *got.outcome.Value, 0)
+		require.InDelta(t, 0.5, *got.Value, 0)
 	})
 }
 
@@ -222,32 +200,28 @@ func TestRun_ReadsOnAfterTheClockWasSetBack(t *testing.T) {
 		"while nobody read": {{0, 30, 60}, {1, 31, 61}},
 		"while a run read":  {{0, 60, 1, 2}, {3, 61}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := setup(t)
-				r.books.says(func(who *berth.Assignee) { who.Spec.Objective.Strategy = berth.StrategyMean })
+		bubble(t, name, func(t *testing.T) {
+			r := setup(t)
+			r.books.says(func(who *berth.Assignee) { who.Spec.Objective.Strategy = berth.StrategyMean })
 
-				values, sum, text := 0, 0, ""
-				say := func(box *fake.Process, stamps []int) {
-					for _, minute := range stamps {
-						values, sum = values+1, sum+values+1
-						line := "acc=" + strconv.Itoa(values) + "\n"
-						text += line
-						box.PrintAt(noon.Add(time.Duration(minute)*time.Minute), berth.Stdout, line)
-					}
+			values, sum, text := 0, 0, ""
+			say := func(box *fake.Process, stamps []int) {
+				for _, minute := range stamps {
+					values, sum = values+1, sum+values+1
+					line := "acc=" + strconv.Itoa(values) + "\n"
+					text += line
+					box.PrintAt(noon.Add(time.Duration(minute)*time.Minute), berth.Stdout, line)
 				}
+			}
 
-				box := r.readFor(t, time.Second, func(box *fake.Process) { say(box, minutes[0]) })
-				say(box, minutes[1])
-				box.Exit(0)
+			box := r.readFor(t, time.Second, func(box *fake.Process) { say(box, minutes[0]) })
+			say(box, minutes[1])
+			box.Exit(0)
 
-				got := <-r.start(t.Context(), r.order())
-				require.NoError(t, got.err)
-				require.Equal(t, text, r.books.text(t))
-				require.Len(t, r.books.metrics(t), values)
-				require.InDelta(t, float64(sum)/float64(values), *got.outcome.Value, 1e-9)
-			})
+			got := came(t, r.start(t.Context(), r.order()))
+			require.Equal(t, text, r.books.text(t))
+			require.Len(t, r.books.metrics(t), values)
+			require.InDelta(t, float64(sum)/float64(values), *got.Value, 1e-9)
 		})
 	}
 }
@@ -282,16 +256,8 @@ func TestOutput_ReadOnOrAgainIsTheSame(t *testing.T) {
 
 	// came is what an attempt came to whose first worker was killed behind so many chunks.
 	came := func(cut int, forgets bool) (string, float64, map[string]berth.MetricPoint) {
-		r := setup(t)
-		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source, who.Spec.Objective = berth.MetricsAuto, &objective })
-
-		adopt := func() *output {
-			run := r.newRun(t)
-			run.container.ID = "c"
-			require.NoError(t, run.dirs.make(nil))
-
-			return newOutput(run)
-		}
+		r, adopt := autoOutput(t, objective)
+		key := func(p berth.MetricPoint) string { return fmt.Sprint(p.Name, "/", p.Step) }
 		read := func(o *output, log []printed) {
 			for i, p := range log {
 				o.take(chunk(p.stream, p.text, i))

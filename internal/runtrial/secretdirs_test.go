@@ -35,18 +35,22 @@ func TestLeftovers_OfSecrets(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "berth-secrets", r.config.HostID, attemptID))
 }
 
-// Two workers share a machine (--machine-id) and one tmpfs (--secrets-dir). What one
-// removes as left over must not be what the other's trials mount.
-func TestLeftovers_AreNotThoseOfAnotherHost(t *testing.T) {
+// Two workers share a machine (--machine-id) and one tmpfs (--secrets-dir), which others use, too:
+// /dev/shm, or /run/berth, where the compose files have the key. A worker that starts removes what
+// its own attempts left over, and neither what the other's trials mount nor what is no attempt's.
+func TestLeftovers_AreNotThoseOfOthers(t *testing.T) {
 	t.Parallel()
 
 	tmpfs := t.TempDir()
+	key, theirs := filepath.Join(tmpfs, "secrets.key"), filepath.Join(tmpfs, "PostgreSQL.1234", "segment")
+	plantFile(t, key, []byte("AGE-SECRET-KEY-1"))
+	plantFile(t, theirs, []byte("of another program"))
+
 	mine, other := setup(t), setup(t)
 	mine.config.SecretsDir, other.config.SecretsDir = tmpfs, tmpfs
 	mine.secret(opens(hub))
 
-	ended := mine.start(t.Context(), mine.order())
-	box := mine.docks.started(t)
+	box, ended := mine.begin(t)
 
 	left, err := other.Leftovers() // what reconcile.sweepDisk does when the other worker starts
 	require.NoError(t, err)
@@ -55,73 +59,20 @@ func TestLeftovers_AreNotThoseOfAnotherHost(t *testing.T) {
 		require.NoError(t, other.Clean(id))
 	}
 
-	var found []string
-
-	require.NoError(t, filepath.WalkDir(tmpfs, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			found = append(found, filepath.Base(path))
-		}
-
-		return err
-	}))
-
-	box.Print(berth.Stdout, "acc=1\n")
-	box.Exit(0)
-	await(t, ended)
-
-	require.Equal(t, []string{"hub"}, found, "the other worker removed the secret of a trial that runs")
-}
-
-// An administrator gives a worker --secrets-dir, so that no value stays on a disk, and
-// starts it again while a trial runs.
-func TestRun_MovedSecretsDirKeepsNoValue(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.secret(opens(hub))
-
-	box := r.leave(t, r.order())
-
-	r.config.SecretsDir = filepath.Join(t.TempDir(), "tmpfs")
-	ended := r.start(t.Context(), r.order())
-
-	box.Print(berth.Stdout, "acc=1\n")
-	box.Exit(0)
-	require.NoError(t, await(t, ended).err)
-
-	left, err := r.Leftovers()
-	require.NoError(t, err)
-
-	for _, id := range left {
-		require.NoError(t, r.Clean(id))
-	}
-
-	r.requireNoTrace(t, hub)
-}
-
-// An administrator names a tmpfs that others use, too: --secrets-dir /dev/shm, or
-// /run/berth, where the compose files have the key. What is in it and is no attempt's
-// is not Berth's to remove.
-func TestLeftovers_AreNotWhatElseIsInTheSecretsDir(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	shared := t.TempDir()
-	r.config.SecretsDir = shared
-	key, theirs := filepath.Join(shared, "secrets.key"), filepath.Join(shared, "PostgreSQL.1234", "segment")
-	require.NoError(t, os.WriteFile(key, []byte("AGE-SECRET-KEY-1"), 0o600))
-	require.NoError(t, os.MkdirAll(filepath.Dir(theirs), 0o700))
-	require.NoError(t, os.WriteFile(theirs, []byte("of another program"), 0o600))
-
-	left, err := r.Leftovers() // what reconcile does when the worker starts
-	require.NoError(t, err)
-
-	for _, id := range left { // none holds a place in the ledger
-		require.NoError(t, r.Clean(id))
-	}
-
 	require.FileExists(t, key)
 	require.FileExists(t, theirs)
+
+	for _, m := range box.Launch.Mounts {
+		require.True(t, m.Target != "/run/secrets/hub" || fileIsThere(m.Source), "the other worker removed the secret of a trial that runs")
+	}
+
+	ends(t, box, ended, "acc=1\n", 0)
+}
+
+func fileIsThere(path string) bool {
+	_, err := os.Stat(path)
+
+	return err == nil
 }
 
 // A worker that was killed is started with another --secrets-dir, and the attempt is not
@@ -166,9 +117,7 @@ func TestRun_AdoptsSecretsWhereItsContainerHasThem(t *testing.T) {
 	r.config.SecretsDir, r.config.Secret = tmpfs, opens("another value")
 	ended := r.start(t.Context(), r.order())
 
-	box.Print(berth.Stdout, "a "+hub+"\nacc=1\n")
-	box.Exit(0)
-	require.NoError(t, await(t, ended).err)
+	ends(t, box, ended, "a "+hub+"\nacc=1\n", 0)
 	require.Equal(t, "a "+strings.Repeat("*", len(hub))+"\nacc=1\n", r.books.text(t))
 
 	for _, dir := range []string{old, tmpfs} {

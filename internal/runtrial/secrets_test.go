@@ -12,6 +12,8 @@ import (
 	"github.com/berthml/berth"
 )
 
+const hub = "hf_Tp0KenValue42"
+
 // secret gives the sweep of the attempt the secret "hub", whose value open returns.
 func (r *rig) secret(open OpenSecret) {
 	r.books.says(func(who *berth.Assignee) {
@@ -77,8 +79,7 @@ func TestRun_MountsSecretsAndMasksThem(t *testing.T) {
 	r := setup(t)
 	r.secret(opens(hub + "\n"))
 
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
+	box, ended := r.begin(t)
 
 	launch := r.docks.launches()[0]
 	file := filepath.Join(r.dir, "secrets", attemptID, "hub")
@@ -98,15 +99,12 @@ func TestRun_MountsSecretsAndMasksThem(t *testing.T) {
 	box.Print(berth.Stdout, hub+"=3\n")
 	box.Print(berth.Stdout, "acc=1\n")
 	box.Print(berth.Stderr, "ValueError: bad token "+hub+"\n")
-	box.Exit(1)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureUserError, got.outcome.Kind)
+	got := ends(t, box, ended, "", 1)
+	require.Equal(t, berth.FailureUserError, got.Kind)
 
 	stars := strings.Repeat("*", len(hub))
-	require.Contains(t, got.outcome.Message, "ValueError: bad token "+stars)
-	require.Equal(t, got.outcome.Message, r.books.result(t).Outcome.Message)
+	require.Contains(t, got.Message, "ValueError: bad token "+stars)
+	require.Equal(t, got.Message, r.books.result(t).Outcome.Message)
 	require.Contains(t, r.books.text(t), "token "+stars+"\n")
 	require.Contains(t, r.books.metrics(t), stars+"/i", "its name is masked, its number is not")
 	require.NoFileExists(t, file)
@@ -134,9 +132,7 @@ func TestRun_AdoptsAndStillMasks(t *testing.T) {
 	ended = r.start(t.Context(), r.order())
 
 	box.Print(berth.Stdout, hub[7:]+"\n")
-	box.Print(berth.Stdout, "again "+hub+"\nacc=1\n")
-	box.Exit(0)
-	require.NoError(t, await(t, ended).err)
+	ends(t, box, ended, "again "+hub+"\nacc=1\n", 0)
 
 	require.Equal(t, long+strings.Repeat("*", len(hub))+"\nagain "+strings.Repeat("*", len(hub))+"\nacc=1\n", r.books.text(t))
 	r.requireNoTrace(t, hub)
@@ -162,13 +158,9 @@ func TestRun_WithoutTheFilesOfItsSecretsMasksAll(t *testing.T) {
 			r.config.Secret = open
 			ended := r.start(t.Context(), r.order())
 
-			box.Print(berth.Stdout, hub+"\nacc=1\n")
-			box.Exit(0)
-
-			got := await(t, ended)
-			require.NoError(t, got.err)
-			require.Equal(t, berth.FailureOK, got.outcome.Kind, "the trial itself is not harmed")
-			require.InDelta(t, 1, *got.outcome.Value, 0)
+			got := ends(t, box, ended, hub+"\nacc=1\n", 0)
+			require.Equal(t, berth.FailureOK, got.Kind, "the trial itself is not harmed")
+			require.InDelta(t, 1, *got.Value, 0)
 			require.Equal(t, strings.Repeat("*", len(hub))+"\n*****\n", r.books.text(t))
 			r.requireNoTrace(t, hub)
 		})
@@ -187,12 +179,9 @@ func TestRun_WithoutItsSecret(t *testing.T) {
 			deleted,
 			berth.FailureBadConfig, "the container was not started: secret \"hub\" was deleted after the sweep was submitted; store it again with `berth secret set hub`",
 		},
-		"damaged": {
-			func(context.Context, string) ([]byte, error) {
-				return nil, berth.Errorf(berth.KindInvalid, "secret is damaged")
-			},
-			berth.FailureBadConfig, "secret is damaged",
-		},
+		"damaged": {func(context.Context, string) ([]byte, error) {
+			return nil, berth.Errorf(berth.KindInvalid, "secret is damaged")
+		}, berth.FailureBadConfig, "secret is damaged"},
 		"no key": {nil, berth.FailureInfra, "host gpu-1 opens no secrets; start its worker with --secrets-key FILE"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,11 +190,10 @@ func TestRun_WithoutItsSecret(t *testing.T) {
 			r := setup(t)
 			r.secret(test.open)
 
-			got := await(t, r.start(t.Context(), r.order()))
-			require.NoError(t, got.err)
-			require.Equal(t, test.kind, got.outcome.Kind)
+			got := came(t, r.start(t.Context(), r.order()))
+			require.Equal(t, test.kind, got.Kind)
 			require.Equal(t, test.kind == berth.FailureInfra, test.kind.Policy().Next == berth.NextRetry, "only another host may do better")
-			require.Contains(t, got.outcome.Message, test.says)
+			require.Contains(t, got.Message, test.says)
 			require.Empty(t, r.docks.launches())
 		})
 	}
@@ -232,39 +220,10 @@ func TestRun_LostSecretStaysLost(t *testing.T) {
 	require.ErrorIs(t, await(t, ended).err, ErrDetached)
 
 	ended = r.start(t.Context(), r.order())
-	box.Print(berth.Stdout, "then "+hub+"\nacc=1\n")
-	box.Exit(0)
-	require.NoError(t, await(t, ended).err)
+	ends(t, box, ended, "then "+hub+"\nacc=1\n", 0)
 
 	require.Equal(t, strings.Repeat("*", len("first "+hub))+"\n"+strings.Repeat("*", len("then "+hub))+"\n*****\n", r.books.text(t))
 	r.requireNoTrace(t, hub)
-}
-
-// Names of metrics may hold what nobody knows any more; the objective's is in the sweep file.
-func TestRun_BlindMaskShowsTheObjectivesNameOnly(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.secret(opens(hub))
-
-	box := r.leave(t, r.order())
-	require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "secrets")))
-
-	r.config.Secret = deleted
-	ended := r.start(t.Context(), r.order())
-
-	box.Print(berth.Stdout, "loss_"+hub+"=3\n")
-	box.Exit(0) // without a report of acc, so the message says what was seen
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Contains(t, got.outcome.Message, `never reported "acc"`)
-	require.Contains(t, got.outcome.Message, strings.Repeat("*", len("loss_"+hub)))
-	require.NotContains(t, got.outcome.Message, hub)
-
-	for name := range r.books.metrics(t) {
-		require.NotContains(t, name, hub)
-	}
 }
 
 // A machine starts anew while the attempt waits for Docker, and meanwhile the secret was
@@ -288,10 +247,9 @@ func TestRun_ContainerThatNeverWasNeedsItsSecret(t *testing.T) {
 		return nil
 	}
 
-	got := await(t, r.start(t.Context(), r.order()))
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureBadConfig, got.outcome.Kind)
-	require.Contains(t, got.outcome.Message, `secret "hub" was deleted after the sweep was submitted`)
+	got := came(t, r.start(t.Context(), r.order()))
+	require.Equal(t, berth.FailureBadConfig, got.Kind)
+	require.Contains(t, got.Message, `secret "hub" was deleted after the sweep was submitted`)
 }
 
 // A short and common value must not cost a trial its result: the objective's name is in
@@ -306,16 +264,11 @@ func TestRun_ValueInTheObjectivesNameCostsNoResult(t *testing.T) {
 		who.Spec.Objective = &berth.Objective{Metric: "test_acc", Goal: berth.GoalMaximize}
 	})
 
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
-	box.Print(berth.Stdout, "test_acc=0.9\n")
-	box.Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
-	require.NotNil(t, got.outcome.Value)
-	require.InDelta(t, 0.9, *got.outcome.Value, 0)
+	box, ended := r.begin(t)
+	got := ends(t, box, ended, "test_acc=0.9\n", 0)
+	require.Equal(t, berth.FailureOK, got.Kind, got.Message)
+	require.NotNil(t, got.Value)
+	require.InDelta(t, 0.9, *got.Value, 0)
 }
 
 // A worker that finds one of two files gone still knows the other value, and often this
@@ -338,19 +291,17 @@ func TestRun_BlindMaskHidesWhatIsKnown(t *testing.T) {
 	ended := r.start(t.Context(), r.order())
 
 	box.Print(berth.Stdout, kept+"=3\n")
-	box.Print(berth.Stdout, "loss_"+hub+"=3\n")
-	box.Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
+	got := ends(t, box, ended, "loss_"+hub+"=3\n", 0)
 
 	for name := range r.books.metrics(t) {
 		require.NotContains(t, name, kept)
 		require.NotContains(t, name, hub)
 	}
 
-	require.NotContains(t, got.outcome.Message, kept)
-	require.NotContains(t, got.outcome.Message, hub)
+	require.Contains(t, got.Message, `never reported "acc"`, "the objective's name is in the sweep file")
+	require.Contains(t, got.Message, strings.Repeat("*", len("loss_"+hub)))
+	require.NotContains(t, got.Message, kept)
+	require.NotContains(t, got.Message, hub)
 }
 
 // A note in the log and in the message quotes the first bytes of a line of the metrics
@@ -369,15 +320,11 @@ func TestRun_NoteOfAnUnreadLineShowsNoValue(t *testing.T) {
 			r.secret(opens(test.value))
 			r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
 
-			ended := r.start(t.Context(), r.order())
-			box := r.docks.started(t)
+			box, ended := r.begin(t)
 			require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, mountOut), metricsName), []byte(test.line+"\n{\"acc\": 1}\n"), 0o600))
-			box.Exit(0)
-
-			got := await(t, ended)
-			require.NoError(t, got.err)
+			got := ends(t, box, ended, "", 0)
 			require.NotContains(t, r.books.text(t), test.piece, "the log")
-			require.NotContains(t, got.outcome.Message, test.piece, "the message")
+			require.NotContains(t, got.Message, test.piece, "the message")
 		})
 	}
 }
@@ -394,10 +341,7 @@ func TestRun_ContainerThatNeverWasHasWhatIsWrittenNow(t *testing.T) {
 	r.leaveBeforeDocker(t)
 
 	r.docks.before = nil
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
-	box.Print(berth.Stdout, "epoch 1 of "+hub+"\nacc=1\n")
-	box.Exit(0)
-	require.NoError(t, await(t, ended).err)
+	box, ended := r.begin(t)
+	ends(t, box, ended, "epoch 1 of "+hub+"\nacc=1\n", 0)
 	require.Equal(t, "epoch 1 of "+strings.Repeat("*", len(hub))+"\nacc=1\n", r.books.text(t))
 }

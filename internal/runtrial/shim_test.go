@@ -63,18 +63,6 @@ func TestShim_False(t *testing.T) {
 	require.Nil(t, newOutput(r.newRun(t)).shimFile, "nobody reads what a script writes there")
 }
 
-// A version of Berth without the shim has launched the attempt: the container
-// that it made, or is about to make, is the same.
-func TestShim_LeavesKeptLaunchesAlone(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	run := r.newRun(t)
-	old := berth.Launch{AttemptID: attemptID, Token: token, Image: imageID, Command: []string{"python"}, MemoryBytes: 1 << 30}
-	require.NoError(t, run.dirs.keepLaunch(old))
-	require.Equal(t, old, r.launch(t))
-}
-
 // reports runs an attempt to its exit, which writes these lines to its files and
 // prints these.
 func reports(t *testing.T, source, script, shim, printed string, exit int) (*rig, berth.Outcome) {
@@ -83,8 +71,7 @@ func reports(t *testing.T, source, script, shim, printed string, exit int) (*rig
 	r := setup(t)
 	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = source })
 
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
+	box, ended := r.begin(t)
 	out := r.newRun(t).dirs.out
 
 	appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), shim)
@@ -93,12 +80,9 @@ func reports(t *testing.T, source, script, shim, printed string, exit int) (*rig
 	appendTo(t, filepath.Join(out, metricsName), script)
 	box.Print(berth.Stdout, printed)
 	time.Sleep(time.Second)
-	box.Exit(exit)
+	got := ends(t, box, ended, "", exit)
 
-	got := <-ended
-	require.NoError(t, got.err)
-
-	return r, got.outcome
+	return r, got
 }
 
 const (
@@ -116,10 +100,7 @@ func TestShim_WhoseWordCounts(t *testing.T) {
 		kind  berth.FailureKind
 		rows  map[string]float64 // of finite ones
 	}{
-		"a script that reports nothing": {
-			source: berth.MetricsFile, kind: berth.FailureOK, value: 0.5,
-			rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 9},
-		},
+		"a script that reports nothing": {source: berth.MetricsFile, kind: berth.FailureOK, value: 0.5, rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 9}},
 		"a script that writes the objective, at its end, with steps of its own": {
 			source: berth.MetricsFile, script: `{"step":1,"metrics":{"acc":0.75}}` + "\n", kind: berth.FailureOK, value: 0.75,
 			rows: map[string]float64{"acc/i": 0.75, "loss/i": 9},
@@ -136,33 +117,28 @@ func TestShim_WhoseWordCounts(t *testing.T) {
 			source: berth.MetricsStdout, printed: "acc=0.75\n", kind: berth.FailureOK, value: 0.75,
 			rows: map[string]float64{"acc/i": 0.75, "loss/i": 9},
 		},
-		"a script that prints the objective and is wrong": {
-			source: berth.MetricsStdout, printed: "acc=nan\n", kind: berth.FailureNotFinite, rows: map[string]float64{"loss/i": 9},
-		},
+		"a script that prints the objective and is wrong": {source: berth.MetricsStdout, printed: "acc=nan\n", kind: berth.FailureNotFinite, rows: map[string]float64{"loss/i": 9}},
 		"a script that should print, and does not": {
 			source: berth.MetricsStdout, printed: "loss=1\n", kind: berth.FailureOK, value: 0.5,
 			rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 1},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r, outcome := reports(t, c.source, c.script, epochs, c.printed, 0)
-				require.Equal(t, c.kind, outcome.Kind, outcome.Message)
+		bubble(t, name, func(t *testing.T) {
+			r, outcome := reports(t, c.source, c.script, epochs, c.printed, 0)
+			require.Equal(t, c.kind, outcome.Kind, outcome.Message)
 
-				if c.kind == berth.FailureOK {
-					require.InDelta(t, c.value, *outcome.Value, 0)
+			if c.kind == berth.FailureOK {
+				require.InDelta(t, c.value, *outcome.Value, 0)
+			}
+
+			rows := make(map[string]float64)
+			for key, p := range r.books.metrics(t) {
+				if p.Status == berth.MetricFinite {
+					rows[key] = p.Value
 				}
+			}
 
-				rows := make(map[string]float64)
-				for key, p := range r.books.metrics(t) {
-					if p.Status == berth.MetricFinite {
-						rows[key] = p.Value
-					}
-				}
-
-				require.Equal(t, c.rows, rows)
-			})
+			require.Equal(t, c.rows, rows)
 		})
 	}
 }
@@ -220,25 +196,18 @@ func TestShim_SaysHowItEnded(t *testing.T) {
 		"stopped from outside":                 {greeting, 75, berth.FailurePreempted, 0},
 		"its peak":                             {epochs + `{"type":"memory","device_peak_bytes":4096,"frameworks":{"tensorflow":4096}}`, 0, berth.FailureOK, 4096},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := setup(t)
-				r.books.says(func(who *berth.Assignee) {
-					who.Spec.Metrics.Source = berth.MetricsFile
-					who.Attempt.Demand.DeviceBytes, who.Attempt.DeviceID = 1<<30, "gpu"
-				})
-
-				ended := r.start(t.Context(), r.order())
-				box := r.docks.started(t)
-				appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), c.shim)
-				box.Exit(c.exit)
-
-				got := <-ended
-				require.NoError(t, got.err)
-				require.Equal(t, c.kind, got.outcome.Kind, got.outcome.Message)
-				require.Equal(t, c.peak, got.outcome.Usage.FrameworkPeakBytes)
+		bubble(t, name, func(t *testing.T) {
+			r := setup(t)
+			r.books.says(func(who *berth.Assignee) {
+				who.Spec.Metrics.Source = berth.MetricsFile
+				who.Attempt.Demand.DeviceBytes, who.Attempt.DeviceID = 1<<30, "gpu"
 			})
+
+			box, ended := r.begin(t)
+			appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), c.shim)
+			got := ends(t, box, ended, "", c.exit)
+			require.Equal(t, c.kind, got.Kind, got.Message)
+			require.Equal(t, c.peak, got.Usage.FrameworkPeakBytes)
 		})
 	}
 }

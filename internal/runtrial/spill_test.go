@@ -70,8 +70,7 @@ func TestRun_Spill(t *testing.T) {
 			return DeviceReading{UsedBytes: 5 << 30, FreeBytes: 100 << 20}, nil
 		}
 
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 
 		<-read
 		<-read // the first was taken in
@@ -82,11 +81,8 @@ func TestRun_Spill(t *testing.T) {
 			box.Print(berth.Stderr, oom)
 		}
 
-		box.Exit(code)
-
-		got := await(t, ended)
-		require.NoError(t, got.err)
-		require.Equal(t, want, got.outcome.Kind, got.outcome.Message)
-		require.Contains(t, got.outcome.Message, "it ran in unified memory, alone on its GPU, with 40,960 MiB of the host's memory for what the GPU's 81,920 MiB do not hold")
+		got := ends(t, box, ended, "", code)
+		require.Equal(t, want, got.Kind, got.Message)
+		require.Contains(t, got.Message, "it ran in unified memory, alone on its GPU, with 40,960 MiB of the host's memory for what the GPU's 81,920 MiB do not hold")
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -114,21 +113,8 @@ func TestTrace_FileIsSmall(t *testing.T) {
 	require.False(t, changed, "it was written down")
 }
 
-// setBack is a time as a wall clock tells it that was set back: its monotonic part stays.
-func setBack(t *testing.T, at time.Time, by time.Duration) time.Time {
-	t.Helper()
-
-	back := at
-	*(*uint64)(unsafe.Pointer(&back)) -= uint64(by/time.Second) << 30 //nolint:gosec // G103: time has no way to step the clock of a process
-
-	require.Equal(t, by, at.Round(0).Sub(back.Round(0)), "the wall clock")
-	require.Zero(t, at.Sub(back), "the monotonic clock")
-
-	return back
-}
-
-// A wall clock that is set back changes nothing of what was held before: while a Run goes
-// on, between two Runs, and between the container's start and the first Run.
+// A wall clock that is set back changes nothing of what was held before: between two Runs,
+// and between the container's start and the first Run.
 func TestTrace_ClockStepsBack(t *testing.T) {
 	t.Parallel()
 
@@ -136,19 +122,7 @@ func TestTrace_ClockStepsBack(t *testing.T) {
 	start := time.Now()
 	tr := newTrace(start, keptTrace{})
 	tr.opened = start
-
-	for second := range 400 {
-		tr.addHost(100, start.Add(time.Duration(second)*time.Second))
-	}
-
-	tr.stored(tr.rest())
-
-	for second := 400; second < 460; second++ {
-		tr.addHost(900, setBack(t, start.Add(time.Duration(second)*time.Second), 5*time.Minute))
-	}
-
-	require.Equal(t, 400, tr.rest()[0].Second)
-	require.Equal(t, 459, last(tr))
+	tr.addHost(100, start.Add(459*time.Second))
 
 	kept, _ := tr.kept("c")
 	next := newTrace(start.Add(5*time.Minute), kept) // by the new clock the attempt is minutes younger
@@ -235,47 +209,13 @@ func TestPutMemory_DropsWhatIsRefused(t *testing.T) {
 	require.Len(t, run.trace.rest(), 1, "the newest second, which was not told")
 }
 
-// A worker that stops and starts again keeps what it had not stored yet: the curve has the
-// attempt's peak, from either worker.
-func TestMemory_ARestartKeepsThePeak(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		d := r.holds()
-
-		ctx, shutdown := context.WithCancelCause(t.Context())
-		ended := r.start(ctx, r.order())
-		box := r.docks.started(t)
-
-		time.Sleep(12 * time.Second) // the first points are stored
-		d.bytes.Store(900 << 20)
-		time.Sleep(3 * time.Second)
-		d.bytes.Store(300 << 20)
-		time.Sleep(3 * time.Second)
-		shutdown(errors.New("the worker stops"))
-		require.ErrorIs(t, (<-ended).err, ErrDetached)
-
-		ended = r.start(t.Context(), r.order())
-		time.Sleep(15 * time.Second)
-		box.Print(berth.Stdout, "acc=0.5\n")
-		box.Exit(0)
-
-		got := <-ended
-		require.NoError(t, got.err)
-		require.Equal(t, int64(900<<20), got.outcome.Usage.MemoryPeakBytes)
-
-		host, _ := mostOf(r.books.memory(t))
-		require.Equal(t, got.outcome.Usage.MemoryPeakBytes>>20, host>>20, "MiB: the curve has the attempt's peak")
-		require.NoFileExists(t, r.file(traceName), "it goes with the result")
-	})
-}
-
-// A database that is away loses nothing, though the worker restarts meanwhile.
+// A database that is away loses nothing, though the worker restarts meanwhile: the curve has
+// the attempt's peak, from either worker.
 func TestMemory_ARestartInAnOutageLosesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
-		r.holds()
+		d := r.holds()
 
 		var away atomic.Bool
 
@@ -293,7 +233,10 @@ func TestMemory_ARestartInAnOutageLosesNothing(t *testing.T) {
 
 		time.Sleep(15 * time.Second)
 		away.Store(true)
-		time.Sleep(10 * time.Minute)
+		d.bytes.Store(900 << 20)
+		time.Sleep(3 * time.Second)
+		d.bytes.Store(300 << 20)
+		time.Sleep(597 * time.Second)
 
 		kept := r.newRun(t).dirs.trace(box.Container().ID)
 		require.Less(t, 610-kept.Newest, 6, "seconds that a worker loses that is killed here")
@@ -304,12 +247,12 @@ func TestMemory_ARestartInAnOutageLosesNothing(t *testing.T) {
 
 		ended = r.start(t.Context(), r.order())
 		time.Sleep(15 * time.Second)
-		box.Print(berth.Stdout, "acc=0.5\n")
-		box.Exit(0)
+		got := ends(t, box, ended, "acc=0.5\n", 0)
+		require.Zero(t, got.Usage.Unseen, "Berth measured all of it")
+		require.NoFileExists(t, r.file(traceName), "it goes with the result")
 
-		got := <-ended
-		require.NoError(t, got.err)
-		require.Zero(t, got.outcome.Usage.Unseen, "Berth measured all of it")
+		host, _ := mostOf(r.books.memory(t))
+		require.Equal(t, int64(900), host>>20, "MiB")
 
 		gap, last := 0, 0
 		for _, p := range r.books.memory(t) {
@@ -346,8 +289,7 @@ func TestMemory_TheNewestPointIsWhole(t *testing.T) {
 			return DeviceReading{At: time.Now(), UsedBytes: 910 << 20, FreeBytes: 8 << 30}, nil
 		})
 
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		half := 0
 
 		for range 10 {
@@ -368,90 +310,25 @@ func TestMemory_TheNewestPointIsWhole(t *testing.T) {
 	})
 }
 
-// What the driver names while another process of the container starts is on the curve, as
-// it is in the attempt's peak.
-func TestMemory_WhileAProcessStarts(t *testing.T) {
+// An attempt that is stopped while no worker watches: what was measured is stored.
+func TestMemory_OfAnAttemptThatIsCutShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
 		r.holds()
 
-		start := time.Now()
-		r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
-			reading := DeviceReading{At: time.Now(), UsedBytes: 100 << 20, FreeBytes: 8 << 30, PIDs: []int{1}}
+		ctx, shutdown := context.WithCancelCause(t.Context())
+		ended := r.start(ctx, r.order())
+		r.docks.started(t)
+		time.Sleep(8 * time.Second)
+		shutdown(errors.New("the worker stops"))
+		require.ErrorIs(t, (<-ended).err, ErrDetached)
 
-			switch now := time.Since(start); {
-			case now < 2*time.Second: // the first process starts: nothing is named
-				reading.UsedBytes, reading.Unnamed = 0, true
-			case now > 4*time.Second && now < 8*time.Second: // a second one
-				reading.UsedBytes, reading.Unnamed, reading.PIDs = 900<<20, true, []int{1, 2}
-			default:
-				return reading, nil
-			}
-
-			return reading, berth.Errorf(berth.KindUnavailable, "not named")
-		})
-
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
-		time.Sleep(11 * time.Second)
-		box.Print(berth.Stdout, "acc=0.5\n")
-		box.Exit(0)
-
-		got := <-ended
-		require.NoError(t, got.err)
-
-		points := r.books.memory(t)
-		_, device := mostOf(points)
-		require.Equal(t, got.outcome.Usage.DevicePeakBytes>>20, device>>20, "MiB: the curve has the attempt's peak")
-		require.Nil(t, points[0].DeviceBytes, "nothing was named")
-	})
-}
-
-// Whatever takes the attempt's end out of Berth's hands, what was measured is stored.
-func TestMemory_OfAnAttemptThatIsCutShort(t *testing.T) {
-	t.Parallel()
-
-	t.Run("its container is removed", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			r := setup(t)
-			r.holds()
-			r.docks.Hook(func(h *fake.DockerHooks) {
-				h.Wait = func(context.Context, string, func(context.Context) (berth.Container, error)) (berth.Container, error) {
-					time.Sleep(8 * time.Second)
-
-					return berth.Container{}, berth.Errorf(berth.KindNotFound, "no such container")
-				}
-			})
-
-			got := <-r.start(t.Context(), r.order())
-			require.NoError(t, got.err)
-			require.Positive(t, got.outcome.Usage.MemoryPeakBytes, got.outcome.Message)
-			require.GreaterOrEqual(t, len(r.books.memory(t)), 8)
-		})
-	})
-
-	t.Run("it is stopped while no worker watches", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			r := setup(t)
-			r.holds()
-
-			ctx, shutdown := context.WithCancelCause(t.Context())
-			ended := r.start(ctx, r.order())
-			r.docks.started(t)
-			time.Sleep(8 * time.Second)
-			shutdown(errors.New("the worker stops"))
-			require.ErrorIs(t, (<-ended).err, ErrDetached)
-
-			order := r.order()
-			order.Stop = true
-			got := <-r.start(t.Context(), order)
-			require.NoError(t, got.err)
-			require.Equal(t, berth.FailureCanceled, got.outcome.Kind)
-			require.GreaterOrEqual(t, len(r.books.memory(t)), 8)
-		})
+		order := r.order()
+		order.Stop = true
+		got := came(t, r.start(t.Context(), order))
+		require.Equal(t, berth.FailureCanceled, got.Kind)
+		require.GreaterOrEqual(t, len(r.books.memory(t)), 8)
 	})
 }
 
@@ -477,20 +354,11 @@ func TestMemory_FencedDetaches(t *testing.T) {
 			return berth.Errorf(berth.KindFenced, "not ours")
 		})
 
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		time.Sleep(15 * time.Second)
 		fenced.Store(true)
-
-		select {
-		case got := <-ended:
-			require.Equal(t, berth.KindFenced, berth.KindOf(got.err))
-			require.Equal(t, berth.ContainerRunning, box.Container().State, "the reconciler decides")
-			require.Equal(t, int32(1), asked.Load())
-		case <-time.After(5 * time.Minute):
-			t.Errorf("fenced %d times, and goes on", asked.Load())
-			r.docks.Process(attemptID).Exit(0)
-			<-ended
-		}
+		require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
+		require.Equal(t, berth.ContainerRunning, box.Container().State, "the reconciler decides")
+		require.Equal(t, int32(1), asked.Load())
 	})
 }

@@ -25,8 +25,7 @@ func awayFor(calls int) []error { return slices.Repeat([]error{errAway}, calls) 
 func (r *rig) finish(t *testing.T, text string) answer {
 	t.Helper()
 
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
+	box, ended := r.begin(t)
 	box.Print(berth.Stdout, text)
 	box.Exit(0)
 
@@ -79,8 +78,7 @@ func TestVerdict_HoldsWhatCouldNotBeStored(t *testing.T) {
 		r := setup(t)
 		r.books.metricErrs, r.books.logErrs = awayFor(10_000), awayFor(10_000)
 
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		box.Print(berth.Stdout, "acc=0.5\n")
 		time.Sleep(time.Hour)
 		box.Print(berth.Stdout, "acc=0.75\nbye\n")
@@ -145,9 +143,8 @@ func TestVerdict_CanceledWhileItCannotBeCommitted(t *testing.T) {
 		time.Sleep(time.Second)
 		cancel(errStop)
 
-		got := <-ended
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureOK, got.outcome.Kind)
+		got := came(t, ended)
+		require.Equal(t, berth.FailureOK, got.Kind)
 	})
 }
 
@@ -156,26 +153,22 @@ func TestVerdict_NamesTheContainerThatRan(t *testing.T) {
 	t.Parallel()
 
 	for name, away := range map[string]int{"at once": 0, "by the next run": 1000} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := setup(t)
-				r.books.runningErr, r.books.finishErrs = errAway, awayFor(away)
+		bubble(t, name, func(t *testing.T) {
+			r := setup(t)
+			r.books.runningErr, r.books.finishErrs = errAway, awayFor(away)
 
-				ended := r.start(t.Context(), r.order())
-				box := r.docks.started(t)
-				box.Exit(0)
+			box, ended := r.begin(t)
+			box.Exit(0)
 
-				if got := <-ended; away > 0 {
-					require.Error(t, got.err)
-					r.losesDocker()
-					r.books.finishErrs = nil
-					require.NoError(t, (<-r.start(t.Context(), r.order())).err)
-				}
+			if got := <-ended; away > 0 {
+				require.Error(t, got.err)
+				r.losesDocker()
+				r.books.finishErrs = nil
+				require.NoError(t, (<-r.start(t.Context(), r.order())).err)
+			}
 
-				require.Equal(t, box.Container().ID, r.books.result(t).ContainerID)
-				require.Equal(t, box.Container().ID, r.who(t).Attempt.ContainerID)
-			})
+			require.Equal(t, box.Container().ID, r.books.result(t).ContainerID)
+			require.Equal(t, box.Container().ID, r.who(t).Attempt.ContainerID)
 		})
 	}
 
@@ -204,38 +197,12 @@ func TestVerdict_OfNobodyIsRemoved(t *testing.T) {
 			require.NoError(t, os.MkdirAll(filepath.Dir(r.file(verdictName)), 0o700))
 			require.NoError(t, os.WriteFile(r.file(verdictName), []byte(text), 0o600))
 
-			ended := r.start(t.Context(), r.order())
-			box := r.docks.started(t)
+			box, ended := r.begin(t)
 			require.NoFileExists(t, r.file(verdictName))
-			box.Print(berth.Stdout, "acc=0.5\n")
-			box.Exit(0)
-
-			got := await(t, ended)
-			require.NoError(t, got.err)
-			require.Equal(t, berth.FailureOK, got.outcome.Kind, "the container was judged")
+			got := ends(t, box, ended, "acc=0.5\n", 0)
+			require.Equal(t, berth.FailureOK, got.Kind, "the container was judged")
 		})
 	}
-}
-
-// The verdict of a fenced attempt stays until the reconciler has seen that the
-// attempt does not go back to the host.
-func TestVerdict_FencedOneStays(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.books.finishErrs = awayFor(1000)
-		require.Error(t, r.finish(t, "acc=0.5\n").err)
-
-		r.books.finishErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
-		_, err := r.Run(t.Context(), r.order())
-		require.Equal(t, berth.KindFenced, berth.KindOf(err))
-		require.FileExists(t, r.file(verdictName))
-		require.Len(t, r.docks.boxes(t), 1)
-		require.Empty(t, r.books.results)
-
-		require.NoError(t, r.Clean(attemptID))
-		require.NoFileExists(t, r.file(verdictName))
-	})
 }
 
 // A disk that takes nothing more must not lose what is known.
@@ -243,14 +210,9 @@ func TestVerdict_ThatCannotBeWrittenIsCommitted(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
+	box, ended := r.begin(t)
 	require.NoError(t, os.Mkdir(r.file(verdictName+".tmp"), 0o700)) // in the way
-	box.Print(berth.Stdout, "acc=0.5\n")
-	box.Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
+	ends(t, box, ended, "acc=0.5\n", 0)
 	require.Equal(t, berth.FailureOK, r.books.result(t).Outcome.Kind)
 }
 
@@ -264,7 +226,9 @@ func TestVerdict_SurvivesItsFile(t *testing.T) {
 			Kind: berth.FailureOK, Message: "finished", ExitCode: &code, Value: &value, StartedAt: noon, FinishedAt: noon.Add(123456789),
 			Usage: berth.Usage{MemoryPeakBytes: 1 << 40, CPU: 123456789, Wall: 987654321, Samples: 3, CPUContended: true, OOMKills: 1},
 		},
-		Points: []berth.MetricPoint{metric("acc", 1, 0.1), odd("loss", 2, berth.MetricNaN), final(metric("acc", 3, -1e-300))},
+		Points: []berth.MetricPoint{
+			{Name: "loss", Step: 2, Status: berth.MetricNaN, At: noon}, {Name: "acc", Step: 3, Value: -1e-300, Status: berth.MetricFinite, At: noon, Final: true},
+		},
 		Pieces: []berth.LogPiece{{Offset: 5, Stream: berth.Stderr, At: noon, Data: []byte("\x00\xff\n")}},
 	}
 
@@ -297,13 +261,9 @@ func TestUsage_SurvivesTheWorker(t *testing.T) {
 		ended = r.start(t.Context(), order)
 
 		time.Sleep(time.Second)
-		box.Print(berth.Stdout, "acc=1\n")
-		box.Exit(0)
-
-		got := <-ended
-		require.NoError(t, got.err)
-		require.Equal(t, int64(300<<20), got.outcome.Usage.MemoryPeakBytes)
-		require.Equal(t, berth.Duration(time.Hour), got.outcome.Usage.CPU)
+		got := ends(t, box, ended, "acc=1\n", 0)
+		require.Equal(t, int64(300<<20), got.Usage.MemoryPeakBytes)
+		require.Equal(t, berth.Duration(time.Hour), got.Usage.CPU)
 	})
 }
 
@@ -327,8 +287,7 @@ func TestRun_StartsWhileTheDatabaseIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
 		r.books.runningErr = errAway
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		time.Sleep(time.Minute)
 
 		r.books.mu.Lock()
@@ -340,9 +299,7 @@ func TestRun_StartsWhileTheDatabaseIsAway(t *testing.T) {
 		require.Equal(t, []string{box.Container().ID}, r.books.running)
 		r.books.mu.Unlock()
 
-		box.Print(berth.Stdout, "acc=1\n")
-		box.Exit(0)
-		require.NoError(t, (<-ended).err)
+		ends(t, box, ended, "acc=1\n", 0)
 	})
 }
 
@@ -394,55 +351,22 @@ func TestRun_WaitsForTheRestOfTheLog(t *testing.T) {
 	t.Parallel()
 
 	for name, err := range map[string]error{"Docker is away": errAway, "Docker hangs": nil} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := setup(t)
-				r.docks.mute(err)
+		bubble(t, name, func(t *testing.T) {
+			r := setup(t)
+			r.docks.mute(err)
 
-				got := r.finish(t, "acc=1\n")
-				require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
-				require.NoFileExists(t, r.file(verdictName))
-				require.Empty(t, r.books.results)
+			got := r.finish(t, "acc=1\n")
+			require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
+			require.NoFileExists(t, r.file(verdictName))
+			require.Empty(t, r.books.results)
 
-				r.docks.muted = nil
-				outcome, err := r.Run(t.Context(), r.order())
-				require.NoError(t, err)
-				require.Equal(t, berth.FailureOK, outcome.Kind)
-				require.Equal(t, "acc=1\n", r.books.text(t))
-			})
+			r.docks.muted = nil
+			outcome, err := r.Run(t.Context(), r.order())
+			require.NoError(t, err)
+			require.Equal(t, berth.FailureOK, outcome.Kind)
+			require.Equal(t, "acc=1\n", r.books.text(t))
 		})
 	}
-}
-
-func TestRun_SaysThatTheLogCannotBeRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.docks.mute(berth.Errorf(berth.KindInternal, "malformed log frame"))
-
-		got := r.finish(t, "acc=1\n")
-		require.NoError(t, got.err)
-		require.Equal(t, "acc=1\n\n[berth: the end of its log could not be read]\n", r.books.text(t))
-		require.Contains(t, got.outcome.Message, "the end of its log could not be read")
-	})
-}
-
-// A worker that was killed between the stop and the verdict knows no intent.
-func TestRun_RecallsThatTheTimeWasUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute) })
-
-		box := r.leave(t, r.order())
-		time.Sleep(time.Minute)
-		box.Exit(143)
-
-		got := <-r.start(t.Context(), r.order())
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureTimedOut, got.outcome.Kind)
-	})
 }
 
 // A job that is stopped saves and ends politely, when the worker that stopped it
@@ -457,26 +381,21 @@ func TestRun_RecallsWhyItStoppedTheContainer(t *testing.T) {
 		"by a signal":         func(box *fake.Process) { box.Exit(143) },
 		"by an error":         func(box *fake.Process) { box.Exit(1) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := setup(t)
-				r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute) })
-				r.docks.stopErrs = awayFor(1000)
+		bubble(t, name, func(t *testing.T) {
+			r := setup(t)
+			r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute) })
+			r.docks.stopErrs = awayFor(1000)
 
-				ended := r.start(t.Context(), r.order())
-				box := r.docks.started(t)
-				require.ErrorIs(t, (<-ended).err, ErrNotStopped)
-				end(box)
-				time.Sleep(time.Minute) // until the next worker is there
-				r.docks.stopErrs = nil
+			box, ended := r.begin(t)
+			require.ErrorIs(t, (<-ended).err, ErrNotStopped)
+			end(box)
+			time.Sleep(time.Minute) // until the next worker is there
+			r.docks.stopErrs = nil
 
-				got := <-r.start(t.Context(), r.order())
-				require.NoError(t, got.err)
-				require.Equal(t, berth.FailureTimedOut, got.outcome.Kind)
-				require.Nil(t, got.outcome.Value)
-				require.NoFileExists(t, r.file(intentName), "it goes with the result")
-			})
+			got := came(t, r.start(t.Context(), r.order()))
+			require.Equal(t, berth.FailureTimedOut, got.Kind)
+			require.Nil(t, got.Value)
+			require.NoFileExists(t, r.file(intentName), "it goes with the result")
 		})
 	}
 }
@@ -492,43 +411,40 @@ func TestRun_TimeLimitDoesNotCountForWhatHadEnded(t *testing.T) {
 		exit  int
 		want  berth.FailureKind
 	}{
-		"a result":                     {lasts: 30 * time.Second, want: berth.FailureOK},
-		"a result after the limit":     {lasts: 90 * time.Second, want: berth.FailureOK}, // nobody stopped it
-		"an error":                     {lasts: 30 * time.Second, exit: 1, want: berth.FailureUserError},
-		"a short probe that failed":    {short: true, lasts: 30 * time.Second, exit: 1, want: berth.FailureUserError},
-		"a short probe that was asked": {short: true, lasts: 90 * time.Second, exit: 143, want: berth.FailureOK},
+		"the kill when the time was up": {lasts: 60 * time.Second, exit: 143, want: berth.FailureTimedOut}, // of the worker that is gone
+		"a result":                      {lasts: 30 * time.Second, want: berth.FailureOK},
+		"a result after the limit":      {lasts: 90 * time.Second, want: berth.FailureOK}, // nobody stopped it
+		"an error":                      {lasts: 30 * time.Second, exit: 1, want: berth.FailureUserError},
+		"a short probe that failed":     {short: true, lasts: 30 * time.Second, exit: 1, want: berth.FailureUserError},
+		"a short probe that was asked":  {short: true, lasts: 90 * time.Second, exit: 143, want: berth.FailureOK},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := setup(t)
-				r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute) })
+		bubble(t, name, func(t *testing.T) {
+			r := setup(t)
+			r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Minute) })
 
-				order := r.order()
-				order.Short = c.short
-				box := r.leave(t, order)
-				time.Sleep(c.lasts)
-				box.Print(berth.Stdout, "acc=1\n")
-				box.Exit(c.exit)
-				time.Sleep(time.Minute)
+			order := r.order()
+			order.Short = c.short
+			box := r.leave(t, order)
+			time.Sleep(c.lasts)
+			box.Print(berth.Stdout, "acc=1\n")
+			box.Exit(c.exit)
+			time.Sleep(time.Minute)
 
-				r.docks.Hook(func(h *fake.DockerHooks) { // Docker's answer takes its time
-					wait := h.Wait
-					h.Wait = func(ctx context.Context, id string, call func(context.Context) (berth.Container, error)) (berth.Container, error) {
-						time.Sleep(time.Millisecond)
+			r.docks.Hook(func(h *fake.DockerHooks) { // Docker's answer takes its time
+				wait := h.Wait
+				h.Wait = func(ctx context.Context, id string, call func(context.Context) (berth.Container, error)) (berth.Container, error) {
+					time.Sleep(time.Millisecond)
 
-						return wait(ctx, id, call)
-					}
-				})
-
-				got := <-r.start(t.Context(), order)
-				require.NoError(t, got.err)
-				require.Equal(t, c.want, got.outcome.Kind)
-
-				if c.want == berth.FailureOK && !c.short {
-					require.InDelta(t, 1, *got.outcome.Value, 0)
+					return wait(ctx, id, call)
 				}
 			})
+
+			got := came(t, r.start(t.Context(), order))
+			require.Equal(t, c.want, got.Kind)
+
+			if c.want == berth.FailureOK && !c.short {
+				require.InDelta(t, 1, *got.Value, 0)
+			}
 		})
 	}
 }
@@ -537,16 +453,15 @@ func TestRun_ContainerThatSomebodyRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
-		ended := r.start(t.Context(), r.order())
-		box := r.docks.started(t)
+		box, ended := r.begin(t)
 		time.Sleep(time.Second)
 
 		r.docks.RemoveByForce(box.Container().ID)
 
-		got := <-ended
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureInfra, got.outcome.Kind)
-		require.Equal(t, int64(300<<20), got.outcome.Usage.MemoryPeakBytes)
+		got := came(t, ended)
+		require.Equal(t, berth.FailureInfra, got.Kind)
+		require.Equal(t, int64(300<<20), got.Usage.MemoryPeakBytes)
+		require.NotEmpty(t, r.books.memory(t), "what was measured is stored")
 		require.Equal(t, box.Container().ID, r.books.result(t).ContainerID, "it ran, so it is no failed start of the host")
 		require.Equal(t, 1, r.docks.made, "it is another attempt that runs it again")
 	})
@@ -566,9 +481,7 @@ func TestRun_NewerRunTakesOver(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, berth.ContainerRunning, box.Container().State)
 
-		box.Print(berth.Stdout, "acc=1\n")
-		box.Exit(0)
-		require.NoError(t, (<-second).err)
+		ends(t, box, second, "acc=1\n", 0)
 		require.Equal(t, 1, r.docks.made)
 		require.False(t, r.Busy(attemptID))
 	})

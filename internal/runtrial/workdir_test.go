@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -87,8 +86,7 @@ func TestRun_KeepsWhatIsWrittenIntoTheWorkingDirectory(t *testing.T) {
 		"train.py": "import model", "lib/": "", "lib/model.py": "x", "run.sh": "#!", "notes.txt": "old", "data": "->/data", "up": "->../../..",
 	})
 
-	ended := r.start(t.Context(), r.order())
-	box := r.docks.started(t)
+	box, ended := r.begin(t)
 
 	work := r.file(workName)
 	mounts := r.docks.launches()[0].Mounts
@@ -114,12 +112,8 @@ func TestRun_KeepsWhatIsWrittenIntoTheWorkingDirectory(t *testing.T) {
 	}
 
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(work, "passwd")))
-	box.Print(berth.Stdout, "acc=1\n")
-	box.Exit(0)
-
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureOK, got.outcome.Kind, got.outcome.Message)
+	got := ends(t, box, ended, "acc=1\n", 0)
+	require.Equal(t, berth.FailureOK, got.Kind, got.Message)
 
 	kept := map[string]string{}
 
@@ -219,9 +213,8 @@ func TestRun_WorkingDirectoryOverTheQuota(t *testing.T) {
 	r.docks.started(t)
 	require.NoError(t, os.WriteFile(r.file("work/model"), make([]byte, 2<<20), 0o600))
 
-	got := await(t, ended)
-	require.NoError(t, got.err)
-	require.Equal(t, berth.FailureDiskQuota, got.outcome.Kind)
+	got := came(t, ended)
+	require.Equal(t, berth.FailureDiskQuota, got.Kind)
 	require.NoFileExists(t, r.file("out/work/model"))
 	require.NoDirExists(t, r.file(workName))
 }
@@ -254,34 +247,4 @@ func TestPrepare_ForgetsOldCopies(t *testing.T) {
 	}
 
 	require.FileExists(t, notes[0])
-}
-
-// The image may come back while an attempt waits for it: it then has its directory, too.
-func TestRun_WaitsForTheImageOfItsWorkingDirectory(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.has(t, "/app", image{"train.py": "x"})
-		read, pulled := r.config.Workdir, time.Now().Add(10*time.Second)
-		r.config.Workdir = func(ctx context.Context, ref, dir string) (string, io.ReadCloser, error) {
-			if time.Now().Before(pulled) {
-				return "", nil, &berth.StartError{Kind: berth.FailureImageMissing, Err: berth.Errorf(berth.KindInvalid, "no image")}
-			}
-
-			return read(ctx, ref, dir)
-		}
-
-		ended := r.start(t.Context(), r.order())
-
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		require.Equal(t, []berth.SeenAttempt{{AttemptID: attemptID, Token: token}}, r.Waiting(), "its lease is renewed meanwhile")
-
-		box := r.docks.started(t)
-		synctest.Wait()
-		require.FileExists(t, r.file("work/train.py"))
-		box.Print(berth.Stdout, "acc=1\n")
-		box.Exit(0)
-		require.NoError(t, (<-ended).err)
-	})
 }

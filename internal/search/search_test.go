@@ -1,7 +1,6 @@
 package search_test
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -165,24 +164,6 @@ func TestEnqueueOnAPlainGrid(t *testing.T) {
 	}
 }
 
-func TestListOnly(t *testing.T) {
-	t.Parallel()
-
-	s := spec(berth.SearchList, floatRange("lr", 0, 1))
-	s.Enqueue = []berth.Assignment{{"lr": berth.FloatValue(0.5)}, {"lr": berth.FloatValue(0.25)}}
-
-	require.Equal(t, []string{`{"lr":0.5}`, `{"lr":0.25}`}, keys(all(t, s, 1)))
-}
-
-func TestMaxTrialsEndsTheSearch(t *testing.T) {
-	t.Parallel()
-
-	s := spec(berth.SearchRandom, floatRange("lr", 0, 1))
-	s.Limits.MaxTrials = 7
-
-	require.Len(t, all(t, s, 3), 7)
-}
-
 func TestNothingToSearchIsOneTrial(t *testing.T) {
 	t.Parallel()
 
@@ -303,17 +284,6 @@ func TestUnrenderedIsNotSuggested(t *testing.T) {
 	}
 }
 
-func TestEverythingForbiddenEnds(t *testing.T) {
-	t.Parallel()
-
-	for _, p := range []berth.Parameter{floatRange("x", 1, 2), intRange("x", 1, 5), intRange("x", 1, 1e15)} {
-		s := spec(berth.SearchRandom, p)
-		s.Forbid = []string{"x > 0"}
-
-		require.Empty(t, all(t, s, 4))
-	}
-}
-
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 
@@ -423,36 +393,4 @@ func TestGridGoesOnBehindItsLastTrial(t *testing.T) { //nolint:paralleltest // A
 		require.Len(t, got, 8)
 	})
 	require.Less(t, allocations, 5_000.0, "a walk over 50,000 points makes more")
-}
-
-func BenchmarkGridTail(b *testing.B) {
-	for _, forbid := range [][]string{nil, {"a * b > 5000000"}} {
-		s := spec(berth.SearchGrid, intRange("a", 1, 1000), intRange("b", 1, 100))
-		s.Forbid = forbid
-
-		searcher, err := search.New(s)
-		require.NoError(b, err)
-
-		b.Run(fmt.Sprint(len(forbid)), func(b *testing.B) {
-			for b.Loop() {
-				_, _, err := searcher.Next(berth.Tried{Made: 50_000, Last: berth.Assignment{"a": berth.IntValue(500), "b": berth.IntValue(100)}}, 8)
-				require.NoError(b, err)
-			}
-		})
-	}
-}
-
-// BenchmarkTightForbid is the most that one call can take.
-func BenchmarkTightForbid(b *testing.B) {
-	s := spec(berth.SearchRandom, floatRange("x", 0, 1), floatRange("y", 0, 1), derived("d", "x + y"))
-	s.Forbid = []string{"d * x > 0"}
-
-	searcher, err := search.New(s)
-	require.NoError(b, err)
-
-	for b.Loop() {
-		_, end, err := searcher.Next(berth.Tried{}, 8)
-		require.NoError(b, err)
-		require.Equal(b, search.EndDraws, end)
-	}
 }

@@ -1,7 +1,6 @@
 package search_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,17 +90,4 @@ func TestEditsMakeAnotherShape(t *testing.T) {
 	}
 
 	require.Equal(t, keys[""], key(func(s *berth.Spec) { s.Parameters[3].Value = new(berth.IntValue(2)) }), "marked memory: false")
-}
-
-// TestStoredSpecsDecode: specs of the first version hold memory: true or nothing.
-func TestStoredSpecsDecode(t *testing.T) {
-	t.Parallel()
-
-	var s berth.Spec
-
-	require.NoError(t, json.Unmarshal([]byte(`{"parameters": [{"name": "a", "type": "int", "memory": true}, {"name": "b", "type": "int"}]}`), &s))
-	require.Equal(t, []string{"a"}, search.MemoryParameters(s))
-
-	shape := berth.Shape{ImageDigest: "sha256:1", Command: []string{"train"}, Values: berth.Assignment{"a": berth.IntValue(1)}, Stage: berth.StageMain, CPUMilli: 1000}
-	require.Equal(t, "c70bcbec421915104cb3ae0ae5f2f5de9238fc8a1d3660f3cb4b44c73537d835", shape.Key(), "a shape that was stored before keeps its key")
 }

@@ -210,19 +210,19 @@ func TestWarnings(t *testing.T) {
 		"parameters: [{name: n, min: 1, max: 5, memory: true}, {name: d, expr: n * 2}]", `command: [train, "{{d}}"]`)))
 }
 
+// problemsOf are those of a capacity, such as "E_QUOTA /limits/max_trials" and the message.
+func problemsOf(s berth.Spec, has spec.Capacity) (texts []string) {
+	for _, p := range spec.CheckCapacity(s, has) {
+		texts = append(texts, p.Code+" "+p.Pointer+" "+p.Message)
+	}
+
+	return texts
+}
+
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 
 	s := decode(t, with("resources: {memory: 64GiB, shm_size: 48GiB, cpus: 16}", "limits: {max_trials: 100, max_parallel: 50}"))
-
-	problems := func(has spec.Capacity) []string {
-		var out []string
-		for _, p := range spec.CheckCapacity(s, has) {
-			out = append(out, p.Code+" "+p.Pointer+" "+p.Message)
-		}
-
-		return out
-	}
 
 	require.Equal(t, []string{
 		"E_QUOTA /limits/max_trials 100 trials are more than the 10 you may make",
@@ -230,8 +230,8 @@ func TestCapacity(t *testing.T) {
 		"E_UNSATISFIABLE /resources/memory 65,536 MiB is more than the largest host has: 20,490 MiB",
 		"E_UNSATISFIABLE /resources/shm_size 49,152 MiB is more than the largest host has: 20,490 MiB",
 		"E_UNSATISFIABLE /resources/cpus 16 cores are more than the largest host has: 8",
-	}, problems(spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 21485026713, CPUMilli: 8000}}, MaxParallel: 10, MaxTrials: 10}))
-	require.Empty(t, problems(spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 64 << 30, CPUMilli: 16000}}}))
+	}, problemsOf(s, spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 21485026713, CPUMilli: 8000}}, MaxParallel: 10, MaxTrials: 10}))
+	require.Empty(t, problemsOf(s, spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 64 << 30, CPUMilli: 16000}}}))
 }
 
 // A sweep is accepted when one host has all that a trial asks for.
@@ -244,14 +244,7 @@ func TestCapacity_OfOneHost(t *testing.T) {
 	bare := spec.HostCapacity{Name: "bare", MemoryBytes: 64 << 30, CPUMilli: 2000}
 	whole := spec.HostCapacity{Name: "whole", MemoryBytes: 64 << 30, CPUMilli: 8000, Datasets: []string{"birds", "flowers"}}
 
-	problems := func(hosts ...spec.HostCapacity) []string {
-		var out []string
-		for _, p := range spec.CheckCapacity(s, spec.Capacity{Hosts: hosts}) {
-			out = append(out, p.Code+" "+p.Pointer+" "+p.Message)
-		}
-
-		return out
-	}
+	problems := func(hosts ...spec.HostCapacity) []string { return problemsOf(s, spec.Capacity{Hosts: hosts}) }
 
 	require.Equal(t, []string{
 		"E_UNSATISFIABLE /resources/memory 32,768 MiB is more than host small has, the nearest as no host has all: 8,192 MiB",
@@ -273,7 +266,11 @@ func TestPolicy(t *testing.T) {
 	require.Equal(t, spec.CodeImageDigest, spec.CheckPolicy(s, spec.Policy{RequireDigest: true})[0].Code) // case 23
 
 	s.Image = "a@sha256:" + strings.Repeat("0", 64)
-	require.Empty(t, spec.CheckPolicy(s, spec.Policy{RequireDigest: true}))
+	require.Empty(t, spec.CheckPolicy(s, spec.Policy{RequireDigest: true, DenyNetwork: true}))
+
+	s.Network = true
+	problems := spec.CheckPolicy(s, spec.Policy{DenyNetwork: true})
+	require.Equal(t, "E_NETWORK_DENIED /network", problems[0].Code+" "+problems[0].Pointer)
 }
 
 // The names are read as Docker reads them, so no other spelling gets past a pattern.
@@ -326,16 +323,6 @@ func TestPolicy_AllowImages(t *testing.T) {
 	}
 }
 
-func TestPolicy_DenyNetwork(t *testing.T) {
-	t.Parallel()
-
-	require.Empty(t, spec.CheckPolicy(berth.Spec{}, spec.Policy{DenyNetwork: true}))
-	require.Empty(t, spec.CheckPolicy(berth.Spec{Network: true}, spec.Policy{}))
-
-	problems := spec.CheckPolicy(berth.Spec{Network: true}, spec.Policy{DenyNetwork: true})
-	require.Equal(t, "E_NETWORK_DENIED /network", problems[0].Code+" "+problems[0].Pointer)
-}
-
 // A secret must be stored, and some machine must open it.
 func TestCheckSecrets(t *testing.T) {
 	t.Parallel()
@@ -354,12 +341,7 @@ func TestCheckSecrets(t *testing.T) {
 		"with --secrets-key FILE, which `berth secret key FILE` makes", none[0].Message)
 
 	check := func(hosts ...spec.HostCapacity) []string {
-		var texts []string
-		for _, p := range spec.CheckCapacity(s, spec.Capacity{Hosts: hosts, SecretKeys: map[string]string{"hub": "age1new", "db": "age1old"}}) {
-			texts = append(texts, p.Code+" "+p.Pointer+" "+p.Message)
-		}
-
-		return texts
+		return problemsOf(s, spec.Capacity{Hosts: hosts, SecretKeys: map[string]string{"hub": "age1new", "db": "age1old"}})
 	}
 
 	const start = "; start a worker with --secrets-key and a file that holds the private key of "

@@ -117,10 +117,13 @@ func TestDocs_Examples(t *testing.T) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 
-		s, err := spec.Decode(text, "application/yaml")
-		require.NoError(t, err, name)
+		s := decode(t, string(text))
 		require.Equal(t, "berth-examples/"+name+":1", s.Image)
 		require.Regexp(t, `(?m)^(for example in .*|example )\b`+name+`\b`, string(script))
 		require.Contains(t, string(list), "]("+name+"/", name)
 	}
+
+	never, err := os.ReadFile(filepath.Join(root, "examples", "oom", "never-fits.yaml"))
+	require.NoError(t, err)
+	decode(t, string(never))
 }

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -105,34 +103,4 @@ func FuzzDecode(f *testing.F) {
 			require.NotEmpty(t, refused.Problems)
 		}
 	})
-}
-
-// BenchmarkDecodeMiB reads the largest documents that are accepted, and some
-// that are refused only at the end.
-func BenchmarkDecodeMiB(b *testing.B) {
-	fill := func(head, entry string) string {
-		return head + strings.Repeat(entry, (1<<20-len(head)-2)/len(entry))
-	}
-
-	header := "name: a\nimage: b\ncommand: [c]\n"
-
-	for name, doc := range map[string]string{
-		"enqueue": header + "enqueue:\n" + strings.Repeat("- {lr: 0.001, batch: 32, width: 64, optimizer: adam, note: "+
-			strings.Repeat("x", 40)+"}\n", 9_500),
-		"json":     `{"name": "a", "command": [` + strings.TrimSuffix(strings.Repeat(`"abc",`, 170_000), ",") + `]}`,
-		"unknown":  fill("", "parameterz: 1\n"),
-		"strings":  fill("command: [", "\"{{a}}\", "),
-		"wide env": fill("environment_variables: {", "A: b, "),
-	} {
-		b.Run(name, func(b *testing.B) {
-			start, n := time.Now(), 0
-
-			for b.Loop() {
-				_, _ = spec.Decode([]byte(doc), "")
-				n++
-			}
-
-			b.ReportMetric(float64(time.Since(start).Milliseconds())/float64(n), "ms/doc")
-		})
-	}
 }

@@ -3,8 +3,6 @@ package spec_test
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -82,23 +80,6 @@ func asJSON(n *document.Node) any {
 		return nil
 	default:
 		return n.Text
-	}
-}
-
-func TestSchema_AcceptsExamples(t *testing.T) {
-	t.Parallel()
-
-	files, err := filepath.Glob("../../examples/*/*.yaml")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-
-	for _, file := range append(files, "testdata/example.yaml") {
-		data, err := os.ReadFile(file)
-		require.NoError(t, err)
-
-		doc, ok := plain(t, string(data))
-		require.True(t, ok)
-		require.NoError(t, schema(t).Validate(doc), file)
 	}
 }
 

@@ -87,6 +87,15 @@ func (d *database) identity(c client.Client) *temporal.Identity {
 	}
 }
 
+// check finds that the namespace is the installation's.
+func (d *database) check(t *testing.T, c client.Client) {
+	t.Helper()
+
+	bound, err := d.identity(c).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, bound)
+}
+
 func (d *database) orphans(c client.Client) *temporal.Orphans {
 	identity := d.identity(c)
 
@@ -284,9 +293,7 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 	first, second := newDatabase(), newDatabase()
 
 	for range 2 { // at the first start, and at every later one
-		bound, err := first.identity(c).Check(t.Context())
-		require.NoError(t, err)
-		require.True(t, bound)
+		first.check(t, c)
 		require.NotNil(t, first.installation.BoundAt)
 	}
 
@@ -375,16 +382,13 @@ func TestIdentity_TheKeeperWasTerminated(t *testing.T) {
 	c := startTemporal(t)
 	d := newDatabase()
 
-	_, err := d.identity(c).Check(t.Context())
-	require.NoError(t, err)
+	d.check(t, c)
 	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", "a test"))
 
-	_, err = newDatabase().identity(c).Check(t.Context())
+	_, err := newDatabase().identity(c).Check(t.Context())
 	require.ErrorContains(t, err, d.installation.ID)
 
-	bound, err := d.identity(c).Check(t.Context())
-	require.NoError(t, err)
-	require.True(t, bound)
+	d.check(t, c)
 
 	got, err := c.DescribeWorkflowExecution(t.Context(), "berth-installation", "")
 	require.NoError(t, err)
@@ -396,53 +400,47 @@ func TestIdentity_TheKeeperWasTerminated(t *testing.T) {
 func TestOrphans_LostStore(t *testing.T) {
 	t.Parallel()
 
-	for _, n := range []int{1, 5} {
-		t.Run(fmt.Sprintf("%d sweeps", n), func(t *testing.T) {
-			t.Parallel()
-
-			c := startTemporal(t)
-			d := newDatabase(running(n)...)
-			first := &d.sweeps[0]
-			first.Counts = berth.Counts{Total: 3, Succeeded: 1, Infeasible: 1, Running: 1}
-			d.trials[first.ID] = []berth.Trial{
-				{Number: 1, State: berth.TrialSucceeded, StartedAt: new(time.Now().Add(-65 * time.Hour))}, {Number: 2, State: berth.TrialInfeasible}, {Number: 3, State: berth.TrialRunning},
-			}
-			require.NoError(t, d.BindTemporal(t.Context())) // to the store that is lost
-
-			before := d.states()
-			orphans := d.orphans(c)
-			require.NoError(t, orphans.Round(t.Context()))
-			require.Equal(t, before, d.states())
-			require.Equal(t, berth.TrialRunning, d.trials[first.ID][2].State)
-			require.Contains(t, d.installation.Alarm, "its store was lost")
-			require.False(t, orphans.Identity.Bound())
-
-			done, err := d.identity(c).Restore(t.Context(), d)
-			require.NoError(t, err)
-			require.Equal(t, temporal.Restored{Sweeps: n, Trials: 1}, done)
-			require.Empty(t, d.installation.Alarm)
-
-			require.NoError(t, orphans.Round(t.Context()))
-			require.Equal(t, before, d.states())
-			require.Empty(t, d.installation.Alarm)
-			require.True(t, orphans.Identity.Bound())
-
-			got := carried(t, c, first.ID)
-			require.WithinDuration(t, time.Now(), got.Clock.Began, time.Minute, "it has run, and has its time anew")
-
-			require.Equal(t, workflows.CarriedState{
-				Clock: workflows.Clock{Began: got.Clock.Began}, StartedAt: first.CreatedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Doubt: workflows.Doubt{Told: true},
-			}, got)
-
-			trial, err := c.DescribeWorkflowExecution(t.Context(), workflows.TrialWorkflowID(first.ID, 3), "")
-			require.NoError(t, err)
-			require.Equal(t, "berth-"+d.installation.ID, trial.GetWorkflowExecutionInfo().GetTaskQueue())
-
-			done, err = d.identity(c).Restore(t.Context(), d)
-			require.NoError(t, err)
-			require.Zero(t, done, "all is there")
-		})
+	c := startTemporal(t)
+	d := newDatabase(running(5)...)
+	first := &d.sweeps[0]
+	first.Counts = berth.Counts{Total: 3, Succeeded: 1, Infeasible: 1, Running: 1}
+	d.trials[first.ID] = []berth.Trial{
+		{Number: 1, State: berth.TrialSucceeded, StartedAt: new(time.Now().Add(-65 * time.Hour))}, {Number: 2, State: berth.TrialInfeasible}, {Number: 3, State: berth.TrialRunning},
 	}
+	require.NoError(t, d.BindTemporal(t.Context())) // to the store that is lost
+
+	before := d.states()
+	orphans := d.orphans(c)
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Equal(t, before, d.states())
+	require.Equal(t, berth.TrialRunning, d.trials[first.ID][2].State)
+	require.Contains(t, d.installation.Alarm, "its store was lost")
+	require.False(t, orphans.Identity.Bound())
+
+	done, err := d.identity(c).Restore(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, temporal.Restored{Sweeps: 5, Trials: 1}, done)
+	require.Empty(t, d.installation.Alarm)
+
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Equal(t, before, d.states())
+	require.Empty(t, d.installation.Alarm)
+	require.True(t, orphans.Identity.Bound())
+
+	got := carried(t, c, first.ID)
+	require.WithinDuration(t, time.Now(), got.Clock.Began, time.Minute, "it has run, and has its time anew")
+
+	require.Equal(t, workflows.CarriedState{
+		Clock: workflows.Clock{Began: got.Clock.Began}, StartedAt: first.CreatedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Doubt: workflows.Doubt{Told: true},
+	}, got)
+
+	trial, err := c.DescribeWorkflowExecution(t.Context(), workflows.TrialWorkflowID(first.ID, 3), "")
+	require.NoError(t, err)
+	require.Equal(t, "berth-"+d.installation.ID, trial.GetWorkflowExecutionInfo().GetTaskQueue())
+
+	done, err = d.identity(c).Restore(t.Context(), d)
+	require.NoError(t, err)
+	require.Zero(t, done, "all is there")
 }
 
 // carried is the state with which the workflow of a sweep began.
@@ -502,68 +500,30 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 
 	delete(d.trials, first) // the rest is about sweeps
 
-	done, err := d.identity(c).Restore(t.Context(), d)
-	require.NoError(t, err)
-	require.Equal(t, 4, done.Sweeps)
-	require.NoError(t, orphans.Round(t.Context()))
-	require.Empty(t, d.installation.Alarm)
-
-	end(d.sweeps[:2]...)
-	require.NoError(t, orphans.Round(t.Context()))
-	require.Equal(t, newStates(6, 2), d.states())
-	require.Contains(t, d.sweeps[0].Reason, "ended in Temporal")
-	require.Empty(t, d.installation.Alarm)
-
-	// The only one, and Temporal does not even know it.
-	d.sweeps = running(1)
-	require.NoError(t, orphans.Round(t.Context()))
-	require.Equal(t, newStates(1, 0), d.states())
-	require.Contains(t, d.installation.Alarm, "1 of 1 open sweeps")
-}
-
-// Restore was cut off, or is slow: the sweeps that it has not brought back yet are
-// not ended as the few that a person ends.
-func TestOrphans_AnAlarmStandsUntilAllAreBack(t *testing.T) {
-	t.Parallel()
-
-	c := startTemporal(t)
-	d := newDatabase(running(6)...)
-	begin(t, c, d.installation.ID, d.sweeps...)
-
-	orphans := d.orphans(c)
-	require.NoError(t, orphans.Round(t.Context()))
-
-	for _, s := range d.sweeps[:4] {
-		require.NoError(t, c.TerminateWorkflow(t.Context(), workflows.SweepWorkflowID(s.ID), "", "a test"))
-	}
-
-	require.NoError(t, orphans.Round(t.Context()))
-	require.Contains(t, d.installation.Alarm, "4 of 6 open sweeps have no workflow")
-
-	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ // as Adopt starts the first
-		ID: workflows.SweepWorkflowID(d.sweeps[0].ID), TaskQueue: "nobody's",
-	}, workflows.SweepWorkflow, workflows.SweepInput{SweepID: d.sweeps[0].ID, Restored: true})
+	// Restore is cut off, or slow: the sweeps that it has not brought back yet are not ended as
+	// the few that a person ends.
+	_, err = c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ // as Adopt starts the first
+		ID: workflows.SweepWorkflowID(first), TaskQueue: "nobody's",
+	}, workflows.SweepWorkflow, workflows.SweepInput{SweepID: first, Restored: true})
 	require.NoError(t, err)
 
-	for range 2 {
-		require.NoError(t, orphans.Round(t.Context()))
+	for _, d.unreadable = range []error{nil, nil, errors.New("too slow"), nil} { // the round that does not see them does not forget them
+		require.ErrorIs(t, orphans.Round(t.Context()), d.unreadable)
 		require.Equal(t, newStates(6, 0), d.states())
 		require.Contains(t, d.installation.Alarm, "3 of 6 open sweeps have no workflow")
 	}
-
-	d.unreadable = errors.New("too slow") // the round that does not see them does not forget them
-	require.ErrorIs(t, orphans.Round(t.Context()), d.unreadable)
-	require.Contains(t, d.installation.Alarm, "3 of 6 open sweeps have no workflow")
-
-	d.unreadable = nil
-	require.NoError(t, orphans.Round(t.Context()))
-	require.Equal(t, newStates(6, 0), d.states())
 
 	done, err := d.identity(c).Restore(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, 3, done.Sweeps)
 	require.NoError(t, orphans.Round(t.Context()))
 	require.Equal(t, newStates(6, 0), d.states())
+	require.Empty(t, d.installation.Alarm)
+
+	end(d.sweeps[:2]...)
+	require.NoError(t, orphans.Round(t.Context()))
+	require.Equal(t, newStates(6, 2), d.states())
+	require.Contains(t, d.sweeps[0].Reason, "ended in Temporal")
 	require.Empty(t, d.installation.Alarm)
 }
 
@@ -577,8 +537,7 @@ func TestOrphans_OneIsNotKnown(t *testing.T) {
 	lost := d.sweeps[2].ID
 	d.trials[lost] = []berth.Trial{{Number: 1, State: berth.TrialRunning}}
 
-	_, err := d.identity(c).Check(t.Context())
-	require.NoError(t, err)
+	d.check(t, c)
 	begin(t, c, d.installation.ID, d.sweeps[:2]...)
 	require.NoError(t, d.orphans(c).Round(t.Context()))
 	require.Equal(t, newStates(3, 0), d.states())
@@ -606,8 +565,7 @@ func TestRestore_RepeatsNothingThatCompleted(t *testing.T) {
 
 	serveEnds(t, c, queue)
 
-	_, err := d.identity(c).Check(t.Context())
-	require.NoError(t, err)
+	d.check(t, c)
 	begin(t, c, d.installation.ID, d.sweeps[0])
 	require.NoError(t, c.GetWorkflow(t.Context(), workflows.SweepWorkflowID(over), "").Get(t.Context(), nil))
 
@@ -671,8 +629,7 @@ func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
 	d := newDatabase(running(5)...)
 	serveEnds(t, c, "berth-"+d.installation.ID)
 
-	_, err := d.identity(c).Check(t.Context())
-	require.NoError(t, err)
+	d.check(t, c)
 	begin(t, c, d.installation.ID, d.sweeps...)
 
 	first := d.sweeps[0].ID
@@ -712,8 +669,7 @@ func TestOrphans_FollowsTheRunThatGoesOn(t *testing.T) {
 	c := startTemporal(t)
 	d := newDatabase(running(2)...)
 
-	_, err := d.identity(c).Check(t.Context())
-	require.NoError(t, err)
+	d.check(t, c)
 	begin(t, c, d.installation.ID, d.sweeps...)
 
 	var runs []string
@@ -745,8 +701,7 @@ func TestOrphans_EndTrialsOfASweepThatGoesOn(t *testing.T) {
 	sweep := d.sweeps[0].ID
 	serveEnds(t, c, served)
 
-	_, err := d.identity(c).Check(t.Context())
-	require.NoError(t, err)
+	d.check(t, c)
 	begin(t, c, d.installation.ID, d.sweeps...)
 
 	start := func(number int, queue string) client.WorkflowRun {

@@ -60,12 +60,16 @@ func (o *outbox) NoteRound(_ context.Context, part string, err error) {
 	}
 }
 
+func relayOf(box *outbox, client *temporal.Client) *temporal.Relay {
+	return &temporal.Relay{Messages: box, Bound: func() bool { return true }, Client: client, Log: slog.New(slog.DiscardHandler)}
+}
+
 // Health reports a failing round, and its recovery.
 func TestRelay_NotesHowRoundsEnd(t *testing.T) {
 	t.Parallel()
 
 	box := &outbox{}
-	relay := &temporal.Relay{Messages: box, Bound: func() bool { return true }, Log: slog.New(slog.DiscardHandler)}
+	relay := relayOf(box, nil)
 
 	for _, err := range []error{errors.New("no claims"), nil} {
 		box.unclaimed = err
@@ -95,7 +99,7 @@ func TestRelay_IsolatesFailures(t *testing.T) {
 		{ID: 3, Kind: berth.OutboxPlaced, Payload: json.RawMessage(`[]`)},
 		placed(4, "good"), placed(5, "gone"),
 	}}
-	relay := &temporal.Relay{Messages: box, Bound: func() bool { return true }, Client: temporal.NewClient(server, "default", "i"), Log: slog.New(slog.DiscardHandler)}
+	relay := relayOf(box, temporal.NewClient(server, "default", "i"))
 
 	require.NoError(t, relay.Run(t.Context()))
 	require.Len(t, box.settled, 1)
@@ -118,7 +122,6 @@ func TestRelay_KeepsWhatTemporalMayLose(t *testing.T) {
 	server.On("SignalWorkflow", mock.Anything, "w", "", mock.Anything, mock.Anything).Run(func(mock.Arguments) { order = append(order, "told") }).Return(nil)
 
 	client := temporal.NewClient(server, "default", "i")
-	relay := &temporal.Relay{Bound: func() bool { return true }, Client: client, Log: slog.New(slog.DiscardHandler)}
 
 	for _, failed := range []error{errors.New("input/output error"), nil} {
 		client.Durable = func() error {
@@ -127,9 +130,7 @@ func TestRelay_KeepsWhatTemporalMayLose(t *testing.T) {
 			return failed
 		}
 		box := &outbox{messages: []berth.OutboxMessage{placed(1, "w")}}
-		relay.Messages = box
-
-		require.NoError(t, relay.Run(t.Context()))
+		require.NoError(t, relayOf(box, client).Run(t.Context()))
 		require.Len(t, box.settled, 1)
 
 		if failed == nil {
@@ -173,7 +174,7 @@ func TestRelay_GivesBackWhenItStops(t *testing.T) {
 		})
 
 	box := &outbox{messages: []berth.OutboxMessage{placed(1, "hangs")}}
-	relay := &temporal.Relay{Messages: box, Bound: func() bool { return true }, Client: temporal.NewClient(server, "default", "i"), Log: slog.New(slog.DiscardHandler)}
+	relay := relayOf(box, temporal.NewClient(server, "default", "i"))
 
 	require.NoError(t, relay.Run(ctx))
 	require.Equal(t, []berth.Delivery{{Untried: []int64{1}, Failed: map[int64]error{}}}, box.settled)
