@@ -97,7 +97,7 @@ test/compose: build $(BIN)/docker-compose ## Run docker-compose.yml: sweeps, sec
 
 .PHONY: test/lost-replies
 test/lost-replies: ## Play 10,000 worlds of killed workers and lost replies (SEEDS=, SEED= plays one again)
-	RAPID_SEED=0 $(GO) test -run TestLostReplies -count=1 -timeout 30m ./internal/fault -seeds=$(or $(SEEDS),$(if $(SEED),1,10000)) -seed=$(or $(SEED),0)
+	RAPID_SEED=0 $(GO) test -run TestLostReplies -count=1 -timeout 30m ./internal/testkit/fault -seeds=$(or $(SEEDS),$(if $(SEED),1,10000)) -seed=$(or $(SEED),0)
 
 .PHONY: test/chaos
 test/chaos: build images ## Random sweeps under random faults, then the invariants (SEED=, DURATION=60s, RUNS=1 seeds in a row)
@@ -168,7 +168,7 @@ bench/logs: build ## Run a trial that prints as fast as it can, and say what tha
 
 .PHONY: bench/silent
 bench/silent: ## Say what part of a core a worker takes for 100 trials that say nothing, for one that prints 300 lines a second, and for a line
-	$(GO) test -run '^$$' -bench '^Benchmark(SilentTrials|PrintingTrial)$$' -benchtime 3x ./internal/runtimetest
+	$(GO) test -run '^$$' -bench '^Benchmark(SilentTrials|PrintingTrial)$$' -benchtime 3x ./internal/testkit/runtimetest
 	$(GO) test -run '^$$' -bench '^BenchmarkParse$$' ./internal/metrics
 
 .PHONY: bench/import

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 func TestEstimateEnd(t *testing.T) {

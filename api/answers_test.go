@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 func TestAnswers_Gzip(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
-	"github.com/berthml/berth/internal/certtest"
 	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/testkit/apitest"
+	"github.com/berthml/berth/internal/testkit/certtest"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // curvy is the sample with 40 points of a loss in each attempt.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // withMetrics is a sample whose trials have points, one of them NaN.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // listed counts how often events of some sweeps are listed.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // withFiles is a sample whose third trial has stored files of its second attempt.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // A cursor goes with the filters and the sort of its list, and carries its total.

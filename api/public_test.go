@@ -14,7 +14,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // behindTLS puts a real proxy that speaks TLS before the server, at a path which

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // The answer of the first call was lost, and by the time of the second the registry is

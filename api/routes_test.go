@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
 	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // undescribed are the routes that the description leaves out, each with the reason.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/internal/secrets"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // A value goes into the sealed text, and is in no answer, no log, no audit entry.

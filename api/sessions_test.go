@@ -11,8 +11,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 const sessionPath = "/api/v1/session"

@@ -23,11 +23,11 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/internal/devstack"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
 	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/testkit/apitest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 const (

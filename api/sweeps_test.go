@@ -16,11 +16,11 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/openapi"
 	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/memory"
 	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 func read[T any](t *testing.T, body string) T {

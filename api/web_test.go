@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // pages is a server with a web interface and without tokens.

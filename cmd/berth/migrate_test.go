@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // The compose file gives the service `migrate` its settings by the environment.

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // A secret that was deleted by force asks for no key any more, so its trials are placed

@@ -15,8 +15,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/artifacts"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/certtest"
 	"github.com/berthml/berth/internal/devstack"
+	"github.com/berthml/berth/internal/testkit/certtest"
 )
 
 // ping asks the Temporal that the flags name.

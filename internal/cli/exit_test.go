@@ -12,7 +12,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 func TestExitCodes(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/apitest"
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/apitest"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 // exportedSweep is what a sweep of the store has, as the oracle knows it.

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 var large = strings.Repeat("0123456789", 100_000)

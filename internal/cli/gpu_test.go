@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // An attempt's reservation and use of a GPU stand beside its host's; without a

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/secrets"
+	"github.com/berthml/berth/internal/testkit/apitest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/api/apitest"
-	"github.com/berthml/berth/internal/certtest"
+	"github.com/berthml/berth/internal/testkit/apitest"
+	"github.com/berthml/berth/internal/testkit/certtest"
 )
 
 // serveTLS runs the real API with a certificate for 127.0.0.1, and returns its

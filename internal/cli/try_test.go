@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 func yamlFile(text string) *sweepFile {

@@ -16,8 +16,8 @@ import (
 	"github.com/vbauerster/mpb/v8"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/apitest"
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
 // TestSubmitAndWait plays a sweep while the command watches it.

@@ -12,7 +12,7 @@ import (
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/datadir"
 	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // seenFrom is a machine whose process 1 has this line in its cgroup file.

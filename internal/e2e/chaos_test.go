@@ -20,7 +20,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/internal/certtest"
+	"github.com/berthml/berth/internal/testkit/certtest"
 )
 
 // Settings of .env by which a deployment has roles and secrets.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 // daemon is a test's own Docker daemon, which it may kill. It lives in its own

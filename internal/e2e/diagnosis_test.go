@@ -14,7 +14,7 @@ import (
 	temporal "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 const (

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/pgtest"
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 // once posts a sweep file and returns the first answer.

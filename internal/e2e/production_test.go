@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/certtest"
 	"github.com/berthml/berth/internal/devstack"
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testkit/certtest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // production is a server and a worker as a team runs them: PostgreSQL and

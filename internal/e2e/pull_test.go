@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/internal/pgtest"
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 // of is a busy sweep of an image.

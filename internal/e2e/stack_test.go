@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // binary is the berth that all tests run.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/export"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 123_456_000, time.UTC)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 const mib = 1 << 20

@@ -34,7 +34,7 @@ var rows = [][]string{
 }
 
 // support is for tests: it may know everything, and nothing else knows it.
-var support = []string{"internal/pgtest", "internal/runtimetest", "internal/ledgertest", "internal/fake", "internal/fault", "internal/e2e", "internal/lawtest", "internal/gpu/gputest", "internal/certtest", "internal/testseed", "api/apitest"}
+var support = []string{"internal/testkit", "internal/e2e", "internal/lawtest"}
 
 // only narrows the rows, by prefix of the importer.
 var only = map[string][]string{
@@ -202,8 +202,8 @@ func TestLaw_TestsDrawByAFixedSeed(t *testing.T) {
 
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
-		if path := ours(fields[0]); path != "internal/testseed" && slices.Contains(fields, "pgregory.net/rapid") {
-			require.Contains(t, fields, module+"/internal/testseed", "the tests of %s use rapid: import internal/testseed there", path)
+		if path := ours(fields[0]); path != "internal/testkit/testseed" && slices.Contains(fields, "pgregory.net/rapid") {
+			require.Contains(t, fields, module+"/internal/testkit/testseed", "the tests of %s use rapid: import internal/testkit/testseed there", path)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 const hub = "hf_Tp0KenValue42"

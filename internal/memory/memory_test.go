@@ -9,7 +9,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/memory"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 const mib = memory.MiB

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/gpu"
-	"github.com/berthml/berth/internal/gpu/gputest"
+	"github.com/berthml/berth/internal/testkit/gputest"
 )
 
 // The cards of testdata/fake.c.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/internal/gpu"
-	"github.com/berthml/berth/internal/gpu/gputest"
 	"github.com/berthml/berth/internal/nvml"
+	"github.com/berthml/berth/internal/testkit/gputest"
 )
 
 // The machine's own driver and GPUs: `go test -tags gpu -run TestReal -v

@@ -13,7 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/packing"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // world is the input of a decision.

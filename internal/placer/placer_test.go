@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const gib = 1 << 30
 
 // queue is what the placer reads and writes: hosts, requests that wait and what
-// sweeps use, given as data. It is not internal/fake's ledger: how the database
+// sweeps use, given as data. It is not internal/testkit/fake's ledger: how the database
 // makes a queue of its rows (order, shares, waits) is SQL, which internal/postgres
 // tests on a real server, and a copy of it in Go would only agree with itself. The
 // ledger's conformance suite tests refusals of Place.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // ledgerTimes are the columns that decide who may do what, and the ways in

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/ledgertest"
+	"github.com/berthml/berth/internal/testkit/ledgertest"
 )
 
 func TestLedger_Conformance(t *testing.T) {

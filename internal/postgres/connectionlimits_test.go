@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // docker-compose.yml runs this script again to change a password. It sets the limits of a

@@ -11,8 +11,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // Each machine that is added takes connections of one role, until its limit keeps the next

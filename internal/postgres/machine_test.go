@@ -17,7 +17,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/internal/testseed"
+	"github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // violations says which invariants of the ledger do not hold, in one statement

@@ -3,7 +3,7 @@ package postgres_test
 import (
 	"testing"
 
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 func TestOpenSweeps(t *testing.T) {

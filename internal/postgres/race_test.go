@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/testseed"
+	"github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // race is one attempt that ends and is canceled at the same time.

@@ -12,8 +12,8 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/health"
 	"github.com/berthml/berth/internal/memory"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 const (

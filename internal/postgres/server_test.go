@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // ofVersion is a server that says this version, and nothing more.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 
 // The clocks of server and database differ by an hour. A token of 30 minutes lives for 30

@@ -15,7 +15,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/preview"
 	"github.com/berthml/berth/internal/spec"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

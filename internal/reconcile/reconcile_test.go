@@ -17,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
 	"github.com/berthml/berth/internal/reconcile"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

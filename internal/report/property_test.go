@@ -11,7 +11,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/report"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // horizon is the last second that attempts are drawn in: it is also now.

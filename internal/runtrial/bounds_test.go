@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 func TestPace_FloodIsAnAverageOverTime(t *testing.T) {

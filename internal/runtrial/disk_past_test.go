@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 // The disk is full for two seconds, and the attempt ends at some time after it. Docker drops

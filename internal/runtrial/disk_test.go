@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 const plenty = 90 << 30

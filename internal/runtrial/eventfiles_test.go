@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
 	"github.com/berthml/berth/internal/masking"
 	"github.com/berthml/berth/internal/metrics"
+	"github.com/berthml/berth/internal/testkit/fake"
 	"github.com/berthml/berth/internal/tfevents"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // newRun is a run whose container was not started.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 // coming is a checkpoint that its host stores at the end of a long wait.

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 func storedAs(id string) *berth.StoredCheckpoint {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 // keras is as much of Keras as the shim meets: fit as Keras 3's trainers have it.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/spec"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 func named(name, kind string, usual any) Flag {

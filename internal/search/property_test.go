@@ -10,7 +10,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/search"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // parameter draws a searched parameter; a finite one has few points.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/gpu"
-	"github.com/berthml/berth/internal/gpu/gputest"
 	"github.com/berthml/berth/internal/simgpu"
 	"github.com/berthml/berth/internal/simgpu/wire"
+	"github.com/berthml/berth/internal/testkit/gputest"
 )
 
 // shortDir is a directory whose path leaves room for a socket's.

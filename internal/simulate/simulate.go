@@ -3,7 +3,7 @@
 // runs. The remaining cost is Berth's own, which `make bench/throughput`
 // measures.
 //
-// It is not internal/fake's Docker, although both start nothing: this one is in
+// It is not internal/testkit/fake's Docker, although both start nothing: this one is in
 // the program that users run, where test support must not be, and takes an
 // executor's place, so that no container has a log, files or a meter.
 package simulate

@@ -11,7 +11,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/spec"
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // requireRoundTrip fails unless the JSON of s decodes to s.

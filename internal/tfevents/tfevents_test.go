@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
-	_ "github.com/berthml/berth/internal/testseed"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // The vector of TensorFlow's own test (tensorflow/core/lib/hash/crc32c_test.cc and

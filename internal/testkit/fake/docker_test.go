@@ -13,13 +13,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/fake"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// busy imitates internal/runtimetest/busy, as far as a fake can.
+// busy imitates internal/testkit/runtimetest/busy, as far as a fake can.
 func busy(p *fake.Process) int {
 	args := slices.Concat(p.Launch.Command, []string{"", ""})
 	number, _ := strconv.Atoi(args[2])

@@ -16,8 +16,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/cgroup"
-	"github.com/berthml/berth/internal/fake"
 	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 // BenchmarkSilentTrials measures the part of a core that a worker uses for 100 silent

@@ -18,7 +18,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/cgroup"
 	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
-	"github.com/berthml/berth/internal/fault"
+	"github.com/berthml/berth/internal/testkit/fake"
+	"github.com/berthml/berth/internal/testkit/fault"
 )
 
 // faults are the faults of a hundred calls.

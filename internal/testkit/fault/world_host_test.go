@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fault"
 	"github.com/berthml/berth/internal/reconcile"
 	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/testkit/fault"
 )
 
 func (w *world) machine() berth.Host {

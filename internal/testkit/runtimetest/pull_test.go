@@ -21,7 +21,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 // here reports whether Docker has an image.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 // daemonSocket is where Docker listens unless told otherwise.

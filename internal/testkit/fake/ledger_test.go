@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
-	"github.com/berthml/berth/internal/ledgertest"
+	"github.com/berthml/berth/internal/testkit/fake"
+	"github.com/berthml/berth/internal/testkit/ledgertest"
 )
 
 func TestLedger_Conformance(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 // script is the actions of an attempt's program.

@@ -17,8 +17,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/pgtest"
 	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 	"github.com/berthml/berth/workflows"
 )
 

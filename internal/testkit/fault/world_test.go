@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/fake"
-	"github.com/berthml/berth/internal/fault"
 	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/testkit/fake"
+	"github.com/berthml/berth/internal/testkit/fault"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/runtimetest"
+	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 
 // manyCPUs makes a program see as many CPUs as FAKE_CPUS says, as on a large server.

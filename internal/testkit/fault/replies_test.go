@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/testseed"
+	"github.com/berthml/berth/internal/testkit/testseed"
 )
 
 var (

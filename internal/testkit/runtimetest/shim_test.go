@@ -15,8 +15,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/fake"
 	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 // resumable is plain Keras as its guide has it: BackupAndRestore, and nothing for
