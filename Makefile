@@ -84,7 +84,7 @@ test/integration: build images $(BIN)/registry ## Run the tests on real Docker a
 .PHONY: test/exports
 test/exports: ## Let pandas read the tables that Berth exports, and compare event files with TensorBoard's own reader
 	python=$$(scripts/python-env) && $$python -m pip install --quiet --disable-pip-version-check pyarrow==26.0.1
-	BERTH_TEST_NO_SKIP=1 $(GO) test -tags nightly -count=1 -run '^(TestExport_PandasReadsTables|TestDecoder_ReadsWhatTensorBoardWrites)$$' ./internal/cli ./internal/tfevents
+	BERTH_TEST_NO_SKIP=1 $(GO) test -tags nightly -count=1 -run '^(TestExport_PandasReadsTables|TestDecoder_ReadsWhatTensorBoardWrites)$$' ./internal/cli ./internal/agent/tfevents
 
 .PHONY: test/compose
 test/compose: build $(BIN)/docker-compose ## Run docker-compose.yml: sweeps, secrets, roles, second machine, backup, TLS (root; 8 minutes, half an hour the first time)
@@ -110,11 +110,11 @@ test/nightly: ## Run what takes long or draws its seeds: chaos, 10,000 worlds, c
 
 .PHONY: bench/parallelism
 bench/parallelism: ## Let Berth learn how many trials share simulated GPUs, and compare with the best that could be fixed (SEEDS=20)
-	$(GO) test -tags nightly -run TestAdvise_ComesNearTheBest -count=1 -timeout 60m -v ./internal/parallelism -seeds=$(or $(SEEDS),20) | grep -E 'of that|in the mean|^(ok|FAIL)'
+	$(GO) test -tags nightly -run TestAdvise_ComesNearTheBest -count=1 -timeout 60m -v ./internal/scheduler/parallelism -seeds=$(or $(SEEDS),20) | grep -E 'of that|in the mean|^(ok|FAIL)'
 
 .PHONY: test/gpu
 test/gpu: ## Read this machine's GPUs through NVIDIA's library, and check what must hold of any
-	$(GO) test -count=1 -tags gpu -run TestReal -v ./internal/nvml
+	$(GO) test -count=1 -tags gpu -run TestReal -v ./internal/agent/nvml
 
 .PHONY: lint
 lint: frontend ## Run shellcheck, golangci-lint, workflowcheck, eslint, prettier, and count phrases that are read twice
@@ -129,14 +129,14 @@ lint: frontend ## Run shellcheck, golangci-lint, workflowcheck, eslint, prettier
 .PHONY: generate
 generate: ## Regenerate the code made from SQL and from the API's description
 	cd tools && $(GO) build -o ../$(BIN)/sqlc github.com/sqlc-dev/sqlc/cmd/sqlc
-	cd internal/postgres && ../../$(BIN)/sqlc generate
+	cd internal/store/postgres && ../../../$(BIN)/sqlc generate
 	cd tools && $(GO) build -o ../$(BIN)/oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) generate ./api/...
 	python=$$(scripts/python-env) && $$python clients/python/generate.py
 
 .PHONY: verify
 verify: generate ## Fail when generated code is not what its source makes, or cgo is needed
-	@git diff --exit-code -- api internal/postgres/dbsqlc clients/python/src/berth/models.py || { echo "generated code is stale: commit what 'make generate' made" >&2; exit 1; }
+	@git diff --exit-code -- api internal/store/postgres/dbsqlc clients/python/src/berth/models.py || { echo "generated code is stale: commit what 'make generate' made" >&2; exit 1; }
 	$(GO) mod tidy -diff
 	CGO_ENABLED=0 $(GO) build ./...
 
@@ -155,7 +155,7 @@ bench/throughput: build ## Run trials that do nothing through everything but con
 .PHONY: bench/latency
 bench/latency: build images ## Time a place's next container, containers a second, the API at 500 requests/s, metric points a second
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -run '^$$' -bench . -benchtime 1x -timeout 20m ./internal/e2e
-	$(GO) test -run '^$$' -bench BenchmarkPutMetrics -benchtime 1000x ./internal/postgres
+	$(GO) test -run '^$$' -bench BenchmarkPutMetrics -benchtime 1000x ./internal/store/postgres
 
 .PHONY: bench/streams
 bench/streams: ## Open 200 event streams: how late events come, memory of each stream, what quiet streams ask the database
@@ -169,7 +169,7 @@ bench/logs: build ## Run a trial that prints as fast as it can, and say what tha
 .PHONY: bench/silent
 bench/silent: ## Say what part of a core a worker takes for 100 trials that say nothing, for one that prints 300 lines a second, and for a line
 	$(GO) test -run '^$$' -bench '^Benchmark(SilentTrials|PrintingTrial)$$' -benchtime 3x ./internal/testkit/runtimetest
-	$(GO) test -run '^$$' -bench '^BenchmarkParse$$' ./internal/metrics
+	$(GO) test -run '^$$' -bench '^BenchmarkParse$$' ./internal/agent/metrics
 
 .PHONY: bench/import
 bench/import: images ## Compare the processor time of import keras, and of a fit with many small steps, with and without the shim (ROUNDS=10)
@@ -182,12 +182,12 @@ bench/web: build ## Time the web interface with 50,000 trials, and watch its mem
 
 .PHONY: bench/scale
 bench/scale: ## Time rounds and pages on a database with 700 waiting sweeps and a long history (SCALE_TRIALS=200000)
-	$(GO) test -run '^$$' -bench 'BenchmarkScale' -benchtime 5x -timeout 30m ./internal/postgres
+	$(GO) test -run '^$$' -bench 'BenchmarkScale' -benchtime 5x -timeout 30m ./internal/store/postgres
 
 .PHONY: bench/placement
 bench/placement: ## Time placement decisions and leases through PostgreSQL
-	$(GO) test -run '^$$' -bench 'BenchmarkDecide' -benchtime 10x ./internal/packing
-	$(GO) test -run '^$$' -bench 'BenchmarkPlace' -benchtime 5x ./internal/postgres
+	$(GO) test -run '^$$' -bench 'BenchmarkDecide' -benchtime 10x ./internal/scheduler/packing
+	$(GO) test -run '^$$' -bench 'BenchmarkPlace' -benchtime 5x ./internal/store/postgres
 
 .PHONY: clean
 clean: ## Remove what was built here (not the caches)

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/memory"
-	"github.com/berthml/berth/internal/packing"
+	"github.com/berthml/berth/internal/scheduler/memory"
+	"github.com/berthml/berth/internal/scheduler/packing"
 )
 
 // A round of the placer takes about 10 ms, and begins as soon as a request is

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/preview"
+	"github.com/berthml/berth/internal/control/preview"
 	"github.com/berthml/berth/internal/search"
 )
 

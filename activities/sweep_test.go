@@ -10,7 +10,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/internal/search"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // shelf stores the trials of one sweep.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/memory"
+	"github.com/berthml/berth/internal/scheduler/memory"
 )
 
 // TrialRef names a trial.

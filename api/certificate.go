@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/control/health"
 )
 
 const (

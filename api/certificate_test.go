@@ -15,7 +15,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/control/health"
 	"github.com/berthml/berth/internal/testkit/apitest"
 	"github.com/berthml/berth/internal/testkit/certtest"
 )

@@ -8,9 +8,9 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/memory"
-	"github.com/berthml/berth/internal/report"
+	"github.com/berthml/berth/internal/control/health"
+	"github.com/berthml/berth/internal/control/report"
+	"github.com/berthml/berth/internal/scheduler/memory"
 	"github.com/berthml/berth/workflows"
 )
 

@@ -65,7 +65,7 @@ func TestEnums_AreThoseOfTheCode(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromData(data)
 	require.NoError(t, err)
 
-	domain, advice := constants(t, ".."), constants(t, "../internal/advice")
+	domain, advice := constants(t, ".."), constants(t, "../internal/control/advice")
 	sets := map[string][]string{
 		"FailureKind": domain["FailureKind"], "Purpose": domain["Purpose"], "Goal": domain["Goal"], "FootprintSource": domain["FootprintSource"],
 		"MetricStatus": domain["MetricStatus"], "Dimension": domain["Dimension"], "SharingMode": domain["SharingMode"],

@@ -8,7 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/control/health"
 )
 
 // pingTimeout bounds the question to one part.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // Limits are the limits of callers. Zero values are defaults. A person is the

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/artifacts"
-	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/internal/temporal"
+	"github.com/berthml/berth/internal/control/temporal"
+	"github.com/berthml/berth/internal/store/artifacts"
+	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/internal/testkit/apitest"
 	"github.com/berthml/berth/internal/testkit/pgtest"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/timeline"
+	"github.com/berthml/berth/internal/control/timeline"
 )
 
 // GetAttemptMemory is GET /attempts/{id}/memory.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/preview"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/control/preview"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // maxPreviewShapes is how many shapes a preview lists; all are counted.

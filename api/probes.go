@@ -7,7 +7,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/advice"
+	"github.com/berthml/berth/internal/control/advice"
 )
 
 // keyPrefix matches a prefix of a shape's key.

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/control/health"
 )
 
 // Outbox is the events that were committed and have no sequence yet.

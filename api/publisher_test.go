@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/control/health"
 )
 
 // events is an outbox that publishes nothing for this reason.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/report"
+	"github.com/berthml/berth/internal/control/report"
 )
 
 // GetSweepReport is GET /sweeps/{id}/report.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/control/health"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/secrets"
+	"github.com/berthml/berth/internal/agent/secrets"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/control/health"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 	"github.com/berthml/berth/internal/web"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/report"
+	"github.com/berthml/berth/internal/control/health"
+	"github.com/berthml/berth/internal/control/report"
 	"github.com/berthml/berth/workflows"
 )
 

@@ -24,8 +24,8 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/internal/devstack"
-	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/store/postgres"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 	"github.com/berthml/berth/internal/testkit/apitest"
 	"github.com/berthml/berth/internal/testkit/pgtest"
 )

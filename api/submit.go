@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/preview"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/control/preview"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // submission is a sweep that a caller submits.

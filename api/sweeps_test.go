@@ -17,9 +17,9 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/memory"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/control/health"
+	"github.com/berthml/berth/internal/scheduler/memory"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 

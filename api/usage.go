@@ -7,7 +7,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/timeline"
+	"github.com/berthml/berth/internal/control/timeline"
 )
 
 // Defaults of openapi.yaml.

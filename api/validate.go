@@ -17,7 +17,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // validator checks requests against the description before a handler sees them.
@@ -39,7 +39,7 @@ func (s *Server) newValidator() (*validator, error) {
 var ginParameter = regexp.MustCompile(`[:*]([a-z_]+)`)
 
 // check refuses a request that the description does not allow, with every
-// reason at once. internal/spec checks the body of a sweep file.
+// reason at once. internal/sweepfile/spec checks the body of a sweep file.
 func (v *validator) check(c *gin.Context) {
 	path := ginParameter.ReplaceAllString(strings.TrimPrefix(c.FullPath(), base), "{$1}")
 	item := v.doc.Paths.Value(path)

@@ -66,7 +66,7 @@ resources: {{cpus: 1}}
 
 
 def flags(case: Case, scratch: str) -> list[str]:
-    """What Berth gives to a container (internal/docker/hostconfig.go)."""
+    """What Berth gives to a container (internal/agent/docker/hostconfig.go)."""
     memory = 1 << 30
     out = [
         "--init", "--network", "none", "--log-driver", "local", "--log-opt", "max-size=10m", "--log-opt", "max-file=3",

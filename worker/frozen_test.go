@@ -17,7 +17,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
-	"github.com/berthml/berth/internal/temporal"
+	"github.com/berthml/berth/internal/control/temporal"
 	"github.com/berthml/berth/worker"
 	"github.com/berthml/berth/workflows"
 )

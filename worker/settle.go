@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/temporal"
+	"github.com/berthml/berth/internal/control/temporal"
 )
 
 // pastIt is how old the lease of an attempt must be before its open but idle

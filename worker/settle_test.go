@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/temporal"
+	"github.com/berthml/berth/internal/control/temporal"
 	"github.com/berthml/berth/worker"
 	"github.com/berthml/berth/workflows"
 )

@@ -22,8 +22,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
+	berthtemporal "github.com/berthml/berth/internal/control/temporal"
 	"github.com/berthml/berth/internal/devstack"
-	berthtemporal "github.com/berthml/berth/internal/temporal"
 	"github.com/berthml/berth/workflows"
 )
 

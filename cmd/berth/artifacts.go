@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/artifacts"
-	"github.com/berthml/berth/internal/datadir"
-	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/datadir"
+	"github.com/berthml/berth/internal/agent/runtrial"
+	"github.com/berthml/berth/internal/store/artifacts"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 // bindArtifacts adds the flag that says where the files of trials are stored.

@@ -3,16 +3,16 @@ package main
 import (
 	"github.com/berthml/berth/activities"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/artifacts"
+	"github.com/berthml/berth/internal/agent/docker"
+	"github.com/berthml/berth/internal/agent/reconcile"
+	"github.com/berthml/berth/internal/agent/runtrial"
+	"github.com/berthml/berth/internal/agent/secrets"
 	"github.com/berthml/berth/internal/cli"
-	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/placer"
-	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/internal/reconcile"
-	"github.com/berthml/berth/internal/retention"
-	"github.com/berthml/berth/internal/runtrial"
-	"github.com/berthml/berth/internal/secrets"
-	"github.com/berthml/berth/internal/temporal"
+	"github.com/berthml/berth/internal/control/retention"
+	"github.com/berthml/berth/internal/control/temporal"
+	"github.com/berthml/berth/internal/scheduler/placer"
+	"github.com/berthml/berth/internal/store/artifacts"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 // Compile-time checks that the adapters satisfy their users' interfaces,

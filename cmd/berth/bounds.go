@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/berthml/berth/internal/agent/runtrial"
 	"github.com/berthml/berth/internal/config"
-	"github.com/berthml/berth/internal/runtrial"
 )
 
 // bindBounds adds what an administrator may set of a worker's bounds; zero values

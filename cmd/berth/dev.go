@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/backends"
+	"github.com/berthml/berth/internal/agent/datadir"
 	"github.com/berthml/berth/internal/config"
-	"github.com/berthml/berth/internal/datadir"
+	"github.com/berthml/berth/internal/control/backends"
 	"github.com/berthml/berth/internal/devstack"
-	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/workflows"
 )
 

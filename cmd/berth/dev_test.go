@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/backends"
+	"github.com/berthml/berth/internal/control/backends"
 )
 
 // A user's shell, or profile, names the Temporal of a team. `berth dev` runs its own, and so do clients of

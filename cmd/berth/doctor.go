@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/backends"
-	"github.com/berthml/berth/internal/datadir"
-	"github.com/berthml/berth/internal/doctor"
+	"github.com/berthml/berth/internal/agent/datadir"
+	"github.com/berthml/berth/internal/control/backends"
+	"github.com/berthml/berth/internal/control/doctor"
 )
 
 func doctorCommand() *cobra.Command {

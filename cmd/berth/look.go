@@ -1,8 +1,8 @@
 package main
 
 import (
+	"github.com/berthml/berth/internal/agent/docker"
 	"github.com/berthml/berth/internal/cli"
-	"github.com/berthml/berth/internal/docker"
 )
 
 // localDocker connects the commands that look into images to this machine's Docker.

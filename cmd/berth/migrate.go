@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 // migration is the settings of `berth migrate`.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
-	"github.com/berthml/berth/internal/datadir"
-	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/datadir"
+	"github.com/berthml/berth/internal/agent/docker"
+	"github.com/berthml/berth/internal/agent/runtrial"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 // What --pull says about images that a machine lacks.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // What the README tells a person to do works in its order: `make dev` builds

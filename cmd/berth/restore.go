@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/backends"
-	"github.com/berthml/berth/internal/datadir"
+	"github.com/berthml/berth/internal/agent/datadir"
+	"github.com/berthml/berth/internal/control/backends"
 )
 
 // backendsFile says where `berth dev` has its database and its Temporal.

@@ -12,16 +12,16 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
-	"github.com/berthml/berth/internal/artifacts"
-	"github.com/berthml/berth/internal/backends"
-	"github.com/berthml/berth/internal/cgroup"
-	"github.com/berthml/berth/internal/datadir"
-	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/gpushare"
-	"github.com/berthml/berth/internal/reconcile"
-	"github.com/berthml/berth/internal/retention"
-	"github.com/berthml/berth/internal/runtrial"
-	"github.com/berthml/berth/internal/simulate"
+	"github.com/berthml/berth/internal/agent/cgroup"
+	"github.com/berthml/berth/internal/agent/datadir"
+	"github.com/berthml/berth/internal/agent/docker"
+	"github.com/berthml/berth/internal/agent/gpushare"
+	"github.com/berthml/berth/internal/agent/reconcile"
+	"github.com/berthml/berth/internal/agent/runtrial"
+	"github.com/berthml/berth/internal/agent/simulate"
+	"github.com/berthml/berth/internal/control/backends"
+	"github.com/berthml/berth/internal/control/retention"
+	"github.com/berthml/berth/internal/store/artifacts"
 )
 
 // containerRuntime runs this machine's attempts.

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/backends"
-	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/agent/cgroup"
+	"github.com/berthml/berth/internal/control/backends"
 )
 
 // onWaiting calls once when something is logged that waits.

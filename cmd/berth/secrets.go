@@ -13,9 +13,9 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/internal/runtrial"
-	"github.com/berthml/berth/internal/secrets"
+	"github.com/berthml/berth/internal/agent/runtrial"
+	"github.com/berthml/berth/internal/agent/secrets"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 // devKeyFile is the key of `berth dev`, in its data directory. A worker with the same

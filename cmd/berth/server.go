@@ -14,14 +14,14 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/frontend"
-	"github.com/berthml/berth/internal/artifacts"
-	"github.com/berthml/berth/internal/backends"
-	"github.com/berthml/berth/internal/datadir"
-	"github.com/berthml/berth/internal/placer"
-	"github.com/berthml/berth/internal/postgres"
-	"github.com/berthml/berth/internal/retention"
-	"github.com/berthml/berth/internal/spec"
-	"github.com/berthml/berth/internal/temporal"
+	"github.com/berthml/berth/internal/agent/datadir"
+	"github.com/berthml/berth/internal/control/backends"
+	"github.com/berthml/berth/internal/control/retention"
+	"github.com/berthml/berth/internal/control/temporal"
+	"github.com/berthml/berth/internal/scheduler/placer"
+	"github.com/berthml/berth/internal/store/artifacts"
+	"github.com/berthml/berth/internal/store/postgres"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // artifactsGrace is how long files stay in the store that no trial names any more: time

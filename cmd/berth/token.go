@@ -10,8 +10,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/backends"
-	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/control/backends"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 // allowRecovery lets `token create` write to the database itself. That is how

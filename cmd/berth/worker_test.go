@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/backends"
-	"github.com/berthml/berth/internal/cgroup"
+	"github.com/berthml/berth/internal/agent/cgroup"
+	"github.com/berthml/berth/internal/agent/dataset"
 	"github.com/berthml/berth/internal/config"
-	"github.com/berthml/berth/internal/dataset"
+	"github.com/berthml/berth/internal/control/backends"
 )
 
 func TestWorker_TwoDataSetsWithoutFlags(t *testing.T) {

@@ -83,7 +83,7 @@ for (const [name, files, tag] of [
 }
 
 test("every code that the server has is in the table, or says why not", () => {
-  const source = readFileSync(new URL("../../internal/spec/codes.go", import.meta.url), "utf8");
+  const source = readFileSync(new URL("../../internal/sweepfile/spec/codes.go", import.meta.url), "utf8");
   const codes = [...source.matchAll(/= "(E_\w+)"/g)].map(([, code]) => code);
   expect(codes.length).toBeGreaterThan(50);
   const known = new Set([...badFiles.flatMap((bad) => bad.want.map((one) => one.code)), ...Object.keys(otherwise)]);

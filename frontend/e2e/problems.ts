@@ -59,7 +59,7 @@ function ofRow(code: string, below: string, row: string, field?: string): BadFil
 const long = (n: number) => "x".repeat(n);
 const deep = (n: number) => `${"{a: ".repeat(n)}1${"}".repeat(n)}`;
 
-/** Every way in which a file that is typed can be refused: the cases of internal/spec/bad_test.go, in its order. */
+/** Every way in which a file that is typed can be refused: the cases of internal/sweepfile/spec/bad_test.go, in its order. */
 export const badFiles: BadFile[] = [
   // The document
   one("E_BODY_EMPTY", "", " \n", " "),

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/script"
+	"github.com/berthml/berth/internal/sweepfile/script"
 )
 
 // exported is the settings of an export.

@@ -15,8 +15,8 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
-	"github.com/berthml/berth/internal/spec"
-	"github.com/berthml/berth/internal/spec/document"
+	"github.com/berthml/berth/internal/sweepfile/spec"
+	"github.com/berthml/berth/internal/sweepfile/spec/document"
 )
 
 // sweepFile is a sweep file as the user wrote it.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/script"
+	"github.com/berthml/berth/internal/sweepfile/script"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/berthml/berth/internal/script"
+	"github.com/berthml/berth/internal/sweepfile/script"
 )
 
 // source is the script and the files beside it.

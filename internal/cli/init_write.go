@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/berthml/berth/internal/script"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/sweepfile/script"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // writeDockerfile writes the Dockerfile beside the script. It keeps an existing

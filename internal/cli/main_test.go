@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/secrets"
+	"github.com/berthml/berth/internal/agent/secrets"
 	"github.com/berthml/berth/internal/testkit/apitest"
 	"github.com/berthml/berth/internal/testkit/pgtest"
 )

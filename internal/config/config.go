@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // FileVariable names the configuration file, a YAML map from flag names to values.

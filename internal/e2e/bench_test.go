@@ -16,7 +16,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/agent/docker"
 )
 
 // percentile returns the p-th of unsorted times, 0 < p <= 1.

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/simgpu"
+	"github.com/berthml/berth/internal/agent/simgpu"
 )
 
 // patienceOfCaller is how long a caller waits for a server that may have been killed.

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/internal/devstack"
-	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 // Patience of a cluster's workers, short so that a test need not wait minutes.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/internal/health"
+	"github.com/berthml/berth/internal/control/health"
 	"github.com/berthml/berth/internal/testkit/pgtest"
 )
 

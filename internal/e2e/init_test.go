@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/spec"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // typed is the output of a command of berth, and its exit code.

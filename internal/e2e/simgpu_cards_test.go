@@ -13,7 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/simgpu"
+	"github.com/berthml/berth/internal/agent/simgpu"
 )
 
 // A sweep uses all GPUs of a machine with two models. Then one after the other

@@ -16,8 +16,8 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/health"
-	"github.com/berthml/berth/internal/simgpu"
+	"github.com/berthml/berth/internal/agent/simgpu"
+	"github.com/berthml/berth/internal/control/health"
 )
 
 const mib = 1 << 20

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/expr"
+	"github.com/berthml/berth/internal/sweepfile/expr"
 )
 
 // MemoryParameters names the parameters whose values decide memory, in the

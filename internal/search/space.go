@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/argv"
-	"github.com/berthml/berth/internal/expr"
+	"github.com/berthml/berth/internal/sweepfile/argv"
+	"github.com/berthml/berth/internal/sweepfile/expr"
 )
 
 // space is a search space, prepared: its parameters in an order in which a

@@ -7,7 +7,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/search"
-	sweepfile "github.com/berthml/berth/internal/spec"
+	sweepfile "github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // A search with separately stored enqueued assignments, which gets only the next ones,

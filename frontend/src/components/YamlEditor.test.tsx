@@ -7,7 +7,7 @@ import YamlEditor from "@/components/YamlEditor";
 import type { Schema } from "@/lib/sweepSchema";
 import { draw } from "@/test/draw";
 
-const schema = JSON.parse(readFileSync("../internal/spec/schema.json", "utf8")) as Schema;
+const schema = JSON.parse(readFileSync("../internal/sweepfile/spec/schema.json", "utf8")) as Schema;
 
 async function open(text: string, known: Schema | null = schema) {
   const told = vi.fn();

@@ -11,7 +11,7 @@ export interface Part {
 
 /**
  * parts split a memory into Berth's reservations, others' use, the headroom, and the part for new
- * trials. Others use up the headroom first: that is its purpose (internal/packing takes the smaller of
+ * trials. Others use up the headroom first: that is its purpose (internal/scheduler/packing takes the smaller of
  * the two limits). Their use of reserved memory is stated, and not drawn.
  */
 export function parts(total: number, reserved: number, headroom: number, used: number): Part[] {

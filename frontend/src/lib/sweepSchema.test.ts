@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { help, offers, type Schema } from "@/lib/sweepSchema";
 
 // The server's schema, so that each completion is valid.
-const schema = JSON.parse(readFileSync("../internal/spec/schema.json", "utf8")) as Schema;
+const schema = JSON.parse(readFileSync("../internal/sweepfile/spec/schema.json", "utf8")) as Schema;
 
 /** | is the cursor, or stands before and after the range. */
 function cut(marked: string) {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/internal/testkit/pgtest"
 	"github.com/berthml/berth/workflows"
 )

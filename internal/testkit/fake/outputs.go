@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/timeline"
+	"github.com/berthml/berth/internal/control/timeline"
 )
 
 // PutMetrics stores points; one with the same name and step is replaced.

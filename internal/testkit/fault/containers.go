@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/reconcile"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/reconcile"
+	"github.com/berthml/berth/internal/agent/runtrial"
 )
 
 // ContainerPort is Docker as the executor and the reconciler use it.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/reconcile"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/reconcile"
+	"github.com/berthml/berth/internal/agent/runtrial"
 )
 
 // LedgerPort is the database as hosts, the placer and a trial's workflow use it.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/runtrial"
 	"github.com/berthml/berth/internal/testkit/fake"
 	"github.com/berthml/berth/internal/testkit/fault"
 )
@@ -29,7 +29,7 @@ const (
 	firstPeak = 900 << 20
 	laterPeak = 300 << 20
 	// keptWithin is how long after a measurement it is safe from everything:
-	// internal/runtrial writes it down every five seconds.
+	// internal/agent/runtrial writes it down every five seconds.
 	keptWithin = 6 * time.Second
 )
 

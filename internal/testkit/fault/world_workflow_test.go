@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/runtrial"
 )
 
 // answer is the result of a run.

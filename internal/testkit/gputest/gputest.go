@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/gpu"
+	"github.com/berthml/berth/internal/agent/gpu"
 )
 
 // patience is for steps that take well under a second.

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/reconcile"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/reconcile"
+	"github.com/berthml/berth/internal/agent/runtrial"
 )
 
 const gib = 1 << 30

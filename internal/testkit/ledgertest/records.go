@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/timeline"
+	"github.com/berthml/berth/internal/control/timeline"
 )
 
 func testMetrics(t *testing.T, b *bench) {

@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/berthml/berth/internal/devstack"
-	"github.com/berthml/berth/internal/postgres"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 var (

@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/cgroup"
-	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/agent/cgroup"
+	"github.com/berthml/berth/internal/agent/docker"
 	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/docker"
+	"github.com/berthml/berth/internal/agent/docker"
 	"github.com/berthml/berth/internal/testkit/runtimetest"
 )
 

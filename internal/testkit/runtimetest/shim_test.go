@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/docker"
+	"github.com/berthml/berth/internal/agent/runtrial"
 	"github.com/berthml/berth/internal/testkit/fake"
 )
 

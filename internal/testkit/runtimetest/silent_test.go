@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/cgroup"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/cgroup"
+	"github.com/berthml/berth/internal/agent/runtrial"
 	"github.com/berthml/berth/internal/testkit/fake"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/docker"
-	"github.com/berthml/berth/internal/runtrial"
+	"github.com/berthml/berth/internal/agent/docker"
+	"github.com/berthml/berth/internal/agent/runtrial"
 )
 
 // saves is a script that saves beside itself, as its author's machine lets it.

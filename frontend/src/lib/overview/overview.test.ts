@@ -152,7 +152,7 @@ describe("lanes", () => {
   });
 
   it("tell simulated GPUs of one machine apart", () => {
-    // internal/simgpu/spec.go: all ids begin with GPU-51500000.
+    // internal/agent/simgpu/spec.go: all ids begin with GPU-51500000.
     const on = (id: string) => attempt({ trial_number: 1, device_id: id });
     const { rows } = lanes(
       [on("GPU-51500000-1b2c-3d4e-5f60-000000000000"), on("GPU-51500000-1b2c-3d4e-5f60-000000000001")],

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/berthml/berth/internal/simgpu/wire"
+	"github.com/berthml/berth/internal/agent/simgpu/wire"
 )
 
 // What TensorFlow 2.21 did on one H200 (2026-11-21). All in MiB.

@@ -1,0 +1,342 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/gpu"
+)
+
+// Inventory lists the cards, and tests on each whether activity can be measured.
+func (d *driver) Inventory(ctx context.Context) (gpu.Inventory, error) {
+	inventory, err := ask(ctx, d.calls, d.config.StartPatience, "listing GPUs", d.list)
+	if err != nil {
+		return gpu.Inventory{}, err
+	}
+
+	for i, card := range inventory.Cards {
+		if card.Problem != "" {
+			continue
+		}
+
+		activity, err := d.Activity(ctx, card.UUID)
+
+		switch {
+		case err == nil:
+			inventory.Cards[i].Activity = activity.SMActivity.Known
+		case errors.Is(err, errInUse): // so it can be measured
+			inventory.Cards[i].Activity = true
+		case berth.KindOf(err) == berth.KindUnavailable && !errors.Is(err, gpu.ErrLost), ctx.Err() != nil:
+			return gpu.Inventory{}, err
+		default:
+			inventory.Cards[i].Problem = err.Error()
+		}
+	}
+
+	warnings, err := ask(ctx, d.calls, d.config.StartPatience, "listing GPUs", func() ([]string, error) { return d.brokenActivity(inventory.Cards), nil })
+	inventory.Warnings = append(inventory.Warnings, warnings...)
+
+	return inventory, err
+}
+
+// list is Inventory without the test. It also starts that: it takes the first of
+// two samples on each card, so that the test waits once for all of them.
+func (d *driver) list() (gpu.Inventory, error) {
+	count, err := d.lib.cards()
+	if err != nil {
+		return gpu.Inventory{}, err
+	}
+
+	inventory := gpu.Inventory{Warnings: d.lib.missingFeatures()}
+	inventory.DriverVersion, inventory.CUDAVersion = d.versions(&inventory.Warnings)
+
+	var first error
+
+	for i := range count {
+		cards, err := d.describe(i, &inventory.Warnings)
+		if err != nil {
+			inventory.Warnings = append(inventory.Warnings, err.Error())
+
+			if first == nil {
+				first = err
+			}
+		}
+
+		inventory.Cards = append(inventory.Cards, cards...)
+	}
+
+	switch {
+	case len(inventory.Cards) > 0:
+	case first != nil:
+		return gpu.Inventory{}, first
+	default:
+		return gpu.Inventory{}, berth.Errorf(berth.KindNotFound, "listing GPUs: the NVIDIA driver sees no GPU: check `lspci | grep -i nvidia` and `dmesg`; in a container, give it the GPUs")
+	}
+
+	for _, card := range inventory.Cards {
+		if card.Problem == "" {
+			d.restart(card.UUID)
+		}
+	}
+
+	return inventory, nil
+}
+
+// features are functions that a library may lack without harm to the rest of
+// Berth.
+var features = []struct {
+	names   []string
+	without string
+}{
+	{[]string{"nvmlDeviceGetMemoryInfo_v2"}, "what the driver reserves for itself is not known"},
+	{
+		[]string{
+			"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses",
+		}, "processes on GPUs are not known",
+	},
+	{
+		[]string{
+			"nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2", "nvmlDeviceGetMPSComputeRunningProcesses",
+		}, "MPS clients are not told from other processes",
+	},
+	{[]string{"nvmlGpmSampleAlloc"}, "the activity of GPUs is not measured"},
+	{[]string{"nvmlGpmSampleGet"}, "the activity of GPUs is not measured"},
+	{[]string{"nvmlGpmMetricsGet"}, "the activity of GPUs is not measured"},
+	{[]string{"nvmlGpmSampleFree"}, "the activity of GPUs is not measured"},
+	{[]string{"nvmlEventSetCreate"}, "errors of GPUs (XID) are not heard of"},
+	{[]string{"nvmlDeviceGetSupportedEventTypes"}, "errors of GPUs (XID) are not heard of"},
+	{[]string{"nvmlDeviceRegisterEvents"}, "errors of GPUs (XID) are not heard of"},
+	{[]string{"nvmlEventSetWait_v2", "nvmlEventSetWait"}, "errors of GPUs (XID) are not heard of"},
+	{[]string{"nvmlEventSetFree"}, "errors of GPUs (XID) are not heard of"},
+}
+
+// missingFeatures lists the library's missing features.
+func (l *library) missingFeatures() []string {
+	var warnings []string
+
+	for _, feature := range features {
+		if !l.hasAny(feature.names...) {
+			warnings = append(warnings, fmt.Sprintf("the NVIDIA driver's library has no %s: %s: install a newer NVIDIA driver", feature.names[0], feature.without))
+		}
+	}
+
+	return warnings
+}
+
+// versions are the versions of the driver and of CUDA; empty with a warning
+// when one cannot be read.
+func (d *driver) versions(warnings *[]string) (driver, cuda string) {
+	driver, err := call(d.lib, "reading the driver's version", d.lib.api.SystemGetDriverVersion, "nvmlSystemGetDriverVersion")
+	if err != nil {
+		driver = ""
+		*warnings = append(*warnings, err.Error())
+	}
+
+	number, err := call(d.lib, "reading CUDA's version", d.lib.api.SystemGetCudaDriverVersion_v2, "nvmlSystemGetCudaDriverVersion_v2")
+	if err != nil {
+		*warnings = append(*warnings, err.Error())
+
+		return driver, ""
+	}
+
+	return driver, fmt.Sprintf("%d.%d", number/1000, number%1000/10)
+}
+
+// describe returns a card and its MIG devices. A card with a UUID that has
+// trouble is returned with its Problem; a MIG device without one is a warning.
+func (d *driver) describe(index int, warnings *[]string) ([]gpu.Card, error) {
+	of := fmt.Sprintf("GPU %d", index)
+
+	handle, err := d.lib.card(index)
+	if err != nil {
+		return nil, err
+	}
+
+	card := gpu.Card{Index: strconv.Itoa(index)}
+	if card.UUID, err = d.lib.uuid(handle, of); err != nil {
+		return nil, err
+	}
+
+	if problem := d.measureUp(handle, of, &card); problem != nil {
+		card.Problem = problem.Error()
+
+		return []gpu.Card{card}, nil //nolint:nilerr // it is listed with its problem
+	}
+
+	*warnings = append(*warnings, d.lib.warnDeaf(handle, of)...)
+
+	if !card.MIG {
+		return []gpu.Card{card}, nil
+	}
+
+	devices, problem := d.devices(handle, card, warnings)
+	if problem != nil {
+		card.Problem = problem.Error()
+	} else if len(devices) == 0 {
+		card.Problem = "MIG mode is on and there is no MIG device to use: make some (`nvidia-smi mig -cgi … -C`), or switch MIG mode off (`nvidia-smi -mig 0`)"
+	}
+
+	return append([]gpu.Card{card}, devices...), nil
+}
+
+// measureUp reads a GPU's properties: model, memory, compute capability, MIG
+// mode.
+func (d *driver) measureUp(handle nvml.Device, of string, card *gpu.Card) error {
+	model, err := d.lib.name(handle, of)
+	if err != nil {
+		return err
+	}
+
+	card.Model = model
+
+	memory, err := d.lib.memory(handle, of)
+	if err != nil {
+		return err
+	}
+
+	card.MemoryBytes = memory.TotalBytes
+
+	capability, err := call(d.lib, "reading the compute capability of "+of, func() ([2]int, nvml.Return) {
+		major, minor, code := handle.GetCudaComputeCapability()
+
+		return [2]int{major, minor}, code
+	}, "nvmlDeviceGetCudaComputeCapability")
+	if err != nil && !errors.Is(err, gpu.ErrUnsupported) {
+		return err
+	}
+
+	card.Major, card.Minor = capability[0], capability[1]
+	card.MIG, err = d.lib.mig(handle, of)
+
+	return err
+}
+
+// mig reports whether MIG mode is on. Cards and drivers from before MIG have it off.
+func (l *library) mig(d nvml.Device, of string) (bool, error) {
+	mode, err := call(l, "reading the MIG mode of "+of, func() (int, nvml.Return) {
+		current, _, code := d.GetMigMode()
+
+		return current, code
+	}, "nvmlDeviceGetMigMode")
+	if errors.Is(err, gpu.ErrUnsupported) {
+		return false, nil
+	}
+
+	return err == nil && mode == nvml.DEVICE_MIG_ENABLE, err
+}
+
+// devices returns the MIG devices of a card.
+func (d *driver) devices(parent nvml.Device, card gpu.Card, warnings *[]string) ([]gpu.Card, error) {
+	found, err := d.lib.migDevices(parent, fmt.Sprintf("GPU %q", card.UUID))
+	if err != nil {
+		return nil, err
+	}
+
+	var devices []gpu.Card
+
+	for _, mig := range found {
+		handle, of := mig.handle, fmt.Sprintf("MIG device %d of GPU %q", mig.index, card.UUID)
+		device := gpu.Card{Index: fmt.Sprintf("%s:%d", card.Index, mig.index), Model: card.Model, Parent: card.UUID, Major: card.Major, Minor: card.Minor}
+
+		if device.UUID, err = d.lib.uuid(handle, of); err != nil {
+			*warnings = append(*warnings, err.Error())
+
+			continue
+		}
+
+		memory, err := d.lib.memory(handle, of)
+		device.MemoryBytes = memory.TotalBytes
+
+		if err == nil {
+			device.Profile, err = d.lib.profile(handle, of, card.MemoryBytes)
+		}
+
+		if err != nil {
+			device.Problem = err.Error()
+		}
+
+		devices = append(devices, device)
+	}
+
+	return devices, nil
+}
+
+// migDevice is a MIG device as the driver numbers it on its card.
+type migDevice struct {
+	index  int
+	handle nvml.Device
+}
+
+// migDevices returns a card's MIG devices. Their numbers have gaps where a device
+// was taken away.
+func (l *library) migDevices(parent nvml.Device, of string) ([]migDevice, error) {
+	most, err := call(l, "counting the MIG devices of "+of, parent.GetMaxMigDeviceCount, "nvmlDeviceGetMaxMigDeviceCount")
+	if err != nil {
+		return nil, err
+	}
+
+	var devices []migDevice
+
+	for i := range most {
+		handle, err := call(l, fmt.Sprintf("finding MIG device %d of %s", i, of),
+			func() (nvml.Device, nvml.Return) { return parent.GetMigDeviceHandleByIndex(i) }, "nvmlDeviceGetMigDeviceHandleByIndex")
+
+		switch {
+		case err == nil:
+			devices = append(devices, migDevice{i, handle})
+		case berth.KindOf(err) == berth.KindNotFound:
+		default:
+			return nil, err
+		}
+	}
+
+	return devices, nil
+}
+
+// profile returns a MIG device's profile. The driver puts it into the name, as in
+// "NVIDIA H100 80GB HBM3 MIG 1g.10gb"; otherwise the profile comes from the
+// device's attributes, as in NVIDIA's go-nvlib.
+func (l *library) profile(d nvml.Device, of string, cardBytes int64) (string, error) {
+	name, err := l.name(d, of)
+	if err != nil {
+		return "", err
+	}
+
+	if _, profile, found := strings.Cut(name, " MIG "); found {
+		return profile, nil
+	}
+
+	attributes, err := call(l, "reading the profile of "+of, d.GetAttributes, "nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes")
+	if err != nil {
+		return "", err
+	}
+
+	profile := fmt.Sprintf("%dg.%dgb", attributes.GpuInstanceSliceCount, profileGB(attributes.MemorySizeMB, cardBytes))
+	if attributes.ComputeInstanceSliceCount != attributes.GpuInstanceSliceCount {
+		profile = fmt.Sprintf("%dc.%s", attributes.ComputeInstanceSliceCount, profile)
+	}
+
+	return profile, nil
+}
+
+// profileGB is the number of gigabytes in a profile's name: the device's share of
+// the card, up to the next eighth, of the card's memory in whole GiB.
+func profileGB(deviceMiB uint64, cardBytes int64) int64 {
+	const (
+		mib = 1 << 20
+		gib = 1 << 30
+	)
+
+	eighths := math.Ceil(8 * float64(deviceMiB) * mib / float64(cardBytes))
+
+	return int64(math.Round(eighths / 8 * math.Ceil(float64(cardBytes)/gib)))
+}

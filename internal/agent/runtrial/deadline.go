@@ -1,0 +1,95 @@
+package runtrial
+
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+)
+
+// recordTimeout bounds one call of the database: its statements end after 5 s,
+// connecting takes 3 s and asking a connection whether it lives 2 s at most
+// (internal/store/postgres). A connection into a black hole ends by nothing else:
+// pgxpool sets no limit of its own.
+const recordTimeout = 10 * time.Second
+
+// timely gives every call of the records a deadline, so that none can hold an
+// attempt for ever.
+type timely struct{ records Records }
+
+func (t timely) Assignee(ctx context.Context, attemptID string) (berth.Assignee, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.Assignee(ctx, attemptID)
+}
+
+func (t timely) AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.AttemptRunning(ctx, attemptID, token, containerID, startedAt)
+}
+
+func (t timely) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.MeasureRunning(ctx, attemptID, token, u, most)
+}
+
+func (t timely) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.NoteWait(ctx, attemptID, token, text)
+}
+
+func (t timely) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.EarlierCheckpoints(ctx, attemptID)
+}
+
+func (t timely) NoteResumed(ctx context.Context, attemptID string, token int64, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.NoteResumed(ctx, attemptID, token, text)
+}
+
+func (t timely) FinishAttempt(ctx context.Context, r berth.Result) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.FinishAttempt(ctx, r)
+}
+
+func (t timely) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.PutMetrics(ctx, attemptID, token, points)
+}
+
+func (t timely) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.DropMetrics(ctx, attemptID, token, names)
+}
+
+func (t timely) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.PutLog(ctx, attemptID, token, piece)
+}
+
+func (t timely) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.PutMemory(ctx, attemptID, token, points)
+}

@@ -1,0 +1,393 @@
+package runtrial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/metrics"
+	"github.com/berthml/berth/internal/failure"
+)
+
+const (
+	pieceBytes  = 64 << 10 // of log, at most, in one row
+	longestLine = 1 << 20  // with metrics; a longer one is skipped, or its beginning
+	// pointsAtOnce go into one statement, which takes 0.1 s.
+	pointsAtOnce = 10_000
+	// streamBerth is the stream of what Berth itself says in a log.
+	streamBerth = "berth"
+	// dockerLogBytes is what Docker keeps of a log (internal/agent/docker, logConfig).
+	dockerLogBytes = 30 << 20
+)
+
+// output is what a container says: its log and its metrics. A run that adopts the
+// container goes on from where an earlier run stopped to read (reading); what is
+// stored already is stored once.
+//
+// While the database is away, what could not be written waits in memory, which
+// Bounds keep small: 16 MiB of log, and 36 MB of metrics for an hour of a job
+// that reports as many as it may. What still waits when the container has
+// exited goes into the verdict.
+type output struct {
+	run     *run
+	writing chan struct{} // holds one token: who has it writes
+	metrics *metrics.Series
+	printed *metrics.Reader // nil unless metrics come from what it prints
+	names   *printedNames
+	source  string      // that is written down as chosen
+	file    *recordFile // nil unless they come from the metrics file
+	events  *eventFiles // nil unless they come from event files
+
+	shim     *shimReport // nil = the attempt has no shim
+	shimFile *recordFile
+	files    sync.Mutex // of reading them
+
+	mu     sync.Mutex
+	offset int64 // of the next byte of the log
+	piece  berth.LogPiece
+	pieces []berth.LogPiece
+	cut    bool // the log limit was reached
+	cutAt  int64
+	last   logEnd // of what is behind it
+	torn   bool   // the end of the log cannot be read
+	tail   tail
+
+	read    berth.LogPosition // what this run read
+	again   berth.LogResume   // from there, over another connection
+	earlier berth.LogResume   // from what an earlier run took in
+	taken   berth.LogPosition // what was taken in
+	gap     bool              // Docker had dropped a part of the log
+
+	first        berth.LogPosition // of the log's first piece
+	begun        bool              // a piece was read
+	fromStart    bool              // and that was the first
+	earlierSteps map[string]int64  // of an earlier run
+
+	keptOffset int64    // of the reading that is on disk
+	stored     *reading // up to which all is in the database; for the goroutine that writes
+
+	pace   *pace
+	readAt atomic.Int64          // when the last chunk was, Unix time in ns
+	flood  chan<- failure.Intent // told once when the log is a flood; nil = nobody asks
+
+	lines map[string][]byte // unfinished last ones, by stream
+}
+
+func newOutput(r *run) *output {
+	spec := r.who.Spec
+	objective := ""
+
+	if spec.Objective != nil {
+		objective = spec.Objective.Metric
+	}
+
+	sources, parameters := metrics.SourcesOf(spec), make([]string, len(spec.Parameters))
+	for i, p := range spec.Parameters {
+		parameters[i] = p.Name
+	}
+
+	o := &output{
+		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), lines: make(map[string][]byte),
+		metrics: metrics.NewSeries(metrics.NewThinner(r.config.Bounds.MetricRate, r.config.Bounds.MetricLimit, time.Since(r.startedAt)), r.mask, objective, sources...),
+		names:   &printedNames{reader: metrics.NewReader("", objective, parameters...), mask: r.mask, seen: make(map[string]failure.Printed)},
+	}
+
+	for _, source := range sources {
+		switch source {
+		case berth.MetricsFile:
+			o.file = newMetricsFile(r, o.metrics, objective)
+		case berth.MetricsShim:
+			o.hearShim()
+		case berth.MetricsStdout:
+			o.printed = metrics.NewReader(spec.Metrics.Pattern, objective, parameters...)
+		case berth.MetricsTensorBoard:
+			o.events = newEventFiles(r, o.metrics)
+		}
+	}
+
+	if o.auto() {
+		o.source = r.dirs.source(r.container.ID)
+		o.metrics.GoOn(o.source)
+	} else { // the shim's metrics wait for the end
+		o.metrics.GoOn(sources[0])
+	}
+
+	// A database that was restored lacks what had been stored: it is read again.
+	if kept, found := r.dirs.reading(r.container.ID); found && (kept.Cut || kept.Offset <= r.who.LogOffset) {
+		o.resume(kept)
+	}
+
+	return o
+}
+
+// follow reads the container's log to its end. A connection that breaks is not
+// the end: Docker may restart under a container that goes on. Errors:
+// errLogStuck, as ctx's cause; not_found when the container was removed before
+// its metrics were read.
+func (o *output) follow(ctx context.Context, exited <-chan struct{}) error {
+	brought := true // the read before brought something new
+
+	for {
+		last, goesOn := isOver(exited), brought
+		brought = false
+
+		err := o.run.containers.Logs(ctx, o.run.container.ID, o.goOn(), true, func(c berth.LogChunk) error {
+			if !o.take(c) {
+				if goesOn { // to something new; else the connection breaks again and again
+					o.readAt.Store(time.Now().UnixNano())
+				}
+
+				return nil
+			}
+
+			brought = true
+
+			if o.flood != nil && o.pace.floods(c) {
+				o.flood <- failure.IntentFlood
+				o.flood = nil
+			}
+
+			o.pace.wait(ctx, exited, c)
+			o.readAt.Store(time.Now().UnixNano())
+
+			return nil
+		})
+
+		switch {
+		case errors.Is(context.Cause(ctx), errLogStuck):
+			return errLogStuck
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // who ended ctx knows why
+		case last && err == nil:
+			return nil
+		case last && berth.KindOf(err) == berth.KindNotFound && o.fromLog():
+			return err // its metrics are gone with the container
+		case last && berth.KindOf(err) != berth.KindUnavailable:
+			o.run.log.Error("the end of the log cannot be read", "attempt", o.run.who.Attempt.ID, "error", err)
+
+			o.torn = true
+
+			return nil
+		case err != nil:
+			o.run.log.Warn("reading log; trying again", "attempt", o.run.who.Attempt.ID, "error", err)
+		}
+
+		ended := exited
+		if last {
+			ended = nil // it was looked at: pause
+		}
+
+		select {
+		case <-ended:
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func isOver(exited <-chan struct{}) bool {
+	select {
+	case <-exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// goOn begins another read of the log, after what this run has read.
+func (o *output) goOn() berth.LogPosition {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	o.again = berth.LogResume{From: o.read}
+
+	return o.read
+}
+
+// take adds a chunk to the log, to the classifier's tail and to the metrics. It
+// reports whether this run reads the chunk for the first time.
+func (o *output) take(c berth.LogChunk) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if o.readBefore(&o.again, c) {
+		return false
+	}
+
+	o.read.Pass(c)
+	o.begin(c)
+
+	shown := o.run.mask.Chunk(c)
+	o.tail.take(shown)
+
+	before := o.readBefore(&o.earlier, c)
+	if !before || o.fromStart {
+		o.takeLine(c) // as it is: a number may hold what is a short secret
+	}
+
+	if before {
+		return true
+	}
+
+	o.taken.Pass(c)
+	o.store(shown)
+
+	return true
+}
+
+// flush writes what has gathered, every half second. A database that is away
+// does not end the attempt: the rest waits, and is part of the verdict.
+func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
+	ticker := time.NewTicker(flushEvery)
+	defer ticker.Stop()
+	defer o.keep() // for the run that adopts the container
+
+	for n := 1; ; n++ {
+		select {
+		case <-ticker.C:
+			if err := o.write(ctx); err != nil && ctx.Err() == nil {
+				o.run.log.Warn("storing metrics and log; trying again", "attempt", o.run.who.Attempt.ID, "error", err)
+			}
+
+			if n%int(keepUsageEvery/flushEvery) == 0 {
+				o.keep()
+			}
+		case <-exited:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// finish takes in what the last lines hold, says in the log what is missing,
+// and returns everything that is not in the database. Nobody reads or writes
+// any more.
+func (o *output) finish() (metrics.Batch, []berth.LogPiece) {
+	o.file.end()
+	o.shimFile.end()
+
+	if o.shimFile != nil && o.shimFile.cut {
+		o.shim.miss()
+	}
+
+	for _, stream := range slices.Sorted(maps.Keys(o.lines)) {
+		o.readLines(stream, o.lines[stream], time.Now().UTC())
+	}
+
+	o.metrics.End()
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	o.push()
+	o.pieces = append(o.pieces, o.last.after(o.cutAt)...)
+
+	for _, note := range o.notes() {
+		o.mark(note)
+	}
+
+	return o.metrics.Pending(time.Now()), o.pieces
+}
+
+// notes say what was left out.
+func (o *output) notes() []string {
+	notes := o.metrics.Notes()
+
+	if o.pace.lossy && o.fromLog() {
+		notes = append(notes, "it printed faster than Docker keeps, so lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
+	}
+
+	if o.file != nil && o.file.cut {
+		notes = append(notes, "its metrics file is larger than "+berth.BytesText(metricsFileBytes)+" and was read so far only")
+	}
+
+	if o.file != nil {
+		notes = appendNote(notes, o.file.unread.note())
+	}
+
+	if o.printed != nil && o.fromLog() {
+		notes = appendNote(notes, o.printed.Near.Note(o.run.mask.Quote))
+	}
+
+	notes = append(notes, o.events.notes()...)
+
+	if o.gap {
+		notes = append(notes, o.gapNote())
+	}
+
+	if o.torn {
+		notes = append(notes, "the end of its log could not be read")
+	}
+
+	return notes
+}
+
+func appendNote(notes []string, note string) []string {
+	if note == "" {
+		return notes
+	}
+
+	return append(notes, note)
+}
+
+// write stores what waits: one at a time, so that pieces arrive in order.
+func (o *output) write(ctx context.Context) error {
+	select {
+	case o.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+
+	defer func() { <-o.writing }()
+
+	attempt, token := o.run.who.Attempt.ID, o.run.order.Token
+
+	o.mu.Lock()
+	pending := o.metrics.Pending(time.Now())
+	o.push()
+	pieces, read := o.pieces, o.reading()
+	o.pieces = nil
+	o.mu.Unlock()
+
+	if err := o.storeMetrics(ctx, &pending); err != nil {
+		o.metrics.Restore(pending)
+		o.restore(pieces)
+
+		return err
+	}
+
+	for i, piece := range pieces {
+		if err := o.run.records.PutLog(ctx, attempt, token, piece); err != nil {
+			o.restore(pieces[i:])
+
+			return err
+		}
+	}
+
+	o.stored = cmp.Or(read, o.stored)
+
+	return nil
+}
+
+// restore puts pieces back in front, after they could not be stored.
+func (o *output) restore(pieces []berth.LogPiece) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	o.pieces = append(pieces, o.pieces...)
+}
+
+// lastLines are kept for the classifier.
+func (o *output) lastLines() tail {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	return o.tail
+}

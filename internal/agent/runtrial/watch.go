@@ -1,0 +1,372 @@
+package runtrial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/metrics"
+	"github.com/berthml/berth/internal/failure"
+)
+
+const (
+	// flushEvery is how often metrics and log pieces are written.
+	flushEvery = 500 * time.Millisecond
+	// keepUsageEvery is how often what was measured is written to disk: what a
+	// killed worker measured since is lost, and counts as not measured.
+	keepUsageEvery = 10 * time.Second
+	// drainTimeout bounds how long the rest of the log is waited for once the
+	// container has exited: that no piece of it comes, for all of it may take
+	// longer (750,000 short lines, of which Docker passes on 20,000 a second).
+	drainTimeout = 10 * time.Second
+)
+
+// observation is what was seen of a container from start or adoption to exit.
+type observation struct {
+	exit    berth.Container
+	usage   berth.Usage
+	host    failure.HostEvidence
+	disk    failure.DiskEvidence
+	device  *deviceWatch
+	torn    bool // the end of the log cannot be read
+	printed map[string]failure.Printed
+	near    failure.Near // what was printed that seems to be the objective
+	place   string       // which line its last value came from
+	tail    tail
+	metrics *metrics.Series
+	notes   []string            // what was left out of them
+	batch   metrics.Batch       // not in the database yet
+	shim    *shimReport         // nil = there was none
+	pieces  []berth.LogPiece    // the same of the log
+	memory  []berth.MemoryPoint // the same of what it held over time
+}
+
+// errLogStuck is when Docker has not given the rest of a log in time. The
+// container stays, so the next Run reads it from the start.
+var errLogStuck = berth.Errorf(berth.KindUnavailable, "Docker has given no more of the log for %s, nor its end", drainTimeout)
+
+// watch follows a container to its exit. It stops the container when it runs
+// too long or when ctx ends with the order's StopCause; any other end of ctx
+// detaches.
+func (r *run) watch(ctx context.Context) (observation, error) {
+	// Followers outlive ctx when the container is being stopped.
+	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
+	defer detach()
+
+	known := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
+	sampler := &sampler{usage: known, before: known, coverage: r.coverage(), device: newDeviceWatch(r.coverage(), known)}
+	r.trace = newTrace(r.startedAt, r.dirs.trace(r.container.ID))
+	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
+	r.disk = r.diskWatch()
+	r.intent = cmp.Or(r.intent, r.disk.kept.Intent)
+	before := r.cpuIdle()
+	output := newOutput(r)
+	excess := make(chan failure.Intent, 3) // one place for each that may send
+	lost := make(chan struct{})
+	output.flood = excess
+
+	group, followCtx := errgroup.WithContext(followCtx)
+	exited := make(chan struct{})
+
+	logCtx, endLog := context.WithCancelCause(followCtx)
+	defer endLog(nil)
+
+	var exit berth.Container
+
+	group.Go(func() error { // the wait decides when all others end
+		var err error
+		exit, err = r.containers.Wait(followCtx, r.container.ID)
+
+		close(exited)
+		output.endWhenStuck(func() { endLog(errLogStuck) }) // harmless when the log has ended
+
+		return err
+	})
+	group.Go(func() error { return r.announce(followCtx, exited) })
+	group.Go(func() error { return r.sample(followCtx, exited, sampler, excess) })
+	group.Go(func() error { return r.sampleDevice(followCtx, exited, sampler.device, lost) })
+	group.Go(func() error { return r.tellHeld(followCtx, exited, output, sampler.device) })
+	group.Go(func() error { return r.watchDisk(followCtx, exited) })
+	group.Go(func() error { return output.follow(logCtx, exited) })
+	group.Go(func() error { return output.followFiles(followCtx, exited) })
+	group.Go(func() error { return output.flush(followCtx, exited) })
+	group.Go(func() error { return r.keepMemory(followCtx, exited) })
+	group.Go(func() error { return r.watchSize(followCtx, exited, excess) })
+	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess, lost) })
+
+	if err := group.Wait(); err != nil {
+		if errors.Is(err, errLogStuck) { // it has exited, and the next Run makes the verdict
+			r.keepTrace()
+		}
+
+		return observation{}, err
+	}
+
+	sampler.device.into(&sampler.usage, sampler.before)
+	sampler.usage.CPUContended = contended(before, r.cpuIdle())
+	r.settleExcess(excess)
+
+	seen := observation{
+		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(ctx, exit.FinishedAt), device: sampler.device,
+		torn: output.torn, tail: output.lastLines(), metrics: output.metrics, printed: output.names.seen,
+	}
+	seen.batch, seen.pieces = output.finish()
+	seen.near, seen.place = output.near(), output.place()
+	seen.shim, seen.memory = output.shim, r.trace.rest()
+	seen.notes = append(output.notes(), sampler.device.notes()...)
+
+	return seen, nil
+}
+
+// announce writes down that the container runs, however long the database is
+// away: measuring goes on meanwhile. Errors: fenced.
+func (r *run) announce(ctx context.Context, exited <-chan struct{}) error {
+	for {
+		err := r.records.AttemptRunning(ctx, r.who.Attempt.ID, r.order.Token, r.container.ID, r.startedAt)
+		if berth.KindOf(err) == berth.KindFenced {
+			return err
+		}
+
+		if err == nil || ctx.Err() != nil {
+			return nil //nolint:nilerr // who ended ctx knows why
+		}
+
+		r.log.Warn("noting that the attempt runs; trying again", "attempt", r.who.Attempt.ID, "error", err)
+
+		select {
+		case <-time.After(retryEvery):
+		case <-exited: // the result says it, too
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// supervise stops the container for a reason of ours, or ends the followers
+// with ErrDetached when it has to go on without us.
+func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, excess <-chan failure.Intent, lost <-chan struct{}) error {
+	if r.intent != failure.IntentNone { // an earlier Run was about to stop it
+		return r.end(followCtx, r.intent)
+	}
+
+	limit, why := r.allowed()
+	tooLong := time.NewTimer(time.Until(r.startedAt.Add(limit)))
+
+	defer tooLong.Stop()
+
+	if limit == 0 {
+		tooLong.Stop()
+	}
+
+	select {
+	case <-exited:
+		return nil
+	case <-followCtx.Done():
+		return nil
+	case why := <-excess:
+		return r.stopExcess(followCtx, why)
+	case <-lost:
+		r.log.Warn("the GPU of an attempt is lost; stopping it", "attempt", r.who.Attempt.ID, "device", r.who.Attempt.DeviceID)
+
+		return r.end(followCtx, failure.IntentDevice)
+	case <-tooLong.C:
+		return r.end(followCtx, why)
+	case <-ctx.Done():
+		if !stopped(ctx, r.order) {
+			return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
+		}
+
+		return r.end(followCtx, failure.IntentCancel)
+	}
+}
+
+// sampler keeps the largest of what was measured.
+type sampler struct {
+	coverage
+
+	usage  berth.Usage
+	before berth.Usage          // what earlier Runs measured
+	kept   berth.Usage          // what is on disk
+	host   failure.HostEvidence // as read last
+	device *deviceWatch
+}
+
+func (r *run) coverage() coverage {
+	return coverage{startedAt: r.startedAt, every: r.config.SampleEvery}
+}
+
+// sample reads the container's cgroup until it is gone, and reports progress
+// about once a second. Not being able to measure does not end an attempt: its
+// usage then says zero samples. It tells excess once when a client of MPS holds more than is
+// reserved for it.
+func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler, excess chan<- failure.Intent) error {
+	meter, err := r.meter(r.container)
+	if err != nil {
+		if r.container.State == berth.ContainerRunning {
+			r.log.Warn("cannot measure the container", "attempt", r.who.Attempt.ID, "error", err)
+		}
+
+		meter = nil
+	}
+
+	ticker := time.NewTicker(s.every)
+	defer ticker.Stop()
+
+	r.look(s)
+	r.beat(s.usage)
+	defer r.keepUsage(s) // for whoever adopts the container
+
+	told := false
+
+	for n := 1; ; n++ {
+		if meter != nil {
+			if m, err := meter.Read(); err == nil {
+				now := time.Now()
+				s.add(m, now)
+
+				if r.holdsTooMuch(m) && !told {
+					told = true
+					excess <- failure.IntentMemory
+				}
+
+				r.trace.addHost(m.WorkingSetBytes, now)
+			}
+		}
+
+		if n%max(int(time.Second/s.every), 1) == 0 {
+			r.look(s)
+			s.device.into(&s.usage, s.before)
+			r.beat(s.usage)
+		}
+
+		if n%max(int(keepUsageEvery/s.every), 1) == 0 {
+			r.keepUsage(s)
+		}
+
+		select {
+		case <-ticker.C:
+		case <-exited:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// holdsTooMuch reports whether a client of MPS holds what the kernel would kill others for.
+func (r *run) holdsTooMuch(m berth.MemorySample) bool {
+	a := r.who.Attempt
+
+	return a.DeviceID != "" && a.Class.Mode() == berth.SharingMPS && m.WorkingSetBytes >= a.Demand.MemoryBytes
+}
+
+// keepUsage writes down what was measured: Temporal's heartbeat, which says it
+// too, is lost with an attempt of the activity that ended without one.
+func (r *run) keepUsage(s *sampler) {
+	if s.usage == s.kept {
+		return
+	}
+
+	if err := r.dirs.keepUsage(r.order.Token, r.container.ID, s.usage); err != nil {
+		r.log.Warn("writing usage down", "attempt", r.who.Attempt.ID, "error", err)
+
+		return
+	}
+
+	s.kept = s.usage
+}
+
+func (s *sampler) add(m berth.MemorySample, at time.Time) {
+	s.seen(&s.usage, at)
+	s.usage.Samples++
+	s.usage.MemoryPeakBytes = max(s.usage.MemoryPeakBytes, m.WorkingSetBytes)
+	s.usage.CPU = max(s.usage.CPU, berth.Duration(m.CPU))
+	s.usage.CPUPeriods = max(s.usage.CPUPeriods, m.Periods)
+	s.usage.CPUThrottled = max(s.usage.CPUThrottled, m.Throttled)
+	s.usage.OOMKills = max(s.usage.OOMKills, m.OOMKills)
+	s.usage.BelowLimit = m.BelowLimit
+	closeGaps(&s.usage, m.HighWaterBytes)
+}
+
+// look reads what memory the host has left.
+func (r *run) look(s *sampler) {
+	s.host = failure.HostEvidence{}
+	if r.config.Available == nil {
+		return
+	}
+
+	bytes, err := r.left.read(r.config.Available)
+	if err != nil {
+		r.log.Warn("reading the host's available memory", "error", err)
+
+		return
+	}
+
+	s.host = failure.HostEvidence{Measured: true, AvailableBytes: bytes}
+}
+
+// hostMemory is what the host has left, which all attempts read. The kernel adds up its
+// counters at each reading.
+type hostMemory struct {
+	mu    sync.Mutex
+	at    time.Time
+	bytes int64
+	err   error
+}
+
+// hostMemoryEvery is how old a reading of it may be; each attempt looks once a second.
+const hostMemoryEvery = 500 * time.Millisecond
+
+func (h *hostMemory) read(available func() (int64, error)) (int64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if time.Since(h.at) >= hostMemoryEvery {
+		h.bytes, h.err = available()
+		h.at = time.Now()
+	}
+
+	return h.bytes, h.err
+}
+
+// idleTime is a reading of the host's processor time.
+type idleTime struct {
+	idle, total int64
+	known       bool
+}
+
+func (r *run) cpuIdle() idleTime {
+	if r.config.CPUIdle == nil {
+		return idleTime{}
+	}
+
+	idle, total, err := r.config.CPUIdle()
+	if err != nil {
+		r.log.Warn("reading the host's processor time", "error", err)
+	}
+
+	return idleTime{idle: idle, total: total, known: err == nil}
+}
+
+// spare is the part of a host's processor time that must have been idle for a
+// job to have got all the CPU it wanted.
+const spare = 0.10
+
+func contended(before, after idleTime) bool {
+	total := after.total - before.total
+
+	return !before.known || !after.known || total <= 0 || float64(after.idle-before.idle) < spare*float64(total)
+}
+
+func (r *run) beat(u berth.Usage) {
+	if r.order.Beat != nil {
+		r.order.Beat(Beaten{ContainerID: r.container.ID, StartedAt: r.startedAt, Usage: u})
+	}
+}

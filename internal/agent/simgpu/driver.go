@@ -1,0 +1,282 @@
+package simgpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/gpu"
+)
+
+// Config says which cards there are, and where programs find them.
+type Config struct {
+	// Dir gets a directory for each card, with its sockets. At most 80 bytes long, or
+	// so: a socket's path has 107.
+	Dir string
+
+	// Machine tells cards of several machines, or workers, apart.
+	Machine string
+
+	// Cards is the memory of each GPU, in bytes, as Parse returns it.
+	Cards []int64
+
+	// Patience is how long a question waits for a card whose driver hangs; default 2 s.
+	Patience time.Duration
+
+	Log *slog.Logger // nil = silent
+}
+
+// DriverVersion and CUDAVersion are an inventory's versions. CUDA 13.0 takes 48
+// MPS clients on a GPU.
+const (
+	DriverVersion = "simulated"
+	CUDAVersion   = "13.0"
+)
+
+// Simulator is a machine's simulated cards: a gpu.Driver, the daemons of MPS, and the
+// sockets for programs. It is safe for concurrent use.
+type Simulator struct {
+	config Config
+	cards  []*place
+
+	life   context.Context //nolint:containedctx // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // goroutines that serve the sockets
+
+	mu       sync.Mutex
+	watching bool          // WaitEvent was called
+	pending  []gpu.Event   // not yet returned by WaitEvent
+	heard    chan struct{} // closed, and replaced, when one comes
+}
+
+var _ gpu.Driver = (*Simulator)(nil)
+
+// Open makes the GPUs and listens for programs. Programs of an earlier Simulator of
+// the same directory reconnect by themselves, with their memory. Errors: invalid
+// when a socket's path is too long; unavailable when the directory cannot be used.
+func Open(config Config) (*Simulator, error) {
+	if config.Patience <= 0 {
+		config.Patience = 2 * time.Second
+	}
+
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+
+	s := &Simulator{config: config, heard: make(chan struct{})}
+	s.life, s.cancel = context.WithCancel(context.Background())
+
+	for number, bytes := range config.Cards {
+		p, err := s.newPlace(number, newCard(UUID(config.Machine, number), bytes, s.tell))
+		if p != nil {
+			s.cards = append(s.cards, p)
+		}
+
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+
+	return s, nil
+}
+
+// Close makes all programs wait for the next Simulator. They remember their
+// memory; their containers go on.
+func (s *Simulator) Close() error {
+	s.cancel()
+
+	for _, p := range s.cards {
+		p.close()
+	}
+
+	s.work.Wait()
+
+	return nil
+}
+
+// check is the error of a question that cannot be answered.
+func (s *Simulator) check(ctx context.Context, doing string) error {
+	switch {
+	case s.life.Err() != nil:
+		return berth.Errorf(berth.KindConflict, "%s: the simulator of GPUs is closed", doing)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	default:
+		return nil
+	}
+}
+
+// ask finds a card that answers. Errors: as gpu.Driver says.
+func (s *Simulator) ask(ctx context.Context, doing, uuid string) (*place, error) {
+	if err := s.check(ctx, doing); err != nil {
+		return nil, err
+	}
+
+	p, err := s.place(uuid)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := s.await(ctx, p.card, doing); err != nil {
+		return nil, err
+	}
+
+	if p.card.describe().Problem != "" {
+		return nil, berth.Errorf(berth.KindUnavailable, "%s: %s: %w", doing, lostText(uuid), gpu.ErrLost)
+	}
+
+	return p, nil
+}
+
+// place finds a card by its UUID. Errors: not_found.
+func (s *Simulator) place(uuid string) (*place, error) {
+	for _, p := range s.cards {
+		if p.card.uuid == uuid {
+			return p, nil
+		}
+	}
+
+	return nil, berth.Errorf(berth.KindNotFound, "this machine has no simulated GPU %q", uuid)
+}
+
+// await waits until the GPU's driver answers, up to a total bound: after it,
+// callers fail at once.
+func (s *Simulator) await(ctx context.Context, c *card, doing string) error {
+	c.mu.Lock()
+	since, woken := c.hung, c.unhung
+	c.mu.Unlock()
+
+	if since.IsZero() {
+		return nil
+	}
+
+	timer := time.NewTimer(time.Until(since.Add(s.config.Patience)))
+	defer timer.Stop()
+
+	select {
+	case <-woken:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: no answer of the simulated driver since %s: %w", doing, since.Format(time.RFC3339), context.Cause(ctx))
+	case <-s.life.Done():
+		return s.check(ctx, doing)
+	case <-timer.C:
+		return berth.Errorf(berth.KindUnavailable, "%s: the simulated driver does not answer since %s: it was told to hang", doing, since.Format(time.RFC3339))
+	}
+}
+
+// Inventory lists the cards, and says that they are simulated.
+func (s *Simulator) Inventory(ctx context.Context) (gpu.Inventory, error) {
+	const doing = "listing simulated GPUs"
+
+	if err := s.check(ctx, doing); err != nil {
+		return gpu.Inventory{}, err
+	}
+
+	if len(s.cards) == 0 {
+		return gpu.Inventory{}, berth.Errorf(berth.KindNotFound, "%s: there is none", doing)
+	}
+
+	inventory := gpu.Inventory{DriverVersion: DriverVersion, CUDAVersion: CUDAVersion}
+
+	for number, p := range s.cards {
+		if err := s.await(ctx, p.card, doing); err != nil {
+			return gpu.Inventory{}, err
+		}
+
+		p.card.restart()
+
+		card := p.card.describe()
+		card.Index = strconv.Itoa(number)
+		inventory.Cards = append(inventory.Cards, card)
+	}
+
+	return inventory, nil
+}
+
+// Read returns a GPU's present use.
+func (s *Simulator) Read(ctx context.Context, uuid string) (gpu.Reading, error) {
+	p, err := s.ask(ctx, fmt.Sprintf("reading GPU %q", uuid), uuid)
+	if err != nil {
+		return gpu.Reading{}, err
+	}
+
+	return p.card.read(), nil
+}
+
+// Activity returns how busy a card was: the sum of the steps that ran there.
+func (s *Simulator) Activity(ctx context.Context, uuid string) (gpu.Activity, error) {
+	doing := fmt.Sprintf("measuring GPU %q", uuid)
+
+	for again := false; ; again = true {
+		p, err := s.ask(ctx, doing, uuid)
+		if err != nil {
+			return gpu.Activity{}, err
+		}
+
+		activity, wait := p.card.measured(again)
+		if wait == 0 {
+			return activity, nil
+		}
+
+		timer := time.NewTimer(wait)
+
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-s.life.Done():
+		}
+
+		timer.Stop()
+	}
+}
+
+// WaitEvent returns the next fault of any card.
+func (s *Simulator) WaitEvent(ctx context.Context) (gpu.Event, error) {
+	const doing = "waiting for events of simulated GPUs"
+
+	for {
+		if err := s.check(ctx, doing); err != nil {
+			return gpu.Event{}, err
+		}
+
+		s.mu.Lock()
+		s.watching = true
+		heard := s.heard
+
+		if len(s.pending) > 0 {
+			event := s.pending[0]
+			s.pending = s.pending[1:]
+			s.mu.Unlock()
+
+			return event, nil
+		}
+
+		s.mu.Unlock()
+
+		select {
+		case <-heard:
+		case <-ctx.Done():
+		case <-s.life.Done():
+		}
+	}
+}
+
+// tell keeps an event for WaitEvent. It drops events before the first call of that.
+func (s *Simulator) tell(e gpu.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if !s.watching {
+		return
+	}
+
+	s.pending = append(s.pending, e)
+	close(s.heard)
+	s.heard = make(chan struct{})
+}

@@ -1,0 +1,83 @@
+package simgpu
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/simgpu/wire"
+)
+
+// Start lets programs reach a card by MPS.
+func (s *Simulator) Start(ctx context.Context, uuid string) error {
+	p, err := s.ask(ctx, "starting simulated MPS", uuid)
+	if err != nil || p.shared() {
+		return err
+	}
+
+	//nolint:contextcheck // programs stay longer than the caller
+	return s.listen(p, filepath.Join(p.pipe(), wire.MPSSocket), 0o666, func(c *net.UnixConn) { s.program(p, c, true) })
+}
+
+// shared reports whether programs can reach the card by MPS.
+func (p *place) shared() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.listeners[filepath.Join(p.pipe(), wire.MPSSocket)] != nil
+}
+
+// Check says whether programs can reach a card by MPS.
+// Errors: unavailable when they cannot.
+func (s *Simulator) Check(ctx context.Context, uuid string) error {
+	p, err := s.ask(ctx, "asking simulated MPS", uuid)
+	if err != nil {
+		return err
+	}
+
+	if !p.shared() {
+		return berth.Errorf(berth.KindUnavailable, "the simulated MPS of GPU %s was not started", uuid)
+	}
+
+	return nil
+}
+
+// Pipe is the directory to mount into containers that share a card by MPS.
+func (s *Simulator) Pipe(uuid string) string {
+	p, err := s.place(uuid)
+	if err != nil {
+		return ""
+	}
+
+	return p.pipe()
+}
+
+// Clients are the PIDs of a card's MPS clients, ascending.
+func (s *Simulator) Clients(ctx context.Context, uuid string) ([]int, error) {
+	p, err := s.ask(ctx, "listing clients of simulated MPS", uuid)
+	if err != nil {
+		return nil, err
+	}
+
+	return p.card.clientsByMPS(), nil
+}
+
+// Stop ends a card's MPS, unless it has clients.
+func (s *Simulator) Stop(_ context.Context, uuid string) (stopped bool, err error) {
+	p, err := s.place(uuid)
+	if err != nil || !p.card.unserved() {
+		return false, err
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	path := filepath.Join(p.pipe(), wire.MPSSocket)
+	if l := p.listeners[path]; l != nil {
+		err = l.Close()
+		delete(p.listeners, path)
+	}
+
+	return true, err
+}

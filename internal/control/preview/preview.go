@@ -1,0 +1,318 @@
+package preview
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/scheduler/memory"
+	"github.com/berthml/berth/internal/scheduler/packing"
+	"github.com/berthml/berth/internal/search"
+)
+
+// MaxEnumerated is how many trials are enumerated to find the shapes: enough
+// for every grid that people write by hand, and a few milliseconds of work.
+const MaxEnumerated = 2000
+
+// launchOverhead is a container's overhead on a trial: 0.2-0.3 s to start it
+// and as much to collect it (reference measurement, 2026-11-21).
+const launchOverhead = 500 * time.Millisecond
+
+// Preview predicts a sweep on the present machines.
+type Preview struct {
+	Trials       int  // total; 0 = not known
+	Enumerated   int  // trials that were looked at
+	Complete     bool // those are all
+	Shapes       []Shape
+	ProbesNeeded int
+	ProbesCached int
+	AtOnce       int    // when the machines are otherwise idle, berth.MaxOpenTrials at most; 0 = none can
+	Why          string // why no more
+	Hosts        []HostFit
+	Waves        int       // 0 = not known
+	Duration     *Duration // nil = nothing was measured
+	Warnings     []berth.Problem
+}
+
+// SizedBy says where a reservation comes from.
+type SizedBy string
+
+// The sources of a reservation.
+const (
+	SizedBySpec       SizedBy = "spec"       // resources.memory
+	SizedByMeasured   SizedBy = "measured"   // a footprint with its margin
+	SizedByUnmeasured SizedBy = "unmeasured" // a guess, until the shape is measured
+)
+
+// Shape is one memory shape of the sweep.
+type Shape struct {
+	Key      string
+	Values   berth.Assignment
+	Trials   int // among the enumerated ones
+	Cached   bool
+	Demands  berth.Demands     // by the class of device that it can use; none = no host has its resources
+	Class    berth.DeviceClass // the first of them
+	Demand   berth.Demand      // on that
+	SizedBy  SizedBy
+	Known    berth.Footprint // zero when nothing is known
+	Duration time.Duration   // of one attempt; 0 = not known
+}
+
+// Duration is a range of wall-clock time: packed perfectly, and wave by wave.
+type Duration struct {
+	Min, Max time.Duration
+}
+
+// Sketch is a sweep's trials by shape, before anything is known of them.
+type Sketch struct {
+	spec       berth.Spec
+	trials     []int // index into shapes, trial by trial
+	shapes     []Shape
+	complete   bool
+	planned    int      // total number of trials; 0 = not known
+	secretKeys []string // that hosts must have: public parts
+	tight      bool     // forbid leaves less than the search can be relied on to find
+}
+
+// fewFound is how many trials one call of the search must find for its next
+// trials to be relied on. With ten in all its draws, a call misses the next one
+// with chance exp(-10), once in 22,000 calls.
+const fewFound = 10
+
+// Planned is the number of trials a sweep will make, when that is known, else 0.
+func Planned(s berth.Spec) int {
+	searcher, err := search.New(s)
+	if err != nil {
+		return 0
+	}
+
+	values, end, err := searcher.Next(berth.Tried{}, MaxEnumerated)
+	if err != nil {
+		return 0
+	}
+
+	return planned(s, values, end)
+}
+
+// planned returns the number of trials, judged by the first MaxEnumerated.
+func planned(s berth.Spec, values []berth.Assignment, end search.End) int {
+	limit := s.Limits.MaxTrials
+	size, finite := search.Size(s)
+
+	switch {
+	case end != search.EndNone:
+		return len(values)
+	case len(values) < fewFound: // forbid leaves next to nothing
+		return 0
+	case !finite || limit > 0 && int64(limit) < size:
+		return limit
+	default:
+		return int(min(size, 1<<31-1))
+	}
+}
+
+// Enumerate runs the search over at most MaxEnumerated trials.
+func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
+	return enumerate(s, imageDigest, MaxEnumerated)
+}
+
+// AtOnce is how many trials of a sweep run at once on otherwise idle hosts, as the
+// placer decides: at most berth.MaxOpenTrials. It looks at as many trials, the first
+// ones. footprints returns their shapes' footprints.
+func AtOnce(s berth.Spec, imageDigest string, hosts []berth.Host, footprints func(keys []string) (map[string]berth.Footprints, error)) (int, error) {
+	sketch, err := enumerate(s, imageDigest, berth.MaxOpenTrials)
+	if err != nil {
+		return 0, err
+	}
+
+	known, err := footprints(sketch.Keys())
+	if err != nil {
+		return 0, err
+	}
+
+	return sketch.Preview(hosts, known).AtOnce, nil
+}
+
+func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
+	searcher, err := search.New(s)
+	if err != nil {
+		return nil, err
+	}
+
+	values, end, err := searcher.Next(berth.Tried{}, most)
+	if err != nil {
+		return nil, err
+	}
+
+	sketch := &Sketch{
+		spec: s, complete: end != search.EndNone, planned: planned(s, values, end),
+		tight: end == search.EndDraws || end == search.EndNone && len(values) < fewFound,
+	}
+	index := map[string]int{}
+	shapes := search.NewShapes(s, imageDigest)
+
+	for _, a := range values {
+		shape := shapes.Of(a)
+		key := shape.Key()
+
+		i, seen := index[key]
+		if !seen {
+			i = len(sketch.shapes)
+			index[key] = i
+			sketch.shapes = append(sketch.shapes, Shape{Key: key, Values: shape.Values})
+		}
+
+		sketch.shapes[i].Trials++
+		sketch.trials = append(sketch.trials, i)
+	}
+
+	return sketch, nil
+}
+
+// Keys are the shapes whose footprints Preview wants.
+func (k *Sketch) Keys() []string {
+	keys := make([]string, len(k.shapes))
+	for i, shape := range k.shapes {
+		keys[i] = shape.Key
+	}
+
+	return keys
+}
+
+// NeedSecretKey keeps the trials on hosts that have a key, by its public part.
+func (k *Sketch) NeedSecretKey(key string) { k.secretKeys = append(k.secretKeys, key) }
+
+// Preview predicts the sweep on these hosts, with these footprints.
+func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints) Preview {
+	p := Preview{Trials: k.planned, Enumerated: len(k.trials), Complete: k.complete, Shapes: slices.Clone(k.shapes)}
+	capacity := largest(hosts)
+
+	for i := range p.Shapes {
+		k.size(&p.Shapes[i], known, hosts)
+
+		switch {
+		case p.Shapes[i].Cached:
+			p.ProbesCached++
+		case k.spec.Probe.Mode != berth.ProbeOff:
+			p.ProbesNeeded++
+		}
+	}
+
+	needs := packing.Request{Datasets: k.spec.DatasetNames(), SecretKeys: k.secretKeys}
+	fit := fitAll(hosts, p.Shapes, k.trials, needs, int(k.spec.Limits.MaxParallel), k.complete)
+	p.AtOnce, p.Hosts, p.Why = fit.atOnce, fit.hosts, fit.why
+
+	if p.Trials > 0 && p.AtOnce > 0 {
+		p.Waves = (p.Trials + p.AtOnce - 1) / p.AtOnce
+		p.Duration = k.duration(p)
+	}
+
+	p.Warnings = k.warnings(p, hosts, capacity)
+
+	return p
+}
+
+// size decides what each trial of a shape would reserve, as the placer does.
+func (k *Sketch) size(shape *Shape, known map[string]berth.Footprints, hosts []berth.Host) {
+	shape.Demands, _ = memory.Sizes(memory.Ask{Resources: k.spec.Resources}, known[shape.Key], hosts)
+	if classes := shape.Demands.Classes(); len(classes) > 0 {
+		shape.Class, shape.Demand = classes[0], shape.Demands[classes[0]]
+	}
+
+	f := memory.KnownOn(shape.Class, known[shape.Key])
+	if f != nil {
+		shape.Known = *f
+	}
+
+	shape.Cached = memory.KnownAnywhere(known[shape.Key])
+	shape.SizedBy = SizedByUnmeasured
+
+	switch {
+	case k.spec.Resources.Memory > 0 && shape.Demand.MemoryBytes == int64(k.spec.Resources.Memory):
+		shape.SizedBy = SizedBySpec
+	case memory.Known(f), memory.Sized(f):
+		shape.SizedBy = SizedByMeasured
+	}
+
+	if shape.Cached {
+		shape.Duration = expected(known[shape.Key], shape.Demands.Classes())
+	}
+}
+
+// expected is how long an attempt takes on that of the classes where it takes longest, or
+// where it was measured when that is on none of them; 0 = not known.
+func expected(known berth.Footprints, classes []berth.DeviceClass) time.Duration {
+	longest := berth.Duration(0)
+
+	for _, class := range classes {
+		if f := memory.KnownOn(class, known); f != nil {
+			longest = max(longest, f.Duration)
+		}
+	}
+
+	return cmp.Or(time.Duration(longest), known.Expected())
+}
+
+// duration bounds the wall-clock time: at least the work spread evenly over the
+// trials that run at once, at most every wave as long as its longest trial.
+// Unmeasured shapes are taken to be like the measured ones.
+func (k *Sketch) duration(p Preview) *Duration {
+	var shortest, longest time.Duration
+
+	measured, work := 0, 0.0 // in nanoseconds, which may be more than a Duration holds
+
+	for _, shape := range p.Shapes {
+		if shape.Duration == 0 {
+			continue
+		}
+
+		each := shape.Duration + launchOverhead
+		if measured == 0 || each < shortest {
+			shortest = each
+		}
+
+		longest = max(longest, each)
+		work += float64(each) * float64(shape.Trials)
+		measured += shape.Trials
+	}
+
+	if measured == 0 {
+		return nil
+	}
+
+	work += float64(shortest) * float64(p.Trials-measured)
+
+	d := &Duration{
+		Min: max(berth.DurationOf(work/float64(p.AtOnce)), longest),
+		Max: berth.DurationOf(float64(longest) * float64(p.Waves)),
+	}
+	d.Max = max(d.Min, d.Max)
+
+	return d
+}
+
+// largest is the most memory that one host offers, as the placer sees it.
+func largest(hosts []berth.Host) int64 {
+	most := int64(0)
+	for _, h := range hosts {
+		most = max(most, h.CapacityBytes())
+	}
+
+	return most
+}
+
+// sortedValues is a shape's values in words, such as batch=32, width=64.
+func sortedValues(a berth.Assignment) string {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if text != "" {
+			text += ", "
+		}
+
+		text += name + "=" + a[name].String()
+	}
+
+	return text
+}

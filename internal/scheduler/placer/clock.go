@@ -1,0 +1,75 @@
+package placer
+
+import (
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/scheduler/packing"
+)
+
+// clock is the part of a request's wait that is a wait for room: all of it but
+// the time behind its sweep's own limit. It runs on behind the limit once a
+// sibling took a place of the sweep that the request could not take for want of
+// room: else a wide request would wait until its sweep has no small ones.
+type clock struct {
+	seen   time.Duration // how long the request had waited in the last round
+	behind time.Duration // of that, behind the limit
+	passed bool          // the last of the sweep to be placed went past this one
+}
+
+// clock is the request's clock as the last round left it. A new leader takes the
+// unseen part of a wait for time behind a limit: counting none of it only takes
+// longer. A wait is shorter than in the last round when the ledger counts again,
+// because the sweep was resumed, its limit was raised, or the ledger's clock was
+// set.
+func (p *Placer) clock(w berth.WaitingRequest, use berth.SweepUse) clock {
+	c, seen := p.clocks[w.AttemptID]
+	if !seen && use.MaxParallel > 0 {
+		return clock{seen: w.Waited, behind: w.Waited}
+	}
+
+	c.seen, c.behind = min(c.seen, w.Waited), min(c.behind, w.Waited)
+
+	return c
+}
+
+// wait returns how long a request has waited for room, in the ledger's unit;
+// waited is its whole wait. Siblings must not differ by less than the unit.
+func (c clock) wait(waited time.Duration) time.Duration {
+	return (waited - c.behind).Round(time.Microsecond)
+}
+
+// tick moves the clocks on by a round.
+func (p *Placer) tick(waiting []berth.WaitingRequest, use map[string]berth.SweepUse, decisions []packing.Decision) {
+	of := make(map[string]packing.Decision, len(decisions))
+	for _, d := range decisions {
+		of[d.AttemptID] = d
+	}
+
+	placed := make(map[string]bool)
+
+	for _, w := range waiting {
+		if of[w.AttemptID].Placed {
+			placed[w.SweepID] = true
+		}
+	}
+
+	clocks := make(map[string]clock, len(waiting))
+
+	for _, w := range waiting {
+		c, limited := p.clock(w, use[w.SweepID]), of[w.AttemptID].Limited()
+
+		if placed[w.SweepID] {
+			c.passed = !limited
+		}
+
+		if limited && !c.passed {
+			c.behind += w.Waited - c.seen
+		}
+
+		c.seen = w.Waited
+		clocks[w.AttemptID] = c
+	}
+
+	p.clocks = clocks
+}

@@ -1,0 +1,380 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/scheduler/memory"
+	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
+)
+
+// Assignee returns everything a host needs to run an attempt. Errors: not_found.
+func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee, error) {
+	row, err := s.q.GetAssignee(ctx, s.pool, attemptID)
+	if err != nil {
+		return berth.Assignee{}, translate(err, "reading attempt "+attemptID)
+	}
+
+	end, err := s.q.LogEnd(ctx, s.pool, attemptID)
+	if err != nil {
+		return berth.Assignee{}, translate(err, "reading log of attempt "+attemptID)
+	}
+
+	a := berth.Assignee{
+		Attempt:     toAttempt(row.Attempt),
+		LeaseID:     row.LeaseID,
+		SweepID:     row.SweepID,
+		ImageDigest: row.ImageDigest,
+		Trial: berth.Trial{
+			ID: row.Attempt.TrialID, SweepID: row.SweepID, Number: int(row.TrialNumber), ShapeKey: row.ShapeKey,
+			State: berth.TrialState(row.TrialState),
+		},
+		LogOffset: end.Size,
+		LogAt:     end.LastAt.UTC(),
+		CardBytes: row.CardBytes,
+		Measures:  row.Measures,
+		Earlier:   row.Earlier,
+	}
+
+	if err := decode(row.Spec, &a.Spec, "spec of sweep "+row.SweepID); err != nil {
+		return a, err
+	}
+
+	err = decode(row.Params, &a.Trial.Params, "values of trial "+row.Attempt.TrialID)
+
+	return a, err
+}
+
+// AttemptRunning records the container of an attempt. Errors: fenced when the
+// token is not the current one or the attempt has ended.
+func (s *Store) AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
+	rows, err := s.q.MarkAttemptRunning(ctx, s.pool, &dbsqlc.MarkAttemptRunningParams{
+		ID: attemptID, Token: token, ContainerID: containerID, StartedAt: &startedAt,
+	})
+
+	return fencedError(rows, err, attemptID, token)
+}
+
+// MeasureRunning stores the use that an attempt on a GPU was measured to have until now;
+// the attempt goes on. Its lease then holds as much as siblings reserve by that, but never
+// more than most, its container's limit. It returns the lease's memory on the GPU. Errors:
+// fenced.
+func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (bytes int64, err error) {
+	err = s.inTx(ctx, "measuring attempt "+attemptID, func(tx pgx.Tx) error {
+		row, err := s.q.GetRunning(ctx, tx, attemptID, token)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fencedError(0, nil, attemptID, token)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		if err := s.q.LockShapeKey(ctx, tx, row.ShapeKey); err != nil {
+			return err
+		}
+
+		known, err := s.footprintsOf(ctx, tx, []string{row.ShapeKey})
+		if err != nil {
+			return err
+		}
+
+		f := memory.ObserveRunning(known[row.ShapeKey].Of(berth.DeviceClass(row.DeviceClass)), row.ShapeKey, u)
+		if err := s.storeFootprint(ctx, tx, f, berth.DeviceClass(row.DeviceClass)); err != nil {
+			return err
+		}
+
+		bytes, err = s.q.ResizeLease(ctx, tx, attemptID, min(memory.ReserveDevice(f), most))
+		if errors.Is(err, pgx.ErrNoRows) { // it has the GPU alone
+			bytes, err = most, nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
+
+	return bytes, err
+}
+
+// NoteWait stores why an attempt has no container yet, in plain words; empty =
+// it no longer waits. Errors: fenced.
+func (s *Store) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
+	ours, err := s.q.NoteWait(ctx, s.pool, &dbsqlc.NoteWaitParams{ID: attemptID, Token: token, Message: text})
+
+	rows := int64(0)
+	if ours {
+		rows = 1
+	}
+
+	return fencedError(rows, err, attemptID, token)
+}
+
+// FinishAttempt commits an attempt's result, frees its lease and teaches the
+// footprint of its shape, all in one transaction. Repeating it with the same
+// token is harmless. Errors: fenced.
+func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
+	return s.inTx(ctx, "finishing attempt "+r.AttemptID, func(tx pgx.Tx) error {
+		o := r.Outcome
+		params := &dbsqlc.FinishAttemptParams{
+			ID: r.AttemptID, Token: r.Token, ContainerID: r.ContainerID, FailureKind: string(o.Kind), Message: o.Message, Value: o.Value,
+			MemoryPeakBytes: o.Usage.MemoryPeakBytes, DevicePeakBytes: o.Usage.DevicePeakBytes,
+			CpuNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: int32Of(o.Usage.Samples), OomKills: int32Of(o.Usage.OOMKills),
+			UnseenNs:           int64(o.Usage.Unseen),
+			FrameworkPeakBytes: o.Usage.FrameworkPeakBytes, MetricSource: o.MetricSource, CheckpointLeft: r.Checkpoint,
+			CpuPeriods: o.Usage.CPUPeriods, CpuThrottled: min(o.Usage.CPUThrottled, o.Usage.CPUPeriods),
+
+			Steps: o.Usage.Steps, StepNs: int64(o.Usage.StepTime), StartPeakBytes: o.Usage.DevicePhases.StartBytes,
+			TrainingPeakBytes: o.Usage.DevicePhases.TrainingBytes, ValidationPeakBytes: o.Usage.DevicePhases.ValidationBytes,
+
+			DeviceSmMilli:     milliOf(o.Usage.DeviceActivity.SMMilli),
+			DeviceDramMilli:   milliOf(o.Usage.DeviceActivity.DRAMMilli),
+			DeviceTensorMilli: milliOf(o.Usage.DeviceActivity.TensorMilli),
+			DeviceActiveNs:    int64(o.Usage.DeviceActive),
+			DeviceUnknownNs:   int64(o.Usage.DeviceUnknown),
+			DeviceFault:       o.DeviceFault,
+
+			FinishedAt: &o.FinishedAt, Datasets: r.Datasets,
+		}
+
+		if r.Datasets == nil {
+			params.Datasets = map[string]string{}
+		}
+
+		if !o.StartedAt.IsZero() {
+			params.StartedAt = &o.StartedAt
+		}
+
+		if o.ExitCode != nil {
+			code := int32Of(*o.ExitCode)
+			params.ExitCode = &code
+		}
+
+		row, err := s.q.FinishAttempt(ctx, tx, params)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return s.finishedBefore(ctx, tx, r)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		// Before the lease, as requests come before hosts.
+		if err := s.mergeFootprint(ctx, tx, r, berth.DeviceClass(row.DeviceClass)); err != nil {
+			return err
+		}
+
+		if err := s.addPace(ctx, tx, r.AttemptID); err != nil {
+			return err
+		}
+
+		if err := s.q.ReleaseLease(ctx, tx, r.AttemptID, r.Proof); err != nil {
+			return err
+		}
+
+		if err := s.noteStart(ctx, tx, r, row.Began); err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{
+			Kind: "attempt.finished", SweepID: r.SweepID, Subject: r.AttemptID, Data: o.Kind,
+		}, channelPlacer)
+	})
+}
+
+// noteStart counts the attempt for its host when the container began and no
+// earlier result said so. It counts it against the host when the container could
+// not start through no fault of the trial. The host's row is locked, because the
+// lease was released.
+func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result, began bool) error {
+	switch {
+	case began:
+		return s.q.NoteStart(ctx, tx, r.AttemptID)
+	case r.Outcome.Kind != berth.FailureInfra:
+		return nil
+	}
+
+	if r.ImageMissing {
+		return s.noteMissingImage(ctx, tx, r)
+	}
+
+	return s.q.NoteFailedStart(ctx, tx, &dbsqlc.NoteFailedStartParams{
+		AttemptID: r.AttemptID, Reason: r.Outcome.Message, CordonAfter: berth.HostCordonAfter, Within: berth.HostCordonWindow,
+	})
+}
+
+// noteMissingImage counts it against the host for the sweep alone.
+func (s *Store) noteMissingImage(ctx context.Context, tx pgx.Tx, r berth.Result) error {
+	a, err := s.q.GetAttempt(ctx, tx, r.AttemptID)
+	if err != nil {
+		return err
+	}
+
+	if err := s.q.ForgetMissingImages(ctx, tx, &dbsqlc.ForgetMissingImagesParams{
+		HostID: a.HostID, Within: berth.HostCordonWindow, Kept: berth.MissingImageKept,
+	}); err != nil {
+		return err
+	}
+
+	return s.q.NoteMissingImage(ctx, tx, &dbsqlc.NoteMissingImageParams{
+		AttemptID: r.AttemptID, Reason: r.Outcome.Message, CordonAfter: berth.HostCordonAfter,
+	})
+}
+
+// finishedBefore tells a repeated commit, which is fine, from a fenced one.
+func (s *Store) finishedBefore(ctx context.Context, tx pgx.Tx, r berth.Result) error {
+	row, err := s.q.GetAttempt(ctx, tx, r.AttemptID)
+	if err != nil {
+		return err
+	}
+
+	if row.State == string(berth.AttemptFinished) && row.Token == r.Token {
+		return nil
+	}
+
+	return fencedError(0, nil, r.AttemptID, r.Token)
+}
+
+func fencedError(rows int64, err error, attemptID string, token int64) error {
+	if err != nil {
+		return translate(err, "writing attempt "+attemptID)
+	}
+
+	if rows == 0 {
+		return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+	}
+
+	return nil
+}
+
+// mergeFootprint merges the attempt's usage into the footprint of its shape on the
+// attempt's device class. The placer sizes waiting requests by it.
+func (s *Store) mergeFootprint(ctx context.Context, tx pgx.Tx, r berth.Result, class berth.DeviceClass) error {
+	if err := s.q.LockShapeKey(ctx, tx, r.ShapeKey); err != nil {
+		return err
+	}
+
+	known, err := s.footprintsOf(ctx, tx, []string{r.ShapeKey})
+	if err != nil {
+		return err
+	}
+
+	if err := s.learn(ctx, tx, r, known[r.ShapeKey], class); err != nil {
+		return err
+	}
+
+	if u := r.Outcome.Usage; class == berth.ClassCPU || !u.DeviceMeasured() || u.DevicePeakBytes > 0 {
+		return nil
+	}
+
+	r.Reserved.DeviceBytes = 0 // it ran on cores, whatever it had booked
+
+	return s.learn(ctx, tx, r, known[r.ShapeKey], berth.ClassCPU)
+}
+
+// learn merges the attempt's usage into the footprint of one class.
+func (s *Store) learn(ctx context.Context, tx pgx.Tx, r berth.Result, known berth.Footprints, class berth.DeviceClass) error {
+	f, ok := memory.Observe(known.Of(class), r.ShapeKey, r.Source, r.Outcome.Kind, r.Outcome.Usage, r.Reserved)
+	if !ok {
+		return nil
+	}
+
+	return s.storeFootprint(ctx, tx, f, class)
+}
+
+func (s *Store) storeFootprint(ctx context.Context, tx pgx.Tx, f berth.Footprint, class berth.DeviceClass) error {
+	cpu := dbsqlc.UpsertFootprintParams{
+		ShapeKey: f.ShapeKey, Source: string(f.Source), Samples: int32Of(f.Samples),
+		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, FloorPassed: int32Of(f.FloorPassed),
+		DevicePeakBytes: f.DevicePeakBytes, CpuMilli: f.CPUMilli, DurationNs: int64(f.Duration),
+	}
+	if class == berth.ClassCPU {
+		return s.q.UpsertFootprint(ctx, tx, &cpu)
+	}
+
+	return s.q.UpsertDeviceFootprint(ctx, tx, &dbsqlc.UpsertDeviceFootprintParams{
+		ShapeKey: cpu.ShapeKey, DeviceClass: string(class), Source: cpu.Source, Samples: cpu.Samples,
+		MemoryPeakBytes: cpu.MemoryPeakBytes, MemoryFloorBytes: cpu.MemoryFloorBytes, FloorPassed: cpu.FloorPassed,
+		DevicePeakBytes: cpu.DevicePeakBytes, DeviceFloorBytes: f.DeviceFloorBytes, DevicePassed: int32Of(f.DevicePassed),
+		DeviceSmMilli: milliOf(f.DeviceActivity.SMMilli), DeviceDramMilli: milliOf(f.DeviceActivity.DRAMMilli),
+		DeviceTensorMilli: milliOf(f.DeviceActivity.TensorMilli),
+		CpuMilli:          cpu.CpuMilli, DurationNs: cpu.DurationNs,
+	})
+}
+
+// Footprints returns the footprints of several shapes, by key. Unmeasured
+// shapes are missing.
+func (s *Store) Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error) {
+	known, err := s.footprintsOf(ctx, s.pool, shapeKeys)
+
+	return known, translate(err, "reading footprints")
+}
+
+func (s *Store) footprintsOf(ctx context.Context, db dbsqlc.DBTX, shapeKeys []string) (map[string]berth.Footprints, error) {
+	rows, err := s.q.FootprintsOfShapes(ctx, db, append([]string{}, shapeKeys...)) // NULL is not the empty list
+
+	return toFootprints(rows), err
+}
+
+// GetAttempt returns an attempt. Errors: not_found.
+func (s *Store) GetAttempt(ctx context.Context, id string) (berth.Attempt, error) {
+	row, err := s.q.GetAttempt(ctx, s.pool, id)
+
+	return toAttempt(row), translate(err, "reading attempt "+id)
+}
+
+// ListAttempts returns a trial's attempts, first to last.
+func (s *Store) ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error) {
+	rows, err := s.q.ListAttempts(ctx, s.pool, trialID)
+	if err != nil {
+		return nil, translate(err, "listing attempts of trial "+trialID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.Attempt) (berth.Attempt, error) { return toAttempt(row), nil })
+}
+
+// ListSweepAttempts returns a sweep's attempts by trial and number, after the
+// given one.
+func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error) {
+	rows, err := s.q.ListSweepAttempts(ctx, s.pool, &dbsqlc.ListSweepAttemptsParams{
+		SweepID: sweepID, AfterTrial: int32Of(afterTrial), AfterNumber: int32Of(afterNumber), MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, translate(err, "listing attempts of sweep "+sweepID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListSweepAttemptsRow) (berth.SweepAttempt, error) {
+		return berth.SweepAttempt{
+			Attempt:     toAttempt(row.Attempt),
+			TrialNumber: int(row.TrialNumber),
+			ShapeKey:    row.ShapeKey,
+		}, nil
+	})
+}
+
+// AbandonAttempt fences an attempt whose host was lost: its token changes, so
+// that the old host's writes are refused. Its lease stays booked until there
+// is proof that its memory is free (rule R3). One that has ended stays as it is.
+func (s *Store) AbandonAttempt(ctx context.Context, attemptID, message string) error {
+	return s.abandon(ctx, attemptID, message, false)
+}
+
+// RefuseAttempt is AbandonAttempt for good: the attempt does not go back to its
+// host, which answers but cannot run it.
+func (s *Store) RefuseAttempt(ctx context.Context, attemptID, message string) error {
+	return s.abandon(ctx, attemptID, message, true)
+}
+
+func (s *Store) abandon(ctx context.Context, attemptID, message string, refused bool) error {
+	_, err := s.q.AbandonAttempt(ctx, s.pool, &dbsqlc.AbandonAttemptParams{
+		ID: attemptID, FailureKind: string(berth.FailureInfra), Message: message, Refused: refused,
+	})
+
+	return translate(err, "abandoning attempt "+attemptID)
+}

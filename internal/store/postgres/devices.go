@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
+)
+
+// addDevices adds the hosts' devices. With forgotten it includes devices that no
+// worker has seen for longer than HostGrace.
+func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Host, forgotten bool) error {
+	rows, err := s.q.ListDevices(ctx, db, &dbsqlc.ListDevicesParams{Grace: berth.HostGrace, Forgotten: forgotten})
+	if err != nil {
+		return err
+	}
+
+	devices := make(map[string][]berth.Device)
+
+	for _, d := range rows {
+		device, err := toDevice(d)
+		if err != nil {
+			return err
+		}
+
+		devices[d.HostID] = append(devices[d.HostID], device)
+	}
+
+	for i := range hosts {
+		hosts[i].Devices = append([]berth.Device{}, devices[hosts[i].ID]...)
+	}
+
+	return nil
+}
+
+// GetDevice returns a GPU, also one whose host was removed. Errors: not_found.
+func (s *Store) GetDevice(ctx context.Context, id string) (berth.Device, error) {
+	rows, err := s.q.ListDevices(ctx, s.pool, &dbsqlc.ListDevicesParams{ID: &id, Grace: berth.HostGrace})
+	if err := must(int64(len(rows)), err, "reading GPU", "no GPU "+id); err != nil {
+		return berth.Device{}, err
+	}
+
+	return toDevice(rows[0])
+}
+
+func toDevice(d dbsqlc.ListDevicesRow) (berth.Device, error) {
+	device := berth.Device{
+		ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Mode: berth.SharingMode(d.Mode),
+		MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
+		MaxContexts: int(d.MaxContexts), MPSContexts: int(d.MpsContexts), ContextsReserved: int(d.ContextsReserved),
+		MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), ActivityReserved: d.Activity, Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MpsProblem,
+	}
+	if d.CordonedAt != nil {
+		device.CordonedAt, device.CordonReason = new(d.CordonedAt.UTC()), d.CordonReason
+	}
+
+	switch {
+	case d.Forgotten && d.Attempts == 0:
+		device.Problem = berth.Forgotten
+	case d.LostAt != nil:
+		device.Problem = berth.NotHandedOut
+	}
+
+	return device, decode(d.Advice, &device.Advice, "advice for GPU "+d.ID)
+}
+
+// registerDevices stores the GPUs that a worker found on its machine. Errors:
+// conflict when another host has one of them.
+func (s *Store) registerDevices(ctx context.Context, tx pgx.Tx, h berth.Host) error {
+	p := &dbsqlc.RegisterDevicesParams{HostID: h.ID, Ids: []string{}} // NULL is not the empty list
+	for _, d := range h.Devices {
+		p.Ids, p.Models, p.Profiles, p.Modes = append(p.Ids, d.ID), append(p.Models, d.Model), append(p.Profiles, d.Profile), append(p.Modes, string(d.Mode))
+		p.MemoryBytes, p.HeadroomBytes, p.FreeBytes = append(p.MemoryBytes, d.MemoryBytes), append(p.HeadroomBytes, d.HeadroomBytes), append(p.FreeBytes, d.FreeBytes)
+		p.MaxContexts, p.MpsContexts = append(p.MaxContexts, int32Of(d.MaxContexts)), append(p.MpsContexts, int32Of(d.MPSContexts))
+		p.MaxAttempts, p.Problems = append(p.MaxAttempts, int32Of(d.MaxAttempts)), append(p.Problems, d.Problem)
+		p.MpsProblems = append(p.MpsProblems, d.MPSProblem)
+	}
+
+	elsewhere, err := s.q.ListDevicesElsewhere(ctx, tx, &dbsqlc.ListDevicesElsewhereParams{Ids: p.Ids, HostID: h.ID, LostAfter: berth.HostLostAfter})
+	if err != nil {
+		return err
+	}
+
+	if len(elsewhere) > 0 {
+		return devicesTaken(elsewhere)
+	}
+
+	if err := s.q.LoseDevices(ctx, tx, h.ID, p.Ids); err != nil {
+		return err
+	}
+
+	return s.q.RegisterDevices(ctx, tx, p)
+}
+
+// devicesTaken says whose the GPUs are, and how they come free.
+func devicesTaken(rows []dbsqlc.ListDevicesElsewhereRow) error {
+	ids := make([]string, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
+
+	if rows[0].Holds {
+		return berth.Errorf(berth.KindConflict, "trials of host %q still hold places on its GPU %s; start that host's worker and it goes on with them, "+
+			"or `berth host remove %s` if it is gone for good", rows[0].HostName, strings.Join(ids, ", "), rows[0].HostName)
+	}
+
+	return berth.Errorf(berth.KindConflict, "host %q has GPU %s already; give each worker its own with --gpus", rows[0].HostName, strings.Join(ids, ", "))
+}
+
+func (s *Store) touchDevices(ctx context.Context, hostID string, devices []berth.DeviceFree) error {
+	if len(devices) == 0 {
+		return nil
+	}
+
+	p := &dbsqlc.TouchDevicesParams{HostID: hostID}
+	for _, d := range devices {
+		p.Ids, p.FreeBytes, p.Problems = append(p.Ids, d.ID), append(p.FreeBytes, d.FreeBytes), append(p.Problems, d.Problem)
+		p.MpsProblems = append(p.MpsProblems, d.MPSProblem)
+	}
+
+	return translate(s.q.TouchDevices(ctx, s.pool, p), "touching the devices of host "+hostID)
+}
+
+// CordonDevice keeps a GPU from taking new attempts, until ReadyDevice. The reason may
+// be empty. Cordoned again, it has the new reason. Errors: not_found.
+func (s *Store) CordonDevice(ctx context.Context, id, reason string) error {
+	return s.inTx(ctx, "cordoning GPU "+id, func(tx pgx.Tx) error {
+		rows, err := s.q.CordonDevice(ctx, tx, reason, id)
+		if err := must(rows, err, "cordoning GPU", "no GPU "+id); err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
+}
+
+// ReadyDevice lets a GPU take attempts again. Errors: not_found.
+func (s *Store) ReadyDevice(ctx context.Context, id string) error {
+	return s.inTx(ctx, "making GPU "+id+" ready", func(tx pgx.Tx) error {
+		rows, err := s.q.ReadyDevice(ctx, tx, id)
+		if err := must(rows, err, "making GPU ready", "no GPU "+id); err != nil {
+			return err
+		}
+
+		return wake(ctx, tx, channelPlacer)
+	})
+}

@@ -1,0 +1,202 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/scheduler/memory"
+)
+
+// What an attempt used teaches the class of device that it ran on, and no other.
+func TestFinishAttempt_TeachesItsClass(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.register(t, "GPU-1")
+
+	first := b.request(t, 4*gib)
+	b.runs(t, first, berth.FailureOK, 175*mib)
+
+	onGPU := b.request(t, 4*gib)
+	b.placeOn(t, onGPU, "GPU-1")
+	b.finish(t, onGPU, berth.Outcome{Kind: berth.FailureOK, Usage: berth.Usage{
+		MemoryPeakBytes: 2 * gib, DevicePeakBytes: 910 * mib, Samples: 9, DeviceSamples: 9, Wall: berth.Duration(time.Minute),
+		DeviceActivity: berth.DeviceActivity{SMMilli: 40, DRAMMilli: 14, TensorMilli: 6}, DeviceActive: berth.Duration(time.Minute / 2),
+	}})
+
+	known := b.footprints(t, first.ShapeKey)
+	require.Len(t, known, 2)
+
+	cpu, gpu := known.Of(berth.ClassCPU), known.Of(h200)
+	require.Equal(t, []int64{175 * mib, 0, 1}, []int64{cpu.MemoryPeakBytes, cpu.DevicePeakBytes, int64(cpu.Samples)})
+	require.Equal(t, []int64{2 * gib, 910 * mib, 1}, []int64{gpu.MemoryPeakBytes, gpu.DevicePeakBytes, int64(gpu.Samples)})
+	require.Equal(t, berth.DeviceActivity{SMMilli: 20, DRAMMilli: 7, TensorMilli: 3}, gpu.DeviceActivity)
+	require.Nil(t, known.Of("NVIDIA A30"))
+
+	all, err := b.store.ListFootprints(t.Context(), "", 1)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, []berth.Footprint{*cpu, *gpu}, all[0].Footprints)
+
+	found, err := b.store.FindFootprint(t.Context(), first.ShapeKey[:5])
+	require.NoError(t, err)
+	require.Equal(t, all[0], found)
+
+	require.NoError(t, b.store.ForgetFootprint(t.Context(), first.ShapeKey))
+	require.Empty(t, b.footprints(t, first.ShapeKey))
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.ForgetFootprint(t.Context(), first.ShapeKey)))
+}
+
+// The memory of a training attempt on its GPU teaches its shape, and its lease follows: to
+// the siblings' reservation, at most to its container's limit and the GPU's free memory.
+func TestMeasureRunning(t *testing.T) {
+	t.Parallel()
+
+	const shared = h200 + " (MPS)"
+
+	b := setup(t)
+	b.register(t, "GPU-1")
+
+	reserved := func() int64 { return b.first(t).Devices[0].ReservedBytes }
+	place := func(r berth.PlacementRequest, bytes int64) berth.PlacementStatus {
+		r.Demand.DeviceBytes = bytes
+
+		return b.placeAs(t, r, berth.Placement{HostID: b.host.ID, DeviceID: "GPU-1", Class: shared, Demand: r.Demand})
+	}
+
+	first, other := b.request(t, gib), b.request(t, gib)
+	token := place(first, 50*gib).Token
+
+	fenced := func() {
+		_, err := b.store.MeasureRunning(t.Context(), first.AttemptID, token, berth.Usage{DevicePeakBytes: gib}, 50*gib)
+		require.Equal(t, berth.KindFenced, berth.KindOf(err))
+	}
+	measure := func(bytes int64) int64 {
+		held, err := b.store.MeasureRunning(t.Context(), first.AttemptID, token, berth.Usage{DevicePeakBytes: bytes}, 50*gib)
+		require.NoError(t, err)
+
+		return held
+	}
+
+	fenced() // it does not run yet
+	require.NoError(t, b.store.AttemptRunning(t.Context(), first.AttemptID, token, "c", time.Now()))
+	require.Equal(t, map[string]bool{first.ShapeKey: true}, b.queue(t).OnGPUs, "it has just begun")
+	require.Equal(t, int64(12*gib), measure(10*gib), "20 % more")
+	require.Equal(t, int64(12*gib), reserved())
+
+	known := b.footprints(t, first.ShapeKey).Of(shared)
+	require.Equal(t, berth.FootprintPartial, known.Source)
+	require.Equal(t, []int64{10 * gib, 0}, []int64{known.DevicePeakBytes, int64(known.Samples)})
+
+	place(other, 80*gib)
+	require.Equal(t, int64(20*gib), measure(20*gib), "what is there beside the other")
+	require.Equal(t, int64(100*gib), reserved())
+
+	b.end(t, other)
+	require.Equal(t, int64(50*gib), measure(45*gib), "what its container may take")
+
+	b.finish(t, first, berth.Outcome{Kind: berth.FailureOK})
+	require.Zero(t, reserved())
+	fenced()
+}
+
+// A program that used none of its GPU ran on cores. Its attempt teaches its
+// need on cores, and that it needs no GPU.
+func TestFinishAttempt_ThatNeedsNoGPU(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.register(t, "GPU-1")
+	b.host.State = berth.HostReady
+
+	run := func(deviceSamples int) (known berth.Footprints, demands berth.Demands) {
+		t.Helper()
+
+		r := b.request(t, 4*gib)
+		r.Demand.DeviceBytes, r.Demand.ExclusiveDevice = 2*gib, true
+		b.placeAs(t, r, berth.Placement{HostID: b.host.ID, DeviceID: "GPU-1", Class: h200, Demand: r.Demand})
+		b.finish(t, r, berth.Outcome{
+			Kind: berth.FailureOK, Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 9, DeviceSamples: deviceSamples, Wall: berth.Duration(time.Minute)},
+		})
+
+		known = b.footprints(t, r.ShapeKey)
+		demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto}}, known, []berth.Host{b.host})
+		require.True(t, ok)
+
+		return known, demands
+	}
+
+	known, demands := run(0)
+	require.Len(t, known, 1)
+	require.Zero(t, known.Of(h200).Samples, "nobody could see what it held")
+	require.True(t, demands[h200].ExclusiveDevice, "so it goes on being alone")
+
+	known, demands = run(9)
+	require.Equal(t, 1, known.Of(h200).Samples)
+	require.Equal(t, int64(gib), known.Of(berth.ClassCPU).MemoryPeakBytes)
+	require.Equal(t, 1, known.Of(berth.ClassCPU).Samples)
+	require.Equal(t, []berth.DeviceClass{berth.ClassCPU}, demands.Classes())
+	require.Equal(t, int64(1152*mib), demands[berth.ClassCPU].MemoryBytes)
+}
+
+// One trial that can never fit leaves the others of its shape as they were.
+func TestFinishAttempt_AnOutlierDoesNotHoldTheShape(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.runs(t, b.request(t, 4*gib), berth.FailureOK, 175*mib)
+
+	sibling := b.request(t, 256*mib) // waits all the time
+	outlier := b.request(t, 256*mib)
+	b.runs(t, outlier, berth.FailureHostOOM, 256*mib)
+	require.Equal(t, int64(768*mib), b.waiting(t)[sibling.AttemptID], "it may need as much: they learn at once")
+
+	again := func(size int64, alone bool) {
+		outlier.AttemptID, outlier.Number = uuid.NewString(), outlier.Number+1
+		outlier.Demand.MemoryBytes, outlier.Demand.Exclusive = size, alone // the decision's demand
+
+		_, err := b.store.RequestPlacement(t.Context(), outlier)
+		require.NoError(t, err)
+		b.runs(t, outlier, berth.FailureHostOOM, size)
+	}
+	again(768*mib, false)
+	require.Equal(t, int64(gib), b.waiting(t)[sibling.AttemptID], "four times what they were measured to need, and no more")
+	again(8*gib, true)
+	require.Equal(t, int64(gib), b.waiting(t)[sibling.AttemptID], "the whole machine was not enough for that one trial")
+
+	for i := range 3 {
+		require.Equal(t, i, b.footprints(t, sibling.ShapeKey).Of(berth.ClassCPU).FloorPassed)
+		b.runs(t, b.request(t, gib), berth.FailureOK, 175*mib)
+	}
+
+	require.Equal(t, int64(256*mib), b.waiting(t)[sibling.AttemptID], "and those that still wait ask for their own size again")
+
+	f := b.footprints(t, sibling.ShapeKey).Of(berth.ClassCPU)
+	require.Zero(t, f.MemoryFloorBytes)
+	require.Equal(t, int64(175*mib), f.MemoryPeakBytes)
+}
+
+// Siblings learn no size from a run that was measured in part.
+func TestFinishAttempt_RunWithAGap(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	sibling := b.request(t, 2*gib)
+	r := b.request(t, 2*gib)
+	done := result(r, b.place(t, r).Token, berth.Outcome{
+		Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(),
+		Usage: berth.Usage{MemoryPeakBytes: 155 * mib, Samples: 9, Unseen: berth.Duration(time.Minute)},
+	})
+	done.Source = berth.FootprintPartial
+	require.NoError(t, b.store.FinishAttempt(t.Context(), done))
+	require.Equal(t, map[string]int64{sibling.AttemptID: 2 * gib}, b.waiting(t))
+
+	f := b.footprints(t, r.ShapeKey).Of(berth.ClassCPU)
+	require.Equal(t, berth.FootprintPartial, f.Source)
+	require.Zero(t, f.Samples)
+	require.Equal(t, berth.Duration(time.Minute), b.attempt(t, r.AttemptID).Usage.Unseen)
+}

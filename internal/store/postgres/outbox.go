@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
+)
+
+// outboxReason is how many bytes of an error are kept beside its message.
+const outboxReason = 500
+
+// ClaimOutbox takes up to limit due messages, oldest first, until the claim
+// ends. No other relay takes them until then. It leaves no transaction open: a
+// call to Temporal may take longer than PostgreSQL's limit for an idle
+// transaction. SettleOutbox stores the results; messages without a result are
+// due again when the claim ends.
+func (s *Store) ClaimOutbox(ctx context.Context, limit int, claim time.Duration) ([]berth.OutboxMessage, error) {
+	rows, err := s.q.ClaimOutbox(ctx, s.pool, claim, int32Of(limit))
+	if err != nil {
+		return nil, translate(err, "claiming the outbox")
+	}
+
+	messages := make([]berth.OutboxMessage, len(rows))
+	for i, row := range rows {
+		messages[i] = berth.OutboxMessage{
+			ID: row.ID, Kind: row.Kind, WorkflowID: row.WorkflowID, Payload: row.Payload, Tries: int(row.Attempts),
+		}
+	}
+
+	slices.SortFunc(messages, func(a, b berth.OutboxMessage) int { return cmp.Compare(a.ID, b.ID) })
+
+	return messages, nil
+}
+
+// SettleOutbox stores the results of claimed messages: delivered ones are
+// deleted, failed ones keep the reason and are tried again after a back-off
+// that grows to a minute, untried ones are due at once.
+func (s *Store) SettleOutbox(ctx context.Context, d berth.Delivery) error {
+	ids := make([]int64, 0, len(d.Failed))
+	reasons := make([]string, 0, len(d.Failed))
+
+	for id, failure := range d.Failed {
+		text := failure.Error()
+		ids, reasons = append(ids, id), append(reasons, strings.ToValidUTF8(text[:min(len(text), outboxReason)], ""))
+	}
+
+	return s.inTx(ctx, "settling the outbox", func(tx pgx.Tx) error {
+		if err := s.q.DeleteOutbox(ctx, tx, d.Delivered); err != nil {
+			return err
+		}
+
+		if err := s.q.DelayOutbox(ctx, tx, ids, reasons); err != nil {
+			return err
+		}
+
+		return s.q.ReturnOutbox(ctx, tx, d.Untried)
+	})
+}
+
+// outboxBacklog counts the messages that wait for Temporal.
+func (s *Store) outboxBacklog(ctx context.Context) (dbsqlc.CountOutboxRow, error) {
+	row, err := s.q.CountOutbox(ctx, s.pool)
+
+	return row, translate(err, "counting the outbox")
+}

@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/control/report"
+	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
+)
+
+// ReportInput reads the input of a sweep's report. Errors: not_found; conflict when its
+// GPUs and hosts ran more than report.MaxAttempts attempts during the sweep.
+func (s *Store) ReportInput(ctx context.Context, sweepID string) (report.Input, error) {
+	sweep, err := s.countedSweep(ctx, sweepID) // before its attempts, so that no trial counts as ended without its attempts
+	if err != nil {
+		return report.Input{}, err
+	}
+
+	doing := "reading what sweep " + sweepID + " used"
+
+	rows, err := s.q.ListReportAttempts(ctx, s.pool, report.MaxAttempts+1, sweepID)
+	if err != nil {
+		return report.Input{}, translate(err, doing)
+	}
+
+	if len(rows) > report.MaxAttempts {
+		return report.Input{}, berth.Errorf(berth.KindConflict, "%s: it shared its GPUs or hosts with more than %d attempts, too many for a report",
+			doing, report.MaxAttempts)
+	}
+
+	// After the attempts, so that no running one starts later.
+	now, err := s.q.Now(ctx, s.pool)
+	if err != nil {
+		return report.Input{}, translate(err, doing)
+	}
+
+	in := report.Input{
+		SweepID: sweepID, State: sweep.State, Trials: sweep.Counts.Total, Succeeded: sweep.Counts.Succeeded, AsOf: now.UTC(),
+		Attempts: make([]report.Attempt, len(rows)),
+	}
+	for i, row := range rows {
+		in.Attempts[i] = toReportAttempt(row)
+	}
+
+	return in, nil
+}
+
+func toReportAttempt(row dbsqlc.ListReportAttemptsRow) report.Attempt {
+	a := report.Attempt{
+		ID: row.ID, SweepID: row.SweepID, Trial: int(row.TrialNumber), Number: int(row.Number), ShapeKey: row.ShapeKey,
+		Purpose: berth.Purpose(row.Purpose), Short: row.Short, Kind: berth.FailureKind(row.FailureKind),
+		HostID: row.HostID, HostName: row.HostName, DeviceID: deref(row.DeviceID), Class: berth.DeviceClass(row.DeviceClass),
+		MemoryBytes: row.HostBytes, ReservedBytes: row.MemoryBytes, PeakBytes: row.MemoryPeakBytes, PeakPartial: row.UnseenNs > 0,
+		CPUMilli: row.CpuMilli, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
+	}
+
+	if a.DeviceID != "" {
+		a.MemoryBytes, a.ReservedBytes, a.PeakBytes = row.CardBytes, row.DeviceBytes, row.DevicePeakBytes
+	}
+
+	if row.DeviceActiveNs > 0 {
+		a.Activity = toActivity(row.DeviceSmMilli, row.DeviceDramMilli, row.DeviceTensorMilli)
+		a.ActiveFor = time.Duration(row.DeviceActiveNs + row.DeviceUnknownNs)
+	}
+
+	a.HeldBack = berth.Usage{CPUPeriods: row.CpuPeriods, CPUThrottled: row.CpuThrottled}.HeldBack()
+
+	if row.Samples > 0 {
+		a.CPU, a.Wall = time.Duration(row.CpuNs), time.Duration(row.WallNs)
+	}
+
+	return a
+}

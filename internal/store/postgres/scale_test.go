@@ -1,0 +1,135 @@
+package postgres_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/scheduler/placer"
+	"github.com/berthml/berth/internal/search"
+	"github.com/berthml/berth/internal/store/postgres"
+)
+
+// BenchmarkScale times the queries of rounds, requests and pages on yearOfBerth.
+func BenchmarkScale(b *testing.B) {
+	url, pool := yearDatabase(b)
+	store := open(b, url)
+	year := readYear(b, pool)
+
+	round := placer.New(store, slog.New(slog.DiscardHandler))
+
+	b.Run("round", func(b *testing.B) {
+		require.NoError(b, round.Round(b.Context())) // the first stores why all of them wait
+
+		for b.Loop() {
+			require.NoError(b, round.Round(b.Context()))
+		}
+	})
+
+	for _, c := range year.timed(b) {
+		b.Run(c.name, func(b *testing.B) {
+			require.NoError(b, c.call(b.Context(), store)) // the first reads the disk
+
+			for b.Loop() {
+				require.NoError(b, c.call(b.Context(), store))
+			}
+		})
+	}
+
+	b.Run("deletion of 1,000 trials", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			year.clone(b, pool)
+			b.StartTimer()
+
+			require.NoError(b, store.DeleteSweep(b.Context(), year.cloned))
+			retainAll(b, store)
+		}
+	})
+}
+
+// scaleCall is a call of the store as a round, a request or a page makes it.
+type scaleCall struct {
+	name string
+	call func(ctx context.Context, s *postgres.Store) error
+}
+
+// drop turns a function with a result into a call without one.
+func drop[T any](ask func(ctx context.Context, s *postgres.Store) (T, error)) func(context.Context, *postgres.Store) error {
+	return func(ctx context.Context, s *postgres.Store) error {
+		_, err := ask(ctx, s)
+
+		return err
+	}
+}
+
+// timed are the calls with targets.
+func (y year) timed(b *testing.B) []scaleCall {
+	b.Helper()
+
+	newest := berth.SweepQuery{Limit: 50, Sort: berth.Sort{By: berth.SortCreatedAt, Descending: true}}
+	best := berth.TrialQuery{Limit: 50, Sort: berth.Sort{By: berth.SortValue}}
+	spec := longList(b, "")
+
+	return []scaleCall{
+		{"queue of a round", drop(func(ctx context.Context, s *postgres.Store) (berth.Queue, error) { return s.Queue(ctx, 10_000) })},
+		{"hosts and devices", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Host, error) { return s.RecentHosts(ctx) })},
+		{"page of sweeps", drop(func(ctx context.Context, s *postgres.Store) (berth.Page[berth.Sweep], error) {
+			return s.PageSweeps(ctx, newest)
+		})},
+		{"page of 100,000 trials", drop(func(ctx context.Context, s *postgres.Store) (berth.Page[berth.ListedTrial], error) {
+			return s.PageTrials(ctx, y.hundredThousand, best)
+		})},
+		{"report of 1,000 trials", func(ctx context.Context, s *postgres.Store) error {
+			_, err := s.ReportInput(ctx, y.thousand)
+			return err
+		}},
+		{"recent usage of a shape", drop(func(ctx context.Context, s *postgres.Store) ([]berth.RecentUsage, error) {
+			return s.RecentUsage(ctx, "s1")
+		})},
+		{"oldest outputs of a host", drop(func(ctx context.Context, s *postgres.Store) ([]berth.TrialOutputs, error) {
+			return s.OldestOutputs(ctx, y.host, nil, 1000)
+		})},
+		{"sweep of 10,000 listed trials", func(ctx context.Context, s *postgres.Store) error {
+			_, _, err := s.CreateSweep(ctx, berth.NewSweep{ID: uuid.NewString(), Spec: spec, ImageDigest: "x", CreatedBy: "local"})
+			return err
+		}},
+		{"8 random suggestions after 100,000", y.suggests(b, 200_000)}, // half of them were tried
+	}
+}
+
+// suggests draws 8 trials of a number up to most, and stores none.
+func (y year) suggests(b *testing.B, most float64) func(ctx context.Context, s *postgres.Store) error {
+	b.Helper()
+
+	searcher, err := search.New(berth.Spec{
+		Search:     berth.SearchSpec{Algorithm: berth.SearchRandom},
+		Parameters: []berth.Parameter{{Name: "lr", Type: berth.ParameterInt, Min: new(1.0), Max: &most}},
+	})
+	require.NoError(b, err)
+
+	return func(ctx context.Context, s *postgres.Store) error {
+		_, _, err := s.Suggest(ctx, y.hundredThousand, 100_001, 8, false, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+			_, _, err := searcher.Next(tried, 8)
+
+			return nil, true, err
+		})
+
+		return err
+	}
+}
+
+// retainAll does the server's hourly work until nothing is left to do.
+func retainAll(tb testing.TB, store *postgres.Store) {
+	tb.Helper()
+
+	for more := true; more; {
+		failed := make(map[string]error)
+		more = store.Retain(tb.Context(), berth.Retention{}, failed)
+		require.Empty(tb, failed)
+	}
+}

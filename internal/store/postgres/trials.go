@@ -1,0 +1,334 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
+)
+
+// Suggest stores count trials of a sweep from number first on; suggest makes them from the
+// earlier trials. With allEntries it reads all listed assignments for suggest, not only the
+// next ones. A repeated call returns the trials that the earlier call stored, so that an
+// activity's retry yields the same trials. It returns at most count trials: a workflow that
+// is older than the database may lack thousands. In a database restored from before the
+// trials ahead of first, suggest makes these again, so that numbers have no gaps. exhausted
+// is suggest's own result, true when it has no more.
+func (s *Store) Suggest(
+	ctx context.Context, sweepID string, first, count int, allEntries bool,
+	suggest func(berth.Tried) (trials []berth.NewTrial, exhausted bool, err error),
+) (numbers []int, exhausted bool, err error) {
+	err = s.inTx(ctx, "suggesting trials of sweep "+sweepID, func(tx pgx.Tx) error {
+		if err := s.q.LockSweep(ctx, tx, sweepID); err != nil {
+			return err
+		}
+
+		tried, err := s.lastTried(ctx, tx, sweepID)
+		if err != nil {
+			return err
+		}
+
+		if tried.Made >= first {
+			numbers = sequence(first, min(tried.Made, first+count-1))
+
+			return nil
+		}
+
+		if err := s.addEntries(ctx, tx, sweepID, allEntries, &tried); err != nil {
+			return err
+		}
+
+		trials, done, err := suggest(tried)
+		if err != nil {
+			return err
+		}
+
+		exhausted = done
+		numbers = sequence(first, tried.Made+len(trials))
+
+		return s.insertTrials(ctx, tx, sweepID, tried.Made+1, trials)
+	})
+
+	return numbers, exhausted, err
+}
+
+// entriesAtOnce is how many listed assignments are read for one call: more than it
+// makes trials (activities: 8, or 20 that a restored database forgot).
+const entriesAtOnce = 100
+
+// lastTried reads the newest trial; it reads others on demand.
+func (s *Store) lastTried(ctx context.Context, tx pgx.Tx, sweepID string) (tried berth.Tried, err error) {
+	rows, err := s.q.LastTrial(ctx, tx, sweepID)
+	if err != nil {
+		return tried, err
+	}
+
+	for _, row := range rows { // one, or none
+		tried.Made = int(row.Number)
+
+		if err := decode(row.Params, &tried.Last, "values of a trial"); err != nil {
+			return tried, err
+		}
+	}
+
+	tried.Seen = func(keys []string) (map[string]bool, error) {
+		find := func() ([]string, error) { return s.q.FindTrialParams(ctx, tx, sweepID, keys) }
+		if keys == nil {
+			find = func() ([]string, error) { return s.q.ListTrialParams(ctx, tx, sweepID) }
+		}
+
+		found, err := find()
+		seen := make(map[string]bool, len(found))
+
+		for _, key := range found {
+			seen[key] = true
+		}
+
+		return seen, err
+	}
+
+	return tried, nil
+}
+
+// addEntries reads the listed assignments that come next, or all of them.
+func (s *Store) addEntries(ctx context.Context, tx pgx.Tx, sweepID string, all bool, tried *berth.Tried) error {
+	listed, err := s.q.CountSweepEntries(ctx, tx, sweepID)
+	if err != nil {
+		return err
+	}
+
+	tried.Listed = int(listed)
+	limit := entriesAtOnce
+
+	if tried.From = min(tried.Made, tried.Listed); all {
+		tried.From, limit = 0, tried.Listed
+	}
+
+	if tried.From < tried.Listed {
+		stored, err := s.q.ListSweepEntries(ctx, tx, &dbsqlc.ListSweepEntriesParams{SweepID: sweepID, AfterNumber: int32Of(tried.From), MaxRows: int32Of(limit)})
+		if err != nil {
+			return err
+		}
+
+		if tried.Entries, err = toAssignments(stored); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func toAssignments(stored [][]byte) ([]berth.Assignment, error) {
+	return convertAll(stored, func(params []byte) (berth.Assignment, error) {
+		var a berth.Assignment
+
+		err := decode(params, &a, "values of a trial")
+
+		return a, err
+	})
+}
+
+func sequence(first, last int) []int {
+	numbers := make([]int, 0, max(last-first+1, 0))
+	for n := first; n <= last; n++ {
+		numbers = append(numbers, n)
+	}
+
+	return numbers
+}
+
+func (s *Store) insertTrials(ctx context.Context, tx pgx.Tx, sweepID string, first int, trials []berth.NewTrial) error {
+	for i, trial := range trials {
+		key := trial.Shape.Key()
+		if err := s.q.InsertShape(ctx, tx, key, encode(trial.Shape)); err != nil {
+			return err
+		}
+
+		if err := s.q.InsertTrial(ctx, tx, &dbsqlc.InsertTrialParams{
+			ID: trial.ID, SweepID: sweepID, Number: int32Of(first + i), Params: encode(trial.Params), ShapeKey: key,
+		}); err != nil {
+			return err
+		}
+	}
+
+	return s.notify(ctx, tx, berth.Event{Kind: "sweep.trials", SweepID: sweepID, Subject: sweepID, Data: first + len(trials) - 1})
+}
+
+// GetTrial returns a trial by its number. Errors: not_found.
+func (s *Store) GetTrial(ctx context.Context, sweepID string, number int) (berth.Trial, error) {
+	trials, err := s.ListTrials(ctx, sweepID, nil, number-1, 1)
+	if err != nil {
+		return berth.Trial{}, err
+	}
+
+	if len(trials) == 0 || trials[0].Number != number {
+		return berth.Trial{}, berth.Errorf(berth.KindNotFound, "sweep %s has no trial %d", sweepID, number)
+	}
+
+	return trials[0], nil
+}
+
+// PlannedTrial returns a trial with the data that decides how it runs. Errors:
+// not_found.
+func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error) {
+	row, err := s.q.GetPlannedTrial(ctx, s.pool, sweepID, int32Of(number))
+	if err != nil {
+		return berth.PlannedTrial{}, translate(err, fmt.Sprintf("reading trial %d of sweep %s", number, sweepID))
+	}
+
+	var planned berth.PlannedTrial
+
+	if planned.Trial, err = toTrial(row.Trial); err != nil {
+		return planned, err
+	}
+
+	planned.Attempts = int(row.Attempts)
+
+	if err := decode(row.Spec, &planned.Spec, "spec of sweep "+sweepID); err != nil {
+		return planned, err
+	}
+
+	known, err := s.Footprints(ctx, []string{planned.ShapeKey})
+	planned.Footprints = known[planned.ShapeKey]
+
+	return planned, err
+}
+
+// EndedTrials returns which of a sweep's trials have ended, and how.
+func (s *Store) EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error) {
+	wanted := make([]int32, len(numbers))
+	for i, n := range numbers {
+		wanted[i] = int32Of(n)
+	}
+
+	rows, err := s.q.ListEndedTrials(ctx, s.pool, sweepID, wanted)
+	if err != nil {
+		return nil, translate(err, "listing ended trials of sweep "+sweepID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListEndedTrialsRow) (berth.TrialEnd, error) {
+		return berth.TrialEnd{Number: int(row.Number), State: berth.TrialState(row.State), Kind: berth.FailureKind(row.FailureKind), Value: row.Value}, nil
+	})
+}
+
+// ListTrials returns trials by number, after the given one. Empty states means
+// all.
+func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error) {
+	rows, err := s.q.ListTrials(ctx, s.pool, &dbsqlc.ListTrialsParams{
+		SweepID: sweepID, AfterNumber: int32Of(after), States: append([]string{}, states...), MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, translate(err, "listing trials of sweep "+sweepID)
+	}
+
+	return convertAll(rows, func(row dbsqlc.ListTrialsRow) (berth.Trial, error) {
+		trial, err := toTrial(dbsqlc.Trial{
+			ID: row.ID, SweepID: row.SweepID, Number: row.Number, Params: row.Params, ShapeKey: row.ShapeKey,
+			State: row.State, FailureKind: row.FailureKind, Message: row.Message, Value: row.Value,
+			CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
+		})
+		if err != nil {
+			return trial, err
+		}
+
+		trial.Attempts, trial.Waiting, trial.OutputsRemoved = int(row.Attempts), toReasons(row.Reasons), row.OutputsRemoved
+		trial.Kept = keptHost(row.KeptHostID, row.KeptHost, row.KeptDeviceID, row.KeptSince)
+
+		return trial, nil
+	})
+}
+
+// SilentTrials returns open trials that have had neither a waiting request nor a
+// running attempt for the given time: ID, SweepID and Number of each, ordered by
+// sweep and number, after the given trial.
+func (s *Store) SilentTrials(ctx context.Context, after berth.Trial, silent time.Duration, limit int) ([]berth.Trial, error) {
+	rows, err := s.q.ListSilentTrials(ctx, s.pool, &dbsqlc.ListSilentTrialsParams{
+		AfterSweep: cmp.Or(after.SweepID, noID), AfterNumber: int32Of(after.Number), Silent: silent, MaxRows: int32Of(limit),
+	})
+	if err != nil {
+		return nil, translate(err, "listing silent trials")
+	}
+
+	trials := make([]berth.Trial, len(rows))
+	for i, row := range rows {
+		trials[i] = berth.Trial{ID: row.ID, SweepID: row.SweepID, Number: int(row.Number)}
+	}
+
+	return trials, nil
+}
+
+// SetTrialState moves a trial to a state. The first terminal state wins;
+// changed is false when the trial had ended before. The outbox tells the
+// sweep's workflow of an end, unless SweepRun, which Temporal itself tells, is
+// its current run.
+func (s *Store) SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error) {
+	err = s.inTx(ctx, "setting state of trial "+u.TrialID, func(tx pgx.Tx) error {
+		rows, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{
+			ID: u.TrialID, State: string(u.State), FailureKind: string(u.Kind), Message: u.Message, Value: u.Value,
+		})
+		if err != nil || rows == 0 {
+			return err
+		}
+
+		changed = true
+
+		channels, err := s.tellSweep(ctx, tx, u)
+		if err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{Kind: "trial.state", SweepID: u.SweepID, Subject: u.TrialID, Data: u.State}, channels...)
+	})
+
+	return changed, err
+}
+
+// tellSweep returns the channels to wake.
+func (s *Store) tellSweep(ctx context.Context, tx pgx.Tx, u berth.TrialUpdate) (channels []string, err error) {
+	if !u.State.Terminal() {
+		return nil, nil
+	}
+
+	told, err := s.q.TellSweep(ctx, tx, &dbsqlc.TellSweepParams{
+		SweepID: u.SweepID, RunID: u.SweepRun, WorkflowID: sweepWorkflow(u.SweepID),
+		Payload: encode(berth.TrialEnd{Number: u.Number, State: u.State, Kind: u.Kind, Value: u.Value}),
+	})
+	if err != nil || told == 0 {
+		return nil, err
+	}
+
+	return []string{channelOutbox}, nil
+}
+
+// TrialTimes returns how long the newest trials of a sweep took that ended, and for how long the oldest attempt has run.
+func (s *Store) TrialTimes(ctx context.Context, sweepID string) (berth.TrialTimes, error) {
+	times, err := s.trialTimes(ctx, []string{sweepID})
+
+	return times[sweepID], err
+}
+
+// trialTimes is how long the newest trials of sweeps took, by sweep.
+func (s *Store) trialTimes(ctx context.Context, sweepIDs []string) (map[string]berth.TrialTimes, error) {
+	rows, err := s.q.TrialTimes(ctx, s.pool, sweepIDs, berth.RecentTrials)
+	if err != nil {
+		return nil, translate(err, "reading how long trials took")
+	}
+
+	times := make(map[string]berth.TrialTimes, len(rows))
+
+	for _, row := range rows {
+		times[row.SweepID] = berth.TrialTimes{
+			Ended: int(row.Ended), Mean: secondsOf(row.Mean), Lower: secondsOf(row.Lower), Median: secondsOf(row.Median), Upper: secondsOf(row.Upper),
+			Oldest: secondsOf(row.Oldest),
+		}
+	}
+
+	return times, nil
+}
+
+func secondsOf(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -1,0 +1,195 @@
+package spec
+
+import (
+	"slices"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/sweepfile/spec/document"
+)
+
+// planned are algorithms the format has and this version does not.
+var planned = []string{"sobol", "tpe", "asha", "hyperband", "median", "bayes"}
+
+const algorithmHint = "today there are grid, random and list"
+
+func (o *object) search() berth.SearchSpec {
+	s := o.object("search")
+	defer s.finish()
+
+	spec := berth.SearchSpec{
+		Algorithm: s.text("algorithm"),
+		Seed:      s.integer("seed", bounds{-maxWhole, maxWhole, codeRange}, 0),
+	}
+
+	n := s.field("algorithm")
+
+	switch {
+	case n == nil, slices.Contains([]string{berth.SearchGrid, berth.SearchRandom, berth.SearchList}, spec.Algorithm):
+	case slices.Contains(planned, spec.Algorithm):
+		s.add(n.Offset, s.at("algorithm"), codeUnsupported, "%q is not there yet; %s", spec.Algorithm, algorithmHint)
+	default:
+		s.add(n.Offset, s.at("algorithm"), codeAlgo, "%q is no search algorithm; %s", shorten(spec.Algorithm), algorithmHint)
+	}
+
+	if early := s.field("early_stop"); early != nil {
+		s.earlyStop(early, o.field("objective") != nil)
+	}
+
+	return spec
+}
+
+// earlyStop checks a section that this version refuses as a whole, so that
+// its author learns of every mistake in it at once.
+func (o *object) earlyStop(n *document.Node, objective bool) {
+	e := o.open(n, o.at("early_stop"))
+	e.enum("algorithm", codeAlgo, "asha", "median", "hyperband")
+	e.integer("eta", bounds{2, 100, codeEta}, 3)
+
+	low, high := e.number("min_resource"), e.number("max_resource")
+	e.finish()
+
+	if low != nil && high != nil && *low > *high {
+		e.add(e.field("min_resource").Offset, e.at("min_resource"), codeRange,
+			"min_resource %v is above max_resource %v; swap them", *low, *high)
+	}
+
+	if !objective {
+		o.add(n.Offset, "/objective", codeObjective, "early stopping compares trials by a metric; add objective: {metric: …}")
+	}
+
+	o.add(n.Offset, o.at("early_stop"), codeUnsupported, "early stopping is not there yet; leave early_stop out")
+}
+
+func (o *object) objective() *berth.Objective {
+	n := o.field("objective")
+	if n == nil {
+		return nil
+	}
+
+	j := o.object("objective")
+	defer j.finish()
+
+	objective := &berth.Objective{
+		Metric:   j.text("metric"),
+		Goal:     berth.Goal(j.enum("goal", codeDirection, "maximize", "minimize")),
+		Target:   j.number("target"),
+		Strategy: berth.Strategy(j.enum("strategy", codeValue, "last", "best", "mean")),
+	}
+
+	if n.Kind == document.Object && (len(objective.Metric) == 0 || len(objective.Metric) > 200) {
+		j.add(n.Offset, j.at("metric"), codeObjective,
+			"name the metric to %s, in at most 200 bytes, such as val_accuracy", objective.Goal)
+	}
+
+	return objective
+}
+
+func (o *object) enqueue() []berth.Assignment {
+	var out []berth.Assignment
+
+	o.each("enqueue", func(n *document.Node, at string) {
+		a := berth.Assignment{}
+
+		if o.is(n, at, document.Object) {
+			for i := range n.Fields {
+				f := &n.Fields[i]
+				a[f.Name] = o.scalarIn(&f.Value, at, f.Name)
+			}
+		}
+
+		out = append(out, a)
+	})
+
+	return out
+}
+
+func (o *object) parameters() []berth.Parameter {
+	var out []berth.Parameter
+
+	o.each("parameters", func(n *document.Node, pointer string) { out = append(out, o.parameter(n, pointer)) })
+
+	return out
+}
+
+func (o *object) parameter(n *document.Node, at string) berth.Parameter {
+	p := o.open(n, at)
+	defer p.finish()
+
+	parameter := berth.Parameter{
+		Name:   p.text("name"),
+		Type:   berth.ParameterType(p.enum("type", codeValue, "", "float", "int", "categorical", "fixed", "derived")),
+		Min:    p.number("min"),
+		Max:    p.number("max"),
+		Step:   p.number("step"),
+		Log:    p.truth("log"),
+		Count:  int(p.integer("count", bounds{2, maxTrials, codeGrid}, 0)),
+		Values: p.values("values"),
+		Value:  p.value("value"),
+		Expr:   p.text("expr"),
+		When:   p.when(),
+		Memory: p.maybe("memory"),
+	}
+	parameter.Default = p.value("default")
+
+	p.each("probabilities", func(n *document.Node, pointer string) {
+		v := 0.0
+		if o.is(n, pointer, document.Number) {
+			v, _ = o.scalar(n, pointer).Number()
+		}
+
+		parameter.Probabilities = append(parameter.Probabilities, v)
+	})
+
+	if parameter.Type == "" {
+		parameter.Type = p.inferType()
+	}
+
+	return parameter
+}
+
+// inferType is the type of a parameter without one, by its members; "" when they
+// do not tell.
+func (o *object) inferType() berth.ParameterType {
+	low, high, step := o.field("min"), o.field("max"), o.field("step")
+
+	switch {
+	case o.field("expr") != nil:
+		return berth.ParameterDerived
+	case o.field("value") != nil:
+		return berth.ParameterFixed
+	case o.field("values") != nil:
+		return berth.ParameterCategorical
+	case low == nil || high == nil:
+		return ""
+	case whole(low) && whole(high) && (step == nil || whole(step)):
+		return berth.ParameterInt
+	default:
+		return berth.ParameterFloat
+	}
+}
+
+// when reads parent → allowed values; a single value is a list of one.
+func (o *object) when() map[string]berth.Values {
+	n := o.fieldOf("when", document.Object)
+	if n == nil || len(n.Fields) == 0 {
+		return nil
+	}
+
+	out := make(map[string]berth.Values, len(n.Fields))
+
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		at := o.at("when") + pointer(f.Name)
+
+		if f.Value.Kind != document.List {
+			out[f.Name] = berth.Values{o.scalar(&f.Value, at)}
+
+			continue
+		}
+
+		inner := &object{reader: o.reader, node: n, pointer: o.at("when")}
+		out[f.Name] = inner.values(f.Name)
+	}
+
+	return out
+}

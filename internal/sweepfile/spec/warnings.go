@@ -1,0 +1,108 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/sweepfile/argv"
+	"github.com/berthml/berth/internal/sweepfile/expr"
+)
+
+// Warnings lists possible mistakes of a valid spec, in the order of its fields;
+// the preview shows them. None of them stops a sweep.
+func Warnings(s berth.Spec) []berth.Problem {
+	var out []berth.Problem
+
+	used := usedNames(s)
+
+	for i, p := range s.Parameters {
+		out = append(out, unusedFields(s.Search.Algorithm, p, "/parameters/"+strconv.Itoa(i))...)
+
+		if len(used) > 0 && p.Searched() && !used[p.Name] {
+			out = append(out, berth.Problem{
+				Code: CodeParamUnused, Pointer: "/parameters/" + strconv.Itoa(i),
+				Message: "the command uses other parameters and not " + strconv.Quote(p.Name) +
+					"; add {{" + p.Name + "}}, unless the program reads TRIAL_PARAMS_FILE",
+			})
+		}
+	}
+
+	marked := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool { return p.Memory != nil })
+	decides := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool {
+		return p.Type == berth.ParameterInt || p.Type == berth.ParameterCategorical
+	})
+
+	if !marked && decides && s.Probe.Mode != berth.ProbeOff {
+		out = append(out, berth.Problem{
+			Code: CodeMemoryMarks, Pointer: "/parameters",
+			Message: "no parameter is marked memory: true or false, so every int and categorical parameter is taken to change " +
+				"the memory and each combination is probed; mark those that do",
+		})
+	}
+
+	return out
+}
+
+// unusedFields reports fields that mean something to another algorithm only.
+func unusedFields(algorithm string, p berth.Parameter, at string) []berth.Problem {
+	var out []berth.Problem
+
+	add := func(name, algorithms string) {
+		out = append(out, berth.Problem{
+			Code: CodeFieldUnused, Pointer: at + "/" + name,
+			Message: name + " is for " + algorithms + " search; " + algorithm + " search does not look at it",
+		})
+	}
+
+	if p.Count > 0 && algorithm != berth.SearchGrid {
+		add("count", berth.SearchGrid)
+	}
+
+	if len(p.Probabilities) > 0 && algorithm != berth.SearchRandom {
+		add("probabilities", berth.SearchRandom)
+	}
+
+	return out
+}
+
+// usedNames are the parameters the command uses, directly or through derived
+// values and conditions; empty when it uses none.
+func usedNames(s berth.Spec) map[string]bool {
+	used := map[string]bool{}
+	for _, name := range argv.Names(s.Command) {
+		used[name] = true
+	}
+
+	if len(used) == 0 {
+		return used
+	}
+
+	scope := expr.Scope{}
+	for _, p := range s.Parameters {
+		scope[p.Name] = expr.TypeOf(p)
+	}
+
+	for size := 0; size != len(used); { // until a round adds nothing
+		size = len(used)
+
+		for _, p := range s.Parameters {
+			if !used[p.Name] {
+				continue
+			}
+
+			for _, parent := range slices.Collect(maps.Keys(p.When)) {
+				used[parent] = true
+			}
+
+			if program, err := expr.Compile(p.Expr, expr.Number, scope); p.Expr != "" && err == nil {
+				for _, name := range program.Names() {
+					used[name] = true
+				}
+			}
+		}
+	}
+
+	return used
+}
