@@ -23,13 +23,10 @@ search: {algorithm: grid}
 objective: {metric: val_accuracy, goal: maximize}
 `
 
-// MiB is 2^20 bytes.
-const MiB = 1 << 20
-
 // The keys of the sample's shapes.
 const (
 	SmallShape = "aaaa1111bbbb2222cccc3333dddd4444eeee5555ffff66660000777711118888"
-	LargeShape = "bbbb1111bbbb2222cccc3333dddd4444eeee5555ffff66660000777711118888"
+	largeShape = "bbbb1111bbbb2222cccc3333dddd4444eeee5555ffff66660000777711118888"
 )
 
 // Start is when everything in the sample was made.
@@ -85,7 +82,7 @@ func Sample(t testing.TB) *Store {
 	})
 	require.NoError(t, err)
 
-	for key, width := range map[string]int64{SmallShape: 32, LargeShape: 64} {
+	for key, width := range map[string]int64{SmallShape: 32, largeShape: 64} {
 		s.AddShape(t, key, berth.Shape{
 			ImageDigest: "berth-examples/digits@sha256:1", Command: []string{"python3", "train.py"}, Stage: berth.StageMain,
 			Values: berth.Assignment{"width": berth.IntValue(width)}, CPUMilli: 1000,
@@ -148,7 +145,7 @@ func (s *Store) AttemptEnds(id string) {
 func (s *Store) OnGPU(t testing.TB) {
 	t.Helper()
 
-	gpu := berth.Device{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 143_771 * MiB, MaxContexts: 48}
+	gpu := berth.Device{ID: "GPU-1", Model: "NVIDIA H200", Mode: berth.SharingMPS, MemoryBytes: 143_771 << 20, MaxContexts: 48}
 	s.AddHost(t, gpu)
 	s.Exec("UPDATE hosts SET last_seen_at = '2100-01-01T12:00:00Z'")
 	s.Exec("UPDATE attempts SET device_id = $1, device_class = $2, device_bytes = memory_bytes, device_peak_bytes = memory_peak_bytes", gpu.ID, string(gpu.Class()))
