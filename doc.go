@@ -7,7 +7,7 @@
 //	Parameter    a named, typed dimension of the space                       parameter.go
 //	Trial        one assignment of values, numbered from 1 in its sweep      trial.go
 //	Attempt      one container launch of a trial                             attempt.go
-//	Shape        the values that decide memory; its key is a SHA-256         shape.go
+//	Shape        the values that decide memory; its key is a SHA-256         footprint.go
 //	Footprint    the measured need of a shape                                footprint.go
 //	Host         a machine with a worker                                     host.go
 //	Device       one GPU of a host; DeviceClass its kind                     device.go

@@ -1,6 +1,8 @@
 package berth
 
-import "time"
+import (
+	"time"
+)
 
 // Installation is one Berth: a database, and the namespace of Temporal that it
 // is bound to. Database, namespace, store of artifacts, data directories and
@@ -9,4 +11,32 @@ type Installation struct {
 	ID      string     // UUID, made with the schema
 	BoundAt *time.Time // when a process last found a namespace bound to it; nil = never
 	Alarm   string     // a problem that only a person can solve; empty = none
+}
+
+// Retention says what is kept, and for how long after the end of its sweep.
+// Zero means without a limit. The flags of `berth server` have the defaults (cmd/berth).
+type Retention struct {
+	Sweeps  time.Duration // the sweep with all its rows: trials, metrics, logs
+	Outputs time.Duration // files of its attempts on their hosts, checkpoints included, and in the store
+}
+
+// FetchTime is how long after the end of its sweep a size limit deletes
+// nothing, so that a person or a script can fetch results.
+const FetchTime = time.Hour
+
+// OutputRemoval names an attempt whose files its host removes.
+type OutputRemoval struct {
+	AttemptID string
+	TrialID   string
+}
+
+// TrialOutputs names the files that a host may have of a trial of an ended sweep.
+type TrialOutputs struct {
+	SweepID    string
+	TrialID    string
+	Number     int           // of the trial
+	AttemptIDs []string      // on that host, first to last
+	EndedAt    time.Time     // of its sweep; 1970 for a deleted one, which goes first
+	EndedFor   time.Duration // since then, by the database's clock
+	Unstored   bool          // some of them wait for the store of artifacts
 }
