@@ -9,6 +9,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/control/report"
 )
 
 // idPrefix matches a prefix of a row's id; anything else is no id, and must not
@@ -141,7 +142,7 @@ func (h *handlers) eta(ctx context.Context, sweep berth.Sweep) (*openapi.ETA, er
 		return nil, err
 	}
 
-	e, known := berth.EstimateEnd(sweep, times, time.Now())
+	e, known := report.EstimateEnd(sweep, times, time.Now())
 	if !known {
 		return nil, nil //nolint:nilnil // it is not known
 	}

@@ -1,4 +1,4 @@
-package berth_test
+package report_test
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/control/report"
 	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
@@ -39,19 +40,19 @@ func TestEstimateEnd(t *testing.T) {
 		"more ended than planned":  {counts: berth.Counts{Planned: 9, Running: 2, Succeeded: 10}, times: even, min: 0, max: 12 * time.Second},
 		"max_parallel was lowered": {counts: berth.Counts{Planned: 144, Running: 24, Succeeded: 20}, maxParallel: 1, times: even, min: 900 * time.Second, max: 101 * 12 * time.Second},
 		"max_parallel was raised":  {counts: berth.Counts{Planned: 40, Running: 4, Succeeded: 26}, maxParallel: 8, times: even, min: 22500 * time.Millisecond, max: 48 * time.Second},
-		"the last one is long":     {counts: berth.Counts{Planned: 12, Running: 1, Succeeded: 11}, times: running(even, 2*time.Hour), min: 0, max: 2 * time.Hour},
-		"one of the next waves is": {counts: berth.Counts{Planned: 40, Running: 4, Succeeded: 26}, times: running(even, 20*time.Second), min: 22500 * time.Millisecond, max: 48 * time.Second},
+		"the last one is long":     {counts: berth.Counts{Planned: 12, Running: 1, Succeeded: 11}, times: underway(even, 2*time.Hour), min: 0, max: 2 * time.Hour},
+		"one of the next waves is": {counts: berth.Counts{Planned: 40, Running: 4, Succeeded: 26}, times: underway(even, 20*time.Second), min: 22500 * time.Millisecond, max: 48 * time.Second},
 		"more than a Duration has": {counts: berth.Counts{Planned: 100_000, Running: 1, Succeeded: 3}, times: berth.TrialTimes{Ended: 3, Mean: days, Lower: days, Upper: days}, min: century, max: century},
 	} {
-		got, ok := berth.EstimateEnd(berth.Sweep{Counts: tt.counts, MaxParallel: tt.maxParallel}, tt.times, time.Now())
+		got, ok := report.EstimateEnd(berth.Sweep{Counts: tt.counts, MaxParallel: tt.maxParallel}, tt.times, time.Now())
 		require.Equal(t, !tt.unknown, ok, name)
 		require.Equal(t, tt.min, got.Min, name)
 		require.Equal(t, tt.max, got.Max, name)
 	}
 }
 
-// running is how long trials took, with the oldest that runs.
-func running(t berth.TrialTimes, oldest time.Duration) berth.TrialTimes {
+// underway is how long trials took, with the oldest that runs.
+func underway(t berth.TrialTimes, oldest time.Duration) berth.TrialTimes {
 	t.Oldest = oldest
 
 	return t
@@ -63,11 +64,11 @@ func TestEstimateEnd_SaysItsFigures(t *testing.T) {
 	s := berth.Sweep{Counts: berth.Counts{Planned: 40, Running: 4, Succeeded: 26}}
 	times := berth.TrialTimes{Ended: 26, Mean: 90 * time.Second, Lower: 9400 * time.Millisecond, Upper: 2 * time.Minute}
 
-	got, _ := berth.EstimateEnd(s, times, time.Now())
+	got, _ := report.EstimateEnd(s, times, time.Now())
 	require.Equal(t, "10 to start and 4 that run at once; of the newest 26 that ended, half took 9.4s to 2m0s, the mean is 1m30s", got.Why)
 
 	s.MaxParallel, times.Oldest = 3, time.Hour
-	got, _ = berth.EstimateEnd(s, times, time.Now())
+	got, _ = report.EstimateEnd(s, times, time.Now())
 	require.Equal(t, "10 to start and 4 that run, 3 at once by max_parallel; of the newest 26 that ended, half took 9.4s to 2m0s, the mean is 1m30s; one has run for 1h0m0s", got.Why)
 }
 
@@ -86,10 +87,10 @@ func TestEstimateEnd_KeepsToMaxDuration(t *testing.T) {
 	}{
 		"a minute is left":    {ran: 9 * time.Minute, times: even, min: time.Minute, max: 10*time.Minute + 12*time.Second, why: "limits.max_duration leaves 1m0s"},
 		"it was paused":       {ran: time.Hour, times: even, min: 0, max: 10*time.Minute + 12*time.Second, why: "limits.max_duration leaves 0s"},
-		"and one is long":     {ran: 9 * time.Minute, times: running(even, 8*time.Minute), min: time.Minute, max: 18 * time.Minute, why: "limits.max_duration leaves 1m0s"},
+		"and one is long":     {ran: 9 * time.Minute, times: underway(even, 8*time.Minute), min: time.Minute, max: 18 * time.Minute, why: "limits.max_duration leaves 1m0s"},
 		"it ends long before": {ran: 5 * time.Minute, times: berth.TrialTimes{Ended: 20, Mean: 10 * time.Millisecond}, min: 0, max: 25 * time.Second},
 	} {
-		eta, ok := berth.EstimateEnd(berth.Sweep{
+		eta, ok := report.EstimateEnd(berth.Sweep{
 			Counts: berth.Counts{Planned: 10_020, Running: 4, Succeeded: 20}, StartedAt: new(now.Add(-tt.ran)),
 			Spec: berth.Spec{Limits: berth.Limits{MaxDuration: berth.Duration(10 * time.Minute)}},
 		}, tt.times, now)
@@ -108,11 +109,11 @@ func TestEstimateEnd_HoldsForTrialsBetweenTheQuartiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lower := time.Duration(rapid.IntRange(1, 100).Draw(t, "lower")) * time.Second
 		upper := lower + time.Duration(rapid.IntRange(0, 100).Draw(t, "spread"))*time.Second
-		running := rapid.IntRange(1, 20).Draw(t, "running")
+		underway := rapid.IntRange(1, 20).Draw(t, "underway")
 		left := rapid.IntRange(0, 200).Draw(t, "left")
 		took := rapid.Int64Range(int64(lower), int64(upper))
 
-		places := make([]time.Duration, running) // when each is free
+		places := make([]time.Duration, underway) // when each is free
 		for i := range places {
 			places[i] = time.Duration(rapid.Int64Range(0, int64(upper)).Draw(t, "rest"))
 		}
@@ -133,7 +134,7 @@ func TestEstimateEnd_HoldsForTrialsBetweenTheQuartiles(t *testing.T) {
 			end = max(end, at)
 		}
 
-		eta, ok := berth.EstimateEnd(berth.Sweep{Counts: berth.Counts{Planned: left + running, Running: running}},
+		eta, ok := report.EstimateEnd(berth.Sweep{Counts: berth.Counts{Planned: left + underway, Running: underway}},
 			berth.TrialTimes{Ended: 3, Mean: lower, Lower: lower, Upper: upper}, time.Now())
 		require.True(t, ok)
 		require.GreaterOrEqual(t, end, eta.Min-time.Millisecond)

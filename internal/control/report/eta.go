@@ -1,33 +1,12 @@
-package berth
+package report
 
 import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/berthml/berth"
 )
-
-// leastEnded is how many trials must have ended before they say how long others take:
-// fewer have no quartiles.
-const leastEnded = 3
-
-// TrialTimes is how long the newest trials of a sweep took that ended and were not canceled,
-// from the first start to the end without waits between attempts, such as a pause, and how
-// long the oldest attempt has run.
-type TrialTimes struct {
-	Ended  int           // how many these are, at most RecentTrials
-	Mean   time.Duration // of all trials
-	Lower  time.Duration // quartile: a quarter of the trials took at most this long
-	Median time.Duration // half of the trials took at most this long
-	Upper  time.Duration // three quarters did
-	Oldest time.Duration // since the oldest attempt that runs got its place; 0 = none runs
-}
-
-// Known reports whether enough trials have ended to say how long others take.
-func (t TrialTimes) Known() bool { return t.Ended >= leastEnded }
-
-// RecentTrials is how many trials TrialTimes looks at: the newest, because a trial's
-// neighbours decide how long it takes, and they change while a sweep runs.
-const RecentTrials = 200
 
 // ETA is how long a sweep still takes, if it goes on as now.
 type ETA struct {
@@ -42,7 +21,7 @@ type ETA struct {
 // wave, and one more for the running ones. A trial that has run for longer than that may take
 // as long again. ok is false while the end is not known: fewer than 3 trials ended, none runs,
 // or the number of trials is not known.
-func EstimateEnd(s Sweep, t TrialTimes, now time.Time) (eta ETA, ok bool) {
+func EstimateEnd(s berth.Sweep, t berth.TrialTimes, now time.Time) (eta ETA, ok bool) {
 	c := s.Counts
 	if c.Planned == 0 || c.Running == 0 || !t.Known() {
 		return ETA{}, false
@@ -58,8 +37,8 @@ func EstimateEnd(s Sweep, t TrialTimes, now time.Time) (eta ETA, ok bool) {
 
 	waves := float64(left) / float64(k)
 	eta = ETA{
-		Min: DurationOf(waves * float64(min(t.Lower, t.Mean))),
-		Max: DurationOf((math.Ceil(waves) + 1) * float64(each)),
+		Min: berth.DurationOf(waves * float64(min(t.Lower, t.Mean))),
+		Max: berth.DurationOf((math.Ceil(waves) + 1) * float64(each)),
 		Why: fmt.Sprintf("%d to start and %s; of the newest %d that ended, half took %s to %s, the mean is %s",
 			left, atOnce, t.Ended, secondsText(t.Lower), secondsText(t.Upper), secondsText(t.Mean)),
 	}
@@ -89,15 +68,6 @@ func (e *ETA) endBy(limit, sinceStart, each time.Duration) {
 
 	e.Min, e.Max = min(e.Min, left), min(e.Max, limit+each)
 	e.Why += fmt.Sprintf("; limits.max_duration leaves %s, and as long as the sweep was paused or had no trial yet", secondsText(left))
-}
-
-// longestDuration bounds DurationOf, with room to add to it.
-const longestDuration = 100 * 365 * 24 * time.Hour
-
-// DurationOf is this many nanoseconds, and a hundred years at most: the product of a
-// duration and a count can be more than a Duration holds.
-func DurationOf(nanoseconds float64) time.Duration {
-	return time.Duration(min(nanoseconds, float64(longestDuration)))
 }
 
 // secondsText is such as 0.4s, 12s or 3m20s.
