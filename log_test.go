@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
+	_ "github.com/berthml/berth/internal/testkit/testseed" // so that rapid draws the same each time
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
