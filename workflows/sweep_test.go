@@ -416,19 +416,28 @@ func TestSweep_LooksAtTheHostsOnlyForAWiderWindow(t *testing.T) {
 	require.Zero(t, b.looks)
 }
 
+// A canceled sweep cancels its open trials, whenever that is: also in the moment in which
+// it begins, and trials that are stored meanwhile, which no other code would end.
 func TestSweep_CancelEndsAllTrials(t *testing.T) {
 	t.Parallel()
 
-	b := sweepSetup(t)
-	b.env.RegisterDelayedCallback(b.env.CancelWorkflow, 30*time.Second)
-
-	view := b.execute(t)
-	require.Equal(t, berth.SweepCanceled, view.State)
-	require.Len(t, b.started, 16)
-	require.Equal(t, 16, b.canceled, "every open trial is canceled")
-	require.Zero(t, b.running)
-	require.Equal(t, berth.SweepCanceling, b.states[0].State)
-	require.Equal(t, berth.SweepCanceled, b.finished.State)
+	for name, tt := range map[string]struct {
+		cancel func(b *sweepBundle)
+		trials int
+	}{
+		"while it runs":     {func(b *sweepBundle) { b.env.RegisterDelayedCallback(b.env.CancelWorkflow, 30*time.Second) }, 16},
+		"while it begins":   {func(b *sweepBundle) { b.beginning = b.env.CancelWorkflow }, 0},
+		"while it suggests": {func(b *sweepBundle) { b.total, b.suggesting = 3, b.env.CancelWorkflow }, 3},
+	} {
+		b := sweepSetup(t)
+		tt.cancel(b)
+		require.Equal(t, berth.SweepCanceled, b.execute(t).State, name)
+		require.Equal(t, berth.SweepCanceled, b.finished.State, name)
+		require.Equal(t, berth.SweepCanceling, b.states[0].State, name)
+		require.Len(t, b.started, tt.trials, name)
+		require.Equal(t, tt.trials, b.canceled, name)
+		require.Zero(t, b.running, name)
+	}
 }
 
 func TestSweep_ContinuesAsNewAndForgetsNothing(t *testing.T) {
@@ -683,32 +692,6 @@ func TestSweep_StartsTrialsInSteps(t *testing.T) {
 	b.execute(t)
 	require.Equal(t, 40, b.most, "all are open before the first ends")
 	require.LessOrEqual(t, slices.Max(b.asked), 8)
-}
-
-// A sweep that is canceled in the moment in which it begins ends like any other.
-func TestSweep_CanceledWhileItBegins(t *testing.T) {
-	t.Parallel()
-
-	b := sweepSetup(t)
-	b.beginning = b.env.CancelWorkflow
-
-	require.Equal(t, berth.SweepCanceled, b.execute(t).State)
-	require.Equal(t, berth.SweepCanceled, b.finished.State)
-	require.Empty(t, b.started)
-}
-
-// Trials that were stored while their sweep was being canceled are started, and
-// canceled: no other code would end them.
-func TestSweep_CanceledWhileItSuggests(t *testing.T) {
-	t.Parallel()
-
-	b := sweepSetup(t)
-	b.total = 3
-	b.suggesting = b.env.CancelWorkflow
-
-	require.Equal(t, berth.SweepCanceled, b.execute(t).State)
-	require.ElementsMatch(t, []int{1, 2, 3}, b.started)
-	require.Equal(t, 3, b.canceled)
 }
 
 // A sweep that is canceled while its end is being written has ended well.

@@ -31,8 +31,6 @@ import (
 //
 //	client <server> <pid>     a client connects
 //	ghost <server>            a server is listed once more, and has ended
-//	spontaneous <pid>         this client ends by itself before it is terminated
-//	stubborn <pid>            terminating this client fails
 //	busy <n>                  the next n questions are turned away
 //	garbage                   lists of clients make no sense from now on
 //	hang                      nothing is answered from now on
@@ -192,14 +190,12 @@ func converse(pipe, command string) (said string, ok bool, err error) {
 }
 
 type fakeState struct {
-	clients     map[int]int // server by client
-	servers     []int
-	ghosts      []int
-	spontaneous []int
-	stubborn    []int
-	heard       []string
-	busy        int
-	garbage     bool
+	clients map[int]int // server by client
+	servers []int
+	ghosts  []int
+	heard   []string
+	busy    int
+	garbage bool
 }
 
 func fakeDaemon(pipe string) int {
@@ -281,10 +277,6 @@ func (s *fakeState) answer(command string) string {
 		}
 	case "ghost":
 		s.ghosts = append(s.ghosts, numbers[0])
-	case "spontaneous":
-		s.spontaneous = append(s.spontaneous, numbers[0])
-	case "stubborn":
-		s.stubborn = append(s.stubborn, numbers[0])
 	case "busy":
 		s.busy = numbers[0]
 	case "garbage":
@@ -328,15 +320,11 @@ func (s *fakeState) clientList(server int) string {
 }
 
 func (s *fakeState) terminate(server, pid int) string {
-	if s.clients[pid] != server || slices.Contains(s.stubborn, pid) {
+	if s.clients[pid] != server {
 		return "CUDA_ERROR_INVALID_VALUE"
 	}
 
 	delete(s.clients, pid)
-
-	if slices.Contains(s.spontaneous, pid) {
-		return "CUDA_ERROR_INVALID_VALUE"
-	}
 
 	return "0"
 }

@@ -430,15 +430,6 @@ func TestAWedgedDaemonHangsNoCaller(t *testing.T) {
 	require.NoError(t, w.Start(t.Context(), gpuA))
 }
 
-func TestAsk_ABusyDaemonIsAskedAgain(t *testing.T) {
-	t.Parallel()
-
-	w := setup(t, "").worker(t, patience)
-	require.NoError(t, w.Start(t.Context(), gpuA))
-	tell(t, w.Pipe(gpuA), "busy 3")
-	require.NoError(t, w.Check(t.Context(), gpuA))
-}
-
 func TestClients(t *testing.T) {
 	t.Parallel()
 
@@ -458,57 +449,47 @@ func TestClients(t *testing.T) {
 	}
 
 	tell(t, w.Pipe(gpuA), "ghost 12")
+	tell(t, w.Pipe(gpuA), "busy 3") // it is asked again
 
 	clients, err = w.Clients(t.Context(), gpuA)
 	require.NoError(t, err)
 	require.Equal(t, []mps.Client{{7, 10}, {8, 11}, {42, 10}, {100, 11}, {300, 10}}, clients)
 }
 
+// A daemon is stopped once no client uses it, as far as can be read.
 func TestStop(t *testing.T) {
 	t.Parallel()
 
 	w := setup(t, "").worker(t, patience)
+	requireStopped := func(want bool) {
+		t.Helper()
 
-	stopped, err := w.Stop(t.Context(), gpuA)
-	require.NoError(t, err)
-	require.True(t, stopped, "none was there")
+		stopped, err := w.Stop(t.Context(), gpuA)
+		require.NoError(t, err)
+		require.Equal(t, want, stopped)
+	}
 
+	requireStopped(true) // none was there
 	require.NoError(t, w.Start(t.Context(), gpuA))
 
 	pipe := w.Pipe(gpuA)
 	pid := daemon(t, pipe)
 	tell(t, pipe, "client 10 42")
-
-	stopped, err = w.Stop(t.Context(), gpuA)
-	require.NoError(t, err)
-	require.False(t, stopped)
+	requireStopped(false)
 	require.True(t, runs(pid))
 	require.NotContains(t, tell(t, pipe, "heard"), "quit")
 
 	tell(t, pipe, "terminate_client 10 42")
-
-	stopped, err = w.Stop(t.Context(), gpuA)
-	require.NoError(t, err)
-	require.True(t, stopped)
+	requireStopped(true)
 	require.False(t, runs(pid))
 	require.Error(t, w.Check(t.Context(), gpuA))
-
-	stopped, err = w.Stop(t.Context(), gpuA)
-	require.NoError(t, err)
-	require.True(t, stopped)
+	requireStopped(true)
 
 	require.NoError(t, w.Start(t.Context(), gpuA), "over the sockets that the last one left")
-}
 
-func TestStop_LeavesADaemonWhoseClientsItCannotRead(t *testing.T) {
-	t.Parallel()
-
-	w := setup(t, "").worker(t, patience)
-	require.NoError(t, w.Start(t.Context(), gpuA))
-
-	pid := daemon(t, w.Pipe(gpuA))
-	tell(t, w.Pipe(gpuA), "client 10 42")
-	tell(t, w.Pipe(gpuA), "garbage")
+	pid = daemon(t, pipe)
+	tell(t, pipe, "client 10 42")
+	tell(t, pipe, "garbage")
 
 	stopped, err := w.Stop(t.Context(), gpuA)
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))

@@ -111,23 +111,42 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// The inventory and the H200's reading, on machines that lack something.
 func TestInventory(t *testing.T) {
 	t.Parallel()
-	inChild(t, nil, nil, func(t *testing.T, _ fake) {
-		got, err := open(t, Config{}).Inventory(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, healthy(), got)
-	})
-}
 
-// If the names lack the profile, it comes from the attributes.
-func TestInventory_ProfileOfAttributes(t *testing.T) {
-	t.Parallel()
-	inChild(t, nil, map[string]string{"name.plain": ""}, func(t *testing.T, _ fake) {
-		got, err := open(t, Config{}).Inventory(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, healthy(), got)
-	})
+	for name, c := range map[string]struct {
+		steer map[string]string
+		want  func(*gpu.Reading)
+	}{
+		"a healthy machine": {nil, func(*gpu.Reading) {}},
+		// If the names lack the profile, it comes from the attributes.
+		"profile of attributes": {map[string]string{"name.plain": ""}, func(*gpu.Reading) {}},
+		// A card or driver without a list of processes, as in virtual machines.
+		"no list of processes": {
+			map[string]string{"fault.nvmlDeviceGetComputeRunningProcesses_v3": "3", "fault.nvmlDeviceGetMPSComputeRunningProcesses_v3": "3"},
+			func(r *gpu.Reading) { r.Processes, r.ProcessesKnown = nil, false },
+		},
+		// A driver that refuses the second version of the memory's sizes is asked for the
+		// first, which includes the reserved memory.
+		"no second version of memory": {
+			map[string]string{"fault.nvmlDeviceGetMemoryInfo_v2": "25"}, func(r *gpu.Reading) { r.ReservedBytes, r.UsedBytes = 0, 4600*mib },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inChild(t, nil, c.steer, func(t *testing.T, _ fake) {
+				d := open(t, Config{})
+				got, err := d.Inventory(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, healthy().Cards, got.Cards)
+
+				want := healthyReading()
+				c.want(&want)
+				require.Equal(t, want, read(t, d, h200))
+			})
+		})
+	}
 }
 
 func TestInventory_NoCard(t *testing.T) {
@@ -435,23 +454,21 @@ func TestWaitEvent_OneCardIsLost(t *testing.T) {
 // A GPU that reports no errors is logged once; the others are watched.
 func TestWaitEvent_OneCardIsDeaf(t *testing.T) {
 	t.Parallel()
-	inChild(t, nil, map[string]string{"deaf.1": ""}, func(t *testing.T, f fake) {
+	inChild(t, nil, map[string]string{"deaf.0": "", "deaf.1": "", "deaf.2": ""}, func(t *testing.T, f fake) {
 		d := open(t, Config{})
 
 		_, err := d.WaitEvent(t.Context())
+		require.ErrorIs(t, err, gpu.ErrUnsupported, "all are deaf")
+
+		f.clear(t, "deaf.0")
+		f.clear(t, "deaf.2")
+
+		_, err = d.WaitEvent(t.Context())
 		require.ErrorContains(t, err, "watching GPU 1 for errors: not supported")
 		require.NotErrorIs(t, err, gpu.ErrUnsupported, "that is a driver which tells of no events")
 
 		f.send(t, 0, xid, 79, noInstance, noInstance)
 		require.Equal(t, gpu.Event{UUID: h200, XID: 79}, wait(t, d))
-	})
-}
-
-func TestWaitEvent_AllCardsAreDeaf(t *testing.T) {
-	t.Parallel()
-	inChild(t, nil, map[string]string{"deaf.0": "", "deaf.1": "", "deaf.2": ""}, func(t *testing.T, _ fake) {
-		_, err := open(t, Config{}).WaitEvent(t.Context())
-		require.ErrorIs(t, err, gpu.ErrUnsupported)
 	})
 }
 
@@ -597,29 +614,6 @@ func TestErrors(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A card or driver without a list of processes, as in virtual machines.
-func TestRead_NoListOfProcesses(t *testing.T) {
-	t.Parallel()
-
-	faults := map[string]string{"fault.nvmlDeviceGetComputeRunningProcesses_v3": "3", "fault.nvmlDeviceGetMPSComputeRunningProcesses_v3": "3"}
-	inChild(t, nil, faults, func(t *testing.T, _ fake) {
-		want := healthyReading()
-		want.Processes, want.ProcessesKnown = nil, false
-		require.Equal(t, want, read(t, open(t, Config{}), h200))
-	})
-}
-
-// A driver that refuses the second version of the memory's sizes is asked for the
-// first, which includes the reserved memory.
-func TestRead_NoSecondVersionOfMemory(t *testing.T) {
-	t.Parallel()
-	inChild(t, nil, map[string]string{"fault.nvmlDeviceGetMemoryInfo_v2": "25"}, func(t *testing.T, _ fake) {
-		want := healthyReading()
-		want.ReservedBytes, want.UsedBytes = 0, 4600*mib
-		require.Equal(t, want, read(t, open(t, Config{}), h200))
-	})
 }
 
 // The invented library has exactly the functions that this package uses: so

@@ -62,20 +62,6 @@ func TestApportioner_TellsShapesApart(t *testing.T) {
 	require.Empty(t, a.gpus)
 }
 
-func TestApportioner_AFullGPU(t *testing.T) {
-	t.Parallel()
-
-	var a apportioner
-
-	full := GPUActivity{At: time.Unix(1, 0), SM: 0.2, DRAM: 0.96, Tensor: 0.1}
-	own := a.divide(on("a", "stream"), full, nil)
-	require.Equal(t, part{parts: parts{0.2, 0.96, 0.1}, known: true}, own, "alone nobody slows it down")
-
-	own = a.divide(on("b", "stream"), full, nil)
-	require.True(t, own.known && own.full)
-	require.InDeltaSlice(t, []float64{0.1, 0.48, 0.05}, own.parts[:], 1e-9)
-}
-
 // gpuWith is an apportioner that has learnt what one attempt of each shape takes.
 func gpuWith(shapes map[string]float64) (*apportioner, func(sm float64) GPUActivity) {
 	a, at := &apportioner{}, time.Unix(0, 0)
@@ -106,6 +92,11 @@ func gpuWith(shapes map[string]float64) (*apportioner, func(sm float64) GPUActiv
 // has what the others leave.
 func TestApportioner_AFullGPUKeepsWhatIsKnown(t *testing.T) {
 	t.Parallel()
+
+	var alone apportioner
+
+	own := alone.divide(on("a", "stream"), GPUActivity{At: time.Unix(1, 0), SM: 0.2, DRAM: 0.96, Tensor: 0.1}, nil)
+	require.Equal(t, part{parts: parts{0.2, 0.96, 0.1}, known: true}, own, "alone nobody slows it down")
 
 	for name, tt := range map[string]struct {
 		known map[string]float64

@@ -133,6 +133,7 @@ func TestRun_FilesOverTheQuota(t *testing.T) {
 	for name, dir := range map[string]func(dirs) string{
 		"output":     func(d dirs) string { return d.out },
 		"checkpoint": func(d dirs) string { return d.checkpoint },
+		"work":       dirs.work,
 	} {
 		for _, exits := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", exits by itself: ", exits), func(t *testing.T) {
@@ -140,6 +141,8 @@ func TestRun_FilesOverTheQuota(t *testing.T) {
 
 				r := setup(t)
 				r.config.Bounds.OutputLimit = 1 << 20
+				r.has(t, "/app", image{"train.py": "x"})
+
 				place := dir(r.dirs(r.who(t)))
 				box, ended := r.begin(t)
 				box.Print(berth.Stdout, "acc=1\n")
@@ -157,7 +160,9 @@ func TestRun_FilesOverTheQuota(t *testing.T) {
 				require.Contains(t, got.Message, "more than 1 MiB to /trial/out")
 				require.Nil(t, got.Value)
 				require.NoDirExists(t, below)
-				require.DirExists(t, place)
+				require.NoDirExists(t, r.file(workName))
+				require.NoFileExists(t, r.file("out/work/deep/er/model"))
+				require.Equal(t, name != "work", fileIsThere(place))
 			})
 		}
 	}

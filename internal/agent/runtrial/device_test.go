@@ -276,6 +276,7 @@ func TestRun_JudgedByItsGPU(t *testing.T) {
 		wants      berth.DeviceWanted
 		mps, alone bool // it shares its GPU by MPS; it is the only client, as the ledger says
 		shows      []scene
+		once       bool // its GPU is read at its start only, and at its end
 		says       string
 		exit       int
 		want       berth.FailureKind
@@ -285,7 +286,7 @@ func TestRun_JudgedByItsGPU(t *testing.T) {
 		"a GPU that is lost":                   {shows: []scene{{time.Second, DeviceReading{UsedBytes: 1 << 20, FreeBytes: 8 << 30}, nil}, {time.Hour, DeviceReading{Problem: "XID 79: it fell off the bus", Lost: true}, errUnnamed}}, want: berth.FailureInfra, message: "XID 79: it fell off the bus"},
 		"a sick GPU, it ends well":             {shows: holds(sick), says: good, want: berth.FailureOK},
 		"a sick GPU, it fails":                 {shows: holds(sick), exit: 1, want: berth.FailureInfra},
-		"sick after the last reading":          {shows: []scene{{10850 * time.Millisecond, DeviceReading{UsedBytes: 1 << 20, FreeBytes: 8 << 30}, nil}, holds(sick)[0]}, exit: 1, want: berth.FailureInfra, message: "XID 63"},
+		"sick after the last reading":          {once: true, shows: []scene{{10850 * time.Millisecond, DeviceReading{UsedBytes: 1 << 20, FreeBytes: 8 << 30}, nil}, holds(sick)[0]}, exit: 1, want: berth.FailureInfra, message: "XID 63"},
 		"never touched, either will do":        {wants: berth.DeviceAuto, shows: always(DeviceReading{FreeBytes: 8 << 30}, nil), says: good, want: berth.FailureOK, message: "trials like it run on cores", cores: true},
 		"never touched, it wants one":          {wants: berth.DeviceGPU, shows: always(DeviceReading{FreeBytes: 8 << 30}, nil), says: noLibrary + strings.Repeat("goes on\n", tailLines) + good, want: berth.FailureNoDevice, message: "it said: " + noLibrary[:len(noLibrary)-1], cores: true},
 		"a driver that does not answer":        {wants: berth.DeviceGPU, shows: always(DeviceReading{}, errors.New("no answer")), says: good, want: berth.FailureOK},
@@ -310,6 +311,10 @@ func TestRun_JudgedByItsGPU(t *testing.T) {
 
 			if c.mps {
 				r.byMPS(c.alone)
+			}
+
+			if c.once {
+				r.config.SampleEvery = time.Hour
 			}
 
 			box, ended := r.begin(t)

@@ -207,6 +207,7 @@ func TestRun_StartError(t *testing.T) {
 	require.Equal(t, berth.FailureBadCommand, got.Kind)
 	require.Equal(t, order.Known, got.Usage)
 	require.Contains(t, got.Message, "pyton")
+	require.Empty(t, r.books.result(t).ContainerID, "none ran")
 	require.Equal(t, berth.FailureBadCommand, r.books.result(t).Outcome.Kind)
 	require.Empty(t, r.docks.boxes(t), "nor does the container that could not start stay")
 }

@@ -428,9 +428,9 @@ func autoOutput(t *testing.T, o berth.Objective) (*rig, func() *output) {
 	}
 }
 
-// A worker is killed after it stored what the job printed. The job writes its metrics file
-// meanwhile, which the next worker reads first: the choice stands, and no row of another
-// source is among these.
+// A worker is killed after it stored what the job printed. The job writes its result to its
+// metrics file meanwhile, which the next worker reads first: the choice stands, no row of
+// another source is among these, and the result takes the place of the curve at the end.
 func TestOutput_TheChoiceOutlivesAKilledWorker(t *testing.T) {
 	t.Parallel()
 
@@ -440,19 +440,16 @@ func TestOutput_TheChoiceOutlivesAKilledWorker(t *testing.T) {
 	require.NoError(t, killed.write(t.Context()))
 
 	next := adopt()
-	appendTo(t, filepath.Join(next.run.dirs.out, metricsName), `{"epoch": 3, "loss": 0.9}`+"\n")
+	appendTo(t, filepath.Join(next.run.dirs.out, metricsName), `{"epoch": 3, "acc": 0.9}`+"\n")
 	next.readFiles(readPerLook)
 	next.take(chunk(berth.Stdout, "acc=0.5\n", 1))
 	next.take(chunk(berth.Stdout, "acc=0.75\n", 2))
-
-	stored := next.metrics.Pending(time.Now()).Points
-	require.Len(t, stored, 2)
-	require.Equal(t, "acc", stored[0].Name)
+	require.Len(t, next.metrics.Pending(time.Now()).Points, 2, "of what was printed")
 
 	rest, _ := next.finish()
+	require.Equal(t, []string{"acc"}, rest.Drop)
 	require.Len(t, rest.Points, 1)
-	require.Equal(t, "loss", rest.Points[0].Name)
-	require.Empty(t, rest.Drop)
+	require.Equal(t, int64(3), rest.Points[0].Step)
 }
 
 // A metrics file holds what programs print, too.

@@ -58,9 +58,12 @@ func TestVerdict_IsCommittedWithoutDocker(t *testing.T) {
 		r.books.finishErrs = nil
 		made := r.docks.made
 
-		outcome, err := r.Run(t.Context(), r.order())
+		order := r.order()
+		order.Stop = true
+
+		outcome, err := r.Run(t.Context(), order)
 		require.NoError(t, err)
-		require.Equal(t, berth.FailureOK, outcome.Kind)
+		require.Equal(t, berth.FailureOK, outcome.Kind, "it had ended before it was canceled")
 		require.InDelta(t, 0.75, *outcome.Value, 0)
 		require.Equal(t, int64(300<<20), outcome.Usage.MemoryPeakBytes)
 		require.Equal(t, made, r.docks.made, "nothing is started")
@@ -111,24 +114,6 @@ func TestVerdict_ResultCountsMoreThanItsOutput(t *testing.T) {
 	})
 }
 
-func TestVerdict_FirstOneStands(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.books.finishErrs = awayFor(1000)
-		require.Error(t, r.finish(t, "acc=0.5\n").err)
-		r.books.finishErrs = nil
-
-		order := r.order()
-		order.Stop = true
-
-		outcome, err := r.Run(t.Context(), order)
-		require.NoError(t, err)
-		require.Equal(t, berth.FailureOK, outcome.Kind, "it had ended before it was canceled")
-		require.Equal(t, berth.FailureOK, r.books.result(t).Outcome.Kind)
-	})
-}
-
 func TestVerdict_CanceledWhileItCannotBeCommitted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,15 +156,6 @@ func TestVerdict_NamesTheContainerThatRan(t *testing.T) {
 			require.Equal(t, box.Container().ID, r.who(t).Attempt.ContainerID)
 		})
 	}
-
-	t.Run("none did", func(t *testing.T) { // it is there, and Docker could not start it
-		t.Parallel()
-
-		r := setup(t)
-		r.docks.ensureErr = &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("no")}
-		require.NoError(t, (<-r.start(t.Context(), r.order())).err)
-		require.Empty(t, r.books.result(t).ContainerID)
-	})
 }
 
 func TestVerdict_OfNobodyIsRemoved(t *testing.T) {
@@ -190,18 +166,12 @@ func TestVerdict_OfNobodyIsRemoved(t *testing.T) {
 		"half a file":     `{"token":7,"outc`,
 		"of another kind": `[]`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		r := setup(t)
+		plantFile(t, r.file(verdictName), []byte(text))
 
-			r := setup(t)
-			require.NoError(t, os.MkdirAll(filepath.Dir(r.file(verdictName)), 0o700))
-			require.NoError(t, os.WriteFile(r.file(verdictName), []byte(text), 0o600))
-
-			box, ended := r.begin(t)
-			require.NoFileExists(t, r.file(verdictName))
-			got := ends(t, box, ended, "acc=0.5\n", 0)
-			require.Equal(t, berth.FailureOK, got.Kind, "the container was judged")
-		})
+		box, ended := r.begin(t)
+		require.NoFileExists(t, r.file(verdictName), name)
+		require.Equal(t, berth.FailureOK, ends(t, box, ended, "acc=0.5\n", 0).Kind, "the container was judged")
 	}
 }
 
@@ -246,19 +216,16 @@ func TestUsage_SurvivesTheWorker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
-		ctx, shutdown := context.WithCancelCause(t.Context())
-		ended := r.start(ctx, r.order())
-		box := r.docks.started(t)
-		time.Sleep(keepUsageEvery + time.Second)
-		synctest.Wait()
-		require.FileExists(t, r.file(usageName), "also for one that will be killed")
-		shutdown(errors.New("the worker stops"))
-		require.ErrorIs(t, (<-ended).err, ErrDetached)
+		box := r.readFor(t, keepUsageEvery+time.Second, func(*fake.Process) {
+			time.Sleep(keepUsageEvery + time.Second)
+			synctest.Wait()
+			require.FileExists(t, r.file(usageName), "also for one that will be killed")
+		})
 
 		r.meter = func(berth.Container) (Meter, error) { return gauge{berth.MemorySample{WorkingSetBytes: 1 << 20}}, nil }
 		order := r.order()
 		order.Known = berth.Usage{CPU: berth.Duration(time.Hour)} // and half of it may have
-		ended = r.start(t.Context(), order)
+		ended := r.start(t.Context(), order)
 
 		time.Sleep(time.Second)
 		got := ends(t, box, ended, "acc=1\n", 0)

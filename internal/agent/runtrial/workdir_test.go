@@ -201,24 +201,6 @@ func TestPrepare_LeavesWorkingDirectoriesReadOnly(t *testing.T) {
 	require.True(t, writableWorkdir("/binary"))
 }
 
-// What a job writes there counts as what it writes anywhere, and goes with the files of a job that wrote too much.
-func TestRun_WorkingDirectoryOverTheQuota(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.has(t, "/app", image{"train.py": "x"})
-	r.config.Bounds.OutputLimit = 1 << 20
-
-	ended := r.start(t.Context(), r.order())
-	r.docks.started(t)
-	require.NoError(t, os.WriteFile(r.file("work/model"), make([]byte, 2<<20), 0o600))
-
-	got := came(t, ended)
-	require.Equal(t, berth.FailureDiskQuota, got.Kind)
-	require.NoFileExists(t, r.file("out/work/model"))
-	require.NoDirExists(t, r.file(workName))
-}
-
 // Copies that nobody uses go; those of yesterday stay.
 func TestPrepare_ForgetsOldCopies(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,44 +121,6 @@ func TestRun_GathersBesideWhatTheJobHas(t *testing.T) {
 			require.Empty(t, left)
 		})
 	}
-}
-
-// A disk without an inode left at the end loses no model.
-func TestRun_GathersOnAFullDisk(t *testing.T) {
-	t.Parallel()
-
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,nr_inodes=60"); err != nil {
-		runtimetest.Skip(t, "a small disk needs root: %v", err)
-	}
-
-	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, 0)) })
-
-	r := setup(t)
-	r.config.DataDir, r.dir = dir, dir
-	r.has(t, "/app", image{"train.py": "x"})
-
-	box, ended := r.begin(t)
-	require.NoError(t, os.WriteFile(r.file("work/m.keras"), []byte("model"), 0o600))
-
-	full := filepath.Join(dir, "full")
-	require.NoError(t, os.Mkdir(full, 0o700))
-
-	for i := 0; ; i++ { // another program takes the last inode
-		if os.WriteFile(filepath.Join(full, strconv.Itoa(i)), nil, 0o600) != nil {
-			break
-		}
-	}
-
-	ends(t, box, ended, "acc=1\n", 0)
-
-	outputs, err := r.OpenOutputs(attemptID)
-	require.NoError(t, err)
-
-	defer outputs.Close() //nolint:errcheck // only read
-
-	_, err = outputs.Stat("work/m.keras")
-	require.NoError(t, err)
 }
 
 // A worker without root keeps what a job wrote into a directory that it made.

@@ -94,12 +94,6 @@ func TestReserve_Properties(t *testing.T) {
 	})
 }
 
-func TestReserveDevice_NothingMeasured(t *testing.T) {
-	t.Parallel()
-
-	require.Zero(t, memory.ReserveDevice(berth.Footprint{MemoryPeakBytes: mib}))
-}
-
 func TestReserveCPU(t *testing.T) {
 	t.Parallel()
 
@@ -126,29 +120,30 @@ func TestReserveCPU(t *testing.T) {
 }
 
 // A machine of 16 cores and 22 GiB runs 16 trials of a shape that is not
-// measured; where memory per core is large, nothing changes.
-func TestForProbe_GoesWithTheCores(t *testing.T) {
-	t.Parallel()
-
-	for _, c := range []struct{ capacity, perCore, cpuMilli, want int64 }{
-		{22 * 1024, 22 * 1024 / 16, 1000, 1408},
-		{22 * 1024, 22 * 1024 / 16, 2000, 2816},
-		{22 * 1024, 22 * 1024 / 2, 1000, 4096},
-		{64 * 1024, 64 * 1024 / 128, 1000, 1024},
-		{2048, 2048 / 16, 1000, 512},
-	} {
-		room := memory.Room{CapacityBytes: c.capacity * mib, PerCoreBytes: c.perCore * mib}
-		require.Equal(t, c.want*mib, memory.ForProbe(room, c.cpuMilli), "%+v", c)
-	}
-}
-
+// measured; where memory per core is large, or not known, nothing changes.
 func TestForProbe(t *testing.T) {
 	t.Parallel()
 
-	for _, c := range []struct{ capacity, want int64 }{
-		{0, 4096}, {-1, 4096}, {64 << 10, 4096}, {16 << 10, 4096}, {8 << 10, 2048}, {1000, 192}, {100, 64},
+	for _, c := range []struct{ capacity, cores, cpuMilli, want int64 }{ // MiB
+		{22 << 10, 16, 1000, 1408},
+		{22 << 10, 16, 2000, 2816},
+		{22 << 10, 2, 1000, 4096},
+		{64 << 10, 128, 1000, 1024},
+		{2048, 16, 1000, 512},
+		{0, 0, 1000, 4096},
+		{-1, 0, 1000, 4096},
+		{64 << 10, 0, 1000, 4096},
+		{16 << 10, 0, 1000, 4096},
+		{8 << 10, 0, 1000, 2048},
+		{1000, 0, 1000, 192},
+		{100, 0, 1000, 64},
 	} {
-		require.Equal(t, c.want*mib, memory.ForProbe(memory.Room{CapacityBytes: c.capacity * mib}, 1000), "%d MiB", c.capacity)
+		room := memory.Room{CapacityBytes: c.capacity * mib}
+		if c.cores > 0 {
+			room.PerCoreBytes = room.CapacityBytes / c.cores
+		}
+
+		require.Equal(t, c.want*mib, memory.ForProbe(room, c.cpuMilli), "%+v", c)
 	}
 }
 
@@ -165,42 +160,6 @@ func TestGrow(t *testing.T) {
 	} {
 		require.Equal(t, c.want*mib, memory.Grow(c.reserved*mib, c.peak*mib), "%+v", c)
 	}
-}
-
-func TestAfterOOM_Ladder(t *testing.T) {
-	t.Parallel()
-
-	room := memory.Room{CapacityBytes: 16 << 30, FreeBytes: 16 << 30}
-	demand := berth.Demand{MemoryBytes: 1 << 30, CPUMilli: 500}
-
-	second, ok := memory.AfterOOM(demand, 1<<30, 1, 3, room)
-	require.True(t, ok)
-	require.Equal(t, berth.Demand{MemoryBytes: 1536 * mib, CPUMilli: 500}, second)
-
-	third, ok := memory.AfterOOM(second, 1536*mib, 2, 3, room)
-	require.True(t, ok)
-	require.Equal(t, berth.Demand{MemoryBytes: 16 << 30, CPUMilli: 500, Exclusive: true}, third, "the last one has a host for itself")
-
-	_, ok = memory.AfterOOM(third, 16<<30, 3, 3, room)
-	require.False(t, ok)
-
-	_, ok = memory.AfterOOM(demand, 1<<30, 1, 1, room)
-	require.False(t, ok, "one attempt is one attempt")
-}
-
-func TestAfterOOM_LastDoesNotWaitForProgramsOutside(t *testing.T) {
-	t.Parallel()
-
-	room := memory.Room{CapacityBytes: 16 << 30, FreeBytes: 10 << 30}
-
-	last, ok := memory.AfterOOM(berth.Demand{MemoryBytes: 2 << 30}, 2<<30, 2, 3, room)
-	require.True(t, ok)
-	require.True(t, last.Exclusive)
-	require.Equal(t, int64(9728*mib), last.MemoryBytes, "95 % of what they leave")
-
-	last, ok = memory.AfterOOM(berth.Demand{MemoryBytes: 8 << 30}, 8<<30, 2, 3, room)
-	require.True(t, ok)
-	require.Equal(t, int64(12<<30), last.MemoryBytes, "but it does grow")
 }
 
 func TestAfterOOM_Properties(t *testing.T) {
@@ -229,46 +188,6 @@ func TestAfterOOM_Properties(t *testing.T) {
 			demand = next
 		}
 	})
-}
-
-func TestDemand(t *testing.T) {
-	t.Parallel()
-
-	measured := &berth.Footprint{Samples: 1, MemoryPeakBytes: 2000 * mib, CPUMilli: 500}
-	ranOut := &berth.Footprint{MemoryFloorBytes: 4096 * mib}
-	inPart := &berth.Footprint{Source: berth.FootprintPartial, MemoryPeakBytes: 155 * mib}
-
-	for name, c := range map[string]struct {
-		resources berth.Resources
-		footprint *berth.Footprint
-		capacity  int64 // MiB
-		memory    int64 // MiB
-		cpu       int64
-	}{
-		"unmeasured":                 {berth.Resources{}, nil, 32 << 10, 4096, 1000},
-		"unmeasured, nobody there":   {berth.Resources{}, nil, 0, 4096, 1000},
-		"unmeasured, small machine":  {berth.Resources{}, nil, 2048, 512, 1000},
-		"measured":                   {berth.Resources{}, measured, 32 << 10, 2240, 550},
-		"measured, small machine":    {berth.Resources{}, measured, 2100, 2100, 550},
-		"the spec's size":            {berth.Resources{Memory: 1024 * mib}, nil, 32 << 10, 1024, 1000},
-		"the spec's size wins":       {berth.Resources{Memory: 1024 * mib}, measured, 32 << 10, 1024, 550},
-		"the spec's cores win":       {berth.Resources{CPUs: 2000}, measured, 32 << 10, 2240, 2000},
-		"ran out":                    {berth.Resources{}, ranOut, 32 << 10, 6144, 1000},
-		"ran out below a probe's":    {berth.Resources{}, &berth.Footprint{MemoryFloorBytes: 300 * mib}, 32 << 10, 4096, 1000},
-		"ran out, above the spec's":  {berth.Resources{Memory: 1024 * mib}, ranOut, 32 << 10, 1024, 1000},
-		"ran out, below the spec's":  {berth.Resources{Memory: 8192 * mib}, ranOut, 32 << 10, 8192, 1000},
-		"ran out, small machine":     {berth.Resources{}, ranOut, 2560, 2560, 1000},
-		"the spec's is never capped": {berth.Resources{Memory: 8192 * mib}, ranOut, 2560, 8192, 1000},
-		"seen in part":               {berth.Resources{}, inPart, 32 << 10, 4096, 1000},
-		"seen in part, large":        {berth.Resources{}, &berth.Footprint{Source: berth.FootprintPartial, MemoryPeakBytes: 8000 * mib}, 32 << 10, 9600, 1000},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			got := memory.Demand(c.resources, c.footprint, memory.Room{CapacityBytes: c.capacity * mib})
-			require.Equal(t, berth.Demand{MemoryBytes: c.memory * mib, CPUMilli: c.cpu}, got)
-		})
-	}
 }
 
 func TestKnown(t *testing.T) {

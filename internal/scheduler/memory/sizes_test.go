@@ -59,6 +59,8 @@ func TestSizes(t *testing.T) {
 		alone bool
 	}
 
+	type wants map[berth.DeviceClass]want
+
 	cores := machine(berth.HostReady, 64, 64)
 	mps := card(big, 80)
 	mps.MPSContexts = 44
@@ -71,156 +73,118 @@ func TestSizes(t *testing.T) {
 	sick.Problem = "it fell off the bus"
 	cordoned := card(big, 80)
 	cordoned.CordonedAt = new(time.Unix(0, 0))
+	muted := card(big, 80)
+	muted.MPSContexts, muted.MPSProblem = 44, "its MPS daemon does not run: no permission"
 	mixed := []berth.Host{cores, gpuHost(card(big, 80), card(small, 16))}
 	gpu, auto := berth.Resources{Device: berth.DeviceGPU}, berth.Resources{Device: berth.DeviceAuto}
+	insists := berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}
+	one, oneMPS := []berth.Host{gpuHost(card(big, 80))}, []berth.Host{gpuHost(mps)}
+	known := berth.Footprints{big: onGPU(910, 0)}
 
 	for name, tt := range map[string]struct {
 		resources  berth.Resources
 		hosts      []berth.Host
 		known      berth.Footprints
 		last       *berth.LastOOM
-		want       map[berth.DeviceClass]want
+		want       wants
 		infeasible bool
 	}{
-		"cores, as there is no GPU":       {resources: auto, hosts: []berth.Host{cores}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
-		"nothing, as there is no GPU":     {resources: gpu, hosts: []berth.Host{cores}, want: map[berth.DeviceClass]want{}},
-		"cores, as it says so":            {resources: berth.Resources{Device: berth.DeviceCPU}, hosts: mixed, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
-		"alone where nothing is measured": {resources: auto, hosts: mixed, want: map[berth.DeviceClass]want{big: {20 * 1024, true}, small: {4 * 1024, true}}},
+		"cores, as there is no GPU":       {resources: auto, hosts: []berth.Host{cores}, want: wants{berth.ClassCPU: {}}},
+		"nothing, as there is no GPU":     {resources: gpu, hosts: []berth.Host{cores}, want: wants{}},
+		"cores, as it says so":            {resources: berth.Resources{Device: berth.DeviceCPU}, hosts: mixed, want: wants{berth.ClassCPU: {}}},
+		"alone where nothing is measured": {resources: auto, hosts: mixed, want: wants{big: {20 * 1024, true}, small: {4 * 1024, true}}},
 		"what was measured, on its class alone": {
 			resources: gpu, hosts: mixed, known: berth.Footprints{big: onGPU(910, 0), berth.ClassCPU: onGPU(0, 0)},
-			want: map[berth.DeviceClass]want{big: {1088, false}, small: {4 * 1024, true}},
+			want: wants{big: {1088, false}, small: {4 * 1024, true}},
 		},
-		"10 % of much is more than 256 MiB": {
-			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(10000, 0)},
-			want: map[berth.DeviceClass]want{big: {11008, false}},
-		},
+		"10 % of much is more than 256 MiB": {resources: gpu, hosts: one, known: berth.Footprints{big: onGPU(10000, 0)}, want: wants{big: {11008, false}}},
 		"no more than a card has": {
 			resources: gpu, hosts: []berth.Host{gpuHost(card(small, 16))}, known: berth.Footprints{small: onGPU(16*1024-100, 0)},
-			want: map[berth.DeviceClass]want{small: {16 * 1024, false}},
+			want: wants{small: {16 * 1024, false}},
 		},
-		"what a sibling ran out of": {
-			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 1216)},
-			want: map[berth.DeviceClass]want{big: {1856, false}},
-		},
-		"at most four times what was measured": {
-			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 9000)},
-			want: map[berth.DeviceClass]want{big: {4 * 1088, false}},
-		},
+		"what a sibling ran out of":            {resources: gpu, hosts: one, known: berth.Footprints{big: onGPU(910, 1216)}, want: wants{big: {1856, false}}},
+		"at most four times what was measured": {resources: gpu, hosts: one, known: berth.Footprints{big: onGPU(910, 9000)}, want: wants{big: {4 * 1088, false}}},
 		"what the user wrote": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUMemory: 2 * gib}, hosts: mixed, known: berth.Footprints{big: onGPU(910, 1216)},
-			want: map[berth.DeviceClass]want{big: {2048, false}, small: {2048, false}},
+			want: wants{big: {2048, false}, small: {2048, false}},
 		},
-		"alone, as the user wrote": {
-			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: []berth.Host{gpuHost(card(big, 80))},
-			known: berth.Footprints{big: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1088, true}},
-		},
+		"alone, as the user wrote": {resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: one, known: known, want: wants{big: {1088, true}}},
 		"by time slices, as the user wrote": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "time_slicing", GPUMemory: gib},
-			hosts:     []berth.Host{gpuHost(mps, card(small, 16))}, want: map[berth.DeviceClass]want{big: {1024, false}, small: {1024, false}},
+			hosts:     []berth.Host{gpuHost(mps, card(small, 16))}, want: wants{big: {1024, false}, small: {1024, false}},
 		},
-		"by MPS, as the user wrote": {
-			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, known: berth.Footprints{big: onGPU(910, 0)},
-			hosts: []berth.Host{gpuHost(mps, card(small, 16))}, want: map[berth.DeviceClass]want{bigMPS: {1216, false}},
+		"by MPS, as the user wrote":                          {resources: insists, known: known, hosts: []berth.Host{gpuHost(mps, card(small, 16))}, want: wants{bigMPS: {1216, false}}},
+		"nothing, as no GPU has MPS":                         {resources: insists, hosts: []berth.Host{gpuHost(lone, card(small, 16))}, want: wants{}},
+		"a 32nd where nothing is measured, as MPS bounds it": {resources: gpu, hosts: oneMPS, want: wants{bigMPS: {2560, false}, big: {20 * 1024, true}}},
+		"MPS, as it insists, though its daemon does not run": {
+			resources: berth.Resources{Device: berth.DeviceAuto, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(muted)}, want: wants{bigMPS: {2560, false}},
 		},
-		"nothing, as no GPU has MPS": {
-			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(lone, card(small, 16))}, want: map[berth.DeviceClass]want{},
-		},
-		"a 32nd where nothing is measured, as MPS bounds it": {
-			resources: gpu, hosts: []berth.Host{gpuHost(mps)}, want: map[berth.DeviceClass]want{bigMPS: {2560, false}, big: {20 * 1024, true}},
+		"cores, as the GPU has a problem and it may spill": {
+			resources: berth.Resources{Device: berth.DeviceAuto, GPUMemory: 100 * gib, GPUMemorySpill: true}, hosts: []berth.Host{gpuHost(sick)},
+			want: wants{berth.ClassCPU: {}},
 		},
 		"2 GiB of a GPU with less than 64": {
-			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(func() berth.Device {
+			resources: insists, hosts: []berth.Host{gpuHost(func() berth.Device {
 				d := card(small, 8)
 				d.MPSContexts = 44
 
 				return d
-			}())}, want: map[berth.DeviceClass]want{small + " (MPS)": {2048, false}},
+			}())}, want: wants{small + " (MPS)": {2048, false}},
 		},
 		"what a sibling ran out of at the guess": {
-			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(mps)},
-			known: berth.Footprints{bigMPS: {Source: berth.FootprintRaised, DeviceFloorBytes: 2560 << 20}}, want: map[berth.DeviceClass]want{bigMPS: {3840, false}},
+			resources: insists, hosts: oneMPS,
+			known: berth.Footprints{bigMPS: {Source: berth.FootprintRaised, DeviceFloorBytes: 2560 << 20}}, want: wants{bigMPS: {3840, false}},
 		},
 		"what a part of a run held": {
-			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(mps)},
-			known: berth.Footprints{bigMPS: {Source: berth.FootprintPartial, DevicePeakBytes: 10 * gib}}, want: map[berth.DeviceClass]want{bigMPS: {12 * 1024, false}},
+			resources: insists, hosts: oneMPS,
+			known: berth.Footprints{bigMPS: {Source: berth.FootprintPartial, DevicePeakBytes: 10 * gib}}, want: wants{bigMPS: {12 * 1024, false}},
 		},
 		"a fifth more than what much was measured in the other mode, and what it ran out of": {
-			resources: gpu, hosts: []berth.Host{gpuHost(mps)},
+			resources: gpu, hosts: oneMPS,
 			known: berth.Footprints{bigMPS: onGPU(10000, 0), big: {Source: berth.FootprintRaised, DeviceFloorBytes: 10 * gib}},
-			want:  map[berth.DeviceClass]want{bigMPS: {11008, false}, big: {15 * 1024, false}},
+			want:  wants{bigMPS: {11008, false}, big: {15 * 1024, false}},
 		},
-		"what was measured in the other mode": {
-			resources: gpu, hosts: []berth.Host{gpuHost(mps)}, known: berth.Footprints{bigMPS: onGPU(910, 0)},
-			want: map[berth.DeviceClass]want{bigMPS: {1088, false}, big: {1216, false}},
-		},
+		"what was measured in the other mode": {resources: gpu, hosts: oneMPS, known: berth.Footprints{bigMPS: onGPU(910, 0)}, want: wants{bigMPS: {1088, false}, big: {1216, false}}},
 		"what was measured in each mode": {
-			resources: gpu, hosts: []berth.Host{gpuHost(mps)}, known: berth.Footprints{bigMPS: onGPU(910, 0), big: onGPU(1500, 0)},
-			want: map[berth.DeviceClass]want{bigMPS: {1088, false}, big: {1664, false}},
+			resources: gpu, hosts: oneMPS, known: berth.Footprints{bigMPS: onGPU(910, 0), big: onGPU(1500, 0)},
+			want: wants{bigMPS: {1088, false}, big: {1664, false}},
 		},
 		"a GPU without MPS, for a trial that wants it alone": {
-			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: []berth.Host{gpuHost(mps)},
-			known: berth.Footprints{bigMPS: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1216, true}},
+			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: oneMPS,
+			known: berth.Footprints{bigMPS: onGPU(910, 0)}, want: wants{big: {1216, true}},
 		},
-		"a GPU that a person keeps for one attempt at a time": {
-			resources: gpu, hosts: []berth.Host{gpuHost(lone)}, known: berth.Footprints{big: onGPU(910, 0)}, want: map[berth.DeviceClass]want{big: {1088, false}},
-		},
+		"a GPU that a person keeps for one attempt at a time": {resources: gpu, hosts: []berth.Host{gpuHost(lone)}, known: known, want: wants{big: {1088, false}}},
 
-		"cores, as the GPU has a problem": {resources: auto, hosts: []berth.Host{cores, gpuHost(sick)}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
-		"cores, as the GPU is cordoned":   {resources: auto, hosts: []berth.Host{cores, gpuHost(cordoned)}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}}},
-		"other GPUs, as one is cordoned":  {resources: auto, hosts: []berth.Host{cores, gpuHost(cordoned, card(small, 16))}, want: map[berth.DeviceClass]want{small: {4 * 1024, true}}},
-		"the cordoned GPU, as it must":    {resources: gpu, hosts: []berth.Host{cores, gpuHost(cordoned)}, want: map[berth.DeviceClass]want{big: {20 * 1024, true}}},
-		"the sick GPU, as it must":        {resources: gpu, hosts: []berth.Host{cores, gpuHost(sick)}, want: map[berth.DeviceClass]want{big: {20 * 1024, true}}},
-		"cores, as the GPU's host is lost": {
-			resources: auto, hosts: []berth.Host{cores, in(berth.HostLost, gpuHost(card(big, 80)))}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}},
-		},
-		"or drained": {
-			resources: auto, hosts: []berth.Host{cores, in(berth.HostDraining, gpuHost(card(big, 80)))}, want: map[berth.DeviceClass]want{berth.ClassCPU: {}},
-		},
-		"the lost GPU, as it must": {
-			resources: gpu, hosts: []berth.Host{cores, in(berth.HostLost, gpuHost(card(big, 80)))}, want: map[berth.DeviceClass]want{big: {20 * 1024, true}},
-		},
+		"cores, as the GPU has a problem":  {resources: auto, hosts: []berth.Host{cores, gpuHost(sick)}, want: wants{berth.ClassCPU: {}}},
+		"cores, as the GPU is cordoned":    {resources: auto, hosts: []berth.Host{cores, gpuHost(cordoned)}, want: wants{berth.ClassCPU: {}}},
+		"other GPUs, as one is cordoned":   {resources: auto, hosts: []berth.Host{cores, gpuHost(cordoned, card(small, 16))}, want: wants{small: {4 * 1024, true}}},
+		"the cordoned GPU, as it must":     {resources: gpu, hosts: []berth.Host{cores, gpuHost(cordoned)}, want: wants{big: {20 * 1024, true}}},
+		"the sick GPU, as it must":         {resources: gpu, hosts: []berth.Host{cores, gpuHost(sick)}, want: wants{big: {20 * 1024, true}}},
+		"cores, as the GPU's host is lost": {resources: auto, hosts: []berth.Host{cores, in(berth.HostLost, gpuHost(card(big, 80)))}, want: wants{berth.ClassCPU: {}}},
+		"or drained":                       {resources: auto, hosts: []berth.Host{cores, in(berth.HostDraining, gpuHost(card(big, 80)))}, want: wants{berth.ClassCPU: {}}},
+		"the lost GPU, as it must":         {resources: gpu, hosts: []berth.Host{cores, in(berth.HostLost, gpuHost(card(big, 80)))}, want: wants{big: {20 * 1024, true}}},
 		"alone where it was measured in part": {
-			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: {Source: berth.FootprintPartial, DevicePeakBytes: 520 << 20}},
-			want: map[berth.DeviceClass]want{big: {20 * 1024, true}},
+			resources: gpu, hosts: one, known: berth.Footprints{big: {Source: berth.FootprintPartial, DevicePeakBytes: 520 << 20}},
+			want: wants{big: {20 * 1024, true}},
 		},
-		"cores, as the GPU that it ran out on is gone": {
-			resources: auto, hosts: []berth.Host{cores}, last: ranOutOfGPU(4, true, 1), want: map[berth.DeviceClass]want{berth.ClassCPU: {}},
-		},
+		"cores, as the GPU that it ran out on is gone": {resources: auto, hosts: []berth.Host{cores}, last: ranOutOfGPU(4, true, 1), want: wants{berth.ClassCPU: {}}},
 
-		"a step more": {
-			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 0)}, last: ranOutOfGPU(4, false, 1),
-			want: map[berth.DeviceClass]want{big: {6 * 1024, false}},
-		},
-		"the last attempt is alone": {
-			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 0)}, last: ranOutOfGPU(4, false, 2),
-			want: map[berth.DeviceClass]want{big: {6 * 1024, true}},
-		},
+		"a step more":               {resources: gpu, hosts: one, known: known, last: ranOutOfGPU(4, false, 1), want: wants{big: {6 * 1024, false}}},
+		"the last attempt is alone": {resources: gpu, hosts: one, known: known, last: ranOutOfGPU(4, false, 2), want: wants{big: {6 * 1024, true}}},
 		"the last attempt is alone, though the one before it taught its shape as much": {
-			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(910, 4*1024)}, last: ranOutOfGPU(4, false, 2),
-			want: map[berth.DeviceClass]want{big: {6 * 1024, true}},
+			resources: gpu, hosts: one, known: berth.Footprints{big: onGPU(910, 4*1024)}, last: ranOutOfGPU(4, false, 2),
+			want: wants{big: {6 * 1024, true}},
 		},
 		"so it is where nothing is measured": {
-			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "mps"}, hosts: []berth.Host{gpuHost(mps)},
+			resources: insists, hosts: oneMPS,
 			known: berth.Footprints{bigMPS: {Source: berth.FootprintRaised, DeviceFloorBytes: 4 * gib}}, last: ranOutOfGPU(4, false, 2),
-			want: map[berth.DeviceClass]want{bigMPS: {6 * 1024, true}},
+			want: wants{bigMPS: {6 * 1024, true}},
 		},
-		"another run has measured more": {
-			resources: gpu, hosts: []berth.Host{gpuHost(card(big, 80))}, known: berth.Footprints{big: onGPU(10000, 0)}, last: ranOutOfGPU(4, false, 1),
-			want: map[berth.DeviceClass]want{big: {11008, false}},
-		},
-		"a step is all of the card": {
-			resources: gpu, hosts: []berth.Host{gpuHost(card(small, 16))}, last: ranOutOfGPU(15, false, 1),
-			want: map[berth.DeviceClass]want{small: {16 * 1024, true}},
-		},
-		"it had a card of the small class for itself": {
-			resources: gpu, hosts: mixed, last: ranOutOfGPU(16, true, 1), want: map[berth.DeviceClass]want{big: {24 * 1024, true}},
-		},
-		"it had the largest for itself": {
-			resources: gpu, hosts: mixed, last: ranOutOfGPU(80, true, 1), infeasible: true,
-		},
-		"there are no more attempts": {
-			resources: gpu, hosts: mixed, last: ranOutOfGPU(4, false, 3), infeasible: true,
-		},
+		"another run has measured more":               {resources: gpu, hosts: one, known: berth.Footprints{big: onGPU(10000, 0)}, last: ranOutOfGPU(4, false, 1), want: wants{big: {11008, false}}},
+		"a step is all of the card":                   {resources: gpu, hosts: []berth.Host{gpuHost(card(small, 16))}, last: ranOutOfGPU(15, false, 1), want: wants{small: {16 * 1024, true}}},
+		"it had a card of the small class for itself": {resources: gpu, hosts: mixed, last: ranOutOfGPU(16, true, 1), want: wants{big: {24 * 1024, true}}},
+		"it had the largest for itself":               {resources: gpu, hosts: mixed, last: ranOutOfGPU(80, true, 1), infeasible: true},
+		"there are no more attempts":                  {resources: gpu, hosts: mixed, last: ranOutOfGPU(4, false, 3), infeasible: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -232,7 +196,7 @@ func TestSizes(t *testing.T) {
 				return
 			}
 
-			got := map[berth.DeviceClass]want{}
+			got := wants{}
 
 			for class, d := range demands {
 				got[class] = want{d.DeviceBytes >> 20, d.ExclusiveDevice}
@@ -249,27 +213,44 @@ func TestSizes(t *testing.T) {
 }
 
 // The hosts with the class count: a larger host without a GPU does not size a
-// trial for a GPU, and the trial's last host memory stays enough.
+// trial for a GPU, and the trial's last host memory stays enough. Beside a GPU Berth books
+// two thirds of the cores that an attempt keeps busy, and the user's value in full.
 func TestSizes_OfTheHostsWithTheClass(t *testing.T) {
 	t.Parallel()
 
 	withGPU := gpuHost(card(big, 80))
 	withGPU.MemoryBytes = 8 * gib
-	hosts := []berth.Host{machine(berth.HostReady, 512, 512), withGPU}
+	cores := machine(berth.HostReady, 512, 512)
+	both := []berth.Host{cores, withGPU}
 
-	demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU}}, nil, hosts)
-	require.True(t, ok)
-	require.Equal(t, int64(2*gib), demands[big].MemoryBytes, "a quarter of that host")
-
-	demands, ok = memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU}, Last: ranOutOfGPU(4, false, 1)}, nil, hosts)
-	require.True(t, ok)
-	require.Equal(t, int64(3*gib), demands[big].MemoryBytes)
+	busy := onGPU(910, 0)
+	busy.CPUMilli = 900 // with a tenth: 990, and at most its own limit
+	idle := busy
+	idle.CPUMilli = 20
 
 	ran := ranOut(4, 1) // of the host's memory, on a GPU
 	ran.Demand.DeviceBytes, ran.Demand.Contexts, ran.Demand.ExclusiveDevice = 8*gib, 1, true
-	demands, ok = memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto}, Last: ran}, nil, hosts[:1])
-	require.True(t, ok)
-	require.Equal(t, berth.Demands{berth.ClassCPU: {MemoryBytes: 6 * gib, CPUMilli: 1000}}, demands, "there is no GPU any more")
+
+	for name, tt := range map[string]struct {
+		hosts       []berth.Host
+		known       berth.Footprints
+		cpus        berth.CPUs
+		last        *berth.LastOOM
+		class       berth.DeviceClass
+		memory, cpu int64
+	}{
+		"a quarter of that host":   {hosts: both, class: big, memory: 2 * gib, cpu: 650},
+		"it ran out of its GPU":    {hosts: both, last: ranOutOfGPU(4, false, 1), class: big, memory: 3 * gib, cpu: 650},
+		"there is no GPU any more": {hosts: both[:1], last: ran, class: berth.ClassCPU, memory: 6 * gib, cpu: 1000},
+		"busy cores":               {hosts: both, known: berth.Footprints{big: busy}, class: big, memory: gib + 128*mib, cpu: 650},
+		"idle cores":               {hosts: both, known: berth.Footprints{big: idle}, class: big, memory: gib + 128*mib, cpu: 100},
+		"the cores of the user":    {hosts: both, cpus: 800, class: big, memory: 1600 * mib, cpu: 800},
+	} {
+		demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto, CPUs: tt.cpus}, Last: tt.last}, tt.known, tt.hosts)
+		require.True(t, ok, name)
+		require.Len(t, demands, 1, name)
+		require.Equal(t, []int64{tt.memory, tt.cpu}, []int64{demands[tt.class].MemoryBytes, demands[tt.class].CPUMilli}, name)
+	}
 }
 
 // What a client of MPS holds that trains sizes its siblings; until then a share is a guess.
@@ -339,27 +320,6 @@ func TestSizes_Apart(t *testing.T) {
 	require.Equal(t, sizes(berth.SharingExclusive, false), sizes(berth.SharingExclusive, true))
 }
 
-// On a GPU Berth books two thirds of the cores that an attempt keeps busy, and the
-// user's value in full.
-func TestSizes_CoresBesideAGPU(t *testing.T) {
-	t.Parallel()
-
-	f := onGPU(910, 0)
-	f.CPUMilli = 900 // with a tenth: 990, and at most its own limit
-
-	for _, tt := range []struct {
-		known berth.Footprints
-		cpus  berth.CPUs
-		want  int64
-	}{
-		{nil, 0, 650}, {berth.Footprints{big: f}, 0, 650}, {berth.Footprints{big: {Samples: 1, CPUMilli: 20, DevicePeakBytes: gib}}, 0, 100}, {nil, 800, 800},
-	} {
-		demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU, CPUs: tt.cpus}}, tt.known, []berth.Host{gpuHost(card(big, 80))})
-		require.True(t, ok)
-		require.Equal(t, tt.want, demands[big].CPUMilli)
-	}
-}
-
 // An out-of-memory on a GPU teaches its siblings, until three of them have shown
 // that they need less. One that had a GPU for itself teaches none.
 func TestObserve_DeviceFloor(t *testing.T) {
@@ -392,19 +352,6 @@ func TestObserve_DeviceFloor(t *testing.T) {
 	f = see(f, berth.FailureOK, 2, four)
 	require.Zero(t, f.DeviceFloorBytes)
 	require.Equal(t, int64(3*gib+3*mib64), memory.ReserveDevice(f), "four runs: 5 % over the peak")
-}
-
-// A trial that insists on MPS waits for it, as a trial that insists on a GPU
-// does.
-func TestSizes_InsistsOnMPS(t *testing.T) {
-	t.Parallel()
-
-	dev := card(big, 80)
-	dev.MPSContexts, dev.MPSProblem = 44, "its MPS daemon does not run: no permission"
-
-	d, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto, GPUSharing: "mps"}}, nil, []berth.Host{gpuHost(dev)})
-	require.True(t, ok)
-	require.Equal(t, []berth.DeviceClass{big + " (MPS)"}, slices.Collect(maps.Keys(d)))
 }
 
 // What ran out of memory with the small GPU for itself is not infeasible while the

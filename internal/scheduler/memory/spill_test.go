@@ -39,20 +39,22 @@ func TestSizes_Spill(t *testing.T) {
 		want       want // on the big GPU alone; zero = it is not spilled
 		infeasible bool
 	}{
-		"the file asks for more than any GPU has":            {resources: berth.Resources{GPUMemory: 100 * gib, Memory: 4 * gib}, want: want{80, 20, 24}},
-		"and for more than any host has, which it waits for": {resources: berth.Resources{GPUMemory: 180 * gib, Memory: 4 * gib}, want: want{80, 100, 104}},
-		"and insists on time slices":                         {resources: berth.Resources{GPUMemory: 100 * gib, Memory: 4 * gib, GPUSharing: "time_slicing"}, want: want{80, 20, 24}},
-		"as much as the largest has":                         {resources: berth.Resources{GPUMemory: 80 * gib}},
-		"nothing is known":                                   {},
-		"it ran out of a part":                               {last: ranOutOfGPU(20, false, 1)},
-		"it ran out of a smaller GPU":                        {last: ranOutOfGPU(16, true, 1)},
-		"it ran out of the largest":                          {resources: berth.Resources{Memory: 4 * gib}, last: ranOutOfGPU(80, true, 2), want: want{80, 40, 44}},
-		"it filled the largest, of which less was booked":    {resources: berth.Resources{Memory: 4 * gib}, last: filled(20, 78, 1), want: want{80, 40, 44}},
-		"its last attempt needs more than a GPU":             {resources: berth.Resources{Memory: 4 * gib}, last: ranOutOfGPU(64, false, 2), want: want{80, 16, 20}},
-		"it spilled too little":                              {resources: berth.Resources{Memory: 4 * gib}, last: spilled(80, 20, true, 1), want: want{80, 60, 64}},
-		"it spilled too little, and the host has no more":    {resources: berth.Resources{Memory: 4 * gib}, last: spilled(80, 60, true, 1), infeasible: true},
-		"it spilled, and the host's part was too small":      {last: spilled(80, 20, false, 1), want: want{80, 20, 24}},
-		"it has no attempt left":                             {last: ranOutOfGPU(80, true, 3), infeasible: true},
+		"the file asks for more than any GPU has":                {resources: berth.Resources{GPUMemory: 100 * gib, Memory: 4 * gib}, want: want{80, 20, 24}},
+		"and for more than any host has, which it waits for":     {resources: berth.Resources{GPUMemory: 180 * gib, Memory: 4 * gib}, want: want{80, 100, 104}},
+		"and insists on time slices":                             {resources: berth.Resources{GPUMemory: 100 * gib, Memory: 4 * gib, GPUSharing: "time_slicing"}, want: want{80, 20, 24}},
+		"as much as the largest has":                             {resources: berth.Resources{GPUMemory: 80 * gib}},
+		"nothing is known":                                       {},
+		"it ran out of a part":                                   {last: ranOutOfGPU(20, false, 1)},
+		"it ran out of a smaller GPU":                            {last: ranOutOfGPU(16, true, 1)},
+		"it ran out of the largest":                              {resources: berth.Resources{Memory: 4 * gib}, last: ranOutOfGPU(80, true, 2), want: want{80, 40, 44}},
+		"it filled the largest, of which less was booked":        {resources: berth.Resources{Memory: 4 * gib}, last: filled(20, 78, 1), want: want{80, 40, 44}},
+		"its last attempt needs more than a GPU":                 {resources: berth.Resources{Memory: 4 * gib}, last: ranOutOfGPU(64, false, 2), want: want{80, 16, 20}},
+		"it spilled too little":                                  {resources: berth.Resources{Memory: 4 * gib}, last: spilled(80, 20, true, 1), want: want{80, 60, 64}},
+		"it spilled too little, and the host has no more":        {resources: berth.Resources{Memory: 4 * gib}, last: spilled(80, 60, true, 1), infeasible: true},
+		"it spilled, and the host's part was too small":          {last: spilled(80, 20, false, 1), want: want{80, 20, 24}},
+		"with three attempts, it has a whole GPU for the second": {last: ranOutOfGPU(4, false, 1)},
+		"and spills with the third":                              {resources: berth.Resources{Memory: 4 * gib}, last: ranOutOfGPU(80, true, 2), want: want{80, 40, 44}},
+		"it has no attempt left":                                 {last: ranOutOfGPU(80, true, 3), infeasible: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,37 +100,6 @@ func filled(had, held int64, count int) *berth.LastOOM {
 	last.PeakBytes = held * gib
 
 	return last
-}
-
-// With three attempts a trial that may spill has a whole GPU for the second and spills
-// with the third.
-func TestSizes_SpillsLast(t *testing.T) {
-	t.Parallel()
-
-	hosts := []berth.Host{gpuHost(card(big, 80))}
-	ask := memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU, GPUMemorySpill: true}, Last: ranOutOfGPU(4, false, 1)}
-
-	demands, ok := memory.Sizes(ask, nil, hosts)
-	require.True(t, ok)
-	require.Equal(t, int64(80*gib), demands[big].DeviceBytes)
-	require.True(t, demands[big].ExclusiveDevice)
-	require.Zero(t, demands[big].SpillBytes)
-
-	ask.Last = &berth.LastOOM{Demand: demands[big], Device: true, PeakBytes: 40 * gib, Count: 2, Max: 3}
-	demands, ok = memory.Sizes(ask, nil, hosts)
-	require.True(t, ok)
-	require.Equal(t, int64(40*gib), demands[big].SpillBytes)
-}
-
-// A trial of a marked sweep that finds no GPU that takes trials runs on cores with auto.
-func TestSizes_SpillWithoutAGPU(t *testing.T) {
-	t.Parallel()
-
-	sick := card(big, 80)
-	sick.Problem = "it fell off the bus"
-	demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto, GPUMemory: 100 * gib, GPUMemorySpill: true}}, nil, []berth.Host{gpuHost(sick)})
-	require.True(t, ok)
-	require.Contains(t, demands, berth.ClassCPU)
 }
 
 // The demand after an out-of-memory never exceeds a host and its GPU, has a GPU alone,

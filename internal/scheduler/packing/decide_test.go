@@ -44,7 +44,8 @@ func TestDecide_SpreadsThenPacks(t *testing.T) {
 	}{
 		"spread": {
 			[]berth.Host{host("a", 4, 8), host("b", 4, 8)},
-			[]packing.Request{ask("1", 2, 1), ask("2", 2, 1), ask("3", 2, 1), ask("4", 2, 1)}, map[string]string{"1": "a", "2": "b", "3": "a", "4": "b"},
+			[]packing.Request{ask("1", 2, 1), ask("2", 2, 1), ask("3", 2, 1), ask("4", 2, 1)},
+			map[string]string{"1": "a", "2": "b", "3": "a", "4": "b"},
 		},
 		"b leaves less memory unused": {[]berth.Host{host("a", 4, 64), host("b", 4, 16)}, []packing.Request{ask("1", 2, 1)}, map[string]string{"1": "b"}},
 		"the idle GPU":                {[]berth.Host{gpus}, []packing.Request{onGPU("1", 2)}, map[string]string{"1": "aGPU-a-1"}},

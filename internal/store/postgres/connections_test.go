@@ -46,6 +46,7 @@ func TestConnections_OfARoleRunOut(t *testing.T) {
 	require.Empty(t, h.Connections[0].Role, "the server's own limit comes first")
 	require.Positive(t, h.Connections[0].Used)
 	require.Positive(t, h.Connections[0].Limit)
+	require.True(t, h.Connections[0].Fixed, "on the command line of the tests' server")
 	require.Contains(t, h.Connections, health.ConnectionUse{Role: g.worker, Used: 8, Limit: limit})
 	require.False(t, slices.ContainsFunc(h.Connections, func(u health.ConnectionUse) bool { return u.Role == elsewhere }))
 

@@ -141,13 +141,14 @@ func TestCordon_TestsWithGrowingPauses(t *testing.T) {
 			s := sick{setup(t)}
 			s.fail(t, berth.HostCordonAfter, c.why)
 
-			for i, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+			for i, minutes := range []int{1, 2, 4, 8, 16, 30, 30} {
+				pause := time.Duration(minutes) * time.Minute
 				if i > 0 {
 					s.fail(t, 1, c.why)
 				}
 
 				require.False(t, c.due(t, s), "one at a time")
-				s.pass(t, pause*time.Minute-10*time.Second)
+				s.pass(t, pause-10*time.Second)
 				require.False(t, c.due(t, s), pause)
 				s.pass(t, 10*time.Second)
 				require.True(t, c.due(t, s), pause)
