@@ -54,11 +54,9 @@ type Request struct {
 
 // Step is the work of a step on the GPU.
 type Step struct {
-	GPU    time.Duration `json:"gpu"`              // nanoseconds, with the GPU alone
-	Kernel time.Duration `json:"kernel,omitempty"` // of one kernel; 0 = GPU / max(Gaps, 1)
-	Gaps   float64       `json:"gaps,omitempty"`   // how often the GPU waits for the program
-	SM     float64       `json:"sm"`               // share of the SMs that a kernel fills, 0 to 1
-	Bus    float64       `json:"bus"`              // share of the memory's bandwidth, 0 to 1
+	GPU time.Duration `json:"gpu"` // nanoseconds, with the GPU alone
+	SM  float64       `json:"sm"`  // share of the SMs that a kernel fills, 0 to 1
+	Bus float64       `json:"bus"` // share of the memory's bandwidth, 0 to 1
 }
 
 // Code is CUDA's name of an error; empty = none.

@@ -32,7 +32,7 @@ type gpuJob struct {
 	pool, growBy           int // MiB
 	steps, growAt, faultAt int
 	cpu, gpu, retry        time.Duration
-	sm, bus, gaps, value   float64
+	sm, bus, value         float64
 	deaf                   bool
 
 	terminated chan os.Signal // nil = by no signal
@@ -50,7 +50,6 @@ func (j *gpuJob) parse(args []string) error {
 	f.DurationVar(&j.gpu, "gpu", time.Millisecond, "of a step, with the GPU alone")
 	f.Float64Var(&j.sm, "sm", 0.2, "share of the SMs")
 	f.Float64Var(&j.bus, "bus", 0.1, "share of the memory's bandwidth")
-	f.Float64Var(&j.gaps, "gaps", 20, "times in a step that the GPU waits")
 	f.Float64Var(&j.value, "value", 0.5, "val at the end")
 	f.IntVar(&j.growAt, "grow-at", 0, "step at which it takes more; 0 = never")
 	f.IntVar(&j.growBy, "grow-mib", 0, "how much more")
@@ -315,7 +314,7 @@ func (j *gpuJob) step(n int) error {
 		}
 	}
 
-	r := wire.Request{Op: wire.Run, Step: &wire.Step{GPU: j.gpu, Gaps: j.gaps, SM: j.sm, Bus: j.bus}}
+	r := wire.Request{Op: wire.Run, Step: &wire.Step{GPU: j.gpu, SM: j.sm, Bus: j.bus}}
 	if n == j.faultAt {
 		r = wire.Request{Op: wire.Crash}
 	}
