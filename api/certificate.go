@@ -1,17 +1,10 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,8 +21,8 @@ const (
 	certificateSoon = 14 * 24 * time.Hour
 )
 
-// Certificate is the server's own, from two PEM files that are read again when
-// they change. An unusable new file changes only the health report.
+// Certificate is the server's own, from two PEM files that are read again every ten seconds.
+// An unusable new file changes only the health report.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -37,7 +30,6 @@ type Certificate struct {
 	every             time.Duration
 
 	mu      sync.Mutex
-	files   [2][]byte // contents of current
 	current *tls.Certificate
 	problem string // of the newest files; empty = current comes from them
 }
@@ -52,22 +44,27 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 
 	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log, now: time.Now, every: certificateEvery}
 
-	files, err := c.read()
-	if err != nil {
+	var err error
+	if c.current, err = c.read(); err != nil {
 		return nil, err
 	}
-
-	if c.current, err = c.parse(files); err != nil {
-		return nil, err
-	}
-
-	c.files = files
 
 	if f := c.finding(); f.Next != "" {
 		log.Warn("the server's certificate: "+f.What, "next", f.Next)
 	}
 
 	return c, nil
+}
+
+// read reads the two files. Errors: invalid.
+func (c *Certificate) read() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return nil, berth.Errorf(berth.KindInvalid, "--tls-cert %q and --tls-key %q must be PEM files that Berth's user may read, "+
+			"such as certbot's fullchain.pem and privkey.pem, the key without a passphrase: %w", c.certFile, c.keyFile, err)
+	}
+
+	return &pair, nil
 }
 
 // config is the server's TLS settings: Go's defaults, which begin with TLS 1.2.
@@ -95,120 +92,31 @@ func (c *Certificate) run(ctx context.Context) {
 	}
 }
 
-// reloadFiles loads changed files. It logs a problem with them once.
+// reloadFiles takes over changed files. It logs a problem with them once.
 func (c *Certificate) reloadFiles() {
-	next, files, err := c.changed()
+	next, err := c.read()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if err != nil {
-		if c.problem != err.Error() {
-			c.problem = err.Error()
-			c.log.Error("the new certificate cannot be used; the server goes on with the one it has", "error", err, "ends", c.current.Leaf.NotAfter)
-		}
+	if err == nil && next.Leaf.Equal(c.current.Leaf) {
+		c.problem = ""
 
 		return
 	}
 
-	c.problem = ""
+	if err == nil && (c.now().After(next.Leaf.NotAfter) || c.now().Before(next.Leaf.NotBefore)) {
+		err = berth.Errorf(berth.KindInvalid, "--tls-cert %q: the new certificate holds from %s to %s", c.certFile,
+			next.Leaf.NotBefore.UTC().Format(time.RFC3339), next.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
 
-	if next != nil {
-		c.current, c.files = next, files
+	if err == nil {
+		c.current, c.problem = next, ""
 		c.log.Info("the server has a new certificate", "names", next.Leaf.DNSNames, "ends", next.Leaf.NotAfter)
+	} else if c.problem != err.Error() {
+		c.problem = err.Error()
+		c.log.Error("the new certificate cannot be used; the server goes on with the one it has", "error", err, "ends", c.current.Leaf.NotAfter)
 	}
-}
-
-// changed reads the files; no certificate without an error is the same as before.
-func (c *Certificate) changed() (*tls.Certificate, [2][]byte, error) {
-	files, err := c.read()
-	if err != nil {
-		return nil, files, err
-	}
-
-	c.mu.Lock()
-	now := c.now()
-	same := bytes.Equal(files[0], c.files[0]) && bytes.Equal(files[1], c.files[1])
-	c.mu.Unlock()
-
-	if same {
-		return nil, files, nil
-	}
-
-	next, err := c.parse(files)
-
-	switch {
-	case err != nil:
-	case now.After(next.Leaf.NotAfter):
-		err = berth.Errorf(berth.KindInvalid, "--tls-cert %q: the new certificate ended at %s", c.certFile, next.Leaf.NotAfter.UTC().Format(time.RFC3339))
-	case now.Before(next.Leaf.NotBefore):
-		err = berth.Errorf(berth.KindInvalid, "--tls-cert %q: the new certificate holds from %s only, when the server takes it over",
-			c.certFile, next.Leaf.NotBefore.UTC().Format(time.RFC3339))
-	}
-
-	return next, files, err
-}
-
-func (c *Certificate) read() (files [2][]byte, err error) {
-	for i, of := range []struct{ flag, path string }{{"--tls-cert", c.certFile}, {"--tls-key", c.keyFile}} {
-		if files[i], err = os.ReadFile(of.path); err != nil {
-			fix := "let the user that Berth runs as read it"
-			if errors.Is(err, fs.ErrNotExist) {
-				fix = "name a file that is there"
-			}
-
-			return files, berth.Errorf(berth.KindInvalid, "%s: %w; %s", of.flag, err, fix)
-		}
-	}
-
-	return files, nil
-}
-
-// parse makes a certificate of the two files.
-func (c *Certificate) parse(files [2][]byte) (*tls.Certificate, error) {
-	if kinds := pemKinds(files[0]); !strings.Contains(kinds, "CERTIFICATE") {
-		return nil, berth.Errorf(berth.KindInvalid, "--tls-cert %q holds %s, and no certificate in PEM: name such as certbot's fullchain.pem", c.certFile, kinds)
-	}
-
-	switch kinds := pemKinds(files[1]); {
-	case strings.Contains(kinds, "ENCRYPTED"):
-		return nil, berth.Errorf(berth.KindInvalid, "--tls-key %q has a passphrase, for which Berth does not ask: remove it by `openssl pkey`", c.keyFile)
-	case !strings.Contains(kinds, "PRIVATE KEY"):
-		return nil, berth.Errorf(berth.KindInvalid, "--tls-key %q holds %s, and no private key in PEM: name such as certbot's privkey.pem", c.keyFile, kinds)
-	}
-
-	pair, err := tls.X509KeyPair(files[0], files[1])
-	if err != nil {
-		return nil, berth.Errorf(berth.KindInvalid, "--tls-key %q is not the key of --tls-cert %q, whose first certificate must be the server's: %w", c.keyFile, c.certFile, err)
-	}
-
-	if pair.Leaf == nil {
-		if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
-			return nil, berth.Errorf(berth.KindInvalid, "--tls-cert %q: %w", c.certFile, err)
-		}
-	}
-
-	return &pair, nil
-}
-
-// pemKinds are the kinds of blocks in a file, in words.
-func pemKinds(data []byte) string {
-	var kinds []string
-
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		kind := block.Type
-		if block.Headers["DEK-Info"] != "" { // how OpenSSL before version 1 says that there is a passphrase
-			kind = "ENCRYPTED " + kind
-		}
-
-		kinds = append(kinds, kind)
-	}
-
-	if len(kinds) == 0 {
-		return "nothing in PEM"
-	}
-
-	return strings.Join(kinds, ", ")
 }
 
 // finding is what health says of it.

@@ -145,7 +145,7 @@ func TestCertificate_Reloads(t *testing.T) {
 
 	second := serial()
 	authority.Sign("server", -time.Minute, "127.0.0.1")
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "the new certificate ended at") }, certPatience, certTick)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "the new certificate holds from") }, certPatience, certTick)
 	require.Equal(t, second, serial(), "one that has ended replaces none that holds")
 }
 
@@ -195,14 +195,14 @@ func TestLoadCertificate_Errors(t *testing.T) {
 	for name, c := range map[string]struct{ cert, key, says string }{
 		"no key":         {one.Cert, "", "give both"},
 		"no certificate": {"", one.Key, "give both"},
-		"missing":        {filepath.Join(dir, "none"), one.Key, "--tls-cert: open "},
-		"missing key":    {one.Cert, filepath.Join(dir, "none"), "name a file that is there"},
-		"a directory":    {dir, one.Key, "let the user that Berth runs as read it"},
-		"empty":          {empty, one.Key, "no certificate in PEM"},
-		"swapped":        {one.Key, one.Cert, "holds PRIVATE KEY, and no certificate"},
-		"no private key": {one.Cert, other.Cert, "holds CERTIFICATE, and no private key"},
-		"passphrase":     {one.Cert, locked, "has a passphrase"},
-		"another's key":  {one.Cert, other.Key, "is not the key of --tls-cert"},
+		"missing":        {filepath.Join(dir, "none"), one.Key, "no such file"},
+		"missing key":    {one.Cert, filepath.Join(dir, "none"), "no such file"},
+		"a directory":    {dir, one.Key, "is a directory"},
+		"empty":          {empty, one.Key, "failed to find any PEM data in certificate"},
+		"swapped":        {one.Key, one.Cert, `failed to find certificate PEM data in certificate input, but did find a private key`},
+		"no private key": {one.Cert, other.Cert, "found a certificate rather than a key"},
+		"passphrase":     {one.Cert, locked, "the key without a passphrase"},
+		"another's key":  {one.Cert, other.Key, "private key does not match public key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
