@@ -133,7 +133,7 @@ func TestHostUsage(t *testing.T) {
 	_, body = r.text("GET", path, "")
 	require.JSONEq(t, `{"interval_seconds": 60, "points": [], "devices": []}`, body)
 
-	body = r.want(http.StatusBadRequest, "GET", path+"?hours=169", "")
+	r.want(http.StatusBadRequest, "GET", path+"?hours=169", "")
 
 	r.want(http.StatusNotFound, "GET", "/api/v1/hosts/nowhere/usage", "")
 }

@@ -331,11 +331,11 @@ func TestHealthSaysWhatToDo(t *testing.T) {
 	unwell := &unwell{Store: store, state: health.State{Hosts: 2, Answering: 1}}
 	r := setupDeps(t, api.Deps{Store: unwell, Log: slog.New(slog.DiscardHandler)})
 
-	body := r.want(http.StatusOK, "GET", "/healthz", "")
+	r.want(http.StatusOK, "GET", "/healthz", "")
 
 	unwell.set(func(h *health.State) { h.Disks = []health.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}} })
 
-	body = r.want(http.StatusOK, "GET", "/healthz", "") // a disk that will be full is no failure yet
+	body := r.want(http.StatusOK, "GET", "/healthz", "") // a disk that will be full is no failure yet
 	require.Contains(t, body, `{"ok":true,"warn":true,"part":"disks","what":"host a has 9 bytes left`)
 
 	unwell.set(func(h *health.State) { h.SilentHosts = []string{"laptop"} })
@@ -373,7 +373,7 @@ func TestHostsAndProbesChange(t *testing.T) {
 	body := r.want(http.StatusOK, "PATCH", "/api/v1/hosts/"+apitest.HostID[:5], `{"state":"draining"}`, asJSON)
 	require.Equal(t, "draining", read[openapi.Host](t, body).State)
 
-	body = r.want(http.StatusNoContent, "DELETE", "/api/v1/probes/aaaa", "")
+	r.want(http.StatusNoContent, "DELETE", "/api/v1/probes/aaaa", "")
 	require.Equal(t, 1, store.Count("footprints"))
 
 	r.want(http.StatusNotFound, "DELETE", "/api/v1/probes/aaaa", "")
@@ -436,7 +436,7 @@ func TestRemoveHost(t *testing.T) {
 
 	store.Exec("UPDATE hosts SET last_seen_at = now() - interval '1 day'")
 
-	body = r.want(http.StatusNoContent, "DELETE", "/api/v1/hosts/laptop", "")
+	r.want(http.StatusNoContent, "DELETE", "/api/v1/hosts/laptop", "")
 
 	_, body = r.text("GET", "/api/v1/hosts", "")
 	require.Empty(t, read[openapi.HostList](t, body).Data)
@@ -459,7 +459,7 @@ func TestHosts_OfOneName(t *testing.T) {
 		require.Contains(t, body, said)
 	}
 
-	body = r.want(http.StatusNoContent, "DELETE", "/api/v1/hosts/"+other, "")
+	r.want(http.StatusNoContent, "DELETE", "/api/v1/hosts/"+other, "")
 
 	body = r.want(http.StatusOK, "PATCH", "/api/v1/hosts/laptop", `{"state":"draining"}`, asJSON)
 	require.Equal(t, "draining", read[openapi.Host](t, body).State)
@@ -502,7 +502,7 @@ func TestDeleteSweep(t *testing.T) {
 
 	r.want(http.StatusOK, "GET", path, "") // a slip deletes nothing
 
-	body = r.want(http.StatusNoContent, "DELETE", path, "")
+	r.want(http.StatusNoContent, "DELETE", path, "")
 
 	r.want(http.StatusNotFound, "GET", path, "")
 

@@ -11,11 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/docker"
 	"github.com/berthml/berth/internal/agent/gpu"
 	"github.com/berthml/berth/internal/agent/runtrial"
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -32,8 +33,9 @@ const (
 	// readGPUFor bounds one reading for the ledger.
 	readGPUFor = 2 * time.Second
 
-	// All and None are the values of Config.GPUs beside names.
-	All  = "all"
+	// All is the value of Config.GPUs that hands out all of them.
+	All = "all"
+	// None is the one that hands out none.
 	None = "none"
 )
 

@@ -27,6 +27,7 @@ type Backends struct {
 	MaxConnections    int          // to the database at once, beside one for its lock; 0 = postgres.Config's default
 }
 
+// Bind adds their flags.
 func (b *Backends) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&b.PostgresURL, "postgres-url", "", "database, such as postgres://user:password@host/berth (required)")
 	flags.StringVar(&b.TemporalAddress, "temporal-address", "", "host:port of Temporal; default: TEMPORAL_ADDRESS, else 127.0.0.1:7233")

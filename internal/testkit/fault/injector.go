@@ -119,7 +119,7 @@ func (i *Injector) decide(port Port, method, subject string, halves bool) (kind 
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key)) // a hash takes everything
 
-	random = rand.New(rand.NewPCG(i.seed, h.Sum64()+n)) //nolint:gosec // G404: it must repeat
+	random = rand.New(rand.NewPCG(i.seed, h.Sum64()+n))
 
 	kind = i.odds.draw(random, i.away[port])
 	if kind == None {
