@@ -13,8 +13,8 @@
 // last, and unmeasured shapes before all of them; then the oldest. Smaller ones
 // fill the gaps behind requests that do not fit (backfill).
 //
-// decide.go is the round, fit.go the hard constraints, rank.go the choice among
-// hosts and GPUs that fit.
+// decide.go is the round, fit.go the hard constraints, ledger.go the choice among hosts and
+// GPUs that fit, which rank.go compares.
 //
 // The need of an attempt depends on the class of device: a request has a demand
 // for each class that it can use, and fits where its demand for that class
