@@ -9,8 +9,8 @@
 //	file.go       a sweep file, and the line a JSON pointer leads to
 //	sse.go        server-sent events, across lost connections
 //	watch.go      a sweep as it goes; progress.go and lines.go show it
-//	init.go       berth init; init_read.go the script, init_write.go the files, local.go this machine's Docker
+//	init.go       berth init; source.go its script, local.go this machine's Docker
 //	image.go      berth image check
-//	try.go        berth try; try_spec.go its one trial, try_result.go its result
+//	try.go        berth try: a sweep of one trial
 //	summary.go    the result of a sweep; summary_text.go shows it
 package cli

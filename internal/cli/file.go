@@ -41,7 +41,8 @@ func readSweepFile(cmd *cobra.Command, name string, args []string) (*sweepFile, 
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // G304: the user names a file of their own
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, noSweepFile(name)
+			return nil, exitf(ExitUsage, "there is no sweep file %q%s. Type `berth init train.py` to write one for your script",
+				name, whichOfHere(filepath.Dir(name), "*.yaml", "*.yml"))
 		} else if err != nil {
 			return nil, exitf(ExitUsage, "reading the sweep file: %w", err)
 		}
@@ -75,23 +76,22 @@ func readSweepFile(cmd *cobra.Command, name string, args []string) (*sweepFile, 
 	return f, nil
 }
 
-// noSweepFile names the existing sweep files, and the command that writes one.
-func noSweepFile(name string) error {
+// whichOfHere names the files of a directory that a user may have meant; empty = it has none.
+func whichOfHere(dir string, patterns ...string) string {
+	const few = 5
+
 	var found []string
 
-	for _, pattern := range []string{"*.yaml", "*.yml"} {
-		there, _ := filepath.Glob(filepath.Join(filepath.Dir(name), pattern)) // the pattern is well formed
+	for _, pattern := range patterns {
+		there, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is well formed
 		found = append(found, there...)
 	}
 
-	const few = 5
-
-	here := ""
-	if len(found) > 0 {
-		here = "; here are " + strings.Join(found[:min(len(found), few)], ", ")
+	if len(found) == 0 {
+		return ""
 	}
 
-	return exitf(ExitUsage, "there is no sweep file %q%s. Type `berth init train.py` to write one for your script", name, here)
+	return "; here are " + strings.Join(found[:min(len(found), few)], ", ")
 }
 
 // readAll reads a file to its end, or until ctx ends: a terminal or a pipe may

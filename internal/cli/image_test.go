@@ -97,20 +97,20 @@ func TestImageCheck_NoTrialCanRun(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"other processor": {berth.Looked{ExitCode: 1, Foreign: true}, nil, "for another kind of processor than this machine's; it says that it is for linux/arm64"},
-		"root only":       {berth.Looked{ExitCode: 1, Stderr: []byte("Fatal Python error: init_fs_encoding: PermissionError")}, nil, "does not start for a user without rights (exit code 1): Fatal Python error"},
-		"no such user":    {berth.Looked{NoUser: true}, &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("unable to find user me")}, "it does not know its own user me"},
-		"too slow":        {berth.Looked{TimedOut: true}, nil, "Python does not start in time"},
-		"no start":        {berth.Looked{}, &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("runc is sick")}, "does not start: runc is sick"},
+		"other processor": {berth.Looked{ExitCode: 1, Foreign: true}, nil, "is for another kind of processor than this machine's"},
+		"root only":       {berth.Looked{ExitCode: 1, Stderr: []byte("Fatal Python error: init_fs_encoding: PermissionError")}, nil, "Python does not start for a user without rights within 5m0s (exit code 1): Fatal Python error"},
+		"no such user":    {berth.Looked{NoUser: true}, &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("unable to find user me")}, "does not know its own user; write into the Dockerfile: USER 65532:65532"},
+		"too slow":        {berth.Looked{TimedOut: true}, nil, "does not start for a user without rights within 5m0s"},
+		"no start":        {berth.Looked{}, &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("runc is sick")}, "runc is sick"},
 	} {
 		f := &fakeDocker{
-			facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "arm64", User: "me"}},
+			facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "arm64"}},
 			looked: func(berth.Look) (berth.Looked, error) { return test.looked, test.err },
 		}
 
 		got := f.run(t, "image", "check", "mine:1")
 		require.Equal(t, ExitError, got.code, name)
-		require.Contains(t, got.stderr, `no trial can run in image "mine:1": `, name)
+		require.Contains(t, got.stderr, `image "mine:1"`, name)
 		require.Contains(t, got.stderr, test.want, name)
 	}
 
@@ -126,11 +126,10 @@ func TestImageCheck_WithoutPython(t *testing.T) {
 
 	f := &fakeDocker{
 		facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "amd64"}},
-		looked: func(berth.Look) (berth.Looked, error) { return berth.Looked{ExitCode: exitNotFound}, nil },
+		looked: func(berth.Look) (berth.Looked, error) { return berth.Looked{ExitCode: 127}, nil },
 	}
 
 	got := f.run(t, "image", "check", "mine:1")
 	require.Equal(t, ExitOK, got.code, got.stderr)
 	require.Contains(t, got.stdout, "any program can be a trial")
-	require.Len(t, f.looks, 2, "python3 and python")
 }

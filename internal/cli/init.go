@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,19 +14,14 @@ import (
 	"github.com/berthml/berth/internal/sweepfile/script"
 )
 
-const (
-	defaultBase = "python:3.11-slim"
-	mostTrials  = 100_000 // of a sweep: limits.max_trials
-	// scriptMount is where a look finds the script's directory.
-	scriptMount = "/berth/script"
-)
+const scriptMount = "/berth/script" // where a look finds the script's directory
 
 // initiation is one run of `berth init`.
 type initiation struct {
 	cmd    *cobra.Command
 	docker LocalDocker
+	source *source
 
-	script  string // as the user typed it
 	image   string // --image; empty = none was given
 	base    string
 	output  string
@@ -33,11 +29,9 @@ type initiation struct {
 	trials  int
 	timeout time.Duration
 
-	source  *source
 	looksIn string // the image of the look
 	stub    bool   // it lacks the libraries, which are made up
 	user    string // of the image that was given
-	python  string
 }
 
 func (o *options) initCommand() *cobra.Command {
@@ -56,16 +50,29 @@ Without --image the script's libraries need not be there: what the base image
 lacks is made up. A Dockerfile that is there already is never changed.`,
 		Example: "  berth init train.py\n  berth init train.py --image tensorflow/tensorflow:2.19.0 -o mnist.yaml",
 		Args:    usage(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			run.cmd, run.script = cmd, args[0]
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			run.cmd = cmd
 
-			return run.run(o)
+			if run.source, err = readSource(args[0]); err != nil {
+				return err
+			}
+
+			if _, err := os.Stat(run.output); err == nil && !run.force {
+				return exitf(ExitConflict, "%s is there already; write elsewhere with `-o OTHER.yaml`, or overwrite it with --force", run.output)
+			}
+
+			if run.docker, err = o.docker(); err != nil {
+				return err
+			}
+			defer func() { _ = run.docker.Close() }()
+
+			return run.writeFiles()
 		},
 	}
 	cmd.Flags().StringVar(&run.image, "image", "", "the image with the script's libraries; default: one that the Dockerfile makes")
-	cmd.Flags().StringVar(&run.base, "base", defaultBase, "what the Dockerfile begins with when there is no --image")
+	cmd.Flags().StringVar(&run.base, "base", "python:3.11-slim", "what the Dockerfile begins with when there is no --image")
 	cmd.Flags().StringVarP(&run.output, "output", "o", "sweep.yaml", "the sweep file to write")
-	cmd.Flags().IntVar(&run.trials, "trials", script.UsualTrials, "how many trials the sweep file asks for")
+	cmd.Flags().IntVar(&run.trials, "trials", 20, "how many trials the sweep file asks for")
 	cmd.Flags().BoolVar(&run.force, "force", false, "overwrite the sweep file")
 	cmd.Flags().DurationVar(&run.timeout, "timeout", lookTimeout, "how long the script may take to read its flags")
 	cmd.SetFlagErrorFunc(usageFlags)
@@ -73,147 +80,158 @@ lacks is made up. A Dockerfile that is there already is never changed.`,
 	return cmd
 }
 
-func (r *initiation) run(o *options) error {
-	if r.timeout < time.Second {
-		return exitf(ExitUsage, "--timeout %s is too short for an import; write such as --timeout 2m", r.timeout)
-	}
-
-	if r.trials < 1 || r.trials > mostTrials {
-		return exitf(ExitUsage, "--trials %d is none of 1 to %d", r.trials, mostTrials)
-	}
-
-	var err error
-	if r.source, err = readSource(r.script); err != nil {
-		return err
-	}
-
-	if _, err := os.Stat(r.output); err == nil && !r.force {
-		return exitf(ExitConflict, "%s is there already; write elsewhere with `-o OTHER.yaml`, or overwrite it with --force", r.output)
-	}
-
-	if info, err := os.Stat(filepath.Dir(r.output)); err != nil || !info.IsDir() {
-		return exitf(ExitUsage, "there is no directory %s for the sweep file; type `%s` and the same again", filepath.Dir(r.output), script.ShellCommand("mkdir", "-p", filepath.Dir(r.output)))
-	}
-
-	if r.docker, err = o.openDocker(); err != nil {
-		return err
-	}
-	defer func() { _ = r.docker.Close() }()
-
-	if err := r.chooseImage(); err != nil {
-		return err
-	}
-
+// writeFiles learns the flags, writes the files, and prints the next commands.
+func (r *initiation) writeFiles() error {
 	report, err := r.learnFlags()
 	if err != nil {
 		return err
 	}
 
-	return r.write(report)
-}
-
-// ownImage is the name of the image that the Dockerfile makes.
-func (r *initiation) ownImage() string { return r.source.slug() + ":1" }
-
-// chooseImage finds the image to look in.
-func (r *initiation) chooseImage() error {
-	ctx := r.cmd.Context()
-
-	candidates := []string{first(r.image, r.base)}
-	if _, err := os.Stat(r.dockerfile()); err == nil && r.image == "" {
-		candidates = []string{r.ownImage(), r.base} // built, it has the libraries
+	plan := script.Plan{
+		Script: r.source.path, Name: r.source.name, Image: r.source.image, Build: r.source.build, File: r.source.files[0],
+		Guesses: script.GuessFlags(report.Flags), Objective: script.GuessObjective(r.source.text), Trials: r.trials,
 	}
 
-	var err error
-
-	for _, candidate := range candidates {
-		var facts berth.ImageFacts
-
-		if facts, err = r.docker.Facts(ctx, candidate); err == nil {
-			r.looksIn, r.stub = candidate, r.image == "" && candidate == r.base
-			if r.image != "" {
-				r.user = facts.User
-			}
-
-			return nil
-		}
+	if err := os.WriteFile(r.output, []byte(plan.SweepFile()), 0o644); err != nil { //nolint:gosec // G306: as a person would write it
+		return exitf(ExitError, "writing the sweep file: %w", err)
 	}
 
-	return dockerError(candidates[len(candidates)-1], err)
+	if err := r.writeDockerfile(report.Stubbed); err != nil {
+		return err
+	}
+
+	r.sayNext(plan, report)
+
+	return nil
 }
 
-// learnFlags runs the script until it reads its flags. A script that has none is not run.
+// learnFlags runs the script in its image until it reads its flags. A script that has
+// none is not run.
 func (r *initiation) learnFlags() (report script.Report, err error) {
-	if r.python = pythons[0]; !script.AsksForFlags(r.source.all) {
+	ctx := r.cmd.Context()
+	r.looksIn = first(r.image, r.source.image)
+	facts, err := r.docker.Facts(ctx, r.looksIn)
+
+	if _, missing := os.Stat(r.source.dockerfile); r.image == "" && (err != nil || missing != nil) { // else it is built, and has the libraries
+		r.looksIn, r.stub = r.base, true
+		facts, err = r.docker.Facts(ctx, r.looksIn)
+	}
+
+	if err != nil {
+		return report, dockerError(r.looksIn, err)
+	}
+
+	if r.user = facts.User; !script.AsksForFlags(r.source.text) {
+		report.Ended = "it imports none of argparse, click, typer and absl, and was not run"
+
 		return report, nil
 	}
 
-	say(r.cmd.ErrOrStderr(), "reading the flags of %s in a container of %s; its imports may take 10 s or more\n", r.script, r.looksIn)
+	say(r.cmd.ErrOrStderr(), "reading the flags of %s in a container of %s; its imports may take 10 s or more\n", r.source.path, r.looksIn)
 
-	args, err := json.Marshal(script.Options{
-		Directory: scriptMount, Script: filepath.Base(r.source.path), Stub: r.stub, Limit: int(r.timeout.Seconds()) + lookGrace,
-	})
+	dir, err := filepath.Abs(r.source.dir)
+	args, failed := json.Marshal(map[string]any{"directory": scriptMount, "script": r.source.files[0], "stub": r.stub, "limit": int(r.timeout.Seconds()) + lookGrace})
+
+	if err := errors.Join(err, failed); err != nil {
+		return report, err
+	}
+
+	looked, err := lookWithPython(ctx, r.docker, berth.Look{
+		Image: r.looksIn, Timeout: r.timeout, User: caller(), Workdir: scriptMount,
+		Mounts: []berth.Mount{{Source: dir, Target: scriptMount, ReadOnly: true}},
+	}, script.FlagsDriver, string(args))
 	if err != nil {
 		return report, err
 	}
 
-	looked, python, err := lookWithPython(r.cmd.Context(), r.docker, berth.Look{
-		Image: r.looksIn, Timeout: r.timeout, User: caller(), Workdir: scriptMount,
-		Mounts: []berth.Mount{{Source: r.source.dir, Target: scriptMount, ReadOnly: true}},
-	}, "-c", script.FlagsDriver, string(args))
-
-	switch {
-	case looked.Foreign:
-		return report, exitf(ExitError, "image %q is for another kind of processor than this machine's", r.looksIn)
-	case err != nil && (looked.NoUser || !noProgram(looked, err)):
-		return report, dockerError(r.looksIn, err)
-	case noProgram(looked, err):
-		return report, exitf(ExitError, "image %q has no python3 and no python; name an image with Python by --image", r.looksIn)
+	report, found := script.ReadReport[script.Report](looked.Stdout)
+	if !found || report.Trouble != "" {
+		return report, r.explainTrouble(report, looked)
 	}
 
-	r.python = python
-	report, _ = script.ReadReport[script.Report](looked.Stdout)
-
-	return report, r.explain(report, looked)
+	return report, nil
 }
 
-// explain says why a script did not come to its flags, when it did not. Without
-// its libraries it need not: the Dockerfile is written, and the image comes first.
-func (r *initiation) explain(report script.Report, looked berth.Looked) error {
-	trouble := report.Trouble
-
+// explainTrouble says why a script did not come to its flags. Without its libraries it need
+// not: the Dockerfile is written, and the image comes first.
+func (r *initiation) explainTrouble(report script.Report, looked berth.Looked) error {
 	switch {
-	case report.Framework != "" || report.Ended != "":
-		return nil
 	case looked.TimedOut:
 		return exitf(ExitTimeout, "%s did not ask for its flags within %s, and was stopped; type the same with `--timeout 10m` if its imports take that long, "+
-			"else read the flags before the work begins", r.script, r.timeout)
+			"else read the flags before the work begins", r.source.path, r.timeout)
 	case looked.OutOfMemory:
-		return exitf(ExitError, "%s used more than %s before it asked for its flags, and was stopped; read the flags before the data", r.script, berth.BytesText(lookMemory))
-	case trouble == nil:
-		const few = 300 // bytes: its last words
-
-		return exitf(ExitError, "%s ended (exit code %d) before it asked for its flags, without a word to Python; its last output: %s",
-			r.script, looked.ExitCode, first(oneLine(string(looked.Stderr[max(0, len(looked.Stderr)-few):])), none))
-	}
-
-	text := oneLine(strings.TrimPrefix(trouble.Place+": ", ": ") + trouble.Type + ": " + trouble.Message)
-
-	switch {
-	case r.stub && (len(report.Stubbed) > 0 || trouble.Module != ""):
-		if err := r.writeDockerfile(append(report.Stubbed, trouble.Module)); err != nil {
+		return exitf(ExitError, "%s used more than %s before it asked for its flags, and was stopped; read the flags before the data", r.source.path, berth.BytesText(lookMemory))
+	case report.Trouble == "":
+		return exitf(ExitError, "%s ended (exit code %d) before it asked for its flags, without a word to Python; its last output: %s", r.source.path, looked.ExitCode, lastWords(looked))
+	case len(report.Stubbed) > 0:
+		if err := r.writeDockerfile(report.Stubbed); err != nil {
 			return err
 		}
 
 		return exitf(ExitError, "%s needs its libraries before it says its flags (%s). Build the image, then type the same again, which looks into it:\n  %s",
-			r.script, text, r.buildCommand())
-	case trouble.Type == "PermissionError" && trouble.Place == "":
-		return exitf(ExitError, "%s cannot be read by a user without rights, as trials are (%s); type `%s` and the same again",
-			r.script, oneLine(trouble.Message), script.ShellCommand("chmod", "a+rX", r.source.dir, r.source.path))
-	case trouble.Module != "" && trouble.Type == "ModuleNotFoundError":
-		return exitf(ExitError, "%s: image %q lacks the module %s. Add it to requirements.txt, build the image again, and type the same", text, r.looksIn, oneLine(trouble.Module))
+			r.source.path, oneLine(report.Trouble), r.source.build)
+	case report.Missing != "":
+		return exitf(ExitError, "%s: image %q lacks the module %s. Add it to the image, and type the same again", oneLine(report.Trouble), r.looksIn, oneLine(report.Missing))
 	default:
-		return exitf(ExitError, "%s failed before it asked for its flags: %s. Trials have no network, and write to /trial/out, /tmp and their working directory alone. Read the flags before the work, or mend it, and type the same again",
-			r.script, text)
+		return exitf(ExitError, "%s failed before it asked for its flags: %s. Trials have no network and no rights, and write to /trial/out, /tmp and their working directory alone. "+
+			"Read the flags before the work, or mend it, and type the same again", r.source.path, oneLine(report.Trouble))
 	}
+}
+
+// writeDockerfile writes the Dockerfile beside the script. It keeps an existing
+// one without reading it. Modules are the ones missing in the base image.
+func (r *initiation) writeDockerfile(modules []string) error {
+	out, file := r.cmd.OutOrStdout(), r.source.dockerfile
+
+	if _, err := os.Lstat(file); err == nil {
+		say(out, "kept %s, which is there already: it must have `WORKDIR /app` and copy %s there\n", file, r.source.files[0])
+
+		return nil
+	}
+
+	_, missing := os.Stat(filepath.Join(r.source.dir, "requirements.txt"))
+	recipe := script.Recipe{
+		From: r.looksIn, Image: r.source.image, Files: r.source.files, User: r.user, Missing: modules, Requirements: r.image == "" && missing == nil,
+	}
+
+	if err := os.WriteFile(file, []byte(recipe.Dockerfile()), 0o644); err != nil { //nolint:gosec // G306: as a person would write it
+		return exitf(ExitError, "writing the Dockerfile: %w", err)
+	}
+
+	say(out, "wrote %s: %s, and %s\n", file, r.looksIn, strings.Join(r.source.files, " "))
+
+	return nil
+}
+
+// sayNext says what is in the sweep file, what is missing, and what to type.
+func (r *initiation) sayNext(p script.Plan, report script.Report) {
+	line := func(there bool, format string, args ...any) {
+		if there {
+			say(r.cmd.OutOrStdout(), format+"\n", args...)
+		}
+	}
+
+	names := map[string][]string{}
+	for _, g := range p.Guesses {
+		names[g.Treatment] = append(names[g.Treatment], g.Name)
+	}
+
+	parts := []string{plural(len(p.Guesses)-len(names[script.Command]), "flag", "flags") + " of " + report.Framework}
+
+	for _, what := range []string{script.Searched, script.Fixed, script.Left, script.Fill, script.Command} {
+		if len(names[what]) > 0 {
+			parts = append(parts, what+": "+strings.Join(names[what], ", "))
+		}
+	}
+
+	line(report.Framework != "", "wrote %s: %s", r.output, strings.Join(parts, "; "))
+	line(report.Framework == "", "wrote %s. No flags were found: %s.\nA trial finds each value in its environment, too, such as TRIAL_PARAM_LR.", r.output, report.Ended)
+	line(len(report.Stubbed) > 0, "not in %s, so made up for this look: %s", r.looksIn, strings.Join(report.Stubbed, ", "))
+	line(report.More, "The script reads its flags in parts, and more may follow: compare with its --help.")
+	line(len(names[script.Searched]) == 0, "FILL IN what to search: as it is, %s makes one trial.", r.output)
+	line(true, "objective: %s %s (%s)", p.Objective.Goal, p.Objective.Metric, p.Objective.Why)
+	line(true, "\nRead the guesses in %s, then type:\n  %s\n  %s\nIt ends with the command that fetches the best trial's files. For a look before it, type `%s`,\n"+
+		"and `%s` for one trial. Where no Berth runs yet, `berth dev` in another terminal starts it.",
+		r.output, p.Build, script.ShellCommand("berth", "sweep", "submit", "-f", r.output, "--wait"),
+		script.ShellCommand("berth", "image", "check", p.Image), script.ShellCommand("berth", "try", "-f", r.output))
 }

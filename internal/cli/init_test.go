@@ -74,10 +74,10 @@ func TestInit_NoFlagsForAReason(t *testing.T) {
 	require.Equal(t, ExitError, got.code)
 	require.Contains(t, got.stderr, "ended (exit code 139) before it asked for its flags, without a word to Python; its last output: Fatal [31m fault")
 
-	f = newInit(t, argparseScript, berth.Looked{Stdout: []byte(driverMark + `{"ended": "own arguments"}` + "\n")})
+	f = newInit(t, argparseScript, berth.Looked{Stdout: []byte(driverMark + `{"ended": "the script parses a list of its own"}` + "\n")})
 	got = f.init(t, "x.py")
 	require.Equal(t, ExitOK, got.code, got.stderr)
-	require.Contains(t, got.stdout, "parses a list of its own")
+	require.Contains(t, got.stdout, "No flags were found: the script parses a list of its own.")
 	require.Contains(t, got.stdout, "FILL IN what to search: as it is,")
 
 	f = newInit(t, "import fire\n", berth.Looked{})
@@ -125,7 +125,7 @@ func TestInit_Writes(t *testing.T) {
 	// Without the directory of the sweep file nothing is written.
 	f = newInit(t, argparseScript, berth.Looked{Stdout: []byte(foundFlags)})
 	got = f.init(t, "x.py", "-o", filepath.Join(f.dir, "no/s.yaml"))
-	require.Equal(t, ExitUsage, got.code)
+	require.Equal(t, ExitError, got.code)
 	require.NoFileExists(t, filepath.Join(f.dir, "Dockerfile"))
 }
 
@@ -133,7 +133,7 @@ func TestInit_Writes(t *testing.T) {
 func TestInit_WithoutAnImage(t *testing.T) {
 	t.Parallel()
 
-	trouble := driverMark + `{"error": {"type": "TypeError", "message": "no", "place": "x.py:2", "module": ""}, "stubbed": ["PIL"]}` + "\n"
+	trouble := driverMark + `{"error": "x.py:2: TypeError: no", "stubbed": ["PIL"]}` + "\n"
 	f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(strings.Replace(foundFlags, `"flags"`, `"stubbed": ["PIL", "ours"], "flags"`, 1))})
 	init := func() outcome {
 		return f.run(t, "init", filepath.Join(f.dir, "x.py"), "--base", "mine:1", "-o", filepath.Join(f.dir, "s.yaml"))

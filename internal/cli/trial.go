@@ -82,6 +82,10 @@ func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 	}
 
 	t.add("attempts", strconv.Itoa(trial.Attempts))
+	if n := len(attempts); n > 0 && attempts[n-1].Usage.MemoryPeakBytes > 0 {
+		t.add("measured", usageText(attempts[n-1]))
+	}
+
 	t.add("took", took(trial))
 	t.add("shape", shortKey(trial.ShapeKey))
 
@@ -256,16 +260,20 @@ func (o *options) metricsCommand() *cobra.Command {
 	return o.completeSweep(cmd)
 }
 
+// pointText is the value of a point, or its status, such as nan.
+func pointText(p client.Metric) string {
+	if p.Value == nil {
+		return p.Status
+	}
+
+	return fmt.Sprint(*p.Value)
+}
+
 func metricTable(points []client.Metric) table {
 	t := table{header: []string{"metric", "step", "value", "at"}}
 
 	for _, p := range points {
-		value := p.Status
-		if p.Value != nil {
-			value = fmt.Sprint(*p.Value)
-		}
-
-		t.add(p.Name, strconv.FormatInt(p.Step, 10), value, p.At.Format(time.RFC3339))
+		t.add(p.Name, strconv.FormatInt(p.Step, 10), pointText(p), p.At.Format(time.RFC3339))
 	}
 
 	return t

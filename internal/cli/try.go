@@ -2,30 +2,29 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
-const (
-	// cancelTimeout bounds how long an interrupted try waits for the server.
-	cancelTimeout = 30 * time.Second
-	// logTimeout is how long the end of a log may come after the end of its trial.
-	logTimeout = 15 * time.Second
-)
+// tryEnd is how long after its end, or after Ctrl-C, a try waits for the server: for the
+// rest of a log, or for the cancellation.
+const tryEnd = 15 * time.Second
 
 func (o *options) tryCommand() *cobra.Command {
 	var (
 		name     string
 		settings []string
-		timeout  time.Duration
 	)
 
 	cmd := o.verb("try -f FILE", "Run one trial of a sweep file: its log, its metrics, and what was measured", cobra.MaximumNArgs(1),
@@ -35,171 +34,191 @@ func (o *options) tryCommand() *cobra.Command {
 				return err
 			}
 
-			wanted, err := tryOf(file, settings)
+			one, err := oneTrial(file, settings)
 			if err != nil {
 				return err
 			}
 
-			t := &trying{o: o, cmd: cmd, to: to, file: file, timeout: timeout}
+			sweep, err := to.submit(cmd.Context(), one, uuid.NewString())
+			if err != nil {
+				return err
+			}
 
-			return t.run(wanted)
+			say(cmd.ErrOrStderr(), "trying one trial as sweep %s (%s); Ctrl-C cancels it\n", short(sweep.ID), sweep.Name)
+
+			if err := o.tryTrial(cmd, to, sweep.ID, file.name); cmd.Context().Err() == nil {
+				return err
+			}
+
+			return to.cancelTry(cmd.Context(), sweep.ID)
 		})
 	cmd.Example = "  berth try -f sweep.yaml\n  berth try -f sweep.yaml --set epochs=1 --set lr=0.01"
 	fileFlag(cmd, &name)
 	cmd.Flags().StringArrayVar(&settings, "set", nil, "NAME=VALUE of a parameter, a fixed one too; may be repeated")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "cancel the try after this long and exit with 124")
 
 	return cmd
 }
 
-// trying is one run of `berth try`.
-type trying struct {
-	o       *options
-	cmd     *cobra.Command
-	to      *remote
-	file    *sweepFile // as the user wrote it
-	timeout time.Duration
-
-	changes lines // changes of the trial
-	logs    sync.WaitGroup
-	ctx     context.Context //nolint:containedctx // of the watch; the view that show is has none
-	mu      sync.Mutex
-	seen    map[string]bool // attempts whose log is followed
-	waits   string          // the last printed reason
-}
-
-func (t *trying) run(wanted *sweepFile) error {
-	ctx := t.cmd.Context()
-
-	sweep, err := t.to.submit(ctx, wanted, uuid.NewString())
-	if err != nil {
-		return about(t.file, err)
-	}
-
-	t.seen = map[string]bool{}
-	t.changes = lines{w: t.cmd.ErrOrStderr(), now: t.o.now}
-	say(t.cmd.ErrOrStderr(), "trying one trial as sweep %s (%s); Ctrl-C cancels it\n", short(sweep.ID), sweep.Name)
-
-	if t.timeout > 0 {
-		var cancel context.CancelFunc
-
-		ctx, cancel = context.WithTimeout(ctx, t.timeout)
-		defer cancel()
-	}
-
+// tryTrial watches a sweep of one trial, with its log, and prints its result.
+func (o *options) tryTrial(cmd *cobra.Command, to *remote, id, file string) error {
+	ctx := cmd.Context()
 	logs, stopLogs := context.WithCancel(ctx)
 	defer stopLogs()
 
-	t.ctx = logs
-	last, err := t.to.watch(ctx, sweep.ID, t, notice(t.cmd))
-	t.endLogs(stopLogs, err != nil)
+	v := &tryView{lines: lines{w: cmd.ErrOrStderr(), now: o.now}, followed: map[string]bool{}}
+	v.follow = func(attempt string) error { return to.followLogTo(logs, cmd, v.w, attempt) }
 
+	last, err := to.watch(ctx, id, v, notice(cmd))
 	if err != nil {
-		return t.left(ctx, sweep.ID, err)
+		stopLogs()
 	}
 
-	result, err := t.result(ctx, last)
-	if err != nil {
-		return t.left(ctx, sweep.ID, err)
-	}
+	late := time.AfterFunc(tryEnd, stopLogs)
+	defer late.Stop()
 
-	if err := t.o.printTry(t.cmd.OutOrStdout(), result); err != nil {
+	v.logs.Wait()
+
+	if err != nil {
 		return err
 	}
 
-	return result.verdict()
-}
-
-// endLogs waits for the ends of the logs, which come a moment after the trial's.
-func (t *trying) endLogs(stop context.CancelFunc, now bool) {
-	if now {
-		stop()
+	if err := o.printTry(cmd, to, last); err != nil {
+		return err
 	}
 
-	late := time.AfterFunc(logTimeout, stop)
-	defer late.Stop()
-
-	t.logs.Wait()
-}
-
-// left cancels a try whose user stopped waiting.
-func (t *trying) left(ctx context.Context, id string, err error) error {
-	if ctx.Err() == nil {
-		return fmt.Errorf("%w; the try goes on as sweep %s: `berth sweep watch %s`, or `berth sweep cancel %s`", err, short(id), short(id), short(id))
+	if last.sweep.State == client.SweepStateSucceeded {
+		say(v.w, "\nnext: berth sweep submit -f %s --wait\nhow many such trials run at once, and how long they take: berth sweep preview -f %[1]s\n", file)
+	} else {
+		say(v.w, "\nits log again: berth trial logs %s 1\nwhen it is mended (a changed script needs its image built again): berth try -f %s\n", short(id), file)
 	}
 
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	return new(newSummary(last)).verdict()
+}
+
+// printTry prints the trial as `berth trial get` does, with a line for each metric.
+func (o *options) printTry(cmd *cobra.Command, to *remote, b board) error {
+	if len(b.trials) == 0 {
+		return nil
+	}
+
+	t := trialDetails(b.trials[0], b.attempts)
+
+	if n := len(b.attempts); n > 0 {
+		list, err := answer[client.MetricList](to.ListMetrics(cmd.Context(), b.attempts[n-1].ID, &client.ListMetricsParams{Limit: some(100_000)}))
+		if err != nil {
+			return err
+		}
+
+		values, last := map[string]int{}, map[string]string{}
+		for _, p := range list.Data { // by step
+			values[p.Name]++
+			last[p.Name] = pointText(p)
+		}
+
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			t.add("metric "+name, plural(values[name], "value", "values")+", last "+last[name])
+		}
+
+		if len(values) == 0 {
+			t.add("metrics", "none were found")
+		}
+	}
+
+	return o.print(cmd.OutOrStdout(), b.trials[0], func() table { return t })
+}
+
+// cancelTry cancels a try whose user stopped waiting.
+func (r *remote) cancelTry(ctx context.Context, id string) error {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryEnd)
 	defer cancel()
 
-	if _, failed := answer[client.Sweep](t.to.CancelSweep(within, id)); failed != nil {
-		return exitf(ExitInterrupt, "stopped watching, and could not cancel the try: %w; type `berth sweep cancel %s`", failed, short(id))
+	if _, err := answer[client.Sweep](r.CancelSweep(within, id)); err != nil {
+		return exitf(ExitInterrupt, "stopped watching, and could not cancel the try: %w; type `berth sweep cancel %s`", err, short(id))
 	}
 
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return exitf(ExitTimeout, "the try took longer than %s and is canceled (sweep %s)", t.timeout, short(id))
-	}
-
-	return exitf(ExitInterrupt, "interrupted; the try is canceled (sweep %s)", short(id))
+	return exitf(ExitInterrupt, "stopped watching; the try is canceled (sweep %s)", short(id))
 }
 
-// show prints the changes, and follows the log of each attempt.
-func (t *trying) show(b board) {
-	t.changes.show(b)
+// tryView writes a line for each change, and the log of each attempt.
+type tryView struct {
+	lines
+
+	follow   func(attempt string) error
+	logs     sync.WaitGroup
+	followed map[string]bool // attempts
+	waits    string          // the last printed reason
+}
+
+func (v *tryView) show(b board) {
+	v.lines.show(b)
 
 	for _, trial := range b.trials {
-		if trial.State == client.TrialStateWaiting && len(trial.Waiting) > 0 && trial.Waiting[0].Reason != t.waits {
-			t.waits = trial.Waiting[0].Reason
-			t.changes.say("it waits: %s", t.waits)
+		if len(trial.Waiting) > 0 && trial.Waiting[0].Reason != v.waits {
+			v.waits = trial.Waiting[0].Reason
+			v.say("it waits: %s", v.waits)
 		}
 	}
 
 	for _, a := range b.attempts {
-		if a.StartedAt == nil && a.FailureKind == "" {
-			continue
-		}
-
-		if !t.seen[a.ID] {
-			t.seen[a.ID] = true
-			t.follow(a.ID)
+		if !v.followed[a.ID] && (a.StartedAt != nil || a.FailureKind != "") {
+			v.followed[a.ID] = true
+			v.logs.Go(func() {
+				if err := v.follow(a.ID); err != nil { // a lost log is no reason to end the watch
+					say(v.w, "reading the log: %v\n", err)
+				}
+			})
 		}
 	}
 }
 
-// close leaves the screen as it is.
-func (t *trying) close() {}
+// oneTrial makes a sweep of one trial of a sweep file. Without settings its values are
+// the file's first enqueued ones, else the defaults where every parameter has one,
+// else the search's first draw. The values of --set are enqueued, and the server checks
+// them like a file's.
+func oneTrial(file *sweepFile, settings []string) (*sweepFile, error) {
+	one, err := spec.Decode(file.data, file.contentType)
+	if err != nil {
+		return nil, exitf(ExitValidation, "%s: %w\nwhere it is: berth sweep validate -f %[1]s", file.name, err)
+	}
 
-// follow prints an attempt's log beside the watch; a log that is lost is no
-// reason to end it.
-func (t *trying) follow(attempt string) {
-	t.logs.Go(func() {
-		t.mu.Lock() // one attempt after the other
-		defer t.mu.Unlock()
+	values := berth.Assignment{}
+	if len(one.Enqueue) > 0 {
+		values = maps.Clone(one.Enqueue[0])
+	}
 
-		if err := t.to.followLogTo(t.ctx, t.cmd, t.logOut(), attempt); err != nil && t.ctx.Err() == nil {
-			say(t.cmd.ErrOrStderr(), "reading the log: %v\n", err)
+	for _, setting := range settings {
+		name, text, found := strings.Cut(setting, "=")
+		if !found {
+			return nil, exitf(ExitUsage, "--set %q sets nothing; write --set NAME=VALUE, such as --set epochs=1", setting)
 		}
-	})
-}
 
-// logOut is where the log goes: data has standard output for itself.
-func (t *trying) logOut() io.Writer {
-	if t.o.output == formatTable || t.o.output == "" {
-		return t.cmd.OutOrStdout()
+		var v berth.Value
+		if json.Unmarshal([]byte(text), &v) != nil {
+			v = berth.StringValue(text)
+		}
+
+		at := slices.IndexFunc(one.Parameters, func(p berth.Parameter) bool { return p.Name == name && p.Type == berth.ParameterFixed })
+		if at >= 0 {
+			one.Parameters[at].Value = &v
+		} else {
+			values[name] = v
+		}
 	}
 
-	return t.cmd.ErrOrStderr()
-}
-
-func pointText(p client.Metric) string {
-	if p.Value == nil {
-		return p.Status
+	lacksDefault := func(p berth.Parameter) bool { return p.Searched() && p.Default == nil }
+	if len(values) > 0 || !slices.ContainsFunc(one.Parameters, lacksDefault) {
+		one.Enqueue = []berth.Assignment{values}
 	}
 
-	return number(*p.Value)
-}
+	one.Name += " (try)"
+	one.Labels = map[string]string{"berth/try": "true"} // tells it from sweeps
+	one.Limits.MaxTrials, one.Limits.MaxParallel, one.Limits.MaxFailedTrials = 1, 1, 1
 
-func (r *remote) metricPoints(ctx context.Context, attempt string) ([]client.Metric, error) {
-	list, err := answer[client.MetricList](r.ListMetrics(ctx, attempt, &client.ListMetricsParams{Limit: some(100_000)}))
+	if one.Search.Algorithm == berth.SearchGrid {
+		one.Search.Algorithm = berth.SearchRandom // it ends after one trial as well, and takes enqueued values first
+	}
 
-	return list.Data, err
+	data, err := json.Marshal(one)
+
+	return &sweepFile{name: "the try", data: data, contentType: "application/json"}, err
 }

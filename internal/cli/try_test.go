@@ -44,7 +44,7 @@ func TestTry_ChoosesTheValues(t *testing.T) {
 		{enqueued, []string{"n=2", "m=5"}, []berth.Assignment{{"n": berth.IntValue(2), "lr": berth.FloatValue(0.05), "m": berth.IntValue(5)}}, 5},
 		{grid, []string{"lr=0.20"}, []berth.Assignment{{"lr": berth.FloatValue(0.2)}}, 0},
 	} {
-		file, err := tryOf(yamlFile(test.file), test.set)
+		file, err := oneTrial(yamlFile(test.file), test.set)
 		require.NoError(t, err, test.set)
 
 		s, err := spec.Decode(file.data, file.contentType)
@@ -52,7 +52,7 @@ func TestTry_ChoosesTheValues(t *testing.T) {
 		require.Equal(t, test.want, s.Enqueue, "%v of %s", test.set, test.file)
 		require.Equal(t, 1, s.Limits.MaxTrials)
 		require.Equal(t, "x (try)", s.Name)
-		require.Equal(t, "true", s.Labels[tryLabel])
+		require.Equal(t, "true", s.Labels["berth/try"])
 
 		if test.epochs > 0 {
 			require.Equal(t, berth.IntValue(test.epochs), *s.Parameters[len(s.Parameters)-1].Value)
@@ -66,23 +66,26 @@ func TestTry_RefusesWithWhatToType(t *testing.T) {
 	const file = tryHead + "parameters:\n  - {name: lr, min: 0.001, max: 0.1}\n  - {name: n, values: [1, 2]}\n  - {name: epochs, value: 5}\n  - {name: half, expr: lr / 2}\nlimits: {max_trials: 9}\n"
 
 	for setting, want := range map[string]string{
-		"lr=2":   `--set: "lr" cannot be 2`,
-		"lr=NaN": `--set: "lr" cannot be NaN`,
-		"n=1":    `--set: no value for "lr", which has no default`,
-		"rate=1": `--set: there is no parameter "rate"`,
-		"half=1": `--set: "half" is derived`,
+		"lr=2":   `"lr" cannot be 2`,
+		"lr=NaN": `"lr" cannot be NaN`,
+		"n=1":    `no value for "lr", which has no default`,
+		"rate=1": `there is no parameter "rate"`,
+		"half=1": `"half" is derived`,
 	} {
-		_, err := tryOf(yamlFile(file), []string{setting})
+		one, err := oneTrial(yamlFile(file), []string{setting})
+		require.NoError(t, err)
+
+		_, err = spec.Decode(one.data, one.contentType) // as the server does
 		require.ErrorContains(t, err, want, setting)
-		require.Equal(t, ExitValidation, ExitCode(err))
 	}
 
-	_, err := tryOf(yamlFile(file), []string{"lr"})
+	_, err := oneTrial(yamlFile(file), []string{"lr"})
 	require.ErrorContains(t, err, "write --set NAME=VALUE")
 	require.Equal(t, ExitUsage, ExitCode(err))
 
-	_, err = tryOf(yamlFile(strings.Replace(file, "min: 0.001", "min: 1", 1)), nil)
-	require.ErrorContains(t, err, "sweep.yaml:5: E_RANGE /parameters/0/min")
+	_, err = oneTrial(yamlFile(strings.Replace(file, "min: 0.001", "min: 1", 1)), nil)
+	require.ErrorContains(t, err, "E_RANGE /parameters/0/min")
+	require.ErrorContains(t, err, "berth sweep validate -f sweep.yaml")
 	require.Equal(t, ExitValidation, ExitCode(err))
 }
 
@@ -92,6 +95,8 @@ func TestTry_TellsWhatWasMeasured(t *testing.T) {
 
 	store := apitest.Sample(t)
 	server := serve(t, store)
+	store.AddMetric(apitest.AttemptID(1, 1), "val_accuracy", 1, 0.5, berth.MetricFinite)
+	store.AddMetric(apitest.AttemptID(1, 1), "val_accuracy", 2, 0.91, berth.MetricFinite)
 
 	var (
 		acts sync.WaitGroup
@@ -112,14 +117,14 @@ func TestTry_TellsWhatWasMeasured(t *testing.T) {
 		store.Publish(t, "sweep.state", id, "x", "succeeded")
 	})
 
-	result := executeTo(t.Context(), &told, server, "try", "-f", "-", "--set", "width=32", "--set", "lr=0.01", "--timeout", "2m")
+	result := executeTo(t.Context(), &told, server, "try", "-f", "-", "--set", "width=32", "--set", "lr=0.01")
 	acts.Wait()
 
 	require.Zero(t, result.code, result.stderr)
 	require.Equal(t, "digits (try) 1", store.Text("SELECT concat(name, ' ', spec #>> '{limits,max_trials}') FROM sweeps WHERE id <> $1", apitest.SweepID))
-	require.Contains(t, result.stdout, "epoch 1\n")
+	require.Contains(t, result.stderr, "epoch 1\n", "the log")
 	require.Contains(t, result.stdout, "measured")
 	require.Contains(t, result.stdout, "peak 600 MiB of 4,096 MiB")
-	require.Contains(t, result.stdout, "maximize val_accuracy")
-	require.Contains(t, result.stdout, "next: berth sweep submit -f stdin --wait")
+	require.Regexp(t, `metric val_accuracy +2 values, last 0\.91`, result.stdout)
+	require.Contains(t, result.stderr, "next: berth sweep submit -f stdin --wait")
 }

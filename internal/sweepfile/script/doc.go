@@ -7,8 +7,7 @@
 //	report.go        their output → Report, ImageReport
 //	guess.go         one flag → parameter, elements of the command, and why
 //	text.go          flags and metrics in the text of a script
-//	sweepfile.go     all guesses → the commented sweep file
-//	dockerfile.go    the Dockerfile beside it
+//	write.go         all guesses → the commented sweep file, and its Dockerfile
 //
 // It is pure: internal/cli reads files and asks Docker.
 package script

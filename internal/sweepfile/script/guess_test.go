@@ -45,7 +45,6 @@ func TestGuess(t *testing.T) {
 	const left = ""
 
 	required := func(f *Flag) { f.Required = true }
-	low, high := 0.0, 0.05
 
 	for _, test := range []struct {
 		flag Flag
@@ -55,8 +54,7 @@ func TestGuess(t *testing.T) {
 		{named("learning-rate", TypeFloat, 1e-4), "type: float, min: 0.000003, max: 0.001, log: true, default: 0.0001"},
 		{named("lr", TypeFloat, nil), "type: float, min: 0.00003, max: 0.01, log: true"},
 		{named("lr", TypeFloat, 0.5), "type: float, min: 0.02, max: 1, log: true, default: 0.5"},
-		{with(named("lr", TypeFloat, 0.01), func(f *Flag) { f.Min, f.Max = &low, &high }), "type: float, min: 0.0003, max: 0.05, log: true, default: 0.01"},
-		{named("lr", TypeString, "auto"), left},
+		{named("lr", "str", "auto"), left},
 		{named("lr", TypeNone, 0.001), left}, // argparse would pass a text
 		{with(named("lr", TypeFloat, 0.01), choices("0.1", "0.01")), left},
 		{named("batch-size", TypeInt, 64), "type: categorical, values: [32, 64, 128], default: 64, memory: true"},
@@ -68,28 +66,29 @@ func TestGuess(t *testing.T) {
 		{named("weight-decay", TypeFloat, 0.0), "type: float, min: 0.000001, max: 0.01, log: true"},
 		{named("weight-decay", TypeFloat, 0.05), "type: float, min: 0.000001, max: 0.05, log: true, default: 0.05"},
 		{named("epochs", TypeInt, 90), "type: fixed, value: 90"},
-		{with(named("epochs", TypeInt, nil), required), "type: fixed, value: 5"},
+		{with(named("epochs", TypeInt, nil), required), "type: fixed, value: REPLACE-ME"},
 		{named("seed", TypeInt, 42), "type: fixed, value: 42"},
 		{named("seed", TypeInt, nil), left},
-		{named("output-dir", TypeString, "runs/x"), "type: fixed, value: /trial/out"},
-		{named("save-path", TypeString, "model.keras"), "type: fixed, value: /trial/out/model.keras"},
-		{named("model_dir", TypeString, "/tmp/waves"), "type: fixed, value: /trial/out"},
-		{named("out", TypeString, nil), left}, // the script may write nothing
-		{with(named("out", TypeString, nil), required), "type: fixed, value: /trial/out"},
-		{with(named("save", TypeString, nil), func(f *Flag) { f.Form = FormSwitch }), left},
+		{named("output-dir", "str", "runs/x"), `type: fixed, value: "/trial/out"`},
+		{named("save-path", "str", "model.keras"), `type: fixed, value: "/trial/out/model.keras"`},
+		{named("model_dir", "str", "/tmp/waves"), `type: fixed, value: "/trial/out"`},
+		{named("out", "str", nil), left}, // the script may write nothing
+		{with(named("out", "str", nil), required), `type: fixed, value: "/trial/out"`},
+		{with(named("save", "str", nil), func(f *Flag) { f.Form = "switch" }), left},
 
 		// Everything else stays as the script has it.
 		{named("hidden", TypeInt, 128), left},
-		{named("data-dir", TypeString, "./data"), left},
-		{with(named("optimizer", TypeString, "adam"), choices("adam", "sgd")), left},
-		{with(named("mode", TypeString, nil), func(f *Flag) { required(f); choices("on", "off")(f) }), `type: fixed, value: "on"`},
-		{with(named("data-dir", TypeString, nil), required), "type: fixed, value: REPLACE-ME"},
-		{with(named("data-dir", TypeString, "a\x1bb"), required), "type: fixed, value: REPLACE-ME"},
+		{named("data-dir", "str", "./data"), left},
+		{with(named("optimizer", "str", "adam"), choices("adam", "sgd")), left},
+		{with(named("mode", "str", nil), func(f *Flag) { required(f); choices("on", "off")(f) }), "type: fixed, value: REPLACE-ME"},
+		{with(named("mode", "str", "on"), required), `type: fixed, value: "on"`}, // click prompts for it
+		{with(named("data-dir", "str", nil), required), "type: fixed, value: REPLACE-ME"},
+		{with(named("data-dir", "str", "a\x1bb"), required), "type: fixed, value: REPLACE-ME"},
 	} {
 		got := GuessFlags([]Flag{test.flag})[0]
 		require.Equal(t, test.want, got.Parameter, "%+v", test.flag)
-		require.Equal(t, test.want == left, got.Left(), "%+v", test.flag)
-		require.Equal(t, strings.Contains(test.want, "REPLACE-ME"), got.Fill)
+		require.Equal(t, test.want == left, got.Treatment == Left && len(got.Elements) == 0, "%+v", test.flag)
+		require.Equal(t, strings.Contains(test.want, "REPLACE-ME"), got.Treatment == Fill, "%+v", test.flag)
 	}
 }
 
@@ -97,44 +96,27 @@ func TestGuess(t *testing.T) {
 func TestSweepFile_MarksEachFlag(t *testing.T) {
 	t.Parallel()
 
-	text := Plan{Guesses: GuessFlags([]Flag{
+	text := Plan{Objective: GuessObjective(""), Guesses: GuessFlags([]Flag{
 		named("lr", TypeFloat, 0.01),
-		with(named("opt", TypeString, "adam"), choices("adam", "sgd")),
+		with(named("opt", "str", "adam"), choices("adam", "sgd")),
 		with(named("depth", TypeNone, 3), func(f *Flag) { f.Help = "how\ndeep" }),
-		with(named("sizes", TypeInt, nil), func(f *Flag) { f.Form, f.Required = FormList, true }),
+		with(named("sizes", TypeInt, nil), func(f *Flag) { f.Form, f.Required = "list", true }),
+		{Form: FormCommand, Names: []string{"train"}, Dest: "train", Choices: []string{"test", "fetch"}},
 		{Names: []string{"-b"}, Dest: "batch", Type: TypeInt, Form: FormValue},
 	})}.SweepFile()
 
 	for _, want := range []string{
-		"  - \"--lr={{lr}}\"\n  - \"--sizes\"\n  - REPLACE-ME\n  - \"-b\"\n  - \"{{batch}}\"\n",
-		"# opt: fixed at the script's default, adam (one of adam, sgd)\n",
-		"# depth: fixed at the script's default, 3; the script would take a text: give it a type, such as type=float, to search it; the script says: how deep\n",
-		"# sizes: FILL IN; guess: it takes several values",
-		"objective: {metric: REPLACE-ME, goal: }   # FILL IN",
+		"  - \"--lr={{lr}}\"\n  - \"--sizes={{sizes}}\"\n  - \"train\"\n  - \"-b\"\n  - \"{{batch}}\"\n",
+		"# opt: guess: at the script's default: adam (one of adam, sgd)\n",
+		"# depth: guess: at the script's default: 3; the script would take a text: give it a type, such as type=float, to search it; the script says: how deep\n",
+		"# sizes: guess: FILL IN: the script requires it",
+		"# train: guess: subcommand: the one that trains; others: test, fetch\n",
+		"objective: {metric: REPLACE-ME, goal: minimize}   # guess: FILL IN",
 	} {
 		require.Contains(t, text, want)
 	}
 
 	require.Contains(t, Plan{}.SweepFile(), "# FILL IN: nothing is searched yet.")
-}
-
-func TestChoose(t *testing.T) {
-	t.Parallel()
-
-	for want, commands := range map[string][]string{
-		"train":        {"prepare", "train"},
-		"train resnet": {"prepare", "train", "train resnet", "train vit"},
-		"a":            {"a", "b"},
-	} {
-		flags := []Flag{{Dest: "seed"}}
-		for _, name := range commands {
-			flags = append(flags, Flag{Form: FormCommand, Command: name})
-		}
-
-		own, chosen, _ := Choose(flags)
-		require.Equal(t, want, chosen)
-		require.Len(t, own, 1)
-	}
 }
 
 // TestSweepFile_IsAccepted: Berth accepts the file that it made for any flags.
@@ -161,10 +143,9 @@ func TestSweepFile_IsAccepted(t *testing.T) {
 		for i := range rapid.IntRange(0, 8).Draw(t, "flags") {
 			word := rapid.SampledFrom(words).Draw(t, "name")
 			f := Flag{
-				Dest: word, Form: rapid.SampledFrom([]string{FormValue, FormValue, FormSwitch, FormList, FormCommand}).Draw(t, "form"),
-				Type: rapid.SampledFrom([]string{TypeInt, TypeFloat, TypeString, "bool", TypeNone}).Draw(t, "type"),
+				Dest: word, Form: rapid.SampledFrom([]string{FormValue, FormValue, "switch", "list"}).Draw(t, "form"),
+				Type: rapid.SampledFrom([]string{TypeInt, TypeFloat, "str", "bool", TypeNone}).Draw(t, "type"),
 				Help: rapid.SampledFrom(texts).Draw(t, "help"), Required: rapid.Bool().Draw(t, "required"),
-				Command: rapid.SampledFrom([]string{"", "", "train", "test"}).Draw(t, "command"),
 				Choices: rapid.SliceOfN(rapid.SampledFrom(texts), 0, 3).Draw(t, "choices"),
 			}
 			if rapid.IntRange(0, 4).Draw(t, "positional") > 0 {
@@ -173,17 +154,15 @@ func TestSweepFile_IsAccepted(t *testing.T) {
 			if rapid.Bool().Draw(t, "has default") {
 				f.Default = new(value.Draw(t, "default"))
 			}
-			if rapid.Bool().Draw(t, "bounded") {
-				f.Min = new(rapid.Float64Range(-10, 10).Draw(t, "min"))
-				f.Max = new(rapid.Float64Range(-10, 10).Draw(t, "max"))
-			}
 			flags = append(flags, f)
 		}
 
-		own, chosen, others := Choose(flags)
+		if rapid.Bool().Draw(t, "subcommand") {
+			flags = append(flags, Flag{Form: FormCommand, Names: []string{"train"}, Dest: "train"})
+		}
+
 		plan := Plan{
-			Script: "train.py", Name: "x-train", Image: "x-train:1", Python: "python3", File: "train.py", Trials: UsualTrials,
-			Guesses: GuessFlags(own), Subcommand: strings.Fields(chosen), Others: others, Objective: GuessObjective(""),
+			Script: "train.py", Name: "x-train", Image: "x-train:1", File: "train.py", Trials: 20, Guesses: GuessFlags(flags), Objective: GuessObjective(""),
 		}
 		text := plan.SweepFile()
 		_, err := spec.Decode([]byte(text), "application/yaml")

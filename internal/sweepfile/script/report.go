@@ -9,8 +9,9 @@ import (
 )
 
 var (
-	// FlagsDriver is the Python program that learns the flags of a script. It
-	// takes Options as JSON in its one argument.
+	// FlagsDriver is the Python program that learns the flags of a script. Its one
+	// argument is a JSON object: directory and script (in the container), stub
+	// (missing modules are made up), and limit (seconds until it ends by itself).
 	//
 	//go:embed driver/flags.py
 	FlagsDriver string
@@ -24,29 +25,13 @@ var (
 // mark precedes each finding of a driver in the script's output.
 const mark = "\x1eberth-flags "
 
-// Options are the settings of the flags driver.
-type Options struct {
-	Directory string `json:"directory"` // in the container, with the script
-	Script    string `json:"script"`    // file name
-	Stub      bool   `json:"stub"`      // modules that the image lacks are made up
-	Limit     int    `json:"limit"`     // seconds until the driver ends by itself
-}
-
-// How a flag takes its value.
+// The forms of a flag, and the types of its value, that have rules of their own.
 const (
-	FormValue  = "value"  // --x=1
-	FormSwitch = "switch" // --x: there or not
-	FormList   = "list"   // several values
-
-	FormCommand = "command" // no flag: a subcommand that may have none
-)
-
-// Types of a flag's value. The rules ask for these; the others are only shown.
-const (
-	TypeInt    = "int"
-	TypeFloat  = "float"
-	TypeString = "str"
-	TypeNone   = "none" // argparse without a type: a text, for any default
+	FormValue   = "value"   // --x=1
+	FormCommand = "command" // no flag: the subcommand that trains, before its flags; Choices are the others
+	TypeInt     = "int"
+	TypeFloat   = "float"
+	TypeNone    = "none" // argparse without a type: a text, for any default
 )
 
 // Flag is one flag of a script.
@@ -59,47 +44,31 @@ type Flag struct {
 	Required bool         `json:"required"`
 	Default  *berth.Value `json:"default"` // nil = none; a text for a value without a JSON form
 	Choices  []string     `json:"choices"`
-	Min      *float64     `json:"min"`
-	Max      *float64     `json:"max"`
-	Command  string       `json:"command"` // the subcommand that has it; empty = the script itself
-}
-
-// Trouble is why a script did not come to its flags.
-type Trouble struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
-	Place   string `json:"place"`  // file:line of the script's own
-	Module  string `json:"module"` // that is missing
 }
 
 // Report is the result of the flags driver.
 type Report struct {
 	Framework string   `json:"framework"` // argparse, click, typer or absl; empty = no flags were found
-	Flags     []Flag   `json:"flags"`
-	Stubbed   []string `json:"stubbed"` // modules that were made up
-	Trouble   *Trouble `json:"error"`
-	Ended     string   `json:"ended"` // how the script ended without asking for flags
-	More      bool     `json:"more"`  // another parser may have more flags
-}
-
-// OwnArguments is the end of a script that parses its own list.
-const OwnArguments = "own arguments"
-
-// Framework is a framework in an image.
-type Framework struct {
-	Module        string  `json:"module"`
-	Version       string  `json:"version"`
-	ImportSeconds float64 `json:"import_seconds"` // 0 = not reached
-	Error         string  `json:"error"`          // the last line; empty = the import worked
+	Flags     []Flag   `json:"flags"`     // in the order of the command line
+	Stubbed   []string `json:"stubbed"`   // modules that were made up
+	Trouble   string   `json:"error"`     // why the script did not come to its flags, with the place
+	Missing   string   `json:"missing"`   // the module whose absence is the trouble; among Stubbed, where the image may lack modules
+	Ended     string   `json:"ended"`     // how the script ended without asking for flags
+	More      bool     `json:"more"`      // another parser may have more flags
 }
 
 // ImageReport is what the driver found in an image. Findings after its timeout are
 // missing.
 type ImageReport struct {
-	Python     string      `json:"python"` // version; empty = none
-	UID        int         `json:"uid"`
-	GID        int         `json:"gid"`
-	Frameworks []Framework `json:"frameworks"`
+	Python     string `json:"python"` // version
+	UID        int    `json:"uid"`
+	GID        int    `json:"gid"`
+	Frameworks []struct {
+		Module        string  `json:"module"`
+		Version       string  `json:"version"`
+		ImportSeconds float64 `json:"import_seconds"` // 0 = not reached
+		Error         string  `json:"error"`          // the last line; empty = the import worked
+	} `json:"frameworks"`
 }
 
 // ReadReport reads the last finding of a driver from a container's output. The

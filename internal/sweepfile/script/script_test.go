@@ -17,7 +17,7 @@ func TestReadReport(t *testing.T) {
 		mark + `{"framework": "argparse", "flags": [{"names": ["-c"], "dest": "c"}], "stubbed": []}` + "\n" +
 		"noise " + mark + `{"framework": "forged", "flags": []}` + "\n" +
 		mark + `{"framework": "argparse", "flags": [{"names": ["--lr"], "dest": "lr", "type": "float", "form": "value", "default": 1e-05},` +
-		`{"names": ["--n"], "dest": "n", "type": "int", "form": "value", "default": 3, "choices": ["1", "3"], "min": 1}], "stubbed": ["keras"]}` + "\n" +
+		`{"names": ["--n"], "dest": "n", "type": "int", "form": "value", "default": 3, "choices": ["1", "3"]}], "stubbed": ["keras"]}` + "\n" +
 		mark + `{"framework": "cut`))
 
 	require.True(t, found)
@@ -26,11 +26,6 @@ func TestReadReport(t *testing.T) {
 	require.Len(t, r.Flags, 2)
 	require.Equal(t, berth.FloatValue(1e-5), *r.Flags[0].Default)
 	require.Equal(t, berth.IntValue(3), *r.Flags[1].Default)
-	require.InDelta(t, 1.0, *r.Flags[1].Min, 0)
-
-	r, _ = ReadReport[Report]([]byte(mark + `{"error": {"type": "ModuleNotFoundError", "message": "No module named 'x'", "place": "a.py:3", "module": "x"}, "stubbed": []}`))
-	require.Equal(t, &Trouble{Type: "ModuleNotFoundError", Message: "No module named 'x'", Place: "a.py:3", Module: "x"}, r.Trouble)
-
 	_, found = ReadReport[ImageReport](nil)
 	require.False(t, found)
 }
@@ -49,26 +44,11 @@ func TestGuessObjective(t *testing.T) {
 		`print("rmse:", x)`:                                               {Metric: "rmse", Goal: berth.GoalMinimize},
 		"import keras\nmodel.compile(metrics=['accuracy'])\nm.fit(x, validation_data=v)\nprint('loss:', l)":      {Metric: "val_accuracy", Goal: berth.GoalMaximize},
 		"import keras\nm.compile(loss='mse', metrics=['mae'])\nm.fit(x, y, validation_split=0.2)":                {Metric: "val_loss", Goal: berth.GoalMinimize},
-		"loss = 0.0\nmodel.compile(loss='mse')\nval_accuracy = f(x)\nif loss == 3: pass\nprint('train_loss', l)": {Goal: berth.GoalMinimize},
+		"loss = 0.0\nmodel.compile(loss='mse')\nval_accuracy = f(x)\nif loss == 3: pass\nprint('train_loss', l)": {Metric: "REPLACE-ME", Goal: berth.GoalMinimize},
 	} {
 		got := GuessObjective(text)
 		require.Equal(t, want, Objective{Metric: got.Metric, Goal: got.Goal}, text)
 	}
-}
-
-func TestRequirements(t *testing.T) {
-	t.Parallel()
-
-	// A package with a module's name may be another project's.
-	known, unknown := Requirements([]string{"PIL", "keras", "numpy", "sklearn", "tensorflow", "theirs"})
-	require.Equal(t, []string{"pillow", "numpy", "scikit-learn", "tensorflow"}, known, "keras comes with tensorflow")
-	require.Equal(t, []string{"theirs"}, unknown)
-
-	known, _ = Requirements([]string{"keras", "numpy"})
-	require.Equal(t, []string{"tensorflow", "numpy"}, known, "keras computes nothing by itself")
-
-	known, _ = Requirements([]string{"keras", "torch"})
-	require.Equal(t, []string{"keras", "torch"}, known)
 }
 
 // A script is run only when it reads its command line in a way that stops it.
@@ -86,16 +66,17 @@ func TestAsksForFlags(t *testing.T) {
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 
-	own := Recipe{From: "python:3.11-slim", Image: "x:1", Script: "my träin.py", Files: []string{"nets", "shapes.py"}, Packages: []string{"numpy"}, Unknown: []string{"odd"}}.Dockerfile()
+	// A package with a module's name may be another project's.
+	own := Recipe{From: "python:3.11-slim", Image: "x:1", Files: []string{"my träin.py", "nets", "shapes.py"}, Missing: []string{"PIL", "keras", "odd", "tensorflow"}}.Dockerfile()
 	require.Contains(t, own, "FROM python:3.11-slim\nUSER root\nWORKDIR /app\n")
-	require.Contains(t, own, "pip install --no-cache-dir numpy\n")
+	require.Contains(t, own, "pip install --no-cache-dir pillow tensorflow\n")
 	require.Contains(t, own, "# not known: the packages of odd.")
 	require.Contains(t, own, "COPY [\"my träin.py\", \"/app/\"]\nCOPY [\"nets\", \"/app/nets/\"]\nCOPY [\"shapes.py\", \"/app/\"]\n")
+	require.True(t, strings.HasSuffix(own, "\nUSER 65532:65532\n"))
 
-	file := Recipe{From: "python:3.11-slim", Script: "train.py", Requirements: true, Packages: []string{"numpy"}}.Dockerfile()
-	require.Contains(t, file, "COPY requirements.txt /app/\nRUN PIP_BREAK_SYSTEM_PACKAGES=1 pip install --no-cache-dir -r requirements.txt\n")
-
-	for user, want := range map[string]string{"": "65532:65532", "root": "65532:65532", "0:0": "65532:65532", "me": "me"} {
-		require.True(t, strings.HasSuffix(Recipe{From: "mine:1", Script: "train.py", User: user}.Dockerfile(), "\nUSER "+want+"\n"), user)
-	}
+	file := Recipe{From: "mine:1", Requirements: true, Missing: []string{"odd"}, User: "me"}.Dockerfile()
+	require.Contains(t, file, "COPY requirements.txt /app/\n")
+	require.Contains(t, file, "RUN PIP_BREAK_SYSTEM_PACKAGES=1 pip install --no-cache-dir -r requirements.txt\n")
+	require.NotContains(t, file, "odd")
+	require.True(t, strings.HasSuffix(file, "\nUSER me\n"))
 }

@@ -2,19 +2,15 @@ package script
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/berthml/berth"
 )
 
-// asksForFlags matches the import of a library that reads a command line by way
-// of argparse, click or absl, which the driver hooks.
-var asksForFlags = regexp.MustCompile(`(?m)^[ \t]*(import|from)\b.*\b(argparse|HfArgumentParser|simple_parsing|tyro|jsonargparse|click|typer|absl)\b`)
-
-// AsksForFlags reports whether a text imports such a library. A script without
-// one is not run: it would train.
-func AsksForFlags(text string) bool { return asksForFlags.MatchString(text) }
+// AsksForFlags reports whether a text imports a library that reads a command line by way
+// of argparse, click or absl, which the driver hooks. A script without one is not run: it
+// would train.
+var AsksForFlags = regexp.MustCompile(`(?m)^[ \t]*(import|from)\b.*\b(argparse|HfArgumentParser|simple_parsing|tyro|jsonargparse|click|typer|absl)\b`).MatchString
 
 // higher and lower are the words for results, by the better direction.
 const (
@@ -37,7 +33,7 @@ var (
 
 // Objective is a metric that a search could follow.
 type Objective struct {
-	Metric string // empty = the text prints none
+	Metric string // a placeholder where the text prints none
 	Goal   berth.Goal
 	Why    string // of the guess
 }
@@ -54,30 +50,23 @@ func GuessObjective(text string) Objective {
 		return Objective{"val_loss", berth.GoalMinimize, "Keras reports it, as the script validates"}
 	}
 
-	const ranks = 6
-
-	best, at := Objective{Goal: berth.GoalMinimize}, ranks
+	best, at := Objective{placeholder, berth.GoalMinimize, "FILL IN the name of a result that the script prints, such as val_loss=0.4, and its goal: minimize or maximize"}, -1
 
 	for _, match := range printed.FindAllStringSubmatch(text, -1) {
 		name := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(match[1] + match[2]))
-		found := Objective{name, berth.GoalMinimize, "the script prints " + name}
-		rank := 1
+		found, rank := Objective{name, berth.GoalMinimize, "the script prints " + name}, 0
 
 		if better.MatchString(name) {
-			found.Goal, rank = berth.GoalMaximize, 0
+			found.Goal, rank = berth.GoalMaximize, 1
 		}
 
-		switch {
-		case trained.MatchString(name):
-			continue
-		case held.MatchString(name):
-		case tested.MatchString(name):
-			rank += 2
-		default:
+		if held.MatchString(name) {
 			rank += 4
+		} else if tested.MatchString(name) {
+			rank += 2
 		}
 
-		if rank < at {
+		if rank > at && !trained.MatchString(name) {
 			best, at = found, rank
 		}
 	}
@@ -86,33 +75,12 @@ func GuessObjective(text string) Objective {
 }
 
 // packages are the usual ones, by module. A package with another module's name
-// may be another project's, so it is not installed.
+// may be another project's, so it is not installed. Keras comes with TensorFlow, which
+// it computes with unless a variable says otherwise.
 var packages = map[string]string{
 	"cv2": "opencv-python-headless", "PIL": "pillow", "sklearn": "scikit-learn", "skimage": "scikit-image", "yaml": "pyyaml", "absl": "absl-py",
 	"dateutil": "python-dateutil", "tensorflow_datasets": "tensorflow-datasets", "pytorch_lightning": "pytorch-lightning", "dotenv": "python-dotenv",
-	"tensorflow": "tensorflow", "keras": "keras", "torch": "torch", "torchvision": "torchvision", "jax": "jax", "flax": "flax", "optax": "optax",
+	"tensorflow": "tensorflow", "keras": "tensorflow", "torch": "torch", "torchvision": "torchvision", "jax": "jax", "flax": "flax", "optax": "optax",
 	"transformers": "transformers", "numpy": "numpy", "pandas": "pandas", "scipy": "scipy", "matplotlib": "matplotlib", "tqdm": "tqdm",
 	"xgboost": "xgboost", "lightgbm": "lightgbm", "click": "click", "typer": "typer",
-}
-
-// Requirements are the packages of modules, and the modules whose package is not known.
-func Requirements(modules []string) (known, unknown []string) {
-	for _, module := range modules {
-		if name, ok := packages[module]; ok {
-			known = append(known, name)
-		} else {
-			unknown = append(unknown, module)
-		}
-	}
-
-	if at := slices.Index(known, "keras"); at >= 0 {
-		switch {
-		case slices.Contains(known, "tensorflow"): // keras comes with it, in the version that fits
-			known = slices.Delete(known, at, at+1)
-		case !slices.Contains(known, "torch") && !slices.Contains(known, "jax"): // keras alone computes nothing
-			known[at] = "tensorflow"
-		}
-	}
-
-	return known, unknown
 }

@@ -21,6 +21,7 @@ MARK = "\x1eberth-flags "
 ASKED = "--berth-flags"  # the only argument of the script: it tells sys.argv[1:] from a list of the script's own
 COPY = "/tmp/berth-script"  # where the script may write beside itself, as in a trial
 STUBBED = []  # modules that were made up
+TRAINS = ("train", "fit", "run", "main")  # names of the subcommand that trains, best first
 
 
 class Stub:
@@ -112,22 +113,35 @@ def converts(kind):
     return "other"
 
 
-def from_argparse(parser, command=""):
-    flags = [{"form": "command", "command": command}] if command else []
-    seen = set()  # a subparser may have several names
+def with_subcommand(flags, subcommands):
+    """Adds the subcommand that trains, by its name or one below it, else the first; then its flags."""
+
+    def rank(item):
+        names = [item[0]] + [f["dest"] for f in item[1] if f["form"] == "command"]
+        return min(TRAINS.index(name) if name in TRAINS else len(TRAINS) for name in names)
+
+    if subcommands:
+        name, more = min(subcommands, key=rank)
+        flags.append({"form": "command", "names": [name], "dest": name, "choices": [other for other, _ in subcommands if other != name]})
+        flags += more
+    return flags
+
+
+def from_argparse(parser):
+    flags, subcommands = [], []
     for action in parser._actions:
         kind = type(action).__name__
         if kind in ("_HelpAction", "_VersionAction") or action.help is argparse.SUPPRESS and not action.required:
             continue
         if kind == "_SubParsersAction":
+            named = {}  # a subparser may have several names
             for name, sub in action.choices.items():
-                if id(sub) not in seen:
-                    seen.add(id(sub))
-                    flags += from_argparse(sub, (command + " " + name).strip())
+                named.setdefault(id(sub), (name, from_argparse(sub)))
+            subcommands += named.values()
             continue
-        flag = {"names": list(action.option_strings), "dest": action.dest, "type": converts(action.type), "form": "value", "command": command,
+        flag = {"names": list(action.option_strings), "dest": action.dest, "type": converts(action.type), "form": "value",
                 "help": "" if action.help in (None, argparse.SUPPRESS) else str(action.help).replace("%(default)s", str(action.default)).replace("%%", "%"),
-                "required": bool(action.required) and action.nargs not in ("?", "*"), "choices": list(map(str, action.choices or ()))[:100]}
+                "required": bool(action.required) and action.nargs not in (0, "?", "*"), "choices": list(map(str, action.choices or ()))[:100]}
         default = action.default
         if isinstance(default, str) and action.type not in (None, str):
             try:
@@ -140,29 +154,24 @@ def from_argparse(parser, command=""):
         elif action.nargs == 0:
             flag["form"] = "switch"
         flags.append(flag)
-    return flags
+    return with_subcommand(flags, subcommands)
 
 
-def from_click(command, path=""):
-    flags = [{"form": "command", "command": path}] if path else []
+def from_click(command):
+    flags = []
     for param in getattr(command, "params", []):
         if param.name in ("help", "version", "install_completion", "show_completion") or getattr(param, "hidden", False):
             continue
         kind = getattr(param.type, "name", "text")
         switch = getattr(param, "is_flag", False) or getattr(param, "count", False)
-        flag = {"names": [n for n in param.opts if n.startswith("-")], "dest": param.name, "help": getattr(param, "help", "") or "", "command": path,
+        flag = {"names": [n for n in param.opts if n.startswith("-")], "dest": param.name, "help": getattr(param, "help", "") or "",
                 "form": "switch" if switch else "list" if getattr(param, "multiple", False) or param.nargs != 1 else "value",
                 "type": {"integer": "int", "integer range": "int", "float": "float", "float range": "float", "boolean": "bool"}.get(kind, "str"),
                 # a flag not passed is prompted for, also with a default, and a trial has no input
-                "required": bool(param.required) or bool(getattr(param, "prompt", None)) and getattr(param, "prompt_required", True) and not switch,
+                "required": not switch and (bool(param.required) or bool(getattr(param, "prompt", None)) and getattr(param, "prompt_required", True)),
                 "choices": list(map(str, getattr(param.type, "choices", None) or ()))[:100], "default": default_of(param.default)}
-        for bound in ("min", "max"):
-            if isinstance(getattr(param.type, bound, None), (int, float)):
-                flag[bound] = getattr(param.type, bound)
         flags.append(flag)
-    for name, sub in (getattr(command, "commands", None) or {}).items():
-        flags += from_click(sub, (path + " " + name).strip())
-    return flags
+    return with_subcommand(flags, [(name, from_click(sub)) for name, sub in (getattr(command, "commands", None) or {}).items()])
 
 
 def from_absl(values):
@@ -181,9 +190,6 @@ def from_absl(values):
                 "type": kind if kind in ("int", "float", "bool") else "str", "default": default_of(item.default),
                 "choices": list(map(str, getattr(item.parser, "enum_values", None) or ())),
                 "required": any("must have a value other than None" in (v.message or "") for v in item.validators)}
-        for bound, attribute in (("min", "lower_bound"), ("max", "upper_bound")):
-            if isinstance(getattr(item.parser, attribute, None), (int, float)):
-                flag[bound] = getattr(item.parser, attribute)
         found[id(item)] = flag
     return list(found.values())
 
@@ -192,7 +198,7 @@ def hook_argparse():
     def asking(name):
         def asked(self, args=None, *rest, **kwargs):
             if args is not None and ASKED not in args:
-                done({"ended": "own arguments"})
+                done({"ended": "the script parses a list of its own: let it call parse_args() without arguments"})
             done({"framework": "argparse", "flags": from_argparse(self), "more": name == "parse_known_args" and not self.add_help})
 
         return asked
@@ -232,8 +238,8 @@ def trouble(error):
             place = "%s:%d" % (os.path.relpath(frame.filename, COPY), frame.lineno or 0)
     if isinstance(error, SyntaxError) and (error.filename or "").startswith(COPY + os.sep):
         place = "%s:%d" % (os.path.relpath(error.filename, COPY), error.lineno or 0)
-    return {"error": {"type": type(error).__name__, "message": str(error)[:2000], "place": place,
-                      "module": (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""}}
+    return {"error": "%s%s: %s" % (place and place + ": ", type(error).__name__, str(error)[:2000]),
+            "missing": (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""}
 
 
 def main():
@@ -257,10 +263,13 @@ def main():
             sys.meta_path.append(StubFinder())
         runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as error:
-        done({"ended": "exit %s" % (error.code,)})
+        done({"ended": "the script ended with exit code %s before it asked for its flags" % (error.code,)})
     except BaseException as error:
-        done(trouble(error))
-    done({"ended": "end"})
+        found = trouble(error)
+        if options["stub"] and found["missing"]:
+            STUBBED.append(found["missing"])
+        done(found)
+    done({"ended": "the script ended before it asked for its flags"})
 
 
 OUT = os.dup(1)
