@@ -78,6 +78,21 @@ func TestDecide_AHostWithoutAStoreIsTheLastChoice(t *testing.T) {
 	}
 }
 
+// A trial goes back to the host whose directory has its checkpoint, unless another host, which
+// would fetch it, is much emptier.
+func TestDecide_PrefersTheHostThatHasTheCheckpoint(t *testing.T) {
+	t.Parallel()
+
+	for reserved, want := range map[int64]string{0: "holder", 1500: "holder", 3000: "other"} { // thousandths of a core, of 8,000
+		holder, other := host("holder", 8, 16), host("other", 8, 16)
+		holder.StoresCheckpoints, other.StoresCheckpoints, holder.CPUMilliReserved = true, true, reserved
+
+		r := ask("1", 1, 1)
+		r.Stored, r.Holders = true, []string{"holder"}
+		require.Equal(t, map[string]string{"1": want}, where(packing.Decide([]berth.Host{other, holder}, nil, []packing.Request{r})), reserved)
+	}
+}
+
 // An overdue request keeps free the host with its checkpoint, not a host that it may not use.
 func TestDecide_KeepsAHostThatHasAStore(t *testing.T) {
 	t.Parallel()
