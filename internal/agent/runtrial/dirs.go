@@ -115,6 +115,13 @@ func writeJSON(path, what string, value any) error {
 	return writeFile(path, data)
 }
 
+// readJSON reads what writeJSON wrote; false when it is not there, or not readable.
+func readJSON(path string, value any) bool {
+	data, err := os.ReadFile(path) //nolint:gosec // G304: below our data directory
+
+	return err == nil && json.Unmarshal(data, value) == nil
+}
+
 // clean removes all but the attempt's output, which stays until the sweep is
 // deleted or a limit removes it: it holds the artifacts. Of a short probe nothing stays.
 func (d dirs) clean() error {

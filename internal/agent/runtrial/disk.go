@@ -226,8 +226,7 @@ func (d dirs) keepDisk(k keptDisk) error {
 // disk is what was seen of the disks while this container ran; found is false
 // when that was not written down.
 func (d dirs) disk(container string) (k keptDisk, found bool) {
-	data, err := os.ReadFile(filepath.Join(d.attempt, diskName))
-	if err != nil || json.Unmarshal(data, &k) != nil || container == "" || k.Container != container {
+	if !readJSON(filepath.Join(d.attempt, diskName), &k) || container == "" || k.Container != container {
 		return keptDisk{}, false
 	}
 

@@ -1,7 +1,6 @@
 package runtrial
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,13 +36,8 @@ func (d dirs) keepLaunch(l berth.Launch) error {
 // launch is the launch that was written down for this token. Without a readable
 // one found is false, and the attempt's token alone identifies its container.
 func (d dirs) launch(token int64) (l berth.Launch, found bool) {
-	data, err := os.ReadFile(filepath.Join(d.attempt, launchName))
-	if err != nil {
-		return l, false
-	}
-
 	var kept keptLaunch
-	if json.Unmarshal(data, &kept) != nil || kept.Token != token {
+	if !readJSON(filepath.Join(d.attempt, launchName), &kept) || kept.Token != token {
 		return l, false
 	}
 

@@ -1,10 +1,8 @@
 package runtrial
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 
 	"github.com/berthml/berth"
@@ -35,8 +33,7 @@ func (d dirs) keepReading(r reading) error {
 // reading is how far this container's log was read; found is false when that was not written
 // down.
 func (d dirs) reading(container string) (r reading, found bool) {
-	data, err := os.ReadFile(filepath.Join(d.attempt, readingName))
-	if err != nil || json.Unmarshal(data, &r) != nil || container == "" || r.Container != container {
+	if !readJSON(filepath.Join(d.attempt, readingName), &r) || container == "" || r.Container != container {
 		return reading{}, false
 	}
 

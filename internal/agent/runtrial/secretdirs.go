@@ -1,7 +1,6 @@
 package runtrial
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,9 +88,7 @@ func (d dirs) dropSecrets() error {
 // which was written down: --secrets-dir may have been another then.
 func (d dirs) launchedSecrets() []string {
 	var kept keptLaunch
-
-	data, err := os.ReadFile(filepath.Join(d.attempt, launchName))
-	if err != nil || json.Unmarshal(data, &kept) != nil {
+	if !readJSON(filepath.Join(d.attempt, launchName), &kept) {
 		return nil
 	}
 

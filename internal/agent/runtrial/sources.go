@@ -2,8 +2,6 @@ package runtrial
 
 import (
 	"context"
-	"encoding/json"
-	"os"
 	"path/filepath"
 
 	"github.com/berthml/berth"
@@ -43,8 +41,7 @@ func (o *output) auto() bool { return o.run.who.Spec.Metrics.Source == berth.Met
 func (d dirs) source(container string) string {
 	var c chosenSource
 
-	data, err := os.ReadFile(filepath.Join(d.attempt, sourceName))
-	if err != nil || json.Unmarshal(data, &c) != nil || container == "" || c.Container != container {
+	if !readJSON(filepath.Join(d.attempt, sourceName), &c) || container == "" || c.Container != container {
 		return ""
 	}
 

@@ -2,9 +2,7 @@ package runtrial
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -30,13 +28,8 @@ func (d dirs) keepIntent(k keptIntent) error {
 // intent is why an earlier Run asked a container to stop, and when; none when
 // nothing was written down of this container.
 func (d dirs) intent(container string) (failure.Intent, time.Time) {
-	data, err := os.ReadFile(filepath.Join(d.attempt, intentName))
-	if err != nil {
-		return failure.IntentNone, time.Time{}
-	}
-
 	var kept keptIntent
-	if json.Unmarshal(data, &kept) != nil || kept.Container != container {
+	if !readJSON(filepath.Join(d.attempt, intentName), &kept) || kept.Container != container {
 		return failure.IntentNone, time.Time{}
 	}
 

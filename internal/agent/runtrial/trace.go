@@ -2,9 +2,7 @@ package runtrial
 
 import (
 	"context"
-	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -139,13 +137,8 @@ func (d dirs) keepTrace(k keptTrace) error {
 // trace is what was written down of a container; zero when nothing was. An empty id
 // stands for whatever container the attempt had.
 func (d dirs) trace(container string) keptTrace {
-	data, err := os.ReadFile(filepath.Join(d.attempt, traceName))
-	if err != nil {
-		return keptTrace{}
-	}
-
 	var kept keptTrace
-	if json.Unmarshal(data, &kept) != nil || container != "" && kept.Container != container {
+	if !readJSON(filepath.Join(d.attempt, traceName), &kept) || container != "" && kept.Container != container {
 		return keptTrace{}
 	}
 

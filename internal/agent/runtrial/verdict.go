@@ -106,13 +106,8 @@ func (d dirs) keepUsage(token int64, container string, u berth.Usage) error {
 // attempt that is given back to its host has a new token and the container of
 // before. An empty id stands for whatever container the attempt had.
 func (d dirs) usage(token int64, container string) berth.Usage {
-	data, err := os.ReadFile(filepath.Join(d.attempt, usageName))
-	if err != nil {
-		return berth.Usage{}
-	}
-
 	var kept keptUsage
-	if json.Unmarshal(data, &kept) != nil || kept.Token != token && container != "" && kept.Container != container {
+	if !readJSON(filepath.Join(d.attempt, usageName), &kept) || kept.Token != token && container != "" && kept.Container != container {
 		return berth.Usage{}
 	}
 
