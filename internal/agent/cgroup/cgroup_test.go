@@ -140,7 +140,7 @@ func TestRead_OfAQuietProgram(t *testing.T) {
 		holds(200)
 		reads(200) // a short run is measured in full
 
-		time.Sleep(10 * time.Second)
+		time.Sleep(20 * time.Second)
 		reads(200)
 		holds(300)
 		time.Sleep(200 * time.Millisecond)
@@ -157,7 +157,7 @@ func TestRead_OfAQuietProgram(t *testing.T) {
 		holds(600)
 		time.Sleep(200 * time.Millisecond)
 		reads(500)
-		time.Sleep(800 * time.Millisecond)
+		time.Sleep(1800 * time.Millisecond)
 		reads(600)
 
 		holds(700)

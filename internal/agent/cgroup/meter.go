@@ -34,10 +34,10 @@ type FS struct {
 // changes little while that does not rise.
 const (
 	// wholeEvery is how old the rest of a sample may be.
-	wholeEvery = time.Second
+	wholeEvery = 2 * time.Second
 	// wholeFirst is for how long it is read each time: a short run has all its processor
 	// time measured, and a longer one lacks a tenth at most.
-	wholeFirst = 10 * time.Second
+	wholeFirst = 20 * time.Second
 	// wholeRise of the charge is more than a quiet program's page tables and slabs.
 	wholeRise = 1 << 20
 )
@@ -91,7 +91,7 @@ func (f FS) Open(containerID string, pid int) (*Meter, error) {
 	return f.meter(paths), nil
 }
 
-// Read takes one sample. It may be up to a second old while the charge does not rise; its kills only while
+// Read takes one sample. It may be up to two seconds old while the charge does not rise; its kills only while
 // that does not fall either, as it does after a kill. ErrGone when the container has ended; the counts of the
 // last sample are then final.
 func (m *Meter) Read() (berth.MemorySample, error) {

@@ -324,7 +324,7 @@ func TestWalkPause(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	require.Equal(t, 2*time.Second, r.walkPause(20*time.Millisecond))
+	require.Equal(t, 4*time.Second, r.walkPause(20*time.Millisecond))
 
 	for n := range 40 {
 		_, yield, err := r.claim(t.Context(), fmt.Sprint(n))
@@ -333,7 +333,7 @@ func TestWalkPause(t *testing.T) {
 		defer yield()
 	}
 
-	require.Equal(t, 80*time.Second, r.walkPause(20*time.Millisecond), "1 % of a core, as for one")
+	require.Equal(t, 160*time.Second, r.walkPause(20*time.Millisecond), "0.5 % of a core, as for one")
 }
 
 // The kernel's kill would end all neighbours of a client of MPS. So the worker ends one that

@@ -21,8 +21,6 @@ const (
 	diskName = "disk.json"
 	// diskRecordBytes is the size of that file: its longest content has 400 bytes.
 	diskRecordBytes = 512
-	// lookEvery is how often Berth looks at the host's disks.
-	lookEvery = time.Second
 )
 
 // keptDisk is what was seen of the host's disks while a container ran: of each the
@@ -60,35 +58,13 @@ func (r *run) diskWatch() diskWatch {
 	return diskWatch{seen: kept, kept: kept, missed: r.container.Adopted && r.container.State == berth.ContainerExited}
 }
 
-// watchDisk looks at the host's disks while the container runs. What they have
-// free after its end is evidence of nothing.
-func (r *run) watchDisk(ctx context.Context, exited <-chan struct{}) error {
-	if r.config.DiskFree == nil || r.disk.missed {
-		return nil
-	}
-
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-
-	for last := false; ; {
-		r.lookAtDisk()
-
-		if last {
-			return nil
-		}
-
-		select {
-		case <-ticker.C:
-		case <-exited:
-			last = true
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// lookAtDisk takes in what the disks have free now.
+// lookAtDisk takes in what the disks have free now. What they have free after the
+// container's end is evidence of nothing.
 func (r *run) lookAtDisk() {
+	if r.config.DiskFree == nil || r.disk.missed {
+		return
+	}
+
 	files, logs, err := r.config.DiskFree()
 	if err != nil {
 		r.log.Warn("reading what is free on the host's disks", "error", err)

@@ -2,7 +2,6 @@ package runtrial
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ import (
 )
 
 const (
-	tailEvery   = flushEvery // of the metrics file: what is read earlier waits for its flush
 	readAtOnce  = 1 << 20
 	readPerLook = 8 << 20 // 32 MB/s, so that a sparse file does not keep us
 	unreadBytes = 80      // of a line that a note shows
@@ -116,30 +114,6 @@ func (u *unreadLines) note() string {
 	}
 
 	return fmt.Sprintf("%d lines of its metrics file hold no metric that Berth can read, such as %q", u.lines, u.first)
-}
-
-// followFiles reads the files until the container has exited: the job's own first.
-func (o *output) followFiles(ctx context.Context, exited <-chan struct{}) error {
-	if o.file == nil && o.events == nil && o.shimFile == nil {
-		return nil
-	}
-
-	ticker := time.NewTicker(tailEvery)
-	defer ticker.Stop()
-
-	for {
-		o.readFiles(readPerLook)
-
-		select {
-		case <-ticker.C:
-		case <-exited:
-			o.readFiles(math.MaxInt64)
-
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 // readFiles reads what was appended to the files.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -241,8 +242,8 @@ func (o *output) take(c berth.LogChunk) bool {
 	return true
 }
 
-// flush writes what has gathered, every half second. A database that is away
-// does not end the attempt: the rest waits, and is part of the verdict.
+// flush reads the files and writes what has gathered, every half second. A database that
+// is away does not end the attempt: the rest waits, and is part of the verdict.
 func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -251,6 +252,8 @@ func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 	for n := 1; ; n++ {
 		select {
 		case <-ticker.C:
+			o.readFiles(readPerLook)
+
 			if err := o.write(ctx); err != nil && ctx.Err() == nil {
 				o.run.log.Warn("storing metrics and log; trying again", "attempt", o.run.who.Attempt.ID, "error", err)
 			}
@@ -259,6 +262,8 @@ func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 				o.keep()
 			}
 		case <-exited:
+			o.readFiles(math.MaxInt64)
+
 			return nil
 		case <-ctx.Done():
 			return nil

@@ -17,9 +17,9 @@ const (
 	// ext4 knows no quota per directory without a mount option (reliability.md,
 	// failure 34).
 	sizeEvery = time.Second
-	// walkShare keeps all walks through the directories of all attempts below 1 % of a
+	// walkShare keeps all walks through the directories of all attempts below 0.5 % of a
 	// core, for each of three sorts: a walk takes 5 µs an entry.
-	walkShare = 100
+	walkShare = 200
 	// entryBytes is what a file or directory counts at least: its inode and name.
 	entryBytes = 4 << 10
 	// blockBytes is the unit of st_blocks (stat(2)), whatever the file system's is.

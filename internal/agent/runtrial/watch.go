@@ -92,9 +92,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	group.Go(func() error { return r.sample(followCtx, exited, sampler, excess) })
 	group.Go(func() error { return r.sampleDevice(followCtx, exited, sampler.device, lost) })
 	group.Go(func() error { return r.tellHeld(followCtx, exited, output, sampler.device) })
-	group.Go(func() error { return r.watchDisk(followCtx, exited) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
-	group.Go(func() error { return output.followFiles(followCtx, exited) })
 	group.Go(func() error { return output.flush(followCtx, exited) })
 	group.Go(func() error { return r.keepMemory(followCtx, exited) })
 	group.Go(func() error { return r.watchSize(followCtx, exited, excess) })
@@ -202,8 +200,8 @@ func (r *run) coverage() coverage {
 	return coverage{startedAt: r.startedAt, every: r.config.SampleEvery}
 }
 
-// sample reads the container's cgroup until it is gone, and reports progress
-// about once a second. Not being able to measure does not end an attempt: its
+// sample reads the container's cgroup until it is gone; about once a second it looks at what
+// the host has left, and reports progress. Not being able to measure does not end an attempt: its
 // usage then says zero samples. It tells excess once when a client of MPS holds more than is
 // reserved for it.
 func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler, excess chan<- failure.Intent) error {
@@ -253,6 +251,8 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler, ex
 		select {
 		case <-ticker.C:
 		case <-exited:
+			r.lookAtDisk()
+
 			return nil
 		case <-ctx.Done():
 			return nil
@@ -295,8 +295,10 @@ func (s *sampler) add(m berth.MemorySample, at time.Time) {
 	closeGaps(&s.usage, m.HighWaterBytes)
 }
 
-// look reads what memory the host has left.
+// look reads what memory and disk the host has left.
 func (r *run) look(s *sampler) {
+	r.lookAtDisk()
+
 	s.host = failure.HostEvidence{}
 	if r.config.Available == nil {
 		return

@@ -117,7 +117,7 @@ func watchTrials(b *testing.B, trials int, program fake.Program) float64 {
 		}
 	}
 
-	time.Sleep(12 * time.Second) // the first seconds of a run are measured more often
+	time.Sleep(22 * time.Second) // the first seconds of a run are measured more often
 
 	var used time.Duration
 
