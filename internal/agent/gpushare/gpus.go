@@ -16,7 +16,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/docker"
 	"github.com/berthml/berth/internal/agent/gpu"
-	"github.com/berthml/berth/internal/agent/runtrial"
+	"github.com/berthml/berth/internal/agent/sampling"
 )
 
 const (
@@ -304,9 +304,9 @@ func (g *GPUs) fail(id, why string) {
 }
 
 // Read reads the GPU of a container.
-func (g *GPUs) Read(ctx context.Context, c berth.Container, deviceID string) (runtrial.DeviceReading, error) {
+func (g *GPUs) Read(ctx context.Context, c berth.Container, deviceID string) (sampling.DeviceReading, error) {
 	if g.meter == nil { // an attempt of the worker before, which had some
-		return runtrial.DeviceReading{}, errNoGPUs
+		return sampling.DeviceReading{}, errNoGPUs
 	}
 
 	activity := g.activity(ctx, deviceID)
@@ -320,7 +320,7 @@ func (g *GPUs) Read(ctx context.Context, c berth.Container, deviceID string) (ru
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
-	return runtrial.DeviceReading{
+	return sampling.DeviceReading{
 		At: use.At, UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, PIDs: use.PIDs, Unshared: use.Clients < len(use.PIDs), Unnamed: errors.Is(err, gpu.ErrUnsupported),
 		Activity: activity, Beside: use.Beside, Problem: g.sick[deviceID], Lost: lost,
 	}, err
@@ -328,13 +328,13 @@ func (g *GPUs) Read(ctx context.Context, c berth.Container, deviceID string) (ru
 
 // activity is how busy a GPU was of late; zero when its driver does not say. What
 // nvidia-smi calls utilisation does not tell how full a GPU is (gpu.Activity).
-func (g *GPUs) activity(ctx context.Context, id string) runtrial.GPUActivity {
+func (g *GPUs) activity(ctx context.Context, id string) sampling.GPUActivity {
 	a, err := g.meter.Activity(ctx, id)
 	if err != nil || !a.SMActivity.Known {
-		return runtrial.GPUActivity{}
+		return sampling.GPUActivity{}
 	}
 
-	return runtrial.GPUActivity{At: a.To, SM: a.SMActivity.Value, DRAM: a.DRAMBandwidth.Value, Tensor: a.Tensor.Value}
+	return sampling.GPUActivity{At: a.To, SM: a.SMActivity.Value, DRAM: a.DRAMBandwidth.Value, Tensor: a.Tensor.Value}
 }
 
 // eventPause keeps a driver that refuses to wait for events from being asked at once again.

@@ -16,7 +16,7 @@ import (
 	"github.com/berthml/berth/internal/agent/docker"
 	"github.com/berthml/berth/internal/agent/gpu"
 	"github.com/berthml/berth/internal/agent/mps"
-	"github.com/berthml/berth/internal/agent/runtrial"
+	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/control/health"
 )
 
@@ -130,7 +130,7 @@ func TestGPUs_Activity(t *testing.T) {
 	c := &card{activity: gpu.Activity{
 		From: time.Unix(1, 0), To: time.Unix(2, 0), SMActivity: gpu.Of(0.07), DRAMBandwidth: gpu.Of(0.05), Tensor: gpu.Of(0.01), Utilisation: gpu.Of(0.97),
 	}}
-	require.Equal(t, runtrial.GPUActivity{At: time.Unix(2, 0), SM: 0.07, DRAM: 0.05, Tensor: 0.01}, handsOut(c, "GPU-a").activity(t.Context(), "GPU-a"))
+	require.Equal(t, sampling.GPUActivity{At: time.Unix(2, 0), SM: 0.07, DRAM: 0.05, Tensor: 0.01}, handsOut(c, "GPU-a").activity(t.Context(), "GPU-a"))
 
 	c = &card{activity: gpu.Activity{To: time.Unix(2, 0), Utilisation: gpu.Of(0.97)}}
 	require.Zero(t, handsOut(c, "GPU-a").activity(t.Context(), "GPU-a"))

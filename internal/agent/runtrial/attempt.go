@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/failure"
 	"github.com/berthml/berth/internal/masking"
 )
@@ -27,7 +28,7 @@ type run struct {
 	askedAt   time.Time // when Berth asked the container to stop, for its intent
 	disk      diskWatch
 	sized     atomic.Int64 // what its files took when they were measured last
-	trace     *trace
+	trace     *sampling.Trace
 	mask      *masking.Mask // of the values of its secrets; nil = it has none
 	secrets   []placed
 	unplaced  error // why secrets of an attempt that was prepared before are not there

@@ -6,48 +6,30 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/failure"
 )
 
 // lastWordFor is how long the end of an attempt waits for what is known of its GPU.
 const lastWordFor = 2 * time.Second
 
-// recentFree is how far back the least free memory of a GPU counts as what the
-// job met when it failed: TensorFlow tries an allocation for 10 s before it gives
-// up (bfc_allocator.cc).
-const recentFree = 10 * time.Second
-
-// DeviceReading is what a container and its GPU hold at one moment.
-type DeviceReading struct {
-	At        time.Time // of the reading, which attempts of a GPU share; zero = now
-	UsedBytes int64     // of the GPU's memory, by the container's processes
-	FreeBytes int64     // of the whole GPU
-	Unshared  bool      // a process of the container is no client of the GPU's MPS daemon
-	PIDs      []int     // of the container's processes there
-	Unnamed   bool      // beside an error: the driver does not say what a process of the container holds
-	Activity  GPUActivity
-	Beside    []string // containers whose processes are on the GPU, too; an empty one = processes that are in none
-	Problem   string   // why the GPU itself is out of order, also beside an error; empty = it works
-	Lost      bool     // no attempt there can go on
-}
-
 // ReadDevice reads the GPU of a running container.
-type ReadDevice func(ctx context.Context, c berth.Container, deviceID string) (DeviceReading, error)
+type ReadDevice func(ctx context.Context, c berth.Container, deviceID string) (sampling.DeviceReading, error)
 
 // sampleDevice reads the GPU until the container has ended. That it cannot be
 // read ends no attempt: its usage then says zero samples. It has a loop of its
 // own, as a driver that hangs must not hold up the readings of host memory.
 // It tells on lost when the attempt cannot go on there.
-func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *deviceWatch, lost chan<- struct{}) error {
+func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *sampling.DeviceWatch, lost chan<- struct{}) error {
 	id := r.who.Attempt.DeviceID
 	if id == "" || r.config.Device == nil {
 		return nil
 	}
 
-	who := tenant{deviceID: id, attemptID: r.who.Attempt.ID, containerID: r.container.ID, shape: r.who.Trial.ShapeKey}
-	r.activity.watch(id, who.containerID)
+	who := sampling.Tenant{DeviceID: id, AttemptID: r.who.Attempt.ID, ContainerID: r.container.ID, Shape: r.who.Trial.ShapeKey}
+	r.activity.Watch(id, who.ContainerID)
 
-	defer r.activity.unwatch(who)
+	defer r.activity.Unwatch(who)
 
 	ticker := time.NewTicker(r.config.SampleEvery)
 	defer ticker.Stop()
@@ -70,25 +52,25 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 
 		if err == nil {
 			at := cmp.Or(reading.At, time.Now())
-			w.add(reading, at)
-			r.trace.addDevice(reading.UsedBytes, at)
+			w.Add(reading, at)
+			r.trace.AddDevice(reading.UsedBytes, at)
 			r.apportion(who, reading, w)
 		}
 
 		if reading.Unnamed {
 			at := cmp.Or(reading.At, time.Now())
-			w.unnamed(reading, at)
+			w.Unnamed(reading, at)
 
 			if reading.UsedBytes > 0 { // a part of it, which the peak counts, too
-				r.trace.addDevice(reading.UsedBytes, at)
+				r.trace.AddDevice(reading.UsedBytes, at)
 			}
 		}
 
-		if len(reading.Beside) > 0 || r.activity.company(id, who.containerID) {
-			w.joined()
+		if len(reading.Beside) > 0 || r.activity.Company(id, who.ContainerID) {
+			w.Joined()
 		}
 
-		w.out(reading.Problem)
+		w.Out(reading.Problem)
 
 		if reading.Lost {
 			close(lost)
@@ -102,7 +84,7 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 
 		if why := r.unshared(reading, err); shared.last(why, time.Now()) {
 			r.log.Warn(why, "attempt", r.who.Attempt.ID, "device", id)
-			w.noted(why)
+			w.Note(why)
 		}
 
 		select {
@@ -119,24 +101,24 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *devic
 
 // lastWord asks whether the GPU is out of order after the container's end: a program
 // that its GPU takes down ends within milliseconds of that.
-func (r *run) lastWord(ctx context.Context, w *deviceWatch) {
+func (r *run) lastWord(ctx context.Context, w *sampling.DeviceWatch) {
 	ctx, cancel := context.WithTimeout(ctx, lastWordFor)
 	defer cancel()
 
 	reading, _ := r.config.Device(ctx, r.container, r.who.Attempt.DeviceID) // it has its problem beside an error
-	w.out(reading.Problem)
+	w.Out(reading.Problem)
 }
 
 // apportion notes what the attempt causes of its GPU's activity, while it holds
 // something there.
-func (r *run) apportion(who tenant, reading DeviceReading, w *deviceWatch) {
+func (r *run) apportion(who sampling.Tenant, reading sampling.DeviceReading, w *sampling.DeviceWatch) {
 	switch {
 	case reading.UsedBytes == 0:
-		r.activity.leave(who)
+		r.activity.Leave(who)
 	case !reading.Activity.At.IsZero():
-		own := r.activity.divide(who, reading.Activity, reading.Beside)
-		w.addActivity(own, reading.Activity.At)
-		r.trace.addActivity(own, reading.Activity.At)
+		own := r.activity.Divide(who, reading.Activity, reading.Beside)
+		w.AddActivity(own, reading.Activity.At)
+		r.trace.AddActivity(own, reading.Activity.At)
 	}
 }
 
@@ -156,7 +138,7 @@ func unmeasured(err error) string {
 
 // unshared says that the attempt does not share its GPU as it should; empty = it does,
 // as far as is known.
-func (r *run) unshared(reading DeviceReading, err error) string {
+func (r *run) unshared(reading sampling.DeviceReading, err error) string {
 	if err != nil || !reading.Unshared || r.who.Attempt.Class.Mode() != berth.SharingMPS {
 		return ""
 	}
@@ -194,10 +176,8 @@ func (r *run) deviceEvidence(seen observation) failure.DeviceEvidence {
 		return failure.DeviceEvidence{}
 	}
 
-	free, measured := seen.device.leastFree()
-	seen.device.mu.Lock()
-	problem, company := seen.device.problem, seen.device.company
-	seen.device.mu.Unlock()
+	free, measured := seen.device.LeastFree()
+	problem, company := seen.device.State()
 
 	u, demand := seen.usage, r.who.Attempt.Demand
 	byMPS := r.who.Attempt.Class.Mode() == berth.SharingMPS

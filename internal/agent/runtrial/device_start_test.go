@@ -10,19 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/scheduler/memory"
 )
 
 // scene is what an attempt's GPU shows until so long after the start.
 type scene struct {
 	until   time.Duration
-	reading DeviceReading
+	reading sampling.DeviceReading
 	err     error
 }
 
 // plays shows one scene after the other.
 func plays(start time.Time, scenes ...scene) ReadDevice {
-	return func(context.Context, berth.Container, string) (DeviceReading, error) {
+	return func(context.Context, berth.Container, string) (sampling.DeviceReading, error) {
 		for _, s := range scenes {
 			if time.Since(start) < s.until {
 				return s.reading, s.err
@@ -45,7 +46,7 @@ func TestRun_SeveralProcessesOnItsGPU(t *testing.T) {
 	// shows has processes until a second, and what the driver names of them in MiB; unnamed says
 	// that it does not name all.
 	shows := func(until int, bytes int64, unnamed bool, pids ...int) scene {
-		reading := DeviceReading{UsedBytes: bytes << 20, FreeBytes: 8 << 30, PIDs: pids, Unnamed: unnamed}
+		reading := sampling.DeviceReading{UsedBytes: bytes << 20, FreeBytes: 8 << 30, PIDs: pids, Unnamed: unnamed}
 		if unnamed {
 			return scene{time.Duration(until) * time.Second, reading, errUnnamed}
 		}
@@ -90,7 +91,7 @@ func TestRun_FrameworkSaysMoreThanAnyReading(t *testing.T) {
 			r, _ := metered(t)
 			r.wants(berth.DeviceGPU)
 			r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
-			r.onGPU(t, plays(time.Now(), scene{4 * time.Second, DeviceReading{FreeBytes: 8 << 30}, nil}, scene{time.Hour, DeviceReading{UsedBytes: named, FreeBytes: 8 << 30}, nil}))
+			r.onGPU(t, plays(time.Now(), scene{4 * time.Second, sampling.DeviceReading{FreeBytes: 8 << 30}, nil}, scene{time.Hour, sampling.DeviceReading{UsedBytes: named, FreeBytes: 8 << 30}, nil}))
 
 			box, ended := r.begin(t)
 			appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), epochs+`{"type":"memory","device_peak_bytes":1572864000,"frameworks":{"tensorflow":1572864000}}`+"\n")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/scheduler/memory"
 )
 
@@ -58,7 +59,7 @@ func TestRun_TellsWhatItHolds(t *testing.T) {
 
 		r, _ := metered(t)
 		holds := func(until time.Duration, bytes int64) scene {
-			return scene{until, DeviceReading{UsedBytes: bytes, FreeBytes: 8 << 30}, nil}
+			return scene{until, sampling.DeviceReading{UsedBytes: bytes, FreeBytes: 8 << 30}, nil}
 		}
 		r.onGPU(t, plays(time.Now(), holds(20*time.Second, 700*mib), holds(30*time.Second, 600*mib), holds(time.Hour, 900*mib))) // less is nothing new
 		r.measures("NVIDIA H200 (MPS)", 0)
@@ -85,8 +86,8 @@ func TestRun_TellsNothingOfWhatStands(t *testing.T) {
 	}{"the user's word": {"NVIDIA H200 (MPS)", 2 << 30}, "time slices": {"NVIDIA H200", 0}} {
 		bubble(t, name, func(t *testing.T) {
 			r := setup(t)
-			r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
-				return DeviceReading{UsedBytes: 700 << 20, FreeBytes: 8 << 30}, nil
+			r.onGPU(t, func(context.Context, berth.Container, string) (sampling.DeviceReading, error) {
+				return sampling.DeviceReading{UsedBytes: 700 << 20, FreeBytes: 8 << 30}, nil
 			})
 			r.measures(tt.class, tt.own)
 
@@ -106,9 +107,9 @@ func TestRun_MeasuresItsGPU(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := metered(t)
-		shown := plays(time.Now(), scene{2 * time.Second, DeviceReading{FreeBytes: 8 << 30}, nil}, scene{4 * time.Second, DeviceReading{UsedBytes: 910 << 20, FreeBytes: 8 << 30}, nil},
-			scene{time.Hour, DeviceReading{UsedBytes: 600 << 20, FreeBytes: 8 << 30}, nil})
-		r.onGPU(t, func(ctx context.Context, c berth.Container, id string) (DeviceReading, error) {
+		shown := plays(time.Now(), scene{2 * time.Second, sampling.DeviceReading{FreeBytes: 8 << 30}, nil}, scene{4 * time.Second, sampling.DeviceReading{UsedBytes: 910 << 20, FreeBytes: 8 << 30}, nil},
+			scene{time.Hour, sampling.DeviceReading{UsedBytes: 600 << 20, FreeBytes: 8 << 30}, nil})
+		r.onGPU(t, func(ctx context.Context, c berth.Container, id string) (sampling.DeviceReading, error) {
 			require.Equal(t, testGPU, id)
 			require.NotEmpty(t, c.ID)
 
@@ -137,8 +138,8 @@ func TestRun_EndedWhileNobodyLookedAtItsGPU(t *testing.T) {
 
 	r := setup(t)
 	r.wants(berth.DeviceGPU)
-	r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
-		return DeviceReading{FreeBytes: 8 << 30}, nil
+	r.onGPU(t, func(context.Context, berth.Container, string) (sampling.DeviceReading, error) {
+		return sampling.DeviceReading{FreeBytes: 8 << 30}, nil
 	})
 
 	order := r.order()
@@ -206,46 +207,6 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// The driver lists a process that starts without what it holds. That is no gap once it
-// says how much the process holds. It is a gap when it never says so, when the process
-// ends first, and while nobody looks.
-func TestDeviceWatch_ProcessThatStarts(t *testing.T) {
-	t.Parallel()
-
-	start := time.Unix(0, 0)
-	at := func(second float64) time.Time { return start.Add(time.Duration(second * float64(time.Second))) }
-
-	// unseen is the gap in an attempt of 20 s. The driver names an amount from second 10 on, or
-	// never. Nobody looks in the seconds away. At ended its process has ended, and another starts.
-	unseen := func(named bool, awayFrom, awayUntil, ended float64) time.Duration {
-		w := newDeviceWatch(coverage{startedAt: start, every: 200 * time.Millisecond}, berth.Usage{})
-
-		for i := range 100 {
-			switch second := float64(i) / 5; {
-			case second > awayFrom && second < awayUntil:
-			case second < 1 || second == ended:
-				w.add(DeviceReading{}, at(second)) // it has no process there
-			case second < 10 || !named:
-				w.unnamed(DeviceReading{}, at(second))
-			default:
-				w.add(DeviceReading{UsedBytes: 900}, at(second))
-			}
-		}
-
-		u := berth.Usage{Wall: berth.Duration(20 * time.Second)}
-		w.into(&u, berth.Usage{})
-		w.end(&u, at(20))
-
-		return time.Duration(u.DeviceUnseen)
-	}
-
-	require.Zero(t, unseen(true, 0, 0, 0))
-	require.InDelta(t, 19, unseen(false, 0, 0, 0).Seconds(), 1, "never named")
-	require.InDelta(t, 4, unseen(true, 4, 8, 0).Seconds(), 0.5, "away while it starts")
-	require.InDelta(t, 4, unseen(true, 12, 16, 0).Seconds(), 0.5, "away afterwards")
-	require.InDelta(t, 5, unseen(true, 0, 0, 6).Seconds(), 0.5, "the first process was never named")
-}
-
 // What an attempt's GPU shows and what its program says decide its outcome, and whether its
 // shape is known to need no GPU.
 func TestRun_JudgedByItsGPU(t *testing.T) {
@@ -259,18 +220,18 @@ func TestRun_JudgedByItsGPU(t *testing.T) {
 		noLibrary  = "W0000 dso_loader.cc:64] Could not load dynamic library 'libcusolver.so.11'\n"
 	)
 
-	always := func(reading DeviceReading, err error) []scene { return []scene{{time.Hour, reading, err}} }
-	holds := func(change func(*DeviceReading)) []scene {
-		reading := DeviceReading{UsedBytes: 1 << 30, FreeBytes: 8 << 30}
+	always := func(reading sampling.DeviceReading, err error) []scene { return []scene{{time.Hour, reading, err}} }
+	holds := func(change func(*sampling.DeviceReading)) []scene {
+		reading := sampling.DeviceReading{UsedBytes: 1 << 30, FreeBytes: 8 << 30}
 		change(&reading)
 
 		return always(reading, nil)
 	}
-	beside := func(others ...string) []scene { return holds(func(r *DeviceReading) { r.Beside = others }) }
+	beside := func(others ...string) []scene { return holds(func(r *sampling.DeviceReading) { r.Beside = others }) }
 	starts := func(free int64) []scene { // it imports its framework, then the driver lists its process without what that holds
-		return []scene{{6 * time.Second, DeviceReading{FreeBytes: 8 << 30}, nil}, {time.Hour, DeviceReading{FreeBytes: free, Unnamed: true}, errUnnamed}}
+		return []scene{{6 * time.Second, sampling.DeviceReading{FreeBytes: 8 << 30}, nil}, {time.Hour, sampling.DeviceReading{FreeBytes: free, Unnamed: true}, errUnnamed}}
 	}
-	sick := func(r *DeviceReading) { r.Problem = "XID 63: it retires a part of its memory" }
+	sick := func(r *sampling.DeviceReading) { r.Problem = "XID 63: it retires a part of its memory" }
 
 	for name, c := range map[string]struct {
 		wants      berth.DeviceWanted
@@ -283,19 +244,19 @@ func TestRun_JudgedByItsGPU(t *testing.T) {
 		message    string
 		cores      bool // its shape needs no GPU
 	}{
-		"a GPU that is lost":                   {shows: []scene{{time.Second, DeviceReading{UsedBytes: 1 << 20, FreeBytes: 8 << 30}, nil}, {time.Hour, DeviceReading{Problem: "XID 79: it fell off the bus", Lost: true}, errUnnamed}}, want: berth.FailureInfra, message: "XID 79: it fell off the bus"},
+		"a GPU that is lost":                   {shows: []scene{{time.Second, sampling.DeviceReading{UsedBytes: 1 << 20, FreeBytes: 8 << 30}, nil}, {time.Hour, sampling.DeviceReading{Problem: "XID 79: it fell off the bus", Lost: true}, errUnnamed}}, want: berth.FailureInfra, message: "XID 79: it fell off the bus"},
 		"a sick GPU, it ends well":             {shows: holds(sick), says: good, want: berth.FailureOK},
 		"a sick GPU, it fails":                 {shows: holds(sick), exit: 1, want: berth.FailureInfra},
-		"sick after the last reading":          {once: true, shows: []scene{{10850 * time.Millisecond, DeviceReading{UsedBytes: 1 << 20, FreeBytes: 8 << 30}, nil}, holds(sick)[0]}, exit: 1, want: berth.FailureInfra, message: "XID 63"},
-		"never touched, either will do":        {wants: berth.DeviceAuto, shows: always(DeviceReading{FreeBytes: 8 << 30}, nil), says: good, want: berth.FailureOK, message: "trials like it run on cores", cores: true},
-		"never touched, it wants one":          {wants: berth.DeviceGPU, shows: always(DeviceReading{FreeBytes: 8 << 30}, nil), says: noLibrary + strings.Repeat("goes on\n", tailLines) + good, want: berth.FailureNoDevice, message: "it said: " + noLibrary[:len(noLibrary)-1], cores: true},
-		"a driver that does not answer":        {wants: berth.DeviceGPU, shows: always(DeviceReading{}, errors.New("no answer")), says: good, want: berth.FailureOK},
+		"sick after the last reading":          {once: true, shows: []scene{{10850 * time.Millisecond, sampling.DeviceReading{UsedBytes: 1 << 20, FreeBytes: 8 << 30}, nil}, holds(sick)[0]}, exit: 1, want: berth.FailureInfra, message: "XID 63"},
+		"never touched, either will do":        {wants: berth.DeviceAuto, shows: always(sampling.DeviceReading{FreeBytes: 8 << 30}, nil), says: good, want: berth.FailureOK, message: "trials like it run on cores", cores: true},
+		"never touched, it wants one":          {wants: berth.DeviceGPU, shows: always(sampling.DeviceReading{FreeBytes: 8 << 30}, nil), says: noLibrary + strings.Repeat("goes on\n", tailLines) + good, want: berth.FailureNoDevice, message: "it said: " + noLibrary[:len(noLibrary)-1], cores: true},
+		"a driver that does not answer":        {wants: berth.DeviceGPU, shows: always(sampling.DeviceReading{}, errors.New("no answer")), says: good, want: berth.FailureOK},
 		"used, it wants one, and not named":    {wants: berth.DeviceGPU, shows: starts(7 << 30), says: good, want: berth.FailureOK},
 		"used, either will do, not named":      {wants: berth.DeviceAuto, shows: starts(7 << 30), says: good, want: berth.FailureOK},
 		"it fills up while the program starts": {shows: starts(60 << 20), says: oom, exit: 1, want: berth.FailureDeviceBusy},
 		"the same, a context by MPS":           {mps: true, shows: starts(60 << 20), says: "cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n", exit: 1, want: berth.FailureDeviceBusy},
-		"out of its own share":                 {shows: always(DeviceReading{UsedBytes: 2000 << 20, FreeBytes: 60 << 20}, nil), says: oom, exit: 1, want: berth.FailureDeviceOOM, message: "2,048 MiB reserved"},
-		"no client of MPS":                     {mps: true, shows: holds(func(r *DeviceReading) { r.Unshared = true }), says: good, want: berth.FailureOK, message: "did not share its GPU by MPS"},
+		"out of its own share":                 {shows: always(sampling.DeviceReading{UsedBytes: 2000 << 20, FreeBytes: 60 << 20}, nil), says: oom, exit: 1, want: berth.FailureDeviceOOM, message: "2,048 MiB reserved"},
+		"no client of MPS":                     {mps: true, shows: holds(func(r *sampling.DeviceReading) { r.Unshared = true }), says: good, want: berth.FailureOK, message: "did not share its GPU by MPS"},
 		"MPS fails beside another":             {mps: true, shows: beside("another"), says: serverGone, exit: 1, want: berth.FailureNeighbourFault},
 		"MPS fails, nobody came":               {mps: true, shows: beside(), says: serverGone, exit: 1, want: berth.FailureInfra},
 		"MPS fails, alone there":               {mps: true, alone: true, shows: beside(), says: serverGone, exit: 1, want: berth.FailureInfra},
@@ -338,8 +299,8 @@ func TestRun_BesideAProgramOutsideBerth(t *testing.T) {
 	for name, beside := range map[string][]string{"alone": nil, "beside it": {""}} {
 		bubble(t, name, func(t *testing.T) {
 			r, _ := metered(t)
-			r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
-				return DeviceReading{UsedBytes: 1 << 30, FreeBytes: 8 << 30, Beside: beside, Activity: GPUActivity{At: time.Now(), SM: 0.8}}, nil
+			r.onGPU(t, func(context.Context, berth.Container, string) (sampling.DeviceReading, error) {
+				return sampling.DeviceReading{UsedBytes: 1 << 30, FreeBytes: 8 << 30, Beside: beside, Activity: sampling.GPUActivity{At: time.Now(), SM: 0.8}}, nil
 			})
 
 			box, ended := r.begin(t)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/failure"
 )
 
@@ -14,10 +15,10 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	code := seen.exit.ExitCode
 	started, finished := r.startedAt.UTC(), seen.exit.FinishedAt.UTC()
 	seen.usage.Wall = berth.Duration(max(finished.Sub(started), 0))
-	r.coverage().ended(&seen.usage, finished)
+	r.coverage().Ended(&seen.usage, finished)
 
 	if r.who.Attempt.DeviceID != "" {
-		seen.device.end(&seen.usage, finished)
+		seen.device.End(&seen.usage, finished)
 	}
 
 	r.judgeTime(seen.exit)
@@ -32,7 +33,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	steps, stepTime, phases := seen.shim.timed()
 	seen.usage.Steps, seen.usage.StepTime = steps, berth.Duration(stepTime)
-	seen.usage.DevicePhases = seen.device.phases(phases)
+	seen.usage.DevicePhases = seen.device.Phases(phases)
 	_, announced := r.ooms.Load(r.who.Attempt.ID)
 
 	evidence := failure.Evidence{
@@ -121,7 +122,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		message += "; " + note
 	}
 
-	if note := gapNote(kind, seen.usage); note != "" {
+	if note := sampling.GapNote(kind, seen.usage); note != "" {
 		message += "; " + note
 	}
 

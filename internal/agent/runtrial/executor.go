@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/sampling"
 )
 
 // Containers is the Docker of this host. An id may also be a name. Every call
@@ -136,7 +137,7 @@ type Executor struct {
 
 	outputBytes atomic.Int64 // as measured last
 	left        hostMemory
-	activity    apportioner
+	activity    sampling.Apportioner
 	shimMu      sync.Mutex // held while the shim's files are written
 	copying     sync.Map   // archive of a working directory → lock, a channel of one: held while it is made
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/sampling"
 )
 
 // heldEvery is how often an attempt that measures its shape is looked at.
@@ -19,7 +20,7 @@ const heldFor = 2 * time.Second
 // then most programs hold what they will, and again when it holds more than its lease.
 // Trials of the shape that wait need not wait for its end. What the user wrote stands, and
 // by time slices nothing would bound trials of such a size.
-func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w *deviceWatch) error {
+func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w *sampling.DeviceWatch) error {
 	a := r.who.Attempt
 	if !r.who.Measures || a.Class.Mode() != berth.SharingMPS || a.Demand.SpillBytes > 0 || r.who.Spec.Resources.GPUMemory > 0 {
 		return nil
@@ -37,7 +38,7 @@ func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w
 			return nil
 		}
 
-		held := w.heldFor(heldFor)
+		held := w.HeldFor(heldFor)
 		if held <= told || !o.metrics.Any() && !o.shim.trains() {
 			continue
 		}
@@ -53,17 +54,4 @@ func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w
 			r.log.Warn("telling what an attempt holds of its GPU; trying again", "attempt", a.ID, "error", err)
 		}
 	}
-}
-
-// heldFor is the most that the attempt held; 0 while the driver does not say it all, or where
-// it has changed within so long.
-func (w *deviceWatch) heldFor(long time.Duration) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	if n := len(w.held); w.starting != nil || n == 0 || w.last.Sub(w.held[n-1].at) < long {
-		return 0
-	}
-
-	return w.peak
 }

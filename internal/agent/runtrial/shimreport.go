@@ -7,6 +7,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/metrics"
+	"github.com/berthml/berth/internal/agent/sampling"
 )
 
 // The types of the shim's records beside those that metrics knows (docs/shim.md).
@@ -15,6 +16,10 @@ const (
 	typeSteps = "steps" // how long steps took
 )
 
+// mostPhases is three records for each of more epochs than trials have: the shim's
+// MOST_RECORDS. Where there are so many, phases are not told apart.
+const mostPhases = 10_000
+
 // shimReport is what the shim said of the attempt. Zero = it said nothing, and
 // what Berth measures and the script reports is all there is.
 type shimReport struct {
@@ -22,13 +27,13 @@ type shimReport struct {
 	parser  *metrics.RecordParser
 
 	mu        sync.Mutex
-	kind      berth.FailureKind // of the exception that ended the newest main process
-	hostOOM   bool              // some main process ended with the shim's 87, which a script may pass on
-	peakBytes int64             // of the GPU's memory, by the framework's own word
-	phases    []phaseAt         // in the order in which they began
-	told      int               // records of phases and steps: the shim writes no more than mostPhases of both
-	steps     int64             // of the training
-	stepTime  time.Duration     // of all of them
+	kind      berth.FailureKind  // of the exception that ended the newest main process
+	hostOOM   bool               // some main process ended with the shim's 87, which a script may pass on
+	peakBytes int64              // of the GPU's memory, by the framework's own word
+	phases    []sampling.PhaseAt // in the order in which they began
+	told      int                // records of phases and steps: the shim writes no more than mostPhases of both
+	steps     int64              // of the training
+	stepTime  time.Duration      // of all of them
 }
 
 // hearShim has the shim's records read.
@@ -70,7 +75,7 @@ func (s *shimReport) take(line []byte) {
 		s.metrics.Expect(berth.MetricsShim)
 
 		if s.told++; s.told < mostPhases {
-			s.phases = append(s.phases, phaseAt{time.UnixMicro(int64(record.At * 1e6)), record.Phase})
+			s.phases = append(s.phases, sampling.PhaseAt{At: time.UnixMicro(int64(record.At * 1e6)), Name: record.Phase})
 		}
 	case typeSteps:
 		s.told++
@@ -119,7 +124,7 @@ func (s *shimReport) trains() bool {
 
 // timed returns how many steps of the training were timed, their mean, and the phases;
 // no phases where the last ones were not told.
-func (s *shimReport) timed() (steps int64, mean time.Duration, phases []phaseAt) {
+func (s *shimReport) timed() (steps int64, mean time.Duration, phases []sampling.PhaseAt) {
 	if s == nil {
 		return 0, 0, nil
 	}

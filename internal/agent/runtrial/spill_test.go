@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/sampling"
 )
 
 // spills gives the rig's attempt a GPU of 84 GiB alone, of which it reserves 80, and 40
@@ -61,13 +62,13 @@ func TestRun_Spill(t *testing.T) {
 		r.spills(func(*berth.Assignee) {})
 
 		read := make(chan struct{}, 1)
-		r.config.Device = func(context.Context, berth.Container, string) (DeviceReading, error) {
+		r.config.Device = func(context.Context, berth.Container, string) (sampling.DeviceReading, error) {
 			select {
 			case read <- struct{}{}:
 			default:
 			}
 
-			return DeviceReading{UsedBytes: 5 << 30, FreeBytes: 100 << 20}, nil
+			return sampling.DeviceReading{UsedBytes: 5 << 30, FreeBytes: 100 << 20}, nil
 		}
 
 		box, ended := r.begin(t)

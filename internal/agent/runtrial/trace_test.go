@@ -2,9 +2,7 @@ package runtrial
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/testkit/fake"
 )
 
@@ -60,96 +59,6 @@ func mostOf(points []berth.MemoryPoint) (host, device int64) {
 	return host, device
 }
 
-// While the database is away what waits stays small, and keeps its peaks; a late reading
-// of a shared GPU finds its interval.
-func TestTrace(t *testing.T) {
-	t.Parallel()
-
-	start := time.Now()
-	tr := newTrace(start, keptTrace{})
-	tr.opened = start
-
-	for second := range 3 * berth.MaxMemoryPoints {
-		at := start.Add(time.Duration(second) * time.Second)
-		tr.addHost(int64(second%100), at)
-		tr.addDevice(7, at.Add(-2*time.Second))
-	}
-
-	tr.addActivity(part{known: true, parts: parts{1.02}}, start.Add(time.Second))
-	tr.addActivity(part{}, start.Add(9*time.Second))
-
-	points := tr.rest()
-	require.LessOrEqual(t, len(points), berth.MaxMemoryPoints)
-	require.Len(t, points, 3*berth.MaxMemoryPoints/4)
-	require.Equal(t, berth.MemoryPoint{HostBytes: new(int64(3)), DeviceBytes: new(int64(7)), SMMilli: new(int64(1000))}, points[0])
-	require.Nil(t, points[2].SMMilli)
-	require.Equal(t, int64(99), *points[99/4].HostBytes)
-}
-
-// The largest trace fits into the size that traceName promises.
-func TestTrace_FileIsSmall(t *testing.T) {
-	t.Parallel()
-
-	start := time.Now()
-	tr := newTrace(start, keptTrace{})
-
-	for n := range berth.MaxMemoryPoints {
-		at := start.Add(time.Duration(n) * (1 << 16) * time.Second)
-		tr.addHost(1<<40, at)
-		tr.addDevice(1<<40, at)
-		tr.addActivity(part{known: true, parts: parts{1}}, at)
-	}
-
-	require.Len(t, tr.rest(), berth.MaxMemoryPoints)
-
-	kept, changed := tr.kept(imageID)
-	require.True(t, changed)
-
-	data, err := json.Marshal(kept)
-	require.NoError(t, err)
-	require.Less(t, len(data), 50_000)
-
-	_, changed = tr.kept(imageID)
-	require.False(t, changed, "it was written down")
-}
-
-// A wall clock that is set back changes nothing of what was held before: between two Runs,
-// and between the container's start and the first Run.
-func TestTrace_ClockStepsBack(t *testing.T) {
-	t.Parallel()
-
-	last := func(tr *trace) int { points := tr.rest(); return points[len(points)-1].Second }
-	start := time.Now()
-	tr := newTrace(start, keptTrace{})
-	tr.opened = start
-	tr.addHost(100, start.Add(459*time.Second))
-
-	kept, _ := tr.kept("c")
-	next := newTrace(start.Add(5*time.Minute), kept) // by the new clock the attempt is minutes younger
-	next.addHost(900, next.opened.Add(10*time.Second))
-	require.Equal(t, 469, last(next))
-
-	early := newTrace(start.Add(5*time.Minute), keptTrace{})
-	early.addHost(1, early.opened.Add(-time.Second))
-	early.addHost(1, early.opened)
-	require.Equal(t, 0, last(early))
-}
-
-// An attempt whose start is not known begins when Berth sees it; a clock that is far ahead
-// gives no second that PostgreSQL cannot keep.
-func TestTrace_NoStart(t *testing.T) {
-	t.Parallel()
-
-	tr := newTrace(time.Time{}, keptTrace{})
-	tr.addHost(1, tr.opened.Add(3*time.Second))
-	require.Equal(t, 3, tr.rest()[0].Second)
-
-	ahead := newTrace(time.Now().AddDate(-200, 0, 0), keptTrace{})
-	ahead.addHost(1, ahead.opened)
-	require.LessOrEqual(t, ahead.rest()[0].Second, math.MaxInt32)
-	require.Positive(t, ahead.rest()[0].Second)
-}
-
 // What the database did not take is told again with what came meanwhile. A figure that grew
 // while it was stored is told again, too.
 func TestPutMemory_AfterAnOutage(t *testing.T) {
@@ -158,8 +67,7 @@ func TestPutMemory_AfterAnOutage(t *testing.T) {
 	r := setup(t)
 	run := r.newRun(t)
 	start := time.Now()
-	run.trace = newTrace(start, keptTrace{})
-	run.trace.opened = start
+	run.trace = sampling.NewTrace(start, sampling.KeptTrace{})
 
 	var during func() error
 
@@ -167,17 +75,17 @@ func TestPutMemory_AfterAnOutage(t *testing.T) {
 
 	during = func() error { return berth.Errorf(berth.KindUnavailable, "the database restarts") }
 
-	run.trace.addHost(7, start)
-	run.trace.addHost(1, start.Add(time.Second))
+	run.trace.AddHost(7, start)
+	run.trace.AddHost(1, start.Add(time.Second))
 	require.NoError(t, run.putMemory(t.Context()))
 	require.Empty(t, r.books.memory(t))
 
-	run.trace.addHost(5, start)
-	run.trace.addHost(6, start.Add(time.Second))
-	run.trace.addHost(1, start.Add(2*time.Second))
+	run.trace.AddHost(5, start)
+	run.trace.AddHost(6, start.Add(time.Second))
+	run.trace.AddHost(1, start.Add(2*time.Second))
 
 	during = func() error {
-		run.trace.addHost(8, start.Add(time.Second))
+		run.trace.AddHost(8, start.Add(time.Second))
 
 		return nil
 	}
@@ -188,7 +96,7 @@ func TestPutMemory_AfterAnOutage(t *testing.T) {
 	require.Equal(t, int64(7), *stored[0].HostBytes)
 	require.Equal(t, int64(6), *stored[1].HostBytes)
 
-	rest := run.trace.rest()
+	rest := run.trace.Rest()
 	require.Len(t, rest, 2, "the others are told once")
 	require.Equal(t, int64(8), *rest[0].HostBytes)
 	require.Equal(t, 2, rest[1].Second)
@@ -200,13 +108,14 @@ func TestPutMemory_DropsWhatIsRefused(t *testing.T) {
 
 	r := setup(t)
 	run := r.newRun(t)
-	run.trace = newTrace(time.Now(), keptTrace{})
-	run.trace.addHost(7, run.trace.opened)
-	run.trace.addHost(7, run.trace.opened.Add(time.Second))
+	start := time.Now()
+	run.trace = sampling.NewTrace(start, sampling.KeptTrace{})
+	run.trace.AddHost(7, start)
+	run.trace.AddHost(7, start.Add(time.Second))
 	r.books.answersMemory(func() error { return berth.Errorf(berth.KindInvalid, "a figure that no column holds") })
 
 	require.NoError(t, run.putMemory(t.Context()))
-	require.Len(t, run.trace.rest(), 1, "the newest second, which was not told")
+	require.Len(t, run.trace.Rest(), 1, "the newest second, which was not told")
 }
 
 // A database that is away loses nothing, though the worker restarts meanwhile: the curve has
@@ -271,7 +180,7 @@ func TestMemory_OfAnotherContainer(t *testing.T) {
 	d := r.newRun(t).dirs
 	require.NoError(t, d.make(nil))
 
-	kept := keptTrace{Container: "one", Newest: 9, Points: []berth.MemoryPoint{{Second: 9, HostBytes: new(int64(1))}}}
+	kept := sampling.KeptTrace{Container: "one", Newest: 9, Points: []berth.MemoryPoint{{Second: 9, HostBytes: new(int64(1))}}}
 	require.NoError(t, d.keepTrace(kept))
 	require.Equal(t, kept, d.trace("one"))
 	require.Zero(t, d.trace("another"))
@@ -283,10 +192,10 @@ func TestMemory_TheNewestPointIsWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
 		r.holds()
-		r.onGPU(t, func(context.Context, berth.Container, string) (DeviceReading, error) {
+		r.onGPU(t, func(context.Context, berth.Container, string) (sampling.DeviceReading, error) {
 			time.Sleep(10 * time.Millisecond) // NVML
 
-			return DeviceReading{At: time.Now(), UsedBytes: 910 << 20, FreeBytes: 8 << 30}, nil
+			return sampling.DeviceReading{At: time.Now(), UsedBytes: 910 << 20, FreeBytes: 8 << 30}, nil
 		})
 
 		box, ended := r.begin(t)

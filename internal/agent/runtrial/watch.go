@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/metrics"
+	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/failure"
 )
 
@@ -33,7 +34,7 @@ type observation struct {
 	usage   berth.Usage
 	host    failure.HostEvidence
 	disk    failure.DiskEvidence
-	device  *deviceWatch
+	device  *sampling.DeviceWatch
 	torn    bool // the end of the log cannot be read
 	printed map[string]failure.Printed
 	near    failure.Near // what was printed that seems to be the objective
@@ -60,8 +61,8 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	defer detach()
 
 	known := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
-	sampler := &sampler{usage: known, before: known, coverage: r.coverage(), device: newDeviceWatch(r.coverage(), known)}
-	r.trace = newTrace(r.startedAt, r.dirs.trace(r.container.ID))
+	sampler := &sampler{usage: known, before: known, Coverage: r.coverage(), device: sampling.NewDeviceWatch(r.coverage(), known)}
+	r.trace = sampling.NewTrace(r.startedAt, r.dirs.trace(r.container.ID))
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
 	r.disk = r.diskWatch()
 	r.intent = cmp.Or(r.intent, r.disk.kept.Intent)
@@ -106,7 +107,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 		return observation{}, err
 	}
 
-	sampler.device.into(&sampler.usage, sampler.before)
+	sampler.device.Into(&sampler.usage, sampler.before)
 	sampler.usage.CPUContended = contended(before, r.cpuIdle())
 	r.settleExcess(excess)
 
@@ -116,8 +117,8 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	}
 	seen.batch, seen.pieces = output.finish()
 	seen.near, seen.place = output.near(), output.place()
-	seen.shim, seen.memory = output.shim, r.trace.rest()
-	seen.notes = append(output.notes(), sampler.device.notes()...)
+	seen.shim, seen.memory = output.shim, r.trace.Rest()
+	seen.notes = append(output.notes(), sampler.device.Notes()...)
 
 	return seen, nil
 }
@@ -187,17 +188,17 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, 
 
 // sampler keeps the largest of what was measured.
 type sampler struct {
-	coverage
+	sampling.Coverage
 
 	usage  berth.Usage
 	before berth.Usage          // what earlier Runs measured
 	kept   berth.Usage          // what is on disk
 	host   failure.HostEvidence // as read last
-	device *deviceWatch
+	device *sampling.DeviceWatch
 }
 
-func (r *run) coverage() coverage {
-	return coverage{startedAt: r.startedAt, every: r.config.SampleEvery}
+func (r *run) coverage() sampling.Coverage {
+	return sampling.Coverage{StartedAt: r.startedAt, Every: r.config.SampleEvery}
 }
 
 // sample reads the container's cgroup until it is gone; about once a second it looks at what
@@ -214,7 +215,7 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler, ex
 		meter = nil
 	}
 
-	ticker := time.NewTicker(s.every)
+	ticker := time.NewTicker(s.Every)
 	defer ticker.Stop()
 
 	r.look(s)
@@ -234,17 +235,17 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler, ex
 					excess <- failure.IntentMemory
 				}
 
-				r.trace.addHost(m.WorkingSetBytes, now)
+				r.trace.AddHost(m.WorkingSetBytes, now)
 			}
 		}
 
-		if n%max(int(time.Second/s.every), 1) == 0 {
+		if n%max(int(time.Second/s.Every), 1) == 0 {
 			r.look(s)
-			s.device.into(&s.usage, s.before)
+			s.device.Into(&s.usage, s.before)
 			r.beat(s.usage)
 		}
 
-		if n%max(int(keepUsageEvery/s.every), 1) == 0 {
+		if n%max(int(keepUsageEvery/s.Every), 1) == 0 {
 			r.keepUsage(s)
 		}
 
@@ -284,7 +285,7 @@ func (r *run) keepUsage(s *sampler) {
 }
 
 func (s *sampler) add(m berth.MemorySample, at time.Time) {
-	s.seen(&s.usage, at)
+	s.Seen(&s.usage, at)
 	s.usage.Samples++
 	s.usage.MemoryPeakBytes = max(s.usage.MemoryPeakBytes, m.WorkingSetBytes)
 	s.usage.CPU = max(s.usage.CPU, berth.Duration(m.CPU))
@@ -292,7 +293,7 @@ func (s *sampler) add(m berth.MemorySample, at time.Time) {
 	s.usage.CPUThrottled = max(s.usage.CPUThrottled, m.Throttled)
 	s.usage.OOMKills = max(s.usage.OOMKills, m.OOMKills)
 	s.usage.BelowLimit = m.BelowLimit
-	closeGaps(&s.usage, m.HighWaterBytes)
+	sampling.CloseGaps(&s.usage, m.HighWaterBytes)
 }
 
 // look reads what memory and disk the host has left.

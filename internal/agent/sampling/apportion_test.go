@@ -1,4 +1,4 @@
-package runtrial
+package sampling
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/scheduler/memory"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // Two shapes that come and go: each is known by its own activity, not by a half of
@@ -20,7 +21,7 @@ import (
 func TestApportioner_TellsShapesApart(t *testing.T) {
 	t.Parallel()
 
-	var a apportioner
+	var a Apportioner
 
 	truth := map[string]float64{"small": 0.02, "large": 0.5}
 	shapes := map[string]string{"s1": "small", "s2": "small", "l1": "large"}
@@ -31,7 +32,7 @@ func TestApportioner_TellsShapesApart(t *testing.T) {
 		if second%20 < 10 { // the large one starts and ends
 			there = there[:2]
 
-			a.leave(on("l1", "large"))
+			a.Leave(on("l1", "large"))
 		}
 
 		sum := 0.0
@@ -43,28 +44,28 @@ func TestApportioner_TellsShapesApart(t *testing.T) {
 
 		for range 5 { // each attempt meets the same reading several times
 			for _, attempt := range there {
-				own := a.divide(on(attempt, shapes[attempt]), GPUActivity{At: at, SM: sum}, nil)
+				own := a.Divide(on(attempt, shapes[attempt]), GPUActivity{At: at, SM: sum}, nil)
 				require.False(t, own.full)
 			}
 		}
 	}
 
-	own := a.divide(on("s1", "small"), GPUActivity{At: at, SM: 0.54}, nil)
+	own := a.Divide(on("s1", "small"), GPUActivity{At: at, SM: 0.54}, nil)
 	require.InDelta(t, 0.02, own.parts[0], 0.005)
 
-	own = a.divide(on("l1", "large"), GPUActivity{At: at, SM: 0.54}, nil)
+	own = a.Divide(on("l1", "large"), GPUActivity{At: at, SM: 0.54}, nil)
 	require.InDelta(t, 0.5, own.parts[0], 0.01)
 
 	for _, attempt := range []string{"s1", "s2", "l1"} {
-		a.leave(on(attempt, shapes[attempt]))
+		a.Leave(on(attempt, shapes[attempt]))
 	}
 
 	require.Empty(t, a.gpus)
 }
 
-// gpuWith is an apportioner that has learnt what one attempt of each shape takes.
-func gpuWith(shapes map[string]float64) (*apportioner, func(sm float64) GPUActivity) {
-	a, at := &apportioner{}, time.Unix(0, 0)
+// gpuWith is an Apportioner that has learnt what one attempt of each shape takes.
+func gpuWith(shapes map[string]float64) (*Apportioner, func(sm float64) GPUActivity) {
+	a, at := &Apportioner{}, time.Unix(0, 0)
 	next := func(sm float64) GPUActivity {
 		at = at.Add(time.Second)
 
@@ -72,17 +73,17 @@ func gpuWith(shapes map[string]float64) (*apportioner, func(sm float64) GPUActiv
 	}
 
 	for range 20 {
-		a.divide(on("stays", "idle"), next(0), nil)
+		a.Divide(on("stays", "idle"), next(0), nil)
 	}
 
 	for _, shape := range slices.Sorted(maps.Keys(shapes)) {
 		for range 20 {
 			reading := next(shapes[shape])
-			a.divide(on("stays", "idle"), GPUActivity{At: reading.At, SM: shapes[shape]}, nil)
-			a.divide(on("learns "+shape, shape), reading, nil)
+			a.Divide(on("stays", "idle"), GPUActivity{At: reading.At, SM: shapes[shape]}, nil)
+			a.Divide(on("learns "+shape, shape), reading, nil)
 		}
 
-		a.leave(on("learns "+shape, shape))
+		a.Leave(on("learns "+shape, shape))
 	}
 
 	return a, next
@@ -93,10 +94,10 @@ func gpuWith(shapes map[string]float64) (*apportioner, func(sm float64) GPUActiv
 func TestApportioner_AFullGPUKeepsWhatIsKnown(t *testing.T) {
 	t.Parallel()
 
-	var alone apportioner
+	var alone Apportioner
 
-	own := alone.divide(on("a", "stream"), GPUActivity{At: time.Unix(1, 0), SM: 0.2, DRAM: 0.96, Tensor: 0.1}, nil)
-	require.Equal(t, part{parts: parts{0.2, 0.96, 0.1}, known: true}, own, "alone nobody slows it down")
+	own := alone.Divide(on("a", "stream"), GPUActivity{At: time.Unix(1, 0), SM: 0.2, DRAM: 0.96, Tensor: 0.1}, nil)
+	require.Equal(t, Part{parts: parts{0.2, 0.96, 0.1}, known: true}, own, "alone nobody slows it down")
 
 	for name, tt := range map[string]struct {
 		known map[string]float64
@@ -132,14 +133,14 @@ func TestApportioner_AFullGPUKeepsWhatIsKnown(t *testing.T) {
 			for range 3 {
 				reading := next(0.95)
 				for attempt, shape := range tt.there {
-					a.divide(on(attempt, shape), reading, nil)
+					a.Divide(on(attempt, shape), reading, nil)
 				}
 			}
 
 			reading := next(0.95)
 
 			for attempt, shape := range tt.there {
-				own := a.divide(on(attempt, shape), reading, nil)
+				own := a.Divide(on(attempt, shape), reading, nil)
 				want, known := tt.want[attempt]
 				require.Equal(t, known, own.known, attempt)
 
@@ -159,16 +160,16 @@ func TestApportioner_ShortTrials(t *testing.T) {
 	t.Parallel()
 
 	var (
-		a    apportioner
+		a    Apportioner
 		mean activityMean
 		u    berth.Usage
 	)
 
 	for second := range 15 {
 		at := time.Unix(int64(second), 0)
-		a.divide(on(fmt.Sprint("b", second), "other"), GPUActivity{At: at, SM: 0.4}, nil)
-		mean.add(a.divide(on("a", "shape"), GPUActivity{At: at, SM: 0.4}, nil), at)
-		a.leave(on(fmt.Sprint("b", second), "other"))
+		a.Divide(on(fmt.Sprint("b", second), "other"), GPUActivity{At: at, SM: 0.4}, nil)
+		mean.add(a.Divide(on("a", "shape"), GPUActivity{At: at, SM: 0.4}, nil), at)
+		a.Leave(on(fmt.Sprint("b", second), "other"))
 	}
 
 	mean.into(&u)
@@ -184,27 +185,27 @@ func TestApportioner_ShortTrials(t *testing.T) {
 func TestApportioner_AReadingFromBefore(t *testing.T) {
 	t.Parallel()
 
-	var a apportioner
+	var a Apportioner
 
 	at := time.Unix(0, 0)
 	for second := range 10 {
 		at = time.Unix(int64(second), 0)
 		for i := range 10 {
-			a.divide(on(fmt.Sprint(i), "old"), GPUActivity{At: at, SM: 0.1}, nil)
+			a.Divide(on(fmt.Sprint(i), "old"), GPUActivity{At: at, SM: 0.1}, nil)
 		}
 	}
 
-	require.False(t, a.divide(on("n", "new"), GPUActivity{At: at, SM: 0.1}, nil).known)
+	require.False(t, a.Divide(on("n", "new"), GPUActivity{At: at, SM: 0.1}, nil).known)
 
 	at = at.Add(time.Second)
-	require.False(t, a.divide(on("n", "new"), GPUActivity{At: at, SM: 0.5}, nil).known, "the last reading was without it")
+	require.False(t, a.Divide(on("n", "new"), GPUActivity{At: at, SM: 0.5}, nil).known, "the last reading was without it")
 
 	for range 10 {
 		at = at.Add(time.Second)
-		a.divide(on("n", "new"), GPUActivity{At: at, SM: 0.5}, nil)
+		a.Divide(on("n", "new"), GPUActivity{At: at, SM: 0.5}, nil)
 	}
 
-	own := a.divide(on("n", "new"), GPUActivity{At: at, SM: 0.5}, nil)
+	own := a.Divide(on("n", "new"), GPUActivity{At: at, SM: 0.5}, nil)
 	require.True(t, own.known)
 	require.InDelta(t, 0.4, own.parts[0], 0.03)
 }
@@ -215,14 +216,14 @@ func TestApportioner_AProgramOutsideBerth(t *testing.T) {
 	t.Parallel()
 
 	for _, attempts := range []int{1, 3} {
-		a, at := apportioner{}, time.Unix(0, 0)
+		a, at := Apportioner{}, time.Unix(0, 0)
 
-		look := func(sm float64, beside ...string) (own part) {
+		look := func(sm float64, beside ...string) (own Part) {
 			at = at.Add(time.Second)
 
 			for range 5 {
 				for i := range attempts {
-					own = a.divide(on(fmt.Sprint(i), "shape"), GPUActivity{At: at, SM: sm}, beside)
+					own = a.Divide(on(fmt.Sprint(i), "shape"), GPUActivity{At: at, SM: sm}, beside)
 				}
 			}
 
@@ -230,10 +231,10 @@ func TestApportioner_AProgramOutsideBerth(t *testing.T) {
 		}
 
 		for i := range attempts {
-			a.watch("GPU", "box "+fmt.Sprint(i))
+			a.Watch("GPU", "box "+fmt.Sprint(i))
 		}
 
-		a.watch("GPU", "box starts")
+		a.Watch("GPU", "box starts")
 
 		truth := 0.1 * float64(attempts)
 		ours := []string{"box 0", "box starts"}
@@ -246,11 +247,11 @@ func TestApportioner_AProgramOutsideBerth(t *testing.T) {
 		require.InDelta(t, 0.1, look(truth, ours...).parts[0], 0.01)
 
 		for range 30 {
-			require.Equal(t, part{}, look(0.8, "box 0", ""), "of no container")
-			require.Equal(t, part{}, look(0.8, "another"), "of a container of nobody")
+			require.Equal(t, Part{}, look(0.8, "box 0", ""), "of no container")
+			require.Equal(t, Part{}, look(0.8, "another"), "of a container of nobody")
 		}
 
-		require.Equal(t, part{}, look(0.8, ours...), "it was there in a part of that second")
+		require.Equal(t, Part{}, look(0.8, ours...), "it was there in a part of that second")
 		require.InDelta(t, 0.1, look(truth, ours...).parts[0], 0.01, "at once as before")
 	}
 }
@@ -260,30 +261,30 @@ func TestApportioner_Company(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		var a apportioner
+		var a Apportioner
 
-		a.watch("GPU", "box a")
-		require.False(t, a.company("GPU", "box a"))
+		a.Watch("GPU", "box a")
+		require.False(t, a.Company("GPU", "box a"))
 
-		a.watch("GPU-2", "box c")
-		require.False(t, a.company("GPU", "box a"))
+		a.Watch("GPU-2", "box c")
+		require.False(t, a.Company("GPU", "box a"))
 
-		a.watch("GPU", "box b")
-		require.True(t, a.company("GPU", "box a"))
+		a.Watch("GPU", "box b")
+		require.True(t, a.Company("GPU", "box a"))
 
-		a.unwatch(on("b", "shape"))
-		require.True(t, a.company("GPU", "box a"))
+		a.Unwatch(on("b", "shape"))
+		require.True(t, a.Company("GPU", "box a"))
 
 		time.Sleep(departedFor)
-		require.False(t, a.company("GPU", "box a"))
+		require.False(t, a.Company("GPU", "box a"))
 
-		a.unwatch(on("a", "shape"))
+		a.Unwatch(on("a", "shape"))
 		require.Len(t, a.watched, 2, "what ended long ago is forgotten")
 	})
 }
 
-func on(attempt, shape string) tenant {
-	return tenant{deviceID: "GPU", attemptID: attempt, containerID: "box " + attempt, shape: shape}
+func on(attempt, shape string) Tenant {
+	return Tenant{DeviceID: "GPU", AttemptID: attempt, ContainerID: "box " + attempt, Shape: shape}
 }
 
 // Of a full GPU nobody has more than it is known to take, but for attempts of one
@@ -323,7 +324,7 @@ func TestApportioner_AFullGPUIsGivenOnce(t *testing.T) {
 			}
 
 			if !own.known {
-				require.Equal(t, part{}, own)
+				require.Equal(t, Part{}, own)
 			}
 		}
 
@@ -339,7 +340,7 @@ func TestApportioner_PartsAddUp(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
-		var a apportioner
+		var a Apportioner
 
 		attempts := rapid.IntRange(1, 20).Draw(t, "attempts")
 		steady := rapid.Float64Range(0, 0.89).Draw(t, "steady")
@@ -354,7 +355,7 @@ func TestApportioner_PartsAddUp(t *testing.T) {
 			sum = 0
 
 			for i := range attempts {
-				own := a.divide(on(fmt.Sprint(i), "shape"), reading, nil)
+				own := a.Divide(on(fmt.Sprint(i), "shape"), reading, nil)
 				require.GreaterOrEqual(t, own.parts[0], 0.0)
 
 				sum += own.parts[0]
@@ -378,7 +379,7 @@ func TestActivityMean(t *testing.T) {
 	}
 	add := func(after time.Duration, sm float64, full bool) {
 		at = at.Add(after)
-		m.add(part{parts: parts{sm, sm / 2, 0}, known: true, full: full}, at)
+		m.add(Part{parts: parts{sm, sm / 2, 0}, known: true, full: full}, at)
 	}
 
 	require.Zero(t, usage())
@@ -402,7 +403,7 @@ func TestActivityMean(t *testing.T) {
 
 	unknown := usage()
 	at = at.Add(time.Second)
-	m.add(part{}, at)
+	m.add(Part{}, at)
 	unknown.DeviceUnknown = berth.Duration(time.Second)
 	require.Equal(t, unknown, usage(), "nobody can tell what it did in that second")
 

@@ -1,4 +1,4 @@
-package runtrial
+package sampling
 
 import (
 	"fmt"
@@ -19,21 +19,21 @@ const (
 	highWaterSlack = 64 << 20
 )
 
-// coverage tells which part of an attempt was measured.
-type coverage struct {
-	startedAt time.Time // of the container
-	every     time.Duration
+// Coverage tells which part of an attempt was measured.
+type Coverage struct {
+	StartedAt time.Time // of the container
+	Every     time.Duration
 }
 
-// seen notes that the container was looked at, or has ended, at this time. What
+// Seen notes that the container was looked at, or has ended, at this time. What
 // lies between that and the last look is a gap when it is too long.
-func (c coverage) seen(u *berth.Usage, at time.Time) {
+func (c Coverage) Seen(u *berth.Usage, at time.Time) {
 	from := u.SeenUntil
 	if from.IsZero() {
-		from = c.startedAt
+		from = c.StartedAt
 	}
 
-	if gap := at.Sub(from); gap > max(gapAfter, gapSamples*c.every) {
+	if gap := at.Sub(from); gap > max(gapAfter, gapSamples*c.Every) {
 		u.Unseen += berth.Duration(gap)
 	}
 
@@ -42,26 +42,26 @@ func (c coverage) seen(u *berth.Usage, at time.Time) {
 	}
 }
 
-// closeGaps forgets the gaps so far when the kernel proves that the peak was not
+// CloseGaps forgets the gaps so far when the kernel proves that the peak was not
 // in one of them. Its high-water mark counts page cache too, so a higher mark
 // proves nothing.
-func closeGaps(u *berth.Usage, highWaterBytes int64) {
+func CloseGaps(u *berth.Usage, highWaterBytes int64) {
 	if highWaterBytes > 0 && highWaterBytes <= u.MemoryPeakBytes+highWaterSlack {
 		u.Unseen = 0
 	}
 }
 
-// ended closes the account at the exit of the container.
-func (c coverage) ended(u *berth.Usage, at time.Time) {
-	c.seen(u, at)
+// Ended closes the account at the exit of the container.
+func (c Coverage) Ended(u *berth.Usage, at time.Time) {
+	c.Seen(u, at)
 
 	u.Unseen = min(u.Unseen, u.Wall)
 	u.SeenUntil = time.Time{}
 }
 
-// gapNote says what was not measured of an attempt that could have taught the
+// GapNote says what was not measured of an attempt that could have taught the
 // needs of its shape; empty when nothing is missing.
-func gapNote(kind berth.FailureKind, u berth.Usage) string {
+func GapNote(kind berth.FailureKind, u berth.Usage) string {
 	switch kind {
 	case berth.FailureOK, berth.FailureNoResult, berth.FailureNotFinite:
 	default:

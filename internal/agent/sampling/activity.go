@@ -1,4 +1,4 @@
-package runtrial
+package sampling
 
 import (
 	"math"
@@ -25,7 +25,7 @@ type weighted struct {
 const leastActive = 2 * time.Second
 
 // add counts what was the attempt's until a reading.
-func (m *activityMean) add(own part, at time.Time) {
+func (m *activityMean) add(own Part, at time.Time) {
 	took := min(at.Sub(m.at), gapAfter) // what nobody measured counts for nothing
 	if m.at.IsZero() {
 		took = 0

@@ -1,4 +1,4 @@
-package runtrial
+package sampling
 
 import (
 	"maps"
@@ -32,7 +32,7 @@ type GPUActivity struct {
 	SM, DRAM, Tensor float64
 }
 
-// apportioner divides the measured activity of GPUs among the attempts there. A
+// Apportioner divides the measured activity of GPUs among the attempts there. A
 // driver measures a GPU as a whole. What a shape takes of it follows from how the
 // sum changes while attempts come and go: each reading corrects the estimates of
 // the shapes that are there, the least known the most (a Kalman filter that keeps
@@ -40,7 +40,7 @@ type GPUActivity struct {
 //
 // What a program outside Berth takes cannot be told from what attempts take: with one
 // on the GPU nothing is known.
-type apportioner struct {
+type Apportioner struct {
 	mu      sync.Mutex
 	gpus    map[string]*gpuParts
 	watched map[string]watched // by container
@@ -73,8 +73,8 @@ const mayMove = 5
 // parts are SM, DRAM and tensor cores.
 type parts [3]float64
 
-// part is what of a GPU's activity is one attempt's.
-type part struct {
+// Part is what of a GPU's activity is one attempt's.
+type Part struct {
 	parts parts
 	known bool
 	full  bool // others kept the GPU full: the attempt may need more
@@ -86,12 +86,12 @@ type estimate struct {
 	variance float64
 }
 
-// tenant is an attempt on a GPU.
-type tenant struct{ deviceID, attemptID, containerID, shape string }
+// Tenant is an attempt on a GPU.
+type Tenant struct{ DeviceID, AttemptID, ContainerID, Shape string }
 
-// divide returns what of a reading of a tenant's GPU is the tenant's. Beside are the
+// Divide returns what of a reading of a Tenant's GPU is the Tenant's. Beside are the
 // containers whose processes are there, too (gpu.Use).
-func (a *apportioner) divide(who tenant, reading GPUActivity, beside []string) part {
+func (a *Apportioner) Divide(who Tenant, reading GPUActivity, beside []string) Part {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -99,18 +99,18 @@ func (a *apportioner) divide(who tenant, reading GPUActivity, beside []string) p
 		a.gpus = make(map[string]*gpuParts)
 	}
 
-	g := a.gpus[who.deviceID]
+	g := a.gpus[who.DeviceID]
 	if g == nil {
 		g = &gpuParts{there: make(map[string]string), shapes: make(map[string]estimate)}
-		a.gpus[who.deviceID] = g
+		a.gpus[who.DeviceID] = g
 	}
 
-	if _, known := g.there[who.attemptID]; !known {
-		g.there[who.attemptID] = who.shape
+	if _, known := g.there[who.AttemptID]; !known {
+		g.there[who.AttemptID] = who.Shape
 		g.moves++
 	}
 
-	others := slices.ContainsFunc(beside, func(id string) bool { _, ours := a.watched[id]; return !ours && id != who.containerID })
+	others := slices.ContainsFunc(beside, func(id string) bool { _, ours := a.watched[id]; return !ours && id != who.ContainerID })
 	g.others = g.others || others
 
 	whole := parts{reading.SM, reading.DRAM, reading.Tensor}
@@ -126,17 +126,17 @@ func (a *apportioner) divide(who tenant, reading GPUActivity, beside []string) p
 		g.others, g.mixed = others, g.others
 	}
 
-	known, estimated := g.shapes[who.shape]
+	known, estimated := g.shapes[who.Shape]
 
 	switch {
 	case g.mixed || g.others:
-		return part{}
+		return Part{}
 	case len(g.there) == 1:
-		return part{parts: whole, known: true}
+		return Part{parts: whole, known: true}
 	case full:
-		return g.ofFull(whole, who.shape)
+		return g.ofFull(whole, who.Shape)
 	default:
-		return part{parts: known.parts, known: estimated}
+		return Part{parts: known.parts, known: estimated}
 	}
 }
 
@@ -155,7 +155,7 @@ func (g *gpuParts) counts() map[string]float64 {
 // factor when that is more than there is: company makes none of them need more. A
 // shape that is not known, when there is only one, has what these leave, and so it
 // needs that much at least. Of several nobody can tell which has how much.
-func (g *gpuParts) ofFull(whole parts, shape string) part {
+func (g *gpuParts) ofFull(whole parts, shape string) Part {
 	var taken parts
 
 	attempts, unknown := g.counts(), 0
@@ -173,10 +173,10 @@ func (g *gpuParts) ofFull(whole parts, shape string) part {
 
 	known, estimated := g.shapes[shape]
 	if !estimated && unknown > 1 {
-		return part{}
+		return Part{}
 	}
 
-	own := part{known: true, full: true}
+	own := Part{known: true, full: true}
 
 	for i := range whole {
 		switch {
@@ -225,8 +225,8 @@ func (g *gpuParts) correct() {
 	}
 }
 
-// watch is told of a container whose Run watches it from now on.
-func (a *apportioner) watch(deviceID, containerID string) {
+// Watch is told of a container whose Run watches it from now on.
+func (a *Apportioner) Watch(deviceID, containerID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -237,9 +237,9 @@ func (a *apportioner) watch(deviceID, containerID string) {
 	a.watched[containerID] = watched{deviceID: deviceID}
 }
 
-// company reports whether a Run of another container on the GPU watches it, or did a
+// Company reports whether a Run of another container on the GPU watches it, or did a
 // moment ago.
-func (a *apportioner) company(deviceID, containerID string) bool {
+func (a *Apportioner) Company(deviceID, containerID string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -252,34 +252,34 @@ func (a *apportioner) company(deviceID, containerID string) bool {
 	return false
 }
 
-// unwatch is told that a tenant's Run does not watch its container any more.
-func (a *apportioner) unwatch(who tenant) {
-	a.leave(who)
+// Unwatch is told that a Tenant's Run does not watch its container any more.
+func (a *Apportioner) Unwatch(who Tenant) {
+	a.Leave(who)
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
 	now := time.Now()
-	a.watched[who.containerID] = watched{deviceID: who.deviceID, left: now}
+	a.watched[who.ContainerID] = watched{deviceID: who.DeviceID, left: now}
 	maps.DeleteFunc(a.watched, func(_ string, one watched) bool { return !one.left.IsZero() && now.Sub(one.left) >= departedFor })
 }
 
-// leave is told that a tenant holds nothing of its GPU any more, or not yet.
-func (a *apportioner) leave(who tenant) {
+// Leave is told that a Tenant holds nothing of its GPU any more, or not yet.
+func (a *Apportioner) Leave(who Tenant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	g := a.gpus[who.deviceID]
+	g := a.gpus[who.DeviceID]
 	if g == nil {
 		return
 	}
 
-	if _, there := g.there[who.attemptID]; there {
-		delete(g.there, who.attemptID)
+	if _, there := g.there[who.AttemptID]; there {
+		delete(g.there, who.AttemptID)
 		g.moves++
 	}
 
 	if len(g.there) == 0 { // what is known for long is in the shapes' footprints
-		delete(a.gpus, who.deviceID)
+		delete(a.gpus, who.DeviceID)
 	}
 }

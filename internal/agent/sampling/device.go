@@ -1,4 +1,4 @@
-package runtrial
+package sampling
 
 import (
 	"cmp"
@@ -8,8 +8,27 @@ import (
 	"github.com/berthml/berth"
 )
 
-// deviceWatch is what was measured of an attempt's GPU.
-type deviceWatch struct {
+// recentFree is how far back the least free memory of a GPU counts as what the
+// job met when it failed: TensorFlow tries an allocation for 10 s before it gives
+// up (bfc_allocator.cc).
+const recentFree = 10 * time.Second
+
+// DeviceReading is what a container and its GPU hold at one moment.
+type DeviceReading struct {
+	At        time.Time // of the reading, which attempts of a GPU share; zero = now
+	UsedBytes int64     // of the GPU's memory, by the container's processes
+	FreeBytes int64     // of the whole GPU
+	Unshared  bool      // a process of the container is no client of the GPU's MPS daemon
+	PIDs      []int     // of the container's processes there
+	Unnamed   bool      // beside an error: the driver does not say what a process of the container holds
+	Activity  GPUActivity
+	Beside    []string // containers whose processes are on the GPU, too; an empty one = processes that are in none
+	Problem   string   // why the GPU itself is out of order, also beside an error; empty = it works
+	Lost      bool     // no attempt there can go on
+}
+
+// DeviceWatch is what was measured of an attempt's GPU.
+type DeviceWatch struct {
 	mu      sync.Mutex
 	peak    int64
 	samples int
@@ -22,7 +41,7 @@ type deviceWatch struct {
 	company bool          // others were, or may have been, on the GPU while it ran
 	note    string        // what a person must know of how it used the GPU; empty = nothing
 
-	coverage coverage
+	coverage Coverage
 	covered  berth.Usage  // Unseen and SeenUntil are those of the GPU
 	pids     map[int]bool // that were there while one of them started
 	listed   bool         // a process was there whose amount is not known
@@ -30,8 +49,9 @@ type deviceWatch struct {
 	activity activityMean
 }
 
-func newDeviceWatch(c coverage, before berth.Usage) *deviceWatch {
-	w := &deviceWatch{coverage: c, company: before.DeviceSamples > 0, partly: before.DeviceSamples > 0, covered: berth.Usage{Unseen: before.DeviceUnseen, SeenUntil: before.DeviceSeenUntil}}
+// NewDeviceWatch goes on from what earlier Runs measured.
+func NewDeviceWatch(c Coverage, before berth.Usage) *DeviceWatch {
+	w := &DeviceWatch{coverage: c, company: before.DeviceSamples > 0, partly: before.DeviceSamples > 0, covered: berth.Usage{Unseen: before.DeviceUnseen, SeenUntil: before.DeviceSeenUntil}}
 	w.activity.resume(before)
 
 	return w
@@ -43,7 +63,8 @@ type bytesAt struct {
 	bytes int64
 }
 
-func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
+// Add takes in a reading in which the driver says what the container holds.
+func (w *DeviceWatch) Add(reading DeviceReading, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -64,7 +85,7 @@ func (w *deviceWatch) add(reading DeviceReading, at time.Time) {
 	w.addFree(reading.FreeBytes, at)
 }
 
-func (w *deviceWatch) addFree(bytes int64, at time.Time) {
+func (w *DeviceWatch) addFree(bytes int64, at time.Time) {
 	w.free = append(w.free, bytesAt{at, bytes})
 
 	for len(w.free) > 1 && at.Sub(w.free[0].at) > recentFree {
@@ -72,10 +93,10 @@ func (w *deviceWatch) addFree(bytes int64, at time.Time) {
 	}
 }
 
-// unnamed notes a reading in which the driver does not say what the container's process
+// Unnamed notes a reading in which the driver does not say what the container's process
 // holds: one that starts. With 32 at once on 16 cores that lasted more than 2 s, for 25 of
 // 40 more than 5 s (one H200, 2026-11-25).
-func (w *deviceWatch) unnamed(reading DeviceReading, at time.Time) {
+func (w *DeviceWatch) Unnamed(reading DeviceReading, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -99,13 +120,13 @@ func (w *deviceWatch) unnamed(reading DeviceReading, at time.Time) {
 		w.pids[pid] = true
 	}
 
-	w.coverage.seen(w.starting, at)
+	w.coverage.Seen(w.starting, at)
 }
 
 // seen notes that the container was seen to hold so much. Frameworks keep what they
 // took, so the first amount that the driver names tells of the start, too. Of a process
 // that has ended nothing tells.
-func (w *deviceWatch) seen(reading DeviceReading, at time.Time) {
+func (w *DeviceWatch) seen(reading DeviceReading, at time.Time) {
 	for _, pid := range reading.PIDs {
 		delete(w.pids, pid)
 	}
@@ -115,45 +136,45 @@ func (w *deviceWatch) seen(reading DeviceReading, at time.Time) {
 	}
 
 	w.starting = nil
-	w.coverage.seen(&w.covered, at)
+	w.coverage.Seen(&w.covered, at)
 }
 
 // blinks notes the time since the last reading, by whichever worker.
-func (w *deviceWatch) blinks(at time.Time) {
+func (w *DeviceWatch) blinks(at time.Time) {
 	from := w.covered.SeenUntil
 	if from.IsZero() {
-		from = w.coverage.startedAt
+		from = w.coverage.StartedAt
 	}
 
 	w.blink = max(w.blink, at.Sub(from))
 }
 
-// out notes that the GPU is out of order: for as long as its worker runs.
-func (w *deviceWatch) out(problem string) {
+// Out notes that the GPU is out of order: for as long as its worker runs.
+func (w *DeviceWatch) Out(problem string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.problem = cmp.Or(problem, w.problem)
 }
 
-// addActivity notes how busy the attempt kept its GPU until a reading.
-func (w *deviceWatch) addActivity(own part, at time.Time) {
+// AddActivity notes how busy the attempt kept its GPU until a reading.
+func (w *DeviceWatch) AddActivity(own Part, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.activity.add(own, at)
 }
 
-// noted keeps what a person must know.
-func (w *deviceWatch) noted(why string) {
+// Note keeps what a person must know.
+func (w *DeviceWatch) Note(why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.note = why
 }
 
-// notes are what a person must know, for the attempt's message.
-func (w *deviceWatch) notes() []string {
+// Notes are what a person must know, for the attempt's message.
+func (w *DeviceWatch) Notes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -164,16 +185,16 @@ func (w *deviceWatch) notes() []string {
 	return []string{w.note}
 }
 
-// joined notes that others are on the GPU.
-func (w *deviceWatch) joined() {
+// Joined notes that others are on the GPU.
+func (w *DeviceWatch) Joined() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.company = true
 }
 
-// into adds what was measured to a usage that an earlier Run may have begun.
-func (w *deviceWatch) into(u *berth.Usage, before berth.Usage) {
+// Into adds what was measured to a usage that an earlier Run may have begun.
+func (w *DeviceWatch) Into(u *berth.Usage, before berth.Usage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -183,8 +204,8 @@ func (w *deviceWatch) into(u *berth.Usage, before berth.Usage) {
 	w.activity.into(u)
 }
 
-// end closes the account at the exit of the container.
-func (w *deviceWatch) end(u *berth.Usage, at time.Time) {
+// End closes the account at the exit of the container.
+func (w *DeviceWatch) End(u *berth.Usage, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -196,12 +217,12 @@ func (w *deviceWatch) end(u *berth.Usage, at time.Time) {
 		w.covered.Unseen += berth.Duration(w.blink)
 	}
 
-	w.coverage.ended(&w.covered, at)
+	w.coverage.Ended(&w.covered, at)
 	u.DeviceUnseen, u.DeviceSeenUntil = w.covered.Unseen, time.Time{}
 }
 
-// leastFree is the least that the whole GPU had free of late.
-func (w *deviceWatch) leastFree() (bytes int64, measured bool) {
+// LeastFree is the least that the whole GPU had free of late.
+func (w *DeviceWatch) LeastFree() (bytes int64, measured bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -212,4 +233,26 @@ func (w *deviceWatch) leastFree() (bytes int64, measured bool) {
 	}
 
 	return bytes, len(w.free) > 0
+}
+
+// HeldFor is the most that the attempt held; 0 while the driver does not say it all, or where
+// it has changed within so long.
+func (w *DeviceWatch) HeldFor(long time.Duration) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if n := len(w.held); w.starting != nil || n == 0 || w.last.Sub(w.held[n-1].at) < long {
+		return 0
+	}
+
+	return w.peak
+}
+
+// State is what the GPU's last problem was, empty = none, and whether others were, or may have
+// been, on it while the attempt ran.
+func (w *DeviceWatch) State() (problem string, company bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return w.problem, w.company
 }

@@ -1,0 +1,119 @@
+package sampling
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/control/timeline"
+)
+
+// Trace is what an attempt held over time, as far as the database lacks it. It is thinned
+// as it grows, so it stays small while the database is away.
+type Trace struct {
+	opened time.Time     // by the monotonic clock, as the times of samples are
+	age    time.Duration // of the attempt when the trace was opened
+
+	mu     sync.Mutex
+	points []berth.MemoryPoint // ascending, one for each interval
+	newest int                 // second of the newest sample; it decides how long the intervals are
+
+	changed bool // since it was written down
+}
+
+// KeptTrace is a trace when it was last written down.
+type KeptTrace struct {
+	Container string              `json:"container"` // its id
+	Newest    int                 `json:"newest"`    // second of the newest sample
+	Points    []berth.MemoryPoint `json:"points"`
+}
+
+// NewTrace goes on from what an earlier Run wrote down. It compares the wall clock with
+// Docker's time once: a step of the clock moves no later sample into the past. A zero
+// startedAt means that the start is not known: the attempt begins now.
+func NewTrace(startedAt time.Time, kept KeptTrace) *Trace {
+	t := &Trace{opened: time.Now(), points: kept.Points, newest: kept.Newest}
+
+	if !startedAt.IsZero() {
+		t.age = t.opened.Sub(startedAt)
+	}
+
+	// The clock may have been set back since the earlier Run.
+	t.age = max(t.age, time.Duration(kept.Newest)*time.Second)
+
+	return t
+}
+
+// AddHost notes the container's working set.
+func (t *Trace) AddHost(bytes int64, at time.Time) { t.add(at, berth.MemoryPoint{HostBytes: &bytes}) }
+
+// AddDevice notes what the container holds of its GPU's memory.
+func (t *Trace) AddDevice(bytes int64, at time.Time) {
+	t.add(at, berth.MemoryPoint{DeviceBytes: &bytes})
+}
+
+// AddActivity notes what the attempt causes of its GPU's activity.
+func (t *Trace) AddActivity(own Part, at time.Time) {
+	if own.known { // the estimate of a part may be a little more than there is
+		t.add(at, berth.MemoryPoint{SMMilli: new(min(max(int64(own.parts[0]*berth.FullActivity+0.5), 0), berth.FullActivity))})
+	}
+}
+
+func (t *Trace) add(at time.Time, p berth.MemoryPoint) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	// PostgreSQL keeps the second in 32 bits.
+	p.Second = int(min(max((t.age+at.Sub(t.opened))/time.Second, 0), math.MaxInt32))
+	t.newest = max(t.newest, p.Second)
+	t.points = timeline.ThinMemory(append(t.points, p), timeline.MemoryInterval(t.newest))
+	t.changed = true
+}
+
+// Storable returns what the database lacks, but an interval that began within the newest
+// second: its GPU may not have been read yet. The trace keeps all of it until stored.
+func (t *Trace) Storable() []berth.MemoryPoint {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	end := len(t.points)
+	if end > 0 && t.points[end-1].Second == t.newest {
+		end--
+	}
+
+	return slices.Clone(t.points[:end])
+}
+
+// Stored forgets points that the database has now, but those that have grown since.
+func (t *Trace) Stored(points []berth.MemoryPoint) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	had := make(map[berth.MemoryPoint]bool, len(points)) // by figure's address: a larger one has another
+	for _, p := range points {
+		had[p] = true
+	}
+
+	t.points = slices.DeleteFunc(t.points, func(p berth.MemoryPoint) bool { return had[p] })
+	t.changed = true
+}
+
+// Rest returns all that the database lacks.
+func (t *Trace) Rest() []berth.MemoryPoint {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	return slices.Clone(t.points)
+}
+
+// Kept is the trace to be written down; changed is false when it was, as it is.
+func (t *Trace) Kept(container string) (k KeptTrace, changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	changed, t.changed = t.changed, false
+
+	return KeptTrace{Container: container, Newest: t.newest, Points: slices.Clone(t.points)}, changed
+}
