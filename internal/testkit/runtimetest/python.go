@@ -9,17 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clientPython has pandas and TensorBoard: scripts/python-env makes it.
-const clientPython = "../../.build/python/bin/python"
-
-// Python runs a script with the libraries of the Python client's tests, and returns
-// its output. It skips a test of a package two levels below the module's root where
-// they are missing.
+// Python runs a script with the libraries of the Python client's tests, pandas and
+// TensorBoard among them, and returns its output. It skips the test where
+// scripts/python-env did not install them.
 func Python(t *testing.T, script string, args ...string) string {
 	t.Helper()
 
-	python, err := filepath.Abs(clientPython)
+	mod, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
 	require.NoError(t, err)
+
+	python := filepath.Join(filepath.Dir(string(mod)), ".build", "python", "bin", "python")
 
 	if _, err := os.Stat(python); err != nil {
 		Skip(t, "there is no %s; run scripts/python-env", python)
