@@ -55,11 +55,13 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
                   label="Machine memory"
                   reserved={attempt.demand.memory_bytes}
                   peak={attempt.usage.memory_peak_bytes}
+                  runs={attempt.finished_at === undefined}
                 />
                 <PeakBar
                   label="GPU memory"
                   reserved={attempt.demand.device_bytes ?? 0}
                   peak={attempt.usage.device_peak_bytes ?? 0}
+                  runs={attempt.finished_at === undefined}
                 />
               </div>
               {attempts.length > 1 && (

@@ -4,16 +4,17 @@ interface Props {
   label: string;
   reserved: number;
   peak: number; // 0 = not measured
+  runs?: boolean; // its peak is told at its end
 }
 
 /** A measured peak beside the reservation, which is the line. */
-export function PeakBar({ label, reserved, peak }: Props) {
+export function PeakBar({ label, reserved, peak, runs }: Props) {
   if (reserved <= 0) return null;
   const most = Math.max(reserved, peak) * 1.08;
   const text =
     peak > 0
       ? `peak ${bytes(peak)} of ${bytes(reserved)} reserved (${percent(peak / reserved)})`
-      : `${bytes(reserved)} reserved, peak not measured`;
+      : `${bytes(reserved)} reserved, peak ${runs ? "told at its end" : "not measured"}`;
 
   return (
     <div style={{ minWidth: 200 }}>

@@ -153,7 +153,7 @@ describe("Attempts", () => {
     expect(screen.getByText("Out of memory on its machine")).toBeTruthy();
     expect(screen.getByText(/runs again with 1,500 MiB/)).toBeTruthy();
     expect(screen.getByText("Running")).toBeTruthy();
-    expect(screen.getByRole("img", { name: /peak not measured/ })).toBeTruthy();
+    expect(screen.getByRole("img", { name: /peak told at its end/ })).toBeTruthy();
   });
 });
 
