@@ -37,29 +37,26 @@ const (
 // that machine does not have it, the workflow asks all others, and then the
 // registry.
 func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, error) {
-	var (
-		a     *activities.Activities
-		image berth.Image
-	)
+	var image berth.Image
 
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: imageHerePatience,
 		StartToCloseTimeout:    imageTryTimeout,
 		Summary:                "look up image " + in.Image,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: retryFirst},
-	}), a.ResolveImage, in).Get(ctx, &image)
+	}), acts.ResolveImage, in).Get(ctx, &image)
 	if err == nil || !lacksImage(err) {
 		return image, err
 	}
 
 	var hosts []string
-	if err := workflow.ExecuteActivity(oneTry(ctx, "list the machines", "", imageTryTimeout), a.ImageHosts).Get(ctx, &hosts); err != nil {
+	if err := workflow.ExecuteActivity(oneTry(ctx, "list the machines", "", imageTryTimeout), acts.ImageHosts).Get(ctx, &hosts); err != nil {
 		return image, err
 	}
 
 	asked := make([]workflow.Future, 0, len(hosts))
 	for _, host := range hosts {
-		asked = append(asked, workflow.ExecuteActivity(oneTry(ctx, "look up image "+in.Image, host, imageTryTimeout), a.ResolveImage, in))
+		asked = append(asked, workflow.ExecuteActivity(oneTry(ctx, "look up image "+in.Image, host, imageTryTimeout), acts.ResolveImage, in))
 	}
 
 	for _, answer := range asked {
@@ -75,7 +72,7 @@ func ImageWorkflow(ctx workflow.Context, in activities.ImageRef) (berth.Image, e
 			break
 		}
 
-		got := workflow.ExecuteActivity(oneTry(ctx, "ask the registry of image "+in.Image, host, registryTimeout), a.AskRegistry, in).Get(ctx, &image)
+		got := workflow.ExecuteActivity(oneTry(ctx, "ask the registry of image "+in.Image, host, registryTimeout), acts.AskRegistry, in).Get(ctx, &image)
 		if got == nil {
 			return image, nil
 		}

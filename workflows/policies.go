@@ -35,6 +35,14 @@ func steps(ctx workflow.Context) workflow.Context {
 	})
 }
 
+// acts names the activities. It stays nil: Temporal needs their names only.
+var acts *activities.Activities
+
+// step runs one short step and reads its result; out nil = it has none.
+func step(ctx workflow.Context, do, in, out any) error {
+	return workflow.ExecuteLocalActivity(steps(ctx), do, in).Get(ctx, out)
+}
+
 // onHost returns the options of an attempt on its host. Retries are the same
 // attempt, and go on for as long as the host answers.
 func onHost(ctx workflow.Context, hostID, summary string, brief activities.TrialBrief) workflow.Context {

@@ -14,11 +14,11 @@ import (
 // continue-as-new.
 type ProbeInput struct {
 	ShapeKey string   `json:"shape_key"`
-	Waiting  []string `json:"waiting,omitempty"`
-	Beside   []string `json:"beside,omitempty"`
-	Carrier  string   `json:"carrier,omitempty"`
-	Capped   bool     `json:"capped,omitempty"`
-	Asked    bool     `json:"asked,omitempty"`
+	Waiting  []string `json:"waiting,omitempty"` // workflow ids of trials that wait for the footprint, in order of arrival
+	Beside   []string `json:"beside,omitempty"`  // of them, the trials told to run until then
+	Carrier  string   `json:"carrier,omitempty"` // the trial whose run measures; empty = none
+	Capped   bool     `json:"capped,omitempty"`  // the carrier runs longer than it may; the next one measures short
+	Asked    bool     `json:"asked,omitempty"`   // a trial that waits beside the carrier was asked for the short run
 }
 
 // ProbeResult says how a probe ended.
@@ -35,10 +35,7 @@ type ProbeResult struct {
 // for a carrier that waits, is paused or is slow, and whichever run ends first
 // measures the shape. When the measuring run fails, the next trial takes over.
 func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
-	p := &probe{
-		key: in.ShapeKey, waiting: in.Waiting, beside: in.Beside, carrier: in.Carrier, capped: in.Capped, asked: in.Asked,
-		want: workflow.GetSignalChannel(ctx, SignalWant), done: workflow.GetSignalChannel(ctx, SignalMeasured),
-	}
+	p := &probe{ProbeInput: in, want: workflow.GetSignalChannel(ctx, SignalWant), done: workflow.GetSignalChannel(ctx, SignalMeasured)}
 
 	for {
 		p.receive()
@@ -52,7 +49,7 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 			p.release(ctx)
 		}
 
-		if len(p.waiting) == 0 && (p.carrier == "" || known) {
+		if len(p.Waiting) == 0 && (p.Carrier == "" || known) {
 			if p.news() {
 				continue // a signal came during the steps above, and waiting would miss it
 			}
@@ -60,7 +57,7 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 			return ProbeResult{Known: known}, nil
 		}
 
-		if p.carrier == "" && p.candidate() >= 0 {
+		if p.Carrier == "" && p.candidate() >= 0 {
 			p.elect(ctx)
 
 			continue
@@ -69,9 +66,7 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 		p.runWaitingBeside(ctx)
 
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !p.news() {
-			return ProbeResult{}, workflow.NewContinueAsNewError(ctx, ProbeWorkflow, ProbeInput{
-				ShapeKey: p.key, Waiting: p.waiting, Beside: p.beside, Carrier: p.carrier, Capped: p.capped, Asked: p.asked,
-			})
+			return ProbeResult{}, workflow.NewContinueAsNewError(ctx, ProbeWorkflow, p.ProbeInput)
 		}
 
 		if err := p.await(ctx); err != nil {
@@ -82,14 +77,9 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 
 // probe is the state of one ProbeWorkflow.
 type probe struct {
-	key        string
-	want, done workflow.ReceiveChannel
+	ProbeInput
 
-	waiting []string // workflow ids of trials that wait for the footprint, in order of arrival
-	beside  []string // of those, the trials told to run until then
-	carrier string   // the trial whose run measures; empty = none
-	capped  bool     // the carrier runs longer than it may; the next one measures short
-	asked   bool     // a trial that waits beside the carrier was asked for the short run
+	want, done workflow.ReceiveChannel
 }
 
 // news reports whether a signal waits.
@@ -107,10 +97,10 @@ func (p *probe) receive() {
 	}
 
 	for p.done.ReceiveAsync(&done) {
-		p.capped = p.capped || done.Capped
+		p.Capped = p.Capped || done.Capped
 
-		if done.WorkflowID == p.carrier {
-			p.carrier = ""
+		if done.WorkflowID == p.Carrier {
+			p.Carrier = ""
 		}
 
 		p.leave(done.WorkflowID)
@@ -118,39 +108,36 @@ func (p *probe) receive() {
 }
 
 func (p *probe) join(workflowID string) {
-	p.beside = without(p.beside, workflowID) // it did not get its role
+	p.Beside = without(p.Beside, workflowID) // it did not get its role
 
-	if slices.Contains(p.waiting, workflowID) {
+	if slices.Contains(p.Waiting, workflowID) {
 		return
 	}
 
-	if workflowID == p.carrier { // it lost its role; let it have it again
-		p.carrier = ""
+	if workflowID == p.Carrier { // it lost its role; let it have it again
+		p.Carrier = ""
 	}
 
-	p.waiting = append(p.waiting, workflowID)
+	p.Waiting = append(p.Waiting, workflowID)
 }
 
 // leave forgets a trial that does not wait for the footprint any more.
 func (p *probe) leave(workflowID string) {
-	p.waiting, p.beside = without(p.waiting, workflowID), without(p.beside, workflowID)
+	p.Waiting, p.Beside = without(p.Waiting, workflowID), without(p.Beside, workflowID)
 }
 
 func (p *probe) known(ctx workflow.Context) (bool, error) {
-	var (
-		a     *activities.Activities
-		known bool
-	)
+	var known bool
 
-	err := workflow.ExecuteLocalActivity(steps(ctx), a.FootprintKnown, activities.ShapeRef{ShapeKey: p.key}).Get(ctx, &known)
+	err := step(ctx, acts.FootprintKnown, activities.ShapeRef{ShapeKey: p.ShapeKey}, &known)
 
 	return known, err
 }
 
 // release tells all waiting trials to go on with the footprint.
 func (p *probe) release(ctx workflow.Context) {
-	p.sendRoles(ctx, p.waiting, ProbeRole{Ready: true})
-	p.waiting, p.beside = nil, nil
+	p.sendRoles(ctx, p.Waiting, ProbeRole{Ready: true})
+	p.Waiting, p.Beside = nil, nil
 }
 
 // candidate is the index of the trial that gets the measuring run; -1 = none.
@@ -159,9 +146,9 @@ func (p *probe) release(ctx workflow.Context) {
 // it is the most likely to wait still. A running one gets the message when it
 // waits again, or has ended.
 func (p *probe) candidate() int {
-	first := slices.IndexFunc(p.waiting, func(id string) bool { return !slices.Contains(p.beside, id) })
-	if first < 0 && p.capped && !p.asked {
-		return len(p.waiting) - 1
+	first := slices.IndexFunc(p.Waiting, func(id string) bool { return !slices.Contains(p.Beside, id) })
+	if first < 0 && p.Capped && !p.Asked {
+		return len(p.Waiting) - 1
 	}
 
 	return first
@@ -169,22 +156,22 @@ func (p *probe) candidate() int {
 
 // elect gives the measuring run to the first candidate, if it still lives.
 func (p *probe) elect(ctx workflow.Context) {
-	next := p.waiting[p.candidate()]
-	p.asked = p.asked || slices.Contains(p.beside, next)
+	next := p.Waiting[p.candidate()]
+	p.Asked = p.Asked || slices.Contains(p.Beside, next)
 	p.leave(next)
 
-	if p.tell(ctx, next, ProbeRole{Short: p.capped}) {
-		p.carrier = next
+	if p.tell(ctx, next, ProbeRole{Short: p.Capped}) {
+		p.Carrier = next
 	}
 
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**Shape %s**\n\n%s measures it; %d trial(s) wait.",
-		berth.ShortKey(p.key), p.carrier, len(p.waiting)))
+		berth.ShortKey(p.ShapeKey), p.Carrier, len(p.Waiting)))
 }
 
 // runWaitingBeside lets the waiting trials run beside the measuring one.
 func (p *probe) runWaitingBeside(ctx workflow.Context) {
-	told, ended := p.sendRoles(ctx, without(p.waiting, p.beside...), ProbeRole{Beside: true})
-	p.beside = append(p.beside, told...)
+	told, ended := p.sendRoles(ctx, without(p.Waiting, p.Beside...), ProbeRole{Beside: true})
+	p.Beside = append(p.Beside, told...)
 
 	for _, id := range ended {
 		p.leave(id)
@@ -195,7 +182,7 @@ func (p *probe) runWaitingBeside(ctx workflow.Context) {
 // it and the trials that have ended. Each signal takes Temporal's lock on the
 // probe's workflow, as the start of a child takes its parent's.
 func (p *probe) sendRoles(ctx workflow.Context, ids []string, role ProbeRole) (told, ended []string) {
-	role.ShapeKey = p.key
+	role.ShapeKey = p.ShapeKey
 
 	for some := range slices.Chunk(ids, startMax) {
 		sent := make([]workflow.Future, len(some))
@@ -231,11 +218,11 @@ func (p *probe) await(ctx workflow.Context) error {
 		return err
 	}
 
-	if p.carrier != "" && !p.tell(ctx, p.carrier, ProbeRole{Short: p.capped}) {
-		p.carrier = ""
+	if p.Carrier != "" && !p.tell(ctx, p.Carrier, ProbeRole{Short: p.Capped}) {
+		p.Carrier = ""
 	}
 
-	p.beside = nil
+	p.Beside = nil
 
 	return nil
 }

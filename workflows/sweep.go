@@ -105,12 +105,10 @@ func SweepWorkflow(ctx workflow.Context, in SweepInput) (SweepView, error) {
 // begin takes the sweep over for this run, also when it is canceled already:
 // its end has to be written.
 func (s *sweep) begin(ctx workflow.Context) error {
-	var a *activities.Activities
-
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 	run := activities.SweepRun{SweepID: s.id, RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
 
-	return workflow.ExecuteLocalActivity(steps(clean), a.BeginSweep, run).Get(clean, &s.plan)
+	return step(clean, acts.BeginSweep, run, &s.plan)
 }
 
 // sweep is the state of one SweepWorkflow run.
@@ -283,13 +281,11 @@ func (s *sweep) answered() bool {
 
 // cancel cancels all open trials, waits for their ends and ends the sweep.
 func (s *sweep) cancel(ctx workflow.Context) (SweepView, error) {
-	var a *activities.Activities
-
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 	s.Ending = Ending{State: berth.SweepCanceled, Reason: "canceled"}
 
 	in := activities.SweepStateInput{SweepID: s.id, State: berth.SweepCanceling}
-	if err := workflow.ExecuteLocalActivity(steps(clean), a.SetSweepState, in).Get(clean, nil); err != nil {
+	if err := step(clean, acts.SetSweepState, in, nil); err != nil {
 		return SweepView{}, err
 	}
 
@@ -307,10 +303,7 @@ func (s *sweep) cancel(ctx workflow.Context) (SweepView, error) {
 // finish writes the sweep's end. A cancellation that comes now is too late: the
 // first end wins.
 func (s *sweep) finish(ctx workflow.Context) (SweepView, error) {
-	var (
-		a   *activities.Activities
-		end berth.Sweep
-	)
+	var end berth.Sweep
 
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 
@@ -319,7 +312,7 @@ func (s *sweep) finish(ctx workflow.Context) (SweepView, error) {
 	}
 
 	in := activities.SweepStateInput{SweepID: s.id, State: s.Ending.State, Reason: s.Ending.Reason, Created: s.Created}
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.FinishSweep, in).Get(ctx, &end); err != nil {
+	if err := step(ctx, acts.FinishSweep, in, &end); err != nil {
 		return SweepView{}, err
 	}
 

@@ -81,12 +81,9 @@ func (s *sweep) readClock(ctx workflow.Context) error {
 }
 
 func (s *sweep) lookUpBeginning(ctx workflow.Context) error {
-	var (
-		a     *activities.Activities
-		began time.Time
-	)
+	var began time.Time
 
-	err := workflow.ExecuteLocalActivity(steps(ctx), a.FirstTrialRan, activities.SweepRef{SweepID: s.id}).Get(ctx, &began)
+	err := step(ctx, acts.FirstTrialRan, activities.SweepRef{SweepID: s.id}, &began)
 	if err != nil {
 		return err
 	}

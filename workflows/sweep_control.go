@@ -18,63 +18,40 @@ func (s *sweep) handle(ctx workflow.Context) error {
 		return err
 	}
 
-	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdatePause, s.pause, workflow.UpdateHandlerOptions{
-		Description: "start no trial until resumed; running ones go on", Validator: s.mayPause,
-	}); err != nil {
-		return err
-	}
-
-	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateResume, s.resume, workflow.UpdateHandlerOptions{
-		Description: "start trials again after a pause", Validator: s.mayResume,
-	}); err != nil {
-		return err
-	}
-
-	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateStop, s.stopNow, workflow.UpdateHandlerOptions{
-		Description: "start no trial any more; running ones finish", Validator: s.mayStop,
-	}); err != nil {
-		return err
+	for _, u := range []struct {
+		name, does string
+		handler    func(workflow.Context) (SweepView, error)
+	}{
+		{UpdatePause, "start no trial until resumed; running ones go on", s.pause},
+		{UpdateResume, "start trials again after a pause", s.resume},
+		{UpdateStop, "start no trial any more; running ones finish", s.stopNow},
+	} {
+		err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, u.handler, workflow.UpdateHandlerOptions{
+			Description: u.does, Validator: func() error { return s.checkOpen(u.name) },
+		})
+		if err != nil {
+			return err
+		}
 	}
 
 	return workflow.SetUpdateHandlerWithOptions(ctx, UpdateSetMaxParallel, s.setMaxParallel, workflow.UpdateHandlerOptions{
-		Description: "change how many trials run at once; 0 = as many as fit", Validator: s.maySetMaxParallel,
+		Description: "change how many trials run at once; 0 = as many as fit", Validator: func(n int) error {
+			if n < 0 {
+				return berth.Errorf(berth.KindInvalid, "max_parallel must be 0 (as many as fit) or more, got %d", n)
+			}
+
+			return nil
+		},
 	})
 }
 
-func (s *sweep) mayPause() error {
+// checkOpen refuses an update of a sweep that ends.
+func (s *sweep) checkOpen(update string) error {
 	if s.ended() {
-		return s.over("pause")
+		return berth.Errorf(berth.KindConflict, "cannot %s: the sweep is ending (%s)", update, s.Ending.Reason)
 	}
 
 	return nil
-}
-
-func (s *sweep) mayResume() error {
-	if s.ended() {
-		return s.over("resume")
-	}
-
-	return nil
-}
-
-func (s *sweep) mayStop() error {
-	if s.ended() {
-		return s.over("stop")
-	}
-
-	return nil
-}
-
-func (s *sweep) maySetMaxParallel(n int) error {
-	if n < 0 {
-		return berth.Errorf(berth.KindInvalid, "max_parallel must be 0 (as many as fit) or more, got %d", n)
-	}
-
-	return nil
-}
-
-func (s *sweep) over(what string) error {
-	return berth.Errorf(berth.KindConflict, "cannot %s: the sweep is ending (%s)", what, s.Ending.Reason)
 }
 
 func (s *sweep) pause(ctx workflow.Context) (SweepView, error) {
@@ -116,10 +93,8 @@ func (s *sweep) stopNow(ctx workflow.Context) (SweepView, error) {
 }
 
 func (s *sweep) setMaxParallel(ctx workflow.Context, n int) (SweepView, error) {
-	var a *activities.Activities
-
 	in := activities.MaxParallelInput{SweepID: s.id, MaxParallel: n}
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.SetMaxParallel, in).Get(ctx, nil); err != nil {
+	if err := step(ctx, acts.SetMaxParallel, in, nil); err != nil {
 		return SweepView{}, err
 	}
 
@@ -131,11 +106,9 @@ func (s *sweep) setMaxParallel(ctx workflow.Context, n int) (SweepView, error) {
 // setState writes the state for the placer, which then starts no waiting
 // trials.
 func (s *sweep) setState(ctx workflow.Context, state berth.SweepState, reason string) error {
-	var a *activities.Activities
-
 	in := activities.SweepStateInput{SweepID: s.id, State: state, Reason: reason}
 
-	return workflow.ExecuteLocalActivity(steps(ctx), a.SetSweepState, in).Get(ctx, nil)
+	return step(ctx, acts.SetSweepState, in, nil)
 }
 
 func (s *sweep) view() SweepView {

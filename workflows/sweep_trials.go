@@ -98,8 +98,6 @@ func (s *sweep) dueIn(ctx workflow.Context) time.Duration {
 // with a host away, would keep the window narrow until nearly all trials had
 // ended.
 func (s *sweep) lookAtHosts(ctx workflow.Context) error {
-	var a *activities.Activities
-
 	full := len(s.Open) >= s.window() && s.window() < s.windowOf(berth.MaxOpenTrials)
 	if s.looked || !full || s.Paused || s.Ending.State != "" {
 		return nil
@@ -107,17 +105,14 @@ func (s *sweep) lookAtHosts(ctx workflow.Context) error {
 
 	s.looked = true
 
-	return workflow.ExecuteLocalActivity(steps(ctx), a.Capacity, activities.SweepRef{SweepID: s.id}).Get(ctx, &s.Capacity)
+	return step(ctx, acts.Capacity, activities.SweepRef{SweepID: s.id}, &s.Capacity)
 }
 
 // fill suggests and starts trials when there is room, and reports whether there
 // is room for more than may be started at once. A cancellation does not
 // interrupt it.
 func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
-	var (
-		a      *activities.Activities
-		result activities.SuggestResult
-	)
+	var result activities.SuggestResult
 
 	if err := s.lookAtHosts(ctx); err != nil {
 		return false, err
@@ -132,7 +127,7 @@ func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 	room := s.room()
 	in := activities.SuggestInput{SweepID: s.id, First: s.Created + 1, Count: min(room, startMax)}
 
-	if err := workflow.ExecuteLocalActivity(steps(clean), a.SuggestTrials, in).Get(clean, &result); err != nil {
+	if err := step(clean, acts.SuggestTrials, in, &result); err != nil {
 		return false, err
 	}
 
@@ -258,10 +253,7 @@ func (s *sweep) end(news berth.TrialEnd) {
 // attend waits for a trial's end. One that ended without settling, because its
 // workflow was terminated or broke, is settled here.
 func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWorkflowFuture) {
-	var (
-		a      *activities.Activities
-		result TrialResult
-	)
+	var result TrialResult
 
 	err := child.Get(ctx, &result)
 	if err == nil {
@@ -279,7 +271,7 @@ func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWor
 		update.State, update.Kind, update.Message = berth.TrialCanceled, berth.FailureCanceled, activities.EndedInTemporal
 	}
 
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.SettleTrial, update).Get(ctx, nil); err != nil {
+	if err := step(ctx, acts.SettleTrial, update, nil); err != nil {
 		workflow.GetLogger(ctx).Error("settling a trial whose workflow ended", "trial", number, "error", err)
 	}
 
@@ -289,10 +281,7 @@ func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWor
 // lookUp asks the database, and with closed also Temporal, which of these open
 // trials have ended silently.
 func (s *sweep) lookUp(ctx workflow.Context, numbers []int, closed bool) error {
-	var (
-		a     *activities.Activities
-		ended []berth.TrialEnd
-	)
+	var ended []berth.TrialEnd
 
 	s.seen = workflow.Now(ctx)
 
@@ -301,7 +290,7 @@ func (s *sweep) lookUp(ctx workflow.Context, numbers []int, closed bool) error {
 	}
 
 	in := activities.EndedInput{SweepID: s.id, Numbers: slices.Clone(numbers), Closed: closed}
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.EndedTrials, in).Get(ctx, &ended); err != nil {
+	if err := step(ctx, acts.EndedTrials, in, &ended); err != nil {
 		return err
 	}
 

@@ -95,10 +95,8 @@ func (t *trial) stopped() bool {
 
 func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 	if t.in.Carried == nil {
-		var a *activities.Activities
-
 		ref := activities.TrialRef{SweepID: t.in.SweepID, Number: t.in.Number}
-		if err := workflow.ExecuteLocalActivity(steps(ctx), a.BeginTrial, ref).Get(ctx, &t.Brief); err != nil {
+		if err := step(ctx, acts.BeginTrial, ref, &t.Brief); err != nil {
 			return berth.TrialUpdate{}, err
 		}
 	}
@@ -256,8 +254,6 @@ func (t *trial) judge(o berth.Outcome, policy berth.FailurePolicy) (berth.TrialU
 // settle writes the trial's end, which also tells its sweep. It goes on when
 // the workflow was canceled.
 func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult, error) {
-	var a *activities.Activities
-
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 	end.SweepID, end.Number = t.in.SweepID, t.in.Number
 
@@ -265,7 +261,7 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 		end.SweepRun = parent.RunID
 	}
 
-	if err := workflow.ExecuteLocalActivity(steps(clean), a.SettleTrial, end).Get(clean, nil); err != nil {
+	if err := step(clean, acts.SettleTrial, end, nil); err != nil {
 		return TrialResult{}, err
 	}
 

@@ -58,9 +58,7 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 
 // requestPlace puts the request to the ledger. An existing one answers with its state.
 func (t *trial) requestPlace(ctx workflow.Context, in activities.PlaceInput) (result activities.PlaceResult, err error) {
-	var a *activities.Activities
-
-	err = workflow.ExecuteLocalActivity(steps(ctx), a.RequestPlacement, in).Get(ctx, &result)
+	err = step(ctx, acts.RequestPlacement, in, &result)
 
 	return result, err
 }
@@ -83,12 +81,8 @@ func notFound(err error) bool {
 }
 
 func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, status berth.PlacementStatus) (berth.PlacementStatus, error) {
-	var a *activities.Activities
-
 	ref := activities.AttemptRef{AttemptID: in.AttemptID}
-	check := func(ctx workflow.Context, step any) error {
-		return workflow.ExecuteLocalActivity(steps(ctx), step, ref).Get(ctx, &status)
-	}
+	check := func(ctx workflow.Context, do any) error { return step(ctx, do, ref, &status) }
 
 	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
 		signaled, unmeasured, stopped := false, t.Beside, t.stopped()
@@ -100,7 +94,7 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		})
 		if err != nil { // canceled: the request must not be placed any more
 			clean, _ := workflow.NewDisconnectedContext(ctx)
-			if withdrawn := check(clean, a.WithdrawPlacement); withdrawn != nil {
+			if withdrawn := check(clean, acts.WithdrawPlacement); withdrawn != nil {
 				return status, withdrawn
 			}
 
@@ -119,11 +113,11 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 
 		switch {
 		case t.stopped() && !t.Away:
-			err = check(ctx, a.WithdrawPlacement)
+			err = check(ctx, acts.WithdrawPlacement)
 		case unmeasured && !t.Beside:
 			status, err = t.resize(ctx, in)
 		default:
-			err = check(ctx, a.CheckPlacement)
+			err = check(ctx, acts.CheckPlacement)
 		}
 
 		if notFound(err) {
@@ -160,14 +154,11 @@ func (t *trial) carryOn(ctx workflow.Context) error {
 // resize makes a request that waits at the unmeasured size ask for the measured
 // need.
 func (t *trial) resize(ctx workflow.Context, in activities.PlaceInput) (berth.PlacementStatus, error) {
-	var (
-		a      *activities.Activities
-		result activities.PlaceResult
-	)
+	var result activities.PlaceResult
 
 	in.Short = t.Short
 
-	err := workflow.ExecuteLocalActivity(steps(ctx), a.ResizePlacement, in).Get(ctx, &result)
+	err := step(ctx, acts.ResizePlacement, in, &result)
 	if err == nil && result.Status.State == berth.RequestWaiting {
 		t.say(ctx, berth.TrialWaiting, "waiting for a place: "+demandText(result.Asked))
 	}

@@ -13,8 +13,6 @@ import (
 // the probe asks this trial to measure it. The signal is a shortcut: a timer
 // looks at the footprint and joins the probe again, in case it was lost.
 func (t *trial) awaitProbe(ctx workflow.Context) error {
-	var a *activities.Activities
-
 	ref := activities.ProbeRef{
 		SweepID: t.in.SweepID, TrialID: t.Brief.TrialID, ShapeKey: t.Brief.ShapeKey, WorkflowID: t.id,
 	}
@@ -22,7 +20,7 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 	t.say(ctx, berth.TrialProbing, "waiting for the probe of its shape", attrShapeKey.ValueSet(berth.ShortKey(t.Brief.ShapeKey)))
 
 	for pause := recheckFirst; !t.stopped(); pause = min(2*pause, recheckLongest) {
-		if err := workflow.ExecuteLocalActivity(steps(ctx), a.JoinProbe, ref).Get(ctx, nil); err != nil {
+		if err := step(ctx, acts.JoinProbe, ref, nil); err != nil {
 			return err
 		}
 
@@ -35,23 +33,16 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 
 			return answered || t.stopped()
 		})
-		if err != nil {
-			if answered {
-				t.take(role) // settle tells the probe
-			}
+		if answered { // also when it is canceled: settle tells the probe
+			t.take(role)
+		}
 
+		if err != nil || answered {
 			return err
 		}
 
-		if answered {
-			t.take(role)
-
-			return nil
-		}
-
 		known := false
-		if err := workflow.ExecuteLocalActivity(steps(ctx), a.FootprintKnown, activities.ShapeRef{ShapeKey: t.Brief.ShapeKey}).
-			Get(ctx, &known); err != nil || known {
+		if err := step(ctx, acts.FootprintKnown, activities.ShapeRef{ShapeKey: t.Brief.ShapeKey}, &known); err != nil || known {
 			return err
 		}
 

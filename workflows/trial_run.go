@@ -15,8 +15,6 @@ import (
 
 // execute runs the placed attempt on its host.
 func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Outcome, error) {
-	var a *activities.Activities
-
 	summary := fmt.Sprintf("attempt %d on %s with %s", t.Attempts, p.HostName, demandText(p.Demand))
 	t.say(ctx, berth.TrialRunning, summary, attrShapeKey.ValueSet(berth.ShortKey(t.Brief.ShapeKey)),
 		attrHostID.ValueSet(p.HostID), attrDeviceID.ValueSet(p.DeviceID))
@@ -29,36 +27,38 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 		return t.release(ctx, p, order)
 	}
 
-	running := workflow.ExecuteActivity(onHost(ctx, p.HostID, summary, t.Brief), a.RunTrial, order)
+	running := workflow.ExecuteActivity(onHost(ctx, p.HostID, summary, t.Brief), acts.RunTrial, order)
 
 	if t.Carries && !t.Short && t.Brief.ProbeMode == berth.ProbeAuto {
 		t.watchCap(ctx, running)
 	}
 
 	err := running.Get(ctx, &outcome)
-	if err != nil && ctx.Err() != nil && !temporal.IsCanceledError(err) {
-		if _, told := activities.OutcomeOf(err); !told {
-			// Canceled, and the host could not stop it at once: Temporal does not
-			// repeat a canceled activity, so another activity gives the place
-			// back.
-			return t.release(ctx, p, order)
-		}
+	if err == nil {
+		return outcome, nil
 	}
 
-	if unheld(err) {
+	outcome, told := activities.OutcomeOf(err)
+	timeout, timedOut := errors.AsType[*temporal.TimeoutError](err)
+
+	switch {
+	case !told && (ctx.Err() != nil || temporal.IsCanceledError(err)):
+		// No worker had it, or the host could not stop it at once: Temporal does not
+		// repeat a canceled activity, so another activity gives the place back.
 		return t.release(ctx, p, order)
+	case timedOut:
+		return t.abandon(ctx, p, fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType()), false)
+	case told:
+		return outcome, nil
+	default:
+		return t.abandon(ctx, p, fmt.Sprintf("host %s could not carry the attempt out: %s", p.HostName, reasonOf(err)), true)
 	}
-
-	return t.outcomeOf(ctx, p, outcome, err)
 }
 
 // release makes the host stop the container of a canceled attempt, and give its place
 // back. It does not wait long for the host: its reconciler does the same when it can.
 func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order activities.Order) (berth.Outcome, error) {
-	var (
-		a       *activities.Activities
-		outcome berth.Outcome
-	)
+	var outcome berth.Outcome
 
 	order.Stop = true
 	clean, _ := workflow.NewDisconnectedContext(ctx) // a cancellation does not end it
@@ -67,7 +67,7 @@ func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order act
 	brief.HostPatience = min(brief.HostPatience, berth.Duration(answerPatience))
 	host := workflow.WithScheduleToCloseTimeout(onHost(clean, p.HostID, "give back a place that is not wanted any more", brief), releasePatience)
 
-	err := workflow.ExecuteActivity(host, a.RunTrial, order).Get(clean, &outcome)
+	err := workflow.ExecuteActivity(host, acts.RunTrial, order).Get(clean, &outcome)
 	if err == nil {
 		return outcome, nil
 	}
@@ -84,41 +84,8 @@ func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order act
 	return outcome, err
 }
 
-// unheld reports whether Temporal itself canceled an activity, because no worker
-// had it: there is no outcome.
-func unheld(err error) bool {
-	_, told := activities.OutcomeOf(err)
-
-	return temporal.IsCanceledError(err) && !told
-}
-
-// outcomeOf reads the activity's result. An attempt without an outcome, because
-// its host does not answer or could not run it, is closed in the ledger before
-// the next one asks for a place: a trial has one live attempt.
-func (t *trial) outcomeOf(ctx workflow.Context, p berth.PlacementStatus, outcome berth.Outcome, err error) (berth.Outcome, error) {
-	o, told := activities.OutcomeOf(err)
-
-	var timeout *temporal.TimeoutError
-
-	switch {
-	case err == nil:
-		return outcome, nil
-	case errors.As(err, &timeout):
-		return t.abandon(ctx, p, fmt.Sprintf("host %s did not answer (%s); the attempt goes elsewhere", p.HostName, timeout.TimeoutType()), false)
-	case unheld(err):
-		return berth.Outcome{Kind: berth.FailureCanceled, Message: fmt.Sprintf("canceled while no worker of host %s had the attempt; "+
-			"if its container is there, it is stopped when the worker is back", p.HostName)}, nil
-	}
-
-	if told {
-		return o, nil
-	}
-
-	return t.abandon(ctx, p, fmt.Sprintf("host %s could not carry the attempt out: %s", p.HostName, reasonOf(err)), true)
-}
-
-// abandon fences an attempt that has no outcome, so that another may follow.
-// Its memory stays booked until there is proof that it is free.
+// abandon fences an attempt that has no outcome, before the next one asks for a place: a trial
+// has one live attempt. Its memory stays booked until there is proof that it is free.
 func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message string, refused bool) (berth.Outcome, error) {
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 
@@ -133,12 +100,9 @@ func (t *trial) abandon(ctx workflow.Context, p berth.PlacementStatus, message s
 // fence closes an attempt in the ledger, which then ends as the kind says; fenced is false
 // where its host had committed an outcome before, and only Temporal did not get it.
 func (t *trial) fence(ctx workflow.Context, in activities.AbandonInput, kind berth.FailureKind) (outcome berth.Outcome, fenced bool, err error) {
-	var (
-		a         *activities.Activities
-		abandoned activities.Abandoned
-	)
+	var abandoned activities.Abandoned
 
-	if err := workflow.ExecuteLocalActivity(steps(ctx), a.AbandonAttempt, in).Get(ctx, &abandoned); err != nil {
+	if err := step(ctx, acts.AbandonAttempt, in, &abandoned); err != nil {
 		return berth.Outcome{}, false, err
 	}
 
