@@ -18,14 +18,10 @@ func (l *Ledger) abandon(a *berth.Attempt, kind berth.FailureKind, message strin
 
 // Assignee returns everything a host needs to run an attempt. Errors: not_found.
 func (l *Ledger) Assignee(ctx context.Context, attemptID string) (berth.Assignee, error) {
-	return l.hooked().Assignee.call(ctx, attemptID, func(ctx context.Context) (berth.Assignee, error) { return l.assignee(ctx, attemptID) })
-}
-
-func (l *Ledger) assignee(ctx context.Context, attemptID string) (who berth.Assignee, err error) {
-	err = l.do(ctx, "reading attempt "+attemptID, func() error {
+	return l.hooked().Assignee.call(ctx, attemptID, answer(l, "reading attempt "+attemptID, func() (who berth.Assignee, err error) {
 		a := l.attempts[attemptID]
 		if a == nil {
-			return berth.Errorf(berth.KindNotFound, "no such row")
+			return who, berth.Errorf(berth.KindNotFound, "no such row")
 		}
 
 		trial := l.trials[a.TrialID]
@@ -50,10 +46,8 @@ func (l *Ledger) assignee(ctx context.Context, attemptID string) (who berth.Assi
 			}
 		}
 
-		return nil
-	})
-
-	return who, err
+		return who, nil
+	}))
 }
 
 // current finds an attempt that may still be written with this token. Errors: fenced.
@@ -68,13 +62,7 @@ func (l *Ledger) current(attemptID string, token int64) (*berth.Attempt, error) 
 
 // AttemptRunning records the container of an attempt. Errors: fenced.
 func (l *Ledger) AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
-	return l.hooked().AttemptRunning.do(ctx, attemptID, func(ctx context.Context) error {
-		return l.attemptRunning(ctx, attemptID, token, containerID, startedAt)
-	})
-}
-
-func (l *Ledger) attemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
-	return l.do(ctx, "writing attempt "+attemptID, func() error {
+	return l.hooked().AttemptRunning.do(ctx, attemptID, l.step("writing attempt "+attemptID, func() error {
 		a, err := l.current(attemptID, token)
 		if err != nil {
 			return err
@@ -86,7 +74,7 @@ func (l *Ledger) attemptRunning(ctx context.Context, attemptID string, token int
 		}
 
 		return nil
-	})
+	}))
 }
 
 // MeasureRunning notes a running attempt's memory on its GPU. This ledger's lease holds as
@@ -116,62 +104,50 @@ func (l *Ledger) Held(attemptID string) []int64 {
 // NoteWait stores why an attempt has no container yet; empty = it no longer waits.
 // Errors: fenced.
 func (l *Ledger) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
-	return l.hooked().NoteWait.do(ctx, attemptID, func(ctx context.Context) error {
-		return l.do(ctx, "writing attempt "+attemptID, func() error {
-			a, err := l.current(attemptID, token)
-			if err == nil && a.State == berth.AttemptPlaced {
-				a.Message = text
-			}
+	return l.hooked().NoteWait.do(ctx, attemptID, l.step("writing attempt "+attemptID, func() error {
+		a, err := l.current(attemptID, token)
+		if err == nil && a.State == berth.AttemptPlaced {
+			a.Message = text
+		}
 
-			return err
-		})
-	})
+		return err
+	}))
 }
 
 // EarlierCheckpoints returns the checkpoints of the attempts before one, newest
 // first. This ledger has no store.
 func (l *Ledger) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
-	return l.hooked().Checkpoints.call(ctx, attemptID, func(ctx context.Context) (list []berth.EarlierCheckpoint, err error) {
-		err = l.do(ctx, "reading checkpoints before attempt "+attemptID, func() error {
-			for id, e := range l.attempts {
-				if a := l.attempts[attemptID]; a != nil && e.TrialID == a.TrialID && e.Number < a.Number {
-					list = append(list, berth.EarlierCheckpoint{
-						AttemptID: id, Number: e.Number, HostID: e.HostID, Host: l.hosts[e.HostID].Name, Ran: e.ContainerID != "", GivenUp: e.State == berth.AttemptAbandoned, Left: l.results[id].Checkpoint,
-					})
-				}
+	return l.hooked().Checkpoints.call(ctx, attemptID, answer(l, "reading checkpoints before attempt "+attemptID, func() (list []berth.EarlierCheckpoint, err error) {
+		for id, e := range l.attempts {
+			if a := l.attempts[attemptID]; a != nil && e.TrialID == a.TrialID && e.Number < a.Number {
+				list = append(list, berth.EarlierCheckpoint{
+					AttemptID: id, Number: e.Number, HostID: e.HostID, Host: l.hosts[e.HostID].Name, Ran: e.ContainerID != "", GivenUp: e.State == berth.AttemptAbandoned, Left: l.results[id].Checkpoint,
+				})
 			}
+		}
 
-			slices.SortFunc(list, func(a, b berth.EarlierCheckpoint) int { return b.Number - a.Number })
+		slices.SortFunc(list, func(a, b berth.EarlierCheckpoint) int { return b.Number - a.Number })
 
-			return nil
-		})
-
-		return list, err
-	})
+		return list, nil
+	}))
 }
 
 // NoteResumed stores from which checkpoint an attempt goes on. Errors: fenced.
 func (l *Ledger) NoteResumed(ctx context.Context, attemptID string, token int64, text string) error {
-	return l.hooked().NoteResumed.do(ctx, attemptID, func(ctx context.Context) error {
-		return l.do(ctx, "writing attempt "+attemptID, func() error {
-			a, err := l.current(attemptID, token)
-			if err == nil {
-				a.Resumed = text
-			}
+	return l.hooked().NoteResumed.do(ctx, attemptID, l.step("writing attempt "+attemptID, func() error {
+		a, err := l.current(attemptID, token)
+		if err == nil {
+			a.Resumed = text
+		}
 
-			return err
-		})
-	})
+		return err
+	}))
 }
 
 // FinishAttempt commits a result and frees the lease. Repeating it with the
 // same token is harmless, and changes nothing. Errors: fenced.
 func (l *Ledger) FinishAttempt(ctx context.Context, r berth.Result) error {
-	return l.hooked().FinishAttempt.do(ctx, r, func(ctx context.Context) error { return l.finishAttempt(ctx, r) })
-}
-
-func (l *Ledger) finishAttempt(ctx context.Context, r berth.Result) error {
-	return l.do(ctx, "finishing attempt "+r.AttemptID, func() error {
+	return l.hooked().FinishAttempt.do(ctx, r, l.step("finishing attempt "+r.AttemptID, func() error {
 		if a := l.attempts[r.AttemptID]; a != nil && a.State == berth.AttemptFinished && a.Token == r.Token {
 			return nil
 		}
@@ -198,7 +174,7 @@ func (l *Ledger) finishAttempt(ctx context.Context, r berth.Result) error {
 		l.results[r.AttemptID] = r
 
 		return l.release(r.AttemptID, r.Proof)
-	})
+	}))
 }
 
 // fenceEarlier fences attempts of a trial that its workflow is past, and
@@ -221,20 +197,18 @@ func (l *Ledger) fenceEarlier(r berth.PlacementRequest) {
 // RefuseAttempt is AbandonAttempt for an attempt that does not go back to its
 // host.
 func (l *Ledger) RefuseAttempt(ctx context.Context, attemptID, message string) error {
-	return l.do(ctx, "refusing attempt "+attemptID, func() error {
-		if a := l.attempts[attemptID]; a != nil && !over(a) {
-			l.refused[attemptID] = true
-			l.abandon(a, berth.FailureInfra, message)
-		}
-
-		return nil
-	})
+	return l.giveUp(ctx, attemptID, message, true)
 }
 
 // AbandonAttempt fences an attempt that is not over: its lease stays booked.
 func (l *Ledger) AbandonAttempt(ctx context.Context, attemptID, message string) error {
+	return l.giveUp(ctx, attemptID, message, false)
+}
+
+func (l *Ledger) giveUp(ctx context.Context, attemptID, message string, refused bool) error {
 	return l.do(ctx, "abandoning attempt "+attemptID, func() error {
 		if a := l.attempts[attemptID]; a != nil && !over(a) {
+			l.refused[attemptID] = refused
 			l.abandon(a, berth.FailureInfra, message)
 		}
 

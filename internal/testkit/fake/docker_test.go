@@ -1,8 +1,6 @@
 package fake_test
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,84 +99,4 @@ func TestDocker_RebootEndsWhatRuns(t *testing.T) {
 	after, err := d.Ensure(t.Context(), runtimetest.Launch("exit", "0"))
 	require.NoError(t, err)
 	require.Equal(t, "boot-2", after.BootID)
-}
-
-func TestDocker_StartsWhatWasOnlyCreated(t *testing.T) {
-	t.Parallel()
-
-	d := open(t)
-	l := runtimetest.Launch("exit", "4")
-	require.NoError(t, d.Create(t.Context(), l))
-	require.Empty(t, d.Live())
-
-	c, err := d.Ensure(t.Context(), l)
-	require.NoError(t, err)
-	require.True(t, c.Adopted)
-
-	ended, err := d.Wait(t.Context(), c.ID)
-	require.NoError(t, err)
-	require.Equal(t, 4, ended.ExitCode)
-}
-
-func TestDocker_HookLosesTheAnswer(t *testing.T) {
-	t.Parallel()
-
-	d := open(t)
-	lost := berth.Errorf(berth.KindUnavailable, "the answer is lost")
-	l := runtimetest.Launch("ignore")
-
-	d.Hook(func(h *fake.DockerHooks) {
-		h.Ensure = func(ctx context.Context, _ berth.Launch, call func(context.Context) (berth.Container, error)) (berth.Container, error) {
-			_, err := call(ctx)
-
-			return berth.Container{}, errors.Join(lost, err)
-		}
-		h.Remove = func(context.Context, string, func(context.Context) error) error { return lost }
-	})
-
-	_, err := d.Ensure(t.Context(), l)
-	require.ErrorIs(t, err, lost)
-	require.Len(t, d.Live(), 1, "it runs though nobody heard so")
-	require.ErrorIs(t, d.Remove(t.Context(), d.Live()[0].ID), lost)
-
-	d.Hook(func(h *fake.DockerHooks) { *h = fake.DockerHooks{} })
-
-	c, err := d.Ensure(t.Context(), l)
-	require.NoError(t, err)
-	require.True(t, c.Adopted)
-}
-
-func TestDocker_TestPlaysTheProcess(t *testing.T) {
-	t.Parallel()
-
-	d := fake.NewDocker("boot-1", runtimetest.Image, fake.Idle, nil)
-	t.Cleanup(d.Close)
-
-	l := runtimetest.Launch("anything")
-	require.Nil(t, d.Process(l.AttemptID))
-
-	c, err := d.Ensure(t.Context(), l)
-	require.NoError(t, err)
-
-	p := d.Process(l.AttemptID)
-	p.Print(berth.Stdout, "half a line")
-	p.Exit(3)
-	require.Equal(t, 3, p.Container().ExitCode)
-
-	var text string
-
-	require.NoError(t, d.Logs(t.Context(), c.ID, berth.LogPosition{}, true, func(chunk berth.LogChunk) error {
-		text += string(chunk.Data)
-
-		return nil
-	}))
-	require.Equal(t, "half a line", text)
-
-	other := runtimetest.Launch("anything")
-	running, err := d.Ensure(t.Context(), other)
-	require.NoError(t, err)
-	d.RemoveByForce(running.ID)
-
-	_, err = d.Wait(t.Context(), running.ID)
-	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 }

@@ -11,11 +11,7 @@ import (
 // RegisterHost stores a worker's report of its machine. Leases beyond smaller
 // totals stay booked until they end.
 func (l *Ledger) RegisterHost(ctx context.Context, h berth.Host, version string) error {
-	return l.hooked().RegisterHost.do(ctx, Registration{h, version}, func(ctx context.Context) error { return l.registerHost(ctx, h) })
-}
-
-func (l *Ledger) registerHost(ctx context.Context, h berth.Host) error {
-	return l.do(ctx, "registering host "+h.Name, func() error {
+	return l.hooked().RegisterHost.do(ctx, Registration{h, version}, l.step("registering host "+h.Name, func() error {
 		if err := l.registerDevices(&h); err != nil {
 			return err
 		}
@@ -32,7 +28,7 @@ func (l *Ledger) registerHost(ctx context.Context, h berth.Host) error {
 		l.fit(&h)
 
 		return nil
-	})
+	}))
 }
 
 // fit makes a host's totals what its worker said, but no less than its leases hold.
@@ -49,11 +45,7 @@ func (l *Ledger) fit(h *berth.Host) {
 // TouchHost says the worker is alive and renews the leases of these attempts.
 // Errors: not_found.
 func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error {
-	return l.hooked().TouchHost.do(ctx, Touch{free, seen}, func(ctx context.Context) error { return l.touchHost(ctx, hostID, free, seen) })
-}
-
-func (l *Ledger) touchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error {
-	return l.do(ctx, "touching host "+hostID, func() error {
+	return l.hooked().TouchHost.do(ctx, Touch{free, seen}, l.step("touching host "+hostID, func() error {
 		h := l.hosts[hostID]
 		if h == nil {
 			return berth.Errorf(berth.KindNotFound, "the host is not registered")
@@ -74,7 +66,7 @@ func (l *Ledger) touchHost(ctx context.Context, hostID string, free berth.HostFr
 		}
 
 		return nil
-	})
+	}))
 }
 
 // SetHostState lets a host take attempts (ready) or not (draining). Errors: not_found.

@@ -27,11 +27,7 @@ func (l *Ledger) SuspectLeases(ctx context.Context) (ids []string, err error) {
 
 // ReleaseLease frees a lease's booking, once, on proof.
 func (l *Ledger) ReleaseLease(ctx context.Context, attemptID, proof string) error {
-	return l.hooked().ReleaseLease.do(ctx, attemptID, func(ctx context.Context) error { return l.releaseLease(ctx, attemptID, proof) })
-}
-
-func (l *Ledger) releaseLease(ctx context.Context, attemptID, proof string) error {
-	return l.do(ctx, "releasing lease of attempt "+attemptID, func() error { return l.release(attemptID, proof) })
+	return l.hooked().ReleaseLease.do(ctx, attemptID, l.step("releasing lease of attempt "+attemptID, func() error { return l.release(attemptID, proof) }))
 }
 
 var errNoProof = berth.Errorf(berth.KindInternal, "a lease is released with proof only")
@@ -59,11 +55,7 @@ func (l *Ledger) release(attemptID, proof string) error {
 
 // HostLeases returns the unreleased leases of a host, oldest first.
 func (l *Ledger) HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error) {
-	return l.hooked().HostLeases.call(ctx, hostID, func(ctx context.Context) ([]berth.HostLease, error) { return l.hostLeases(ctx, hostID) })
-}
-
-func (l *Ledger) hostLeases(ctx context.Context, hostID string) (leases []berth.HostLease, err error) {
-	err = l.do(ctx, "listing leases of host "+hostID, func() error {
+	return l.hooked().HostLeases.call(ctx, hostID, answer(l, "listing leases of host "+hostID, func() (leases []berth.HostLease, err error) {
 		var open []*lease
 
 		for _, lease := range l.leases {
@@ -78,29 +70,21 @@ func (l *Ledger) hostLeases(ctx context.Context, hostID string) (leases []berth.
 			leases = append(leases, l.hostLease(lease))
 		}
 
-		return nil
-	})
-
-	return leases, err
+		return leases, nil
+	}))
 }
 
 // LeasesOf returns the unreleased leases of these attempts, on any host.
 func (l *Ledger) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error) {
-	return l.hooked().LeasesOf.call(ctx, attemptIDs, func(ctx context.Context) ([]berth.HostLease, error) { return l.leasesOf(ctx, attemptIDs) })
-}
-
-func (l *Ledger) leasesOf(ctx context.Context, attemptIDs []string) (leases []berth.HostLease, err error) {
-	err = l.do(ctx, "listing leases of attempts", func() error {
+	return l.hooked().LeasesOf.call(ctx, attemptIDs, answer(l, "listing leases of attempts", func() (leases []berth.HostLease, err error) {
 		for _, id := range attemptIDs {
 			if lease := l.leases[id]; lease != nil && lease.State != berth.LeaseReleased {
 				leases = append(leases, l.hostLease(lease))
 			}
 		}
 
-		return nil
-	})
-
-	return leases, err
+		return leases, nil
+	}))
 }
 
 func (l *Ledger) hostLease(lease *lease) berth.HostLease {

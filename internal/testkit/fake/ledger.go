@@ -100,6 +100,24 @@ func (l *Ledger) do(ctx context.Context, doing string, work func() error) error 
 	return err
 }
 
+// step is do, as the call that a hook stands around.
+func (l *Ledger) step(doing string, work func() error) func(context.Context) error {
+	return func(ctx context.Context) error { return l.do(ctx, doing, work) }
+}
+
+// answer is step for a call with a result.
+func answer[O any](l *Ledger, doing string, work func() (O, error)) func(context.Context) (O, error) {
+	return func(ctx context.Context) (result O, err error) {
+		err = l.do(ctx, doing, func() error {
+			result, err = work()
+
+			return err
+		})
+
+		return result, err
+	}
+}
+
 func (l *Ledger) now() time.Time { return time.Now().Add(l.later).UTC() }
 
 // Pass lets time pass for leases.

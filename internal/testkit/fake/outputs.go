@@ -13,17 +13,13 @@ import (
 
 // PutMetrics stores points; one with the same name and step is replaced.
 func (l *Ledger) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
-	return l.hooked().PutMetrics.do(ctx, attemptID, func(ctx context.Context) error { return l.putMetrics(ctx, attemptID, token, points) })
-}
-
-func (l *Ledger) putMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
 	if len(points) == 0 {
 		return nil
 	}
 
-	return l.do(ctx, "storing metrics of attempt "+attemptID, func() error {
-		if a := l.attempts[attemptID]; a == nil || a.Token != token {
-			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+	return l.hooked().PutMetrics.do(ctx, attemptID, l.step("storing metrics of attempt "+attemptID, func() error {
+		if err := l.own(attemptID, token); err != nil {
+			return err
 		}
 
 		if l.metrics[attemptID] == nil {
@@ -35,22 +31,29 @@ func (l *Ledger) putMetrics(ctx context.Context, attemptID string, token int64, 
 		}
 
 		return nil
-	})
+	}))
+}
+
+// own checks the token of a writer, also after the attempt's end. Errors: fenced.
+func (l *Ledger) own(attemptID string, token int64) error {
+	if a := l.attempts[attemptID]; a == nil || a.Token != token {
+		return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+	}
+
+	return nil
 }
 
 // DropMetrics removes all points of these names.
 func (l *Ledger) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
-	return l.hooked().DropMetrics.do(ctx, attemptID, func(ctx context.Context) error {
-		return l.do(ctx, "dropping metrics of attempt "+attemptID, func() error {
-			if a := l.attempts[attemptID]; a == nil || a.Token != token {
-				return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
-			}
+	return l.hooked().DropMetrics.do(ctx, attemptID, l.step("dropping metrics of attempt "+attemptID, func() error {
+		if err := l.own(attemptID, token); err != nil {
+			return err
+		}
 
-			maps.DeleteFunc(l.metrics[attemptID], func(k metricKey, _ berth.MetricPoint) bool { return slices.Contains(names, k.name) })
+		maps.DeleteFunc(l.metrics[attemptID], func(k metricKey, _ berth.MetricPoint) bool { return slices.Contains(names, k.name) })
 
-			return nil
-		})
-	})
+		return nil
+	}))
 }
 
 // ListMetrics returns points by name and step. An empty name means all.
@@ -75,13 +78,9 @@ func (l *Ledger) ListMetrics(ctx context.Context, attemptID, name string, limit 
 // PutLog stores a piece. Of two at one offset the longer stays: another run of
 // the worker cuts the same log elsewhere.
 func (l *Ledger) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
-	return l.hooked().PutLog.do(ctx, attemptID, func(ctx context.Context) error { return l.putLog(ctx, attemptID, token, piece) })
-}
-
-func (l *Ledger) putLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
-	return l.do(ctx, "storing log of attempt "+attemptID, func() error {
-		if a := l.attempts[attemptID]; a == nil || a.Token != token {
-			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+	return l.hooked().PutLog.do(ctx, attemptID, l.step("storing log of attempt "+attemptID, func() error {
+		if err := l.own(attemptID, token); err != nil {
+			return err
 		}
 
 		if l.logs[attemptID] == nil {
@@ -94,7 +93,7 @@ func (l *Ledger) putLog(ctx context.Context, attemptID string, token int64, piec
 		}
 
 		return nil
-	})
+	}))
 }
 
 // ReadLog returns at most limit pieces that reach beyond the offset.
@@ -117,17 +116,13 @@ func (l *Ledger) ReadLog(ctx context.Context, attemptID string, offset int64, li
 // PutMemory stores points of an attempt's memory, ascending, and merges the stored ones
 // into the intervals of the newest one, new or stored.
 func (l *Ledger) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
-	return l.hooked().PutMemory.do(ctx, attemptID, func(ctx context.Context) error { return l.putMemory(ctx, attemptID, token, points) })
-}
-
-func (l *Ledger) putMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
 	if len(points) == 0 {
 		return nil
 	}
 
-	return l.do(ctx, "storing the memory of attempt "+attemptID, func() error {
-		if a := l.attempts[attemptID]; a == nil || a.Token != token {
-			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: token %d is not the current one", attemptID, token)
+	return l.hooked().PutMemory.do(ctx, attemptID, l.step("storing the memory of attempt "+attemptID, func() error {
+		if err := l.own(attemptID, token); err != nil {
+			return err
 		}
 
 		newest := points[len(points)-1].Second
@@ -138,7 +133,7 @@ func (l *Ledger) putMemory(ctx context.Context, attemptID string, token int64, p
 		l.memory[attemptID] = timeline.ThinMemory(slices.Concat(l.memory[attemptID], points), timeline.MemoryInterval(newest))
 
 		return nil
-	})
+	}))
 }
 
 // ListMemory returns an attempt's memory over time, ascending.
