@@ -26,25 +26,21 @@ func (s *Store) CreateToken(ctx context.Context, t berth.Token, life time.Durati
 func (s *Store) TokenByHash(ctx context.Context, hash []byte) (berth.Token, error) {
 	row, err := s.q.GetTokenByHash(ctx, s.pool, hash)
 
-	return berth.Token{
-		ID: row.ID, Name: row.Name, Prefix: row.Prefix, Role: row.Role, CreatedAt: row.CreatedAt.UTC(),
-		ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt, Valid: row.Valid,
-	}, translate(err, "reading token")
+	return toToken(dbsqlc.ListTokensRow(row)), translate(err, "reading token")
 }
 
 // ListTokens returns all tokens, oldest first.
 func (s *Store) ListTokens(ctx context.Context) ([]berth.Token, error) {
 	rows, err := s.q.ListTokens(ctx, s.pool)
-	if err != nil {
-		return nil, translate(err, "listing tokens")
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListTokensRow) (berth.Token, error) {
-		return berth.Token{
-			ID: row.ID, Name: row.Name, Prefix: row.Prefix, Role: row.Role, CreatedAt: row.CreatedAt.UTC(),
-			ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt, Valid: row.Valid,
-		}, nil
-	})
+	return collect(rows, err, "listing tokens", func(row dbsqlc.ListTokensRow) (berth.Token, error) { return toToken(row), nil })
+}
+
+func toToken(row dbsqlc.ListTokensRow) berth.Token {
+	return berth.Token{
+		ID: row.ID, Name: row.Name, Prefix: row.Prefix, Role: row.Role, CreatedAt: row.CreatedAt.UTC(),
+		ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt, Valid: row.Valid,
+	}
 }
 
 // RevokeToken ends a token at once. Errors: not_found; conflict for the last valid token

@@ -32,11 +32,8 @@ func (s *Store) SetHostStores(ctx context.Context, hostID string, stores bool) e
 // stored now, at most limit.
 func (s *Store) FilesToStore(ctx context.Context, hostID string, limit int) ([]berth.UnstoredAttempt, error) {
 	rows, err := s.q.FilesToStore(ctx, s.pool, hostID, int32Of(limit))
-	if err != nil {
-		return nil, translate(err, "looking for files to store of host "+hostID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.FilesToStoreRow) (berth.UnstoredAttempt, error) {
+	return collect(rows, err, "looking for files to store of host "+hostID, func(row dbsqlc.FilesToStoreRow) (berth.UnstoredAttempt, error) {
 		return berth.UnstoredAttempt{ID: row.ID, TrialID: row.TrialID, Ran: row.Ran, Short: row.Short, EndedAt: row.FinishedAt}, nil
 	})
 }
@@ -117,11 +114,8 @@ func (s *Store) LongUnnamed(ctx context.Context, digests []berth.Digest, grace t
 	}
 
 	rows, err := s.q.LongUnnamed(ctx, s.pool, all, grace)
-	if err != nil {
-		return nil, translate(err, "looking for objects that no row names")
-	}
 
-	return convertAll(rows, func(row []byte) (berth.Digest, error) { return berth.Digest(row), nil })
+	return collect(rows, err, "looking for objects that no row names", func(row []byte) (berth.Digest, error) { return berth.Digest(row), nil })
 }
 
 func bytesOf(digests []berth.Digest) [][]byte {
@@ -212,11 +206,8 @@ func (s *Store) FileSet(ctx context.Context, trialID string, number int) (berth.
 // ListFiles reads stored files of an attempt by path, after the given one.
 func (s *Store) ListFiles(ctx context.Context, attemptID, after string, limit int) ([]berth.Artifact, error) {
 	rows, err := s.q.ListFiles(ctx, s.pool, &dbsqlc.ListFilesParams{AttemptID: attemptID, After: after, MaxRows: int32Of(limit)})
-	if err != nil {
-		return nil, translate(err, "listing files of attempt "+attemptID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListFilesRow) (berth.Artifact, error) { return toArtifact(dbsqlc.GetFileRow(row)), nil })
+	return collect(rows, err, "listing files of attempt "+attemptID, func(row dbsqlc.ListFilesRow) (berth.Artifact, error) { return toArtifact(dbsqlc.GetFileRow(row)), nil })
 }
 
 // GetFile reads one stored file of an attempt. Errors: not_found.
@@ -236,11 +227,8 @@ func toArtifact(row dbsqlc.GetFileRow) berth.Artifact {
 // waitingFiles are the attempts whose files wait for the store, by host.
 func (s *Store) waitingFiles(ctx context.Context) ([]berth.WaitingFiles, error) {
 	rows, err := s.q.WaitingFiles(ctx, s.pool)
-	if err != nil {
-		return nil, translate(err, "looking for files that wait for the store")
-	}
 
-	return convertAll(rows, func(row dbsqlc.WaitingFilesRow) (berth.WaitingFiles, error) {
+	return collect(rows, err, "looking for files that wait for the store", func(row dbsqlc.WaitingFilesRow) (berth.WaitingFiles, error) {
 		return berth.WaitingFiles{
 			Host: row.Name, Attempts: int(row.Attempts), Oldest: time.Duration(row.OldestSeconds * float64(time.Second)), Problem: row.Problem,
 		}, nil

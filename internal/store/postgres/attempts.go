@@ -332,11 +332,8 @@ func (s *Store) GetAttempt(ctx context.Context, id string) (berth.Attempt, error
 // ListAttempts returns a trial's attempts, first to last.
 func (s *Store) ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error) {
 	rows, err := s.q.ListAttempts(ctx, s.pool, trialID)
-	if err != nil {
-		return nil, translate(err, "listing attempts of trial "+trialID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.Attempt) (berth.Attempt, error) { return toAttempt(row), nil })
+	return collect(rows, err, "listing attempts of trial "+trialID, func(row dbsqlc.Attempt) (berth.Attempt, error) { return toAttempt(row), nil })
 }
 
 // ListSweepAttempts returns a sweep's attempts by trial and number, after the
@@ -345,11 +342,8 @@ func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTria
 	rows, err := s.q.ListSweepAttempts(ctx, s.pool, &dbsqlc.ListSweepAttemptsParams{
 		SweepID: sweepID, AfterTrial: int32Of(afterTrial), AfterNumber: int32Of(afterNumber), MaxRows: int32Of(limit),
 	})
-	if err != nil {
-		return nil, translate(err, "listing attempts of sweep "+sweepID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListSweepAttemptsRow) (berth.SweepAttempt, error) {
+	return collect(rows, err, "listing attempts of sweep "+sweepID, func(row dbsqlc.ListSweepAttemptsRow) (berth.SweepAttempt, error) {
 		return berth.SweepAttempt{
 			Attempt:     toAttempt(row.Attempt),
 			TrialNumber: int(row.TrialNumber),

@@ -23,11 +23,8 @@ func (s *Store) SetHostCheckpoints(ctx context.Context, hostID string, stores bo
 // newest first, without short probes.
 func (s *Store) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
 	rows, err := s.q.ListEarlierCheckpoints(ctx, s.pool, berth.CheckpointSilence, attemptID)
-	if err != nil {
-		return nil, translate(err, "looking for checkpoints before attempt "+attemptID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListEarlierCheckpointsRow) (berth.EarlierCheckpoint, error) {
+	return collect(rows, err, "looking for checkpoints before attempt "+attemptID, func(row dbsqlc.ListEarlierCheckpointsRow) (berth.EarlierCheckpoint, error) {
 		e := berth.EarlierCheckpoint{
 			AttemptID: row.ID, Number: int(row.Number), HostID: row.HostID, Host: row.HostName, Ran: row.Ran, Took: time.Duration(row.TookSeconds * float64(time.Second)),
 			Left: row.CheckpointLeft, Coming: row.Coming, GivenUp: row.GivenUp, Problem: row.CheckpointProblem,
@@ -55,11 +52,8 @@ func (s *Store) CheckpointsToStore(ctx context.Context, hostID string, limit int
 	}
 
 	rows, err := s.q.CheckpointsToStore(ctx, s.pool, hostID, int32Of(limit))
-	if err != nil {
-		return nil, translate(err, "looking for checkpoints to store of host "+hostID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.CheckpointsToStoreRow) (berth.AttemptCheckpoint, error) {
+	return collect(rows, err, "looking for checkpoints to store of host "+hostID, func(row dbsqlc.CheckpointsToStoreRow) (berth.AttemptCheckpoint, error) {
 		return berth.AttemptCheckpoint{AttemptID: row.ID, TrialID: row.TrialID, Token: row.Token}, nil
 	})
 }
@@ -110,11 +104,4 @@ func (s *Store) FinishCheckpoint(ctx context.Context, of berth.AttemptCheckpoint
 	})
 
 	return replaced, err
-}
-
-// pruneCheckpoints deletes the checkpoints of finished trials.
-func (s *Store) pruneCheckpoints(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
-	rows, err := s.q.DeleteOverCheckpoints(ctx, s.pool, retainCheckpoints)
-
-	return rows > 0, translate(err, "deleting checkpoints of trials that are over")
 }

@@ -3,9 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -50,41 +47,4 @@ func refusedConnection(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 
 	return ok && pg.Code == codeTooManyConnections
-}
-
-// refusalLogged is the time between two lines about connections that are refused: the
-// calls that fail of it are logged where they are repeated.
-const refusalLogged = 10 * time.Minute
-
-// connectLog logs in words when PostgreSQL takes no more connections. It is a
-// pgx.QueryTracer because only a tracer sees connections.
-type connectLog struct {
-	log *slog.Logger
-
-	mu   sync.Mutex
-	said time.Time
-}
-
-func (*connectLog) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	return ctx
-}
-
-func (*connectLog) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (*connectLog) TraceConnectStart(ctx context.Context, _ pgx.TraceConnectStartData) context.Context {
-	return ctx
-}
-
-func (l *connectLog) TraceConnectEnd(_ context.Context, data pgx.TraceConnectEndData) {
-	if !refusedConnection(data.Err) {
-		return
-	}
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if time.Since(l.said) > refusalLogged {
-		l.said = time.Now()
-		l.log.Error(tooMany, "error", data.Err)
-	}
 }

@@ -279,6 +279,15 @@ func milliOf(milli int64) int32 { return int32(min(max(milli, 0), berth.FullActi
 
 func int32Of(n int) int32 { return int32(n) } //nolint:gosec // G115: counts and limits far below 2^31
 
+// collect converts the rows of a query; doing is the gerund of its error's text.
+func collect[R, T any](rows []R, err error, doing string, convert func(R) (T, error)) ([]T, error) {
+	if err != nil {
+		return nil, translate(err, doing)
+	}
+
+	return convertAll(rows, convert)
+}
+
 func convertAll[R, T any](rows []R, convert func(R) (T, error)) ([]T, error) {
 	out := make([]T, 0, len(rows))
 

@@ -143,11 +143,8 @@ func (s *Store) MetricNames(ctx context.Context, sweepID string) ([]berth.Metric
 	defer done()
 
 	rows, err := s.q.MetricNames(ctx, s.pool, &dbsqlc.MetricNamesParams{SweepID: sweepID, MaxTrials: berth.MostNamedTrials, MaxRows: mostMetricNames})
-	if err != nil {
-		return nil, translate(err, "listing metrics of sweep "+sweepID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.MetricNamesRow) (berth.MetricName, error) {
+	return collect(rows, err, "listing metrics of sweep "+sweepID, func(row dbsqlc.MetricNamesRow) (berth.MetricName, error) {
 		return berth.MetricName{Name: row.Name, Trials: int(row.Trials), LastStep: row.LastStep}, nil
 	})
 }

@@ -29,11 +29,8 @@ func (s *Store) ExportTrials(ctx context.Context, sweepID string, f berth.TrialF
 	rows, err := s.q.ExportTrials(ctx, s.pool, &dbsqlc.ExportTrialsParams{
 		SweepID: sweepID, AfterNumber: int32Of(after), MaxRows: int32Of(limit), States: texts(f.States), ValueMin: f.ValueMin, ValueMax: f.ValueMax,
 	})
-	if err != nil {
-		return nil, translate(err, "exporting trials of sweep "+sweepID)
-	}
 
-	return convertAll(rows, toExportedTrial)
+	return collect(rows, err, "exporting trials of sweep "+sweepID, toExportedTrial)
 }
 
 func toExportedTrial(row dbsqlc.ExportTrialsRow) (berth.ExportedTrial, error) {

@@ -73,11 +73,8 @@ func (s *Store) ListEvents(ctx context.Context, after int64, sweepIDs []string, 
 	rows, err := s.q.ListEvents(ctx, s.pool, &dbsqlc.ListEventsParams{
 		AfterSequence: after, SweepIds: append([]string{}, sweepIDs...), MaxRows: int32Of(limit),
 	})
-	if err != nil {
-		return nil, translate(err, "listing events")
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListEventsRow) (berth.Event, error) {
+	return collect(rows, err, "listing events", func(row dbsqlc.ListEventsRow) (berth.Event, error) {
 		return berth.Event{
 			Sequence: row.Sequence, Kind: row.Kind, SweepID: deref(row.SweepID), Subject: row.Subject,
 			Data: row.Data, CreatedAt: row.CreatedAt.UTC(), TrialNumber: int(row.TrialNumber),

@@ -188,11 +188,8 @@ func (s *Store) ReleaseLease(ctx context.Context, attemptID, proof string) error
 // HostLeases returns the unreleased leases of a host, oldest first.
 func (s *Store) HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error) {
 	rows, err := s.q.ListHostLeases(ctx, s.pool, hostID)
-	if err != nil {
-		return nil, translate(err, "listing leases of host "+hostID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListHostLeasesRow) (berth.HostLease, error) {
+	return collect(rows, err, "listing leases of host "+hostID, func(row dbsqlc.ListHostLeasesRow) (berth.HostLease, error) {
 		return toHostLease(row), nil
 	})
 }
@@ -210,11 +207,8 @@ func toHostLease(row dbsqlc.ListHostLeasesRow) berth.HostLease {
 // first.
 func (s *Store) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error) {
 	rows, err := s.q.ListLeasesOf(ctx, s.pool, attemptIDs)
-	if err != nil {
-		return nil, translate(err, "listing leases of attempts")
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListLeasesOfRow) (berth.HostLease, error) {
+	return collect(rows, err, "listing leases of attempts", func(row dbsqlc.ListLeasesOfRow) (berth.HostLease, error) {
 		return toHostLease(dbsqlc.ListHostLeasesRow(row)), nil
 	})
 }

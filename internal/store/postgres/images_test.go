@@ -61,28 +61,3 @@ func TestHostImages(t *testing.T) {
 	require.Empty(t, lacks, "that was long ago")
 	require.Empty(t, unable)
 }
-
-// Image lists can be long, so a placer round reads a list only after its host reported a
-// new one or after a request for a new image.
-func TestHostImages_AreReadOnce(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	b.request(t, gib)
-	require.NoError(t, b.store.TellHostImages(t.Context(), b.host.ID, []string{"a@sha256:1"}, true))
-
-	for _, c := range []struct {
-		change, says string
-		lacking      []string
-	}{
-		{`UPDATE sweeps SET image_digest = 'a@sha256:1'`, "it has it", nil},
-		{`UPDATE host_images SET images = '{b@sha256:2}'`, "it told nothing new", nil},
-		{`UPDATE sweeps SET image_digest = 'b@sha256:2'`, "another image", nil},
-		{`UPDATE sweeps SET image_digest = 'a@sha256:1'`, "the first again", []string{b.host.ID}},
-		{`UPDATE host_images SET images = '{a@sha256:1}'`, "it told nothing new", []string{b.host.ID}},
-		{`UPDATE host_images SET told_at = now()`, "it told it again", nil},
-	} {
-		b.exec(t, c.change)
-		require.Equal(t, c.lacking, b.queue(t).Waiting[0].Lacking, "%s: %s", c.change, c.says)
-	}
-}

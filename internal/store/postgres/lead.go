@@ -28,18 +28,21 @@ func (s *Store) Lead(ctx context.Context, name string, lead func(ctx context.Con
 	defer trouble.end()
 
 	for ctx.Err() == nil {
-		err := s.leadOnce(ctx, name, lead, trouble.end)
+		lock, err := s.lock(ctx, name)
+		trouble.note(ctx, err)
 
-		var unlockable *lockError
+		if err == nil {
+			err = whileHeld(ctx, lead, func(ctx context.Context) error {
+				holdLock(ctx, lock)
 
-		switch {
-		case ctx.Err() != nil:
-		case errors.As(err, &unlockable):
-			trouble.noteError(unlockable)
-		case errors.Is(err, errNotLeader):
-			trouble.end()
-		case err != nil:
-			return err
+				return errNotLeader
+			})
+
+			_ = lock.Close(context.WithoutCancel(ctx))
+
+			if err != nil && ctx.Err() == nil && !errors.Is(err, errNotLeader) {
+				return err
+			}
 		}
 
 		select {
@@ -62,29 +65,35 @@ func (s *Store) Own(ctx context.Context, name string, patience time.Duration, ow
 		return err
 	}
 
-	owning, lose := context.WithCancelCause(ctx)
+	return whileHeld(ctx, own, func(ctx context.Context) error { return s.keepLock(ctx, lock, name, patience) })
+}
+
+// whileHeld calls work and hold at once. When one returns, it ends the other's context,
+// waits for it, and returns the error of the first.
+func whileHeld(ctx context.Context, work, hold func(ctx context.Context) error) error {
+	working, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 
-	done := make(chan error, 1)
+	holding, stop := context.WithCancel(ctx)
+	defer stop()
 
-	go func() { done <- own(owning) }() // joined below
+	done, lost := make(chan error, 1), make(chan error, 1)
 
-	kept := make(chan error, 1)
-	keeping, stop := context.WithCancel(ctx)
-
-	go func() { kept <- s.keepLock(keeping, lock, name, patience) }() // joined below
+	go func() { done <- work(working) }() // joined below
+	go func() { lost <- hold(holding) }() // joined below
 
 	select {
-	case err = <-done:
+	case err := <-done:
 		stop()
-		<-kept //nolint:errcheck // it was stopped
-	case err = <-kept:
-		stop()
-		lose(err)
-		<-done //nolint:errcheck // it ends because another owns
-	}
+		<-lost //nolint:errcheck // it was stopped
 
-	return err
+		return err
+	case err := <-lost:
+		lose(err)
+		<-done //nolint:errcheck // it ends because the lock was lost
+
+		return err
+	}
 }
 
 // keepLock holds on to the lock, and takes it again when its connection was lost.
@@ -116,18 +125,13 @@ func (s *Store) claimLock(ctx context.Context, name string, patience time.Durati
 
 	for {
 		conn, err := s.lock(ctx, name)
-
-		var unlockable *lockError
+		trouble.note(ctx, err)
 
 		switch {
 		case err == nil:
 			return conn, nil
-		case errors.As(err, &unlockable):
+		case !errors.Is(err, errNotLeader):
 			refused = time.Time{}
-
-			if ctx.Err() == nil {
-				trouble.noteError(unlockable)
-			}
 		case refused.IsZero():
 			refused = time.Now()
 		case time.Since(refused) > patience:
@@ -144,62 +148,14 @@ func (s *Store) claimLock(ctx context.Context, name string, patience time.Durati
 
 var errNotLeader = errors.New("another process leads, or the connection was lost")
 
-// lockError is that a lock could not be asked for.
-type lockError struct{ err error }
-
-func (e *lockError) Error() string { return e.err.Error() }
-
-func (e *lockError) Unwrap() error { return e.err }
-
-// leadOnce leads if no other process does. It calls got once it has the lock.
-func (s *Store) leadOnce(ctx context.Context, name string, lead func(ctx context.Context) error, got func()) error {
-	conn, err := s.lock(ctx, name)
-	if err != nil {
-		return err
-	}
-
-	got()
-
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-
-	leading, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
-
-	done := make(chan error, 1)
-
-	go func() { done <- lead(leading) }() // joined below on every path
-
-	holding, stop := context.WithCancel(ctx)
-	lost := make(chan struct{})
-
-	go func() { // joined below on every path
-		defer close(lost)
-		holdLock(holding, conn)
-	}()
-
-	select {
-	case err = <-done:
-		stop()
-		<-lost
-	case <-lost:
-		stop()
-		lose(errNotLeader)
-		<-done //nolint:errcheck // it ends because the lead was lost
-
-		err = errNotLeader
-	}
-
-	return err
-}
-
 // lock takes the named lock on a connection of its own. The server ends the
 // connection, and with it the lock, after lockIdle without a message: a process
 // that is cut off or frozen does not keep it. Errors: errNotLeader when another
-// process has the lock, lockError when it cannot be asked for.
+// process has the lock.
 func (s *Store) lock(ctx context.Context, name string) (*pgx.Conn, error) {
 	pooled, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return nil, &lockError{translate(err, "connecting for the lock "+name)}
+		return nil, translate(err, "connecting for the lock "+name)
 	}
 
 	conn := pooled.Hijack()
@@ -216,7 +172,7 @@ func (s *Store) lock(ctx context.Context, name string) (*pgx.Conn, error) {
 	_ = conn.Close(context.WithoutCancel(ctx))
 
 	if err != nil {
-		return nil, &lockError{translate(err, "taking the lock "+name)}
+		return nil, translate(err, "taking the lock "+name)
 	}
 
 	return nil, errNotLeader
@@ -266,25 +222,33 @@ func (s *Store) placerLed(ctx context.Context) (led bool, reason string, err err
 // placerLock is the name of the placer's lock.
 const placerLock = "placer"
 
-// trouble is a series of failures to ask for a lock. It is logged after 1, 2,
-// 4, 8 … failures, and then at least once a minute.
+// trouble is a series of failures to ask for a lock.
 type trouble struct {
 	store  *Store
 	name   string
 	times  int
-	due    int       // the count at which it is logged next
 	logged time.Time // last
 }
 
-// troubleLogged is the longest time between two lines about one trouble.
+// troubleLogged is the time between two lines about one trouble.
 const troubleLogged = time.Minute
 
-func (t *trouble) noteError(err error) {
+// note takes how a try to get the lock ended.
+func (t *trouble) note(ctx context.Context, err error) {
+	switch {
+	case err == nil || errors.Is(err, errNotLeader):
+		t.end()
+
+		return
+	case ctx.Err() != nil:
+		return
+	}
+
 	t.times++
 	t.store.troubles.Store(t.name, err.Error())
 
-	if t.times > t.due || time.Since(t.logged) > troubleLogged {
-		t.due, t.logged = 2*t.times-1, time.Now()
+	if time.Since(t.logged) > troubleLogged {
+		t.logged = time.Now()
 		t.store.log.Warn("cannot ask for a lock; trying again", "lock", t.name, "tries", t.times, "error", err)
 	}
 }
@@ -294,7 +258,7 @@ func (t *trouble) end() {
 		t.store.log.Info("the lock can be asked for again", "lock", t.name, "tries", t.times)
 	}
 
-	t.times, t.due = 0, 0
+	t.times, t.logged = 0, time.Time{}
 	t.store.troubles.Delete(t.name)
 }
 
@@ -308,16 +272,14 @@ func holdLock(ctx context.Context, conn *pgx.Conn) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if !isAlive(ctx, conn) {
+			asking, cancel := context.WithTimeout(ctx, leadCheck)
+			err := conn.Ping(asking)
+
+			cancel()
+
+			if err != nil {
 				return
 			}
 		}
 	}
-}
-
-func isAlive(ctx context.Context, conn *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(ctx, leadCheck)
-	defer cancel()
-
-	return conn.Ping(ctx) == nil
 }

@@ -12,11 +12,8 @@ import (
 // of whole minutes: by GPU and time, the host itself first. It is known for berth.MachinePointsKept.
 func (s *Store) ListMachine(ctx context.Context, hostID string, covered, every time.Duration) ([]berth.MachinePoint, error) {
 	rows, err := s.q.ListMachinePoints(ctx, s.pool, &dbsqlc.ListMachinePointsParams{HostID: hostID, Covered: covered, Every: every})
-	if err != nil {
-		return nil, translate(err, "listing how full host "+hostID+" was")
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListMachinePointsRow) (berth.MachinePoint, error) {
+	return collect(rows, err, "listing how full host "+hostID+" was", func(row dbsqlc.ListMachinePointsRow) (berth.MachinePoint, error) {
 		return berth.MachinePoint{
 			DeviceID: row.DeviceID, At: row.At.UTC(), MemoryBytes: row.MemoryBytes, ReservedBytes: row.ReservedBytes,
 			MeasuredBytes: measured(row.MeasuredBytes), OthersBytes: measured(row.OthersBytes), ActivityMilli: measured(row.ActivityMilli),
@@ -32,10 +29,4 @@ func measured(figure int64) *int64 {
 	}
 
 	return &figure
-}
-
-func (s *Store) pruneMachines(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
-	rows, err := s.q.DeleteOldMachinePoints(ctx, s.pool, berth.MachinePointsKept, retainStep)
-
-	return rows == retainStep, translate(err, "deleting old points of machines")
 }

@@ -48,11 +48,8 @@ func figure(measured *int64) int64 {
 // ListMemory returns an attempt's memory over time, ascending, at most berth.MaxMemoryPoints.
 func (s *Store) ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error) {
 	rows, err := s.q.ListMemoryPoints(ctx, s.pool, attemptID, berth.MaxMemoryPoints)
-	if err != nil {
-		return nil, translate(err, "listing the memory of attempt "+attemptID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListMemoryPointsRow) (berth.MemoryPoint, error) {
+	return collect(rows, err, "listing the memory of attempt "+attemptID, func(row dbsqlc.ListMemoryPointsRow) (berth.MemoryPoint, error) {
 		p := berth.MemoryPoint{Second: int(row.AtSecond), At: row.At.UTC(), HostBytes: row.HostBytes, DeviceBytes: row.DeviceBytes}
 		if row.SmMilli != nil {
 			p.SMMilli = new(int64(*row.SmMilli))

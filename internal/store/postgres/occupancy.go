@@ -18,11 +18,8 @@ func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int)
 		AfterHost: cmp.Or(after.HostID, noID), AfterDevice: after.DeviceID, AfterTime: after.Since, AfterAttempt: cmp.Or(after.AttemptID, noID),
 		MaxRows: int32Of(limit),
 	})
-	if err != nil {
-		return nil, translate(err, "listing leases")
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListLeasesRow) (berth.HeldLease, error) {
+	return collect(rows, err, "listing leases", func(row dbsqlc.ListLeasesRow) (berth.HeldLease, error) {
 		l := berth.HeldLease{
 			AttemptID: row.AttemptID, AttemptState: berth.AttemptState(row.AttemptState), Number: int(row.Number), Stage: row.Stage,
 			Purpose: berth.Purpose(row.Purpose), SweepID: row.SweepID, SweepName: row.SweepName, TrialNumber: int(row.TrialNumber),

@@ -58,11 +58,8 @@ func (s *Store) deleteSweepFiles(ctx context.Context, db dbsqlc.DBTX, sweepID st
 // OutputRemovals are attempts whose files a host still has to remove, at most limit.
 func (s *Store) OutputRemovals(ctx context.Context, hostID string, limit int) ([]berth.OutputRemoval, error) {
 	rows, err := s.q.OutputRemovals(ctx, s.pool, hostID, int32Of(limit))
-	if err != nil {
-		return nil, translate(err, "reading which files to remove")
-	}
 
-	return convertAll(rows, func(row dbsqlc.OutputRemovalsRow) (berth.OutputRemoval, error) {
+	return collect(rows, err, "reading which files to remove", func(row dbsqlc.OutputRemovalsRow) (berth.OutputRemoval, error) {
 		return berth.OutputRemoval{AttemptID: row.AttemptID, TrialID: row.TrialID}, nil
 	})
 }
@@ -89,11 +86,8 @@ func (s *Store) OldestOutputs(ctx context.Context, hostID string, after *berth.T
 	}
 
 	rows, err := s.q.OldestOutputs(ctx, s.pool, &params)
-	if err != nil {
-		return nil, translate(err, "looking for the oldest files of host "+hostID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.OldestOutputsRow) (berth.TrialOutputs, error) {
+	return collect(rows, err, "looking for the oldest files of host "+hostID, func(row dbsqlc.OldestOutputsRow) (berth.TrialOutputs, error) {
 		return berth.TrialOutputs{
 			SweepID: row.SweepID, TrialID: row.TrialID, Number: int(row.Number), AttemptIDs: row.AttemptIds, Unstored: row.Unstored,
 			EndedAt: row.EndedAt, EndedFor: time.Duration(row.EndedSeconds * float64(time.Second)),

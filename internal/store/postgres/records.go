@@ -15,20 +15,23 @@ func (s *Store) PutMetrics(ctx context.Context, attemptID string, token int64, p
 	}
 
 	p := &dbsqlc.UpsertMetricsParams{AttemptID: attemptID, Token: token}
-	seen := make(map[string]map[int64]int, 4)
+
+	type key struct {
+		name string
+		step int64
+	}
+
+	seen := make(map[key]int, len(points))
 
 	for _, point := range points {
-		if i, ok := seen[point.Name][point.Step]; ok { // one statement must not touch a row twice
+		at := key{point.Name, point.Step}
+		if i, ok := seen[at]; ok { // one statement must not touch a row twice
 			p.MetricValues[i], p.Statuses[i], p.Finals[i], p.Ats[i] = point.Value, string(point.Status), point.Final, point.At
 
 			continue
 		}
 
-		if seen[point.Name] == nil {
-			seen[point.Name] = make(map[int64]int)
-		}
-
-		seen[point.Name][point.Step] = len(p.Names)
+		seen[at] = len(p.Names)
 		p.Names = append(p.Names, point.Name)
 		p.Steps = append(p.Steps, point.Step)
 		p.MetricValues = append(p.MetricValues, point.Value)
@@ -55,11 +58,8 @@ func (s *Store) DropMetrics(ctx context.Context, attemptID string, token int64, 
 // ListMetrics returns points by name and step. An empty name means all.
 func (s *Store) ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error) {
 	rows, err := s.q.ListMetrics(ctx, s.pool, &dbsqlc.ListMetricsParams{AttemptID: attemptID, OnlyName: name, MaxRows: int32Of(limit)})
-	if err != nil {
-		return nil, translate(err, "listing metrics of attempt "+attemptID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListMetricsRow) (berth.MetricPoint, error) {
+	return collect(rows, err, "listing metrics of attempt "+attemptID, func(row dbsqlc.ListMetricsRow) (berth.MetricPoint, error) {
 		return berth.MetricPoint{
 			Name: row.Name, Step: row.Step, Value: row.Value, Status: berth.MetricStatus(row.Status),
 			Final: row.Final, At: row.At.UTC(),
@@ -83,11 +83,8 @@ func (s *Store) PutLog(ctx context.Context, attemptID string, token int64, piece
 // ReadLog returns at most limit pieces that reach beyond the offset.
 func (s *Store) ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error) {
 	rows, err := s.q.ReadLog(ctx, s.pool, &dbsqlc.ReadLogParams{AttemptID: attemptID, FromOffset: offset, MaxRows: int32Of(limit)})
-	if err != nil {
-		return nil, translate(err, "reading log of attempt "+attemptID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.ReadLogRow) (berth.LogPiece, error) {
+	return collect(rows, err, "reading log of attempt "+attemptID, func(row dbsqlc.ReadLogRow) (berth.LogPiece, error) {
 		return berth.LogPiece{Offset: row.Offset, Stream: row.Stream, At: row.At.UTC(), Data: row.Data}, nil
 	})
 }

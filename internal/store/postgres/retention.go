@@ -91,17 +91,32 @@ func (s *Store) deleteSweep(ctx context.Context, id, why string) error {
 func (s *Store) Retain(ctx context.Context, keep berth.Retention, failed map[string]error) (more bool) {
 	l := look{failed: failed}
 
+	for _, old := range []struct {
+		what   string
+		most   int64 // rows that one statement deletes: with fewer there are no more
+		remove func() (int64, error)
+	}{
+		{"audit log", retainStep, func() (int64, error) { return s.q.DeleteOldAudit(ctx, s.pool, auditKept, retainStep) }},
+		{"events", retainStep, func() (int64, error) { return s.q.DeleteOldEvents(ctx, s.pool, eventsKept, retainStep) }},
+		{"idempotency keys", math.MaxInt64, func() (int64, error) { return s.q.DeleteOldIdempotencyKeys(ctx, s.pool, keysKept) }},
+		{"sessions", math.MaxInt64, func() (int64, error) { return s.q.DeleteOldSessions(ctx, s.pool) }},
+		{"paces", retainStep, func() (int64, error) { return s.q.DeleteOldPaces(ctx, s.pool, berth.PaceKept, retainStep) }},
+		{"points of machines", retainStep, func() (int64, error) {
+			return s.q.DeleteOldMachinePoints(ctx, s.pool, berth.MachinePointsKept, retainStep)
+		}},
+		{"checkpoints", retainCheckpoints, func() (int64, error) { return s.q.DeleteOverCheckpoints(ctx, s.pool, retainCheckpoints) }},
+	} {
+		more = l.try(ctx, old.what, func() (bool, error) {
+			rows, err := old.remove()
+
+			return rows >= old.most, translate(err, "deleting old "+old.what)
+		}) || more
+	}
+
 	for _, step := range []struct {
 		what string
 		do   func(context.Context, berth.Retention, look) (bool, error)
 	}{ // the slowest come last
-		{"audit log", s.pruneAudit},
-		{"events", s.pruneEvents},
-		{"idempotency keys", s.pruneKeys},
-		{"sessions", s.pruneSessions},
-		{"paces", s.prunePaces},
-		{"points of machines", s.pruneMachines},
-		{"checkpoints", s.pruneCheckpoints},
 		{"sweeps", s.expireSweeps},
 		{"outputs", s.expireOutputs},
 		{"deleted sweeps", s.purgeSweeps},
@@ -139,8 +154,15 @@ func (s *Store) purgeSweeps(ctx context.Context, _ berth.Retention, l look) (boo
 	return l.each(ctx, "rows of sweep", ids, func(id string) (bool, error) {
 		for _, part := range []func() (int64, error){
 			func() (int64, error) { return s.askOutputRemoval(ctx, s.pool, id, retainTrials, deletedWhy) },
-			func() (int64, error) { return s.deleteSweepLogs(ctx, id, retainTrials) },
-			func() (int64, error) { return s.deleteSweepMetrics(ctx, id, retainTrials) },
+			func() (int64, error) {
+				return s.q.DeleteSweepLogs(ctx, s.pool, &dbsqlc.DeleteSweepLogsParams{SweepID: id, MaxTrials: retainTrials, MaxRows: retainStep})
+			},
+			func() (int64, error) {
+				return s.q.DeleteSweepMetrics(ctx, s.pool, &dbsqlc.DeleteSweepMetricsParams{SweepID: id, MaxTrials: retainTrials, MaxRows: retainPoints})
+			},
+			func() (int64, error) {
+				return s.q.DeleteSweepMemoryPoints(ctx, s.pool, &dbsqlc.DeleteSweepMemoryPointsParams{SweepID: id, MaxTrials: retainTrials, MaxRows: retainPoints})
+			},
 			func() (int64, error) { return s.deleteSweepFiles(ctx, s.pool, id, retainTrials) },
 			func() (int64, error) { return s.q.DeleteSweepTrials(ctx, s.pool, id, retainTrials) },
 			func() (int64, error) { return s.q.DeleteSweepRow(ctx, s.pool, id) },
@@ -163,51 +185,6 @@ func (s *Store) noteRemoved(ctx context.Context, tx pgx.Tx, sweepID, part, what 
 	}
 
 	return s.notify(ctx, tx, berth.Event{Kind: "sweep." + part + "_removed", SweepID: sweepID, Subject: sweepID, Data: what})
-}
-
-// deleteSweepLogs removes some of what the first trials of a sweep printed.
-func (s *Store) deleteSweepLogs(ctx context.Context, sweepID string, trials int32) (int64, error) {
-	return s.q.DeleteSweepLogs(ctx, s.pool, &dbsqlc.DeleteSweepLogsParams{SweepID: sweepID, MaxTrials: trials, MaxRows: retainStep})
-}
-
-// deleteSweepMetrics removes some metric points of a sweep's first trials, then of their points of memory.
-func (s *Store) deleteSweepMetrics(ctx context.Context, sweepID string, trials int32) (int64, error) {
-	rows, err := s.q.DeleteSweepMetrics(ctx, s.pool, &dbsqlc.DeleteSweepMetricsParams{SweepID: sweepID, MaxTrials: trials, MaxRows: retainPoints})
-	if err != nil || rows > 0 {
-		return rows, err
-	}
-
-	return s.q.DeleteSweepMemoryPoints(ctx, s.pool, &dbsqlc.DeleteSweepMemoryPointsParams{SweepID: sweepID, MaxTrials: trials, MaxRows: retainPoints})
-}
-
-func (s *Store) pruneAudit(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
-	rows, err := s.q.DeleteOldAudit(ctx, s.pool, auditKept, retainStep)
-
-	return rows == retainStep, translate(err, "deleting old entries of the audit log")
-}
-
-func (s *Store) pruneEvents(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
-	rows, err := s.q.DeleteOldEvents(ctx, s.pool, eventsKept, retainStep)
-
-	return rows == retainStep, translate(err, "deleting old events")
-}
-
-func (s *Store) pruneKeys(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
-	_, err := s.q.DeleteOldIdempotencyKeys(ctx, s.pool, keysKept)
-
-	return false, translate(err, "deleting old idempotency keys")
-}
-
-func (s *Store) pruneSessions(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
-	_, err := s.q.DeleteOldSessions(ctx, s.pool)
-
-	return false, translate(err, "deleting old sessions")
-}
-
-func (s *Store) prunePaces(ctx context.Context, _ berth.Retention, _ look) (bool, error) {
-	rows, err := s.q.DeleteOldPaces(ctx, s.pool, berth.PaceKept, retainStep)
-
-	return rows == retainStep, translate(err, "deleting old paces")
 }
 
 // look is one look at what is over its limit, with what failed in it.

@@ -144,13 +144,9 @@ func (g *granting) check(ctx context.Context, role string, roles Roles) error {
 // send its notifications. What PUBLIC has of a schema or a database that another
 // role owns stays; verify finds it.
 func (g *granting) revoke(ctx context.Context, roles []string) error {
-	var from []string
-
-	for _, role := range roles {
-		name := pgx.Identifier{role}.Sanitize()
-		if !slices.Contains(from, name) {
-			from = append(from, name)
-		}
+	from := make([]string, len(roles))
+	for i, role := range roles {
+		from[i] = pgx.Identifier{role}.Sanitize()
 	}
 
 	schema, names := pgx.Identifier{g.schema}.Sanitize(), strings.Join(from, ", ")
@@ -170,13 +166,7 @@ func (g *granting) revoke(ctx context.Context, roles []string) error {
 		statements = append(statements, "REVOKE ALL ON "+what+" FROM PUBLIC, "+names)
 	}
 
-	for _, statement := range statements {
-		if _, err := g.tx.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return g.exec(ctx, statements)
 }
 
 // grant gives a role what its process uses.
@@ -198,6 +188,10 @@ func (g *granting) grant(ctx context.Context, role string, server bool) error {
 		}
 	}
 
+	return g.exec(ctx, statements)
+}
+
+func (g *granting) exec(ctx context.Context, statements []string) error {
 	for _, statement := range statements {
 		if _, err := g.tx.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)

@@ -43,11 +43,8 @@ func (s *Store) GetSecret(ctx context.Context, name string) (berth.SealedSecret,
 // ListSecrets returns all secrets by name, without their values.
 func (s *Store) ListSecrets(ctx context.Context) ([]berth.Secret, error) {
 	rows, err := s.q.ListSecrets(ctx, s.pool)
-	if err != nil {
-		return nil, translate(err, "listing secrets")
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListSecretsRow) (berth.Secret, error) {
+	return collect(rows, err, "listing secrets", func(row dbsqlc.ListSecretsRow) (berth.Secret, error) {
 		return berth.Secret{
 			Name: row.Name, Key: row.Key, Version: int(row.Version),
 			CreatedAt: row.CreatedAt.UTC(), CreatedBy: row.CreatedBy, UpdatedAt: row.UpdatedAt.UTC(), UpdatedBy: row.UpdatedBy,

@@ -19,7 +19,6 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,10 +58,9 @@ type Store struct {
 	pool     *pgxpool.Pool
 	q        *dbsqlc.Queries
 	log      *slog.Logger
-	charts   chan struct{}                       // full while chartsAtOnce are read
-	exports  chan struct{}                       // full while pages of exportsAtOnce are read
-	troubles sync.Map                            // why a lead's lock cannot be asked for: string by the lead's name
-	told     atomic.Pointer[map[string]hostTold] // by host, of the last toldBy; never changed, only replaced
+	charts   chan struct{} // full while chartsAtOnce are read
+	exports  chan struct{} // full while pages of exportsAtOnce are read
+	troubles sync.Map      // why a lead's lock cannot be asked for: string by the lead's name
 	rounds   rounds
 }
 
@@ -82,10 +80,6 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	setTimeouts(pc.ConnConfig, cmp.Or(config.QueryTimeout, 5*time.Second))
 
 	store := &Store{q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), exports: make(chan struct{}, exportsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}
-	store.told.Store(&map[string]hostTold{})
-
-	pc.ConnConfig.Tracer = &connectLog{log: store.log}
-
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, translate(err, "connecting to PostgreSQL")

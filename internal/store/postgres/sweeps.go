@@ -244,11 +244,8 @@ func (s *Store) ListSweepRecords(ctx context.Context, states []string, before ti
 	rows, err := s.q.ListSweeps(ctx, s.pool, &dbsqlc.ListSweepsParams{
 		BeforeTime: before, BeforeID: beforeID, States: append([]string{}, states...), MaxRows: int32Of(limit),
 	})
-	if err != nil {
-		return nil, translate(err, "listing sweeps")
-	}
 
-	return convertAll(rows, toSweep)
+	return collect(rows, err, "listing sweeps", toSweep)
 }
 
 func (s *Store) withCounts(ctx context.Context, db dbsqlc.DBTX, sweeps []berth.Sweep) ([]berth.Sweep, error) {

@@ -207,11 +207,8 @@ func (s *Store) EndedTrials(ctx context.Context, sweepID string, numbers []int) 
 	}
 
 	rows, err := s.q.ListEndedTrials(ctx, s.pool, sweepID, wanted)
-	if err != nil {
-		return nil, translate(err, "listing ended trials of sweep "+sweepID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListEndedTrialsRow) (berth.TrialEnd, error) {
+	return collect(rows, err, "listing ended trials of sweep "+sweepID, func(row dbsqlc.ListEndedTrialsRow) (berth.TrialEnd, error) {
 		return berth.TrialEnd{Number: int(row.Number), State: berth.TrialState(row.State), Kind: berth.FailureKind(row.FailureKind), Value: row.Value}, nil
 	})
 }
@@ -222,11 +219,8 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 	rows, err := s.q.ListTrials(ctx, s.pool, &dbsqlc.ListTrialsParams{
 		SweepID: sweepID, AfterNumber: int32Of(after), States: append([]string{}, states...), MaxRows: int32Of(limit),
 	})
-	if err != nil {
-		return nil, translate(err, "listing trials of sweep "+sweepID)
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListTrialsRow) (berth.Trial, error) {
+	return collect(rows, err, "listing trials of sweep "+sweepID, func(row dbsqlc.ListTrialsRow) (berth.Trial, error) {
 		trial, err := toTrial(dbsqlc.Trial{
 			ID: row.ID, SweepID: row.SweepID, Number: row.Number, Params: row.Params, ShapeKey: row.ShapeKey,
 			State: row.State, FailureKind: row.FailureKind, Message: row.Message, Value: row.Value,

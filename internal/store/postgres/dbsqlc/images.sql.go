@@ -10,52 +10,20 @@ import (
 	"time"
 )
 
-const listHostImages = `-- name: ListHostImages :many
-SELECT h.host_id, h.told_at, ARRAY(SELECT own FROM unnest(h.images) AS own WHERE own = ANY ($1::text[]))::text[] AS has
-FROM host_images h WHERE h.host_id = ANY ($2::uuid[])
-`
-
-type ListHostImagesRow struct {
-	HostID string
-	ToldAt time.Time
-	Has    []string
-}
-
-// The hosts of each of the images. It unpacks each host's list once, for any number of
-// images.
-func (q *Queries) ListHostImages(ctx context.Context, db DBTX, images []string, hostIds []string) ([]ListHostImagesRow, error) {
-	rows, err := db.Query(ctx, listHostImages, images, hostIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListHostImagesRow
-	for rows.Next() {
-		var i ListHostImagesRow
-		if err := rows.Scan(&i.HostID, &i.ToldAt, &i.Has); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listTellingHosts = `-- name: ListTellingHosts :many
-SELECT h.host_id, h.pulls, h.told_at FROM host_images h WHERE h.told_at > now() - $1::interval ORDER BY h.host_id
+SELECT h.host_id, h.pulls, ARRAY(SELECT own FROM unnest(h.images) AS own WHERE own = ANY ($1::text[]))::text[] AS has
+FROM host_images h WHERE h.told_at > now() - $2::interval ORDER BY h.host_id
 `
 
 type ListTellingHostsRow struct {
 	HostID string
 	Pulls  bool
-	ToldAt time.Time
+	Has    []string
 }
 
-// Hosts that told lately which images they have. It reads no list of images.
-func (q *Queries) ListTellingHosts(ctx context.Context, db DBTX, fresh time.Duration) ([]ListTellingHostsRow, error) {
-	rows, err := db.Query(ctx, listTellingHosts, fresh)
+// Hosts that told lately which images they have, each with the wanted ones that it has.
+func (q *Queries) ListTellingHosts(ctx context.Context, db DBTX, images []string, fresh time.Duration) ([]ListTellingHostsRow, error) {
+	rows, err := db.Query(ctx, listTellingHosts, images, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +31,7 @@ func (q *Queries) ListTellingHosts(ctx context.Context, db DBTX, fresh time.Dura
 	var items []ListTellingHostsRow
 	for rows.Next() {
 		var i ListTellingHostsRow
-		if err := rows.Scan(&i.HostID, &i.Pulls, &i.ToldAt); err != nil {
+		if err := rows.Scan(&i.HostID, &i.Pulls, &i.Has); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

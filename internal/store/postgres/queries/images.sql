@@ -10,11 +10,6 @@ INSERT INTO host_images AS h (host_id, images, pulls) VALUES (@host_id, coalesce
 ON CONFLICT (host_id) DO UPDATE SET images = excluded.images, pulls = excluded.pulls, told_at = now();
 
 -- name: ListTellingHosts :many
--- Hosts that told lately which images they have. It reads no list of images.
-SELECT h.host_id, h.pulls, h.told_at FROM host_images h WHERE h.told_at > now() - @fresh::interval ORDER BY h.host_id;
-
--- name: ListHostImages :many
--- The hosts of each of the images. It unpacks each host's list once, for any number of
--- images.
-SELECT h.host_id, h.told_at, ARRAY(SELECT own FROM unnest(h.images) AS own WHERE own = ANY (@images::text[]))::text[] AS has
-FROM host_images h WHERE h.host_id = ANY (@host_ids::uuid[]);
+-- Hosts that told lately which images they have, each with the wanted ones that it has.
+SELECT h.host_id, h.pulls, ARRAY(SELECT own FROM unnest(h.images) AS own WHERE own = ANY (@images::text[]))::text[] AS has
+FROM host_images h WHERE h.told_at > now() - @fresh::interval ORDER BY h.host_id;
