@@ -45,20 +45,27 @@ const (
 // footprint: the peak with a margin of 10 % (5 % from three samples on, 20 %
 // for a partial measurement), at least 64 MiB over it. A reservation of the
 // shape that ran out of memory raises that to the next step of Grow; once a run
-// was measured, to no more than mostRaised allows. Zero when nothing is known.
+// was measured, to no more than four times the need, or 512 MiB more. Zero when nothing is known.
 func Reserve(f berth.Footprint) int64 {
+	return reserve(f, f.MemoryPeakBytes, f.MemoryFloorBytes, hostFloor, Known(&f))
+}
+
+// reserve is Reserve of one kind of memory, with the least margin over its peak. An
+// attempt ran out with ranOut bytes, 0 = none did; bounded says whether the peak bounds
+// what that raises.
+func reserve(f berth.Footprint, peak, ranOut, margin int64, bounded bool) int64 {
 	need := int64(0)
-	if f.MemoryPeakBytes > 0 {
-		need = roundUp(max(withMargin(f.MemoryPeakBytes, f), f.MemoryPeakBytes+hostFloor))
+	if peak > 0 {
+		need = roundUp(max(withMargin(peak, f), peak+margin))
 	}
 
-	if f.MemoryFloorBytes == 0 {
+	if ranOut == 0 {
 		return need
 	}
 
-	raised := Grow(f.MemoryFloorBytes, 0)
-	if Known(&f) && need > 0 {
-		raised = min(raised, mostRaised(need))
+	raised := Grow(ranOut, 0)
+	if bounded && need > 0 { // no more than one trial's out-of-memory may raise the others
+		raised = min(raised, max(need*raiseFactor, need+oomStep))
 	}
 
 	return max(need, raised)
@@ -72,33 +79,15 @@ func ReserveMeasured(f berth.Footprint) int64 {
 	return Reserve(f)
 }
 
-// mostRaised is the most that one trial's out-of-memory may raise the
-// reservations of a shape measured to need this many bytes.
-func mostRaised(need int64) int64 { return max(need*raiseFactor, need+oomStep) }
-
 // ReserveDevice is Reserve for the memory of a GPU: at least 128 MiB over the peak
 // of a whole run, and 256 over another's.
 func ReserveDevice(f berth.Footprint) int64 {
-	floor := int64(deviceFloor)
+	margin := int64(deviceFloor)
 	if f.Source == berth.FootprintFull {
-		floor = wholeFloor
+		margin = wholeFloor
 	}
 
-	need := int64(0)
-	if f.DevicePeakBytes > 0 {
-		need = roundUp(max(withMargin(f.DevicePeakBytes, f), f.DevicePeakBytes+floor))
-	}
-
-	if f.DeviceFloorBytes == 0 {
-		return need
-	}
-
-	raised := Grow(f.DeviceFloorBytes, 0)
-	if need > 0 {
-		raised = min(raised, mostRaised(need))
-	}
-
-	return max(need, raised)
+	return reserve(f, f.DevicePeakBytes, f.DeviceFloorBytes, margin, true)
 }
 
 // ReserveDeviceMeasured is ReserveDevice without the raise by an out-of-memory of the

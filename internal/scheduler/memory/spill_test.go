@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/scheduler/memory"
@@ -100,44 +99,6 @@ func filled(had, held int64, count int) *berth.LastOOM {
 	last.PeakBytes = held * gib
 
 	return last
-}
-
-// The demand after an out-of-memory never exceeds a host and its GPU, has a GPU alone,
-// and is larger than the attempt before.
-func TestSizes_SpillProperty(t *testing.T) {
-	t.Parallel()
-
-	rapid.Check(t, func(t *rapid.T) {
-		gpu, host := rapid.Int64Range(2, 100).Draw(t, "GPU"), rapid.Int64Range(4, 300).Draw(t, "host")
-		h := machine(berth.HostReady, host, host)
-		h.Devices = []berth.Device{card(big, gpu)}
-
-		last := ranOutOfGPU(rapid.Int64Range(1, gpu).Draw(t, "had"), rapid.Bool().Draw(t, "alone"), rapid.IntRange(1, 4).Draw(t, "count"))
-		last.Device, last.Max = rapid.Bool().Draw(t, "device"), rapid.IntRange(1, 5).Draw(t, "max")
-		last.Demand.MemoryBytes = rapid.Int64Range(1, host).Draw(t, "memory") * gib
-
-		if last.Demand.ExclusiveDevice {
-			last.Demand.SpillBytes = rapid.Int64Range(0, last.Demand.MemoryBytes/gib).Draw(t, "spilled") * gib
-		}
-
-		demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceGPU, GPUMemorySpill: true}, Last: last}, nil, []berth.Host{h})
-		if !ok {
-			return
-		}
-
-		for class, d := range demands {
-			if d.SpillBytes == 0 {
-				continue
-			}
-
-			require.Equal(t, big, class)
-			require.True(t, d.ExclusiveDevice && d.DeviceBytes == gpu*gib)
-			require.LessOrEqual(t, d.MemoryBytes, h.CapacityBytes())
-			require.GreaterOrEqual(t, d.MemoryBytes, d.SpillBytes)
-			require.True(t, !last.Device || d.SpillBytes > last.Demand.SpillBytes)
-			require.Less(t, last.Count, last.Max)
-		}
-	})
 }
 
 // The memory of a run in unified memory teaches nothing about its shape.

@@ -37,23 +37,6 @@ func sharedBy(f *queue, mode berth.SharingMode, attempts int, shape string) {
 
 var s1 = mixOf([]berth.Loaded{{ShapeKey: "s1"}})
 
-// Paces measured by time slices, without MPS, do not keep MPS from coming back.
-func TestRound_MPSComesBack(t *testing.T) {
-	t.Parallel()
-
-	p, f := setup(t, many(6, "s1")...)
-	h := gpuHost()
-	h.Devices[0].MPSProblem = "its MPS daemon does not run"
-	f.hosts = []berth.Host{h}
-	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, berth.DeviceClass("NVIDIA H200"), f.placed[0]["s1-000"].Class)
-
-	f.paces = []berth.MixPace{paced(s1, "s1", berth.SharingTimeSlicing, 6, 6, 10)}
-	f.hosts, f.placed = []berth.Host{gpuHost()}, nil
-	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, berth.DeviceClass("NVIDIA H200 (MPS)"), f.placed[0]["s1-000"].Class)
-}
-
 // One trial that cannot have the better mode, in which the GPU is, does not make it run
 // empty for the other one.
 func TestRound_OneThatInsistsChangesNoMode(t *testing.T) {
@@ -184,24 +167,4 @@ func TestRound_ForgetsAdvice(t *testing.T) {
 	f.advice = map[string]berth.Advice{"GPU-1": {}}
 	require.NoError(t, p.Round(t.Context()))
 	require.NotEmpty(t, f.advice, "once is enough")
-}
-
-// A request that insists on time slices and waits behind its own sweep's limit
-// makes no GPU use time slices for others; nor does it when it may start: the rule
-// serves both.
-func TestRound_OneThatInsistsLeavesOthersTheirMode(t *testing.T) {
-	t.Parallel()
-
-	for name, running := range map[string]int{"at its limit": 1, "may come": 0} {
-		insists := onGPU("insists", "s1")
-		insists.SweepID, insists.Resources.GPUSharing = "other", string(berth.SharingTimeSlicing)
-
-		p, f := setup(t, append(many(12, "s1"), insists)...)
-		f.hosts = []berth.Host{gpuHost()}
-		f.use["other"] = berth.SweepUse{State: berth.SweepRunning, MaxParallel: 1, Running: running}
-		f.paces = []berth.MixPace{paced(s1, "s1", berth.SharingMPS, 4, 30, 5), paced(s1, "s1", berth.SharingTimeSlicing, 4, 30, 10)}
-		require.NoError(t, p.Round(t.Context()))
-		require.Equal(t, berth.DeviceClass("NVIDIA H200 (MPS)"), f.placed[0]["s1-000"].Class, name)
-		require.NotContains(t, f.placed[0], "insists", name)
-	}
 }
