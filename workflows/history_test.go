@@ -112,8 +112,6 @@ func lifeOf(e *history.HistoryEvent) string {
 		}
 
 		return "completed: " + result.State
-	case e.GetWorkflowExecutionFailedEventAttributes() != nil:
-		return "failed"
 	case e.GetWorkflowExecutionContinuedAsNewEventAttributes() != nil:
 		return "continued as new"
 	case e.GetStartChildWorkflowExecutionInitiatedEventAttributes() != nil:
@@ -125,24 +123,17 @@ func lifeOf(e *history.HistoryEvent) string {
 	}
 }
 
-// stepOf describes local activities and versions.
+// stepOf describes local activities.
 func stepOf(e *history.HistoryEvent) string {
 	m := e.GetMarkerRecordedEventAttributes()
-
-	switch m.GetMarkerName() {
-	case "LocalActivity":
-		var data struct{ ActivityType string }
-		decode(m.GetDetails()["data"], &data)
-
-		return "step " + data.ActivityType
-	case "Version":
-		var change string
-		decode(m.GetDetails()["change-id"], &change)
-
-		return "version " + change
-	default:
+	if m.GetMarkerName() != "LocalActivity" {
 		return ""
 	}
+
+	var data struct{ ActivityType string }
+	decode(m.GetDetails()["data"], &data)
+
+	return "step " + data.ActivityType
 }
 
 // activityOf describes attempts on hosts.

@@ -33,9 +33,6 @@ const scenePatience = 5 * time.Minute
 // lostHost is a host that no worker serves.
 const lostHost = "lost"
 
-// noImage is an image that no machine has.
-const noImage = "no-image"
-
 // scene runs a sweep's real workflows on a real Temporal. Its steps are
 // answered by hooks, which a test sets before play.
 type scene struct {
@@ -86,6 +83,25 @@ func (s *scene) standard() activities.TrialBrief {
 		TrialID: s.name, Values: "lr=0.1", ShapeKey: s.name, MaxAttempts: 3, ProbeMode: berth.ProbeFull,
 		MaxDuration: berth.Duration(time.Hour), Heartbeat: berth.Duration(time.Minute),
 		HostPatience: berth.Duration(time.Minute), ProbeMaxDuration: berth.Duration(time.Minute),
+	}
+}
+
+// hasty makes trials wait for a silent host for 5 s.
+func (s *scene) hasty() {
+	s.brief = func(int) activities.TrialBrief {
+		b := s.standard()
+		b.HostPatience = berth.Duration(5 * time.Second)
+
+		return b
+	}
+}
+
+// runsUntil makes every attempt succeed once something is so.
+func (s *scene) runsUntil(so func(in activities.PlaceInput) bool) {
+	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
+		s.until(ctx, func() bool { return so(in) })
+
+		return worked(in), ctx.Err()
 	}
 }
 
@@ -229,6 +245,14 @@ func (s *scene) history(ctx context.Context, workflowID, runID string) (*history
 	return &h, nil
 }
 
+// locked reads something of a scene.
+func locked[T any](s *scene, read func() T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return read()
+}
+
 // sceneSteps answers the steps of a scene's workflows, under the names of
 // activities.Activities.
 type sceneSteps struct{ scene *scene }
@@ -261,10 +285,7 @@ func (a *sceneSteps) SuggestTrials(_ context.Context, in activities.SuggestInput
 }
 
 func (a *sceneSteps) Capacity(context.Context, activities.SweepRef) (int, error) {
-	a.scene.mu.Lock()
-	defer a.scene.mu.Unlock()
-
-	return a.scene.capacity, nil
+	return locked(a.scene, func() int { return a.scene.capacity }), nil
 }
 
 func (*sceneSteps) SetSweepState(context.Context, activities.SweepStateInput) error { return nil }
@@ -279,10 +300,7 @@ func (a *sceneSteps) SetMaxParallel(_ context.Context, in activities.MaxParallel
 }
 
 func (a *sceneSteps) FirstTrialRan(context.Context, activities.SweepRef) (time.Time, error) {
-	a.scene.mu.Lock()
-	defer a.scene.mu.Unlock()
-
-	return a.scene.ran, nil
+	return locked(a.scene, func() time.Time { return a.scene.ran }), nil
 }
 
 func (*sceneSteps) FinishSweep(_ context.Context, in activities.SweepStateInput) (berth.Sweep, error) {
@@ -319,10 +337,7 @@ func (a *sceneSteps) JoinProbe(ctx context.Context, in activities.ProbeRef) erro
 }
 
 func (a *sceneSteps) FootprintKnown(context.Context, activities.ShapeRef) (bool, error) {
-	a.scene.mu.Lock()
-	defer a.scene.mu.Unlock()
-
-	return a.scene.known, nil
+	return locked(a.scene, func() bool { return a.scene.known }), nil
 }
 
 // SettleTrial tells the sweep by a signal when another run of it started the trial.
@@ -422,11 +437,7 @@ func (a *sceneSteps) RunTrial(ctx context.Context, order activities.Order) (bert
 
 	s := a.scene
 
-	s.mu.Lock()
-	in := s.asked[order.AttemptID]
-	s.mu.Unlock()
-
-	outcome, err := s.runs(ctx, in)
+	outcome, err := s.runs(ctx, locked(s, func() activities.PlaceInput { return s.asked[order.AttemptID] }))
 	if err != nil {
 		return outcome, err
 	}
@@ -437,15 +448,6 @@ func (a *sceneSteps) RunTrial(ctx context.Context, order activities.Order) (bert
 	s.known = true
 
 	return outcome, nil
-}
-
-// ResolveImage knows every image but one.
-func (*sceneSteps) ResolveImage(_ context.Context, in activities.ImageRef) (berth.Image, error) {
-	if in.Image == noImage {
-		return berth.Image{}, temporal.NewNonRetryableApplicationError("no such image", string(berth.KindInvalid), nil)
-	}
-
-	return berth.Image{ID: "sha256:" + in.Image, Digest: "sha256:" + in.Image}, nil
 }
 
 // recordingServer starts a Temporal that keeps nothing.

@@ -136,12 +136,7 @@ func playOutcomes(t *testing.T, s *scene) {
 func playGivenBack(t *testing.T, s *scene) {
 	t.Helper()
 
-	s.brief = func(int) activities.TrialBrief {
-		b := s.standard()
-		b.HostPatience = berth.Duration(5 * time.Second)
-
-		return b
-	}
+	s.hasty()
 	s.places = func(in activities.PlaceInput) (berth.RequestState, string) {
 		if in.Number == 1 {
 			return berth.RequestPlaced, lostHost
@@ -172,11 +167,7 @@ func (s *scene) oneRunsOneWaits(t *testing.T, until <-chan struct{}) {
 
 		return berth.RequestPlaced, s.name
 	}
-	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
-		s.until(ctx, func() bool { return closed(until) })
-
-		return worked(in), ctx.Err()
-	}
+	s.runsUntil(func(activities.PlaceInput) bool { return closed(until) })
 
 	s.play(t)
 	s.hears(t, s.trial(1), "RunTrial scheduled")
@@ -209,12 +200,7 @@ func playCanceled(t *testing.T, s *scene) {
 func playUnheld(t *testing.T, s *scene) {
 	t.Helper()
 
-	s.brief = func(int) activities.TrialBrief {
-		b := s.standard()
-		b.HostPatience = berth.Duration(5 * time.Second)
-
-		return b
-	}
+	s.hasty()
 	s.places = func(activities.PlaceInput) (berth.RequestState, string) { return berth.RequestPlaced, lostHost }
 
 	s.play(t)
@@ -249,11 +235,7 @@ func playPaused(t *testing.T, s *scene) {
 	done := make(chan struct{})
 
 	s.total, s.plan.MaxDuration = window+4, berth.Duration(time.Hour)
-	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
-		s.until(ctx, func() bool { return closed(done) })
-
-		return worked(in), ctx.Err()
-	}
+	s.runsUntil(func(activities.PlaceInput) bool { return closed(done) })
 
 	s.play(t)
 	s.hears(t, s.trial(window), "RunTrial scheduled")
@@ -340,7 +322,7 @@ func playContinued(t *testing.T, s *scene) {
 			s.until(ctx, func() bool { return len(s.sweeps) == 2 })
 		}
 
-		if len(s.sweepRuns()) == 2 {
+		if len(locked(s, func() []string { return s.sweeps })) == 2 {
 			s.mu.Lock()
 			s.total = 0
 			s.mu.Unlock()
@@ -352,7 +334,7 @@ func playContinued(t *testing.T, s *scene) {
 	s.play(t)
 	s.finish(t, berth.SweepSucceeded)
 
-	sweep, runs := workflows.SweepWorkflowID(s.sweepID), s.sweepRuns()
+	sweep, runs := workflows.SweepWorkflowID(s.sweepID), locked(s, func() []string { return s.sweeps })
 	s.keep(t, "sweep-continued-as-new", sweep, runs[0])
 	s.keep(t, "sweep-taken-over", sweep, runs[1])
 }
@@ -431,11 +413,7 @@ func playCapped(t *testing.T, s *scene) {
 
 		return berth.RequestPlaced, s.name
 	}
-	s.runs = func(ctx context.Context, in activities.PlaceInput) (berth.Outcome, error) {
-		s.until(ctx, func() bool { return in.Trial == 2 || s.known })
-
-		return worked(in), ctx.Err()
-	}
+	s.runsUntil(func(in activities.PlaceInput) bool { return in.Trial == 2 || s.known })
 
 	s.play(t)
 	s.finish(t, berth.SweepSucceeded)
@@ -443,12 +421,4 @@ func playCapped(t *testing.T, s *scene) {
 	s.keepProbe(t, "capped")
 	s.keepTrial(t, "capped", 1)
 	s.keepTrial(t, "short-probe", 2)
-}
-
-// sweepRuns are the runs of the sweep's workflow, in order.
-func (s *scene) sweepRuns() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return s.sweeps
 }
