@@ -72,35 +72,37 @@ func (i *Identity) Bound() bool { return i.bound.Load() }
 // Run looks at the namespace again and again until ctx ends. It fails when the
 // namespace turns out to be another installation's.
 func (i *Identity) Run(ctx context.Context) error {
-	return i.repeat(ctx, func() error {
+	return repeat(ctx, func() error {
 		_, err := i.Check(ctx)
-
-		if i.Bound() && berth.KindOf(err) != berth.KindInvalid { // so that no other process takes the namespace for lost, also while Temporal is away
-			if err := i.Ledger.BindTemporal(ctx); err != nil && ctx.Err() == nil {
-				i.Log.Info("noting that Temporal is bound", "error", err)
-			}
+		if berth.KindOf(err) == berth.KindInvalid {
+			return err
 		}
 
-		return err
+		if err != nil && ctx.Err() == nil {
+			i.Log.Info("asking Temporal for the installation", "error", err)
+		}
+
+		if !i.Bound() {
+			return nil
+		}
+
+		// So that no other process takes the namespace for lost, also while Temporal is away.
+		if err := i.Ledger.BindTemporal(ctx); err != nil && ctx.Err() == nil {
+			i.Log.Info("noting that Temporal is bound", "error", err)
+		}
+
+		return nil
 	})
 }
 
-// repeat looks every 10 s until ctx ends. It fails when a look finds that the namespace is
-// another's.
-func (i *Identity) repeat(ctx context.Context, look func() error) error {
+// repeat looks now and every 10 s, until ctx ends or a look fails.
+func repeat(ctx context.Context, look func() error) error {
 	ticker := time.NewTicker(orphanEvery)
 	defer ticker.Stop()
 
 	for {
-		err := look()
-
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case berth.KindOf(err) == berth.KindInvalid:
-			return err
-		case err != nil:
-			i.Log.Info("asking Temporal for the installation", "error", err)
+		if err := look(); err != nil || ctx.Err() != nil {
+			return cmp.Or(ctx.Err(), err)
 		}
 
 		select {

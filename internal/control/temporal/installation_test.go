@@ -58,7 +58,6 @@ type database struct {
 	installation berth.Installation
 	sweeps       []berth.Sweep
 	trials       map[string][]berth.Trial
-	ended        map[string]berth.SweepState
 	histories    int   // of events that were begun
 	unreadable   error // why the sweeps cannot be listed
 }
@@ -66,7 +65,7 @@ type database struct {
 func newDatabase(sweeps ...berth.Sweep) *database {
 	return &database{
 		installation: berth.Installation{ID: uuid.NewString()}, sweeps: sweeps,
-		trials: make(map[string][]berth.Trial), ended: make(map[string]berth.SweepState),
+		trials: make(map[string][]berth.Trial),
 	}
 }
 

@@ -63,24 +63,17 @@ var errUnbound = errors.New("the namespace is not bound")
 
 // Run looks for orphans while it leads and its namespace is bound, until ctx ends.
 func (o *Orphans) Run(ctx context.Context) error {
-	for {
+	return repeat(ctx, func() error {
 		if err := o.Ledger.Lead(ctx, "orphans", o.lead); !errors.Is(err, errUnbound) {
 			return err
 		}
 
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(orphanEvery):
-		}
-	}
+		return nil
+	})
 }
 
 func (o *Orphans) lead(ctx context.Context) error {
-	ticker := time.NewTicker(orphanEvery)
-	defer ticker.Stop()
-
-	for {
+	return repeat(ctx, func() error {
 		err := o.Round(ctx)
 		if err != nil && ctx.Err() == nil {
 			o.Log.Warn("looking for sweeps without a workflow", "error", err)
@@ -92,12 +85,8 @@ func (o *Orphans) lead(ctx context.Context) error {
 			return errUnbound
 		}
 
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
+		return nil
+	})
 }
 
 // openStates are the states of a sweep that has not ended.
