@@ -36,11 +36,10 @@ const curvePoints = `SELECT step, value, status = 'finite' FROM metrics WHERE at
 // Errors: invalid when that takes too many points to read; unavailable while
 // others read charts.
 func (s *Store) Curves(ctx context.Context, sweepID, name string, numbers []int, most int) ([]berth.Curve, error) {
-	done, err := s.beginChart(ctx)
-	if err != nil {
+	if err := s.beginChart(ctx); err != nil {
 		return nil, err
 	}
-	defer done()
+	defer func() { <-s.charts }()
 
 	wanted := make([]int32, len(numbers))
 	for i, n := range numbers {
@@ -120,27 +119,26 @@ func readCurve(ctx context.Context, conn *pgxpool.Conn, attempt, name string, mo
 	return read, err
 }
 
-// beginChart waits for one of chartsAtOnce; the result gives it back.
-func (s *Store) beginChart(ctx context.Context) (done func(), err error) {
+// beginChart waits for one of chartsAtOnce, which reading from s.charts gives back.
+func (s *Store) beginChart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, chartPatience)
 	defer cancel()
 
 	select {
 	case s.charts <- struct{}{}:
-		return func() { <-s.charts }, nil
+		return nil
 	case <-ctx.Done():
-		return nil, berth.Errorf(berth.KindUnavailable, "%d charts are being read for others; ask again in a moment", chartsAtOnce)
+		return berth.Errorf(berth.KindUnavailable, "%d charts are being read for others; ask again in a moment", chartsAtOnce)
 	}
 }
 
 // MetricNames returns which metrics the newest berth.MostNamedTrials trials of a
 // sweep reported, by name.
 func (s *Store) MetricNames(ctx context.Context, sweepID string) ([]berth.MetricName, error) {
-	done, err := s.beginChart(ctx)
-	if err != nil {
+	if err := s.beginChart(ctx); err != nil {
 		return nil, err
 	}
-	defer done()
+	defer func() { <-s.charts }()
 
 	rows, err := s.q.MetricNames(ctx, s.pool, &dbsqlc.MetricNamesParams{SweepID: sweepID, MaxTrials: berth.MostNamedTrials, MaxRows: mostMetricNames})
 

@@ -127,21 +127,19 @@ func (s *Store) touchDevices(ctx context.Context, hostID string, devices []berth
 // CordonDevice keeps a GPU from taking new attempts, until ReadyDevice. The reason may
 // be empty. Cordoned again, it has the new reason. Errors: not_found.
 func (s *Store) CordonDevice(ctx context.Context, id, reason string) error {
-	return s.inTx(ctx, "cordoning GPU "+id, func(tx pgx.Tx) error {
-		rows, err := s.q.CordonDevice(ctx, tx, reason, id)
-		if err := must(rows, err, "cordoning GPU", "no GPU "+id); err != nil {
-			return err
-		}
-
-		return wake(ctx, tx, channelPlacer)
-	})
+	return s.changeDevice(ctx, "cordoning GPU", id, func(tx pgx.Tx) (int64, error) { return s.q.CordonDevice(ctx, tx, reason, id) })
 }
 
 // ReadyDevice lets a GPU take attempts again. Errors: not_found.
 func (s *Store) ReadyDevice(ctx context.Context, id string) error {
-	return s.inTx(ctx, "making GPU "+id+" ready", func(tx pgx.Tx) error {
-		rows, err := s.q.ReadyDevice(ctx, tx, id)
-		if err := must(rows, err, "making GPU ready", "no GPU "+id); err != nil {
+	return s.changeDevice(ctx, "making ready GPU", id, func(tx pgx.Tx) (int64, error) { return s.q.ReadyDevice(ctx, tx, id) })
+}
+
+// changeDevice changes a GPU and wakes the placer.
+func (s *Store) changeDevice(ctx context.Context, doing, id string, change func(tx pgx.Tx) (int64, error)) error {
+	return s.inTx(ctx, doing+" "+id, func(tx pgx.Tx) error {
+		rows, err := change(tx)
+		if err := must(rows, err, doing, "no GPU "+id); err != nil {
 			return err
 		}
 

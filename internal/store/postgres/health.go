@@ -63,44 +63,7 @@ func (s *Store) Health(ctx context.Context) (health.State, error) {
 	}
 
 	for _, host := range hosts {
-		if host.State != berth.HostLost {
-			h.Disks = append(h.Disks, health.DiskOf(&host))
-		}
-
-		if host.State != berth.HostLost && slices.ContainsFunc(host.Devices, berth.Device.Simulated) {
-			h.Simulated = append(h.Simulated, host.Name)
-		}
-
-		if host.State != berth.HostLost && host.OutputsProblem != "" {
-			h.Outputs = append(h.Outputs, host.Name+": "+host.OutputsProblem)
-		}
-
-		if host.State != berth.HostLost && host.DiskLow() {
-			h.FullDisks = append(h.FullDisks, host.Name)
-		}
-
-		if host.CordonedAt != nil {
-			h.Cordoned = append(h.Cordoned, host.Name+" ("+host.CordonReason+")")
-		}
-
-		for _, m := range host.MissingImages {
-			if said := host.Name + " (" + m.Reason + ")"; m.Cordoned && !slices.Contains(h.Cordoned, said) {
-				h.Cordoned = append(h.Cordoned, said)
-			}
-		}
-
-		noteDevices(&h, host)
-
-		if host.State == berth.HostUnready {
-			h.Unready = append(h.Unready, host.Name+": "+host.Problem)
-		}
-
-		switch {
-		case host.State != berth.HostLost:
-			h.Answering++
-		case host.Attempts > 0:
-			h.SilentHosts = append(h.SilentHosts, host.Name)
-		}
+		noteHost(&h, host)
 	}
 
 	secrets, err := s.ListSecrets(ctx)
@@ -139,11 +102,43 @@ func (s *Store) Health(ctx context.Context) (health.State, error) {
 	return h, nil
 }
 
-// noteDevices names the GPUs of a host that answers that are out of order, or that a
-// person has taken out of service.
-func noteDevices(h *health.State, host berth.Host) {
+// noteHost names the problems of a host.
+func noteHost(h *health.State, host berth.Host) {
+	if host.CordonedAt != nil {
+		h.Cordoned = append(h.Cordoned, host.Name+" ("+host.CordonReason+")")
+	}
+
+	for _, m := range host.MissingImages {
+		if said := host.Name + " (" + m.Reason + ")"; m.Cordoned && !slices.Contains(h.Cordoned, said) {
+			h.Cordoned = append(h.Cordoned, said)
+		}
+	}
+
 	if host.State == berth.HostLost {
+		if host.Attempts > 0 {
+			h.SilentHosts = append(h.SilentHosts, host.Name)
+		}
+
 		return
+	}
+
+	h.Answering++
+	h.Disks = append(h.Disks, health.DiskOf(&host))
+
+	if slices.ContainsFunc(host.Devices, berth.Device.Simulated) {
+		h.Simulated = append(h.Simulated, host.Name)
+	}
+
+	if host.OutputsProblem != "" {
+		h.Outputs = append(h.Outputs, host.Name+": "+host.OutputsProblem)
+	}
+
+	if host.DiskLow() {
+		h.FullDisks = append(h.FullDisks, host.Name)
+	}
+
+	if host.State == berth.HostUnready {
+		h.Unready = append(h.Unready, host.Name+": "+host.Problem)
 	}
 
 	for _, dev := range host.Devices {

@@ -114,16 +114,22 @@ func (s *Store) FindFootprint(ctx context.Context, prefix string) (berth.ProbedS
 	}
 
 	shapes, err := toProbedShapes(list)
-
-	switch {
-	case err != nil:
+	if err != nil {
 		return berth.ProbedShape{}, err
-	case len(shapes) == 0:
-		return berth.ProbedShape{}, berth.Errorf(berth.KindNotFound, "no shape with a key that starts with %q was measured", prefix)
-	case len(shapes) > 1:
-		return berth.ProbedShape{}, berth.Errorf(berth.KindConflict, "several shapes have a key that starts with %q; give more of it", prefix)
+	}
+
+	return onlyOne(shapes, "measured shapes have a key", prefix)
+}
+
+// onlyOne is the only thing found by a prefix. Errors: not_found; conflict.
+func onlyOne[T any](found []T, what, prefix string) (one T, err error) {
+	switch len(found) {
+	case 0:
+		return one, berth.Errorf(berth.KindNotFound, "no %s that starts with %q", what, prefix)
+	case 1:
+		return found[0], nil
 	default:
-		return shapes[0], nil
+		return one, berth.Errorf(berth.KindConflict, "several %s that starts with %q; give more of it", what, prefix)
 	}
 }
 

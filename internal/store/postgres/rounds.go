@@ -47,9 +47,8 @@ func (s *Store) NoteRound(ctx context.Context, part string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
 
-	if err := s.q.SetFailingRounds(ctx, s.pool, problem, part); err != nil {
+	if err := s.q.SetFailingRounds(ctx, s.pool, problem, part); err != nil { // it is stored again in roundsNotedFor
 		s.log.Warn("noting whether rounds fail", "part", part, "error", err)
-		s.rounds.forgetNote(part)
 	}
 }
 
@@ -85,14 +84,4 @@ func (r *rounds) count(part string, err error) (problem string, news bool) {
 	series.noted, series.at = problem, time.Now()
 
 	return problem, true
-}
-
-// forgetNote makes the next round store its note again.
-func (r *rounds) forgetNote(part string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	series := r.of[part]
-	series.at = time.Time{}
-	r.of[part] = series
 }

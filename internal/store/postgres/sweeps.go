@@ -219,17 +219,11 @@ func (s *Store) FollowSweepRun(ctx context.Context, id, known, runID string) (fo
 // Errors: not_found; conflict when several do.
 func (s *Store) FindSweep(ctx context.Context, prefix string) (string, error) {
 	ids, err := s.q.FindSweepsByPrefix(ctx, s.pool, prefix)
-
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", translate(err, "finding sweep")
-	case len(ids) == 0:
-		return "", berth.Errorf(berth.KindNotFound, "no sweep has an id that starts with %q", prefix)
-	case len(ids) > 1:
-		return "", berth.Errorf(berth.KindConflict, "several sweeps have an id that starts with %q; give more of it", prefix)
-	default:
-		return ids[0], nil
 	}
+
+	return onlyOne(ids, "sweeps have an id", prefix)
 }
 
 // ListSweepRecords returns sweeps newest first, after the given one: the zero

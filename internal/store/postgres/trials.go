@@ -221,19 +221,11 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 	})
 
 	return collect(rows, err, "listing trials of sweep "+sweepID, func(row dbsqlc.ListTrialsRow) (berth.Trial, error) {
-		trial, err := toTrial(dbsqlc.Trial{
-			ID: row.ID, SweepID: row.SweepID, Number: row.Number, Params: row.Params, ShapeKey: row.ShapeKey,
-			State: row.State, FailureKind: row.FailureKind, Message: row.Message, Value: row.Value,
-			CreatedAt: row.CreatedAt, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
-		})
-		if err != nil {
-			return trial, err
-		}
-
+		trial, err := toTrial(row.Trial)
 		trial.Attempts, trial.Waiting, trial.OutputsRemoved = int(row.Attempts), toReasons(row.Reasons), row.OutputsRemoved
 		trial.Kept = keptHost(row.KeptHostID, row.KeptHost, row.KeptDeviceID, row.KeptSince)
 
-		return trial, nil
+		return trial, err
 	})
 }
 

@@ -375,18 +375,7 @@ type ListTrialsParams struct {
 }
 
 type ListTrialsRow struct {
-	ID             string
-	SweepID        string
-	Number         int32
-	Params         []byte
-	ShapeKey       string
-	State          string
-	FailureKind    string
-	Message        string
-	Value          *float64
-	CreatedAt      time.Time
-	StartedAt      *time.Time
-	FinishedAt     *time.Time
+	Trial          Trial
 	Attempts       int32
 	Reasons        json.RawMessage
 	KeptHostID     string
@@ -412,18 +401,18 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 	for rows.Next() {
 		var i ListTrialsRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.SweepID,
-			&i.Number,
-			&i.Params,
-			&i.ShapeKey,
-			&i.State,
-			&i.FailureKind,
-			&i.Message,
-			&i.Value,
-			&i.CreatedAt,
-			&i.StartedAt,
-			&i.FinishedAt,
+			&i.Trial.ID,
+			&i.Trial.SweepID,
+			&i.Trial.Number,
+			&i.Trial.Params,
+			&i.Trial.ShapeKey,
+			&i.Trial.State,
+			&i.Trial.FailureKind,
+			&i.Trial.Message,
+			&i.Trial.Value,
+			&i.Trial.CreatedAt,
+			&i.Trial.StartedAt,
+			&i.Trial.FinishedAt,
 			&i.Attempts,
 			&i.Reasons,
 			&i.KeptHostID,

@@ -18,7 +18,7 @@ ORDER BY number;
 
 -- name: ListTrials :many
 -- The files of a trial belong to its last attempt: an earlier one failed, and may have been on another host.
-SELECT t.*, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
+SELECT sqlc.embed(t), (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
     coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
