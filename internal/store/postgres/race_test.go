@@ -51,14 +51,10 @@ func (l *ledger) begin(ctx context.Context) (race, error) {
 	return race{ledger: l, request: *r, token: status.Token, won: make(chan berth.TrialState, 2)}, err
 }
 
-// run lets five things happen at once, each after its own moment below twice
-// span: the host commits a result and the workflow settles by it, a person
-// cancels, Temporal loses the host, and the reconciler looks. So they come
-// about as often before as after the end of a host that needs span. It returns
-// how long the host did need.
-func (r race) run(ctx context.Context, span time.Duration) (time.Duration, error) {
-	var took time.Duration
-
+// run lets four things happen at once: the host commits a result and the workflow settles
+// by it; a person cancels, in half of the rounds when the result is there; Temporal loses
+// the host, in a third; and the reconciler looks.
+func (r race) run(ctx context.Context) error {
 	end := func(state berth.TrialState, kind berth.FailureKind, value *float64) error {
 		changed, err := r.store.SetTrialState(ctx, berth.TrialUpdate{
 			TrialID: r.request.TrialID, SweepID: r.sweep, Number: len(r.requests), State: state, Kind: kind, Message: "m", Value: value,
@@ -70,65 +66,45 @@ func (r race) run(ctx context.Context, span time.Duration) (time.Duration, error
 		return err
 	}
 
-	contenders := []func() error{
-		func() error { // the host, and then the trial's workflow
-			began := time.Now()
-			defer func() { took = time.Since(began) }()
-
-			err := r.store.FinishAttempt(ctx, result(r.request, r.token, berth.Outcome{
-				Kind: berth.FailureOK, Message: "ok", Value: new(0.5), FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 1},
-			}))
-			if berth.KindOf(err) == berth.KindFenced {
-				return nil
-			}
-
-			if err != nil {
-				return err
-			}
-
-			return end(berth.TrialSucceeded, berth.FailureOK, new(0.5))
-		},
-		func() error { return end(berth.TrialCanceled, berth.FailureCanceled, nil) },
-		func() error {
-			if r.rand.IntN(3) > 0 {
-				return nil
-			}
-
-			return r.store.AbandonAttempt(ctx, r.request.AttemptID, "host lost")
-		},
-		func() error { // the reconciler, which finds no container of an attempt that is over
-			attempt, err := r.store.GetAttempt(ctx, r.request.AttemptID)
-			if err != nil || attempt.FinishedAt == nil {
-				return err
-			}
-
-			return r.store.ReleaseLease(ctx, r.request.AttemptID, "no container")
-		},
-	}
-
-	moments := make([]time.Duration, len(contenders))
-	for i := range moments {
-		moments[i] = time.Duration(r.rand.Int64N(int64(2 * span)))
-	}
-
 	var group errgroup.Group
 
-	moments[0] /= 6 // the slowest step begins sooner
+	committed, late, loses := make(chan struct{}), r.rand.IntN(2) == 0, r.rand.IntN(3) == 0
 
-	for i, contend := range contenders {
-		group.Go(func() error {
-			timer := time.NewTimer(moments[i])
-			defer timer.Stop()
+	group.Go(func() error { // the host, and then the trial's workflow
+		err := r.store.FinishAttempt(ctx, result(r.request, r.token, berth.Outcome{
+			Kind: berth.FailureOK, Message: "ok", Value: new(0.5), FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 1},
+		}))
 
-			<-timer.C
+		close(committed)
 
-			return contend()
-		})
+		if berth.KindOf(err) == berth.KindFenced {
+			return nil
+		}
+
+		return errors.Join(err, end(berth.TrialSucceeded, berth.FailureOK, new(0.5)))
+	})
+	group.Go(func() error {
+		if late {
+			<-committed
+		}
+
+		return end(berth.TrialCanceled, berth.FailureCanceled, nil)
+	})
+
+	if loses {
+		group.Go(func() error { return r.store.AbandonAttempt(ctx, r.request.AttemptID, "host lost") })
 	}
 
-	err := group.Wait()
+	group.Go(func() error { // the reconciler, which finds no container of an attempt that is over
+		attempt, err := r.store.GetAttempt(ctx, r.request.AttemptID)
+		if err != nil || attempt.FinishedAt == nil {
+			return err
+		}
 
-	return took, err
+		return r.store.ReleaseLease(ctx, r.request.AttemptID, "no container")
+	})
+
+	return group.Wait()
 }
 
 // settled returns the trial's end, after checking that it is one.
@@ -169,12 +145,9 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 		ID: uuid.NewString(), Name: "h", BootID: "boot", CPUMilli: 64_000, MemoryBytes: 64 * gib, MemoryFreeBytes: 64 * gib,
 	})
 
-	// The machine's present speed decides the order, so each round takes its
-	// moments from the rounds before it.
 	var (
 		mu   sync.Mutex
 		ends = map[berth.TrialState]int{}
-		span = 6 * time.Millisecond
 	)
 
 	atOnce(t, ledgers, rounds, func(ctx context.Context, l *ledger) error {
@@ -183,27 +156,18 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 			return err
 		}
 
-		mu.Lock()
-		within := span
-		mu.Unlock()
-
-		took, err := r.run(ctx, within)
-		if err != nil {
+		if err := r.run(ctx); err != nil {
 			return err
 		}
 
 		state, err := r.settled(ctx)
-		if err != nil {
-			return err
-		}
 
 		mu.Lock()
 		defer mu.Unlock()
 
 		ends[state]++
-		span = max((7*span+took)/8, time.Millisecond)
 
-		return nil
+		return err
 	})
 
 	require.NoError(t, ledgers[0].check(t.Context()))
