@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/scheduler/memory"
 )
 
-// What an attempt used teaches the class of device that it ran on, and no other.
+// What an attempt used teaches the class of device that it ran on, and no other; a result
+// that is committed twice teaches once.
 func TestFinishAttempt_TeachesItsClass(t *testing.T) {
 	t.Parallel()
 
@@ -20,6 +20,7 @@ func TestFinishAttempt_TeachesItsClass(t *testing.T) {
 
 	first := b.request(t, 4*gib)
 	b.runs(t, first, berth.FailureOK, 175*mib)
+	b.finish(t, first, berth.Outcome{Kind: berth.FailureOK, Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 9, Wall: berth.Duration(time.Minute)}})
 
 	onGPU := b.request(t, 4*gib)
 	b.placeOn(t, onGPU, "GPU-1")
@@ -143,7 +144,8 @@ func TestFinishAttempt_ThatNeedsNoGPU(t *testing.T) {
 	require.Equal(t, int64(1152*mib), demands[berth.ClassCPU].MemoryBytes)
 }
 
-// One trial that can never fit leaves the others of its shape as they were.
+// The ledger keeps what a trial ran out of until three of its siblings needed less, who
+// learn of it at once while they wait.
 func TestFinishAttempt_AnOutlierDoesNotHoldTheShape(t *testing.T) {
 	t.Parallel()
 
@@ -151,52 +153,15 @@ func TestFinishAttempt_AnOutlierDoesNotHoldTheShape(t *testing.T) {
 	b.runs(t, b.request(t, 4*gib), berth.FailureOK, 175*mib)
 
 	sibling := b.request(t, 256*mib) // waits all the time
-	outlier := b.request(t, 256*mib)
-	b.runs(t, outlier, berth.FailureHostOOM, 256*mib)
-	require.Equal(t, int64(768*mib), b.waiting(t)[sibling.AttemptID], "it may need as much: they learn at once")
-
-	again := func(size int64, alone bool) {
-		outlier.AttemptID, outlier.Number = uuid.NewString(), outlier.Number+1
-		outlier.Demand.MemoryBytes, outlier.Demand.Exclusive = size, alone // the decision's demand
-
-		_, err := b.store.RequestPlacement(t.Context(), outlier)
-		require.NoError(t, err)
-		b.runs(t, outlier, berth.FailureHostOOM, size)
-	}
-	again(768*mib, false)
-	require.Equal(t, int64(gib), b.waiting(t)[sibling.AttemptID], "four times what they were measured to need, and no more")
-	again(8*gib, true)
-	require.Equal(t, int64(gib), b.waiting(t)[sibling.AttemptID], "the whole machine was not enough for that one trial")
+	b.runs(t, b.request(t, 256*mib), berth.FailureHostOOM, 256*mib)
+	require.Equal(t, int64(768*mib), b.waiting(t)[sibling.AttemptID])
 
 	for i := range 3 {
-		require.Equal(t, i, b.footprints(t, sibling.ShapeKey).Of(berth.ClassCPU).FloorPassed)
+		f := b.footprints(t, sibling.ShapeKey).Of(berth.ClassCPU)
+		require.Equal(t, []int64{256 * mib, int64(i)}, []int64{f.MemoryFloorBytes, int64(f.FloorPassed)})
 		b.runs(t, b.request(t, gib), berth.FailureOK, 175*mib)
 	}
 
-	require.Equal(t, int64(256*mib), b.waiting(t)[sibling.AttemptID], "and those that still wait ask for their own size again")
-
-	f := b.footprints(t, sibling.ShapeKey).Of(berth.ClassCPU)
-	require.Zero(t, f.MemoryFloorBytes)
-	require.Equal(t, int64(175*mib), f.MemoryPeakBytes)
-}
-
-// Siblings learn no size from a run that was measured in part.
-func TestFinishAttempt_RunWithAGap(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	sibling := b.request(t, 2*gib)
-	r := b.request(t, 2*gib)
-	done := result(r, b.place(t, r).Token, berth.Outcome{
-		Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now(),
-		Usage: berth.Usage{MemoryPeakBytes: 155 * mib, Samples: 9, Unseen: berth.Duration(time.Minute)},
-	})
-	done.Source = berth.FootprintPartial
-	require.NoError(t, b.store.FinishAttempt(t.Context(), done))
-	require.Equal(t, map[string]int64{sibling.AttemptID: 2 * gib}, b.waiting(t))
-
-	f := b.footprints(t, r.ShapeKey).Of(berth.ClassCPU)
-	require.Equal(t, berth.FootprintPartial, f.Source)
-	require.Zero(t, f.Samples)
-	require.Equal(t, berth.Duration(time.Minute), b.attempt(t, r.AttemptID).Usage.Unseen)
+	require.Equal(t, int64(256*mib), b.waiting(t)[sibling.AttemptID])
+	require.Zero(t, b.footprints(t, sibling.ShapeKey).Of(berth.ClassCPU).MemoryFloorBytes)
 }

@@ -2,40 +2,12 @@ package postgres_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
 )
-
-// A result that is committed twice teaches once. What it says of its use is kept.
-func TestFinishAttempt_TeachesOnce(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	r := b.request(t, 2*gib)
-	now := time.Now()
-	usage := berth.Usage{
-		MemoryPeakBytes: gib, FrameworkPeakBytes: 300 * mib, Samples: 5, CPU: berth.Duration(5 * time.Second), Wall: berth.Duration(10 * time.Second),
-		Steps: 7, StepTime: 9, DevicePhases: berth.Phases{StartBytes: 1, TrainingBytes: 2, ValidationBytes: 3},
-	}
-	done := result(r, b.place(t, r).Token, berth.Outcome{
-		Kind: berth.FailureOK, Message: "ok", Value: new(0.9), StartedAt: now.Add(-10 * time.Second), FinishedAt: now, Usage: usage,
-	})
-
-	for range 2 {
-		require.NoError(t, b.store.FinishAttempt(t.Context(), done))
-	}
-
-	require.Equal(t, usage, b.attempt(t, r.AttemptID).Usage)
-
-	f := b.footprints(t, r.ShapeKey).Of(berth.ClassCPU)
-	require.Equal(t, 1, f.Samples)
-	require.Equal(t, int64(gib), f.MemoryPeakBytes)
-	require.Equal(t, int64(500), f.CPUMilli)
-}
 
 // A round decides on the state at its beginning. If a person has since been
 // told that a sweep starts no more trials, or at most a number of them, that

@@ -215,7 +215,10 @@ func result(r berth.PlacementRequest, token int64, value float64) berth.Result {
 		Reserved: r.Demand, Source: berth.FootprintFull, Proof: "container exited", ContainerID: "c",
 		Outcome: berth.Outcome{
 			Kind: berth.FailureOK, Message: "finished", ExitCode: &code, Value: &value, StartedAt: noon, FinishedAt: noon.Add(time.Minute),
-			Usage: berth.Usage{MemoryPeakBytes: gib, CPU: berth.Duration(time.Second), Wall: berth.Duration(time.Minute), Samples: 5},
+			Usage: berth.Usage{
+				MemoryPeakBytes: gib, FrameworkPeakBytes: 300, CPU: berth.Duration(time.Second), Wall: berth.Duration(time.Minute), Samples: 5,
+				Unseen: berth.Duration(time.Second), Steps: 7, StepTime: 9, DevicePhases: berth.Phases{StartBytes: 1, TrainingBytes: 2, ValidationBytes: 3},
+			},
 		},
 	}
 }
