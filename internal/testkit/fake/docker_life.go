@@ -16,29 +16,27 @@ import (
 
 // Ensure starts the launch's container, or adopts the existing one.
 func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
-	return d.hooked().Ensure.call(ctx, l, func(ctx context.Context) (berth.Container, error) { return d.ensure(ctx, l) })
-}
+	return d.hooked().Ensure.call(ctx, l, func(ctx context.Context) (berth.Container, error) {
+		defer d.changed()
+		d.mu.Lock()
+		defer d.mu.Unlock()
 
-func (d *Docker) ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
-	defer d.changed()
-	d.mu.Lock()
-	defer d.mu.Unlock()
+		adopted := d.box[d.Name(l.AttemptID)] != nil
 
-	adopted := d.box[d.Name(l.AttemptID)] != nil
+		b, err := d.create(ctx, l)
+		if err != nil {
+			return berth.Container{}, err
+		}
 
-	b, err := d.create(ctx, l)
-	if err != nil {
-		return berth.Container{}, err
-	}
+		if b.State == berth.ContainerCreated {
+			d.start(b)
+		}
 
-	if b.State == berth.ContainerCreated {
-		d.start(b)
-	}
+		c := b.Container
+		c.Adopted = adopted
 
-	c := b.Container
-	c.Adopted = adopted
-
-	return c, nil
+		return c, nil
+	})
 }
 
 // Create goes half the way of Ensure: as when the worker dies between Docker's
@@ -137,70 +135,66 @@ func hash(l berth.Launch) string {
 // Stop sends SIGTERM, and SIGKILL after grace, also when the caller stops
 // waiting. An absent container is a success.
 func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error {
-	return d.hooked().Stop.do(ctx, id, func(ctx context.Context) error { return d.stop(ctx, id, grace) })
-}
+	return d.hooked().Stop.do(ctx, id, func(ctx context.Context) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
 
-func (d *Docker) stop(ctx context.Context, id string, grace time.Duration) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	if err := away(ctx, "stopping container %q", id); err != nil {
-		return err
-	}
-
-	b, err := d.find(id)
-	if err != nil || b.State != berth.ContainerRunning {
-		return nil // absent, or ended already
-	}
-
-	select {
-	case <-b.terminated:
-	default:
-		close(b.terminated)
-	}
-
-	kill := time.AfterFunc(grace, func() { d.end(b, codeKilled) })
-
-	for b.State == berth.ContainerRunning {
 		if err := away(ctx, "stopping container %q", id); err != nil {
 			return err
 		}
 
-		d.pause(ctx, b.more)
-	}
+		b, err := d.find(id)
+		if err != nil || b.State != berth.ContainerRunning {
+			return nil // absent, or ended already
+		}
 
-	kill.Stop()
+		select {
+		case <-b.terminated:
+		default:
+			close(b.terminated)
+		}
 
-	return nil
+		kill := time.AfterFunc(grace, func() { d.end(b, codeKilled) })
+
+		for b.State == berth.ContainerRunning {
+			if err := away(ctx, "stopping container %q", id); err != nil {
+				return err
+			}
+
+			d.pause(ctx, b.more)
+		}
+
+		kill.Stop()
+
+		return nil
+	})
 }
 
 // Remove removes a container that does not run. An absent one is a success.
 // Errors: conflict.
 func (d *Docker) Remove(ctx context.Context, id string) error {
-	return d.hooked().Remove.do(ctx, id, func(ctx context.Context) error { return d.remove(ctx, id) })
-}
+	return d.hooked().Remove.do(ctx, id, func(ctx context.Context) error {
+		defer d.changed()
+		d.mu.Lock()
+		defer d.mu.Unlock()
 
-func (d *Docker) remove(ctx context.Context, id string) error {
-	defer d.changed()
-	d.mu.Lock()
-	defer d.mu.Unlock()
+		if err := away(ctx, "removing container %q", id); err != nil {
+			return err
+		}
 
-	if err := away(ctx, "removing container %q", id); err != nil {
-		return err
-	}
+		b, err := d.find(id)
+		if err != nil {
+			return nil // absent
+		}
 
-	b, err := d.find(id)
-	if err != nil {
-		return nil // absent
-	}
+		if b.State == berth.ContainerRunning {
+			return berth.Errorf(berth.KindConflict, "container %q runs: stop it first", id)
+		}
 
-	if b.State == berth.ContainerRunning {
-		return berth.Errorf(berth.KindConflict, "container %q runs: stop it first", id)
-	}
+		d.drop(b)
 
-	d.drop(b)
-
-	return nil
+		return nil
+	})
 }
 
 // Prune removes all containers that do not run, as `docker container prune`

@@ -58,30 +58,28 @@ func (d *Docker) list(ctx context.Context) ([]berth.Container, error) {
 // Wait returns when the container has exited. Errors: not_found, also when it
 // is removed in the meantime; the context's cause.
 func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
-	return d.hooked().Wait.call(ctx, id, func(ctx context.Context) (berth.Container, error) { return d.wait(ctx, id) })
-}
+	return d.hooked().Wait.call(ctx, id, func(ctx context.Context) (berth.Container, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
 
-func (d *Docker) wait(ctx context.Context, id string) (berth.Container, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	b, err := d.find(id)
-	if err != nil {
-		return berth.Container{}, err
-	}
-
-	for {
-		switch {
-		case ctx.Err() != nil:
-			return berth.Container{}, away(ctx, "waiting for container %q", id)
-		case b.removed:
-			return berth.Container{}, berth.Errorf(berth.KindNotFound, "container %q was removed", id)
-		case b.State == berth.ContainerExited:
-			return b.Container, nil
+		b, err := d.find(id)
+		if err != nil {
+			return berth.Container{}, err
 		}
 
-		d.pause(ctx, b.more)
-	}
+		for {
+			switch {
+			case ctx.Err() != nil:
+				return berth.Container{}, away(ctx, "waiting for container %q", id)
+			case b.removed:
+				return berth.Container{}, berth.Errorf(berth.KindNotFound, "container %q was removed", id)
+			case b.State == berth.ContainerExited:
+				return b.Container, nil
+			}
+
+			d.pause(ctx, b.more)
+		}
+	})
 }
 
 // pause waits for one of the two without the lock.
