@@ -107,13 +107,11 @@ func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int6
 // it no longer waits. Errors: fenced.
 func (s *Store) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
 	ours, err := s.q.NoteWait(ctx, s.pool, &dbsqlc.NoteWaitParams{ID: attemptID, Token: token, Message: text})
-
-	rows := int64(0)
-	if ours {
-		rows = 1
+	if err != nil || !ours {
+		return fencedError(0, err, attemptID, token)
 	}
 
-	return fencedError(rows, err, attemptID, token)
+	return nil
 }
 
 // FinishAttempt commits an attempt's result, frees its lease and teaches the

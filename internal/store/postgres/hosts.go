@@ -163,16 +163,8 @@ func (s *Store) reviveAttempts(ctx context.Context, tx pgx.Tx, hostID, trialID s
 // bookings. It returns the attempts concerned.
 func (s *Store) SuspectLeases(ctx context.Context) ([]string, error) {
 	rows, err := s.q.SuspectLeases(ctx, s.pool)
-	if err != nil {
-		return nil, translate(err, "looking for expired leases")
-	}
 
-	ids := make([]string, len(rows))
-	for i, row := range rows {
-		ids[i] = row.AttemptID
-	}
-
-	return ids, nil
+	return collect(rows, err, "looking for expired leases", func(row dbsqlc.SuspectLeasesRow) (string, error) { return row.AttemptID, nil })
 }
 
 // ReleaseLease frees a lease's booking, on proof. It does nothing when the

@@ -23,20 +23,12 @@ const outboxReason = 500
 // due again when the claim ends.
 func (s *Store) ClaimOutbox(ctx context.Context, limit int, claim time.Duration) ([]berth.OutboxMessage, error) {
 	rows, err := s.q.ClaimOutbox(ctx, s.pool, claim, int32Of(limit))
-	if err != nil {
-		return nil, translate(err, "claiming the outbox")
-	}
 
-	messages := make([]berth.OutboxMessage, len(rows))
-	for i, row := range rows {
-		messages[i] = berth.OutboxMessage{
-			ID: row.ID, Kind: row.Kind, WorkflowID: row.WorkflowID, Payload: row.Payload, Tries: int(row.Attempts),
-		}
-	}
+	slices.SortFunc(rows, func(a, b dbsqlc.ClaimOutboxRow) int { return cmp.Compare(a.ID, b.ID) })
 
-	slices.SortFunc(messages, func(a, b berth.OutboxMessage) int { return cmp.Compare(a.ID, b.ID) })
-
-	return messages, nil
+	return collect(rows, err, "claiming the outbox", func(row dbsqlc.ClaimOutboxRow) (berth.OutboxMessage, error) {
+		return berth.OutboxMessage{ID: row.ID, Kind: row.Kind, WorkflowID: row.WorkflowID, Payload: row.Payload, Tries: int(row.Attempts)}, nil
+	})
 }
 
 // SettleOutbox stores the results of claimed messages: delivered ones are

@@ -236,16 +236,10 @@ func (s *Store) SilentTrials(ctx context.Context, after berth.Trial, silent time
 	rows, err := s.q.ListSilentTrials(ctx, s.pool, &dbsqlc.ListSilentTrialsParams{
 		AfterSweep: cmp.Or(after.SweepID, noID), AfterNumber: int32Of(after.Number), Silent: silent, MaxRows: int32Of(limit),
 	})
-	if err != nil {
-		return nil, translate(err, "listing silent trials")
-	}
 
-	trials := make([]berth.Trial, len(rows))
-	for i, row := range rows {
-		trials[i] = berth.Trial{ID: row.ID, SweepID: row.SweepID, Number: int(row.Number)}
-	}
-
-	return trials, nil
+	return collect(rows, err, "listing silent trials", func(row dbsqlc.ListSilentTrialsRow) (berth.Trial, error) {
+		return berth.Trial{ID: row.ID, SweepID: row.SweepID, Number: int(row.Number)}, nil
+	})
 }
 
 // SetTrialState moves a trial to a state. The first terminal state wins;
