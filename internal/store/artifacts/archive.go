@@ -2,7 +2,6 @@ package artifacts
 
 import (
 	"archive/tar"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -20,12 +19,8 @@ import (
 	"github.com/berthml/berth/internal/agent/filetime"
 )
 
-const (
-	// checkpointMount is where a job sees its checkpoint: links may name it.
-	checkpointMount = "/trial/checkpoint"
-	// archiveChunk is how much of a file is read at a time.
-	archiveChunk = 256 << 10
-)
+// checkpointMount is where a job sees its checkpoint: links may name it.
+const checkpointMount = "/trial/checkpoint"
 
 // unstorableError is a checkpoint that cannot be stored as it is: half of one is useless.
 type unstorableError struct{ why string }
@@ -127,90 +122,51 @@ func hasFile(entries []entry) bool {
 	return slices.ContainsFunc(entries, func(e entry) bool { return !e.info.IsDir() })
 }
 
-// archive reads a checkpoint as a tar: the same bytes for the same entries. Errors of
+// readArchive reads a checkpoint as a tar: the same bytes for the same entries. Errors of
 // Read: ErrChanged and fs.ErrNotExist for a file that is not as it was listed.
-type archive struct {
-	ctx    context.Context //nolint:containedctx // lives for one copy
-	root   *os.Root
-	rest   []entry
-	tar    *tar.Writer
-	buffer bytes.Buffer
-	file   *os.File // that is read now
-}
+func readArchive(ctx context.Context, root *os.Root, entries []entry) io.ReadCloser {
+	r, w := io.Pipe()
 
-func newArchive(ctx context.Context, root *os.Root, entries []entry) *archive {
-	a := &archive{ctx: ctx, root: root, rest: entries}
-	a.tar = tar.NewWriter(&a.buffer)
+	go func() { // until r is closed
+		archive := tar.NewWriter(w)
 
-	return a
-}
+		for _, e := range entries {
+			if err := e.write(ctx, archive, root); err != nil {
+				_ = w.CloseWithError(err) // which returns nil
 
-func (a *archive) Read(p []byte) (int, error) {
-	for a.buffer.Len() == 0 {
-		if err := cmp.Or(a.ctx.Err(), a.fill()); err != nil {
-			return 0, err
+				return
+			}
 		}
+
+		_ = w.CloseWithError(archive.Close())
+	}()
+
+	return r
+}
+
+// write adds an entry to an archive.
+func (e entry) write(ctx context.Context, archive *tar.Writer, root *os.Root) error {
+	header, err := e.header()
+	if err == nil {
+		err = archive.WriteHeader(header)
 	}
 
-	return a.buffer.Read(p)
-}
-
-// fill adds the next piece to the buffer. Errors: io.EOF after the last one.
-func (a *archive) fill() error {
-	switch {
-	case a.file != nil:
-		return a.fillFromFile()
-	case len(a.rest) > 0:
-		next := a.rest[0]
-		a.rest = a.rest[1:]
-
-		header, err := next.header()
-		if err == nil {
-			err = a.tar.WriteHeader(header)
-		}
-
-		if err == nil && next.info.Mode().IsRegular() {
-			a.file, err = found{path: next.path, info: next.info}.open(a.root)
-		}
-
+	if err != nil || !e.info.Mode().IsRegular() {
 		return err
-	case a.tar != nil:
-		err := a.tar.Close()
-		a.tar = nil
+	}
 
+	file, err := found{path: e.path, info: e.info}.open(root)
+	if err != nil {
 		return err
-	default:
-		return io.EOF
 	}
-}
+	defer file.Close() //nolint:errcheck // only read
 
-func (a *archive) fillFromFile() error {
-	_, err := io.CopyN(a.tar, a.file, archiveChunk)
-	if errors.Is(err, io.EOF) {
-		err = a.Close()
-
-		if a.tar.Flush() != nil { // the file is shorter than its header says
-			err = ErrChanged
-		}
-	}
-
-	if errors.Is(err, tar.ErrWriteTooLong) {
+	copied, err := io.Copy(archive, patient(ctx, file))
+	if errors.Is(err, tar.ErrWriteTooLong) || err == nil && copied < e.info.Size() {
 		err = ErrChanged
 	}
 
 	return err
-}
-
-// Close closes the file that is being read.
-func (a *archive) Close() error {
-	file := a.file
-	a.file = nil
-
-	if file == nil {
-		return nil
-	}
-
-	return file.Close()
 }
 
 // header is the entry's header. It has no times of reading, which change, and no names of users.
@@ -235,7 +191,7 @@ func (e entry) header() (*tar.Header, error) {
 func unpack(ctx context.Context, r io.Reader, root *os.Root) error {
 	var headers []*tar.Header
 
-	for archive := tar.NewReader(patient{ctx, r}); ; {
+	for archive := tar.NewReader(patient(ctx, r)); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break

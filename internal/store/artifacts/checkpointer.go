@@ -73,7 +73,6 @@ type Checkpointer struct {
 	Log    *slog.Logger
 
 	running map[string]*runningCheckpoint // by attempt
-	sent    sender
 }
 
 // runningCheckpoint is the checkpoint of a running attempt.
@@ -278,7 +277,7 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, ro
 		to = io.MultiWriter(sum, spool)
 	}
 
-	content := newArchive(ctx, root, entries)
+	content := readArchive(ctx, root, entries)
 	defer content.Close() //nolint:errcheck // only read
 
 	bytes, err := io.Copy(to, content)
@@ -300,12 +299,12 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, ro
 		return err
 	}
 
-	sent, err := c.sent.storeAll(ctx, c.Store, []source{func() (io.ReadCloser, error) {
+	sent, err := c.Store.storeAll(ctx, []source{func() (io.ReadCloser, error) {
 		if spool != nil {
 			return io.NopCloser(io.NewSectionReader(spool, 0, bytes)), nil
 		}
 
-		return newArchive(ctx, root, entries), nil
+		return readArchive(ctx, root, entries), nil
 	}}, []berth.Artifact{{Bytes: bytes, Digest: archive.Digest}})
 	if err := cmp.Or(sent[0].err, asUnstorable(sent[0].ofFile), err); err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -102,10 +101,7 @@ func TestCheckpointer_GoesWithTheTrial(t *testing.T) {
 func (x *trials) waits() berth.WaitingRequest {
 	x.t.Helper()
 
-	request := berth.PlacementRequest{
-		AttemptID: uuid.NewString(), SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: x.number + 1, Stage: berth.StageMain,
-		Purpose: berth.PurposeRun, ShapeKey: "s", Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
-	}
+	request := x.request(x.trial, x.number+1)
 	_, err := x.db.RequestPlacement(x.t.Context(), request)
 	require.NoError(x.t, err)
 	x.sql().Exec("UPDATE placement_requests SET not_before = now() WHERE attempt_id = $1", request.AttemptID)
@@ -186,24 +182,14 @@ func TestCheckpointer_AShortProbeSettlesNothing(t *testing.T) {
 	x.writes(map[string]string{"state": "40 epochs"})
 	x.fails()
 
-	first, probe := x.of.AttemptID, uuid.NewString()
-	demand := berth.Demand{MemoryBytes: gib, CPUMilli: 1000}
-	_, err := x.db.RequestPlacement(t.Context(), berth.PlacementRequest{
-		AttemptID: probe, SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: x.number + 1, Stage: berth.StageMain,
-		Purpose: berth.PurposeRun, ShapeKey: "s", Demand: demand, Short: true,
-	})
-	require.NoError(t, err)
-	_, err = x.db.Place(t.Context(), map[string]berth.Placement{probe: {HostID: x.host, Demand: demand}})
-	require.NoError(t, err)
-
-	status, err := x.db.PlacementStatus(t.Context(), probe)
-	require.NoError(t, err)
-	require.NoError(t, x.db.AttemptRunning(t.Context(), probe, status.Token, "c2", time.Now()))
+	probe := x.request(x.trial, x.number+1)
+	probe.Short = true
+	require.NoError(t, x.db.AttemptRunning(t.Context(), probe.AttemptID, x.place(probe, x.host), "c2", time.Now()))
 
 	list, err := x.db.CheckpointsToStore(t.Context(), x.host, 10)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Equal(t, first, list[0].AttemptID)
+	require.Equal(t, x.of.AttemptID, list[0].AttemptID)
 }
 
 // A host restarts, or its worker is upgraded, while it has a checkpoint to store; or PostgreSQL was

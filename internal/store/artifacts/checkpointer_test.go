@@ -94,36 +94,16 @@ func (x *trials) newPointer(ledger artifacts.CheckpointLedger) *artifacts.Checkp
 // runs has a new attempt of the trial run on a host.
 func (x *trials) runs(host string) {
 	x.t.Helper()
-	x.places(host)
+	x.number++
+
+	request := x.request(x.trial, x.number)
+	x.of = berth.AttemptCheckpoint{AttemptID: request.AttemptID, TrialID: x.trial, Token: x.place(request, host)}
 	require.NoError(x.t, x.db.AttemptRunning(x.t.Context(), x.of.AttemptID, x.of.Token, "c", time.Now()))
 
+	x.files.running = nil
 	if host == x.host {
 		x.files.running = []berth.AttemptCheckpoint{x.of}
 	}
-}
-
-// places has a new attempt of the trial placed on a host.
-func (x *trials) places(host string) {
-	x.t.Helper()
-
-	ctx := x.t.Context()
-	x.number++
-	x.of = berth.AttemptCheckpoint{AttemptID: uuid.NewString(), TrialID: x.trial}
-	demand := berth.Demand{MemoryBytes: gib, CPUMilli: 1000}
-
-	_, err := x.db.RequestPlacement(ctx, berth.PlacementRequest{
-		AttemptID: x.of.AttemptID, SweepID: x.sweep, TrialID: x.trial, WorkflowID: "w", Number: x.number, Stage: berth.StageMain,
-		Purpose: berth.PurposeRun, ShapeKey: "s", Demand: demand,
-	})
-	require.NoError(x.t, err)
-
-	_, err = x.db.Place(ctx, map[string]berth.Placement{x.of.AttemptID: {HostID: host, Demand: demand}})
-	require.NoError(x.t, err)
-
-	status, err := x.db.PlacementStatus(ctx, x.of.AttemptID)
-	require.NoError(x.t, err)
-
-	x.of.Token, x.files.running = status.Token, nil
 }
 
 // fails ends the attempt, which leaves a checkpoint.

@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -42,28 +43,17 @@ type Cleaner struct {
 
 // Run looks while it leads, until ctx ends. What fails is logged and tried again.
 func (c *Cleaner) Run(ctx context.Context) error {
-	every := c.Every
-	if every <= 0 {
-		every = defaultCleanEvery
-	}
+	every := cmp.Or(c.Every, defaultCleanEvery)
 
 	return c.Names.Lead(ctx, "cleaning the store of artifacts", func(ctx context.Context) error {
-		for {
+		return keepLooking(ctx, every, every, func(ctx context.Context) error {
 			removed, err := c.Look(ctx)
-			if err != nil && ctx.Err() == nil {
-				c.Log.Warn("removing objects that no row names", "error", err)
-			}
-
 			if removed > 0 {
 				c.Log.Info("removed objects that no row names", "objects", removed)
 			}
 
-			select {
-			case <-time.After(every):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+			return err
+		}, func(err error, _ time.Duration) { c.Log.Warn("removing objects that no row names", "error", err) })
 	})
 }
 
@@ -74,10 +64,7 @@ func (c *Cleaner) Look(ctx context.Context) (removed int, err error) {
 		return 0, err
 	}
 
-	grace := c.Grace
-	if grace <= 0 {
-		grace = defaultGrace
-	}
+	grace := cmp.Or(c.Grace, defaultGrace)
 
 	for first := range math.MaxUint8 + 1 {
 		err := c.Store.list(ctx, byte(first), func(page []object) error {
@@ -123,10 +110,6 @@ type unnamed interface {
 
 // removeUnnamed removes the objects that no row names, and returns how many.
 func removeUnnamed(ctx context.Context, names unnamed, store *Store, digests []berth.Digest) (removed int, err error) {
-	if len(digests) == 0 {
-		return 0, nil
-	}
-
 	for some := range slices.Chunk(digests, removedAtOnce) {
 		err := names.RemoveObjects(ctx, some, func(unnamed []berth.Digest) error {
 			ctx, cancel := context.WithTimeout(ctx, removeTimeout)

@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -8,9 +9,7 @@ import (
 // keepLooking looks every so often (0 = defaultEvery) until ctx ends. After a look that
 // failed, which it tells, it waits for longer each time, up to longest. Error: ctx's cause.
 func keepLooking(ctx context.Context, every, longest time.Duration, look func(context.Context) error, failed func(err error, again time.Duration)) error {
-	if every <= 0 {
-		every = defaultEvery
-	}
+	every = cmp.Or(every, defaultEvery)
 
 	var pause time.Duration
 

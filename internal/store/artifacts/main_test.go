@@ -143,32 +143,48 @@ func (b *bench) ended(content map[string]string) (trial, attempt string) {
 	})
 	require.NoError(b.t, err)
 
-	request := berth.PlacementRequest{
-		AttemptID: attempt, SweepID: b.sweep, TrialID: trial, WorkflowID: "w", Number: 1, Stage: berth.StageMain,
-		Purpose: berth.PurposeRun, ShapeKey: shape.Key(), Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
-	}
+	request := b.request(trial, 1)
+	request.AttemptID, request.ShapeKey = attempt, shape.Key()
+
 	if b.short {
 		request.Purpose, request.Short = berth.PurposeProbe, true
 	}
 
-	_, err = b.db.RequestPlacement(ctx, request)
-	require.NoError(b.t, err)
-
-	placed, err := b.db.Place(ctx, map[string]berth.Placement{attempt: {HostID: b.host, Demand: request.Demand}})
-	require.NoError(b.t, err)
-	require.Equal(b.t, []string{attempt}, placed)
-
-	status, err := b.db.PlacementStatus(ctx, attempt)
-	require.NoError(b.t, err)
-	require.NoError(b.t, b.db.AttemptRunning(ctx, attempt, status.Token, "c", time.Now()))
+	token := b.place(request, b.host)
+	require.NoError(b.t, b.db.AttemptRunning(ctx, attempt, token, "c", time.Now()))
 
 	b.write(attempt, content)
 	require.NoError(b.t, b.db.FinishAttempt(ctx, berth.Result{
-		AttemptID: attempt, TrialID: trial, SweepID: b.sweep, ShapeKey: shape.Key(), Token: status.Token, Reserved: request.Demand,
+		AttemptID: attempt, TrialID: trial, SweepID: b.sweep, ShapeKey: shape.Key(), Token: token, Reserved: request.Demand,
 		Outcome: berth.Outcome{Kind: berth.FailureOK, Message: "finished", FinishedAt: time.Now()}, Source: berth.FootprintFull, Proof: "container exited",
 	}))
 
 	return trial, attempt
+}
+
+// request asks for a place for a new attempt of a trial.
+func (b *bench) request(trial string, number int) berth.PlacementRequest {
+	return berth.PlacementRequest{
+		AttemptID: uuid.NewString(), SweepID: b.sweep, TrialID: trial, WorkflowID: "w", Number: number, Stage: berth.StageMain,
+		Purpose: berth.PurposeRun, ShapeKey: "s", Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
+	}
+}
+
+// place has an attempt placed on a host.
+func (b *bench) place(request berth.PlacementRequest, host string) (token int64) {
+	b.t.Helper()
+
+	_, err := b.db.RequestPlacement(b.t.Context(), request)
+	require.NoError(b.t, err)
+
+	placed, err := b.db.Place(b.t.Context(), map[string]berth.Placement{request.AttemptID: {HostID: host, Demand: request.Demand}})
+	require.NoError(b.t, err)
+	require.Equal(b.t, []string{request.AttemptID}, placed)
+
+	status, err := b.db.PlacementStatus(b.t.Context(), request.AttemptID)
+	require.NoError(b.t, err)
+
+	return status.Token
 }
 
 func (b *bench) write(attempt string, content map[string]string) {

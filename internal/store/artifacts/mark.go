@@ -158,11 +158,8 @@ func (s *Store) mark(ctx context.Context) (owner string, err error) {
 	return owner, nil
 }
 
-func (s *Store) owner(ctx context.Context) (string, error) { return s.read(ctx, markKey) }
-
-// read reads a mark.
-func (s *Store) read(ctx context.Context, key string) (string, error) {
-	r, err := s.bucket.NewReader(ctx, key, nil)
+func (s *Store) owner(ctx context.Context) (string, error) {
+	r, err := s.bucket.NewReader(ctx, markKey, nil)
 	if err != nil {
 		return "", err
 	}

@@ -45,9 +45,21 @@ func (s *Store) fetch(outer context.Context, of berth.StoredCheckpoint, archive 
 	}
 	defer r.Close() //nolint:errcheck // only read
 
+	arrived := int64(0)
+	timed := readerFunc(func(p []byte) (int, error) { // the timer does not run while the data is written
+		timer.Reset(s.readStall)
+		defer timer.Stop()
+
+		n, err := r.Read(p)
+		arrived += int64(n)
+		told(arrived)
+
+		return n, err
+	})
+
 	sum := sha256.New()
-	source := &failing{r: patient{ctx, io.LimitReader(timed{r, timer, s.readStall}, of.Bytes+1)}}
-	n, err := io.Copy(io.MultiWriter(archive, sum, &counted{told: told}), source)
+	source := &failing{r: patient(ctx, io.LimitReader(timed, of.Bytes+1))}
+	n, err := io.Copy(io.MultiWriter(archive, sum), source)
 
 	switch {
 	case source.err != nil && outer.Err() != nil:
@@ -61,32 +73,4 @@ func (s *Store) fetch(outer context.Context, of berth.StoredCheckpoint, archive 
 	default:
 		return nil
 	}
-}
-
-// timed runs a timer while it waits for a read, and not while the data is written: each
-// byte restarts it.
-type timed struct {
-	r     io.Reader
-	timer *time.Timer
-	after time.Duration
-}
-
-func (t timed) Read(p []byte) (int, error) {
-	t.timer.Reset(t.after)
-	defer t.timer.Stop()
-
-	return t.r.Read(p)
-}
-
-// counted tells how much was written to it.
-type counted struct {
-	bytes int64
-	told  func(bytes int64)
-}
-
-func (c *counted) Write(p []byte) (int, error) {
-	c.bytes += int64(len(p))
-	c.told(c.bytes)
-
-	return len(p), nil
 }

@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -35,15 +36,7 @@ const (
 )
 
 func (l Limits) orDefault() Limits {
-	if l.Files <= 0 {
-		l.Files = defaultFiles
-	}
-
-	if l.Bytes <= 0 {
-		l.Bytes = defaultBytes
-	}
-
-	return l
+	return Limits{Files: cmp.Or(l.Files, defaultFiles), Bytes: cmp.Or(l.Bytes, defaultBytes)}
 }
 
 // found is a file of an attempt.
@@ -169,26 +162,12 @@ func (f found) digest(ctx context.Context, root *os.Root) (berth.Artifact, error
 
 	sum := sha256.New()
 
-	bytes, err := io.Copy(sum, patient{ctx, file})
+	bytes, err := io.Copy(sum, patient(ctx, file))
 	if err == nil && bytes != f.info.Size() {
 		err = ErrChanged
 	}
 
 	return berth.Artifact{Path: f.path, Bytes: bytes, Digest: berth.Digest(sum.Sum(nil))}, err
-}
-
-// patient is a reader that ends with its context.
-type patient struct {
-	ctx context.Context //nolint:containedctx // lives for one copy
-	r   io.Reader
-}
-
-func (p patient) Read(b []byte) (int, error) {
-	if err := p.ctx.Err(); err != nil {
-		return 0, err
-	}
-
-	return p.r.Read(b)
 }
 
 // plain is an error without the path, which stands beside it.

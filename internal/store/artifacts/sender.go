@@ -5,27 +5,15 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
 )
 
-const (
-	// sentAtOnce is how many files are sent side by side, each in several parts at once.
-	sentAtOnce = 4
-	// aloneFor is how long one part of one file is sent at a time after an upload got
-	// no further: a slow uplink must not divide itself between many.
-	aloneFor = time.Hour
-)
-
-// sender sends files and checkpoints of this host to the store.
-type sender struct {
-	alone atomic.Int64 // Unix time until which one part of one file is sent at a time
-}
+// sentAtOnce is how many files are sent side by side, each in partsAtOnce parts.
+const sentAtOnce = 4
 
 // source opens the content of an object.
 type source func() (io.ReadCloser, error)
@@ -52,42 +40,18 @@ type sending struct {
 	err    error // of the store
 }
 
-// storeAll sends content in parallel, and has the stored objects survive a power cut. Error:
-// the store may have lost the sent objects.
-func (s *sender) storeAll(ctx context.Context, store *Store, sources []source, claims []berth.Artifact) ([]sending, error) {
-	sent := s.sendAll(ctx, store, sources, claims)
-
-	if err := store.Ready(ctx); err != nil { // its disk may have been lost since: objects may be below the mount point
-		return sent, err
-	}
-
-	var objects []berth.Artifact
-
-	for i, claim := range claims {
-		if sent[i].stored {
-			objects = append(objects, claim)
-		}
-	}
-
-	return sent, store.settle(objects)
-}
-
-// sendAll sends files in parallel. After an error of the store the files in
-// flight go on, and no other begins.
-func (s *sender) sendAll(ctx context.Context, store *Store, sources []source, claims []berth.Artifact) []sending {
+// storeAll sends content in parallel, and has the stored objects survive a power cut. After
+// an error of the store the files in flight go on, and no other begins. Error: the store may
+// have lost the sent objects.
+func (s *Store) storeAll(ctx context.Context, sources []source, claims []berth.Artifact) ([]sending, error) {
 	var (
-		sent  = make([]sending, len(claims))
-		group errgroup.Group
-		over  atomic.Bool
-		parts = 0
+		sent    = make([]sending, len(claims))
+		objects []berth.Artifact
+		group   errgroup.Group
+		over    atomic.Bool
 	)
 
 	group.SetLimit(sentAtOnce)
-
-	if time.Now().Unix() < s.alone.Load() {
-		parts = 1
-		group.SetLimit(1)
-	}
 
 	for i := range claims {
 		group.Go(func() error {
@@ -95,7 +59,7 @@ func (s *sender) sendAll(ctx context.Context, store *Store, sources []source, cl
 				return nil
 			}
 
-			ofFile, err := send(ctx, store, sources[i], claims[i], parts)
+			ofFile, err := s.send(ctx, sources[i], claims[i])
 			sent[i] = sending{stored: ofFile == nil && err == nil, ofFile: ofFile, err: err}
 
 			if err != nil {
@@ -108,17 +72,23 @@ func (s *sender) sendAll(ctx context.Context, store *Store, sources []source, cl
 
 	_ = group.Wait() // each has its own error
 
-	if slices.ContainsFunc(sent, func(one sending) bool { return errors.Is(one.err, errStalled) }) {
-		s.alone.Store(time.Now().Add(aloneFor).Unix())
+	if err := s.Ready(ctx); err != nil { // its disk may have been lost since: objects may be below the mount point
+		return sent, err
 	}
 
-	return sent
+	for i, claim := range claims {
+		if sent[i].stored {
+			objects = append(objects, claim)
+		}
+	}
+
+	return sent, s.settle(objects)
 }
 
 // send sends a file unless the store has it. ofFile is a problem with the file
 // itself.
-func send(ctx context.Context, store *Store, open source, claim berth.Artifact, parts int) (ofFile, err error) {
-	there, err := store.Has(ctx, claim.Digest, claim.Bytes)
+func (s *Store) send(ctx context.Context, open source, claim berth.Artifact) (ofFile, err error) {
+	there, err := s.Has(ctx, claim.Digest, claim.Bytes)
 	if err != nil || there {
 		return nil, err
 	}
@@ -129,9 +99,9 @@ func send(ctx context.Context, store *Store, open source, claim berth.Artifact, 
 	}
 	defer file.Close() //nolint:errcheck // only read
 
-	content := &failing{r: patient{ctx, io.LimitReader(file, claim.Bytes+1)}}
+	content := &failing{r: patient(ctx, io.LimitReader(file, claim.Bytes+1))}
 
-	err = store.put(ctx, claim.Digest, claim.Bytes, content, parts)
+	err = s.Put(ctx, claim.Digest, claim.Bytes, content)
 	if ctx.Err() == nil && (content.err != nil || errors.Is(err, ErrChanged)) {
 		return err, nil
 	}

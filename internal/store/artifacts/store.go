@@ -27,7 +27,7 @@ const (
 	// askTimeout bounds one question to the store.
 	askTimeout = 30 * time.Second
 	// stallTimeout is how long an upload may get no further. It gets on by parts: an
-	// uplink of 10 KiB/s sends one in this time, when it sends nothing else.
+	// uplink of 70 KiB/s sends partsAtOnce of sentAtOnce files in this time.
 	stallTimeout = 10 * time.Minute
 	// readStallTimeout is how long the store may send no byte of a fetch.
 	readStallTimeout = 2 * time.Minute
@@ -35,6 +35,8 @@ const (
 	// (Amazon S3, "multipart upload limits": 10,000).
 	partBytes = 5 << 20
 	mostParts = 9_000
+	// partsAtOnce of one object are sent side by side.
+	partsAtOnce = 2
 )
 
 // ErrChanged is a file whose content changed while it was sent.
@@ -174,12 +176,6 @@ func (s *Store) Has(ctx context.Context, d berth.Digest, bytes int64) (bool, err
 // when it is whole. It has no time limit while it makes progress. Errors: ErrChanged
 // when r has other content; unavailable; any error of r.
 func (s *Store) Put(ctx context.Context, d berth.Digest, bytes int64, r io.Reader) error {
-	return s.put(ctx, d, bytes, r, 0)
-}
-
-// put is Put with this many parts on their way to S3 at once; 0 = the client's
-// default.
-func (s *Store) put(ctx context.Context, d berth.Digest, bytes int64, r io.Reader, parts int) error {
 	part := max(partBytes, bytes/mostParts+1)
 	stall := s.stall * time.Duration(part/partBytes)
 
@@ -194,14 +190,18 @@ func (s *Store) put(ctx context.Context, d berth.Digest, bytes int64, r io.Reade
 	var file *os.File // of a store in a directory
 
 	w, err := s.bucket.NewWriter(ctx, key(d), &blob.WriterOptions{
-		ContentType: "application/octet-stream", BufferSize: int(part), MaxConcurrency: parts,
+		ContentType: "application/octet-stream", BufferSize: int(part), MaxConcurrency: partsAtOnce,
 		BeforeWrite: func(as func(any) bool) error { as(&file); return nil },
 	})
 	if err != nil {
 		return s.failed("writing to", err)
 	}
 
-	sum, source := sha256.New(), &failing{r: moving{r, func() { timer.Reset(stall) }}}
+	sum, source := sha256.New(), &failing{r: readerFunc(func(p []byte) (int, error) {
+		timer.Reset(stall)
+
+		return r.Read(p)
+	})}
 
 	_, err = io.Copy(w, io.TeeReader(source, sum))
 
@@ -241,16 +241,19 @@ func orStalled(ctx context.Context, err error) error {
 	return err
 }
 
-// moving tells when something is read.
-type moving struct {
-	r  io.Reader
-	on func()
-}
+type readerFunc func(p []byte) (int, error)
 
-func (m moving) Read(p []byte) (int, error) {
-	m.on()
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-	return m.r.Read(p)
+// patient is a reader that ends with its context.
+func patient(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+
+		return r.Read(p)
+	})
 }
 
 // failing separates errors of a source from errors of its destination.

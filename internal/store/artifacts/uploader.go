@@ -64,8 +64,6 @@ type Uploader struct {
 	Limits Limits
 	Every  time.Duration // between two looks; default 5 s
 	Log    *slog.Logger
-
-	sent sender
 }
 
 // Run stores until ctx ends.
@@ -227,7 +225,7 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		return err
 	}
 
-	sent, err := u.sent.storeAll(ctx, u.Store, sources, claims)
+	sent, err := u.Store.storeAll(ctx, sources, claims)
 	stored, objects := make([]string, 0, len(claims)), make([]berth.Artifact, 0, len(claims))
 
 	var failed error // of the store

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -184,29 +183,6 @@ func TestUploader_GoesOnWhenTheStoreIsBack(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "1"}, b.stored(attempt))
 }
 
-// A mount point whose disk is away is no store, and no place for files.
-func TestUploader_WaitsForTheDiskOfTheStore(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	b.look(t.Context())
-
-	disk := b.storeDir + "-disk"
-	require.NoError(t, os.Rename(b.storeDir, disk))
-	require.NoError(t, os.Mkdir(b.storeDir, 0o750)) // the mount point
-
-	trial, attempt := b.ended(map[string]string{"model": "weights"})
-	require.ErrorContains(t, b.uploader.Look(t.Context()), "has lost its mark")
-	require.Equal(t, berth.FilesPending, b.set(trial).State)
-	require.Contains(t, b.set(trial).Problem, "mount its disk")
-
-	require.NoError(t, os.Remove(b.storeDir), "nothing was written there")
-	require.NoError(t, os.Rename(disk, b.storeDir))
-	b.look(t.Context())
-	require.Equal(t, berth.FilesStored, b.set(trial).State)
-	require.Equal(t, map[string]string{"model": "weights"}, b.stored(attempt))
-}
-
 // Files come back with the disk of the data directory, also when a worker has
 // started without it in between and used the mount point.
 func TestUploader_WaitsForTheDiskOfItsFiles(t *testing.T) {
@@ -293,38 +269,6 @@ func TestUploader_SaysWhatALimitRemoved(t *testing.T) {
 	require.Equal(t, berth.KindNotFound, berth.KindOf(b.db.ClaimFiles(t.Context(), set.AttemptID, []berth.Artifact{{Path: "a"}})))
 }
 
-func TestUploader_RunsUntilItsEnd(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	trial, _ := b.ended(map[string]string{"a": "1"})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-
-	go func() { done <- b.uploader.Run(ctx) }()
-
-	require.Eventually(t, func() bool { return b.set(trial).State == berth.FilesStored }, time.Minute, 5*time.Millisecond)
-	cancel()
-	require.ErrorIs(t, <-done, context.Canceled)
-}
-
-// counting counts the files that were named.
-type counting struct {
-	*postgres.Store
-
-	named atomic.Int64
-	most  int64 // then it ends
-	end   func()
-}
-
-func (c *counting) FilesStored(ctx context.Context, attempt string, paths []string) error {
-	if c.named.Add(int64(len(paths))) >= c.most {
-		c.end()
-	}
-
-	return c.Store.FilesStored(ctx, attempt, paths)
-}
-
 func thousand() map[string]string {
 	content := make(map[string]string)
 	for i := range 1000 {
@@ -332,26 +276,4 @@ func thousand() map[string]string {
 	}
 
 	return content
-}
-
-func TestUploader_GoesOnAfterItsEnd(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	content := thousand()
-	trial, attempt := b.ended(content)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	u := b.newUploader(&counting{Store: b.db, most: 400, end: cancel})
-	require.ErrorIs(t, u.Look(ctx), context.Canceled)
-
-	set := b.set(trial)
-	require.Equal(t, berth.FilesPending, set.State)
-	require.Positive(t, set.Files)
-	require.Less(t, set.Files, 1000)
-
-	b.look(t.Context())
-	require.Equal(t, berth.FilesStored, b.set(trial).State)
-	require.Equal(t, content, b.stored(attempt))
-	require.Len(t, b.objects(), 1000)
 }
