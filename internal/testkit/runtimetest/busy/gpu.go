@@ -29,11 +29,11 @@ const comeBack = 2 * time.Minute
 
 // gpuJob trains on a simulated GPU as TensorFlow does on a real one.
 type gpuJob struct {
-	pool, growBy           int // MiB
-	steps, growAt, faultAt int
-	cpu, gpu, retry        time.Duration
-	sm, bus, value         float64
-	deaf                   bool
+	pool            int // MiB
+	steps, faultAt  int
+	cpu, gpu, retry time.Duration
+	sm, bus, value  float64
+	deaf            bool
 
 	terminated chan os.Signal // nil = by no signal
 	conn       *wire.Conn
@@ -51,8 +51,6 @@ func (j *gpuJob) parse(args []string) error {
 	f.Float64Var(&j.sm, "sm", 0.2, "share of the SMs")
 	f.Float64Var(&j.bus, "bus", 0.1, "share of the memory's bandwidth")
 	f.Float64Var(&j.value, "value", 0.5, "val at the end")
-	f.IntVar(&j.growAt, "grow-at", 0, "step at which it takes more; 0 = never")
-	f.IntVar(&j.growBy, "grow-mib", 0, "how much more")
 	f.IntVar(&j.faultAt, "fault-at", 0, "step at which it uses an address that is not its own; 0 = never")
 	f.DurationVar(&j.retry, "retry", 10*time.Second, "how long it tries an allocation again that was refused")
 
@@ -156,16 +154,18 @@ func (j *gpuJob) start() error {
 	warn(fmt.Sprintf("Created device /job:localhost/replica:0/task:0/device:GPU:0 with %d MB memory:  -> device: 0, name: %s, compute capability: 9.0", pool, a.Model))
 
 	if j.pool > pool {
-		return j.outOfMemory(j.pool)
+		if code := rest(j.retry); code != 0 {
+			return exitError(code)
+		}
+
+		return tooLarge(j.pool)
 	}
 
-	if !growth {
-		err = j.take(pool)
-	} else {
-		err = j.take(j.pool)
+	if growth {
+		pool = j.pool
 	}
 
-	if err != nil {
+	if err := j.take(pool); err != nil {
 		return err
 	}
 
@@ -263,15 +263,6 @@ func (j *gpuJob) take(megabytes int) error {
 	}
 }
 
-// outOfMemory is take of more than the pool may ever have.
-func (j *gpuJob) outOfMemory(megabytes int) error {
-	if code := rest(j.retry); code != 0 {
-		return exitError(code)
-	}
-
-	return tooLarge(megabytes)
-}
-
 func tooLarge(megabytes int) error {
 	warn(fmt.Sprintf("W external/local_xla/xla/tsl/framework/bfc_allocator.cc:502] Allocator (GPU_0_bfc) ran out of memory trying to allocate %d.00MiB (rounded to %d)requested by op Fill", megabytes, megabytes*mib))
 	warn("tensorflow.python.framework.errors_impl.ResourceExhaustedError: {{function_node __wrapped__Fill_device_/job:localhost/replica:0/task:0/device:GPU:0}} OOM when allocating tensor with shape[" +
@@ -308,12 +299,6 @@ func (*gpuJob) died(a wire.Answer) error {
 
 // step is one step on the GPU.
 func (j *gpuJob) step(n int) error {
-	if n == j.growAt {
-		if err := j.take(j.growBy); err != nil {
-			return err
-		}
-	}
-
 	r := wire.Request{Op: wire.Run, Step: &wire.Step{GPU: j.gpu, SM: j.sm, Bus: j.bus}}
 	if n == j.faultAt {
 		r = wire.Request{Op: wire.Crash}

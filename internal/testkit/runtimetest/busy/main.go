@@ -25,25 +25,18 @@
 //	late MS VALUE MIB  takes memory after 60 % of its time; prints {"val": VALUE}
 //	caught MS         prints a MemoryError that its script caught; ends with code 1
 //
-// misdeeds.go has the misbehaving jobs:
+// fence.go has the jobs that look around:
 //
-//	flood SECONDS [BYTES]  prints lines of BYTES (128) as fast as it can (0 = for ever), then {"val": bytes printed}
-//	noise BYTES       prints random bytes without a line break
-//	bomb SECONDS      starts children until it is refused one and SECONDS after, then ends with code 9; with 8 when a minute refused none
-//	fill DIR MIB      writes files there until it is refused or has written MIB, then sleeps
-//	metrics POINTS NAMES  reports POINTS values of NAMES metrics as fast as it can, "val" last
-//	trick KIND        replaces its metrics file by a fifo, symlink, directory or sparse file
 //	args …            prints its arguments as a JSON list, then {"val": 1}
 //	fence             prints its view of the host, then {"val": 1}
 //	gpu FLAGS         trains on a simulated GPU as TensorFlow does on a real one; -h lists the flags
-//	work MS           computes for MS of its own processor time; prints {"val": seconds it took}
 package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -73,7 +66,7 @@ func run(args []string) (int, error) {
 		return 2, errUsage
 	}
 
-	arg := slices.Concat(args[1:], []string{"", ""})
+	arg := slices.Concat(args[1:], []string{"", "", ""})
 
 	switch args[0] {
 	case "exit":
@@ -111,17 +104,25 @@ func run(args []string) (int, error) {
 	case "dial":
 		return 0, dial(arg[0])
 	case "train":
-		return train(number(arg[0]), arg[1], number(append(arg, "0")[2]))
+		return train(milliseconds(arg[0]), arg[1], number(arg[2]))
 	case "epochs":
-		return epochs(milliseconds(arg[0]), arg[1], number(append(arg, "0")[2]))
+		return epochs(milliseconds(arg[0]), arg[1], number(arg[2]))
 	case "checkpoint":
 		return checkpoint(milliseconds(arg[0]))
 	case "late":
-		return late(milliseconds(arg[0]), arg[1], number(append(arg, "0")[2]))
+		return late(milliseconds(arg[0]), arg[1], number(arg[2]))
 	case "caught":
 		return caught(milliseconds(arg[0])), nil
-	case "flood", "noise", "bomb", "fill", "metrics", "trick", "args", "fence", "work":
-		return misbehave(args[0], args[1:])
+	case "args":
+		list, err := json.Marshal(args[1:])
+		say(string(list))
+		say(`{"val": 1}`)
+
+		return 0, err
+	case "fence":
+		fence()
+
+		return 0, nil
 	case "gpu":
 		return gpu(args[1:])
 	case "env":
@@ -153,26 +154,6 @@ func sleep() int {
 	<-signals
 
 	return 128 + int(syscall.SIGTERM)
-}
-
-// train stands for a training script: memory first, then time, then a result.
-func train(ms int, value string, mib int) (int, error) {
-	if err := take(mib); err != nil {
-		return 1, err
-	}
-
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM)
-
-	select {
-	case <-signals:
-		return 128 + int(syscall.SIGTERM), nil
-	case <-time.After(time.Duration(ms) * time.Millisecond):
-	}
-
-	say(`{"val": ` + value + `}`)
-
-	return 0, nil
 }
 
 func alloc(mib int) (int, error) {
@@ -256,13 +237,12 @@ func binary() error {
 }
 
 func cat(path string) error {
-	f, err := os.Open(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 
-	_, err = io.Copy(os.Stdout, f)
+	_, err = os.Stdout.Write(data)
 
 	return err
 }

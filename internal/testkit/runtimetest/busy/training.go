@@ -74,23 +74,28 @@ func epochs(lasts time.Duration, value string, mib int) (int, error) {
 	return 0, nil
 }
 
-// late stands for a script that takes most of its memory near its end.
-func late(lasts time.Duration, value string, mib int) (int, error) {
-	if code := rest(lasts * 6 / 10); code != 0 {
-		return code, nil
-	}
-
+// train stands for a training script: memory first, then time, then a result.
+func train(lasts time.Duration, value string, mib int) (int, error) {
 	if err := take(mib); err != nil {
 		return 1, err
 	}
 
-	if code := rest(lasts * 4 / 10); code != 0 {
+	if code := rest(lasts); code != 0 {
 		return code, nil
 	}
 
 	say(`{"val": ` + value + `}`)
 
 	return 0, nil
+}
+
+// late stands for a script that takes most of its memory near its end.
+func late(lasts time.Duration, value string, mib int) (int, error) {
+	if code := rest(lasts * 6 / 10); code != 0 {
+		return code, nil
+	}
+
+	return train(lasts*4/10, value, mib)
 }
 
 // caught stands for a script that ends after an allocation which no machine
