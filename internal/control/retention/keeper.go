@@ -84,16 +84,15 @@ func (k *Keeper) look(ctx context.Context) (problem string) {
 		}
 	}
 
+	names := slices.Sorted(maps.Keys(failed))
 	texts := make([]string, 0, failuresNamed+1)
 
-	for _, what := range slices.Sorted(maps.Keys(failed)) {
-		if len(texts) == failuresNamed {
-			texts = append(texts, fmt.Sprintf("%d more", len(failed)-failuresNamed))
-
-			break
-		}
-
+	for _, what := range names[:min(len(names), failuresNamed)] {
 		texts = append(texts, failed[what].Error())
+	}
+
+	if more := len(names) - failuresNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("%d more", more))
 	}
 
 	return strings.Join(texts, "; ")

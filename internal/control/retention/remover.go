@@ -132,18 +132,14 @@ func (r *Remover) remove(ctx context.Context) error {
 }
 
 // shrink measures the files. While they take more than the limit it removes the
-// oldest. Files that cannot be removed, or that a person deleted meanwhile, count
-// as gone: others are not removed in their stead.
+// oldest. Files that cannot be removed count as gone: others are not removed in their
+// stead.
 func (r *Remover) shrink(ctx context.Context) error {
 	began := time.Now()
 	sizes, err := r.Files.MeasureOutputs(ctx)
 	r.sizes, r.measureAt = sizes, time.Now().Add(max(measureEvery, measureShare*time.Since(began)))
 
 	if err != nil || r.Limit <= 0 {
-		return err
-	}
-
-	if err := r.remove(ctx); err != nil { // what was asked for while it measured
 		return err
 	}
 
@@ -180,16 +176,22 @@ func (r *Remover) forget(removal berth.OutputRemoval) {
 
 // choose returns the trials whose files go, the oldest first and no more than
 // needed to free so many bytes. Files that wait for the store go only when all
-// others are not enough. freeable is what all ended sweeps could free, or more
-// than excess. When that is too little nothing goes: to remove all results of
-// ended sweeps would not keep the limit.
+// others are not enough; those of a sweep that ended just now stay. freeable is what
+// all ended sweeps could free, or more than excess. When that is too little nothing
+// goes: to remove all results of ended sweeps would not keep the limit.
 func (r *Remover) choose(ctx context.Context, excess int64) (ids []string, freeable int64, err error) {
+	type sized struct {
+		id    string
+		bytes int64
+	}
+
 	var (
-		c    = choice{excess: excess}
-		last *berth.TrialOutputs
+		stored, unstored []sized
+		bytes            int64 // of stored
+		last             *berth.TrialOutputs
 	)
 
-	for enough := excess <= 0; !enough; {
+	for more := excess > 0; more; {
 		page, err := r.oldest(ctx, last)
 		if err != nil {
 			return nil, 0, err
@@ -197,64 +199,39 @@ func (r *Remover) choose(ctx context.Context, excess int64) (ids []string, freea
 
 		for i, trial := range page {
 			last = &page[i]
-			size := r.sizes[trial.TrialID]
 
+			one := sized{trial.TrialID, r.sizes[trial.TrialID]}
 			for _, id := range trial.AttemptIDs {
-				size += r.sizes[id]
+				one.bytes += r.sizes[id]
 			}
 
-			freeable += size
-			c.add(trial, size)
+			freeable += one.bytes
+
+			switch {
+			case trial.EndedFor < berth.FetchTime:
+			case trial.Unstored:
+				unstored = append(unstored, one)
+			default:
+				stored, bytes = append(stored, one), bytes+one.bytes
+			}
 		}
 
-		enough = c.freed >= excess || len(page) < trialsAtOnce
+		more = bytes < excess && len(page) == trialsAtOnce
 	}
 
 	if freeable < excess {
 		return nil, freeable, nil
 	}
 
-	return c.all(), freeable, nil
-}
-
-// choice are trials whose files free so many bytes.
-type choice struct {
-	excess int64
-	freed  int64
-	ids    []string
-
-	unstored []sizedTrial // that wait for the store, the oldest first
-}
-
-type sizedTrial struct {
-	id    string
-	bytes int64
-}
-
-// add takes the next trial, unless its sweep ended just now.
-func (c *choice) add(trial berth.TrialOutputs, size int64) {
-	switch {
-	case trial.EndedFor < berth.FetchTime || c.freed >= c.excess:
-	case trial.Unstored:
-		c.unstored = append(c.unstored, sizedTrial{id: trial.TrialID, bytes: size})
-	default:
-		c.freed += size
-		c.ids = append(c.ids, trial.TrialID)
-	}
-}
-
-// all adds what waits for the store while that is needed.
-func (c *choice) all() []string {
-	for _, trial := range c.unstored {
-		if c.freed >= c.excess {
+	for _, one := range append(stored, unstored...) {
+		if excess <= 0 {
 			break
 		}
 
-		c.freed += trial.bytes
-		c.ids = append(c.ids, trial.id)
+		ids, excess = append(ids, one.id), excess-one.bytes
 	}
 
-	return c.ids
+	return ids, freeable, nil
 }
 
 func (r *Remover) oldest(ctx context.Context, after *berth.TrialOutputs) ([]berth.TrialOutputs, error) {
@@ -276,19 +253,11 @@ func (r *Remover) sayBeyond(total, freeable int64) {
 	r.beyond = fmt.Sprintf("files of attempts take %s and --keep-outputs-size is %s, but sweeps that have not ended, and files "+
 		"that the database does not know, hold %s; ended sweeps hold %s and keep it, as their removal would not keep the limit",
 		berth.BytesText(total), berth.BytesText(r.Limit), berth.BytesText(total-freeable), berth.BytesText(freeable))
-	r.measureAt = later(r.measureAt, time.Now().Add(outOfReachEvery))
+	r.measureAt = slices.MaxFunc([]time.Time{r.measureAt, time.Now().Add(outOfReachEvery)}, time.Time.Compare)
 
 	if before == "" {
 		r.Log.Warn(r.beyond)
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-
-	return b
 }
 
 // expire asks for the removal of the files of these trials, and removes them.

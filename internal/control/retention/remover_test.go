@@ -225,7 +225,9 @@ func (l *limits) Retain(_ context.Context, keep berth.Retention, failed map[stri
 	l.steps--
 	l.calls <- keep
 
-	failed["a"] = errors.New("a stays")
+	for _, what := range []string{"c", "a", "e", "b", "d"} {
+		failed[what] = errors.New(what + " stays")
+	}
 
 	return l.steps > 0
 }
@@ -252,37 +254,10 @@ func TestKeeper_GoesOnUntilNothingIsOverItsLimit(t *testing.T) {
 		require.Equal(t, time.Hour, (<-ledger.calls).Outputs)
 	}
 
-	require.Equal(t, "a stays", <-ledger.noted)
-	cancel()
-	require.ErrorIs(t, <-ended, context.Canceled)
-	require.Zero(t, ledger.steps, "and then waits")
-}
-
-// many fails in five parts.
-type many struct{ limits }
-
-func (m *many) Retain(_ context.Context, _ berth.Retention, failed map[string]error) bool {
-	for _, what := range []string{"c", "a", "e", "b", "d"} {
-		failed[what] = errors.New(what + " stays")
-	}
-
-	return false
-}
-
-func TestKeeper_NamesTheFirstFailures(t *testing.T) {
-	t.Parallel()
-
-	ledger := &many{limits{noted: make(chan string)}}
-	keeper := &retention.Keeper{Ledger: ledger, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
-
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-
-	go func() { ended <- keeper.Run(ctx) }()
-
 	require.Equal(t, "a stays; b stays; c stays; 2 more", <-ledger.noted)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Zero(t, ledger.steps, "and then waits")
 }
 
 // A removal that fails ends neither the measuring nor the limit for all others,
@@ -302,35 +277,6 @@ func TestRemover_GoesOnBesideWhatIsStuck(t *testing.T) {
 
 	require.NoError(t, remover.Look(t.Context()))
 	require.Empty(t, remover.Problem())
-}
-
-// slow are files whose measuring takes long: a person deletes a sweep meanwhile.
-type slow struct {
-	files
-
-	meanwhile func()
-}
-
-func (s slow) MeasureOutputs(ctx context.Context) (map[string]int64, error) {
-	sizes, err := s.files.MeasureOutputs(ctx)
-	s.meanwhile()
-
-	return sizes, err
-}
-
-// Files that a person deletes while they are measured are no reason to remove
-// others.
-func TestRemover_MakesNoRoomForWhatWasDeleted(t *testing.T) {
-	t.Parallel()
-
-	ledger := &removals{ended: old("a", "b")}
-	disk := slow{files{"a": 40, "b": 20, "gone": 60}, func() {
-		ledger.asked = append(ledger.asked, berth.OutputRemoval{AttemptID: "gone", TrialID: "trial gone"})
-	}}
-	remover := &retention.Remover{Removals: ledger, Files: disk, HostID: "h", Limit: 70, Every: time.Hour, Log: slog.New(slog.DiscardHandler)}
-
-	require.NoError(t, remover.Look(t.Context()))
-	require.ElementsMatch(t, []string{"a", "b"}, slices.Collect(maps.Keys(disk.files)))
 }
 
 // A look that fails is told, until one works.
