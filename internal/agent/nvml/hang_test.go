@@ -106,37 +106,6 @@ func TestHang(t *testing.T) {
 	})
 }
 
-// Callers that came while the call was young wait no longer than their patience,
-// and leave nothing in the lane.
-func TestHang_ManyCallersAtOnce(t *testing.T) {
-	t.Parallel()
-	inChild(t, nil, map[string]string{"fault.nvmlDeviceGetMemoryInfo_v2": "hang"}, func(t *testing.T, f fake) {
-		d := open(t, Config{Patience: hurry})
-		unhang(t, f, "nvmlDeviceGetMemoryInfo_v2")
-
-		errs := make(chan error, 100)
-		for range cap(errs) {
-			go func() {
-				_, err := d.Read(t.Context(), h200)
-				errs <- err
-			}()
-		}
-
-		for range cap(errs) {
-			requireSilence(t, <-errs, "reading GPU")
-		}
-
-		require.Equal(t, 1, f.count(t, "nvmlDeviceGetMemoryInfo_v2"))
-		f.clear(t, "fault.nvmlDeviceGetMemoryInfo_v2")
-		require.Eventually(t, func() bool {
-			_, err := d.Read(t.Context(), h200)
-
-			return err == nil
-		}, patience, tick)
-		require.Equal(t, 2, f.count(t, "nvmlDeviceGetMemoryInfo_v2"))
-	})
-}
-
 // A caller who has less time than the patience gets its own cause, and since when.
 func TestHang_ContextEnds(t *testing.T) {
 	t.Parallel()

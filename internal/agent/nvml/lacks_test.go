@@ -266,18 +266,3 @@ func TestLacks(t *testing.T) {
 		})
 	}
 }
-
-// The attributes are needed where names do not say the profile.
-func TestLacks_Attributes(t *testing.T) {
-	t.Parallel()
-
-	lacking := []string{"nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes"}
-	inChild(t, lacking, map[string]string{"name.plain": ""}, func(t *testing.T, f fake) {
-		want := complete()
-		want.Problems = []string{mig0, mig2}
-		want.Machine.Cards[3].Profile, want.Machine.Cards[4].Profile = "", ""
-		want.Machine.Cards[3].Activity = false
-
-		require.Equal(t, want, look(t, f, lacking))
-	})
-}

@@ -345,26 +345,24 @@ func TestWaitEvent(t *testing.T) {
 	inChild(t, nil, nil, func(t *testing.T, f fake) {
 		d := open(t, Config{})
 
-		f.send(t, 0, xid, 79, noInstance, noInstance)
-		require.Equal(t, gpu.Event{UUID: h200, XID: 79}, wait(t, d))
-
-		f.send(t, 1, xid, 13, noInstance, noInstance)
-		require.Equal(t, gpu.Event{UUID: t4, XID: 13}, wait(t, d), "a card that tells of no ECC errors")
-
-		f.send(t, 0, ecc, 0, noInstance, noInstance)
-		require.Equal(t, gpu.Event{UUID: h200, UncorrectedECC: true}, wait(t, d))
-
-		f.send(t, 2, xid, 13, 5, 1)
-		require.Equal(t, gpu.Event{UUID: mig2, XID: 13}, wait(t, d), "on one MIG device")
-
-		f.send(t, 2, xid, 13, 0, 0)
-		require.Equal(t, gpu.Event{UUID: mig0, XID: 13}, wait(t, d), "on the first one")
-
-		f.send(t, 2, xid, 79, noInstance, noInstance)
-		require.Equal(t, gpu.Event{UUID: h100, XID: 79}, wait(t, d), "on the whole card")
-
-		f.send(t, 2, xid, 31, 5, 0)
-		require.Equal(t, gpu.Event{UUID: h100, XID: 31}, wait(t, d), "on a MIG device that is gone")
+		for _, c := range []struct {
+			what              string
+			card              int
+			kind, data        uint64
+			instance, compute uint32
+			want              gpu.Event
+		}{
+			{"of a card", 0, xid, 79, noInstance, noInstance, gpu.Event{UUID: h200, XID: 79}},
+			{"of a card that tells of no ECC errors", 1, xid, 13, noInstance, noInstance, gpu.Event{UUID: t4, XID: 13}},
+			{"ECC", 0, ecc, 0, noInstance, noInstance, gpu.Event{UUID: h200, UncorrectedECC: true}},
+			{"on one MIG device", 2, xid, 13, 5, 1, gpu.Event{UUID: mig2, XID: 13}},
+			{"on the first one", 2, xid, 13, 0, 0, gpu.Event{UUID: mig0, XID: 13}},
+			{"on the whole card", 2, xid, 79, noInstance, noInstance, gpu.Event{UUID: h100, XID: 79}},
+			{"on a MIG device that is gone", 2, xid, 31, 5, 0, gpu.Event{UUID: h100, XID: 31}},
+		} {
+			f.send(t, c.card, c.kind, c.data, c.instance, c.compute)
+			require.Equal(t, c.want, wait(t, d), c.what)
+		}
 
 		next := make(chan gpu.Event, 1)
 
