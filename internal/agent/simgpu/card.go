@@ -41,7 +41,7 @@ type card struct {
 	hung     time.Time // its driver does not answer since then; zero = it does
 	unhung   chan struct{}
 	activity activity
-	tell     func(gpu.Event) // has a place for every event
+	tell     func(gpu.Event) // does not block
 }
 
 // client is one program's connection.

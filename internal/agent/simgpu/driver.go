@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/berthml/berth"
@@ -38,6 +39,9 @@ const (
 	CUDAVersion   = "13.0"
 )
 
+// eventsKept is how many events wait for WaitEvent; further ones are dropped.
+const eventsKept = 1000
+
 // Simulator is a machine's simulated cards: a gpu.Driver, the daemons of MPS, and the
 // sockets for programs. It is safe for concurrent use.
 type Simulator struct {
@@ -48,10 +52,8 @@ type Simulator struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // goroutines that serve the sockets
 
-	mu       sync.Mutex
-	watching bool          // WaitEvent was called
-	pending  []gpu.Event   // not yet returned by WaitEvent
-	heard    chan struct{} // closed, and replaced, when one comes
+	watching atomic.Bool    // WaitEvent was called
+	events   chan gpu.Event // not yet returned by WaitEvent
 }
 
 var _ gpu.Driver = (*Simulator)(nil)
@@ -68,18 +70,16 @@ func Open(config Config) (*Simulator, error) {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
 
-	s := &Simulator{config: config, heard: make(chan struct{})}
+	s := &Simulator{config: config, events: make(chan gpu.Event, eventsKept)}
 	s.life, s.cancel = context.WithCancel(context.Background())
 
 	for number, bytes := range config.Cards {
 		p, err := s.newPlace(number, newCard(UUID(config.Machine, number), bytes, s.tell))
-		if p != nil {
-			s.cards = append(s.cards, p)
-		}
-
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
+
+		s.cards = append(s.cards, p)
 	}
 
 	return s, nil
@@ -89,11 +89,6 @@ func Open(config Config) (*Simulator, error) {
 // memory; their containers go on.
 func (s *Simulator) Close() error {
 	s.cancel()
-
-	for _, p := range s.cards {
-		p.close()
-	}
-
 	s.work.Wait()
 
 	return nil
@@ -240,43 +235,30 @@ func (s *Simulator) Activity(ctx context.Context, uuid string) (gpu.Activity, er
 func (s *Simulator) WaitEvent(ctx context.Context) (gpu.Event, error) {
 	const doing = "waiting for events of simulated GPUs"
 
-	for {
-		if err := s.check(ctx, doing); err != nil {
-			return gpu.Event{}, err
-		}
-
-		s.mu.Lock()
-		s.watching = true
-		heard := s.heard
-
-		if len(s.pending) > 0 {
-			event := s.pending[0]
-			s.pending = s.pending[1:]
-			s.mu.Unlock()
-
-			return event, nil
-		}
-
-		s.mu.Unlock()
-
-		select {
-		case <-heard:
-		case <-ctx.Done():
-		case <-s.life.Done():
-		}
+	if err := s.check(ctx, doing); err != nil {
+		return gpu.Event{}, err
 	}
+
+	s.watching.Store(true)
+
+	select {
+	case event := <-s.events:
+		return event, nil
+	case <-ctx.Done():
+	case <-s.life.Done():
+	}
+
+	return gpu.Event{}, s.check(ctx, doing)
 }
 
 // tell keeps an event for WaitEvent. It drops events before the first call of that.
 func (s *Simulator) tell(e gpu.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	if !s.watching {
+	if !s.watching.Load() {
 		return
 	}
 
-	s.pending = append(s.pending, e)
-	close(s.heard)
-	s.heard = make(chan struct{})
+	select {
+	case s.events <- e:
+	default:
+	}
 }

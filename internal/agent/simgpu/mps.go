@@ -12,20 +12,19 @@ import (
 // Start lets programs reach a card by MPS.
 func (s *Simulator) Start(ctx context.Context, uuid string) error {
 	p, err := s.ask(ctx, "starting simulated MPS", uuid)
-	if err != nil || p.shared() {
+	if err != nil {
 		return err
 	}
 
-	//nolint:contextcheck // programs stay longer than the caller
-	return s.listen(p, filepath.Join(p.pipe(), wire.MPSSocket), 0o666, func(c *net.UnixConn) { s.program(p, c, true) })
-}
-
-// shared reports whether programs can reach the card by MPS.
-func (p *place) shared() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	return p.listeners[filepath.Join(p.pipe(), wire.MPSSocket)] != nil
+	if p.shared == nil {
+		//nolint:contextcheck // programs stay longer than the caller
+		p.shared, err = s.listen(p, filepath.Join(p.pipe(), wire.MPSSocket), 0o666, func(c *net.UnixConn) { s.program(p, c, true) })
+	}
+
+	return err
 }
 
 // Check says whether programs can reach a card by MPS.
@@ -36,7 +35,10 @@ func (s *Simulator) Check(ctx context.Context, uuid string) error {
 		return err
 	}
 
-	if !p.shared() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.shared == nil {
 		return berth.Errorf(berth.KindUnavailable, "the simulated MPS of GPU %s was not started", uuid)
 	}
 
@@ -73,10 +75,9 @@ func (s *Simulator) Stop(_ context.Context, uuid string) (stopped bool, err erro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	path := filepath.Join(p.pipe(), wire.MPSSocket)
-	if l := p.listeners[path]; l != nil {
-		err = l.Close()
-		delete(p.listeners, path)
+	if p.shared != nil {
+		err = p.shared.Close()
+		p.shared = nil
 	}
 
 	return true, err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -38,36 +39,28 @@ type place struct {
 	card *card
 	dir  string
 
-	mu        sync.Mutex
-	closed    bool
-	listeners map[string]*net.UnixListener // by name
-	conns     map[*net.UnixConn]struct{}
+	mu     sync.Mutex
+	shared *net.UnixListener // for clients of MPS; nil = MPS does not run
 }
 
-// newPlace makes a card's directory and listens there. It returns the place also with
-// an error, to be closed.
+// newPlace makes a card's directory and listens there, until the Simulator is closed.
 func (s *Simulator) newPlace(number int, c *card) (*place, error) {
-	p := &place{
-		card: c, dir: filepath.Join(s.config.Dir, strconv.Itoa(number)),
-		listeners: make(map[string]*net.UnixListener), conns: make(map[*net.UnixConn]struct{}),
-	}
+	p := &place{card: c, dir: filepath.Join(s.config.Dir, strconv.Itoa(number))}
 
-	for _, name := range []string{p.mounted(), p.pipe()} {
-		if err := os.MkdirAll(name, 0o755); err != nil { //nolint:gosec // G301: programs of any user come here
-			return p, berth.Errorf(berth.KindUnavailable, "making the directory of a simulated GPU: %w", err)
-		}
-	}
-
-	// A directory of another umask, or of another version.
 	for _, name := range []string{p.dir, p.mounted(), p.pipe()} {
-		if err := os.Chmod(name, 0o755); err != nil { //nolint:gosec // G302: see above
-			return p, berth.Errorf(berth.KindUnavailable, "making the directory of a simulated GPU: %w", err)
+		err := os.MkdirAll(name, 0o755) //nolint:gosec // G301: programs of any user come here
+		if err == nil {
+			err = os.Chmod(name, 0o755) //nolint:gosec // G302: a directory of another umask, or of another version
+		}
+
+		if err != nil {
+			return nil, berth.Errorf(berth.KindUnavailable, "making the directory of a simulated GPU: %w", err)
 		}
 	}
 
-	err := s.listen(p, filepath.Join(p.mounted(), wire.Socket), 0o666, func(c *net.UnixConn) { s.program(p, c, false) })
+	_, err := s.listen(p, filepath.Join(p.mounted(), wire.Socket), 0o666, func(c *net.UnixConn) { s.program(p, c, false) })
 	if err == nil {
-		err = s.listen(p, filepath.Join(p.dir, faultSocket), 0o600, func(c *net.UnixConn) { s.faults(p, c) })
+		_, err = s.listen(p, filepath.Join(p.dir, faultSocket), 0o600, func(c *net.UnixConn) { s.faults(p, c) })
 	}
 
 	return p, err
@@ -87,31 +80,29 @@ func (s *Simulator) Mount(uuid string) string {
 	return p.mounted()
 }
 
-// listen serves a socket until it is closed.
-func (s *Simulator) listen(p *place, path string, mode os.FileMode, serve func(*net.UnixConn)) error {
+// listen serves a socket until it, or the Simulator, is closed.
+func (s *Simulator) listen(p *place, path string, mode os.FileMode, serve func(*net.UnixConn)) (*net.UnixListener, error) {
 	if len(path) > maxSocketPath {
-		return berth.Errorf(berth.KindInvalid, "the simulated GPU's socket %q would have a path of %d bytes, and Linux allows %d: choose a data directory whose path is at least %d bytes shorter",
+		return nil, berth.Errorf(berth.KindInvalid, "the simulated GPU's socket %q would have a path of %d bytes, and Linux allows %d: choose a data directory whose path is at least %d bytes shorter",
 			path, len(path), maxSocketPath, len(path)-maxSocketPath)
 	}
 
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return berth.Errorf(berth.KindUnavailable, "removing the socket that an earlier worker left: %w", err)
+		return nil, berth.Errorf(berth.KindUnavailable, "removing the socket that an earlier worker left: %w", err)
 	}
 
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return berth.Errorf(berth.KindUnavailable, "listening for programs of a simulated GPU: %w", err)
+		return nil, berth.Errorf(berth.KindUnavailable, "listening for programs of a simulated GPU: %w", err)
 	}
 
 	if err := os.Chmod(path, mode); err != nil {
-		return errors.Join(berth.Errorf(berth.KindUnavailable, "opening a simulated GPU to programs: %w", err), listener.Close())
-	}
-
-	if !p.keep(path, listener) {
-		return errors.Join(berth.Errorf(berth.KindConflict, "the simulator of GPUs is closed"), listener.Close())
+		return nil, errors.Join(berth.Errorf(berth.KindUnavailable, "opening a simulated GPU to programs: %w", err), listener.Close())
 	}
 
 	s.work.Go(func() {
+		defer s.closing(listener)()
+
 		for {
 			conn, err := listener.AcceptUnix()
 			if errors.Is(err, net.ErrClosed) {
@@ -125,59 +116,23 @@ func (s *Simulator) listen(p *place, path string, mode os.FileMode, serve func(*
 			}
 
 			s.work.Go(func() {
-				defer p.hangUp(conn)
-
-				if p.answers(conn) {
-					serve(conn)
-				}
+				defer s.closing(conn)()
+				serve(conn)
 			})
 		}
 	})
 
-	return nil
+	return listener, nil
 }
 
-func (p *place) keep(path string, l *net.UnixListener) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// closing closes a socket when the Simulator is closed, or by the function that it returns.
+func (s *Simulator) closing(socket io.Closer) func() {
+	stop := context.AfterFunc(s.life, func() { _ = socket.Close() }) // nothing is on its way
 
-	if !p.closed {
-		p.listeners[path] = l
-	}
+	return func() {
+		stop()
 
-	return !p.closed
-}
-
-// answers takes note of a connection; false when the place is closed.
-func (p *place) answers(c *net.UnixConn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	p.conns[c] = struct{}{}
-
-	return !p.closed
-}
-
-func (p *place) hangUp(c *net.UnixConn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	delete(p.conns, c)
-	_ = c.Close() // nothing is on its way
-}
-
-func (p *place) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	p.closed = true
-
-	for _, l := range p.listeners {
-		_ = l.Close() // it also removes the socket
-	}
-
-	for c := range p.conns {
-		_ = c.Close()
+		_ = socket.Close()
 	}
 }
 
