@@ -72,7 +72,7 @@ func missing(all []installation, wanted int, data string) error {
 			"on Debian or Ubuntu, run `apt-get install postgresql-%d`; %s", data, wanted, wanted, elsewhere)
 	case wanted != 0:
 		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, which is not installed (%s is): "+
-			"on Debian or Ubuntu, run `apt-get install postgresql-%d`, and nothing else changes; %s", data, wanted, versions(all), wanted, upgrade(all, wanted, data))
+			"on Debian or Ubuntu, run `apt-get install postgresql-%d`, or move the data by pg_upgrade", data, wanted, versions(all), wanted)
 	case len(all) > 0:
 		return berth.Errorf(berth.KindUnavailable, "only PostgreSQL %s is installed, and Berth needs %d or newer: "+
 			"install a newer one, %s", versions(all), oldestPostgres, elsewhere)
@@ -80,23 +80,6 @@ func missing(all []installation, wanted int, data string) error {
 		return berth.Errorf(berth.KindUnavailable,
 			"no PostgreSQL server is installed: on Debian or Ubuntu, run `apt-get install postgresql`; %s", elsewhere)
 	}
-}
-
-// upgrade is the commands that bring data to the newest installed version. They
-// need the old programs, too.
-func upgrade(all []installation, from int, data string) string {
-	to := all[0]
-	if to.major < from {
-		return "data cannot go back to an older version"
-	}
-
-	fresh := fmt.Sprintf("%s.%d", data, to.major)
-	secret := filepath.Join(filepath.Dir(data), "password")
-
-	return fmt.Sprintf("to move the data to PostgreSQL %[1]d once both are installed, run as the user that owns %[2]s, in a directory which it may write: "+
-		"`%[3]s/initdb -D %[4]s -U berth --pwfile %[5]s -A scram-sha-256 -E UTF8 --locale C.UTF-8`, then "+
-		"`PGPASSWORD=$(cat %[5]s) %[3]s/pg_upgrade -U berth -b /usr/lib/postgresql/%[6]d/bin -B %[3]s -d %[2]s -D %[4]s`, then "+
-		"`mv %[2]s %[2]s.%[6]d && mv %[4]s %[2]s`", to.major, data, to.bin, fresh, secret, from)
 }
 
 func versions(all []installation) string {

@@ -51,18 +51,3 @@ func TestEnsureStartsWhatWasCreated(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 4, ended.ExitCode)
 }
-
-// TestCreateTwice: the name is taken, for any caller.
-func TestCreateTwice(t *testing.T) {
-	t.Parallel()
-
-	d := setup(t)
-	l := busy("0")
-
-	made, err := d.create(t.Context(), l)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.Remove(context.WithoutCancel(t.Context()), made.ID)) })
-
-	_, err = d.create(t.Context(), l)
-	require.Equal(t, berth.KindConflict, berth.KindOf(err), "%v", err)
-}

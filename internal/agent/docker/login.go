@@ -62,8 +62,6 @@ func credentials(ctx context.Context, registry string) (types.AuthConfig, error)
 		return file.GetAuthConfig(registry) // of the file alone; a helper would run without ctx
 	}
 
-	began := time.Now()
-
 	ctx, cancel := context.WithTimeout(ctx, helperTimeout)
 	defer cancel()
 
@@ -78,7 +76,7 @@ func credentials(ctx context.Context, registry string) (types.AuthConfig, error)
 	case credentialerrors.IsErrCredentialsNotFound(err):
 		return types.AuthConfig{}, nil
 	case err != nil && ctx.Err() != nil:
-		return types.AuthConfig{}, fmt.Errorf("docker-credential-%s did not answer within %s", name, time.Since(began).Round(time.Second))
+		return types.AuthConfig{}, fmt.Errorf("docker-credential-%s did not answer in time", name)
 	case err == nil && got.Username == "<token>": // the helpers' protocol
 		return types.AuthConfig{IdentityToken: got.Secret}, nil
 	case err != nil:

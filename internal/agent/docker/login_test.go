@@ -107,17 +107,3 @@ func TestLogin_HelperThatHangs(t *testing.T) { //nolint:paralleltest // it sets 
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	}, 30*time.Second, 10*time.Millisecond)
 }
-
-// The question takes no longer than its caller waits, and the error names the silent helper.
-func TestLogin_HelperThatIsSlow(t *testing.T) { //nolint:paralleltest // it sets the environment
-	configured(t, `{"credsStore":"test"}`, "exec sleep 600\n")
-
-	image, err := named("registry.example/team/a:1")
-	require.NoError(t, err)
-
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-
-	_, err = login(ctx, image)
-	requirePullError(t, err, berth.PullUnauthorized, "the credentials for registry.example cannot be read: docker-credential-test did not answer within 1s")
-}

@@ -154,45 +154,13 @@ func TestGPUs_ReadTellsWhoIsThere(t *testing.T) {
 	require.Equal(t, []string{""}, reading.Beside, "a process that is in no container")
 }
 
-// A fault of a card takes it out of service, one of a program does not.
+// A fault of a card takes it out of service, one of a program does not. An error of one
+// GPU, such as one that reports no events, ends no watch of the others.
 func TestGPUs_Watch(t *testing.T) {
-	t.Parallel()
-
-	c := &card{events: make(chan gpu.Event)}
-	g := handsOut(c, "GPU-a", "GPU-b")
-
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-
-	go func() { ended <- g.Watch(ctx) }()
-
-	c.events <- gpu.Event{UUID: "GPU-b", XID: 31}
-	c.events <- gpu.Event{UUID: "GPU-a", XID: 79}
-	c.events <- gpu.Event{UUID: "GPU-c", XID: 79} // not one of ours
-	c.events <- gpu.Event{UUID: "GPU-b", XID: 13} // the one before has been noted by now
-
-	require.Contains(t, g.problem("GPU-a"), "fell off the bus")
-	require.Empty(t, g.problem("GPU-b"))
-	require.Len(t, g.news, 1)
-	<-g.news
-
-	c.events <- gpu.Event{XID: 48} // of any card
-	c.events <- gpu.Event{XID: 13}
-
-	require.Contains(t, g.problem("GPU-a"), "fell off the bus", "the first reason stands")
-	require.Contains(t, g.problem("GPU-b"), "XID 48")
-	require.Len(t, g.news, 1, "there is news of GPU-b")
-
-	cancel()
-	require.ErrorIs(t, <-ended, context.Canceled)
-}
-
-// An error of one GPU, such as one that reports no events, ends no watch of the others.
-func TestGPUs_WatchGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &card{events: make(chan gpu.Event), refusals: make(chan error)}
-		g := handsOut(c, "GPU-a")
+		g := handsOut(c, "GPU-a", "GPU-b")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -201,10 +169,22 @@ func TestGPUs_WatchGoesOn(t *testing.T) {
 
 		c.refusals <- berth.Errorf(berth.KindInvalid, "watching GPU 1 for errors: not supported by this GPU")
 
-		c.events <- gpu.Event{UUID: "GPU-a", XID: 79}
+		for _, event := range []gpu.Event{{UUID: "GPU-b", XID: 31}, {UUID: "GPU-a", XID: 79}, {UUID: "GPU-c", XID: 79}} { // GPU-c is not ours
+			c.events <- event
+		}
 
 		synctest.Wait()
 		require.Contains(t, g.problem("GPU-a"), "fell off the bus")
+		require.Empty(t, g.problem("GPU-b"))
+		require.Len(t, g.news, 1)
+		<-g.news
+
+		c.events <- gpu.Event{XID: 48} // of any card
+
+		synctest.Wait()
+		require.Contains(t, g.problem("GPU-a"), "fell off the bus", "the first reason stands")
+		require.Contains(t, g.problem("GPU-b"), "XID 48")
+		require.Len(t, g.news, 1, "there is news of GPU-b")
 
 		c.refusals <- gpu.ErrUnsupported
 
