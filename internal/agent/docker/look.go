@@ -21,10 +21,15 @@ import (
 	"github.com/berthml/berth"
 )
 
-// labelLook marks containers of looks. They have no instance label, so that no
-// worker takes one for a trial. Its value is the Unix time at which the look is
-// over, even if its program has died.
+// labelLook marks containers of looks and of readers of images. They have no instance
+// label, so that no worker takes one for a trial. Its value is the Unix time at which the
+// look is over, even if its program has died.
 const labelLook = "berth.look"
+
+// lookLabels are the labels of a look that is over after so long.
+func lookLabels(after time.Duration) map[string]string {
+	return map[string]string{labelLook: strconv.FormatInt(time.Now().Add(after).Unix(), 10)}
+}
 
 // lookMargin is how long after its end a look may still be busy with its removal.
 const lookMargin = time.Minute
@@ -73,8 +78,8 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 
 	d.discardOld(ctx)
 
-	over := strconv.FormatInt(time.Now().Add(l.Timeout+2*launchTimeout).Unix(), 10)
-	config := containerConfig(launch, image, ResolveUser(image.User, l.User, os.Getuid(), os.Getgid()).Name, map[string]string{labelLook: over})
+	user := ResolveUser(image.User, l.User, os.Getuid(), os.Getgid())
+	config := containerConfig(launch, image, user.Name, lookLabels(l.Timeout+2*launchTimeout))
 	config.Hostname, config.AttachStdout, config.AttachStderr = "look", true, true
 
 	name := "berth-" + launch.AttemptID
@@ -175,11 +180,7 @@ func (d *Docker) discardOld(ctx context.Context) {
 
 	for _, c := range old {
 		over, err := strconv.ParseInt(c.Labels[labelLook], 10, 64)
-		if err != nil || over <= 1 { // of a Berth that did not write the time
-			over = time.Unix(c.Created, 0).Add(time.Hour).Unix()
-		}
-
-		if time.Since(time.Unix(over, 0)) > lookMargin {
+		if err == nil && time.Since(time.Unix(over, 0)) > lookMargin {
 			d.discard(ctx, c.ID)
 		}
 	}

@@ -11,17 +11,13 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 
 	"github.com/berthml/berth"
 )
 
-const (
-	// labelReads is on containers that are made to read an image, and never started.
-	labelReads = "berth.reads"
-	// readsKept is how long such a container may be there: a worker that was killed left an older one.
-	readsKept = 10 * time.Minute
-)
+// readsKept is how long a container that is made to read an image, and never started, may
+// be there: a worker that was killed left an older one.
+const readsKept = 10 * time.Minute
 
 // ReadWorkdir reads a directory of an image; an empty dir is the image's own
 // working directory. It returns where that is, links resolved, and its content as
@@ -38,10 +34,10 @@ func (d *Docker) ReadWorkdir(ctx context.Context, ref, dir string) (string, io.R
 		return dir, http.NoBody, nil
 	}
 
-	d.removeReaders(ctx)
+	d.discardOld(ctx)
 
 	made, err := d.long.ContainerCreate(ctx, &container.Config{
-		Image: ref, Entrypoint: []string{"/"}, Labels: map[string]string{labelReads: d.config.Instance},
+		Image: ref, Entrypoint: []string{"/"}, Labels: lookLabels(readsKept),
 	}, &container.HostConfig{NetworkMode: "none"}, nil, nil, "")
 	if err != nil {
 		return dir, nil, d.translate(ctx, err, "making a container to read image %q", ref)
@@ -83,22 +79,6 @@ func (d *Docker) readDir(ctx context.Context, id, dir string) (io.ReadCloser, st
 	}
 
 	return nil, dir, berth.Errorf(berth.KindNotFound, "%s is no directory", dir)
-}
-
-// removeReaders removes the containers of a killed worker.
-func (d *Docker) removeReaders(ctx context.Context) {
-	left, err := d.short.ContainerList(ctx, container.ListOptions{
-		All: true, Filters: filters.NewArgs(filters.Arg("label", labelReads+"="+d.config.Instance)),
-	})
-	if err != nil {
-		return // the next call of Docker reports it
-	}
-
-	for _, c := range left {
-		if time.Since(time.Unix(c.Created, 0)) > readsKept {
-			_ = d.Remove(ctx, c.ID) // or the next time
-		}
-	}
 }
 
 // reader removes its container when it is closed.
