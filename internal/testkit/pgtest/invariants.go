@@ -9,13 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A restored database may break these invariants: of a trial whose attempts it
-// lost, only the result is left. Each finding begins with the trial's id.
-const (
-	HasResult  = "I3 a trial that succeeded has its result"
-	SameResult = "I3 the result of a trial is that of its attempt"
-)
-
 // always are the invariants of the ledger that hold at every moment
 // (docs/reliability.md, Invariants): each query returns the violations. A CHECK
 // of the schema ensures that no host holds more than it has (I2).
@@ -43,7 +36,7 @@ var always = []struct{ name, query string }{
 		GROUP BY t.id, s.spec -> 'probe' ->> 'mode'
 		HAVING count(*) FILTER (WHERE a.purpose = 'run') > 1 OR count(*) FILTER (WHERE a.purpose = 'probe') > 1
 			OR count(*) > 1 AND s.spec -> 'probe' ->> 'mode' NOT IN ('short', 'auto') -- a short probe is thrown away`},
-	{HasResult, `
+	{"I3 a trial that succeeded has its result", `
 		SELECT t.id::text FROM trials t WHERE t.state = 'succeeded'
 			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok')`},
 	{"I3 a result was written with the lease's token", `
@@ -54,7 +47,7 @@ var always = []struct{ name, query string }{
 		SELECT a.id || ' of sweep ' || t.sweep_id || ' trial ' || t.number || ' is abandoned and keeps token ' || a.token
 		FROM attempts a JOIN leases l ON l.attempt_id = a.id JOIN trials t ON t.id = a.trial_id
 		WHERE a.state = 'abandoned' AND a.token = l.token`},
-	{SameResult, `
+	{"I3 the result of a trial is that of its attempt", `
 		SELECT t.id || ' of sweep ' || t.sweep_id || ' trial ' || t.number || ' has ' || coalesce(t.value::text, 'none') || ', its attempt ' || coalesce(a.value::text, 'none')
 		FROM trials t JOIN LATERAL (SELECT value FROM attempts WHERE trial_id = t.id AND failure_kind = 'ok' ORDER BY number DESC LIMIT 1) a ON true
 		WHERE t.state = 'succeeded' AND t.value IS DISTINCT FROM a.value`},
