@@ -17,9 +17,8 @@ import (
 
 // What TensorFlow 2.21 did on one H200 (2026-11-21). All in MiB.
 const (
-	libraryMiB   = 97   // cuBLAS and cuDNN, outside the pool
-	smallReserve = 225  // kept out of the pool where less than 2,048 is left after the context
-	largeReserve = 1800 // where there is more
+	libraryMiB   = 97  // cuBLAS and cuDNN, outside the pool
+	smallReserve = 225 // kept out of the pool where less than 2,048 is left after the context
 	mib          = 1 << 20
 )
 
@@ -32,7 +31,7 @@ type gpuJob struct {
 	pool            int // MiB
 	steps, faultAt  int
 	cpu, gpu, retry time.Duration
-	sm, bus, value  float64
+	sm, value       float64
 	deaf            bool
 
 	terminated chan os.Signal // nil = by no signal
@@ -49,7 +48,6 @@ func (j *gpuJob) parse(args []string) error {
 	f.DurationVar(&j.cpu, "cpu", 4*time.Millisecond, "of a step, on one core")
 	f.DurationVar(&j.gpu, "gpu", time.Millisecond, "of a step, with the GPU alone")
 	f.Float64Var(&j.sm, "sm", 0.2, "share of the SMs")
-	f.Float64Var(&j.bus, "bus", 0.1, "share of the memory's bandwidth")
 	f.Float64Var(&j.value, "value", 0.5, "val at the end")
 	f.IntVar(&j.faultAt, "fault-at", 0, "step at which it uses an address that is not its own; 0 = never")
 	f.DurationVar(&j.retry, "retry", 10*time.Second, "how long it tries an allocation again that was refused")
@@ -169,19 +167,15 @@ func (j *gpuJob) start() error {
 		return err
 	}
 
-	return j.libraries()
+	return j.take(libraryMiB)
 }
 
 // poolMiB is the part of the free memory after the context that the allocator
 // may take.
 func poolMiB(free int) int {
-	reserve := smallReserve
-	if free >= 2048 {
-		reserve = largeReserve
-	}
-
-	if n, err := strconv.Atoi(os.Getenv("TF_DEVICE_MIN_SYS_MEMORY_IN_MB")); err == nil {
-		reserve = n
+	reserve, err := strconv.Atoi(os.Getenv("TF_DEVICE_MIN_SYS_MEMORY_IN_MB"))
+	if err != nil {
+		reserve = smallReserve
 	}
 
 	return max(free-reserve, 0)
@@ -271,25 +265,6 @@ func tooLarge(megabytes int) error {
 	return exitError(1)
 }
 
-// libraries loads cuBLAS and cuDNN, which are no tensors: there is no second try.
-func (j *gpuJob) libraries() error {
-	a, err := j.ask(wire.Request{Op: wire.Alloc, Bytes: libraryMiB * mib})
-	if err != nil || a.Error == "" {
-		return err
-	}
-
-	if a.Error != wire.OutOfMemory {
-		return j.died(a)
-	}
-
-	warn("E external/local_xla/xla/stream_executor/cuda/cuda_blas.cc:196] failed to create cublas handle: the resource allocation failed")
-	warn("E external/local_xla/xla/stream_executor/cuda/cuda_blas.cc:199] Failure to initialize cublas may be due to OOM (cublas needs some free memory when you initialize it, and your deep-learning framework may have preallocated more than its fair share), or may be because this binary was not built with support for the GPU in your machine.")
-	warn("tensorflow.python.framework.errors_impl.InternalError: Graph execution error:")
-	warn("No blas support for stream")
-
-	return exitError(1)
-}
-
 // died is the end by an error that no program can get over.
 func (*gpuJob) died(a wire.Answer) error {
 	warn(fmt.Sprintf("tensorflow.python.framework.errors_impl.InternalError: Graph execution error: CUDA error: Error recording CUDA event: %s: %s", a.Error, a.Text))
@@ -299,7 +274,7 @@ func (*gpuJob) died(a wire.Answer) error {
 
 // step is one step on the GPU.
 func (j *gpuJob) step(n int) error {
-	r := wire.Request{Op: wire.Run, Step: &wire.Step{GPU: j.gpu, SM: j.sm, Bus: j.bus}}
+	r := wire.Request{Op: wire.Run, Step: &wire.Step{GPU: j.gpu, SM: j.sm, Bus: 0.1}}
 	if n == j.faultAt {
 		r = wire.Request{Op: wire.Crash}
 	}
