@@ -87,10 +87,7 @@ func TestCheckpointer_GoesWithTheTrial(t *testing.T) {
 
 	x.sql().Exec("UPDATE trials SET state = 'failed', finished_at = now() WHERE id = $1", x.trial)
 
-	for failed := make(map[string]error); x.db.Retain(t.Context(), berth.Retention{}, failed); {
-		require.Empty(t, failed)
-	}
-
+	x.retain()
 	require.Zero(t, x.sql().Int("SELECT count(*) FROM checkpoints"))
 	x.age()
 	require.Equal(t, 1, x.clean())

@@ -63,15 +63,9 @@ func TestCleaner_RemovesWhatNoRowNames(t *testing.T) {
 	require.Len(t, b.objects(), 2)
 	require.Len(t, b.stored(attempt), 2)
 
-	_, err := b.db.SetSweepState(t.Context(), b.sweep, berth.SweepStopped, "")
-	require.NoError(t, err)
-	require.NoError(t, b.db.DeleteSweep(t.Context(), b.sweep))
+	b.deleteSweep()
 
-	for failed := make(map[string]error); b.db.Retain(t.Context(), berth.Retention{}, failed); {
-		require.Empty(t, failed)
-	}
-
-	_, err = b.db.FileSet(t.Context(), trial, 0)
+	_, err := b.db.FileSet(t.Context(), trial, 0)
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 
 	b.age()

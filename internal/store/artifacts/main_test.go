@@ -198,6 +198,24 @@ func (b *bench) write(attempt string, content map[string]string) {
 	}
 }
 
+// retain removes the rows that are over their limit.
+func (b *bench) retain() {
+	b.t.Helper()
+
+	for failed := make(map[string]error); b.db.Retain(b.t.Context(), berth.Retention{}, failed); {
+		require.Empty(b.t, failed)
+	}
+}
+
+func (b *bench) deleteSweep() {
+	b.t.Helper()
+
+	_, err := b.db.SetSweepState(b.t.Context(), b.sweep, berth.SweepStopped, "")
+	require.NoError(b.t, err)
+	require.NoError(b.t, b.db.DeleteSweep(b.t.Context(), b.sweep))
+	b.retain()
+}
+
 func (b *bench) set(trial string) berth.FileSet {
 	b.t.Helper()
 

@@ -16,9 +16,6 @@ import (
 
 // Refused credentials do not mean that the object is damaged.
 func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "key")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write([]byte(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`))
@@ -34,9 +31,6 @@ func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) {
 // Restore does not wait for ever for a store that sends half of an object and stops; it
 // waits for one that sends it little by little.
 func TestRestore_EndsWhenNothingArrives(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "key")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-
 	const text = "0123456789"
 
 	var stalls atomic.Bool

@@ -24,10 +24,6 @@ import (
 func s3(t *testing.T) (endpoint string) {
 	t.Helper()
 
-	// Credentials that the client needs. The server ignores them.
-	t.Setenv("AWS_ACCESS_KEY_ID", "key")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-
 	backend := s3mem.New()
 	require.NoError(t, backend.CreateBucket("models"))
 
@@ -40,6 +36,10 @@ func s3(t *testing.T) (endpoint string) {
 
 func openS3(t *testing.T, endpoint, bucket, installation string) *artifacts.Store {
 	t.Helper()
+
+	// Credentials that the client needs. The server ignores them.
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 
 	store, err := artifacts.Open(t.Context(), "s3://"+bucket+"?region=eu-west-1&use_path_style=true&endpoint="+endpoint, installation, marks{})
 	require.NoError(t, err)
@@ -72,13 +72,7 @@ func TestUploaderAndCleaner_OnS3(t *testing.T) { //nolint:paralleltest // t.Sete
 	require.Equal(t, berth.FilesStored, b.set(trial).State)
 	require.Equal(t, content, b.stored(attempt))
 
-	_, err := b.db.SetSweepState(t.Context(), b.sweep, berth.SweepStopped, "")
-	require.NoError(t, err)
-	require.NoError(t, b.db.DeleteSweep(t.Context(), b.sweep))
-
-	for failed := make(map[string]error); b.db.Retain(t.Context(), berth.Retention{}, failed); {
-		require.Empty(t, failed)
-	}
+	b.deleteSweep()
 
 	require.Zero(t, b.clean(), "they are too young")
 
