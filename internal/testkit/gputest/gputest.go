@@ -27,18 +27,17 @@ func Run(t *testing.T, open func(t *testing.T) gpu.Driver) {
 	t.Helper()
 
 	for name, test := range map[string]func(*testing.T, gpu.Driver){
-		"inventory":           testInventory,
-		"inventory again":     testInventoryAgain,
-		"MIG":                 testMIG,
-		"reading":             testReading,
-		"activity":            testActivity,
-		"activity goes on":    testActivityGoesOn,
-		"unknown card":        testUnknownCard,
-		"quiet":               testQuiet,
-		"canceled":            testCanceled,
-		"canceled for reason": testCause,
-		"many callers":        testManyCallers,
-		"closed":              testClosed,
+		"inventory":        testInventory,
+		"inventory again":  testInventoryAgain,
+		"MIG":              testMIG,
+		"reading":          testReading,
+		"activity":         testActivity,
+		"activity goes on": testActivityGoesOn,
+		"unknown card":     testUnknownCard,
+		"quiet":            testQuiet,
+		"canceled":         testCanceled,
+		"many callers":     testManyCallers,
+		"closed":           testClosed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -270,20 +269,6 @@ func testQuiet(t *testing.T, d gpu.Driver) {
 
 func testCanceled(t *testing.T, d gpu.Driver) {
 	card := readable(t, d)[0]
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-
-	for name, err := range every(ctx, d, card.UUID) {
-		require.ErrorIs(t, err, context.Canceled, name)
-	}
-
-	_, err := d.Read(t.Context(), card.UUID)
-	require.NoError(t, err, "the driver goes on")
-}
-
-func testCause(t *testing.T, d gpu.Driver) {
-	card := readable(t, d)[0]
 	reason := errors.New("the host drains") //nolint:err113 // a cause like any other
 
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -292,6 +277,9 @@ func testCause(t *testing.T, d gpu.Driver) {
 	for name, err := range every(ctx, d, card.UUID) {
 		require.ErrorIs(t, err, reason, name)
 	}
+
+	_, err := d.Read(t.Context(), card.UUID)
+	require.NoError(t, err, "the driver goes on")
 }
 
 // every calls each method and returns the errors by its name.

@@ -25,10 +25,9 @@ const daemonSocket = "/var/run/docker.sock"
 type fault int
 
 const (
-	none     fault = iota
-	refuse         // closes new connections
-	hang           // takes new connections and answers nothing
-	loseNext       // passes the next request on and loses its answer
+	none   fault = iota
+	refuse       // closes new connections
+	hang         // takes new connections and answers nothing
 )
 
 // proxy stands between a client and the daemon, which others use as well and
@@ -175,19 +174,14 @@ func (p *proxy) loses(server net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if p.loser == server {
-		p.loser = nil
-		p.lost++
-
-		return true
+	if p.loser != server {
+		return false
 	}
 
-	lost := p.fault == loseNext
-	if lost {
-		p.fault = none
-	}
+	p.loser = nil
+	p.lost++
 
-	return lost
+	return true
 }
 
 func (p *proxy) set(f fault) {
@@ -268,9 +262,9 @@ func TestExitWhileDaemonIsAway(t *testing.T) {
 	c := runtimetest.Start(t, direct, runtimetest.Launch("sleep"))
 	runtimetest.AwaitReady(t, direct, c.ID)
 
-	_, err := d.Inspect(t.Context(), c.ID) // negotiates the version, so that Wait is the next request
+	_, err := d.Inspect(t.Context(), c.ID) // negotiates the version
 	require.NoError(t, err)
-	p.set(loseNext)
+	p.lose("/wait")
 
 	done := wait(t, d, c.ID)
 
