@@ -15,7 +15,7 @@ import (
 )
 
 // Refused credentials do not mean that the object is damaged.
-func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) {
+func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) { //nolint:paralleltest // t.Setenv
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write([]byte(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`))
@@ -30,7 +30,7 @@ func TestRestore_TakesRefusedCredentialsForNoDamage(t *testing.T) {
 
 // Restore does not wait for ever for a store that sends half of an object and stops; it
 // waits for one that sends it little by little.
-func TestRestore_EndsWhenNothingArrives(t *testing.T) {
+func TestRestore_EndsWhenNothingArrives(t *testing.T) { //nolint:paralleltest // t.Setenv
 	const text = "0123456789"
 
 	var stalls atomic.Bool
