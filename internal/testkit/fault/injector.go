@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
 	"maps"
@@ -235,7 +236,7 @@ func call[T any](ctx context.Context, i *Injector, life *Life, port Port, method
 	case Slow:
 		if err = pause(ctx, life, random, method); err == nil && life.alive() {
 			got, err = work()
-			err = first(err, pause(ctx, life, random, method))
+			err = cmp.Or(err, pause(ctx, life, random, method))
 		}
 	case None:
 		got, err = work()
@@ -246,15 +247,6 @@ func call[T any](ctx context.Context, i *Injector, life *Life, port Port, method
 	}
 
 	return got, err
-}
-
-// first is the first error of the two.
-func first(a, b error) error {
-	if a != nil {
-		return a
-	}
-
-	return b
 }
 
 // pause lets others go first. A context that ends during the pause is a lost
