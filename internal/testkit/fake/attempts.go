@@ -134,14 +134,14 @@ func (l *Ledger) EarlierCheckpoints(ctx context.Context, attemptID string) ([]be
 
 // NoteResumed stores from which checkpoint an attempt goes on. Errors: fenced.
 func (l *Ledger) NoteResumed(ctx context.Context, attemptID string, token int64, text string) error {
-	return l.hooked().NoteResumed.do(ctx, attemptID, l.step("writing attempt "+attemptID, func() error {
+	return l.do(ctx, "writing attempt "+attemptID, func() error {
 		a, err := l.current(attemptID, token)
 		if err == nil {
 			a.Resumed = text
 		}
 
 		return err
-	}))
+	})
 }
 
 // FinishAttempt commits a result and frees the lease. Repeating it with the

@@ -45,7 +45,7 @@ func (l *Ledger) own(attemptID string, token int64) error {
 
 // DropMetrics removes all points of these names.
 func (l *Ledger) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
-	return l.hooked().DropMetrics.do(ctx, attemptID, l.step("dropping metrics of attempt "+attemptID, func() error {
+	return l.do(ctx, "dropping metrics of attempt "+attemptID, func() error {
 		if err := l.own(attemptID, token); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (l *Ledger) DropMetrics(ctx context.Context, attemptID string, token int64,
 		maps.DeleteFunc(l.metrics[attemptID], func(k metricKey, _ berth.MetricPoint) bool { return slices.Contains(names, k.name) })
 
 		return nil
-	}))
+	})
 }
 
 // ListMetrics returns points by name and step. An empty name means all.
