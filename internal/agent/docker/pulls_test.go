@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -21,11 +20,9 @@ func unheard(string) {}
 // daemon stands for a Docker whose pulls are what the test says; nil = its registry is silent.
 func daemon(t *testing.T, create http.HandlerFunc) *Docker {
 	t.Helper()
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
 
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Api-Version", "1.44")
-		w.Header().Set("Content-Type", "application/json")
-
+	return answering(t, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/images/create"):
 			create(w, r)
@@ -33,15 +30,14 @@ func daemon(t *testing.T, create http.HandlerFunc) *Docker {
 			<-r.Context().Done()
 		case strings.Contains(r.URL.Path, "/distribution/"):
 			_, _ = w.Write([]byte(`{"Descriptor":{"digest":"` + someDigest + `"},"Platforms":[{"os":"linux","architecture":"amd64"}]}`))
+		case strings.HasSuffix(r.URL.Path, "/version"):
+			_, _ = w.Write([]byte(`{"Os":"linux","Arch":"amd64"}`))
 		default:
-			_, _ = w.Write([]byte(`{"Os":"linux","Arch":"amd64","ApiVersion":"1.44"}`))
+			return false
 		}
-	}))
-	t.Cleanup(server.Close)
-	t.Setenv("DOCKER_HOST", strings.Replace(server.URL, "http://", "tcp://", 1))
-	t.Setenv("DOCKER_CONFIG", t.TempDir())
 
-	return setup(t)
+		return true
+	})
 }
 
 // say sends a line of a pull.
