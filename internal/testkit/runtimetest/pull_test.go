@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -190,48 +189,6 @@ func TestPull_TellsErrorsApart(t *testing.T) {
 	require.NoError(t, pull(digest))
 	require.True(t, here(t, digest))
 	require.Equal(t, 1, r.Layers())
-}
-
-// Berth calls a credential helper as docker does.
-func TestPull_CredentialHelper(t *testing.T) {
-	d, r := open(t), runtimetest.NewRegistry(t, true)
-	digest := r.Push(t, "team/helped:1", runtimetest.Image)
-
-	dir := t.TempDir()
-	t.Setenv("DOCKER_CONFIG", dir)
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	helper := filepath.Join(dir, "docker-credential-test")
-	require.NoError(t, os.WriteFile(helper, []byte(`#!/bin/sh
-[ "$1" = get ] || exit 1
-read -r server
-[ "$server" = "`+r.Addr+`" ] || { echo "credentials not found in native keychain"; exit 1; }
-echo '{"ServerURL": "`+r.Addr+`", "Username": "`+runtimetest.RegistryUser+`", "Secret": "`+runtimetest.RegistryPassword+`"}'
-`), 0o600))
-	require.NoError(t, os.Chmod(helper, 0o700)) //nolint:gosec // G302: a program
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"credHelpers": {"`+r.Addr+`": "test"}}`), 0o600))
-
-	require.NoError(t, docker.NewPulls(d, docker.PullConfig{}).Pull(t.Context(), digest, unheard))
-	require.True(t, here(t, digest))
-}
-
-func TestPull_StandsStill(t *testing.T) {
-	t.Parallel()
-
-	d, r := open(t), runtimetest.NewRegistry(t, false)
-	digest := r.Push(t, "team/still:1", runtimetest.Image)
-	r.PauseAfter(1 << 20)
-
-	pulls := docker.NewPulls(d, docker.PullConfig{Stall: 2 * time.Second})
-	err := pulls.Pull(t.Context(), digest, unheard)
-	require.Equal(t, berth.PullTimeout, reasonOf(t, err))
-	require.ErrorContains(t, err, "no byte of it arrived from "+r.Addr+" for 2s")
-
-	began := time.Now()
-	require.Equal(t, err, pulls.Pull(t.Context(), digest, unheard), "not tried again at once")
-	require.Less(t, time.Since(began), time.Second)
-
-	r.GoOn()
-	require.Eventually(t, func() bool { return pulls.Pull(t.Context(), digest, unheard) == nil }, patience, tick, "but after a pause")
 }
 
 // No machine waits for an image that it cannot run.
