@@ -112,26 +112,19 @@ func runWith(t *testing.T, target, path, script string) (out string, outcome ber
 	return filepath.Join(a.dataDir, "attempts", id, "out"), outcome
 }
 
-// A data set that a sweep mounts where the image's working directory is.
-func TestWorkdir_OfADataset(t *testing.T) {
+// A sweep mounts a data set where the image's working directory is, or a file in it, which
+// is nothing that the job wrote.
+func TestWorkdir_WithADataset(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()
-	require.NoError(t, os.Chmod(dir, 0o755))                                                //nolint:gosec // G302: the trial's user reads it
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine.txt"), []byte("mine"), 0o644)) //nolint:gosec // G306: the same
-
-	_, outcome := runWith(t, "/app", dir, `assert open("mine.txt").read() == "mine"; print("acc=1")`)
-	require.Equal(t, berth.FailureOK, outcome.Kind, outcome.Message)
-}
-
-// One that is a file in the working directory is nothing that the job wrote.
-func TestWorkdir_WithADatasetInIt(t *testing.T) {
-	t.Parallel()
-
-	file := filepath.Join(t.TempDir(), "labels.csv")
+	file := filepath.Join(dir, "labels.csv")
+	require.NoError(t, os.Chmod(dir, 0o755))                     //nolint:gosec // G302: the trial's user reads it
 	require.NoError(t, os.WriteFile(file, []byte("a,b"), 0o644)) //nolint:gosec // G306: the same
 
-	out, outcome := runWith(t, "/app/data/labels.csv", file, `assert open("data/labels.csv").read() == "a,b"; print("acc=1")`)
-	require.Equal(t, berth.FailureOK, outcome.Kind, outcome.Message)
-	require.NoDirExists(t, filepath.Join(out, "work"), "the job wrote nothing there")
+	for target, path := range map[string]string{"/app": dir, "/app/labels.csv": file} {
+		out, outcome := runWith(t, target, path, `assert open("labels.csv").read() == "a,b"; print("acc=1")`)
+		require.Equal(t, berth.FailureOK, outcome.Kind, outcome.Message)
+		require.NoDirExists(t, filepath.Join(out, "work"), target)
+	}
 }
