@@ -24,10 +24,6 @@ import (
 	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
-// artifactsGrace is how long files stay in the store that no trial names any more: time
-// to notice that a database was restored from before the rows that name them.
-const artifactsGrace = 7 * day
-
 // serving is what the server may be told.
 type serving struct {
 	listen     string
@@ -185,7 +181,7 @@ func runServer(ctx context.Context, s serving, c backends.Connections, log *slog
 	group.Go(func() error { return server.Run(ctx) })
 
 	if files != nil {
-		cleaner := &artifacts.Cleaner{Names: store, Store: files, Grace: artifactsGrace, Log: log}
+		cleaner := &artifacts.Cleaner{Names: store, Store: files, Log: log}
 
 		group.Go(func() error { return cleaner.Run(ctx) })
 	}
