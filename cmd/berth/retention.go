@@ -1,15 +1,11 @@
 package main
 
 import (
-	"time"
-
 	"github.com/spf13/pflag"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/config"
 )
-
-const day = 24 * time.Hour
 
 // bindRetention adds how long the server keeps results; how much a host keeps is the worker's.
 func bindRetention(flags *pflag.FlagSet, k *berth.Retention) {
