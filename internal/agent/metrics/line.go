@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,13 +31,11 @@ type Reader struct {
 	target  target
 	ignored map[string]bool // plain names of the sweep's own parameters
 	records *RecordParser
-	rank    rank // of the names that are the objective's now; 0 = none was seen
-	known   map[[2]string]rank
-	columns []string        // of a table; nil = the line before was of none
-	source  map[string]bool // by stream: the next line may be one of a program's source
-	line    int             // how many were read
-	unread  bool            // the line has a value of the objective that cannot be read
-	moved   bool            // it has a bar above another one
+	rank    int // of the names that are the objective's now; 0 = none was seen
+	known   map[string]int
+	columns []string // of a table; nil = the line before was of none
+	line    int      // how many were read
+	unread  bool     // the line has a value of the objective that cannot be read
 	open    map[string]*openRecord
 }
 
@@ -49,7 +48,7 @@ type Place struct {
 // NewReader uses the sweep's pattern, which validation has compiled before and found to have
 // the groups name and value. Names of parameters are no metrics.
 func NewReader(pattern, objective string, parameters ...string) *Reader {
-	r := &Reader{target: newTarget(objective), ignored: make(map[string]bool), source: make(map[string]bool), open: make(map[string]*openRecord)}
+	r := &Reader{target: newTarget(objective), ignored: make(map[string]bool), open: make(map[string]*openRecord)}
 	if own, err := regexp.Compile(pattern); err == nil && pattern != "" {
 		r.pattern = own
 	}
@@ -65,7 +64,7 @@ func NewReader(pattern, objective string, parameters ...string) *Reader {
 
 // Restart forgets what was read: the file is written anew.
 func (r *Reader) Restart() {
-	r.records, r.known, r.columns, r.line = NewRecordParser(), make(map[[2]string]rank), nil, 0
+	r.records, r.known, r.columns, r.line = NewRecordParser(), make(map[string]int), nil, 0
 	r.records.needed = r.target.name
 }
 
@@ -76,14 +75,13 @@ func (r *Reader) Restart() {
 func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricPoint) {
 	r.line++
 
-	if r.isSource(stream, line) {
-		return nil
-	}
-
-	r.moved = strings.Contains(line, "\x1b[A")
+	// A bar that is drawn with another one below it.
+	moved := strings.Contains(line, "\x1b[A")
 
 	for _, line := range r.gather(stream, Shown(line)) {
-		points = append(points, r.read(stream, line, at)...)
+		if r.pattern != nil || !isOpenBar(line, moved) {
+			points = append(points, r.read(stream, line, at)...)
+		}
 	}
 
 	return points
@@ -92,11 +90,11 @@ func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricP
 // read returns the metrics of a line, or of a record of several.
 func (r *Reader) read(stream, line string, at time.Time) (points []berth.MetricPoint) {
 	r.unread = false
-	found, counts := r.find(stream, line)
+	found := r.find(stream, line)
 	last := -1
 
 	for i, s := range found {
-		rank := r.rankOf(s)
+		rank := r.rankOf(s.name)
 		if rank > 0 && (r.rank == 0 || rank < r.rank) {
 			if r.rank > 0 {
 				r.Restarted = true
@@ -114,50 +112,39 @@ func (r *Reader) read(stream, line string, at time.Time) (points []berth.MetricP
 
 	if last >= 0 {
 		r.From = Place{r.line, line}
-	} else if counts {
-		r.Near.add(r.target, line)
-
-		if r.unread {
-			if r.Near.Values++; r.Near.Values == 1 {
-				r.Near.Value = line
-			}
-		}
+	} else {
+		r.miss(line)
 	}
 
 	for i, s := range found {
 		name := s.name
-		if s.around != "" && (labelOf(s.around) == "" || partsOf(name, nil).split == "") {
-			name = s.around + " " + name
-		}
 
 		switch {
 		case i == last:
 			name = r.target.name
-		case name == r.target.name, r.ignored[failure.PlainName(s.name)] || len(name) > NameBytes:
+		case name == r.target.name, r.rankOf(name) < 0, len(name) > NameBytes:
 			continue
 		}
 
 		p := s.point
-		p.Name, p.At, p.Step = name, at, r.records.settle(name, s)
+		p.Name, p.At, p.Step = name, at, r.records.settle(name, s.step)
 		points = append(points, p)
 	}
 
 	return points
 }
 
-// rankOf says how near a metric is to the objective. The names of a pattern are so as well.
-func (r *Reader) rankOf(s sighting) rank {
-	key := [2]string{s.around, s.name}
-	if s.label {
-		key[0] += ":"
-	}
-
-	near, found := r.known[key]
+// rankOf says how near a metric is to the objective; -1 = it is a parameter. The names of a
+// pattern are so as well.
+func (r *Reader) rankOf(name string) int {
+	near, found := r.known[name]
 	if !found {
-		near = r.target.rank(s.name, s.around, s.label)
+		if near = r.target.rank(name); r.ignored[failure.PlainName(name)] {
+			near = min(near, near-1)
+		}
 
 		if len(r.known) < namesKnown {
-			r.known[key] = near
+			r.known[name] = near
 		}
 	}
 
@@ -167,104 +154,74 @@ func (r *Reader) rankOf(s sighting) rank {
 // Shown is what a terminal shows of a line: what is behind its last carriage return, without
 // colours.
 func Shown(line string) string {
-	line = strings.TrimRight(strings.TrimPrefix(line, "\uFEFF"), " \r\n")
-	for at := strings.LastIndexByte(line, '\r'); at >= 0; at = strings.LastIndexByte(line, '\r') {
-		if behind := strings.TrimSpace(withoutColours(line[at+1:])); behind != "" {
-			line = behind
+	line = strings.TrimPrefix(line, "\uFEFF")
 
-			break
+	for part := range strings.SplitSeq(line, "\r") {
+		if strings.Contains(part, "\x1b") {
+			part = failure.WithoutColours(part)
 		}
 
-		line = line[:at]
+		if part = strings.TrimSpace(part); part != "" {
+			line = part
+		}
 	}
 
-	return strings.TrimSpace(withoutColours(line))
+	return line
 }
 
-func withoutColours(text string) string {
-	if !strings.Contains(text, "\x1b") {
-		return text
-	}
+// loggers are signs of a line of a Python logger. Frameworks in C++ have "I" alone.
+var loggers = []string{"INFO", "DEBUG", "WARN", "[info", "[debug", "[warning"}
 
-	return failure.WithoutColours(text)
+// isLogged reports whether a Python logger wrote a line: it has a level, or is as absl writes it.
+func isLogged(line string) bool {
+	return !strings.Contains(line, "NCCL INFO") && (slices.ContainsFunc(loggers, func(sign string) bool { return strings.Contains(line, sign) }) ||
+		line != "" && strings.Contains("DIWE", line[:1]) && strings.Contains(line, ".py:"))
 }
 
-// isSource reports whether a line is one of the program's source, which Python shows
-// indented behind a warning.
-func (r *Reader) isSource(stream, line string) bool {
-	was := r.source[stream]
-	r.source[stream] = r.pattern == nil && (strings.Contains(line, ".py:") && strings.Contains(line, "Warning: ") ||
-		strings.Contains(line, `File "`) && strings.Contains(line, ", line "))
-
-	return was && strings.HasPrefix(line, "  ")
-}
-
-// loggedLine is a line of a Python logger: it begins with a level behind a time or a name, or
-// as absl writes it. Frameworks in C++ have "I" alone.
-var loggedLine = regexp.MustCompile(`^(?:.{0,100}[\s\[|:(-])?(?:DEBUG|INFO|WARN(?:ING)?)\s*[\]:|) \t-]|` +
-	`^.{0,60}\[(?:debug|info|warning)\s*\]|^[DIWE]\d{4} [\d:.]+\s+\d+ \S+\.py:\d+\]`)
-
-// find returns what a line holds, in order. counts is false for a line that never counts: a
-// bar that is not full, or one of standard error, where frameworks print, too, what looks
-// like metrics ("/device:GPU:0"). There a line counts that a Python logger wrote, or that
-// holds the objective or a record.
-func (r *Reader) find(stream, line string) (found []sighting, counts bool) {
+// find returns what a line holds, in order. On standard error frameworks print, too, what looks
+// like metrics ("/device:GPU:0"): there a line counts that a Python logger wrote, or that holds
+// the objective or a record.
+func (r *Reader) find(stream, line string) (found []sighting) {
 	if r.pattern != nil {
-		return r.match(line), true
-	}
-
-	if line = withoutOpenBar(line, r.moved); line == "" {
-		return nil, false
+		return r.match(line)
 	}
 
 	if strings.Contains(line, "(") && strings.ContainsAny(line, "=:") {
 		line = wrapped.ReplaceAllString(line, "$1")
 	}
 
-	objects, before, after, record := objectsOf(line)
+	if objects, before, after, record := objectsOf(line); record {
+		r.columns = nil
 
-	switch {
-	case record:
-		found = r.inObjects(objects, before, after)
-	case strings.HasPrefix(line, "{") && !strings.Contains(line, "}"): // of which the rest is lost, maybe in a number
-		return nil, false
-	default:
-		found, _ = r.pairs(line)
-		if row := r.row(line, len(found) > 0); row != nil {
-			found = row
-		}
+		return r.inObjects(objects, before, after)
 	}
 
-	if stream == berth.Stderr && !record && !loggedLine.MatchString(line) || strings.Contains(line, "NCCL INFO") {
-		for _, s := range found {
-			if r.rankOf(s) > 0 {
-				return found, true
-			}
-		}
-
-		return nil, r.target.in(line) > 0
+	if found, _ = r.pairs(line); len(found) > 0 {
+		r.columns = nil
+	} else {
+		found = r.row(line)
 	}
 
-	return found, true
+	objective := slices.ContainsFunc(found, func(s sighting) bool { return r.rankOf(s.name) > 0 })
+	if stream == berth.Stderr && !objective && !isLogged(line) {
+		return nil
+	}
+
+	return found
 }
 
 // inObjects returns the metrics of records, and of the text around them.
 func (r *Reader) inObjects(objects []map[string]any, before, after string) []sighting {
 	found, around := r.pairs(before)
-	if name, _ := nameBefore(before); around == "" {
-		around = cmp.Or(labelOf(name), aimOf(name))
-	}
+	around = cmp.Or(around, labelOf(r.target.nameBefore(before)))
 
 	for _, object := range objects {
 		recorded := r.records.find(object)
 		ranked := false
 
 		for i := range recorded {
-			if recorded[i].around == "" {
-				recorded[i].around = around
-			}
-
-			ranked = ranked || r.rankOf(recorded[i]) > 0
+			recorded[i].name = within(around, recorded[i].name)
+			ranked = ranked || r.rankOf(recorded[i].name) > 0
 		}
 
 		found = append(found, recorded...)

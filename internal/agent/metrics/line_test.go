@@ -49,7 +49,6 @@ func TestReader(t *testing.T) {
 		"object's epoch":    {"", `  {"epoch": 2, "loss": 0.5}`, []berth.MetricPoint{metric("loss", 2, 0.5)}},
 		"object, no step":   {"", `{"loss": 0.5}`, []berth.MetricPoint{metric("loss", 1, 0.5)}},
 		"object, odd step":  {"", `{"step": 1e300, "loss": 0.5}`, []berth.MetricPoint{metric("loss", 1, 0.5)}},
-		"broken object":     {"", `{"loss": 0.5`, nil},
 		"own pattern":       {`(?P<name>\w+) is (?P<value>\S+)`, "loss is 0.5 acc=1", []berth.MetricPoint{metric("loss", 1, 0.5)}},
 		"own, no number":    {`(?P<name>\w+) is (?P<value>\S+)`, "loss is low", nil},
 		"own, and a dict":   {`(?P<name>\w+) is (?P<value>\S+)`, "loss is 0.5 {'lr': 0.1}", []berth.MetricPoint{metric("loss", 1, 0.5)}},

@@ -1,25 +1,12 @@
 package metrics
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/berthml/berth/internal/failure"
-)
-
-// rank is how near a printed name is to the objective's: the lower the nearer, 0 = another metric.
-type rank int
-
-// The ranks. In a program that prints several, the nearest is the objective.
-const (
-	asNamed      rank = iota + 1
-	sameWords         // "Val Loss" for val_loss
-	sameMean          // "Average val loss" for val_loss
-	ofValidation      // "val acc" for acc
-	ofTest            // "Test accuracy" for accuracy
-	ofMean            // "Test set: Average loss" for loss
-	ofTraining        // "Train: acc=0.5" for acc, never "train acc"
 )
 
 // splits are the words for the data that a metric is of, by what they mean.
@@ -37,10 +24,10 @@ var (
 	joints = words("and or with at to is are the an got reached achieved then but here done finished completed improved result results INFO DEBUG WARNING ERROR")
 	// counting words stand before a number that belongs to no name.
 	counting = words("epoch epochs step steps iter iters iteration iterations batch round fold trial run seed update")
+	// runs are those of what has batches.
+	runs = words("epoch epochs fold run trial seed episode repeat gen generation")
 	// reports are words behind a split that change nothing: "Test set loss", val_metrics.
-	reports = words("set data metrics result results scores stats")
-	// labels may stand beside a split: "Test set:", "Train Epoch: 1", "Validation results:".
-	labels = words("set data model result run epoch epochs error metrics result results scores phase step")
+	reports = words("set data model metrics result results scores stats phase step")
 )
 
 func words(text string) map[string]bool {
@@ -64,15 +51,17 @@ func partsOf(name string, own map[string]bool) (p parts) {
 	after := false // a split: a number there counts data sets
 
 	for word := range strings.FieldsFuncSeq(strings.ToLower(name), isBetween) {
-		split := splits[strings.TrimRight(word, "0123456789")]
+		split := splits[strings.TrimRight(word, digits)]
 
 		switch {
 		case split != "" && p.split == "":
 			p.split, after = split, true
 
 			continue
-		case after && !own[word] && (strings.Trim(word, "0123456789") == "" || reports[word]), fillers[word] && !own[word]:
-		case means[word] && !own[word]:
+		case own[word]:
+			p.base += word
+		case after && (reports[word] || isWhole(word)), fillers[word]:
+		case means[word]:
 			p.mean = true
 		default:
 			p.base += word
@@ -86,188 +75,35 @@ func partsOf(name string, own map[string]bool) (p parts) {
 
 func isBetween(r rune) bool { return strings.ContainsRune(" _-./|", r) }
 
-// target is the objective, as names are compared with it.
-type target struct {
-	parts
+const digits = "0123456789"
 
-	name  string
-	plain string          // failure.PlainName of it
-	own   map[string]bool // its words
+func isWhole(text string) bool { return strings.Trim(text, digits) == "" }
+
+// within is a name that a line says more about: which data it is of, or that it is the best.
+func within(around, name string) string {
+	if around == "" || splits[around] != "" && partsOf(name, nil).split != "" {
+		return name
+	}
+
+	return around + " " + name
 }
 
-func newTarget(objective string) target {
-	t := target{name: objective, plain: failure.PlainName(objective)}
-	t.own = words(strings.Join(strings.FieldsFunc(strings.ToLower(objective), isBetween), " "))
-	t.parts = partsOf(objective, t.own)
+// splitOf is the data that a label is about: "Test set", "Train Epoch", "val_metrics"; empty = it is
+// none.
+func splitOf(label string) string {
+	if p := partsOf(label, nil); p.base == "" {
+		return p.split
+	}
 
-	return t
+	return ""
 }
 
-// rank compares a name, which a line's split is about unless the name says its data itself.
-func (t target) rank(name, around string, label bool) rank {
-	if t.name == "" {
-		return 0
+// labelOf returns what a label says about the names behind it: its data, or the word by which they are no newest values, as in "Best epoch". Empty = it is none.
+func labelOf(name string) string {
+	if split := splitOf(name); split != "" {
+		return split
 	}
 
-	if around == "" && name == t.name {
-		return asNamed
-	}
-
-	p := partsOf(name, t.own)
-	named := p.split != ""
-
-	if around != "" && labelOf(around) == "" { // "Best: val_acc=0.9"
-		return 0
-	}
-
-	if !named {
-		p.split = splits[strings.TrimRight(strings.ToLower(around), "0123456789")]
-	}
-
-	last := name[strings.LastIndexByte(name, ' ')+1:]
-
-	switch same := p.base == t.base && t.base != ""; {
-	case failure.PlainName(name) == t.plain && (around == "" || named || t.split != ""):
-		return sameWords
-	case last == t.name && strings.Contains(last, "_") && aimOf(name) == "": // "small val_acc"
-		return sameMean
-	case !same, t.split != "" && p.split != t.split:
-		return 0
-	case p.split == t.split && p.mean:
-		return sameMean
-	case p.split == t.split:
-		return sameWords
-	case named && strings.Contains(last, "_"), p.split == "train" && (named || !label): // val_loss is not loss
-		return 0
-	case p.split == "train":
-		return ofTraining
-	case p.mean:
-		return ofMean
-	case p.split == "test":
-		return ofTest
-	default:
-		return ofValidation
-	}
-}
-
-// mostWords belong to a name.
-const mostWords = 6
-
-// nameBefore returns the name at the end of a text, with the words before it, back to a
-// sign, a number or a joint. split is what stands behind it in parentheses: "Accuracy (val)".
-func nameBefore(text string) (name, split string) {
-	text = strings.TrimRight(text, " \t*`")
-
-	if last := len(text) - 1; last > 0 && (text[last] == '"' || text[last] == '\'') {
-		open := strings.LastIndexByte(text[max(last-NameBytes, 0):last], text[last]) + max(last-NameBytes, 0)
-		if open < max(last-NameBytes, 0) || !startsName(text[open+1:last]) {
-			return "", ""
-		}
-
-		return text[open+1 : last], ""
-	}
-
-	if open := strings.LastIndexByte(text, '('); strings.HasSuffix(text, ")") && open > 0 {
-		inside := text[open+1 : len(text)-1]
-		if splits[strings.ToLower(inside)] != "" {
-			split = inside
-		}
-
-		text = strings.TrimRight(text[:open], " ")
-	}
-
-	from := len(text)
-
-	for range mostWords {
-		start := wordBefore(text, from, len(text))
-		if start < 0 {
-			break
-		}
-
-		from = start
-	}
-
-	if name = strings.TrimRight(text[from:], "./@-"); name == "" || strings.HasSuffix(name, ".py") || strings.HasSuffix(text[:from], "'") || strings.HasSuffix(text[:from], "@") {
-		return "", ""
-	}
-
-	return strings.ReplaceAll(name, "'s ", " "), split
-}
-
-// wordBefore returns where the word before a place begins; -1 = none belongs to the name that
-// begins there, and ends at end.
-func wordBefore(text string, at, end int) int {
-	before := strings.TrimRight(text[:at], " ")
-	if at < end && (len(before) == at || at-len(before) > 1) || before == "" {
-		return -1
-	}
-
-	from := len(before)
-	for from > 0 {
-		r, size := utf8.DecodeLastRuneInString(before[:from])
-		if !inName(r) && (r != '\'' || !strings.HasPrefix(before[from:], "s")) {
-			break
-		}
-
-		from -= size
-	}
-
-	word := strings.TrimLeft(before[from:], "./@-'")
-	from = len(before) - len(word)
-
-	switch letters := strings.Count(strings.Map(letter, word), "a"); {
-	case letters == 0 && at < end && strings.Trim(word, "0123456789") == "" && word != "": // "Task 1 loss"
-		if start := wordBefore(before, from, len(before)); start >= 0 && startsName(before[start:]) && !counting[strings.ToLower(strings.TrimSpace(before[start:from]))] {
-			return start
-		}
-
-		return -1
-	case letters == 0, letters < 3 && word[0] >= '0' && word[0] <= '9', at < end && (joints[word] || joints[strings.ToLower(strings.TrimRight(word, "."))]), at < end && strings.HasSuffix(text[:from], "="):
-		return -1
-	case at < end && strings.HasSuffix(word, ".") && len(word) > len("eval."): // the end of a sentence
-		return -1
-	}
-
-	return from
-}
-
-// letter maps each letter to a, and all else to nothing.
-func letter(r rune) rune {
-	if unicode.IsLetter(r) && r != utf8.RuneError {
-		return 'a'
-	}
-
-	return -1
-}
-
-func startsName(text string) bool {
-	r, _ := utf8.DecodeRuneInString(text)
-
-	return r == '_' || unicode.IsLetter(r) && r != utf8.RuneError
-}
-
-func inName(r rune) bool {
-	return r == '_' || unicode.IsLetter(r) && r != utf8.RuneError || unicode.IsNumber(r) || unicode.IsMark(r) || strings.ContainsRune("./@-", r)
-}
-
-// labelOf returns the split of a label: "Test set", "Train Epoch", "val_metrics"; empty = the
-// words are none.
-func labelOf(name string) (split string) {
-	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == ' ' || r == '_' }) {
-		switch lower := strings.ToLower(strings.TrimRight(word, "0123456789")); {
-		case splits[lower] != "" && split == "":
-			split = word
-		case lower != "" && !labels[lower]:
-			return ""
-		}
-	}
-
-	return split
-}
-
-// aimOf returns the word of a label by which what follows is no newest value: "Best epoch",
-// "Goal"; empty = it has none.
-func aimOf(name string) string {
 	for word := range strings.FieldsFuncSeq(name, isBetween) {
 		if strings.EqualFold(word, "best") || failure.IsAim(word) {
 			return word
@@ -277,14 +113,157 @@ func aimOf(name string) string {
 	return ""
 }
 
-// withoutFillers leaves out the words before a name that change nothing: "Final val_acc".
-func (t target) withoutFillers(name string) string {
-	for {
-		first, rest, several := strings.Cut(name, " ")
-		if lower := strings.ToLower(first); !several || !fillers[lower] || t.own[lower] {
-			return name
+// target is the objective, as names are compared with it.
+type target struct {
+	parts
+
+	name  string
+	plain string          // failure.PlainName of it
+	own   map[string]bool // its words
+	last  string          // of its words, in lower case
+	near  *regexp.Regexp  // nearly of it
+}
+
+func newTarget(objective string) target {
+	t := target{name: objective, plain: failure.PlainName(objective)}
+
+	list := strings.FieldsFunc(strings.ToLower(objective), isBetween)
+	t.own = words(strings.Join(list, " "))
+	t.parts = partsOf(objective, t.own)
+
+	if len(list) > 0 {
+		t.last, t.near = list[len(list)-1], nearly(list)
+	}
+
+	return t
+}
+
+// rank says how near a name is to the objective's: 1 = as it is named, 0 = another metric. In a
+// program that prints several, the lowest is the objective: its words, a mean of it; and for an
+// objective that names no data that of validation, then of test, never of training.
+func (t target) rank(name string) int {
+	p := partsOf(name, t.own)
+	last := name[strings.LastIndexByte(name, ' ')+1:]
+
+	far := 2
+	if p.mean {
+		far++
+	}
+
+	switch {
+	case t.name == "":
+		return 0
+	case name == t.name:
+		return 1
+	case failure.PlainName(name) == t.plain:
+		return 2
+	case p.base != t.base || t.base == "", p.split != t.split && t.split != "":
+		return 0
+	case p.split == t.split:
+		return far
+	case p.split == "train", strings.Contains(last, "_") && partsOf(last, nil).split != "": // val_loss is not loss
+		return 0
+	case p.split == "test":
+		return far + 4
+	default:
+		return far + 2
+	}
+}
+
+// mayBeIn reports whether a line has the last word of the objective's name.
+func (t target) mayBeIn(line string) bool {
+	if t.last == "" {
+		return false
+	}
+
+	_, rest, found := strings.Cut(strings.ToLower(line), t.last)
+	for found && rest != "" && rest[0] >= 'a' && rest[0] <= 'z' {
+		_, rest, found = strings.Cut(rest, t.last)
+	}
+
+	return found
+}
+
+// mostWords belong to a name.
+const mostWords = 6
+
+// nameBefore returns the name at the end of a text: words with a space between them, back to
+// another sign, to a number that is none of the name, or to a joint. "Accuracy (val)" is one.
+func (t target) nameBefore(text string) string {
+	text = strings.ReplaceAll(strings.TrimRight(text, " \t*`\"'│|"), "'s ", " ")
+	behind := ""
+
+	if at := strings.LastIndexByte(text, '('); at > 0 && strings.HasSuffix(text, ")") {
+		if inside := text[at+1 : len(text)-1]; splits[strings.ToLower(inside)] != "" {
+			behind = " " + inside
 		}
 
-		name = rest
+		text = strings.TrimRight(text[:at], " ")
 	}
+
+	from := strings.LastIndexFunc(text, func(r rune) bool { return r != ' ' && !inName(r) })
+	if from >= 0 {
+		_, size := utf8.DecodeRuneInString(text[from:])
+		from += size
+	}
+
+	from = max(from, strings.LastIndex(text, "  ")+1, 0)
+	list := strings.Fields(text[from:])
+
+	if from > 0 && text[from-1] == '=' && len(list) > 1 { // net=small acc
+		list = list[1:]
+	}
+
+	for i := len(list) - 2; i >= 0; i-- {
+		if endsBefore(list[:i+1]) {
+			list = list[i+1:]
+
+			break
+		}
+	}
+
+	list = list[max(len(list)-mostWords, 0):]
+	for len(list) > 1 && fillers[strings.ToLower(list[0])] && !t.own[strings.ToLower(list[0])] {
+		list = list[1:]
+	}
+
+	name := strings.Trim(strings.Join(list, " "), "./@-")
+	if strings.IndexFunc(name, isLetter) < 0 || isMeasure(name) {
+		return ""
+	}
+
+	return name + behind
+}
+
+// endsBefore reports whether the last of some words is none of a name behind it.
+func endsBefore(list []string) bool {
+	word := list[len(list)-1]
+
+	switch {
+	case isWhole(word): // "Task 1 loss", but not "Epoch 1 loss"
+		return len(list) == 1 || counting[strings.ToLower(list[len(list)-2])] || strings.IndexFunc(list[len(list)-2], isLetter) < 0
+	case strings.IndexFunc(word, isLetter) < 0, isMeasure(word), joints[word], joints[strings.ToLower(strings.TrimRight(word, "."))]:
+		return true
+	default: // the end of a sentence, longer than an abbreviation
+		return strings.HasSuffix(word, ".") && len(word) > len("eval.")
+	}
+}
+
+// isMeasure reports whether a word is a number with a unit: 12ms, 3.2it/s.
+func isMeasure(word string) bool {
+	unit, _, _ := strings.Cut(strings.TrimLeft(word, digits+"."), "/")
+
+	return len(unit) < min(len(word), 3)
+}
+
+func isLetter(r rune) bool { return unicode.IsLetter(r) && r != utf8.RuneError }
+
+func startsName(text string) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+
+	return r == '_' || isLetter(r)
+}
+
+func inName(r rune) bool {
+	return r == '_' || isLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || strings.ContainsRune("./@-", r)
 }

@@ -1,74 +1,133 @@
 package metrics
 
 import (
-	"cmp"
-	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/berthml/berth"
 )
 
-var (
-	// openBar is the counter of a progress bar: Keras' 31/60 ━━━, Rich's ━━━ 31/60, tqdm's 31/60 [00:01<.
-	openBar = regexp.MustCompile(`(?i)(epochs? +)?(\d+)/(\d+) *(?:[━╸╺]|\[[=>.]|\[\d+:\d\d[^\]]*\]?)|[━╸╺] +(\d+)/(\d+)`)
-	// batches counts them in a line of meters: "Test: [ 9/48]". Behind an epoch it does not.
-	batches = regexp.MustCompile(`(?i)((?:epoch|fold|run|trial|seed|episode|repeat|repetition|gen|generation)s?\W{0,4})?\[ *(\d+)/(\d+)\b[^\]]*\]`)
-)
+// number is one at the start of a text, or a fraction of whole ones.
+var number = regexp.MustCompile(`^([+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf(?:inity)?)))(?:/(\d+))?`)
 
-// withoutOpenBar leaves out a progress bar that is not full: its values are of the batches so
-// far. What is printed behind a drawing of tqdm stays. The last drawing of a bar that tqdm takes away
-// counts, unless that bar is moved: another one is below.
-func withoutOpenBar(line string, moved bool) string {
-	if !strings.Contains(line, "/") || !strings.Contains(line, "━") && !strings.Contains(line, "%|") && !strings.Contains(line, "[") {
-		return line
-	}
-
-	var at []int
-
-	for _, match := range openBar.FindAllStringSubmatchIndex(line, -1) {
-		if match[2] < 0 { // of no epochs
-			at = match
-		}
-	}
-
-	if at == nil {
-		return line
-	}
-
-	group := func(i int) string { return line[max(at[2*i], 0):max(at[2*i+1], 0)] }
-	if group(2)+group(4) == group(3)+group(5) {
-		return line
-	}
-
-	behind := strings.TrimSpace(line[at[1]:])
-	if tqdm := strings.Contains(line, "%|"); tqdm && behind == "" && !moved {
-		return line
-	} else if tqdm {
-		return behind
-	}
-
-	return ""
+// value is a number of a line, with what is around it.
+type value struct {
+	number string // empty = there is none that can be read
+	over   string // the second number of a fraction: 9900/10000
+	mean   string // the number in parentheses behind it: 71.2 (70.1)
+	split  string // the word in parentheses behind it: 0.9 (val)
+	length int
+	ends   bool // behind it the line or its field ends
+	digits bool // they are there, and may be what cannot be read
+	more   bool // another number follows: "train, val acc: 0.99, 0.85"
 }
 
-// meters reports whether a line counts batches, and whether it is at the last one.
-func meters(line string) (counts, last bool) {
-	if !strings.Contains(line, "/") || !strings.Contains(line, "[") {
-		return false, false
+// valueAt reads the value at the start of a text, behind spaces.
+func valueAt(text string) (v value) {
+	rest := strings.TrimLeft(text, " \t*")
+
+	match := number.FindStringSubmatch(rest)
+	if match == nil {
+		return v
 	}
 
-	for _, match := range batches.FindAllStringSubmatch(line, 4) {
-		if match[1] == "" {
-			n, _ := strconv.Atoi(match[2])
-			all, _ := strconv.Atoi(match[3])
+	rest = rest[len(match[0]):]
+	v.digits = match[0][len(match[0])-1] <= '9' && !strings.HasPrefix(rest, "%|")
 
-			return true, n >= all-1
+	if !endsNumber(rest) || match[2] != "" && !isWhole(match[1]) {
+		return v
+	}
+
+	v.number, v.over, v.length = match[1], match[2], len(text)-len(rest)
+	behind := strings.TrimLeft(strings.TrimPrefix(rest, "%"), " \t")
+	v.ends = behind == "" || strings.ContainsAny(behind[:1], ",;|)]") || strings.HasPrefix(behind, "│")
+
+	const most = 40 // in parentheses
+
+	if end := strings.IndexByte(behind[:min(len(behind), most)], ')'); end > 0 && behind[0] == '(' {
+		inside := strings.TrimSpace(behind[1:end])
+
+		if splits[strings.ToLower(inside)] != "" {
+			v.split, behind = inside, behind[end+1:]
+			v.length = len(text) - len(behind)
+		} else if number.FindString(inside) == inside {
+			v.mean = inside
 		}
 	}
 
-	return false, false
+	behind = strings.TrimPrefix(strings.TrimLeft(behind, ",;/&| "), "and ")
+	if next := number.FindString(behind); next != "" && next[0] <= '9' && next[0] != '+' {
+		behind = behind[len(next):]
+		v.more = endsNumber(behind) && !startsName(strings.TrimLeft(behind, " "))
+	}
+
+	return v
+}
+
+// endsNumber reports whether what follows digits leaves them a number: not 3s, 1.2.3, 12:30,
+// 2026-01-01, 1,234 or 0.5 * x.
+func endsNumber(rest string) bool {
+	r, size := utf8.DecodeRuneInString(rest)
+	next, _ := utf8.DecodeRuneInString(rest[size:])
+
+	switch {
+	case rest == "":
+		return true
+	case unicode.IsLetter(r), unicode.IsNumber(r), unicode.IsMark(r), strings.ContainsRune("_/\\@#&^~-:", r):
+		return false
+	case r == '.':
+		return size == len(rest) || next == '.' || next == ' '
+	case r == ',':
+		return !unicode.IsDigit(next)
+	case r == '%':
+		return next != '|' || startsName(rest[2:]) // how far a progress bar is
+	}
+
+	behind := strings.TrimLeft(rest, " \t")
+
+	return !strings.HasPrefix(behind, "* ") && !strings.HasPrefix(behind, "=") && !strings.HasPrefix(behind, "->") && !strings.HasPrefix(behind, "→")
+}
+
+// batches returns how many batches of how many are done, as "31/60" says behind no word for
+// epochs, and whether in brackets; all = 0 when a line does not say.
+func batches(line string) (done, all int, brackets bool) {
+	for i, c := range []byte(line) {
+		if c != '/' {
+			continue
+		}
+
+		before, behind := strings.TrimRight(line[:i], digits), strings.TrimLeft(line[i+1:], digits)
+		done, err := strconv.Atoi(line[len(before):i])
+		all, none := strconv.Atoi(line[i+1 : len(line)-len(behind)])
+		label := strings.TrimRight(before, " [(:")
+
+		if err == nil && none == nil && !runs[strings.ToLower(label[strings.LastIndexAny(label, " |")+1:])] {
+			return done, all, strings.HasSuffix(strings.TrimRight(before, " "), "[")
+		}
+	}
+
+	return 0, 0, false
+}
+
+// isOpenBar reports whether a line is a progress bar that is not full: its values are of the
+// batches so far. The last drawing of one of tqdm counts: it may have been over epochs.
+func isOpenBar(line string, moved bool) bool {
+	if tqdm := strings.Contains(line, "%|"); tqdm && !moved || !tqdm && !strings.ContainsAny(line, "━╸╺") && !barOfKeras(line) {
+		return false
+	}
+
+	done, all, _ := batches(line)
+
+	return done < all
+}
+
+// barOfKeras reports whether a line has the bar of Keras 2: "31/60 [====>...]".
+func barOfKeras(line string) bool {
+	return strings.Contains(line, "[=") || strings.Contains(line, "[>") || strings.Contains(line, "[.")
 }
 
 // nameWindow is where the name before a number is looked for, so that a long line takes no more
@@ -76,170 +135,111 @@ func meters(line string) (counts, last bool) {
 const nameWindow = 2 * NameBytes
 
 // pairs returns what a text has of the one grammar: name=number, name: number, and the
-// objective's own name with a space and a number. around is the split that holds behind it.
+// objective's own name with a space and a number. around is what it says about a name behind it.
 func (r *Reader) pairs(text string) (found []sighting, around string) {
-	end, label := 0, false // of the pair before
-	counts, last := meters(text)
+	end := 0 // of the pair before
 
 	for i := 0; i < len(text); i++ {
 		sign := text[i] == '=' || text[i] == ':'
-		if !sign && !r.mayFollow(text, i) {
+		before, behind := text[max(end, i-nameWindow):i], text[i:]
+
+		if !sign && !r.target.standsBefore(before, behind) {
 			continue
 		}
 
-		before := text[max(end, i-nameWindow):i]
-		if !sign { // in a table
-			before = strings.TrimRight(before, " \t│|")
-		}
-
-		name, inside := nameBefore(before)
+		name := r.target.nameBefore(before)
 		if name == "" {
 			continue
 		}
 
-		from := i
 		if sign {
-			from++
+			behind = behind[1:]
 		}
 
-		v := valueAt(text[from:])
-		s := sighting{name: r.target.withoutFillers(name), around: cmp.Or(inside, v.split, around), label: label}
-		rank := r.rankOf(s)
-		whole := strings.Trim(v.number, "0123456789") == ""
+		v := valueAt(behind)
+		full := within(around, name)
 
-		if sign && whole && rank == 0 && (from == len(text) || v.number != "" || strings.ContainsAny(text[from:from+1], " \t[{")) {
-			if split := cmp.Or(labelOf(name), aimOf(name)); split != "" { // "Test set: ", "Best epoch: 3"
-				around, label = split, true
+		if v.split != "" {
+			full = within(splits[strings.ToLower(v.split)], name)
+		}
+
+		rank := r.rankOf(full)
+		if sign && rank <= 0 && isWhole(v.number) && (v.number != "" || behind == "" || strings.ContainsAny(behind[:1], " \t[{")) {
+			if label := labelOf(name); label != "" { // "Test set: ", "Best epoch: 3"
+				around = label
 			}
 		}
 
-		if !r.isPair(pair{name: name, before: strings.TrimSuffix(before, name), behind: text[from:], sign: sign, whole: whole, rank: rank, value: v}) {
+		if !r.isPair(name, text[i:], rank, v) {
 			continue
 		}
 
-		end, i = from+v.length, from+v.length-1
+		end = i + len(text[i:]) - len(behind) + v.length
+		i = end - 1
 
-		if v.mean != "" && counts {
-			if v.number = v.mean; !last { // the mean of the batches so far
-				continue
+		if first, _, two := strings.Cut(name, " "); two && !isWhole(v.number) && labelOf(first) != "" {
+			around = labelOf(first) // "val loss: 0.4 acc: 0.9"
+		}
+
+		if v.mean != "" {
+			if done, all, brackets := batches(text); brackets {
+				if v.number = v.mean; done < all-1 { // the mean of the batches so far
+					continue
+				}
 			}
 		}
 
-		if first, _, two := strings.Cut(name, " "); two && !whole && splits[strings.ToLower(strings.TrimRight(first, "._0123456789"))] != "" {
-			around, label = first, false // "val loss: 0.4 acc: 0.9"
-		}
-
-		if p, ok := pointOf(v.number, v.over); ok {
-			s.point = p
-			found = append(found, s)
+		if p, ok := pointOf(v); ok {
+			found = append(found, sighting{point: p, name: full})
 		}
 	}
 
 	return found, around
 }
 
-// pair is a name and a number as they stand in a text.
-type pair struct {
-	name   string
-	before string // of the text
-	behind string // its sign
-	sign   bool   // = or :; else a space
-	whole  bool   // the number, if there is one
-	rank   rank
-	value  value
+// standsBefore reports whether the objective's last word and a space stand before a number.
+func (t target) standsBefore(before, behind string) bool {
+	if t.last == "" || before == "" || behind[0] == ' ' || before[len(before)-1] != ' ' && before[len(before)-1] != '\t' {
+		return false
+	}
+
+	before = strings.TrimRight(before, " \t│|*")
+	from := len(before) - len(t.last)
+
+	return from >= 0 && strings.EqualFold(before[from:], t.last) && number.MatchString(behind)
 }
 
-// isPair reports whether the number is the name's, and notes a value of the objective that
-// cannot be read.
-func (r *Reader) isPair(p pair) bool {
-	rest := strings.TrimLeft(p.behind[p.value.length:], " ")
+// isPair reports whether a value is the name's that a text stands behind, and notes one of the
+// objective that cannot be read.
+func (r *Reader) isPair(name, text string, rank int, v value) bool {
+	sign := text[0] == '=' || text[0] == ':'
 
 	switch {
-	case p.sign && p.whole && p.value.number != "" && p.behind[0] != ' ' && strings.HasSuffix(p.before, ":"): // main:42, of a logger
-		return false
-	case p.rank > 0 && p.sign && p.value.digits && (p.value.number == "" || p.value.more):
+	case rank > 0 && sign && v.digits && (v.number == "" || v.more):
 		r.unread = true
 
 		return false
-	case p.value.number == "", p.rank == 0 && (!p.sign || counting[strings.ToLower(p.name)] || p.value.over != ""):
+	case v.number == "", rank <= 0 && (!sign || v.over != "" || counting[strings.ToLower(name)]):
 		return false
-	case !p.sign && !p.value.ends && !strings.ContainsAny(p.value.number, ".nN"):
+	case rank <= 0 && text[0] == ':' && isWhole(v.number) && text[1] != ' ': // main:42, of a logger
 		return false
-	default: // mAP@0.5:0.95 = 0.4
-		return !p.sign || !strings.Contains(p.name, "@") || rest == "" || !strings.ContainsAny(rest[:1], ":=")
+	default:
+		return sign || v.ends || strings.ContainsAny(v.number, ".nN")
 	}
 }
 
-// mayFollow reports whether at a place in a text a number begins behind a space, which may
-// follow the objective's name.
-func (r *Reader) mayFollow(text string, i int) bool {
-	return r.target.name != "" && i > 1 && (text[i-1] == ' ' || text[i-1] == '\t') && text[i] != ' ' && strings.IndexByte("0123456789.+-nNiI", text[i]) >= 0 &&
-		scanNumber(text[i:]) != ""
-}
-
-// pointOf makes a point of a number, or of a fraction of whole numbers.
-func pointOf(number, over string) (p berth.MetricPoint, ok bool) {
-	if p, ok = NewPoint("-", number, time.Time{}); !ok || over == "" {
+// pointOf makes a point of a value, which may be a fraction of whole numbers.
+func pointOf(v value) (p berth.MetricPoint, ok bool) {
+	if p, ok = NewPoint("-", v.number, time.Time{}); !ok || v.over == "" {
 		return p, ok
 	}
 
-	whole, _, _ := numberOf(over)
-	if whole < p.Value || whole == 0 {
+	whole, err := strconv.ParseFloat(v.over, 64)
+	if err != nil || whole < p.Value || whole == 0 {
 		return p, false
 	}
 
 	p.Value /= whole
 
 	return p, true
-}
-
-// row reads the columns of a table whose header has the objective, with spaces, commas or
-// bars between them: what fastai and pandas print.
-func (r *Reader) row(line string, pairs bool) (found []sighting) {
-	if r.target.name == "" || pairs || r.columns == nil && r.target.in(line) == 0 {
-		if pairs {
-			r.columns = nil
-		}
-
-		return nil
-	}
-
-	fields := strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t,;|│┃", c) })
-	if len(fields) == 0 {
-		return nil
-	}
-
-	if r.columns != nil && len(fields) == len(r.columns) && scanNumber(fields[0]) != "" {
-		var step *int64
-
-		for i, name := range r.columns {
-			if counting[strings.ToLower(name)] {
-				step, _ = whole(json.Number(fields[i]))
-			} else if p, ok := NewPoint("-", fields[i], time.Time{}); ok {
-				found = append(found, sighting{point: p, name: name})
-			}
-		}
-
-		for i := range found {
-			found[i].step = step
-		}
-
-		return found
-	}
-
-	r.columns = nil
-
-	for _, name := range fields {
-		if !startsName(name) {
-			return nil
-		}
-	}
-
-	for _, name := range fields {
-		if len(fields) > 1 && r.target.rank(name, "", false) > 0 {
-			r.columns = fields
-		}
-	}
-
-	return nil
 }

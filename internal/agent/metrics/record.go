@@ -1,13 +1,16 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/berthml/berth"
 )
@@ -34,21 +37,17 @@ var (
 
 // sighting is a metric in a line.
 type sighting struct {
-	point  berth.MetricPoint // without name, step and time
-	name   string            // as the program wrote it
-	around string            // the split that the line says; empty = none
-	label  bool              // by a label: "Train: acc=0.5"
-	step   *int64            // that the job named
-	round  bool              // that step is an epoch with a point, which may be rounded
+	point berth.MetricPoint // without name, step and time
+	name  string            // as the program wrote it, with the data that the line says
+	step  *int64            // that the job named
 }
 
 // RecordParser reads JSON objects: nested ones, {"step":3,"metrics":{"loss":0.2}}, and flat
 // ones, {"epoch":3,"loss":0.2}. It numbers what has no step.
 type RecordParser struct {
-	steps     map[string]int64
-	needed    string // the metric by which trials are ranked
-	fractions bool   // epochs come in parts: they name no steps
-	anew      bool   // steps begin anew in each epoch: they name no steps of the job
+	steps  map[string]int64
+	needed string // the metric by which trials are ranked
+	anew   bool   // steps begin anew in each epoch: they name no steps of the job
 
 	epoch, step *int64 // of the newest object that named both
 }
@@ -61,7 +60,7 @@ func (p *RecordParser) Parse(line []byte, at time.Time) (points []berth.MetricPo
 	objects, _ := decode(string(line))
 	for _, object := range objects {
 		for _, s := range p.find(object) {
-			s.point.Name, s.point.At, s.point.Step = s.name, at, p.settle(s.name, s)
+			s.point.Name, s.point.At, s.point.Step = s.name, at, p.settle(s.name, s.step)
 			points = append(points, s.point)
 		}
 	}
@@ -72,12 +71,11 @@ func (p *RecordParser) Parse(line []byte, at time.Time) (points []berth.MetricPo
 // find returns the metrics of an object, by name. Of an object in it, too: {"val":
 // {"acc": 0.9}} is val/acc.
 func (p *RecordParser) find(object map[string]any) (found []sighting) {
-	step, rounded := p.stepOf(object)
-	around := ""
+	step, around := p.stepOf(object), ""
 
 	for _, field := range splitFields {
-		if text, _ := object[field].(string); len(text) < NameBytes && labelOf(text) != "" {
-			around = labelOf(text)
+		if text, _ := object[field].(string); len(text) < NameBytes {
+			around = cmp.Or(splitOf(text), around)
 		}
 	}
 
@@ -85,7 +83,7 @@ func (p *RecordParser) find(object map[string]any) (found []sighting) {
 	add := func(name string, raw any) {
 		if point, ok := NewPoint(name, raw, time.Time{}); ok {
 			point.Final = kind == typeFinal
-			found = append(found, sighting{point: point, name: name, around: around, step: step, round: rounded})
+			found = append(found, sighting{point: point, name: within(around, name), step: step})
 		}
 	}
 
@@ -130,46 +128,36 @@ func metricsOf(object map[string]any) (kind string, metrics map[string]any) {
 }
 
 // stepOf is the step that a record names, else its epoch; nil when it names none. Steps that
-// are not higher in a later epoch begin anew in each. Of a job that has reported a part of an
-// epoch no epoch is a step: others are between.
-func (p *RecordParser) stepOf(object map[string]any) (step *int64, rounded bool) {
-	step, _ = whole(object["step"])
-	epoch, fraction := whole(object["epoch"])
+// are not higher in a later epoch begin anew in each. An epoch with a point is no step: Hugging
+// Face writes parts of epochs, and rounds them.
+func (p *RecordParser) stepOf(object map[string]any) *int64 {
+	step, _ := whole(object["step"])
+	epoch, point := whole(object["epoch"])
 
 	if step != nil && epoch != nil {
 		p.anew = p.anew || p.epoch != nil && *epoch > *p.epoch && *step <= *p.step
 		p.epoch, p.step = epoch, step
 
 		if p.anew {
-			return nil, false
+			return nil
 		}
 	}
 
-	if step != nil {
-		return step, false
+	if step != nil || point {
+		return step
 	}
 
-	if p.fractions = p.fractions || fraction; p.fractions {
-		return nil, false
-	}
-
-	text, _ := object["epoch"].(json.Number)
-
-	return epoch, strings.Contains(text.String(), ".")
+	return epoch
 }
 
-// settle gives a metric its step. Hugging Face rounds epochs: where one comes again, as 0.0
-// in each of the first logs, the epochs are no steps. Of more names than MaxNames it forgets
-// the rest, but for the one that is needed.
-func (p *RecordParser) settle(name string, s sighting) int64 {
+// settle gives a metric its step: the one that is named, else the next one. Of more names than
+// MaxNames it forgets the rest, but for the one that is needed.
+func (p *RecordParser) settle(name string, named *int64) int64 {
 	newest, known := p.steps[name]
-	if s.round && known && *s.step <= newest {
-		p.fractions, s.step = true, nil
-	}
 
 	step := newest + 1
-	if s.step != nil {
-		step = *s.step
+	if named != nil {
+		step = *named
 	}
 
 	if known || len(p.steps) <= MaxNames || name == p.needed {
@@ -179,21 +167,16 @@ func (p *RecordParser) settle(name string, s sighting) int64 {
 	return step
 }
 
-// whole is a step as jobs write it; nil when it is none. fraction says that it is a number
-// between two steps.
-func whole(raw any) (step *int64, fraction bool) {
+// whole is a step as jobs write it; nil when it is none. point says that it has a decimal point.
+func whole(raw any) (step *int64, point bool) {
 	v, _ := raw.(json.Number)
 
 	number, err := v.Float64()
-	if err != nil || math.Abs(number) >= 1<<53 {
+	if err != nil || math.Abs(number) >= 1<<53 || number != math.Trunc(number) {
 		return nil, false
 	}
 
-	if number != math.Trunc(number) {
-		return nil, true
-	}
-
-	return new(int64(number)), false
+	return new(int64(number)), strings.Contains(v.String(), ".")
 }
 
 var (
@@ -219,7 +202,16 @@ func objectsOf(line string) (objects []map[string]any, before, after string, fou
 
 // decode reads objects with commas between them.
 func decode(text string) (objects []map[string]any, ok bool) {
-	text = word.ReplaceAllStringFunc(text, func(w string) string {
+	decoder := json.NewDecoder(strings.NewReader("[" + asJSON(text) + "]"))
+	decoder.UseNumber()
+
+	return objects, decoder.Decode(&objects) == nil && !decoder.More()
+}
+
+// asJSON makes JSON of what Python writes for a dict, for NaN and for infinities, which
+// encoding/json refuses. Text inside quotes is left alone.
+func asJSON(text string) string {
+	return word.ReplaceAllStringFunc(text, func(w string) string {
 		switch {
 		case w[0] == '"':
 			return w
@@ -231,21 +223,42 @@ func decode(text string) (objects []map[string]any, ok bool) {
 			return `"` + w + `"`
 		}
 	})
-
-	decoder := json.NewDecoder(strings.NewReader("[" + text + "]"))
-	decoder.UseNumber()
-
-	return objects, decoder.Decode(&objects) == nil && !decoder.More()
 }
 
-// QuoteNonFinite makes JSON of what Python writes for NaN and infinities, which
-// encoding/json refuses. Text inside quotes is left alone.
-func QuoteNonFinite(line []byte) []byte {
-	return word.ReplaceAllFunc(line, func(w []byte) []byte {
-		if w[0] == '"' || w[0] == '\'' {
-			return w
-		}
+// QuoteNonFinite makes JSON of a record with NaN and infinities as Python writes them.
+func QuoteNonFinite(line []byte) []byte { return []byte(asJSON(string(line))) }
 
-		return []byte(`"` + string(w) + `"`)
-	})
+// NameBytes is the longest metric name that is kept.
+const NameBytes = 200
+
+// NewPoint makes a metric point of a decoded JSON value: a json.Number, or a text that is a
+// number, as many programs write those of NumPy. Its step is zero.
+func NewPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
+	p := berth.MetricPoint{Name: name, At: at, Status: berth.MetricFinite}
+	if name == "" || len(name) > NameBytes || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return p, false
+	}
+
+	text, _ := raw.(string)
+	if v, is := raw.(json.Number); is {
+		text = v.String()
+	}
+
+	match := number.FindStringSubmatch(text)
+	if match == nil || match[2] != "" || strings.TrimSuffix(text, "%") != match[1] {
+		return p, false
+	}
+
+	switch value, _ := strconv.ParseFloat(match[1], 64); { // one too large is infinite
+	case strings.HasSuffix(strings.ToLower(match[1]), "nan"): // C prints -nan
+		p.Status = berth.MetricNaN
+	case math.IsInf(value, 1):
+		p.Status = berth.MetricPosInfinity
+	case math.IsInf(value, -1):
+		p.Status = berth.MetricNegInfinity
+	default:
+		p.Value = value
+	}
+
+	return p, true
 }

@@ -125,26 +125,14 @@ func TestRecordParser_CountsWhereNoStepIsNamed(t *testing.T) {
 	}, got)
 }
 
-// Evaluations within an epoch are points of their own, also where some come at its end.
-func TestRecordParser_EpochsInParts(t *testing.T) {
-	t.Parallel()
-
-	p := NewRecordParser()
-
-	for i, epoch := range []string{"0.5", "1.0", "1.5", "2.0"} {
-		got := p.Parse([]byte(`{"loss": 0.5, "epoch": `+epoch+`}`), noon)
-		require.Equal(t, []berth.MetricPoint{metric("loss", int64(i+1), 0.5)}, got)
-	}
-}
-
-// transformers rounds epochs to two decimals: the first logs of a large data set are all of
-// epoch 0.0. They are numbered in order. What names its epochs as whole numbers, or steps, is
+// transformers writes parts of epochs and rounds them: the first logs of a large data set are all
+// of epoch 0.0. They are numbered in order. What names its epochs as whole numbers, or steps, is
 // not; a step that begins anew in each epoch names no place on the curve.
 func TestReader_EpochsThatAreRounded(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string][]int64{
-		"{'loss': 1, 'epoch': 0.0}\n{'loss': 1, 'epoch': 0.0}\n{'loss': 1, 'epoch': 0.0}\n{'loss': 1, 'epoch': 0.01}":                          {0, 1, 2, 3},
+		"{'loss': 1, 'epoch': 0.0}\n{'loss': 1, 'epoch': 0.0}\n{'loss': 1, 'epoch': 0.0}\n{'loss': 1, 'epoch': 0.01}":                          {1, 2, 3, 4},
 		"{'loss': 1, 'epoch': 1.0}\n{'eval_loss': 1, 'epoch': 1.0}\n{'loss': 1, 'epoch': 2.0}":                                                 {1, 1, 2},
 		`{"loss": 1, "epoch": 0}` + "\n" + `{"loss": 1, "epoch": 0}`:                                                                           {0, 0},
 		`{"loss": 1, "step": 3, "epoch": 0.0}` + "\n" + `{"loss": 1, "step": 3, "epoch": 0.0}`:                                                 {3, 3},

@@ -105,7 +105,7 @@ func (o *output) quote(line string) string {
 
 // near is the first line that seems to have the objective and was not read.
 func (o *output) near() failure.Near {
-	if o.printed == nil || o.printed.Near.Times == 0 {
+	if o.printed == nil || o.printed.Near.First == "" {
 		return failure.Near{}
 	}
 
