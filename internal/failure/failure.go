@@ -68,7 +68,6 @@ type Evidence struct {
 	FromLog         bool   // its metrics come from its output, or may
 	OwnPattern      bool   // by a pattern of the sweep file's own
 	FromEvents      bool   // the same for event files
-	FromAny         bool   // from whichever source reports them
 	ReportedSince   bool   // the only report that counts came when a disk of Docker's logs that had been full had room again
 	ObjectiveStatus berth.MetricStatus
 	Final           bool               // its value is that of a final record: the program said that it is done

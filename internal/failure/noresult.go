@@ -1,12 +1,12 @@
 package failure
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/agext/levenshtein"
 )
@@ -27,22 +27,29 @@ func noResult(e Evidence) string {
 }
 
 func missing(e Evidence) string {
-	if e.Near.Line != "" && e.FromLog && !e.OwnPattern {
-		return missed(e)
-	}
-
 	missing := fmt.Sprintf("ended well but never reported %q; ", e.Objective)
 	printed := slices.Sorted(maps.Keys(e.Printed))
+	line := strconv.Quote(e.Objective + "=0.5")
 
 	switch p, found := e.Printed[e.Objective]; {
-	case e.OwnPattern && len(e.Reported) == 0 && len(printed) == 0:
-		return missing + "metrics.pattern found nothing in what it printed"
-	case e.OwnPattern && len(e.Reported) == 0:
-		return missing + "metrics.pattern found nothing in what it printed; without a pattern Berth finds " + nameList(printed) +
-			" there: leave it out, or change it"
-	case e.OwnPattern && found:
-		return missing + "metrics.pattern found " + nameList(e.Reported) + fmt.Sprintf(" only; without a pattern Berth finds %q", e.Objective) +
-			" in what it printed: leave it out, or change it"
+	case e.OwnPattern:
+		missing += "metrics.pattern found " + cmp.Or(nameList(e.Reported), "nothing") + " in what it printed"
+		if len(printed) > 0 {
+			missing += "; without a pattern Berth finds " + nameList(printed) + " there: leave it out, or change it"
+		}
+
+		return missing
+	case e.Near.Line != "" && e.FromLog:
+		missing += fmt.Sprintf("the line %q was not read: print such as %s", e.Near.Line, line)
+		if e.Near.Pattern != "" {
+			missing += fmt.Sprintf(", or set `metrics: {pattern: '%s'}`", strings.ReplaceAll(e.Near.Pattern, "'", "''"))
+		}
+
+		if len(e.Reported) > 0 {
+			missing += "; it reported " + nameList(e.Reported) + similar(e.Objective, e.Reported)
+		}
+
+		return missing
 	case found: // its metrics come from a file, or the line would have counted
 		return missing + fmt.Sprintf("it printed %q on %s %d times: write `metrics: {source: stdout}` in the sweep file", e.Objective, p.Stream, p.Times)
 	case len(e.Reported) > 0:
@@ -50,12 +57,8 @@ func missing(e Evidence) string {
 	case len(printed) > 0:
 		return missing + "it wrote nothing to its metrics file, and printed " + nameList(printed) +
 			": with `metrics: {source: stdout}` these are its metrics" + similar(e.Objective, printed)
-	case e.FromAny:
-		return missing + "it reported no metric: print such as " + strconv.Quote(e.Objective+"=0.5") + ", or append lines such as " +
-			fmt.Sprintf(`{"epoch": 1, %q: 0.5}`, e.Objective) + " to the file that TRIAL_METRICS_FILE names"
 	case e.FromLog:
-		return missing + "it printed nothing that reads as a metric: print such as " + strconv.Quote(e.Objective+"=0.5") +
-			" or a line of JSON, or set metrics.pattern"
+		return missing + "it printed nothing that reads as a metric: print such as " + line + " or a line of JSON, or set metrics.pattern"
 	case e.FromEvents:
 		return missing + "its TensorBoard event files, if it wrote any, hold no scalar: let it write them below /trial/out or its working directory, " +
 			"or set metrics.source"
@@ -63,20 +66,6 @@ func missing(e Evidence) string {
 		return missing + "it reported no metric: append lines such as " + fmt.Sprintf(`{"epoch": 1, %q: 0.5}`, e.Objective) +
 			" to the file that TRIAL_METRICS_FILE names, or print them with `metrics: {source: stdout}`"
 	}
-}
-
-// missed quotes the line that has the objective and was not read, with what to do.
-func missed(e Evidence) string {
-	text := fmt.Sprintf("ended well but never reported %q; the line %q was not read: print such as %q", e.Objective, e.Near.Line, e.Objective+"=0.5")
-	if e.Near.Pattern != "" {
-		text += fmt.Sprintf(", or set `metrics: {pattern: '%s'}`", strings.ReplaceAll(e.Near.Pattern, "'", "''"))
-	}
-
-	if len(e.Reported) > 0 {
-		text += "; it reported " + nameList(e.Reported) + similar(e.Objective, e.Reported)
-	}
-
-	return text
 }
 
 func nameList(names []string) string {
@@ -132,106 +121,28 @@ var aims = map[string]bool{
 	"delta": true, "δ": true, "prev": true, "previous": true, "initial": true, "was": true, "from": true,
 }
 
-// figureOf are words behind a metric's name that change nothing: F1 score. Others make a
-// setting of it: loss scale.
-var figureOf = map[string]bool{"score": true, "value": true, "mean": true, "avg": true}
-
-// shortest names have other letters where one is wrong, but at their end: mse and rmse
-// are two metrics, los and loss are one.
-const shortest = 5
-
 // nameDistance is how far a name is from the objective's; ok is false for an unrelated name. A
-// related name is of the same data, or, for an objective without a data set, not of
-// training. It has the same letters but for one in five or a last one that is an s or
-// doubled, or more words in front.
+// related one has the same letters but for one in five, or ends with the words of the objective
+// and is of no training.
 func nameDistance(objective, name string) (far int, ok bool) {
-	want, of := dataWords(objective)
-	words, is := dataWords(name)
+	a, b := PlainName(objective), PlainName(name)
 
-	switch {
-	case of == is:
-	case of != "" || is == "train":
-		return 0, false
-	case is == "val":
-		far = 1
-	default:
-		far = 2
+	wrong := min(levenshtein.Distance(a, b, nil), levenshtein.Distance(shorter.Replace(a), shorter.Replace(b), nil))
+	if wrong <= max(len(a), len(b))/5 {
+		return wrong, true
 	}
 
-	a, b := strings.Join(want, ""), strings.Join(words, "")
-	if shorter.Replace(a) == shorter.Replace(b) {
-		return far, true
-	}
-
-	wrong := levenshtein.Distance(a, b, nil)
-	typo := len(a) >= shortest && wrong <= len(a)/shortest || wrong == 1 && (lacksLast(a, b) || lacksLast(b, a))
-
-	if len(a) > 0 && len(b) > 0 && typo && digitsOf(a) == digitsOf(b) {
-		return far + 10*wrong, true
-	}
-
-	const further = 1000
-
-	if slices.ContainsFunc(words, IsAim) || !endsName(words, want) {
+	want, words := wordsOf(objective), wordsOf(name)
+	if !slices.Equal(words[max(len(words)-len(want), 0):], want) || slices.ContainsFunc(words, func(w string) bool { return IsAim(w) || dataOf[w] == "train" }) {
 		return 0, false
 	}
 
-	for _, word := range want {
-		if !slices.ContainsFunc(words, func(w string) bool { return shorter.Replace(w) == shorter.Replace(word) }) {
-			return 0, false
-		}
-	}
-
-	return far + further + 10*len(b), len(want) > 0
+	return len(a) + len(b), true
 }
 
-// lacksLast reports whether a name lacks only the last letter of another: an s, or a
-// doubled letter. map and mape are two metrics.
-func lacksLast(whole, name string) bool {
-	last := len(whole) - 1
-
-	return strings.HasPrefix(whole, name) && last > 0 && last == len(name) && (whole[last] == 's' || whole[last] == whole[last-1])
-}
-
-// endsName reports whether a name has only insignificant words behind the last of some words.
-func endsName(words, some []string) bool {
-	for _, word := range slices.Backward(words) {
-		if slices.ContainsFunc(some, func(w string) bool { return shorter.Replace(w) == shorter.Replace(word) }) {
-			return true
-		}
-
-		if figureOf[word] || !unicode.IsLetter(rune(word[0])) {
-			continue
-		}
-
-		return false
-	}
-
-	return false
-}
-
-// dataWords are the words of a name in lower case, without those for the data that it is
-// of, which it returns by their meaning; empty = it names none.
-func dataWords(name string) (words []string, of string) {
-	for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune(betweenWords, r) }) {
-		if data := dataOf[strings.TrimRight(word, "0123456789")]; data != "" && of == "" {
-			of = data
-		} else {
-			words = append(words, word)
-		}
-	}
-
-	return words, of
-}
-
-func digitsOf(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return r
-		}
-
-		return -1
-	}, text)
+// wordsOf are the words of a name in lower case, in their short forms.
+func wordsOf(name string) []string {
+	return strings.FieldsFunc(shorter.Replace(strings.ToLower(name)), func(r rune) bool { return strings.ContainsRune(betweenWords, r) })
 }
 
 var (

@@ -16,29 +16,18 @@ var (
 	groupPrefix = regexp.MustCompile(`^(?:  )+\| `)
 	// colours are the control sequences of a terminal (ECMA-48, section 5.4).
 	colours = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
-	// exceptionLine is the line of a traceback with the exception: its class, mostly with
-	// its module, begins with a capital letter or ends as one does (socket.timeout).
-	exceptionLine = regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|timeout|error|gaierror)(?::|$)`)
+	// exceptionLine is the line of a traceback with the exception. Where none reads so, it is the
+	// first line that is not indented.
+	exceptionLine = regexp.MustCompile(`^[\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Group|Warning|timeout|error)\b`)
 	// graphError is the exception of a Keras program, which gives the reason lines below,
 	// before the node of the graph where it happened.
 	graphError = regexp.MustCompile(`Graph execution error:?\s*$`)
 	graphNode  = regexp.MustCompile(`^\s*\[\[\{\{node `)
-	// nameAndNumber is such as "Epoch: 3"; errorClass is an exception for sure.
-	nameAndNumber = regexp.MustCompile(`^[\w.]+: [-+\d.e%]+$`)
-	errorClass    = regexp.MustCompile(`^[\w.]*(?:Error|Exception|Exit|Interrupt)\b`)
-	// saysNothing are exceptions that give the reason in the next line; invalidFields in
-	// the next two (Pydantic).
-	saysNothing   = regexp.MustCompile(`Exception encountered when calling|ProcessRaisedException`)
-	invalidFields = regexp.MustCompile(`\d+ validation errors? for `)
-	// fatalCheck is a check of the program's C++ code that failed, which aborts the program
-	// at once: the frames of its stack follow (glog, absl).
-	fatalCheck = regexp.MustCompile(`^(?:[\d-]{10} [\d:.]+: )?F(?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|cpp|h):\d+\] *Check failed`)
-	// verdictLine is a last line that says itself that it is the reason.
-	verdictLine = regexp.MustCompile(`^(?:ERROR|FATAL|CRITICAL|Error|Fatal)\b`)
-	// chatter follows the reason: metrics, and closing messages of libraries.
-	chatter = regexp.MustCompile(`[=:]\s*[-+]?\d*\.?\d+\b|^wandb: |HYDRA_FULL_ERROR|^(?:traceback : |\s)`)
-	// advice is a library's addition to the reason (absl).
-	advice = regexp.MustCompile(`^Pass --helpshort or --help`)
+	// saysNothing are exceptions that give the reason in the next lines: two at most (Pydantic).
+	saysNothing = regexp.MustCompile(`Exception encountered when calling|ProcessRaisedException|\d+ validation errors? for |:\s*$`)
+	// fatal is a line after which only frames of a stack or help follow: a check of C++ code that
+	// failed (glog, absl), or wrong flags (absl).
+	fatal = regexp.MustCompile(`^FATAL |^(?:[\d-]{10} [\d:.]+: )?F(?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|cpp|h):\d+\] *Check failed`)
 	// badSyntax is the exception of a script that Python cannot read: it has no head of a
 	// traceback, and placeInFile is lines above.
 	badSyntax   = regexp.MustCompile(`^(?:SyntaxError|IndentationError|TabError)\b`)
@@ -59,7 +48,7 @@ const (
 // last line that is neither blank nor a progress bar.
 func (e Evidence) lastWords() string {
 	lines := e.words()
-	if at := slices.IndexFunc(lines, fatalCheck.MatchString); at >= 0 {
+	if at := slices.IndexFunc(lines, fatal.MatchString); at >= 0 {
 		return quote(lines[at])
 	}
 
@@ -71,8 +60,6 @@ func (e Evidence) lastWords() string {
 		return "it printed nothing"
 	case t == nil:
 		return quote(last) + placeOf(last, lines[:lastAt])
-	case lastAt > t.end && verdictLine.MatchString(last): // the program got over the exception, and says why it gave up
-		return quote(last)
 	}
 
 	words := t.words(lines) + placeOf(t.exception, lines[:t.at])
@@ -80,7 +67,7 @@ func (e Evidence) lastWords() string {
 		words += " (raised from " + quote(cause) + ")"
 	}
 
-	if lastAt > t.end && !chatter.MatchString(last) { // the program may have survived the exception
+	if lastAt > t.end && last == strings.TrimLeft(last, " \t|+") { // the program may have survived the exception
 		words += " (its last line: " + quote(last) + ")"
 	}
 
@@ -107,7 +94,7 @@ func placeOf(exception string, before []string) string {
 // a bar when there is no other.
 func lastLine(lines []string) (line string, at int) {
 	for i, l := range slices.Backward(lines) {
-		if !bar.MatchString(l) && wordy.MatchString(l) && !advice.MatchString(l) {
+		if !bar.MatchString(l) && wordy.MatchString(l) {
 			return l, i
 		}
 
@@ -160,7 +147,7 @@ func tracebacks(lines []string) (found []traceback) {
 		case !inside:
 		case within(line):
 			t.source = strings.TrimSpace(line)
-		case isException(line):
+		case exceptionLine.MatchString(line):
 			add(i)
 		case other < 0 && !bar.MatchString(line):
 			other = i
@@ -179,11 +166,6 @@ func within(line string) bool {
 	first, _ := utf8.DecodeRuneInString(line)
 
 	return unicode.IsSpace(first) || strings.ContainsRune("│╭╰", first) // rich draws a box
-}
-
-// isException reports whether a line is that of an exception. "Epoch: 3" is not.
-func isException(line string) bool {
-	return exceptionLine.MatchString(line) && (!nameAndNumber.MatchString(line) || errorClass.MatchString(line))
 }
 
 // decisive is the traceback that says why the program ended: the last one, except a
@@ -221,18 +203,13 @@ func (t *traceback) words(lines []string) string {
 // reasonLines returns the lines after an exception that give the reason, when its own line does
 // not.
 func reasonLines(lines []string, at int) []string {
-	n := 0
-
-	switch {
-	case invalidFields.MatchString(lines[at]): // the field, and its problem
-		n = 2
-	case strings.HasSuffix(strings.TrimSpace(lines[at]), ":") || saysNothing.MatchString(lines[at]):
-		n = 1
+	if !saysNothing.MatchString(lines[at]) {
+		return nil
 	}
 
 	rest := lines[at+1:]
 
-	return rest[:min(n, len(rest))]
+	return rest[:min(2, len(rest))]
 }
 
 // graphReason is the line before the last node of a graph.

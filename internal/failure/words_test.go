@@ -1,6 +1,7 @@
 package failure_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,12 +40,6 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 			log:  "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n╭─ Error ───────────────────╮\n│ No such option: --lrr                    │\n╰───────────────────────────╯",
 			want: "(exit code 1): No such option: --lrr; ", lack: "│",
 		},
-		"dataloader worker": {
-			log: "Traceback (most recent call last):\n  File \"train.py\", line 20, in <module>\n    for x in loader:\n  File \"dataloader.py\", line 630, in __next__\n    raise exception\n" +
-				"FileNotFoundError: Caught FileNotFoundError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n  File \"worker.py\", line 308, in _worker_loop\n    data = fetcher.fetch(index)\n" +
-				"  File \"train.py\", line 10, in __getitem__\n    raise FileNotFoundError\nFileNotFoundError: [Errno 2] No such file or directory: '/data/x.png'\n\n",
-			want: "/data/x.png",
-		},
 		"state dict": {
 			log: "Traceback (most recent call last):\n  File \"train.py\", line 9, in <module>\n    net.load_state_dict(s)\n  File \"module.py\", line 1, in load_state_dict\n    raise RuntimeError\n" +
 				"RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: copying a param with shape torch.Size([32, 64]) from checkpoint, the shape in current model is torch.Size([64, 64]).",
@@ -68,10 +63,6 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 			log: "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    import tensorrt\nModuleNotFoundError: No module named 'tensorrt'\n" +
 				"WARNING:root:going on without TensorRT\nepoch 1 loss=0.5\nepoch 2 loss=0.4\nERROR: the loss diverged, giving up",
 			want: "the loss diverged",
-		},
-		"hydra": {
-			log:  "Error executing job with overrides: ['lr=0.1']\nTraceback (most recent call last):\n  File \"/app/train.py\", line 10, in main\n    raise ValueError('bad lr')\nValueError: bad lr\n\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.",
-			want: "ValueError: bad lr",
 		},
 		"rich": {
 			log:  "╭─────────────────────────────── Traceback (most recent call last) ────────────────────────────────╮\n│ /app/train.py:9 in <module>                                                                      │\n│ ❱ 9 step()                                                                                       │\n╰──────────────────────────────────────────────────────────────────────────────────────────────────╯\nValueError: bad batch\nwandb: Find logs at: ./wandb/offline-run-1/logs",
@@ -97,6 +88,44 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 				require.NotContains(t, message, c.lack)
 			}
 		})
+	}
+}
+
+// The exception comes with its causes, without the output around it.
+func TestClassify_QuotesTheException(t *testing.T) {
+	t.Parallel()
+
+	const caused = "The above exception was the direct cause of the following exception:"
+
+	graph := []string{
+		"Traceback (most recent call last):", `  File "/app/train.py", line 9, in <module>`, "    model.fit(x, y)",
+		"tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:", "",
+		"Detected at node compile_loss/SparseSoftmaxCrossEntropyWithLogits defined at (most recent call last):", "<stack traces unavailable>",
+		"Received a label value of 10 which is outside the valid range of [0, 10).  Label values: 10 3",
+		"\t [[{{node compile_loss/SparseSoftmaxCrossEntropyWithLogits}}]] [Op:__inference_multi_step_on_iterator_1]",
+	}
+
+	for want, lines := range map[string][]string{
+		"OSError: [Errno 30] Read-only file system: 'm.keras'; only /trial/out": { // a line of the other stream within
+			"Traceback (most recent call last):", `  File "t.py", line 1, in f`, "val_accuracy: 0.7", "    save()", "OSError: [Errno 30] Read-only file system: 'm.keras'",
+		},
+		"(exit code 1): ValueError: bad": {"[rank0]: Traceback (most recent call last):", `[rank0]:   File "t.py", line 1`, "[rank0]: ValueError: bad"},
+		"InvalidArgumentError: Graph execution error: Received a label value of 10 which is outside": graph,
+		"RuntimeError: c (raised from KeyError: 'lr')":                                               slices.Concat(traceback("KeyError: 'lr'"), []string{caused}, traceback("ValueError: b"), []string{caused}, traceback("RuntimeError: c")),
+		"(exit code 1): TypeError: last":                                                             slices.Concat(traceback("KeyError: 'lr'"), []string{caused}, traceback("ValueError: caught"), traceback("TypeError: last")),
+		"(exit code 1): KeyError: 'x' (its last line: val_accuracy: 0.7)":                            append(traceback("KeyError: 'x'"), "val_accuracy: 0.7", "5/5 ━━━━ 0s 12ms/step"),
+		"(exit code 1): Stopped: no room":                                                            traceback("Stopped: no room"),
+		"cannot open data":                                                                           {"cannot open data", "100%|██████████| 5/5 [00:01<00:00]"},
+		"5/5 ━━━━ 0s":                                                                                {"1/5 ━━ 1s\r5/5 ━━━━ 0s"},
+		"it printed nothing":                                                                         nil,
+	} {
+		kind, message := failure.Classify(failure.Evidence{ExitCode: 1, LogTail: lines})
+		require.Equal(t, berth.FailureUserError, kind)
+		require.Contains(t, message, want)
+
+		if strings.Contains(want, "last") {
+			require.NotContains(t, message, "raised from")
+		}
 	}
 }
 

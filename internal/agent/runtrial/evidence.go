@@ -70,8 +70,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		source := r.who.Spec.Metrics.Source
 		reportedBy = seen.metrics.Source(o.Metric)
 		evidence.Objective, evidence.FromEvents = o.Metric, source == berth.MetricsTensorBoard
-		evidence.FromAny = source == berth.MetricsAuto
-		evidence.FromLog = source == berth.MetricsStdout || evidence.FromAny && (reportedBy == "" || reportedBy == berth.MetricsStdout)
+		evidence.FromLog = source == berth.MetricsStdout || source == berth.MetricsAuto && (reportedBy == "" || reportedBy == berth.MetricsStdout)
 		evidence.OwnPattern = r.who.Spec.Metrics.Pattern != ""
 		value, evidence.ObjectiveStatus = seen.metrics.Objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
