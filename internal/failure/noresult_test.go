@@ -26,8 +26,10 @@ func TestSimilar_ProposesNoOtherMetric(t *testing.T) {
 		require.NotContains(t, similar(c.objective, c.reported), "did you mean", "%q for %q", c.reported, c.objective)
 	}
 
-	for objective, name := range map[string]string{"val_los": "val_loss", "score": "scores", "acc": "best acc", "train_acc": "training_accuracy", "val_accuracy": "valid_acc",
-		"val_loss": "eval_loss", "loss": "KL loss", "val_axcuracy": "val_accuracy"} {
+	for objective, name := range map[string]string{
+		"val_los": "val_loss", "score": "scores", "acc": "best acc", "train_acc": "training_accuracy", "val_accuracy": "valid_acc",
+		"val_loss": "eval_loss", "loss": "KL loss", "val_axcuracy": "val_accuracy",
+	} {
 		require.Contains(t, similar(objective, []string{name, "lr"}), "{metric: "+name+"}")
 	}
 }

@@ -33,10 +33,10 @@ type Reader struct {
 	records *RecordParser
 	rank    int // of the names that are the objective's now; 0 = none was seen
 	known   map[string]int
-	columns []string // of a table; nil = the line before was of none
-	line    int      // how many were read
-	unread  bool     // the line has a value of the objective that cannot be read
-	open    map[string]*openRecord
+	columns []string            // of a table; nil = the line before was of none
+	line    int                 // how many were read
+	unread  bool                // the line has a value of the objective that cannot be read
+	open    map[string][]string // lines of a record that goes on, by stream
 }
 
 // Place is a line that a value came from.
@@ -48,7 +48,7 @@ type Place struct {
 // NewReader uses the sweep's pattern, which validation has compiled before and found to have
 // the groups name and value. Names of parameters are no metrics.
 func NewReader(pattern, objective string, parameters ...string) *Reader {
-	r := &Reader{target: newTarget(objective), ignored: make(map[string]bool), open: make(map[string]*openRecord)}
+	r := &Reader{target: newTarget(objective), ignored: make(map[string]bool), open: make(map[string][]string)}
 	if own, err := regexp.Compile(pattern); err == nil && pattern != "" {
 		r.pattern = own
 	}
@@ -175,7 +175,7 @@ var loggers = []string{"INFO", "DEBUG", "WARN", "[info", "[debug", "[warning"}
 // isLogged reports whether a Python logger wrote a line: it has a level, or is as absl writes it.
 func isLogged(line string) bool {
 	return !strings.Contains(line, "NCCL INFO") && (slices.ContainsFunc(loggers, func(sign string) bool { return strings.Contains(line, sign) }) ||
-		line != "" && strings.Contains("DIWE", line[:1]) && strings.Contains(line, ".py:"))
+		line != "" && strings.IndexByte("DIWE", line[0]) >= 0 && strings.Contains(line, ".py:"))
 }
 
 // find returns what a line holds, in order. On standard error frameworks print, too, what looks

@@ -2,9 +2,9 @@ package metrics
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -13,6 +13,20 @@ import (
 
 // number is one at the start of a text, or a fraction of whole ones.
 var number = regexp.MustCompile(`^([+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf(?:inity)?)))(?:/(\d+))?`)
+
+// numberAt returns the number at the start of a text; empty = there is none.
+func numberAt(text string) (whole, first, over string) {
+	if text == "" || strings.IndexByte("0123456789+-.nNiI", text[0]) < 0 { // spares most of the time
+		return "", "", ""
+	}
+
+	match := number.FindStringSubmatchIndex(text)
+	if match == nil {
+		return "", "", ""
+	}
+
+	return text[:match[1]], text[:match[3]], text[max(match[4], 0):max(match[5], 0)]
+}
 
 // value is a number of a line, with what is around it.
 type value struct {
@@ -30,19 +44,19 @@ type value struct {
 func valueAt(text string) (v value) {
 	rest := strings.TrimLeft(text, " \t*")
 
-	match := number.FindStringSubmatch(rest)
-	if match == nil {
+	whole, first, over := numberAt(rest)
+	if whole == "" {
 		return v
 	}
 
-	rest = rest[len(match[0]):]
-	v.digits = match[0][len(match[0])-1] <= '9' && !strings.HasPrefix(rest, "%|")
+	rest = rest[len(whole):]
+	v.digits = whole[len(whole)-1] <= '9' && !strings.HasPrefix(rest, "%|")
 
-	if !endsNumber(rest) || match[2] != "" && !isWhole(match[1]) {
+	if !endsNumber(rest) || over != "" && !isWhole(first) {
 		return v
 	}
 
-	v.number, v.over, v.length = match[1], match[2], len(text)-len(rest)
+	v.number, v.over, v.length = first, over, len(text)-len(rest)
 	behind := strings.TrimLeft(strings.TrimPrefix(rest, "%"), " \t")
 	v.ends = behind == "" || strings.ContainsAny(behind[:1], ",;|)]") || strings.HasPrefix(behind, "│")
 
@@ -54,13 +68,13 @@ func valueAt(text string) (v value) {
 		if splits[strings.ToLower(inside)] != "" {
 			v.split, behind = inside, behind[end+1:]
 			v.length = len(text) - len(behind)
-		} else if number.FindString(inside) == inside {
+		} else if whole, _, _ := numberAt(inside); whole == inside {
 			v.mean = inside
 		}
 	}
 
 	behind = strings.TrimPrefix(strings.TrimLeft(behind, ",;/&| "), "and ")
-	if next := number.FindString(behind); next != "" && next[0] <= '9' && next[0] != '+' {
+	if next, _, _ := numberAt(behind); next != "" && next[0] <= '9' && next[0] != '+' {
 		behind = behind[len(next):]
 		v.more = endsNumber(behind) && !startsName(strings.TrimLeft(behind, " "))
 	}
@@ -113,21 +127,21 @@ func batches(line string) (done, all int, brackets bool) {
 	return 0, 0, false
 }
 
+// bars are parts of the progress bars of Rich and Keras.
+var bars = []string{"━", "╸", "╺", "[=", "[>", "[."}
+
 // isOpenBar reports whether a line is a progress bar that is not full: its values are of the
-// batches so far. The last drawing of one of tqdm counts: it may have been over epochs.
+// batches so far. The last drawing of one of tqdm counts, unless another bar is below it: it may
+// be over epochs.
 func isOpenBar(line string, moved bool) bool {
-	if tqdm := strings.Contains(line, "%|"); tqdm && !moved || !tqdm && !strings.ContainsAny(line, "━╸╺") && !barOfKeras(line) {
+	bar := moved && strings.Contains(line, "%|") || slices.ContainsFunc(bars, func(part string) bool { return strings.Contains(line, part) })
+	if !bar || strings.Contains(line, "%|") && !moved {
 		return false
 	}
 
 	done, all, _ := batches(line)
 
 	return done < all
-}
-
-// barOfKeras reports whether a line has the bar of Keras 2: "31/60 [====>...]".
-func barOfKeras(line string) bool {
-	return strings.Contains(line, "[=") || strings.Contains(line, "[>") || strings.Contains(line, "[.")
 }
 
 // nameWindow is where the name before a number is looked for, so that a long line takes no more
@@ -138,6 +152,7 @@ const nameWindow = 2 * NameBytes
 // objective's own name with a space and a number. around is what it says about a name behind it.
 func (r *Reader) pairs(text string) (found []sighting, around string) {
 	end := 0 // of the pair before
+	done, all, meters := batches(text)
 
 	for i := 0; i < len(text); i++ {
 		sign := text[i] == '=' || text[i] == ':'
@@ -181,11 +196,9 @@ func (r *Reader) pairs(text string) (found []sighting, around string) {
 			around = labelOf(first) // "val loss: 0.4 acc: 0.9"
 		}
 
-		if v.mean != "" {
-			if done, all, brackets := batches(text); brackets {
-				if v.number = v.mean; done < all-1 { // the mean of the batches so far
-					continue
-				}
+		if v.mean != "" && meters {
+			if v.number = v.mean; done < all-1 { // the mean of the batches so far
+				continue
 			}
 		}
 
@@ -230,16 +243,13 @@ func (r *Reader) isPair(name, text string, rank int, v value) bool {
 
 // pointOf makes a point of a value, which may be a fraction of whole numbers.
 func pointOf(v value) (p berth.MetricPoint, ok bool) {
-	if p, ok = NewPoint("-", v.number, time.Time{}); !ok || v.over == "" {
-		return p, ok
+	p.Value, p.Status = finite(v.number)
+	if v.over == "" {
+		return p, true
 	}
 
 	whole, err := strconv.ParseFloat(v.over, 64)
-	if err != nil || whole < p.Value || whole == 0 {
-		return p, false
-	}
-
 	p.Value /= whole
 
-	return p, true
+	return p, err == nil && p.Value <= 1 // not of 0/0
 }

@@ -244,21 +244,27 @@ func NewPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 		text = v.String()
 	}
 
-	match := number.FindStringSubmatch(text)
-	if match == nil || match[2] != "" || strings.TrimSuffix(text, "%") != match[1] {
+	whole, first, over := numberAt(text)
+	if whole == "" || over != "" || strings.TrimSuffix(text, "%") != first {
 		return p, false
 	}
 
-	switch value, _ := strconv.ParseFloat(match[1], 64); { // one too large is infinite
-	case strings.HasSuffix(strings.ToLower(match[1]), "nan"): // C prints -nan
-		p.Status = berth.MetricNaN
-	case math.IsInf(value, 1):
-		p.Status = berth.MetricPosInfinity
-	case math.IsInf(value, -1):
-		p.Status = berth.MetricNegInfinity
-	default:
-		p.Value = value
-	}
+	p.Value, p.Status = finite(first)
 
 	return p, true
+}
+
+// finite reads a number, and is 0 and the status of one that is not finite. One too large is
+// infinite.
+func finite(number string) (float64, berth.MetricStatus) {
+	switch value, _ := strconv.ParseFloat(number, 64); {
+	case strings.HasSuffix(strings.ToLower(number), "nan"): // C prints -nan
+		return 0, berth.MetricNaN
+	case math.IsInf(value, 1):
+		return 0, berth.MetricPosInfinity
+	case math.IsInf(value, -1):
+		return 0, berth.MetricNegInfinity
+	default:
+		return value, berth.MetricFinite
+	}
 }
