@@ -138,17 +138,16 @@ func deviceBusy(line string) (berth.FailureKind, string) {
 }
 
 func deviceOOM(e Evidence, why string) (berth.FailureKind, string) {
-	switch {
-	case (!e.Device.Stepped || e.Device.Shared) && e.Device.FreeMeasured && e.Device.FreeBytes < fullDeviceBytes && !e.Device.atLimit():
+	if (!e.Device.Stepped || e.Device.Shared) && e.Device.FreeMeasured && e.Device.FreeBytes < fullDeviceBytes && !e.Device.atLimit() {
 		return deviceBusy(strings.TrimPrefix(why, "it said: ")) // by MPS others hold more than they reserved
-	default:
-		limit := ""
-		if e.Device.LimitBytes > 0 {
-			limit = ", with " + berth.BytesText(e.Device.LimitBytes) + " reserved"
-		}
-
-		return berth.FailureDeviceOOM, "ran out of GPU memory" + limit + " (" + why + "); Berth retries with more"
 	}
+
+	limit := ""
+	if e.Device.LimitBytes > 0 {
+		limit = ", with " + berth.BytesText(e.Device.LimitBytes) + " reserved"
+	}
+
+	return berth.FailureDeviceOOM, "ran out of GPU memory" + limit + " (" + why + "); Berth retries with more"
 }
 
 // untouched reports whether the program held nothing of the GPU that it was given.

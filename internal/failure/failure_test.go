@@ -183,18 +183,17 @@ func TestClassify(t *testing.T) {
 			berth.FailureHostOOM,
 			"ran out of host memory: the container was limited to 640 MiB and the kernel killed it (its files in /tmp and /dev/shm count); Berth retries with more",
 		},
-		"child OOM, exit 3":   {failure.Evidence{ExitCode: 3, OOMKilled: true}, berth.FailureHostOOM, ""},
-		"OOM by event only":   {failure.Evidence{ExitCode: 137, OOMEvent: true}, berth.FailureHostOOM, ""},
 		"OOM by counter only": {failure.Evidence{ExitCode: 137, OOMKills: 1}, berth.FailureHostOOM, ""},
+		"OOM by event only":   {failure.Evidence{ExitCode: 137, OOMEvent: true}, berth.FailureHostOOM, ""},
 		"docker kill":         {failure.Evidence{ExitCode: 137}, berth.FailureKilled, "from outside"},
 
 		// An allocation that was refused counts with a peak near the limit only.
-		"MemoryError at the limit": {used(950, 1024, 1, traceback("MemoryError")...), berth.FailureHostOOM, "MemoryError"},
+		"MemoryError at the limit":  {used(950, 1024, 1, traceback("MemoryError")...), berth.FailureHostOOM, "MemoryError"},
+		"MemoryError, not measured": {used(0, 4096, 1, traceback("MemoryError")...), berth.FailureUserError, "not for its limit (of 4,096 MiB)"},
 		"MemoryError": {
 			used(6, 4096, 1, traceback("MemoryError")...), berth.FailureUserError,
 			"could not get memory, which was not for its limit (6 MiB of 4,096 MiB when last measured); make the array, the batch or the model smaller",
 		},
-		"MemoryError, not measured":             {used(0, 4096, 1, traceback("MemoryError")...), berth.FailureUserError, "not for its limit (of 4,096 MiB)"},
 		"MemoryError that the program got over": {used(6, 4096, 3, append(traceback("MemoryError"), traceback("KeyError: 'lr'")...)...), berth.FailureUserError, "(exit code 3): KeyError: 'lr'"},
 		"numpy MemoryError": {
 			used(6, 4096, 1, traceback("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.00 TiB for an array with shape (962072674304,)")...),
@@ -205,13 +204,11 @@ func TestClassify(t *testing.T) {
 				"DefaultCPUAllocator: can't allocate memory: you tried to allocate 7696581394432 bytes. Error code 12 (Cannot allocate memory)")...),
 			berth.FailureUserError, "asked for 7696581394432 bytes of memory at once",
 		},
-		"MemoryError after a kill":          {with(used(6, 4096, 1, traceback("MemoryError")...), func(e *failure.Evidence) { e.OOMKilled = true }), berth.FailureHostOOM, "the kernel killed it"},
-		"talks of MemoryError":              {failure.Evidence{ExitCode: 1, LogTail: traceback("ValueError: not a MemoryError at all")}, berth.FailureUserError, "ValueError"},
-		"bad_alloc":                         {used(1000, 1024, 134, "terminate called after throwing an instance of 'std::bad_alloc'"), berth.FailureHostOOM, "std::bad_alloc"},
-		"bad_alloc far from the limit":      {used(100, 1024, 134, "terminate called after throwing an instance of 'std::bad_alloc'", "Aborted"), berth.FailureUserError, "std::bad_alloc"},
-		"data loader":                       {failure.Evidence{ExitCode: 1, LogTail: traceback("RuntimeError: DataLoader worker (pid 41) is killed by signal: Killed.")}, berth.FailureHostOOM, "DataLoader"},
-		"TF, CPU tensor":                    {used(1000, 1024, 1, traceback(tfCPU)...), berth.FailureHostOOM, "CPU:0"},
-		"TF, CPU tensor far from the limit": {used(100, 1024, 1, traceback(tfCPU)...), berth.FailureUserError, "CPU:0"},
+		"MemoryError after a kill": {with(used(6, 4096, 1, traceback("MemoryError")...), func(e *failure.Evidence) { e.OOMKilled = true }), berth.FailureHostOOM, "the kernel killed it"},
+		"talks of MemoryError":     {failure.Evidence{ExitCode: 1, LogTail: traceback("ValueError: not a MemoryError at all")}, berth.FailureUserError, "ValueError"},
+		"bad_alloc":                {used(1000, 1024, 134, "terminate called after throwing an instance of 'std::bad_alloc'"), berth.FailureHostOOM, "std::bad_alloc"},
+		"data loader":              {failure.Evidence{ExitCode: 1, LogTail: traceback("RuntimeError: DataLoader worker (pid 41) is killed by signal: Killed.")}, berth.FailureHostOOM, "DataLoader"},
+		"TF, CPU tensor":           {used(1000, 1024, 1, traceback(tfCPU)...), berth.FailureHostOOM, "CPU:0"},
 
 		// The machine's memory ran out, and the kernel chose a process of the trial.
 		"machine out of memory, says the log": {
@@ -245,10 +242,6 @@ func TestClassify(t *testing.T) {
 			berth.FailureHostOOM, "",
 		},
 		"SIGKILL on a full machine": {with(used(300, 4096, 137), func(e *failure.Evidence) { e.Host = failure.HostEvidence{Measured: true, AvailableBytes: 50 * mib} }), berth.FailureInfra, "machine"},
-		"SIGKILL on a machine with room": {
-			with(used(300, 4096, 137), func(e *failure.Evidence) { e.Host = failure.HostEvidence{Measured: true, AvailableBytes: 9000 * mib} }),
-			berth.FailureKilled, "from outside",
-		},
 
 		// The disk of the host, and file systems that only the trial fills.
 		"the host's disk is full": {withDisk(0, traceback("OSError: [Errno 28] No space left on device: '/trial/checkpoint/m.h5'")...), berth.FailureInfra, `the disk of host "a" was full`},
@@ -258,7 +251,6 @@ func TestClassify(t *testing.T) {
 		},
 		"no space, and the host's disk has room":        {withDisk(90_000, traceback("OSError: [Errno 28] No space left on device: '/tmp/x'")...), berth.FailureUserError, "resources.shm_size"},
 		"its /dev/shm is full, and the host's disk too": {withDisk(0, traceback("OSError: [Errno 28] No space left on device: '/dev/shm/x'")...), berth.FailureUserError, "resources.shm_size"},
-		"no space, and the disk was not looked at":      {failure.Evidence{ExitCode: 1, LogTail: traceback("OSError: [Errno 28] No space left on device")}, berth.FailureUserError, "resources.shm_size"},
 		"another error on a full disk": {
 			withDisk(0, traceback("RuntimeError: [enforce fail at inline_container.cc:593] . PytorchStreamWriter failed writing file data/1: file write failed")...),
 			berth.FailureInfra, "it failed then (exit code 1): RuntimeError: [enforce fail",
@@ -281,7 +273,6 @@ func TestClassify(t *testing.T) {
 		"its own files filled the disk, and it could not say so": {
 			with(withDisk(0), func(e *failure.Evidence) { e.Disk.FilledBytes = 2048 * mib }), berth.FailureDiskQuota, "its files were removed, except its checkpoints",
 		},
-		"others' files filled the disk": {withDisk(48, "No space left on device"), berth.FailureInfra, "was full"},
 		"no space, and nobody looked at the disk": {
 			with(withDisk(90_000, traceback("OSError: [Errno 28] No space left on device")...), func(e *failure.Evidence) { e.Disk.Missed = true }),
 			berth.FailureInfra, `at which Berth did not look`,
@@ -304,10 +295,10 @@ func TestClassify(t *testing.T) {
 		},
 		"it ended well, and Docker may have dropped its best":  {reports(withDisk(0), true), berth.FailureInfra, "the disk of Docker's logs"},
 		"it ended well on a full disk, and reported in a file": {reports(withDisk(0), false), berth.FailureOK, "finished"},
+		"it ended well within the headroom":                    {reports(withDisk(20), true), berth.FailureOK, "finished"},
 		"it ended well, and reported when the disk had room again": {
 			with(reports(withDisk(0), true), func(e *failure.Evidence) { e.ReportedSince, e.Disk.FilledBytes = true, 3000*mib }), berth.FailureOK, "finished",
 		},
-		"it ended well within the headroom":  {reports(withDisk(20), true), berth.FailureOK, "finished"},
 		"it ended well, and filled the disk": {with(reports(withDisk(0), true), func(e *failure.Evidence) { e.Disk.FilledBytes = 3000 * mib }), berth.FailureInfra, "ended well"},
 		"it ended well, and only the disk of Docker's logs was full": {
 			with(reports(withDisk(90_000), true), func(e *failure.Evidence) { e.Disk.LogFreeBytes = 0 }), berth.FailureInfra, "the disk of Docker's logs",
@@ -327,9 +318,6 @@ func TestClassify(t *testing.T) {
 		"segmentation fault":                  {failure.Evidence{ExitCode: 139}, berth.FailureCrashed, "signal 11"},
 		"bus error":                           {failure.Evidence{ExitCode: 135}, berth.FailureCrashed, "shm_size"},
 		"exception":                           {failure.Evidence{ExitCode: 1, LogTail: traceback("ValueError: Shapes (32,) and (64,) are incompatible")}, berth.FailureUserError, "ValueError: Shapes (32,) and (64,) are incompatible"},
-		"exception, then output":              {failure.Evidence{ExitCode: 1, LogTail: append(traceback("KeyError: 'lr'"), "W0000 shutting down")}, berth.FailureUserError, "KeyError: 'lr'"},
-		"chained exceptions":                  {failure.Evidence{ExitCode: 1, LogTail: append(traceback("KeyError: 'lr'"), traceback("SystemError: second")...)}, berth.FailureUserError, "SystemError: second"},
-		"no words":                            {failure.Evidence{ExitCode: 1}, berth.FailureUserError, "printed nothing"},
 		"read-only root":                      {failure.Evidence{ExitCode: 1, LogTail: traceback("OSError: [Errno 30] Read-only file system: '/app/x'")}, berth.FailureUserError, "/trial/out"},
 		"no network":                          {failure.Evidence{ExitCode: 1, LogTail: traceback("URLError: <urlopen error [Errno -3] Temporary failure in name resolution>")}, berth.FailureUserError, "network: true"},
 		"GPU words on the CPU":                {failure.Evidence{ExitCode: 1, LogTail: []string{tfInit}}, berth.FailureUserError, ""},
@@ -350,20 +338,10 @@ func TestClassify(t *testing.T) {
 			onGPU(1, traceback("RuntimeError: CUDA error: out of memory", "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.")...),
 			berth.FailureDeviceOOM, "CUDA error: out of memory",
 		},
-		"PyTorch 2.8, a context or a kernel": {onGPU(1, traceback("torch.AcceleratorError: CUDA error: out of memory")...), berth.FailureDeviceOOM, ""},
-		"PyTorch, expandable segments":       {onGPU(1, traceback("RuntimeError: CUDA driver error: out of memory")...), berth.FailureDeviceOOM, ""},
+		"PyTorch, expandable segments": {onGPU(1, traceback("RuntimeError: CUDA driver error: out of memory")...), berth.FailureDeviceOOM, ""},
 		"PyTorch, a full GPU at its start": {
 			with(onGPU(1, traceback("torch.AcceleratorError: CUDA error: out of memory")...), func(e *failure.Evidence) { e.Device.Stepped, e.Device.FreeBytes = false, 100*mib }),
 			berth.FailureDeviceBusy, "waits for room",
-		},
-		"XGBoost": {
-			onGPU(1, traceback("xgboost.core.XGBoostError: [12:00:00] /workspace/src/common/device_helpers.cuh:431: Memory allocation error on worker 0: "+
-				"std::bad_alloc: cudaErrorMemoryAllocation: out of memory", "- Free memory: 12582912", "- Requested memory: 9185946")...),
-			berth.FailureDeviceOOM, "Memory allocation error on worker 0",
-		},
-		"Thrust": {
-			onGPU(134, "terminate called after throwing an instance of 'thrust::system::detail::bad_alloc'", "  what():  std::bad_alloc: cudaErrorMemoryAllocation: out of memory"),
-			berth.FailureDeviceOOM, "",
 		},
 		"LightGBM":             {onGPU(1, "[LightGBM] [Fatal] [CUDA] out of memory /tmp/LightGBM/include/LightGBM/cuda/cuda_utils.hu 54"), berth.FailureDeviceOOM, ""},
 		"CuPy's pool":          {onGPU(1, traceback("cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,589,934,592 bytes (allocated so far: 512 bytes).")...), berth.FailureDeviceOOM, ""},
@@ -419,7 +397,6 @@ func TestClassify(t *testing.T) {
 		// Text that may mean several things.
 		"ambiguous, room":         {onGPU(1, "CUDNN_STATUS_INTERNAL_ERROR"), berth.FailureCrashed, "fit the driver"},
 		"ambiguous, device full":  {with(onGPU(1, "CUDNN_STATUS_EXECUTION_FAILED"), func(e *failure.Evidence) { e.Device.FreeBytes = 300 * mib }), berth.FailureDeviceOOM, "full"},
-		"ambiguous, at its limit": {with(onGPU(1, "CUBLAS_STATUS_NOT_INITIALIZED"), func(e *failure.Evidence) { e.Device.PeakBytes = 1260 * mib }), berth.FailureDeviceOOM, "full"},
 		"ambiguous, not measured": {with(onGPU(1, "No algorithm worked!"), func(e *failure.Evidence) { e.Device = failure.DeviceEvidence{Asked: true, Stepped: true} }), berth.FailureCrashed, ""},
 		"warning alone":           {onGPU(1, tfWarn, "KeyError: 'x'"), berth.FailureUserError, "KeyError"},
 		"warning and full":        {with(onGPU(1, tfWarn), func(e *failure.Evidence) { e.Device.FreeBytes = 300 * mib }), berth.FailureDeviceOOM, "735.56M"},
@@ -468,20 +445,14 @@ func TestClassify_FaultsOfAGPU(t *testing.T) {
 		"TensorFlow, address":        {"E0000 cuda_event.cc:49] Error polling for event status: failed to query event: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"},
 		"TensorFlow, launch":         {"InternalError: CUDA error: Could not synchronize CUDA stream: CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"},
 		"PyTorch, address":           traceback("RuntimeError: CUDA error: an illegal memory access was encountered"),
-		"PyTorch 2.8, address":       traceback("torch.AcceleratorError: CUDA error: an illegal memory access was encountered"),
-		"PyTorch, launch":            traceback("RuntimeError: CUDA error: unspecified launch failure"),
 		"PyTorch, assertion":         traceback("RuntimeError: CUDA error: device-side assert triggered"),
 		"PyTorch, misaligned":        traceback("RuntimeError: CUDA error: misaligned address"),
-		"PyTorch, instruction":       traceback("RuntimeError: CUDA error: an illegal instruction was encountered"),
 		"JAX, assertion":             traceback("jax.errors.JaxRuntimeError: INTERNAL: CUDA error: CUDA_ERROR_ASSERT: device-side assert triggered"),
 		"cuDNN after an address":     append([]string{"CUDA_ERROR_ILLEGAL_ADDRESS"}, traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")...),
-		"cuDNN before a launch":      append(traceback("InternalError: CUDNN_STATUS_EXECUTION_FAILED"), "E0000 CUDA_ERROR_LAUNCH_FAILED"),
 		"cuDNN alone":                traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"),
-		"cuDNN 9 alone":              traceback("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED_CUDART"),
 		"cuBLAS alone":               traceback("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`"),
 		"aborted with the fault":     {"terminate called after throwing an instance of 'c10::Error'", "  what():  CUDA error: an illegal memory access was encountered"},
 		"TensorFlow, aborted":        {"F0000 00:00:1764180000.000000    71 device_event_mgr.cc:223] Unexpected Event status: 1", "Aborted (core dumped)"},
-		"JAX, launch":                traceback("jaxlib.xla_extension.XlaRuntimeError: INTERNAL: Failed to launch CUDA kernel: unspecified launch failure"),
 		"CuPy, address":              traceback("cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorIllegalAddress: an illegal memory access was encountered"),
 		"cuBLAS did not start alone": traceback("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
 		"the library's first words":  {"CUDNN_STATUS_INTERNAL_ERROR", "CUDA error: unspecified launch failure"},

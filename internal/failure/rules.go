@@ -240,8 +240,8 @@ func hostOOMText(e Evidence) (berth.FailureKind, string) {
 // the container was not the reason.
 func (e Evidence) refused(line string) string {
 	what := "could not get memory"
-	if size := asked(line); size != "" {
-		what = "asked for " + size + " of memory at once and did not get it"
+	if size := askedSize.FindStringSubmatch(line); size != nil {
+		what = "asked for " + size[1] + " of memory at once and did not get it"
 	}
 
 	return fmt.Sprintf("the program failed (exit code %d): it %s, which was not for its limit%s; "+

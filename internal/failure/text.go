@@ -20,9 +20,7 @@ const readOnly = `\[Errno 30\]|Read-only file system`
 // program may print in passing.
 var (
 	// killedSigns: the kernel killed a process of the program, says its parent.
-	killedSigns = compile(
-		`DataLoader worker \(pid.*\) is killed by signal: Killed`,
-	)
+	killedSigns = compile(`DataLoader worker \(pid.*\) is killed by signal: Killed`)
 
 	// refusedSigns: an allocation was refused. A container at its limit is killed
 	// and refused nothing, so these count only with a peak near the limit: alone,
@@ -50,7 +48,7 @@ var (
 		`EigenAllocator for GPU ran out of memory`,
 		`(?:JaxRuntimeError|XlaRuntimeError).*RESOURCE_EXHAUSTED`,
 		`RESOURCE_EXHAUSTED: Out of memory while trying to allocate`,
-		`(?:torch\.|torch\.cuda\.)OutOfMemoryError`,
+		`torch\.(?:cuda\.)?OutOfMemoryError`,
 		`CUDA out of memory\. Tried to allocate`,
 		`CUDA (?:driver )?error: out of memory`,            // PyTorch outside its caching allocator: a context, a kernel, pinned memory
 		`cudaErrorMemoryAllocation`,                        // XGBoost, CuPy, Thrust; also in std::bad_alloc
@@ -58,8 +56,7 @@ var (
 		`\bcupy\.\S*OutOfMemoryError`,                      // CuPy's own pool
 		`out_of_memory: (?:CUDA error|RMM failure)\b`,      // RMM, as a MemoryError with std::bad_alloc
 		`Out of memory while trying to allocate \d+ bytes`, // XLA under TensorFlow
-		`CUDNN_STATUS_ALLOC_FAILED`,
-		`CUBLAS_STATUS_ALLOC_FAILED`,
+		`CU(?:DNN|BLAS)_STATUS_ALLOC_FAILED`,
 	)
 
 	// deviceFullSigns: the GPU was full when the framework first touched it.
@@ -71,10 +68,8 @@ var (
 	// ambiguousSigns: a full GPU, or a broken driver.
 	ambiguousSigns = compile(
 		`CUDNN_STATUS_INTERNAL_ERROR`,
-		`CUDNN_STATUS_NOT_INITIALIZED`,
-		`CUBLAS_STATUS_NOT_INITIALIZED`,
-		`CUDNN_STATUS_EXECUTION_FAILED`,
-		`CUBLAS_STATUS_EXECUTION_FAILED`,
+		`CU(?:DNN|BLAS)_STATUS_NOT_INITIALIZED`,
+		`CU(?:DNN|BLAS)_STATUS_EXECUTION_FAILED`,
 		`DNN library initialization failed`,
 		`No algorithm worked!`,
 		`failed to create cublas handle`, // TensorFlow 2.21 with 700 MiB free: a context fits, the library does not
@@ -142,10 +137,7 @@ var (
 
 	// executionSigns are the libraries' messages for a failed kernel: after a fault,
 	// or for want of memory.
-	executionSigns = compile(
-		`CUDNN_STATUS_EXECUTION_FAILED`,
-		`CUBLAS_STATUS_EXECUTION_FAILED`,
-	)
+	executionSigns = compile(`CU(?:DNN|BLAS)_STATUS_EXECUTION_FAILED`)
 )
 
 func compile(patterns ...string) []*regexp.Regexp {
@@ -193,15 +185,6 @@ func has(line string, signs []*regexp.Regexp) bool {
 // askedSize is the amount in an allocation's error, such as "Unable to allocate
 // 7.00 TiB for an array" or "you tried to allocate 7696581394432 bytes".
 var askedSize = regexp.MustCompile(`(?i)allocate (\d+(?:\.\d+)? ?(?:[KMGTPE]i?B|bytes))`)
-
-// asked returns the size that a line says was asked for; empty when it says none.
-func asked(line string) string {
-	if match := askedSize.FindStringSubmatch(line); match != nil {
-		return match[1]
-	}
-
-	return ""
-}
 
 // logPrefix is TensorFlow's prefix of a message: time, severity, thread, file and line.
 var logPrefix = regexp.MustCompile(`^(?:[\d-]{10} [\d:.]+: )?[IWEF](?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|h):\d+\] *`)
