@@ -188,11 +188,10 @@ func TestClassify(t *testing.T) {
 		"docker kill":         {failure.Evidence{ExitCode: 137}, berth.FailureKilled, "from outside"},
 
 		// An allocation that was refused counts with a peak near the limit only.
-		"MemoryError at the limit":  {used(950, 1024, 1, traceback("MemoryError")...), berth.FailureHostOOM, "MemoryError"},
-		"MemoryError, not measured": {used(0, 4096, 1, traceback("MemoryError")...), berth.FailureUserError, "not for its limit (of 4,096 MiB)"},
+		"MemoryError at the limit": {used(950, 1024, 1, traceback("MemoryError")...), berth.FailureHostOOM, "MemoryError"},
 		"MemoryError": {
 			used(6, 4096, 1, traceback("MemoryError")...), berth.FailureUserError,
-			"could not get memory, which was not for its limit (6 MiB of 4,096 MiB when last measured); make the array, the batch or the model smaller",
+			"could not get memory, which was not for its limit: the container was limited to 4,096 MiB (6 MiB when last measured); make the array, the batch or the model smaller",
 		},
 		"MemoryError that the program got over": {used(6, 4096, 3, append(traceback("MemoryError"), traceback("KeyError: 'lr'")...)...), berth.FailureUserError, "(exit code 3): KeyError: 'lr'"},
 		"numpy MemoryError": {
@@ -213,7 +212,7 @@ func TestClassify(t *testing.T) {
 		// The machine's memory ran out, and the kernel chose a process of the trial.
 		"machine out of memory, says the log": {
 			with(used(300, 4096, 137), func(e *failure.Evidence) { e.OOMKilled, e.OOMCause = true, berth.OOMMachine }), berth.FailureInfra,
-			"the machine ran out of memory, and the kernel killed a process of the trial, which was not at its limit (300 MiB of 4,096 MiB when last measured)",
+			"the machine ran out of memory, and the kernel killed a process of the trial, which was not at its limit: the container was limited to 4,096 MiB (300 MiB when last measured)",
 		},
 		"its own limit, says the log": {
 			with(used(6, 4096, 137), func(e *failure.Evidence) {

@@ -179,7 +179,7 @@ func machineOOM(e Evidence) (berth.FailureKind, string) {
 	}
 
 	return berth.FailureInfra, "the machine ran out of memory, and the kernel killed a process of the trial, which was not at its limit" +
-		e.used() + "; Berth runs it again; give Berth less of the machine (--memory of its worker) or stop what else uses it"
+		e.limit() + "; Berth runs it again; give Berth less of the machine (--memory of its worker) or stop what else uses it"
 }
 
 func kernelOOM(e Evidence) (berth.FailureKind, string) {
@@ -246,7 +246,7 @@ func (e Evidence) refused(line string) string {
 
 	return fmt.Sprintf("the program failed (exit code %d): it %s, which was not for its limit%s; "+
 		"make the array, the batch or the model smaller, or set resources.memory to what it needs; it said: %s",
-		e.ExitCode, what, e.used(), line)
+		e.ExitCode, what, e.limit(), line)
 }
 
 func exitCode(e Evidence) (berth.FailureKind, string) {
@@ -293,18 +293,7 @@ func (e Evidence) hostOOM(why string) string {
 	return "ran out of host memory" + e.limit() + why + "; Berth retries with more" + others
 }
 
-// used says how much of its limit was used, as far as both are known.
-func (e Evidence) used() string {
-	switch {
-	case e.MemoryLimitBytes <= 0:
-		return ""
-	case e.PeakBytes <= 0:
-		return " (of " + berth.BytesText(e.MemoryLimitBytes) + ")"
-	default:
-		return " (" + berth.BytesText(e.PeakBytes) + " of " + berth.BytesText(e.MemoryLimitBytes) + " when last measured)"
-	}
-}
-
+// limit says how much host memory it might take, and took, as far as both are known.
 func (e Evidence) limit() string {
 	if e.MemoryLimitBytes <= 0 {
 		return ""

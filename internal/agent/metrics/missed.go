@@ -23,19 +23,14 @@ type Missed struct {
 // Note says which values could not be read; empty when all were. What it quotes of the program
 // goes through hide first.
 func (m *Missed) Note(hide func(string) string) string {
-	const what = "of its objective could not be read and did not count"
+	if m.Values == 0 {
+		return ""
+	}
 
 	line := hide(m.Value)
 	line = strings.ToValidUTF8(line[:min(len(line), missedBytes)], "")
 
-	switch m.Values {
-	case 0:
-		return ""
-	case 1:
-		return fmt.Sprintf("a value %s: %q; write numbers such as 0.91", what, line)
-	default:
-		return fmt.Sprintf("%d values %s, such as %q; write numbers such as 0.91", m.Values, what, line)
-	}
+	return fmt.Sprintf("values of its objective could not be read and did not count: %d, such as %q; write numbers such as 0.91", m.Values, line)
 }
 
 // miss notes a line without a value of the objective.
