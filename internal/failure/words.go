@@ -28,6 +28,8 @@ var (
 	// fatal is a line after which only frames of a stack or help follow: a check of C++ code that
 	// failed (glog, absl), or wrong flags (absl).
 	fatal = regexp.MustCompile(`^FATAL |^(?:[\d-]{10} [\d:.]+: )?F(?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|cpp|h):\d+\] *Check failed`)
+	// verdict is a last line that says itself that it is the reason.
+	verdict = regexp.MustCompile(`^(?:ERROR|FATAL|CRITICAL|Error|Fatal)\b`)
 	// badSyntax is the exception of a script that Python cannot read: it has no head of a
 	// traceback, and placeInFile is lines above.
 	badSyntax   = regexp.MustCompile(`^(?:SyntaxError|IndentationError|TabError)\b`)
@@ -58,7 +60,7 @@ func (e Evidence) lastWords() string {
 	switch {
 	case last == "":
 		return "it printed nothing"
-	case t == nil:
+	case t == nil, lastAt > t.end && verdict.MatchString(last): // or it got over the exception, and says why it gave up
 		return quote(last) + placeOf(last, lines[:lastAt])
 	}
 
