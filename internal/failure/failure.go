@@ -150,7 +150,6 @@ var rules = []func(Evidence) (berth.FailureKind, string){
 	succeeded,
 	reported,
 	contractCode,
-	machineOOM,
 	kernelOOM,
 	hostDisk,
 	infrastructure,

@@ -71,20 +71,16 @@ func intended(e Evidence) (berth.FailureKind, string) {
 		return berth.FailureLogFlood, fmt.Sprintf("printed more than %s of log a second for %s, a short line counted as 1 KiB, and was stopped; "+
 			"print less, or write a file to /trial/out; an administrator may raise --log-rate", berth.BytesText(e.Limits.LogRateBytes), e.Limits.LogFloodFor)
 	case IntentQuota:
+		raise := "an administrator may raise --output-limit"
+		if e.Limits.OutputOwn {
+			raise = "or raise limits.max_output in the sweep file"
+		}
+
 		return berth.FailureDiskQuota, fmt.Sprintf("wrote more than %s to /trial/out, /trial/checkpoint and its working directory; its files were removed; "+
-			"write less, or keep fewer checkpoints (save_total_limit, save_top_k, or one file that is replaced); %s", berth.BytesText(e.Limits.OutputBytes), whoRaises(e.Limits))
+			"write less, or keep fewer checkpoints (save_total_limit, save_top_k, or one file that is replaced); %s", berth.BytesText(e.Limits.OutputBytes), raise)
 	default:
 		return "", ""
 	}
-}
-
-// whoRaises says which person can raise the limit of an attempt's files.
-func whoRaises(l Limits) string {
-	if l.OutputOwn {
-		return "or raise limits.max_output in the sweep file"
-	}
-
-	return "an administrator may raise --output-limit"
 }
 
 // succeeded: exit 0 is no failure of memory, even if a child was killed.
@@ -171,23 +167,18 @@ func contractCode(e Evidence) (berth.FailureKind, string) {
 	return "", ""
 }
 
-// machineOOM: the use by others is not the trial's fault, and a larger
-// reservation would not help.
-func machineOOM(e Evidence) (berth.FailureKind, string) {
-	if !e.machineRanOut() {
-		return "", ""
-	}
-
-	return berth.FailureInfra, "the machine ran out of memory, and the kernel killed a process of the trial, which was not at its limit" +
-		e.limit() + "; Berth runs it again; give Berth less of the machine (--memory of its worker) or stop what else uses it"
-}
-
+// kernelOOM: the kernel killed a process of the trial. Where the machine ran out, the use by
+// others is not the trial's fault, and a larger reservation would not help.
 func kernelOOM(e Evidence) (berth.FailureKind, string) {
-	if !e.outOfHostMemory() {
+	switch {
+	case e.machineRanOut():
+		return berth.FailureInfra, "the machine ran out of memory, and the kernel killed a process of the trial, which was not at its limit" +
+			e.limit() + "; Berth runs it again; give Berth less of the machine (--memory of its worker) or stop what else uses it"
+	case e.outOfHostMemory():
+		return berth.FailureHostOOM, e.hostOOM(" and the kernel killed it (its files in /tmp and /dev/shm count)")
+	default:
 		return "", ""
 	}
-
-	return berth.FailureHostOOM, e.hostOOM(" and the kernel killed it (its files in /tmp and /dev/shm count)")
 }
 
 // infrastructure: a restarting Docker without live-restore ends containers with
