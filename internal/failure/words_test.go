@@ -30,6 +30,7 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 		code + "ValueError: bad lr":                               {"  + Exception Group " + head, "  | " + inner, "  | ExceptionGroup: errors (1 sub-exception)", "  +-+---- 1 ----", "    | " + head, "    | " + inner, "    | ValueError: bad lr", "    +----"},
 		code + "ValueError: bad shape":                            {head, inner, "torch.multiprocessing.spawn.ProcessRaisedException: ", "", "-- Process 0 terminated with the following error:", head, inner, "ValueError: bad shape"},
 		code + "ValueError: in a box":                             {"╭──── " + head + " ────╮", "│ /app/train.py:9 in <module>   │", "│ ❱ 9 step()      │", "╰───────╯", "ValueError: in a box", wandb},
+		code + "ValueError: of a worker":                          append(traceback("ValueError: of a worker"), traceback("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ")...),
 		code + "Stopped: no room":                                 traceback("Stopped: no room"),
 		code + "TypeError: the last one":                          slices.Concat(traceback("KeyError: 'lr'"), []string{caused}, traceback("ValueError: caught"), traceback("TypeError: the last one")),
 		code + "KeyError: 'x' (its last line: val_accuracy: 0.7)": append(traceback("KeyError: 'x'"), "val_accuracy: 0.7", "5/5 ━━━━ 0s 12ms/step"),

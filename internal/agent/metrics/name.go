@@ -98,7 +98,8 @@ func splitOf(label string) string {
 	return ""
 }
 
-// labelOf returns what a label says about the names behind it: its data, or the word by which they are no newest values, as in "Best epoch". Empty = it is none.
+// labelOf returns what a label says about the names behind it: its data, or the word by which they
+// are no newest values, as in "Best epoch". Empty = it is none.
 func labelOf(name string) string {
 	if split := splitOf(name); split != "" {
 		return split
