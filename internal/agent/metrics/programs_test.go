@@ -143,5 +143,5 @@ func TestSize(t *testing.T) {
 		patterns += strings.Count(string(data), "regexp.MustCompile(")
 	}
 
-	require.LessOrEqual(t, patterns, 12)
+	require.LessOrEqual(t, patterns, 5)
 }
