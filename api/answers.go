@@ -6,10 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/berthml/berth/internal/web"
 )
@@ -99,20 +99,12 @@ func (a *answer) sendAnswer() {
 	if a.status == http.StatusOK && a.request.Method == http.MethodGet {
 		sum := sha256.Sum256(body)
 		tag := base64.RawURLEncoding.EncodeToString(sum[:16])
-		whole, short := `"`+tag+`"`, `"`+tag+gzipSuffix+`"`
-
-		header.Set("ETag", whole)
 
 		if zipped {
-			header.Set("ETag", short)
+			tag += gzipSuffix
 		}
 
-		if named := entityTags(a.request.Header.Values("If-None-Match")); slices.Contains(named, whole) || slices.Contains(named, short) || slices.Contains(named, "*") {
-			header.Del("Content-Type")
-			a.ResponseWriter.WriteHeader(http.StatusNotModified)
-
-			return
-		}
+		header.Set("ETag", `"`+tag+`"`)
 	}
 
 	if zipped {
@@ -121,6 +113,14 @@ func (a *answer) sendAnswer() {
 	}
 
 	header.Set("Content-Length", strconv.Itoa(len(body)))
+
+	if header.Get("ETag") != "" {
+		a.request.Header.Del("Range") // only If-None-Match is for this
+		http.ServeContent(a.ResponseWriter, a.request, "", time.Time{}, bytes.NewReader(body))
+
+		return
+	}
+
 	a.ResponseWriter.WriteHeader(a.status)
 	_, _ = a.ResponseWriter.Write(body) // a client that is gone needs no answer
 }
@@ -136,30 +136,4 @@ func gzipBody(body []byte) []byte {
 	_ = w.Close()
 
 	return out.Bytes()
-}
-
-// entityTags reads If-None-Match, which compares weakly (RFC 9110, section 13.1.2):
-// a proxy that compresses may have made a tag weak.
-func entityTags(named []string) []string {
-	tags := headerWords(named)
-	for i, tag := range tags {
-		tags[i] = strings.TrimPrefix(tag, "W/")
-	}
-
-	return tags
-}
-
-// headerWords are the members of a header's list; none of ours contains a comma.
-func headerWords(values []string) []string {
-	var all []string
-
-	for _, value := range values {
-		for word := range strings.SplitSeq(value, ",") {
-			if word = strings.TrimSpace(word); word != "" {
-				all = append(all, word)
-			}
-		}
-	}
-
-	return all
 }

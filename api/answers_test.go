@@ -63,7 +63,7 @@ func TestSweepSchema(t *testing.T) {
 	require.JSONEq(t, string(spec.Schema), string(body))
 }
 
-// What did not change is not sent again, whichever way it was sent.
+// What did not change is not sent again.
 func TestAnswers_NotModified(t *testing.T) {
 	t.Parallel()
 
@@ -77,7 +77,7 @@ func TestAnswers_NotModified(t *testing.T) {
 			require.Regexp(t, `^"[A-Za-z0-9_-]{22}(-gzip)?"$`, tag, path)
 
 			for _, named := range []string{tag, "W/" + tag, `"other", ` + tag, "*"} {
-				response := r.call("GET", path, "", "Accept-Encoding: gzip", "If-None-Match: "+named)
+				response := r.call("GET", path, "", "Accept-Encoding: "+accepts, "If-None-Match: "+named)
 				require.Equal(t, http.StatusNotModified, response.StatusCode, "%s %s", path, named)
 				require.NotEmpty(t, response.Header.Get("ETag"))
 				require.Empty(t, response.Header.Get("Content-Encoding"))

@@ -84,39 +84,35 @@ func hashSecret(text string) []byte {
 }
 
 // authenticate identifies the caller: later handlers have a known caller.
-func (s *Server) authenticate(c *gin.Context) {
+func (s *Server) authenticate(c *gin.Context) error {
 	who, err := s.principal(c.Request)
-	s.admitCaller(c, who, err, c.GetHeader("Authorization") != "" || len(s.sessionsOf(c.Request)) > 0)
+
+	return s.admitCaller(c, who, err, c.GetHeader("Authorization") != "" || len(s.sessionsOf(c.Request)) > 0)
 }
 
 // admitCaller lets a valid caller pass and refuses others. It makes a caller with a
 // well-formed guess wait after a few tries.
-func (s *Server) admitCaller(c *gin.Context, who principal, err error, guess bool) {
+func (s *Server) admitCaller(c *gin.Context, who principal, err error, guess bool) error {
 	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
-		err = s.refuse(c, denied, guess)
+		return s.refuse(c, denied, guess)
 	}
 
-	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-		c.Abort()
-
-		return
+	if err == nil {
+		setCaller(c, who)
 	}
 
-	setCaller(c, who)
+	return err
 }
 
 // authorize refuses calls beyond the caller's role: viewers read, operators also
 // change things, admins also remove machines, see and make tokens, and store
 // secrets.
-func (s *Server) authorize(c *gin.Context) {
+func (s *Server) authorize(c *gin.Context) error {
 	if caller(c.Request.Context()).role < neededRole(c.Request.Method, c.FullPath()) {
-		s.fail(c.Writer, c.Request, &httpError{
-			status: http.StatusForbidden, code: codeForbidden,
-			detail: "The token's role does not allow this.",
-		})
-		c.Abort()
+		return &httpError{status: http.StatusForbidden, code: codeForbidden, detail: "The token's role does not allow this."}
 	}
+
+	return nil
 }
 
 // neededRole is the role a route asks for. Only an admin may remove a machine: its

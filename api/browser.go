@@ -21,8 +21,8 @@ import (
 // (CVE-2025-62593 of Ray).
 func (s *Server) protect(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
-	if origin := s.config.origin(); origin != "" {
-		_ = crossOrigin.AddTrustedOrigin(origin) // a proxy may call us by another name; published has read it
+	if s.config.origin != "" {
+		_ = crossOrigin.AddTrustedOrigin(s.config.origin) // a proxy may call us by another name; withPublicURL has read it
 	}
 
 	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

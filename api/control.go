@@ -80,7 +80,13 @@ func (h *handlers) steer(ctx context.Context, id, what string, tell func(id stri
 
 		err = tell(sweep.ID)
 		if err == nil {
-			return h.sweepOut(ctx, sweep.ID)
+			if sweep, err = h.readSweep(ctx, sweep.ID, h.deps.Store.GetSweep); err != nil {
+				return none, err
+			}
+
+			out, err := h.toSweep(sweep, true)
+
+			return openapi.SweepJSONResponse(out), err
 		}
 
 		if berth.KindOf(err) != berth.KindNotFound {

@@ -176,21 +176,16 @@ func toActivity(a berth.DeviceActivity) openapi.DeviceActivity {
 }
 
 func toHost(h berth.Host) openapi.Host {
-	out := openapi.Host{
+	return openapi.Host{
 		ID: h.ID, Name: h.Name, State: string(h.State), CPUMilli: h.CPUMilli, CPUMilliReserved: h.CPUMilliReserved,
 		MemoryBytes: h.MemoryBytes, MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryReservedBytes: h.MemoryReservedBytes,
 		MemoryFreeBytes: h.MemoryFreeBytes, DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
 		DiskBytes: h.DiskBytes, OutputBytes: h.OutputBytes, DiskWarning: health.DiskOf(&h).Warning(),
 		MaxAttempts: h.MaxAttempts, Attempts: h.Attempts, Exclusive: h.Exclusive,
-		Datasets: h.Datasets, Devices: []openapi.Device{}, LastSeenAt: h.LastSeenAt, Problem: h.Problem,
+		Datasets: h.Datasets, Devices: all(h.Devices, toDevice), LastSeenAt: h.LastSeenAt, Problem: h.Problem,
 		CordonedAt: utc(h.CordonedAt), CordonReason: h.CordonReason, CordonSweep: h.CordonSweep, UsedByOthersBytes: h.UsedByOthersBytes(),
 	}
 
-	for _, d := range h.Devices {
-		out.Devices = append(out.Devices, toDevice(d))
-	}
-
-	return out
 }
 
 func toDevice(d berth.Device) openapi.Device {

@@ -22,15 +22,11 @@ func (h *handlers) CloneSweep(ctx context.Context, r openapi.CloneSweepRequestOb
 	}
 
 	sweep, created, err := h.submitCopy(ctx, old, "clone", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) { return old.Spec, nil })
-	if err != nil {
-		return nil, err
+	if created {
+		return openapi.CloneSweep201JSONResponse{NewSweepJSONResponse: newSweep(sweep)}, err
 	}
 
-	if !created {
-		return openapi.CloneSweep200JSONResponse{SweepJSONResponse: openapi.SweepJSONResponse(sweep)}, nil
-	}
-
-	return openapi.CloneSweep201JSONResponse{NewSweepJSONResponse: newSweep(sweep)}, nil
+	return openapi.CloneSweep200JSONResponse{SweepJSONResponse: openapi.SweepJSONResponse(sweep)}, err
 }
 
 // RerunFailedTrials is POST /sweeps/{id}/rerun-failed.
@@ -43,15 +39,11 @@ func (h *handlers) RerunFailedTrials(ctx context.Context, r openapi.RerunFailedT
 	sweep, created, err := h.submitCopy(ctx, old, "rerun-failed", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) {
 		return h.failedOnly(ctx, old)
 	})
-	if err != nil {
-		return nil, err
+	if created {
+		return openapi.RerunFailedTrials201JSONResponse{NewSweepJSONResponse: newSweep(sweep)}, err
 	}
 
-	if !created {
-		return openapi.RerunFailedTrials200JSONResponse{SweepJSONResponse: openapi.SweepJSONResponse(sweep)}, nil
-	}
-
-	return openapi.RerunFailedTrials201JSONResponse{NewSweepJSONResponse: newSweep(sweep)}, nil
+	return openapi.RerunFailedTrials200JSONResponse{SweepJSONResponse: openapi.SweepJSONResponse(sweep)}, err
 }
 
 // failedOnly is a sweep's spec for the trials that failed until now. Errors: conflict

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
 )
 
 // A cursor is where a page ended, in base64url JSON.
@@ -35,6 +36,26 @@ func readCursor(cursor string, key any) error {
 	}
 
 	return nil
+}
+
+// pageOf reads a page of rows behind a cursor, and the cursor of the next page:
+// key is the position of a row.
+func pageOf[Row, Key any](
+	s *Server, cursor *openapi.Cursor, limit *openapi.Limit, read func(after Key, limit int) ([]Row, error), key func(Row) Key,
+) (rows []Row, next string, err error) {
+	var after Key
+	if err := readCursor(given(cursor), &after); err != nil {
+		return nil, "", err
+	}
+
+	most := s.pageSize(given(limit))
+
+	rows, err = read(after, most)
+	if err == nil && len(rows) == most {
+		next = writeCursor(key(rows[most-1]))
+	}
+
+	return rows, next, err
 }
 
 // listCursor is where a page of a list with filters and a sort ended. Counting

@@ -3,7 +3,9 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -109,12 +111,9 @@ func specStatus(e *berth.SpecError) int {
 }
 
 func toItems(problems []berth.Problem) []openapi.ProblemItem {
-	items := make([]openapi.ProblemItem, len(problems))
-	for i, p := range problems {
-		items[i] = openapi.ProblemItem{Code: p.Code, Pointer: p.Pointer, Detail: p.Message}
-	}
-
-	return items
+	return all(problems, func(p berth.Problem) openapi.ProblemItem {
+		return openapi.ProblemItem{Code: p.Code, Pointer: p.Pointer, Detail: p.Message}
+	})
 }
 
 // fail answers with the problem of err, and logs internal errors.
@@ -134,7 +133,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusUnauthorized:
 		header.Set("WWW-Authenticate", `Bearer realm="berth"`)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		header.Set("Retry-After", retryAfter(pause(err)))
+		header.Set("Retry-After", retryAfter(err))
 	}
 
 	w.WriteHeader(p.Status)
@@ -147,13 +146,15 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // defaultPause is when to ask again where nothing says when it may work.
 const defaultPause = 2 * time.Second
 
-// pause is the time after which the same call may work.
-func pause(err error) time.Duration {
+// retryAfter is the time after which the same call may work, as the header says it:
+// whole seconds, at least one.
+func retryAfter(err error) string {
+	pause := defaultPause
 	if own, ok := errors.AsType[*httpError](err); ok && own.retryAfter > 0 {
-		return own.retryAfter
+		pause = own.retryAfter
 	}
 
-	return defaultPause
+	return strconv.Itoa(int(max(math.Ceil(pause.Seconds()), 1)))
 }
 
 // tooLarge says how large a body may be.

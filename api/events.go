@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -14,35 +13,31 @@ import (
 )
 
 // streamEvents is GET /events.
-func (s *Server) streamEvents(c *gin.Context) {
+func (s *Server) streamEvents(c *gin.Context) error {
 	ctx := c.Request.Context()
 
 	sweepIDs, err := s.watchedSweeps(ctx, c.QueryArray("sweep_id"))
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	done, err := s.openStream(ctx)
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 	defer done()
 
-	era, first, last, err := s.eventRange(ctx)
-	if err != nil {
-		s.fail(c.Writer, c.Request, err)
+	era := s.feed.era() // first: the range must not be of an earlier database
 
-		return
+	first, last, err := s.deps.Store.EventRange(ctx)
+	if err != nil {
+		return err
 	}
 
 	after, missed := last, false
 	if id := cmp.Or(c.GetHeader("Last-Event-ID"), c.Query("after")); id != "" {
 		after, err = strconv.ParseInt(id, 10, 64)
-		missed = err != nil || after < first-1 || after > last || s.feed.ambiguous(after) // also when the database is another one
+		missed = err != nil || after < first-1 || after > last // also when the database is another one
 	}
 
 	if missed {
@@ -51,9 +46,9 @@ func (s *Server) streamEvents(c *gin.Context) {
 
 	e := eventStream{request: c.Request, era: era, after: after, sweepIDs: sweepIDs}
 
-	out, err := newStream(c.Writer, strconv.FormatInt(after, 10))
+	out, err := newStream(c.Writer, after)
 	if err == nil && missed {
-		err = out.event("reset", strconv.FormatInt(after, 10), []byte(`{"reason":"events were missed that are not kept any more; read everything anew"}`))
+		err = out.event("reset", position(after), map[string]string{"reason": "events were missed that are not kept any more; read everything anew"})
 	}
 
 	if err == nil {
@@ -64,19 +59,8 @@ func (s *Server) streamEvents(c *gin.Context) {
 	if err != nil {
 		s.log.Debug("event stream ended", "request_id", requestID(ctx), "error", err)
 	}
-}
 
-// eventRange returns the feed's era with its first and last event, read
-// together: a later read could be of a database restored in between.
-func (s *Server) eventRange(ctx context.Context) (era int, first, last int64, err error) {
-	if err := s.feed.beginAtNewest(ctx); err != nil {
-		return 0, 0, 0, err
-	}
-
-	era = s.feed.era()
-	first, last, err = s.deps.Store.EventRange(ctx)
-
-	return era, first, last, err
+	return nil
 }
 
 // watchedSweeps completes the ids of sweeps. It leaves out a deleted one while
@@ -155,7 +139,7 @@ func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 		case <-recheck.C:
 			checked = time.Time{} // it is due, however little is missing from the period
 		case <-idle.C:
-			if err := e.out.sendAlive(strconv.FormatInt(e.after, 10)); err != nil {
+			if err := e.out.sendAlive(e.after); err != nil {
 				return err
 			}
 		}
@@ -178,12 +162,7 @@ func (s *Server) sendChanges(ctx context.Context, e *eventStream) (sent int, gro
 			return 0, nil, err
 		}
 
-		data, err := json.Marshal(event)
-		if err != nil {
-			return 0, nil, err
-		}
-
-		if err := e.out.event("change", strconv.FormatInt(change.Sequence, 10), data); err != nil {
+		if err := e.out.event("change", position(change.Sequence), event); err != nil {
 			return 0, nil, err
 		}
 	}

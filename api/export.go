@@ -25,16 +25,9 @@ const (
 	exportBuffer = 64 << 10
 )
 
-// exportSweep is GET /sweeps/{id}/export.
-func (s *Server) exportSweep(c *gin.Context) {
-	if err := s.sendExport(c); err != nil {
-		s.fail(c.Writer, c.Request, err)
-	}
-}
-
-// sendExport returns an error as long as nothing was sent: the first page is read
-// before the status is.
-func (s *Server) sendExport(c *gin.Context) error {
+// exportSweep is GET /sweeps/{id}/export. It returns an error as long as nothing
+// was sent: it reads the first page before it sends the status.
+func (s *Server) exportSweep(c *gin.Context) error {
 	ctx := c.Request.Context()
 
 	sweep, err := s.sweep(ctx, c.Param("id"))

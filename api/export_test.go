@@ -37,5 +37,5 @@ func SetNow(c *Certificate, now func() time.Time) {
 func Origin(c Config) (string, error) {
 	c, err := c.withPublicURL()
 
-	return c.origin(), err
+	return c.origin, err
 }

@@ -26,7 +26,6 @@ type feed struct {
 	ready  bool
 	grown  chan struct{} // closed when last moves
 	eras   int           // how often the database came back with less than it had published
-	twice  int64         // sequences up to this one may be of an earlier era
 }
 
 func newFeed(store Events) *feed {
@@ -45,14 +44,16 @@ func (f *feed) run(ctx context.Context) error {
 
 // readEvents adds the events published since; an error shows at the next poll.
 func (f *feed) readEvents(ctx context.Context) {
-	if f.beginAtNewest(ctx) != nil {
-		return
-	}
-
 	for ctx.Err() == nil {
 		f.mu.Lock()
-		last := f.last
+		last, ready := f.last, f.ready
 		f.mu.Unlock()
+
+		if !ready {
+			f.begin(ctx)
+
+			return
+		}
 
 		events, err := f.store.ListEvents(ctx, last, nil, feedBatch)
 		if err != nil {
@@ -60,7 +61,7 @@ func (f *feed) readEvents(ctx context.Context) {
 		}
 
 		if len(events) == 0 {
-			f.rewind(ctx)
+			f.begin(ctx)
 
 			return
 		}
@@ -69,12 +70,11 @@ func (f *feed) readEvents(ctx context.Context) {
 	}
 }
 
-// rewind starts over when the database was restored from an older copy, which
-// gives the same sequences to other events. Streams end with their era, and
-// reconnecting clients are told to read everything again, also when the new
-// events are past their last one. The point where the two parted is not known, as
-// new events may have been published before this look.
-func (f *feed) rewind(ctx context.Context) {
+// begin starts at the newest event, once. It starts over when the database was
+// restored from an older copy, which gives the same sequences to other events.
+// Streams end with their era; a client that reconnects with a sequence past the
+// new events is told to read everything again.
+func (f *feed) begin(ctx context.Context) {
 	_, newest, err := f.store.EventRange(ctx)
 	if err != nil {
 		return
@@ -83,13 +83,15 @@ func (f *feed) rewind(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	if newest >= f.last {
+	if f.ready && newest >= f.last {
 		return
 	}
 
-	f.twice = max(f.twice, f.last)
-	f.events, f.from, f.last = nil, newest, newest
-	f.eras++
+	if f.ready {
+		f.eras++
+	}
+
+	f.events, f.from, f.last, f.ready = nil, newest, newest, true
 
 	close(f.grown)
 	f.grown = make(chan struct{})
@@ -101,41 +103,6 @@ func (f *feed) era() int {
 	defer f.mu.Unlock()
 
 	return f.eras
-}
-
-// ambiguous says that a sequence may be that of an event of an earlier era.
-func (f *feed) ambiguous(sequence int64) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	return f.eras > 0 && sequence <= f.twice
-}
-
-// beginAtNewest starts at the newest event, once. A stream that begins before it asks
-// the database for its first position, which is then of the feed's era, and it
-// learns when that era ends.
-func (f *feed) beginAtNewest(ctx context.Context) error {
-	f.mu.Lock()
-	ready := f.ready
-	f.mu.Unlock()
-
-	if ready {
-		return nil
-	}
-
-	_, last, err := f.store.EventRange(ctx)
-	if err != nil {
-		return err
-	}
-
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	if !f.ready { // another may have been quicker
-		f.from, f.last, f.ready = last, last, true
-	}
-
-	return nil
 }
 
 func (f *feed) add(events []berth.Event) {

@@ -110,15 +110,9 @@ func (s *Server) fileSet(ctx context.Context, id string, attempt int) (berth.Fil
 	return set, nil
 }
 
-// readFile is GET /trials/{id}/files/{path}.
-func (s *Server) readFile(c *gin.Context) {
-	if err := s.sendFile(c); err != nil {
-		s.fail(c.Writer, c.Request, err)
-	}
-}
-
-// sendFile returns an error as long as nothing was sent.
-func (s *Server) sendFile(c *gin.Context) error {
+// readFile is GET /trials/{id}/files/{path}. It returns an error as long as
+// nothing was sent.
+func (s *Server) readFile(c *gin.Context) error {
 	ctx := c.Request.Context()
 	attempt, _ := strconv.Atoi(c.Query("attempt")) // validation has read it already
 

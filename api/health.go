@@ -87,12 +87,12 @@ func (s *Server) health(c *gin.Context) {
 // authenticateUnlessDown is authenticate, but lets callers through while the
 // database, which has the tokens, does not answer. They then get the public
 // content of /readyz, and the next step.
-func (s *Server) authenticateUnlessDown(c *gin.Context) {
+func (s *Server) authenticateUnlessDown(c *gin.Context) error {
 	if _, err := s.principal(c.Request); berth.KindOf(err) == berth.KindUnavailable {
-		return
+		return nil
 	}
 
-	s.authenticate(c)
+	return s.authenticate(c)
 }
 
 func ping(ctx context.Context, part Pinger) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -83,21 +82,20 @@ type usage struct {
 
 // throttle refuses a caller that asks too often. It stands behind authenticate,
 // so that no caller uses up another's limit.
-func (s *Server) throttle(c *gin.Context) {
+func (s *Server) throttle(c *gin.Context) error {
 	limits := s.config.Limits
 
 	delay, left := s.usage.takeRequest(caller(c.Request.Context()).token, limits)
 	setRateHeaders(c.Writer.Header(), limits, left)
 
 	if delay == 0 {
-		return
+		return nil
 	}
 
-	s.fail(c.Writer, c.Request, &httpError{
+	return &httpError{
 		status: http.StatusTooManyRequests, code: codeRate, retryAfter: delay,
 		detail: fmt.Sprintf("More than %v requests a second, or %d at once; ask again after Retry-After.", limits.Rate, limits.Burst),
-	})
-	c.Abort()
+	}
 }
 
 // setRateHeaders reports the rest of the limit, and in how many seconds all of it is
@@ -188,9 +186,4 @@ func (s *Server) checkQuota(ctx context.Context, want submission) error {
 // and follow next_cursor.
 func (s *Server) pageSize(asked int) int {
 	return min(cmp.Or(asked, defaultLimit), s.config.Limits.PageRows)
-}
-
-// retryAfter is a time as the header says it: whole seconds, at least one.
-func retryAfter(d time.Duration) string {
-	return strconv.Itoa(int(max(math.Ceil(d.Seconds()), 1)))
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,14 +23,12 @@ const (
 )
 
 // readLog is GET /attempts/{id}/log.
-func (s *Server) readLog(c *gin.Context) {
+func (s *Server) readLog(c *gin.Context) error {
 	ctx := c.Request.Context()
 
 	attempt, err := s.attempt(ctx, c.Param("id"))
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	offset, limit := int64(0), int64(logLimit) // validation has read both already
@@ -46,9 +43,7 @@ func (s *Server) readLog(c *gin.Context) {
 	if c.Query("follow") == "true" {
 		done, err := s.openStream(ctx)
 		if err != nil {
-			s.fail(c.Writer, c.Request, err)
-
-			return
+			return err
 		}
 		defer done()
 
@@ -60,27 +55,25 @@ func (s *Server) readLog(c *gin.Context) {
 			s.log.Debug("log stream ended", "attempt_id", attempt.ID, "error", err)
 		}
 
-		return
+		return nil
 	}
 
 	asJSON := strings.Contains(c.GetHeader("Accept"), "application/json")
 
 	page, data, err := s.logPage(ctx, attempt, offset, limit, asJSON)
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	c.Header(nextOffset, strconv.FormatInt(page.NextOffset, 10))
 
 	if asJSON {
 		c.JSON(http.StatusOK, page)
-
-		return
+	} else {
+		c.Data(http.StatusOK, "text/plain; charset=utf-8", data)
 	}
 
-	c.Data(http.StatusOK, "text/plain; charset=utf-8", data)
+	return nil
 }
 
 // logPage reads at most limit bytes from offset on, as pieces and as bytes. JSON holds whole characters
@@ -158,7 +151,7 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 	ctx, cancel := context.WithTimeout(r.Context(), maxFollow)
 	defer cancel()
 
-	out, err := newStream(w, strconv.FormatInt(offset, 10))
+	out, err := newStream(w, offset)
 	if err != nil {
 		return err
 	}
@@ -185,7 +178,7 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 		}
 
 		for _, piece := range page.Data {
-			if err := sendPiece(out, piece); err != nil {
+			if err := out.event("piece", position(piece.Offset+piece.Length), piece); err != nil {
 				return err
 			}
 		}
@@ -194,7 +187,7 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 
 		switch {
 		case page.Complete:
-			return s.sendEnd(out, attempt)
+			return out.event("end", "", map[string]string{"state": string(attempt.State), "failure_kind": string(attempt.Kind)})
 		case len(page.Data) > 0:
 			quiet = time.Now()
 
@@ -202,7 +195,7 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 		case time.Since(quiet) > s.idle:
 			quiet = time.Now()
 
-			if err := out.sendAlive(strconv.FormatInt(offset, 10)); err != nil {
+			if err := out.sendAlive(offset); err != nil {
 				return err
 			}
 		}
@@ -215,24 +208,4 @@ func (s *Server) followLog(w http.ResponseWriter, r *http.Request, attemptID str
 		case <-time.After(logFollow):
 		}
 	}
-}
-
-func sendPiece(out *stream, piece openapi.LogPiece) error {
-	data, err := json.Marshal(piece)
-	if err != nil {
-		return err
-	}
-
-	return out.event("piece", strconv.FormatInt(piece.Offset+piece.Length, 10), data)
-}
-
-func (s *Server) sendEnd(out *stream, attempt berth.Attempt) error {
-	end := map[string]string{"state": string(attempt.State), "failure_kind": string(attempt.Kind)}
-
-	data, err := json.Marshal(end)
-	if err != nil {
-		return err
-	}
-
-	return out.event("end", "", data)
 }

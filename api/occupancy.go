@@ -9,28 +9,15 @@ import (
 
 // ListLeases is GET /leases.
 func (h *handlers) ListLeases(ctx context.Context, r openapi.ListLeasesRequestObject) (openapi.ListLeasesResponseObject, error) {
-	var after berth.LeaseKey
-	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
-		return nil, err
-	}
+	leases, next, err := pageOf(h.Server, r.Params.Cursor, r.Params.Limit, func(after berth.LeaseKey, limit int) ([]berth.HeldLease, error) {
+		if err := checkKey(given(r.Params.Cursor), after.HostID, after.AttemptID); err != nil {
+			return nil, err
+		}
 
-	if err := checkKey(given(r.Params.Cursor), after.HostID, after.AttemptID); err != nil {
-		return nil, err
-	}
+		return h.deps.Store.ListLeases(ctx, after, limit)
+	}, berth.HeldLease.Key)
 
-	limit := h.pageSize(given(r.Params.Limit))
-
-	leases, err := h.deps.Store.ListLeases(ctx, after, limit)
-	if err != nil {
-		return nil, err
-	}
-
-	out := openapi.ListLeases200JSONResponse{Data: all(leases, toLease)}
-	if len(leases) == limit {
-		out.NextCursor = writeCursor(leases[limit-1].Key())
-	}
-
-	return out, nil
+	return openapi.ListLeases200JSONResponse{Data: all(leases, toLease), NextCursor: next}, err
 }
 
 // checkKey refuses a cursor whose ids are none.
@@ -55,28 +42,19 @@ func toLease(l berth.HeldLease) openapi.Lease {
 
 // ListQueue is GET /queue.
 func (h *handlers) ListQueue(ctx context.Context, r openapi.ListQueueRequestObject) (openapi.ListQueueResponseObject, error) {
-	var after berth.QueueKey
-	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
-		return nil, err
-	}
+	total := 0
 
-	if err := checkKey(given(r.Params.Cursor), after.AttemptID); err != nil {
-		return nil, err
-	}
+	queue, next, err := pageOf(h.Server, r.Params.Cursor, r.Params.Limit, func(after berth.QueueKey, limit int) (queue []berth.QueuedRequest, err error) {
+		if err := checkKey(given(r.Params.Cursor), after.AttemptID); err != nil {
+			return nil, err
+		}
 
-	limit := h.pageSize(given(r.Params.Limit))
+		queue, total, err = h.deps.Store.ListQueue(ctx, after, limit)
 
-	queue, total, err := h.deps.Store.ListQueue(ctx, after, limit)
-	if err != nil {
-		return nil, err
-	}
+		return queue, err
+	}, berth.QueuedRequest.Key)
 
-	out := openapi.ListQueue200JSONResponse{Data: all(queue, toQueued), Total: total}
-	if len(queue) == limit {
-		out.NextCursor = writeCursor(queue[limit-1].Key())
-	}
-
-	return out, nil
+	return openapi.ListQueue200JSONResponse{Data: all(queue, toQueued), Total: total, NextCursor: next}, err
 }
 
 func toQueued(q berth.QueuedRequest) openapi.QueuedAttempt {

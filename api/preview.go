@@ -23,7 +23,7 @@ const codeImageUnknown = "W_IMAGE_UNKNOWN"
 
 // validateSweep is POST /sweep-validations: everything that is wrong with a
 // sweep file, without an image to look at and without storing anything.
-func (s *Server) validateSweep(c *gin.Context) {
+func (s *Server) validateSweep(c *gin.Context) error {
 	decoded, _, err := s.readSweepFile(c.Request)
 
 	var broken *berth.SpecError
@@ -33,49 +33,43 @@ func (s *Server) validateSweep(c *gin.Context) {
 		specStatus(broken) != http.StatusUnsupportedMediaType:
 		c.JSON(http.StatusOK, openapi.Validation{Problems: toItems(broken.Problems), Warnings: []openapi.ProblemItem{}})
 
-		return
+		return nil
 	case err != nil:
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	problems, _, err := s.problems(c.Request.Context(), decoded)
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	full, err := s.toSweep(berth.Sweep{Spec: decoded}, true)
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	c.JSON(http.StatusOK, openapi.Validation{
 		Valid: len(problems) == 0, Problems: toItems(problems), Warnings: toItems(spec.Warnings(decoded)), Spec: full.Spec,
 	})
+
+	return nil
 }
 
 // previewSweep is POST /sweep-previews.
-func (s *Server) previewSweep(c *gin.Context) {
+func (s *Server) previewSweep(c *gin.Context) error {
 	decoded, _, err := s.readSweepFile(c.Request)
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	out, err := s.preview(c.Request.Context(), decoded)
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	c.JSON(http.StatusOK, out)
+
+	return nil
 }
 
 func (s *Server) preview(ctx context.Context, want berth.Spec) (openapi.Preview, error) {
@@ -156,7 +150,7 @@ func toPreview(p preview.Preview) openapi.Preview {
 	out := openapi.Preview{
 		Trials: p.Trials, Enumerated: p.Enumerated, Complete: p.Complete, ShapesTotal: len(p.Shapes),
 		ProbesNeeded: p.ProbesNeeded, ProbesCached: p.ProbesCached, AtOnce: p.AtOnce, Why: p.Why, Waves: p.Waves,
-		Warnings: toItems(p.Warnings), Hosts: []openapi.PreviewHost{},
+		Warnings: toItems(p.Warnings), Hosts: all(p.Hosts, toPreviewHost),
 	}
 
 	out.Shapes = all(p.Shapes[:min(len(p.Shapes), maxPreviewShapes)], func(s preview.Shape) openapi.PreviewShape {
@@ -168,10 +162,6 @@ func toPreview(p preview.Preview) openapi.Preview {
 			SizedBy:    openapi.PreviewShapeSizedBy(s.SizedBy), DurationSeconds: s.Duration.Seconds(),
 		}
 	})
-
-	for _, h := range p.Hosts {
-		out.Hosts = append(out.Hosts, toPreviewHost(h))
-	}
 
 	if p.Duration != nil {
 		out.Duration = &openapi.PreviewDuration{MinSeconds: p.Duration.Min.Seconds(), MaxSeconds: p.Duration.Max.Seconds()}

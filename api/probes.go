@@ -15,24 +15,11 @@ var keyPrefix = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
 
 // ListProbes is GET /probes.
 func (h *handlers) ListProbes(ctx context.Context, r openapi.ListProbesRequestObject) (openapi.ListProbesResponseObject, error) {
-	after := ""
-	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
-		return nil, err
-	}
+	probes, next, err := pageOf(h.Server, r.Params.Cursor, r.Params.Limit, func(after string, limit int) ([]berth.ProbedShape, error) {
+		return h.deps.Store.ListFootprints(ctx, after, limit)
+	}, func(p berth.ProbedShape) string { return p.Key })
 
-	limit := h.pageSize(given(r.Params.Limit))
-
-	probes, err := h.deps.Store.ListFootprints(ctx, after, limit)
-	if err != nil {
-		return nil, err
-	}
-
-	out := openapi.ProbeList{Data: all(probes, toProbe)}
-	if len(probes) == limit {
-		out.NextCursor = writeCursor(probes[limit-1].Key)
-	}
-
-	return openapi.ListProbes200JSONResponse(out), nil
+	return openapi.ListProbes200JSONResponse{Data: all(probes, toProbe), NextCursor: next}, err
 }
 
 // GetProbe is GET /probes/{id}.

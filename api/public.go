@@ -22,6 +22,7 @@ func (c Config) withPublicURL() (Config, error) {
 
 	u.Host = originHost(u)
 	c.PublicURL = u.String() // with its scheme in lower case
+	c.origin = u.Scheme + "://" + u.Host
 	c.basePath = cmp.Or(u.Path, "/")
 	c.AllowedHosts = append([]string{hostName(u.Host)}, c.AllowedHosts...)
 
@@ -34,14 +35,4 @@ func originHost(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 
 	return strings.TrimSuffix(strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme]), ":")
-}
-
-// origin is that of the public URL, as browsers write it; empty without one.
-func (c Config) origin() string {
-	u, err := url.Parse(c.PublicURL)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-
-	return u.Scheme + "://" + u.Host
 }

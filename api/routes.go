@@ -40,7 +40,7 @@ func (s *Server) routes() (*gin.Engine, error) {
 		return nil, err
 	}
 
-	docs, err := newDocs(check.doc)
+	docs, err := docsPage(check.doc)
 	if err != nil {
 		return nil, err
 	}
@@ -53,34 +53,30 @@ func (s *Server) routes() (*gin.Engine, error) {
 		return nil, err
 	}
 
-	engine.NoRoute(s.noRoute)
-	engine.NoMethod(s.noMethod)
+	engine.NoRoute(s.step(s.noRoute))
+	engine.NoMethod(s.step(s.noMethod))
+
+	authenticated, throttled, valid := s.step(s.authenticate), s.step(s.throttle), s.step(check.check)
+
 	engine.GET("/livez", s.live)
 	engine.GET("/readyz", s.ready)
 	// Editors send no token, and the schema is the same everywhere.
-	engine.GET(base+"/sweep-schema.json", check.check, func(c *gin.Context) { c.Data(http.StatusOK, "application/schema+json", spec.Schema) })
+	engine.GET(base+"/sweep-schema.json", valid, func(c *gin.Context) { c.Data(http.StatusOK, "application/schema+json", spec.Schema) })
 
-	engine.GET("/healthz", s.authenticateUnlessDown, s.throttle, s.health)
-	engine.GET("/api/docs", s.authenticate, s.throttle, docs.serve)
+	engine.GET("/healthz", s.step(s.authenticateUnlessDown), throttled, s.health)
+	engine.GET("/api/docs", authenticated, throttled, docs)
 
 	// These two come before the caller is known: a login makes it known, and a logout refuses no caller.
-	engine.POST(base+"/session", s.limitLogin, check.check, s.authenticateLogin, s.throttle, s.audit, s.logIn)
-	engine.DELETE(base+"/session", check.check, s.audit, s.logOut)
+	engine.POST(base+"/session", s.limitLogin, valid, s.step(s.authenticateLogin), throttled, s.audit, s.step(s.logIn))
+	engine.DELETE(base+"/session", valid, s.audit, s.step(s.logOut))
 
-	guarded := engine.Group("", s.authenticate, s.throttle, s.audit, s.authorize, check.check)
+	guarded := engine.Group("", authenticated, throttled, s.audit, s.step(s.authorize), valid)
 	s.registerByHand(guarded.Group(base))
 
-	bad := func(c *gin.Context, err error) {
-		s.fail(c.Writer, c.Request, invalidRequest([]openapi.ProblemItem{{Code: codeBadRequest, Detail: err.Error()}}))
-		c.Abort()
-	}
-	failed := func(c *gin.Context, err error) {
-		s.fail(c.Writer, c.Request, err)
-		c.Abort()
-	}
+	bad := func(c *gin.Context, err error) { s.abort(c, badParameter("", err.Error())) }
 
 	strict := openapi.NewStrictHandlerWithOptions(&handlers{Server: s}, nil, openapi.StrictGinServerOptions{
-		RequestErrorHandlerFunc: bad, HandlerErrorFunc: failed, ResponseErrorHandlerFunc: failed,
+		RequestErrorHandlerFunc: bad, HandlerErrorFunc: s.abort, ResponseErrorHandlerFunc: s.abort,
 	})
 	openapi.RegisterHandlersWithOptions(guarded, strict, openapi.GinServerOptions{
 		BaseURL:      base,
@@ -92,13 +88,13 @@ func (s *Server) routes() (*gin.Engine, error) {
 
 // registerByHand adds the streams and the routes that read a sweep file.
 func (s *Server) registerByHand(v1 *gin.RouterGroup) {
-	v1.POST("/sweeps", s.createSweep)
-	v1.POST("/sweep-validations", s.validateSweep)
-	v1.POST("/sweep-previews", s.previewSweep)
-	v1.GET("/sweeps/:id/export", s.exportSweep)
-	v1.GET("/attempts/:id/log", s.readLog)
-	v1.GET("/trials/:id/files/*path", s.readFile)
-	v1.GET("/events", s.streamEvents)
+	v1.POST("/sweeps", s.step(s.createSweep))
+	v1.POST("/sweep-validations", s.step(s.validateSweep))
+	v1.POST("/sweep-previews", s.step(s.previewSweep))
+	v1.GET("/sweeps/:id/export", s.step(s.exportSweep))
+	v1.GET("/attempts/:id/log", s.step(s.readLog))
+	v1.GET("/trials/:id/files/*path", s.step(s.readFile))
+	v1.GET("/events", s.step(s.streamEvents))
 	v1.GET("/openapi.yaml", func(c *gin.Context) {
 		c.Data(http.StatusOK, "application/yaml; charset=utf-8", description)
 	})
@@ -111,26 +107,44 @@ type handlers struct {
 
 var _ openapi.StrictServerInterface = (*handlers)(nil)
 
-func (s *Server) noMethod(c *gin.Context) {
-	s.fail(c.Writer, c.Request, &httpError{
+// step makes gin's handler of one that returns an error as long as it has not
+// answered.
+func (s *Server) step(do func(c *gin.Context) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := do(c); err != nil {
+			s.abort(c, err)
+		}
+	}
+}
+
+// abort answers with a problem, and runs no further handler.
+func (s *Server) abort(c *gin.Context, err error) {
+	s.fail(c.Writer, c.Request, err)
+	c.Abort()
+}
+
+func (s *Server) noMethod(c *gin.Context) error {
+	return &httpError{
 		status: http.StatusMethodNotAllowed, code: codeMethod, detail: "Allowed here: " + c.Writer.Header().Get("Allow") + ".",
-	})
+	}
 }
 
 // noRoute serves the web interface, and problems below /api.
-func (s *Server) noRoute(c *gin.Context) {
+func (s *Server) noRoute(c *gin.Context) error {
 	path := c.Request.URL.Path
 	missing := &httpError{status: http.StatusNotFound, code: "not_found", detail: "There is nothing at " + path + "; see /api/docs."}
 
 	switch {
 	case path == "/api" || strings.HasPrefix(path, "/api/"):
-		s.fail(c.Writer, c.Request, missing)
+		return missing
 	case s.web != nil:
-		s.serveWeb(c, missing)
+		return s.serveWeb(c, missing)
 	case path == "/":
 		c.Redirect(http.StatusFound, "/api/docs")
+
+		return nil
 	default:
-		s.fail(c.Writer, c.Request, missing)
+		return missing
 	}
 }
 

@@ -49,6 +49,7 @@ type Config struct {
 	Installation string          // its UUID; empty = not told apart from others on this host
 	Retention    berth.Retention // how long things are kept, for callers to know; others keep to it
 
+	origin   string // that of PublicURL, as browsers write it; empty without one
 	basePath string // that of PublicURL, which the proxy strips; empty = /
 
 	// PublicURL is where a proxy shows the server, such as https://berth.example/;

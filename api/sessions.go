@@ -79,23 +79,21 @@ func (s *Server) limitLogin(c *gin.Context) {
 }
 
 // authenticateLogin identifies the caller by the token in the body alone.
-func (s *Server) authenticateLogin(c *gin.Context) {
+func (s *Server) authenticateLogin(c *gin.Context) error {
 	var login openapi.NewSession
 
 	if err := json.NewDecoder(c.Request.Body).Decode(&login); err != nil {
-		s.fail(c.Writer, c.Request, invalidRequest([]openapi.ProblemItem{{Code: codeBadRequest, Detail: err.Error()}}))
-		c.Abort()
-
-		return
+		return badParameter("", err.Error())
 	}
 
 	who, err := s.byToken(c.Request.Context(), strings.TrimSpace(login.Token), wrongToken)
-	s.admitCaller(c, who, err, true)
+
+	return s.admitCaller(c, who, err, true)
 }
 
 // logIn is POST /session: it makes a session in place of the browser's earlier
 // one.
-func (s *Server) logIn(c *gin.Context) {
+func (s *Server) logIn(c *gin.Context) error {
 	ctx, who := c.Request.Context(), caller(c.Request.Context())
 
 	text := newSecret()
@@ -110,9 +108,7 @@ func (s *Server) logIn(c *gin.Context) {
 	}
 
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	who.knownBy, who.expires = openapi.KnownBySession, &expires
@@ -121,11 +117,13 @@ func (s *Server) logIn(c *gin.Context) {
 	// session ends: a cookie that lasts longer does no harm.
 	s.setSession(c, text, int(sessionLife.Seconds()))
 	c.JSON(http.StatusCreated, toMe(who))
+
+	return nil
 }
 
 // logOut is DELETE /session. The browser drops its cookie also when the session
 // cannot be deleted: a script of a page could not make it do so.
-func (s *Server) logOut(c *gin.Context) {
+func (s *Server) logOut(c *gin.Context) error {
 	if who, known, err := s.bySession(c.Request); err == nil && known {
 		setCaller(c, who) // for the audit log
 	}
@@ -133,12 +131,12 @@ func (s *Server) logOut(c *gin.Context) {
 	s.setSession(c, "", -1)
 
 	if err := s.endSessions(c.Request); err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	c.Status(http.StatusNoContent)
+
+	return nil
 }
 
 // endSessions deletes the sessions that a browser sent.

@@ -1,9 +1,10 @@
 package api
 
 import (
-	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -25,9 +26,8 @@ type stream struct {
 }
 
 // newStream begins the answer, so that the caller sees at once that it is
-// connected. id, unless empty, is the value that a reconnecting caller sends
-// back.
-func newStream(w http.ResponseWriter, id string) (*stream, error) {
+// connected. A reconnecting caller sends the position back.
+func newStream(w http.ResponseWriter, at int64) (*stream, error) {
 	s := &stream{w: w, control: http.NewResponseController(w)}
 
 	header := w.Header()
@@ -38,39 +38,36 @@ func newStream(w http.ResponseWriter, id string) (*stream, error) {
 
 	_ = s.control.SetReadDeadline(time.Time{}) // the request was read; a recorder has no deadlines
 
-	text := fmt.Sprintf("retry: %d\n", streamRetry.Milliseconds())
-	if id != "" {
-		text += "id: " + id + "\n"
-	}
-
-	return s, s.write([]byte(text + "\n"))
+	return s, s.write(fmt.Sprintf("retry: %d\nid: %d\n\n", streamRetry.Milliseconds(), at))
 }
 
-// event writes one event; data must not hold a line end, as JSON does not.
-func (s *stream) event(kind, id string, data []byte) error {
-	var b bytes.Buffer
-
-	fmt.Fprintf(&b, "event: %s\n", kind)
-
-	if id != "" {
-		fmt.Fprintf(&b, "id: %s\n", id)
+// event writes one event; an empty id leaves the caller's position as it is.
+func (s *stream) event(kind, id string, content any) error {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return err
 	}
 
-	fmt.Fprintf(&b, "data: %s\n\n", data)
+	if id != "" {
+		id = "id: " + id + "\n"
+	}
 
-	return s.write(b.Bytes())
+	return s.write("event: " + kind + "\n" + id + "data: " + string(data) + "\n\n")
 }
+
+// position is the id of an event.
+func position(at int64) string { return strconv.FormatInt(at, 10) }
 
 // sendAlive shows that the stream lives: pages see no comments, and to them a silently
 // dead connection looks like an idle one. It also advances the id that a
 // reconnecting caller sends back: the last id of a stream with rare events would
 // otherwise be gone from memory, and then from the database.
-func (s *stream) sendAlive(id string) error { return s.event("alive", id, []byte("{}")) }
+func (s *stream) sendAlive(at int64) error { return s.event("alive", position(at), struct{}{}) }
 
-func (s *stream) write(data []byte) error {
+func (s *stream) write(text string) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite)) // moved with every write
 
-	if _, err := s.w.Write(data); err != nil {
+	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}
 

@@ -237,28 +237,22 @@ func (s *Server) readSweepFile(r *http.Request) (berth.Spec, []byte, error) {
 }
 
 // createSweep is POST /sweeps.
-func (s *Server) createSweep(c *gin.Context) {
+func (s *Server) createSweep(c *gin.Context) error {
 	decoded, body, err := s.readSweepFile(c.Request)
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	done, err := s.submit(c.Request.Context(), submission{
 		spec: decoded, route: "POST " + base + "/sweeps", key: c.GetHeader("Idempotency-Key"), body: body,
 	})
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	out, err := s.toSweep(done.sweep, true)
 	if err != nil {
-		s.fail(c.Writer, c.Request, err)
-
-		return
+		return err
 	}
 
 	out.Warnings = toItems(done.warnings)
@@ -266,11 +260,13 @@ func (s *Server) createSweep(c *gin.Context) {
 	if !done.created {
 		c.JSON(http.StatusOK, out)
 
-		return
+		return nil
 	}
 
 	c.Header("Location", location(done.sweep.ID))
 	c.JSON(http.StatusCreated, out)
+
+	return nil
 }
 
 func location(sweepID string) string { return base + "/sweeps/" + sweepID }

@@ -53,24 +53,6 @@ func (s *Server) readSweep(ctx context.Context, id string, read func(context.Con
 	return sweep, err
 }
 
-// listOf reads a page of a sweep's rows. Only for an empty page, which is rare,
-// does it check that the sweep exists.
-func listOf[T any](ctx context.Context, s *Server, id string, read func(sweepID string) ([]T, error)) ([]T, error) {
-	full, err := s.sweepID(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-
-	page, err := read(full)
-	if err != nil || len(page) > 0 {
-		return page, err
-	}
-
-	_, err = s.sweep(ctx, full)
-
-	return nil, err
-}
-
 // ListSweeps is GET /sweeps.
 func (h *handlers) ListSweeps(ctx context.Context, r openapi.ListSweepsRequestObject) (openapi.ListSweepsResponseObject, error) {
 	limit := h.pageSize(given(r.Params.Limit))
@@ -148,18 +130,6 @@ func (h *handlers) eta(ctx context.Context, sweep berth.Sweep) (*openapi.ETA, er
 	}
 
 	return &openapi.ETA{MinSeconds: e.Min.Seconds(), MaxSeconds: e.Max.Seconds(), Why: e.Why}, nil
-}
-
-// sweepOut reads a sweep for an answer.
-func (h *handlers) sweepOut(ctx context.Context, id string) (openapi.SweepJSONResponse, error) {
-	sweep, err := h.readSweep(ctx, id, h.deps.Store.GetSweep)
-	if err != nil {
-		return openapi.SweepJSONResponse{}, err
-	}
-
-	out, err := h.toSweep(sweep, true)
-
-	return openapi.SweepJSONResponse(out), err
 }
 
 // DeleteSweep is DELETE /sweeps/{id}.

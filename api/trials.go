@@ -124,28 +124,20 @@ type attemptCursor struct {
 
 // ListSweepAttempts is GET /sweeps/{id}/attempts.
 func (h *handlers) ListSweepAttempts(ctx context.Context, r openapi.ListSweepAttemptsRequestObject) (openapi.ListSweepAttemptsResponseObject, error) {
-	var after attemptCursor
-	if err := readCursor(given(r.Params.Cursor), &after); err != nil {
-		return nil, err
-	}
-
-	limit := h.pageSize(given(r.Params.Limit))
-
-	attempts, err := listOf(ctx, h.Server, r.ID, func(sweepID string) ([]berth.SweepAttempt, error) {
-		return h.deps.Store.ListSweepAttempts(ctx, sweepID, after.Trial, after.Number, limit)
-	})
+	sweepID, err := h.sweepID(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}
 
-	out := openapi.AttemptList{Data: all(attempts, toSweepAttempt)}
+	attempts, next, err := pageOf(h.Server, r.Params.Cursor, r.Params.Limit, func(after attemptCursor, limit int) ([]berth.SweepAttempt, error) {
+		return h.deps.Store.ListSweepAttempts(ctx, sweepID, after.Trial, after.Number, limit)
+	}, func(a berth.SweepAttempt) attemptCursor { return attemptCursor{Trial: a.TrialNumber, Number: a.Number} })
 
-	if len(attempts) == limit {
-		last := attempts[limit-1]
-		out.NextCursor = writeCursor(attemptCursor{Trial: last.TrialNumber, Number: last.Number})
+	if err == nil && len(attempts) == 0 { // which is rare: only then the sweep may not be there
+		_, err = h.sweep(ctx, sweepID)
 	}
 
-	return openapi.ListSweepAttempts200JSONResponse(out), nil
+	return openapi.ListSweepAttempts200JSONResponse{Data: all(attempts, toSweepAttempt), NextCursor: next}, err
 }
 
 // attempt reads an attempt. Errors: not_found, also for a malformed id.
@@ -182,9 +174,6 @@ func (h *handlers) ListMetrics(ctx context.Context, r openapi.ListMetricsRequest
 	}
 
 	points, err := h.deps.Store.ListMetrics(ctx, attempt.ID, given(r.Params.Name), cmp.Or(given(r.Params.Limit), defaultMetrics))
-	if err != nil {
-		return nil, err
-	}
 
-	return openapi.ListMetrics200JSONResponse{Data: all(points, toMetric)}, nil
+	return openapi.ListMetrics200JSONResponse{Data: all(points, toMetric)}, err
 }

@@ -22,8 +22,8 @@ import (
 
 // validator checks requests against the description before a handler sees them.
 type validator struct {
-	server *Server
-	doc    *openapi3.T
+	doc     *openapi3.T
+	maxBody int64
 }
 
 func (s *Server) newValidator() (*validator, error) {
@@ -32,7 +32,7 @@ func (s *Server) newValidator() (*validator, error) {
 		return nil, fmt.Errorf("reading the embedded description: %w", err)
 	}
 
-	return &validator{server: s, doc: doc}, nil
+	return &validator{doc: doc, maxBody: s.config.Limits.BodyBytes}, nil
 }
 
 // ginParameter is how gin writes {id}, and with a star {path} with all its slashes.
@@ -40,26 +40,20 @@ var ginParameter = regexp.MustCompile(`[:*]([a-z_]+)`)
 
 // check refuses a request that the description does not allow, with every
 // reason at once. internal/sweepfile/spec checks the body of a sweep file.
-func (v *validator) check(c *gin.Context) {
+func (v *validator) check(c *gin.Context) error {
 	path := ginParameter.ReplaceAllString(strings.TrimPrefix(c.FullPath(), base), "{$1}")
 	item := v.doc.Paths.Value(path)
 
 	if item == nil || item.GetOperation(c.Request.Method) == nil {
-		v.server.fail(c.Writer, c.Request, berth.Errorf(berth.KindInternal, "%s %s is not described", c.Request.Method, c.FullPath()))
-		c.Abort()
-
-		return
+		return berth.Errorf(berth.KindInternal, "%s %s is not described", c.Request.Method, c.FullPath())
 	}
 
 	operation := item.GetOperation(c.Request.Method)
-	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, v.server.config.Limits.BodyBytes)
+	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, v.maxBody)
 
-	if err := v.validate(c, &routers.Route{
+	return v.validate(c, &routers.Route{
 		Spec: v.doc, Server: v.doc.Servers[0], Path: path, PathItem: item, Method: c.Request.Method, Operation: operation,
-	}); err != nil {
-		v.server.fail(c.Writer, c.Request, err)
-		c.Abort()
-	}
+	})
 }
 
 func (v *validator) validate(c *gin.Context, route *routers.Route) error {
