@@ -161,7 +161,7 @@ func pages[T any](wanted int, page func(cursor string, limit int) (rows []T, nex
 	const most = 500
 
 	var (
-		all    []T
+		all    = []T{} // in JSON and YAML never null
 		cursor string
 	)
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/berthml/berth/api/client"
 )
 
 // Commands are the client commands, to be added to the root. docker connects to
@@ -18,10 +20,10 @@ func (o *options) commands() []*cobra.Command {
 		o.noun("sweep", "Submit, watch and steer sweeps",
 			o.submitCommand(), o.validateCommand(), o.previewCommand(), o.listSweepsCommand(), o.getSweepCommand(), o.watchCommand(),
 			o.trialsCommand(), o.bestCommand(), o.reportCommand(), o.exportCommand(),
-			o.steerCommand("pause", "Start no trial until resumed; running ones go on", (*remote).pause),
-			o.steerCommand("resume", "Start trials again after a pause", (*remote).resume),
-			o.steerCommand("stop", "Start no trial any more; running ones finish", (*remote).stop),
-			o.steerCommand("cancel", "Stop the containers of a sweep and end it", (*remote).cancel),
+			o.steerCommand("pause", "Start no trial until resumed; running ones go on", (*client.Client).PauseSweep),
+			o.steerCommand("resume", "Start trials again after a pause", (*client.Client).ResumeSweep),
+			o.steerCommand("stop", "Start no trial any more; running ones finish", (*client.Client).StopSweep),
+			o.steerCommand("cancel", "Stop the containers of a sweep and end it", (*client.Client).CancelSweep),
 			o.deleteSweepsCommand(), o.setCommand(), o.copyCommand("clone", "Submit the same spec as a new sweep", (*remote).clone),
 			o.copyCommand("rerun-failed", "Submit the values of the failed, infeasible and canceled trials as a new sweep", (*remote).rerunFailed)),
 		o.noun("trial", "Look at one trial",

@@ -11,22 +11,6 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-func (r *remote) pause(ctx context.Context, id string) (*http.Response, error) {
-	return r.PauseSweep(ctx, id)
-}
-
-func (r *remote) resume(ctx context.Context, id string) (*http.Response, error) {
-	return r.ResumeSweep(ctx, id)
-}
-
-func (r *remote) stop(ctx context.Context, id string) (*http.Response, error) {
-	return r.StopSweep(ctx, id)
-}
-
-func (r *remote) cancel(ctx context.Context, id string) (*http.Response, error) {
-	return r.CancelSweep(ctx, id)
-}
-
 func (r *remote) clone(ctx context.Context, id, key string, change client.SweepCopy) (*http.Response, error) {
 	return r.CloneSweep(ctx, id, &client.CloneSweepParams{IdempotencyKey: some(key)}, change)
 }
@@ -36,22 +20,15 @@ func (r *remote) rerunFailed(ctx context.Context, id, key string, change client.
 }
 
 // steerCommand asks something of a running sweep.
-func (o *options) steerCommand(verb, about string, ask func(to *remote, ctx context.Context, id string) (*http.Response, error)) *cobra.Command {
+func (o *options) steerCommand(verb, about string, ask func(to *client.Client, ctx context.Context, id string, edit ...client.RequestEditorFn) (*http.Response, error)) *cobra.Command {
 	return o.completeSweep(o.verb(verb+" SWEEP", about, cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
-		sweep, err := answer[client.Sweep](ask(to, cmd.Context(), args[0]))
-		if err != nil {
-			return err
-		}
-
-		return o.printSweepState(cmd, sweep)
+		return show(o, cmd, stateTable)(answer[client.Sweep](ask(to.Client, cmd.Context(), args[0])))
 	}))
 }
 
-// printSweepState shows the sweep as it is after a change.
-func (o *options) printSweepState(cmd *cobra.Command, sweep client.Sweep) error {
-	return o.print(cmd.OutOrStdout(), sweep, func() table {
-		return table{rows: [][]string{{short(sweep.ID), sweep.Name, string(sweep.State)}}}
-	})
+// stateTable is the sweep as it is after a change.
+func stateTable(sweep client.Sweep) table {
+	return table{rows: [][]string{{short(sweep.ID), sweep.Name, string(sweep.State)}}}
 }
 
 // deleteSweepsCommand deletes for good, so it asks for confirmation.
@@ -77,11 +54,9 @@ func (o *options) deleteSweepsCommand() *cobra.Command {
 					return err
 				}
 
-				if _, err := answer[struct{}](to.DeleteSweep(cmd.Context(), sweep.ID)); err != nil {
+				if err := confirm(cmd, "deleted sweep %s (%s)", short(sweep.ID), sweep.Name)(to.DeleteSweep(cmd.Context(), sweep.ID)); err != nil {
 					return err
 				}
-
-				say(cmd.ErrOrStderr(), "deleted sweep %s (%s)\n", short(sweep.ID), sweep.Name)
 			}
 
 			return nil
@@ -100,12 +75,7 @@ func (o *options) setCommand() *cobra.Command {
 				return exitf(ExitUsage, "say how many with --max-parallel N; 0 = as many as fit")
 			}
 
-			sweep, err := answer[client.Sweep](to.UpdateSweep(cmd.Context(), args[0], client.SweepPatch{MaxParallel: parallel}))
-			if err != nil {
-				return err
-			}
-
-			return o.printSweepState(cmd, sweep)
+			return show(o, cmd, stateTable)(answer[client.Sweep](to.UpdateSweep(cmd.Context(), args[0], client.SweepPatch{MaxParallel: parallel})))
 		})
 	cmd.Flags().IntVar(&parallel, "max-parallel", 0, "trials at once; 0 = as many as fit")
 

@@ -32,13 +32,8 @@ func (r *remote) events(sweepID string) *stream {
 	}}
 }
 
-// followLog prints a log as it grows, until the attempt has ended.
-func (r *remote) followLog(cmd *cobra.Command, attemptID string) error {
-	return r.followLogTo(cmd.Context(), cmd, cmd.OutOrStdout(), attemptID)
-}
-
-// followLogTo is followLog with its own context and output.
-func (r *remote) followLogTo(ctx context.Context, cmd *cobra.Command, out io.Writer, attemptID string) error {
+// followLog prints a log to out as it grows, until the attempt has ended.
+func (r *remote) followLog(ctx context.Context, cmd *cobra.Command, out io.Writer, attemptID string) error {
 	s := &stream{open: func(ctx context.Context, lastID string) (*http.Response, error) {
 		return r.streams.ReadLog(ctx, attemptID, &client.ReadLogParams{Follow: some(true), LastEventID: some(lastID)})
 	}}

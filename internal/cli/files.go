@@ -29,19 +29,9 @@ func (r *remote) files(ctx context.Context, trialID string, attempt int) (client
 
 		return page.Data, page.NextCursor, err
 	})
-	set.Data, set.NextCursor = listOf(all), ""
+	set.Data, set.NextCursor = all, ""
 
 	return set, err
-}
-
-// trial reads a trial by its number in its sweep.
-func (r *remote) trial(ctx context.Context, args []string) (client.Trial, error) {
-	n, err := trialNumber(args[1])
-	if err != nil {
-		return client.Trial{}, err
-	}
-
-	return answer[client.Trial](r.GetTrial(ctx, args[0], n))
 }
 
 func (o *options) filesCommand() *cobra.Command {

@@ -13,17 +13,16 @@ import (
 )
 
 func (o *options) listHostsCommand() *cobra.Command {
-	cmd := o.verb("list", "List the machines, what is reserved on each and what is free", cobra.NoArgs,
+	return o.verb("list", "List the machines, what is reserved on each and what is free", cobra.NoArgs,
 		func(cmd *cobra.Command, to *remote, _ []string) error {
-			hosts, err := answer[client.HostList](to.ListHosts(cmd.Context()))
-			if err != nil {
-				return err
-			}
-
-			return o.print(cmd.OutOrStdout(), listOf(hosts.Data), func() table { return o.hostTable(hosts.Data) })
+			return show(o, cmd, o.hostTable)(to.hosts(cmd.Context()))
 		})
+}
 
-	return cmd
+func (r *remote) hosts(ctx context.Context) ([]client.Host, error) {
+	list, err := answer[client.HostList](r.ListHosts(ctx))
+
+	return list.Data, err
 }
 
 func (o *options) hostTable(hosts []client.Host) table {
@@ -41,12 +40,9 @@ func (o *options) hostTable(hosts []client.Host) table {
 
 func (o *options) hostStateCommand(verb, about, state string) *cobra.Command {
 	cmd := o.verb(verb+" HOST", about, cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
-		host, err := answer[client.Host](to.UpdateHost(cmd.Context(), args[0], client.HostPatch{State: client.HostPatchState(state)}))
-		if err != nil {
-			return err
-		}
+		rows := func(host client.Host) table { return o.hostTable([]client.Host{host}) }
 
-		return o.print(cmd.OutOrStdout(), host, func() table { return o.hostTable([]client.Host{host}) })
+		return show(o, cmd, rows)(answer[client.Host](to.UpdateHost(cmd.Context(), args[0], client.HostPatch{State: client.HostPatchState(state)})))
 	})
 
 	return o.completeFirst(cmd, hostWords)
@@ -57,18 +53,9 @@ func (o *options) removeHostCommand() *cobra.Command {
 
 	cmd := o.verb("remove HOST", "Remove a machine that will not come back; its trials run again elsewhere", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			params := &client.RemoveHostParams{}
-			if force {
-				params.Force = &force
-			}
+			params := &client.RemoveHostParams{Force: some(force)}
 
-			if _, err := answer[struct{}](to.RemoveHost(cmd.Context(), args[0], params)); err != nil {
-				return err
-			}
-
-			say(cmd.ErrOrStderr(), "host %s is removed; what it held is free\n", args[0])
-
-			return nil
+			return confirm(cmd, "host %s is removed; what it held is free", args[0])(to.RemoveHost(cmd.Context(), args[0], params))
 		})
 	cmd.Flags().BoolVar(&force, "force", false, "remove it although its worker answers: you make sure that no trial runs there")
 
@@ -77,16 +64,16 @@ func (o *options) removeHostCommand() *cobra.Command {
 
 // hostWords completes a host: its name, or its id where the name is not its own.
 func hostWords(ctx context.Context, to *remote) ([]string, error) {
-	hosts, err := answer[client.HostList](to.ListHosts(ctx))
-	named := make(map[string]int, len(hosts.Data))
+	hosts, err := to.hosts(ctx)
+	named := make(map[string]int, len(hosts))
 
-	for _, h := range hosts.Data {
+	for _, h := range hosts {
 		named[h.Name]++
 	}
 
-	words := make([]string, len(hosts.Data))
+	words := make([]string, len(hosts))
 
-	for i, h := range hosts.Data {
+	for i, h := range hosts {
 		word := h.Name
 		if named[word] > 1 {
 			word = h.ID
@@ -172,22 +159,18 @@ func contextLimit(d client.Device) int {
 
 func (o *options) listDevicesCommand() *cobra.Command {
 	return o.verb("list", "List the GPUs of all machines", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
-		hosts, err := answer[client.HostList](to.ListHosts(cmd.Context()))
-		if err != nil {
-			return err
-		}
-
+		hosts, err := to.hosts(cmd.Context())
 		devices := []client.Device{}
 		t := deviceTable()
 
-		for _, h := range hosts.Data {
+		for _, h := range hosts {
 			for _, d := range h.Devices {
 				devices = append(devices, d)
 				addDevice(&t, d, h.Name)
 			}
 		}
 
-		return o.print(cmd.OutOrStdout(), devices, func() table { return t })
+		return show(o, cmd, func([]client.Device) table { return t })(devices, err)
 	})
 }
 
@@ -221,22 +204,19 @@ func (o *options) readyDeviceCommand() *cobra.Command {
 }
 
 func (o *options) updateDevice(cmd *cobra.Command, to *remote, id string, patch client.DevicePatch) error {
-	device, err := answer[client.Device](to.UpdateDevice(cmd.Context(), id, patch))
-	if err != nil {
-		return err
-	}
+	return show(o, cmd, func(device client.Device) table {
+		t := deviceTable()
+		addDevice(&t, device, short(device.HostID))
 
-	t := deviceTable()
-	addDevice(&t, device, short(device.HostID))
-
-	return o.print(cmd.OutOrStdout(), device, func() table { return t })
+		return t
+	})(answer[client.Device](to.UpdateDevice(cmd.Context(), id, patch)))
 }
 
 // deviceWords completes a GPU.
 func deviceWords(ctx context.Context, to *remote) (words []string, err error) {
-	hosts, err := answer[client.HostList](to.ListHosts(ctx))
+	hosts, err := to.hosts(ctx)
 
-	for _, h := range hosts.Data {
+	for _, h := range hosts {
 		for _, d := range h.Devices {
 			words = append(words, d.ID+"\t"+h.Name+", "+deviceState(d))
 		}

@@ -6,9 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
+	"regexp"
 )
 
 // outFile is a file that a command writes for its user. It writes into anything but a
@@ -23,48 +21,17 @@ type outFile struct {
 
 const anyFile = 0o666 // less the umask
 
-// beside is a name that nothing has in the directory of a path.
-func beside(path, end string) string {
-	return filepath.Join(filepath.Dir(path), ".berth-"+rand.Text()+end)
-}
-
-// openDescriptor is the process's open file under a path such as /dev/stdout, at its
-// position: the shell may have opened a file there to append to it. ok is false for a
-// path of no descriptor.
-func openDescriptor(path string) (file *os.File, ok bool, err error) {
-	name := strings.Replace(path, "/proc/self/fd/", "/dev/fd/", 1)
-	name = strings.NewReplacer("/dev/stdout", "/dev/fd/1", "/dev/stderr", "/dev/fd/2").Replace(name)
-
-	text, found := strings.CutPrefix(name, "/dev/fd/")
-	number, err := strconv.Atoi(text)
-
-	if !found || errors.Is(err, strconv.ErrSyntax) {
-		return nil, false, nil
-	}
-
-	if err != nil {
-		return nil, false, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-
-	own, err := syscall.Dup(number) // so that closing it leaves the process its own
-	if err != nil {
-		return nil, false, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-
-	return os.NewFile(uintptr(own), path), true, nil
-}
+// openName matches the names of a process's open files.
+var openName = regexp.MustCompile(`^(/dev/(std|fd/)|/proc/)`)
 
 // createOut begins a file. Its caller closes it in any case.
 func createOut(path string) (*outFile, error) {
-	if file, ok, err := openDescriptor(path); ok || err != nil {
-		return &outFile{File: file}, err
-	}
-
 	mode := fs.FileMode(anyFile)
 
 	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		file, err := os.OpenFile(path, os.O_WRONLY, 0) //nolint:gosec // G304: the user names a file of their own
+	// Behind a name such as /dev/stdout may be a file that the shell appends to.
+	if err == nil && (!info.Mode().IsRegular() || openName.MatchString(path)) {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0) //nolint:gosec // G304: the user names a file of their own
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +47,7 @@ func createOut(path string) (*outFile, error) {
 		}
 	}
 
-	name := beside(path, ".part")
+	name := filepath.Join(filepath.Dir(path), ".berth-"+rand.Text()+".part")
 
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // G304: beside it
 	if err != nil {

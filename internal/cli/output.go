@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
 
+	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -59,6 +61,30 @@ func (o *options) print(w io.Writer, data any, rows func() table) error {
 		return printTable(w, rows())
 	default:
 		return exitf(ExitUsage, "--output must be table, json, yaml or csv, got %q", o.output)
+	}
+}
+
+// show prints the answer to a call; rows makes the table of it.
+func show[T any](o *options, cmd *cobra.Command, rows func(T) table) func(T, error) error {
+	return func(data T, err error) error {
+		if err != nil {
+			return err
+		}
+
+		return o.print(cmd.OutOrStdout(), data, func() table { return rows(data) })
+	}
+}
+
+// confirm says that a call without an answer was done.
+func confirm(cmd *cobra.Command, format string, args ...any) func(*http.Response, error) error {
+	return func(response *http.Response, err error) error {
+		if _, err := answer[struct{}](response, err); err != nil {
+			return err
+		}
+
+		say(cmd.ErrOrStderr(), format+"\n", args...)
+
+		return nil
 	}
 }
 

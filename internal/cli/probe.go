@@ -38,12 +38,7 @@ func (o *options) listProbesCommand() *cobra.Command {
 	var limit int
 
 	cmd := o.verb("list", "List what was measured of each shape", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
-		probes, err := to.probes(cmd.Context(), limit)
-		if err != nil {
-			return err
-		}
-
-		return o.print(cmd.OutOrStdout(), listOf(probes), func() table { return o.probeTable(probes) })
+		return show(o, cmd, o.probeTable)(to.probes(cmd.Context(), limit))
 	})
 	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most; 0 = all")
 
@@ -66,12 +61,7 @@ func (o *options) probeTable(probes []client.Probe) table {
 func (o *options) getProbeCommand() *cobra.Command {
 	return o.completeProbe(o.verb("get SHAPE", "Show what was measured of one shape", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			probe, err := answer[client.Probe](to.GetProbe(cmd.Context(), args[0]))
-			if err != nil {
-				return err
-			}
-
-			return o.print(cmd.OutOrStdout(), probe, func() table { return o.probeDetails(probe) })
+			return show(o, cmd, o.probeDetails)(answer[client.Probe](to.GetProbe(cmd.Context(), args[0])))
 		}))
 }
 
@@ -188,12 +178,6 @@ func milliText(milli int64) string { return strconv.FormatFloat(float64(milli)/1
 func (o *options) forgetProbeCommand() *cobra.Command {
 	return o.completeProbe(o.verb("forget SHAPE", "Forget what was measured, so that the shape is probed anew", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			if _, err := answer[struct{}](to.ForgetProbe(cmd.Context(), args[0])); err != nil {
-				return err
-			}
-
-			say(cmd.ErrOrStderr(), "forgotten: the next trial of shape %s measures it anew\n", shortKey(args[0]))
-
-			return nil
+			return confirm(cmd, "forgotten: the next trial of shape %s measures it anew", shortKey(args[0]))(to.ForgetProbe(cmd.Context(), args[0]))
 		}))
 }

@@ -37,7 +37,7 @@ func (o *options) reportCommand() *cobra.Command {
 				return err
 			}
 
-			report.Trials = listOf(trials)
+			report.Trials = trials
 
 			return o.printReport(cmd.OutOrStdout(), report)
 		})

@@ -118,16 +118,15 @@ func readHidden(ctx context.Context, terminal int) ([]byte, error) {
 }
 
 func (o *options) listSecretsCommand() *cobra.Command {
-	cmd := o.verb("list", "List the secrets, without their values", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
-		list, err := answer[client.SecretList](to.ListSecrets(cmd.Context()))
-		if err != nil {
-			return err
-		}
-
-		return o.print(cmd.OutOrStdout(), listOf(list.Data), func() table { return o.secretTable(list.Data) })
+	return o.verb("list", "List the secrets, without their values", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
+		return show(o, cmd, o.secretTable)(to.secrets(cmd.Context()))
 	})
+}
 
-	return cmd
+func (r *remote) secrets(ctx context.Context) ([]client.Secret, error) {
+	list, err := answer[client.SecretList](r.ListSecrets(ctx))
+
+	return list.Data, err
 }
 
 func (o *options) secretTable(list []client.Secret) table {
@@ -143,13 +142,7 @@ func (o *options) deleteSecretCommand() *cobra.Command {
 	var force bool
 
 	cmd := o.verb("delete NAME", "Delete a secret that no sweep needs any more", cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
-		if _, err := answer[struct{}](to.DeleteSecret(cmd.Context(), args[0], &client.DeleteSecretParams{Force: force})); err != nil {
-			return err
-		}
-
-		say(cmd.ErrOrStderr(), "secret %s is deleted\n", args[0])
-
-		return nil
+		return confirm(cmd, "secret %s is deleted", args[0])(to.DeleteSecret(cmd.Context(), args[0], &client.DeleteSecretParams{Force: force}))
 	})
 	cmd.Flags().BoolVar(&force, "force", false, "also when sweeps mount it that have not ended: their trials that have not started fail")
 
@@ -157,10 +150,10 @@ func (o *options) deleteSecretCommand() *cobra.Command {
 }
 
 func secretWords(ctx context.Context, to *remote) ([]string, error) {
-	list, err := answer[client.SecretList](to.ListSecrets(ctx))
+	list, err := to.secrets(ctx)
 
-	words := make([]string, len(list.Data))
-	for i, s := range list.Data {
+	words := make([]string, len(list))
+	for i, s := range list {
 		words[i] = s.Name
 	}
 

@@ -22,16 +22,11 @@ const submitTries = 4
 
 func (o *options) submitCommand() *cobra.Command {
 	var (
-		name, key string
-		follow    following
+		key    string
+		follow following
 	)
 
-	cmd := o.verb("submit -f FILE", "Submit a sweep file", cobra.MaximumNArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
-		file, err := readSweepFile(cmd, name, args)
-		if err != nil {
-			return err
-		}
-
+	cmd := o.fileVerb("submit -f FILE", "Submit a sweep file", func(cmd *cobra.Command, to *remote, file *sweepFile) error {
 		sweep, err := to.submit(cmd.Context(), file, first(key, uuid.NewString()))
 		if err != nil {
 			return err
@@ -43,16 +38,28 @@ func (o *options) submitCommand() *cobra.Command {
 
 		return o.submitted(cmd, to, sweep, follow)
 	})
-	fileFlag(cmd, &name)
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "makes a repeated submission of the same file one sweep; default: a new one")
 	follow.bind(cmd)
 
 	return cmd
 }
 
-func fileFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVarP(name, "file", "f", "", "the sweep file, YAML or JSON; - reads standard input")
+// fileVerb is a verb with a sweep file.
+func (o *options) fileVerb(use, about string, run func(cmd *cobra.Command, to *remote, file *sweepFile) error) *cobra.Command {
+	var name string
+
+	cmd := o.verb(use, about, cobra.MaximumNArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
+		file, err := readSweepFile(cmd, name, args)
+		if err != nil {
+			return err
+		}
+
+		return run(cmd, to, file)
+	})
+	cmd.Flags().StringVarP(&name, "file", "f", "", "the sweep file, YAML or JSON; - reads standard input")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json") // fails only for a flag that is not there
+
+	return cmd
 }
 
 func (r *remote) submit(ctx context.Context, file *sweepFile, key string) (client.Sweep, error) {
@@ -82,15 +89,8 @@ func about(file *sweepFile, err error) error {
 }
 
 func (o *options) validateCommand() *cobra.Command {
-	var name string
-
-	cmd := o.verb("validate -f FILE", "Say everything that is wrong with a sweep file", cobra.MaximumNArgs(1),
-		func(cmd *cobra.Command, to *remote, args []string) error {
-			file, err := readSweepFile(cmd, name, args)
-			if err != nil {
-				return err
-			}
-
+	return o.fileVerb("validate -f FILE", "Say everything that is wrong with a sweep file",
+		func(cmd *cobra.Command, to *remote, file *sweepFile) error {
 			result, err := answer[client.Validation](to.ValidateSweepWithBody(cmd.Context(), file.contentType, file.reader()))
 			if err != nil {
 				return about(file, err)
@@ -106,9 +106,6 @@ func (o *options) validateCommand() *cobra.Command {
 
 			return nil
 		})
-	fileFlag(cmd, &name)
-
-	return cmd
 }
 
 func validationTable(file *sweepFile, v client.Validation) table {
@@ -130,15 +127,8 @@ func validationTable(file *sweepFile, v client.Validation) table {
 }
 
 func (o *options) previewCommand() *cobra.Command {
-	var name string
-
-	cmd := o.verb("preview -f FILE", "Say what a sweep would do: trials, shapes, how many at once and why, how long", cobra.MaximumNArgs(1),
-		func(cmd *cobra.Command, to *remote, args []string) error {
-			file, err := readSweepFile(cmd, name, args)
-			if err != nil {
-				return err
-			}
-
+	return o.fileVerb("preview -f FILE", "Say what a sweep would do: trials, shapes, how many at once and why, how long",
+		func(cmd *cobra.Command, to *remote, file *sweepFile) error {
 			preview, err := answer[client.Preview](to.PreviewSweepWithBody(cmd.Context(), file.contentType, file.reader()))
 			if err != nil {
 				return about(file, err)
@@ -153,9 +143,6 @@ func (o *options) previewCommand() *cobra.Command {
 
 			return printTable(out, shapeTable(preview))
 		})
-	fileFlag(cmd, &name)
-
-	return cmd
 }
 
 // previewText is a preview in sentences; its shapes follow as a table.

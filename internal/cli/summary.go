@@ -19,11 +19,10 @@ type summary struct {
 	Attempts    int            `json:"attempts"`
 	OOMRetries  int            `json:"oom_retries"`
 	MaxAtOnce   int            `json:"max_at_once"`
-	Waves       int            `json:"waves"`                    // attempts / max at once, rounded up
-	Expected    int            `json:"expected_waves,omitempty"` // of the preview; 0 = not known
-	WorkSeconds float64        `json:"work_seconds"`             // of all attempts, one after the other
-	WallSeconds float64        `json:"wall_seconds"`             // from the first start to the last end
-	AtOnce      float64        `json:"at_once"`                  // work / wall
+	Waves       int            `json:"waves"`        // attempts / max at once, rounded up
+	WorkSeconds float64        `json:"work_seconds"` // of all attempts, one after the other
+	WallSeconds float64        `json:"wall_seconds"` // from the first start to the last end
+	AtOnce      float64        `json:"at_once"`      // work / wall
 }
 
 // shapeSummary is the reserved and measured memory of one shape in the sweep.
@@ -43,11 +42,9 @@ type shapeSummary struct {
 // maxShapeLookups bounds the calls for the values of shapes.
 const maxShapeLookups = 50
 
-// summarize adds up a sweep that has ended; expected is the preview's number of
-// waves, 0 without a preview.
-func (r *remote) summarize(ctx context.Context, b board, expected int) (summary, error) {
+// summarize adds up a sweep that has ended.
+func (r *remote) summarize(ctx context.Context, b board) (summary, error) {
 	s := newSummary(b)
-	s.Expected = expected
 
 	for i := range s.Shapes[:min(len(s.Shapes), maxShapeLookups)] {
 		probe, err := answer[client.Probe](r.GetProbe(ctx, s.Shapes[i].Key))

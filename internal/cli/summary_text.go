@@ -133,12 +133,7 @@ func summaryFoot(s summary) string {
 		return "\nnothing ran\n"
 	}
 
-	expected := ""
-	if s.Expected > 0 {
-		expected = fmt.Sprintf(", %d expected", s.Expected)
-	}
-
-	return fmt.Sprintf("\nwaves: %d%s (%s, %d at once at most, %.1f on average)\nwall time: %s, against %s of all trials one after the other\nout-of-memory retries: %d\n",
-		s.Waves, expected, plural(s.Attempts, "attempt", "attempts"), s.MaxAtOnce, s.AtOnce,
+	return fmt.Sprintf("\nwaves: %d (%s, %d at once at most, %.1f on average)\nwall time: %s, against %s of all trials one after the other\nout-of-memory retries: %d\n",
+		s.Waves, plural(s.Attempts, "attempt", "attempts"), s.MaxAtOnce, s.AtOnce,
 		span(seconds(s.WallSeconds)), span(seconds(s.WorkSeconds)), s.OOMRetries)
 }

@@ -46,14 +46,9 @@ func (o *options) listSweepsCommand() *cobra.Command {
 	)
 
 	cmd := o.verb("list", "List sweeps, newest first", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
-		sweeps, err := to.sweeps(cmd.Context(), client.ListSweepsParams{
+		return show(o, cmd, o.sweepTable)(to.sweeps(cmd.Context(), client.ListSweepsParams{
 			State: states[client.SweepState](filter), Name: some(name), CreatedBy: some(by), Sort: some(client.SweepSort(sorted)),
-		}, limit)
-		if err != nil {
-			return err
-		}
-
-		return o.print(cmd.OutOrStdout(), listOf(sweeps), func() table { return o.sweepTable(sweeps) })
+		}, limit))
 	})
 	cmd.Flags().StringSliceVar(&filter, "state", nil, "only sweeps in these states, such as running,paused")
 	cmd.Flags().StringVar(&name, "name", "", "only sweeps whose name contains this, whatever the case")
@@ -62,15 +57,6 @@ func (o *options) listSweepsCommand() *cobra.Command {
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many at most; 0 = all")
 
 	return cmd
-}
-
-// listOf is a list for JSON and YAML: never null.
-func listOf[T any](rows []T) []T {
-	if rows == nil {
-		return []T{}
-	}
-
-	return rows
 }
 
 func (o *options) sweepTable(sweeps []client.Sweep) table {
@@ -102,12 +88,7 @@ func finished(c client.Counts) int { return c.Succeeded + c.Failed + c.Infeasibl
 
 func (o *options) getSweepCommand() *cobra.Command {
 	return o.completeSweep(o.verb("get SWEEP", "Show a sweep", cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
-		sweep, err := to.sweep(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-
-		return o.print(cmd.OutOrStdout(), sweep, func() table { return o.sweepDetails(sweep) })
+		return show(o, cmd, o.sweepDetails)(to.sweep(cmd.Context(), args[0]))
 	}))
 }
 

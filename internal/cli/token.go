@@ -35,16 +35,11 @@ func (o *options) createTokenCommand() *cobra.Command {
 }
 
 func (o *options) listTokensCommand() *cobra.Command {
-	cmd := o.verb("list", "List the API tokens", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
+	return o.verb("list", "List the API tokens", cobra.NoArgs, func(cmd *cobra.Command, to *remote, _ []string) error {
 		list, err := answer[client.TokenList](to.ListTokens(cmd.Context()))
-		if err != nil {
-			return err
-		}
 
-		return o.print(cmd.OutOrStdout(), listOf(list.Data), func() table { return o.tokenTable(list.Data) })
+		return show(o, cmd, o.tokenTable)(list.Data, err)
 	})
-
-	return cmd
 }
 
 func (o *options) tokenTable(tokens []client.Token) table {
@@ -70,12 +65,6 @@ func (o *options) tokenTable(tokens []client.Token) table {
 
 func (o *options) revokeTokenCommand() *cobra.Command {
 	return o.verb("revoke TOKEN", "End a token at once, by its id", cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
-		if _, err := answer[struct{}](to.RevokeToken(cmd.Context(), args[0])); err != nil {
-			return err
-		}
-
-		say(cmd.ErrOrStderr(), "token %s is revoked\n", args[0])
-
-		return nil
+		return confirm(cmd, "token %s is revoked", args[0])(to.RevokeToken(cmd.Context(), args[0]))
 	})
 }

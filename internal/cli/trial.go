@@ -27,22 +27,12 @@ func trialNumber(text string) (int, error) {
 func (o *options) getTrialCommand() *cobra.Command {
 	return o.completeSweep(o.verb("get SWEEP NUMBER", "Show a trial", cobra.ExactArgs(2),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			n, err := trialNumber(args[1])
+			attempts, err := to.attempts(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
 
-			trial, err := answer[client.Trial](to.GetTrial(cmd.Context(), args[0], n))
-			if err != nil {
-				return err
-			}
-
-			attempts, err := to.attempts(cmd.Context(), args[0], n)
-			if err != nil {
-				return err
-			}
-
-			return o.print(cmd.OutOrStdout(), trial, func() table { return trialDetails(trial, attempts) })
+			return show(o, cmd, func(trial client.Trial) table { return trialDetails(trial, attempts) })(to.trial(cmd.Context(), args))
 		}))
 }
 
@@ -100,8 +90,24 @@ func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 	return t
 }
 
-func (r *remote) attempts(ctx context.Context, sweep string, number int) ([]client.Attempt, error) {
-	list, err := answer[client.AttemptList](r.ListTrialAttempts(ctx, sweep, number))
+// trial reads the trial that the arguments name: its sweep, and its number there.
+func (r *remote) trial(ctx context.Context, args []string) (client.Trial, error) {
+	n, err := trialNumber(args[1])
+	if err != nil {
+		return client.Trial{}, err
+	}
+
+	return answer[client.Trial](r.GetTrial(ctx, args[0], n))
+}
+
+// attempts reads the attempts of the trial that the arguments name.
+func (r *remote) attempts(ctx context.Context, args []string) ([]client.Attempt, error) {
+	n, err := trialNumber(args[1])
+	if err != nil {
+		return nil, err
+	}
+
+	list, err := answer[client.AttemptList](r.ListTrialAttempts(ctx, args[0], n))
 
 	return list.Data, err
 }
@@ -109,17 +115,7 @@ func (r *remote) attempts(ctx context.Context, sweep string, number int) ([]clie
 func (o *options) attemptsCommand() *cobra.Command {
 	return o.completeSweep(o.verb("attempts SWEEP NUMBER", "List the attempts of a trial: reserved, measured, how each ended", cobra.ExactArgs(2),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			n, err := trialNumber(args[1])
-			if err != nil {
-				return err
-			}
-
-			attempts, err := to.attempts(cmd.Context(), args[0], n)
-			if err != nil {
-				return err
-			}
-
-			return o.print(cmd.OutOrStdout(), listOf(attempts), func() table { return attemptTable(attempts) })
+			return show(o, cmd, attemptTable)(to.attempts(cmd.Context(), args))
 		}))
 }
 
@@ -153,12 +149,7 @@ func attemptTable(attempts []client.Attempt) table {
 func (r *remote) attempt(ctx context.Context, args []string, wanted int) (client.Attempt, error) {
 	var none client.Attempt
 
-	n, err := trialNumber(args[1])
-	if err != nil {
-		return none, err
-	}
-
-	attempts, err := r.attempts(ctx, args[0], n)
+	attempts, err := r.attempts(ctx, args)
 	if err != nil {
 		return none, err
 	}
@@ -170,10 +161,10 @@ func (r *remote) attempt(ctx context.Context, args []string, wanted int) (client
 	}
 
 	if wanted == 0 {
-		return none, exitf(ExitNotFound, "trial %d has not started yet", n)
+		return none, exitf(ExitNotFound, "trial %s has not started yet", args[1])
 	}
 
-	return none, exitf(ExitNotFound, "trial %d has no attempt %d", n, wanted)
+	return none, exitf(ExitNotFound, "trial %s has no attempt %d", args[1], wanted)
 }
 
 func (o *options) logsCommand() *cobra.Command {
@@ -189,7 +180,7 @@ func (o *options) logsCommand() *cobra.Command {
 		}
 
 		if follow {
-			return to.followLog(cmd, attempt.ID)
+			return to.followLog(cmd.Context(), cmd, cmd.OutOrStdout(), attempt.ID)
 		}
 
 		return to.printLog(cmd.Context(), cmd.OutOrStdout(), attempt.ID)
@@ -247,17 +238,19 @@ func (o *options) metricsCommand() *cobra.Command {
 				return err
 			}
 
-			list, err := answer[client.MetricList](to.ListMetrics(cmd.Context(), attempt.ID, &client.ListMetricsParams{Name: some(name), Limit: some(100_000)}))
-			if err != nil {
-				return err
-			}
-
-			return o.print(cmd.OutOrStdout(), listOf(list.Data), func() table { return metricTable(list.Data) })
+			return show(o, cmd, metricTable)(to.metrics(cmd.Context(), attempt.ID, name))
 		})
 	cmd.Flags().IntVar(&wanted, "attempt", 0, "which attempt; default: the last")
 	cmd.Flags().StringVar(&name, "name", "", "only this metric")
 
 	return o.completeSweep(cmd)
+}
+
+// metrics reads what an attempt reported, by step; an empty name = all of it.
+func (r *remote) metrics(ctx context.Context, attemptID, name string) ([]client.Metric, error) {
+	list, err := answer[client.MetricList](r.ListMetrics(ctx, attemptID, &client.ListMetricsParams{Name: some(name), Limit: some(100_000)}))
+
+	return list.Data, err
 }
 
 // pointText is the value of a point, or its status, such as nan.

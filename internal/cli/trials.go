@@ -29,20 +29,14 @@ func (o *options) trialsCommand() *cobra.Command {
 
 	cmd := o.verb("trials SWEEP", "List the trials of a sweep with their values", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			trials, err := to.trials(cmd.Context(), args[0], client.ListTrialsParams{
-				State: states[client.TrialState](filter), Sort: some(client.TrialSort(sorted)),
-			}, limit)
-			if err != nil {
-				return err
+			rows := trialTable
+			if o.output == formatCSV {
+				rows = trialCSV
 			}
 
-			return o.print(cmd.OutOrStdout(), listOf(trials), func() table {
-				if o.output == formatCSV {
-					return trialCSV(trials)
-				}
-
-				return trialTable(trials)
-			})
+			return show(o, cmd, rows)(to.trials(cmd.Context(), args[0], client.ListTrialsParams{
+				State: states[client.TrialState](filter), Sort: some(client.TrialSort(sorted)),
+			}, limit))
 		})
 	cmd.Flags().StringSliceVar(&filter, "state", nil, "only trials in these states, such as failed,infeasible")
 	cmd.Flags().StringVar(&sorted, "sort", "", "number, value or duration; a minus before it means descending (default number)")

@@ -22,18 +22,10 @@ import (
 const tryEnd = 15 * time.Second
 
 func (o *options) tryCommand() *cobra.Command {
-	var (
-		name     string
-		settings []string
-	)
+	var settings []string
 
-	cmd := o.verb("try -f FILE", "Run one trial of a sweep file: its log, its metrics, and what was measured", cobra.MaximumNArgs(1),
-		func(cmd *cobra.Command, to *remote, args []string) error {
-			file, err := readSweepFile(cmd, name, args)
-			if err != nil {
-				return err
-			}
-
+	cmd := o.fileVerb("try -f FILE", "Run one trial of a sweep file: its log, its metrics, and what was measured",
+		func(cmd *cobra.Command, to *remote, file *sweepFile) error {
 			one, err := oneTrial(file, settings)
 			if err != nil {
 				return err
@@ -53,7 +45,6 @@ func (o *options) tryCommand() *cobra.Command {
 			return to.cancelTry(cmd.Context(), sweep.ID)
 		})
 	cmd.Example = "  berth try -f sweep.yaml\n  berth try -f sweep.yaml --set epochs=1 --set lr=0.01"
-	fileFlag(cmd, &name)
 	cmd.Flags().StringArrayVar(&settings, "set", nil, "NAME=VALUE of a parameter, a fixed one too; may be repeated")
 
 	return cmd
@@ -66,7 +57,7 @@ func (o *options) tryTrial(cmd *cobra.Command, to *remote, id, file string) erro
 	defer stopLogs()
 
 	v := &tryView{lines: lines{w: cmd.ErrOrStderr(), now: o.now}, followed: map[string]bool{}}
-	v.follow = func(attempt string) error { return to.followLogTo(logs, cmd, v.w, attempt) }
+	v.follow = func(attempt string) error { return to.followLog(logs, cmd, v.w, attempt) }
 
 	last, err := to.watch(ctx, id, v, notice(cmd))
 	if err != nil {
@@ -104,13 +95,13 @@ func (o *options) printTry(cmd *cobra.Command, to *remote, b board) error {
 	t := trialDetails(b.trials[0], b.attempts)
 
 	if n := len(b.attempts); n > 0 {
-		list, err := answer[client.MetricList](to.ListMetrics(cmd.Context(), b.attempts[n-1].ID, &client.ListMetricsParams{Limit: some(100_000)}))
+		points, err := to.metrics(cmd.Context(), b.attempts[n-1].ID, "")
 		if err != nil {
 			return err
 		}
 
 		values, last := map[string]int{}, map[string]string{}
-		for _, p := range list.Data { // by step
+		for _, p := range points {
 			values[p.Name]++
 			last[p.Name] = pointText(p)
 		}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -20,8 +19,6 @@ const (
 	// watchAttempts is up to how many trials every look reads all attempts;
 	// beyond, only the end does.
 	watchAttempts = 1000
-	// previewTimeout bounds the view's wait at the beginning.
-	previewTimeout = 2 * time.Second
 )
 
 // following is whether and how long a command waits for the end of a sweep.
@@ -86,7 +83,6 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 		return detached(ctx, id, err)
 	}
 
-	expected := to.expectedWaves(ctx, sweep)
 	shown := o.viewFor(cmd.ErrOrStderr())
 	last, err := to.watch(ctx, sweep.ID, shown, lost)
 
@@ -96,7 +92,7 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 		return detached(ctx, sweep.ID, err)
 	}
 
-	summary, err := patiently(ctx, lost, func() (summary, error) { return to.summarize(ctx, last, expected) })
+	summary, err := patiently(ctx, lost, func() (summary, error) { return to.summarize(ctx, last) })
 	if err != nil {
 		return detached(ctx, sweep.ID, err)
 	}
@@ -106,24 +102,6 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 	}
 
 	return summary.verdict()
-}
-
-// expectedWaves is a preview's number of waves for a sweep that has just begun;
-// 0 when it is too late for one, or the server does not answer in time.
-func (r *remote) expectedWaves(ctx context.Context, sweep client.Sweep) int {
-	if ended(sweep.State) || finished(sweep.Counts) > 0 || len(sweep.Spec) == 0 {
-		return 0
-	}
-
-	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
-	defer cancel()
-
-	preview, err := answer[client.Preview](r.PreviewSweepWithBody(ctx, "application/json", bytes.NewReader(sweep.Spec)))
-	if err != nil {
-		return 0
-	}
-
-	return preview.Waves
 }
 
 // detached says that watching ended before the sweep did, when that is so.
