@@ -16,9 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/control/temporal"
-	"github.com/berthml/berth/internal/store/artifacts"
-	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/internal/testkit/apitest"
 	"github.com/berthml/berth/internal/testkit/pgtest"
 )
@@ -26,16 +23,6 @@ import (
 var update = flag.Bool("update", false, "rewrite testdata")
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
-
-// The real database and Temporal, as the API needs them.
-var (
-	_ api.Store   = (*postgres.Store)(nil)
-	_ api.Outbox  = (*postgres.Store)(nil)
-	_ api.Control = (*temporal.Client)(nil)
-	_ api.Images  = (*temporal.Client)(nil)
-	_ api.Pinger  = (*temporal.Client)(nil)
-	_ api.Objects = (*artifacts.Store)(nil)
-)
 
 // running is a server on its own port.
 type running struct {

@@ -16,27 +16,34 @@ func (h *handlers) ListTokens(ctx context.Context, _ openapi.ListTokensRequestOb
 	return openapi.ListTokens200JSONResponse{Data: all(tokens, toToken)}, err
 }
 
-// CreateToken is POST /tokens. The first token must be an admin's: from then
-// on every call needs one, and only an admin's can make more.
+// CreateToken is POST /tokens.
 func (h *handlers) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObject) (openapi.CreateTokenResponseObject, error) {
-	if r.Body.Role != openapi.Admin {
-		tokens, err := h.deps.Store.CountTokens(ctx)
+	text, token, err := MakeToken(ctx, h.deps.Store, berth.Token{Name: r.Body.Name, Role: string(r.Body.Role)}, time.Duration(r.Body.ExpiresInSeconds)*time.Second)
+
+	return openapi.CreateToken201JSONResponse{Token: toToken(token), Secret: text}, err
+}
+
+// MakeToken stores a token that is valid for life, 0 = for ever, and returns its
+// text, which is shown once. The first token must be an admin's: from then on every
+// call needs one, and only an admin's can make more. Errors: conflict.
+func MakeToken(ctx context.Context, store Access, token berth.Token, life time.Duration) (text string, made berth.Token, err error) {
+	if token.Role != string(openapi.Admin) {
+		tokens, err := store.CountTokens(ctx)
 		if err != nil {
-			return nil, err
+			return "", token, err
 		}
 
 		if tokens.Made == 0 {
-			return nil, berth.Errorf(berth.KindConflict, "the first token must have the role admin: from then on every call needs a token, "+
+			return "", token, berth.Errorf(berth.KindConflict, "the first token must have the role admin: from then on every call needs a token, "+
 				"and only an admin's can make more")
 		}
 	}
 
 	text, hash, prefix := NewToken()
-	token := berth.Token{Name: r.Body.Name, Prefix: prefix, Role: string(r.Body.Role)}
+	token.Prefix = prefix
+	made, err = store.CreateToken(ctx, token, life, hash)
 
-	token, err := h.deps.Store.CreateToken(ctx, token, time.Duration(r.Body.ExpiresInSeconds)*time.Second, hash)
-
-	return openapi.CreateToken201JSONResponse{Token: toToken(token), Secret: text}, err
+	return text, made, err
 }
 
 // RevokeToken is DELETE /tokens/{id}.

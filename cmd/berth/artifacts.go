@@ -5,14 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/datadir"
-	"github.com/berthml/berth/internal/agent/runtrial"
 	"github.com/berthml/berth/internal/store/artifacts"
 	"github.com/berthml/berth/internal/store/postgres"
 )
@@ -23,32 +21,9 @@ func bindArtifacts(flags *pflag.FlagSet, where *string, fallback string) {
 		"the same for server and workers; default: "+fallback)
 }
 
-// devArtifacts is where `berth dev` stores files.
-func devArtifacts(dataDir string) string { return filepath.Join(dataDir, "artifacts") }
-
-const (
-	defaultCheckpoints = 5 * time.Minute
-	// leastCheckpoints leaves the store and the disk to others.
-	leastCheckpoints = 5 * time.Second
-)
-
-func bindCheckpoints(flags *pflag.FlagSet, every *time.Duration) {
-	flags.DurationVar(every, "checkpoint-every", defaultCheckpoints,
-		"with --artifacts, checkpoints of running trials are stored so often, when they have changed; 0 = only once an attempt has ended")
-}
-
-// checkCheckpoints looks at --checkpoint-every. Errors: invalid.
-func checkCheckpoints(every time.Duration) error {
-	if every < 0 || every > 0 && every < leastCheckpoints {
-		return berth.Errorf(berth.KindInvalid, "--checkpoint-every %s must be at least %s, or 0 to store a checkpoint only once its attempt has ended", every, leastCheckpoints)
-	}
-
-	return nil
-}
-
 // storeFiles stores files and checkpoints of this machine's trials until ctx ends.
 func (m *machine) storeFiles(ctx context.Context, store *artifacts.Store, files storable, ledger *postgres.Store, hostID string, log *slog.Logger) error {
-	mark := filepath.Join(m.dataDir, datadir.OwnerFile)
+	mark := filepath.Join(m.gpus.DataDir, datadir.OwnerFile)
 	limits := artifacts.Limits{Bytes: m.bounds.OutputLimit} // all that an attempt may write is stored
 	group, ctx := errgroup.WithContext(ctx)
 
@@ -64,15 +39,6 @@ func (m *machine) storeFiles(ctx context.Context, store *artifacts.Store, files 
 	})
 
 	return group.Wait()
-}
-
-// restoreFrom fetches checkpoints from the store; nil = no store.
-func restoreFrom(store *artifacts.Store) runtrial.RestoreCheckpoint {
-	if store == nil {
-		return nil
-	}
-
-	return store.Restore
 }
 
 // openArtifacts opens the store of artifacts; nil = no store. Later calls wait

@@ -67,7 +67,7 @@ func devCommand() *cobra.Command {
 	flags := cmd.Flags()
 	d.machine.bind(flags)
 	d.serving.bind(flags)
-	config.Directory(flags, &d.dataDir, "data-dir", datadir.Default(), "everything is kept below it")
+	config.Directory(flags, &d.gpus.DataDir, "data-dir", datadir.Default(), "everything is kept below it")
 	flags.StringVar(&d.PostgresURL, "postgres-url", "", "use this database instead of one of our own")
 	flags.StringVar(&d.TemporalAddress, "temporal-address", "", "use this Temporal instead of one of our own")
 	flags.StringVar(&d.TemporalNamespace, "temporal-namespace", "", "default: default")
@@ -96,24 +96,24 @@ func typedBackends(flags *pflag.FlagSet) error {
 // run starts the parts in the order in which they need each other and stops
 // them in the reverse order.
 func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) (err error) {
-	unlock, err := datadir.Lock(d.dataDir, datadir.DevLock, "berth dev")
+	unlock, err := datadir.Lock(d.gpus.DataDir, datadir.DevLock, "berth dev")
 	if err != nil {
 		return err
 	}
 	defer unlock()
 
-	d.serving.artifacts = cmp.Or(d.serving.artifacts, devArtifacts(d.dataDir))
+	d.serving.artifacts = cmp.Or(d.serving.artifacts, filepath.Join(d.gpus.DataDir, "artifacts"))
 	d.machine.artifacts = d.serving.artifacts
 
 	if d.serving.secretsKey == "" {
-		if d.serving.secretsKey, err = ownKey(d.dataDir); err != nil {
+		if d.serving.secretsKey, err = ownKey(d.gpus.DataDir); err != nil {
 			return err
 		}
 	}
 
 	d.machine.secretsKey = d.serving.secretsKey
 
-	_ = os.Remove(filepath.Join(d.dataDir, "url")) // of an earlier run; written again once we serve
+	_ = os.Remove(filepath.Join(d.gpus.DataDir, "url")) // of an earlier run; written again once we serve
 
 	stopPostgres, err := d.startPostgres(ctx, log)
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 	}
 	defer func() { err = errors.Join(err, stopTemporal()) }()
 
-	if err := d.tellBackends(); err != nil {
+	if err := d.Save(d.gpus.DataDir); err != nil {
 		return err
 	}
 
@@ -160,7 +160,7 @@ func (d *development) startPostgres(ctx context.Context, log *slog.Logger) (stop
 		return func() error { return nil }, nil
 	}
 
-	p, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: filepath.Join(d.dataDir, "postgres")})
+	p, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: filepath.Join(d.gpus.DataDir, "postgres")})
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (d *development) startTemporal(log *slog.Logger) (stop func() error, err er
 	}
 
 	t, err := devstack.StartTemporal(devstack.TemporalConfig{
-		Dir: filepath.Join(d.dataDir, "temporal"), Port: d.temporalPort,
+		Dir: filepath.Join(d.gpus.DataDir, "temporal"), Port: d.temporalPort,
 		Search: searchAttributes(),
 	})
 	if err != nil {
@@ -203,25 +203,10 @@ func searchAttributes() map[string]string {
 	return named
 }
 
-// tellBackends writes where database and Temporal are, for `berth worker`
-// processes beside this one. The file holds the database's password.
-func (d *development) tellBackends() error {
-	text := d.PostgresURL + "\n" + d.TemporalAddress + "\n"
-	if d.OwnTemporal {
-		text += ownBackend + "\n"
-	}
-
-	if err := os.WriteFile(filepath.Join(d.dataDir, backendsFile), []byte(text), 0o600); err != nil {
-		return fmt.Errorf("writing addresses: %w", err)
-	}
-
-	return nil
-}
-
 // announce says where everything is, once the server listens.
 func (d *development) announce(out io.Writer) func(url string) {
 	return func(url string) {
-		if err := os.WriteFile(filepath.Join(d.dataDir, "url"), []byte(url+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
+		if err := os.WriteFile(filepath.Join(d.gpus.DataDir, "url"), []byte(url+"\n"), 0o644); err != nil { //nolint:gosec // G306: nothing secret
 			fmt.Fprintln(out, "berth: writing the server's URL: "+err.Error())
 		}
 
@@ -231,6 +216,6 @@ func (d *development) announce(out io.Writer) func(url string) {
 			fmt.Fprintf(out, "  Temporal UI  %s\n", d.temporalUI)
 		}
 
-		fmt.Fprintf(out, "  data         %s\n\nTry: berth sweep submit -f sweep.yaml --wait   (Ctrl-C here stops all; starting again resumes)\n\n", d.dataDir)
+		fmt.Fprintf(out, "  data         %s\n\nTry: berth sweep submit -f sweep.yaml --wait   (Ctrl-C here stops all; starting again resumes)\n\n", d.gpus.DataDir)
 	}
 }

@@ -36,12 +36,12 @@ func TestDev_InAShellThatNamesTheTeamsTemporal(t *testing.T) {
 
 	var d development
 
-	d.dataDir, d.PostgresURL, d.TemporalAddress, d.OwnTemporal = t.TempDir(), "postgres://dev", "127.0.0.1:7233", true // as startTemporal leaves it
-	require.NoError(t, d.tellBackends())
+	d.gpus.DataDir, d.PostgresURL, d.TemporalAddress, d.OwnTemporal = t.TempDir(), "postgres://dev", "127.0.0.1:7233", true // as startTemporal leaves it
+	require.NoError(t, d.Save(d.gpus.DataDir))
 
 	var beside backends.Backends
 
-	require.NoError(t, ofDev(&beside, d.dataDir))
+	require.NoError(t, beside.Load(d.gpus.DataDir))
 	require.Equal(t, "127.0.0.1:7233", beside.TemporalAddress)
 
 	for name, b := range map[string]backends.Backends{"berth dev": d.Backends, "berth restore": beside} {
@@ -58,13 +58,13 @@ func TestDev_InAShellThatNamesTheTeamsTemporal(t *testing.T) {
 	require.Equal(t, "mine", got)
 
 	other := backends.Backends{TemporalAddress: "team:7233"} // typed: not that of the file
-	require.NoError(t, ofDev(&other, d.dataDir))
+	require.NoError(t, other.Load(d.gpus.DataDir))
 	require.False(t, other.OwnTemporal)
 
 	d.OwnTemporal = false // --temporal-address of another
-	require.NoError(t, d.tellBackends())
+	require.NoError(t, d.Save(d.gpus.DataDir))
 
 	beside = backends.Backends{}
-	require.NoError(t, ofDev(&beside, d.dataDir))
+	require.NoError(t, beside.Load(d.gpus.DataDir))
 	require.False(t, beside.OwnTemporal)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/berthml/berth/internal/agent/docker"
 	"github.com/berthml/berth/internal/cli"
 	"github.com/berthml/berth/internal/config"
 )
@@ -66,7 +67,7 @@ func root() *cobra.Command {
 
 	cmd.PersistentFlags().StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.AddCommand(serverCommand(), workerCommand(), devCommand(), migrateCommand(), restoreCommand(), doctorCommand())
-	cmd.AddCommand(cli.Commands(localDocker)...)
+	cmd.AddCommand(cli.Commands(func() (cli.LocalDocker, error) { return docker.New(docker.Config{Instance: "look"}) })...)
 	allowRecovery(cmd)
 	allowKeys(cmd)
 

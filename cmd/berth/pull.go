@@ -28,7 +28,7 @@ func (m *machine) images(d *docker.Docker, dockerDir string) (images activities.
 	}
 
 	pulls := docker.NewPulls(d, docker.PullConfig{Room: func() (int64, error) {
-		_, free, err := datadir.FreeDisks(m.dataDir, dockerDir)
+		_, free, err := datadir.FreeDisks(m.gpus.DataDir, dockerDir)
 
 		return free - m.disk, err
 	}})

@@ -1,24 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/datadir"
 	"github.com/berthml/berth/internal/control/backends"
 )
-
-// backendsFile says where `berth dev` has its database and its Temporal.
-const backendsFile = "backends"
-
-// ownBackend is its third line when `berth dev` runs that Temporal itself.
-const ownBackend = "own"
 
 func restoreCommand() *cobra.Command {
 	var (
@@ -44,7 +33,7 @@ func restoreCommand() *cobra.Command {
 			}
 
 			if b.PostgresURL == "" {
-				if err := ofDev(&b, dataDir); err != nil {
+				if err := b.Load(dataDir); err != nil {
 					return err
 				}
 			}
@@ -71,24 +60,4 @@ func restoreCommand() *cobra.Command {
 	cmd.Flags().StringVar(&dataDir, "data-dir", datadir.Default(), "of the `berth dev` that runs, when no --postgres-url is given")
 
 	return cmd
-}
-
-// ofDev reads where a running `berth dev` has its database and its Temporal.
-func ofDev(b *backends.Backends, dataDir string) error {
-	path := filepath.Join(dataDir, backendsFile)
-
-	text, err := os.ReadFile(path) //nolint:gosec // G304: the user's own
-	if err != nil {
-		return berth.Errorf(berth.KindInvalid, "no database: give --postgres-url, or the --data-dir of a `berth dev` that runs: %w", err)
-	}
-
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if len(lines) < 2 {
-		return berth.Errorf(berth.KindInvalid, "%s must hold the addresses of PostgreSQL and Temporal: start `berth dev` again", path)
-	}
-
-	b.OwnTemporal = b.TemporalAddress == "" && len(lines) > 2 && lines[2] == ownBackend
-	b.PostgresURL, b.TemporalAddress = lines[0], cmp.Or(b.TemporalAddress, lines[1])
-
-	return nil
 }

@@ -34,22 +34,22 @@ func TestRetention_RefusesSlips(t *testing.T) {
 		{"keep-sweeps", "1s", 0, "write days"},
 		{"keep-sweeps", "90", 0, "is no time"},
 		{"keep-sweeps", "1h", int64(time.Hour), ""},
-		{"keep-sweeps", "90d", int64(90 * day), ""},
+		{"keep-sweeps", "90d", int64(90 * 24 * time.Hour), ""},
 		{"keep-sweeps", "0", 0, ""},
 		{"keep-outputs", "5m", 0, "write days"},
-		{"keep-outputs", "90d", int64(90 * day), ""},
-		{"keep-sweeps", "36500d", int64(36500 * day), ""},
+		{"keep-outputs", "90d", int64(90 * 24 * time.Hour), ""},
+		{"keep-sweeps", "36500d", int64(36500 * 24 * time.Hour), ""},
 		{"keep-sweeps", "36501d", 0, "is no time"},
 		{"keep-sweeps", "213505d", 0, "is no time"},
 		{"keep-sweeps", "-213504d", 0, "is no time"},
 	} {
 		var (
-			keep berth.Retention
-			m    machine
+			s serving
+			m machine
 		)
 
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		bindRetention(flags, &keep)
+		s.bind(flags)
 		m.bind(flags)
 
 		err := flags.Lookup(tt.flag).Value.Set(tt.text)
@@ -62,7 +62,7 @@ func TestRetention_RefusesSlips(t *testing.T) {
 
 		require.NoError(t, err, "--%s %s", tt.flag, tt.text)
 		set, known := map[string]int64{
-			"keep-outputs-size": m.keepOutputs, "keep-sweeps": int64(keep.Sweeps), "keep-outputs": int64(keep.Outputs),
+			"keep-outputs-size": m.keepOutputs, "keep-sweeps": int64(s.keep.Sweeps), "keep-outputs": int64(s.keep.Outputs),
 		}[tt.flag]
 		require.True(t, known, tt.flag)
 		require.Equal(t, tt.want, set, "--%s %s", tt.flag, tt.text)

@@ -84,9 +84,14 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		log.Warn(warning)
 	}
 
-	cards, err := gpushare.Open(ctx, m.gpuConfig(), host.ID, d, log)
+	cards, err := gpushare.Open(ctx, m.gpus, host.ID, d, log)
 	if err != nil {
 		return containerRuntime{}, err
+	}
+
+	var restore runtrial.RestoreCheckpoint // nil without a store
+	if store != nil {
+		restore = store.Restore
 	}
 
 	containers := cards.Docker(d)
@@ -94,7 +99,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 	memory := &cgroup.FreeMemory{Kernel: kernel, Inspect: d.Inspect, Log: log}
 	executor := runtrial.New(containers, c.Store, func(c berth.Container) (runtrial.Meter, error) { return kernel.Open(c.ID, c.PID) },
 		runtrial.Config{
-			DataDir: filepath.Join(m.dataDir, "host"), Grace: m.grace, HostName: host.Name, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
+			DataDir: filepath.Join(m.gpus.DataDir, "host"), Grace: m.grace, HostName: host.Name, BootID: host.BootID, Bounds: m.bounds, CPUIdle: kernel.CPUIdle,
 			Available: func() (int64, error) {
 				memory, err := kernel.HostMemory()
 
@@ -102,7 +107,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			},
 			Workdir:      d.ReadWorkdir,
 			Pull:         pull,
-			Restore:      restoreFrom(store),
+			Restore:      restore,
 			Entrypoint:   d.Entrypoint,
 			Proxy:        m.trialProxy,
 			Dataset:      m.sets.Find,
@@ -112,7 +117,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			Device:       cards.Read,
 			MPSPipe:      cards.Pipe,
 			DiskHeadroom: host.DiskHeadroomBytes,
-			DiskFree:     func() (files, logs int64, err error) { return datadir.FreeDisks(m.dataDir, info.RootDir) },
+			DiskFree:     func() (files, logs int64, err error) { return datadir.FreeDisks(m.gpus.DataDir, info.RootDir) },
 		}, log)
 
 	return containerRuntime{
@@ -125,7 +130,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		waiting:    executor.Waiting,
 		devices:    cards.Devices(),
 		free: func(running []berth.Container) berth.HostFree {
-			disk := datadir.FullestDisk(log, host, m.dataDir, info.RootDir)
+			disk := datadir.FullestDisk(log, host, m.gpus.DataDir, info.RootDir)
 
 			return berth.HostFree{
 				MemoryBytes: memory.Read(ctx, host, running),
@@ -157,11 +162,6 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			}
 		},
 	}, nil
-}
-
-// gpuConfig says which GPUs this worker hands out.
-func (m *machine) gpuConfig() gpushare.Config {
-	return gpushare.Config{GPUs: m.gpus, Fake: m.fakeGPUs, Sharing: m.gpuSharing, MachineID: m.machineID, DataDir: m.dataDir, Simulate: m.simulate > 0}
 }
 
 // executorBridge lets activities drive runtrial, which do not know each other.
@@ -222,8 +222,8 @@ func askDocker(ctx context.Context, d *docker.Docker, log *slog.Logger) (info do
 // machine is the id of this machine's Docker, which its workers share. It is
 // empty, which equals no other, where no container runs.
 func (m *machine) machine(ctx context.Context, log *slog.Logger) (string, error) {
-	if m.machineID != "" || m.simulate > 0 {
-		return m.machineID, nil
+	if m.gpus.MachineID != "" || m.simulate > 0 {
+		return m.gpus.MachineID, nil
 	}
 
 	d, err := docker.New(docker.Config{Instance: m.instance})

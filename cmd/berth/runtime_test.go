@@ -16,6 +16,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/cgroup"
+	"github.com/berthml/berth/internal/agent/gpushare"
 	"github.com/berthml/berth/internal/control/backends"
 )
 
@@ -62,7 +63,7 @@ func TestWorker_WaitsForDocker(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 
-	m := machine{dataDir: dir, instance: "main"}
+	m := machine{gpus: gpushare.Config{DataDir: dir}, instance: "main"}
 	got, err := m.runtime(ctx, cgroup.FS{}, berth.Host{ID: "h", BootID: "b"}, berth.Owner{}, backends.Connections{}, nil, slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	got.close()

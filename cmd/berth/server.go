@@ -15,6 +15,7 @@ import (
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/frontend"
 	"github.com/berthml/berth/internal/agent/datadir"
+	"github.com/berthml/berth/internal/config"
 	"github.com/berthml/berth/internal/control/backends"
 	"github.com/berthml/berth/internal/control/retention"
 	"github.com/berthml/berth/internal/control/temporal"
@@ -51,7 +52,8 @@ func (s *serving) bind(flags *pflag.FlagSet) {
 		"repositories that images of sweeps may be of, as patterns such as registry.example/team/*, with commas between; default: any (docs/production.md)")
 	flags.BoolVar(&s.network, "allow-network", true, "sweeps may ask for a network for their trials (network: true)")
 	flags.Float64Var(&s.limits.Rate, "rate", 0, "requests a second per token, and twice as many at once; default 200")
-	bindRetention(flags, &s.keep)
+	flags.Var((*config.Age)(&s.keep.Sweeps), "keep-sweeps", "how long after its end a sweep is kept with its trials, metrics, logs and files; default: for ever")
+	flags.Var((*config.Age)(&s.keep.Outputs), "keep-outputs", "how long after the end of its sweep a trial's files are kept; default: as long as the sweep")
 	flags.BoolVar(&s.empty, "artifacts-empty", false, "take an --artifacts store that has lost its mark for a new, empty one: start once with it")
 }
 
@@ -199,8 +201,8 @@ func makeFirstToken(ctx context.Context, store *postgres.Store, out io.Writer) e
 		return err
 	}
 
-	text, hash, prefix := api.NewToken()
-	if _, err := store.CreateToken(ctx, berth.Token{Name: "first", Prefix: prefix, Role: "admin"}, 0, hash); err != nil {
+	text, _, err := api.MakeToken(ctx, store, berth.Token{Name: "first", Role: "admin"}, 0)
+	if err != nil {
 		return err
 	}
 

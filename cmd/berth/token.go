@@ -10,7 +10,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/control/backends"
 	"github.com/berthml/berth/internal/store/postgres"
 )
 
@@ -43,12 +42,12 @@ func allowRecovery(root *cobra.Command) {
 			return fmt.Errorf("reading --expires-in: %w", err)
 		}
 
-		return createToken(cmd.Context(), backends.Backends{PostgresURL: url}, berth.Token{Name: args[0], Role: role}, expires, cmd.OutOrStdout())
+		return createToken(cmd.Context(), url, berth.Token{Name: args[0], Role: role}, expires, cmd.OutOrStdout())
 	}
 }
 
 // createToken stores a token and prints its text.
-func createToken(ctx context.Context, b backends.Backends, token berth.Token, expires time.Duration, out io.Writer) error {
+func createToken(ctx context.Context, url string, token berth.Token, expires time.Duration, out io.Writer) error {
 	switch token.Role {
 	case "viewer", "operator", "admin":
 	default:
@@ -59,7 +58,7 @@ func createToken(ctx context.Context, b backends.Backends, token berth.Token, ex
 		return berth.Errorf(berth.KindInvalid, "--expires-in %s is in the past", expires)
 	}
 
-	store, err := postgres.Open(ctx, postgres.Config{URL: b.PostgresURL})
+	store, err := postgres.Open(ctx, postgres.Config{URL: url})
 	if err != nil {
 		return err
 	}
@@ -69,31 +68,12 @@ func createToken(ctx context.Context, b backends.Backends, token berth.Token, ex
 		return err
 	}
 
-	tokens, err := store.CountTokens(ctx)
+	text, created, err := api.MakeToken(ctx, store, token, expires)
 	if err != nil {
-		return err
-	}
-
-	if tokens.Made == 0 && token.Role != "admin" {
-		return berth.Errorf(berth.KindConflict, "the first token must have --role admin: from then on every call needs a token, and only an admin's makes more")
-	}
-
-	text, hash, prefix := api.NewToken()
-	token.Prefix = prefix
-
-	created, err := store.CreateToken(ctx, token, expires, hash)
-	if err != nil {
-		return err
-	}
-
-	entry := berth.AuditEntry{Actor: "database", Action: "token create", Object: created.ID, Result: "201"}
-	if err := store.Audit(ctx, entry); err != nil { // the token exists, and is shown only now
-		fmt.Fprintln(out, text)
-
 		return err
 	}
 
 	fmt.Fprintln(out, text)
 
-	return nil
+	return store.Audit(ctx, berth.AuditEntry{Actor: "database", Action: "token create", Object: created.ID, Result: "201"})
 }

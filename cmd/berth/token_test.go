@@ -31,7 +31,7 @@ func TestTokenCreate_WritesToTheDatabase(t *testing.T) {
 	require.ErrorContains(t, err, "viewer, operator or admin")
 
 	_, err = create()
-	require.ErrorContains(t, err, "the first token must have --role admin")
+	require.ErrorContains(t, err, "the first token must have the role admin")
 
 	store, err := postgres.Open(t.Context(), postgres.Config{URL: url})
 	require.NoError(t, err)

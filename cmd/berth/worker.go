@@ -34,25 +34,21 @@ import (
 
 // machine is a worker's settings of its machine.
 type machine struct {
-	dataDir     string
+	gpus        gpushare.Config // with the data directory, and the name of a share of the machine
 	instance    string
 	name        string
-	machineID   string // empty = Docker's own id
 	memory      string
 	disk        int64 // bytes kept free on the disks
 	keepOutputs int64 // most bytes that attempts' files take; 0 = without limit
 	cpus        float64
 	maxAttempts int
-	gpus        string        // all, none, or some by UUID or number, with commas between
-	fakeGPUs    string        // simulated ones in their place, such as 2x24GiB; empty = none
-	gpuSharing  string        // how trials may share them: auto, time_slicing or exclusive
 	datasets    []string      // NAME=PATH
 	sets        *dataset.Sets // made of datasets, by describe
 	secretsKey  string        // file with the keys of secrets; empty = it opens none
 	secretsDir  string        // where files of secrets are while trials run; empty = in the data directory
 	keys        *secrets.Keys // made of secretsKey, by describe
 	grace       time.Duration
-	bounds      runtrial.Bounds
+	bounds      runtrial.Bounds   // zero values are runtrial's defaults
 	artifacts   string            // where files are stored; empty = they are not
 	checkpoints time.Duration     // of running attempts are stored so often; 0 = only once they have ended
 	pull        string            // images that are missing: pullMissing or pullNever
@@ -67,7 +63,7 @@ type machine struct {
 func (m *machine) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&m.instance, "instance", "main", "name of this Berth among several that share the machine's Docker")
 	flags.StringVar(&m.name, "host-name", "", "how people call this machine; default: its host name")
-	flags.StringVar(&m.machineID, "machine-id", "", "for a worker that has a share of a machine, beside other workers: a name of the share; needs --cpus and --memory")
+	flags.StringVar(&m.gpus.MachineID, "machine-id", "", "for a worker that has a share of a machine, beside other workers: a name of the share; needs --cpus and --memory")
 	flags.StringVar(&m.memory, "memory", "", "memory to hand out, such as 16GiB; default: 85 % of the machine's")
 	m.disk = datadir.DefaultDiskHeadroom
 	flags.Var((*config.Size)(&m.disk), "disk-headroom", "with less free on the disk of the data directory or of Docker, nothing new starts here")
@@ -78,18 +74,17 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 		"URL of the proxy that trials with a network are told of (HTTP_PROXY, HTTPS_PROXY), such as http://10.0.0.1:3128; it keeps no trial from going past it")
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
-	flags.StringVar(&m.gpus, "gpus", "", "GPUs to hand out: all, none, or some by UUID or number, with commas between; default: all, and none with --machine-id")
-	flags.StringVar(&m.fakeGPUs, "fake-gpus", "",
-		"simulated GPUs in place of real ones, to try Berth without a card, such as 2x24GiB,1x80GiB; only programs made for them see them (docs/gpus.md)")
-	flags.StringVar(&m.gpuSharing, "gpu-sharing", gpushare.SharingAuto,
-		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
+	m.gpus.Bind(flags)
 	flags.StringArrayVar(&m.datasets, "dataset", nil,
 		"a data set that trials of this machine may mount, as NAME=PATH, such as flowers=/data/flowers; again for each, and in BERTH_DATASET one a line or with commas between (docs/production.md)")
 	config.Directory(flags, &m.secretsDir, "secrets-dir", "",
 		"where secrets are files while trials that mount them run, such as a tmpfs; Docker must see it; default: in the data directory")
 	flags.DurationVar(&m.grace, "grace", 30*time.Second, "between SIGTERM and SIGKILL when an attempt must stop")
-	bindBounds(flags, &m.bounds)
-	bindCheckpoints(flags, &m.checkpoints)
+	flags.Var((*config.Size)(&m.bounds.LogLimit), "log-limit", "log kept per attempt; default 16MiB")
+	flags.Var((*config.Size)(&m.bounds.LogRate), "log-rate", "log a second at which an attempt is a flood, a short line counted as 1 KiB; default 5MiB")
+	flags.Var((*config.Size)(&m.bounds.OutputLimit), "output-limit", "files that an attempt may keep in /trial/out, /trial/checkpoint and its working directory, and that are stored of it; default 10GiB")
+	flags.DurationVar(&m.checkpoints, "checkpoint-every", 5*time.Minute,
+		"with --artifacts, checkpoints of running trials are stored so often, when they have changed; 0 = only once an attempt has ended")
 	flags.DurationVar(&m.simulate, "simulate", 0, "run no containers: every attempt lasts so long and succeeds; to measure Berth itself")
 	flags.StringToStringVar(&m.waits, "waits", nil, "for Berth's own tests: shorter waits than the constants, such as heartbeat=5s,host=8s,reconcile=1s,grace=4s")
 
@@ -140,7 +135,7 @@ func workerCommand() *cobra.Command {
 
 	b.Bind(cmd.Flags())
 	m.bind(cmd.Flags())
-	config.Directory(cmd.Flags(), &m.dataDir, "data-dir", datadir.Default(), "for the attempts' directories and this machine's id")
+	config.Directory(cmd.Flags(), &m.gpus.DataDir, "data-dir", datadir.Default(), "for the attempts' directories and this machine's id")
 	bindArtifacts(cmd.Flags(), &m.artifacts, "files stay on this machine only")
 	bindSecretsKey(cmd.Flags(), &m.secretsKey,
 		"file with the private keys that open secrets, which only its owner may read; without it no trials run here that mount secrets (docs/production.md)")
@@ -163,13 +158,13 @@ func endedInOrder(ctx context.Context, err error) error {
 func runWorker(ctx context.Context, m machine, c backends.Connections, log *slog.Logger) error {
 	kernel := cgroup.FS{}
 
-	unlock, err := datadir.Lock(m.dataDir, datadir.WorkerLock, "berth worker")
+	unlock, err := datadir.Lock(m.gpus.DataDir, datadir.WorkerLock, "berth worker")
 	if err != nil {
 		return err
 	}
 	defer unlock()
 
-	if err := datadir.Claim(m.dataDir, c.Installation.ID, m.instance); err != nil {
+	if err := datadir.Claim(m.gpus.DataDir, c.Installation.ID, m.instance); err != nil {
 		return err
 	}
 
@@ -182,7 +177,7 @@ func runWorker(ctx context.Context, m machine, c backends.Connections, log *slog
 		return err
 	}
 
-	if err := datadir.Identify(ctx, c.Store, m.dataDir, &host, log); err != nil {
+	if err := datadir.Identify(ctx, c.Store, m.gpus.DataDir, &host, log); err != nil {
 		return err
 	}
 
@@ -261,6 +256,9 @@ func runWorker(ctx context.Context, m machine, c backends.Connections, log *slog
 	})
 }
 
+// leastCheckpoints leaves the store and the disk to others.
+const leastCheckpoints = 5 * time.Second
+
 // ownPatience is how long a starting worker waits for the lock of a
 // predecessor that was killed: PostgreSQL notices a dead peer at once, a lost
 // one by its keep-alives.
@@ -272,11 +270,15 @@ const memoryShare = 0.85
 
 // check looks at the flags before anything starts. Errors: invalid.
 func (m *machine) check() error {
-	if m.machineID != "" && (m.cpus == 0 || m.memory == "") {
-		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.machineID)
+	if m.gpus.MachineID != "" && (m.cpus == 0 || m.memory == "") {
+		return berth.Errorf(berth.KindInvalid, "--machine-id %q names a share of this machine: say by --cpus and --memory how much that is", m.gpus.MachineID)
 	}
 
-	if err := errors.Join(checkCheckpoints(m.checkpoints), m.setWaits()); err != nil {
+	if m.checkpoints < 0 || m.checkpoints > 0 && m.checkpoints < leastCheckpoints {
+		return berth.Errorf(berth.KindInvalid, "--checkpoint-every %s must be at least %s, or 0 to store a checkpoint only once its attempt has ended", m.checkpoints, leastCheckpoints)
+	}
+
+	if err := m.setWaits(); err != nil {
 		return err
 	}
 
@@ -292,7 +294,9 @@ func (m *machine) check() error {
 		return err
 	}
 
-	return m.gpuConfig().Check()
+	m.gpus.Simulate = m.simulate > 0
+
+	return m.gpus.Check()
 }
 
 // describe returns the machine's properties, without its id and its identity.
@@ -307,7 +311,7 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 		return berth.Host{}, err
 	}
 
-	dir, err := filepath.Abs(m.dataDir)
+	dir, err := filepath.Abs(m.gpus.DataDir)
 	if err != nil {
 		return berth.Host{}, fmt.Errorf("finding data directory: %w", err)
 	}
@@ -316,7 +320,7 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 		return berth.Host{}, err
 	}
 
-	if m.keys, err = openKeys(cmp.Or(m.secretsKey, keyBeside(m.dataDir))); err != nil {
+	if m.keys, err = openKeys(cmp.Or(m.secretsKey, keyBeside(m.gpus.DataDir))); err != nil {
 		return berth.Host{}, err
 	}
 

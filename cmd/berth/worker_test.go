@@ -13,6 +13,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/cgroup"
 	"github.com/berthml/berth/internal/agent/dataset"
+	"github.com/berthml/berth/internal/agent/gpushare"
 	"github.com/berthml/berth/internal/config"
 	"github.com/berthml/berth/internal/control/backends"
 )
@@ -52,19 +53,19 @@ func TestMachineCheck(t *testing.T) {
 
 	for _, m := range []machine{
 		{},
-		{gpus: "all", simulate: time.Second},
-		{fakeGPUs: "2x24GiB,1x80GiB"},
-		{machineID: "a", cpus: 2, memory: "1MiB"},
+		{gpus: gpushare.Config{GPUs: "all"}, simulate: time.Second},
+		{gpus: gpushare.Config{Fake: "2x24GiB,1x80GiB"}},
+		{gpus: gpushare.Config{MachineID: "a"}, cpus: 2, memory: "1MiB"},
 	} {
 		require.NoError(t, m.check(), "%+v", m)
 	}
 
 	for want, m := range map[string]machine{
-		`--fake-gpus "2x": "2x" has no size of memory; write how many cards of which memory, such as 2x24GiB,1x80GiB`: {fakeGPUs: "2x"},
-		`--fake-gpus "24GiB" and --gpus "none": a worker has either simulated GPUs or real ones`:                      {fakeGPUs: "24GiB", gpus: "none"},
-		`--fake-gpus "24GiB" and --simulate:`:                        {fakeGPUs: "24GiB", simulate: time.Second},
-		`--machine-id "a" names a share of this machine: say by`:     {machineID: "a", cpus: 2},
-		`--machine-id "b" names a share of this machine: say by`:     {machineID: "b", memory: "1MiB"},
+		`--fake-gpus "2x": "2x" has no size of memory; write how many cards of which memory, such as 2x24GiB,1x80GiB`: {gpus: gpushare.Config{Fake: "2x"}},
+		`--fake-gpus "24GiB" and --gpus "none": a worker has either simulated GPUs or real ones`:                      {gpus: gpushare.Config{Fake: "24GiB", GPUs: "none"}},
+		`--fake-gpus "24GiB" and --simulate:`:                        {gpus: gpushare.Config{Fake: "24GiB"}, simulate: time.Second},
+		`--machine-id "a" names a share of this machine: say by`:     {gpus: gpushare.Config{MachineID: "a"}, cpus: 2},
+		`--machine-id "b" names a share of this machine: say by`:     {gpus: gpushare.Config{MachineID: "b"}, memory: "1MiB"},
 		`--checkpoint-every 1s must be at least 5s, or 0`:            {checkpoints: time.Second},
 		`--memory "some" must be a size of at most the machine's`:    {memory: "some"},
 		`--memory "4000TiB" must be a size of at most the machine's`: {memory: "4000TiB"},

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
@@ -82,6 +83,15 @@ type Config struct {
 	MachineID string // of a worker that has a share of its machine; empty = it has the whole
 	DataDir   string // for the sockets of MPS and of simulated GPUs
 	Simulate  bool   // no container runs
+}
+
+// Bind adds the flags of GPUs.
+func (c *Config) Bind(flags *pflag.FlagSet) {
+	flags.StringVar(&c.GPUs, "gpus", "", "GPUs to hand out: all, none, or some by UUID or number, with commas between; default: all, and none with --machine-id")
+	flags.StringVar(&c.Fake, "fake-gpus", "",
+		"simulated GPUs in place of real ones, to try Berth without a card, such as 2x24GiB,1x80GiB; only programs made for them see them (docs/gpus.md)")
+	flags.StringVar(&c.Sharing, "gpu-sharing", SharingAuto,
+		"how trials share a GPU: auto = by NVIDIA's MPS where the machine has it, time_slicing, or exclusive = one at a time")
 }
 
 // wanted returns the configured GPUs, or else all of the machine's. A share
