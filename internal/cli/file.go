@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/mattn/go-isatty"
@@ -147,38 +146,5 @@ func (f *sweepFile) line(pointer string) (int, bool) {
 		return 0, false
 	}
 
-	offset := node.Offset
-
-	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-
-		next := child(node, part, &offset)
-		if next == nil {
-			break
-		}
-
-		node = next
-	}
-
-	return document.Line(string(f.data), offset), true
-}
-
-// child is one step of a pointer; offset moves to where it is written.
-func child(node *document.Node, part string, offset *int) *document.Node {
-	for i := range node.Fields {
-		if node.Fields[i].Name == part {
-			*offset = node.Fields[i].Offset
-
-			return &node.Fields[i].Value
-		}
-	}
-
-	i, err := strconv.Atoi(part)
-	if err != nil || i < 0 || i >= len(node.Items) {
-		return nil
-	}
-
-	*offset = node.Items[i].Offset
-
-	return &node.Items[i]
+	return document.Line(string(f.data), node.Locate(pointer)), true
 }

@@ -8,13 +8,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Capacity is the capacity of hosts, and the most that a user may run at once. A
-// zero quota means no limit.
+// Capacity is the capacity of hosts.
 type Capacity struct {
-	Hosts       []HostCapacity
-	MaxParallel int // quota of trials at once
-	MaxTrials   int // quota of trials of a sweep
-
+	Hosts      []HostCapacity
 	SecretKeys map[string]string // public part of the key that opens a secret, by its name
 }
 
@@ -30,20 +26,8 @@ type HostCapacity struct {
 // CheckCapacity reports the demands of a valid spec that no host can ever meet:
 // too much for every host, else the shortage of the nearest host.
 func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
-	var out []berth.Problem
-
-	l := s.Limits
-
-	if has.MaxTrials > 0 && l.MaxTrials > has.MaxTrials {
-		out = append(out, problem(CodeQuota, "/limits/max_trials", "%d trials are more than the %d you may make", l.MaxTrials, has.MaxTrials))
-	}
-
-	if has.MaxParallel > 0 && int(l.MaxParallel) > has.MaxParallel {
-		out = append(out, problem(CodeQuota, "/limits/max_parallel", "%d at once are more than the %d you may run", l.MaxParallel, has.MaxParallel))
-	}
-
 	if lacks := lacksOf(s, has, bestHost(has.Hosts)); len(lacks) > 0 {
-		return append(out, lacks...)
+		return lacks
 	}
 
 	var nearest []berth.Problem
@@ -55,7 +39,7 @@ func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 		}
 	}
 
-	return append(out, nearest...)
+	return nearest
 }
 
 // bestHost is a host with every feature of any host, and the size of the largest.

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -45,38 +44,7 @@ func (c *checker) add(pointer, code, format string, args ...any) {
 		return
 	}
 
-	c.reader.add(locate(c.root, pointer), pointer, code, format, args...)
-}
-
-var unescaper = strings.NewReplacer("~1", "/", "~0", "~")
-
-// locate is the offset of the value at a pointer, or of the nearest value
-// around a place that is not written.
-func locate(n *document.Node, pointer string) int {
-	for _, name := range strings.Split(pointer, "/")[1:] {
-		next := member(n, unescaper.Replace(name))
-		if next == nil {
-			break
-		}
-
-		n = next
-	}
-
-	return n.Offset
-}
-
-func member(n *document.Node, name string) *document.Node {
-	if i, err := strconv.Atoi(name); err == nil && n.Kind == document.List && i >= 0 && i < len(n.Items) {
-		return &n.Items[i]
-	}
-
-	for i := range n.Fields {
-		if n.Fields[i].Name == name {
-			return &n.Fields[i].Value
-		}
-	}
-
-	return nil
+	c.reader.add(c.root.Locate(pointer), pointer, code, format, args...)
 }
 
 var (

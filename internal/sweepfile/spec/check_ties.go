@@ -105,27 +105,8 @@ func isReachable(edges map[string][]string, from, to string, seen map[string]boo
 }
 
 func (c *checker) checkExpressions() {
-	scope := expr.Scope{}
-	for _, p := range c.spec.Parameters {
-		scope[p.Name] = expr.TypeOf(p)
-	}
-
-	uses := map[string][]string{}
-
-	for i, p := range c.spec.Parameters {
-		if p.Type != berth.ParameterDerived {
-			continue
-		}
-
-		program, err := expr.Compile(p.Expr, expr.Number, scope)
-		if err != nil {
-			c.add("/parameters/"+strconv.Itoa(i)+"/expr", codeExpr, "%v", err)
-
-			continue
-		}
-
-		uses[p.Name] = program.Names()
-	}
+	scope := scopeOf(c.spec.Parameters)
+	uses := usesOf(c.spec.Parameters, func(i int, err error) { c.add("/parameters/"+strconv.Itoa(i)+"/expr", codeExpr, "%v", err) })
 
 	for i, p := range c.spec.Parameters {
 		if isReachable(uses, p.Name, p.Name, map[string]bool{}) {
@@ -134,6 +115,39 @@ func (c *checker) checkExpressions() {
 	}
 
 	c.checkForbid(scope)
+}
+
+// scopeOf are the names and types that expressions may use.
+func scopeOf(parameters []berth.Parameter) expr.Scope {
+	scope := expr.Scope{}
+	for _, p := range parameters {
+		scope[p.Name] = expr.TypeOf(p)
+	}
+
+	return scope
+}
+
+// usesOf are the names that each derived parameter uses; broken is told of an
+// expression that cannot be read.
+func usesOf(parameters []berth.Parameter, broken func(i int, err error)) map[string][]string {
+	uses, scope := map[string][]string{}, scopeOf(parameters)
+
+	for i, p := range parameters {
+		if p.Type != berth.ParameterDerived {
+			continue
+		}
+
+		program, err := expr.Compile(p.Expr, expr.Number, scope)
+		if err != nil {
+			broken(i, err)
+
+			continue
+		}
+
+		uses[p.Name] = program.Names()
+	}
+
+	return uses
 }
 
 func (c *checker) checkForbid(scope expr.Scope) {
@@ -166,20 +180,11 @@ func (c *checker) checkForbid(scope expr.Scope) {
 // maybeAbsent are the parameters that some trials do not have.
 func (c *checker) maybeAbsent() map[string]bool {
 	absent := map[string]bool{}
-	scope := expr.Scope{}
-
 	for _, p := range c.spec.Parameters {
 		absent[p.Name] = len(p.When) > 0
-		scope[p.Name] = expr.TypeOf(p)
 	}
 
-	uses := map[string][]string{}
-
-	for _, p := range c.spec.Parameters {
-		if program, err := expr.Compile(p.Expr, expr.Number, scope); p.Expr != "" && err == nil {
-			uses[p.Name] = program.Names()
-		}
-	}
+	uses := usesOf(c.spec.Parameters, func(int, error) {})
 
 	for range uses { // a chain of n derived values needs n rounds at most
 		for name, used := range uses {

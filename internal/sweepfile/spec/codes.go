@@ -4,9 +4,7 @@ package spec
 const (
 	CodeBodyTooLarge  = "E_BODY_TOO_LARGE" // HTTP 413
 	CodeContentType   = "E_CONTENT_TYPE"   // HTTP 415
-	CodeQuota         = "E_QUOTA"
 	CodeUnsatisfiable = "E_UNSATISFIABLE"
-	CodeImageDigest   = "E_IMAGE_DIGEST"
 	CodeParamUnused   = "W_PARAM_UNUSED" // a warning
 	CodeMemoryMarks   = "W_MEMORY_MARKS" // a warning
 	CodeFieldUnused   = "W_FIELD_UNUSED" // a warning

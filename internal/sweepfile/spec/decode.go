@@ -25,7 +25,7 @@ func Decode(data []byte, contentType string) (berth.Spec, error) {
 	}
 
 	r := newReader()
-	r.walk(root, nil)
+	r.walk(root, "")
 	s := r.spec(root)
 	applyDefaults(&s, r.clean)
 

@@ -210,7 +210,7 @@ func TestWarnings(t *testing.T) {
 		"parameters: [{name: n, min: 1, max: 5, memory: true}, {name: d, expr: n * 2}]", `command: [train, "{{d}}"]`)))
 }
 
-// problemsOf are those of a capacity, such as "E_QUOTA /limits/max_trials" and the message.
+// problemsOf are those of a capacity, such as "E_UNSATISFIABLE /resources/memory" and the message.
 func problemsOf(s berth.Spec, has spec.Capacity) (texts []string) {
 	for _, p := range spec.CheckCapacity(s, has) {
 		texts = append(texts, p.Code+" "+p.Pointer+" "+p.Message)
@@ -222,15 +222,13 @@ func problemsOf(s berth.Spec, has spec.Capacity) (texts []string) {
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 
-	s := decode(t, with("resources: {memory: 64GiB, shm_size: 48GiB, cpus: 16}", "limits: {max_trials: 100, max_parallel: 50}"))
+	s := decode(t, with("resources: {memory: 64GiB, shm_size: 48GiB, cpus: 16}"))
 
 	require.Equal(t, []string{
-		"E_QUOTA /limits/max_trials 100 trials are more than the 10 you may make",
-		"E_QUOTA /limits/max_parallel 50 at once are more than the 10 you may run",
 		"E_UNSATISFIABLE /resources/memory 65,536 MiB is more than the largest host has: 20,490 MiB",
 		"E_UNSATISFIABLE /resources/shm_size 49,152 MiB is more than the largest host has: 20,490 MiB",
 		"E_UNSATISFIABLE /resources/cpus 16 cores are more than the largest host has: 8",
-	}, problemsOf(s, spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 21485026713, CPUMilli: 8000}}, MaxParallel: 10, MaxTrials: 10}))
+	}, problemsOf(s, spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 21485026713, CPUMilli: 8000}}}))
 	require.Empty(t, problemsOf(s, spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 64 << 30, CPUMilli: 16000}}}))
 }
 
@@ -263,10 +261,7 @@ func TestPolicy(t *testing.T) {
 
 	s := decode(t, base)
 	require.Empty(t, spec.CheckPolicy(s, spec.Policy{}))
-	require.Equal(t, spec.CodeImageDigest, spec.CheckPolicy(s, spec.Policy{RequireDigest: true})[0].Code) // case 23
-
-	s.Image = "a@sha256:" + strings.Repeat("0", 64)
-	require.Empty(t, spec.CheckPolicy(s, spec.Policy{RequireDigest: true, DenyNetwork: true}))
+	require.Empty(t, spec.CheckPolicy(s, spec.Policy{DenyNetwork: true}))
 
 	s.Network = true
 	problems := spec.CheckPolicy(s, spec.Policy{DenyNetwork: true})

@@ -93,7 +93,7 @@ func (o *object) enqueue() []berth.Assignment {
 		if o.is(n, at, document.Object) {
 			for i := range n.Fields {
 				f := &n.Fields[i]
-				a[f.Name] = o.scalarIn(&f.Value, at, f.Name)
+				a[f.Name] = o.scalar(&f.Value, at+pointer(f.Name))
 			}
 		}
 

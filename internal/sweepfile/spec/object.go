@@ -191,22 +191,11 @@ func (o *object) each(name string, read func(item *document.Node, pointer string
 	}
 }
 
-func (o *object) texts(name string) []string {
-	n := o.fieldOf(name, document.List)
-	if n == nil || len(n.Items) == 0 {
-		return nil
-	}
-
-	out := make([]string, 0, len(n.Items))
-
-	for i := range n.Items {
-		item := &n.Items[i]
-		if item.Kind != document.String { // a pointer is only made for a problem
-			o.is(item, o.at(name)+"/"+strconv.Itoa(i), document.String)
-		}
-
+func (o *object) texts(name string) (out []string) {
+	o.each(name, func(item *document.Node, pointer string) {
+		o.is(item, pointer, document.String)
 		out = append(out, item.Text)
-	}
+	})
 
 	return out
 }
@@ -222,10 +211,7 @@ func (o *object) textMap(name string) map[string]string {
 
 	for i := range n.Fields {
 		f := &n.Fields[i]
-		if f.Value.Kind != document.String {
-			o.is(&f.Value, o.at(name)+pointer(f.Name), document.String)
-		}
-
+		o.is(&f.Value, o.at(name)+pointer(f.Name), document.String)
 		out[f.Name] = f.Value.Text
 	}
 
@@ -249,15 +235,6 @@ func (o *object) value(name string) *berth.Value {
 	v := o.scalar(n, o.at(name))
 
 	return &v
-}
-
-// scalarIn is scalar for a member; it makes the pointer only for a problem.
-func (r *reader) scalarIn(n *document.Node, at, name string) berth.Value {
-	if n.Kind == document.Number || n.Kind == document.String || n.Kind == document.Bool {
-		return r.scalar(n, "")
-	}
-
-	return r.scalar(n, at+pointer(name))
 }
 
 // scalar reads a parameter value.

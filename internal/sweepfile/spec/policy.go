@@ -14,8 +14,6 @@ import (
 
 // Policy is an administrator's rules for every spec. The zero Policy has none.
 type Policy struct {
-	RequireDigest bool // images are named by @sha256: only
-
 	// AllowImages are the repositories that images may be of, as patterns of path.Match
 	// with a name as Docker reads it: python is library/python of Docker's own registry. One that ends in
 	// /** has all below it. Empty = any.
@@ -37,17 +35,10 @@ func (p Policy) Check() error {
 
 // CheckPolicy says where a valid spec breaks the policy.
 func CheckPolicy(s berth.Spec, policy Policy) (problems []berth.Problem) {
-	switch {
-	case !policy.allows(s.Image):
+	if !policy.allows(s.Image) {
 		problems = append(problems, berth.Problem{
 			Code: codeImageDenied, Pointer: "/image",
 			Message: fmt.Sprintf("images of %s are not allowed here; use one of: %s", repositoryOf(s.Image), strings.Join(policy.AllowImages, ", ")),
-		})
-	case policy.RequireDigest && !strings.Contains(s.Image, "@sha256:"):
-		problems = append(problems, berth.Problem{
-			Code: CodeImageDigest, Pointer: "/image",
-			Message: "a tag can change its meaning, so images are named by digest here; write name@sha256:…, " +
-				"as docker image inspect shows it",
 		})
 	}
 

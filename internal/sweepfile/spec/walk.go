@@ -11,37 +11,18 @@ import (
 // maxWhole is the largest whole number that survives every JSON reader.
 const maxWhole = 1 << 53
 
-// place is a way down the tree; its pointer is only made for a problem.
-type place struct {
-	up    *place
-	name  string
-	index int // of a list; name is then empty
-	list  bool
-}
-
-func (p *place) pointer() string {
-	switch {
-	case p == nil:
-		return ""
-	case p.list:
-		return p.up.pointer() + "/" + strconv.Itoa(p.index)
-	default:
-		return p.up.pointer() + pointer(p.name)
-	}
-}
-
 // walk finds faults of any document, at any place.
-func (r *reader) walk(n *document.Node, at *place) {
+func (r *reader) walk(n *document.Node, at string) {
 	switch n.Kind {
 	case document.Object:
 		r.walkObject(n, at)
 	case document.List:
 		for i := range n.Items {
-			r.walk(&n.Items[i], &place{up: at, index: i, list: true})
+			r.walk(&n.Items[i], at+"/"+strconv.Itoa(i))
 		}
 	case document.String:
 		if c, bad := badCharacter(n.Text); bad {
-			r.add(n.Offset, at.pointer(), codeChar,
+			r.add(n.Offset, at, codeChar,
 				"the text holds the character %U, which is invisible or reverses what follows; take it out", c)
 		}
 	case document.Number:
@@ -50,35 +31,35 @@ func (r *reader) walk(n *document.Node, at *place) {
 	}
 }
 
-func (r *reader) walkObject(n *document.Node, at *place) {
+func (r *reader) walkObject(n *document.Node, at string) {
 	seen := make(map[string]bool, len(n.Fields))
 
 	for i := range n.Fields {
 		f := &n.Fields[i]
-		inner := &place{up: at, name: f.Name}
+		inner := at + pointer(f.Name)
 
 		if seen[f.Name] {
-			r.add(f.Offset, inner.pointer(), codeDupKey, "the key %q is here twice; keep one", shorten(f.Name))
+			r.add(f.Offset, inner, codeDupKey, "the key %q is here twice; keep one", shorten(f.Name))
 		}
 
 		seen[f.Name] = true
 
 		if c, bad := badCharacter(f.Name); bad {
-			r.add(f.Offset, at.pointer(), codeChar, "a key holds the character %U; take it out", c)
+			r.add(f.Offset, at, codeChar, "a key holds the character %U; take it out", c)
 		}
 
 		r.walk(&f.Value, inner)
 	}
 }
 
-func (r *reader) walkNumber(n *document.Node, at *place) {
+func (r *reader) walkNumber(n *document.Node, at string) {
 	v, err := strconv.ParseFloat(n.Text, 64)
 
 	switch {
 	case err != nil || math.IsInf(v, 0) || math.IsNaN(v):
-		r.add(n.Offset, at.pointer(), codeFloat, "%s is not a finite number that a float64 can hold", shorten(n.Text))
+		r.add(n.Offset, at, codeFloat, "%s is not a finite number that a float64 can hold", shorten(n.Text))
 	case whole(n) && math.Abs(v) > maxWhole:
-		r.add(n.Offset, at.pointer(), codeRange,
+		r.add(n.Offset, at, codeRange,
 			"%s is beyond 2^53, where whole numbers lose digits in JSON; use a smaller one or a text", shorten(n.Text))
 	}
 }

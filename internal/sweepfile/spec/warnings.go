@@ -7,7 +7,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/sweepfile/argv"
-	"github.com/berthml/berth/internal/sweepfile/expr"
 )
 
 // Warnings lists possible mistakes of a valid spec, in the order of its fields;
@@ -79,10 +78,7 @@ func usedNames(s berth.Spec) map[string]bool {
 		return used
 	}
 
-	scope := expr.Scope{}
-	for _, p := range s.Parameters {
-		scope[p.Name] = expr.TypeOf(p)
-	}
+	uses := usesOf(s.Parameters, func(int, error) {})
 
 	for size := 0; size != len(used); { // until a round adds nothing
 		size = len(used)
@@ -92,14 +88,8 @@ func usedNames(s berth.Spec) map[string]bool {
 				continue
 			}
 
-			for _, parent := range slices.Collect(maps.Keys(p.When)) {
-				used[parent] = true
-			}
-
-			if program, err := expr.Compile(p.Expr, expr.Number, scope); p.Expr != "" && err == nil {
-				for _, name := range program.Names() {
-					used[name] = true
-				}
+			for _, name := range slices.AppendSeq(uses[p.Name], maps.Keys(p.When)) {
+				used[name] = true
 			}
 		}
 	}

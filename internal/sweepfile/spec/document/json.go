@@ -3,6 +3,7 @@ package document
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 )
 
@@ -27,7 +28,9 @@ func ParseJSON(data []byte) (*Node, error) {
 		return nil, fail(ErrSyntax, text, 0, "%v", err)
 	}
 
-	b := &jsonBuilder{text: text}
+	b := &jsonBuilder{text: text, decoder: json.NewDecoder(strings.NewReader(text))}
+	b.decoder.UseNumber()
+
 	root := b.value(0)
 	root.move(len(data) - len(text))
 
@@ -36,122 +39,75 @@ func ParseJSON(data []byte) (*Node, error) {
 
 // jsonBuilder builds the tree of a text that is known to be valid JSON.
 type jsonBuilder struct {
-	text  string
-	at    int
-	nodes int
-	err   error // the first; the rest of the tree is then unfinished
+	text    string
+	decoder *json.Decoder
+	nodes   int
+	err     error // the first; the rest of the tree is then unfinished
 }
 
-// skip passes white space, and the comma or colon before the next value.
-func (b *jsonBuilder) skip() {
-	for b.at < len(b.text) {
-		switch b.text[b.at] {
-		case ' ', '\t', '\r', '\n', ',', ':':
-			b.at++
-		default:
-			return
-		}
-	}
+// next is where the next value begins, behind white space, a comma or a colon.
+func (b *jsonBuilder) next() int {
+	at := int(b.decoder.InputOffset())
+
+	return len(b.text) - len(strings.TrimLeft(b.text[at:], " \t\r\n,:"))
 }
 
 func (b *jsonBuilder) value(depth int) Node {
-	b.skip()
-
-	n := Node{Offset: b.at}
+	n := Node{Offset: b.next()}
 	b.nodes++
 
 	switch {
-	case b.err != nil:
-		return n
 	case depth > MaxDepth:
-		b.err = fail(ErrDepth, b.text, b.at, "nested deeper than %d", MaxDepth)
-
-		return n
+		b.err = fail(ErrDepth, b.text, n.Offset, "nested deeper than %d", MaxDepth)
 	case b.nodes > MaxNodes:
-		b.err = fail(ErrSize, b.text, b.at, "more than %d values", MaxNodes)
+		b.err = fail(ErrSize, b.text, n.Offset, "more than %d values", MaxNodes)
+	}
 
+	if b.err != nil {
 		return n
 	}
 
-	switch b.text[b.at] {
-	case '{':
-		b.object(&n, depth)
-	case '[':
-		b.list(&n, depth)
-	case '"':
-		n.Kind, n.Text = String, b.quoted()
-	default:
-		b.word(&n)
+	switch v := b.token().(type) {
+	case json.Delim:
+		b.inside(&n, v, depth+1)
+	case string:
+		n.Kind, n.Text = String, v
+	case json.Number:
+		n.Kind, n.Text = Number, v.String()
+	case bool:
+		n.Kind, n.Text = Bool, strconv.FormatBool(v)
 	}
 
 	return n
 }
 
-func (b *jsonBuilder) object(n *Node, depth int) {
-	n.Kind = Object
-	b.at++
+// inside reads what a list or an object holds, and its end.
+func (b *jsonBuilder) inside(n *Node, begin json.Delim, depth int) {
+	for n.Kind = List; begin == '[' && b.err == nil && b.decoder.More(); {
+		n.Items = append(n.Items, b.value(depth))
+	}
 
-	for b.skip(); b.err == nil && b.text[b.at] != '}'; b.skip() {
-		field := Field{Offset: b.at}
-		field.Name = b.quoted()
-		field.Value = b.value(depth + 1)
+	if begin == '{' {
+		n.Kind = Object
+	}
+
+	for begin == '{' && b.err == nil && b.decoder.More() {
+		field := Field{Offset: b.next()}
+		field.Name, _ = b.token().(string) // as JSON has it
+		field.Value = b.value(depth)
 		n.Fields = append(n.Fields, field)
 	}
 
-	b.at++
+	if b.err == nil {
+		b.token()
+	}
 }
 
-func (b *jsonBuilder) list(n *Node, depth int) {
-	n.Kind = List
-	b.at++
-
-	for b.skip(); b.err == nil && b.text[b.at] != ']'; b.skip() {
-		n.Items = append(n.Items, b.value(depth+1))
+func (b *jsonBuilder) token() json.Token {
+	token, err := b.decoder.Token()
+	if err != nil && b.err == nil {
+		b.err = fail(ErrSyntax, b.text, int(b.decoder.InputOffset()), "%v", err)
 	}
 
-	b.at++
-}
-
-func (b *jsonBuilder) quoted() string {
-	start := b.at
-	escaped := false
-
-	for b.at++; b.text[b.at] != '"'; b.at++ {
-		if b.text[b.at] == '\\' {
-			escaped = true
-			b.at++
-		}
-	}
-
-	b.at++
-
-	if !escaped {
-		return b.text[start+1 : b.at-1]
-	}
-
-	var s string
-	if err := json.Unmarshal([]byte(b.text[start:b.at]), &s); err != nil && b.err == nil {
-		b.err = fail(ErrSyntax, b.text, start, "%v", err)
-	}
-
-	return s
-}
-
-func (b *jsonBuilder) word(n *Node) {
-	end := strings.IndexAny(b.text[b.at:], ",]} \t\r\n")
-	if end < 0 {
-		end = len(b.text) - b.at
-	}
-
-	n.Text = b.text[b.at : b.at+end]
-	b.at += end
-
-	switch n.Text {
-	case "null":
-		n.Kind, n.Text = Null, ""
-	case "true", "false":
-		n.Kind = Bool
-	default:
-		n.Kind = Number
-	}
+	return token
 }

@@ -3,7 +3,9 @@ package document
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -113,6 +115,30 @@ func lineStarts(text, ends string) []int {
 	}
 
 	return starts
+}
+
+var unescaper = strings.NewReplacer("~1", "/", "~0", "~")
+
+// Locate is the offset at which the target of a JSON pointer is written, with its
+// name in an object, or the nearest value around a target that is not written.
+func (n *Node) Locate(pointer string) int {
+	offset := n.Offset
+
+	for _, name := range strings.Split(pointer, "/")[1:] {
+		at := slices.IndexFunc(n.Fields, func(f Field) bool { return f.Name == unescaper.Replace(name) })
+		i, err := strconv.Atoi(name)
+
+		switch {
+		case at >= 0:
+			n, offset = &n.Fields[at].Value, n.Fields[at].Offset
+		case err == nil && i >= 0 && i < len(n.Items):
+			n, offset = &n.Items[i], n.Items[i].Offset
+		default:
+			return offset
+		}
+	}
+
+	return offset
 }
 
 // move adds to the offset of everything in a tree, such as the byte order mark

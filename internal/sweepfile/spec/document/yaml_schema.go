@@ -1,6 +1,7 @@
 package document
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -27,6 +28,9 @@ func resolve(n *Node, text string) {
 	n.Kind, n.Text = String, text
 }
 
+// decimal matches a number of the core schema without its sign.
+var decimal = regexp.MustCompile(`^(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+
 // number turns a YAML number into one that JSON could hold. Infinities and
 // NaN come back as .inf and .nan, which no reader of numbers accepts.
 func number(text string) (string, bool) {
@@ -49,39 +53,9 @@ func number(text string) (string, bool) {
 		return strconv.FormatUint(v, 10), true
 	}
 
-	if !decimal(unsigned) {
+	if !decimal.MatchString(unsigned) {
 		return "", false
 	}
 
 	return strings.TrimPrefix(text, "+"), true
-}
-
-// decimal matches (\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
-func decimal(text string) bool {
-	rest := strings.TrimLeft(text, "0123456789")
-	whole := len(text) - len(rest)
-
-	if after, ok := strings.CutPrefix(rest, "."); ok {
-		rest = strings.TrimLeft(after, "0123456789")
-		whole += len(after) - len(rest)
-	}
-
-	if whole == 0 {
-		return false
-	}
-
-	if rest == "" {
-		return true
-	}
-
-	if rest[0]|0x20 != 'e' {
-		return false
-	}
-
-	rest = rest[1:]
-	if rest != "" && (rest[0] == '+' || rest[0] == '-') {
-		rest = rest[1:]
-	}
-
-	return rest != "" && strings.Trim(rest, "0123456789") == ""
 }
