@@ -9,7 +9,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/activities"
-	"github.com/berthml/berth/internal/search"
 	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
@@ -37,12 +36,14 @@ func (s *shelf) Suggest(
 		return sequence(first, min(len(s.trials), first+count-1)), false, nil
 	}
 
-	var history []berth.Assignment
+	made := map[string]bool{}
+	tried := berth.Tried{Made: len(s.trials), Seen: func([]string) (map[string]bool, error) { return made, nil }}
+
 	for _, trial := range s.trials {
-		history = append(history, trial.Params)
+		made[trial.Params.Key()], tried.Last = true, trial.Params
 	}
 
-	trials, exhausted, err := suggest(search.TriedOf(history))
+	trials, exhausted, err := suggest(tried)
 	s.trials = append(s.trials, trials...)
 
 	return sequence(first, len(s.trials)), exhausted, err

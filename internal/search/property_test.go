@@ -127,7 +127,7 @@ func run(t *rapid.T, s berth.Spec, name string) []string {
 		require.NoError(t, err)
 
 		batch := rapid.IntRange(1, 40).Draw(t, name)
-		more, end, err := searcher.Next(search.TriedOf(history), batch)
+		more, end, err := searcher.Next(triedOf(history), batch)
 		require.NoError(t, err)
 		history = append(history, more...)
 

@@ -10,19 +10,6 @@ import (
 // and forbid apply. A sweep has at most 100,000 trials.
 const maxWalk = 1 << 18
 
-// TriedOf is the state from which a search continues after all made trials.
-func TriedOf(history []berth.Assignment) berth.Tried {
-	all := make(map[string]bool, len(history))
-	tried := berth.Tried{Made: len(history), Seen: func([]string) (map[string]bool, error) { return all, nil }}
-
-	for _, a := range history {
-		all[a.Key()] = true
-		tried.Last = a
-	}
-
-	return tried
-}
-
 // Searcher suggests assignments for one sweep. It is immutable and safe for
 // concurrent use.
 type Searcher struct {

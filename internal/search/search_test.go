@@ -46,7 +46,7 @@ func all(t *testing.T, s berth.Spec, batch int) []berth.Assignment {
 	var out []berth.Assignment
 
 	for range 10_000 {
-		more, end, err := searcher.Next(search.TriedOf(out), batch)
+		more, end, err := searcher.Next(triedOf(out), batch)
 		require.NoError(t, err)
 		out = append(out, more...)
 
@@ -357,7 +357,7 @@ func TestRandomAsksOnlyForItsDraws(t *testing.T) {
 	history, _, err := searcher.Next(berth.Tried{}, 400) // half of the space
 	require.NoError(t, err)
 
-	asked, tried := 0, search.TriedOf(history)
+	asked, tried := 0, triedOf(history)
 	seen := tried.Seen
 	tried.Seen = func(keys []string) (map[string]bool, error) {
 		require.NotNil(t, keys, "all trials are asked for")
@@ -393,4 +393,17 @@ func TestGridGoesOnBehindItsLastTrial(t *testing.T) { //nolint:paralleltest // A
 		require.Len(t, got, 8)
 	})
 	require.Less(t, allocations, 5_000.0, "a walk over 50,000 points makes more")
+}
+
+// triedOf is the state from which a search continues after all made trials.
+func triedOf(history []berth.Assignment) berth.Tried {
+	all := make(map[string]bool, len(history))
+	tried := berth.Tried{Made: len(history), Seen: func([]string) (map[string]bool, error) { return all, nil }}
+
+	for _, a := range history {
+		all[a.Key()] = true
+		tried.Last = a
+	}
+
+	return tried
 }

@@ -103,8 +103,3 @@ func (h Shapes) Of(a berth.Assignment) berth.Shape {
 		Datasets:    h.spec.DatasetNames(),
 	}
 }
-
-// ShapeOf is the shape of one trial of a valid spec.
-func ShapeOf(s berth.Spec, imageDigest string, a berth.Assignment) berth.Shape {
-	return NewShapes(s, imageDigest).Of(a)
-}

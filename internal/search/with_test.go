@@ -46,12 +46,12 @@ func TestWith_ContinuesAsTheWholeFile(t *testing.T) {
 				from, entries = 0, listed
 			}
 
-			want, _, err := whole.Next(search.TriedOf(history), 2)
+			want, _, err := whole.Next(triedOf(history), 2)
 			require.NoError(t, err)
 
 			var got []berth.Assignment
 
-			got, end, err = plan.With(len(listed), from, entries).Next(search.TriedOf(history), 2)
+			got, end, err = plan.With(len(listed), from, entries).Next(triedOf(history), 2)
 			require.NoError(t, err)
 			require.Equal(t, want, got, name)
 
