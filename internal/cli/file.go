@@ -146,5 +146,7 @@ func (f *sweepFile) line(pointer string) (int, bool) {
 		return 0, false
 	}
 
-	return document.Line(string(f.data), node.Locate(pointer)), true
+	at, _ := node.Locate(pointer)
+
+	return document.Line(string(f.data), at), true
 }

@@ -44,7 +44,8 @@ func (c *checker) add(pointer, code, format string, args ...any) {
 		return
 	}
 
-	c.reader.add(c.root.Locate(pointer), pointer, code, format, args...)
+	_, at := c.root.Locate(pointer)
+	c.reader.add(at, pointer, code, format, args...)
 }
 
 var (

@@ -119,10 +119,10 @@ func lineStarts(text, ends string) []int {
 
 var unescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// Locate is the offset at which the target of a JSON pointer is written, with its
-// name in an object, or the nearest value around a target that is not written.
-func (n *Node) Locate(pointer string) int {
-	offset := n.Offset
+// Locate finds the target of a JSON pointer, or the nearest value around a target that
+// is not written: where it begins, with its name in an object, and where its value does.
+func (n *Node) Locate(pointer string) (begin, value int) {
+	begin = n.Offset
 
 	for _, name := range strings.Split(pointer, "/")[1:] {
 		at := slices.IndexFunc(n.Fields, func(f Field) bool { return f.Name == unescaper.Replace(name) })
@@ -130,15 +130,15 @@ func (n *Node) Locate(pointer string) int {
 
 		switch {
 		case at >= 0:
-			n, offset = &n.Fields[at].Value, n.Fields[at].Offset
+			n, begin = &n.Fields[at].Value, n.Fields[at].Offset
 		case err == nil && i >= 0 && i < len(n.Items):
-			n, offset = &n.Items[i], n.Items[i].Offset
+			n, begin = &n.Items[i], n.Items[i].Offset
 		default:
-			return offset
+			return begin, n.Offset
 		}
 	}
 
-	return offset
+	return begin, n.Offset
 }
 
 // move adds to the offset of everything in a tree, such as the byte order mark
