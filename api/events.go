@@ -27,9 +27,7 @@ func (s *Server) streamEvents(c *gin.Context) error {
 	}
 	defer done()
 
-	era := s.feed.era() // first: the range must not be of an earlier database
-
-	first, last, err := s.deps.Store.EventRange(ctx)
+	first, last, era, err := s.feed.begin(ctx)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (f *feed) readEvents(ctx context.Context) {
 		f.mu.Unlock()
 
 		if !ready {
-			f.begin(ctx)
+			_, _, _, _ = f.begin(ctx) // an error shows at the next poll
 
 			return
 		}
@@ -61,7 +61,7 @@ func (f *feed) readEvents(ctx context.Context) {
 		}
 
 		if len(events) == 0 {
-			f.begin(ctx)
+			_, _, _, _ = f.begin(ctx) // the same
 
 			return
 		}
@@ -70,24 +70,28 @@ func (f *feed) readEvents(ctx context.Context) {
 	}
 }
 
-// begin starts at the newest event, once. It starts over when the database was
-// restored from an older copy, which gives the same sequences to other events.
-// Streams end with their era; a client that reconnects with a sequence past the
-// new events is told to read everything again.
-func (f *feed) begin(ctx context.Context) {
-	_, newest, err := f.store.EventRange(ctx)
+// begin starts at the newest event, once, and returns the first and the newest one
+// with their era. It starts over when the database was restored from an older copy,
+// which gives the same sequences to other events. Streams end with their era; a client
+// that reconnects with a sequence past the new events is told to read everything again.
+func (f *feed) begin(ctx context.Context) (first, newest int64, era int, err error) {
+	f.mu.Lock()
+	last, ready := f.last, f.ready // before the look: events that are added meanwhile are no restored database
+	f.mu.Unlock()
+
+	first, newest, err = f.store.EventRange(ctx)
 	if err != nil {
-		return
+		return 0, 0, 0, err
 	}
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	if f.ready && newest >= f.last {
-		return
+	if ready && newest >= last || !ready && f.ready {
+		return first, newest, f.eras, nil
 	}
 
-	if f.ready {
+	if ready {
 		f.eras++
 	}
 
@@ -95,6 +99,8 @@ func (f *feed) begin(ctx context.Context) {
 
 	close(f.grown)
 	f.grown = make(chan struct{})
+
+	return first, newest, f.eras, nil
 }
 
 // era changes when the database was restored from an older copy.
