@@ -157,10 +157,6 @@ bench/latency: build images ## Time a place's next container, containers a secon
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(GO) test -tags integration -run '^$$' -bench . -benchtime 1x -timeout 20m ./internal/e2e
 	$(GO) test -run '^$$' -bench BenchmarkPutMetrics -benchtime 1000x ./internal/store/postgres
 
-.PHONY: bench/streams
-bench/streams: ## Open 200 event streams: how late events come, memory of each stream, what quiet streams ask the database
-	$(GO) test -run '^$$' -bench '^BenchmarkStreams$$' -benchtime 1x -timeout 10m ./api
-
 .PHONY: bench/logs
 bench/logs: build ## Run a trial that prints as fast as it can, and say what that costs its neighbour
 	@scripts/test-image

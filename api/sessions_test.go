@@ -146,31 +146,6 @@ func TestSession_AuthorizationWins(t *testing.T) {
 	r.want(http.StatusOK, "GET", "/api/v1/sweeps", "", "Cookie: berth_session=wrong", viewer)
 }
 
-// A browser sends the cookie for any page, so a change must come from a page of
-// ours.
-func TestSession_OtherOriginIsRefused(t *testing.T) {
-	t.Parallel()
-
-	store := apitest.Sample(t)
-	store.SweepIs(berth.SweepRunning)
-	r := setup(t, store)
-	cookie := r.logIn(token(t, store, "admin"))
-	pause := "/api/v1/sweeps/" + apitest.NewID(1) + "/pause"
-
-	for _, header := range []string{
-		"Origin: https://evil.example", "Origin: null", "Origin: http://localhost:1", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site",
-	} {
-		r.requireProblem(403, "cross_origin", "another origin", "POST", pause, "", cookie, header)
-		r.requireProblem(403, "cross_origin", "another origin", "POST", sessionPath, login("berth_wrong"), asJSON, header)
-		r.requireProblem(403, "cross_origin", "another origin", "DELETE", sessionPath, "", cookie, header)
-	}
-
-	require.Empty(t, store.Updates)
-	require.Equal(t, 1, store.Count("sessions"))
-
-	r.want(http.StatusOK, "POST", pause, "", cookie, "Origin: "+r.url)
-}
-
 // A client that guesses tokens by logging in must wait like any other, and
 // locks no other client out.
 func TestSession_WrongTokensAreCounted(t *testing.T) {
@@ -206,33 +181,6 @@ func TestSession_BodiesThatAreNone(t *testing.T) {
 	r.requireProblem(400, "invalid_request", "openapi.yaml", "POST", sessionPath, `{"token":"a","more":1}`, asJSON)
 	r.requireProblem(413, "E_BODY_TOO_LARGE", "4 KiB", "POST", sessionPath, `{"token":"`+strings.Repeat("x", 5000)+`"}`, asJSON)
 	r.requireProblem(415, "E_CONTENT_TYPE", "application/json", "POST", sessionPath, "token=a", "Content-Type: application/x-www-form-urlencoded")
-}
-
-// Streams work with the cookie, which is all that a browser's EventSource sends,
-// and end with the session.
-func TestSession_Streams(t *testing.T) {
-	t.Parallel()
-
-	store := apitest.Sample(t)
-	store.AttemptRuns(apitest.AttemptID(1, 1))
-	id := apitest.AttemptID(1, 1)
-	r := setup(t, store)
-	api.SetRecheck(r.server, 50*time.Millisecond)
-
-	cookie := r.logIn(token(t, store, "viewer"))
-	events := r.subscribe("/api/v1/events", cookie)
-	log := r.subscribe("/api/v1/attempts/"+id+"/log?follow=true", cookie)
-
-	events.block()
-	log.block()
-	store.Publish(t, "trial.state", apitest.NewID(1), "a", "succeeded")
-	events.requireEvent("change", "1", `"subject":"a"`)
-	store.Write(id, "one\n")
-	log.requireEvent("piece", "4", `"text":"one\n"`)
-
-	r.want(http.StatusNoContent, "DELETE", sessionPath, "", cookie)
-	require.Empty(t, events.block(), "the stream ends")
-	require.Empty(t, log.block(), "the stream ends")
 }
 
 // A proxy that speaks TLS for the server passes the page's origin on.
@@ -361,14 +309,6 @@ func TestSession_WithoutTheDatabase(t *testing.T) {
 	require.Equal(t, []string{"berth_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"}, response.Header.Values("Set-Cookie"))
 }
 
-// An answer is its caller's alone, for any setting of a proxy's cache.
-func TestAnswersAreNotForCaches(t *testing.T) {
-	t.Parallel()
-
-	response := setup(t, apitest.Sample(t)).call("GET", "/api/v1/me", "")
-	require.Equal(t, "private, no-cache", response.Header.Get("Cache-Control"))
-}
-
 func TestMe(t *testing.T) {
 	t.Parallel()
 
@@ -377,6 +317,7 @@ func TestMe(t *testing.T) {
 
 	body := r.want(http.StatusOK, "GET", "/api/v1/me", "")
 	require.JSONEq(t, `{"name":"local","role":"admin","known_by":"local"}`, body)
+	require.Equal(t, "private, no-cache", r.call("GET", "/api/v1/me", "").Header.Get("Cache-Control"), "for any setting of a proxy's cache")
 
 	viewer, operator := token(t, store, "viewer"), token(t, store, "operator")
 

@@ -425,23 +425,6 @@ func TestCordonDevice(t *testing.T) {
 	require.NotContains(t, body, "cordon")
 }
 
-func TestRemoveHost(t *testing.T) {
-	t.Parallel()
-
-	store := apitest.Sample(t)
-	r := setup(t, store)
-
-	body := r.want(http.StatusConflict, "DELETE", "/api/v1/hosts/laptop", "")
-	require.Contains(t, body, "its worker answers")
-
-	store.Exec("UPDATE hosts SET last_seen_at = now() - interval '1 day'")
-
-	r.want(http.StatusNoContent, "DELETE", "/api/v1/hosts/laptop", "")
-
-	_, body = r.text("GET", "/api/v1/hosts", "")
-	require.Empty(t, read[openapi.HostList](t, body).Data)
-}
-
 // A command for one of two hosts of a name must not reach the other.
 func TestHosts_OfOneName(t *testing.T) {
 	t.Parallel()
