@@ -83,6 +83,20 @@ func Fine(part, what string) Finding { return Finding{OK: true, Part: part, What
 // Broken is an observation that needs the user's next step.
 func Broken(part, what, next string) Finding { return Finding{Part: part, What: what, Next: next} }
 
+// warned is an observation that is fine, and will not be before long.
+func warned(part, what, next string) Finding {
+	return Finding{OK: true, Warn: true, Part: part, What: what, Next: next}
+}
+
+// because adds why the last try failed, where that is known.
+func because(what, did, reason string) string {
+	if reason == "" {
+		return what
+	}
+
+	return what + "; the last try" + did + " failed: " + reason
+}
+
 // outboxLate is when the outbox is late: it is delivered within milliseconds,
 // and a message that failed is tried again within a minute.
 const outboxLate = 2 * time.Minute
@@ -100,28 +114,16 @@ const alarmNext = "bring back the Temporal that has the workflows (its address, 
 
 // Findings says it in words, one line for each part, always in this order.
 func (h State) Findings() []Finding {
-	outbox := Finding{OK: true, Part: PartOutbox, What: fmt.Sprintf("%d messages wait for Temporal", h.OutboxWaiting)}
+	outbox := Fine(PartOutbox, fmt.Sprintf("%d messages wait for Temporal", h.OutboxWaiting))
 	if h.OutboxOldest > outboxLate {
-		outbox = Finding{
-			Part: PartOutbox, What: fmt.Sprintf("%d messages wait for Temporal, the oldest for %s", h.OutboxWaiting, h.OutboxOldest.Round(time.Second)),
-			Next: "see whether Temporal answers and a `berth server` runs; the log of the server says why it cannot deliver",
-		}
-
-		if h.OutboxReason != "" {
-			outbox.What += "; the last try failed: " + h.OutboxReason
-		}
+		outbox = Broken(PartOutbox, because(fmt.Sprintf("%s, the oldest for %s", outbox.What, h.OutboxOldest.Round(time.Second)), "", h.OutboxReason),
+			"see whether Temporal answers and a `berth server` runs; the log of the server says why it cannot deliver")
 	}
 
-	placer := Finding{OK: true, Part: PartPlacer, What: "one server places trials"}
+	placer := Fine(PartPlacer, "one server places trials")
 	if h.NoPlacer {
-		placer = Finding{
-			Part: PartPlacer, What: "no server places trials: nothing new starts, what runs goes on",
-			Next: "start `berth server`, or see its log for why it does not lead",
-		}
-
-		if h.PlacerReason != "" {
-			placer.What += "; the last try to lead failed: " + h.PlacerReason
-		}
+		placer = Broken(PartPlacer, because("no server places trials: nothing new starts, what runs goes on", " to lead", h.PlacerReason),
+			"start `berth server`, or see its log for why it does not lead")
 	}
 
 	hosts := Finding{OK: true, Part: "hosts", What: fmt.Sprintf("%d of %d hosts answer", h.Answering, h.Hosts)}
@@ -146,27 +148,15 @@ func (h State) Findings() []Finding {
 		hosts.Next = strings.TrimPrefix(hosts.Next+"; ", "; ") + "restore what the host lacks: it takes attempts again by itself, and its worker needs no restart"
 	}
 
-	disks := Finding{OK: true, Part: "disks", What: "every host has room for files"}
-	if len(h.FullDisks) > 0 {
-		disks = Finding{
-			Part: "disks", What: "less is free than the hosts keep: " + strings.Join(h.FullDisks, ", "),
-			Next: FreeDisk + "; they start nothing new until then, and go on by themselves",
-		}
-	} else if warnings := h.diskWarnings(); len(warnings) > 0 {
-		disks = Finding{OK: true, Warn: true, Part: "disks", What: strings.Join(warnings, "; "), Next: LessOutput}
-	}
-
-	leases := Finding{OK: true, Part: "leases", What: "every lease was renewed in time"}
+	leases := Fine("leases", "every lease was renewed in time")
 	if h.SuspectLeases > 0 {
-		leases = Finding{
-			Part: "leases", What: fmt.Sprintf("%d leases were not renewed in time and keep what they hold", h.SuspectLeases),
-			Next: "bring their host's worker back, which renews them or proves that nothing runs; `berth host list` says which is silent",
-		}
+		leases = Broken("leases", fmt.Sprintf("%d leases were not renewed in time and keep what they hold", h.SuspectLeases),
+			"bring their host's worker back, which renews them or proves that nothing runs; `berth host list` says which is silent")
 	}
 
-	events := Finding{OK: true, Part: PartEvents, What: "a server publishes what happens"}
+	events := Fine(PartEvents, "a server publishes what happens")
 
-	return h.markFailingRounds([]Finding{outbox, placer, events, hosts, h.devices(), disks, h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), h.connections(), h.tokens(), leases, h.starts(), h.requests(), h.alarm()})
+	return h.markFailingRounds([]Finding{outbox, placer, events, hosts, h.devices(), h.disks(), h.outputs(), h.artifacts(), h.secrets(), h.retention(), h.storage(), h.connections(), h.tokens(), leases, h.starts(), h.requests(), h.alarm()})
 }
 
 // LessOutput is the user's next step for a disk that fills with outputs.
@@ -186,29 +176,38 @@ const databaseRoom = 16 << 20
 const fullDatabase = "free space on that disk or make it larger: PostgreSQL cannot write, and to delete sweeps needs room, too. Trials that run go on, and " +
 	"their results wait on their hosts. After that limit how long sweeps are kept: `berth server --keep-sweeps`"
 
-func (h State) diskWarnings() (warnings []string) {
+// disks is the finding about the disks of hosts.
+func (h State) disks() Finding {
+	if len(h.FullDisks) > 0 {
+		return Broken("disks", "less is free than the hosts keep: "+strings.Join(h.FullDisks, ", "), FreeDisk+"; they start nothing new until then, and go on by themselves")
+	}
+
+	var warnings []string
+
 	for _, disk := range h.Disks {
 		if warning := disk.Warning(); warning != "" {
 			warnings = append(warnings, warning)
 		}
 	}
 
-	return warnings
+	if len(warnings) == 0 {
+		return Fine("disks", "every host has room for files")
+	}
+
+	return warned("disks", strings.Join(warnings, "; "), LessOutput)
 }
 
 // outputs is the finding about files that should be removed and are not. Nothing
 // fails of it before the disk is full, which is told of the disk.
 func (h State) outputs() Finding {
 	if len(h.Outputs) == 0 {
-		return Finding{OK: true, Part: "outputs", What: "hosts remove the files that they are asked to"}
+		return Fine("outputs", "hosts remove the files that they are asked to")
 	}
 
-	return Finding{
-		OK: true, Warn: true, Part: "outputs", What: strings.Join(h.Outputs, "; "),
-		Next: "what a worker cannot remove, remove there as root: `rm -r` the directory that is named, which only its job's user or root can " +
-			"empty, and the worker goes on. For a limit that cannot be kept, delete sweeps that hold the files, after `berth sweep cancel` where they go on, " +
-			"or raise --keep-outputs-size. When a host is gone for good, remove its data directory by hand, then run `berth host remove`",
-	}
+	return warned("outputs", strings.Join(h.Outputs, "; "),
+		"what a worker cannot remove, remove there as root: `rm -r` the directory that is named, which only its job's user or root can "+
+			"empty, and the worker goes on. For a limit that cannot be kept, delete sweeps that hold the files, after `berth sweep cancel` where they go on, "+
+			"or raise --keep-outputs-size. When a host is gone for good, remove its data directory by hand, then run `berth host remove`")
 }
 
 // filesLate is when files that wait for the store are late without a fault that
@@ -222,13 +221,8 @@ func (h State) artifacts() Finding {
 	var texts []string
 
 	for _, w := range h.WaitingFiles {
-		text := fmt.Sprintf("%s: files of %d attempts, the oldest for %s", w.Host, w.Attempts, w.Oldest.Round(time.Second))
-		if w.Problem != "" {
-			text += "; the last try failed: " + w.Problem
-		}
-
+		texts = append(texts, because(fmt.Sprintf("%s: files of %d attempts, the oldest for %s", w.Host, w.Attempts, w.Oldest.Round(time.Second)), "", w.Problem))
 		f.Warn = f.Warn || w.Problem != "" || w.Oldest > filesLate
-		texts = append(texts, text)
 	}
 
 	if len(texts) > 0 {
@@ -262,13 +256,11 @@ func (h State) secrets() Finding {
 // retention is the finding about rows that should be deleted and are not.
 func (h State) retention() Finding {
 	if h.Retention == "" {
-		return Finding{OK: true, Part: "retention", What: "the server deletes what is over its limit"}
+		return Fine("retention", "the server deletes what is over its limit")
 	}
 
-	return Finding{
-		OK: true, Warn: true, Part: "retention", What: "not deleted: " + h.Retention,
-		Next: "the server tries again every minute; when it lasts, see in PostgreSQL's pg_stat_activity and pg_locks what holds its tables, or report the reason",
-	}
+	return warned("retention", "not deleted: "+h.Retention,
+		"the server tries again every minute; when it lasts, see in PostgreSQL's pg_stat_activity and pg_locks what holds its tables, or report the reason")
 }
 
 // storage is the finding about the size of the database.
@@ -323,7 +315,7 @@ func (h State) faultyDevices() Finding {
 		"for MPS see what the worker says of it in its log, and `berth doctor` there; it tries again by itself, every ten minutes at the latest")
 
 	if len(what) == 0 {
-		return Finding{OK: true, Part: "devices", What: "no GPU reports a problem"}
+		return Fine("devices", "no GPU reports a problem")
 	}
 
 	well := len(h.SickDevices) == 0
@@ -334,20 +326,17 @@ func (h State) faultyDevices() Finding {
 // starts is the finding about hosts that cannot start containers.
 func (h State) starts() Finding {
 	if len(h.Cordoned) == 0 {
-		return Finding{OK: true, Part: "starts", What: "no host fails to start containers"}
+		return Fine("starts", "no host fails to start containers")
 	}
 
-	return Finding{
-		Part: "starts", What: "cordoned, as trials failed to start there one after the other: " + strings.Join(h.Cordoned, "; "),
-		Next: "see whether `docker run --rm` starts a container there, and mend Docker; Berth tests the host by itself now and then, " +
-			"or at once after `berth host ready`",
-	}
+	return Broken("starts", "cordoned, as trials failed to start there one after the other: "+strings.Join(h.Cordoned, "; "),
+		"see whether `docker run --rm` starts a container there, and mend Docker; Berth tests the host by itself now and then, or at once after `berth host ready`")
 }
 
 // requests is the finding about requests for a place.
 func (h State) requests() Finding {
 	if h.StuckTrials == 0 {
-		return Finding{OK: true, Part: "requests", What: "the placer can place every request"}
+		return Fine("requests", "the placer can place every request")
 	}
 
 	stuck := make([]string, len(h.Stuck))
@@ -355,18 +344,15 @@ func (h State) requests() Finding {
 		stuck[i] = t.String()
 	}
 
-	return Finding{
-		Part: "requests", What: fmt.Sprintf("%d trials cannot be placed: %s", h.StuckTrials, strings.Join(stuck, "; ")),
-		Next: "the placer tries them again by itself, and places all others meanwhile; when it lasts, cancel the sweep with " +
-			"`berth sweep cancel` and report the reason",
-	}
+	return Broken("requests", fmt.Sprintf("%d trials cannot be placed: %s", h.StuckTrials, strings.Join(stuck, "; ")),
+		"the placer tries them again by itself, and places all others meanwhile; when it lasts, cancel the sweep with `berth sweep cancel` and report the reason")
 }
 
 // alarm is the finding about what only a person can decide.
 func (h State) alarm() Finding {
 	if h.Alarm != "" {
-		return Finding{Part: PartWorkflows, What: h.Alarm, Next: alarmNext}
+		return Broken(PartWorkflows, h.Alarm, alarmNext)
 	}
 
-	return Finding{OK: true, Part: PartWorkflows, What: "every open sweep has its workflow in Temporal"}
+	return Fine(PartWorkflows, "every open sweep has its workflow in Temporal")
 }
