@@ -185,7 +185,6 @@ func toHost(h berth.Host) openapi.Host {
 		Datasets: h.Datasets, Devices: all(h.Devices, toDevice), LastSeenAt: h.LastSeenAt, Problem: h.Problem,
 		CordonedAt: utc(h.CordonedAt), CordonReason: h.CordonReason, CordonSweep: h.CordonSweep, UsedByOthersBytes: h.UsedByOthersBytes(),
 	}
-
 }
 
 func toDevice(d berth.Device) openapi.Device {

@@ -74,7 +74,7 @@ func (m *machine) bind(flags *pflag.FlagSet) {
 		"URL of the proxy that trials with a network are told of (HTTP_PROXY, HTTPS_PROXY), such as http://10.0.0.1:3128; it keeps no trial from going past it")
 	flags.Float64Var(&m.cpus, "cpus", 0, "cores to hand out; default: all of the machine's")
 	flags.IntVar(&m.maxAttempts, "max-attempts", 0, "attempts at once; 0 = as many as fit")
-	m.gpus.Bind(flags)
+	gpushare.Bind(flags, &m.gpus)
 	flags.StringArrayVar(&m.datasets, "dataset", nil,
 		"a data set that trials of this machine may mount, as NAME=PATH, such as flowers=/data/flowers; again for each, and in BERTH_DATASET one a line or with commas between (docs/production.md)")
 	config.Directory(flags, &m.secretsDir, "secrets-dir", "",

@@ -86,7 +86,7 @@ type Config struct {
 }
 
 // Bind adds the flags of GPUs.
-func (c *Config) Bind(flags *pflag.FlagSet) {
+func Bind(flags *pflag.FlagSet, c *Config) {
 	flags.StringVar(&c.GPUs, "gpus", "", "GPUs to hand out: all, none, or some by UUID or number, with commas between; default: all, and none with --machine-id")
 	flags.StringVar(&c.Fake, "fake-gpus", "",
 		"simulated GPUs in place of real ones, to try Berth without a card, such as 2x24GiB,1x80GiB; only programs made for them see them (docs/gpus.md)")
