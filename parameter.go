@@ -295,6 +295,16 @@ func (a Assignment) Names() []string {
 	return slices.Sorted(maps.Keys(a))
 }
 
+// Text is the assignment for people, such as batch=32 lr=0.01 with a space between.
+func (a Assignment) Text(between string) string {
+	parts := make([]string, 0, len(a))
+	for _, name := range a.Names() {
+		parts = append(parts, name+"="+a[name].String())
+	}
+
+	return strings.Join(parts, between)
+}
+
 // Key is a canonical text of the assignment: equal assignments have equal keys.
 func (a Assignment) Key() string {
 	data, err := json.Marshal(a) // encoding/json sorts map keys

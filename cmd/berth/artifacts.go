@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"path/filepath"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/datadir"
 	"github.com/berthml/berth/internal/store/artifacts"
 	"github.com/berthml/berth/internal/store/postgres"
@@ -39,28 +37,4 @@ func (m *machine) storeFiles(ctx context.Context, store *artifacts.Store, files 
 	})
 
 	return group.Wait()
-}
-
-// openArtifacts opens the store of artifacts; nil = no store. Later calls wait
-// for one that does not answer. Errors: of a store that a person must change.
-func openArtifacts(ctx context.Context, where, installation string, marks artifacts.Marks, log *slog.Logger) (*artifacts.Store, error) {
-	if where == "" {
-		return nil, nil //nolint:nilnil // none is no error
-	}
-
-	store, err := artifacts.Open(ctx, where, installation, marks)
-	if err != nil {
-		return nil, err
-	}
-
-	err = store.Ready(ctx)
-	if kind := berth.KindOf(err); err != nil && kind != berth.KindUnavailable {
-		return nil, errors.Join(err, store.Close())
-	}
-
-	if err != nil {
-		log.Warn("the store of artifacts does not answer; files wait for it", "error", err)
-	}
-
-	return store, nil
 }

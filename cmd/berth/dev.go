@@ -16,6 +16,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/datadir"
+	"github.com/berthml/berth/internal/agent/secrets"
 	"github.com/berthml/berth/internal/config"
 	"github.com/berthml/berth/internal/control/backends"
 	"github.com/berthml/berth/internal/devstack"
@@ -73,7 +74,7 @@ func devCommand() *cobra.Command {
 	flags.StringVar(&d.TemporalNamespace, "temporal-namespace", "", "default: default")
 	flags.IntVar(&d.temporalPort, "temporal-port", 7233, "preferred port of our own Temporal; that of its web UI is 1000 higher; 0 = any two")
 	bindArtifacts(flags, &d.serving.artifacts, "artifacts/ in the data directory")
-	bindSecretsKey(flags, &d.serving.secretsKey, "file with the key of secrets; default: "+devKeyFile+" in the data directory, which is made")
+	bindSecretsKey(flags, &d.serving.secretsKey, "file with the key of secrets; default: "+secrets.DevFile+" in the data directory, which is made")
 	flags.BoolVar(&d.noWorker, "no-worker", false, "leave out the worker, to run `berth worker` beside it")
 
 	return cmd
@@ -106,7 +107,7 @@ func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) 
 	d.machine.artifacts = d.serving.artifacts
 
 	if d.serving.secretsKey == "" {
-		if d.serving.secretsKey, err = ownKey(d.gpus.DataDir); err != nil {
+		if d.serving.secretsKey, err = secrets.Own(d.gpus.DataDir); err != nil {
 			return err
 		}
 	}

@@ -2,11 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,10 +13,6 @@ import (
 	"github.com/berthml/berth/internal/agent/secrets"
 	"github.com/berthml/berth/internal/store/postgres"
 )
-
-// devKeyFile is the key of `berth dev`, in its data directory. A worker with the same
-// directory takes it, too.
-const devKeyFile = "secrets.key"
 
 // bindSecretsKey adds the flag of the key file.
 func bindSecretsKey(flags *pflag.FlagSet, path *string, usage string) {
@@ -48,29 +40,6 @@ func sealer(keys *secrets.Keys) api.Sealer {
 	}
 
 	return keys
-}
-
-// keyBeside is the key of the `berth dev` with the same data directory; empty =
-// none.
-func keyBeside(dataDir string) string {
-	path := filepath.Join(dataDir, devKeyFile)
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-
-	return path
-}
-
-// ownKey is the key file of `berth dev`, made when it is missing.
-func ownKey(dataDir string) (string, error) {
-	path := filepath.Join(dataDir, devKeyFile)
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return path, err
-	}
-
-	_, err := secrets.Make(path)
-
-	return path, err
 }
 
 // opener opens the secrets of the database. A worker without a private key asks, too:

@@ -125,7 +125,7 @@ func runServer(ctx context.Context, s serving, c backends.Connections, log *slog
 		return err
 	}
 
-	files, err := openArtifacts(ctx, s.artifacts, c.Installation.ID, store, log)
+	files, err := artifacts.OpenReady(ctx, s.artifacts, c.Installation.ID, store, log)
 	if err != nil {
 		return err
 	}

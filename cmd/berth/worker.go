@@ -29,6 +29,7 @@ import (
 	"github.com/berthml/berth/internal/control/backends"
 	"github.com/berthml/berth/internal/control/health"
 	"github.com/berthml/berth/internal/control/retention"
+	"github.com/berthml/berth/internal/store/artifacts"
 	"github.com/berthml/berth/worker"
 )
 
@@ -183,7 +184,7 @@ func runWorker(ctx context.Context, m machine, c backends.Connections, log *slog
 
 	owner := berth.Owner{HostID: host.ID, Installation: c.Installation.ID}
 
-	store, err := openArtifacts(ctx, m.artifacts, c.Installation.ID, c.Store, log)
+	store, err := artifacts.OpenReady(ctx, m.artifacts, c.Installation.ID, c.Store, log)
 	if err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func (m *machine) check() error {
 		return berth.Errorf(berth.KindInvalid, "--pull %q must be %s or %s", m.pull, pullMissing, pullNever)
 	}
 
-	if err := checkProxy(m.trialProxy); err != nil {
+	if err := runtrial.CheckProxy(m.trialProxy); err != nil {
 		return err
 	}
 
@@ -320,7 +321,7 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 		return berth.Host{}, err
 	}
 
-	if m.keys, err = openKeys(cmp.Or(m.secretsKey, keyBeside(m.gpus.DataDir))); err != nil {
+	if m.keys, err = openKeys(cmp.Or(m.secretsKey, secrets.Beside(m.gpus.DataDir))); err != nil {
 		return berth.Host{}, err
 	}
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -94,14 +93,7 @@ func (o *options) ago(at time.Time) string {
 }
 
 // assignment writes values such as batch=32 lr=0.01.
-func assignment(a berth.Assignment) string {
-	parts := make([]string, 0, len(a))
-	for _, name := range a.Names() {
-		parts = append(parts, name+"="+a[name].String())
-	}
-
-	return strings.Join(parts, " ")
-}
+func assignment(a berth.Assignment) string { return a.Text(" ") }
 
 // short is the beginning of an id, which is enough of it.
 func short(id string) string { return id[:min(len(id), 8)] }

@@ -2,7 +2,6 @@ package preview
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -83,17 +82,12 @@ const fewFound = 10
 
 // Planned is the number of trials a sweep will make, when that is known, else 0.
 func Planned(s berth.Spec) int {
-	searcher, err := search.New(s)
+	sketch, err := Enumerate(s, "")
 	if err != nil {
 		return 0
 	}
 
-	values, end, err := searcher.Next(berth.Tried{}, MaxEnumerated)
-	if err != nil {
-		return 0
-	}
-
-	return planned(s, values, end)
+	return sketch.planned
 }
 
 // planned returns the number of trials, judged by the first MaxEnumerated.
@@ -301,18 +295,4 @@ func largest(hosts []berth.Host) int64 {
 	}
 
 	return most
-}
-
-// sortedValues is a shape's values in words, such as batch=32, width=64.
-func sortedValues(a berth.Assignment) string {
-	text := ""
-	for _, name := range slices.Sorted(maps.Keys(a)) {
-		if text != "" {
-			text += ", "
-		}
-
-		text += name + "=" + a[name].String()
-	}
-
-	return text
 }

@@ -40,7 +40,7 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 
 	if shape, need, trials := tooBig(p.Shapes, capacity); len(hosts) > 0 && trials > 0 {
 		add(CodeTooBig, "/parameters", "%d of %d trials need more memory than any machine has (%s): they will be infeasible; those with %s need %s",
-			trials, p.Enumerated, berth.BytesText(capacity), sortedValues(shape.Values), berth.BytesText(need))
+			trials, p.Enumerated, berth.BytesText(capacity), shape.Values.Text(", "), berth.BytesText(need))
 	}
 
 	wanted := int(k.spec.Limits.MaxParallel)

@@ -3,7 +3,6 @@ package spec
 import (
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/search"
@@ -73,20 +72,10 @@ func (c *checker) checkSample(searcher *search.Searcher) {
 	switch {
 	case problem != nil && problem.Element >= 0:
 		c.add("/command/"+strconv.Itoa(problem.Element), codeArgDash, "with %s, %s, or keep the value at 0 or above, such as with max(0, …)",
-			inWords(with), problem.Reason)
+			shorten(with.Text(", ")), problem.Reason)
 	case problem != nil:
 		c.add("/command", codeCmdSize, "%v", problem)
 	case all && !tried:
 		c.add("/parameters", codeSpaceEmpty, "there is no combination that may be tried; of the last one: %v", reason)
 	}
-}
-
-// inWords lists the values of an assignment, such as batch=32, width=64.
-func inWords(a berth.Assignment) string {
-	parts := make([]string, 0, len(a))
-	for _, name := range a.Names() {
-		parts = append(parts, name+"="+a[name].String())
-	}
-
-	return shorten(strings.Join(parts, ", "))
 }

@@ -1,4 +1,4 @@
-package main
+package runtrial
 
 import (
 	"net"
@@ -8,8 +8,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// checkProxy looks at --trial-proxy. Errors: invalid.
-func checkProxy(proxy string) error {
+// CheckProxy looks at --trial-proxy, which is Config.Proxy. Errors: invalid.
+func CheckProxy(proxy string) error {
 	if proxy == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package artifacts_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/store/artifacts"
 )
 
 // noMarks knows of no store.
@@ -21,7 +22,7 @@ func (noMarks) Installation(context.Context) (berth.Installation, error) {
 	return berth.Installation{ID: "one"}, nil
 }
 
-func TestOpenArtifacts(t *testing.T) {
+func TestOpenReady(t *testing.T) {
 	// Credentials for S3, so that no other source is asked.
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -41,7 +42,7 @@ func TestOpenArtifacts(t *testing.T) {
 		{name: "does not answer yet", where: "s3://bucket?region=eu-west-1&endpoint=http://127.0.0.1:1&use_path_style=true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			store, err := openArtifacts(t.Context(), c.where, c.installation, noMarks{}, log)
+			store, err := artifacts.OpenReady(t.Context(), c.where, c.installation, noMarks{}, log)
 			if c.wrong != "" {
 				require.ErrorContains(t, err, c.wrong)
 				require.Contains(t, []berth.Kind{berth.KindInvalid, berth.KindConflict}, berth.KindOf(err))

@@ -1,12 +1,14 @@
-package main
+package runtrial_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth/internal/agent/runtrial"
 )
 
-func TestWorker_ChecksTheProxy(t *testing.T) {
+func TestCheckProxy(t *testing.T) {
 	t.Parallel()
 
 	for proxy, says := range map[string]string{
@@ -15,7 +17,7 @@ func TestWorker_ChecksTheProxy(t *testing.T) {
 		"http://ada:secret@10.0.0.1:3128": "no name and password", "http://ada:secret@127.0.0.1:3128": "no name and password",
 		"http://127.0.0.1:3128": "on loopback", "http://127.0.1.1:3128": "on loopback", "http://LocalHost:3128": "on loopback", "http://[::1]:3128": "on loopback",
 	} {
-		err := checkProxy(proxy)
+		err := runtrial.CheckProxy(proxy)
 		if says == "" {
 			require.NoError(t, err, proxy)
 		} else {
