@@ -90,6 +90,16 @@ func (o *options) verb(use, about string, args cobra.PositionalArgs, run func(cm
 	}
 }
 
+// wordsOf are the completions of rows, each an id, a tab and what it is.
+func wordsOf[T any](rows []T, err error, word func(T) string) ([]string, error) {
+	words := make([]string, len(rows))
+	for i, row := range rows {
+		words[i] = word(row)
+	}
+
+	return words, err
+}
+
 // completeTimeout bounds the wait after the tab key.
 const completeTimeout = time.Second
 

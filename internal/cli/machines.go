@@ -71,18 +71,13 @@ func hostWords(ctx context.Context, to *remote) ([]string, error) {
 		named[h.Name]++
 	}
 
-	words := make([]string, len(hosts))
-
-	for i, h := range hosts {
-		word := h.Name
-		if named[word] > 1 {
-			word = h.ID
+	return wordsOf(hosts, err, func(h client.Host) string {
+		if named[h.Name] > 1 {
+			return h.ID + "\t" + hostState(h)
 		}
 
-		words[i] = word + "\t" + hostState(h)
-	}
-
-	return words, err
+		return h.Name + "\t" + hostState(h)
+	})
 }
 
 // diskFree is the free space of a host's disk, with a warning when it will be full

@@ -24,13 +24,8 @@ func (r *remote) probes(ctx context.Context, limit int) ([]client.Probe, error) 
 func (o *options) completeProbe(cmd *cobra.Command) *cobra.Command {
 	return o.completeFirst(cmd, func(ctx context.Context, to *remote) ([]string, error) {
 		probes, err := to.probes(ctx, 100)
-		words := make([]string, len(probes))
 
-		for i, p := range probes {
-			words[i] = shortKey(p.ShapeKey) + "\t" + assignment(p.Shape.Values)
-		}
-
-		return words, err
+		return wordsOf(probes, err, func(p client.Probe) string { return shortKey(p.ShapeKey) + "\t" + assignment(p.Shape.Values) })
 	})
 }
 

@@ -152,10 +152,5 @@ func (o *options) deleteSecretCommand() *cobra.Command {
 func secretWords(ctx context.Context, to *remote) ([]string, error) {
 	list, err := to.secrets(ctx)
 
-	words := make([]string, len(list))
-	for i, s := range list {
-		words[i] = s.Name
-	}
-
-	return words, err
+	return wordsOf(list, err, func(s client.Secret) string { return s.Name })
 }

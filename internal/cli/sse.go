@@ -36,18 +36,22 @@ type stream struct {
 // was seen. errStreamEnd ends it without an error.
 func (s *stream) run(ctx context.Context, handle func(serverEvent) error) error {
 	for {
-		err := s.once(ctx, handle)
-
 		var (
 			problem *problemError
-			own     *handlerError
+			stopped error // by handle, which is no loss of the connection
 		)
 
+		err := s.once(ctx, func(e serverEvent) error {
+			stopped = handle(e)
+
+			return stopped
+		})
+
 		switch {
-		case errors.Is(err, errStreamEnd):
+		case errors.Is(stopped, errStreamEnd):
 			return nil
-		case errors.As(err, &own):
-			return own.err
+		case stopped != nil:
+			return stopped
 		case ctx.Err() != nil:
 			return unreachable(ctx.Err())
 		case errors.As(err, &problem) && !temporaryStatus(problem.Status):
@@ -65,13 +69,6 @@ func (s *stream) run(ctx context.Context, handle func(serverEvent) error) error 
 		}
 	}
 }
-
-// handlerError is the handler's own, and no loss of the connection.
-type handlerError struct{ err error }
-
-func (h *handlerError) Error() string { return h.err.Error() }
-
-func (h *handlerError) Unwrap() error { return h.err }
 
 func (s *stream) once(ctx context.Context, handle func(serverEvent) error) error {
 	response, err := s.open(ctx, s.lastID)
@@ -116,7 +113,7 @@ func (s *stream) read(body io.Reader, handle func(serverEvent) error) error {
 
 			if has {
 				if err := handle(event); err != nil {
-					return &handlerError{err: err}
+					return err
 				}
 			}
 

@@ -28,13 +28,8 @@ func (r *remote) sweep(ctx context.Context, id string) (client.Sweep, error) {
 func (o *options) completeSweep(cmd *cobra.Command) *cobra.Command {
 	return o.completeFirst(cmd, func(ctx context.Context, to *remote) ([]string, error) {
 		sweeps, err := to.sweeps(ctx, client.ListSweepsParams{}, 50)
-		words := make([]string, len(sweeps))
 
-		for i, s := range sweeps {
-			words[i] = fmt.Sprintf("%s\t%s (%s)", short(s.ID), s.Name, s.State)
-		}
-
-		return words, err
+		return wordsOf(sweeps, err, func(s client.Sweep) string { return fmt.Sprintf("%s\t%s (%s)", short(s.ID), s.Name, s.State) })
 	})
 }
 

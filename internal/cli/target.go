@@ -173,9 +173,6 @@ func (t *target) receive(ctx context.Context, to *remote, f fetch, part string) 
 	return nil
 }
 
-// errWriting is an error of the disk, which waiting does not mend.
-var errWriting = errors.New("writing what was received")
-
 // readFile writes the file from offset on to w, and returns how much it wrote.
 func (r *remote) readFile(ctx context.Context, f fetch, offset int64, w io.Writer) (int64, error) {
 	response, err := r.streams.ReadFile(ctx, f.trial, f.file.Path, &client.ReadFileParams{Attempt: some(f.attempt)}, func(_ context.Context, request *http.Request) error {
@@ -215,7 +212,7 @@ func (r *remote) readFile(ctx context.Context, f fetch, offset int64, w io.Write
 
 	switch {
 	case writing != nil:
-		return n, exitf(ExitError, "%w %q: %w", errWriting, f.file.Path, plainError(writing))
+		return n, exitf(ExitError, "writing what was received %q: %w", f.file.Path, plainError(writing))
 	case err != nil:
 		return n, unreachable(err)
 	case n < f.file.Bytes-offset:
