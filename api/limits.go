@@ -76,8 +76,26 @@ func (l Limits) orDefault() (Limits, error) {
 // usage is the callers' current use.
 type usage struct {
 	mu      sync.Mutex
-	streams map[string]int           // by person
-	rates   map[string]*rate.Limiter // by token
+	streams map[string]int // by person
+	rates   limiters       // by token
+}
+
+// limiters are limits of a rate, each by its key.
+type limiters map[string]*rate.Limiter
+
+// take counts a call. When it is one too many, it is not counted and the time is
+// returned after which there is room. left is how many more may come at once.
+func (l limiters) take(key string, now time.Time, perSecond float64, burst int) (delay time.Duration, left float64) {
+	if l[key] == nil {
+		l[key] = rate.NewLimiter(rate.Limit(perSecond), burst)
+	}
+
+	reservation := l[key].ReserveN(now, 1)
+	if delay = reservation.DelayFrom(now); delay > 0 {
+		reservation.CancelAt(now)
+	}
+
+	return delay, l[key].TokensAt(now)
 }
 
 // throttle refuses a caller that asks too often. It stands behind authenticate,
@@ -108,30 +126,12 @@ func setRateHeaders(header http.Header, l Limits, left float64) {
 	header.Set("Ratelimit", fmt.Sprintf(`"requests";r=%d;t=%d`, int(left), seconds(float64(l.Burst)-left)))
 }
 
-// takeRequest counts a request of a token; when it is one too many, it is not counted
-// and the time is returned after which there is room. left is how many more may
-// come at once.
+// takeRequest counts a request of a token.
 func (u *usage) takeRequest(token string, l Limits) (delay time.Duration, left float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
-	limiter := u.rates[token]
-	if limiter == nil {
-		if u.rates == nil {
-			u.rates = make(map[string]*rate.Limiter)
-		}
-
-		limiter = rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
-		u.rates[token] = limiter
-	}
-
-	reservation := limiter.Reserve()
-
-	if delay = reservation.Delay(); delay > 0 {
-		reservation.Cancel()
-	}
-
-	return delay, limiter.Tokens()
+	return u.rates.take(token, time.Now(), l.Rate, l.Burst)
 }
 
 // openStream counts a stream of the caller; close gives its place back.
@@ -147,10 +147,6 @@ func (s *Server) openStream(ctx context.Context) (done func(), err error) {
 			detail: fmt.Sprintf("You have %d streams open, which is the most; close one. "+
 				"One stream of /api/v1/events shows all sweeps.", most),
 		}
-	}
-
-	if u.streams == nil {
-		u.streams = make(map[string]int)
 	}
 
 	u.streams[person]++

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"golang.org/x/time/rate"
 )
 
 const (
@@ -24,9 +23,9 @@ const (
 // row in the audit log, and one line a minute in the log.
 type refusals struct {
 	mu     sync.Mutex
-	tries  map[string]*rate.Limiter // by address
-	count  int                      // since the last line
-	logged time.Time                // when that was
+	tries  limiters  // by address
+	count  int       // since the last line
+	logged time.Time // when that was
 }
 
 // refuse answers a caller without a valid token: unauthorized, or, after too
@@ -87,22 +86,7 @@ func (r *refusals) takeTry(address string, now time.Time, l Limits) time.Duratio
 		}
 	}
 
-	limiter := r.tries[key]
-	if limiter == nil {
-		if r.tries == nil {
-			r.tries = make(map[string]*rate.Limiter)
-		}
-
-		limiter = rate.NewLimiter(rate.Limit(l.Refused), l.RefusedBurst)
-		r.tries[key] = limiter
-	}
-
-	reservation := limiter.ReserveN(now, 1)
-
-	delay := reservation.DelayFrom(now)
-	if delay > 0 {
-		reservation.CancelAt(now)
-	}
+	delay, _ := r.tries.take(key, now, l.Refused, l.RefusedBurst)
 
 	return delay
 }

@@ -118,6 +118,7 @@ func New(deps Deps, config Config) (*Server, error) {
 
 	s := &Server{
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
+		usage: usage{streams: map[string]int{}, rates: limiters{}}, refusals: refusals{tries: limiters{}},
 		feed: newFeed(deps.Store), recheck: recheckCaller, idle: streamIdle, stopping: make(chan struct{}),
 	}
 
