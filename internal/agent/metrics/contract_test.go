@@ -72,3 +72,13 @@ func TestMissed_ComesWithAPattern(t *testing.T) {
 		require.InDelta(t, want, own[0].Value, 0)
 	}
 }
+
+// A number within another name is no value: no pattern may read it.
+func TestMissed_TakesNoNumberOfAName(t *testing.T) {
+	t.Parallel()
+
+	reader := metrics.NewReader("", "mAP")
+	reader.Read(berth.Stdout, "mAP@0.5: 0.61", noon)
+	require.Equal(t, "mAP@0.5: 0.61", reader.Near.First)
+	require.Empty(t, reader.Near.Pattern)
+}

@@ -48,7 +48,8 @@ func (r *Reader) miss(line string) {
 	}
 
 	if match := r.target.near.FindStringSubmatch(line); match != nil {
-		if m.First = line; !r.unread {
+		// The number of "mAP@0.5: 0.61" is a part of the name.
+		if m.First = line; !r.unread && strings.ContainsAny(match[2], " \t:=([|") {
 			m.Pattern = `(?P<name>` + loosely(match[1]) + `)` + loosely(match[2]) + `(?P<value>[-+.\deE]+)`
 		}
 	}
