@@ -10,8 +10,6 @@ import (
 	"github.com/berthml/berth"
 )
 
-const day = 24 * time.Hour
-
 // A slip of a unit must not delete results: such a limit is refused, with the
 // text to write instead.
 func TestRetention_RefusesSlips(t *testing.T) {
