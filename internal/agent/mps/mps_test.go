@@ -22,7 +22,6 @@ import (
 const (
 	gpuA = "GPU-aaaaaaaa-0000-0000-0000-000000000001"
 	gpuB = "GPU-bbbbbbbb-0000-0000-0000-000000000002"
-	twin = "GPU-aaaaaaaa-0000-0000-0000-000000000003" // shares gpuA's short name
 
 	patience = 60 * time.Second       // for steps that take well under a second
 	haste    = 400 * time.Millisecond // for an answer that never comes
@@ -272,26 +271,6 @@ func TestStart_AtOnceStartsOneDaemon(t *testing.T) {
 	clients, err := w.Clients(t.Context(), gpuB)
 	require.NoError(t, err)
 	require.Nil(t, clients, "a client of one GPU is none of the other")
-}
-
-func TestPipe_GPUsWithOneShortNameHaveTwoDirectories(t *testing.T) {
-	t.Parallel()
-
-	m := setup(t, "")
-	w := m.worker(t, patience)
-	require.NotEqual(t, w.Pipe(gpuA), w.Pipe(twin), "before any start")
-	require.NoError(t, w.Start(t.Context(), gpuA))
-
-	before := w.Pipe(twin)
-	require.NoError(t, w.Start(t.Context(), twin))
-	require.Equal(t, before, w.Pipe(twin))
-	require.Equal(t, filepath.Join(m.dir, "aaaaaaaa", "pipe"), w.Pipe(gpuA))
-	require.Equal(t, filepath.Join(m.dir, "aaaaaaaa-2", "pipe"), w.Pipe(twin))
-
-	// The next worker asks in the other order.
-	next := m.worker(t, patience)
-	require.Equal(t, w.Pipe(twin), next.Pipe(twin))
-	require.Equal(t, w.Pipe(gpuA), next.Pipe(gpuA))
 }
 
 func TestStart_AnOldProgramRunsWithoutMultiuser(t *testing.T) {

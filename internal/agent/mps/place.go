@@ -25,9 +25,6 @@ const (
 	// maxLogBytes is the size above which Start empties a log: 16 MiB, some 200,000
 	// lines. The daemon itself keeps all.
 	maxLogBytes = 16 << 20
-
-	// ownerFile names the GPU that a directory is for: its whole UUID.
-	ownerFile = "uuid"
 )
 
 // uuidPattern is how the driver writes the UUID of a GPU or of a MIG device. It
@@ -45,9 +42,7 @@ type gpu struct {
 }
 
 // gpu returns a GPU's place, always the same one. Its directory has the first 8
-// hexadecimal digits of the UUID as name, because socket paths are short. Where
-// another GPU owns that name already, -2, -3 and so on follow. The owner is in
-// ownerFile, which Start writes.
+// hexadecimal digits of the UUID as name, because socket paths are short.
 func (m *MPS) gpu(uuid string) *gpu {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,28 +57,10 @@ func (m *MPS) gpu(uuid string) *gpu {
 	}
 
 	dir := filepath.Join(m.dir, short)
-	for n := 2; m.taken(dir, uuid); n++ {
-		dir = filepath.Join(m.dir, fmt.Sprintf("%s-%d", short, n))
-	}
-
 	g := &gpu{uuid: uuid, dir: dir, pipe: filepath.Join(dir, "pipe"), log: filepath.Join(dir, "log"), turn: make(chan struct{}, 1)}
 	m.gpus[uuid] = g
 
 	return g
-}
-
-// taken reports whether a directory belongs to another GPU. Call it with mu held.
-func (m *MPS) taken(dir, uuid string) bool {
-	for _, g := range m.gpus {
-		if g.dir == dir {
-			return true
-		}
-	}
-
-	// A power cut leaves an empty file: the directory is free.
-	owner, _ := os.ReadFile(filepath.Join(dir, ownerFile)) //nolint:gosec // G304: our own file; what cannot be read, Start cannot write either
-
-	return len(owner) > 0 && strings.TrimSpace(string(owner)) != uuid
 }
 
 // takeDir waits for the caller's turn at the GPU. Give it back.
@@ -112,7 +89,7 @@ func (g *gpu) check() error {
 	return nil
 }
 
-// prepare makes the directories, marks their owner, and empties large logs.
+// prepare makes the directories, and empties large logs.
 func (g *gpu) prepare() error {
 	// Any container's user connects in pipe. A server of a program without
 	// -multiuser-server runs as that user and writes to log. The umask is not asked.
@@ -122,13 +99,6 @@ func (g *gpu) prepare() error {
 		}
 
 		if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // G302: see above
-			return g.failed(err)
-		}
-	}
-
-	owner := filepath.Join(g.dir, ownerFile)
-	if content, err := os.ReadFile(owner); err != nil || len(content) == 0 { //nolint:gosec // G304: our own file
-		if err := os.WriteFile(owner, []byte(g.uuid+"\n"), 0o644); err != nil { //nolint:gosec // G306: no secret
 			return g.failed(err)
 		}
 	}
