@@ -6,21 +6,15 @@ import (
 	"time"
 )
 
-const (
-	// firstPause is the back-off before an ended child is restarted. For one
-	// that ends at once, as a database does on a full disk, it doubles each
-	// time, up to longestPause.
-	firstPause   = time.Second
-	longestPause = 30 * time.Second
-	// steady is how long a child must have run for its end to be the first again.
-	steady = time.Minute
-)
+// restartPause is between the end of a child and its restart: a child that ends at once,
+// as a database does on a full disk, must not fill the log.
+const restartPause = 2 * time.Second
 
 // keep restarts a child whenever it has ended by itself, until ctx ends, and
 // logs the file with its output. It replaces the child by the result of again.
 func keep(ctx context.Context, log *slog.Logger, child **process, again func() (*process, error)) {
-	for pause := time.Duration(0); ; {
-		began, p := time.Now(), *child
+	for {
+		p := *child
 
 		select {
 		case <-p.done:
@@ -28,11 +22,10 @@ func keep(ctx context.Context, log *slog.Logger, child **process, again func() (
 			return
 		}
 
-		pause = nextPause(pause, time.Since(began))
-		log.Error(p.name+" ended; Berth starts it again", "ended", p.cmd.ProcessState.String(), "output", p.logFile, "in", pause)
+		log.Error(p.name+" ended; Berth starts it again", "ended", p.cmd.ProcessState.String(), "output", p.logFile)
 
 		select {
-		case <-time.After(pause):
+		case <-time.After(restartPause):
 		case <-ctx.Done():
 			return
 		}
@@ -46,14 +39,4 @@ func keep(ctx context.Context, log *slog.Logger, child **process, again func() (
 
 		*child = next
 	}
-}
-
-// nextPause is before the next start of a child that ran for ran since its last
-// start; last is the pause before that.
-func nextPause(last, ran time.Duration) time.Duration {
-	if last == 0 || ran >= steady {
-		return firstPause
-	}
-
-	return min(2*last, longestPause)
 }

@@ -12,20 +12,6 @@ import (
 	"github.com/berthml/berth"
 )
 
-func TestNextPause(t *testing.T) {
-	t.Parallel()
-
-	pause := nextPause(0, 0)
-	require.Equal(t, firstPause, pause)
-
-	for _, seconds := range []int{2, 4, 8, 16, 30, 30} {
-		pause = nextPause(pause, steady-1)
-		require.Equal(t, time.Duration(seconds)*time.Second, pause)
-	}
-
-	require.Equal(t, firstPause, nextPause(pause, steady), "it ran well meanwhile")
-}
-
 // A server that cannot start goes on being started, until it is to end.
 func TestKeep_EndsWhileItWaits(t *testing.T) {
 	t.Parallel()
