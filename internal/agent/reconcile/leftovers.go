@@ -31,7 +31,7 @@ func (r *Reconciler) sweepDisk(leftovers []string, leases []berth.HostLease) {
 	for _, id := range leftovers {
 		switch {
 		case holds[id]: // its executor cleans up, or its release lets us look again
-		case r.config.DryRun, r.config.Attempts.Busy(id):
+		case r.config.Attempts.Busy(id):
 			r.clean = false
 		default:
 			if err := r.config.Attempts.Clean(id); err != nil {

@@ -152,11 +152,7 @@ func (r *Reconciler) unwanted(c berth.Container, leases map[string]berth.HostLea
 }
 
 func (r *Reconciler) remove(ctx context.Context, c berth.Container, why string) error {
-	r.log.Warn("removing container", "container", c.Name, "attempt", c.AttemptID, "reason", why, "dry_run", r.config.DryRun)
-
-	if r.config.DryRun {
-		return nil
-	}
+	r.log.Warn("removing container", "container", c.Name, "attempt", c.AttemptID, "reason", why)
 
 	if err := r.containers.Stop(ctx, c.ID, stopGrace); err != nil {
 		return err
@@ -166,11 +162,7 @@ func (r *Reconciler) remove(ctx context.Context, c berth.Container, why string) 
 }
 
 func (r *Reconciler) releaseOne(ctx context.Context, attemptID, proof string) error {
-	r.log.Info("releasing lease", "attempt", attemptID, "proof", proof, "dry_run", r.config.DryRun)
-
-	if r.config.DryRun {
-		return nil
-	}
+	r.log.Info("releasing lease", "attempt", attemptID, "proof", proof)
 
 	r.clean = false
 

@@ -79,7 +79,7 @@ type Attempts interface {
 type Config struct {
 	Host     berth.Host
 	Version  string
-	Attempts Attempts                   // nil = every start here is checked against the ledger
+	Attempts Attempts
 	Waiting  func() []berth.SeenAttempt // attempts without a container that keep their place; nil = none
 	// Check fails while the ledger is not the installation's; nil = it always is.
 	Check func(ctx context.Context) error
@@ -92,7 +92,6 @@ type Config struct {
 	News    <-chan struct{}                                // Free has something that cannot wait for the next round; nil = never
 	Every   time.Duration                                  // default berth.LeaseRenewEvery
 	Grace   time.Duration                                  // default 1 minute
-	DryRun  bool                                           // only log the changes to containers and leases
 }
 
 const (
@@ -125,14 +124,6 @@ type Reconciler struct {
 	missing    map[string]time.Time // open attempts without a container, and since when
 }
 
-// idle is the executor of a host that has none.
-type idle struct{}
-
-func (idle) Busy(string) bool             { return false }
-func (idle) Untidy() bool                 { return false }
-func (idle) Leftovers() ([]string, error) { return nil, nil }
-func (idle) Clean(string) error           { return nil }
-
 // New returns a reconciler.
 func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) *Reconciler {
 	if config.Every == 0 {
@@ -141,10 +132,6 @@ func New(containers Containers, ledger Ledger, config Config, log *slog.Logger) 
 
 	if config.Grace == 0 {
 		config.Grace = defaultGrace
-	}
-
-	if config.Attempts == nil {
-		config.Attempts = idle{}
 	}
 
 	if config.Problem == nil {

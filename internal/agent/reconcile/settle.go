@@ -13,7 +13,7 @@ import (
 // Absence alone is no proof, as their activity may be about to start them; so
 // settle asks Temporal about attempts that stay absent for a grace.
 func (r *Reconciler) settleAbsent(ctx context.Context, containers []berth.Container, leases []berth.HostLease) error {
-	if r.config.Workflows == nil || r.config.DryRun {
+	if r.config.Workflows == nil {
 		return nil
 	}
 
