@@ -5,6 +5,8 @@ package worker_test
 import (
 	"context"
 	"log/slog"
+	"net"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,21 +23,26 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// connect starts a Temporal of the test's own and returns a client of it.
-func connect(t *testing.T) (client.Client, *devstack.Temporal) {
+// connect returns a client of a Temporal of the test's own, and what starts that.
+func connect(t *testing.T) (connection client.Client, start func() *devstack.Temporal) {
 	t.Helper()
 
-	temporal, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: t.TempDir(), InMemory: true, Headless: true})
+	port, err := devstack.FreePort(0)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = temporal.Stop() })
 
-	connection, err := client.NewLazyClient(client.Options{
-		HostPort: temporal.Address, Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	connection, err = client.NewLazyClient(client.Options{
+		HostPort: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	require.NoError(t, err)
 	t.Cleanup(connection.Close)
 
-	return connection, temporal
+	return connection, func() *devstack.Temporal {
+		temporal, err := devstack.StartTemporal(devstack.TemporalConfig{Dir: t.TempDir(), Port: port, InMemory: true, Headless: true})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = temporal.Stop() })
+
+		return temporal
+	}
 }
 
 // serve runs a worker until the test ends.
@@ -61,17 +68,18 @@ func serve(t *testing.T, w *worker.Worker) {
 	})
 }
 
-// Without the database a worker leaves workflow tasks to the workers of other
-// hosts, and serves again when it is back; without Temporal its host is not ready.
+// A worker that starts without Temporal fails, and may be called again. Without the
+// database it leaves workflow tasks to the workers of other hosts, and serves again when
+// it is back; without Temporal its host is not ready.
 func TestRun_ServesOnlyWhatItCan(t *testing.T) {
 	t.Parallel()
 
-	connection, temporal := connect(t)
+	connection, start := connect(t)
 
 	var away atomic.Bool
 
 	w := &worker.Worker{
-		Client: connection, Namespace: client.DefaultNamespace, InstallationID: "i", HostID: "h", Log: slog.New(slog.DiscardHandler), Activities: &activities.Activities{},
+		Client: connection, InstallationID: "i", HostID: "h", Log: slog.New(slog.DiscardHandler), Activities: &activities.Activities{},
 		Database: func(context.Context) error {
 			if away.Load() {
 				return berth.Errorf(berth.KindUnavailable, "away")
@@ -80,6 +88,9 @@ func TestRun_ServesOnlyWhatItCan(t *testing.T) {
 			return nil
 		},
 	}
+	require.ErrorContains(t, w.Run(t.Context()), "starting worker")
+
+	temporal := start()
 	serve(t, w)
 
 	serves := func() bool { // runs a workflow that any worker of the queue answers

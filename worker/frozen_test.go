@@ -76,7 +76,9 @@ func (h here) AskRegistry(ctx context.Context, ref string) (berth.Image, error) 
 func TestResolveImage_GoesPastAFrozenWorker(t *testing.T) {
 	t.Parallel()
 
-	connection, _ := connect(t)
+	connection, start := connect(t)
+	start()
+
 	c := temporal.NewClient(connection, "default", "i")
 	queue := workflows.SharedQueue("i")
 
