@@ -57,7 +57,6 @@ type FileSet struct {
 // UnstoredAttempt is an attempt that has ended and whose files are to be stored.
 type UnstoredAttempt struct {
 	ID      string
-	TrialID string
 	Ran     bool // its container was started
 	Short   bool // it was a short probe, whose files are thrown away
 	EndedAt time.Time

@@ -93,8 +93,7 @@ type Container struct {
 	ExitCode     int
 	OOMKilled    bool // the kernel's memory killer struck in its cgroup; the program may still have ended well
 	OOMCause     OOMCause
-	Error        string // Docker's own, when the container could not start
-	DaemonLost   bool   // Docker went away while we waited and the container ended about then; the exit code may be Docker's doing
+	DaemonLost   bool // Docker went away while we waited and the container ended about then; the exit code may be Docker's doing
 }
 
 // OOMCause says whose memory ran out when the kernel killed a process of a

@@ -61,11 +61,10 @@ const (
 
 // PullError says why a host cannot get an image, and names the command that helps.
 type PullError struct {
-	Image    string // as requested: repository:tag or repository@sha256:…
-	Registry string // its host name, with a port where it has one
-	Reason   PullReason
-	Detail   string // observation, in plain words
-	Fix      string // what to do, in plain words
+	Image  string // as requested: repository:tag or repository@sha256:…
+	Reason PullReason
+	Detail string // observation, in plain words
+	Fix    string // what to do, in plain words
 }
 
 func (e *PullError) Error() string {

@@ -58,7 +58,6 @@ type HostLease struct {
 	Token        int64 // of the lease
 	Current      int64 // of the attempt; another number means the attempt was fenced
 	AttemptState AttemptState
-	ContainerID  string
 	Age          time.Duration
 	// Revivable says that the attempt was abandoned and that its trial has
 	// neither ended nor got a newer attempt: the host may take it back.

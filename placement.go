@@ -105,7 +105,6 @@ func (l *LastOOM) WithoutSpill() *LastOOM {
 type WaitingRequest struct {
 	AttemptID   string
 	SweepID     string
-	WorkflowID  string
 	TrialNumber int
 	ShapeKey    string
 	Resources   Resources // of its sweep
@@ -164,9 +163,8 @@ type Assignee struct {
 	Spec        Spec
 	ImageDigest string
 	Trial       Trial
-	LogOffset   int64     // bytes of the log stored already
-	LogAt       time.Time // of the last stored piece
-	CardBytes   int64     // total memory of the attempt's GPU; 0 = it has none
-	Measures    bool      // no run of its shape was measured throughout on such a GPU
-	Earlier     []string  // attempts of the trial that had the same host; their containers must go first
+	LogOffset   int64    // bytes of the log stored already
+	CardBytes   int64    // total memory of the attempt's GPU; 0 = it has none
+	Measures    bool     // no run of its shape was measured throughout on such a GPU
+	Earlier     []string // attempts of the trial that had the same host; their containers must go first
 }

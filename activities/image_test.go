@@ -18,7 +18,7 @@ type silentImages struct{ Images }
 func (silentImages) AskRegistry(ctx context.Context, ref string) (berth.Image, error) {
 	<-ctx.Done()
 
-	return berth.Image{}, &berth.PullError{Image: ref, Registry: "registry.example", Reason: berth.PullUnreachable, Detail: "its registry did not answer in time"}
+	return berth.Image{}, &berth.PullError{Image: ref, Reason: berth.PullUnreachable, Detail: "its registry did not answer in time"}
 }
 
 // The worker reports a problem with a registry before Temporal gives up.

@@ -37,7 +37,6 @@ const (
 // Worker serves its queues.
 type Worker struct {
 	Client         client.Client
-	Namespace      string // of the client
 	InstallationID string // the namespace must belong to it
 	HostID         string
 	Activities     *activities.Activities

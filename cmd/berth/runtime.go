@@ -144,7 +144,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		news: cards.News(),
 		watch: func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
-			group.Go(func() error { return d.WatchOOM(ctx, func(e docker.OOMEvent) { executor.NoteOOM(e.AttemptID) }) })
+			group.Go(func() error { return d.WatchOOM(ctx, executor.NoteOOM) })
 			group.Go(func() error { return cards.Watch(ctx) })
 			group.Go(func() error { return m.sets.Watch(ctx, log) })
 			group.Go(func() error { return tellImages(ctx, c.Store, host.ID, d, pull != nil, log) })

@@ -202,7 +202,7 @@ func runWorker(ctx context.Context, m machine, c backends.Connections, log *slog
 	host.Devices = machinery.devices
 
 	serve := &worker.Worker{
-		Client: c.Raw, Namespace: c.Temporal.Namespace(), InstallationID: c.Installation.ID, HostID: host.ID, Log: log,
+		Client: c.Raw, InstallationID: c.Installation.ID, HostID: host.ID, Log: log,
 		Database: c.Store.Ping,
 		Activities: &activities.Activities{
 			Patience: m.patience, Sweeps: c.Store, Trials: c.Store, Placements: c.Store, Workflows: c.Temporal,

@@ -36,7 +36,6 @@ func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error
 	c.State = state(got.State.Status)
 	c.StartedAt = parseTime(got.State.StartedAt)
 	c.OOMKilled = got.State.OOMKilled
-	c.Error = got.State.Error
 
 	for _, m := range got.Mounts {
 		if m.Type == mount.TypeBind {

@@ -110,11 +110,9 @@ type Info struct {
 	CgroupVersion string // 1 or 2
 	CgroupDriver  string // cgroupfs or systemd
 	RootDir       string // of images and containers, on the daemon's machine
-	CPUs          int
-	MemoryBytes   int64
-	LiveRestore   bool // containers outlive a restart of the daemon
-	MemoryLimit   bool // the kernel enforces memory limits
-	SwapLimit     bool // and limits swap with them
+	LiveRestore   bool   // containers outlive a restart of the daemon
+	MemoryLimit   bool   // the kernel enforces memory limits
+	SwapLimit     bool   // and limits swap with them
 	PidsLimit     bool
 	Warnings      []string // problems that a person should fix, in plain words
 }
@@ -133,8 +131,6 @@ func (d *Docker) Info(ctx context.Context) (Info, error) {
 		CgroupVersion: got.CgroupVersion,
 		CgroupDriver:  got.CgroupDriver,
 		RootDir:       got.DockerRootDir,
-		CPUs:          got.NCPU,
-		MemoryBytes:   got.MemTotal,
 		LiveRestore:   got.LiveRestoreEnabled,
 		MemoryLimit:   got.MemoryLimit,
 		SwapLimit:     got.SwapLimit,

@@ -58,7 +58,7 @@ func TestGolden(t *testing.T) {
 
 	got, err := json.MarshalIndent(map[string]any{
 		"name":        d.Name("a1"),
-		"config":      containerConfig(launch(), berth.Image{}, ResolveUser("", "", 0, 0).Name, d.labels(launch())),
+		"config":      containerConfig(launch(), berth.Image{}, ResolveUser("", "", 0, 0), d.labels(launch())),
 		"host_config": hostConfig(launch(), 2),
 	}, "", "  ")
 	require.NoError(t, err)
@@ -178,22 +178,21 @@ func TestResolveUser(t *testing.T) {
 
 	for _, test := range []struct {
 		image, wanted string
-		want          User
+		uid, gid      int
+		want          string
 	}{
-		{"", "", User{"65532:65532", 65532, 65532}},
-		{"root", "", User{"65532:65532", 65532, 65532}},
-		{"0:0", "", User{"65532:65532", 65532, 65532}},
-		{"1000:100", "", User{"1000:100", 1000, 100}},
-		{"1000", "", User{"1000", 1000, -1}},
-		{"trial", "", User{"trial", -1, -1}},
-		{"trial", "5:6", User{"5:6", 5, 6}},
-		{"", "0:0", User{"0:0", 0, 0}},
+		{"", "", 0, 0, "65532:65532"},
+		{"root", "", 0, 0, "65532:65532"},
+		{"0:0", "", 0, 0, "65532:65532"},
+		{"1000:100", "", 0, 0, "1000:100"},
+		{"trial", "5:6", 0, 0, "5:6"},
+		{"", "0:0", 0, 0, "0:0"},
+		{"", "", 1000, 985, "1000:985"},
+		{"root", "", 1000, 985, "1000:985"},
+		{"0:0", "", 1000, 985, "1000:985"},
+		{"trial", "", 1000, 985, "trial"},
 	} {
-		require.Equal(t, test.want, ResolveUser(test.image, test.wanted, 0, 0), "%q %q", test.image, test.wanted)
-	}
-
-	for image, want := range map[string]string{"": "1000:985", "root": "1000:985", "0:0": "1000:985", "trial": "trial", "5:6": "5:6"} {
-		require.Equal(t, want, ResolveUser(image, "", 1000, 985).Name, "%q, by a worker that is not root", image)
+		require.Equal(t, test.want, ResolveUser(test.image, test.wanted, test.uid, test.gid), "%+v", test)
 	}
 }
 

@@ -104,7 +104,7 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (berth.Container, e
 	}
 
 	user := ResolveUser(image.User, l.User, os.Getuid(), os.Getgid())
-	config, host := containerConfig(l, image, user.Name, d.labels(l)), sealedHost(hostConfig(l, d.config.CPUs), l.MemoryBytes, image.Volumes)
+	config, host := containerConfig(l, image, user, d.labels(l)), sealedHost(hostConfig(l, d.config.CPUs), l.MemoryBytes, image.Volumes)
 	withGPU(config, host, way)
 
 	bounded, cancel := context.WithTimeout(ctx, launchTimeout)

@@ -9,23 +9,15 @@ import (
 	"github.com/docker/docker/api/types/filters"
 )
 
-// OOMEvent says that the kernel killed a process of a container for memory.
-// The program may still end well; and the container's own OOMKilled flag and
-// the cgroup's counter are further evidence, each lost in other circumstances.
-type OOMEvent struct {
-	ContainerID string
-	AttemptID   string
-	At          time.Time
-}
-
-// WatchOOM calls fn for every out-of-memory event of this instance's containers
-// until ctx is done, whose cause it returns. It connects again when Docker went
-// away, and asks for the missed events; fn may see an event twice.
-func (d *Docker) WatchOOM(ctx context.Context, fn func(OOMEvent)) error {
+// WatchOOM calls note with the attempt of every out-of-memory event of this instance's
+// containers until ctx is done, whose cause it returns. The kernel killed a process of the
+// container for memory; the program may still end well. WatchOOM connects again when
+// Docker went away, and asks for the missed events; note may see an event twice.
+func (d *Docker) WatchOOM(ctx context.Context, note func(attemptID string)) error {
 	since := time.Now()
 
 	for {
-		since = d.watchOnce(ctx, since, fn)
+		since = d.watchOnce(ctx, since, note)
 
 		if err := pause(ctx); err != nil {
 			return err
@@ -34,7 +26,7 @@ func (d *Docker) WatchOOM(ctx context.Context, fn func(OOMEvent)) error {
 }
 
 // watchOnce reads one connection to its end and returns where the next begins.
-func (d *Docker) watchOnce(ctx context.Context, since time.Time, fn func(OOMEvent)) time.Time {
+func (d *Docker) watchOnce(ctx context.Context, since time.Time, note func(attemptID string)) time.Time {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -51,7 +43,7 @@ func (d *Docker) watchOnce(ctx context.Context, since time.Time, fn func(OOMEven
 		select {
 		case m := <-messages:
 			since = time.Unix(0, m.TimeNano).UTC()
-			fn(OOMEvent{ContainerID: m.Actor.ID, AttemptID: m.Actor.Attributes[labelAttempt], At: since})
+			note(m.Actor.Attributes[labelAttempt])
 		case <-failed: //nolint:errcheck // whatever broke the stream, it is opened again
 			return since
 		}

@@ -104,44 +104,23 @@ func sameRepository(ref, digest string) bool {
 	return errOne == nil && errOther == nil && one.Name() == other.Name()
 }
 
-// User is the user of a container. UID and GID are -1 when only the image knows
-// them: directories for such a container must be open to all.
-type User struct {
-	Name string // as Docker takes it
-	UID  int
-	GID  int
-}
+// ResolveUser returns the user of a container as Docker takes it: wanted, when it is not
+// empty; else the image's user; else, when that is root, the worker's own, by its uid and
+// gid, which can then remove the trial's files; else, when that is root as well, an
+// unprivileged one.
+func ResolveUser(imageUser, wanted string, uid, gid int) string {
+	user, _, _ := strings.Cut(imageUser, ":")
 
-// ResolveUser returns the user of a container: wanted, when it is not empty; else the
-// image's user; else, when that is root, the worker's own, by its uid and gid, which
-// can then remove the trial's files; else, when that is root as well, an unprivileged
-// one.
-func ResolveUser(imageUser, wanted string, uid, gid int) User {
-	name := wanted
-	if name == "" {
-		name = imageUser
+	switch {
+	case wanted != "":
+		return wanted
+	case user != "" && user != "root" && user != "0":
+		return imageUser
+	case uid == 0:
+		uid, gid = unprivileged, unprivileged
 	}
 
-	user, group, hasGroup := strings.Cut(name, ":")
-	if wanted == "" && (user == "" || user == "root" || user == "0") {
-		if uid == 0 {
-			uid, gid = unprivileged, unprivileged
-		}
-
-		return User{Name: strconv.Itoa(uid) + ":" + strconv.Itoa(gid), UID: uid, GID: gid}
-	}
-
-	uid, err := strconv.Atoi(user)
-	if err != nil {
-		return User{Name: name, UID: -1, GID: -1}
-	}
-
-	gid = -1
-	if n, err := strconv.Atoi(group); hasGroup && err == nil {
-		gid = n
-	}
-
-	return User{Name: name, UID: uid, GID: gid}
+	return strconv.Itoa(uid) + ":" + strconv.Itoa(gid)
 }
 
 func imageProblem(code, message string) error {

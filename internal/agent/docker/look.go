@@ -79,7 +79,7 @@ func (d *Docker) Look(ctx context.Context, l berth.Look) (berth.Looked, error) {
 	d.discardOld(ctx)
 
 	user := ResolveUser(image.User, l.User, os.Getuid(), os.Getgid())
-	config := containerConfig(launch, image, user.Name, lookLabels(l.Timeout+2*launchTimeout))
+	config := containerConfig(launch, image, user, lookLabels(l.Timeout+2*launchTimeout))
 	config.Hostname, config.AttachStdout, config.AttachStderr = "look", true, true
 
 	name := "berth-" + launch.AttemptID

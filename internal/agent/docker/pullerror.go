@@ -68,5 +68,5 @@ func pullErrorOf(image reference.Named, reason berth.PullReason, detail string) 
 		fix = "if it is an image of your own, type there: docker build -t " + ref + " . (in the directory of its Dockerfile); else " + fix
 	}
 
-	return &berth.PullError{Image: ref, Registry: where, Reason: reason, Detail: detail, Fix: fix}
+	return &berth.PullError{Image: ref, Reason: reason, Detail: detail, Fix: fix}
 }

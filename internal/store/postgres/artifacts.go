@@ -34,7 +34,7 @@ func (s *Store) FilesToStore(ctx context.Context, hostID string, limit int) ([]b
 	rows, err := s.q.FilesToStore(ctx, s.pool, hostID, int32Of(limit))
 
 	return collect(rows, err, "looking for files to store of host "+hostID, func(row dbsqlc.FilesToStoreRow) (berth.UnstoredAttempt, error) {
-		return berth.UnstoredAttempt{ID: row.ID, TrialID: row.TrialID, Ran: row.Ran, Short: row.Short, EndedAt: row.FinishedAt}, nil
+		return berth.UnstoredAttempt{ID: row.ID, Ran: row.Ran, Short: row.Short, EndedAt: row.FinishedAt}, nil
 	})
 }
 

@@ -190,8 +190,8 @@ func toHostLease(row dbsqlc.ListHostLeasesRow) berth.HostLease {
 	return berth.HostLease{
 		AttemptID: row.AttemptID, SweepID: row.SweepID, TrialID: row.TrialID, TrialNumber: int(row.TrialNumber), Number: int(row.Number),
 		State: berth.LeaseState(row.State), Token: row.Token, Current: row.AttemptToken,
-		AttemptState: berth.AttemptState(row.AttemptState), ContainerID: row.ContainerID,
-		Age: time.Duration(row.AgeSeconds * float64(time.Second)), Revivable: row.Revivable,
+		AttemptState: berth.AttemptState(row.AttemptState),
+		Age:          time.Duration(row.AgeSeconds * float64(time.Second)), Revivable: row.Revivable,
 	}
 }
 

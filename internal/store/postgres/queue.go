@@ -120,7 +120,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 
 		use[row.SweepID] = berth.SweepUse{MaxParallel: int(row.MaxParallel), State: berth.SweepState(row.SweepState)}
 		request := berth.WaitingRequest{
-			AttemptID: row.AttemptID, SweepID: row.SweepID, WorkflowID: row.WorkflowID, TrialNumber: int(row.TrialNumber),
+			AttemptID: row.AttemptID, SweepID: row.SweepID, TrialNumber: int(row.TrialNumber),
 			ShapeKey: row.ShapeKey,
 			Image:    row.ImageDigest,
 			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),

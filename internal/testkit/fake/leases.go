@@ -93,6 +93,6 @@ func (l *Ledger) hostLease(lease *lease) berth.HostLease {
 	return berth.HostLease{
 		AttemptID: lease.AttemptID, SweepID: l.trials[a.TrialID].SweepID, TrialID: a.TrialID, TrialNumber: l.trials[a.TrialID].Number,
 		Number: a.Number, Revivable: l.revivable(a), State: lease.State, Token: lease.Token, Current: a.Token, AttemptState: a.State,
-		ContainerID: a.ContainerID, Age: l.now().Sub(lease.created),
+		Age: l.now().Sub(lease.created),
 	}
 }

@@ -86,7 +86,7 @@ func testHostLeases(t *testing.T, b *bench) {
 	require.Equal(t, []berth.HostLease{
 		{
 			AttemptID: first.AttemptID, SweepID: first.SweepID, TrialID: first.TrialID, TrialNumber: leases[0].TrialNumber, Number: 1, State: berth.LeaseHeld, Token: firstToken, Current: firstToken,
-			AttemptState: berth.AttemptRunning, ContainerID: "c",
+			AttemptState: berth.AttemptRunning,
 		},
 		{
 			AttemptID: second.AttemptID, SweepID: second.SweepID, TrialID: second.TrialID, TrialNumber: leases[1].TrialNumber, Number: 1,

@@ -100,21 +100,21 @@ func TestOutOfMemoryEvent(t *testing.T) {
 	d := open(t)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	seen := make(chan docker.OOMEvent, 100)
+	seen := make(chan string, 100)
 	done := make(chan error, 1)
 
-	go func() { done <- d.WatchOOM(ctx, func(e docker.OOMEvent) { seen <- e }) }()
+	go func() { done <- d.WatchOOM(ctx, func(attemptID string) { seen <- attemptID }) }()
 
 	told := func() bool {
 		l := runtimetest.Launch("child-and-sleep", "200")
-		c := runtimetest.Start(t, d, l)
+		runtimetest.Start(t, d, l)
 
 		limit := time.After(patience / 4)
 
 		for {
 			select {
-			case e := <-seen:
-				if e.AttemptID == l.AttemptID && e.ContainerID == c.ID {
+			case attemptID := <-seen:
+				if attemptID == l.AttemptID {
 					return true
 				}
 			case <-limit:
@@ -231,8 +231,7 @@ func TestMounts(t *testing.T) {
 
 	d := open(t)
 	in, out := t.TempDir(), t.TempDir()
-	user := docker.ResolveUser("", "", os.Getuid(), os.Getgid())
-	require.NoError(t, os.Chown(out, user.UID, user.GID))
+	require.NoError(t, os.Chmod(out, 0o777))                            //nolint:gosec // another user writes there
 	require.NoError(t, os.Chmod(in, 0o755))                             //nolint:gosec // another user reads it
 	require.NoError(t, os.WriteFile(in+"/params", []byte("{}"), 0o644)) //nolint:gosec // the same
 
@@ -432,6 +431,5 @@ func TestInfo(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, info.Version)
 	require.Contains(t, []string{"1", "2"}, info.CgroupVersion)
-	require.Positive(t, info.CPUs)
 	require.True(t, info.MemoryLimit)
 }

@@ -135,7 +135,7 @@ func (q *Queries) FilesStored(ctx context.Context, db DBTX, attemptID string, pa
 }
 
 const filesToStore = `-- name: FilesToStore :many
-SELECT a.id, a.trial_id, a.finished_at::timestamptz AS finished_at, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
+SELECT a.id, a.finished_at::timestamptz AS finished_at, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
     EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)::boolean AS short
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE a.host_id = $1 AND a.state = 'finished' AND a.files_state = 'pending' AND s.deleted_at IS NULL
@@ -145,7 +145,6 @@ ORDER BY a.files_retry_at NULLS FIRST, a.finished_at, a.id LIMIT $2
 
 type FilesToStoreRow struct {
 	ID         string
-	TrialID    string
 	FinishedAt time.Time
 	Ran        bool
 	Short      bool
@@ -163,7 +162,6 @@ func (q *Queries) FilesToStore(ctx context.Context, db DBTX, hostID string, maxR
 		var i FilesToStoreRow
 		if err := rows.Scan(
 			&i.ID,
-			&i.TrialID,
 			&i.FinishedAt,
 			&i.Ran,
 			&i.Short,

@@ -63,7 +63,7 @@ func (q *Queries) ListHolders(ctx context.Context, db DBTX, ids []string) ([]Lis
 }
 
 const listHostLeases = `-- name: ListHostLeases :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key, a.state AS attempt_state, a.token AS attempt_token, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
@@ -94,7 +94,6 @@ type ListHostLeasesRow struct {
 	ShapeKey        string
 	AttemptState    string
 	AttemptToken    int64
-	ContainerID     string
 	TrialID         string
 	Number          int32
 	TrialNumber     int32
@@ -134,7 +133,6 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 			&i.ShapeKey,
 			&i.AttemptState,
 			&i.AttemptToken,
-			&i.ContainerID,
 			&i.TrialID,
 			&i.Number,
 			&i.TrialNumber,
@@ -264,7 +262,7 @@ func (q *Queries) ListLeases(ctx context.Context, db DBTX, arg *ListLeasesParams
 }
 
 const listLeasesOf = `-- name: ListLeasesOf :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key, a.state AS attempt_state, a.token AS attempt_token, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
@@ -295,7 +293,6 @@ type ListLeasesOfRow struct {
 	ShapeKey        string
 	AttemptState    string
 	AttemptToken    int64
-	ContainerID     string
 	TrialID         string
 	Number          int32
 	TrialNumber     int32
@@ -335,7 +332,6 @@ func (q *Queries) ListLeasesOf(ctx context.Context, db DBTX, attemptIds []string
 			&i.ShapeKey,
 			&i.AttemptState,
 			&i.AttemptToken,
-			&i.ContainerID,
 			&i.TrialID,
 			&i.Number,
 			&i.TrialNumber,

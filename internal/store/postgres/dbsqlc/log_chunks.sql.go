@@ -47,20 +47,15 @@ func (q *Queries) InsertLogChunk(ctx context.Context, db DBTX, arg *InsertLogChu
 }
 
 const logEnd = `-- name: LogEnd :one
-SELECT coalesce(max("offset" + length(data)), 0)::bigint AS size, coalesce(max(at), 'epoch')::timestamptz AS last_at
+SELECT coalesce(max("offset" + length(data)), 0)::bigint
 FROM log_chunks WHERE attempt_id = $1 AND stream <> 'berth'
 `
 
-type LogEndRow struct {
-	Size   int64
-	LastAt time.Time
-}
-
-func (q *Queries) LogEnd(ctx context.Context, db DBTX, attemptID string) (LogEndRow, error) {
+func (q *Queries) LogEnd(ctx context.Context, db DBTX, attemptID string) (int64, error) {
 	row := db.QueryRow(ctx, logEnd, attemptID)
-	var i LogEndRow
-	err := row.Scan(&i.Size, &i.LastAt)
-	return i, err
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const readLog = `-- name: ReadLog :many

@@ -352,7 +352,7 @@ WITH offered AS MATERIALIZED (
                 AND EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.device_id IS NOT NULL AND a.placed_at > f.at)
             LIMIT $3::integer) clean) < $3::integer
 )
-SELECT r.attempt_id, r.sweep_id, r.workflow_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
+SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
     ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
     coalesce(r.last_oom, 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
@@ -386,7 +386,6 @@ type ListWaitingRequestsParams struct {
 type ListWaitingRequestsRow struct {
 	AttemptID      string
 	SweepID        string
-	WorkflowID     string
 	ShapeKey       string
 	Reasons        string
 	KeptHostID     *string
@@ -430,7 +429,6 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWai
 		if err := rows.Scan(
 			&i.AttemptID,
 			&i.SweepID,
-			&i.WorkflowID,
 			&i.ShapeKey,
 			&i.Reasons,
 			&i.KeptHostID,

@@ -9,7 +9,7 @@ UPDATE hosts SET stores_files = @stores WHERE id = @id AND stores_files <> @stor
 
 -- name: FilesToStore :many
 -- Ended attempts of a host whose files are due for the store, never failed ones first.
-SELECT a.id, a.trial_id, a.finished_at::timestamptz AS finished_at, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
+SELECT a.id, a.finished_at::timestamptz AS finished_at, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
     EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)::boolean AS short
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE a.host_id = @host_id AND a.state = 'finished' AND a.files_state = 'pending' AND s.deleted_at IS NULL

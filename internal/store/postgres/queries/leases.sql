@@ -78,7 +78,7 @@ WHERE d.id = r.device_id;
 
 -- name: ListHostLeases :many
 -- revivable: the attempt was abandoned, not refused, and its trial, which has not ended, has no newer one.
-SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
@@ -88,7 +88,7 @@ ORDER BY l.created_at;
 
 -- name: ListLeasesOf :many
 -- ListHostLeases for these attempts, on any host.
-SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.container_id, a.trial_id, a.number, t.number AS trial_number,
+SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.trial_id, a.number, t.number AS trial_number,
     extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable

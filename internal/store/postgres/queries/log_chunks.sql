@@ -11,7 +11,7 @@ WITH writer AS (
 SELECT count(*) FROM writer;
 
 -- name: LogEnd :one
-SELECT coalesce(max("offset" + length(data)), 0)::bigint AS size, coalesce(max(at), 'epoch')::timestamptz AS last_at
+SELECT coalesce(max("offset" + length(data)), 0)::bigint
 FROM log_chunks WHERE attempt_id = @attempt_id AND stream <> 'berth';
 
 -- name: ReadLog :many
