@@ -67,12 +67,9 @@ func missing(all []installation, wanted int, data string) error {
 	case wanted != 0 && wanted < oldestPostgres:
 		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, and Berth needs %d or newer: upgrade it with pg_upgrade, %s",
 			data, wanted, oldestPostgres, elsewhere)
-	case wanted != 0 && len(all) == 0:
-		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, and no PostgreSQL server is installed: "+
-			"on Debian or Ubuntu, run `apt-get install postgresql-%d`; %s", data, wanted, wanted, elsewhere)
 	case wanted != 0:
-		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, which is not installed (%s is): "+
-			"on Debian or Ubuntu, run `apt-get install postgresql-%d`, or move the data by pg_upgrade", data, wanted, versions(all), wanted)
+		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, which is not installed: "+
+			"on Debian or Ubuntu, run `apt-get install postgresql-%[2]d`, or move the data by pg_upgrade; %[3]s", data, wanted, elsewhere)
 	case len(all) > 0:
 		return berth.Errorf(berth.KindUnavailable, "only PostgreSQL %s is installed, and Berth needs %d or newer: "+
 			"install a newer one, %s", versions(all), oldestPostgres, elsewhere)

@@ -56,7 +56,7 @@ func TestFindPostgres(t *testing.T) {
 		"a beta":                {map[string]string{"17": "17.1", "18": "18beta1"}, "", "18", nil},
 		"that of the data":      {map[string]string{"14": "14.11", "16": "16.2"}, "14", "14", nil},
 		"the data's is gone": {map[string]string{"16": "16.2"}, "15", "", []string{
-			"is of PostgreSQL 15, which is not installed (16 is)", "apt-get install postgresql-15`, or move the data by pg_upgrade",
+			"is of PostgreSQL 15, which is not installed: ", "apt-get install postgresql-15`, or move the data by pg_upgrade",
 		}},
 		"the data is of a newer one": {map[string]string{"14": "14.1"}, "16", "", []string{"apt-get install postgresql-16"}},
 		"the data is too old":        {map[string]string{"13": "13.14", "16": "16.2"}, "13", "", []string{"of PostgreSQL 13, and Berth needs 14 or newer", "pg_upgrade"}},

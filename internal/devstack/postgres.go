@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -207,43 +206,27 @@ func (c cluster) house(ctx context.Context) error {
 	return c.checkWay(ctx)
 }
 
-// checkWay checks that PostgreSQL's user can enter every directory on the way
-// to ours. It tries, so that access lists count. Errors: invalid, with the
-// permission to change.
+// checkWay checks that PostgreSQL's user can enter our directory. It tries, so that access
+// lists count. Errors: invalid, with the permission to change.
 func (c cluster) checkWay(ctx context.Context) error {
 	if c.as == nil {
 		return nil // we made it ourselves
 	}
 
-	name := strconv.FormatUint(uint64(c.as.Uid), 10)
-	if u, err := user.LookupId(name); err == nil {
-		name = u.Username
+	cmd := c.command(ctx, "postgres", "--version")
+	cmd.Dir = c.dir
+
+	err := cmd.Run()
+
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return berth.Errorf(berth.KindInvalid, "the user %d, as which PostgreSQL runs, cannot enter %s: `namei -l %[2]s` shows which directory on the way is closed; "+
+			"run `chmod o+x` on that, or keep the data elsewhere by --data-dir, such as /var/lib/berth", c.as.Uid, c.dir)
+	default:
+		return fmt.Errorf("trying to enter %s as the user %d: %w", c.dir, c.as.Uid, err)
 	}
-
-	way := []string{c.dir}
-	for dir := c.dir; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		way = append(way, filepath.Dir(dir))
-	}
-
-	for _, dir := range slices.Backward(way) { // from / on
-		cmd := c.command(ctx, "postgres", "--version")
-		cmd.Dir = dir
-
-		err := cmd.Run()
-
-		switch {
-		case err == nil:
-		case errors.Is(err, fs.ErrPermission) && dir == "/":
-			return berth.Errorf(berth.KindUnavailable, "the user %s, as which PostgreSQL runs, may not run %s: %w", name, filepath.Join(c.bin, "postgres"), err)
-		case errors.Is(err, fs.ErrPermission):
-			return berth.Errorf(berth.KindInvalid, "the user %s, as which PostgreSQL runs, cannot enter %s: run `chmod o+x %s`, "+
-				"or keep the data elsewhere by --data-dir, such as /var/lib/berth", name, dir, dir)
-		default:
-			return fmt.Errorf("trying to enter %s as the user %s: %w", dir, name, err)
-		}
-	}
-
-	return nil
 }
 
 // mkdirs makes an empty directory for a database.

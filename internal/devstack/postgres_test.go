@@ -36,7 +36,7 @@ func TestStartPostgres_SaysWhichDirectoryIsClosed(t *testing.T) {
 	require.NoError(t, os.Mkdir(closed, 0o700))
 
 	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: filepath.Join(closed, "berth", "postgres"), Volatile: true})
-	require.ErrorContains(t, err, "cannot enter "+closed+": run `chmod o+x "+closed+"`, or keep the data elsewhere by --data-dir")
+	require.ErrorContains(t, err, "cannot enter "+filepath.Join(closed, "berth", "postgres")+": `namei -l ")
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 
 	require.NoError(t, os.Chmod(closed, 0o711)) //nolint:gosec // G302: as the message says
