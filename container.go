@@ -136,10 +136,13 @@ const (
 type Image struct {
 	ID     string // sha256:…
 	Digest string // of the registry when there is one, else the ID
-	User   string
+	User   string // empty = root
 	Env    []string
 
-	Entrypoint []string // the image's own
+	SizeBytes    int64
+	OS           string
+	Architecture string
+	Entrypoint   []string // the image's own
 
 	// Workdir is the image's own working directory; empty = the root directory.
 	Workdir string

@@ -36,16 +36,6 @@ type Looked struct {
 	FirstOutput time.Duration // from asking Docker to start it to its first output; 0 = it wrote nothing
 }
 
-// ImageFacts is Docker's data of an image on its machine.
-type ImageFacts struct {
-	SizeBytes    int64
-	OS           string
-	Architecture string
-	User         string // empty = root
-	Entrypoint   []string
-	Volumes      []string // sorted
-}
-
 // PullReason says why a host cannot get an image from its registry.
 type PullReason string
 

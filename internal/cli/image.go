@@ -26,7 +26,7 @@ func (o *options) imageCommand() *cobra.Command {
 			}
 			defer func() { _ = docker.Close() }()
 
-			facts, err := docker.Facts(cmd.Context(), args[0])
+			facts, err := docker.ResolveImage(cmd.Context(), args[0])
 			if err != nil {
 				return dockerError(args[0], err)
 			}
@@ -53,7 +53,7 @@ func (o *options) imageCommand() *cobra.Command {
 }
 
 // imageTable has a line for each finding.
-func imageTable(image string, facts berth.ImageFacts, looked berth.Looked, inside script.ImageReport) table {
+func imageTable(image string, facts berth.Image, looked berth.Looked, inside script.ImageReport) table {
 	t := table{}
 	t.add("image", image, berth.BytesText(facts.SizeBytes), facts.OS+"/"+facts.Architecture)
 

@@ -15,12 +15,12 @@ import (
 
 // fakeDocker answers looks as the test says.
 type fakeDocker struct {
-	facts  map[string]berth.ImageFacts
+	facts  map[string]berth.Image
 	looked func(l berth.Look) (berth.Looked, error)
 	looks  []berth.Look
 }
 
-func (f *fakeDocker) Facts(_ context.Context, image string) (berth.ImageFacts, error) {
+func (f *fakeDocker) ResolveImage(_ context.Context, image string) (berth.Image, error) {
 	facts, ok := f.facts[image]
 	if !ok {
 		return facts, &berth.SpecError{Problems: []berth.Problem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Message: "it is not here"}}}
@@ -67,7 +67,7 @@ func TestImageCheck_SaysWhatIsThere(t *testing.T) {
 		`{"module": "tensorflow", "version": "2.21.0", "import_seconds": 0.4, "error": "ImportError: no libx.so"}]}` + "\n" + driverMark + `{"pyth`
 
 	f := &fakeDocker{
-		facts: map[string]berth.ImageFacts{"mine:1": {SizeBytes: 3 << 30, OS: "linux", Architecture: "amd64", Volumes: []string{"/data"}, Entrypoint: []string{"/start.sh"}}},
+		facts: map[string]berth.Image{"mine:1": {SizeBytes: 3 << 30, OS: "linux", Architecture: "amd64", Volumes: []string{"/data"}, Entrypoint: []string{"/start.sh"}}},
 		looked: func(berth.Look) (berth.Looked, error) {
 			return berth.Looked{Stdout: []byte(inside), FirstOutput: 300 * time.Millisecond}, nil
 		},
@@ -104,7 +104,7 @@ func TestImageCheck_NoTrialCanRun(t *testing.T) {
 		"no start":        {berth.Looked{}, &berth.StartError{Kind: berth.FailureInfra, Err: errors.New("runc is sick")}, "runc is sick"},
 	} {
 		f := &fakeDocker{
-			facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "arm64"}},
+			facts:  map[string]berth.Image{"mine:1": {OS: "linux", Architecture: "arm64"}},
 			looked: func(berth.Look) (berth.Looked, error) { return test.looked, test.err },
 		}
 
@@ -114,7 +114,7 @@ func TestImageCheck_NoTrialCanRun(t *testing.T) {
 		require.Contains(t, got.stderr, test.want, name)
 	}
 
-	f := &fakeDocker{facts: map[string]berth.ImageFacts{}}
+	f := &fakeDocker{facts: map[string]berth.Image{}}
 	got := f.run(t, "image", "check", "mine:1")
 	require.Equal(t, ExitNotFound, got.code)
 	require.Contains(t, got.stderr, "docker pull mine:1")
@@ -125,7 +125,7 @@ func TestImageCheck_WithoutPython(t *testing.T) {
 	t.Parallel()
 
 	f := &fakeDocker{
-		facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "amd64"}},
+		facts:  map[string]berth.Image{"mine:1": {OS: "linux", Architecture: "amd64"}},
 		looked: func(berth.Look) (berth.Looked, error) { return berth.Looked{ExitCode: 127}, nil },
 	}
 

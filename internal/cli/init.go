@@ -110,11 +110,11 @@ func (r *initiation) writeFiles() error {
 func (r *initiation) learnFlags() (report script.Report, err error) {
 	ctx := r.cmd.Context()
 	r.looksIn = first(r.image, r.source.image)
-	facts, err := r.docker.Facts(ctx, r.looksIn)
+	facts, err := r.docker.ResolveImage(ctx, r.looksIn)
 
 	if _, missing := os.Stat(r.source.dockerfile); r.image == "" && (err != nil || missing != nil) { // else it is built, and has the libraries
 		r.looksIn, r.stub = r.base, true
-		facts, err = r.docker.Facts(ctx, r.looksIn)
+		facts, err = r.docker.ResolveImage(ctx, r.looksIn)
 	}
 
 	if err != nil {

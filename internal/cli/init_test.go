@@ -29,7 +29,7 @@ func newInit(t *testing.T, text string, looked berth.Looked) *initFixture {
 	t.Helper()
 
 	f := &initFixture{dir: t.TempDir(), fakeDocker: &fakeDocker{
-		facts:  map[string]berth.ImageFacts{"mine:1": {OS: "linux", Architecture: "amd64", User: "root"}},
+		facts:  map[string]berth.Image{"mine:1": {OS: "linux", Architecture: "amd64", User: "root"}},
 		looked: func(berth.Look) (berth.Looked, error) { return looked, nil },
 	}}
 	f.write(t, "x.py", text)

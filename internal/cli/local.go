@@ -12,8 +12,8 @@ import (
 
 // LocalDocker is this machine's Docker, for init and image check.
 type LocalDocker interface {
-	// Facts returns the facts of an image; a *berth.SpecError when it is missing.
-	Facts(ctx context.Context, image string) (berth.ImageFacts, error)
+	// ResolveImage finds an image; a *berth.SpecError when it is missing.
+	ResolveImage(ctx context.Context, image string) (berth.Image, error)
 	// Look runs a container to its end.
 	Look(ctx context.Context, look berth.Look) (berth.Looked, error)
 	Close() error

@@ -37,7 +37,9 @@ func (d *Docker) ResolveImage(ctx context.Context, ref string) (berth.Image, err
 		return berth.Image{}, d.translate(ctx, err, "inspecting image %q", ref)
 	}
 
-	found := berth.Image{ID: got.ID, Digest: digest(ref, got.ID, got.RepoDigests)}
+	found := berth.Image{
+		ID: got.ID, Digest: digest(ref, got.ID, got.RepoDigests), SizeBytes: got.Size, OS: got.Os, Architecture: got.Architecture,
+	}
 	if got.Config != nil {
 		found.User, found.Env, found.Workdir = got.Config.User, got.Config.Env, got.Config.WorkingDir
 		found.Entrypoint = got.Config.Entrypoint

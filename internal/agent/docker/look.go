@@ -3,9 +3,7 @@ package docker
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,32 +31,6 @@ func lookLabels(after time.Duration) map[string]string {
 
 // lookMargin is how long after its end a look may still be busy with its removal.
 const lookMargin = time.Minute
-
-// Facts returns Docker's data of an image on its machine. Errors: a
-// *berth.SpecError, E_IMAGE_MISSING or E_IMAGE_ENV; unavailable.
-func (d *Docker) Facts(ctx context.Context, ref string) (berth.ImageFacts, error) {
-	if _, err := d.ResolveImage(ctx, ref); err != nil {
-		return berth.ImageFacts{}, err
-	}
-
-	got, err := d.short.ImageInspect(ctx, ref)
-	if err != nil {
-		return berth.ImageFacts{}, d.translate(ctx, err, "inspecting image %q", ref)
-	}
-
-	facts := berth.ImageFacts{SizeBytes: got.Size, OS: got.Os, Architecture: got.Architecture}
-	if got.Config != nil {
-		facts.User, facts.Entrypoint = got.Config.User, got.Config.Entrypoint
-
-		for volume := range maps.Keys(got.Config.Volumes) {
-			facts.Volumes = append(facts.Volumes, path.Clean(volume))
-		}
-
-		slices.Sort(facts.Volumes)
-	}
-
-	return facts, nil
-}
 
 // Look runs a look to its end and removes its container, also when ctx is done.
 // Errors: as Ensure; a done context's cause.

@@ -325,6 +325,8 @@ func TestResolveImage(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, image.ID)
 	require.Equal(t, image.ID, image.Digest, "not from a registry")
+	require.Equal(t, "linux", image.OS)
+	require.Greater(t, image.SizeBytes, int64(mib))
 
 	all, err := d.ListImages(t.Context())
 	require.NoError(t, err)

@@ -156,17 +156,3 @@ func requireNoLooks(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return looks(t) == "" }, patience, tick, "a look leaves no container")
 }
-
-func TestFacts(t *testing.T) {
-	t.Parallel()
-
-	d := open(t)
-
-	facts, err := d.Facts(t.Context(), "berth-test/busy:1")
-	require.NoError(t, err)
-	require.Equal(t, "linux", facts.OS)
-	require.Greater(t, facts.SizeBytes, int64(1*mib))
-
-	_, err = d.Facts(t.Context(), "berth-test/absent:1")
-	require.True(t, isMissing(err), "%v", err)
-}
