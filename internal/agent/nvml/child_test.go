@@ -177,14 +177,14 @@ func (f fake) clear(t *testing.T, name string) {
 }
 
 // send makes the library report an event, once it has reported the one before.
-func (f fake) send(t *testing.T, card int, types, data uint64, instance, compute uint32) {
+func (f fake) send(t *testing.T, card int, types, data uint64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(filepath.Join(f.dir, "event"))
 
 		return os.IsNotExist(err)
 	}, patience, tick)
-	f.set(t, "event", fmt.Sprintf("%d %d %d %d %d", card, types, data, instance, compute))
+	f.set(t, "event", fmt.Sprintf("%d %d %d", card, types, data))
 }
 
 // calls are the library's functions that were called, in order.

@@ -24,9 +24,6 @@ const (
 	turn = turnMillis * time.Millisecond
 
 	turnMillis = 500
-
-	// noInstance is the number of a MIG instance that the driver does not know.
-	noInstance = math.MaxUint32
 )
 
 // WaitEvent returns the next event of any card.
@@ -98,7 +95,8 @@ func (d *driver) listen() (struct{}, error) {
 }
 
 // translate makes an event of the driver's. A card that cannot be named leaves
-// the event without: then it may be any.
+// the event without: then it may be any. An event of a MIG device is its card's: the
+// errors that make one sick want a reset of the whole card.
 func (d *driver) translate(data nvml.EventData) gpu.Event {
 	event := gpu.Event{At: time.Now(), UncorrectedECC: data.EventType&nvml.EventTypeDoubleBitEccError != 0}
 
@@ -114,51 +112,7 @@ func (d *driver) translate(data nvml.EventData) gpu.Event {
 
 	event.UUID = uuid
 
-	// Only the second version of the wait says which MIG device it was.
-	if data.GpuInstanceId == noInstance || !d.lib.hasAny("nvmlEventSetWait_v2") {
-		return event
-	}
-
-	if part, found := d.part(data); found {
-		event.UUID = part
-	}
-
 	return event
-}
-
-// part finds the MIG device of an event. Not found when the event was for more
-// than one, or when it is gone: the event is the whole card's then.
-func (d *driver) part(data nvml.EventData) (uuid string, found bool) {
-	const of = "the GPU of an event"
-
-	if on, err := d.lib.mig(data.Device, of); err != nil || !on {
-		return "", false
-	}
-
-	devices, err := d.lib.migDevices(data.Device, of)
-	if err != nil {
-		return "", false
-	}
-
-	for _, mig := range devices {
-		handle := mig.handle
-
-		instance, err := call(d.lib, "reading the GPU instance of a MIG device", handle.GetGpuInstanceId, "nvmlDeviceGetGpuInstanceId")
-		if err != nil || uint32(instance) != data.GpuInstanceId { //nolint:gosec // it came from 32 bits
-			continue
-		}
-
-		compute, err := call(d.lib, "reading the compute instance of a MIG device", handle.GetComputeInstanceId, "nvmlDeviceGetComputeInstanceId")
-		if err != nil || uint32(compute) != data.ComputeInstanceId { //nolint:gosec // the same
-			continue
-		}
-
-		uuid, err := d.lib.uuid(handle, "the MIG device of an event")
-
-		return uuid, err == nil
-	}
-
-	return "", false
 }
 
 // subscribe asks for the events of all GPUs. If some cannot be watched it logs

@@ -93,7 +93,7 @@ func TestHang(t *testing.T) {
 		require.Equal(t, before+1, f.count(t, "nvmlDeviceGetMemoryInfo_v2"))
 
 		// Events still arrive.
-		f.send(t, 0, xid, 119, noInstance, noInstance)
+		f.send(t, 0, xid, 119)
 		require.Equal(t, gpu.Event{UUID: h200, XID: 119}, wait(t, d))
 
 		f.clear(t, "fault.nvmlDeviceGetMemoryInfo_v2")
@@ -187,7 +187,7 @@ func TestHang_Close(t *testing.T) {
 
 				_, err = d.Activity(t.Context(), h200)
 				require.NoError(t, err)
-				f.send(t, 0, xid, 43, noInstance, noInstance)
+				f.send(t, 0, xid, 43)
 				wait(t, d)
 
 				f.set(t, "fault."+function, "hang")

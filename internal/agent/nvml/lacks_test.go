@@ -21,19 +21,19 @@ import (
 type view struct {
 	Open, Inventory, Read, Activity, Events string // errors by their kind; empty = none
 
-	Machine          gpu.Inventory // without warnings and the texts of problems
-	Warnings         int
-	Problems         []string // UUIDs of cards with a problem
-	H200             gpu.Reading
-	Busy             gpu.Activity
-	Whole, Part, Old gpu.Event // of the H200, of a MIG device, of the T4
+	Machine    gpu.Inventory // without warnings and the texts of problems
+	Warnings   int
+	Problems   []string // UUIDs of cards with a problem
+	H200       gpu.Reading
+	Busy       gpu.Activity
+	Whole, Old gpu.Event // of the H200, of the T4
 }
 
 // complete is the view of a library that lacks nothing.
 func complete() view {
 	return view{
 		Machine: healthy(), H200: healthyReading(), Busy: healthyActivity(2),
-		Whole: gpu.Event{UUID: h200, XID: 79}, Part: gpu.Event{UUID: mig2, XID: 13}, Old: gpu.Event{UUID: t4, XID: 31},
+		Whole: gpu.Event{UUID: h200, XID: 79}, Old: gpu.Event{UUID: t4, XID: 31},
 	}
 }
 
@@ -102,7 +102,7 @@ func look(t *testing.T, f fake, lacking []string) view {
 		v.Busy.SMActivity, v.Busy.SMOccupancy = healthyActivity(2).SMActivity, healthyActivity(2).SMOccupancy
 	}
 
-	f.send(t, 0, xid, 79, noInstance, noInstance)
+	f.send(t, 0, xid, 79)
 
 	if v.Whole, err = d.WaitEvent(t.Context()); err != nil {
 		v.Events = short(t, err, lacking)
@@ -113,10 +113,7 @@ func look(t *testing.T, f fake, lacking []string) view {
 
 	v.Whole = gpu.Event{UUID: v.Whole.UUID, XID: v.Whole.XID}
 
-	f.send(t, 2, xid, 13, 5, 1)
-	v.Part = wait(t, d)
-
-	f.send(t, 1, xid, 31, noInstance, noInstance)
+	f.send(t, 1, xid, 31)
 	v.Old = wait(t, d)
 
 	return v
@@ -142,7 +139,7 @@ var effects = map[string]func(*view){
 	},
 	"nvmlDeviceGetUUID": func(v *view) {
 		v.Inventory, v.Machine = "unsupported", gpu.Inventory{}
-		v.Whole.UUID, v.Part.UUID, v.Old.UUID = "", "", ""
+		v.Whole.UUID, v.Old.UUID = "", ""
 	},
 	"nvmlDeviceGetName": func(v *view) {
 		allHaveProblems(v)
@@ -176,29 +173,23 @@ var effects = map[string]func(*view){
 	"nvmlDeviceGetMigMode": func(v *view) {
 		v.Machine.Cards[2].MIG = false
 		v.Machine.Cards = v.Machine.Cards[:3]
-		v.Part.UUID = h100
 	},
-	"nvmlDeviceGetMaxMigDeviceCount":      noParts,
-	"nvmlDeviceGetMigDeviceHandleByIndex": noParts,
-	"nvmlDeviceGetGpuInstanceId":          func(v *view) { v.Part.UUID = h100 },
-	"nvmlDeviceGetComputeInstanceId":      func(v *view) { v.Part.UUID = h100 },
-	"nvmlGpmSampleAlloc":                  noGPM,
-	"nvmlGpmSampleGet":                    noGPM,
-	"nvmlGpmMetricsGet":                   noGPM,
-	"nvmlGpmSampleFree":                   noGPM,
-	"nvmlEventSetCreate":                  noEvents,
-	"nvmlDeviceGetSupportedEventTypes":    noEvents,
-	"nvmlDeviceRegisterEvents":            noEvents,
-	"nvmlEventSetFree":                    noEvents,
-	"nvmlEventSetWait_v2":                 func(v *view) { v.Part.UUID = h100 },
-	"nvmlEventSetWait_v2 nvmlEventSetWait": func(v *view) {
-		noEvents(v)
-	},
+	"nvmlDeviceGetMaxMigDeviceCount":       noParts,
+	"nvmlDeviceGetMigDeviceHandleByIndex":  noParts,
+	"nvmlGpmSampleAlloc":                   noGPM,
+	"nvmlGpmSampleGet":                     noGPM,
+	"nvmlGpmMetricsGet":                    noGPM,
+	"nvmlGpmSampleFree":                    noGPM,
+	"nvmlEventSetCreate":                   noEvents,
+	"nvmlDeviceGetSupportedEventTypes":     noEvents,
+	"nvmlDeviceRegisterEvents":             noEvents,
+	"nvmlEventSetFree":                     noEvents,
+	"nvmlEventSetWait_v2 nvmlEventSetWait": noEvents,
 }
 
 func noIndex(v *view) {
 	v.Inventory, v.Machine = "unsupported", gpu.Inventory{}
-	v.Events, v.Whole, v.Part, v.Old = "unsupported", gpu.Event{}, gpu.Event{}, gpu.Event{}
+	v.Events, v.Whole, v.Old = "unsupported", gpu.Event{}, gpu.Event{}
 }
 
 func allHaveProblems(v *view) {
@@ -212,7 +203,6 @@ func noParts(v *view) {
 	v.Machine.Cards = v.Machine.Cards[:3]
 	v.Machine.Cards[2].Activity = false
 	v.Problems = []string{h100}
-	v.Part.UUID = h100
 }
 
 func noGPM(v *view) {
@@ -224,7 +214,7 @@ func noGPM(v *view) {
 }
 
 func noEvents(v *view) {
-	v.Events, v.Whole, v.Part, v.Old = "unsupported", gpu.Event{}, gpu.Event{}, gpu.Event{}
+	v.Events, v.Whole, v.Old = "unsupported", gpu.Event{}, gpu.Event{}
 	v.Warnings = 1
 }
 

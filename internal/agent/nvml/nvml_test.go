@@ -346,21 +346,17 @@ func TestWaitEvent(t *testing.T) {
 		d := open(t, Config{})
 
 		for _, c := range []struct {
-			what              string
-			card              int
-			kind, data        uint64
-			instance, compute uint32
-			want              gpu.Event
+			what       string
+			card       int
+			kind, data uint64
+			want       gpu.Event
 		}{
-			{"of a card", 0, xid, 79, noInstance, noInstance, gpu.Event{UUID: h200, XID: 79}},
-			{"of a card that tells of no ECC errors", 1, xid, 13, noInstance, noInstance, gpu.Event{UUID: t4, XID: 13}},
-			{"ECC", 0, ecc, 0, noInstance, noInstance, gpu.Event{UUID: h200, UncorrectedECC: true}},
-			{"on one MIG device", 2, xid, 13, 5, 1, gpu.Event{UUID: mig2, XID: 13}},
-			{"on the first one", 2, xid, 13, 0, 0, gpu.Event{UUID: mig0, XID: 13}},
-			{"on the whole card", 2, xid, 79, noInstance, noInstance, gpu.Event{UUID: h100, XID: 79}},
-			{"on a MIG device that is gone", 2, xid, 31, 5, 0, gpu.Event{UUID: h100, XID: 31}},
+			{"of a card", 0, xid, 79, gpu.Event{UUID: h200, XID: 79}},
+			{"of a card that tells of no ECC errors", 1, xid, 13, gpu.Event{UUID: t4, XID: 13}},
+			{"ECC", 0, ecc, 0, gpu.Event{UUID: h200, UncorrectedECC: true}},
+			{"of a card in MIG mode", 2, xid, 79, gpu.Event{UUID: h100, XID: 79}},
 		} {
-			f.send(t, c.card, c.kind, c.data, c.instance, c.compute)
+			f.send(t, c.card, c.kind, c.data)
 			require.Equal(t, c.want, wait(t, d), c.what)
 		}
 
@@ -371,8 +367,8 @@ func TestWaitEvent(t *testing.T) {
 			next <- event
 		}()
 
-		f.send(t, 0, clock, 0, noInstance, noInstance)
-		f.send(t, -1, xid, 999, noInstance, noInstance)
+		f.send(t, 0, clock, 0)
+		f.send(t, -1, xid, 999)
 
 		event := <-next
 		require.Equal(t, gpu.Event{At: event.At, XID: 999}, event, "nobody asked for clocks; the driver does not know the card")
@@ -398,7 +394,7 @@ func TestWaitEvent_NoneIsLost(t *testing.T) {
 		require.ErrorIs(t, <-gone, context.Canceled)
 
 		// The library still waits for the GPU that has gone: its turn is not over.
-		f.send(t, 0, xid, 74, noInstance, noInstance)
+		f.send(t, 0, xid, 74)
 		require.Eventually(t, func() bool {
 			_, err := os.Stat(filepath.Join(f.dir, "event.taken"))
 
@@ -414,11 +410,11 @@ func TestWaitEvent_OneCardIsLost(t *testing.T) {
 	inChild(t, nil, nil, func(t *testing.T, f fake) {
 		d := open(t, Config{})
 
-		f.send(t, 0, xid, 43, noInstance, noInstance)
+		f.send(t, 0, xid, 43)
 		require.Equal(t, gpu.Event{UUID: h200, XID: 43}, wait(t, d))
 
 		f.set(t, "lost.0", "")
-		f.send(t, 0, xid, 79, noInstance, noInstance)
+		f.send(t, 0, xid, 79)
 		require.Equal(t, gpu.Event{XID: 79}, wait(t, d), "a card that cannot tell its UUID any more")
 
 		f.set(t, "fault.nvmlEventSetWait_v2", "15")
@@ -430,7 +426,7 @@ func TestWaitEvent_OneCardIsLost(t *testing.T) {
 		require.ErrorIs(t, err, gpu.ErrLost)
 		require.ErrorContains(t, err, "GPU 0")
 
-		f.send(t, 1, xid, 31, noInstance, noInstance)
+		f.send(t, 1, xid, 31)
 		require.Equal(t, gpu.Event{UUID: t4, XID: 31}, wait(t, d))
 
 		f.set(t, "fault.nvmlEventSetWait_v2", "999")
@@ -444,7 +440,7 @@ func TestWaitEvent_OneCardIsLost(t *testing.T) {
 		f.clear(t, "fault.nvmlDeviceRegisterEvents")
 
 		f.clear(t, "lost.0")
-		f.send(t, 0, xid, 94, noInstance, noInstance)
+		f.send(t, 0, xid, 94)
 		require.Equal(t, gpu.Event{UUID: h200, XID: 94}, wait(t, d), "a card that is back is watched again")
 	})
 }
@@ -465,7 +461,7 @@ func TestWaitEvent_OneCardIsDeaf(t *testing.T) {
 		require.ErrorContains(t, err, "watching GPU 1 for errors: not supported")
 		require.NotErrorIs(t, err, gpu.ErrUnsupported, "that is a driver which tells of no events")
 
-		f.send(t, 0, xid, 79, noInstance, noInstance)
+		f.send(t, 0, xid, 79)
 		require.Equal(t, gpu.Event{UUID: h200, XID: 79}, wait(t, d))
 	})
 }

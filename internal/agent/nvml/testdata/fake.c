@@ -13,7 +13,7 @@
  *   deaf.<card>      the card tells of no errors
  *   none             the machine has no card
  *   name.plain       names of MIG devices lack the profile
- *   event            "card type data gpu-instance compute-instance": one event
+ *   event            "card type data": one event
  *
  * It ends the process when it is used wrongly: a call before nvmlInit, after one
  * that failed or after nvmlShutdown, a sample used after it was freed.
@@ -42,7 +42,6 @@ struct process {
 struct nvmlDevice_st {
 	int card; /* index of the card that it is, or is part of */
 	int mig;  /* 1 = a MIG device */
-	unsigned instance, compute_instance;
 	const char *uuid, *name, *plain_name;
 	int major, minor;
 	unsigned long long total, reserved, free; /* MiB */
@@ -64,11 +63,11 @@ static struct nvmlDevice_st devices[] = {
 	 .total = 81559, .reserved = 551, .free = 79008, .gpm = 1, .ecc = 1, .mig_mode = 1, .busy = -1},
 	{.card = 2, .mig = 1, .uuid = "MIG-33333333-3333-3333-3333-333333333333", .name = "NVIDIA H100 80GB HBM3 MIG 3g.40gb",
 	 .plain_name = "NVIDIA H100 80GB HBM3", .major = 9, .minor = 0, .total = 40448, .reserved = 11, .free = 38437, .gpm = 1,
-	 .mig_mode = -1, .instance = 0, .compute_instance = 0, .slices = 3, .compute_slices = 3, .busy = -1,
+	 .mig_mode = -1, .slices = 3, .compute_slices = 3, .busy = -1,
 	 .compute = {{4007, 2000 * MIB}}},
 	{.card = 2, .mig = 1, .uuid = "MIG-44444444-4444-4444-4444-444444444444", .name = "NVIDIA H100 80GB HBM3 MIG 1c.2g.20gb",
 	 .plain_name = "NVIDIA H100 80GB HBM3", .major = 9, .minor = 0, .total = 20096, .reserved = 6, .free = 20090, .gpm = 0,
-	 .mig_mode = -1, .instance = 5, .compute_instance = 1, .slices = 2, .compute_slices = 1, .busy = -1},
+	 .mig_mode = -1, .slices = 2, .compute_slices = 1, .busy = -1},
 };
 enum { CARDS = 3, ALL = 5 };
 
@@ -422,20 +421,6 @@ static nvmlReturn_t attributes(nvmlDevice_t device, nvmlDeviceAttributes_t *a)
 nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *a) { ENTER_CARD(device); return attributes(device, a); }
 nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *a) { ENTER_CARD(device); return attributes(device, a); }
 
-nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned *id)
-{
-	ENTER_CARD(device);
-	*id = device.handle->instance;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned *id)
-{
-	ENTER_CARD(device);
-	*id = device.handle->compute_instance;
-	return NVML_SUCCESS;
-}
-
 /* --- GPM --- */
 
 struct nvmlGpmSample_st {
@@ -578,7 +563,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t wait_event(nvmlEventSet_t set, nvmlEventData_t *data, unsigned ms, int instances)
+static nvmlReturn_t wait_event(nvmlEventSet_t set, nvmlEventData_t *data, unsigned ms)
 {
 	char text[128], from[512], to[512];
 	int card;
@@ -589,13 +574,8 @@ static nvmlReturn_t wait_event(nvmlEventSet_t set, nvmlEventData_t *data, unsign
 		if (slurp("event", text, sizeof text)) {
 			rename(path(from, sizeof from, "event"), path(to, sizeof to, "event.taken"));
 			memset(data, 0, sizeof *data);
-			unsigned gi, ci;
-			if (sscanf(text, "%d %llu %llu %u %u", &card, &data->eventType, &data->eventData, &gi, &ci) != 5)
+			if (sscanf(text, "%d %llu %llu", &card, &data->eventType, &data->eventData) != 3)
 				die("cannot read the event", text);
-			if (instances) {
-				data->gpuInstanceId = gi;
-				data->computeInstanceId = ci;
-			}
 			if (card >= 0 && !(set.handle->types[card] & data->eventType))
 				continue; /* nobody asked for it */
 			if (card >= 0)
@@ -608,5 +588,5 @@ static nvmlReturn_t wait_event(nvmlEventSet_t set, nvmlEventData_t *data, unsign
 	}
 }
 
-nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned ms) { ENTER; return wait_event(set, data, ms, 1); }
-nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned ms) { ENTER; return wait_event(set, data, ms, 0); }
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned ms) { ENTER; return wait_event(set, data, ms); }
+nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned ms) { ENTER; return wait_event(set, data, ms); }
