@@ -502,24 +502,3 @@ func TestStart_RefusesWhatCannotWork(t *testing.T) {
 		require.Equal(t, filepath.Join(m.dir, "unknown", "pipe"), m.worker(t, patience).Pipe(uuid))
 	}
 }
-
-func TestStart_EmptiesLargeLogs(t *testing.T) {
-	t.Parallel()
-
-	w := setup(t, "").worker(t, patience)
-	require.NoError(t, w.Start(t.Context(), gpuA))
-
-	log := filepath.Join(filepath.Dir(w.Pipe(gpuA)), "log")
-	for name, size := range map[string]int64{"control.log": 16<<20 + 1, "server.log": 16 << 20} {
-		require.NoError(t, os.WriteFile(filepath.Join(log, name), nil, 0o600))
-		require.NoError(t, os.Truncate(filepath.Join(log, name), size))
-	}
-
-	require.NoError(t, w.Start(t.Context(), gpuA))
-
-	for name, size := range map[string]int64{"control.log": 0, "server.log": 16 << 20} {
-		info, err := os.Stat(filepath.Join(log, name))
-		require.NoError(t, err)
-		require.Equal(t, size, info.Size(), name)
-	}
-}

@@ -21,10 +21,6 @@ const (
 
 	// privilegedSocket is for the daemon's administrators. No other name there is longer.
 	privilegedSocket = "control_privileged"
-
-	// maxLogBytes is the size above which Start empties a log: 16 MiB, some 200,000
-	// lines. The daemon itself keeps all.
-	maxLogBytes = 16 << 20
 )
 
 // uuidPattern is how the driver writes the UUID of a GPU or of a MIG device. It
@@ -89,7 +85,7 @@ func (g *gpu) check() error {
 	return nil
 }
 
-// prepare makes the directories, and empties large logs.
+// prepare makes the directories.
 func (g *gpu) prepare() error {
 	// Any container's user connects in pipe. A server of a program without
 	// -multiuser-server runs as that user and writes to log. The umask is not asked.
@@ -103,23 +99,7 @@ func (g *gpu) prepare() error {
 		}
 	}
 
-	return g.within(g.log, func(root *os.Root, entry fs.DirEntry) error {
-		info, err := entry.Info()
-		if err != nil || !info.Mode().IsRegular() || info.Size() <= maxLogBytes {
-			return nil //nolint:nilerr // it is gone: no large log
-		}
-
-		return truncate(root, entry.Name())
-	})
-}
-
-func truncate(root *os.Root, name string) error {
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
-	if err != nil {
-		return err
-	}
-
-	return file.Close()
+	return nil
 }
 
 // openToUsers lets any user connect to the daemon's sockets in pipe, but not to the
