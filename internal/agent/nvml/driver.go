@@ -38,10 +38,6 @@ type driver struct {
 func Open(ctx context.Context, config Config) (gpu.Driver, error) {
 	const doing = "starting NVIDIA's library"
 
-	if err := checkAbandoned(doing); err != nil {
-		return nil, err
-	}
-
 	d := &driver{config: config.withDefaults(), gauges: make(map[string]*gauge)}
 	d.calls = start(d.shutdown)
 
@@ -52,7 +48,6 @@ func Open(ctx context.Context, config Config) (gpu.Driver, error) {
 	})
 	if err != nil {
 		d.calls.stop()
-		abandon(d.calls)
 
 		return nil, err
 	}
@@ -83,9 +78,6 @@ func (d *driver) Close() error {
 		select {
 		case <-l.done:
 		case <-timer.C:
-			abandon(d.watch)
-			abandon(d.calls)
-
 			return l.tooLong("closing NVIDIA's library")
 		}
 	}

@@ -78,16 +78,6 @@ func (l *lane) carryOut(j *job) {
 // stop ends the lane after the call that runs. It does not wait.
 func (l *lane) stop() { l.once.Do(func() { close(l.closing) }) }
 
-// ended reports whether the lane's goroutine is gone.
-func (l *lane) ended() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // overdueError returns an error while a call is out that took longer than its patience.
 func (l *lane) overdueError(doing string) error {
 	l.mu.Lock()
@@ -187,50 +177,4 @@ func ask[T any](ctx context.Context, l *lane, patience time.Duration, doing stri
 	case <-timer.C:
 		return none, l.tooLong(doing)
 	}
-}
-
-// abandoned are lanes of this process that were stopped during a call. No
-// library is opened until all these calls return: a worker that retries
-// regularly must not lose a thread each time.
-var abandoned struct {
-	mu    sync.Mutex
-	lanes []*lane
-}
-
-// abandon remembers a lane that was stopped and may still be calling.
-func abandon(l *lane) {
-	abandoned.mu.Lock()
-	defer abandoned.mu.Unlock()
-
-	abandoned.lanes = append(abandoned.lanes, l)
-}
-
-// checkAbandoned returns an error while an abandoned call is in progress, and
-// forgets the returned ones. Errors: unavailable.
-func checkAbandoned(doing string) error {
-	abandoned.mu.Lock()
-	defer abandoned.mu.Unlock()
-
-	var (
-		out []*lane
-		err error
-	)
-
-	for _, l := range abandoned.lanes {
-		if l.ended() {
-			continue
-		}
-
-		out = append(out, l)
-
-		l.mu.Lock()
-		if l.running != nil {
-			err = l.silence(doing)
-		}
-		l.mu.Unlock()
-	}
-
-	abandoned.lanes = out
-
-	return err
 }

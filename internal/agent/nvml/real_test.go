@@ -13,7 +13,7 @@ import (
 )
 
 // The machine's own driver and GPUs: `go test -tags gpu -run TestReal -v
-// ./internal/agent/nvml`. It prints its readings, to be compared with nvidia-smi.
+// ./internal/agent/nvml`. It prints the inventory, to be compared with nvidia-smi.
 func TestReal(t *testing.T) {
 	t.Parallel()
 
@@ -27,6 +27,9 @@ func TestReal(t *testing.T) {
 		return d
 	}
 
-	gputest.Describe(t, open(t))
+	inventory, err := open(t).Inventory(t.Context())
+	require.NoError(t, err)
+	t.Logf("%+v", inventory)
+
 	gputest.Run(t, open)
 }

@@ -46,32 +46,6 @@ func Run(t *testing.T, open func(t *testing.T) gpu.Driver) {
 	}
 }
 
-// Describe writes a driver's readings, for comparison with nvidia-smi.
-func Describe(t *testing.T, d gpu.Driver) {
-	t.Helper()
-
-	inventory := list(t, d)
-	t.Logf("driver %s, CUDA %s", inventory.DriverVersion, inventory.CUDAVersion)
-
-	for _, warning := range inventory.Warnings {
-		t.Logf("warning: %s", warning)
-	}
-
-	for _, card := range inventory.Cards {
-		t.Logf("%+v", card)
-
-		if card.Problem != "" {
-			continue
-		}
-
-		reading, err := d.Read(t.Context(), card.UUID)
-		t.Logf("  %+v %v", reading, err)
-
-		activity, err := d.Activity(t.Context(), card.UUID)
-		t.Logf("  %+v %v", activity, err)
-	}
-}
-
 func list(t *testing.T, d gpu.Driver) gpu.Inventory {
 	t.Helper()
 
