@@ -1,8 +1,6 @@
 package export
 
 import (
-	"time"
-
 	"github.com/berthml/berth"
 )
 
@@ -28,30 +26,15 @@ type Column struct {
 // Row has a cell for each column, of its kind; nil = there is no value.
 type Row []any
 
-// textOr is nil for an empty text.
-func textOr(text string) any {
-	if text == "" {
+// unlessZero is nil for a zero value: an empty text, or bytes that were not measured or
+// not reserved.
+func unlessZero[T comparable](v T) any {
+	var zero T
+	if v == zero {
 		return nil
 	}
 
-	return text
-}
-
-// bytesOr is nil for zero bytes, which were not measured or not reserved.
-func bytesOr(n int64) any {
-	if n == 0 {
-		return nil
-	}
-
-	return n
-}
-
-func timeOr(t *time.Time) any {
-	if t == nil {
-		return nil
-	}
-
-	return *t
+	return v
 }
 
 func orNil[T any](v *T) any {

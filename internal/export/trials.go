@@ -67,7 +67,7 @@ func (t *Trials) Row(trial berth.ExportedTrial) (Row, error) {
 		row = append(row, cell)
 	}
 
-	row = append(row, textOr(string(trial.Kind)), textOr(trial.Message), int64(trial.Attempts))
+	row = append(row, unlessZero(string(trial.Kind)), unlessZero(trial.Message), int64(trial.Attempts))
 
 	a := berth.Attempt{}
 	if trial.Counts != nil {
@@ -77,12 +77,12 @@ func (t *Trials) Row(trial berth.ExportedTrial) (Row, error) {
 		row = append(row, nil, nil)
 	}
 
-	row = append(row, exitCode(a), textOr(trial.HostName), textOr(a.DeviceID),
-		bytesOr(a.Demand.MemoryBytes), bytesOr(a.Usage.MemoryPeakBytes), bytesOr(a.Demand.DeviceBytes), bytesOr(a.Usage.DevicePeakBytes),
-		seconds(trial.Trial), trial.CreatedAt, timeOr(trial.StartedAt), timeOr(trial.FinishedAt))
+	row = append(row, exitCode(a), unlessZero(trial.HostName), unlessZero(a.DeviceID),
+		unlessZero(a.Demand.MemoryBytes), unlessZero(a.Usage.MemoryPeakBytes), unlessZero(a.Demand.DeviceBytes), unlessZero(a.Usage.DevicePeakBytes),
+		seconds(trial.Trial), trial.CreatedAt, orNil(trial.StartedAt), orNil(trial.FinishedAt))
 
 	for _, name := range t.datasets {
-		row = append(row, textOr(a.Datasets[name]))
+		row = append(row, unlessZero(a.Datasets[name]))
 	}
 
 	return row, nil
