@@ -327,98 +327,25 @@ func TestFinishSweep_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 	}
 }
 
-// ending is a sweep that ends while its restored database has some of its
-// trials open. Temporal knows the end of the first; the second was terminated,
-// the third goes on.
-type ending struct {
-	activities.Sweeps
-	activities.Trials
-	activities.Workflows
-
-	open  []berth.Trial
-	ended []berth.TrialUpdate
-	state berth.SweepState
-}
-
-func (e *ending) ListTrials(_ context.Context, _ string, states []string, after, limit int) ([]berth.Trial, error) {
-	var page []berth.Trial
-
-	for _, trial := range e.open {
-		if trial.Number > after && len(page) < limit && slices.Contains(states, string(trial.State)) {
-			page = append(page, trial)
-		}
-	}
-
-	return page, nil
-}
-
-func (e *ending) TrialEnd(_ context.Context, sweepID string, number int) (*berth.TrialUpdate, error) {
-	end := berth.TrialUpdate{SweepID: sweepID, Number: number, State: berth.TrialSucceeded, Kind: berth.FailureOK}
-
-	switch number % 3 {
-	case 0:
-		return nil, nil //nolint:nilnil // it goes on
-	case 2:
-		end.State, end.Kind = berth.TrialCanceled, berth.FailureCanceled
-	}
-
-	return &end, nil
-}
-
-func (e *ending) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, error) {
-	e.ended = append(e.ended, u)
-
-	return true, nil
-}
-
-func (e *ending) GetSweep(context.Context, string) (berth.Sweep, error) {
-	var succeeded int
-
-	for _, u := range e.ended {
-		if u.State == berth.TrialSucceeded {
-			succeeded++
-		}
-	}
-
-	return berth.Sweep{State: e.state, Counts: berth.Counts{Succeeded: succeeded}}, nil
-}
-
-func (e *ending) SetSweepState(_ context.Context, _ string, state berth.SweepState, _ string) (bool, error) {
-	e.state = state
-
-	return true, nil
-}
-
 // A sweep that ends leaves no trial open that a restored database believes to
 // run: it ends as its workflow did, and counts.
 func TestFinishSweep_EndsWhatARestoredDatabaseForgot(t *testing.T) {
 	t.Parallel()
 
-	const trials = 450 // more than are read at once
+	const trials, open = 250, 7 // more than are read at once
 
-	e := &ending{}
-	for n := range trials {
-		e.open = append(e.open, berth.Trial{Number: n + 1, State: berth.TrialRunning})
-	}
-
-	a := &activities.Activities{Sweeps: e, Trials: e, Workflows: e}
+	r, a := restoredSetup(t, "[{name: x, min: 1, max: 999}]", trials, trials)
+	r.open = open
+	clear(r.ends)
 
 	sweep, err := a.FinishSweep(t.Context(), activities.SweepStateInput{
-		SweepID: "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1", State: berth.SweepSucceeded, Reason: "every combination was tried",
+		SweepID: restoredID, State: berth.SweepSucceeded, Reason: "every combination was tried",
 	})
 	require.NoError(t, err)
 	require.Equal(t, berth.SweepSucceeded, sweep.State)
-	require.Equal(t, trials/3, sweep.Counts.Succeeded)
-	require.Len(t, e.ended, trials*2/3)
-
-	for _, u := range e.ended {
-		want := berth.TrialSucceeded
-		if u.Number%3 == 2 {
-			want = berth.TrialCanceled
-		}
-
-		require.Equal(t, want, u.State, "trial %d", u.Number)
-	}
+	require.Equal(t, trials-1, sweep.Counts.Succeeded)
+	require.NotContains(t, r.ends, open)
+	require.InDelta(t, trials, *r.ends[trials].Value, 0)
 }
 
 // The last message of a sweep counts its outcomes, and does not count trials without
@@ -440,7 +367,7 @@ func TestFinishSweep_CountsInfeasibleTrials(t *testing.T) {
 		a := &activities.Activities{Sweeps: e, Trials: e, Workflows: e}
 
 		sweep, err := a.FinishSweep(t.Context(), activities.SweepStateInput{
-			SweepID: "6f1c0d3e-2f5f-4f0e-9b39-0d6f6bb1f0a1", State: berth.SweepSucceeded, Reason: "limits.max_trials is reached",
+			SweepID: restoredID, State: berth.SweepSucceeded, Reason: "limits.max_trials is reached",
 		})
 		require.NoError(t, err)
 		require.Equal(t, tt.reason, sweep.Reason, name)
@@ -449,18 +376,11 @@ func TestFinishSweep_CountsInfeasibleTrials(t *testing.T) {
 
 // counted is a sweep whose trials have all ended, with these counts.
 type counted struct {
-	ending
+	restored
 
 	counts berth.Counts
-	reason string
-}
-
-func (c *counted) SetSweepState(_ context.Context, _ string, state berth.SweepState, reason string) (bool, error) {
-	c.state, c.reason = state, reason
-
-	return true, nil
 }
 
 func (c *counted) GetSweep(context.Context, string) (berth.Sweep, error) {
-	return berth.Sweep{State: c.state, Reason: c.reason, Counts: c.counts}, nil
+	return berth.Sweep{State: c.state, Reason: c.why, Counts: c.counts}, nil
 }
