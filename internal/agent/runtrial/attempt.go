@@ -86,7 +86,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	case berth.KindFenced:
 		r.abandon()
 	case berth.KindNotFound:
-		return r.settle(ctx, verdict{Outcome: r.concludeGone(), Memory: r.unstored(), ContainerID: r.container.ID})
+		return r.settle(ctx, verdict{Outcome: r.concludeGone(), Memory: r.trace.Rest(), ContainerID: r.container.ID})
 	default:
 	}
 

@@ -96,7 +96,7 @@ func (r *run) giveBack(ctx context.Context) (berth.Outcome, error) {
 
 	return r.settle(ctx, verdict{Outcome: berth.Outcome{
 		Kind: kind, Message: message, Usage: r.measured(), StartedAt: now, FinishedAt: now,
-	}, Memory: r.unstored()})
+	}})
 }
 
 // tidy removes what an attempt leaves on the host. What it cannot remove now,

@@ -3,7 +3,6 @@ package runtrial
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -62,7 +61,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 
 	known := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
 	sampler := &sampler{usage: known, before: known, Coverage: r.coverage(), device: sampling.NewDeviceWatch(r.coverage(), known)}
-	r.trace = sampling.NewTrace(r.startedAt, r.dirs.trace(r.container.ID))
+	r.trace = sampling.NewTrace(r.startedAt)
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
 	r.disk = r.diskWatch()
 	r.intent = cmp.Or(r.intent, r.disk.kept.Intent)
@@ -100,10 +99,6 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess, lost) })
 
 	if err := group.Wait(); err != nil {
-		if errors.Is(err, errLogStuck) { // it has exited, and the next Run makes the verdict
-			r.keepTrace()
-		}
-
 		return observation{}, err
 	}
 

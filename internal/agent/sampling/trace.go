@@ -19,29 +19,16 @@ type Trace struct {
 	mu     sync.Mutex
 	points []berth.MemoryPoint // ascending, one for each interval
 	newest int                 // second of the newest sample; it decides how long the intervals are
-
-	changed bool // since it was written down
 }
 
-// KeptTrace is a trace when it was last written down.
-type KeptTrace struct {
-	Container string              `json:"container"` // its id
-	Newest    int                 `json:"newest"`    // second of the newest sample
-	Points    []berth.MemoryPoint `json:"points"`
-}
-
-// NewTrace goes on from what an earlier Run wrote down. It compares the wall clock with
-// Docker's time once: a step of the clock moves no later sample into the past. A zero
-// startedAt means that the start is not known: the attempt begins now.
-func NewTrace(startedAt time.Time, kept KeptTrace) *Trace {
-	t := &Trace{opened: time.Now(), points: kept.Points, newest: kept.Newest}
-
+// NewTrace compares the wall clock with Docker's time once: a step of the clock moves no
+// later sample into the past. A zero startedAt means that the start is not known: the
+// attempt begins now.
+func NewTrace(startedAt time.Time) *Trace {
+	t := &Trace{opened: time.Now()}
 	if !startedAt.IsZero() {
 		t.age = t.opened.Sub(startedAt)
 	}
-
-	// The clock may have been set back since the earlier Run.
-	t.age = max(t.age, time.Duration(kept.Newest)*time.Second)
 
 	return t
 }
@@ -69,7 +56,6 @@ func (t *Trace) add(at time.Time, p berth.MemoryPoint) {
 	p.Second = int(min(max((t.age+at.Sub(t.opened))/time.Second, 0), math.MaxInt32))
 	t.newest = max(t.newest, p.Second)
 	t.points = timeline.ThinMemory(append(t.points, p), timeline.MemoryInterval(t.newest))
-	t.changed = true
 }
 
 // Storable returns what the database lacks, but an interval that began within the newest
@@ -97,7 +83,6 @@ func (t *Trace) Stored(points []berth.MemoryPoint) {
 	}
 
 	t.points = slices.DeleteFunc(t.points, func(p berth.MemoryPoint) bool { return had[p] })
-	t.changed = true
 }
 
 // Rest returns all that the database lacks.
@@ -106,14 +91,4 @@ func (t *Trace) Rest() []berth.MemoryPoint {
 	defer t.mu.Unlock()
 
 	return slices.Clone(t.points)
-}
-
-// Kept is the trace to be written down; changed is false when it was, as it is.
-func (t *Trace) Kept(container string) (k KeptTrace, changed bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-
-	changed, t.changed = t.changed, false
-
-	return KeptTrace{Container: container, Newest: t.newest, Points: slices.Clone(t.points)}, changed
 }
