@@ -331,7 +331,7 @@ func (g *GPUs) Read(ctx context.Context, c berth.Container, deviceID string) (sa
 	defer g.mu.Unlock()
 
 	return sampling.DeviceReading{
-		At: use.At, UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, PIDs: use.PIDs, Unshared: use.Clients < len(use.PIDs), Unnamed: errors.Is(err, gpu.ErrUnsupported),
+		At: use.At, UsedBytes: use.Bytes, FreeBytes: use.FreeBytes, Unshared: use.Clients < len(use.PIDs), Unnamed: errors.Is(err, gpu.ErrUnsupported),
 		Activity: activity, Beside: use.Beside, Problem: g.sick[deviceID], Lost: lost,
 	}, err
 }

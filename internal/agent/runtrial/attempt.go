@@ -53,10 +53,6 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 		r.container, err = r.ensure(ctx, launch)
 	}
 
-	if r.unplaced != nil && refusal(err) != nil { // no container was there, and none can start without
-		err = r.unplaced
-	}
-
 	if start := refusal(err); start != nil {
 		v := verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing}
 		v.ContainerID = r.who.Attempt.ContainerID // of one that ran, and was removed: what it left is there

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/metrics"
 )
 
 // verdict returns the one that an earlier Run wrote down.
@@ -120,23 +121,12 @@ func (r *run) unchanged(began map[string]string) map[string]string {
 // storeOutput takes out of the verdict what it has stored, or what can never be
 // stored: the result counts more. Errors: unavailable; fenced.
 func (r *run) storeOutput(ctx context.Context, v *verdict) error {
-	if len(v.Drop) > 0 {
-		if err := r.storable(r.records.DropMetrics(ctx, v.AttemptID, r.order.Token, v.Drop)); err != nil {
-			return err
-		}
+	batch := metrics.Batch{Drop: v.Drop, Points: v.Points}
+	err := r.putMetrics(ctx, &batch, r.storable)
 
-		v.Drop = nil
+	if v.Drop, v.Points = batch.Drop, batch.Points; err != nil {
+		return err
 	}
-
-	for len(v.Points) > 0 {
-		batch := v.Points[:min(len(v.Points), pointsAtOnce)]
-		if err := r.storable(r.records.PutMetrics(ctx, v.AttemptID, r.order.Token, batch)); err != nil {
-			return err
-		}
-
-		v.Points = v.Points[len(batch):]
-	}
-
 	for len(v.Pieces) > 0 {
 		piece := v.Pieces[0]
 

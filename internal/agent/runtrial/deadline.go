@@ -17,6 +17,13 @@ const recordTimeout = 10 * time.Second
 // attempt for ever.
 type timely struct{ records Records }
 
+func timed(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return call(ctx)
+}
+
 func (t timely) Assignee(ctx context.Context, attemptID string) (berth.Assignee, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
@@ -25,10 +32,9 @@ func (t timely) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 }
 
 func (t timely) AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-
-	return t.records.AttemptRunning(ctx, attemptID, token, containerID, startedAt)
+	return timed(ctx, func(ctx context.Context) error {
+		return t.records.AttemptRunning(ctx, attemptID, token, containerID, startedAt)
+	})
 }
 
 func (t timely) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (int64, error) {
@@ -39,10 +45,7 @@ func (t timely) MeasureRunning(ctx context.Context, attemptID string, token int6
 }
 
 func (t timely) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-
-	return t.records.NoteWait(ctx, attemptID, token, text)
+	return timed(ctx, func(ctx context.Context) error { return t.records.NoteWait(ctx, attemptID, token, text) })
 }
 
 func (t timely) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
@@ -53,43 +56,25 @@ func (t timely) EarlierCheckpoints(ctx context.Context, attemptID string) ([]ber
 }
 
 func (t timely) NoteResumed(ctx context.Context, attemptID string, token int64, text string) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-
-	return t.records.NoteResumed(ctx, attemptID, token, text)
+	return timed(ctx, func(ctx context.Context) error { return t.records.NoteResumed(ctx, attemptID, token, text) })
 }
 
 func (t timely) FinishAttempt(ctx context.Context, r berth.Result) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-
-	return t.records.FinishAttempt(ctx, r)
+	return timed(ctx, func(ctx context.Context) error { return t.records.FinishAttempt(ctx, r) })
 }
 
 func (t timely) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-
-	return t.records.PutMetrics(ctx, attemptID, token, points)
+	return timed(ctx, func(ctx context.Context) error { return t.records.PutMetrics(ctx, attemptID, token, points) })
 }
 
 func (t timely) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-
-	return t.records.DropMetrics(ctx, attemptID, token, names)
+	return timed(ctx, func(ctx context.Context) error { return t.records.DropMetrics(ctx, attemptID, token, names) })
 }
 
 func (t timely) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-
-	return t.records.PutLog(ctx, attemptID, token, piece)
+	return timed(ctx, func(ctx context.Context) error { return t.records.PutLog(ctx, attemptID, token, piece) })
 }
 
 func (t timely) PutMemory(ctx context.Context, attemptID string, token int64, points []berth.MemoryPoint) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-
-	return t.records.PutMemory(ctx, attemptID, token, points)
+	return timed(ctx, func(ctx context.Context) error { return t.records.PutMemory(ctx, attemptID, token, points) })
 }

@@ -78,8 +78,13 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *sampl
 			return nil
 		}
 
-		if measured.last(unmeasured(err), time.Now()) {
-			r.log.Warn(unmeasured(err), "attempt", r.who.Attempt.ID, "device", id, "error", err)
+		unread := ""
+		if err != nil {
+			unread = "cannot measure the GPU of the attempt"
+		}
+
+		if measured.last(unread, time.Now()) {
+			r.log.Warn(unread, "attempt", r.who.Attempt.ID, "device", id, "error", err)
 		}
 
 		if why := r.unshared(reading, err); shared.last(why, time.Now()) {
@@ -126,15 +131,6 @@ func (r *run) apportion(who sampling.Tenant, reading sampling.DeviceReading, w *
 // it is logged: a process that starts or ends holds nothing that the driver can name,
 // or is in one of its lists alone.
 const deviceDoubt = 5 * time.Second
-
-// unmeasured says that the attempt's GPU cannot be read; empty = it can.
-func unmeasured(err error) string {
-	if err == nil {
-		return ""
-	}
-
-	return "cannot measure the GPU of the attempt"
-}
 
 // unshared says that the attempt does not share its GPU as it should; empty = it does,
 // as far as is known.

@@ -278,10 +278,6 @@ func (o *output) finish() (metrics.Batch, []berth.LogPiece) {
 	o.file.end()
 	o.shimFile.end()
 
-	if o.shimFile != nil && o.shimFile.cut {
-		o.shim.miss()
-	}
-
 	for _, stream := range slices.Sorted(maps.Keys(o.lines)) {
 		o.readLines(stream, o.lines[stream], time.Now().UTC())
 	}

@@ -226,32 +226,6 @@ func TestRun_LostSecretStaysLost(t *testing.T) {
 	r.requireNoTrace(t, hub)
 }
 
-// A machine starts anew while the attempt waits for Docker, and meanwhile the secret was
-// deleted: there is no container, and that none can start is the secret's matter.
-func TestRun_ContainerThatNeverWasNeedsItsSecret(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.secret(opens(hub))
-
-	r.leaveBeforeDocker(t)
-
-	r.config.Secret = deleted
-	r.docks.before = func(l berth.Launch) error {
-		for _, m := range l.Mounts {
-			if _, err := os.Stat(m.Source); err != nil { // as Docker does
-				return &berth.StartError{Kind: berth.FailureInfra, Err: err}
-			}
-		}
-
-		return nil
-	}
-
-	got := came(t, r.start(t.Context(), r.order()))
-	require.Equal(t, berth.FailureBadConfig, got.Kind)
-	require.Contains(t, got.Message, `secret "hub" was deleted after the sweep was submitted`)
-}
-
 // A short and common value must not cost a trial its result: the objective's name is in
 // the sweep file, for everyone to read.
 func TestRun_ValueInTheObjectivesNameCostsNoResult(t *testing.T) {

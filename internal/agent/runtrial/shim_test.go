@@ -1,13 +1,9 @@
 package runtrial
 
 import (
-	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,116 +59,10 @@ func TestShim_False(t *testing.T) {
 	require.Nil(t, newOutput(r.newRun(t)).shimFile, "nobody reads what a script writes there")
 }
 
-// reports runs an attempt to its exit, which writes these lines to its files and
-// prints these.
-func reports(t *testing.T, source, script, shim, printed string, exit int) (*rig, berth.Outcome) {
-	t.Helper()
-
-	r := setup(t)
-	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = source })
-
-	box, ended := r.begin(t)
-	out := r.newRun(t).dirs.out
-
-	appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), shim)
-	time.Sleep(time.Second)
-	synctest.Wait() // the shim's rows are stored
-	appendTo(t, filepath.Join(out, metricsName), script)
-	box.Print(berth.Stdout, printed)
-	time.Sleep(time.Second)
-	got := ends(t, box, ended, "", exit)
-
-	return r, got
-}
-
 const (
 	greeting = `{"type":"hello","v":1,"pid":7}` + "\n"
 	epochs   = greeting + `{"type":"metric","step":1,"metrics":{"acc":0.25,"loss":9}}` + "\n" + `{"type":"metric","step":2,"metrics":{"acc":0.5,"loss":NaN}}` + "\n"
 )
-
-func TestShim_WhoseWordCounts(t *testing.T) {
-	t.Parallel()
-
-	for name, c := range map[string]struct {
-		source, script, printed string
-
-		value float64
-		kind  berth.FailureKind
-		rows  map[string]float64 // of finite ones
-	}{
-		"a script that reports nothing": {source: berth.MetricsFile, kind: berth.FailureOK, value: 0.5, rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 9}},
-		"a script that writes the objective, at its end, with steps of its own": {
-			source: berth.MetricsFile, script: `{"step":1,"metrics":{"acc":0.75}}` + "\n", kind: berth.FailureOK, value: 0.75,
-			rows: map[string]float64{"acc/i": 0.75, "loss/i": 9},
-		},
-		"a script that writes another metric": {
-			source: berth.MetricsFile, script: `{"step":1,"metrics":{"loss":1}}` + "\n", kind: berth.FailureOK, value: 0.5,
-			rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 1},
-		},
-		"a script that prints, where its prints do not count": {
-			source: berth.MetricsFile, printed: "acc=0.75\n", kind: berth.FailureOK, value: 0.5,
-			rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 9},
-		},
-		"a script that prints the objective": {
-			source: berth.MetricsStdout, printed: "acc=0.75\n", kind: berth.FailureOK, value: 0.75,
-			rows: map[string]float64{"acc/i": 0.75, "loss/i": 9},
-		},
-		"a script that prints the objective and is wrong": {source: berth.MetricsStdout, printed: "acc=nan\n", kind: berth.FailureNotFinite, rows: map[string]float64{"loss/i": 9}},
-		"a script that should print, and does not": {
-			source: berth.MetricsStdout, printed: "loss=1\n", kind: berth.FailureOK, value: 0.5,
-			rows: map[string]float64{"acc/i": 0.25, "acc/ii": 0.5, "loss/i": 1},
-		},
-	} {
-		bubble(t, name, func(t *testing.T) {
-			r, outcome := reports(t, c.source, c.script, epochs, c.printed, 0)
-			require.Equal(t, c.kind, outcome.Kind, outcome.Message)
-
-			if c.kind == berth.FailureOK {
-				require.InDelta(t, c.value, *outcome.Value, 0)
-			}
-
-			rows := make(map[string]float64)
-			for key, p := range r.books.metrics(t) {
-				if p.Status == berth.MetricFinite {
-					rows[key] = p.Value
-				}
-			}
-
-			require.Equal(t, c.rows, rows)
-		})
-	}
-}
-
-// A script writes its objective to the metrics file when rows of the shim are stored: its own
-// word counts, also for the next worker.
-func TestShim_RowsOfAnEarlierRunGo(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsAuto })
-
-		ctx, kill := context.WithCancel(t.Context())
-		ended := r.start(ctx, r.order())
-		box := r.docks.started(t)
-		out := r.newRun(t).dirs.out
-
-		appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), epochs)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		require.Len(t, r.books.metrics(t), 4)
-		kill()
-		require.ErrorIs(t, (<-ended).err, ErrDetached)
-
-		appendTo(t, filepath.Join(out, metricsName), `{"step":7,"metrics":{"acc":0.75}}`+"\n")
-
-		ended = r.start(t.Context(), r.order())
-		time.Sleep(time.Second)
-		box.Exit(0)
-		require.InDelta(t, 0.75, *(<-ended).outcome.Value, 0)
-		require.Len(t, r.books.metrics(t), 3, "acc, and two of loss")
-		require.Contains(t, r.books.metrics(t), "acc/iiiiiii")
-	})
-}
 
 func TestShim_SaysHowItEnded(t *testing.T) {
 	t.Parallel()
@@ -191,7 +81,6 @@ func TestShim_SaysHowItEnded(t *testing.T) {
 		"out of the host's, far from its size": {greeting + `{"type":"error","kind":"host_oom"}` + "\n", 87, berth.FailureUserError, 0},
 		"87 of the program itself":             {greeting, 87, berth.FailureHostOOM, 0},
 		"87 that a shell passed on later":      {greeting + `{"type":"error","kind":"host_oom"}` + "\n" + greeting, 87, berth.FailureUserError, 0},
-		"87 after more than is read":           {greeting + strings.Repeat(" ", shimFileBytes), 87, berth.FailureUserError, 0},
 		"a kind that is not the shim's":        {greeting + `{"type":"error","kind":"infra"}` + "\n", 1, berth.FailureUserError, 0},
 		"stopped from outside":                 {greeting, 75, berth.FailurePreempted, 0},
 		"its peak":                             {epochs + `{"type":"memory","device_peak_bytes":4096,"frameworks":{"tensorflow":4096}}`, 0, berth.FailureOK, 4096},

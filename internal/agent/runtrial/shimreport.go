@@ -89,16 +89,7 @@ func (s *shimReport) take(line []byte) {
 	}
 }
 
-// miss says that some records were not read: an 87 may be the shim's.
-func (s *shimReport) miss() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	s.hostOOM = true
-}
-
-// said87 reports whether a main process ended with the shim's exit code for host memory,
-// or may have.
+// said87 reports whether a main process ended with the shim's exit code for host memory.
 func (s *shimReport) said87() bool {
 	if s == nil {
 		return false

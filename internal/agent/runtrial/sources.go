@@ -68,15 +68,16 @@ func (o *output) storeMetrics(ctx context.Context, b *metrics.Batch) error {
 		return err
 	}
 
-	return o.run.putMetrics(ctx, b)
+	return o.run.putMetrics(ctx, b, func(err error) error { return err })
 }
 
-// putMetrics stores a batch, and takes out of it what it has stored.
-func (r *run) putMetrics(ctx context.Context, b *metrics.Batch) error {
+// putMetrics stores a batch, and takes out of it what it has stored. It ends with the errors
+// that pass lets through.
+func (r *run) putMetrics(ctx context.Context, b *metrics.Batch, pass func(error) error) error {
 	attempt, token := r.who.Attempt.ID, r.order.Token
 
 	if len(b.Drop) > 0 {
-		if err := r.records.DropMetrics(ctx, attempt, token, b.Drop); err != nil {
+		if err := pass(r.records.DropMetrics(ctx, attempt, token, b.Drop)); err != nil {
 			return err
 		}
 
@@ -85,7 +86,7 @@ func (r *run) putMetrics(ctx context.Context, b *metrics.Batch) error {
 
 	for len(b.Points) > 0 {
 		some := b.Points[:min(len(b.Points), pointsAtOnce)]
-		if err := r.records.PutMetrics(ctx, attempt, token, some); err != nil {
+		if err := pass(r.records.PutMetrics(ctx, attempt, token, some)); err != nil {
 			return err
 		}
 

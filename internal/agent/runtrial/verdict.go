@@ -43,8 +43,7 @@ type verdict struct {
 
 // keptUsage is what was measured of an attempt when it was last written down.
 type keptUsage struct {
-	Container string      `json:"container,omitempty"` // its id; versions before wrote none
-	Token     int64       `json:"token"`
+	Container string      `json:"container"` // its id
 	Usage     berth.Usage `json:"usage"`
 }
 
@@ -98,16 +97,16 @@ func (d dirs) verdict(token int64) (v verdict, found bool, err error) {
 
 // keepUsage writes down what was measured. It is not synced: a power cut ends
 // the container as well.
-func (d dirs) keepUsage(token int64, container string, u berth.Usage) error {
-	return writeJSON(filepath.Join(d.attempt, usageName), "usage", keptUsage{Container: container, Token: token, Usage: u})
+func (d dirs) keepUsage(container string, u berth.Usage) error {
+	return writeJSON(filepath.Join(d.attempt, usageName), "usage", keptUsage{Container: container, Usage: u})
 }
 
 // usage is what was written down of a container; zero when nothing was. An
 // attempt that is given back to its host has a new token and the container of
 // before. An empty id stands for whatever container the attempt had.
-func (d dirs) usage(token int64, container string) berth.Usage {
+func (d dirs) usage(container string) berth.Usage {
 	var kept keptUsage
-	if !readJSON(filepath.Join(d.attempt, usageName), &kept) || kept.Token != token && container != "" && kept.Container != container {
+	if !readJSON(filepath.Join(d.attempt, usageName), &kept) || container != "" && kept.Container != container {
 		return berth.Usage{}
 	}
 
@@ -116,7 +115,7 @@ func (d dirs) usage(token int64, container string) berth.Usage {
 
 // measured is what earlier Runs measured of an attempt that is over.
 func (r *run) measured() berth.Usage {
-	u := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
+	u := most(r.order.Known, r.dirs.usage(r.container.ID))
 	u.SeenUntil, u.DeviceSeenUntil = time.Time{}, time.Time{}
 
 	return u

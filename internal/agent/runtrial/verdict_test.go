@@ -3,7 +3,6 @@ package runtrial
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -114,50 +113,6 @@ func TestVerdict_ResultCountsMoreThanItsOutput(t *testing.T) {
 	})
 }
 
-func TestVerdict_CanceledWhileItCannotBeCommitted(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.books.finishErrs = awayFor(40)
-
-		ctx, cancel := context.WithCancelCause(t.Context())
-		ended := r.start(ctx, r.order())
-		box := r.docks.started(t)
-		box.Print(berth.Stdout, "acc=0.5\n")
-		box.Exit(0)
-		time.Sleep(time.Second)
-		cancel(errStop)
-
-		got := came(t, ended)
-		require.Equal(t, berth.FailureOK, got.Kind)
-	})
-}
-
-// The database may never have heard that the container ran.
-func TestVerdict_NamesTheContainerThatRan(t *testing.T) {
-	t.Parallel()
-
-	for name, away := range map[string]int{"at once": 0, "by the next run": 1000} {
-		bubble(t, name, func(t *testing.T) {
-			r := setup(t)
-			r.books.runningErr, r.books.finishErrs = errAway, awayFor(away)
-
-			box, ended := r.begin(t)
-			box.Exit(0)
-
-			if got := <-ended; away > 0 {
-				require.Error(t, got.err)
-				r.losesDocker()
-				r.books.finishErrs = nil
-				require.NoError(t, (<-r.start(t.Context(), r.order())).err)
-			}
-
-			require.Equal(t, box.Container().ID, r.books.result(t).ContainerID)
-			require.Equal(t, box.Container().ID, r.who(t).Attempt.ContainerID)
-		})
-	}
-}
-
 func TestVerdict_OfNobodyIsRemoved(t *testing.T) {
 	t.Parallel()
 
@@ -173,42 +128,6 @@ func TestVerdict_OfNobodyIsRemoved(t *testing.T) {
 		require.NoFileExists(t, r.file(verdictName), name)
 		require.Equal(t, berth.FailureOK, ends(t, box, ended, "acc=0.5\n", 0).Kind, "the container was judged")
 	}
-}
-
-// A disk that takes nothing more must not lose what is known.
-func TestVerdict_ThatCannotBeWrittenIsCommitted(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	box, ended := r.begin(t)
-	require.NoError(t, os.Mkdir(r.file(verdictName+".tmp"), 0o700)) // in the way
-	ends(t, box, ended, "acc=0.5\n", 0)
-	require.Equal(t, berth.FailureOK, r.books.result(t).Outcome.Kind)
-}
-
-func TestVerdict_SurvivesItsFile(t *testing.T) {
-	t.Parallel()
-
-	code, value := 0, 0.1+0.2
-	want := verdict{
-		AttemptID: attemptID, Token: token, Source: berth.FootprintShort, Tail: []string{"one", "\uFFFD"},
-		Outcome: berth.Outcome{
-			Kind: berth.FailureOK, Message: "finished", ExitCode: &code, Value: &value, StartedAt: noon, FinishedAt: noon.Add(123456789),
-			Usage: berth.Usage{MemoryPeakBytes: 1 << 40, CPU: 123456789, Wall: 987654321, Samples: 3, CPUContended: true, OOMKills: 1},
-		},
-		Points: []berth.MetricPoint{
-			{Name: "loss", Step: 2, Status: berth.MetricNaN, At: noon}, {Name: "acc", Step: 3, Value: -1e-300, Status: berth.MetricFinite, At: noon, Final: true},
-		},
-		Pieces: []berth.LogPiece{{Offset: 5, Stream: berth.Stderr, At: noon, Data: []byte("\x00\xff\n")}},
-	}
-
-	d := dirs{attempt: filepath.Join(t.TempDir(), "a")}
-	require.NoError(t, d.keepVerdict(want))
-
-	got, found, err := d.verdict(token)
-	require.NoError(t, err)
-	require.True(t, found)
-	require.Equal(t, want, got)
 }
 
 // The heartbeat of an activity that was cut off may never have arrived.
@@ -240,12 +159,11 @@ func TestUsage_GoesWithTheContainer(t *testing.T) {
 	t.Parallel()
 
 	d := dirs{attempt: t.TempDir()}
-	require.NoError(t, d.keepUsage(token, "c", berth.Usage{Samples: 3}))
-	require.Equal(t, 3, d.usage(token, "c").Samples)
-	require.Equal(t, 3, d.usage(token+1, "c").Samples)
-	require.Equal(t, 3, d.usage(token+1, "").Samples, "of an attempt that is over")
-	require.Zero(t, d.usage(token+1, "d"))
-	require.Zero(t, dirs{attempt: t.TempDir()}.usage(token, "c"))
+	require.NoError(t, d.keepUsage("c", berth.Usage{Samples: 3}))
+	require.Equal(t, 3, d.usage("c").Samples)
+	require.Equal(t, 3, d.usage("").Samples, "of an attempt that is over")
+	require.Zero(t, d.usage("d"))
+	require.Zero(t, dirs{attempt: t.TempDir()}.usage("c"))
 }
 
 // A container starts although the database is away, and is measured meanwhile.

@@ -59,7 +59,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
 	defer detach()
 
-	known := most(r.order.Known, r.dirs.usage(r.order.Token, r.container.ID))
+	known := most(r.order.Known, r.dirs.usage(r.container.ID))
 	sampler := &sampler{usage: known, before: known, Coverage: r.coverage(), device: sampling.NewDeviceWatch(r.coverage(), known)}
 	r.trace = sampling.NewTrace(r.startedAt)
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
@@ -270,7 +270,7 @@ func (r *run) keepUsage(s *sampler) {
 		return
 	}
 
-	if err := r.dirs.keepUsage(r.order.Token, r.container.ID, s.usage); err != nil {
+	if err := r.dirs.keepUsage(r.container.ID, s.usage); err != nil {
 		r.log.Warn("writing usage down", "attempt", r.who.Attempt.ID, "error", err)
 
 		return

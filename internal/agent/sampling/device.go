@@ -19,7 +19,6 @@ type DeviceReading struct {
 	UsedBytes int64     // of the GPU's memory, by the container's processes
 	FreeBytes int64     // of the whole GPU
 	Unshared  bool      // a process of the container is no client of the GPU's MPS daemon
-	PIDs      []int     // of the container's processes there
 	Unnamed   bool      // beside an error: the driver does not say what a process of the container holds
 	Activity  GPUActivity
 	Beside    []string // containers whose processes are on the GPU, too; an empty one = processes that are in none
@@ -43,7 +42,6 @@ type DeviceWatch struct {
 
 	coverage Coverage
 	covered  berth.Usage  // Unseen and SeenUntil are those of the GPU
-	pids     map[int]bool // that were there while one of them started
 	listed   bool         // a process was there whose amount is not known
 	starting *berth.Usage // covered, with the readings while its process starts; nil = none does
 	activity activityMean
@@ -112,26 +110,16 @@ func (w *DeviceWatch) Unnamed(reading DeviceReading, at time.Time) {
 	}
 
 	if w.starting == nil {
-		covered := w.covered
-		w.starting, w.pids = &covered, make(map[int]bool)
-	}
-
-	for _, pid := range reading.PIDs {
-		w.pids[pid] = true
+		w.starting = new(w.covered)
 	}
 
 	w.coverage.Seen(w.starting, at)
 }
 
 // seen notes that the container was seen to hold so much. Frameworks keep what they
-// took, so the first amount that the driver names tells of the start, too. Of a process
-// that has ended nothing tells.
+// took, so the first amount that the driver names tells of the start, too.
 func (w *DeviceWatch) seen(reading DeviceReading, at time.Time) {
-	for _, pid := range reading.PIDs {
-		delete(w.pids, pid)
-	}
-
-	if w.starting != nil && reading.UsedBytes > 0 && len(w.pids) == 0 {
+	if w.starting != nil && reading.UsedBytes > 0 {
 		w.covered = *w.starting
 	}
 
