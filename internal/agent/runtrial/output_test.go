@@ -241,21 +241,6 @@ func TestOutput_PrintedLinesMayComeInPieces(t *testing.T) {
 	require.Len(t, r.books.metrics(t), 4)
 }
 
-func TestOutput_KeepsMetricsThatCouldNotBeStored(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.metricErrs = []error{berth.Errorf(berth.KindUnavailable, "away")}
-
-	o := newOutput(r.newRun(t))
-	o.take(chunk(berth.Stdout, "acc=1\n", 1))
-	require.Error(t, o.write(t.Context()))
-	require.Empty(t, r.books.pieces(t), "metrics come first")
-	require.NoError(t, o.write(t.Context()))
-	require.Len(t, r.books.metrics(t), 1)
-	require.Len(t, r.books.pieces(t), 1)
-}
-
 // fileOutput is one that reads a metrics file, and where that file goes.
 func fileOutput(t *testing.T) (*output, string) {
 	t.Helper()

@@ -118,39 +118,6 @@ func TestPutMemory_DropsWhatIsRefused(t *testing.T) {
 	require.Len(t, run.trace.Rest(), 1, "the newest second, which was not told")
 }
 
-// The newest point that is stored knows the GPU's memory as it knows the host's.
-func TestMemory_TheNewestPointIsWhole(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.holds()
-		r.onGPU(t, func(context.Context, berth.Container, string) (sampling.DeviceReading, error) {
-			time.Sleep(10 * time.Millisecond) // NVML
-
-			return sampling.DeviceReading{At: time.Now(), UsedBytes: 910 << 20, FreeBytes: 8 << 30}, nil
-		})
-
-		box, ended := r.begin(t)
-		half := 0
-
-		for range 10 {
-			time.Sleep(10 * time.Second)
-
-			if points := r.books.memory(t); len(points) > 0 && points[len(points)-1].DeviceBytes == nil {
-				half++
-			}
-		}
-
-		points := r.books.memory(t)
-		require.GreaterOrEqual(t, points[len(points)-1].Second, 85, "nothing else is held back")
-
-		box.Print(berth.Stdout, "acc=0.5\n")
-		box.Exit(0)
-		<-ended
-		require.Zero(t, half, "of 10 writes, those whose newest point does not know the GPU's memory")
-	})
-}
-
 // An attempt that is stopped while no worker watches: what was measured is stored.
 func TestMemory_OfAnAttemptThatIsCutShort(t *testing.T) {
 	t.Parallel()
