@@ -177,7 +177,7 @@ bench/web: build ## Time the web interface with 50,000 trials, and watch its mem
 	@bench/web/run
 
 .PHONY: bench/scale
-bench/scale: ## Time rounds and pages on a database with 700 waiting sweeps and a long history (SCALE_TRIALS=200000)
+bench/scale: ## Time rounds and pages on a database with 700 waiting sweeps and a long history, and bound their statements (SCALE_TRIALS=200000)
 	$(GO) test -run '^$$' -bench 'BenchmarkScale' -benchtime 5x -timeout 30m ./internal/store/postgres
 
 .PHONY: bench/placement

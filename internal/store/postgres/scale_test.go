@@ -14,7 +14,9 @@ import (
 	"github.com/berthml/berth/internal/store/postgres"
 )
 
-// BenchmarkScale times the queries of rounds, requests and pages on yearOfBerth.
+// BenchmarkScale times the queries of rounds, requests and pages on yearOfBerth. Then it
+// explains each statement that they run, and fails where one takes too long or reads too much
+// for its result.
 func BenchmarkScale(b *testing.B) {
 	url, pool := yearDatabase(b)
 	store := open(b, url)
@@ -48,6 +50,12 @@ func BenchmarkScale(b *testing.B) {
 
 			require.NoError(b, store.DeleteSweep(b.Context(), year.cloned))
 			retainAll(b, store)
+		}
+	})
+
+	b.Run("statements", func(b *testing.B) {
+		if b.N == 1 { // testing first calls the benchmark with N = 1, and then again to time it
+			checkStatements(b, url, pool, year)
 		}
 	})
 }

@@ -107,16 +107,18 @@ func yearDatabase(b *testing.B) (url string, pool *pgxpool.Pool) {
 
 // year names rows of yearOfBerth.
 type year struct {
-	thousand, hundredThousand string // sweeps
-	cloned                    string // a sweep like thousand, to delete
-	host                      string
+	thousand, hundredThousand, open string // sweeps
+	cloned                          string // a sweep like thousand, to delete
+	host, trial, attempt            string // the last two of thousand
+	runs, waits                     string // attempts
 }
 
 func readYear(b *testing.B, pool *pgxpool.Pool) (y year) {
 	b.Helper()
 
-	require.NoError(b, pool.QueryRow(b.Context(), `SELECT md5('u1')::uuid, md5('u2')::uuid, md5('u3')::uuid, md5('h7')::uuid`).
-		Scan(&y.thousand, &y.hundredThousand, &y.cloned, &y.host))
+	require.NoError(b, pool.QueryRow(b.Context(), `SELECT md5('u1')::uuid, md5('u2')::uuid, md5('w1990')::uuid, md5('u3')::uuid, md5('h7')::uuid,
+		md5('u1t7')::uuid, md5('u1a7')::uuid, md5('ra7')::uuid, md5('p' || md5('q7')::uuid)::uuid`).
+		Scan(&y.thousand, &y.hundredThousand, &y.open, &y.cloned, &y.host, &y.trial, &y.attempt, &y.runs, &y.waits))
 
 	return y
 }
