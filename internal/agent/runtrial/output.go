@@ -245,13 +245,11 @@ func (o *output) take(c berth.LogChunk) bool {
 // flush reads the files and writes what has gathered, every half second. A database that
 // is away does not end the attempt: the rest waits, and is part of the verdict.
 func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
-	ticker := time.NewTicker(flushEvery)
-	defer ticker.Stop()
 	defer o.keep() // for the run that adopts the container
 
 	for n := 1; ; n++ {
 		select {
-		case <-ticker.C:
+		case <-time.After(untilNext(flushEvery)):
 			o.readFiles(readPerLook)
 
 			if err := o.write(ctx); err != nil && ctx.Err() == nil {

@@ -210,9 +210,6 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler, ex
 		meter = nil
 	}
 
-	ticker := time.NewTicker(s.Every)
-	defer ticker.Stop()
-
 	r.look(s)
 	r.beat(s.usage)
 	defer r.keepUsage(s) // for whoever adopts the container
@@ -245,7 +242,7 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler, ex
 		}
 
 		select {
-		case <-ticker.C:
+		case <-time.After(untilNext(s.Every)):
 		case <-exited:
 			r.lookAtDisk()
 
@@ -254,6 +251,12 @@ func (r *run) sample(ctx context.Context, exited <-chan struct{}, s *sampler, ex
 			return nil
 		}
 	}
+}
+
+// untilNext is the time to the next multiple of every. Attempts that look at the same moments
+// wake an idle machine together: 100 silent ones take 4 % of a core, one by one 7 %.
+func untilNext(every time.Duration) time.Duration {
+	return every - time.Duration(time.Now().UnixNano())%every
 }
 
 // holdsTooMuch reports whether a client of MPS holds what the kernel would kill others for.
