@@ -134,13 +134,13 @@ func (r *Reader) read(stream, line string, at time.Time) (points []berth.MetricP
 	return points
 }
 
-// rankOf says how near a metric is to the objective; -1 = it is a parameter. The names of a
-// pattern are so as well.
+// rankOf says how near a metric is to the objective; -1 = it is another, a
+// parameter of the sweep. The names of a pattern are so as well.
 func (r *Reader) rankOf(name string) int {
 	near, found := r.known[name]
 	if !found {
-		if near = r.target.rank(name); r.ignored[failure.PlainName(name)] {
-			near = min(near, near-1)
+		if near = r.target.rank(name); near == 0 && r.ignored[failure.PlainName(name)] {
+			near = -1
 		}
 
 		if len(r.known) < namesKnown {
