@@ -1,15 +1,14 @@
 package backends
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"time"
 
 	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/control/temporal"
@@ -137,7 +136,11 @@ func Register(ctx context.Context, c *temporal.Client, patience time.Duration, l
 		try, cancel := context.WithTimeout(ctx, TryTimeout) // a server that is starting may take a call and never answer
 		defer cancel()
 
-		return c.RegisterSearchAttributes(try)
+		if err := c.RegisterSearchAttributes(try); err != nil {
+			return fmt.Errorf("%w (--temporal-address and --temporal-tls-... say how to reach it)", err)
+		}
+
+		return nil
 	})
 }
 
@@ -170,26 +173,16 @@ func (b *Backends) openStore(ctx context.Context, log *slog.Logger) (*postgres.S
 // environment variables, which hold TLS and keys; a Temporal that `berth dev`
 // runs ignores these.
 func (b *Backends) DialTemporal(log *slog.Logger, installation berth.Installation) (client.Client, *temporal.Client, error) {
-	var options client.Options
-
-	if !b.OwnTemporal {
-		var err error
-		if options, err = envconfig.LoadDefaultClientOptions(); err != nil {
-			return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
-		}
-	}
-
-	options.HostPort = cmp.Or(b.TemporalAddress, options.HostPort)
-	options.Namespace = cmp.Or(b.TemporalNamespace, options.Namespace, client.DefaultNamespace)
-	options.Logger = newSDKLog(log)
-
-	if err := b.TLS.apply(&options); err != nil {
+	options, err := b.clientOptions()
+	if err != nil {
 		return nil, nil, err
 	}
 
+	options.Logger = newSDKLog(log)
+
 	raw, err := client.NewLazyClient(options)
 	if err != nil {
-		return nil, nil, berth.Errorf(berth.KindInvalid, "reading Temporal's settings: %w", err)
+		return nil, nil, berth.Errorf(berth.KindInvalid, "preparing a client of Temporal: %w", err)
 	}
 
 	return raw, temporal.NewClient(raw, options.Namespace, installation.ID), nil

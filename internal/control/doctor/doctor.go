@@ -177,7 +177,7 @@ func checkTemporal(ctx context.Context, b backends.Backends, store *postgres.Sto
 	defer cancel()
 
 	if err := wrapped.Ping(ctx); err != nil {
-		return health.Broken("Temporal", "does not answer", "start it, or give --temporal-address: "+err.Error())
+		return health.Broken("Temporal", "does not answer", "start it, or give --temporal-address, and --temporal-tls-ca where it speaks TLS: "+err.Error())
 	}
 
 	if err := wrapped.BelongsTo(ctx, installation); err != nil {
