@@ -10,7 +10,8 @@ import (
 
 func TestLedger_Conformance(t *testing.T) {
 	t.Parallel()
-	ledgertest.Run(t, func(t *testing.T) ledgertest.Bench {
+
+	open := func(t *testing.T) ledgertest.Bench {
 		t.Helper()
 
 		b := bare(t)
@@ -18,6 +19,7 @@ func TestLedger_Conformance(t *testing.T) {
 
 		return ledgertest.Bench{
 			Ledger: b.store,
+			Fleet:  b.store,
 			Trial:  func(t *testing.T) berth.PlacementRequest { t.Helper(); return b.next(t, 0) },
 			Pass: func(t *testing.T, d time.Duration) {
 				t.Helper()
@@ -26,5 +28,8 @@ func TestLedger_Conformance(t *testing.T) {
 				b.exec(t, "UPDATE devices SET lost_at = lost_at - $1::interval", d)
 			},
 		}
-	})
+	}
+
+	ledgertest.Run(t, open)
+	ledgertest.RunFleet(t, open)
 }

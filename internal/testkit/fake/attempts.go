@@ -18,7 +18,7 @@ func (l *Ledger) abandon(a *berth.Attempt, kind berth.FailureKind, message strin
 
 // Assignee returns everything a host needs to run an attempt. Errors: not_found.
 func (l *Ledger) Assignee(ctx context.Context, attemptID string) (berth.Assignee, error) {
-	return l.hooked().Assignee.call(ctx, attemptID, answer(l, "reading attempt "+attemptID, func() (who berth.Assignee, err error) {
+	return l.hooked().Assignee.call(ctx, attemptID, answer(l, "Assignee", attemptID, func() (who berth.Assignee, err error) {
 		a := l.attempts[attemptID]
 		if a == nil {
 			return who, berth.Errorf(berth.KindNotFound, "no such row")
@@ -28,10 +28,6 @@ func (l *Ledger) Assignee(ctx context.Context, attemptID string) (berth.Assignee
 		who = berth.Assignee{
 			Attempt: *a, LeaseID: l.leases[attemptID].ID, SweepID: trial.SweepID, Spec: trial.Spec, ImageDigest: trial.ImageDigest,
 			Trial: trial.Trial,
-		}
-
-		if d, ok := l.devices[a.DeviceID]; ok {
-			who.CardBytes = d.MemoryBytes
 		}
 
 		for _, p := range l.logs[attemptID] {
@@ -62,7 +58,7 @@ func (l *Ledger) current(attemptID string, token int64) (*berth.Attempt, error) 
 
 // AttemptRunning records the container of an attempt. Errors: fenced.
 func (l *Ledger) AttemptRunning(ctx context.Context, attemptID string, token int64, containerID string, startedAt time.Time) error {
-	return l.hooked().AttemptRunning.do(ctx, attemptID, l.step("writing attempt "+attemptID, func() error {
+	return l.hooked().AttemptRunning.do(ctx, attemptID, l.step("AttemptRunning", attemptID, func() error {
 		a, err := l.current(attemptID, token)
 		if err != nil {
 			return err
@@ -80,7 +76,7 @@ func (l *Ledger) AttemptRunning(ctx context.Context, attemptID string, token int
 // MeasureRunning notes a running attempt's memory on its GPU. This ledger's lease holds as
 // much from then on. Errors: fenced.
 func (l *Ledger) MeasureRunning(ctx context.Context, attemptID string, token int64, u berth.Usage, most int64) (bytes int64, err error) {
-	err = l.do(ctx, "measuring attempt "+attemptID, func() error {
+	err = l.do(ctx, "MeasureRunning", attemptID, func() error {
 		_, err := l.current(attemptID, token)
 		if err == nil {
 			bytes = min(u.DevicePeakBytes, most)
@@ -104,7 +100,7 @@ func (l *Ledger) Held(attemptID string) []int64 {
 // NoteWait stores why an attempt has no container yet; empty = it no longer waits.
 // Errors: fenced.
 func (l *Ledger) NoteWait(ctx context.Context, attemptID string, token int64, text string) error {
-	return l.hooked().NoteWait.do(ctx, attemptID, l.step("writing attempt "+attemptID, func() error {
+	return l.hooked().NoteWait.do(ctx, attemptID, l.step("NoteWait", attemptID, func() error {
 		a, err := l.current(attemptID, token)
 		if err == nil && a.State == berth.AttemptPlaced {
 			a.Message = text
@@ -117,7 +113,7 @@ func (l *Ledger) NoteWait(ctx context.Context, attemptID string, token int64, te
 // EarlierCheckpoints returns the checkpoints of the attempts before one, newest
 // first. This ledger has no store.
 func (l *Ledger) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
-	return l.hooked().Checkpoints.call(ctx, attemptID, answer(l, "reading checkpoints before attempt "+attemptID, func() (list []berth.EarlierCheckpoint, err error) {
+	return l.hooked().Checkpoints.call(ctx, attemptID, answer(l, "EarlierCheckpoints", attemptID, func() (list []berth.EarlierCheckpoint, err error) {
 		for id, e := range l.attempts {
 			if a := l.attempts[attemptID]; a != nil && e.TrialID == a.TrialID && e.Number < a.Number {
 				list = append(list, berth.EarlierCheckpoint{
@@ -134,7 +130,7 @@ func (l *Ledger) EarlierCheckpoints(ctx context.Context, attemptID string) ([]be
 
 // NoteResumed stores from which checkpoint an attempt goes on. Errors: fenced.
 func (l *Ledger) NoteResumed(ctx context.Context, attemptID string, token int64, text string) error {
-	return l.do(ctx, "writing attempt "+attemptID, func() error {
+	return l.do(ctx, "NoteResumed", attemptID, func() error {
 		a, err := l.current(attemptID, token)
 		if err == nil {
 			a.Resumed = text
@@ -147,7 +143,7 @@ func (l *Ledger) NoteResumed(ctx context.Context, attemptID string, token int64,
 // FinishAttempt commits a result and frees the lease. Repeating it with the
 // same token is harmless, and changes nothing. Errors: fenced.
 func (l *Ledger) FinishAttempt(ctx context.Context, r berth.Result) error {
-	return l.hooked().FinishAttempt.do(ctx, r, l.step("finishing attempt "+r.AttemptID, func() error {
+	return l.hooked().FinishAttempt.do(ctx, r, l.step("FinishAttempt", r.AttemptID, func() error {
 		if a := l.attempts[r.AttemptID]; a != nil && a.State == berth.AttemptFinished && a.Token == r.Token {
 			return nil
 		}
@@ -206,7 +202,7 @@ func (l *Ledger) AbandonAttempt(ctx context.Context, attemptID, message string) 
 }
 
 func (l *Ledger) giveUp(ctx context.Context, attemptID, message string, refused bool) error {
-	return l.do(ctx, "abandoning attempt "+attemptID, func() error {
+	return l.do(ctx, "AbandonAttempt", attemptID, func() error {
 		if a := l.attempts[attemptID]; a != nil && !over(a) {
 			l.refused[attemptID] = refused
 			l.abandon(a, berth.FailureInfra, message)
@@ -218,7 +214,7 @@ func (l *Ledger) giveUp(ctx context.Context, attemptID, message string, refused 
 
 // GetAttempt returns an attempt. Errors: not_found.
 func (l *Ledger) GetAttempt(ctx context.Context, id string) (attempt berth.Attempt, err error) {
-	err = l.do(ctx, "reading attempt "+id, func() error {
+	err = l.do(ctx, "GetAttempt", id, func() error {
 		a := l.attempts[id]
 		if a == nil {
 			return berth.Errorf(berth.KindNotFound, "no such row")

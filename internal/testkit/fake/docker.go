@@ -23,6 +23,7 @@ const chunkBytes = 16 << 10
 
 // Docker is a host's Docker. It is safe for concurrent use.
 type Docker struct {
+	Faults  Faults // set before the first call
 	program Program
 	image   string
 	changed func()

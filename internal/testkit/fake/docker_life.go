@@ -16,26 +16,43 @@ import (
 
 // Ensure starts the launch's container, or adopts the existing one.
 func (d *Docker) Ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
-	return d.hooked().Ensure.call(ctx, l, func(ctx context.Context) (berth.Container, error) {
-		defer d.changed()
-		d.mu.Lock()
-		defer d.mu.Unlock()
+	return d.hooked().Ensure.call(ctx, l, func(ctx context.Context) (c berth.Container, err error) {
+		err = d.Faults.call(ctx, "Ensure", l.AttemptID, func() (err error) {
+			c, err = d.ensure(ctx, l)
 
-		adopted := d.box[d.Name(l.AttemptID)] != nil
+			return err
+		}, func() error { return d.Create(ctx, l) })
 
-		b, err := d.create(ctx, l)
-		if err != nil {
-			return berth.Container{}, err
-		}
+		return c, err
+	})
+}
 
-		if b.State == berth.ContainerCreated {
-			d.start(b)
-		}
+func (d *Docker) ensure(ctx context.Context, l berth.Launch) (berth.Container, error) {
+	defer d.changed()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 
-		c := b.Container
-		c.Adopted = adopted
+	adopted := d.box[d.Name(l.AttemptID)] != nil
 
-		return c, nil
+	b, err := d.create(ctx, l)
+	if err != nil {
+		return berth.Container{}, err
+	}
+
+	if b.State == berth.ContainerCreated {
+		d.start(b)
+	}
+
+	c := b.Container
+	c.Adopted = adopted
+
+	return c, nil
+}
+
+// do is a call of a method about a container.
+func (d *Docker) do(ctx context.Context, hook Command[string], method, id string, work func(ctx context.Context) error) error {
+	return hook.do(ctx, id, func(ctx context.Context) error {
+		return d.Faults.call(ctx, method, id, func() error { return work(ctx) }, nil)
 	})
 }
 
@@ -135,7 +152,7 @@ func hash(l berth.Launch) string {
 // Stop sends SIGTERM, and SIGKILL after grace, also when the caller stops
 // waiting. An absent container is a success.
 func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error {
-	return d.hooked().Stop.do(ctx, id, func(ctx context.Context) error {
+	return d.do(ctx, d.hooked().Stop, "Stop", id, func(ctx context.Context) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 
@@ -173,7 +190,7 @@ func (d *Docker) Stop(ctx context.Context, id string, grace time.Duration) error
 // Remove removes a container that does not run. An absent one is a success.
 // Errors: conflict.
 func (d *Docker) Remove(ctx context.Context, id string) error {
-	return d.hooked().Remove.do(ctx, id, func(ctx context.Context) error {
+	return d.do(ctx, d.hooked().Remove, "Remove", id, func(ctx context.Context) error {
 		defer d.changed()
 		d.mu.Lock()
 		defer d.mu.Unlock()

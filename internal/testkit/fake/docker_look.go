@@ -31,7 +31,15 @@ func (d *Docker) Inspect(ctx context.Context, id string) (berth.Container, error
 // List returns all containers by name, as Docker's list does: identities and
 // states.
 func (d *Docker) List(ctx context.Context) ([]berth.Container, error) {
-	return d.hooked().List.call(ctx, struct{}{}, d.list)
+	return d.hooked().List.call(ctx, struct{}{}, func(ctx context.Context) (list []berth.Container, err error) {
+		err = d.Faults.call(ctx, "List", "", func() (err error) {
+			list, err = d.list(ctx)
+
+			return err
+		}, nil)
+
+		return list, err
+	})
 }
 
 func (d *Docker) list(ctx context.Context) ([]berth.Container, error) {
@@ -58,28 +66,38 @@ func (d *Docker) list(ctx context.Context) ([]berth.Container, error) {
 // Wait returns when the container has exited. Errors: not_found, also when it
 // is removed in the meantime; the context's cause.
 func (d *Docker) Wait(ctx context.Context, id string) (berth.Container, error) {
-	return d.hooked().Wait.call(ctx, id, func(ctx context.Context) (berth.Container, error) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+	return d.hooked().Wait.call(ctx, id, func(ctx context.Context) (c berth.Container, err error) {
+		err = d.Faults.call(ctx, "Wait", id, func() (err error) {
+			c, err = d.wait(ctx, id)
 
-		b, err := d.find(id)
-		if err != nil {
-			return berth.Container{}, err
-		}
+			return err
+		}, nil)
 
-		for {
-			switch {
-			case ctx.Err() != nil:
-				return berth.Container{}, away(ctx, "waiting for container %q", id)
-			case b.removed:
-				return berth.Container{}, berth.Errorf(berth.KindNotFound, "container %q was removed", id)
-			case b.State == berth.ContainerExited:
-				return b.Container, nil
-			}
-
-			d.pause(ctx, b.more)
-		}
+		return c, err
 	})
+}
+
+func (d *Docker) wait(ctx context.Context, id string) (berth.Container, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	b, err := d.find(id)
+	if err != nil {
+		return berth.Container{}, err
+	}
+
+	for {
+		switch {
+		case ctx.Err() != nil:
+			return berth.Container{}, away(ctx, "waiting for container %q", id)
+		case b.removed:
+			return berth.Container{}, berth.Errorf(berth.KindNotFound, "container %q was removed", id)
+		case b.State == berth.ContainerExited:
+			return b.Container, nil
+		}
+
+		d.pause(ctx, b.more)
+	}
 }
 
 // pause waits for one of the two without the lock.
@@ -96,7 +114,25 @@ func (d *Docker) pause(ctx context.Context, more <-chan struct{}) {
 // Logs calls take with the output after from, in order, and with some before it:
 // Docker knows times only.
 func (d *Docker) Logs(ctx context.Context, id string, from berth.LogPosition, follow bool, take func(berth.LogChunk) error) error {
-	return d.hooked().Logs.do(ctx, id, func(ctx context.Context) error { return d.logs(ctx, id, from, follow, take) })
+	return d.hooked().Logs.do(ctx, id, func(ctx context.Context) error {
+		some := func() error { // it breaks off after three new chunks
+			read, again := 0, berth.LogResume{From: from}
+
+			return d.logs(ctx, id, from, follow, func(chunk berth.LogChunk) error {
+				if !again.Read(chunk) {
+					read++
+				}
+
+				if read > 3 {
+					return berth.Errorf(berth.KindUnavailable, "the connection broke")
+				}
+
+				return take(chunk)
+			})
+		}
+
+		return d.Faults.call(ctx, "Logs", id, func() error { return d.logs(ctx, id, from, follow, take) }, some)
+	})
 }
 
 func (d *Docker) logs(ctx context.Context, id string, from berth.LogPosition, follow bool, take func(berth.LogChunk) error) error {
@@ -145,5 +181,5 @@ func (d *Docker) hand(ctx context.Context, c berth.LogChunk, take func(berth.Log
 
 	c.Data = slices.Clone(c.Data)
 
-	return take(c)
+	return d.Faults.call(ctx, "", "", func() error { return take(c) }, nil)
 }

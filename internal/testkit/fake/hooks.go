@@ -30,6 +30,20 @@ func (c Command[I]) do(ctx context.Context, in I, call func(ctx context.Context)
 	return c(ctx, in, call)
 }
 
+// Faults make calls fail (internal/testkit/fault); nil = none does. A call is of a
+// method about a subject, such as an attempt. They do its work, half of it where
+// half is not nil, or nothing, and may lose the answer. A call of no method hands
+// a chunk of a log to the caller: only a dead process does not take it.
+type Faults func(ctx context.Context, method, subject string, work, half func() error) error
+
+func (f Faults) call(ctx context.Context, method, subject string, work, half func() error) error {
+	if f == nil {
+		return work()
+	}
+
+	return f(ctx, method, subject, work, half)
+}
+
 // DockerHooks stand around the methods of a Docker. Strings are ids or names of
 // containers.
 type DockerHooks struct {

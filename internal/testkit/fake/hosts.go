@@ -11,17 +11,12 @@ import (
 // RegisterHost stores a worker's report of its machine. Leases beyond smaller
 // totals stay booked until they end.
 func (l *Ledger) RegisterHost(ctx context.Context, h berth.Host, version string) error {
-	return l.hooked().RegisterHost.do(ctx, Registration{h, version}, l.step("registering host "+h.Name, func() error {
-		if err := l.registerDevices(&h); err != nil {
-			return err
-		}
-
+	return l.hooked().RegisterHost.do(ctx, Registration{h, version}, l.step("RegisterHost", h.ID, func() error {
 		h.State, h.LastSeenAt = berth.HostReady, l.now()
 		l.targets[h.ID] = h
 
 		if old := l.hosts[h.ID]; old != nil {
-			h.State, h.Attempts = old.State, old.Attempts
-			h.CPUMilliReserved, h.MemoryReservedBytes = old.CPUMilliReserved, old.MemoryReservedBytes
+			h.Attempts, h.CPUMilliReserved, h.MemoryReservedBytes = old.Attempts, old.CPUMilliReserved, old.MemoryReservedBytes
 		}
 
 		l.hosts[h.ID] = &h
@@ -45,7 +40,7 @@ func (l *Ledger) fit(h *berth.Host) {
 // TouchHost says the worker is alive and renews the leases of these attempts.
 // Errors: not_found.
 func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error {
-	return l.hooked().TouchHost.do(ctx, Touch{free, seen}, l.step("touching host "+hostID, func() error {
+	return l.hooked().TouchHost.do(ctx, Touch{free, seen}, l.step("TouchHost", hostID, func() error {
 		h := l.hosts[hostID]
 		if h == nil {
 			return berth.Errorf(berth.KindNotFound, "the host is not registered")
@@ -53,7 +48,6 @@ func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFr
 
 		h.LastSeenAt, h.MemoryFreeBytes, h.DiskFreeBytes, h.Problem = l.now(), free.MemoryBytes, free.DiskBytes, free.Problem
 		h.OutputsProblem = free.OutputsProblem
-		l.touchDevices(hostID, free.Devices)
 
 		for _, attempt := range seen {
 			if lease := l.leases[attempt.AttemptID]; lease != nil && lease.HostID == hostID && lease.Token == attempt.Token && lease.State != berth.LeaseReleased {
@@ -69,29 +63,13 @@ func (l *Ledger) TouchHost(ctx context.Context, hostID string, free berth.HostFr
 	}))
 }
 
-// SetHostState lets a host take attempts (ready) or not (draining). Errors: not_found.
-func (l *Ledger) SetHostState(ctx context.Context, hostID string, state berth.HostState) error {
-	return l.do(ctx, "setting state of host "+hostID, func() error {
-		h := l.hosts[hostID]
-		if h == nil {
-			return berth.Errorf(berth.KindNotFound, "no host %s", hostID)
-		}
-
-		h.State = state
-
-		return nil
-	})
-}
-
 // ListHosts returns all hosts by name.
 func (l *Ledger) ListHosts(ctx context.Context) (hosts []berth.Host, err error) {
-	err = l.do(ctx, "listing hosts", func() error {
+	err = l.do(ctx, "ListHosts", "", func() error {
 		for _, h := range l.hosts {
 			host, target := *h, l.targets[h.ID]
 			host.CPUMilli, host.MemoryBytes, host.MaxAttempts = target.CPUMilli, target.MemoryBytes, target.MaxAttempts
-
-			host.Devices = l.devicesOf(host.ID)
-			host.Late, host.Drained = l.now().Sub(host.LastSeenAt) > berth.HostLateAfter, h.State == berth.HostDraining
+			host.Late = l.now().Sub(host.LastSeenAt) > berth.HostLateAfter
 
 			switch {
 			case l.now().Sub(host.LastSeenAt) > berth.HostLostAfter:

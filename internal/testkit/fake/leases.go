@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/berthml/berth"
 )
@@ -11,7 +12,7 @@ import (
 // SuspectLeases marks leases that were not renewed in time. They keep their
 // bookings. It returns the attempts concerned.
 func (l *Ledger) SuspectLeases(ctx context.Context) (ids []string, err error) {
-	err = l.do(ctx, "looking for expired leases", func() error {
+	err = l.do(ctx, "SuspectLeases", "", func() error {
 		for id, lease := range l.leases {
 			if lease.State == berth.LeaseHeld && lease.ExpiresAt.Before(l.now()) {
 				lease.State = berth.LeaseSuspect
@@ -27,7 +28,7 @@ func (l *Ledger) SuspectLeases(ctx context.Context) (ids []string, err error) {
 
 // ReleaseLease frees a lease's booking, once, on proof.
 func (l *Ledger) ReleaseLease(ctx context.Context, attemptID, proof string) error {
-	return l.hooked().ReleaseLease.do(ctx, attemptID, l.step("releasing lease of attempt "+attemptID, func() error { return l.release(attemptID, proof) }))
+	return l.hooked().ReleaseLease.do(ctx, attemptID, l.step("ReleaseLease", attemptID, func() error { return l.release(attemptID, proof) }))
 }
 
 var errNoProof = berth.Errorf(berth.KindInternal, "a lease is released with proof only")
@@ -55,7 +56,7 @@ func (l *Ledger) release(attemptID, proof string) error {
 
 // HostLeases returns the unreleased leases of a host, oldest first.
 func (l *Ledger) HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error) {
-	return l.hooked().HostLeases.call(ctx, hostID, answer(l, "listing leases of host "+hostID, func() (leases []berth.HostLease, err error) {
+	return l.hooked().HostLeases.call(ctx, hostID, answer(l, "HostLeases", hostID, func() (leases []berth.HostLease, err error) {
 		var open []*lease
 
 		for _, lease := range l.leases {
@@ -76,7 +77,7 @@ func (l *Ledger) HostLeases(ctx context.Context, hostID string) ([]berth.HostLea
 
 // LeasesOf returns the unreleased leases of these attempts, on any host.
 func (l *Ledger) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error) {
-	return l.hooked().LeasesOf.call(ctx, attemptIDs, answer(l, "listing leases of attempts", func() (leases []berth.HostLease, err error) {
+	return l.hooked().LeasesOf.call(ctx, attemptIDs, answer(l, "LeasesOf", strings.Join(attemptIDs, " "), func() (leases []berth.HostLease, err error) {
 		for _, id := range attemptIDs {
 			if lease := l.leases[id]; lease != nil && lease.State != berth.LeaseReleased {
 				leases = append(leases, l.hostLease(lease))

@@ -13,6 +13,7 @@ import (
 // requests, attempts, leases, bookings of hosts, results, metrics and logs. It
 // is safe for concurrent use; every call is one transaction.
 type Ledger struct {
+	Faults  Faults // set before the first call
 	changed func()
 
 	mu       sync.Mutex
@@ -21,7 +22,6 @@ type Ledger struct {
 	tokens   int64
 	hosts    map[string]*berth.Host
 	targets  map[string]berth.Host // the workers' last reports
-	devices  map[string]*device
 	trials   map[string]Trial
 	requests map[string]*request
 	attempts map[string]*berth.Attempt
@@ -57,13 +57,6 @@ type lease struct {
 	proof   string
 }
 
-// device is a GPU. Its booking is the sum of its leases.
-type device struct {
-	berth.Device
-
-	lostAt time.Time // when its host's worker did not find it any more; zero = it did
-}
-
 type metricKey struct {
 	name string
 	step int64
@@ -77,38 +70,41 @@ func NewLedger(changed func()) *Ledger {
 	}
 
 	return &Ledger{
-		changed: changed, hosts: map[string]*berth.Host{}, targets: map[string]berth.Host{}, devices: map[string]*device{}, trials: map[string]Trial{}, requests: map[string]*request{},
+		changed: changed, hosts: map[string]*berth.Host{}, targets: map[string]berth.Host{}, trials: map[string]Trial{}, requests: map[string]*request{},
 		attempts: map[string]*berth.Attempt{}, leases: map[string]*lease{}, refused: map[string]bool{}, results: map[string]berth.Result{},
 		metrics: map[string]map[metricKey]berth.MetricPoint{}, logs: map[string]map[int64]berth.LogPiece{}, memory: map[string][]berth.MemoryPoint{}, held: map[string][]int64{},
 	}
 }
 
-// do is one transaction: a failing one must have changed nothing.
-func (l *Ledger) do(ctx context.Context, doing string, work func() error) error {
-	l.mu.Lock()
+// do is one transaction of a method about a subject: a failing one must have
+// changed nothing.
+func (l *Ledger) do(ctx context.Context, method, subject string, work func() error) error {
+	return l.Faults.call(ctx, method, subject, func() error {
+		l.mu.Lock()
 
-	err := ctx.Err()
-	if err != nil { // as every error that is not the database's own answer
-		err = berth.Errorf(berth.KindUnavailable, "%s: %w", doing, context.Cause(ctx))
-	} else if err = work(); err != nil {
-		err = fmt.Errorf("%s: %w", doing, err)
-	}
+		err := ctx.Err()
+		if err != nil { // as every error that is not the database's own answer
+			err = berth.Errorf(berth.KindUnavailable, "%s %s: %w", method, subject, context.Cause(ctx))
+		} else if err = work(); err != nil {
+			err = fmt.Errorf("%s %s: %w", method, subject, err)
+		}
 
-	l.mu.Unlock()
-	l.changed()
+		l.mu.Unlock()
+		l.changed()
 
-	return err
+		return err
+	}, nil)
 }
 
 // step is do, as the call that a hook stands around.
-func (l *Ledger) step(doing string, work func() error) func(context.Context) error {
-	return func(ctx context.Context) error { return l.do(ctx, doing, work) }
+func (l *Ledger) step(method, subject string, work func() error) func(context.Context) error {
+	return func(ctx context.Context) error { return l.do(ctx, method, subject, work) }
 }
 
 // answer is step for a call with a result.
-func answer[O any](l *Ledger, doing string, work func() (O, error)) func(context.Context) (O, error) {
+func answer[O any](l *Ledger, method, subject string, work func() (O, error)) func(context.Context) (O, error) {
 	return func(ctx context.Context) (result O, err error) {
-		err = l.do(ctx, doing, func() error {
+		err = l.do(ctx, method, subject, func() error {
 			result, err = work()
 
 			return err

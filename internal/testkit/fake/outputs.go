@@ -17,7 +17,7 @@ func (l *Ledger) PutMetrics(ctx context.Context, attemptID string, token int64, 
 		return nil
 	}
 
-	return l.hooked().PutMetrics.do(ctx, attemptID, l.step("storing metrics of attempt "+attemptID, func() error {
+	return l.hooked().PutMetrics.do(ctx, attemptID, l.step("PutMetrics", attemptID, func() error {
 		if err := l.own(attemptID, token); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (l *Ledger) own(attemptID string, token int64) error {
 
 // DropMetrics removes all points of these names.
 func (l *Ledger) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
-	return l.do(ctx, "dropping metrics of attempt "+attemptID, func() error {
+	return l.do(ctx, "DropMetrics", attemptID, func() error {
 		if err := l.own(attemptID, token); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (l *Ledger) DropMetrics(ctx context.Context, attemptID string, token int64,
 
 // ListMetrics returns points by name and step. An empty name means all.
 func (l *Ledger) ListMetrics(ctx context.Context, attemptID, name string, limit int) (points []berth.MetricPoint, err error) {
-	err = l.do(ctx, "listing metrics of attempt "+attemptID, func() error {
+	err = l.do(ctx, "ListMetrics", attemptID, func() error {
 		for _, p := range l.metrics[attemptID] {
 			if name == "" || p.Name == name {
 				points = append(points, p)
@@ -78,7 +78,7 @@ func (l *Ledger) ListMetrics(ctx context.Context, attemptID, name string, limit 
 // PutLog stores a piece. Of two at one offset the longer stays: another run of
 // the worker cuts the same log elsewhere.
 func (l *Ledger) PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error {
-	return l.hooked().PutLog.do(ctx, attemptID, l.step("storing log of attempt "+attemptID, func() error {
+	return l.hooked().PutLog.do(ctx, attemptID, l.step("PutLog", attemptID, func() error {
 		if err := l.own(attemptID, token); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (l *Ledger) PutLog(ctx context.Context, attemptID string, token int64, piec
 
 // ReadLog returns at most limit pieces that reach beyond the offset.
 func (l *Ledger) ReadLog(ctx context.Context, attemptID string, offset int64, limit int) (pieces []berth.LogPiece, err error) {
-	err = l.do(ctx, "reading log of attempt "+attemptID, func() error {
+	err = l.do(ctx, "ReadLog", attemptID, func() error {
 		for _, p := range l.logs[attemptID] {
 			if p.Offset+int64(len(p.Data)) > offset {
 				pieces = append(pieces, p)
@@ -120,7 +120,7 @@ func (l *Ledger) PutMemory(ctx context.Context, attemptID string, token int64, p
 		return nil
 	}
 
-	return l.hooked().PutMemory.do(ctx, attemptID, l.step("storing the memory of attempt "+attemptID, func() error {
+	return l.hooked().PutMemory.do(ctx, attemptID, l.step("PutMemory", attemptID, func() error {
 		if err := l.own(attemptID, token); err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (l *Ledger) PutMemory(ctx context.Context, attemptID string, token int64, p
 
 // ListMemory returns an attempt's memory over time, ascending.
 func (l *Ledger) ListMemory(ctx context.Context, attemptID string) (points []berth.MemoryPoint, err error) {
-	err = l.do(ctx, "listing the memory of attempt "+attemptID, func() error {
+	err = l.do(ctx, "ListMemory", attemptID, func() error {
 		for _, p := range l.memory[attemptID] {
 			a := l.attempts[attemptID]
 			p.At = cmp.Or(given(a.StartedAt), a.PlacedAt).Add(time.Duration(p.Second) * time.Second)

@@ -11,11 +11,7 @@ import (
 
 // RequestPlacement asks for a place and returns the state of the request.
 func (l *Ledger) RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
-	if r.Demand.DeviceBytes > 0 {
-		r.Demand.Contexts = max(r.Demand.Contexts, 1)
-	}
-
-	err := l.do(ctx, "requesting a place for attempt "+r.AttemptID, func() error {
+	err := l.do(ctx, "RequestPlacement", r.AttemptID, func() error {
 		if _, known := l.trials[r.TrialID]; !known || r.Demand.MemoryBytes <= 0 || r.Demand.CPUMilli <= 0 {
 			return berth.Errorf(berth.KindInternal, "a constraint is violated")
 		}
@@ -39,7 +35,7 @@ func (l *Ledger) RequestPlacement(ctx context.Context, r berth.PlacementRequest)
 
 // PlacementStatus returns the state of a request. Errors: not_found.
 func (l *Ledger) PlacementStatus(ctx context.Context, attemptID string) (status berth.PlacementStatus, err error) {
-	err = l.do(ctx, "reading placement of attempt "+attemptID, func() error {
+	err = l.do(ctx, "PlacementStatus", attemptID, func() error {
 		r := l.requests[attemptID]
 		if r == nil {
 			return berth.Errorf(berth.KindNotFound, "no such row")
@@ -48,7 +44,7 @@ func (l *Ledger) PlacementStatus(ctx context.Context, attemptID string) (status 
 		status = berth.PlacementStatus{AttemptID: cmp.Or(r.revives, attemptID), State: r.state}
 		if a := l.attempts[status.AttemptID]; a != nil {
 			status.Short = l.requests[status.AttemptID].Short
-			status.HostID, status.DeviceID, status.Token, status.Demand = a.HostID, a.DeviceID, a.Token, a.Demand
+			status.HostID, status.Token, status.Demand = a.HostID, a.Token, a.Demand
 			status.HostName = l.hosts[a.HostID].Name
 		}
 
@@ -58,13 +54,11 @@ func (l *Ledger) PlacementStatus(ctx context.Context, attemptID string) (status 
 	return status, err
 }
 
-// Place turns waiting requests into attempts with leases and books their hosts, all or nothing. It leaves out
-// requests whose host, GPU or sweep a person has closed. Errors: exhausted when a host would hold more than
-// it has; conflict when a trial has a live attempt already.
+// Place turns waiting requests into attempts with leases and books their hosts, all or nothing. Errors: exhausted
+// when a host would hold more than it has; conflict when a trial has a live attempt already.
 func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement) (placed []string, err error) {
-	err = l.do(ctx, "placing attempts", func() error {
+	err = l.do(ctx, "Place", "", func() error {
 		booked := map[string]berth.Host{}
-		onDevice := map[string][]berth.Demand{}
 		live := map[string]bool{}
 
 		for _, a := range l.attempts {
@@ -75,7 +69,7 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 
 		for _, id := range slices.Sorted(maps.Keys(decisions)) {
 			r := l.requests[id]
-			if r == nil || r.state != berth.RequestWaiting || !l.takes(decisions[id]) {
+			if r == nil || r.state != berth.RequestWaiting {
 				continue
 			}
 
@@ -91,13 +85,6 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 			host.MemoryReservedBytes += decisions[id].Demand.MemoryBytes
 			host.CPUMilliReserved += decisions[id].Demand.CPUMilli
 			host.Attempts++
-
-			if id := decisions[id].DeviceID; id != "" {
-				onDevice[id] = append(onDevice[id], decisions[r.AttemptID].Demand)
-				if !l.deviceHolds(id, onDevice[id]) {
-					return berth.Errorf(berth.KindExhausted, "the database refused to book more than there is")
-				}
-			}
 
 			if !holds(host) {
 				return berth.Errorf(berth.KindExhausted, "the database refused to book more than there is")
@@ -129,13 +116,6 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 	return placed, err
 }
 
-// takes reports whether the host and GPU of a placement are open to new attempts.
-func (l *Ledger) takes(p berth.Placement) bool {
-	host, device := l.hosts[p.HostID], l.devices[p.DeviceID]
-
-	return (host == nil || host.State != berth.HostDraining) && (device == nil || device.CordonedAt == nil)
-}
-
 // holds is the CHECK of the hosts.
 func holds(h berth.Host) bool {
 	return 0 <= h.MemoryReservedBytes && h.MemoryReservedBytes <= h.CapacityBytes() &&
@@ -148,15 +128,11 @@ func (l *Ledger) book(r *request, p berth.Placement) {
 	r.state, r.Demand = berth.RequestPlaced, p.Demand
 	l.attempts[r.AttemptID] = &berth.Attempt{
 		ID: r.AttemptID, TrialID: r.TrialID, Number: r.Number, Stage: r.Stage, Purpose: r.Purpose, State: berth.AttemptPlaced,
-		HostID: p.HostID, DeviceID: p.DeviceID, Class: cmp.Or(p.Class, berth.ClassCPU), Token: l.tokens, Demand: r.Demand, PlacedAt: l.now(),
-	}
-
-	if d := l.devices[p.DeviceID]; d != nil && d.Mode != berth.SharingExclusive {
-		d.Mode = p.Class.Mode()
+		HostID: p.HostID, Class: cmp.Or(p.Class, berth.ClassCPU), Token: l.tokens, Demand: r.Demand, PlacedAt: l.now(),
 	}
 
 	l.leases[r.AttemptID] = &lease{number: l.tokens, created: l.now(), Lease: berth.Lease{
-		ID: "lease-of-" + r.AttemptID, AttemptID: r.AttemptID, HostID: p.HostID, DeviceID: p.DeviceID, Demand: r.Demand, Token: l.tokens,
+		ID: "lease-of-" + r.AttemptID, AttemptID: r.AttemptID, HostID: p.HostID, Demand: r.Demand, Token: l.tokens,
 		State: berth.LeaseHeld, ExpiresAt: l.now().Add(berth.LeaseTerm),
 	}}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 // Kind is the fault of a call.
@@ -32,10 +33,10 @@ type Odds struct{ Before, After, Half, Hang, Slow float64 }
 // work: long enough for others to do things in between.
 const slowest = 4 * time.Second
 
-// Port is the interface that a wrapper stands before.
+// Port is a dependency whose calls fail.
 type Port string
 
-// The ports.
+// The ports, each with a fake.
 const (
 	Docker Port = "docker"
 	Ledger Port = "ledger"
@@ -177,12 +178,26 @@ type Life struct {
 // NewLife returns the life of a process that starts now.
 func NewLife() *Life { return &Life{ended: make(chan struct{}), buried: make(chan struct{})} }
 
+// lifeKey is the key of a Life in a context.
+type lifeKey struct{}
+
+// Within returns the context of a process with this life.
+func (l *Life) Within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, lifeKey{}, l)
+}
+
 // Kill ends the process as SIGKILL does: its calls return no more, and its next
 // calls have no effect.
 func (l *Life) Kill() { l.once.Do(func() { close(l.ended) }) }
 
 // Ended is closed when the process was killed.
-func (l *Life) Ended() <-chan struct{} { return l.ended }
+func (l *Life) Ended() <-chan struct{} {
+	if l == nil {
+		return nil
+	}
+
+	return l.ended
+}
 
 // Bury lets the calls of a killed process return, with errors, so that its
 // goroutines end.
@@ -192,8 +207,12 @@ func (l *Life) Bury() {
 }
 
 // alive returns at once for a living process, and false, after the burial, for
-// a dead one.
+// a dead one. Without a process, as in a call by the test itself, it is true.
 func (l *Life) alive() bool {
+	if l == nil {
+		return true
+	}
+
 	select {
 	case <-l.ended:
 		<-l.buried
@@ -207,46 +226,56 @@ func (l *Life) alive() bool {
 // errDead is the error of a dead process's calls.
 var errDead = berth.Errorf(berth.KindUnavailable, "the process was killed")
 
-// call does one call of a port.
-func call[T any](ctx context.Context, i *Injector, life *Life, port Port, method, subject string, work, half func() (T, error)) (T, error) {
-	var none T
+// Faults are the faults of one port: calls of the fake that has them fail. The
+// context of a call carries the life of its process.
+func (i *Injector) Faults(port Port) fake.Faults {
+	return func(ctx context.Context, method, subject string, work, half func() error) error {
+		life, _ := ctx.Value(lifeKey{}).(*Life)
+		if !life.alive() {
+			return errDead
+		}
 
-	if !life.alive() {
-		return none, errDead
+		err := i.call(ctx, life, port, method, subject, work, half)
+		if !life.alive() {
+			return errDead
+		}
+
+		return err
 	}
+}
 
-	var (
-		got T
-		err error
-	)
+// call does one call of a port.
+func (i *Injector) call(ctx context.Context, life *Life, port Port, method, subject string, work, half func() error) error {
+	if method == "" { // it hands something to its caller
+		return work()
+	}
 
 	kind, random := i.decide(port, method, subject, half != nil)
 
 	switch kind {
 	case Before:
-		err = berth.Errorf(berth.KindUnavailable, "%s: injected, nothing was done", method)
+		return berth.Errorf(berth.KindUnavailable, "%s: injected, nothing was done", method)
 	case Half:
-		_, _ = half() // its reply is lost
-		err = berth.Errorf(berth.KindUnavailable, "%s: injected, half of it was done", method)
+		_ = half() // its reply is lost
+
+		return berth.Errorf(berth.KindUnavailable, "%s: injected, half of it was done", method)
 	case After:
-		_, _ = work() // the same
-		err = berth.Errorf(berth.KindUnavailable, "%s: injected, the reply is lost", method)
+		_ = work() // the same
+
+		return berth.Errorf(berth.KindUnavailable, "%s: injected, the reply is lost", method)
 	case Hang:
-		err = hang(ctx, life, port, method)
+		return hang(ctx, life, port, method)
 	case Slow:
-		if err = pause(ctx, life, random, method); err == nil && life.alive() {
-			got, err = work()
-			err = cmp.Or(err, pause(ctx, life, random, method))
+		if err := pause(ctx, life, random, method); err != nil || !life.alive() {
+			return cmp.Or(err, errDead)
 		}
-	case None:
-		got, err = work()
-	}
 
-	if !life.alive() {
-		return none, errDead
-	}
+		err := work()
 
-	return got, err
+		return cmp.Or(err, pause(ctx, life, random, method))
+	default:
+		return work()
+	}
 }
 
 // pause lets others go first. A context that ends during the pause is a lost

@@ -19,7 +19,8 @@ func faults(seed uint64) []string {
 	var seen []string
 
 	i := fault.New(seed, fault.Odds{Before: 0.2, After: 0.2}, func(text string) { seen = append(seen, text) })
-	r := i.Records(fake.NewLedger(nil), fault.NewLife())
+	r := fake.NewLedger(nil)
+	r.Faults = i.Faults(fault.Ledger)
 
 	for n := range 100 {
 		_ = r.AbandonAttempt(context.Background(), fmt.Sprint(n%7), "x") // its error is in the trace
@@ -43,11 +44,15 @@ func TestInjector_EveryKind(t *testing.T) {
 				defer d.Close()
 
 				i := fault.New(1, odds, nil)
+				d.Faults = i.Faults(fault.Docker)
 				began := time.Now()
 
-				_, err := i.Containers(d, fault.NewLife()).Ensure(t.Context(), launch)
+				_, err := d.Ensure(t.Context(), launch)
 				require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 				require.Equal(t, map[string]map[fault.Kind]int{"Ensure": {kind: 1}}, i.Injected())
+
+				require.Equal(t, kind == fault.Hang, time.Since(began) == time.Minute)
+				i.Quiet()
 
 				list, err := d.List(t.Context())
 				require.NoError(t, err)
@@ -61,10 +66,7 @@ func TestInjector_EveryKind(t *testing.T) {
 					require.Empty(t, list)
 				}
 
-				require.Equal(t, kind == fault.Hang, time.Since(began) == time.Minute)
-				i.Quiet()
-
-				c, err := i.Containers(d, fault.NewLife()).Ensure(t.Context(), launch)
+				c, err := d.Ensure(t.Context(), launch)
 				require.NoError(t, err)
 				require.Equal(t, berth.ContainerRunning, c.State)
 			})
@@ -80,8 +82,11 @@ func TestInjector_HangsUntilTheContextEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 
+		ledger := fake.NewLedger(nil)
+		ledger.Faults = i.Faults(fault.Ledger)
+
 		began := time.Now()
-		_, err := i.Records(fake.NewLedger(nil), fault.NewLife()).SuspectLeases(ctx)
+		_, err := ledger.SuspectLeases(ctx)
 		require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 		require.Equal(t, 3*time.Second, time.Since(began))
 	})
@@ -94,12 +99,12 @@ func TestLife_CallsOfTheDeadDoNothing(t *testing.T) {
 		defer d.Close()
 
 		life := fault.NewLife()
-		c := fault.New(1, fault.Odds{}, nil).Containers(d, life)
+		d.Faults = fault.New(1, fault.Odds{}, nil).Faults(fault.Docker)
 		life.Kill()
 
 		returned := make(chan error, 1)
 		go func() {
-			_, err := c.Ensure(t.Context(), berth.Launch{AttemptID: "a", Image: "i"})
+			_, err := d.Ensure(life.Within(t.Context()), berth.Launch{AttemptID: "a", Image: "i"})
 			returned <- err
 		}()
 

@@ -23,16 +23,14 @@ func (w *world) begin() {
 	w.note("a worker starts, boot %d", w.boot)
 
 	p := &worker{Life: fault.NewLife()}
-	p.ctx, p.end = context.WithCancelCause(context.Background())
-
-	docker, ledger := w.injector.Containers(w.docker, p.Life), w.injector.Records(w.ledger, p.Life)
+	p.ctx, p.end = context.WithCancelCause(p.Within(context.Background()))
 	log := slog.New(slog.DiscardHandler)
 
-	p.executor = runtrial.New(docker, ledger,
+	p.executor = runtrial.New(w.docker, w.ledger,
 		func(c berth.Container) (runtrial.Meter, error) { return gauge{p, w, c}, nil },
 		runtrial.Config{DataDir: w.dir, Grace: 5 * time.Second, SampleEvery: time.Second, BootID: w.machine().BootID}, log)
 
-	reconciler := reconcile.New(docker, ledger, reconcile.Config{
+	reconciler := reconcile.New(w.docker, w.ledger, reconcile.Config{
 		Host: w.machine(), Attempts: p.executor, Free: func([]berth.Container) berth.HostFree { return berth.HostFree{MemoryBytes: 4 * gib} },
 		Every: w.every, Grace: w.grace,
 	}, log)

@@ -50,9 +50,8 @@ type world struct {
 	docker   *fake.Docker
 	ledger   *fake.Ledger
 	injector *fault.Injector
-	server   *fault.Records // as the workflows use it; never dies
-	every    time.Duration  // between two rounds of the reconciler
-	grace    time.Duration  // of the reconciler: no invariant may hang on it
+	every    time.Duration // between two rounds of the reconciler
+	grace    time.Duration // of the reconciler: no invariant may hang on it
 
 	mu       sync.Mutex
 	rand     *rand.Rand
@@ -111,7 +110,7 @@ func newWorld(t *testing.T, seed uint64, base string) *world {
 	w.injector = fault.New(seed, fault.Odds{Before: most, After: most, Half: most / 4, Hang: most / 8, Slow: 0.15}, func(text string) { w.note("%s", text) })
 	w.docker = fake.NewDocker("boot-0", image, w.program, w.check)
 	w.ledger = fake.NewLedger(w.check)
-	w.server = w.injector.Records(w.ledger, fault.NewLife())
+	w.docker.Faults, w.ledger.Faults = w.injector.Faults(fault.Docker), w.injector.Faults(fault.Ledger)
 
 	return w
 }

@@ -179,7 +179,7 @@ func (w *world) place(tr *trial, attemptID string, number int) (order runtrial.O
 		var status berth.PlacementStatus
 
 		insist(func(ctx context.Context) (err error) {
-			status, err = w.server.RequestPlacement(ctx, request)
+			status, err = w.ledger.RequestPlacement(ctx, request)
 
 			return err
 		})
@@ -198,7 +198,7 @@ func (w *world) place(tr *trial, attemptID string, number int) (order runtrial.O
 		}
 
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		_, _ = w.server.Place(ctx, map[string]berth.Placement{attemptID: {HostID: host, Demand: request.Demand}}) // refused or lost: the status says
+		_, _ = w.ledger.Place(ctx, map[string]berth.Placement{attemptID: {HostID: host, Demand: request.Demand}}) // refused or lost: the status says
 
 		cancel()
 		time.Sleep(time.Second)
@@ -244,7 +244,7 @@ func (w *world) lead(tr *trial) {
 
 		if err != nil {
 			w.note("%s is abandoned", id)
-			insist(func(ctx context.Context) error { return w.server.AbandonAttempt(ctx, id, "host lost") })
+			insist(func(ctx context.Context) error { return w.ledger.AbandonAttempt(ctx, id, "host lost") })
 
 			if isClosed(tr.canceled) {
 				w.end(tr, "canceled")

@@ -38,10 +38,6 @@ type Ledger interface {
 	RefuseAttempt(ctx context.Context, attemptID, message string) error
 	SuspectLeases(ctx context.Context) ([]string, error)
 
-	SetHostState(ctx context.Context, hostID string, state berth.HostState) error
-	CordonDevice(ctx context.Context, id, reason string) error
-	ReadyDevice(ctx context.Context, id string) error
-
 	GetAttempt(ctx context.Context, id string) (berth.Attempt, error)
 	ListHosts(ctx context.Context) ([]berth.Host, error)
 	ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error)
@@ -49,10 +45,19 @@ type Ledger interface {
 	ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error)
 }
 
+// Fleet is a ledger of hosts with GPUs, and of hosts and GPUs that a person may
+// close. The fake is none: its users have one open host without a GPU.
+type Fleet interface {
+	SetHostState(ctx context.Context, hostID string, state berth.HostState) error
+	CordonDevice(ctx context.Context, id, reason string) error
+	ReadyDevice(ctx context.Context, id string) error
+}
+
 // Bench is a ledger for one test, with the methods that only its maker can
 // provide.
 type Bench struct {
 	Ledger Ledger
+	Fleet  Fleet // the same; nil for Run
 	// Trial makes a trial and returns its first request, which is not made yet.
 	Trial func(t *testing.T) berth.PlacementRequest
 	// Pass lets d pass for leases and hosts.
@@ -63,15 +68,13 @@ type Bench struct {
 func Run(t *testing.T, open func(t *testing.T) Bench) {
 	t.Helper()
 
-	for name, test := range map[string]func(*testing.T, *bench){
+	runAll(t, open, map[string]func(*testing.T, *bench){
 		"request":         testRequest,
 		"book":            testBook,
 		"book as decided": testBookDecided,
 		"over capacity":   testOverCapacity,
 		"all or nothing":  testAllOrNothing,
 		"one live":        testOneLive,
-		"cordoned":        testCordoned,
-		"drained":         testDrained,
 		"assignee":        testAssignee,
 		"running":         testRunning,
 		"finish":          testFinish,
@@ -88,9 +91,6 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"leases expire":   testLeasesExpire,
 		"host leases":     testHostLeases,
 		"host comes back": testHostComesBack,
-		"devices":         testDevices,
-		"device modes":    testDeviceModes,
-		"device moves":    testDeviceMoves,
 		"metrics":         testMetrics,
 		"log":             testLog,
 		"note wait":       testNoteWait,
@@ -98,7 +98,26 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"context":         testContext,
 		"placed at once":  testPlacedAtOnce,
 		"finished twice":  testFinishedAtOnce,
-	} {
+	})
+}
+
+// RunFleet runs the tests of a Fleet.
+func RunFleet(t *testing.T, open func(t *testing.T) Bench) {
+	t.Helper()
+
+	runAll(t, open, map[string]func(*testing.T, *bench){
+		"cordoned":     testCordoned,
+		"drained":      testDrained,
+		"devices":      testDevices,
+		"device modes": testDeviceModes,
+		"device moves": testDeviceMoves,
+	})
+}
+
+func runAll(t *testing.T, open func(t *testing.T) Bench, tests map[string]func(*testing.T, *bench)) {
+	t.Helper()
+
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, setup(t, open(t)))
@@ -110,6 +129,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 type bench struct {
 	Bench
 	Ledger
+	Fleet
 
 	host berth.Host
 }
@@ -117,7 +137,7 @@ type bench struct {
 func setup(t *testing.T, made Bench) *bench {
 	t.Helper()
 
-	b := &bench{Bench: made, Ledger: made.Ledger, host: berth.Host{
+	b := &bench{Bench: made, Ledger: made.Ledger, Fleet: made.Fleet, host: berth.Host{
 		ID: uuid.NewString(), Name: "a", BootID: "boot-1", CPUMilli: 4000, MemoryBytes: 9 * gib, MemoryHeadroomBytes: gib, MemoryFreeBytes: 8 * gib,
 		DiskFreeBytes: 8 * gib, DiskHeadroomBytes: gib,
 	}}
