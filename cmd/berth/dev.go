@@ -188,7 +188,7 @@ func (d *development) startTemporal(log *slog.Logger) (stop func() error, err er
 
 	log.Info("Temporal runs", "address", t.Address, "ui", t.UI)
 
-	d.TemporalAddress, d.temporalUI, d.Durable, d.keep = t.Address, t.UI, t.Sync, append(d.keep, t.Keep, t.KeepSynced)
+	d.TemporalAddress, d.temporalUI, d.keep = t.Address, t.UI, append(d.keep, t.Keep)
 	d.OwnTemporal = true
 
 	return t.Stop, nil

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -153,8 +152,9 @@ func isOurs(pid int, marker string) bool {
 // Ports that FreePort takes: below 32768, where Linux by default begins to give
 // ports to outgoing connections and to listeners that name none
 // (net.ipv4.ip_local_port_range; elsewhere it is 49152), and below 30000, where
-// Kubernetes' node ports begin. So no process takes such a port by chance, not
-// between the look and a server's start, nor while a server restarts.
+// Kubernetes' node ports begin. So an ordinary process takes no such port by
+// chance; when another of our own does before a server has started, it is started
+// on the next one (portTries).
 const (
 	firstPort = 20000
 	lastPort  = 29999
@@ -163,14 +163,13 @@ const (
 )
 
 // FreePort returns a TCP port of the loopback interface that is free now: the
-// wanted one, or when that is 0 or taken, another, but none of taken. Until this
-// process ends no other process gets the same port, so a server may end and
-// start again on it. Errors: unavailable.
+// wanted one, or when that is 0 or taken, another, but none of taken. Errors:
+// unavailable.
 func FreePort(wanted int, taken ...int) (int, error) {
 	port := wanted
 
 	for range portLooks {
-		if port != 0 && !slices.Contains(taken, port) && listenable(port) && claims.claim(port) {
+		if port != 0 && !slices.Contains(taken, port) && listenable(port) {
 			return port, nil
 		}
 
@@ -178,37 +177,6 @@ func FreePort(wanted int, taken ...int) (int, error) {
 	}
 
 	return 0, berth.Errorf(berth.KindUnavailable, "no free TCP port on the loopback interface after %d looks from %d to %d", portLooks, firstPort, lastPort)
-}
-
-// claims are the ports that this process was given.
-var claims = &ports{held: map[int]net.Listener{}}
-
-// ports keeps each port that a process was given from the others. A claim is a
-// Unix socket of Linux's abstract names: it is known in the network namespace, as
-// the port is, and goes when the process ends. Other systems have no such names;
-// there two processes may be given one port between the look and a server's start.
-type ports struct {
-	mu   sync.Mutex
-	held map[int]net.Listener
-}
-
-// claim reports whether the port is this process's now.
-func (p *ports) claim(port int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	if p.held[port] != nil || runtime.GOOS != "linux" {
-		return true
-	}
-
-	claim, err := net.Listen("unix", fmt.Sprintf("@berth-port-%d", port)) //nolint:noctx // held until the process ends
-	if err != nil {
-		return false
-	}
-
-	p.held[port] = claim
-
-	return true
 }
 
 func listenable(port int) bool {

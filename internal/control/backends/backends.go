@@ -21,9 +21,8 @@ type Backends struct {
 	TemporalAddress   string
 	TemporalNamespace string
 	TLS               TLS
-	OwnTemporal       bool         // `berth dev` runs it: Temporal's own variables and its file name another
-	Durable           func() error // see temporal.Client; nil = of a Temporal that is not ours
-	MaxConnections    int          // to the database at once, beside one for its lock; 0 = postgres.Config's default
+	OwnTemporal       bool // `berth dev` runs it: Temporal's own variables and its file name another
+	MaxConnections    int  // to the database at once, beside one for its lock; 0 = postgres.Config's default
 }
 
 // Bind adds their flags.
@@ -121,8 +120,6 @@ func (b *Backends) Open(ctx context.Context, log *slog.Logger, use func(Connecti
 		return err
 	}
 	defer raw.Close()
-
-	wrapped.Durable = b.Durable
 
 	return use(Connections{
 		Store: store, Installation: installation, Raw: raw, Temporal: wrapped,

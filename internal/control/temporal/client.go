@@ -26,10 +26,6 @@ type Client struct {
 	temporal  client.Client
 	namespace string
 	queue     string // of the workflows that it starts
-	// Durable waits until Temporal's accepted requests outlive a power cut; nil =
-	// Temporal answers no sooner. It is called before the outbox forgets a
-	// delivered message, and before a person's request is acknowledged.
-	Durable func() error
 }
 
 // NewClient wraps a connected Temporal client of a namespace. The workflows
@@ -225,7 +221,7 @@ func (c *Client) Update(ctx context.Context, sweepID, update string, args ...any
 
 		switch {
 		case err == nil:
-			return view, c.durable()
+			return view, nil
 		case !ok:
 			return view, translate(err, update+" of sweep "+sweepID)
 		case !strings.HasPrefix(refused.Message(), unknownUpdate):
@@ -258,24 +254,7 @@ func (c *Client) update(ctx context.Context, sweepID, update string, args []any)
 
 // Cancel cancels a sweep: its containers are stopped. Errors: not_found.
 func (c *Client) Cancel(ctx context.Context, sweepID string) error {
-	if err := c.temporal.CancelWorkflow(ctx, workflows.SweepWorkflowID(sweepID), ""); err != nil {
-		return translate(err, "canceling sweep "+sweepID)
-	}
-
-	return c.durable()
-}
-
-// durable waits for Durable. Errors: unavailable.
-func (c *Client) durable() error {
-	if c.Durable == nil {
-		return nil
-	}
-
-	if err := c.Durable(); err != nil {
-		return berth.Errorf(berth.KindUnavailable, "keeping what Temporal was told: %w", err)
-	}
-
-	return nil
+	return translate(c.temporal.CancelWorkflow(ctx, workflows.SweepWorkflowID(sweepID), ""), "canceling sweep "+sweepID)
 }
 
 // Ping reports whether Temporal answers.

@@ -280,9 +280,6 @@ func (c *Client) bind(ctx context.Context, id string) error {
 		StaticDetails: "Berth keeps the id of its installation here. No worker runs this workflow. " +
 			"When it is gone, Berth takes the workflows of its sweeps for lost, and a person has to decide.",
 	}, installationWorkflow)
-	if err != nil {
-		return translate(err, "binding namespace "+c.namespace+" of Temporal to the installation")
-	}
 
-	return c.durable()
+	return translate(err, "binding namespace "+c.namespace+" of Temporal to the installation")
 }

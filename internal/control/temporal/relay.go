@@ -1,7 +1,6 @@
 package temporal
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,10 +110,9 @@ func (r *Relay) deliver(ctx context.Context, messages []berth.OutboxMessage) ber
 	_ = group.Wait() // none returns an error
 
 	delivery := berth.Delivery{Failed: make(map[int64]error)}
-	kept := r.Client.durable()
 
 	for i, m := range messages {
-		switch err := cmp.Or(results[i], kept); {
+		switch err := results[i]; {
 		case err == nil:
 			delivery.Delivered = append(delivery.Delivered, m.ID)
 		case errors.Is(err, errUntried), ctx.Err() != nil: // we are stopping: it is not the message's fault

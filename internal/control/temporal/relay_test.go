@@ -111,53 +111,6 @@ func TestRelay_IsolatesFailures(t *testing.T) {
 	require.ErrorContains(t, box.settled[0].Failed[3], "reading outbox message 3")
 }
 
-// A message that Temporal may lose in a power cut stays in the outbox, and is
-// delivered again.
-func TestRelay_KeepsWhatTemporalMayLose(t *testing.T) {
-	t.Parallel()
-
-	var order []string
-
-	server := mocks.NewClient(t)
-	server.On("SignalWorkflow", mock.Anything, "w", "", mock.Anything, mock.Anything).Run(func(mock.Arguments) { order = append(order, "told") }).Return(nil)
-
-	client := temporal.NewClient(server, "default", "i")
-
-	for _, failed := range []error{errors.New("input/output error"), nil} {
-		client.Durable = func() error {
-			order = append(order, "durable")
-
-			return failed
-		}
-		box := &outbox{messages: []berth.OutboxMessage{placed(1, "w")}}
-		require.NoError(t, relayOf(box, client).Run(t.Context()))
-		require.Len(t, box.settled, 1)
-
-		if failed == nil {
-			require.Equal(t, []int64{1}, box.settled[0].Delivered)
-		} else {
-			require.Empty(t, box.settled[0].Delivered)
-			require.ErrorIs(t, box.settled[0].Failed[1], failed)
-		}
-	}
-
-	require.Equal(t, []string{"told", "durable", "told", "durable"}, order)
-}
-
-// A person's wish is acknowledged once it outlives a power cut.
-func TestClient_AcknowledgesWhatIsDurable(t *testing.T) {
-	t.Parallel()
-
-	server := mocks.NewClient(t)
-	server.On("CancelWorkflow", mock.Anything, "sweep-s", "").Return(nil)
-
-	client := temporal.NewClient(server, "default", "i")
-	require.NoError(t, client.Cancel(t.Context(), "s"))
-
-	client.Durable = func() error { return errors.New("input/output error") }
-	require.Equal(t, berth.KindUnavailable, berth.KindOf(client.Cancel(t.Context(), "s")))
-}
-
 // A relay that stops gives back its undelivered messages, so that another relay
 // need not wait for the end of the claim.
 func TestRelay_GivesBackWhenItStops(t *testing.T) {
