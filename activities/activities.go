@@ -60,11 +60,11 @@ type Workflows interface {
 
 // Executor runs one attempt on this host from its present state: it starts the
 // container or adopts the running one. It returns the attempt's outcome once it
-// is committed. When ctx ends, context.Cause decides (rule R5): ErrStop stops
-// the container and has an outcome, or ErrNotStopped when Docker does not
+// is committed. When ctx ends, context.Cause decides (rule R5): berth.ErrStop stops
+// the container and has an outcome, or berth.ErrNotStopped when Docker does not
 // answer; anything else leaves it running.
 type Executor interface {
-	Run(ctx context.Context, order Order, beat func(Progress)) (berth.Outcome, error)
+	Run(ctx context.Context, order berth.Order) (berth.Outcome, error)
 }
 
 // Images is this host's Docker as far as images go.

@@ -8,14 +8,6 @@ import (
 	"github.com/berthml/berth"
 )
 
-// ErrStop is the cause with which a run's context ends when its container must
-// stop, because a person or the sweep canceled the trial.
-var ErrStop = errors.New("the trial was canceled")
-
-// ErrNotStopped says that an attempt's container had to stop, for any reason,
-// and that Docker did not stop it in time.
-var ErrNotStopped = errors.New("the container could not be stopped")
-
 // retryable says, for every kind, whether Temporal repeats the activity. An
 // attempt that ran out of memory is not repeated: its workflow asks for more.
 var retryable = map[berth.Kind]bool{

@@ -11,23 +11,6 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Order tells a host to run an attempt.
-type Order struct {
-	AttemptID string   `json:"attempt_id"`
-	Token     int64    `json:"token"`
-	Short     bool     `json:"short,omitempty"` // a short probe: two epochs, result thrown away
-	Stop      bool     `json:"stop,omitempty"`  // do not start it: stop its container and give the place back
-	Progress  Progress `json:"-"`               // of an earlier run's heartbeat
-}
-
-// Progress is the content of a heartbeat: enough for the next run of the same
-// attempt to go on without losing measurements.
-type Progress struct {
-	ContainerID string      `json:"container_id"`
-	StartedAt   time.Time   `json:"started_at"`
-	Usage       berth.Usage `json:"usage"`
-}
-
 const (
 	// beatEvery is how often progress is recorded. The SDK sends at most one
 	// in MaxHeartbeatThrottleInterval, which worker sets to 2 s.
@@ -47,7 +30,7 @@ var errDetach = errors.New("the worker is stopping")
 // cancellation by the server leaves the container running (rule R5); the retry
 // of the activity is the same attempt and adopts it (rule R1). An attempt that
 // did not end well is a non-retryable error whose type is the failure kind.
-func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, error) {
+func (a *Activities) RunTrial(ctx context.Context, order berth.Order) (berth.Outcome, error) {
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &order.Progress); err != nil {
 			activity.GetLogger(ctx).Warn("heartbeat of the earlier run is unreadable", "attempt", order.AttemptID, "error", err)
@@ -57,7 +40,7 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 	runCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 
-	beats := make(chan Progress, 1)
+	beats := make(chan berth.Progress, 1)
 	done := make(chan struct{})
 
 	go func() { // ends with the run, below
@@ -65,20 +48,21 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 		heartbeat(ctx, runCtx, end, order.Progress, beats)
 	}()
 
-	outcome, err := a.Executor.Run(runCtx, order, func(p Progress) {
+	order.Beat = func(p berth.Progress) {
 		select {
 		case <-beats:
 		default:
 		}
 		beats <- p
-	})
+	}
 
-	stopped := errors.Is(context.Cause(runCtx), ErrStop)
+	outcome, err := a.Executor.Run(runCtx, order)
+	stopped := errors.Is(context.Cause(runCtx), berth.ErrStop)
 
 	end(nil)
 	<-done
 
-	if errors.Is(err, ErrNotStopped) && (stopped || order.Stop) { // else it ran too long, and is stopped by the next run
+	if errors.Is(err, berth.ErrNotStopped) && (stopped || order.Stop) { // else it ran too long, and is stopped by the next run
 		outcome, err = a.letGo(runCtx, order)
 	}
 
@@ -102,7 +86,7 @@ func (a *Activities) RunTrial(ctx context.Context, order Order) (berth.Outcome, 
 // letGo ends a canceled attempt whose container could not be stopped: it is
 // fenced, its place stays booked, and the host's reconciler stops the container
 // once Docker answers. The trial need not wait for that.
-func (a *Activities) letGo(ctx context.Context, order Order) (berth.Outcome, error) {
+func (a *Activities) letGo(ctx context.Context, order berth.Order) (berth.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), letGoTimeout)
 	defer cancel()
 
@@ -121,7 +105,7 @@ func (a *Activities) letGo(ctx context.Context, order Order) (berth.Outcome, err
 // heartbeat records progress every second, the first time after one: a start is
 // no news, and costs Temporal a transaction. It ends the run's context when the
 // activity or the worker ends, with the cause that says what to do.
-func heartbeat(ctx, run context.Context, end context.CancelCauseFunc, p Progress, beats <-chan Progress) {
+func heartbeat(ctx, run context.Context, end context.CancelCauseFunc, p berth.Progress, beats <-chan berth.Progress) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 
@@ -149,7 +133,7 @@ func heartbeat(ctx, run context.Context, end context.CancelCauseFunc, p Progress
 // shutdown, a lost connection, a timeout of the heartbeat.
 func causeOf(ctx context.Context) error {
 	if _, ok := errors.AsType[*temporal.CanceledError](context.Cause(ctx)); ok {
-		return ErrStop
+		return berth.ErrStop
 	}
 
 	return errDetach

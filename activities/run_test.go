@@ -13,14 +13,14 @@ import (
 	"github.com/berthml/berth/activities"
 )
 
-type executor func(ctx context.Context, order activities.Order) (berth.Outcome, error)
+type executor func(ctx context.Context, order berth.Order) (berth.Outcome, error)
 
-func (e executor) Run(ctx context.Context, order activities.Order, _ func(activities.Progress)) (berth.Outcome, error) {
+func (e executor) Run(ctx context.Context, order berth.Order) (berth.Outcome, error) {
 	return e(ctx, order)
 }
 
 // runs executes an order by an executor that answers so.
-func runs(t *testing.T, trials activities.Trials, order activities.Order, answer executor) (outcome berth.Outcome, err error) {
+func runs(t *testing.T, trials activities.Trials, order berth.Order, answer executor) (outcome berth.Outcome, err error) {
 	t.Helper()
 
 	var suite testsuite.WorkflowTestSuite
@@ -42,7 +42,7 @@ func runs(t *testing.T, trials activities.Trials, order activities.Order, answer
 func TestRunTrial_GivingBackSucceeds(t *testing.T) {
 	t.Parallel()
 
-	outcome, err := runs(t, nil, activities.Order{AttemptID: "a", Token: 1, Stop: true}, func(_ context.Context, order activities.Order) (berth.Outcome, error) {
+	outcome, err := runs(t, nil, berth.Order{AttemptID: "a", Token: 1, Stop: true}, func(_ context.Context, order berth.Order) (berth.Outcome, error) {
 		require.True(t, order.Stop)
 
 		return berth.Outcome{Kind: berth.FailureCanceled, Message: "canceled"}, nil
@@ -54,7 +54,7 @@ func TestRunTrial_GivingBackSucceeds(t *testing.T) {
 func TestRunTrial_FailureIsNotRepeated(t *testing.T) {
 	t.Parallel()
 
-	_, err := runs(t, nil, activities.Order{AttemptID: "a", Token: 1}, func(context.Context, activities.Order) (berth.Outcome, error) {
+	_, err := runs(t, nil, berth.Order{AttemptID: "a", Token: 1}, func(context.Context, berth.Order) (berth.Outcome, error) {
 		return berth.Outcome{Kind: berth.FailureUserError, Message: "exit code 1"}, nil
 	})
 
@@ -82,8 +82,8 @@ func TestRunTrial_CancellationDoesNotWaitForDocker(t *testing.T) {
 	t.Parallel()
 
 	trials := &letting{}
-	outcome, err := runs(t, trials, activities.Order{AttemptID: "a", Token: 1, Stop: true}, func(context.Context, activities.Order) (berth.Outcome, error) {
-		return berth.Outcome{}, fmt.Errorf("%w: hangs", activities.ErrNotStopped)
+	outcome, err := runs(t, trials, berth.Order{AttemptID: "a", Token: 1, Stop: true}, func(context.Context, berth.Order) (berth.Outcome, error) {
+		return berth.Outcome{}, fmt.Errorf("%w: hangs", berth.ErrNotStopped)
 	})
 	require.NoError(t, err)
 	require.Equal(t, berth.FailureCanceled, outcome.Kind)
@@ -97,8 +97,8 @@ func TestRunTrial_OnlyACancellationLetsGo(t *testing.T) {
 	t.Parallel()
 
 	trials := &letting{}
-	_, err := runs(t, trials, activities.Order{AttemptID: "a", Token: 1}, func(context.Context, activities.Order) (berth.Outcome, error) {
-		return berth.Outcome{}, fmt.Errorf("%w: %w", activities.ErrNotStopped, berth.Errorf(berth.KindUnavailable, "hangs"))
+	_, err := runs(t, trials, berth.Order{AttemptID: "a", Token: 1}, func(context.Context, berth.Order) (berth.Outcome, error) {
+		return berth.Outcome{}, fmt.Errorf("%w: %w", berth.ErrNotStopped, berth.Errorf(berth.KindUnavailable, "hangs"))
 	})
 
 	var app *temporal.ApplicationError

@@ -21,7 +21,7 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 
 	var outcome berth.Outcome
 
-	order := activities.Order{AttemptID: p.AttemptID, Token: p.Token, Short: t.Short}
+	order := berth.Order{AttemptID: p.AttemptID, Token: p.Token, Short: t.Short}
 
 	if ctx.Err() != nil { // canceled while it was being placed: run it to have it stopped and its lease freed
 		return t.release(ctx, p, order)
@@ -57,7 +57,7 @@ func (t *trial) execute(ctx workflow.Context, p berth.PlacementStatus) (berth.Ou
 
 // release makes the host stop the container of a canceled attempt, and give its place
 // back. It does not wait long for the host: its reconciler does the same when it can.
-func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order activities.Order) (berth.Outcome, error) {
+func (t *trial) release(ctx workflow.Context, p berth.PlacementStatus, order berth.Order) (berth.Outcome, error) {
 	var outcome berth.Outcome
 
 	order.Stop = true

@@ -32,17 +32,17 @@ type trialBundle struct {
 	env   *testsuite.TestWorkflowEnvironment
 	brief activities.TrialBrief
 
-	waiting bool                                                           // requests wait instead of being placed at once
-	run     func(context.Context, activities.Order) (berth.Outcome, error) // an attempt, or the order to stop it
-	takes   time.Duration                                                  // that an attempt runs
-	look    func(activities.AttemptRef) (berth.PlacementStatus, error)     // at a request that waits
-	resize  func(activities.PlaceInput) berth.RequestState                 // of a request that waits
-	left    berth.RequestState                                             // of a request that is withdrawn
-	known   func() bool                                                    // the footprint
-	result  *berth.Outcome                                                 // that an abandoned attempt had committed
+	waiting bool                                                       // requests wait instead of being placed at once
+	run     func(context.Context, berth.Order) (berth.Outcome, error)  // an attempt, or the order to stop it
+	takes   time.Duration                                              // that an attempt runs
+	look    func(activities.AttemptRef) (berth.PlacementStatus, error) // at a request that waits
+	resize  func(activities.PlaceInput) berth.RequestState             // of a request that waits
+	left    berth.RequestState                                         // of a request that is withdrawn
+	known   func() bool                                                // the footprint
+	result  *berth.Outcome                                             // that an abandoned attempt had committed
 
 	requests, resized []activities.PlaceInput
-	orders            []activities.Order
+	orders            []berth.Order
 	abandoned         []activities.AbandonInput
 	settled           berth.TrialUpdate
 	measured          []workflows.ProbeMeasured
@@ -97,7 +97,7 @@ func trialSetup(t *testing.T) *trialBundle {
 
 		return activities.Abandoned{Finished: b.result}, nil
 	})
-	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(ctx context.Context, o activities.Order) (berth.Outcome, error) {
+	b.env.OnActivity(a.RunTrial, mock.Anything, mock.Anything).Return(func(ctx context.Context, o berth.Order) (berth.Outcome, error) {
 		b.orders = append(b.orders, o)
 
 		return b.run(ctx, o)
@@ -127,7 +127,7 @@ func (*trialBundle) status(attempt string, state berth.RequestState) berth.Place
 
 // runs makes the attempts end with these outcomes, one after the other.
 func (b *trialBundle) runs(outcomes ...berth.Outcome) {
-	b.run = func(context.Context, activities.Order) (berth.Outcome, error) {
+	b.run = func(context.Context, berth.Order) (berth.Outcome, error) {
 		return ended(outcomes[min(len(b.orders), len(outcomes))-1])
 	}
 }
@@ -144,7 +144,7 @@ func ended(o berth.Outcome) (berth.Outcome, error) {
 // loses makes the first attempt end with an error, after which do is called, and the
 // others succeed.
 func (b *trialBundle) loses(err error, do func()) {
-	b.run = func(context.Context, activities.Order) (berth.Outcome, error) {
+	b.run = func(context.Context, berth.Order) (berth.Outcome, error) {
 		if len(b.orders) > 1 {
 			return ok(0.5), nil
 		}
@@ -421,7 +421,7 @@ func TestTrial_TheNextRunCountsOn(t *testing.T) {
 	t.Parallel()
 
 	b := trialSetup(t)
-	b.run = func(context.Context, activities.Order) (berth.Outcome, error) {
+	b.run = func(context.Context, berth.Order) (berth.Outcome, error) {
 		b.waiting = true
 
 		return ended(bad(berth.FailureHostOOM))
@@ -525,7 +525,7 @@ func TestTrial_CanceledBeforeAWorkerHadIt(t *testing.T) {
 
 			b := trialSetup(t)
 			b.result = tt.finished
-			b.run = func(ctx context.Context, o activities.Order) (berth.Outcome, error) {
+			b.run = func(ctx context.Context, o berth.Order) (berth.Outcome, error) {
 				switch {
 				case o.Stop:
 					require.Equal(t, 2*time.Minute, activity.GetInfo(ctx).ScheduleToCloseTimeout, "a host that answers, and cannot, is not waited for either")
@@ -544,7 +544,7 @@ func TestTrial_CanceledBeforeAWorkerHadIt(t *testing.T) {
 			require.Contains(t, b.settled.Message, tt.want)
 			require.Len(t, b.orders, tt.made+2)
 			require.Len(t, b.requests, tt.made+1)
-			require.Equal(t, activities.Order{AttemptID: b.orders[tt.made].AttemptID, Token: 7, Stop: true}, b.orders[tt.made+1])
+			require.Equal(t, berth.Order{AttemptID: b.orders[tt.made].AttemptID, Token: 7, Stop: true}, b.orders[tt.made+1])
 		})
 	}
 }

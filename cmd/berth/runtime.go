@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -123,7 +122,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 	return containerRuntime{
 		containers: containers,
 		images:     images,
-		executor:   executorBridge{executor},
+		executor:   executor,
 		attempts:   executor,
 		files:      executor,
 		outputs:    executor,
@@ -164,42 +163,18 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 	}, nil
 }
 
-// executorBridge lets activities drive runtrial, which do not know each other.
-type executorBridge struct{ *runtrial.Executor }
-
-func (e executorBridge) Run(ctx context.Context, order activities.Order, beat func(activities.Progress)) (berth.Outcome, error) {
-	outcome, err := e.Executor.Run(ctx, runtrial.Order{
-		AttemptID: order.AttemptID, Token: order.Token, Short: order.Short, Stop: order.Stop,
-		Known: order.Progress.Usage, StopCause: activities.ErrStop,
-		Beat: func(b runtrial.Beaten) {
-			beat(activities.Progress{ContainerID: b.ContainerID, StartedAt: b.StartedAt, Usage: b.Usage})
-		},
-	})
-	if errors.Is(err, runtrial.ErrNotStopped) {
-		err = fmt.Errorf("%w: %w", activities.ErrNotStopped, err)
-	}
-
-	return outcome, err
-}
-
 // simulated is a runtime that runs nothing.
 func simulated(s *simulate.Machine, host berth.Host) containerRuntime {
 	return containerRuntime{
 		containers: s,
 		images:     s,
-		executor:   simulationBridge{s},
+		executor:   s,
 		free: func([]berth.Container) berth.HostFree {
 			return berth.HostFree{MemoryBytes: host.MemoryBytes, DiskBytes: host.DiskHeadroomBytes}
 		},
 		watch: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		close: func() {},
 	}
-}
-
-type simulationBridge struct{ *simulate.Machine }
-
-func (s simulationBridge) Run(ctx context.Context, order activities.Order, _ func(activities.Progress)) (berth.Outcome, error) {
-	return s.Machine.Run(ctx, order.AttemptID, order.Token, order.Stop, activities.ErrStop)
 }
 
 // askDocker asks Docker about itself, and waits for it: at boot it may start

@@ -17,7 +17,7 @@ import (
 type run struct {
 	*Executor
 
-	order     Order
+	order     berth.Order
 	short     bool // its container is a short probe, whatever the order says
 	who       berth.Assignee
 	dirs      dirs
@@ -35,7 +35,7 @@ type run struct {
 }
 
 // open returns a run of an attempt. A short probe has directories of its own.
-func (e *Executor) open(order Order, who berth.Assignee) *run {
+func (e *Executor) open(order berth.Order, who berth.Assignee) *run {
 	d := e.dirs(who)
 
 	short := d.short(order)
@@ -178,7 +178,7 @@ func (r *run) clear(ctx context.Context) error {
 // cutOff turns the errors of a context that ended into ErrDetached, but not that
 // the container should have stopped and did not.
 func cutOff(ctx context.Context, err error) error {
-	if ctx.Err() != nil && !errors.Is(err, ErrNotStopped) {
+	if ctx.Err() != nil && !errors.Is(err, berth.ErrNotStopped) {
 		return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
 	}
 

@@ -25,7 +25,7 @@ func (d dirs) ofProbe() dirs {
 // short reports whether the attempt's container is a short probe. A launch that
 // was kept decides: the order for an attempt that its host takes back may have
 // been written for the attempt that was to replace it.
-func (d dirs) short(order Order) bool {
+func (d dirs) short(order berth.Order) bool {
 	if l, found := d.launch(order.Token); found {
 		return l.Environment[modeVariable] == modeProbe
 	}

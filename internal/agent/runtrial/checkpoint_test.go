@@ -60,7 +60,7 @@ func TestRun_ShortProbeLeavesNothing(t *testing.T) {
 
 	r.books.place(t, "second", 2) // the ledger says of a short probe that it does not count
 
-	l := r.launchOf(t, Order{AttemptID: "second", Token: token})
+	l := r.launchOf(t, berth.Order{AttemptID: "second", Token: token})
 	require.NotContains(t, l.Environment, "TRIAL_RESUME")
 	require.Equal(t, r.checkpoints(), mountOf(t, l, "/trial/checkpoint"))
 
@@ -104,7 +104,7 @@ func TestLaunch_Resumes(t *testing.T) {
 				c.files(t, r)
 			}
 
-			l := r.launchOf(t, Order{AttemptID: attemptID, Token: token, Short: c.short})
+			l := r.launchOf(t, berth.Order{AttemptID: attemptID, Token: token, Short: c.short})
 			_, resumes := l.Environment["TRIAL_RESUME"]
 			require.Equal(t, c.want, resumes)
 		})
@@ -129,7 +129,7 @@ func TestRun_CheckpointOutlivesAShortProbe(t *testing.T) {
 	who, err := r.books.Assignee(t.Context(), "second")
 	require.NoError(t, err)
 
-	ended = r.start(t.Context(), Order{AttemptID: "second", Token: who.Attempt.Token, Short: true})
+	ended = r.start(t.Context(), berth.Order{AttemptID: "second", Token: who.Attempt.Token, Short: true})
 	require.Eventually(t, func() bool { return r.docks.Process("second") != nil }, patience, tick)
 	require.NotContains(t, r.docks.Process("second").Launch.Environment, "TRIAL_RESUME")
 	r.docks.Process("second").Exit(0)
@@ -138,7 +138,7 @@ func TestRun_CheckpointOutlivesAShortProbe(t *testing.T) {
 	requireKept := func(attemptID string) {
 		t.Helper()
 
-		l := r.launchOf(t, Order{AttemptID: attemptID, Token: 1000})
+		l := r.launchOf(t, berth.Order{AttemptID: attemptID, Token: 1000})
 		require.Equal(t, "1", l.Environment["TRIAL_RESUME"])
 		require.FileExists(t, filepath.Join(r.checkpoints(), "model"))
 	}

@@ -143,7 +143,7 @@ func TestRun_EndedWhileNobodyLookedAtItsGPU(t *testing.T) {
 	})
 
 	order := r.order()
-	order.Known = berth.Usage{Samples: 5, DeviceSamples: 5, DeviceSeenUntil: time.Now().Add(-time.Minute)} // of the worker before
+	order.Progress.Usage = berth.Usage{Samples: 5, DeviceSamples: 5, DeviceSeenUntil: time.Now().Add(-time.Minute)} // of the worker before
 	ended := r.start(t.Context(), order)
 	box := r.docks.started(t)
 	got := ends(t, box, ended, "acc=0.5\n", 0)

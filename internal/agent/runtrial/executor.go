@@ -163,38 +163,15 @@ func New(containers Containers, records Records, meter OpenMeter, config Config,
 // for memory: the cgroup that proves it is gone once the container has exited.
 func (e *Executor) NoteOOM(attemptID string) { e.ooms.Store(attemptID, true) }
 
-// Order tells the executor to run an attempt.
-type Order struct {
-	AttemptID string
-	Token     int64
-	Short     bool         // a short probe
-	Stop      bool         // stop what runs and free the place; start nothing
-	Known     berth.Usage  // what an earlier run of the same attempt measured
-	StopCause error        // the cause of ctx's end that means: stop the container
-	Beat      func(Beaten) // told of progress; must not block
-}
-
-// Beaten is progress of an attempt.
-type Beaten struct {
-	ContainerID string
-	StartedAt   time.Time
-	Usage       berth.Usage
-}
-
 // ErrDetached is returned when ctx ended and the container goes on without us.
 var ErrDetached = errors.New("detached from the attempt; its container goes on")
-
-// ErrNotStopped is returned when a container had to stop and Docker did not stop
-// it in time. It is unavailable: another Run tries again. Once the attempt is
-// fenced, the reconciler does.
-var ErrNotStopped = berth.Errorf(berth.KindUnavailable, "Docker did not stop the container")
 
 // Run runs an attempt to its committed outcome. Running it again, also while
 // or after another Run of the same attempt was cut off, goes on from where it
 // stands; a verdict that was written down is committed without Docker. Errors:
-// ErrDetached; ErrNotStopped; fenced when the attempt is not ours any more;
+// ErrDetached; berth.ErrNotStopped; fenced when the attempt is not ours any more;
 // unavailable when Docker or the database does not answer.
-func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) {
+func (e *Executor) Run(ctx context.Context, order berth.Order) (berth.Outcome, error) {
 	ctx, yield, err := e.claim(ctx, order.AttemptID)
 	if err != nil {
 		return berth.Outcome{}, err
@@ -228,7 +205,7 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 	}
 
 	outcome, err := run.attempt(ctx)
-	if err != nil && stopped(ctx, order) && berth.KindOf(err) != berth.KindFenced && !errors.Is(err, ErrNotStopped) {
+	if err != nil && stopped(ctx) && berth.KindOf(err) != berth.KindFenced && !errors.Is(err, berth.ErrNotStopped) {
 		return run.giveBack(context.WithoutCancel(ctx)) // nobody asks again
 	}
 
@@ -236,8 +213,8 @@ func (e *Executor) Run(ctx context.Context, order Order) (berth.Outcome, error) 
 }
 
 // stopped reports whether ctx ended with the order to stop.
-func stopped(ctx context.Context, order Order) bool {
-	return ctx.Err() != nil && order.StopCause != nil && errors.Is(context.Cause(ctx), order.StopCause)
+func stopped(ctx context.Context) bool {
+	return ctx.Err() != nil && errors.Is(context.Cause(ctx), berth.ErrStop)
 }
 
 const (

@@ -20,9 +20,9 @@ func TestRun_StartToFinish(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	beats := make(chan Beaten, 1000)
+	beats := make(chan berth.Progress, 1000)
 	order := r.order()
-	order.Beat = func(b Beaten) {
+	order.Beat = func(b berth.Progress) {
 		select {
 		case beats <- b:
 		default:
@@ -96,7 +96,7 @@ func TestRun_DetachesAndAdopts(t *testing.T) {
 	require.Equal(t, berth.ContainerRunning, box.Container().State)
 
 	order := r.order()
-	order.Known = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 5}
+	order.Progress.Usage = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 5}
 
 	ended = r.start(t.Context(), order)
 	require.Eventually(t, func() bool {
@@ -143,11 +143,11 @@ func (r *rig) launch(t *testing.T) berth.Launch {
 	who, err := r.books.Assignee(t.Context(), attemptID)
 	require.NoError(t, err)
 
-	return r.launchOf(t, Order{AttemptID: who.Attempt.ID, Token: token})
+	return r.launchOf(t, berth.Order{AttemptID: who.Attempt.ID, Token: token})
 }
 
 // launchOf is what an order would start now.
-func (r *rig) launchOf(t *testing.T, order Order) berth.Launch {
+func (r *rig) launchOf(t *testing.T, order berth.Order) berth.Launch {
 	t.Helper()
 
 	who, err := r.books.Assignee(t.Context(), order.AttemptID)
@@ -171,7 +171,7 @@ func TestRun_StopsOnTheOrdersCause(t *testing.T) {
 	ended := r.start(ctx, r.order())
 	box := r.docks.started(t)
 	box.Print(berth.Stdout, "acc=0.9\n")
-	cancel(errStop)
+	cancel(berth.ErrStop)
 
 	got := came(t, ended)
 	require.Equal(t, berth.FailureCanceled, got.Kind)
@@ -201,11 +201,11 @@ func TestRun_StartError(t *testing.T) {
 	}
 
 	order := r.order()
-	order.Known = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 9} // of a container that somebody removed
+	order.Progress.Usage = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 9} // of a container that somebody removed
 
 	got := came(t, r.start(t.Context(), order))
 	require.Equal(t, berth.FailureBadCommand, got.Kind)
-	require.Equal(t, order.Known, got.Usage)
+	require.Equal(t, order.Progress.Usage, got.Usage)
 	require.Contains(t, got.Message, "pyton")
 	require.Empty(t, r.books.result(t).ContainerID, "none ran")
 	require.Equal(t, berth.FailureBadCommand, r.books.result(t).Outcome.Kind)
@@ -298,7 +298,7 @@ func TestRun_FencedWriterLosesNothing(t *testing.T) {
 func TestRun_GivesBack(t *testing.T) {
 	t.Parallel()
 
-	order := Order{AttemptID: attemptID, Token: token, Stop: true}
+	order := berth.Order{AttemptID: attemptID, Token: token, Stop: true}
 
 	for name, runs := range map[string]bool{"nothing runs": false, "it runs and nobody wrote that down": true} {
 		r := setup(t)
@@ -406,7 +406,7 @@ func TestRun_LeavesTheOrderToStopToItsSuccessor(t *testing.T) {
 
 		_, err := r.Run(ctx, order)
 		require.ErrorIs(t, err, ErrDetached)
-		require.NotErrorIs(t, err, ErrNotStopped)
+		require.NotErrorIs(t, err, berth.ErrNotStopped)
 	})
 }
 
@@ -426,17 +426,17 @@ func TestRun_SaysThatItCouldNotStopOneContainer(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		stop  func(ctx context.Context, id string, call func(context.Context) error) error
-		given func(r *rig, order *Order, cancel context.CancelCauseFunc)
+		given func(r *rig, order *berth.Order, cancel context.CancelCauseFunc)
 	}{
-		"give back, Docker hangs":   {hangs, func(_ *rig, order *Order, _ context.CancelCauseFunc) { order.Stop = true }},
-		"give back, Docker refuses": {refuses, func(_ *rig, order *Order, _ context.CancelCauseFunc) { order.Stop = true }},
-		"canceled, Docker hangs": {hangs, func(r *rig, _ *Order, cancel context.CancelCauseFunc) {
-			r.docks.ensured = func() { cancel(errStop) }
+		"give back, Docker hangs":   {hangs, func(_ *rig, order *berth.Order, _ context.CancelCauseFunc) { order.Stop = true }},
+		"give back, Docker refuses": {refuses, func(_ *rig, order *berth.Order, _ context.CancelCauseFunc) { order.Stop = true }},
+		"canceled, Docker hangs": {hangs, func(r *rig, _ *berth.Order, cancel context.CancelCauseFunc) {
+			r.docks.ensured = func() { cancel(berth.ErrStop) }
 		}},
-		"ran too long, Docker hangs": {hangs, func(r *rig, _ *Order, _ context.CancelCauseFunc) {
+		"ran too long, Docker hangs": {hangs, func(r *rig, _ *berth.Order, _ context.CancelCauseFunc) {
 			r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(time.Second) })
 		}},
-		"wrote too much, Docker hangs": {hangs, func(r *rig, _ *Order, _ context.CancelCauseFunc) { r.config.Bounds.OutputLimit = -1 }},
+		"wrote too much, Docker hangs": {hangs, func(r *rig, _ *berth.Order, _ context.CancelCauseFunc) { r.config.Bounds.OutputLimit = -1 }},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			r := setup(t)
@@ -448,7 +448,7 @@ func TestRun_SaysThatItCouldNotStopOneContainer(t *testing.T) {
 
 			began := time.Now()
 			_, err := r.Run(ctx, order)
-			require.ErrorIs(t, err, ErrNotStopped)
+			require.ErrorIs(t, err, berth.ErrNotStopped)
 			require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "it is tried again, unless the trial was canceled")
 			require.LessOrEqual(t, time.Since(began), 95*time.Second, "30 s of grace and 60 s of patience, once")
 			require.Empty(t, r.books.results)
@@ -500,7 +500,7 @@ func TestRun_CommitsWhatWasRefused(t *testing.T) {
 func TestRun_IsLeftWhileItStarts(t *testing.T) {
 	t.Parallel()
 
-	for name, cause := range map[string]error{"canceled": errStop, "the worker stops": errors.New("the worker stops")} {
+	for name, cause := range map[string]error{"canceled": berth.ErrStop, "the worker stops": errors.New("the worker stops")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
@@ -510,7 +510,7 @@ func TestRun_IsLeftWhileItStarts(t *testing.T) {
 			r.docks.ensureErr = berth.Errorf(berth.KindUnavailable, "context canceled")
 
 			got := await(t, r.start(ctx, r.order()))
-			if !errors.Is(cause, errStop) {
+			if !errors.Is(cause, berth.ErrStop) {
 				require.ErrorIs(t, got.err, ErrDetached)
 				require.Len(t, r.docks.boxes(t), 1)
 				require.Empty(t, r.books.results)

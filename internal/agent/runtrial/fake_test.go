@@ -505,9 +505,7 @@ func (r *rig) who(t require.TestingT) berth.Assignee {
 	return who
 }
 
-var errStop = berth.Errorf(berth.KindCanceled, "stop it")
-
-func (r *rig) order() Order { return Order{AttemptID: attemptID, Token: token, StopCause: errStop} }
+func (r *rig) order() berth.Order { return berth.Order{AttemptID: attemptID, Token: token} }
 
 // answer is what a Run came to.
 type answer struct {
@@ -516,7 +514,7 @@ type answer struct {
 }
 
 // start runs the order until its end, which await waits for.
-func (r *rig) start(ctx context.Context, order Order) <-chan answer {
+func (r *rig) start(ctx context.Context, order berth.Order) <-chan answer {
 	ended := make(chan answer, 1)
 
 	go func() {

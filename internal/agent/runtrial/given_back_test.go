@@ -15,7 +15,7 @@ import (
 )
 
 // leave starts an attempt and detaches from it: its container runs on.
-func (r *rig) leave(t *testing.T, order Order) *fake.Process {
+func (r *rig) leave(t *testing.T, order berth.Order) *fake.Process {
 	t.Helper()
 
 	ctx, shutdown := context.WithCancelCause(t.Context())

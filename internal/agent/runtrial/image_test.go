@@ -75,7 +75,7 @@ func TestRun_GivesItsPlaceBackWithoutTheImage(t *testing.T) {
 func TestRun_IsStoppedWhileItWaitsForItsImage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for cause, want := range map[error]error{errStop: nil, errors.New("the worker stops"): ErrDetached} {
+		for cause, want := range map[error]error{berth.ErrStop: nil, errors.New("the worker stops"): ErrDetached} {
 			r := setup(t)
 			r.docks.withoutImage(time.Time{})
 			ctx, stop := context.WithCancelCause(t.Context())

@@ -114,7 +114,7 @@ func TestLaunch_EnvironmentOfOtherAttempts(t *testing.T) {
 		who.Spec.Resources.CPUs = 2500
 	})
 
-	env := r.launchOf(t, Order{AttemptID: "second", Token: token}).Environment
+	env := r.launchOf(t, berth.Order{AttemptID: "second", Token: token}).Environment
 	require.Equal(t, seed, env["TRIAL_SEED"], "the seed is the trial's")
 	require.Equal(t, "2", env["TRIAL_ATTEMPT"])
 	require.Equal(t, "1", env["TRIAL_RESUME"])
@@ -123,7 +123,7 @@ func TestLaunch_EnvironmentOfOtherAttempts(t *testing.T) {
 
 	r.books.place(t, "third", 3)
 	r.books.says(func(who *berth.Assignee) { who.Trial.Number++ })
-	require.NotEqual(t, seed, r.launchOf(t, Order{AttemptID: "third", Token: token}).Environment["TRIAL_SEED"])
+	require.NotEqual(t, seed, r.launchOf(t, berth.Order{AttemptID: "third", Token: token}).Environment["TRIAL_SEED"])
 }
 
 func TestLaunch_UsersVariables(t *testing.T) {

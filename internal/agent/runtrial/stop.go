@@ -36,7 +36,7 @@ func (d dirs) intent(container string) (failure.Intent, time.Time) {
 	return kept.Intent, kept.AskedAt
 }
 
-// stop stops the container. Errors: ErrNotStopped, whatever Docker says. A
+// stop stops the container. Errors: berth.ErrNotStopped, whatever Docker says. A
 // container that cannot be killed gets no answer until the time is up, or one
 // that is no sign of an outage.
 func (r *run) stop(ctx context.Context, id string, grace time.Duration) error {
@@ -44,7 +44,7 @@ func (r *run) stop(ctx context.Context, id string, grace time.Duration) error {
 	defer cancel()
 
 	if err := patiently(ctx, func() error { return r.containers.Stop(ctx, id, grace) }); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotStopped, err)
+		return fmt.Errorf("%w: %w", berth.ErrNotStopped, err)
 	}
 
 	return nil

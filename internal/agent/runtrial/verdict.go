@@ -115,7 +115,7 @@ func (d dirs) usage(container string) berth.Usage {
 
 // measured is what earlier Runs measured of an attempt that is over.
 func (r *run) measured() berth.Usage {
-	u := most(r.order.Known, r.dirs.usage(r.container.ID))
+	u := most(r.order.Progress.Usage, r.dirs.usage(r.container.ID))
 	u.SeenUntil, u.DeviceSeenUntil = time.Time{}, time.Time{}
 
 	return u

@@ -143,7 +143,7 @@ func TestUsage_SurvivesTheWorker(t *testing.T) {
 
 		r.meter = func(berth.Container) (Meter, error) { return gauge{berth.MemorySample{WorkingSetBytes: 1 << 20}}, nil }
 		order := r.order()
-		order.Known = berth.Usage{CPU: berth.Duration(time.Hour)} // and half of it may have
+		order.Progress.Usage = berth.Usage{CPU: berth.Duration(time.Hour)} // and half of it may have
 		ended := r.start(t.Context(), order)
 
 		time.Sleep(time.Second)
@@ -272,7 +272,7 @@ func TestRun_RecallsWhyItStoppedTheContainer(t *testing.T) {
 			r.docks.stopErrs = awayFor(1000)
 
 			box, ended := r.begin(t)
-			require.ErrorIs(t, (<-ended).err, ErrNotStopped)
+			require.ErrorIs(t, (<-ended).err, berth.ErrNotStopped)
 			end(box)
 			time.Sleep(time.Minute) // until the next worker is there
 			r.docks.stopErrs = nil

@@ -52,14 +52,14 @@ type observation struct {
 var errLogStuck = berth.Errorf(berth.KindUnavailable, "Docker has given no more of the log for %s, nor its end", drainTimeout)
 
 // watch follows a container to its exit. It stops the container when it runs
-// too long or when ctx ends with the order's StopCause; any other end of ctx
+// too long or when ctx ends with berth.ErrStop; any other end of ctx
 // detaches.
 func (r *run) watch(ctx context.Context) (observation, error) {
 	// Followers outlive ctx when the container is being stopped.
 	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
 	defer detach()
 
-	known := most(r.order.Known, r.dirs.usage(r.container.ID))
+	known := most(r.order.Progress.Usage, r.dirs.usage(r.container.ID))
 	sampler := &sampler{usage: known, before: known, Coverage: r.coverage(), device: sampling.NewDeviceWatch(r.coverage(), known)}
 	r.trace = sampling.NewTrace(r.startedAt)
 	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
@@ -173,7 +173,7 @@ func (r *run) supervise(ctx, followCtx context.Context, exited <-chan struct{}, 
 	case <-tooLong.C:
 		return r.end(followCtx, why)
 	case <-ctx.Done():
-		if !stopped(ctx, r.order) {
+		if !stopped(ctx) {
 			return fmt.Errorf("%w (%w)", ErrDetached, context.Cause(ctx))
 		}
 
@@ -368,6 +368,6 @@ func contended(before, after idleTime) bool {
 
 func (r *run) beat(u berth.Usage) {
 	if r.order.Beat != nil {
-		r.order.Beat(Beaten{ContainerID: r.container.ID, StartedAt: r.startedAt, Usage: u})
+		r.order.Beat(berth.Progress{ContainerID: r.container.ID, StartedAt: r.startedAt, Usage: u})
 	}
 }

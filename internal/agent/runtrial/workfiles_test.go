@@ -79,7 +79,7 @@ func TestPrepare_WaitsForNoImageOfAnother(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { return len(r.Waiting()) == 1 }, patience, tick)
 
-	_, err := r.open(Order{AttemptID: other.Attempt.ID, Token: token}, other).prepare(t.Context())
+	_, err := r.open(berth.Order{AttemptID: other.Attempt.ID, Token: token}, other).prepare(t.Context())
 	require.NoError(t, err)
 	require.Len(t, r.Waiting(), 1, "and that one still waits")
 	cancel()

@@ -45,9 +45,9 @@ func New(records Records, lasts time.Duration) *Machine {
 const peakBytes = 16 << 20
 
 // Run takes an attempt to its committed outcome, whose value is the trial's
-// number. Stop and the cause of ctx's end that means it give the place back.
-func (m *Machine) Run(ctx context.Context, attemptID string, token int64, stop bool, stopCause error) (berth.Outcome, error) {
-	who, err := m.records.Assignee(ctx, attemptID)
+// number. An order to stop, before or by the cause of ctx's end, gives the place back.
+func (m *Machine) Run(ctx context.Context, order berth.Order) (berth.Outcome, error) {
+	who, err := m.records.Assignee(ctx, order.AttemptID)
 	if err != nil {
 		return berth.Outcome{}, err
 	}
@@ -59,13 +59,14 @@ func (m *Machine) Run(ctx context.Context, attemptID string, token int64, stop b
 		Usage: berth.Usage{MemoryPeakBytes: peakBytes, Wall: berth.Duration(m.lasts), Samples: 1},
 	}
 
+	stop := order.Stop
 	if !stop {
-		if err := m.records.AttemptRunning(ctx, attemptID, token, attemptID, started); err != nil {
+		if err := m.records.AttemptRunning(ctx, order.AttemptID, order.Token, order.AttemptID, started); err != nil {
 			return berth.Outcome{}, err
 		}
 
 		if err := m.last(ctx, who); err != nil {
-			if !errors.Is(err, stopCause) {
+			if !errors.Is(err, berth.ErrStop) {
 				return berth.Outcome{}, err
 			}
 
@@ -80,7 +81,7 @@ func (m *Machine) Run(ctx context.Context, attemptID string, token int64, stop b
 	end.FinishedAt = time.Now()
 
 	return end, m.records.FinishAttempt(context.WithoutCancel(ctx), berth.Result{
-		AttemptID: attemptID, TrialID: who.Trial.ID, SweepID: who.SweepID, ShapeKey: who.Trial.ShapeKey, Token: token,
+		AttemptID: order.AttemptID, TrialID: who.Trial.ID, SweepID: who.SweepID, ShapeKey: who.Trial.ShapeKey, Token: order.Token,
 		Reserved: who.Attempt.Demand, Outcome: end, Source: berth.FootprintFull, Proof: "simulated",
 	})
 }

@@ -35,7 +35,6 @@ const (
 
 // The causes with which a run's context ends.
 var (
-	errStop     = errors.New("the trial was canceled")
 	errShutdown = errors.New("the worker stops")
 	errCrash    = errors.New("the worker was killed")
 	errGivenUp  = errors.New("not heard of for too long")

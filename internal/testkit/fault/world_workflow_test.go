@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/agent/runtrial"
 )
 
 // answer is the result of a run.
@@ -17,7 +16,7 @@ type answer struct {
 }
 
 // run starts a run of an attempt in a worker.
-func (w *world) run(p *worker, tr *trial, order runtrial.Order, stop, givenUp <-chan struct{}) <-chan answer {
+func (w *world) run(p *worker, tr *trial, order berth.Order, stop, givenUp <-chan struct{}) <-chan answer {
 	ended := make(chan answer, 1)
 	ctx, end := context.WithCancelCause(p.ctx)
 
@@ -31,9 +30,8 @@ func (w *world) run(p *worker, tr *trial, order runtrial.Order, stop, givenUp <-
 
 	measured, since := int64(0), time.Now()
 
-	order.Known.MemoryPeakBytes = known
-	order.StopCause = errStop
-	order.Beat = func(b runtrial.Beaten) {
+	order.Progress.Usage.MemoryPeakBytes = known
+	order.Beat = func(b berth.Progress) {
 		if b.Usage.MemoryPeakBytes < known {
 			w.fail("I6: the measured peak of %s went back from %d to %d", order.AttemptID, known, b.Usage.MemoryPeakBytes)
 		}
@@ -71,7 +69,7 @@ func (w *world) run(p *worker, tr *trial, order runtrial.Order, stop, givenUp <-
 	p.group.Go(func() {
 		select {
 		case <-stop:
-			end(errStop)
+			end(berth.ErrStop)
 		case <-givenUp: // it learns so by its next heartbeat
 			time.Sleep(2 * time.Second)
 			end(errGivenUp)
@@ -84,7 +82,7 @@ func (w *world) run(p *worker, tr *trial, order runtrial.Order, stop, givenUp <-
 
 // activity is Temporal's activity RunTrial: it is offered until it has a final
 // answer. An error ends it.
-func (w *world) activity(tr *trial, order runtrial.Order, stop, lost <-chan struct{}) (berth.Outcome, error) {
+func (w *world) activity(tr *trial, order berth.Order, stop, lost <-chan struct{}) (berth.Outcome, error) {
 	for {
 		p := w.running()
 		givenUp := make(chan struct{})
@@ -169,7 +167,7 @@ func insist(do func(ctx context.Context) error) {
 
 // place asks for a place until there is one, which may be an earlier attempt's
 // that its host takes back; false = canceled before.
-func (w *world) place(tr *trial, attemptID string, number int) (order runtrial.Order, placed bool) {
+func (w *world) place(tr *trial, attemptID string, number int) (order berth.Order, placed bool) {
 	request := berth.PlacementRequest{
 		AttemptID: attemptID, TrialID: tr.id, Number: number, Stage: berth.StageMain, Purpose: berth.PurposeRun,
 		Demand: berth.Demand{MemoryBytes: int64(1+w.draw(3)) * gib, CPUMilli: 1000},
@@ -190,7 +188,7 @@ func (w *world) place(tr *trial, attemptID string, number int) (order runtrial.O
 				w.count("revived")
 			}
 
-			return runtrial.Order{AttemptID: status.AttemptID, Token: status.Token}, true
+			return berth.Order{AttemptID: status.AttemptID, Token: status.Token}, true
 		}
 
 		if isClosed(tr.canceled) {

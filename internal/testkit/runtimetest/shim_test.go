@@ -125,7 +125,7 @@ func (a *attempts) run(t *testing.T, number, epochs int, meanwhile func(containe
 	ended := make(chan answer, 1)
 
 	go func() {
-		outcome, err := a.Run(context.WithoutCancel(t.Context()), runtrial.Order{AttemptID: id, Token: status.Token})
+		outcome, err := a.Run(context.WithoutCancel(t.Context()), berth.Order{AttemptID: id, Token: status.Token})
 		ended <- answer{outcome, err}
 	}()
 

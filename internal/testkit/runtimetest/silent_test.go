@@ -100,7 +100,7 @@ func watchTrials(b *testing.B, trials int, program fake.Program) float64 {
 		require.NoError(b, err)
 
 		go func() {
-			_, err := executor.Run(ctx, runtrial.Order{AttemptID: attempt, Token: status.Token})
+			_, err := executor.Run(ctx, berth.Order{AttemptID: attempt, Token: status.Token})
 			ended <- err
 		}()
 
