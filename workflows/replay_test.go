@@ -30,7 +30,7 @@ func TestReplay(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
 
-			file, err := os.Open(path) //nolint:gosec // G304: a file of testdata
+			file, err := os.Open(path)
 			require.NoError(t, err)
 
 			defer file.Close() //nolint:errcheck // only read

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,7 +42,7 @@ func TestAdvise_ComesNearTheBest(t *testing.T) { //nolint:tparallel // the group
 				t.Parallel()
 
 				r := rand.New(rand.NewPCG(uint64(n), 1)) //nolint:gosec // G115: small and positive
-				s := scene{kinds: drawKinds(r), cores: []float64{8, 16, 32}[r.IntN(3)], solved: make(map[string]map[Load]float64)}
+				s := scene{kinds: drawKinds(r), cores: []float64{8, 16, 32}[r.IntN(3)], solved: make(map[string][]float64)}
 				best, what := s.best()
 				ruled := best / s.fleet(1).run(byRule, math.Inf(1))
 
@@ -79,7 +78,7 @@ func mean(x []float64) (sum float64) {
 type scene struct {
 	kinds  []kind
 	cores  float64
-	solved map[string]map[Load]float64
+	solved map[string][]float64
 }
 
 // best is how long the sweep takes with the best that can be fixed beforehand.
@@ -123,31 +122,24 @@ func (s scene) fleet(seed uint64) *fleet {
 func drawKinds(r *rand.Rand) []kind {
 	kinds := make([]kind, 1+r.IntN(3))
 	for i := range kinds {
-		kinds[i] = kind{name: string(rune('a' + i)), load: drawLoad(r), seconds: within(r, 10, 40), memory: within(r, 0.006, 0.05)}
+		cpu, gpu, fills := within(r, 1, 20), within(r, 0.1, 2), 0.05+0.4*r.Float64()
+
+		switch r.IntN(3) {
+		case 1:
+			cpu, gpu, fills = within(r, 1, 10), within(r, 1, 10), 0.1+0.9*r.Float64()
+		case 2:
+			cpu, gpu, fills = within(r, 0.3, 3), within(r, 5, 40), 0.5+0.5*r.Float64()
+		}
+
+		threads := 1 + 1.5*r.Float64()
+		step := cpu/threads + gpu
+		kinds[i] = kind{
+			name: string(rune('a' + i)), cores: cpu / step, busy: gpu / step, fills: fills, gaps: within(r, 0.3, 2),
+			seconds: within(r, 10, 40), memory: within(r, 0.006, 0.05),
+		}
 	}
 
 	return kinds
-}
-
-func drawLoad(r *rand.Rand) Load {
-	ms := func(least, most float64) time.Duration {
-		return time.Duration(within(r, least, most) * float64(time.Millisecond))
-	}
-
-	l := Load{Threads: 1 + 1.5*r.Float64(), Gaps: math.Floor(within(r, 1, 40))}
-
-	switch r.IntN(3) {
-	case 0:
-		l.CPU, l.GPU, l.SM = ms(1, 20), ms(0.1, 2), 0.05+0.4*r.Float64()
-	case 1:
-		l.CPU, l.GPU, l.SM = ms(1, 10), ms(1, 10), 0.1+0.9*r.Float64()
-	default:
-		l.CPU, l.GPU, l.SM = ms(0.3, 3), ms(5, 40), 0.5+0.5*r.Float64()
-	}
-
-	l.Bus = min(1, l.SM*(0.1+1.2*r.Float64()))
-
-	return l
 }
 
 // within draws evenly by orders of magnitude.
