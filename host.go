@@ -82,9 +82,6 @@ type Host struct {
 	TestDue      bool       `json:"-"`                       // the next test attempt may be placed
 
 	MissingImages []MissingImage `json:"-"` // sweeps whose trials lately did not start there for want of their image
-
-	Drained   bool          `json:"-"` // a person asked for no new attempts, also when its State says something else
-	AbsentFor time.Duration `json:"-"` // for how long it has been lost or unready, as the placer counts it
 }
 
 // MissingImage is a sweep whose image a host lacks. After HostCordonAfter trials

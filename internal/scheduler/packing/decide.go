@@ -45,7 +45,7 @@ type Request struct {
 	Kept      Place         // kept free for it by the last Decide; zero = none
 
 	Vain        []Place  // as the last Decide said
-	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own, once for each: the last choice
+	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
 	ShapeKey    string
 	Measures    bool     // the first of its shape on a GPU, whose demand there is a guess: others of the shape wait for it
 	Unmeasured  bool     // it waits for an attempt that measures its shape, and runs
@@ -60,7 +60,6 @@ type Request struct {
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
 	avoid []string        // hosts of FailedHosts that lack the image while another host may hold it
-	saved bool            // a host that has its checkpoint can hold it: it does not start again on another one
 	on    []*berth.Demand // Demands, by index in ledger.classes; nil = it cannot use the class
 	size  int             // requests that need the same on all classes have one number
 }
@@ -145,7 +144,7 @@ type need struct {
 	size    int
 	mounts  string // data sets and keys that the host must have
 	sweep   string // where a host is cordoned for this sweep alone; else empty
-	attempt string // where it avoids a host, or has a stored checkpoint; else empty
+	attempt string // where it avoids a host; else empty
 }
 
 func (r *round) decide(request *Request) Decision {
@@ -164,11 +163,9 @@ func (r *round) decide(request *Request) Decision {
 
 	needed := need{size: request.size, mounts: strings.Join(request.Datasets, "/") + " " + strings.Join(request.SecretKeys, "/")}
 
-	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 || request.Stored {
+	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 {
 		needed.attempt = request.AttemptID
 	}
-
-	request.saved = r.ledger.savedSomewhere(request)
 
 	if r.ledger.cordoned[request.SweepID] {
 		needed.sweep = request.SweepID

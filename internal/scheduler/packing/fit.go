@@ -15,7 +15,6 @@ const (
 	breaksDataset
 	breaksSecret
 	breaksCordon
-	breaksStore
 	breaksKept
 	breaksExclusive
 	breaksMemory
@@ -89,8 +88,6 @@ func (s *site) closedRule(r *Request) rule {
 		return s.lacks(r)
 	case slices.Contains(r.avoid, s.ID):
 		return breaksCordon
-	case r.saved && s.losesCheckpoint(r):
-		return breaksStore
 	case s.kept > 0:
 		return breaksKept
 	default:
@@ -186,7 +183,7 @@ func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 
 // takes reports whether the host takes more than test attempts of a request's sweep.
 func (s *site) takes(r *Request) bool {
-	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID) && (!r.saved || !s.losesCheckpoint(r))
+	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
 }
 
 // lacks returns why the host never takes the request: it has no such data set, or no

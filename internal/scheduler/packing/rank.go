@@ -38,7 +38,7 @@ func (s *site) trust(r *Request) trust {
 	switch {
 	case s.Late:
 		return late
-	case s.failures(r) > 0:
+	case slices.Contains(r.FailedHosts, s.ID):
 		return failedIt
 	case s.CordonedFor(r.SweepID):
 		return tested
@@ -61,20 +61,21 @@ func (s *site) pullLoad(r *Request) float64 {
 }
 
 // restartLoad is the load added to a host where the trial would start again, while
-// another one has its checkpoint: a whole host. So the trial goes to the host with its
-// checkpoint when it fits there and the host is trusted as much. The trial waits only
-// for a host that can use its stored checkpoint (savesCheckpoint). A host that would fetch
-// that from the store is a quarter of a host more loaded: a fetch takes less than a pull.
+// another one has its checkpoint, or could fetch it from the store: a whole host. So the
+// trial goes to a host that can use its checkpoint when it fits there and the host is
+// trusted as much, and waits for none. A host that would fetch the checkpoint
+// is a quarter of a host more loaded: a fetch takes less than a pull.
 func (s *site) restartLoad(r *Request) float64 {
-	if r.Checkpoint != "" && r.Checkpoint != s.ID || s.losesCheckpoint(r) {
+	holds := slices.Contains(r.Holders, s.ID)
+
+	switch {
+	case r.Checkpoint != "" && r.Checkpoint != s.ID, r.Stored && !s.StoresCheckpoints && !holds:
 		return 1.5 // more than a pull and any load that fits
-	}
-
-	if r.Stored && !slices.Contains(r.Holders, s.ID) {
+	case r.Stored && !holds:
 		return 0.25
+	default:
+		return 0
 	}
-
-	return 0
 }
 
 // candidate is how the spot looks with the demand on it.

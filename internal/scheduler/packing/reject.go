@@ -211,9 +211,6 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 			s.Name, missing(request.SecretKeys, s.SecretKeys))
 	case breaksCordon:
 		r.Dimension, r.Reason = berth.DimensionState, s.cordonReason(request)
-	case breaksStore:
-		r.Dimension = berth.DimensionState
-		r.Reason = "host " + s.Name + ": has no store to fetch the trial's checkpoint from (--artifacts), and another host can go on from it; here it would begin anew"
 	case breaksKept:
 		r.Dimension, r.Reason = berth.DimensionState, "host "+s.Name+": "+keptReason(s.kept)
 	case breaksDisk:

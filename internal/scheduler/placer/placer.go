@@ -74,7 +74,6 @@ type Placer struct {
 	clocks    map[string]clock // by attempt
 	sliced    sliced
 	drains    drains
-	absences  absences
 	advised   time.Time // when advice was last stored
 	idle      bool      // nothing waited in the last round, and no GPU has an advice
 }
@@ -96,7 +95,7 @@ func (p *Placer) Run(ctx context.Context) error {
 	return p.ledger.Lead(ctx, "placer", func(ctx context.Context) error {
 		p.log.Info("placer leads")
 
-		p.kept, p.clocks, p.sliced, p.drains, p.absences, p.idle = nil, nil, sliced{}, drains{}, absences{}, false // of an earlier lead: another may have led since
+		p.kept, p.clocks, p.sliced, p.drains, p.idle = nil, nil, sliced{}, drains{}, false // of an earlier lead: another may have led since
 
 		return p.ledger.ListenPlacer(ctx, poll, func() {
 			err := p.Round(ctx)
@@ -134,7 +133,6 @@ func (p *Placer) Round(ctx context.Context) error {
 	told := p.tellAdvice(ctx, advice.advise())
 
 	p.sliced.begin(queue.Hosts, time.Now())
-	p.absences.begin(queue.Hosts, time.Now())
 
 	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), requests)
 	advice.fill(decisions, requests)

@@ -162,7 +162,6 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		MachineID:           row.MachineID,
 		DataDir:             row.DataDir,
 		State:               berth.HostState(row.State),
-		Drained:             berth.HostState(row.State) == berth.HostDraining,
 		CPUMilli:            cmp.Or(deref(row.CpuMilliTarget), row.CpuMilli),
 		CPUMilliReserved:    row.CpuMilliReserved,
 		MemoryBytes:         cmp.Or(deref(row.MemoryBytesTarget), row.MemoryBytes),
