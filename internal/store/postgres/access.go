@@ -17,7 +17,7 @@ func (s *Store) CreateToken(ctx context.Context, t berth.Token, life time.Durati
 	row, err := s.q.InsertToken(ctx, s.pool, &dbsqlc.InsertTokenParams{
 		Name: t.Name, Prefix: t.Prefix, Hash: hash, Role: t.Role, Life: life,
 	})
-	t.ID, t.CreatedAt, t.ExpiresAt, t.Valid = row.ID, row.CreatedAt.UTC(), row.ExpiresAt, life >= 0
+	t.ID, t.CreatedAt, t.ExpiresAt, t.Valid = row.ID, row.CreatedAt, row.ExpiresAt, life >= 0
 
 	return t, translate(err, "storing token")
 }
@@ -26,21 +26,14 @@ func (s *Store) CreateToken(ctx context.Context, t berth.Token, life time.Durati
 func (s *Store) TokenByHash(ctx context.Context, hash []byte) (berth.Token, error) {
 	row, err := s.q.GetTokenByHash(ctx, s.pool, hash)
 
-	return toToken(dbsqlc.ListTokensRow(row)), translate(err, "reading token")
+	return berth.Token(row), translate(err, "reading token")
 }
 
 // ListTokens returns all tokens, oldest first.
 func (s *Store) ListTokens(ctx context.Context) ([]berth.Token, error) {
 	rows, err := s.q.ListTokens(ctx, s.pool)
 
-	return collect(rows, err, "listing tokens", func(row dbsqlc.ListTokensRow) (berth.Token, error) { return toToken(row), nil })
-}
-
-func toToken(row dbsqlc.ListTokensRow) berth.Token {
-	return berth.Token{
-		ID: row.ID, Name: row.Name, Prefix: row.Prefix, Role: row.Role, CreatedAt: row.CreatedAt.UTC(),
-		ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt, Valid: row.Valid,
-	}
+	return collect(rows, err, "listing tokens", func(row dbsqlc.ListTokensRow) berth.Token { return berth.Token(row) })
 }
 
 // RevokeToken ends a token at once. Errors: not_found; conflict for the last valid token
@@ -72,7 +65,7 @@ func (s *Store) RevokeToken(ctx context.Context, id string) error {
 func (s *Store) CountTokens(ctx context.Context) (berth.TokenCount, error) {
 	row, err := s.q.CountTokens(ctx, s.pool)
 
-	return berth.TokenCount{Made: int(row.Made), Valid: int(row.Valid)}, translate(err, "counting tokens")
+	return berth.TokenCount(row), translate(err, "counting tokens")
 }
 
 // adminTokens is not known to a worker's role, which may not read tokens.
@@ -82,9 +75,7 @@ func (s *Store) adminTokens(ctx context.Context) health.AdminTokens {
 		return health.AdminTokens{}
 	}
 
-	return health.AdminTokens{
-		Known: true, Made: int(row.Made), Valid: int(row.Valid), End: time.Duration(row.EndSeconds * float64(time.Second)),
-	}
+	return health.AdminTokens(row)
 }
 
 // sessionsKept is how many sessions a token has at most: more than a person has
@@ -101,7 +92,7 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash []byte, 
 
 	expires, err = s.q.InsertSession(ctx, s.pool, &dbsqlc.InsertSessionParams{Hash: hash, TokenID: tokenID, Life: life})
 
-	return expires.UTC(), translate(err, "storing session of token "+tokenID)
+	return expires, translate(err, "storing session of token "+tokenID)
 }
 
 // SessionByHash finds a session by the SHA-256 of the browser's cookie. Errors:
@@ -110,7 +101,7 @@ func (s *Store) SessionByHash(ctx context.Context, hash []byte) (berth.Session, 
 	row, err := s.q.GetSession(ctx, s.pool, hash)
 
 	return berth.Session{
-		Token: berth.Token{ID: row.ID, Name: row.Name, Role: row.Role, Valid: true}, ExpiresAt: row.ExpiresAt.UTC(),
+		Token: berth.Token{ID: row.ID, Name: row.Name, Role: row.Role, Valid: true}, ExpiresAt: row.ExpiresAt,
 	}, translate(err, "reading session")
 }
 
@@ -122,6 +113,6 @@ func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
 // Audit appends to the audit log.
 func (s *Store) Audit(ctx context.Context, e berth.AuditEntry) error {
 	return translate(s.q.InsertAudit(ctx, s.pool, &dbsqlc.InsertAuditParams{
-		Actor: e.Actor, Action: e.Action, Object: e.Object, Ip: e.IP, Result: e.Result,
+		Actor: e.Actor, Action: e.Action, Object: e.Object, IP: e.IP, Result: e.Result,
 	}), "writing the audit log")
 }

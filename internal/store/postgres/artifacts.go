@@ -31,11 +31,9 @@ func (s *Store) SetHostStores(ctx context.Context, hostID string, stores bool) e
 // FilesToStore are attempts of a host that have ended and whose files are to be
 // stored now, at most limit.
 func (s *Store) FilesToStore(ctx context.Context, hostID string, limit int) ([]berth.UnstoredAttempt, error) {
-	rows, err := s.q.FilesToStore(ctx, s.pool, hostID, int32Of(limit))
+	rows, err := s.q.FilesToStore(ctx, s.pool, hostID, limit)
 
-	return collect(rows, err, "looking for files to store of host "+hostID, func(row dbsqlc.FilesToStoreRow) (berth.UnstoredAttempt, error) {
-		return berth.UnstoredAttempt{ID: row.ID, Ran: row.Ran, Short: row.Short, EndedAt: row.FinishedAt}, nil
-	})
+	return collect(rows, err, "looking for files to store of host "+hostID, func(row dbsqlc.FilesToStoreRow) berth.UnstoredAttempt { return berth.UnstoredAttempt(row) })
 }
 
 // ClaimFiles names files of an attempt before they are stored. From then on
@@ -75,12 +73,12 @@ func (s *Store) FilesStored(ctx context.Context, attemptID string, paths []strin
 func (s *Store) SettleFiles(ctx context.Context, attemptID string, o berth.FileOutcome) error {
 	left := &dbsqlc.InsertLeftOutParams{AttemptID: attemptID}
 	for i, l := range o.Reasons {
-		left.Numbers, left.Paths, left.Reasons = append(left.Numbers, int32Of(i+1)), append(left.Paths, l.Path), append(left.Reasons, l.Reason)
+		left.Numbers, left.Paths, left.Reasons = append(left.Numbers, i+1), append(left.Paths, l.Path), append(left.Reasons, l.Reason)
 	}
 
 	return s.inTx(ctx, "settling the files of attempt "+attemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.SettleFiles(ctx, tx, &dbsqlc.SettleFilesParams{
-			ID: attemptID, State: string(o.State), Problem: o.Problem, LeftOut: int32Of(o.LeftOut),
+			ID: attemptID, State: o.State, Problem: o.Problem, LeftOut: o.LeftOut,
 		})
 		if err != nil || rows == 0 {
 			return err
@@ -115,17 +113,14 @@ func (s *Store) LongUnnamed(ctx context.Context, digests []berth.Digest, grace t
 
 	rows, err := s.q.LongUnnamed(ctx, s.pool, all, grace)
 
-	return collect(rows, err, "looking for objects that no row names", func(row []byte) (berth.Digest, error) { return berth.Digest(row), nil })
+	return collect(rows, err, "looking for objects that no row names", toDigest)
 }
 
 func bytesOf(digests []berth.Digest) [][]byte {
-	all := make([][]byte, len(digests))
-	for i := range digests {
-		all[i] = digests[i][:]
-	}
-
-	return all
+	return convertAll(digests, func(d berth.Digest) []byte { return d[:] })
 }
+
+func toDigest(stored []byte) berth.Digest { return berth.Digest(stored) }
 
 // RemoveObjects calls remove with the digests that no row names. No writer can
 // name one of them until remove returns, so remove must be quick.
@@ -146,12 +141,7 @@ func (s *Store) RemoveObjects(ctx context.Context, digests []berth.Digest, remov
 			return err
 		}
 
-		unnamed := make([]berth.Digest, len(rows))
-		for i, row := range rows {
-			unnamed[i] = berth.Digest(row)
-		}
-
-		if err := remove(unnamed); err != nil {
+		if err := remove(convertAll(rows, toDigest)); err != nil {
 			return err
 		}
 
@@ -166,27 +156,27 @@ func (s *Store) FindTrial(ctx context.Context, id string) (berth.Trial, error) {
 		return berth.Trial{}, translate(err, "reading trial "+id)
 	}
 
-	return berth.Trial{ID: id, SweepID: row.SweepID, Number: int(row.Number)}, nil
+	return berth.Trial{ID: id, SweepID: row.SweepID, Number: row.Number}, nil
 }
 
 // FileSet returns the state of the files of one attempt: of this number, or
 // with 0 the trial's last attempt. Errors: not_found.
 func (s *Store) FileSet(ctx context.Context, trialID string, number int) (berth.FileSet, error) {
-	row, err := s.q.FileAttempt(ctx, s.pool, trialID, int32Of(number))
+	row, err := s.q.FileAttempt(ctx, s.pool, trialID, number)
 	if err != nil {
 		return berth.FileSet{}, translate(err, "reading files of trial "+trialID)
 	}
 
 	set := berth.FileSet{
-		AttemptID: row.ID, Attempt: int(row.Number), State: berth.FileState(row.FilesState), Problem: row.FilesProblem,
-		Files: int(row.Files), Bytes: row.Bytes, LeftOut: int(row.FilesLeftOut),
+		AttemptID: row.ID, Attempt: row.Number, State: row.FilesState, Problem: row.FilesProblem,
+		Files: row.Files, Bytes: row.Bytes, LeftOut: row.FilesLeftOut,
 	}
 
 	if set.State == berth.FilesPending {
 		switch {
 		case !row.StoresFiles:
 			set.State, set.Problem = berth.FilesOff, berth.NoArtifacts
-		case berth.AttemptState(row.State) == berth.AttemptAbandoned:
+		case row.State == berth.AttemptAbandoned:
 			set.State, set.Problem = berth.FilesLost, "its host was lost before it ended; files of a newer attempt count"
 		}
 	}
@@ -196,18 +186,16 @@ func (s *Store) FileSet(ctx context.Context, trialID string, number int) (berth.
 	}
 
 	left, err := s.q.ListLeftOut(ctx, s.pool, row.ID)
-	for _, l := range left {
-		set.Reasons = append(set.Reasons, berth.LeftOut{Path: l.Path, Reason: l.Reason})
-	}
+	set.Reasons = convertAll(left, func(row dbsqlc.ListLeftOutRow) berth.LeftOut { return berth.LeftOut(row) })
 
 	return set, translate(err, "reading which files were left out of attempt "+row.ID)
 }
 
 // ListFiles reads stored files of an attempt by path, after the given one.
 func (s *Store) ListFiles(ctx context.Context, attemptID, after string, limit int) ([]berth.Artifact, error) {
-	rows, err := s.q.ListFiles(ctx, s.pool, &dbsqlc.ListFilesParams{AttemptID: attemptID, After: after, MaxRows: int32Of(limit)})
+	rows, err := s.q.ListFiles(ctx, s.pool, &dbsqlc.ListFilesParams{AttemptID: attemptID, After: after, MaxRows: limit})
 
-	return collect(rows, err, "listing files of attempt "+attemptID, func(row dbsqlc.ListFilesRow) (berth.Artifact, error) { return toArtifact(dbsqlc.GetFileRow(row)), nil })
+	return collect(rows, err, "listing files of attempt "+attemptID, func(row dbsqlc.ListFilesRow) berth.Artifact { return toArtifact(dbsqlc.GetFileRow(row)) })
 }
 
 // GetFile reads one stored file of an attempt. Errors: not_found.
@@ -221,16 +209,12 @@ func (s *Store) GetFile(ctx context.Context, attemptID, path string) (berth.Arti
 }
 
 func toArtifact(row dbsqlc.GetFileRow) berth.Artifact {
-	return berth.Artifact{Path: row.Path, Bytes: row.Bytes, Digest: berth.Digest(row.Sha256), StoredAt: row.StoredAt.UTC()}
+	return berth.Artifact{Path: row.Path, Bytes: row.Bytes, Digest: berth.Digest(row.Sha256), StoredAt: row.StoredAt}
 }
 
 // waitingFiles are the attempts whose files wait for the store, by host.
 func (s *Store) waitingFiles(ctx context.Context) ([]berth.WaitingFiles, error) {
 	rows, err := s.q.WaitingFiles(ctx, s.pool)
 
-	return collect(rows, err, "looking for files that wait for the store", func(row dbsqlc.WaitingFilesRow) (berth.WaitingFiles, error) {
-		return berth.WaitingFiles{
-			Host: row.Name, Attempts: int(row.Attempts), Oldest: time.Duration(row.OldestSeconds * float64(time.Second)), Problem: row.Problem,
-		}, nil
-	})
+	return collect(rows, err, "looking for files that wait for the store", func(row dbsqlc.WaitingFilesRow) berth.WaitingFiles { return berth.WaitingFiles(row) })
 }

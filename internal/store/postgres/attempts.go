@@ -24,28 +24,21 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 		return berth.Assignee{}, translate(err, "reading log of attempt "+attemptID)
 	}
 
-	a := berth.Assignee{
+	return berth.Assignee{
 		Attempt:     toAttempt(row.Attempt),
 		LeaseID:     row.LeaseID,
 		SweepID:     row.SweepID,
 		ImageDigest: row.ImageDigest,
 		Trial: berth.Trial{
-			ID: row.Attempt.TrialID, SweepID: row.SweepID, Number: int(row.TrialNumber), ShapeKey: row.ShapeKey,
-			State: berth.TrialState(row.TrialState),
+			ID: row.Attempt.TrialID, SweepID: row.SweepID, Number: row.TrialNumber, Params: row.Params, ShapeKey: row.ShapeKey,
+			State: row.TrialState,
 		},
+		Spec:      row.Spec,
 		LogOffset: end,
 		CardBytes: row.CardBytes,
 		Measures:  row.Measures,
 		Earlier:   row.Earlier,
-	}
-
-	if err := decode(row.Spec, &a.Spec, "spec of sweep "+row.SweepID); err != nil {
-		return a, err
-	}
-
-	err = decode(row.Params, &a.Trial.Params, "values of trial "+row.Attempt.TrialID)
-
-	return a, err
+	}, nil
 }
 
 // AttemptRunning records the container of an attempt. Errors: fenced when the
@@ -82,8 +75,8 @@ func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int6
 			return err
 		}
 
-		f := memory.ObserveRunning(known[row.ShapeKey].Of(berth.DeviceClass(row.DeviceClass)), row.ShapeKey, u)
-		if err := s.storeFootprint(ctx, tx, f, berth.DeviceClass(row.DeviceClass)); err != nil {
+		f := memory.ObserveRunning(known[row.ShapeKey].Of(row.DeviceClass), row.ShapeKey, u)
+		if err := s.storeFootprint(ctx, tx, f, row.DeviceClass); err != nil {
 			return err
 		}
 
@@ -120,18 +113,18 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 	return s.inTx(ctx, "finishing attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		o := r.Outcome
 		params := &dbsqlc.FinishAttemptParams{
-			ID: r.AttemptID, Token: r.Token, ContainerID: r.ContainerID, FailureKind: string(o.Kind), Message: o.Message, Value: o.Value,
+			ID: r.AttemptID, Token: r.Token, ContainerID: r.ContainerID, FailureKind: o.Kind, Message: o.Message, ExitCode: o.ExitCode, Value: o.Value,
 			MemoryPeakBytes: o.Usage.MemoryPeakBytes, DevicePeakBytes: o.Usage.DevicePeakBytes,
-			CpuNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: int32Of(o.Usage.Samples), OomKills: int32Of(o.Usage.OOMKills),
+			CPUNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: o.Usage.Samples, OOMKills: o.Usage.OOMKills,
 			UnseenNs:           int64(o.Usage.Unseen),
 			FrameworkPeakBytes: o.Usage.FrameworkPeakBytes, MetricSource: o.MetricSource, CheckpointLeft: r.Checkpoint,
-			CpuPeriods: o.Usage.CPUPeriods, CpuThrottled: min(o.Usage.CPUThrottled, o.Usage.CPUPeriods),
+			CPUPeriods: o.Usage.CPUPeriods, CPUThrottled: min(o.Usage.CPUThrottled, o.Usage.CPUPeriods),
 
 			Steps: o.Usage.Steps, StepNs: int64(o.Usage.StepTime), StartPeakBytes: o.Usage.DevicePhases.StartBytes,
 			TrainingPeakBytes: o.Usage.DevicePhases.TrainingBytes, ValidationPeakBytes: o.Usage.DevicePhases.ValidationBytes,
 
-			DeviceSmMilli:     milliOf(o.Usage.DeviceActivity.SMMilli),
-			DeviceDramMilli:   milliOf(o.Usage.DeviceActivity.DRAMMilli),
+			DeviceSMMilli:     milliOf(o.Usage.DeviceActivity.SMMilli),
+			DeviceDRAMMilli:   milliOf(o.Usage.DeviceActivity.DRAMMilli),
 			DeviceTensorMilli: milliOf(o.Usage.DeviceActivity.TensorMilli),
 			DeviceActiveNs:    int64(o.Usage.DeviceActive),
 			DeviceUnknownNs:   int64(o.Usage.DeviceUnknown),
@@ -148,11 +141,6 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			params.StartedAt = &o.StartedAt
 		}
 
-		if o.ExitCode != nil {
-			code := int32Of(*o.ExitCode)
-			params.ExitCode = &code
-		}
-
 		row, err := s.q.FinishAttempt(ctx, tx, params)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return s.finishedBefore(ctx, tx, r)
@@ -163,7 +151,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 		}
 
 		// Before the lease, as requests come before hosts.
-		if err := s.mergeFootprint(ctx, tx, r, berth.DeviceClass(row.DeviceClass)); err != nil {
+		if err := s.mergeFootprint(ctx, tx, r, row.DeviceClass); err != nil {
 			return err
 		}
 
@@ -231,7 +219,7 @@ func (s *Store) finishedBefore(ctx context.Context, tx pgx.Tx, r berth.Result) e
 		return err
 	}
 
-	if row.State == string(berth.AttemptFinished) && row.Token == r.Token {
+	if row.State == berth.AttemptFinished && row.Token == r.Token {
 		return nil
 	}
 
@@ -287,21 +275,21 @@ func (s *Store) learn(ctx context.Context, tx pgx.Tx, r berth.Result, known bert
 
 func (s *Store) storeFootprint(ctx context.Context, tx pgx.Tx, f berth.Footprint, class berth.DeviceClass) error {
 	cpu := dbsqlc.UpsertFootprintParams{
-		ShapeKey: f.ShapeKey, Source: string(f.Source), Samples: int32Of(f.Samples),
-		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, FloorPassed: int32Of(f.FloorPassed),
-		DevicePeakBytes: f.DevicePeakBytes, CpuMilli: f.CPUMilli, DurationNs: int64(f.Duration),
+		ShapeKey: f.ShapeKey, Source: f.Source, Samples: f.Samples,
+		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, FloorPassed: f.FloorPassed,
+		DevicePeakBytes: f.DevicePeakBytes, CPUMilli: f.CPUMilli, DurationNs: int64(f.Duration),
 	}
 	if class == berth.ClassCPU {
 		return s.q.UpsertFootprint(ctx, tx, &cpu)
 	}
 
 	return s.q.UpsertDeviceFootprint(ctx, tx, &dbsqlc.UpsertDeviceFootprintParams{
-		ShapeKey: cpu.ShapeKey, DeviceClass: string(class), Source: cpu.Source, Samples: cpu.Samples,
+		ShapeKey: cpu.ShapeKey, DeviceClass: class, Source: cpu.Source, Samples: cpu.Samples,
 		MemoryPeakBytes: cpu.MemoryPeakBytes, MemoryFloorBytes: cpu.MemoryFloorBytes, FloorPassed: cpu.FloorPassed,
-		DevicePeakBytes: cpu.DevicePeakBytes, DeviceFloorBytes: f.DeviceFloorBytes, DevicePassed: int32Of(f.DevicePassed),
-		DeviceSmMilli: milliOf(f.DeviceActivity.SMMilli), DeviceDramMilli: milliOf(f.DeviceActivity.DRAMMilli),
+		DevicePeakBytes: cpu.DevicePeakBytes, DeviceFloorBytes: f.DeviceFloorBytes, DevicePassed: f.DevicePassed,
+		DeviceSMMilli: milliOf(f.DeviceActivity.SMMilli), DeviceDRAMMilli: milliOf(f.DeviceActivity.DRAMMilli),
 		DeviceTensorMilli: milliOf(f.DeviceActivity.TensorMilli),
-		CpuMilli:          cpu.CpuMilli, DurationNs: cpu.DurationNs,
+		CPUMilli:          cpu.CPUMilli, DurationNs: cpu.DurationNs,
 	})
 }
 
@@ -330,22 +318,18 @@ func (s *Store) GetAttempt(ctx context.Context, id string) (berth.Attempt, error
 func (s *Store) ListAttempts(ctx context.Context, trialID string) ([]berth.Attempt, error) {
 	rows, err := s.q.ListAttempts(ctx, s.pool, trialID)
 
-	return collect(rows, err, "listing attempts of trial "+trialID, func(row dbsqlc.Attempt) (berth.Attempt, error) { return toAttempt(row), nil })
+	return collect(rows, err, "listing attempts of trial "+trialID, toAttempt)
 }
 
 // ListSweepAttempts returns a sweep's attempts by trial and number, after the
 // given one.
 func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTrial, afterNumber, limit int) ([]berth.SweepAttempt, error) {
 	rows, err := s.q.ListSweepAttempts(ctx, s.pool, &dbsqlc.ListSweepAttemptsParams{
-		SweepID: sweepID, AfterTrial: int32Of(afterTrial), AfterNumber: int32Of(afterNumber), MaxRows: int32Of(limit),
+		SweepID: sweepID, AfterTrial: afterTrial, AfterNumber: afterNumber, MaxRows: limit,
 	})
 
-	return collect(rows, err, "listing attempts of sweep "+sweepID, func(row dbsqlc.ListSweepAttemptsRow) (berth.SweepAttempt, error) {
-		return berth.SweepAttempt{
-			Attempt:     toAttempt(row.Attempt),
-			TrialNumber: int(row.TrialNumber),
-			ShapeKey:    row.ShapeKey,
-		}, nil
+	return collect(rows, err, "listing attempts of sweep "+sweepID, func(row dbsqlc.ListSweepAttemptsRow) berth.SweepAttempt {
+		return berth.SweepAttempt{Attempt: toAttempt(row.Attempt), TrialNumber: row.TrialNumber, ShapeKey: row.ShapeKey}
 	})
 }
 
@@ -364,7 +348,7 @@ func (s *Store) RefuseAttempt(ctx context.Context, attemptID, message string) er
 
 func (s *Store) abandon(ctx context.Context, attemptID, message string, refused bool) error {
 	_, err := s.q.AbandonAttempt(ctx, s.pool, &dbsqlc.AbandonAttemptParams{
-		ID: attemptID, FailureKind: string(berth.FailureInfra), Message: message, Refused: refused,
+		ID: attemptID, FailureKind: berth.FailureInfra, Message: message, Refused: refused,
 	})
 
 	return translate(err, "abandoning attempt "+attemptID)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,16 +23,16 @@ func (s *Store) SetHostCheckpoints(ctx context.Context, hostID string, stores bo
 func (s *Store) EarlierCheckpoints(ctx context.Context, attemptID string) ([]berth.EarlierCheckpoint, error) {
 	rows, err := s.q.ListEarlierCheckpoints(ctx, s.pool, berth.CheckpointSilence, attemptID)
 
-	return collect(rows, err, "looking for checkpoints before attempt "+attemptID, func(row dbsqlc.ListEarlierCheckpointsRow) (berth.EarlierCheckpoint, error) {
+	return collect(rows, err, "looking for checkpoints before attempt "+attemptID, func(row dbsqlc.ListEarlierCheckpointsRow) berth.EarlierCheckpoint {
 		e := berth.EarlierCheckpoint{
-			AttemptID: row.ID, Number: int(row.Number), HostID: row.HostID, Host: row.HostName, Ran: row.Ran, Took: time.Duration(row.TookSeconds * float64(time.Second)),
+			AttemptID: row.ID, Number: row.Number, HostID: row.HostID, Host: row.HostName, Ran: row.Ran, Took: row.Took,
 			Left: row.CheckpointLeft, Coming: row.Coming, GivenUp: row.GivenUp, Problem: row.CheckpointProblem,
 		}
 		if len(row.Sha256) == len(berth.Digest{}) {
-			e.Stored = &berth.StoredCheckpoint{Digest: berth.Digest(row.Sha256), Bytes: row.Bytes, StoredAt: row.StoredAt.UTC()}
+			e.Stored = &berth.StoredCheckpoint{Digest: berth.Digest(row.Sha256), Bytes: row.Bytes, StoredAt: row.StoredAt}
 		}
 
-		return e, nil
+		return e
 	})
 }
 
@@ -51,10 +50,10 @@ func (s *Store) CheckpointsToStore(ctx context.Context, hostID string, limit int
 		return nil, translate(err, "settling checkpoints of host "+hostID)
 	}
 
-	rows, err := s.q.CheckpointsToStore(ctx, s.pool, hostID, int32Of(limit))
+	rows, err := s.q.CheckpointsToStore(ctx, s.pool, hostID, limit)
 
-	return collect(rows, err, "looking for checkpoints to store of host "+hostID, func(row dbsqlc.CheckpointsToStoreRow) (berth.AttemptCheckpoint, error) {
-		return berth.AttemptCheckpoint{AttemptID: row.ID, TrialID: row.TrialID, Token: row.Token}, nil
+	return collect(rows, err, "looking for checkpoints to store of host "+hostID, func(row dbsqlc.CheckpointsToStoreRow) berth.AttemptCheckpoint {
+		return berth.AttemptCheckpoint(row)
 	})
 }
 
@@ -94,11 +93,7 @@ func (s *Store) FinishCheckpoint(ctx context.Context, of berth.AttemptCheckpoint
 		}
 
 		old, err := s.q.ReplaceCheckpoints(ctx, tx, of.AttemptID, archive[:])
-		if err != nil {
-			return err
-		}
-
-		replaced, err = convertAll(old, func(row []byte) (berth.Digest, error) { return berth.Digest(row), nil })
+		replaced = convertAll(old, toDigest)
 
 		return err
 	})

@@ -9,61 +9,56 @@ import (
 	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
 )
 
-func toSweep(row dbsqlc.Sweep) (berth.Sweep, error) {
-	sweep := berth.Sweep{
+func toSweep(row dbsqlc.Sweep) berth.Sweep {
+	return berth.Sweep{
 		ID:          row.ID,
 		Name:        row.Name,
+		Spec:        row.Spec,
 		ImageDigest: row.ImageDigest,
-		State:       berth.SweepState(row.State),
+		State:       row.State,
 		Reason:      row.Reason,
-		MaxParallel: int(row.MaxParallel),
+		MaxParallel: row.MaxParallel,
 		CreatedBy:   row.CreatedBy,
-		CreatedAt:   row.CreatedAt.UTC(),
+		CreatedAt:   row.CreatedAt,
 		StartedAt:   row.StartedAt,
 		FinishedAt:  row.FinishedAt,
-		Counts:      berth.Counts{Planned: int(row.Planned)},
+		Counts:      berth.Counts{Planned: row.Planned},
 		RunID:       row.RunID,
 	}
-
-	err := decode(row.Spec, &sweep.Spec, "spec of sweep "+row.ID)
-
-	return sweep, err
 }
 
-func toTrial(row dbsqlc.Trial) (berth.Trial, error) {
-	trial := berth.Trial{
+func toTrial(row dbsqlc.Trial) berth.Trial {
+	return berth.Trial{
 		ID:         row.ID,
 		SweepID:    row.SweepID,
-		Number:     int(row.Number),
+		Number:     row.Number,
+		Params:     row.Params,
 		ShapeKey:   row.ShapeKey,
-		State:      berth.TrialState(row.State),
-		Kind:       berth.FailureKind(row.FailureKind),
+		State:      row.State,
+		Kind:       row.FailureKind,
 		Message:    row.Message,
 		Value:      row.Value,
-		CreatedAt:  row.CreatedAt.UTC(),
+		CreatedAt:  row.CreatedAt,
 		StartedAt:  row.StartedAt,
 		FinishedAt: row.FinishedAt,
 	}
-
-	err := decode(row.Params, &trial.Params, "values of trial "+row.ID)
-
-	return trial, err
 }
 
 func toAttempt(row dbsqlc.Attempt) berth.Attempt {
-	a := berth.Attempt{
+	return berth.Attempt{
 		ID:          row.ID,
 		TrialID:     row.TrialID,
-		Number:      int(row.Number),
+		Number:      row.Number,
 		Stage:       row.Stage,
-		Purpose:     berth.Purpose(row.Purpose),
-		State:       berth.AttemptState(row.State),
+		Purpose:     row.Purpose,
+		State:       row.State,
 		HostID:      row.HostID,
 		DeviceID:    deref(row.DeviceID),
-		Class:       berth.DeviceClass(row.DeviceClass),
+		Class:       row.DeviceClass,
 		Token:       row.Token,
 		ContainerID: row.ContainerID,
-		Kind:        berth.FailureKind(row.FailureKind),
+		ExitCode:    row.ExitCode,
+		Kind:        row.FailureKind,
 		Message:     row.Message,
 		Value:       row.Value,
 
@@ -71,9 +66,9 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 
 		Demand: berth.Demand{
 			MemoryBytes: row.MemoryBytes,
-			CPUMilli:    row.CpuMilli,
+			CPUMilli:    row.CPUMilli,
 			DeviceBytes: row.DeviceBytes,
-			Contexts:    int(row.Contexts),
+			Contexts:    row.Contexts,
 			Exclusive:   row.Exclusive,
 
 			ExclusiveDevice: row.ExclusiveDevice,
@@ -86,18 +81,18 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 			DevicePhases:       berth.Phases{StartBytes: row.StartPeakBytes, TrainingBytes: row.TrainingPeakBytes, ValidationBytes: row.ValidationPeakBytes},
 			Steps:              row.Steps,
 			StepTime:           berth.Duration(row.StepNs),
-			CPU:                berth.Duration(row.CpuNs),
-			CPUPeriods:         row.CpuPeriods,
-			CPUThrottled:       row.CpuThrottled,
+			CPU:                berth.Duration(row.CPUNs),
+			CPUPeriods:         row.CPUPeriods,
+			CPUThrottled:       row.CPUThrottled,
 			Wall:               berth.Duration(row.WallNs),
-			Samples:            int(row.Samples),
-			OOMKills:           int(row.OomKills),
+			Samples:            row.Samples,
+			OOMKills:           row.OOMKills,
 			Unseen:             berth.Duration(row.UnseenNs),
-			DeviceActivity:     toActivity(row.DeviceSmMilli, row.DeviceDramMilli, row.DeviceTensorMilli),
+			DeviceActivity:     toActivity(row.DeviceSMMilli, row.DeviceDRAMMilli, row.DeviceTensorMilli),
 			DeviceActive:       berth.Duration(row.DeviceActiveNs),
 			DeviceUnknown:      berth.Duration(row.DeviceUnknownNs),
 		},
-		PlacedAt:   row.PlacedAt.UTC(),
+		PlacedAt:   row.PlacedAt,
 		StartedAt:  row.StartedAt,
 		FinishedAt: row.FinishedAt,
 
@@ -106,35 +101,28 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 
 		Datasets: row.Datasets,
 	}
-
-	if row.ExitCode != nil {
-		code := int(*row.ExitCode)
-		a.ExitCode = &code
-	}
-
-	return a
 }
 
-func toActivity(sm, dram, tensor int32) berth.DeviceActivity {
-	return berth.DeviceActivity{SMMilli: int64(sm), DRAMMilli: int64(dram), TensorMilli: int64(tensor)}
+func toActivity(sm, dram, tensor int64) berth.DeviceActivity {
+	return berth.DeviceActivity{SMMilli: sm, DRAMMilli: dram, TensorMilli: tensor}
 }
 
 func toFootprint(row dbsqlc.ClassFootprint) berth.Footprint {
 	return berth.Footprint{
 		ShapeKey:         row.ShapeKey,
-		Class:            berth.DeviceClass(row.DeviceClass),
-		Source:           berth.FootprintSource(row.Source),
-		Samples:          int(row.Samples),
+		Class:            row.DeviceClass,
+		Source:           row.Source,
+		Samples:          row.Samples,
 		MemoryPeakBytes:  row.MemoryPeakBytes,
 		MemoryFloorBytes: row.MemoryFloorBytes,
-		FloorPassed:      int(row.FloorPassed),
+		FloorPassed:      row.FloorPassed,
 		DevicePeakBytes:  row.DevicePeakBytes,
 		DeviceFloorBytes: row.DeviceFloorBytes,
-		DevicePassed:     int(row.DevicePassed),
-		DeviceActivity:   toActivity(row.DeviceSmMilli, row.DeviceDramMilli, row.DeviceTensorMilli),
-		CPUMilli:         row.CpuMilli,
+		DevicePassed:     row.DevicePassed,
+		DeviceActivity:   toActivity(row.DeviceSMMilli, row.DeviceDRAMMilli, row.DeviceTensorMilli),
+		CPUMilli:         row.CPUMilli,
 		Duration:         berth.Duration(row.DurationNs),
-		MeasuredAt:       row.MeasuredAt.UTC(),
+		MeasuredAt:       row.MeasuredAt,
 	}
 }
 
@@ -161,9 +149,9 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		BootID:              row.BootID,
 		MachineID:           row.MachineID,
 		DataDir:             row.DataDir,
-		State:               berth.HostState(row.State),
-		CPUMilli:            cmp.Or(deref(row.CpuMilliTarget), row.CpuMilli),
-		CPUMilliReserved:    row.CpuMilliReserved,
+		State:               row.State,
+		CPUMilli:            cmp.Or(deref(row.CPUMilliTarget), row.CPUMilli),
+		CPUMilliReserved:    row.CPUMilliReserved,
 		MemoryBytes:         cmp.Or(deref(row.MemoryBytesTarget), row.MemoryBytes),
 		MemoryHeadroomBytes: row.MemoryHeadroomBytes,
 		DiskFreeBytes:       row.DiskFreeBytes,
@@ -175,9 +163,9 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		MemoryReservedBytes: row.MemoryReservedBytes,
 		MemoryFreeBytes:     row.MemoryFreeBytes,
 		MaxAttempts:         int(cmp.Or(deref(row.MaxAttemptsTarget), row.MaxAttempts)),
-		Attempts:            int(row.Attempts),
+		Attempts:            row.Attempts,
 		Exclusive:           row.Exclusive,
-		LastSeenAt:          row.LastSeenAt.UTC(),
+		LastSeenAt:          row.LastSeenAt,
 		Late:                row.Late,
 		Problem:             row.Problem,
 		Datasets:            row.Datasets,
@@ -188,7 +176,7 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 	host.FailedStarts, host.TestDue = len(row.FailedTrials), row.TestDue
 
 	if row.CordonedAt != nil {
-		host.CordonedAt, host.CordonReason = new(row.CordonedAt.UTC()), row.CordonReason
+		host.CordonedAt, host.CordonReason = row.CordonedAt, row.CordonReason
 
 		if len(row.FailedSweeps) == 1 {
 			host.CordonSweep = row.FailedSweeps[0]
@@ -207,8 +195,8 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 
 func toFormerHost(row dbsqlc.ListFormerHostsRow) berth.Host {
 	host := berth.Host{
-		ID: row.ID, Name: row.Name, State: berth.HostFormer, CPUMilli: row.CpuMilli, MemoryBytes: row.MemoryBytes,
-		FormerUntil: row.Until.UTC(), Problem: "its worker came back with less memory or fewer cores",
+		ID: row.ID, Name: row.Name, State: berth.HostFormer, CPUMilli: row.CPUMilli, MemoryBytes: row.MemoryBytes,
+		FormerUntil: row.Until, Problem: "its worker came back with less memory or fewer cores",
 	}
 
 	if row.Removed {
@@ -238,15 +226,6 @@ func encode(v any) json.RawMessage {
 	return data
 }
 
-// encodeOptional is encode, with NULL for nil.
-func encodeOptional[T any](v *T) json.RawMessage {
-	if v == nil {
-		return nil
-	}
-
-	return encode(v)
-}
-
 func decode(data json.RawMessage, into any, what string) error {
 	if err := json.Unmarshal(data, into); err != nil {
 		return berth.Errorf(berth.KindInternal, "decoding %s: %w", what, err)
@@ -274,30 +253,22 @@ func refOrNil(s string) *string {
 }
 
 // milliOf is an activity as the database keeps it.
-func milliOf(milli int64) int32 { return int32(min(max(milli, 0), berth.FullActivity)) }
-
-func int32Of(n int) int32 { return int32(n) } //nolint:gosec // G115: counts and limits far below 2^31
+func milliOf(milli int64) int64 { return min(max(milli, 0), berth.FullActivity) }
 
 // collect converts the rows of a query; doing is the gerund of its error's text.
-func collect[R, T any](rows []R, err error, doing string, convert func(R) (T, error)) ([]T, error) {
+func collect[R, T any](rows []R, err error, doing string, convert func(R) T) ([]T, error) {
 	if err != nil {
 		return nil, translate(err, doing)
 	}
 
-	return convertAll(rows, convert)
+	return convertAll(rows, convert), nil
 }
 
-func convertAll[R, T any](rows []R, convert func(R) (T, error)) ([]T, error) {
-	out := make([]T, 0, len(rows))
-
-	for _, row := range rows {
-		v, err := convert(row)
-		if err != nil {
-			return nil, err
-		}
-
-		out = append(out, v)
+func convertAll[R, T any](rows []R, convert func(R) T) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = convert(row)
 	}
 
-	return out, nil
+	return out
 }

@@ -41,12 +41,7 @@ func (s *Store) Curves(ctx context.Context, sweepID, name string, numbers []int,
 	}
 	defer func() { <-s.charts }()
 
-	wanted := make([]int32, len(numbers))
-	for i, n := range numbers {
-		wanted[i] = int32Of(n)
-	}
-
-	rows, err := s.q.CurveAttempts(ctx, s.pool, &dbsqlc.CurveAttemptsParams{SweepID: sweepID, Name: name, Numbers: wanted})
+	rows, err := s.q.CurveAttempts(ctx, s.pool, &dbsqlc.CurveAttemptsParams{SweepID: sweepID, Name: name, Numbers: numbers})
 	if err != nil {
 		return nil, translate(err, "finding curves of sweep "+sweepID)
 	}
@@ -54,7 +49,7 @@ func (s *Store) Curves(ctx context.Context, sweepID, name string, numbers []int,
 	curves, thinners, attempts := make([]berth.Curve, len(rows)), make([]*timeline.Thinner, len(rows)), make([]string, len(rows))
 
 	for i, row := range rows {
-		curves[i] = berth.Curve{TrialNumber: int(row.TrialNumber), TrialState: berth.TrialState(row.TrialState), AttemptID: row.AttemptID}
+		curves[i] = berth.Curve{TrialNumber: row.TrialNumber, TrialState: berth.TrialState(row.TrialState), AttemptID: row.AttemptID}
 		thinners[i], attempts[i] = timeline.NewThinner(row.Low, row.High, most), row.AttemptID
 	}
 
@@ -142,7 +137,5 @@ func (s *Store) MetricNames(ctx context.Context, sweepID string) ([]berth.Metric
 
 	rows, err := s.q.MetricNames(ctx, s.pool, &dbsqlc.MetricNamesParams{SweepID: sweepID, MaxTrials: berth.MostNamedTrials, MaxRows: mostMetricNames})
 
-	return collect(rows, err, "listing metrics of sweep "+sweepID, func(row dbsqlc.MetricNamesRow) (berth.MetricName, error) {
-		return berth.MetricName{Name: row.Name, Trials: int(row.Trials), LastStep: row.LastStep}, nil
-	})
+	return collect(rows, err, "listing metrics of sweep "+sweepID, func(row dbsqlc.MetricNamesRow) berth.MetricName { return berth.MetricName(row) })
 }

@@ -21,12 +21,7 @@ func (s *Store) addDevices(ctx context.Context, db dbsqlc.DBTX, hosts []berth.Ho
 	devices := make(map[string][]berth.Device)
 
 	for _, d := range rows {
-		device, err := toDevice(d)
-		if err != nil {
-			return err
-		}
-
-		devices[d.HostID] = append(devices[d.HostID], device)
+		devices[d.HostID] = append(devices[d.HostID], toDevice(d))
 	}
 
 	for i := range hosts {
@@ -43,18 +38,18 @@ func (s *Store) GetDevice(ctx context.Context, id string) (berth.Device, error) 
 		return berth.Device{}, err
 	}
 
-	return toDevice(rows[0])
+	return toDevice(rows[0]), nil
 }
 
-func toDevice(d dbsqlc.ListDevicesRow) (berth.Device, error) {
+func toDevice(d dbsqlc.ListDevicesRow) berth.Device {
 	device := berth.Device{
-		ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Mode: berth.SharingMode(d.Mode),
+		ID: d.ID, HostID: d.HostID, Model: d.Model, Profile: d.Profile, Mode: d.Mode,
 		MemoryBytes: d.MemoryBytes, HeadroomBytes: d.HeadroomBytes, ReservedBytes: d.ReservedBytes, FreeBytes: d.FreeBytes,
-		MaxContexts: int(d.MaxContexts), MPSContexts: int(d.MpsContexts), ContextsReserved: int(d.ContextsReserved),
-		MaxAttempts: int(d.MaxAttempts), Attempts: int(d.Attempts), ActivityReserved: d.Activity, Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MpsProblem,
+		MaxContexts: d.MaxContexts, MPSContexts: d.MPSContexts, ContextsReserved: d.ContextsReserved,
+		MaxAttempts: d.MaxAttempts, Attempts: d.Attempts, ActivityReserved: d.Activity, Exclusive: d.Exclusive, Problem: d.Problem, MPSProblem: d.MPSProblem, Advice: d.Advice,
 	}
 	if d.CordonedAt != nil {
-		device.CordonedAt, device.CordonReason = new(d.CordonedAt.UTC()), d.CordonReason
+		device.CordonedAt, device.CordonReason = d.CordonedAt, d.CordonReason
 	}
 
 	switch {
@@ -64,22 +59,22 @@ func toDevice(d dbsqlc.ListDevicesRow) (berth.Device, error) {
 		device.Problem = berth.NotHandedOut
 	}
 
-	return device, decode(d.Advice, &device.Advice, "advice for GPU "+d.ID)
+	return device
 }
 
 // registerDevices stores the GPUs that a worker found on its machine. Errors:
 // conflict when another host has one of them.
 func (s *Store) registerDevices(ctx context.Context, tx pgx.Tx, h berth.Host) error {
-	p := &dbsqlc.RegisterDevicesParams{HostID: h.ID, Ids: []string{}} // NULL is not the empty list
+	p := &dbsqlc.RegisterDevicesParams{HostID: h.ID, IDs: []string{}} // NULL is not the empty list
 	for _, d := range h.Devices {
-		p.Ids, p.Models, p.Profiles, p.Modes = append(p.Ids, d.ID), append(p.Models, d.Model), append(p.Profiles, d.Profile), append(p.Modes, string(d.Mode))
+		p.IDs, p.Models, p.Profiles, p.Modes = append(p.IDs, d.ID), append(p.Models, d.Model), append(p.Profiles, d.Profile), append(p.Modes, string(d.Mode))
 		p.MemoryBytes, p.HeadroomBytes, p.FreeBytes = append(p.MemoryBytes, d.MemoryBytes), append(p.HeadroomBytes, d.HeadroomBytes), append(p.FreeBytes, d.FreeBytes)
-		p.MaxContexts, p.MpsContexts = append(p.MaxContexts, int32Of(d.MaxContexts)), append(p.MpsContexts, int32Of(d.MPSContexts))
-		p.MaxAttempts, p.Problems = append(p.MaxAttempts, int32Of(d.MaxAttempts)), append(p.Problems, d.Problem)
-		p.MpsProblems = append(p.MpsProblems, d.MPSProblem)
+		p.MaxContexts, p.MPSContexts = append(p.MaxContexts, d.MaxContexts), append(p.MPSContexts, d.MPSContexts)
+		p.MaxAttempts, p.Problems = append(p.MaxAttempts, d.MaxAttempts), append(p.Problems, d.Problem)
+		p.MPSProblems = append(p.MPSProblems, d.MPSProblem)
 	}
 
-	elsewhere, err := s.q.ListDevicesElsewhere(ctx, tx, &dbsqlc.ListDevicesElsewhereParams{Ids: p.Ids, HostID: h.ID, LostAfter: berth.HostLostAfter})
+	elsewhere, err := s.q.ListDevicesElsewhere(ctx, tx, &dbsqlc.ListDevicesElsewhereParams{IDs: p.IDs, HostID: h.ID, LostAfter: berth.HostLostAfter})
 	if err != nil {
 		return err
 	}
@@ -88,7 +83,7 @@ func (s *Store) registerDevices(ctx context.Context, tx pgx.Tx, h berth.Host) er
 		return devicesTaken(elsewhere)
 	}
 
-	if err := s.q.LoseDevices(ctx, tx, h.ID, p.Ids); err != nil {
+	if err := s.q.LoseDevices(ctx, tx, h.ID, p.IDs); err != nil {
 		return err
 	}
 
@@ -117,8 +112,8 @@ func (s *Store) touchDevices(ctx context.Context, hostID string, devices []berth
 
 	p := &dbsqlc.TouchDevicesParams{HostID: hostID}
 	for _, d := range devices {
-		p.Ids, p.FreeBytes, p.Problems = append(p.Ids, d.ID), append(p.FreeBytes, d.FreeBytes), append(p.Problems, d.Problem)
-		p.MpsProblems = append(p.MpsProblems, d.MPSProblem)
+		p.IDs, p.FreeBytes, p.Problems = append(p.IDs, d.ID), append(p.FreeBytes, d.FreeBytes), append(p.Problems, d.Problem)
+		p.MPSProblems = append(p.MPSProblems, d.MPSProblem)
 	}
 
 	return translate(s.q.TouchDevices(ctx, s.pool, p), "touching the devices of host "+hostID)

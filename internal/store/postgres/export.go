@@ -27,32 +27,29 @@ func (s *Store) ExportTrials(ctx context.Context, sweepID string, f berth.TrialF
 	defer done()
 
 	rows, err := s.q.ExportTrials(ctx, s.pool, &dbsqlc.ExportTrialsParams{
-		SweepID: sweepID, AfterNumber: int32Of(after), MaxRows: int32Of(limit), States: texts(f.States), ValueMin: f.ValueMin, ValueMax: f.ValueMax,
+		SweepID: sweepID, AfterNumber: after, MaxRows: limit, States: texts(f.States), ValueMin: f.ValueMin, ValueMax: f.ValueMax,
 	})
 
 	return collect(rows, err, "exporting trials of sweep "+sweepID, toExportedTrial)
 }
 
-func toExportedTrial(row dbsqlc.ExportTrialsRow) (berth.ExportedTrial, error) {
-	trial, err := toTrial(row.Trial)
-	trial.Attempts = int(row.Attempts)
+func toExportedTrial(row dbsqlc.ExportTrialsRow) berth.ExportedTrial {
+	trial := toTrial(row.Trial)
+	trial.Attempts = row.Attempts
 	out := berth.ExportedTrial{Trial: trial, HostName: row.HostName}
 
-	if err != nil || row.AttemptNumber == 0 {
-		return out, err
+	if row.AttemptNumber == 0 {
+		return out
 	}
 
 	out.Counts = &berth.Attempt{
-		ID: row.AttemptID, TrialID: trial.ID, Number: int(row.AttemptNumber), HostID: row.HostID, DeviceID: row.DeviceID,
-		Demand: berth.Demand{MemoryBytes: row.MemoryBytes, DeviceBytes: row.DeviceBytes},
-		Usage:  berth.Usage{MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes},
+		ID: row.AttemptID, TrialID: trial.ID, Number: row.AttemptNumber, HostID: row.HostID, DeviceID: row.DeviceID,
+		Demand:   berth.Demand{MemoryBytes: row.MemoryBytes, DeviceBytes: row.DeviceBytes},
+		Usage:    berth.Usage{MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes},
+		ExitCode: row.ExitCode, Datasets: row.Datasets,
 	}
 
-	if row.ExitCode != nil {
-		out.Counts.ExitCode = new(int(*row.ExitCode))
-	}
-
-	return out, decode(row.Datasets, &out.Counts.Datasets, "data sets of attempt "+row.AttemptID)
+	return out
 }
 
 // ExportMetrics reads the metric points of a sweep behind a key, in the order of
@@ -68,25 +65,25 @@ func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.M
 
 	err = s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		attempts, err := s.q.ExportAttempts(ctx, conn, &dbsqlc.ExportAttemptsParams{
-			SweepID: sweepID, FromTrial: int32Of(after.Trial), FromAttempt: int32Of(after.Attempt), MaxRows: exportAttempts,
+			SweepID: sweepID, FromTrial: after.Trial, FromAttempt: after.Attempt, MaxRows: exportAttempts,
 		})
 		if err != nil {
 			return err
 		}
 
 		for i, a := range attempts {
-			if a.TrialNumber == int32Of(after.Trial) && after.Counting > 0 {
-				a.Counting = int32Of(after.Counting)
+			if a.TrialNumber == after.Trial && after.Counting > 0 {
+				a.Counting = after.Counting
 				attempts[i] = a
 			}
 
-			from := berth.MetricKey{Trial: int(a.TrialNumber), Attempt: int(a.AttemptNumber)}
+			from := berth.MetricKey{Trial: a.TrialNumber, Attempt: a.AttemptNumber}
 			if from.Trial == after.Trial && from.Attempt == after.Attempt {
 				from = after
 			}
 
 			rows, err := s.q.ExportMetrics(ctx, conn, &dbsqlc.ExportMetricsParams{
-				AttemptID: a.ID, AfterName: from.Name, AfterStep: from.Step, MaxRows: int32Of(limit - len(points)),
+				AttemptID: a.ID, AfterName: from.Name, AfterStep: from.Step, MaxRows: limit - len(points),
 			})
 			if err != nil {
 				return err
@@ -98,7 +95,7 @@ func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.M
 
 			if len(points) >= limit {
 				next = new(points[len(points)-1].Key())
-				next.Counting = int(a.Counting)
+				next.Counting = a.Counting
 
 				return nil
 			}
@@ -106,7 +103,7 @@ func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.M
 
 		if len(attempts) == exportAttempts {
 			last := attempts[len(attempts)-1]
-			next = &berth.MetricKey{Trial: int(last.TrialNumber), Attempt: int(last.AttemptNumber) + 1, Counting: int(last.Counting)}
+			next = &berth.MetricKey{Trial: last.TrialNumber, Attempt: last.AttemptNumber + 1, Counting: last.Counting}
 		}
 
 		return nil
@@ -117,9 +114,9 @@ func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.M
 
 func toExportedMetric(a dbsqlc.ExportAttemptsRow, row dbsqlc.ExportMetricsRow) berth.ExportedMetric {
 	return berth.ExportedMetric{
-		TrialNumber: int(a.TrialNumber), AttemptNumber: int(a.AttemptNumber), Counts: a.AttemptNumber == a.Counting,
+		TrialNumber: a.TrialNumber, AttemptNumber: a.AttemptNumber, Counts: a.AttemptNumber == a.Counting,
 		MetricPoint: berth.MetricPoint{
-			Name: row.Name, Step: row.Step, Value: row.Value, Status: berth.MetricStatus(row.Status), Final: row.Final, At: row.At.UTC(),
+			Name: row.Name, Step: row.Step, Value: row.Value, Status: row.Status, Final: row.Final, At: row.At,
 		},
 	}
 }

@@ -42,7 +42,7 @@ func wake(ctx context.Context, db dbsqlc.DBTX, channel string) error {
 // PublishEvents stamps committed events with their sequence and wakes the
 // readers. Only the one publisher may call it.
 func (s *Store) PublishEvents(ctx context.Context, limit int) (int, error) {
-	stamped, err := s.q.StampEvents(ctx, s.pool, int32Of(limit))
+	stamped, err := s.q.StampEvents(ctx, s.pool, limit)
 	if err != nil || len(stamped) == 0 {
 		return 0, translate(err, "publishing events")
 	}
@@ -71,14 +71,14 @@ func (s *Store) BeginHistory(ctx context.Context) error {
 // first. No sweeps means all events.
 func (s *Store) ListEvents(ctx context.Context, after int64, sweepIDs []string, limit int) ([]berth.Event, error) {
 	rows, err := s.q.ListEvents(ctx, s.pool, &dbsqlc.ListEventsParams{
-		AfterSequence: after, SweepIds: append([]string{}, sweepIDs...), MaxRows: int32Of(limit),
+		AfterSequence: after, SweepIDs: append([]string{}, sweepIDs...), MaxRows: limit,
 	})
 
-	return collect(rows, err, "listing events", func(row dbsqlc.ListEventsRow) (berth.Event, error) {
+	return collect(rows, err, "listing events", func(row dbsqlc.ListEventsRow) berth.Event {
 		return berth.Event{
 			Sequence: row.Sequence, Kind: row.Kind, SweepID: deref(row.SweepID), Subject: row.Subject,
-			Data: row.Data, CreatedAt: row.CreatedAt.UTC(), TrialNumber: int(row.TrialNumber),
-		}, nil
+			Data: row.Data, CreatedAt: row.CreatedAt, TrialNumber: row.TrialNumber,
+		}
 	})
 }
 

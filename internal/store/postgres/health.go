@@ -53,8 +53,8 @@ func (s *Store) Health(ctx context.Context) (health.State, error) {
 
 	h = health.State{
 		NoPlacer: !led, PlacerReason: reason,
-		OutboxWaiting: int(outbox.Waiting), OutboxOldest: time.Duration(outbox.OldestSeconds * float64(time.Second)), OutboxReason: outbox.Reason,
-		Hosts: len(hosts), SuspectLeases: int(suspects), Alarm: installation.Alarm, Retention: installation.RetentionProblem,
+		OutboxWaiting: outbox.Waiting, OutboxOldest: outbox.Oldest, OutboxReason: outbox.Reason,
+		Hosts: len(hosts), SuspectLeases: suspects, Alarm: installation.Alarm, Retention: installation.RetentionProblem,
 		Database: s.readStorage(ctx), Connections: s.connectionUse(ctx), Admins: s.adminTokens(ctx),
 	}
 
@@ -93,9 +93,9 @@ func (s *Store) Health(ctx context.Context) (health.State, error) {
 	}
 
 	for _, row := range stuck {
-		h.StuckTrials = int(row.Requests)
+		h.StuckTrials = row.Requests
 		h.Stuck = append(h.Stuck, health.StuckTrial{
-			SweepID: row.SweepID, SweepName: row.SweepName, Number: int(row.TrialNumber), Reason: row.Reason,
+			SweepID: row.SweepID, SweepName: row.SweepName, Number: row.TrialNumber, Reason: row.Reason,
 		})
 	}
 

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,16 +20,16 @@ func (s *Store) RegisterHost(ctx context.Context, h berth.Host, version string) 
 		}
 
 		if err := s.q.NoteSmallerHost(ctx, tx, &dbsqlc.NoteSmallerHostParams{
-			ID: h.ID, CapacityBytes: h.CapacityBytes(), CpuMilli: h.CPUMilli, Grace: berth.HostGrace,
+			ID: h.ID, CapacityBytes: h.CapacityBytes(), CPUMilli: h.CPUMilli, Grace: berth.HostGrace,
 		}); err != nil {
 			return err
 		}
 
 		if err := s.q.RegisterHost(ctx, tx, &dbsqlc.RegisterHostParams{
-			ID: h.ID, Name: h.Name, BootID: h.BootID, CpuMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,
+			ID: h.ID, Name: h.Name, BootID: h.BootID, CPUMilli: h.CPUMilli, MemoryBytes: h.MemoryBytes,
 			MemoryHeadroomBytes: h.MemoryHeadroomBytes, MemoryFreeBytes: h.MemoryFreeBytes,
 			DiskFreeBytes: h.DiskFreeBytes, DiskHeadroomBytes: h.DiskHeadroomBytes,
-			MaxAttempts: int32Of(h.MaxAttempts), Version: version, MachineID: h.MachineID, DataDir: h.DataDir, Datasets: h.Datasets, SecretKeys: h.SecretKeys,
+			MaxAttempts: h.MaxAttempts, Version: version, MachineID: h.MachineID, DataDir: h.DataDir, Datasets: h.Datasets, SecretKeys: h.SecretKeys,
 		}); err != nil {
 			return err
 		}
@@ -87,13 +86,8 @@ func (s *Store) machineHosts(ctx context.Context, tx pgx.Tx, h berth.Host) ([]be
 	}
 
 	rows, err := s.q.ListMachineHosts(ctx, tx, &dbsqlc.ListMachineHostsParams{MachineID: h.MachineID, BootID: h.BootID, ID: h.ID})
-	if err != nil {
-		return nil, err
-	}
 
-	return convertAll(rows, func(row dbsqlc.ListMachineHostsRow) (berth.MachineHost, error) {
-		return berth.MachineHost{ID: row.ID, Name: row.Name, DataDir: row.DataDir, Attempts: int(row.Attempts), Served: row.Served}, nil
-	})
+	return convertAll(rows, func(row dbsqlc.ListMachineHostsRow) berth.MachineHost { return berth.MachineHost(row) }), err
 }
 
 // TouchHost says the worker is alive, renews the leases of the attempts whose
@@ -102,9 +96,9 @@ func (s *Store) machineHosts(ctx context.Context, tx pgx.Tx, h berth.Host) ([]be
 // it counts as alive, so that the placer places nothing in their stead.
 // Errors: not_found.
 func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFree, seen []berth.SeenAttempt) error {
-	renew := &dbsqlc.RenewLeasesParams{HostID: hostID, Term: berth.LeaseTerm, AttemptIds: []string{}, Tokens: []int64{}}
+	renew := &dbsqlc.RenewLeasesParams{HostID: hostID, Term: berth.LeaseTerm, AttemptIDs: []string{}, Tokens: []int64{}}
 	for _, attempt := range seen {
-		renew.AttemptIds, renew.Tokens = append(renew.AttemptIds, attempt.AttemptID), append(renew.Tokens, attempt.Token)
+		renew.AttemptIDs, renew.Tokens = append(renew.AttemptIDs, attempt.AttemptID), append(renew.Tokens, attempt.Token)
 	}
 
 	_, err := s.q.RenewLeases(ctx, s.pool, renew)
@@ -162,9 +156,9 @@ func (s *Store) reviveAttempts(ctx context.Context, tx pgx.Tx, hostID, trialID s
 // SuspectLeases marks leases that were not renewed in time. They keep their
 // bookings. It returns the attempts concerned.
 func (s *Store) SuspectLeases(ctx context.Context) ([]string, error) {
-	rows, err := s.q.SuspectLeases(ctx, s.pool)
+	attempts, err := s.q.SuspectLeases(ctx, s.pool)
 
-	return collect(rows, err, "looking for expired leases", func(row dbsqlc.SuspectLeasesRow) (string, error) { return row.AttemptID, nil })
+	return attempts, translate(err, "looking for expired leases")
 }
 
 // ReleaseLease frees a lease's booking, on proof. It does nothing when the
@@ -181,18 +175,7 @@ func (s *Store) ReleaseLease(ctx context.Context, attemptID, proof string) error
 func (s *Store) HostLeases(ctx context.Context, hostID string) ([]berth.HostLease, error) {
 	rows, err := s.q.ListHostLeases(ctx, s.pool, hostID)
 
-	return collect(rows, err, "listing leases of host "+hostID, func(row dbsqlc.ListHostLeasesRow) (berth.HostLease, error) {
-		return toHostLease(row), nil
-	})
-}
-
-func toHostLease(row dbsqlc.ListHostLeasesRow) berth.HostLease {
-	return berth.HostLease{
-		AttemptID: row.AttemptID, SweepID: row.SweepID, TrialID: row.TrialID, TrialNumber: int(row.TrialNumber), Number: int(row.Number),
-		State: berth.LeaseState(row.State), Token: row.Token, Current: row.AttemptToken,
-		AttemptState: berth.AttemptState(row.AttemptState),
-		Age:          time.Duration(row.AgeSeconds * float64(time.Second)), Revivable: row.Revivable,
-	}
+	return collect(rows, err, "listing leases of host "+hostID, func(row dbsqlc.ListHostLeasesRow) berth.HostLease { return berth.HostLease(row) })
 }
 
 // LeasesOf returns the unreleased leases of these attempts, on any host, oldest
@@ -200,9 +183,7 @@ func toHostLease(row dbsqlc.ListHostLeasesRow) berth.HostLease {
 func (s *Store) LeasesOf(ctx context.Context, attemptIDs []string) ([]berth.HostLease, error) {
 	rows, err := s.q.ListLeasesOf(ctx, s.pool, attemptIDs)
 
-	return collect(rows, err, "listing leases of attempts", func(row dbsqlc.ListLeasesOfRow) (berth.HostLease, error) {
-		return toHostLease(dbsqlc.ListHostLeasesRow(row)), nil
-	})
+	return collect(rows, err, "listing leases of attempts", func(row dbsqlc.ListLeasesOfRow) berth.HostLease { return berth.HostLease(row) })
 }
 
 // ListHosts returns all hosts with their devices, by name.
@@ -218,11 +199,7 @@ func (s *Store) readHosts(ctx context.Context, db dbsqlc.DBTX, forgotten bool) (
 		return nil, err
 	}
 
-	hosts := make([]berth.Host, len(rows))
-	for i, row := range rows {
-		hosts[i] = toHost(row)
-	}
-
+	hosts := convertAll(rows, toHost)
 	if err := s.addMissingImages(ctx, db, hosts); err != nil {
 		return nil, err
 	}
@@ -270,10 +247,7 @@ func (s *Store) recentHosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, 
 		return hosts, err
 	}
 
-	former := make([]berth.Host, len(rows))
-	for i, row := range rows {
-		former[i] = toFormerHost(row)
-	}
+	former := convertAll(rows, toFormerHost)
 
 	return append(hosts, former...), s.addDevices(ctx, db, former, false)
 }
@@ -281,7 +255,7 @@ func (s *Store) recentHosts(ctx context.Context, db dbsqlc.DBTX) ([]berth.Host, 
 // SetHostState lets a host take attempts (ready) or not (draining).
 func (s *Store) SetHostState(ctx context.Context, hostID string, state berth.HostState) error {
 	return s.inTx(ctx, "setting state of host "+hostID, func(tx pgx.Tx) error {
-		rows, err := s.q.SetHostState(ctx, tx, string(state), hostID)
+		rows, err := s.q.SetHostState(ctx, tx, state, hostID)
 		if err := must(rows, err, "setting state of host", "no host "+hostID); err != nil {
 			return err
 		}
@@ -319,7 +293,7 @@ func (s *Store) RemoveHost(ctx context.Context, hostID string, force bool) error
 		}
 
 		if err := s.q.AbandonHostAttempts(ctx, tx, &dbsqlc.AbandonHostAttemptsParams{
-			HostID: hostID, FailureKind: string(berth.FailureInfra), Message: "its host was removed; the attempt goes elsewhere",
+			HostID: hostID, FailureKind: berth.FailureInfra, Message: "its host was removed; the attempt goes elsewhere",
 		}); err != nil {
 			return err
 		}

@@ -66,5 +66,5 @@ func (s *Store) RecallImage(ctx context.Context, ref string) (digest string, res
 		return "", time.Time{}, translate(err, "recalling image "+ref)
 	}
 
-	return row.Digest, row.ResolvedAt.UTC(), nil
+	return row.Digest, row.ResolvedAt, nil
 }

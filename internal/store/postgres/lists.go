@@ -32,12 +32,7 @@ func (s *Store) PageSweeps(ctx context.Context, q berth.SweepQuery) (berth.Page[
 			return err
 		}
 
-		sweeps, err := convertAll(inOrder(ids, rows, func(row dbsqlc.Sweep) string { return row.ID }), toSweep)
-		if err != nil {
-			return err
-		}
-
-		page.Rows, err = s.withCounts(ctx, tx, sweeps)
+		page.Rows, err = s.withCounts(ctx, tx, convertAll(inOrder(ids, rows, func(row dbsqlc.Sweep) string { return row.ID }), toSweep))
 		page.Next, page.Total = next, total
 
 		return err
@@ -133,11 +128,7 @@ func (s *Store) PageTrials(ctx context.Context, sweepID string, q berth.TrialQue
 		}
 
 		rows, err := s.q.ListedTrials(ctx, tx, metric, ids)
-		if err != nil {
-			return err
-		}
-
-		page.Rows, err = convertAll(inOrder(ids, rows, func(row dbsqlc.ListedTrialsRow) string { return row.Trial.ID }), toListedTrial)
+		page.Rows = convertAll(inOrder(ids, rows, func(row dbsqlc.ListedTrialsRow) string { return row.Trial.ID }), toListedTrial)
 		page.Next, page.Total = next, total
 
 		return err
@@ -185,22 +176,21 @@ func trialList(sweepID string, q berth.TrialQuery) (*keyset, error) {
 	return k, nil
 }
 
-func toListedTrial(row dbsqlc.ListedTrialsRow) (berth.ListedTrial, error) {
-	trial, err := toTrial(row.Trial)
-	listed := berth.ListedTrial{Trial: trial}
-	listed.Attempts, listed.Waiting, listed.OutputsRemoved = int(row.Attempts), toReasons(row.Reasons), row.OutputsRemoved
+func toListedTrial(row dbsqlc.ListedTrialsRow) berth.ListedTrial {
+	listed := berth.ListedTrial{Trial: toTrial(row.Trial)}
+	listed.Attempts, listed.Waiting, listed.OutputsRemoved = row.Attempts, toReasons(row.Reasons), row.OutputsRemoved
 	listed.Kept = keptHost(row.KeptHostID, row.KeptHost, row.KeptDeviceID, row.KeptSince)
 
 	if row.Waits {
-		listed.WaitingSince = new(row.WaitingSince.UTC())
+		listed.WaitingSince = &row.WaitingSince
 	}
 
 	if row.AttemptNumber == 0 {
-		return listed, err
+		return listed
 	}
 
 	listed.Latest = &berth.LatestAttempt{
-		ID: row.AttemptID, Number: int(row.AttemptNumber), State: berth.AttemptState(row.AttemptState), Purpose: berth.Purpose(row.Purpose),
+		ID: row.AttemptID, Number: row.AttemptNumber, State: berth.AttemptState(row.AttemptState), Purpose: berth.Purpose(row.Purpose),
 		HostID: row.HostID, HostName: row.HostName, DeviceID: row.DeviceID, MemoryBytes: row.MemoryBytes, DeviceBytes: row.DeviceBytes,
 		MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes,
 	}
@@ -208,9 +198,9 @@ func toListedTrial(row dbsqlc.ListedTrialsRow) (berth.ListedTrial, error) {
 	if row.MetricStatus != "" {
 		listed.Latest.Metric = &berth.MetricPoint{
 			Name: row.MetricName, Step: row.MetricStep, Value: row.MetricValue, Status: berth.MetricStatus(row.MetricStatus),
-			Final: row.MetricFinal, At: row.MetricAt.UTC(),
+			Final: row.MetricFinal, At: row.MetricAt,
 		}
 	}
 
-	return listed, err
+	return listed
 }

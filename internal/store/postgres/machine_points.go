@@ -13,12 +13,12 @@ import (
 func (s *Store) ListMachine(ctx context.Context, hostID string, covered, every time.Duration) ([]berth.MachinePoint, error) {
 	rows, err := s.q.ListMachinePoints(ctx, s.pool, &dbsqlc.ListMachinePointsParams{HostID: hostID, Covered: covered, Every: every})
 
-	return collect(rows, err, "listing how full host "+hostID+" was", func(row dbsqlc.ListMachinePointsRow) (berth.MachinePoint, error) {
+	return collect(rows, err, "listing how full host "+hostID+" was", func(row dbsqlc.ListMachinePointsRow) berth.MachinePoint {
 		return berth.MachinePoint{
-			DeviceID: row.DeviceID, At: row.At.UTC(), MemoryBytes: row.MemoryBytes, ReservedBytes: row.ReservedBytes,
+			DeviceID: row.DeviceID, At: row.At, MemoryBytes: row.MemoryBytes, ReservedBytes: row.ReservedBytes,
 			MeasuredBytes: measured(row.MeasuredBytes), OthersBytes: measured(row.OthersBytes), ActivityMilli: measured(row.ActivityMilli),
-			CPUMilli: row.CpuMilli, Attempts: int(row.Attempts),
-		}, nil
+			CPUMilli: row.CPUMilli, Attempts: row.Attempts,
+		}
 	})
 }
 

@@ -19,14 +19,14 @@ func (s *Store) PutMemory(ctx context.Context, attemptID string, token int64, po
 	}
 
 	p := &dbsqlc.PutMemoryPointsParams{
-		AttemptID: attemptID, Token: token, Newest: int32Of(points[len(points)-1].Second), MaxPoints: berth.MaxMemoryPoints,
+		AttemptID: attemptID, Token: token, Newest: points[len(points)-1].Second, MaxPoints: berth.MaxMemoryPoints,
 	}
 
 	for _, point := range points {
-		p.Seconds = append(p.Seconds, int32Of(point.Second))
+		p.Seconds = append(p.Seconds, point.Second)
 		p.Hosts = append(p.Hosts, figure(point.HostBytes))
 		p.Devices = append(p.Devices, figure(point.DeviceBytes))
-		p.Sms = append(p.Sms, int32Of(int(figure(point.SMMilli))))
+		p.Sms = append(p.Sms, int(figure(point.SMMilli)))
 	}
 
 	found, err := s.q.PutMemoryPoints(ctx, s.pool, p)
@@ -49,12 +49,5 @@ func figure(measured *int64) int64 {
 func (s *Store) ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error) {
 	rows, err := s.q.ListMemoryPoints(ctx, s.pool, attemptID, berth.MaxMemoryPoints)
 
-	return collect(rows, err, "listing the memory of attempt "+attemptID, func(row dbsqlc.ListMemoryPointsRow) (berth.MemoryPoint, error) {
-		p := berth.MemoryPoint{Second: int(row.AtSecond), At: row.At.UTC(), HostBytes: row.HostBytes, DeviceBytes: row.DeviceBytes}
-		if row.SmMilli != nil {
-			p.SMMilli = new(int64(*row.SmMilli))
-		}
-
-		return p, nil
-	})
+	return collect(rows, err, "listing the memory of attempt "+attemptID, func(row dbsqlc.ListMemoryPointsRow) berth.MemoryPoint { return berth.MemoryPoint(row) })
 }

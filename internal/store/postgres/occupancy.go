@@ -16,26 +16,26 @@ import (
 func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int) ([]berth.HeldLease, error) {
 	rows, err := s.q.ListLeases(ctx, s.pool, &dbsqlc.ListLeasesParams{
 		AfterHost: cmp.Or(after.HostID, noID), AfterDevice: after.DeviceID, AfterTime: after.Since, AfterAttempt: cmp.Or(after.AttemptID, noID),
-		MaxRows: int32Of(limit),
+		MaxRows: limit,
 	})
 
-	return collect(rows, err, "listing leases", func(row dbsqlc.ListLeasesRow) (berth.HeldLease, error) {
+	return collect(rows, err, "listing leases", func(row dbsqlc.ListLeasesRow) berth.HeldLease {
 		l := berth.HeldLease{
-			AttemptID: row.AttemptID, AttemptState: berth.AttemptState(row.AttemptState), Number: int(row.Number), Stage: row.Stage,
-			Purpose: berth.Purpose(row.Purpose), SweepID: row.SweepID, SweepName: row.SweepName, TrialNumber: int(row.TrialNumber),
+			AttemptID: row.AttemptID, AttemptState: row.AttemptState, Number: row.Number, Stage: row.Stage,
+			Purpose: row.Purpose, SweepID: row.SweepID, SweepName: row.SweepName, TrialNumber: row.TrialNumber,
 			HostID: row.HostID, HostName: row.HostName, DeviceID: row.DeviceID, Activity: int64(row.DeviceActivity),
 			Demand: berth.Demand{
-				MemoryBytes: row.MemoryBytes, CPUMilli: row.CpuMilli, DeviceBytes: row.DeviceBytes, Contexts: int(row.Contexts),
+				MemoryBytes: row.MemoryBytes, CPUMilli: row.CPUMilli, DeviceBytes: row.DeviceBytes, Contexts: row.Contexts,
 				Exclusive: row.Exclusive, ExclusiveDevice: row.ExclusiveDevice, SpillBytes: row.SpillBytes,
 			},
-			State: berth.LeaseState(row.State), Since: row.CreatedAt.UTC(),
+			State: row.State, Since: row.CreatedAt,
 			MeasuredBytes: measured(row.MeasuredBytes), MeasuredDeviceBytes: measured(row.MeasuredDeviceBytes),
 		}
 		if row.MeasuredSecond != notMeasured {
-			l.MeasuredAt = new(row.StartedAt.Add(time.Duration(row.MeasuredSecond) * time.Second).UTC())
+			l.MeasuredAt = new(row.StartedAt.Add(time.Duration(row.MeasuredSecond) * time.Second))
 		}
 
-		return l, nil
+		return l
 	})
 }
 
@@ -45,28 +45,24 @@ func (s *Store) ListLeases(ctx context.Context, after berth.LeaseKey, limit int)
 func (s *Store) ListQueue(ctx context.Context, after berth.QueueKey, limit int) (queue []berth.QueuedRequest, total int, err error) {
 	rows, err := s.q.ListQueue(ctx, s.pool, &dbsqlc.ListQueueParams{
 		AfterPutOff: after.PutOff, AfterInactive: after.Inactive, AfterSince: after.Since, AfterAttempt: cmp.Or(after.AttemptID, noID),
-		MaxRows: int32Of(limit),
+		MaxRows: limit,
 	})
 	if err != nil {
 		return nil, 0, translate(err, "listing the queue")
 	}
 
-	queue, err = convertAll(rows, func(row dbsqlc.ListQueueRow) (berth.QueuedRequest, error) {
-		total = int(row.Total)
+	queue = convertAll(rows, func(row dbsqlc.ListQueueRow) berth.QueuedRequest {
+		total = row.Total
 
 		return berth.QueuedRequest{
-			Position: int(row.Position), AttemptID: row.AttemptID, Number: int(row.Number), Stage: row.Stage, Purpose: berth.Purpose(row.Purpose),
-			SweepID: row.SweepID, SweepName: row.SweepName, SweepState: berth.SweepState(row.SweepState), TrialNumber: int(row.TrialNumber),
-			Since: row.Since.UTC(), NotBefore: putOff(row.PutOff, row.NotBefore), Reasons: toReasons(row.Reasons),
+			Position: row.Position, AttemptID: row.AttemptID, Number: row.Number, Stage: row.Stage, Purpose: row.Purpose,
+			SweepID: row.SweepID, SweepName: row.SweepName, SweepState: berth.SweepState(row.SweepState), TrialNumber: row.TrialNumber,
+			Since: row.Since, NotBefore: putOff(row.PutOff, row.NotBefore), Reasons: toReasons(row.Reasons),
 			Kept: keptHost(row.KeptHostID, row.KeptHost, row.KeptDeviceID, row.KeptSince),
-		}, nil
+		}
 	})
 
-	if err == nil {
-		err = s.addBlockerEnds(ctx, queue)
-	}
-
-	return queue, total, err
+	return queue, total, s.addBlockerEnds(ctx, queue)
 }
 
 // addBlockerEnds adds to requests the expected end of their first blocker: its start
@@ -103,7 +99,7 @@ func (s *Store) addBlockerEnds(ctx context.Context, queue []berth.QueuedRequest)
 
 	for _, row := range rows {
 		if t := times[row.SweepID]; t.Known() {
-			ends.Add(row.Oldest.Add(t.Median).UTC(), row.SweepID, row.HostID, row.DeviceID)
+			ends.Add(row.Oldest.Add(t.Median), row.SweepID, row.HostID, row.DeviceID)
 		}
 	}
 
@@ -119,7 +115,7 @@ func putOff(is bool, until time.Time) *time.Time {
 		return nil
 	}
 
-	return new(until.UTC())
+	return &until
 }
 
 // keptHost is the capacity kept free for a request; nil = none, or its host is
@@ -129,5 +125,5 @@ func keptHost(hostID, name, deviceID string, since time.Time) *berth.KeptHost {
 		return nil
 	}
 
-	return &berth.KeptHost{HostID: hostID, HostName: name, DeviceID: deviceID, Since: since.UTC()}
+	return &berth.KeptHost{HostID: hostID, HostName: name, DeviceID: deviceID, Since: since}
 }

@@ -22,13 +22,11 @@ const outboxReason = 500
 // transaction. SettleOutbox stores the results; messages without a result are
 // due again when the claim ends.
 func (s *Store) ClaimOutbox(ctx context.Context, limit int, claim time.Duration) ([]berth.OutboxMessage, error) {
-	rows, err := s.q.ClaimOutbox(ctx, s.pool, claim, int32Of(limit))
+	rows, err := s.q.ClaimOutbox(ctx, s.pool, claim, limit)
 
 	slices.SortFunc(rows, func(a, b dbsqlc.ClaimOutboxRow) int { return cmp.Compare(a.ID, b.ID) })
 
-	return collect(rows, err, "claiming the outbox", func(row dbsqlc.ClaimOutboxRow) (berth.OutboxMessage, error) {
-		return berth.OutboxMessage{ID: row.ID, Kind: row.Kind, WorkflowID: row.WorkflowID, Payload: row.Payload, Tries: int(row.Attempts)}, nil
-	})
+	return collect(rows, err, "claiming the outbox", func(row dbsqlc.ClaimOutboxRow) berth.OutboxMessage { return berth.OutboxMessage(row) })
 }
 
 // SettleOutbox stores the results of claimed messages: delivered ones are

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,22 +45,20 @@ func (s *Store) expireOutputs(ctx context.Context, keep berth.Retention, l look)
 
 // askOutputRemoval asks the hosts to remove the files of some attempts of a
 // sweep's first trials, and returns of how many.
-func (s *Store) askOutputRemoval(ctx context.Context, db dbsqlc.DBTX, sweepID string, trials int32, why string) (int64, error) {
+func (s *Store) askOutputRemoval(ctx context.Context, db dbsqlc.DBTX, sweepID string, trials int, why string) (int64, error) {
 	return s.q.AskOutputRemoval(ctx, db, &dbsqlc.AskOutputRemovalParams{SweepID: sweepID, Why: why, MaxTrials: trials, MaxRows: retainStep})
 }
 
 // deleteSweepFiles forgets some stored files of a sweep's first trials.
-func (s *Store) deleteSweepFiles(ctx context.Context, db dbsqlc.DBTX, sweepID string, trials int32) (int64, error) {
+func (s *Store) deleteSweepFiles(ctx context.Context, db dbsqlc.DBTX, sweepID string, trials int) (int64, error) {
 	return s.q.DeleteSweepFiles(ctx, db, &dbsqlc.DeleteSweepFilesParams{SweepID: sweepID, MaxTrials: trials, MaxRows: retainStep})
 }
 
 // OutputRemovals are attempts whose files a host still has to remove, at most limit.
 func (s *Store) OutputRemovals(ctx context.Context, hostID string, limit int) ([]berth.OutputRemoval, error) {
-	rows, err := s.q.OutputRemovals(ctx, s.pool, hostID, int32Of(limit))
+	rows, err := s.q.OutputRemovals(ctx, s.pool, hostID, limit)
 
-	return collect(rows, err, "reading which files to remove", func(row dbsqlc.OutputRemovalsRow) (berth.OutputRemoval, error) {
-		return berth.OutputRemoval{AttemptID: row.AttemptID, TrialID: row.TrialID}, nil
-	})
+	return collect(rows, err, "reading which files to remove", func(row dbsqlc.OutputRemovalsRow) berth.OutputRemoval { return berth.OutputRemoval(row) })
 }
 
 // OutputsRemoved records the attempts whose files a host has removed, and the
@@ -80,26 +77,21 @@ func (s *Store) OutputsRemoved(ctx context.Context, hostID string, removed, fail
 // may have, by the end of their sweep, oldest first, behind after; nil = from
 // the first.
 func (s *Store) OldestOutputs(ctx context.Context, hostID string, after *berth.TrialOutputs, limit int) ([]berth.TrialOutputs, error) {
-	params := dbsqlc.OldestOutputsParams{HostID: hostID, AfterSweep: noID, MaxRows: int32Of(limit)}
+	params := dbsqlc.OldestOutputsParams{HostID: hostID, AfterSweep: noID, MaxRows: limit}
 	if after != nil {
-		params.AfterTime, params.AfterSweep, params.AfterNumber = after.EndedAt, after.SweepID, int32Of(after.Number)
+		params.AfterTime, params.AfterSweep, params.AfterNumber = after.EndedAt, after.SweepID, after.Number
 	}
 
 	rows, err := s.q.OldestOutputs(ctx, s.pool, &params)
 
-	return collect(rows, err, "looking for the oldest files of host "+hostID, func(row dbsqlc.OldestOutputsRow) (berth.TrialOutputs, error) {
-		return berth.TrialOutputs{
-			SweepID: row.SweepID, TrialID: row.TrialID, Number: int(row.Number), AttemptIDs: row.AttemptIds, Unstored: row.Unstored,
-			EndedAt: row.EndedAt, EndedFor: time.Duration(row.EndedSeconds * float64(time.Second)),
-		}, nil
-	})
+	return collect(rows, err, "looking for the oldest files of host "+hostID, func(row dbsqlc.OldestOutputsRow) berth.TrialOutputs { return berth.TrialOutputs(row) })
 }
 
 // ExpireOutputs asks a host to remove its files of these trials, says why with
 // each attempt, and records it. Trials of sweeps that go on are left out.
 func (s *Store) ExpireOutputs(ctx context.Context, hostID string, trialIDs []string, why string) error {
 	return s.inTx(ctx, "asking for the removal of files of host "+hostID, func(tx pgx.Tx) error {
-		sweeps, err := s.q.ExpireOutputs(ctx, tx, &dbsqlc.ExpireOutputsParams{HostID: hostID, TrialIds: trialIDs, Why: why})
+		sweeps, err := s.q.ExpireOutputs(ctx, tx, &dbsqlc.ExpireOutputsParams{HostID: hostID, TrialIDs: trialIDs, Why: why})
 		if err != nil {
 			return err
 		}

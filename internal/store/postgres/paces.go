@@ -62,7 +62,7 @@ func (s *Store) addAhead(ctx context.Context, db dbsqlc.DBTX, sweeps map[string]
 
 	for _, row := range ahead {
 		use := sweeps[row.ID]
-		use.Left, use.Template = int(row.TrialsLeft), row.Template
+		use.Left, use.Template = row.TrialsLeft, row.Template
 
 		if err := decode(row.TrialLimit, &use.TrialLimit, "limits.max_trial_duration of sweep "+row.ID); err != nil {
 			return err
@@ -83,8 +83,8 @@ func (s *Store) readPaces(ctx context.Context, db dbsqlc.DBTX, keys []string) ([
 	paces := make([]berth.MixPace, len(rows))
 	for i, row := range rows {
 		paces[i] = berth.MixPace{Mix: row.Mix, Place: row.Place, At: row.UpdatedAt, Pace: berth.Pace{
-			ShapeKey: row.ShapeKey, Company: berth.Company{Mode: berth.SharingMode(row.Mode), AtOnce: int(row.AtOnce)},
-			Samples: int(row.Samples), Failed: int(row.Failed), Mean: row.Mean, Variance: row.Variance,
+			ShapeKey: row.ShapeKey, Company: berth.Company{Mode: row.Mode, AtOnce: row.AtOnce},
+			Samples: row.Samples, Failed: row.Failed, Mean: row.Mean, Variance: row.Variance,
 		}}
 	}
 
@@ -102,17 +102,17 @@ func (s *Store) addPace(ctx context.Context, tx pgx.Tx, attemptID string) error 
 		return err
 	}
 
-	samples, failed := int32(1), int32(0)
+	samples, failed := 1, 0
 	if row.Failed {
 		samples, failed = 0, 1
 	}
 
-	host := berth.Host{CPUMilli: row.CpuMilli, Devices: make([]berth.Device, max(row.Devices, 1))}
+	host := berth.Host{CPUMilli: row.CPUMilli, Devices: make([]berth.Device, max(row.Devices, 1))}
 	company := max(row.CompanySeconds/row.Seconds, 1)
 
 	return s.q.AddPace(ctx, tx, &dbsqlc.AddPaceParams{
 		Place: host.GPUPlace(berth.Device{Model: row.Model, Profile: row.Profile}), Mix: row.Mix, ShapeKey: row.MixOwn,
-		Mode: string(berth.DeviceClass(row.DeviceClass).Mode()), AtOnce: int32Of(berth.CompanySize(company)), Seconds: row.Seconds / company, Memory: berth.PaceMemory, Kept: berth.PaceKept, Samples: samples, Failed: failed,
+		Mode: row.DeviceClass.Mode(), AtOnce: berth.CompanySize(company), Seconds: row.Seconds / company, Memory: berth.PaceMemory, Kept: berth.PaceKept, Samples: samples, Failed: failed,
 	})
 }
 

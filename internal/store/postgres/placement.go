@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -16,19 +17,24 @@ import (
 // may be the answer to an earlier call. When the attempt before it was
 // abandoned and its host answers again, that attempt is the answer.
 func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
+	var lastOOM json.RawMessage
+	if r.Last != nil {
+		lastOOM = encode(r.Last)
+	}
+
 	err := s.inTx(ctx, "requesting a place for attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.InsertPlacementRequest(ctx, tx, &dbsqlc.InsertPlacementRequestParams{
 			AttemptID: r.AttemptID, SweepID: r.SweepID, TrialID: r.TrialID, WorkflowID: r.WorkflowID,
-			Number: int32Of(r.Number), Stage: r.Stage, Purpose: string(r.Purpose), ShapeKey: r.ShapeKey,
-			MemoryBytes: r.Demand.MemoryBytes, CpuMilli: r.Demand.CPUMilli, DeviceBytes: r.Demand.DeviceBytes,
-			Contexts: int32Of(contexts(r.Demand)), Exclusive: r.Demand.Exclusive, ExclusiveDevice: r.Demand.ExclusiveDevice,
-			LastOom: encodeOptional(r.Last), ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
+			Number: r.Number, Stage: r.Stage, Purpose: string(r.Purpose), ShapeKey: r.ShapeKey,
+			MemoryBytes: r.Demand.MemoryBytes, CPUMilli: r.Demand.CPUMilli, DeviceBytes: r.Demand.DeviceBytes,
+			Contexts: contexts(r.Demand), Exclusive: r.Demand.Exclusive, ExclusiveDevice: r.Demand.ExclusiveDevice,
+			LastOOM: lastOOM, ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
 		})
 		if err != nil || rows == 0 {
 			return err
 		}
 
-		open, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{ID: r.TrialID, State: string(berth.TrialWaiting)})
+		open, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{ID: r.TrialID, State: berth.TrialWaiting})
 		if err != nil {
 			return err
 		}
@@ -38,13 +44,13 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 		}
 
 		if err := s.q.FenceEarlierAttempts(ctx, tx, &dbsqlc.FenceEarlierAttemptsParams{
-			TrialID: r.TrialID, Stage: r.Stage, Number: int32Of(r.Number), Message: "its trial went on without it",
+			TrialID: r.TrialID, Stage: r.Stage, Number: r.Number, Message: "its trial went on without it",
 		}); err != nil {
 			return err
 		}
 
 		if err := s.q.WithdrawEarlierRequests(ctx, tx, &dbsqlc.WithdrawEarlierRequestsParams{
-			TrialID: r.TrialID, Stage: r.Stage, Number: int32Of(r.Number),
+			TrialID: r.TrialID, Stage: r.Stage, Number: r.Number,
 		}); err != nil {
 			return err
 		}
@@ -73,8 +79,8 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 func (s *Store) ResizeRequest(ctx context.Context, r berth.PlacementRequest) (berth.PlacementStatus, error) {
 	err := s.inTx(ctx, "resizing the request of attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		rows, err := s.q.ResizeRequest(ctx, tx, &dbsqlc.ResizeRequestParams{
-			AttemptID: r.AttemptID, MemoryBytes: r.Demand.MemoryBytes, CpuMilli: r.Demand.CPUMilli,
-			DeviceBytes: r.Demand.DeviceBytes, Contexts: int32Of(contexts(r.Demand)), Exclusive: r.Demand.Exclusive,
+			AttemptID: r.AttemptID, MemoryBytes: r.Demand.MemoryBytes, CPUMilli: r.Demand.CPUMilli,
+			DeviceBytes: r.Demand.DeviceBytes, Contexts: contexts(r.Demand), Exclusive: r.Demand.Exclusive,
 			ExclusiveDevice: r.Demand.ExclusiveDevice, ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
 		})
 		if err != nil || rows == 0 {
@@ -110,7 +116,7 @@ func (s *Store) PlacementStatus(ctx context.Context, attemptID string) (berth.Pl
 		return berth.PlacementStatus{}, translate(err, "reading placement of attempt "+attemptID)
 	}
 
-	status := berth.PlacementStatus{AttemptID: attemptID, State: berth.RequestState(row.State)}
+	status := berth.PlacementStatus{AttemptID: attemptID, State: row.State}
 
 	for _, reason := range toReasons(row.Reasons) {
 		status.Reasons = append(status.Reasons, reason.Reason)
@@ -170,18 +176,18 @@ func (s *Store) WithdrawRequest(ctx context.Context, attemptID string) (berth.Pl
 func (s *Store) Place(ctx context.Context, decisions map[string]berth.Placement) ([]string, error) {
 	params := &dbsqlc.PlaceRequestsParams{Term: berth.LeaseTerm}
 	for attemptID, p := range decisions {
-		params.AttemptIds = append(params.AttemptIds, attemptID)
-		params.HostIds = append(params.HostIds, p.HostID)
-		params.DeviceIds = append(params.DeviceIds, p.DeviceID)
+		params.AttemptIDs = append(params.AttemptIDs, attemptID)
+		params.HostIDs = append(params.HostIDs, p.HostID)
+		params.DeviceIDs = append(params.DeviceIDs, p.DeviceID)
 		params.DeviceClasses = append(params.DeviceClasses, string(cmp.Or(p.Class, berth.ClassCPU)))
 		params.Modes = append(params.Modes, string(p.Class.Mode()))
 		params.MemoryBytes = append(params.MemoryBytes, p.Demand.MemoryBytes)
-		params.CpuMilli = append(params.CpuMilli, p.Demand.CPUMilli)
+		params.CPUMilli = append(params.CPUMilli, p.Demand.CPUMilli)
 		params.DeviceBytes = append(params.DeviceBytes, p.Demand.DeviceBytes)
-		params.Contexts = append(params.Contexts, int32Of(contexts(p.Demand)))
+		params.Contexts = append(params.Contexts, contexts(p.Demand))
 		params.Exclusive = append(params.Exclusive, p.Demand.Exclusive)
 		params.ExclusiveDevice = append(params.ExclusiveDevice, p.Demand.ExclusiveDevice)
-		params.DeviceActivity = append(params.DeviceActivity, milliOf(p.Demand.DeviceActivity))
+		params.DeviceActivity = append(params.DeviceActivity, int(milliOf(p.Demand.DeviceActivity)))
 		params.Mixes = append(params.Mixes, p.Mix.Key)
 		params.MixOwns = append(params.MixOwns, p.Mix.Own)
 		params.SpillBytes = append(params.SpillBytes, p.Demand.SpillBytes)
@@ -279,7 +285,7 @@ func (s *Store) StoreReasons(ctx context.Context, waits map[string]berth.Wait) e
 	params := &dbsqlc.StoreReasonsParams{}
 
 	for id, w := range waits {
-		params.AttemptIds = append(params.AttemptIds, id)
+		params.AttemptIDs = append(params.AttemptIDs, id)
 		params.AllReasons = append(params.AllReasons, encode(w.Reasons))
 		params.KeptHosts = append(params.KeptHosts, w.Kept.HostID)
 		params.KeptDevices = append(params.KeptDevices, w.Kept.DeviceID)

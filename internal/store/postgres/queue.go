@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,7 +45,7 @@ func (s *Store) Queue(ctx context.Context, limit int) (queue berth.Queue, err er
 // readQueue reads the waiting requests, their possible places and the use of
 // their sweeps.
 func (s *Store) readQueue(ctx context.Context, tx pgx.Tx, limit int, queue *berth.Queue) error {
-	rows, err := s.q.ListWaitingRequests(ctx, tx, &dbsqlc.ListWaitingRequestsParams{CleanRuns: cleanRuns, LostAfter: berth.HostLostAfter, MaxRows: int32Of(limit)})
+	rows, err := s.q.ListWaitingRequests(ctx, tx, &dbsqlc.ListWaitingRequestsParams{CleanRuns: cleanRuns, LostAfter: berth.HostLostAfter, MaxRows: limit})
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -118,12 +117,12 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			reasons[row.Reasons] = toReasons(json.RawMessage(row.Reasons))
 		}
 
-		use[row.SweepID] = berth.SweepUse{MaxParallel: int(row.MaxParallel), State: berth.SweepState(row.SweepState)}
+		use[row.SweepID] = berth.SweepUse{MaxParallel: row.MaxParallel, State: row.SweepState}
 		request := berth.WaitingRequest{
-			AttemptID: row.AttemptID, SweepID: row.SweepID, TrialNumber: int(row.TrialNumber),
+			AttemptID: row.AttemptID, SweepID: row.SweepID, TrialNumber: row.TrialNumber,
 			ShapeKey: row.ShapeKey,
 			Image:    row.ImageDigest,
-			Waited:   time.Duration(row.WaitedSeconds * float64(time.Second)),
+			Waited:   row.Waited,
 			Reasons:  reasons[row.Reasons],
 			Kept:     berth.KeptPlace{HostID: deref(row.KeptHostID), DeviceID: deref(row.KeptDeviceID)},
 			Away:     row.Away,
@@ -141,7 +140,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 
 		request.Resources, request.Datasets, request.SecretKeys = plan.resources, plan.datasets, row.SecretKeys
 
-		if err := errors.Join(plan.err, decode(row.Oom, &request.Last, "out-of-memory of the trial")); err != nil {
+		if err := errors.Join(plan.err, decode(row.OOM, &request.Last, "out-of-memory of the trial")); err != nil {
 			request.Blocked = err.Error()
 		}
 
@@ -154,7 +153,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 
 	for _, row := range running {
 		if u, ok := use[row.SweepID]; ok {
-			u.Running, u.Away = int(row.Attempts), int(row.Away)
+			u.Running, u.Away = row.Attempts, row.Away
 			use[row.SweepID] = u
 		}
 	}

@@ -15,5 +15,5 @@ func (s *Store) OpenSweeps(ctx context.Context, person, route, key string) (open
 		return 0, false, translate(err, "counting open sweeps")
 	}
 
-	return int(row.Open), row.Known, nil
+	return row.Open, row.Known, nil
 }

@@ -57,14 +57,9 @@ func (s *Store) DropMetrics(ctx context.Context, attemptID string, token int64, 
 
 // ListMetrics returns points by name and step. An empty name means all.
 func (s *Store) ListMetrics(ctx context.Context, attemptID, name string, limit int) ([]berth.MetricPoint, error) {
-	rows, err := s.q.ListMetrics(ctx, s.pool, &dbsqlc.ListMetricsParams{AttemptID: attemptID, OnlyName: name, MaxRows: int32Of(limit)})
+	rows, err := s.q.ListMetrics(ctx, s.pool, &dbsqlc.ListMetricsParams{AttemptID: attemptID, OnlyName: name, MaxRows: limit})
 
-	return collect(rows, err, "listing metrics of attempt "+attemptID, func(row dbsqlc.ListMetricsRow) (berth.MetricPoint, error) {
-		return berth.MetricPoint{
-			Name: row.Name, Step: row.Step, Value: row.Value, Status: berth.MetricStatus(row.Status),
-			Final: row.Final, At: row.At.UTC(),
-		}, nil
-	})
+	return collect(rows, err, "listing metrics of attempt "+attemptID, func(row dbsqlc.ListMetricsRow) berth.MetricPoint { return berth.MetricPoint(row) })
 }
 
 // PutLog stores a piece. Of two at one offset the longer stays: another run of
@@ -82,22 +77,17 @@ func (s *Store) PutLog(ctx context.Context, attemptID string, token int64, piece
 
 // ReadLog returns at most limit pieces that reach beyond the offset.
 func (s *Store) ReadLog(ctx context.Context, attemptID string, offset int64, limit int) ([]berth.LogPiece, error) {
-	rows, err := s.q.ReadLog(ctx, s.pool, &dbsqlc.ReadLogParams{AttemptID: attemptID, FromOffset: offset, MaxRows: int32Of(limit)})
+	rows, err := s.q.ReadLog(ctx, s.pool, &dbsqlc.ReadLogParams{AttemptID: attemptID, FromOffset: offset, MaxRows: limit})
 
-	return collect(rows, err, "reading log of attempt "+attemptID, func(row dbsqlc.ReadLogRow) (berth.LogPiece, error) {
-		return berth.LogPiece{Offset: row.Offset, Stream: row.Stream, At: row.At.UTC(), Data: row.Data}, nil
-	})
+	return collect(rows, err, "reading log of attempt "+attemptID, func(row dbsqlc.ReadLogRow) berth.LogPiece { return berth.LogPiece(row) })
 }
 
 // ListFootprints returns up to limit measured shapes, by key, after the given
 // one.
 func (s *Store) ListFootprints(ctx context.Context, after string, limit int) ([]berth.ProbedShape, error) {
-	rows, err := s.q.ListFootprints(ctx, s.pool, after, int32Of(limit))
-	if err != nil {
-		return nil, translate(err, "listing footprints")
-	}
+	rows, err := s.q.ListFootprints(ctx, s.pool, after, limit)
 
-	return toProbedShapes(rows)
+	return toProbedShapes(rows), translate(err, "listing footprints")
 }
 
 // FindFootprint returns the one measured shape whose key starts with prefix.
@@ -108,17 +98,9 @@ func (s *Store) FindFootprint(ctx context.Context, prefix string) (berth.ProbedS
 		return berth.ProbedShape{}, translate(err, "finding footprint")
 	}
 
-	list := make([]dbsqlc.ListFootprintsRow, len(rows))
-	for i, row := range rows {
-		list[i] = dbsqlc.ListFootprintsRow(row)
-	}
+	list := convertAll(rows, func(row dbsqlc.FindFootprintsRow) dbsqlc.ListFootprintsRow { return dbsqlc.ListFootprintsRow(row) })
 
-	shapes, err := toProbedShapes(list)
-	if err != nil {
-		return berth.ProbedShape{}, err
-	}
-
-	return onlyOne(shapes, "measured shapes have a key", prefix)
+	return onlyOne(toProbedShapes(list), "measured shapes have a key", prefix)
 }
 
 // onlyOne is the only thing found by a prefix. Errors: not_found; conflict.
@@ -134,22 +116,19 @@ func onlyOne[T any](found []T, what, prefix string) (one T, err error) {
 }
 
 // toProbedShapes groups the classes of each shape, which follow one another.
-func toProbedShapes(rows []dbsqlc.ListFootprintsRow) ([]berth.ProbedShape, error) {
+func toProbedShapes(rows []dbsqlc.ListFootprintsRow) []berth.ProbedShape {
 	var shapes []berth.ProbedShape
 
 	for _, row := range rows {
 		if len(shapes) == 0 || shapes[len(shapes)-1].Key != row.ClassFootprint.ShapeKey {
-			shapes = append(shapes, berth.ProbedShape{Key: row.ClassFootprint.ShapeKey})
-			if err := decode(row.Shape, &shapes[len(shapes)-1].Shape, "shape "+row.ClassFootprint.ShapeKey); err != nil {
-				return nil, err
-			}
+			shapes = append(shapes, berth.ProbedShape{Key: row.ClassFootprint.ShapeKey, Shape: row.Shape})
 		}
 
 		last := &shapes[len(shapes)-1]
 		last.Footprints = append(last.Footprints, toFootprint(row.ClassFootprint))
 	}
 
-	return shapes, nil
+	return shapes
 }
 
 // recentAttempts is how many of a shape's newest attempts on a class count as recent.
@@ -170,7 +149,7 @@ func (s *Store) RecentUsage(ctx context.Context, shapeKey string) ([]berth.Recen
 	out := make([]berth.RecentUsage, len(rows))
 
 	for i, row := range rows {
-		out[i] = berth.RecentUsage{Class: berth.DeviceClass(row.DeviceClass)}
+		out[i] = berth.RecentUsage{Class: row.DeviceClass}
 
 		out[i].StepTime = berth.Duration(row.StepNs)
 		out[i].Phases = berth.Phases{StartBytes: row.StartPeakBytes, TrainingBytes: row.TrainingPeakBytes, ValidationBytes: row.ValidationPeakBytes}

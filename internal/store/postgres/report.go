@@ -36,7 +36,7 @@ func (s *Store) ReportInput(ctx context.Context, sweepID string) (report.Input, 
 	}
 
 	in := report.Input{
-		SweepID: sweepID, State: sweep.State, Trials: sweep.Counts.Total, Succeeded: sweep.Counts.Succeeded, AsOf: now.UTC(),
+		SweepID: sweepID, State: sweep.State, Trials: sweep.Counts.Total, Succeeded: sweep.Counts.Succeeded, AsOf: now,
 		Attempts: make([]report.Attempt, len(rows)),
 	}
 	for i, row := range rows {
@@ -48,11 +48,11 @@ func (s *Store) ReportInput(ctx context.Context, sweepID string) (report.Input, 
 
 func toReportAttempt(row dbsqlc.ListReportAttemptsRow) report.Attempt {
 	a := report.Attempt{
-		ID: row.ID, SweepID: row.SweepID, Trial: int(row.TrialNumber), Number: int(row.Number), ShapeKey: row.ShapeKey,
-		Purpose: berth.Purpose(row.Purpose), Short: row.Short, Kind: berth.FailureKind(row.FailureKind),
-		HostID: row.HostID, HostName: row.HostName, DeviceID: deref(row.DeviceID), Class: berth.DeviceClass(row.DeviceClass),
+		ID: row.ID, SweepID: row.SweepID, Trial: row.TrialNumber, Number: row.Number, ShapeKey: row.ShapeKey,
+		Purpose: row.Purpose, Short: row.Short, Kind: row.FailureKind,
+		HostID: row.HostID, HostName: row.HostName, DeviceID: deref(row.DeviceID), Class: row.DeviceClass,
 		MemoryBytes: row.HostBytes, ReservedBytes: row.MemoryBytes, PeakBytes: row.MemoryPeakBytes, PeakPartial: row.UnseenNs > 0,
-		CPUMilli: row.CpuMilli, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
+		CPUMilli: row.CPUMilli, StartedAt: row.StartedAt, FinishedAt: row.FinishedAt,
 	}
 
 	if a.DeviceID != "" {
@@ -60,14 +60,14 @@ func toReportAttempt(row dbsqlc.ListReportAttemptsRow) report.Attempt {
 	}
 
 	if row.DeviceActiveNs > 0 {
-		a.Activity = toActivity(row.DeviceSmMilli, row.DeviceDramMilli, row.DeviceTensorMilli)
+		a.Activity = toActivity(row.DeviceSMMilli, row.DeviceDRAMMilli, row.DeviceTensorMilli)
 		a.ActiveFor = time.Duration(row.DeviceActiveNs + row.DeviceUnknownNs)
 	}
 
-	a.HeldBack = berth.Usage{CPUPeriods: row.CpuPeriods, CPUThrottled: row.CpuThrottled}.HeldBack()
+	a.HeldBack = berth.Usage{CPUPeriods: row.CPUPeriods, CPUThrottled: row.CPUThrottled}.HeldBack()
 
 	if row.Samples > 0 {
-		a.CPU, a.Wall = time.Duration(row.CpuNs), time.Duration(row.WallNs)
+		a.CPU, a.Wall = time.Duration(row.CPUNs), time.Duration(row.WallNs)
 	}
 
 	return a

@@ -52,7 +52,7 @@ func (s *Store) deleteSweep(ctx context.Context, id, why string) error {
 			return err
 		}
 
-		if state := berth.SweepState(row.State); !state.Terminal() {
+		if state := row.State; !state.Terminal() {
 			return berth.Errorf(berth.KindConflict, "the sweep is %s; stop or cancel it first", state)
 		}
 

@@ -27,29 +27,21 @@ func (s *Store) PutSecret(ctx context.Context, sealed berth.SealedSecret, person
 		return berth.Secret{}, berth.Errorf(berth.KindConflict, "there are %d secrets already, the most that Berth keeps: delete one with `berth secret delete NAME`", berth.MaxSecrets)
 	}
 
-	return berth.Secret{
-		Name: sealed.Name, Key: sealed.Key, Version: int(row.Version),
-		CreatedAt: row.CreatedAt.UTC(), CreatedBy: row.CreatedBy, UpdatedAt: row.UpdatedAt.UTC(), UpdatedBy: person,
-	}, err
+	return berth.Secret(row), err
 }
 
 // GetSecret reads a sealed secret. Errors: not_found.
 func (s *Store) GetSecret(ctx context.Context, name string) (berth.SealedSecret, error) {
 	row, err := s.q.GetSecret(ctx, s.pool, name)
 
-	return berth.SealedSecret{Name: row.Name, Key: row.Key, Ciphertext: row.Ciphertext}, translate(err, "reading secret "+name)
+	return berth.SealedSecret(row), translate(err, "reading secret "+name)
 }
 
 // ListSecrets returns all secrets by name, without their values.
 func (s *Store) ListSecrets(ctx context.Context) ([]berth.Secret, error) {
 	rows, err := s.q.ListSecrets(ctx, s.pool)
 
-	return collect(rows, err, "listing secrets", func(row dbsqlc.ListSecretsRow) (berth.Secret, error) {
-		return berth.Secret{
-			Name: row.Name, Key: row.Key, Version: int(row.Version),
-			CreatedAt: row.CreatedAt.UTC(), CreatedBy: row.CreatedBy, UpdatedAt: row.UpdatedAt.UTC(), UpdatedBy: row.UpdatedBy,
-		}, nil
-	})
+	return collect(rows, err, "listing secrets", func(row dbsqlc.ListSecretsRow) berth.Secret { return berth.Secret(row) })
 }
 
 // DeleteSecret deletes a secret. Errors: not_found; conflict without force while a

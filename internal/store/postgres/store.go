@@ -23,6 +23,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/berthml/berth"
@@ -76,7 +77,11 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	pc.PingTimeout = pingTimeout
 	pc.MaxConnLifetime = connLifetime
 	pc.MaxConnLifetimeJitter = connJitter
-	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { return checkServer(conn.PgConn()) }
+	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+
+		return checkServer(conn.PgConn())
+	}
 	setTimeouts(pc.ConnConfig, cmp.Or(config.QueryTimeout, 5*time.Second))
 
 	store := &Store{q: dbsqlc.New(), charts: make(chan struct{}, chartsAtOnce), exports: make(chan struct{}, exportsAtOnce), log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))}
@@ -149,6 +154,7 @@ func translate(err error, doing string) error {
 	var (
 		ours *berth.Error
 		pg   *pgconn.PgError
+		scan pgx.ScanArgError
 	)
 
 	switch {
@@ -167,6 +173,8 @@ func translate(err error, doing string) error {
 			"as the schema's owner, with --grant-server and --grant-worker, and Berth goes on by itself: %w", doing, err)
 	case errors.As(err, &pg):
 		return berth.Errorf(kindOfCode(pg.Code), "%s: %w", doing, err)
+	case errors.As(err, &scan): // such as a spec that this version cannot read
+		return berth.Errorf(berth.KindInternal, "%s: %w", doing, err)
 	default: // refused, reset, timed out: the work may be done or not
 		return berth.Errorf(berth.KindUnavailable, "%s: %w", doing, err)
 	}

@@ -39,8 +39,8 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 		}
 
 		if err := s.q.InsertSweep(ctx, tx, &dbsqlc.InsertSweepParams{
-			ID: n.ID, Name: n.Spec.Name, Spec: encode(n.Spec.Plan()), ImageDigest: n.ImageDigest,
-			MaxParallel: int32Of(int(n.Spec.Limits.MaxParallel)), Planned: int32Of(n.Planned), CreatedBy: n.CreatedBy,
+			ID: n.ID, Name: n.Spec.Name, Spec: n.Spec.Plan(), ImageDigest: n.ImageDigest,
+			MaxParallel: int(n.Spec.Limits.MaxParallel), Planned: n.Planned, CreatedBy: n.CreatedBy,
 		}); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 // insertFile stores a sweep's file whole, for display, and its listed
 // assignments, for the search.
 func (s *Store) insertFile(ctx context.Context, tx pgx.Tx, n berth.NewSweep) error {
-	if err := s.q.InsertSweepFile(ctx, tx, n.ID, encode(n.Spec)); err != nil || len(n.Spec.Enqueue) == 0 {
+	if err := s.q.InsertSweepFile(ctx, tx, n.ID, n.Spec); err != nil || len(n.Spec.Enqueue) == 0 {
 		return err
 	}
 
@@ -128,14 +128,9 @@ func (s *Store) GetSweep(ctx context.Context, id string) (berth.Sweep, error) {
 		return sweep, err
 	}
 
-	file, err := s.q.GetSweepFile(ctx, s.pool, id)
-	if err != nil {
-		return sweep, translate(err, "reading the file of sweep "+id)
-	}
+	sweep.Spec, err = s.q.GetSweepFile(ctx, s.pool, id)
 
-	sweep.Spec = berth.Spec{}
-
-	return sweep, decode(file, &sweep.Spec, "the file of sweep "+id)
+	return sweep, translate(err, "reading the file of sweep "+id)
 }
 
 func (s *Store) countedSweep(ctx context.Context, id string) (berth.Sweep, error) {
@@ -156,11 +151,8 @@ func (s *Store) countedSweep(ctx context.Context, id string) (berth.Sweep, error
 // trials it has, and with the plan of its file (berth.Spec.Plan). Errors: not_found.
 func (s *Store) SweepRecord(ctx context.Context, id string) (berth.Sweep, error) {
 	row, err := s.q.GetSweep(ctx, s.pool, id)
-	if err != nil {
-		return berth.Sweep{}, translate(err, "reading sweep "+id)
-	}
 
-	return toSweep(row)
+	return toSweep(row), translate(err, "reading sweep "+id)
 }
 
 // BeginSweepRun notes which run of its workflow carries a sweep on, moves a
@@ -176,9 +168,7 @@ func (s *Store) BeginSweepRun(ctx context.Context, id, runID string) (berth.Swee
 			return err
 		}
 
-		if sweep, err = toSweep(row); err != nil {
-			return err
-		}
+		sweep = toSweep(row)
 
 		return s.notify(ctx, tx, berth.Event{Kind: "sweep.state", SweepID: id, Subject: id, Data: sweep.State}, channelPlacer)
 	})
@@ -236,7 +226,7 @@ func (s *Store) ListSweepRecords(ctx context.Context, states []string, before ti
 	}
 
 	rows, err := s.q.ListSweeps(ctx, s.pool, &dbsqlc.ListSweepsParams{
-		BeforeTime: before, BeforeID: beforeID, States: append([]string{}, states...), MaxRows: int32Of(limit),
+		BeforeTime: before, BeforeID: beforeID, States: append([]string{}, states...), MaxRows: limit,
 	})
 
 	return collect(rows, err, "listing sweeps", toSweep)
@@ -261,7 +251,7 @@ func (s *Store) withCounts(ctx context.Context, db dbsqlc.DBTX, sweeps []berth.S
 	}
 
 	for _, c := range counts {
-		count(&index[c.SweepID].Counts, berth.TrialState(c.State), int(c.Trials))
+		count(&index[c.SweepID].Counts, berth.TrialState(c.State), c.Trials)
 	}
 
 	retries, err := s.q.CountOOMRetries(ctx, s.pool, ids)
@@ -270,7 +260,7 @@ func (s *Store) withCounts(ctx context.Context, db dbsqlc.DBTX, sweeps []berth.S
 	}
 
 	for _, r := range retries {
-		index[r.SweepID].Counts.OOMRetries = int(r.Retries)
+		index[r.SweepID].Counts.OOMRetries = r.Retries
 	}
 
 	best, err := s.q.BestTrials(ctx, s.pool, ids)
@@ -279,7 +269,7 @@ func (s *Store) withCounts(ctx context.Context, db dbsqlc.DBTX, sweeps []berth.S
 	}
 
 	for _, b := range best {
-		index[b.SweepID].BestTrial = int(b.Number)
+		index[b.SweepID].BestTrial = b.Number
 		index[b.SweepID].BestValue = b.Value
 	}
 
@@ -309,7 +299,7 @@ func count(c *berth.Counts, state berth.TrialState, n int) {
 // changed is false.
 func (s *Store) SetSweepState(ctx context.Context, id string, state berth.SweepState, reason string) (changed bool, err error) {
 	err = s.inTx(ctx, "setting state of sweep "+id, func(tx pgx.Tx) error {
-		rows, err := s.q.SetSweepState(ctx, tx, &dbsqlc.SetSweepStateParams{ID: id, State: string(state), Reason: reason})
+		rows, err := s.q.SetSweepState(ctx, tx, &dbsqlc.SetSweepStateParams{ID: id, State: state, Reason: reason})
 		if err != nil || rows == 0 {
 			return err
 		}
@@ -325,7 +315,7 @@ func (s *Store) SetSweepState(ctx context.Context, id string, state berth.SweepS
 // SetMaxParallel changes a sweep's limit for the placer; 0 = no limit.
 func (s *Store) SetMaxParallel(ctx context.Context, id string, n int) error {
 	return s.inTx(ctx, "setting max_parallel of sweep "+id, func(tx pgx.Tx) error {
-		rows, err := s.q.SetSweepMaxParallel(ctx, tx, int32Of(n), id)
+		rows, err := s.q.SetSweepMaxParallel(ctx, tx, n, id)
 		if err := must(rows, err, "setting max_parallel", "sweep "+id+" has ended or does not exist"); err != nil {
 			return err
 		}

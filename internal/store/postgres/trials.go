@@ -69,11 +69,7 @@ func (s *Store) lastTried(ctx context.Context, tx pgx.Tx, sweepID string) (tried
 	}
 
 	for _, row := range rows { // one, or none
-		tried.Made = int(row.Number)
-
-		if err := decode(row.Params, &tried.Last, "values of a trial"); err != nil {
-			return tried, err
-		}
+		tried.Made, tried.Last = row.Number, row.Params
 	}
 
 	tried.Seen = func(keys []string) (map[string]bool, error) {
@@ -102,7 +98,7 @@ func (s *Store) addEntries(ctx context.Context, tx pgx.Tx, sweepID string, all b
 		return err
 	}
 
-	tried.Listed = int(listed)
+	tried.Listed = listed
 	limit := entriesAtOnce
 
 	if tried.From = min(tried.Made, tried.Listed); all {
@@ -110,27 +106,10 @@ func (s *Store) addEntries(ctx context.Context, tx pgx.Tx, sweepID string, all b
 	}
 
 	if tried.From < tried.Listed {
-		stored, err := s.q.ListSweepEntries(ctx, tx, &dbsqlc.ListSweepEntriesParams{SweepID: sweepID, AfterNumber: int32Of(tried.From), MaxRows: int32Of(limit)})
-		if err != nil {
-			return err
-		}
-
-		if tried.Entries, err = toAssignments(stored); err != nil {
-			return err
-		}
+		tried.Entries, err = s.q.ListSweepEntries(ctx, tx, &dbsqlc.ListSweepEntriesParams{SweepID: sweepID, AfterNumber: tried.From, MaxRows: limit})
 	}
 
-	return nil
-}
-
-func toAssignments(stored [][]byte) ([]berth.Assignment, error) {
-	return convertAll(stored, func(params []byte) (berth.Assignment, error) {
-		var a berth.Assignment
-
-		err := decode(params, &a, "values of a trial")
-
-		return a, err
-	})
+	return err
 }
 
 func sequence(first, last int) []int {
@@ -145,12 +124,12 @@ func sequence(first, last int) []int {
 func (s *Store) insertTrials(ctx context.Context, tx pgx.Tx, sweepID string, first int, trials []berth.NewTrial) error {
 	for i, trial := range trials {
 		key := trial.Shape.Key()
-		if err := s.q.InsertShape(ctx, tx, key, encode(trial.Shape)); err != nil {
+		if err := s.q.InsertShape(ctx, tx, key, trial.Shape); err != nil {
 			return err
 		}
 
 		if err := s.q.InsertTrial(ctx, tx, &dbsqlc.InsertTrialParams{
-			ID: trial.ID, SweepID: sweepID, Number: int32Of(first + i), Params: encode(trial.Params), ShapeKey: key,
+			ID: trial.ID, SweepID: sweepID, Number: first + i, Params: trial.Params, ShapeKey: key,
 		}); err != nil {
 			return err
 		}
@@ -176,22 +155,13 @@ func (s *Store) GetTrial(ctx context.Context, sweepID string, number int) (berth
 // PlannedTrial returns a trial with the data that decides how it runs. Errors:
 // not_found.
 func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error) {
-	row, err := s.q.GetPlannedTrial(ctx, s.pool, sweepID, int32Of(number))
+	row, err := s.q.GetPlannedTrial(ctx, s.pool, sweepID, number)
 	if err != nil {
 		return berth.PlannedTrial{}, translate(err, fmt.Sprintf("reading trial %d of sweep %s", number, sweepID))
 	}
 
-	var planned berth.PlannedTrial
-
-	if planned.Trial, err = toTrial(row.Trial); err != nil {
-		return planned, err
-	}
-
-	planned.Attempts = int(row.Attempts)
-
-	if err := decode(row.Spec, &planned.Spec, "spec of sweep "+sweepID); err != nil {
-		return planned, err
-	}
+	planned := berth.PlannedTrial{Trial: toTrial(row.Trial), Spec: row.Spec}
+	planned.Attempts = row.Attempts
 
 	known, err := s.Footprints(ctx, []string{planned.ShapeKey})
 	planned.Footprints = known[planned.ShapeKey]
@@ -201,31 +171,24 @@ func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int) (b
 
 // EndedTrials returns which of a sweep's trials have ended, and how.
 func (s *Store) EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error) {
-	wanted := make([]int32, len(numbers))
-	for i, n := range numbers {
-		wanted[i] = int32Of(n)
-	}
+	rows, err := s.q.ListEndedTrials(ctx, s.pool, sweepID, numbers)
 
-	rows, err := s.q.ListEndedTrials(ctx, s.pool, sweepID, wanted)
-
-	return collect(rows, err, "listing ended trials of sweep "+sweepID, func(row dbsqlc.ListEndedTrialsRow) (berth.TrialEnd, error) {
-		return berth.TrialEnd{Number: int(row.Number), State: berth.TrialState(row.State), Kind: berth.FailureKind(row.FailureKind), Value: row.Value}, nil
-	})
+	return collect(rows, err, "listing ended trials of sweep "+sweepID, func(row dbsqlc.ListEndedTrialsRow) berth.TrialEnd { return berth.TrialEnd(row) })
 }
 
 // ListTrials returns trials by number, after the given one. Empty states means
 // all.
 func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error) {
 	rows, err := s.q.ListTrials(ctx, s.pool, &dbsqlc.ListTrialsParams{
-		SweepID: sweepID, AfterNumber: int32Of(after), States: append([]string{}, states...), MaxRows: int32Of(limit),
+		SweepID: sweepID, AfterNumber: after, States: append([]string{}, states...), MaxRows: limit,
 	})
 
-	return collect(rows, err, "listing trials of sweep "+sweepID, func(row dbsqlc.ListTrialsRow) (berth.Trial, error) {
-		trial, err := toTrial(row.Trial)
-		trial.Attempts, trial.Waiting, trial.OutputsRemoved = int(row.Attempts), toReasons(row.Reasons), row.OutputsRemoved
+	return collect(rows, err, "listing trials of sweep "+sweepID, func(row dbsqlc.ListTrialsRow) berth.Trial {
+		trial := toTrial(row.Trial)
+		trial.Attempts, trial.Waiting, trial.OutputsRemoved = row.Attempts, toReasons(row.Reasons), row.OutputsRemoved
 		trial.Kept = keptHost(row.KeptHostID, row.KeptHost, row.KeptDeviceID, row.KeptSince)
 
-		return trial, err
+		return trial
 	})
 }
 
@@ -234,11 +197,11 @@ func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string,
 // sweep and number, after the given trial.
 func (s *Store) SilentTrials(ctx context.Context, after berth.Trial, silent time.Duration, limit int) ([]berth.Trial, error) {
 	rows, err := s.q.ListSilentTrials(ctx, s.pool, &dbsqlc.ListSilentTrialsParams{
-		AfterSweep: cmp.Or(after.SweepID, noID), AfterNumber: int32Of(after.Number), Silent: silent, MaxRows: int32Of(limit),
+		AfterSweep: cmp.Or(after.SweepID, noID), AfterNumber: after.Number, Silent: silent, MaxRows: limit,
 	})
 
-	return collect(rows, err, "listing silent trials", func(row dbsqlc.ListSilentTrialsRow) (berth.Trial, error) {
-		return berth.Trial{ID: row.ID, SweepID: row.SweepID, Number: int(row.Number)}, nil
+	return collect(rows, err, "listing silent trials", func(row dbsqlc.ListSilentTrialsRow) berth.Trial {
+		return berth.Trial{ID: row.ID, SweepID: row.SweepID, Number: row.Number}
 	})
 }
 
@@ -249,7 +212,7 @@ func (s *Store) SilentTrials(ctx context.Context, after berth.Trial, silent time
 func (s *Store) SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error) {
 	err = s.inTx(ctx, "setting state of trial "+u.TrialID, func(tx pgx.Tx) error {
 		rows, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{
-			ID: u.TrialID, State: string(u.State), FailureKind: string(u.Kind), Message: u.Message, Value: u.Value,
+			ID: u.TrialID, State: u.State, FailureKind: u.Kind, Message: u.Message, Value: u.Value,
 		})
 		if err != nil || rows == 0 {
 			return err
@@ -303,12 +266,9 @@ func (s *Store) trialTimes(ctx context.Context, sweepIDs []string) (map[string]b
 
 	for _, row := range rows {
 		times[row.SweepID] = berth.TrialTimes{
-			Ended: int(row.Ended), Mean: secondsOf(row.Mean), Lower: secondsOf(row.Lower), Median: secondsOf(row.Median), Upper: secondsOf(row.Upper),
-			Oldest: secondsOf(row.Oldest),
+			Ended: row.Ended, Mean: row.Mean, Lower: row.Lower, Median: row.Median, Upper: row.Upper, Oldest: row.Oldest,
 		}
 	}
 
 	return times, nil
 }
-
-func secondsOf(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

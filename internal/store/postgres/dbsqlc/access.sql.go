@@ -17,8 +17,8 @@ FROM api_tokens
 `
 
 type CountTokensRow struct {
-	Made  int32
-	Valid int32
+	Made  int
+	Valid int
 }
 
 // All tokens ever made, and the valid ones.
@@ -35,7 +35,7 @@ DELETE FROM sessions WHERE hash IN (
 `
 
 // Keeps the newest max_kept of a token.
-func (q *Queries) DeleteExcessSessions(ctx context.Context, db DBTX, tokenID string, maxKept int32) error {
+func (q *Queries) DeleteExcessSessions(ctx context.Context, db DBTX, tokenID string, maxKept int) error {
 	_, err := db.Exec(ctx, deleteExcessSessions, tokenID, maxKept)
 	return err
 }
@@ -84,23 +84,29 @@ func (q *Queries) DeleteSweepKeys(ctx context.Context, db DBTX, sweepID string) 
 }
 
 const getAdminTokens = `-- name: GetAdminTokens :one
-SELECT (SELECT count(*) FROM api_tokens)::integer AS made, count(*)::integer AS valid,
-    coalesce(CASE WHEN bool_or(expires_at IS NULL) THEN 0 ELSE extract(epoch FROM max(expires_at) - now()) END, 0)::double precision AS end_seconds
+SELECT true AS known, (SELECT count(*) FROM api_tokens)::integer AS made, count(*)::integer AS valid,
+    coalesce(CASE WHEN bool_or(expires_at IS NULL) THEN '0' ELSE max(expires_at) - now() END, '0')::interval AS "end"
 FROM api_tokens
 WHERE role = 'admin' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 `
 
 type GetAdminTokensRow struct {
-	Made       int32
-	Valid      int32
-	EndSeconds float64
+	Known bool
+	Made  int
+	Valid int
+	End   time.Duration
 }
 
-// The valid ones of admins, and in how many seconds the last of them expires, 0 = never.
+// The valid ones of admins, and when the last of them expires, 0 = never.
 func (q *Queries) GetAdminTokens(ctx context.Context, db DBTX) (GetAdminTokensRow, error) {
 	row := db.QueryRow(ctx, getAdminTokens)
 	var i GetAdminTokensRow
-	err := row.Scan(&i.Made, &i.Valid, &i.EndSeconds)
+	err := row.Scan(
+		&i.Known,
+		&i.Made,
+		&i.Valid,
+		&i.End,
+	)
 	return i, err
 }
 
@@ -155,20 +161,18 @@ func (q *Queries) GetSession(ctx context.Context, db DBTX, hash []byte) (GetSess
 }
 
 const getTokenByHash = `-- name: GetTokenByHash :one
-SELECT id, name, prefix, hash, role, created_at, expires_at, revoked_at, last_used_at, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens WHERE hash = $1
+SELECT id, name, prefix, role, created_at, expires_at, revoked_at, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens WHERE hash = $1
 `
 
 type GetTokenByHashRow struct {
-	ID         string
-	Name       string
-	Prefix     string
-	Hash       []byte
-	Role       string
-	CreatedAt  time.Time
-	ExpiresAt  *time.Time
-	RevokedAt  *time.Time
-	LastUsedAt *time.Time
-	Valid      bool
+	ID        string
+	Name      string
+	Prefix    string
+	Role      string
+	CreatedAt time.Time
+	ExpiresAt *time.Time
+	RevokedAt *time.Time
+	Valid     bool
 }
 
 func (q *Queries) GetTokenByHash(ctx context.Context, db DBTX, hash []byte) (GetTokenByHashRow, error) {
@@ -178,12 +182,10 @@ func (q *Queries) GetTokenByHash(ctx context.Context, db DBTX, hash []byte) (Get
 		&i.ID,
 		&i.Name,
 		&i.Prefix,
-		&i.Hash,
 		&i.Role,
 		&i.CreatedAt,
 		&i.ExpiresAt,
 		&i.RevokedAt,
-		&i.LastUsedAt,
 		&i.Valid,
 	)
 	return i, err
@@ -197,7 +199,7 @@ type InsertAuditParams struct {
 	Actor  string
 	Action string
 	Object string
-	Ip     string
+	IP     string
 	Result string
 }
 
@@ -206,7 +208,7 @@ func (q *Queries) InsertAudit(ctx context.Context, db DBTX, arg *InsertAuditPara
 		arg.Actor,
 		arg.Action,
 		arg.Object,
-		arg.Ip,
+		arg.IP,
 		arg.Result,
 	)
 	return err
@@ -296,20 +298,18 @@ func (q *Queries) InsertToken(ctx context.Context, db DBTX, arg *InsertTokenPara
 }
 
 const listTokens = `-- name: ListTokens :many
-SELECT id, name, prefix, hash, role, created_at, expires_at, revoked_at, last_used_at, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens ORDER BY created_at, id
+SELECT id, name, prefix, role, created_at, expires_at, revoked_at, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens ORDER BY created_at, id
 `
 
 type ListTokensRow struct {
-	ID         string
-	Name       string
-	Prefix     string
-	Hash       []byte
-	Role       string
-	CreatedAt  time.Time
-	ExpiresAt  *time.Time
-	RevokedAt  *time.Time
-	LastUsedAt *time.Time
-	Valid      bool
+	ID        string
+	Name      string
+	Prefix    string
+	Role      string
+	CreatedAt time.Time
+	ExpiresAt *time.Time
+	RevokedAt *time.Time
+	Valid     bool
 }
 
 func (q *Queries) ListTokens(ctx context.Context, db DBTX) ([]ListTokensRow, error) {
@@ -325,12 +325,10 @@ func (q *Queries) ListTokens(ctx context.Context, db DBTX) ([]ListTokensRow, err
 			&i.ID,
 			&i.Name,
 			&i.Prefix,
-			&i.Hash,
 			&i.Role,
 			&i.CreatedAt,
 			&i.ExpiresAt,
 			&i.RevokedAt,
-			&i.LastUsedAt,
 			&i.Valid,
 		); err != nil {
 			return nil, err

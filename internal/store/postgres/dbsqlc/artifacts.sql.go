@@ -8,6 +8,8 @@ package dbsqlc
 import (
 	"context"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const claimFiles = `-- name: ClaimFiles :execrows
@@ -60,8 +62,8 @@ DELETE FROM artifacts WHERE (attempt_id, path) IN (
 
 type DeleteSweepFilesParams struct {
 	SweepID   string
-	MaxTrials int32
-	MaxRows   int32
+	MaxTrials int
+	MaxRows   int
 }
 
 // By attempts, as DeleteSweepLogs, of the first trials.
@@ -84,7 +86,7 @@ func (q *Queries) DropClaims(ctx context.Context, db DBTX, attemptID string) err
 
 const fileAttempt = `-- name: FileAttempt :one
 SELECT a.id, a.number, a.state, a.host_id, h.stores_files, a.files_state, a.files_problem, a.files_left_out,
-    (SELECT count(*) FROM artifacts o WHERE o.attempt_id = a.id AND o.stored_at IS NOT NULL) AS files,
+    (SELECT count(*) FROM artifacts o WHERE o.attempt_id = a.id AND o.stored_at IS NOT NULL)::integer AS files,
     (SELECT coalesce(sum(o.bytes), 0)::bigint FROM artifacts o WHERE o.attempt_id = a.id AND o.stored_at IS NOT NULL) AS bytes
 FROM attempts a JOIN hosts h ON h.id = a.host_id
 WHERE a.trial_id = $1 AND (a.number = $2::integer OR $2 = 0 AND NOT EXISTS (
@@ -94,20 +96,20 @@ ORDER BY (a.failure_kind = 'ok') DESC, a.number DESC LIMIT 1
 
 type FileAttemptRow struct {
 	ID           string
-	Number       int32
-	State        string
+	Number       int
+	State        berth.AttemptState
 	HostID       string
 	StoresFiles  bool
-	FilesState   string
+	FilesState   berth.FileState
 	FilesProblem string
-	FilesLeftOut int32
-	Files        int64
+	FilesLeftOut int
+	Files        int
 	Bytes        int64
 }
 
 // The attempt of a trial whose files are shown: the one with the number, or with 0 the newest that counts; a
 // successful one goes before all others. The result of a short probe is thrown away.
-func (q *Queries) FileAttempt(ctx context.Context, db DBTX, trialID string, number int32) (FileAttemptRow, error) {
+func (q *Queries) FileAttempt(ctx context.Context, db DBTX, trialID string, number int) (FileAttemptRow, error) {
 	row := db.QueryRow(ctx, fileAttempt, trialID, number)
 	var i FileAttemptRow
 	err := row.Scan(
@@ -135,8 +137,8 @@ func (q *Queries) FilesStored(ctx context.Context, db DBTX, attemptID string, pa
 }
 
 const filesToStore = `-- name: FilesToStore :many
-SELECT a.id, a.finished_at::timestamptz AS finished_at, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
-    EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)::boolean AS short
+SELECT a.id, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
+    EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)::boolean AS short, a.finished_at::timestamptz AS ended_at
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE a.host_id = $1 AND a.state = 'finished' AND a.files_state = 'pending' AND s.deleted_at IS NULL
     AND (a.files_retry_at IS NULL OR a.files_retry_at <= now())
@@ -144,14 +146,14 @@ ORDER BY a.files_retry_at NULLS FIRST, a.finished_at, a.id LIMIT $2
 `
 
 type FilesToStoreRow struct {
-	ID         string
-	FinishedAt time.Time
-	Ran        bool
-	Short      bool
+	ID      string
+	Ran     bool
+	Short   bool
+	EndedAt time.Time
 }
 
 // Ended attempts of a host whose files are due for the store, never failed ones first.
-func (q *Queries) FilesToStore(ctx context.Context, db DBTX, hostID string, maxRows int32) ([]FilesToStoreRow, error) {
+func (q *Queries) FilesToStore(ctx context.Context, db DBTX, hostID string, maxRows int) ([]FilesToStoreRow, error) {
 	rows, err := db.Query(ctx, filesToStore, hostID, maxRows)
 	if err != nil {
 		return nil, err
@@ -162,9 +164,9 @@ func (q *Queries) FilesToStore(ctx context.Context, db DBTX, hostID string, maxR
 		var i FilesToStoreRow
 		if err := rows.Scan(
 			&i.ID,
-			&i.FinishedAt,
 			&i.Ran,
 			&i.Short,
+			&i.EndedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -182,7 +184,7 @@ SELECT t.sweep_id, t.number FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHE
 
 type FindTrialRow struct {
 	SweepID string
-	Number  int32
+	Number  int
 }
 
 func (q *Queries) FindTrial(ctx context.Context, db DBTX, id string) (FindTrialRow, error) {
@@ -233,7 +235,7 @@ ON CONFLICT DO NOTHING
 
 type InsertLeftOutParams struct {
 	AttemptID string
-	Numbers   []int32
+	Numbers   []int
 	Paths     []string
 	Reasons   []string
 }
@@ -256,7 +258,7 @@ WHERE attempt_id = $1 AND path > $2::text AND stored_at IS NOT NULL ORDER BY pat
 type ListFilesParams struct {
 	AttemptID string
 	After     string
-	MaxRows   int32
+	MaxRows   int
 }
 
 type ListFilesRow struct {
@@ -399,9 +401,9 @@ WHERE id = $4 AND state = 'finished' AND files_state = 'pending'
 `
 
 type SettleFilesParams struct {
-	State   string
+	State   berth.FileState
 	Problem string
-	LeftOut int32
+	LeftOut int
 	ID      string
 }
 
@@ -466,7 +468,7 @@ func (q *Queries) UnnamedObjects(ctx context.Context, db DBTX, digests [][]byte)
 }
 
 const waitingFiles = `-- name: WaitingFiles :many
-SELECT h.name, count(*) AS attempts, extract(epoch FROM now() - min(a.finished_at))::float8 AS oldest_seconds,
+SELECT h.name AS host, count(*)::integer AS attempts, (now() - min(a.finished_at))::interval AS oldest,
     (array_agg(a.files_problem ORDER BY a.files_retry_at DESC NULLS LAST))[1]::text AS problem
 FROM attempts a JOIN hosts h ON h.id = a.host_id
 WHERE a.state = 'finished' AND a.files_state = 'pending' AND h.stores_files AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
@@ -474,10 +476,10 @@ GROUP BY h.id ORDER BY h.name, h.id
 `
 
 type WaitingFilesRow struct {
-	Name          string
-	Attempts      int64
-	OldestSeconds float64
-	Problem       string
+	Host     string
+	Attempts int
+	Oldest   time.Duration
+	Problem  string
 }
 
 // Attempts whose files wait for the store, by host, and why the try failed that failed last.
@@ -491,9 +493,9 @@ func (q *Queries) WaitingFiles(ctx context.Context, db DBTX) ([]WaitingFilesRow,
 	for rows.Next() {
 		var i WaitingFilesRow
 		if err := rows.Scan(
-			&i.Name,
+			&i.Host,
 			&i.Attempts,
-			&i.OldestSeconds,
+			&i.Oldest,
 			&i.Problem,
 		); err != nil {
 			return nil, err

@@ -8,6 +8,8 @@ package dbsqlc
 import (
 	"context"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const abandonAttempt = `-- name: AbandonAttempt :execrows
@@ -17,7 +19,7 @@ WHERE id = $4 AND state IN ('placed', 'running')
 `
 
 type AbandonAttemptParams struct {
-	FailureKind string
+	FailureKind berth.FailureKind
 	Message     string
 	Refused     bool
 	ID          string
@@ -50,7 +52,7 @@ FROM locked l WHERE a.id = l.id
 `
 
 type AbandonHostAttemptsParams struct {
-	FailureKind string
+	FailureKind berth.FailureKind
 	Message     string
 	HostID      string
 }
@@ -72,7 +74,7 @@ type FenceEarlierAttemptsParams struct {
 	Message string
 	TrialID string
 	Stage   string
-	Number  int32
+	Number  int
 }
 
 // A workflow that asks for attempt n is past the earlier ones: one that is open all the same comes from a
@@ -104,33 +106,33 @@ RETURNING (was.container_id = '' AND u.container_id <> '')::boolean AS began, u.
 `
 
 type FinishAttemptParams struct {
-	FailureKind         string
+	FailureKind         berth.FailureKind
 	Message             string
-	ExitCode            *int32
+	ExitCode            *int
 	Value               *float64
 	MemoryPeakBytes     int64
 	DevicePeakBytes     int64
-	CpuNs               int64
+	CPUNs               int64
 	WallNs              int64
-	Samples             int32
+	Samples             int
 	FrameworkPeakBytes  int64
 	Steps               int64
 	StepNs              int64
 	StartPeakBytes      int64
 	TrainingPeakBytes   int64
 	ValidationPeakBytes int64
-	DeviceSmMilli       int32
-	DeviceDramMilli     int32
-	DeviceTensorMilli   int32
-	OomKills            int32
+	DeviceSMMilli       int64
+	DeviceDRAMMilli     int64
+	DeviceTensorMilli   int64
+	OOMKills            int
 	UnseenNs            int64
 	DeviceActiveNs      int64
 	DeviceUnknownNs     int64
 	DeviceFault         bool
 	Datasets            map[string]string
 	MetricSource        string
-	CpuPeriods          int64
-	CpuThrottled        int64
+	CPUPeriods          int64
+	CPUThrottled        int64
 	CheckpointLeft      bool
 	ContainerID         string
 	StartedAt           *time.Time
@@ -141,7 +143,7 @@ type FinishAttemptParams struct {
 
 type FinishAttemptRow struct {
 	Began       bool
-	DeviceClass string
+	DeviceClass berth.DeviceClass
 }
 
 // Returns whether this is the database's first news of the container, and the attempt's device class.
@@ -153,7 +155,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 		arg.Value,
 		arg.MemoryPeakBytes,
 		arg.DevicePeakBytes,
-		arg.CpuNs,
+		arg.CPUNs,
 		arg.WallNs,
 		arg.Samples,
 		arg.FrameworkPeakBytes,
@@ -162,18 +164,18 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 		arg.StartPeakBytes,
 		arg.TrainingPeakBytes,
 		arg.ValidationPeakBytes,
-		arg.DeviceSmMilli,
-		arg.DeviceDramMilli,
+		arg.DeviceSMMilli,
+		arg.DeviceDRAMMilli,
 		arg.DeviceTensorMilli,
-		arg.OomKills,
+		arg.OOMKills,
 		arg.UnseenNs,
 		arg.DeviceActiveNs,
 		arg.DeviceUnknownNs,
 		arg.DeviceFault,
 		arg.Datasets,
 		arg.MetricSource,
-		arg.CpuPeriods,
-		arg.CpuThrottled,
+		arg.CPUPeriods,
+		arg.CPUThrottled,
 		arg.CheckpointLeft,
 		arg.ContainerID,
 		arg.StartedAt,
@@ -206,11 +208,11 @@ type GetAssigneeRow struct {
 	Attempt     Attempt
 	LeaseID     string
 	SweepID     string
-	TrialNumber int32
-	Params      []byte
+	TrialNumber int
+	Params      berth.Assignment
 	ShapeKey    string
-	TrialState  string
-	Spec        []byte
+	TrialState  berth.TrialState
+	Spec        berth.Spec
 	ImageDigest string
 	CardBytes   int64
 	Measures    bool
@@ -231,7 +233,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Attempt.DeviceID,
 		&i.Attempt.Token,
 		&i.Attempt.MemoryBytes,
-		&i.Attempt.CpuMilli,
+		&i.Attempt.CPUMilli,
 		&i.Attempt.DeviceBytes,
 		&i.Attempt.Contexts,
 		&i.Attempt.Exclusive,
@@ -242,10 +244,10 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Attempt.Value,
 		&i.Attempt.MemoryPeakBytes,
 		&i.Attempt.DevicePeakBytes,
-		&i.Attempt.CpuNs,
+		&i.Attempt.CPUNs,
 		&i.Attempt.WallNs,
 		&i.Attempt.Samples,
-		&i.Attempt.OomKills,
+		&i.Attempt.OOMKills,
 		&i.Attempt.PlacedAt,
 		&i.Attempt.StartedAt,
 		&i.Attempt.FinishedAt,
@@ -255,8 +257,8 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Attempt.OutputsRemovedWhy,
 		&i.Attempt.DeviceClass,
 		&i.Attempt.ExclusiveDevice,
-		&i.Attempt.DeviceSmMilli,
-		&i.Attempt.DeviceDramMilli,
+		&i.Attempt.DeviceSMMilli,
+		&i.Attempt.DeviceDRAMMilli,
 		&i.Attempt.DeviceTensorMilli,
 		&i.Attempt.FrameworkPeakBytes,
 		&i.Attempt.DeviceFault,
@@ -278,8 +280,8 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Attempt.FilesSettledAt,
 		&i.Attempt.Datasets,
 		&i.Attempt.MetricSource,
-		&i.Attempt.CpuPeriods,
-		&i.Attempt.CpuThrottled,
+		&i.Attempt.CPUPeriods,
+		&i.Attempt.CPUThrottled,
 		&i.Attempt.CheckpointLeft,
 		&i.Attempt.CheckpointSettledAt,
 		&i.Attempt.CheckpointProblem,
@@ -319,7 +321,7 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.DeviceID,
 		&i.Token,
 		&i.MemoryBytes,
-		&i.CpuMilli,
+		&i.CPUMilli,
 		&i.DeviceBytes,
 		&i.Contexts,
 		&i.Exclusive,
@@ -330,10 +332,10 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.Value,
 		&i.MemoryPeakBytes,
 		&i.DevicePeakBytes,
-		&i.CpuNs,
+		&i.CPUNs,
 		&i.WallNs,
 		&i.Samples,
-		&i.OomKills,
+		&i.OOMKills,
 		&i.PlacedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
@@ -343,8 +345,8 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.OutputsRemovedWhy,
 		&i.DeviceClass,
 		&i.ExclusiveDevice,
-		&i.DeviceSmMilli,
-		&i.DeviceDramMilli,
+		&i.DeviceSMMilli,
+		&i.DeviceDRAMMilli,
 		&i.DeviceTensorMilli,
 		&i.FrameworkPeakBytes,
 		&i.DeviceFault,
@@ -366,8 +368,8 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.FilesSettledAt,
 		&i.Datasets,
 		&i.MetricSource,
-		&i.CpuPeriods,
-		&i.CpuThrottled,
+		&i.CPUPeriods,
+		&i.CPUThrottled,
 		&i.CheckpointLeft,
 		&i.CheckpointSettledAt,
 		&i.CheckpointProblem,
@@ -383,7 +385,7 @@ WHERE a.id = $1 AND a.token = $2 AND a.state = 'running' AND a.device_id IS NOT 
 
 type GetRunningRow struct {
 	ShapeKey    string
-	DeviceClass string
+	DeviceClass berth.DeviceClass
 }
 
 // The shape and the class of an attempt that runs with this token.
@@ -418,7 +420,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.DeviceID,
 			&i.Token,
 			&i.MemoryBytes,
-			&i.CpuMilli,
+			&i.CPUMilli,
 			&i.DeviceBytes,
 			&i.Contexts,
 			&i.Exclusive,
@@ -429,10 +431,10 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.Value,
 			&i.MemoryPeakBytes,
 			&i.DevicePeakBytes,
-			&i.CpuNs,
+			&i.CPUNs,
 			&i.WallNs,
 			&i.Samples,
-			&i.OomKills,
+			&i.OOMKills,
 			&i.PlacedAt,
 			&i.StartedAt,
 			&i.FinishedAt,
@@ -442,8 +444,8 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.OutputsRemovedWhy,
 			&i.DeviceClass,
 			&i.ExclusiveDevice,
-			&i.DeviceSmMilli,
-			&i.DeviceDramMilli,
+			&i.DeviceSMMilli,
+			&i.DeviceDRAMMilli,
 			&i.DeviceTensorMilli,
 			&i.FrameworkPeakBytes,
 			&i.DeviceFault,
@@ -465,8 +467,8 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.FilesSettledAt,
 			&i.Datasets,
 			&i.MetricSource,
-			&i.CpuPeriods,
-			&i.CpuThrottled,
+			&i.CPUPeriods,
+			&i.CPUThrottled,
 			&i.CheckpointLeft,
 			&i.CheckpointSettledAt,
 			&i.CheckpointProblem,
@@ -513,32 +515,32 @@ LIMIT $1
 type ListReportAttemptsRow struct {
 	ID                string
 	SweepID           string
-	TrialNumber       int32
-	Number            int32
+	TrialNumber       int
+	Number            int
 	ShapeKey          string
-	Purpose           string
+	Purpose           berth.Purpose
 	Short             bool
-	FailureKind       string
+	FailureKind       berth.FailureKind
 	HostID            string
 	HostName          string
 	DeviceID          *string
-	DeviceClass       string
+	DeviceClass       berth.DeviceClass
 	HostBytes         int64
 	CardBytes         int64
 	MemoryBytes       int64
 	DeviceBytes       int64
 	MemoryPeakBytes   int64
 	DevicePeakBytes   int64
-	CpuMilli          int64
-	CpuNs             int64
+	CPUMilli          int64
+	CPUNs             int64
 	WallNs            int64
 	UnseenNs          int64
-	Samples           int32
-	CpuPeriods        int64
-	CpuThrottled      int64
-	DeviceSmMilli     int32
-	DeviceDramMilli   int32
-	DeviceTensorMilli int32
+	Samples           int
+	CPUPeriods        int64
+	CPUThrottled      int64
+	DeviceSMMilli     int64
+	DeviceDRAMMilli   int64
+	DeviceTensorMilli int64
 	DeviceActiveNs    int64
 	DeviceUnknownNs   int64
 	StartedAt         *time.Time
@@ -548,7 +550,7 @@ type ListReportAttemptsRow struct {
 // The input of a sweep's report: the sweep's attempts, and attempts of other sweeps that began on the same
 // GPU, or on the same host's cores, while the sweep had one there. It uses an index and an array, because the
 // planner expects few rows of an array. Attempts of a deleted sweep count as others' until they are deleted.
-func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int32, sweepID string) ([]ListReportAttemptsRow, error) {
+func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int, sweepID string) ([]ListReportAttemptsRow, error) {
 	rows, err := db.Query(ctx, listReportAttempts, maxRows, sweepID)
 	if err != nil {
 		return nil, err
@@ -576,15 +578,15 @@ func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int32
 			&i.DeviceBytes,
 			&i.MemoryPeakBytes,
 			&i.DevicePeakBytes,
-			&i.CpuMilli,
-			&i.CpuNs,
+			&i.CPUMilli,
+			&i.CPUNs,
 			&i.WallNs,
 			&i.UnseenNs,
 			&i.Samples,
-			&i.CpuPeriods,
-			&i.CpuThrottled,
-			&i.DeviceSmMilli,
-			&i.DeviceDramMilli,
+			&i.CPUPeriods,
+			&i.CPUThrottled,
+			&i.DeviceSMMilli,
+			&i.DeviceDRAMMilli,
 			&i.DeviceTensorMilli,
 			&i.DeviceActiveNs,
 			&i.DeviceUnknownNs,
@@ -611,14 +613,14 @@ LIMIT $4
 
 type ListSweepAttemptsParams struct {
 	SweepID     string
-	AfterTrial  int32
-	AfterNumber int32
-	MaxRows     int32
+	AfterTrial  int
+	AfterNumber int
+	MaxRows     int
 }
 
 type ListSweepAttemptsRow struct {
 	Attempt     Attempt
-	TrialNumber int32
+	TrialNumber int
 	ShapeKey    string
 }
 
@@ -647,7 +649,7 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.Attempt.DeviceID,
 			&i.Attempt.Token,
 			&i.Attempt.MemoryBytes,
-			&i.Attempt.CpuMilli,
+			&i.Attempt.CPUMilli,
 			&i.Attempt.DeviceBytes,
 			&i.Attempt.Contexts,
 			&i.Attempt.Exclusive,
@@ -658,10 +660,10 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.Attempt.Value,
 			&i.Attempt.MemoryPeakBytes,
 			&i.Attempt.DevicePeakBytes,
-			&i.Attempt.CpuNs,
+			&i.Attempt.CPUNs,
 			&i.Attempt.WallNs,
 			&i.Attempt.Samples,
-			&i.Attempt.OomKills,
+			&i.Attempt.OOMKills,
 			&i.Attempt.PlacedAt,
 			&i.Attempt.StartedAt,
 			&i.Attempt.FinishedAt,
@@ -671,8 +673,8 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.Attempt.OutputsRemovedWhy,
 			&i.Attempt.DeviceClass,
 			&i.Attempt.ExclusiveDevice,
-			&i.Attempt.DeviceSmMilli,
-			&i.Attempt.DeviceDramMilli,
+			&i.Attempt.DeviceSMMilli,
+			&i.Attempt.DeviceDRAMMilli,
 			&i.Attempt.DeviceTensorMilli,
 			&i.Attempt.FrameworkPeakBytes,
 			&i.Attempt.DeviceFault,
@@ -694,8 +696,8 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.Attempt.FilesSettledAt,
 			&i.Attempt.Datasets,
 			&i.Attempt.MetricSource,
-			&i.Attempt.CpuPeriods,
-			&i.Attempt.CpuThrottled,
+			&i.Attempt.CPUPeriods,
+			&i.Attempt.CPUThrottled,
 			&i.Attempt.CheckpointLeft,
 			&i.Attempt.CheckpointSettledAt,
 			&i.Attempt.CheckpointProblem,

@@ -41,19 +41,19 @@ func (q *Queries) BeginCheckpoint(ctx context.Context, db DBTX, arg *BeginCheckp
 }
 
 const checkpointsToStore = `-- name: CheckpointsToStore :many
-SELECT a.id, a.trial_id, a.token FROM attempts a
+SELECT a.id AS attempt_id, a.trial_id, a.token FROM attempts a
 WHERE a.host_id = $1 AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL AND a.state = 'finished' AND a.failure_kind <> 'ok'
 ORDER BY a.finished_at, a.id LIMIT $2
 `
 
 type CheckpointsToStoreRow struct {
-	ID      string
-	TrialID string
-	Token   int64
+	AttemptID string
+	TrialID   string
+	Token     int64
 }
 
 // Attempts of a host that have ended, left a checkpoint and are to be run again. One that ended well is not.
-func (q *Queries) CheckpointsToStore(ctx context.Context, db DBTX, hostID string, maxRows int32) ([]CheckpointsToStoreRow, error) {
+func (q *Queries) CheckpointsToStore(ctx context.Context, db DBTX, hostID string, maxRows int) ([]CheckpointsToStoreRow, error) {
 	rows, err := db.Query(ctx, checkpointsToStore, hostID, maxRows)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (q *Queries) CheckpointsToStore(ctx context.Context, db DBTX, hostID string
 	var items []CheckpointsToStoreRow
 	for rows.Next() {
 		var i CheckpointsToStoreRow
-		if err := rows.Scan(&i.ID, &i.TrialID, &i.Token); err != nil {
+		if err := rows.Scan(&i.AttemptID, &i.TrialID, &i.Token); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -79,7 +79,7 @@ DELETE FROM checkpoints WHERE (attempt_id, sha256) IN (
 `
 
 // Of trials that are over. The Cleaner takes their objects.
-func (q *Queries) DeleteOverCheckpoints(ctx context.Context, db DBTX, maxRows int32) (int64, error) {
+func (q *Queries) DeleteOverCheckpoints(ctx context.Context, db DBTX, maxRows int) (int64, error) {
 	result, err := db.Exec(ctx, deleteOverCheckpoints, maxRows)
 	if err != nil {
 		return 0, err
@@ -110,7 +110,7 @@ func (q *Queries) FinishCheckpoint(ctx context.Context, db DBTX, arg *FinishChec
 const listEarlierCheckpoints = `-- name: ListEarlierCheckpoints :many
 SELECT e.id, e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.checkpoint_problem,
     (e.container_id <> '')::boolean AS ran,
-    greatest(coalesce(extract(epoch FROM coalesce(e.finished_at, now()) - e.started_at), 0), 0)::float8 AS took_seconds,
+    greatest(coalesce(coalesce(e.finished_at, now()) - e.started_at, '0'), '0')::interval AS took,
     (e.state = 'finished' AND e.checkpoint_left AND e.checkpoint_settled_at IS NULL AND h.stores_checkpoints AND h.removed_at IS NULL
         AND now() - h.last_seen_at < $1::interval)::boolean AS coming,
     (e.state = 'abandoned')::boolean AS given_up,
@@ -126,13 +126,13 @@ ORDER BY e.number DESC
 
 type ListEarlierCheckpointsRow struct {
 	ID                string
-	Number            int32
+	Number            int
 	HostID            string
 	HostName          string
 	CheckpointLeft    bool
 	CheckpointProblem string
 	Ran               bool
-	TookSeconds       float64
+	Took              time.Duration
 	Coming            bool
 	GivenUp           bool
 	Sha256            []byte
@@ -161,7 +161,7 @@ func (q *Queries) ListEarlierCheckpoints(ctx context.Context, db DBTX, silent ti
 			&i.CheckpointLeft,
 			&i.CheckpointProblem,
 			&i.Ran,
-			&i.TookSeconds,
+			&i.Took,
 			&i.Coming,
 			&i.GivenUp,
 			&i.Sha256,

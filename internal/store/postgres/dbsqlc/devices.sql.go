@@ -8,6 +8,8 @@ package dbsqlc
 import (
 	"context"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const cordonDevice = `-- name: CordonDevice :execrows
@@ -47,20 +49,20 @@ type ListDevicesRow struct {
 	HeadroomBytes    int64
 	ReservedBytes    int64
 	FreeBytes        int64
-	MaxContexts      int32
-	ContextsReserved int32
+	MaxContexts      int
+	ContextsReserved int
 	Profile          string
-	Mode             string
-	MaxAttempts      int32
+	Mode             berth.SharingMode
+	MaxAttempts      int
 	Problem          string
 	LostAt           *time.Time
-	MpsContexts      int32
-	MpsProblem       string
-	Advice           []byte
+	MPSContexts      int
+	MPSProblem       string
+	Advice           berth.Advice
 	CordonedAt       *time.Time
 	CordonReason     string
 	Forgotten        bool
-	Attempts         int32
+	Attempts         int
 	Exclusive        bool
 	Activity         int64
 }
@@ -91,8 +93,8 @@ func (q *Queries) ListDevices(ctx context.Context, db DBTX, arg *ListDevicesPara
 			&i.MaxAttempts,
 			&i.Problem,
 			&i.LostAt,
-			&i.MpsContexts,
-			&i.MpsProblem,
+			&i.MPSContexts,
+			&i.MPSProblem,
 			&i.Advice,
 			&i.CordonedAt,
 			&i.CordonReason,
@@ -121,7 +123,7 @@ ORDER BY d.id
 `
 
 type ListDevicesElsewhereParams struct {
-	Ids       []string
+	IDs       []string
 	HostID    string
 	LostAfter time.Duration
 }
@@ -135,7 +137,7 @@ type ListDevicesElsewhereRow struct {
 // Devices with these ids on another host, whose worker serves them or which still has
 // leases on them.
 func (q *Queries) ListDevicesElsewhere(ctx context.Context, db DBTX, arg *ListDevicesElsewhereParams) ([]ListDevicesElsewhereRow, error) {
-	rows, err := db.Query(ctx, listDevicesElsewhere, arg.Ids, arg.HostID, arg.LostAfter)
+	rows, err := db.Query(ctx, listDevicesElsewhere, arg.IDs, arg.HostID, arg.LostAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -159,8 +161,8 @@ UPDATE devices SET lost_at = coalesce(lost_at, now()) WHERE host_id = $1 AND id 
 `
 
 // The devices of a host that its worker did not find any more.
-func (q *Queries) LoseDevices(ctx context.Context, db DBTX, hostID string, ids []string) error {
-	_, err := db.Exec(ctx, loseDevices, hostID, ids)
+func (q *Queries) LoseDevices(ctx context.Context, db DBTX, hostID string, iDs []string) error {
+	_, err := db.Exec(ctx, loseDevices, hostID, iDs)
 	return err
 }
 
@@ -197,7 +199,7 @@ ON CONFLICT (id) DO UPDATE SET
 `
 
 type RegisterDevicesParams struct {
-	Ids           []string
+	IDs           []string
 	HostID        string
 	Models        []string
 	Profiles      []string
@@ -205,11 +207,11 @@ type RegisterDevicesParams struct {
 	MemoryBytes   []int64
 	HeadroomBytes []int64
 	FreeBytes     []int64
-	MaxContexts   []int32
-	MpsContexts   []int32
-	MaxAttempts   []int32
+	MaxContexts   []int
+	MPSContexts   []int
+	MaxAttempts   []int
 	Problems      []string
-	MpsProblems   []string
+	MPSProblems   []string
 }
 
 // Stores the devices that a worker found. The capacity of a device never falls below its bookings, and its
@@ -217,7 +219,7 @@ type RegisterDevicesParams struct {
 // time is limited to one, whatever its mode.
 func (q *Queries) RegisterDevices(ctx context.Context, db DBTX, arg *RegisterDevicesParams) error {
 	_, err := db.Exec(ctx, registerDevices,
-		arg.Ids,
+		arg.IDs,
 		arg.HostID,
 		arg.Models,
 		arg.Profiles,
@@ -226,10 +228,10 @@ func (q *Queries) RegisterDevices(ctx context.Context, db DBTX, arg *RegisterDev
 		arg.HeadroomBytes,
 		arg.FreeBytes,
 		arg.MaxContexts,
-		arg.MpsContexts,
+		arg.MPSContexts,
 		arg.MaxAttempts,
 		arg.Problems,
-		arg.MpsProblems,
+		arg.MPSProblems,
 	)
 	return err
 }
@@ -246,19 +248,19 @@ UPDATE devices d SET free_bytes = l.free_bytes, problem = l.problem, mps_problem
 `
 
 type TouchDevicesParams struct {
-	Ids         []string
+	IDs         []string
 	FreeBytes   []int64
 	Problems    []string
-	MpsProblems []string
+	MPSProblems []string
 	HostID      string
 }
 
 func (q *Queries) TouchDevices(ctx context.Context, db DBTX, arg *TouchDevicesParams) error {
 	_, err := db.Exec(ctx, touchDevices,
-		arg.Ids,
+		arg.IDs,
 		arg.FreeBytes,
 		arg.Problems,
-		arg.MpsProblems,
+		arg.MPSProblems,
 		arg.HostID,
 	)
 	return err

@@ -63,7 +63,7 @@ DELETE FROM events WHERE id IN (
 `
 
 // The newest stays, so that a stream that read it does not seem to miss one.
-func (q *Queries) DeleteOldEvents(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) (int64, error) {
+func (q *Queries) DeleteOldEvents(ctx context.Context, db DBTX, keep time.Duration, maxRows int) (int64, error) {
 	result, err := db.Exec(ctx, deleteOldEvents, keep, maxRows)
 	if err != nil {
 		return 0, err
@@ -108,8 +108,8 @@ LIMIT $3
 
 type ListEventsParams struct {
 	AfterSequence int64
-	SweepIds      []string
-	MaxRows       int32
+	SweepIDs      []string
+	MaxRows       int
 }
 
 type ListEventsRow struct {
@@ -119,12 +119,12 @@ type ListEventsRow struct {
 	Subject     string
 	Data        json.RawMessage
 	CreatedAt   time.Time
-	TrialNumber int32
+	TrialNumber int
 }
 
 // With the number of the trial that an event is about, which its writers need not know.
 func (q *Queries) ListEvents(ctx context.Context, db DBTX, arg *ListEventsParams) ([]ListEventsRow, error) {
-	rows, err := db.Query(ctx, listEvents, arg.AfterSequence, arg.SweepIds, arg.MaxRows)
+	rows, err := db.Query(ctx, listEvents, arg.AfterSequence, arg.SweepIDs, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ RETURNING e.sequence
 
 // Numbers committed events, in the order of ids. For an unnested array the planner expects few rows and looks
 // each up by its id; for a plain LIMIT it expects many and reads the whole table each time.
-func (q *Queries) StampEvents(ctx context.Context, db DBTX, maxRows int32) ([]*int64, error) {
+func (q *Queries) StampEvents(ctx context.Context, db DBTX, maxRows int) ([]*int64, error) {
 	rows, err := db.Query(ctx, stampEvents, maxRows)
 	if err != nil {
 		return nil, err

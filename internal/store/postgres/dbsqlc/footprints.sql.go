@@ -7,6 +7,8 @@ package dbsqlc
 
 import (
 	"context"
+
+	"github.com/berthml/berth"
 )
 
 const deleteFootprints = `-- name: DeleteFootprints :one
@@ -33,7 +35,7 @@ ORDER BY f.shape_key, f.device_class <> 'cpu', f.device_class
 
 type FindFootprintsRow struct {
 	ClassFootprint ClassFootprint
-	Shape          []byte
+	Shape          berth.Shape
 }
 
 // All classes of the shapes whose keys begin so, of two shapes at most.
@@ -57,11 +59,11 @@ func (q *Queries) FindFootprints(ctx context.Context, db DBTX, prefix string) ([
 			&i.ClassFootprint.DevicePeakBytes,
 			&i.ClassFootprint.DeviceFloorBytes,
 			&i.ClassFootprint.DevicePassed,
-			&i.ClassFootprint.CpuMilli,
+			&i.ClassFootprint.CPUMilli,
 			&i.ClassFootprint.DurationNs,
 			&i.ClassFootprint.MeasuredAt,
-			&i.ClassFootprint.DeviceSmMilli,
-			&i.ClassFootprint.DeviceDramMilli,
+			&i.ClassFootprint.DeviceSMMilli,
+			&i.ClassFootprint.DeviceDRAMMilli,
 			&i.ClassFootprint.DeviceTensorMilli,
 			&i.Shape,
 		); err != nil {
@@ -99,11 +101,11 @@ func (q *Queries) FootprintsOfShapes(ctx context.Context, db DBTX, shapeKeys []s
 			&i.DevicePeakBytes,
 			&i.DeviceFloorBytes,
 			&i.DevicePassed,
-			&i.CpuMilli,
+			&i.CPUMilli,
 			&i.DurationNs,
 			&i.MeasuredAt,
-			&i.DeviceSmMilli,
-			&i.DeviceDramMilli,
+			&i.DeviceSMMilli,
+			&i.DeviceDRAMMilli,
 			&i.DeviceTensorMilli,
 		); err != nil {
 			return nil, err
@@ -126,11 +128,11 @@ ORDER BY f.shape_key, f.device_class <> 'cpu', f.device_class
 
 type ListFootprintsRow struct {
 	ClassFootprint ClassFootprint
-	Shape          []byte
+	Shape          berth.Shape
 }
 
 // All classes of up to max_rows shapes, by key.
-func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, maxRows int32) ([]ListFootprintsRow, error) {
+func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, maxRows int) ([]ListFootprintsRow, error) {
 	rows, err := db.Query(ctx, listFootprints, afterKey, maxRows)
 	if err != nil {
 		return nil, err
@@ -150,11 +152,11 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 			&i.ClassFootprint.DevicePeakBytes,
 			&i.ClassFootprint.DeviceFloorBytes,
 			&i.ClassFootprint.DevicePassed,
-			&i.ClassFootprint.CpuMilli,
+			&i.ClassFootprint.CPUMilli,
 			&i.ClassFootprint.DurationNs,
 			&i.ClassFootprint.MeasuredAt,
-			&i.ClassFootprint.DeviceSmMilli,
-			&i.ClassFootprint.DeviceDramMilli,
+			&i.ClassFootprint.DeviceSMMilli,
+			&i.ClassFootprint.DeviceDRAMMilli,
 			&i.ClassFootprint.DeviceTensorMilli,
 			&i.Shape,
 		); err != nil {
@@ -190,13 +192,13 @@ GROUP BY device_class ORDER BY device_class
 `
 
 type RecentUsageParams struct {
-	Newest    int32
+	Newest    int
 	ShapeKey  string
-	MaxTrials int32
+	MaxTrials int
 }
 
 type RecentUsageRow struct {
-	DeviceClass         string
+	DeviceClass         berth.DeviceClass
 	FrameworkPeakBytes  int64
 	DevicePeakBytes     int64
 	HeldNs              int64
@@ -256,19 +258,19 @@ ON CONFLICT (shape_key, device_class) DO UPDATE SET
 
 type UpsertDeviceFootprintParams struct {
 	ShapeKey          string
-	DeviceClass       string
-	Source            string
-	Samples           int32
+	DeviceClass       berth.DeviceClass
+	Source            berth.FootprintSource
+	Samples           int
 	MemoryPeakBytes   int64
 	MemoryFloorBytes  int64
-	FloorPassed       int32
+	FloorPassed       int
 	DevicePeakBytes   int64
 	DeviceFloorBytes  int64
-	DevicePassed      int32
-	DeviceSmMilli     int32
-	DeviceDramMilli   int32
-	DeviceTensorMilli int32
-	CpuMilli          int64
+	DevicePassed      int
+	DeviceSMMilli     int64
+	DeviceDRAMMilli   int64
+	DeviceTensorMilli int64
+	CPUMilli          int64
 	DurationNs        int64
 }
 
@@ -284,10 +286,10 @@ func (q *Queries) UpsertDeviceFootprint(ctx context.Context, db DBTX, arg *Upser
 		arg.DevicePeakBytes,
 		arg.DeviceFloorBytes,
 		arg.DevicePassed,
-		arg.DeviceSmMilli,
-		arg.DeviceDramMilli,
+		arg.DeviceSMMilli,
+		arg.DeviceDRAMMilli,
 		arg.DeviceTensorMilli,
-		arg.CpuMilli,
+		arg.CPUMilli,
 		arg.DurationNs,
 	)
 	return err
@@ -304,13 +306,13 @@ ON CONFLICT (shape_key) DO UPDATE SET
 
 type UpsertFootprintParams struct {
 	ShapeKey         string
-	Source           string
-	Samples          int32
+	Source           berth.FootprintSource
+	Samples          int
 	MemoryPeakBytes  int64
 	MemoryFloorBytes int64
-	FloorPassed      int32
+	FloorPassed      int
 	DevicePeakBytes  int64
-	CpuMilli         int64
+	CPUMilli         int64
 	DurationNs       int64
 }
 
@@ -323,7 +325,7 @@ func (q *Queries) UpsertFootprint(ctx context.Context, db DBTX, arg *UpsertFootp
 		arg.MemoryFloorBytes,
 		arg.FloorPassed,
 		arg.DevicePeakBytes,
-		arg.CpuMilli,
+		arg.CPUMilli,
 		arg.DurationNs,
 	)
 	return err

@@ -8,6 +8,8 @@ package dbsqlc
 import (
 	"context"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const clearMissingImages = `-- name: ClearMissingImages :exec
@@ -75,7 +77,7 @@ type ListFormerHostsRow struct {
 	ID          string
 	Name        string
 	MemoryBytes int64
-	CpuMilli    int64
+	CPUMilli    int64
 	Removed     bool
 	Until       time.Time
 }
@@ -94,7 +96,7 @@ func (q *Queries) ListFormerHosts(ctx context.Context, db DBTX, grace time.Durat
 			&i.ID,
 			&i.Name,
 			&i.MemoryBytes,
-			&i.CpuMilli,
+			&i.CPUMilli,
 			&i.Removed,
 			&i.Until,
 		); err != nil {
@@ -123,30 +125,30 @@ type ListHostsRow struct {
 	ID                  string
 	Name                string
 	BootID              string
-	State               string
-	CpuMilli            int64
-	CpuMilliReserved    int64
+	State               berth.HostState
+	CPUMilli            int64
+	CPUMilliReserved    int64
 	MemoryBytes         int64
 	MemoryHeadroomBytes int64
 	MemoryReservedBytes int64
 	MemoryFreeBytes     int64
-	MaxAttempts         int32
-	Attempts            int32
+	MaxAttempts         int
+	Attempts            int
 	Version             string
 	RegisteredAt        time.Time
 	LastSeenAt          time.Time
 	DiskFreeBytes       int64
 	DiskHeadroomBytes   int64
-	CpuMilliTarget      *int64
+	CPUMilliTarget      *int64
 	MemoryBytesTarget   *int64
-	MaxAttemptsTarget   *int32
+	MaxAttemptsTarget   *int
 	RemovedAt           *time.Time
 	FailedTrials        []string
 	FailedSweeps        []string
 	FailedAt            *time.Time
 	CordonedAt          *time.Time
 	CordonReason        string
-	Tests               int32
+	Tests               int
 	TestAt              *time.Time
 	MachineID           string
 	DataDir             string
@@ -159,7 +161,7 @@ type ListHostsRow struct {
 	DiskDayUsedBytes    int64
 	OutputsProblem      string
 	FormerMemoryBytes   *int64
-	FormerCpuMilli      *int64
+	FormerCPUMilli      *int64
 	ShrunkAt            *time.Time
 	StoresFiles         bool
 	Datasets            []string
@@ -187,8 +189,8 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.Name,
 			&i.BootID,
 			&i.State,
-			&i.CpuMilli,
-			&i.CpuMilliReserved,
+			&i.CPUMilli,
+			&i.CPUMilliReserved,
 			&i.MemoryBytes,
 			&i.MemoryHeadroomBytes,
 			&i.MemoryReservedBytes,
@@ -200,7 +202,7 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.LastSeenAt,
 			&i.DiskFreeBytes,
 			&i.DiskHeadroomBytes,
-			&i.CpuMilliTarget,
+			&i.CPUMilliTarget,
 			&i.MemoryBytesTarget,
 			&i.MaxAttemptsTarget,
 			&i.RemovedAt,
@@ -222,7 +224,7 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 			&i.DiskDayUsedBytes,
 			&i.OutputsProblem,
 			&i.FormerMemoryBytes,
-			&i.FormerCpuMilli,
+			&i.FormerCPUMilli,
 			&i.ShrunkAt,
 			&i.StoresFiles,
 			&i.Datasets,
@@ -245,7 +247,7 @@ func (q *Queries) ListHosts(ctx context.Context, db DBTX, lostAfter time.Duratio
 }
 
 const listMachineHosts = `-- name: ListMachineHosts :many
-SELECT id, name, data_dir, attempts, boot_id, (NOT pg_try_advisory_xact_lock(hashtextextended('lead:host ' || id::text, 0)))::boolean AS served
+SELECT id, name, data_dir, attempts, (NOT pg_try_advisory_xact_lock(hashtextextended('lead:host ' || id::text, 0)))::boolean AS served
 FROM hosts WHERE machine_id = $1 AND boot_id = $2 AND id <> $3
 ORDER BY attempts DESC, last_seen_at DESC
 `
@@ -260,8 +262,7 @@ type ListMachineHostsRow struct {
 	ID       string
 	Name     string
 	DataDir  string
-	Attempts int32
-	BootID   string
+	Attempts int
 	Served   bool
 }
 
@@ -281,7 +282,6 @@ func (q *Queries) ListMachineHosts(ctx context.Context, db DBTX, arg *ListMachin
 			&i.Name,
 			&i.DataDir,
 			&i.Attempts,
-			&i.BootID,
 			&i.Served,
 		); err != nil {
 			return nil, err
@@ -369,7 +369,7 @@ WHERE h.id = s.id
 
 type NoteFailedStartParams struct {
 	Reason      string
-	CordonAfter int32
+	CordonAfter int
 	Within      time.Duration
 	AttemptID   string
 }
@@ -401,7 +401,7 @@ ON CONFLICT (host_id, sweep_id) DO UPDATE SET
 type NoteMissingImageParams struct {
 	Reason      string
 	AttemptID   string
-	CordonAfter int32
+	CordonAfter int
 }
 
 // Counts a trial whose image the host lacks, which is not the host's fault. After HostCordonAfter different
@@ -425,7 +425,7 @@ type NoteSmallerHostParams struct {
 	Grace         time.Duration
 	ID            string
 	CapacityBytes int64
-	CpuMilli      int64
+	CPUMilli      int64
 }
 
 // Keeps a host's earlier size before it comes back smaller: of several steps within @grace the
@@ -435,7 +435,7 @@ func (q *Queries) NoteSmallerHost(ctx context.Context, db DBTX, arg *NoteSmaller
 		arg.Grace,
 		arg.ID,
 		arg.CapacityBytes,
-		arg.CpuMilli,
+		arg.CPUMilli,
 	)
 	return err
 }
@@ -470,13 +470,13 @@ type RegisterHostParams struct {
 	ID                  string
 	Name                string
 	BootID              string
-	CpuMilli            int64
+	CPUMilli            int64
 	MemoryBytes         int64
 	MemoryHeadroomBytes int64
 	MemoryFreeBytes     int64
 	DiskFreeBytes       int64
 	DiskHeadroomBytes   int64
-	MaxAttempts         int32
+	MaxAttempts         int
 	Version             string
 	MachineID           string
 	DataDir             string
@@ -491,7 +491,7 @@ func (q *Queries) RegisterHost(ctx context.Context, db DBTX, arg *RegisterHostPa
 		arg.ID,
 		arg.Name,
 		arg.BootID,
-		arg.CpuMilli,
+		arg.CPUMilli,
 		arg.MemoryBytes,
 		arg.MemoryHeadroomBytes,
 		arg.MemoryFreeBytes,
@@ -528,7 +528,7 @@ WHERE id = $2
 `
 
 // An operator who lets a host take attempts says that it is mended.
-func (q *Queries) SetHostState(ctx context.Context, db DBTX, state string, iD string) (int64, error) {
+func (q *Queries) SetHostState(ctx context.Context, db DBTX, state berth.HostState, iD string) (int64, error) {
 	result, err := db.Exec(ctx, setHostState, state, iD)
 	if err != nil {
 		return 0, err

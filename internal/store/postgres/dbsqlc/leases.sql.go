@@ -8,15 +8,17 @@ package dbsqlc
 import (
 	"context"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const countSuspectLeases = `-- name: CountSuspectLeases :one
 SELECT count(*)::integer FROM leases WHERE state = 'suspect' OR (state = 'held' AND expires_at < now())
 `
 
-func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int32, error) {
+func (q *Queries) CountSuspectLeases(ctx context.Context, db DBTX) (int, error) {
 	row := db.QueryRow(ctx, countSuspectLeases)
-	var column_1 int32
+	var column_1 int
 	err := row.Scan(&column_1)
 	return column_1, err
 }
@@ -63,8 +65,8 @@ func (q *Queries) ListHolders(ctx context.Context, db DBTX, ids []string) ([]Lis
 }
 
 const listHostLeases = `-- name: ListHostLeases :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key, a.state AS attempt_state, a.token AS attempt_token, a.trial_id, a.number, t.number AS trial_number,
-    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
+SELECT l.attempt_id, l.sweep_id, a.trial_id, t.number AS trial_number, a.number, l.state, l.token, a.token AS current, a.state AS attempt_state,
+    (now() - l.created_at)::interval AS age,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
@@ -73,32 +75,17 @@ ORDER BY l.created_at
 `
 
 type ListHostLeasesRow struct {
-	ID              string
-	AttemptID       string
-	SweepID         string
-	HostID          string
-	DeviceID        *string
-	MemoryBytes     int64
-	CpuMilli        int64
-	DeviceBytes     int64
-	Contexts        int32
-	Exclusive       bool
-	Token           int64
-	State           string
-	ExpiresAt       time.Time
-	CreatedAt       time.Time
-	ReleasedAt      *time.Time
-	Proof           string
-	ExclusiveDevice bool
-	DeviceActivity  int32
-	ShapeKey        string
-	AttemptState    string
-	AttemptToken    int64
-	TrialID         string
-	Number          int32
-	TrialNumber     int32
-	AgeSeconds      float64
-	Revivable       bool
+	AttemptID    string
+	SweepID      string
+	TrialID      string
+	TrialNumber  int
+	Number       int
+	State        berth.LeaseState
+	Token        int64
+	Current      int64
+	AttemptState berth.AttemptState
+	Age          time.Duration
+	Revivable    bool
 }
 
 // revivable: the attempt was abandoned, not refused, and its trial, which has not ended, has no newer one.
@@ -112,31 +99,16 @@ func (q *Queries) ListHostLeases(ctx context.Context, db DBTX, hostID string) ([
 	for rows.Next() {
 		var i ListHostLeasesRow
 		if err := rows.Scan(
-			&i.ID,
 			&i.AttemptID,
 			&i.SweepID,
-			&i.HostID,
-			&i.DeviceID,
-			&i.MemoryBytes,
-			&i.CpuMilli,
-			&i.DeviceBytes,
-			&i.Contexts,
-			&i.Exclusive,
-			&i.Token,
-			&i.State,
-			&i.ExpiresAt,
-			&i.CreatedAt,
-			&i.ReleasedAt,
-			&i.Proof,
-			&i.ExclusiveDevice,
-			&i.DeviceActivity,
-			&i.ShapeKey,
-			&i.AttemptState,
-			&i.AttemptToken,
 			&i.TrialID,
-			&i.Number,
 			&i.TrialNumber,
-			&i.AgeSeconds,
+			&i.Number,
+			&i.State,
+			&i.Token,
+			&i.Current,
+			&i.AttemptState,
+			&i.Age,
 			&i.Revivable,
 		); err != nil {
 			return nil, err
@@ -174,7 +146,7 @@ type ListLeasesParams struct {
 	AfterDevice  string
 	AfterTime    time.Time
 	AfterAttempt string
-	MaxRows      int32
+	MaxRows      int
 }
 
 type ListLeasesRow struct {
@@ -183,26 +155,26 @@ type ListLeasesRow struct {
 	HostID              string
 	DeviceID            string
 	MemoryBytes         int64
-	CpuMilli            int64
+	CPUMilli            int64
 	DeviceBytes         int64
-	Contexts            int32
+	Contexts            int
 	Exclusive           bool
 	ExclusiveDevice     bool
-	DeviceActivity      int32
-	State               string
+	DeviceActivity      int
+	State               berth.LeaseState
 	CreatedAt           time.Time
-	AttemptState        string
-	Number              int32
+	AttemptState        berth.AttemptState
+	Number              int
 	Stage               string
-	Purpose             string
+	Purpose             berth.Purpose
 	SpillBytes          int64
-	TrialNumber         int32
+	TrialNumber         int
 	SweepName           string
 	HostName            string
 	MeasuredBytes       int64
 	MeasuredDeviceBytes int64
 	StartedAt           time.Time
-	MeasuredSecond      int32
+	MeasuredSecond      int
 }
 
 // The current leases by host, GPU and age, with the newest measured use: -1 = not measured. A GPU and its
@@ -230,7 +202,7 @@ func (q *Queries) ListLeases(ctx context.Context, db DBTX, arg *ListLeasesParams
 			&i.HostID,
 			&i.DeviceID,
 			&i.MemoryBytes,
-			&i.CpuMilli,
+			&i.CPUMilli,
 			&i.DeviceBytes,
 			&i.Contexts,
 			&i.Exclusive,
@@ -262,8 +234,8 @@ func (q *Queries) ListLeases(ctx context.Context, db DBTX, arg *ListLeasesParams
 }
 
 const listLeasesOf = `-- name: ListLeasesOf :many
-SELECT l.id, l.attempt_id, l.sweep_id, l.host_id, l.device_id, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.token, l.state, l.expires_at, l.created_at, l.released_at, l.proof, l.exclusive_device, l.device_activity, l.shape_key, a.state AS attempt_state, a.token AS attempt_token, a.trial_id, a.number, t.number AS trial_number,
-    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
+SELECT l.attempt_id, l.sweep_id, a.trial_id, t.number AS trial_number, a.number, l.state, l.token, a.token AS current, a.state AS attempt_state,
+    (now() - l.created_at)::interval AS age,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
@@ -272,32 +244,17 @@ ORDER BY l.created_at
 `
 
 type ListLeasesOfRow struct {
-	ID              string
-	AttemptID       string
-	SweepID         string
-	HostID          string
-	DeviceID        *string
-	MemoryBytes     int64
-	CpuMilli        int64
-	DeviceBytes     int64
-	Contexts        int32
-	Exclusive       bool
-	Token           int64
-	State           string
-	ExpiresAt       time.Time
-	CreatedAt       time.Time
-	ReleasedAt      *time.Time
-	Proof           string
-	ExclusiveDevice bool
-	DeviceActivity  int32
-	ShapeKey        string
-	AttemptState    string
-	AttemptToken    int64
-	TrialID         string
-	Number          int32
-	TrialNumber     int32
-	AgeSeconds      float64
-	Revivable       bool
+	AttemptID    string
+	SweepID      string
+	TrialID      string
+	TrialNumber  int
+	Number       int
+	State        berth.LeaseState
+	Token        int64
+	Current      int64
+	AttemptState berth.AttemptState
+	Age          time.Duration
+	Revivable    bool
 }
 
 // ListHostLeases for these attempts, on any host.
@@ -311,31 +268,16 @@ func (q *Queries) ListLeasesOf(ctx context.Context, db DBTX, attemptIds []string
 	for rows.Next() {
 		var i ListLeasesOfRow
 		if err := rows.Scan(
-			&i.ID,
 			&i.AttemptID,
 			&i.SweepID,
-			&i.HostID,
-			&i.DeviceID,
-			&i.MemoryBytes,
-			&i.CpuMilli,
-			&i.DeviceBytes,
-			&i.Contexts,
-			&i.Exclusive,
-			&i.Token,
-			&i.State,
-			&i.ExpiresAt,
-			&i.CreatedAt,
-			&i.ReleasedAt,
-			&i.Proof,
-			&i.ExclusiveDevice,
-			&i.DeviceActivity,
-			&i.ShapeKey,
-			&i.AttemptState,
-			&i.AttemptToken,
 			&i.TrialID,
-			&i.Number,
 			&i.TrialNumber,
-			&i.AgeSeconds,
+			&i.Number,
+			&i.State,
+			&i.Token,
+			&i.Current,
+			&i.AttemptState,
+			&i.Age,
 			&i.Revivable,
 		); err != nil {
 			return nil, err
@@ -415,7 +357,7 @@ WHERE l.host_id = $2 AND l.attempt_id = seen.attempt_id AND l.token = seen.token
 type RenewLeasesParams struct {
 	Term       time.Duration
 	HostID     string
-	AttemptIds []string
+	AttemptIDs []string
 	Tokens     []int64
 }
 
@@ -424,7 +366,7 @@ func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg *RenewLeasesPara
 	result, err := db.Exec(ctx, renewLeases,
 		arg.Term,
 		arg.HostID,
-		arg.AttemptIds,
+		arg.AttemptIDs,
 		arg.Tokens,
 	)
 	if err != nil {
@@ -461,28 +403,23 @@ const suspectLeases = `-- name: SuspectLeases :many
 WITH expired AS (
     SELECT id FROM leases WHERE state = 'held' AND expires_at < now() FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE leases l SET state = 'suspect' FROM expired e WHERE l.id = e.id RETURNING l.attempt_id, l.host_id
+UPDATE leases l SET state = 'suspect' FROM expired e WHERE l.id = e.id RETURNING l.attempt_id
 `
 
-type SuspectLeasesRow struct {
-	AttemptID string
-	HostID    string
-}
-
 // Skips a locked lease: another transaction is renewing or releasing it.
-func (q *Queries) SuspectLeases(ctx context.Context, db DBTX) ([]SuspectLeasesRow, error) {
+func (q *Queries) SuspectLeases(ctx context.Context, db DBTX) ([]string, error) {
 	rows, err := db.Query(ctx, suspectLeases)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []SuspectLeasesRow
+	var items []string
 	for rows.Next() {
-		var i SuspectLeasesRow
-		if err := rows.Scan(&i.AttemptID, &i.HostID); err != nil {
+		var attempt_id string
+		if err := rows.Scan(&attempt_id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, attempt_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

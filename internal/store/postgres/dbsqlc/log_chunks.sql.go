@@ -68,7 +68,7 @@ LIMIT $3
 type ReadLogParams struct {
 	AttemptID  string
 	FromOffset int64
-	MaxRows    int32
+	MaxRows    int
 }
 
 type ReadLogRow struct {

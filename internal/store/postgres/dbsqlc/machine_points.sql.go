@@ -62,7 +62,7 @@ const deleteOldMachinePoints = `-- name: DeleteOldMachinePoints :execrows
 DELETE FROM machine_points WHERE ctid IN (SELECT ctid FROM machine_points WHERE at < now() - $1::interval ORDER BY at LIMIT $2)
 `
 
-func (q *Queries) DeleteOldMachinePoints(ctx context.Context, db DBTX, kept time.Duration, maxRows int32) (int64, error) {
+func (q *Queries) DeleteOldMachinePoints(ctx context.Context, db DBTX, kept time.Duration, maxRows int) (int64, error) {
 	result, err := db.Exec(ctx, deleteOldMachinePoints, kept, maxRows)
 	if err != nil {
 		return 0, err
@@ -94,8 +94,8 @@ type ListMachinePointsRow struct {
 	MeasuredBytes int64
 	OthersBytes   int64
 	ActivityMilli int64
-	CpuMilli      int64
-	Attempts      int32
+	CPUMilli      int64
+	Attempts      int
 }
 
 // The maximum of each interval, by GPU and time, the host itself first. -1 = not measured. All intervals but
@@ -118,7 +118,7 @@ func (q *Queries) ListMachinePoints(ctx context.Context, db DBTX, arg *ListMachi
 			&i.MeasuredBytes,
 			&i.OthersBytes,
 			&i.ActivityMilli,
-			&i.CpuMilli,
+			&i.CPUMilli,
 			&i.Attempts,
 		); err != nil {
 			return nil, err

@@ -19,8 +19,8 @@ DELETE FROM memory_points WHERE ctid = ANY (ARRAY(
 
 type DeleteSweepMemoryPointsParams struct {
 	SweepID   string
-	MaxTrials int32
-	MaxRows   int32
+	MaxTrials int
+	MaxRows   int
 }
 
 // As DeleteSweepMetrics.
@@ -33,8 +33,8 @@ func (q *Queries) DeleteSweepMemoryPoints(ctx context.Context, db DBTX, arg *Del
 }
 
 const listMemoryPoints = `-- name: ListMemoryPoints :many
-SELECT (coalesce(a.started_at, a.placed_at) + m.at_second * interval '1 second')::timestamptz AS at,
-    m.at_second, m.host_bytes, m.device_bytes, m.sm_milli
+SELECT m.at_second AS second, (coalesce(a.started_at, a.placed_at) + m.at_second * interval '1 second')::timestamptz AS at,
+    m.host_bytes, m.device_bytes, m.sm_milli
 FROM memory_points m JOIN attempts a ON a.id = m.attempt_id
 WHERE m.attempt_id = $1
 ORDER BY m.at_second
@@ -42,14 +42,14 @@ LIMIT $2
 `
 
 type ListMemoryPointsRow struct {
+	Second      int
 	At          time.Time
-	AtSecond    int32
 	HostBytes   *int64
 	DeviceBytes *int64
-	SmMilli     *int32
+	SMMilli     *int64
 }
 
-func (q *Queries) ListMemoryPoints(ctx context.Context, db DBTX, attemptID string, maxRows int32) ([]ListMemoryPointsRow, error) {
+func (q *Queries) ListMemoryPoints(ctx context.Context, db DBTX, attemptID string, maxRows int) ([]ListMemoryPointsRow, error) {
 	rows, err := db.Query(ctx, listMemoryPoints, attemptID, maxRows)
 	if err != nil {
 		return nil, err
@@ -59,11 +59,11 @@ func (q *Queries) ListMemoryPoints(ctx context.Context, db DBTX, attemptID strin
 	for rows.Next() {
 		var i ListMemoryPointsRow
 		if err := rows.Scan(
+			&i.Second,
 			&i.At,
-			&i.AtSecond,
 			&i.HostBytes,
 			&i.DeviceBytes,
-			&i.SmMilli,
+			&i.SMMilli,
 		); err != nil {
 			return nil, err
 		}
@@ -104,21 +104,21 @@ SELECT count(*)::integer FROM ours
 `
 
 type PutMemoryPointsParams struct {
-	Newest    int32
+	Newest    int
 	AttemptID string
 	Token     int64
-	MaxPoints int32
-	Seconds   []int32
+	MaxPoints int
+	Seconds   []int
 	Hosts     []int64
 	Devices   []int64
-	Sms       []int32
+	Sms       []int
 }
 
 // How many attempts it is about: none means that the attempt is fenced. The newest second of all points, new or stored,
 // decides the interval (timeline.MemoryInterval): a worker's clock may have been set back since an earlier worker stored some.
 // Points that are closer than the interval, which has grown, are merged with the new ones. Largest figures stand, so the
 // same points may be told again.
-func (q *Queries) PutMemoryPoints(ctx context.Context, db DBTX, arg *PutMemoryPointsParams) (int32, error) {
+func (q *Queries) PutMemoryPoints(ctx context.Context, db DBTX, arg *PutMemoryPointsParams) (int, error) {
 	row := db.QueryRow(ctx, putMemoryPoints,
 		arg.Newest,
 		arg.AttemptID,
@@ -129,7 +129,7 @@ func (q *Queries) PutMemoryPoints(ctx context.Context, db DBTX, arg *PutMemoryPo
 		arg.Devices,
 		arg.Sms,
 	)
-	var column_1 int32
+	var column_1 int
 	err := row.Scan(&column_1)
 	return column_1, err
 }

@@ -8,6 +8,8 @@ package dbsqlc
 import (
 	"context"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const curveAttempts = `-- name: CurveAttempts :many
@@ -27,11 +29,11 @@ ORDER BY a.trial_number
 type CurveAttemptsParams struct {
 	Name    string
 	SweepID string
-	Numbers []int32
+	Numbers []int
 }
 
 type CurveAttemptsRow struct {
-	TrialNumber int32
+	TrialNumber int
 	TrialState  string
 	AttemptID   string
 	Low         int64
@@ -105,16 +107,16 @@ LIMIT $4
 
 type ExportAttemptsParams struct {
 	SweepID     string
-	FromTrial   int32
-	FromAttempt int32
-	MaxRows     int32
+	FromTrial   int
+	FromAttempt int
+	MaxRows     int
 }
 
 type ExportAttemptsRow struct {
 	ID            string
-	TrialNumber   int32
-	AttemptNumber int32
-	Counting      int32
+	TrialNumber   int
+	AttemptNumber int
+	Counting      int
 }
 
 // The attempts of a sweep by trial and number, from the given one on. counting is the number of each trial's newest that
@@ -160,14 +162,14 @@ type ExportMetricsParams struct {
 	AttemptID string
 	AfterName string
 	AfterStep int64
-	MaxRows   int32
+	MaxRows   int
 }
 
 type ExportMetricsRow struct {
 	Name   string
 	Step   int64
 	Value  float64
-	Status string
+	Status berth.MetricStatus
 	Final  bool
 	At     time.Time
 }
@@ -215,14 +217,14 @@ LIMIT $3
 type ListMetricsParams struct {
 	AttemptID string
 	OnlyName  string
-	MaxRows   int32
+	MaxRows   int
 }
 
 type ListMetricsRow struct {
 	Name   string
 	Step   int64
 	Value  float64
-	Status string
+	Status berth.MetricStatus
 	Final  bool
 	At     time.Time
 }
@@ -276,14 +278,14 @@ LIMIT $1
 `
 
 type MetricNamesParams struct {
-	MaxRows   int32
+	MaxRows   int
 	SweepID   string
-	MaxTrials int32
+	MaxTrials int
 }
 
 type MetricNamesRow struct {
 	Name     string
-	Trials   int32
+	Trials   int
 	LastStep int64
 }
 

@@ -7,6 +7,8 @@ package dbsqlc
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 type ApiToken struct {
@@ -36,7 +38,7 @@ type ArtifactStore struct {
 
 type ArtifactsLeftOut struct {
 	AttemptID string
-	Number    int32
+	Number    int
 	Path      string
 	Reason    string
 }
@@ -49,29 +51,29 @@ type ArtifactsUnnamed struct {
 type Attempt struct {
 	ID                  string
 	TrialID             string
-	Number              int32
+	Number              int
 	Stage               string
-	Purpose             string
-	State               string
+	Purpose             berth.Purpose
+	State               berth.AttemptState
 	HostID              string
 	DeviceID            *string
 	Token               int64
 	MemoryBytes         int64
-	CpuMilli            int64
+	CPUMilli            int64
 	DeviceBytes         int64
-	Contexts            int32
+	Contexts            int
 	Exclusive           bool
 	ContainerID         string
-	FailureKind         string
+	FailureKind         berth.FailureKind
 	Message             string
-	ExitCode            *int32
+	ExitCode            *int
 	Value               *float64
 	MemoryPeakBytes     int64
 	DevicePeakBytes     int64
-	CpuNs               int64
+	CPUNs               int64
 	WallNs              int64
-	Samples             int32
-	OomKills            int32
+	Samples             int
+	OOMKills            int
 	PlacedAt            time.Time
 	StartedAt           *time.Time
 	FinishedAt          *time.Time
@@ -79,11 +81,11 @@ type Attempt struct {
 	Refused             bool
 	OutputsRemovedAt    *time.Time
 	OutputsRemovedWhy   string
-	DeviceClass         string
+	DeviceClass         berth.DeviceClass
 	ExclusiveDevice     bool
-	DeviceSmMilli       int32
-	DeviceDramMilli     int32
-	DeviceTensorMilli   int32
+	DeviceSMMilli       int64
+	DeviceDRAMMilli     int64
+	DeviceTensorMilli   int64
 	FrameworkPeakBytes  int64
 	DeviceFault         bool
 	DeviceActiveNs      int64
@@ -96,16 +98,16 @@ type Attempt struct {
 	StartPeakBytes      int64
 	TrainingPeakBytes   int64
 	ValidationPeakBytes int64
-	FilesState          string
+	FilesState          berth.FileState
 	FilesProblem        string
-	FilesLeftOut        int32
-	FilesTries          int32
+	FilesLeftOut        int
+	FilesTries          int
 	FilesRetryAt        *time.Time
 	FilesSettledAt      *time.Time
 	Datasets            map[string]string
 	MetricSource        string
-	CpuPeriods          int64
-	CpuThrottled        int64
+	CPUPeriods          int64
+	CPUThrottled        int64
 	CheckpointLeft      bool
 	CheckpointSettledAt *time.Time
 	CheckpointProblem   string
@@ -118,7 +120,7 @@ type AuditLog struct {
 	Actor  string
 	Action string
 	Object string
-	Ip     string
+	IP     string
 	Result string
 }
 
@@ -132,21 +134,21 @@ type Checkpoint struct {
 
 type ClassFootprint struct {
 	ShapeKey          string
-	DeviceClass       string
-	Source            string
-	Samples           int32
+	DeviceClass       berth.DeviceClass
+	Source            berth.FootprintSource
+	Samples           int
 	MemoryPeakBytes   int64
 	MemoryFloorBytes  int64
-	FloorPassed       int32
+	FloorPassed       int
 	DevicePeakBytes   int64
 	DeviceFloorBytes  int64
-	DevicePassed      int32
-	CpuMilli          int64
+	DevicePassed      int
+	CPUMilli          int64
 	DurationNs        int64
 	MeasuredAt        time.Time
-	DeviceSmMilli     int32
-	DeviceDramMilli   int32
-	DeviceTensorMilli int32
+	DeviceSMMilli     int64
+	DeviceDRAMMilli   int64
+	DeviceTensorMilli int64
 }
 
 type Device struct {
@@ -157,37 +159,37 @@ type Device struct {
 	HeadroomBytes    int64
 	ReservedBytes    int64
 	FreeBytes        int64
-	MaxContexts      int32
-	ContextsReserved int32
+	MaxContexts      int
+	ContextsReserved int
 	Profile          string
-	Mode             string
-	MaxAttempts      int32
+	Mode             berth.SharingMode
+	MaxAttempts      int
 	Problem          string
 	LostAt           *time.Time
-	MpsContexts      int32
-	MpsProblem       string
-	Advice           []byte
+	MPSContexts      int
+	MPSProblem       string
+	Advice           berth.Advice
 	CordonedAt       *time.Time
 	CordonReason     string
 }
 
 type DeviceFootprint struct {
 	ShapeKey          string
-	DeviceClass       string
-	Source            string
-	Samples           int32
+	DeviceClass       berth.DeviceClass
+	Source            berth.FootprintSource
+	Samples           int
 	MemoryPeakBytes   int64
 	MemoryFloorBytes  int64
-	FloorPassed       int32
+	FloorPassed       int
 	DevicePeakBytes   int64
 	DeviceFloorBytes  int64
-	DevicePassed      int32
-	CpuMilli          int64
+	DevicePassed      int
+	CPUMilli          int64
 	DurationNs        int64
 	MeasuredAt        time.Time
-	DeviceSmMilli     int32
-	DeviceDramMilli   int32
-	DeviceTensorMilli int32
+	DeviceSMMilli     int64
+	DeviceDRAMMilli   int64
+	DeviceTensorMilli int64
 }
 
 type Event struct {
@@ -202,45 +204,45 @@ type Event struct {
 
 type Footprint struct {
 	ShapeKey         string
-	Source           string
-	Samples          int32
+	Source           berth.FootprintSource
+	Samples          int
 	MemoryPeakBytes  int64
 	MemoryFloorBytes int64
 	DevicePeakBytes  int64
-	CpuMilli         int64
+	CPUMilli         int64
 	DurationNs       int64
 	MeasuredAt       time.Time
-	FloorPassed      int32
+	FloorPassed      int
 }
 
 type Host struct {
 	ID                  string
 	Name                string
 	BootID              string
-	State               string
-	CpuMilli            int64
-	CpuMilliReserved    int64
+	State               berth.HostState
+	CPUMilli            int64
+	CPUMilliReserved    int64
 	MemoryBytes         int64
 	MemoryHeadroomBytes int64
 	MemoryReservedBytes int64
 	MemoryFreeBytes     int64
-	MaxAttempts         int32
-	Attempts            int32
+	MaxAttempts         int
+	Attempts            int
 	Version             string
 	RegisteredAt        time.Time
 	LastSeenAt          time.Time
 	DiskFreeBytes       int64
 	DiskHeadroomBytes   int64
-	CpuMilliTarget      *int64
+	CPUMilliTarget      *int64
 	MemoryBytesTarget   *int64
-	MaxAttemptsTarget   *int32
+	MaxAttemptsTarget   *int
 	RemovedAt           *time.Time
 	FailedTrials        []string
 	FailedSweeps        []string
 	FailedAt            *time.Time
 	CordonedAt          *time.Time
 	CordonReason        string
-	Tests               int32
+	Tests               int
 	TestAt              *time.Time
 	MachineID           string
 	DataDir             string
@@ -253,7 +255,7 @@ type Host struct {
 	DiskDayUsedBytes    int64
 	OutputsProblem      string
 	FormerMemoryBytes   *int64
-	FormerCpuMilli      *int64
+	FormerCPUMilli      *int64
 	ShrunkAt            *time.Time
 	StoresFiles         bool
 	Datasets            []string
@@ -301,18 +303,18 @@ type Lease struct {
 	HostID          string
 	DeviceID        *string
 	MemoryBytes     int64
-	CpuMilli        int64
+	CPUMilli        int64
 	DeviceBytes     int64
-	Contexts        int32
+	Contexts        int
 	Exclusive       bool
 	Token           int64
-	State           string
+	State           berth.LeaseState
 	ExpiresAt       time.Time
 	CreatedAt       time.Time
 	ReleasedAt      *time.Time
 	Proof           string
 	ExclusiveDevice bool
-	DeviceActivity  int32
+	DeviceActivity  int
 	ShapeKey        string
 }
 
@@ -333,16 +335,16 @@ type MachinePoint struct {
 	MeasuredBytes *int64
 	OthersBytes   *int64
 	ActivityMilli *int64
-	CpuMilli      int64
-	Attempts      int32
+	CPUMilli      int64
+	Attempts      int
 }
 
 type MemoryPoint struct {
 	AttemptID   string
-	AtSecond    int32
+	AtSecond    int
 	HostBytes   *int64
 	DeviceBytes *int64
-	SmMilli     *int32
+	SMMilli     *int64
 }
 
 type Metric struct {
@@ -350,7 +352,7 @@ type Metric struct {
 	Name      string
 	Step      int64
 	Value     float64
-	Status    string
+	Status    berth.MetricStatus
 	Final     bool
 	At        time.Time
 }
@@ -361,7 +363,7 @@ type MissingImage struct {
 	Trials   []string
 	FailedAt time.Time
 	Reason   string
-	Tests    int32
+	Tests    int
 	TestAt   *time.Time
 }
 
@@ -370,7 +372,7 @@ type Outbox struct {
 	Kind       string
 	WorkflowID string
 	Payload    json.RawMessage
-	Attempts   int32
+	Attempts   int
 	NotBefore  time.Time
 	CreatedAt  time.Time
 	LastError  string
@@ -387,10 +389,10 @@ type Pace struct {
 	Place     string
 	Mix       string
 	ShapeKey  string
-	Mode      string
-	AtOnce    int32
-	Samples   int32
-	Failed    int32
+	Mode      berth.SharingMode
+	AtOnce    int
+	Samples   int
+	Failed    int
 	Mean      float64
 	Variance  float64
 	UpdatedAt time.Time
@@ -401,26 +403,26 @@ type PlacementRequest struct {
 	SweepID         string
 	TrialID         string
 	WorkflowID      string
-	Number          int32
+	Number          int
 	Stage           string
-	Purpose         string
+	Purpose         berth.Purpose
 	ShapeKey        string
 	MemoryBytes     int64
-	CpuMilli        int64
+	CPUMilli        int64
 	DeviceBytes     int64
-	Contexts        int32
+	Contexts        int
 	Exclusive       bool
 	ExpectedNs      int64
-	State           string
+	State           berth.RequestState
 	Reasons         json.RawMessage
 	RequestedAt     time.Time
 	DecidedAt       *time.Time
-	Tries           int32
+	Tries           int
 	Refusal         string
 	NotBefore       time.Time
 	Revives         *string
 	Short           bool
-	LastOom         []byte
+	LastOOM         []byte
 	ExclusiveDevice bool
 	KeptHostID      *string
 	KeptDeviceID    *string
@@ -431,7 +433,7 @@ type Secret struct {
 	Name       string
 	Ciphertext []byte
 	Key        string
-	Version    int32
+	Version    int
 	CreatedAt  time.Time
 	CreatedBy  string
 	UpdatedAt  time.Time
@@ -447,19 +449,19 @@ type Session struct {
 
 type Shape struct {
 	Key       string
-	Shape     []byte
+	Shape     berth.Shape
 	CreatedAt time.Time
 }
 
 type Sweep struct {
 	ID               string
 	Name             string
-	Spec             []byte
+	Spec             berth.Spec
 	ImageDigest      string
-	State            string
+	State            berth.SweepState
 	Reason           string
-	MaxParallel      int32
-	Planned          int32
+	MaxParallel      int
+	Planned          int
 	CreatedBy        string
 	CreatedAt        time.Time
 	StartedAt        *time.Time
@@ -471,7 +473,7 @@ type Sweep struct {
 	Resources        []byte
 	Datasets         []byte
 	SecretNames      json.RawMessage
-	MaxAttempts      int32
+	MaxAttempts      int
 	Template         string
 	TrialLimit       []byte
 	Metric           string
@@ -480,28 +482,28 @@ type Sweep struct {
 
 type SweepEntry struct {
 	SweepID string
-	Number  int32
-	Params  []byte
+	Number  int
+	Params  berth.Assignment
 }
 
 type SweepFile struct {
 	SweepID string
-	Spec    []byte
+	Spec    berth.Spec
 }
 
 type SweepOffer struct {
 	SweepID string
-	Offer   int32
+	Offer   int
 }
 
 type Trial struct {
 	ID          string
 	SweepID     string
-	Number      int32
-	Params      []byte
+	Number      int
+	Params      berth.Assignment
 	ShapeKey    string
-	State       string
-	FailureKind string
+	State       berth.TrialState
+	FailureKind berth.FailureKind
 	Message     string
 	Value       *float64
 	CreatedAt   time.Time

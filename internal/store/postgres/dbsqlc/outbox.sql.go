@@ -17,7 +17,7 @@ WITH due AS (
     SELECT id FROM outbox WHERE not_before <= now() ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 UPDATE outbox o SET not_before = now() + $1::interval FROM due d WHERE o.id = d.id
-RETURNING o.id, o.kind, o.workflow_id, o.payload, o.attempts
+RETURNING o.id, o.kind, o.workflow_id, o.payload, o.attempts AS tries
 `
 
 type ClaimOutboxRow struct {
@@ -25,12 +25,12 @@ type ClaimOutboxRow struct {
 	Kind       string
 	WorkflowID string
 	Payload    json.RawMessage
-	Attempts   int32
+	Tries      int
 }
 
 // Claims due messages: no other relay takes them until the claim ends. When the claimer dies, they are due
 // again at its end.
-func (q *Queries) ClaimOutbox(ctx context.Context, db DBTX, claim time.Duration, maxRows int32) ([]ClaimOutboxRow, error) {
+func (q *Queries) ClaimOutbox(ctx context.Context, db DBTX, claim time.Duration, maxRows int) ([]ClaimOutboxRow, error) {
 	rows, err := db.Query(ctx, claimOutbox, claim, maxRows)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (q *Queries) ClaimOutbox(ctx context.Context, db DBTX, claim time.Duration,
 			&i.Kind,
 			&i.WorkflowID,
 			&i.Payload,
-			&i.Attempts,
+			&i.Tries,
 		); err != nil {
 			return nil, err
 		}
@@ -57,22 +57,22 @@ func (q *Queries) ClaimOutbox(ctx context.Context, db DBTX, claim time.Duration,
 }
 
 const countOutbox = `-- name: CountOutbox :one
-SELECT count(*)::integer AS waiting, coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds,
+SELECT count(*)::integer AS waiting, coalesce(now() - min(created_at), interval '0')::interval AS oldest,
     coalesce((array_agg(last_error ORDER BY id) FILTER (WHERE last_error <> ''))[1], '')::text AS reason
 FROM outbox
 `
 
 type CountOutboxRow struct {
-	Waiting       int32
-	OldestSeconds float64
-	Reason        string
+	Waiting int
+	Oldest  time.Duration
+	Reason  string
 }
 
 // The reason is that of the oldest message that has one.
 func (q *Queries) CountOutbox(ctx context.Context, db DBTX) (CountOutboxRow, error) {
 	row := db.QueryRow(ctx, countOutbox)
 	var i CountOutboxRow
-	err := row.Scan(&i.Waiting, &i.OldestSeconds, &i.Reason)
+	err := row.Scan(&i.Waiting, &i.Oldest, &i.Reason)
 	return i, err
 }
 
@@ -83,8 +83,8 @@ FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::text[]) AS reason) f
 WHERE o.id = f.id
 `
 
-func (q *Queries) DelayOutbox(ctx context.Context, db DBTX, ids []int64, reasons []string) error {
-	_, err := db.Exec(ctx, delayOutbox, ids, reasons)
+func (q *Queries) DelayOutbox(ctx context.Context, db DBTX, iDs []int64, reasons []string) error {
+	_, err := db.Exec(ctx, delayOutbox, iDs, reasons)
 	return err
 }
 

@@ -8,6 +8,7 @@ package dbsqlc
 import (
 	"context"
 
+	"github.com/berthml/berth"
 	"time"
 )
 
@@ -30,13 +31,13 @@ type AddPaceParams struct {
 	Place    string
 	Mix      string
 	ShapeKey string
-	Mode     string
-	AtOnce   int32
-	Samples  int32
-	Failed   int32
+	Mode     berth.SharingMode
+	AtOnce   int
+	Samples  int
+	Failed   int
 	Seconds  float64
 	Kept     time.Duration
-	Memory   int32
+	Memory   int
 }
 
 // A new attempt has a weight of at least one part in PaceMemory. A failed attempt counts only as a failure,
@@ -88,9 +89,9 @@ type CompanyOfRow struct {
 	Failed         bool
 	Model          string
 	Profile        string
-	CpuMilli       int64
-	Devices        int32
-	DeviceClass    string
+	CPUMilli       int64
+	Devices        int
+	DeviceClass    berth.DeviceClass
 	MixOwn         string
 	Seconds        float64
 	CompanySeconds float64
@@ -109,7 +110,7 @@ func (q *Queries) CompanyOf(ctx context.Context, db DBTX, id string) (CompanyOfR
 		&i.Failed,
 		&i.Model,
 		&i.Profile,
-		&i.CpuMilli,
+		&i.CPUMilli,
 		&i.Devices,
 		&i.DeviceClass,
 		&i.MixOwn,
@@ -124,7 +125,7 @@ const deleteOldPaces = `-- name: DeleteOldPaces :execrows
 DELETE FROM paces WHERE ctid IN (SELECT ctid FROM paces WHERE updated_at <= now() - $1::interval LIMIT $2)
 `
 
-func (q *Queries) DeleteOldPaces(ctx context.Context, db DBTX, kept time.Duration, maxRows int32) (int64, error) {
+func (q *Queries) DeleteOldPaces(ctx context.Context, db DBTX, kept time.Duration, maxRows int) (int64, error) {
 	result, err := db.Exec(ctx, deleteOldPaces, kept, maxRows)
 	if err != nil {
 		return 0, err
@@ -220,8 +221,8 @@ WITH locked AS (
 UPDATE devices d SET advice = l.advice FROM locked l WHERE d.id = l.id
 `
 
-func (q *Queries) StoreAdvice(ctx context.Context, db DBTX, ids []string, advice [][]byte) error {
-	_, err := db.Exec(ctx, storeAdvice, ids, advice)
+func (q *Queries) StoreAdvice(ctx context.Context, db DBTX, iDs []string, advice [][]byte) error {
+	_, err := db.Exec(ctx, storeAdvice, iDs, advice)
 	return err
 }
 
@@ -233,7 +234,7 @@ FROM sweeps s WHERE s.id = ANY ($1::uuid[])
 
 type SweepsAheadRow struct {
 	ID         string
-	TrialsLeft int32
+	TrialsLeft int
 	Template   string
 	TrialLimit []byte
 }

@@ -9,6 +9,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const countRunningBySweep = `-- name: CountRunningBySweep :many
@@ -27,8 +29,8 @@ GROUP BY l.sweep_id
 
 type CountRunningBySweepRow struct {
 	SweepID  string
-	Attempts int32
-	Away     int32
+	Attempts int
+	Away     int
 }
 
 // The leases that count for max_parallel. Attempts that go on elsewhere, because their host is lost or its
@@ -72,7 +74,7 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID st
 		&i.Purpose,
 		&i.ShapeKey,
 		&i.MemoryBytes,
-		&i.CpuMilli,
+		&i.CPUMilli,
 		&i.DeviceBytes,
 		&i.Contexts,
 		&i.Exclusive,
@@ -86,7 +88,7 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, db DBTX, attemptID st
 		&i.NotBefore,
 		&i.Revives,
 		&i.Short,
-		&i.LastOom,
+		&i.LastOOM,
 		&i.ExclusiveDevice,
 		&i.KeptHostID,
 		&i.KeptDeviceID,
@@ -143,17 +145,17 @@ type InsertPlacementRequestParams struct {
 	SweepID         string
 	TrialID         string
 	WorkflowID      string
-	Number          int32
+	Number          int
 	Stage           string
 	Purpose         string
 	ShapeKey        string
 	MemoryBytes     int64
-	CpuMilli        int64
+	CPUMilli        int64
 	DeviceBytes     int64
-	Contexts        int32
+	Contexts        int
 	Exclusive       bool
 	ExclusiveDevice bool
-	LastOom         []byte
+	LastOOM         []byte
 	ExpectedNs      int64
 	Short           bool
 }
@@ -170,12 +172,12 @@ func (q *Queries) InsertPlacementRequest(ctx context.Context, db DBTX, arg *Inse
 		arg.Purpose,
 		arg.ShapeKey,
 		arg.MemoryBytes,
-		arg.CpuMilli,
+		arg.CPUMilli,
 		arg.DeviceBytes,
 		arg.Contexts,
 		arg.Exclusive,
 		arg.ExclusiveDevice,
-		arg.LastOom,
+		arg.LastOOM,
 		arg.ExpectedNs,
 		arg.Short,
 	)
@@ -207,14 +209,14 @@ type ListQueueParams struct {
 	AfterInactive bool
 	AfterSince    time.Time
 	AfterAttempt  string
-	MaxRows       int32
+	MaxRows       int
 }
 
 type ListQueueRow struct {
 	AttemptID    string
-	Number       int32
+	Number       int
 	Stage        string
-	Purpose      string
+	Purpose      berth.Purpose
 	SweepID      string
 	TrialID      string
 	Reasons      json.RawMessage
@@ -228,9 +230,9 @@ type ListQueueRow struct {
 	KeptHost     string
 	KeptDeviceID string
 	KeptSince    time.Time
-	Position     int32
-	Total        int32
-	TrialNumber  int32
+	Position     int
+	Total        int
+	TrialNumber  int
 }
 
 // Waiting requests, in the order of ListWaitingRequests, then the requests put off. It counts all of them to
@@ -298,14 +300,14 @@ LIMIT $2
 type ListStuckRequestsRow struct {
 	SweepID     string
 	SweepName   string
-	TrialNumber int32
+	TrialNumber int
 	Reason      string
-	Requests    int32
+	Requests    int
 }
 
 // Requests that the ledger refuses, and requests that have waited too long for another attempt of their
 // trial.
-func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Duration, maxRows int32) ([]ListStuckRequestsRow, error) {
+func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Duration, maxRows int) ([]ListStuckRequestsRow, error) {
 	rows, err := db.Query(ctx, listStuckRequests, late, maxRows)
 	if err != nil {
 		return nil, err
@@ -355,7 +357,7 @@ WITH offered AS MATERIALIZED (
 SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
     ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
     coalesce(r.last_oom, 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
-    extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
+    (now() - greatest(r.requested_at, s.resumed_at))::interval AS waited,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts,
     (r.number > 1 AND EXISTS (
@@ -379,8 +381,8 @@ ORDER BY greatest(r.requested_at, s.resumed_at), r.attempt_id
 
 type ListWaitingRequestsParams struct {
 	LostAfter time.Duration
-	MaxRows   int32
-	CleanRuns int32
+	MaxRows   int
+	CleanRuns int
 }
 
 type ListWaitingRequestsRow struct {
@@ -390,16 +392,16 @@ type ListWaitingRequestsRow struct {
 	Reasons        string
 	KeptHostID     *string
 	KeptDeviceID   *string
-	TrialNumber    int32
+	TrialNumber    int
 	Resources      []byte
 	Datasets       []byte
 	ImageDigest    string
 	SecretKeys     []string
-	Oom            []byte
-	MaxParallel    int32
-	SweepState     string
-	WaitedSeconds  float64
-	OpenNumber     int32
+	OOM            []byte
+	MaxParallel    int
+	SweepState     berth.SweepState
+	Waited         time.Duration
+	OpenNumber     int
 	OpenHost       string
 	FailedHosts    []string
 	Away           bool
@@ -438,10 +440,10 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWai
 			&i.Datasets,
 			&i.ImageDigest,
 			&i.SecretKeys,
-			&i.Oom,
+			&i.OOM,
 			&i.MaxParallel,
 			&i.SweepState,
-			&i.WaitedSeconds,
+			&i.Waited,
 			&i.OpenNumber,
 			&i.OpenHost,
 			&i.FailedHosts,
@@ -557,18 +559,18 @@ SELECT attempt_id, token FROM placed
 `
 
 type PlaceRequestsParams struct {
-	AttemptIds      []string
-	HostIds         []string
-	DeviceIds       []string
+	AttemptIDs      []string
+	HostIDs         []string
+	DeviceIDs       []string
 	DeviceClasses   []string
 	Modes           []string
 	MemoryBytes     []int64
-	CpuMilli        []int64
+	CPUMilli        []int64
 	DeviceBytes     []int64
-	Contexts        []int32
+	Contexts        []int
 	Exclusive       []bool
 	ExclusiveDevice []bool
-	DeviceActivity  []int32
+	DeviceActivity  []int
 	Mixes           []string
 	MixOwns         []string
 	SpillBytes      []int64
@@ -590,13 +592,13 @@ type PlaceRequestsRow struct {
 // locked before its own (store.go), and by ARRAY all of it: a semi-join stops at the first row that fits.
 func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequestsParams) ([]PlaceRequestsRow, error) {
 	rows, err := db.Query(ctx, placeRequests,
-		arg.AttemptIds,
-		arg.HostIds,
-		arg.DeviceIds,
+		arg.AttemptIDs,
+		arg.HostIDs,
+		arg.DeviceIDs,
 		arg.DeviceClasses,
 		arg.Modes,
 		arg.MemoryBytes,
-		arg.CpuMilli,
+		arg.CPUMilli,
 		arg.DeviceBytes,
 		arg.Contexts,
 		arg.Exclusive,
@@ -634,9 +636,9 @@ WHERE attempt_id = $9 AND state = 'waiting'
 
 type ResizeRequestParams struct {
 	MemoryBytes     int64
-	CpuMilli        int64
+	CPUMilli        int64
 	DeviceBytes     int64
-	Contexts        int32
+	Contexts        int
 	Exclusive       bool
 	ExclusiveDevice bool
 	ExpectedNs      int64
@@ -647,7 +649,7 @@ type ResizeRequestParams struct {
 func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequestParams) (int64, error) {
 	result, err := db.Exec(ctx, resizeRequest,
 		arg.MemoryBytes,
-		arg.CpuMilli,
+		arg.CPUMilli,
 		arg.DeviceBytes,
 		arg.Contexts,
 		arg.Exclusive,
@@ -696,7 +698,7 @@ FROM locked l WHERE r.attempt_id = l.attempt_id
 `
 
 type StoreReasonsParams struct {
-	AttemptIds  []string
+	AttemptIDs  []string
 	AllReasons  []json.RawMessage
 	KeptHosts   []string
 	KeptDevices []string
@@ -706,7 +708,7 @@ type StoreReasonsParams struct {
 // kept_since is when the kept host, or GPU, last changed.
 func (q *Queries) StoreReasons(ctx context.Context, db DBTX, arg *StoreReasonsParams) error {
 	_, err := db.Exec(ctx, storeReasons,
-		arg.AttemptIds,
+		arg.AttemptIDs,
 		arg.AllReasons,
 		arg.KeptHosts,
 		arg.KeptDevices,
@@ -722,7 +724,7 @@ WHERE trial_id = $1 AND stage = $2 AND number < $3 AND state = 'waiting'
 type WithdrawEarlierRequestsParams struct {
 	TrialID string
 	Stage   string
-	Number  int32
+	Number  int
 }
 
 // What FenceEarlierAttempts does for attempts: a restored ledger still waits for a place for an attempt that

@@ -21,7 +21,7 @@ type OpenSweepsParams struct {
 }
 
 type OpenSweepsRow struct {
-	Open  int32
+	Open  int
 	Known bool
 }
 

@@ -31,8 +31,8 @@ SELECT count(*) FROM noted
 type AskOutputRemovalParams struct {
 	Why       string
 	SweepID   string
-	MaxTrials int32
-	MaxRows   int32
+	MaxTrials int
+	MaxRows   int
 }
 
 // Asks the hosts to remove the files of some attempts of a sweep's first trials, checkpoints included, and returns of how many. why is
@@ -54,8 +54,8 @@ UPDATE output_removals SET asked_at = now() WHERE host_id = $1 AND attempt_id = 
 `
 
 // Files that could not be removed come last, so that they keep no others from it.
-func (q *Queries) DeferOutputs(ctx context.Context, db DBTX, hostID string, attemptIds []string) error {
-	_, err := db.Exec(ctx, deferOutputs, hostID, attemptIds)
+func (q *Queries) DeferOutputs(ctx context.Context, db DBTX, hostID string, attemptIDs []string) error {
+	_, err := db.Exec(ctx, deferOutputs, hostID, attemptIDs)
 	return err
 }
 
@@ -64,7 +64,7 @@ DELETE FROM audit_log WHERE at < now() - $1::interval AND id IN (SELECT a.id FRO
 `
 
 // Looks at the oldest rows, by the key in whose order they were written, so that no index on the time is needed.
-func (q *Queries) DeleteOldAudit(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) (int64, error) {
+func (q *Queries) DeleteOldAudit(ctx context.Context, db DBTX, keep time.Duration, maxRows int) (int64, error) {
 	result, err := db.Exec(ctx, deleteOldAudit, keep, maxRows)
 	if err != nil {
 		return 0, err
@@ -96,8 +96,8 @@ DELETE FROM log_chunks WHERE (attempt_id, "offset") IN (
 
 type DeleteSweepLogsParams struct {
 	SweepID   string
-	MaxTrials int32
-	MaxRows   int32
+	MaxTrials int
+	MaxRows   int
 }
 
 // Of the first trials, by attempts, each read in the order of the key: without LATERAL PostgreSQL may read the rows of all
@@ -119,8 +119,8 @@ DELETE FROM metrics WHERE ctid = ANY (ARRAY(
 
 type DeleteSweepMetricsParams struct {
 	SweepID   string
-	MaxTrials int32
-	MaxRows   int32
+	MaxTrials int
+	MaxRows   int
 }
 
 // The same for metrics. By the places of rows: looking each up by its key again took as long as
@@ -149,7 +149,7 @@ const deleteSweepTrials = `-- name: DeleteSweepTrials :execrows
 DELETE FROM trials WHERE id IN (SELECT t.id FROM trials t WHERE t.sweep_id = $1 ORDER BY t.number LIMIT $2)
 `
 
-func (q *Queries) DeleteSweepTrials(ctx context.Context, db DBTX, sweepID string, maxTrials int32) (int64, error) {
+func (q *Queries) DeleteSweepTrials(ctx context.Context, db DBTX, sweepID string, maxTrials int) (int64, error) {
 	result, err := db.Exec(ctx, deleteSweepTrials, sweepID, maxTrials)
 	if err != nil {
 		return 0, err
@@ -161,7 +161,7 @@ const deletedSweeps = `-- name: DeletedSweeps :many
 SELECT id FROM sweeps WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT $1
 `
 
-func (q *Queries) DeletedSweeps(ctx context.Context, db DBTX, maxRows int32) ([]string, error) {
+func (q *Queries) DeletedSweeps(ctx context.Context, db DBTX, maxRows int) ([]string, error) {
 	rows, err := db.Query(ctx, deletedSweeps, maxRows)
 	if err != nil {
 		return nil, err
@@ -200,19 +200,19 @@ SELECT sweep_id, count(DISTINCT trial_id)::integer AS trials FROM noted GROUP BY
 
 type ExpireOutputsParams struct {
 	Why      string
-	TrialIds []string
+	TrialIDs []string
 	HostID   string
 }
 
 type ExpireOutputsRow struct {
 	SweepID string
-	Trials  int32
+	Trials  int
 }
 
 // Asks a host to remove the files of these trials of ended sweeps. It returns the number of trials of each
 // sweep. Stored files stay in the store; unstored files are lost.
 func (q *Queries) ExpireOutputs(ctx context.Context, db DBTX, arg *ExpireOutputsParams) ([]ExpireOutputsRow, error) {
-	rows, err := db.Query(ctx, expireOutputs, arg.Why, arg.TrialIds, arg.HostID)
+	rows, err := db.Query(ctx, expireOutputs, arg.Why, arg.TrialIDs, arg.HostID)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ ORDER BY s.finished_at LIMIT $2
 `
 
 // Sweeps that ended longer ago than keep and hold nothing any more, oldest first.
-func (q *Queries) OldSweeps(ctx context.Context, db DBTX, keep time.Duration, maxRows int32) ([]string, error) {
+func (q *Queries) OldSweeps(ctx context.Context, db DBTX, keep time.Duration, maxRows int) ([]string, error) {
 	rows, err := db.Query(ctx, oldSweeps, keep, maxRows)
 	if err != nil {
 		return nil, err
@@ -275,8 +275,8 @@ WITH kept AS MATERIALIZED (
     WHERE a.host_id = $2 AND a.outputs_removed_at IS NULL
 )
 SELECT s.id AS sweep_id, a.trial_id AS trial_id, a.trial_number AS number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
-    bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored,
-    s.ended_at::timestamptz AS ended_at, extract(epoch FROM now() - s.ended_at)::float8 AS ended_seconds
+    s.ended_at::timestamptz AS ended_at, (now() - s.ended_at)::interval AS ended_for,
+    bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored
 FROM (
     SELECT id, deleted_at, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
     WHERE outputs_removed_at IS NULL AND (finished_at >= $1::timestamptz OR deleted_at IS NOT NULL)
@@ -291,18 +291,18 @@ type OldestOutputsParams struct {
 	AfterTime   time.Time
 	HostID      string
 	AfterSweep  string
-	AfterNumber int32
-	MaxRows     int32
+	AfterNumber int
+	MaxRows     int
 }
 
 type OldestOutputsRow struct {
-	SweepID      string
-	TrialID      string
-	Number       int32
-	AttemptIds   []string
-	Unstored     bool
-	EndedAt      time.Time
-	EndedSeconds float64
+	SweepID    string
+	TrialID    string
+	Number     int
+	AttemptIDs []string
+	EndedAt    time.Time
+	EndedFor   time.Duration
+	Unstored   bool
 }
 
 // Trials of ended sweeps whose files a host may still have, by the end of their sweep, oldest first; trials
@@ -328,10 +328,10 @@ func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, arg *OldestOutputs
 			&i.SweepID,
 			&i.TrialID,
 			&i.Number,
-			&i.AttemptIds,
-			&i.Unstored,
+			&i.AttemptIDs,
 			&i.EndedAt,
-			&i.EndedSeconds,
+			&i.EndedFor,
+			&i.Unstored,
 		); err != nil {
 			return nil, err
 		}
@@ -352,7 +352,7 @@ type OutputRemovalsRow struct {
 	TrialID   string
 }
 
-func (q *Queries) OutputRemovals(ctx context.Context, db DBTX, hostID string, maxRows int32) ([]OutputRemovalsRow, error) {
+func (q *Queries) OutputRemovals(ctx context.Context, db DBTX, hostID string, maxRows int) ([]OutputRemovalsRow, error) {
 	rows, err := db.Query(ctx, outputRemovals, hostID, maxRows)
 	if err != nil {
 		return nil, err
@@ -376,13 +376,13 @@ const outputsRemoved = `-- name: OutputsRemoved :exec
 DELETE FROM output_removals WHERE host_id = $1 AND attempt_id = ANY ($2::uuid[])
 `
 
-func (q *Queries) OutputsRemoved(ctx context.Context, db DBTX, hostID string, attemptIds []string) error {
-	_, err := db.Exec(ctx, outputsRemoved, hostID, attemptIds)
+func (q *Queries) OutputsRemoved(ctx context.Context, db DBTX, hostID string, attemptIDs []string) error {
+	_, err := db.Exec(ctx, outputsRemoved, hostID, attemptIDs)
 	return err
 }
 
 const silentRemovals = `-- name: SilentRemovals :many
-SELECT h.name, h.data_dir, count(*) AS attempts FROM output_removals r JOIN hosts h ON h.id = r.host_id
+SELECT h.name, h.data_dir, count(*)::integer AS attempts FROM output_removals r JOIN hosts h ON h.id = r.host_id
 WHERE h.last_seen_at < now() - $1::interval AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
 GROUP BY h.id ORDER BY h.name, h.id
 `
@@ -390,7 +390,7 @@ GROUP BY h.id ORDER BY h.name, h.id
 type SilentRemovalsRow struct {
 	Name     string
 	DataDir  string
-	Attempts int64
+	Attempts int
 }
 
 // Hosts silent for longer than the grace, and the files that only they can remove.
@@ -428,7 +428,7 @@ ORDER BY s.finished_at LIMIT $3
 type SweepsWithOldOutputsParams struct {
 	Keep      time.Duration
 	FetchTime time.Duration
-	MaxRows   int32
+	MaxRows   int
 }
 
 // Without sweeps whose files wait for the store, or were stored a moment ago.

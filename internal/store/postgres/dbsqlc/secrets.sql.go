@@ -72,7 +72,7 @@ SELECT name, key, version, created_at, created_by, updated_at, updated_by FROM s
 type ListSecretsRow struct {
 	Name      string
 	Key       string
-	Version   int32
+	Version   int
 	CreatedAt time.Time
 	CreatedBy string
 	UpdatedAt time.Time
@@ -119,7 +119,7 @@ type ListSweepsWithSecretRow struct {
 }
 
 // Sweeps that have not ended and mount it.
-func (q *Queries) ListSweepsWithSecret(ctx context.Context, db DBTX, name string, maxRows int32) ([]ListSweepsWithSecretRow, error) {
+func (q *Queries) ListSweepsWithSecret(ctx context.Context, db DBTX, name string, maxRows int) ([]ListSweepsWithSecretRow, error) {
 	rows, err := db.Query(ctx, listSweepsWithSecret, name, maxRows)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ SELECT $1, $2, $3, $4::text, $4::text
 WHERE EXISTS (SELECT 1 FROM secrets o WHERE o.name = $1) OR (SELECT count(*) FROM secrets) < $5::integer
 ON CONFLICT (name) DO UPDATE SET ciphertext = excluded.ciphertext, key = excluded.key, version = s.version + 1,
     updated_at = now(), updated_by = excluded.updated_by
-RETURNING version, created_at, created_by, updated_at
+RETURNING name, key, version, created_at, created_by, updated_at, updated_by
 `
 
 type PutSecretParams struct {
@@ -166,14 +166,17 @@ type PutSecretParams struct {
 	Ciphertext []byte
 	Key        string
 	Person     string
-	MaxSecrets int32
+	MaxSecrets int
 }
 
 type PutSecretRow struct {
-	Version   int32
+	Name      string
+	Key       string
+	Version   int
 	CreatedAt time.Time
 	CreatedBy string
 	UpdatedAt time.Time
+	UpdatedBy string
 }
 
 // A new one is stored only where there are fewer than max_secrets.
@@ -187,10 +190,13 @@ func (q *Queries) PutSecret(ctx context.Context, db DBTX, arg *PutSecretParams) 
 	)
 	var i PutSecretRow
 	err := row.Scan(
+		&i.Name,
+		&i.Key,
 		&i.Version,
 		&i.CreatedAt,
 		&i.CreatedBy,
 		&i.UpdatedAt,
+		&i.UpdatedBy,
 	)
 	return i, err
 }

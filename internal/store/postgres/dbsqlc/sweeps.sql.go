@@ -8,6 +8,8 @@ package dbsqlc
 import (
 	"context"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const beginSweepRun = `-- name: BeginSweepRun :one
@@ -70,7 +72,7 @@ WHERE s.id = ANY ($1::uuid[])
 
 type BestTrialsRow struct {
 	SweepID string
-	Number  int32
+	Number  int
 	Value   *float64
 }
 
@@ -96,7 +98,7 @@ func (q *Queries) BestTrials(ctx context.Context, db DBTX, sweepIds []string) ([
 }
 
 const countOOMRetries = `-- name: CountOOMRetries :many
-SELECT t.sweep_id, count(*) AS retries
+SELECT t.sweep_id, count(*)::integer AS retries
 FROM attempts a JOIN trials t ON t.id = a.trial_id
 WHERE t.sweep_id = ANY ($1::uuid[]) AND a.failure_kind IN ('host_oom', 'device_oom')
   AND EXISTS (SELECT 1 FROM attempts later WHERE later.trial_id = a.trial_id AND later.number > a.number)
@@ -105,7 +107,7 @@ GROUP BY t.sweep_id
 
 type CountOOMRetriesRow struct {
 	SweepID string
-	Retries int64
+	Retries int
 }
 
 func (q *Queries) CountOOMRetries(ctx context.Context, db DBTX, sweepIds []string) ([]CountOOMRetriesRow, error) {
@@ -133,23 +135,23 @@ SELECT coalesce(max(number), 0)::integer FROM sweep_entries WHERE sweep_id = $1
 `
 
 // Numbers have no gaps.
-func (q *Queries) CountSweepEntries(ctx context.Context, db DBTX, sweepID string) (int32, error) {
+func (q *Queries) CountSweepEntries(ctx context.Context, db DBTX, sweepID string) (int, error) {
 	row := db.QueryRow(ctx, countSweepEntries, sweepID)
-	var column_1 int32
+	var column_1 int
 	err := row.Scan(&column_1)
 	return column_1, err
 }
 
 const countTrials = `-- name: CountTrials :many
-SELECT sweep_id, state, count(*) AS trials FROM trials
+SELECT sweep_id, state, count(*)::integer AS trials FROM trials
 WHERE sweep_id = ANY ($1::uuid[])
 GROUP BY sweep_id, state
 `
 
 type CountTrialsRow struct {
 	SweepID string
-	State   string
-	Trials  int64
+	State   berth.TrialState
+	Trials  int
 }
 
 func (q *Queries) CountTrials(ctx context.Context, db DBTX, sweepIds []string) ([]CountTrialsRow, error) {
@@ -224,9 +226,9 @@ type FollowSweepRunParams struct {
 
 // As BeginSweepRun, for a run that began without this database, which was restored from an older copy. A
 // sweep with neither a run nor trials has not begun: its run has not got that far.
-func (q *Queries) FollowSweepRun(ctx context.Context, db DBTX, arg *FollowSweepRunParams) (string, error) {
+func (q *Queries) FollowSweepRun(ctx context.Context, db DBTX, arg *FollowSweepRunParams) (berth.SweepState, error) {
 	row := db.QueryRow(ctx, followSweepRun, arg.RunID, arg.ID, arg.Known)
-	var state string
+	var state berth.SweepState
 	err := row.Scan(&state)
 	return state, err
 }
@@ -271,9 +273,9 @@ const getSweepFile = `-- name: GetSweepFile :one
 SELECT spec FROM sweep_files WHERE sweep_id = $1
 `
 
-func (q *Queries) GetSweepFile(ctx context.Context, db DBTX, sweepID string) ([]byte, error) {
+func (q *Queries) GetSweepFile(ctx context.Context, db DBTX, sweepID string) (berth.Spec, error) {
 	row := db.QueryRow(ctx, getSweepFile, sweepID)
-	var spec []byte
+	var spec berth.Spec
 	err := row.Scan(&spec)
 	return spec, err
 }
@@ -286,10 +288,10 @@ VALUES ($1, $2, $3, $4, $5, $6, $7)
 type InsertSweepParams struct {
 	ID          string
 	Name        string
-	Spec        []byte
+	Spec        berth.Spec
 	ImageDigest string
-	MaxParallel int32
-	Planned     int32
+	MaxParallel int
+	Planned     int
 	CreatedBy   string
 }
 
@@ -320,7 +322,7 @@ const insertSweepFile = `-- name: InsertSweepFile :exec
 INSERT INTO sweep_files (sweep_id, spec) VALUES ($1, $2)
 `
 
-func (q *Queries) InsertSweepFile(ctx context.Context, db DBTX, sweepID string, spec []byte) error {
+func (q *Queries) InsertSweepFile(ctx context.Context, db DBTX, sweepID string, spec berth.Spec) error {
 	_, err := db.Exec(ctx, insertSweepFile, sweepID, spec)
 	return err
 }
@@ -331,19 +333,19 @@ SELECT params FROM sweep_entries WHERE sweep_id = $1 AND number > $2 ORDER BY nu
 
 type ListSweepEntriesParams struct {
 	SweepID     string
-	AfterNumber int32
-	MaxRows     int32
+	AfterNumber int
+	MaxRows     int
 }
 
-func (q *Queries) ListSweepEntries(ctx context.Context, db DBTX, arg *ListSweepEntriesParams) ([][]byte, error) {
+func (q *Queries) ListSweepEntries(ctx context.Context, db DBTX, arg *ListSweepEntriesParams) ([]berth.Assignment, error) {
 	rows, err := db.Query(ctx, listSweepEntries, arg.SweepID, arg.AfterNumber, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items [][]byte
+	var items []berth.Assignment
 	for rows.Next() {
-		var params []byte
+		var params berth.Assignment
 		if err := rows.Scan(&params); err != nil {
 			return nil, err
 		}
@@ -367,7 +369,7 @@ type ListSweepsParams struct {
 	BeforeTime time.Time
 	BeforeID   string
 	States     []string
-	MaxRows    int32
+	MaxRows    int
 }
 
 func (q *Queries) ListSweeps(ctx context.Context, db DBTX, arg *ListSweepsParams) ([]Sweep, error) {
@@ -437,7 +439,7 @@ WHERE id = $2 AND finished_at IS NULL
 `
 
 // What waited behind the limit begins to wait for room when the limit is raised, as after a pause.
-func (q *Queries) SetSweepMaxParallel(ctx context.Context, db DBTX, maxParallel int32, iD string) (int64, error) {
+func (q *Queries) SetSweepMaxParallel(ctx context.Context, db DBTX, maxParallel int, iD string) (int64, error) {
 	result, err := db.Exec(ctx, setSweepMaxParallel, maxParallel, iD)
 	if err != nil {
 		return 0, err
@@ -455,7 +457,7 @@ WHERE id = $3 AND finished_at IS NULL
 `
 
 type SetSweepStateParams struct {
-	State  string
+	State  berth.SweepState
 	Reason string
 	ID     string
 }

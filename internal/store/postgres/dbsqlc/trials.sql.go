@@ -9,6 +9,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/berthml/berth"
 )
 
 const exportTrials = `-- name: ExportTrials :many
@@ -17,7 +19,7 @@ SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kin
     coalesce(h.name, '')::text AS host_name, coalesce(a.device_id, '')::text AS device_id, a.exit_code,
     coalesce(a.memory_bytes, 0)::bigint AS memory_bytes, coalesce(a.device_bytes, 0)::bigint AS device_bytes,
     coalesce(a.memory_peak_bytes, 0)::bigint AS memory_peak_bytes, coalesce(a.device_peak_bytes, 0)::bigint AS device_peak_bytes,
-    coalesce(a.datasets, '{}')::jsonb AS datasets
+    a.datasets
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 LEFT JOIN LATERAL (
     SELECT l.id, l.trial_id, l.number, l.stage, l.purpose, l.state, l.host_id, l.device_id, l.token, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.container_id, l.failure_kind, l.message, l.exit_code, l.value, l.memory_peak_bytes, l.device_peak_bytes, l.cpu_ns, l.wall_ns, l.samples, l.oom_kills, l.placed_at, l.started_at, l.finished_at, l.unseen_ns, l.refused, l.outputs_removed_at, l.outputs_removed_why, l.device_class, l.exclusive_device, l.device_sm_milli, l.device_dram_milli, l.device_tensor_milli, l.framework_peak_bytes, l.device_fault, l.device_active_ns, l.device_unknown_ns, l.mix, l.mix_own, l.spill_bytes, l.steps, l.step_ns, l.start_peak_bytes, l.training_peak_bytes, l.validation_peak_bytes, l.files_state, l.files_problem, l.files_left_out, l.files_tries, l.files_retry_at, l.files_settled_at, l.datasets, l.metric_source, l.cpu_periods, l.cpu_throttled, l.checkpoint_left, l.checkpoint_settled_at, l.checkpoint_problem, l.resumed FROM attempts l
@@ -35,27 +37,27 @@ LIMIT $6
 
 type ExportTrialsParams struct {
 	SweepID     string
-	AfterNumber int32
+	AfterNumber int
 	States      []string
 	ValueMin    *float64
 	ValueMax    *float64
-	MaxRows     int32
+	MaxRows     int
 }
 
 type ExportTrialsRow struct {
 	Trial           Trial
-	Attempts        int32
+	Attempts        int
 	AttemptID       string
-	AttemptNumber   int32
+	AttemptNumber   int
 	HostID          string
 	HostName        string
 	DeviceID        string
-	ExitCode        *int32
+	ExitCode        *int
 	MemoryBytes     int64
 	DeviceBytes     int64
 	MemoryPeakBytes int64
 	DevicePeakBytes int64
-	Datasets        json.RawMessage
+	Datasets        map[string]string
 }
 
 // Trials by number, each with its newest attempt that counts: the result of a short probe is thrown away.
@@ -146,12 +148,12 @@ WHERE t.sweep_id = $1 AND t.number = $2
 
 type GetPlannedTrialRow struct {
 	Trial    Trial
-	Spec     []byte
-	Attempts int32
+	Spec     berth.Spec
+	Attempts int
 }
 
 // attempts is the number of the last: an attempt given back has no row for its second request.
-func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, number int32) (GetPlannedTrialRow, error) {
+func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, number int) (GetPlannedTrialRow, error) {
 	row := db.QueryRow(ctx, getPlannedTrial, sweepID, number)
 	var i GetPlannedTrialRow
 	err := row.Scan(
@@ -177,7 +179,7 @@ const insertShape = `-- name: InsertShape :exec
 INSERT INTO shapes (key, shape) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING
 `
 
-func (q *Queries) InsertShape(ctx context.Context, db DBTX, key string, shape []byte) error {
+func (q *Queries) InsertShape(ctx context.Context, db DBTX, key string, shape berth.Shape) error {
 	_, err := db.Exec(ctx, insertShape, key, shape)
 	return err
 }
@@ -190,8 +192,8 @@ VALUES ($1, $2, $3, $4, $5)
 type InsertTrialParams struct {
 	ID       string
 	SweepID  string
-	Number   int32
-	Params   []byte
+	Number   int
+	Params   berth.Assignment
 	ShapeKey string
 }
 
@@ -211,8 +213,8 @@ SELECT number, params FROM trials WHERE sweep_id = $1 ORDER BY number DESC LIMIT
 `
 
 type LastTrialRow struct {
-	Number int32
-	Params []byte
+	Number int
+	Params berth.Assignment
 }
 
 // Numbers have no gaps, so its number is also how many there are. None when there are none.
@@ -237,19 +239,19 @@ func (q *Queries) LastTrial(ctx context.Context, db DBTX, sweepID string) ([]Las
 }
 
 const listEndedTrials = `-- name: ListEndedTrials :many
-SELECT number, state, failure_kind, value FROM trials
+SELECT number, state, failure_kind AS kind, value FROM trials
 WHERE sweep_id = $1 AND number = ANY ($2::integer[]) AND finished_at IS NOT NULL
 ORDER BY number
 `
 
 type ListEndedTrialsRow struct {
-	Number      int32
-	State       string
-	FailureKind string
-	Value       *float64
+	Number int
+	State  berth.TrialState
+	Kind   berth.FailureKind
+	Value  *float64
 }
 
-func (q *Queries) ListEndedTrials(ctx context.Context, db DBTX, sweepID string, numbers []int32) ([]ListEndedTrialsRow, error) {
+func (q *Queries) ListEndedTrials(ctx context.Context, db DBTX, sweepID string, numbers []int) ([]ListEndedTrialsRow, error) {
 	rows, err := db.Query(ctx, listEndedTrials, sweepID, numbers)
 	if err != nil {
 		return nil, err
@@ -261,7 +263,7 @@ func (q *Queries) ListEndedTrials(ctx context.Context, db DBTX, sweepID string, 
 		if err := rows.Scan(
 			&i.Number,
 			&i.State,
-			&i.FailureKind,
+			&i.Kind,
 			&i.Value,
 		); err != nil {
 			return nil, err
@@ -288,15 +290,15 @@ LIMIT $4
 
 type ListSilentTrialsParams struct {
 	AfterSweep  string
-	AfterNumber int32
+	AfterNumber int
 	Silent      time.Duration
-	MaxRows     int32
+	MaxRows     int
 }
 
 type ListSilentTrialsRow struct {
 	ID      string
 	SweepID string
-	Number  int32
+	Number  int
 }
 
 // Open trials without a waiting request or a running attempt for the given time, in the order of their sweeps
@@ -369,14 +371,14 @@ LIMIT $4
 
 type ListTrialsParams struct {
 	SweepID     string
-	AfterNumber int32
+	AfterNumber int
 	States      []string
-	MaxRows     int32
+	MaxRows     int
 }
 
 type ListTrialsRow struct {
 	Trial          Trial
-	Attempts       int32
+	Attempts       int
 	Reasons        json.RawMessage
 	KeptHostID     string
 	KeptHost       string
@@ -462,7 +464,7 @@ WHERE t.id = ANY (ARRAY(SELECT unnest($2::uuid[])))
 
 type ListedTrialsRow struct {
 	Trial           Trial
-	Attempts        int32
+	Attempts        int
 	Reasons         json.RawMessage
 	Waits           bool
 	KeptHostID      string
@@ -472,7 +474,7 @@ type ListedTrialsRow struct {
 	WaitingSince    time.Time
 	OutputsRemoved  string
 	AttemptID       string
-	AttemptNumber   int32
+	AttemptNumber   int
 	AttemptState    string
 	Purpose         string
 	HostID          string
@@ -494,8 +496,8 @@ type ListedTrialsRow struct {
 // of the objective's metric, in the primary key; without an objective, of the first metric by name. For an
 // array made here the planner expects few rows and looks each up by its id; for @ids itself it reads all
 // trials.
-func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, ids []string) ([]ListedTrialsRow, error) {
-	rows, err := db.Query(ctx, listedTrials, metric, ids)
+func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, iDs []string) ([]ListedTrialsRow, error) {
+	rows, err := db.Query(ctx, listedTrials, metric, iDs)
 	if err != nil {
 		return nil, err
 	}
@@ -585,8 +587,8 @@ SELECT count(*) FROM changed
 `
 
 type SetTrialStateParams struct {
-	State       string
-	FailureKind string
+	State       berth.TrialState
+	FailureKind berth.FailureKind
 	Message     string
 	Value       *float64
 	ID          string
@@ -608,20 +610,20 @@ func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialState
 }
 
 const trialTimes = `-- name: TrialTimes :many
-SELECT s.id::uuid AS sweep_id, count(d.seconds)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
-    coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
-    coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS median,
-    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper,
-    coalesce(extract(epoch FROM now() - (
+SELECT s.id::uuid AS sweep_id, count(d.took)::integer AS ended, coalesce(avg(d.took), '0')::interval AS mean,
+    coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.took), '0')::interval AS lower,
+    coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY d.took), '0')::interval AS median,
+    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.took), '0')::interval AS upper,
+    coalesce(now() - (
         SELECT min(a.placed_at) FROM trials r JOIN attempts a ON a.trial_id = r.id AND a.state IN ('placed', 'running')
         WHERE r.sweep_id = s.id AND r.state = 'running'
-    )), 0)::double precision AS oldest
+    ), '0')::interval AS oldest
 FROM unnest($1::uuid[]) AS s (id) LEFT JOIN LATERAL (
-    SELECT extract(epoch FROM greatest(interval '0', t.finished_at - t.started_at - coalesce((
+    SELECT greatest(interval '0', t.finished_at - t.started_at - coalesce((
         SELECT sum(greatest(interval '0', w.placed_at - w.ended_before)) FROM (
             SELECT a.placed_at, lag(a.finished_at) OVER (ORDER BY a.placed_at) AS ended_before FROM attempts a WHERE a.trial_id = t.id
         ) w
-    ), interval '0')))::double precision AS seconds FROM trials t
+    ), interval '0')) AS took FROM trials t
     WHERE t.sweep_id = s.id AND t.finished_at IS NOT NULL AND t.started_at IS NOT NULL AND t.state <> 'canceled'
     ORDER BY t.number DESC LIMIT $2
 ) d ON true
@@ -630,18 +632,18 @@ GROUP BY s.id
 
 type TrialTimesRow struct {
 	SweepID string
-	Ended   int32
-	Mean    float64
-	Lower   float64
-	Median  float64
-	Upper   float64
-	Oldest  float64
+	Ended   int
+	Mean    time.Duration
+	Lower   time.Duration
+	Median  time.Duration
+	Upper   time.Duration
+	Oldest  time.Duration
 }
 
 // For each sweep. Reads trials by number from the newest on until enough have ended. It skips open trials, a
 // few hundred at most, and canceled ones. The time excludes the waits between a trial's attempts.
-func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepIds []string, maxTrials int32) ([]TrialTimesRow, error) {
-	rows, err := db.Query(ctx, trialTimes, sweepIds, maxTrials)
+func (q *Queries) TrialTimes(ctx context.Context, db DBTX, sweepIDs []string, maxTrials int) ([]TrialTimesRow, error) {
+	rows, err := db.Query(ctx, trialTimes, sweepIDs, maxTrials)
 	if err != nil {
 		return nil, err
 	}

@@ -19,15 +19,15 @@ VALUES (@name, @prefix, @hash, @role, CASE WHEN @life::interval <> interval '0' 
 RETURNING id, created_at, expires_at;
 
 -- name: GetTokenByHash :one
-SELECT *, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens WHERE hash = @hash;
+SELECT id, name, prefix, role, created_at, expires_at, revoked_at, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens WHERE hash = @hash;
 
 -- name: ListTokens :many
-SELECT *, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens ORDER BY created_at, id;
+SELECT id, name, prefix, role, created_at, expires_at, revoked_at, (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))::boolean AS valid FROM api_tokens ORDER BY created_at, id;
 
 -- name: GetAdminTokens :one
--- The valid ones of admins, and in how many seconds the last of them expires, 0 = never.
-SELECT (SELECT count(*) FROM api_tokens)::integer AS made, count(*)::integer AS valid,
-    coalesce(CASE WHEN bool_or(expires_at IS NULL) THEN 0 ELSE extract(epoch FROM max(expires_at) - now()) END, 0)::double precision AS end_seconds
+-- The valid ones of admins, and when the last of them expires, 0 = never.
+SELECT true AS known, (SELECT count(*) FROM api_tokens)::integer AS made, count(*)::integer AS valid,
+    coalesce(CASE WHEN bool_or(expires_at IS NULL) THEN '0' ELSE max(expires_at) - now() END, '0')::interval AS "end"
 FROM api_tokens
 WHERE role = 'admin' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 

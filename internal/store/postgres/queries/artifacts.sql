@@ -9,8 +9,8 @@ UPDATE hosts SET stores_files = @stores WHERE id = @id AND stores_files <> @stor
 
 -- name: FilesToStore :many
 -- Ended attempts of a host whose files are due for the store, never failed ones first.
-SELECT a.id, a.finished_at::timestamptz AS finished_at, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
-    EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)::boolean AS short
+SELECT a.id, (a.started_at IS NOT NULL OR a.container_id <> '')::boolean AS ran,
+    EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)::boolean AS short, a.finished_at::timestamptz AS ended_at
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE a.host_id = @host_id AND a.state = 'finished' AND a.files_state = 'pending' AND s.deleted_at IS NULL
     AND (a.files_retry_at IS NULL OR a.files_retry_at <= now())
@@ -87,7 +87,7 @@ SELECT t.sweep_id, t.number FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHE
 -- The attempt of a trial whose files are shown: the one with the number, or with 0 the newest that counts; a
 -- successful one goes before all others. The result of a short probe is thrown away.
 SELECT a.id, a.number, a.state, a.host_id, h.stores_files, a.files_state, a.files_problem, a.files_left_out,
-    (SELECT count(*) FROM artifacts o WHERE o.attempt_id = a.id AND o.stored_at IS NOT NULL) AS files,
+    (SELECT count(*) FROM artifacts o WHERE o.attempt_id = a.id AND o.stored_at IS NOT NULL)::integer AS files,
     (SELECT coalesce(sum(o.bytes), 0)::bigint FROM artifacts o WHERE o.attempt_id = a.id AND o.stored_at IS NOT NULL) AS bytes
 FROM attempts a JOIN hosts h ON h.id = a.host_id
 WHERE a.trial_id = @trial_id AND (a.number = @number::integer OR @number = 0 AND NOT EXISTS (
@@ -107,7 +107,7 @@ SELECT path, reason FROM artifacts_left_out WHERE attempt_id = @attempt_id ORDER
 
 -- name: WaitingFiles :many
 -- Attempts whose files wait for the store, by host, and why the try failed that failed last.
-SELECT h.name, count(*) AS attempts, extract(epoch FROM now() - min(a.finished_at))::float8 AS oldest_seconds,
+SELECT h.name AS host, count(*)::integer AS attempts, (now() - min(a.finished_at))::interval AS oldest,
     (array_agg(a.files_problem ORDER BY a.files_retry_at DESC NULLS LAST))[1]::text AS problem
 FROM attempts a JOIN hosts h ON h.id = a.host_id
 WHERE a.state = 'finished' AND a.files_state = 'pending' AND h.stores_files AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)

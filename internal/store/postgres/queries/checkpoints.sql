@@ -8,7 +8,7 @@ UPDATE hosts SET stores_checkpoints = @stores WHERE id = @id AND stores_checkpoi
 -- is away; the waiting attempt has its own timeout. A host that is silent for longer does not count.
 SELECT e.id, e.number, e.host_id, h.name AS host_name, e.checkpoint_left, e.checkpoint_problem,
     (e.container_id <> '')::boolean AS ran,
-    greatest(coalesce(extract(epoch FROM coalesce(e.finished_at, now()) - e.started_at), 0), 0)::float8 AS took_seconds,
+    greatest(coalesce(coalesce(e.finished_at, now()) - e.started_at, '0'), '0')::interval AS took,
     (e.state = 'finished' AND e.checkpoint_left AND e.checkpoint_settled_at IS NULL AND h.stores_checkpoints AND h.removed_at IS NULL
         AND now() - h.last_seen_at < @silent::interval)::boolean AS coming,
     (e.state = 'abandoned')::boolean AS given_up,
@@ -52,7 +52,7 @@ WHERE a.host_id = @host_id AND a.checkpoint_left AND a.checkpoint_settled_at IS 
 
 -- name: CheckpointsToStore :many
 -- Attempts of a host that have ended, left a checkpoint and are to be run again. One that ended well is not.
-SELECT a.id, a.trial_id, a.token FROM attempts a
+SELECT a.id AS attempt_id, a.trial_id, a.token FROM attempts a
 WHERE a.host_id = @host_id AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL AND a.state = 'finished' AND a.failure_kind <> 'ok'
 ORDER BY a.finished_at, a.id LIMIT @max_rows;
 

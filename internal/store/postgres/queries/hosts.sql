@@ -161,6 +161,6 @@ SELECT pg_advisory_xact_lock(hashtextextended('machine:' || @machine_id::text, 0
 -- name: ListMachineHosts :many
 -- The other hosts of one machine in its current boot, the one with the most attempts first. A running worker
 -- holds its host's lock (Store.Own), so a lock that this transaction gets belongs to no running worker.
-SELECT id, name, data_dir, attempts, boot_id, (NOT pg_try_advisory_xact_lock(hashtextextended('lead:host ' || id::text, 0)))::boolean AS served
+SELECT id, name, data_dir, attempts, (NOT pg_try_advisory_xact_lock(hashtextextended('lead:host ' || id::text, 0)))::boolean AS served
 FROM hosts WHERE machine_id = @machine_id AND boot_id = @boot_id AND id <> @id
 ORDER BY attempts DESC, last_seen_at DESC;

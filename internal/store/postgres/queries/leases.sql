@@ -9,7 +9,7 @@ WHERE l.host_id = @host_id AND l.attempt_id = seen.attempt_id AND l.token = seen
 WITH expired AS (
     SELECT id FROM leases WHERE state = 'held' AND expires_at < now() FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE leases l SET state = 'suspect' FROM expired e WHERE l.id = e.id RETURNING l.attempt_id, l.host_id;
+UPDATE leases l SET state = 'suspect' FROM expired e WHERE l.id = e.id RETURNING l.attempt_id;
 
 -- name: CountSuspectLeases :one
 SELECT count(*)::integer FROM leases WHERE state = 'suspect' OR (state = 'held' AND expires_at < now());
@@ -78,8 +78,8 @@ WHERE d.id = r.device_id;
 
 -- name: ListHostLeases :many
 -- revivable: the attempt was abandoned, not refused, and its trial, which has not ended, has no newer one.
-SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.trial_id, a.number, t.number AS trial_number,
-    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
+SELECT l.attempt_id, l.sweep_id, a.trial_id, t.number AS trial_number, a.number, l.state, l.token, a.token AS current, a.state AS attempt_state,
+    (now() - l.created_at)::interval AS age,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
@@ -88,8 +88,8 @@ ORDER BY l.created_at;
 
 -- name: ListLeasesOf :many
 -- ListHostLeases for these attempts, on any host.
-SELECT l.*, a.state AS attempt_state, a.token AS attempt_token, a.trial_id, a.number, t.number AS trial_number,
-    extract(epoch FROM now() - l.created_at)::double precision AS age_seconds,
+SELECT l.attempt_id, l.sweep_id, a.trial_id, t.number AS trial_number, a.number, l.state, l.token, a.token AS current, a.state AS attempt_state,
+    (now() - l.created_at)::interval AS age,
     (a.state = 'abandoned' AND NOT a.refused AND t.finished_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM attempts n WHERE n.trial_id = a.trial_id AND n.number > a.number))::boolean AS revivable
 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id

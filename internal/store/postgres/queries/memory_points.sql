@@ -30,8 +30,8 @@ WITH ours AS (
 SELECT count(*)::integer FROM ours;
 
 -- name: ListMemoryPoints :many
-SELECT (coalesce(a.started_at, a.placed_at) + m.at_second * interval '1 second')::timestamptz AS at,
-    m.at_second, m.host_bytes, m.device_bytes, m.sm_milli
+SELECT m.at_second AS second, (coalesce(a.started_at, a.placed_at) + m.at_second * interval '1 second')::timestamptz AS at,
+    m.host_bytes, m.device_bytes, m.sm_milli
 FROM memory_points m JOIN attempts a ON a.id = m.attempt_id
 WHERE m.attempt_id = @attempt_id
 ORDER BY m.at_second

@@ -8,7 +8,7 @@ WITH due AS (
     SELECT id FROM outbox WHERE not_before <= now() ORDER BY id LIMIT @max_rows FOR UPDATE SKIP LOCKED
 )
 UPDATE outbox o SET not_before = now() + @claim::interval FROM due d WHERE o.id = d.id
-RETURNING o.id, o.kind, o.workflow_id, o.payload, o.attempts;
+RETURNING o.id, o.kind, o.workflow_id, o.payload, o.attempts AS tries;
 
 -- name: DeleteOutbox :exec
 DELETE FROM outbox WHERE id = ANY (@ids::bigint[]);
@@ -25,7 +25,7 @@ UPDATE outbox SET not_before = now() WHERE id = ANY (@ids::bigint[]);
 
 -- name: CountOutbox :one
 -- The reason is that of the oldest message that has one.
-SELECT count(*)::integer AS waiting, coalesce(extract(epoch FROM now() - min(created_at)), 0)::double precision AS oldest_seconds,
+SELECT count(*)::integer AS waiting, coalesce(now() - min(created_at), interval '0')::interval AS oldest,
     coalesce((array_agg(last_error ORDER BY id) FILTER (WHERE last_error <> ''))[1], '')::text AS reason
 FROM outbox;
 

@@ -57,7 +57,7 @@ WITH offered AS MATERIALIZED (
 SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
     ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
     coalesce(r.last_oom, 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
-    extract(epoch FROM now() - greatest(r.requested_at, s.resumed_at))::double precision AS waited_seconds,
+    (now() - greatest(r.requested_at, s.resumed_at))::interval AS waited,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts,
     (r.number > 1 AND EXISTS (

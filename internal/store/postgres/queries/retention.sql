@@ -58,8 +58,8 @@ WITH kept AS MATERIALIZED (
     WHERE a.host_id = @host_id AND a.outputs_removed_at IS NULL
 )
 SELECT s.id AS sweep_id, a.trial_id AS trial_id, a.trial_number AS number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
-    bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored,
-    s.ended_at::timestamptz AS ended_at, extract(epoch FROM now() - s.ended_at)::float8 AS ended_seconds
+    s.ended_at::timestamptz AS ended_at, (now() - s.ended_at)::interval AS ended_for,
+    bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored
 FROM (
     SELECT id, deleted_at, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
     WHERE outputs_removed_at IS NULL AND (finished_at >= @after_time::timestamptz OR deleted_at IS NOT NULL)
@@ -92,7 +92,7 @@ SELECT attempt_id, trial_id FROM output_removals WHERE host_id = @host_id ORDER 
 
 -- name: SilentRemovals :many
 -- Hosts silent for longer than the grace, and the files that only they can remove.
-SELECT h.name, h.data_dir, count(*) AS attempts FROM output_removals r JOIN hosts h ON h.id = r.host_id
+SELECT h.name, h.data_dir, count(*)::integer AS attempts FROM output_removals r JOIN hosts h ON h.id = r.host_id
 WHERE h.last_seen_at < now() - @silent::interval AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
 GROUP BY h.id ORDER BY h.name, h.id;
 

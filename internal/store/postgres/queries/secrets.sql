@@ -5,7 +5,7 @@ SELECT @name, @ciphertext, @key, @person::text, @person::text
 WHERE EXISTS (SELECT 1 FROM secrets o WHERE o.name = @name) OR (SELECT count(*) FROM secrets) < @max_secrets::integer
 ON CONFLICT (name) DO UPDATE SET ciphertext = excluded.ciphertext, key = excluded.key, version = s.version + 1,
     updated_at = now(), updated_by = excluded.updated_by
-RETURNING version, created_at, created_by, updated_at;
+RETURNING name, key, version, created_at, created_by, updated_at, updated_by;
 
 -- name: GetSecret :one
 SELECT name, key, ciphertext FROM secrets WHERE name = @name;

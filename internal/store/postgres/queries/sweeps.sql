@@ -33,12 +33,12 @@ LIMIT @max_rows;
 SELECT id FROM sweeps WHERE id::text LIKE @prefix::text || '%' AND deleted_at IS NULL ORDER BY created_at DESC LIMIT 2;
 
 -- name: CountTrials :many
-SELECT sweep_id, state, count(*) AS trials FROM trials
+SELECT sweep_id, state, count(*)::integer AS trials FROM trials
 WHERE sweep_id = ANY (@sweep_ids::uuid[])
 GROUP BY sweep_id, state;
 
 -- name: CountOOMRetries :many
-SELECT t.sweep_id, count(*) AS retries
+SELECT t.sweep_id, count(*)::integer AS retries
 FROM attempts a JOIN trials t ON t.id = a.trial_id
 WHERE t.sweep_id = ANY (@sweep_ids::uuid[]) AND a.failure_kind IN ('host_oom', 'device_oom')
   AND EXISTS (SELECT 1 FROM attempts later WHERE later.trial_id = a.trial_id AND later.number > a.number)

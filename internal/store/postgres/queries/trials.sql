@@ -12,7 +12,7 @@ FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
 -- name: ListEndedTrials :many
-SELECT number, state, failure_kind, value FROM trials
+SELECT number, state, failure_kind AS kind, value FROM trials
 WHERE sweep_id = @sweep_id AND number = ANY (@numbers::integer[]) AND finished_at IS NOT NULL
 ORDER BY number;
 
@@ -118,20 +118,20 @@ LIMIT @max_rows;
 -- name: TrialTimes :many
 -- For each sweep. Reads trials by number from the newest on until enough have ended. It skips open trials, a
 -- few hundred at most, and canceled ones. The time excludes the waits between a trial's attempts.
-SELECT s.id::uuid AS sweep_id, count(d.seconds)::integer AS ended, coalesce(avg(d.seconds), 0)::double precision AS mean,
-    coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS lower,
-    coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS median,
-    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.seconds), 0)::double precision AS upper,
-    coalesce(extract(epoch FROM now() - (
+SELECT s.id::uuid AS sweep_id, count(d.took)::integer AS ended, coalesce(avg(d.took), '0')::interval AS mean,
+    coalesce(percentile_cont(0.25) WITHIN GROUP (ORDER BY d.took), '0')::interval AS lower,
+    coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY d.took), '0')::interval AS median,
+    coalesce(percentile_cont(0.75) WITHIN GROUP (ORDER BY d.took), '0')::interval AS upper,
+    coalesce(now() - (
         SELECT min(a.placed_at) FROM trials r JOIN attempts a ON a.trial_id = r.id AND a.state IN ('placed', 'running')
         WHERE r.sweep_id = s.id AND r.state = 'running'
-    )), 0)::double precision AS oldest
+    ), '0')::interval AS oldest
 FROM unnest(@sweep_ids::uuid[]) AS s (id) LEFT JOIN LATERAL (
-    SELECT extract(epoch FROM greatest(interval '0', t.finished_at - t.started_at - coalesce((
+    SELECT greatest(interval '0', t.finished_at - t.started_at - coalesce((
         SELECT sum(greatest(interval '0', w.placed_at - w.ended_before)) FROM (
             SELECT a.placed_at, lag(a.finished_at) OVER (ORDER BY a.placed_at) AS ended_before FROM attempts a WHERE a.trial_id = t.id
         ) w
-    ), interval '0')))::double precision AS seconds FROM trials t
+    ), interval '0')) AS took FROM trials t
     WHERE t.sweep_id = s.id AND t.finished_at IS NOT NULL AND t.started_at IS NOT NULL AND t.state <> 'canceled'
     ORDER BY t.number DESC LIMIT @max_trials
 ) d ON true
@@ -144,7 +144,7 @@ SELECT sqlc.embed(t), (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id):
     coalesce(h.name, '')::text AS host_name, coalesce(a.device_id, '')::text AS device_id, a.exit_code,
     coalesce(a.memory_bytes, 0)::bigint AS memory_bytes, coalesce(a.device_bytes, 0)::bigint AS device_bytes,
     coalesce(a.memory_peak_bytes, 0)::bigint AS memory_peak_bytes, coalesce(a.device_peak_bytes, 0)::bigint AS device_peak_bytes,
-    coalesce(a.datasets, '{}')::jsonb AS datasets
+    a.datasets
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 LEFT JOIN LATERAL (
     SELECT l.* FROM attempts l
