@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,12 +26,8 @@ const installationWorkflow = "berth-installation"
 // memoInstallation is the key of the id in the memo of that workflow.
 const memoInstallation = "installation"
 
-// storeLost is in every alarm about a namespace that was lost.
-const storeLost = "its store was lost"
-
-// lostPatience is how long a process that finds the namespace lost waits for
-// another one that does not, before it raises the alarm: more than two looks.
-const lostPatience = 2*orphanEvery + 5*time.Second
+// errStoreLost is in every alarm about a namespace that was lost.
+var errStoreLost = errors.New("its store was lost")
 
 // Installations is the database's record of the installation.
 type Installations interface {
@@ -47,22 +41,11 @@ type Installations interface {
 // another installation's, and raises an alarm for a bound one that has lost the
 // binding.
 type Identity struct {
-	Ledger   Installations
-	Client   *Client
-	Log      *slog.Logger
-	Patience time.Duration // for another process that is bound, before an alarm; default 25 s
+	Ledger Installations
+	Client *Client
+	Log    *slog.Logger
 
 	bound atomic.Bool // at the last look
-	lost  loss
-}
-
-// loss is for how long a process finds the namespace lost while no other process
-// says that it is bound.
-type loss struct {
-	mu      sync.Mutex
-	since   time.Time // zero = it is not lost
-	boundAt time.Time // when a process was bound last
-	told    bool      // that another one is
 }
 
 // Bound reports whether the namespace was this installation's at the last look.
@@ -80,15 +63,6 @@ func (i *Identity) Run(ctx context.Context) error {
 
 		if err != nil && ctx.Err() == nil {
 			i.Log.Info("asking Temporal for the installation", "error", err)
-		}
-
-		if !i.Bound() {
-			return nil
-		}
-
-		// So that no other process takes the namespace for lost, also while Temporal is away.
-		if err := i.Ledger.BindTemporal(ctx); err != nil && ctx.Err() == nil {
-			i.Log.Info("noting that Temporal is bound", "error", err)
 		}
 
 		return nil
@@ -114,42 +88,22 @@ func repeat(ctx context.Context, look func() error) error {
 }
 
 // Check looks at the namespace and binds it when neither it nor the database was
-// bound before. It returns false when the namespace has lost its content: its
-// workflows are gone and must not be taken for ended. When that lasts and no
-// other process is bound, which would mean that this one asks another Temporal,
-// it raises an alarm.
+// bound before. It returns false and raises an alarm when the namespace has lost its
+// content: its workflows are gone and must not be taken for ended.
 func (i *Identity) Check(ctx context.Context) (bound bool, err error) {
-	bound, err = i.check(ctx)
-	if err == nil {
-		i.bound.Store(bound)
-	}
-
-	if err != nil || bound {
-		i.lost.over()
-	}
-
-	return bound, err
-}
-
-func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 	ours, err := i.Ledger.Installation(ctx)
 	if err != nil {
 		return false, err
 	}
 
-	there, err := i.Client.binding(ctx)
-	if err != nil {
-		return false, err
+	there, err := i.Client.bindingOf(ctx, ours)
+	if errors.Is(err, errStoreLost) {
+		i.bound.Store(false)
+
+		return false, i.alarm(ctx, err.Error())
 	}
 
-	switch {
-	case there == nil && ours.BoundAt != nil:
-		return false, i.noteLost(ctx, *ours.BoundAt)
-	case there == nil:
-		err = i.Client.bind(ctx, ours.ID)
-	case there.id != ours.ID:
-		return false, i.Client.refusal(there, ours)
-	case !there.open:
+	if err == nil && (there == nil || !there.open) {
 		err = i.Client.bind(ctx, ours.ID)
 	}
 
@@ -157,50 +111,15 @@ func (i *Identity) check(ctx context.Context) (bound bool, err error) {
 		err = i.Ledger.BindTemporal(ctx)
 	}
 
-	if err == nil && strings.Contains(ours.Alarm, storeLost) { // set by a process that asks another Temporal, or before Restore
+	if err == nil && strings.Contains(ours.Alarm, errStoreLost.Error()) { // set before Restore, or by a server with another Temporal
 		err = i.alarm(ctx, "")
 	}
 
+	if err == nil {
+		i.bound.Store(true)
+	}
+
 	return err == nil, err
-}
-
-// noteLost raises an alarm once the namespace has been lost for long enough, and no
-// other process was bound since.
-func (i *Identity) noteLost(ctx context.Context, boundAt time.Time) error {
-	lasts, another := i.lost.look(boundAt)
-
-	if another {
-		i.Log.Error("another process of this installation is bound to a Temporal that knows it, and this one's does not: correct --temporal-address or --temporal-namespace",
-			"namespace", i.Client.namespace)
-	}
-
-	if lasts < cmp.Or(i.Patience, lostPatience) {
-		return nil
-	}
-
-	return i.alarm(ctx, i.Client.lost())
-}
-
-// look notes that the namespace is lost, and when a process was bound last. It
-// returns for how long none was, and whether one is, once.
-func (l *loss) look(boundAt time.Time) (lasts time.Duration, another bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if l.since.IsZero() || !boundAt.Equal(l.boundAt) {
-		another = !l.since.IsZero() && !l.told
-		l.told = l.told || another
-		l.since, l.boundAt = time.Now(), boundAt
-	}
-
-	return time.Since(l.since), another
-}
-
-func (l *loss) over() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	l.since = time.Time{}
 }
 
 func (i *Identity) alarm(ctx context.Context, text string) error {
@@ -222,28 +141,28 @@ type binding struct {
 // nothing. Errors: invalid when it is another's; unavailable when it has
 // forgotten this one.
 func (c *Client) BelongsTo(ctx context.Context, ours berth.Installation) error {
+	_, err := c.bindingOf(ctx, ours)
+
+	return err
+}
+
+// bindingOf reads the namespace's record of an installation; nil = there is none yet.
+// Errors: as BelongsTo, with errStoreLost for a forgotten one.
+func (c *Client) bindingOf(ctx context.Context, ours berth.Installation) (*binding, error) {
 	there, err := c.binding(ctx)
 
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case there == nil && ours.BoundAt != nil:
-		return berth.Errorf(berth.KindUnavailable, "%s", c.lost())
+		return nil, berth.Errorf(berth.KindUnavailable, "namespace %q of Temporal belonged to this installation and knows nothing of it any more: "+
+			"%w, or another Temporal answers; no sweep is ended for that, and containers go on", c.namespace, errStoreLost)
 	case there != nil && there.id != ours.ID:
-		return c.refusal(there, ours)
+		return nil, berth.Errorf(berth.KindInvalid, "namespace %q of Temporal belongs to installation %s, and this database to installation %s: "+
+			"give another --temporal-namespace, or the --postgres-url of that installation", c.namespace, there.id, ours.ID)
 	default:
-		return nil
+		return there, nil
 	}
-}
-
-func (c *Client) lost() string {
-	return fmt.Sprintf("namespace %q of Temporal belonged to this installation and knows nothing of it any more: "+
-		"%s, or another Temporal answers; no sweep is ended for that, and containers go on", c.namespace, storeLost)
-}
-
-func (c *Client) refusal(there *binding, ours berth.Installation) error {
-	return berth.Errorf(berth.KindInvalid, "namespace %q of Temporal belongs to installation %s, and this database to installation %s: "+
-		"give another --temporal-namespace, or the --postgres-url of that installation", c.namespace, there.id, ours.ID)
 }
 
 // binding reads the namespace's record; nil = none.

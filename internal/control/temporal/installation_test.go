@@ -5,9 +5,8 @@ package temporal_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +22,8 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/control/temporal"
 	"github.com/berthml/berth/internal/devstack"
+	"github.com/berthml/berth/internal/store/postgres"
+	"github.com/berthml/berth/internal/testkit/pgtest"
 	"github.com/berthml/berth/workflows"
 )
 
@@ -52,236 +53,190 @@ func searchTypes() map[string]string {
 	return named
 }
 
-// database is the state of an installation's database.
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// database is an installation's, with running sweeps.
 type database struct {
-	mu           sync.Mutex
-	installation berth.Installation
-	sweeps       []berth.Sweep
-	trials       map[string][]berth.Trial
-	histories    int   // of events that were begun
-	unreadable   error // why the sweeps cannot be listed
+	*postgres.Store
+
+	url        string
+	temporal   client.Client
+	id         string   // of the installation
+	sweeps     []string // oldest first
+	unreadable error    // why the sweeps cannot be listed
 }
 
-func newDatabase(sweeps ...berth.Sweep) *database {
-	return &database{
-		installation: berth.Installation{ID: uuid.NewString()}, sweeps: sweeps,
-		trials: make(map[string][]berth.Trial),
+func newDatabase(t *testing.T, c client.Client, sweeps int) *database {
+	t.Helper()
+
+	d := &database{url: pgtest.URL(t), temporal: c}
+
+	var err error
+
+	d.Store, err = postgres.Open(t.Context(), postgres.Config{URL: d.url})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+
+	d.id, err = d.RenewInstallation(t.Context()) // copies of one template have one id
+	require.NoError(t, err)
+
+	spec := berth.Spec{Name: "s", Parameters: []berth.Parameter{{Name: "x", Type: berth.ParameterInt, Min: new(1.0), Max: new(99.0)}}}
+	spec.Search.Algorithm = berth.SearchGrid
+
+	for range sweeps {
+		id := uuid.NewString()
+		d.sweeps = append(d.sweeps, id)
+		_, _, err := d.CreateSweep(t.Context(), berth.NewSweep{ID: id, Spec: spec, ImageDigest: "sha256:x", CreatedBy: "me"})
+		require.NoError(t, err)
+		_, err = d.BeginSweepRun(t.Context(), id, "an earlier one")
+		require.NoError(t, err)
 	}
+
+	return d
 }
 
-func (d *database) FirstTrialRan(_ context.Context, id string) (time.Time, error) {
-	for _, trial := range d.trials[id] {
-		if trial.StartedAt != nil {
-			return *trial.StartedAt, nil
+func (d *database) installation(t *testing.T) berth.Installation {
+	t.Helper()
+
+	installation, err := d.Installation(t.Context())
+	require.NoError(t, err)
+
+	return installation
+}
+
+// add gives a sweep trials in these states, as old as trials that Orphans looks up.
+func (d *database) add(t *testing.T, sweep string, states ...berth.TrialState) {
+	t.Helper()
+
+	_, _, err := d.Suggest(t.Context(), sweep, 1, len(states), false, func(berth.Tried) ([]berth.NewTrial, bool, error) {
+		trials := make([]berth.NewTrial, len(states))
+		for i := range trials {
+			trials[i] = berth.NewTrial{ID: uuid.NewString(), Params: berth.Assignment{"x": berth.IntValue(int64(i + 1))}}
+		}
+
+		return trials, false, nil
+	})
+	require.NoError(t, err)
+
+	for i, state := range states {
+		for _, state := range []berth.TrialState{berth.TrialRunning, state} {
+			trial, err := d.GetTrial(t.Context(), sweep, i+1)
+			require.NoError(t, err)
+			_, err = d.SetTrialState(t.Context(), berth.TrialUpdate{TrialID: trial.ID, SweepID: sweep, Number: i + 1, State: state})
+			require.NoError(t, err)
 		}
 	}
 
-	return time.Time{}, nil
+	pgtest.Exec(t, d.url, "UPDATE trials SET created_at = created_at - interval '1 hour'")
+}
+
+func (d *database) ListSweepRecords(ctx context.Context, states []string, before time.Time, beforeID string, limit int) ([]berth.Sweep, error) {
+	if d.unreadable != nil {
+		return nil, d.unreadable
+	}
+
+	return d.Store.ListSweepRecords(ctx, states, before, beforeID, limit)
 }
 
 // identity is a process of the installation, as it starts.
-func (d *database) identity(c client.Client) *temporal.Identity {
-	return &temporal.Identity{
-		Ledger: d, Client: temporal.NewClient(c, "default", d.installation.ID), Log: slog.New(slog.DiscardHandler), Patience: time.Nanosecond,
-	}
+func (d *database) identity() *temporal.Identity {
+	return &temporal.Identity{Ledger: d, Client: temporal.NewClient(d.temporal, "default", d.id), Log: slog.New(slog.DiscardHandler)}
 }
 
 // check finds that the namespace is the installation's.
-func (d *database) check(t *testing.T, c client.Client) {
+func (d *database) check(t *testing.T) {
 	t.Helper()
 
-	bound, err := d.identity(c).Check(t.Context())
+	bound, err := d.identity().Check(t.Context())
 	require.NoError(t, err)
 	require.True(t, bound)
 }
 
-func (d *database) orphans(c client.Client) *temporal.Orphans {
-	identity := d.identity(c)
+func (d *database) restore(t *testing.T) temporal.Restored {
+	t.Helper()
+
+	done, err := d.identity().Restore(t.Context(), d)
+	require.NoError(t, err)
+
+	return done
+}
+
+func (d *database) orphans() *temporal.Orphans {
+	identity := d.identity()
 
 	return &temporal.Orphans{Ledger: d, Identity: identity, Client: identity.Client, Log: identity.Log}
 }
 
-func (d *database) Installation(context.Context) (berth.Installation, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// requireStates checks that the first of the sweeps are canceled, and all others run.
+func (d *database) requireStates(t *testing.T, canceled int) {
+	t.Helper()
 
-	return d.installation, nil
-}
-
-func (d *database) BindTemporal(context.Context) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	now := time.Now()
-	d.installation.BoundAt = &now
-
-	return nil
-}
-
-func (d *database) SetAlarm(_ context.Context, text string) (bool, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	changed := d.installation.Alarm != text
-	d.installation.Alarm = text
-
-	return changed, nil
-}
-
-func (d *database) BeginHistory(context.Context) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	d.histories++
-
-	return nil
-}
-
-func (d *database) SweepRecord(_ context.Context, id string) (berth.Sweep, error) {
-	for _, s := range d.sweeps {
-		if s.ID == id {
-			return s, nil
+	for i, id := range d.sweeps {
+		want := berth.SweepRunning
+		if i < canceled {
+			want = berth.SweepCanceled
 		}
-	}
 
-	return berth.Sweep{}, berth.Errorf(berth.KindNotFound, "no sweep %s", id)
+		require.Equal(t, want, d.sweep(t, i).State, id)
+	}
 }
 
-func (d *database) GetSweep(ctx context.Context, id string) (berth.Sweep, error) {
-	return d.SweepRecord(ctx, id)
+func (d *database) sweep(t *testing.T, i int) berth.Sweep {
+	t.Helper()
+
+	sweep, err := d.GetSweep(t.Context(), d.sweeps[i])
+	require.NoError(t, err)
+
+	return sweep
 }
 
-func (d *database) Lead(ctx context.Context, _ string, lead func(ctx context.Context) error) error {
-	return lead(ctx)
-}
+// state is that of a trial.
+func (d *database) state(t *testing.T, sweep string, number int) berth.TrialState {
+	t.Helper()
 
-func (*database) NoteRound(context.Context, string, error) {}
+	trial, err := d.GetTrial(t.Context(), sweep, number)
+	require.NoError(t, err)
 
-func (d *database) ListSweepRecords(_ context.Context, _ []string, _ time.Time, beforeID string, _ int) ([]berth.Sweep, error) {
-	if beforeID != "" || d.unreadable != nil {
-		return nil, d.unreadable
-	}
-
-	var open []berth.Sweep
-
-	for _, s := range d.sweeps {
-		if !s.State.Terminal() {
-			open = append(open, s)
-		}
-	}
-
-	return open, nil
-}
-
-func (d *database) ListTrials(_ context.Context, sweepID string, _ []string, after, _ int) ([]berth.Trial, error) {
-	var open []berth.Trial
-
-	for _, trial := range d.trials[sweepID] {
-		if !trial.State.Terminal() && trial.Number > after {
-			open = append(open, trial)
-		}
-	}
-
-	return open, nil
-}
-
-func (d *database) SetTrialState(_ context.Context, u berth.TrialUpdate) (bool, error) {
-	for i, trial := range d.trials[u.SweepID] {
-		if trial.Number == u.Number {
-			d.trials[u.SweepID][i].State = u.State
-		}
-	}
-
-	return true, nil
-}
-
-// Suggest makes all requested trials.
-func (d *database) Suggest(
-	_ context.Context, sweepID string, first, _ int, _ bool, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
-) (numbers []int, exhausted bool, err error) {
-	if len(d.trials[sweepID]) >= first {
-		return []int{first}, false, nil
-	}
-
-	trials, exhausted, err := suggest(berth.Tried{Made: len(d.trials[sweepID])})
-	for range trials {
-		d.trials[sweepID] = append(d.trials[sweepID], berth.Trial{Number: len(d.trials[sweepID]) + 1, State: berth.TrialPending})
-	}
-
-	for n := first; n <= len(d.trials[sweepID]); n++ {
-		numbers = append(numbers, n)
-	}
-
-	return numbers, exhausted, err
-}
-
-func (d *database) SetSweepState(_ context.Context, id string, state berth.SweepState, reason string) (bool, error) {
-	for i := range d.sweeps {
-		if d.sweeps[i].ID == id {
-			d.sweeps[i].State, d.sweeps[i].Reason = state, reason
-		}
-	}
-
-	return true, nil
-}
-
-func (d *database) FollowSweepRun(_ context.Context, id, known, runID string) (bool, error) {
-	for i, s := range d.sweeps {
-		if s.ID == id && s.RunID == known {
-			d.sweeps[i].RunID = runID
-
-			return true, nil
-		}
-	}
-
-	return false, nil
-}
-
-// SilentTrials returns open trials.
-func (d *database) SilentTrials(_ context.Context, after berth.Trial, _ time.Duration, limit int) ([]berth.Trial, error) {
-	var open []berth.Trial
-
-	for _, s := range d.sweeps {
-		for _, trial := range d.trials[s.ID] {
-			if !trial.State.Terminal() && (s.ID != after.SweepID || trial.Number > after.Number) && len(open) < limit {
-				open = append(open, berth.Trial{ID: trial.ID, SweepID: s.ID, Number: trial.Number})
-			}
-		}
-	}
-
-	return open, nil
-}
-
-func (d *database) states() []berth.SweepState {
-	states := make([]berth.SweepState, len(d.sweeps))
-	for i, s := range d.sweeps {
-		states[i] = s.State
-	}
-
-	return states
-}
-
-func running(n int) []berth.Sweep {
-	space := berth.Spec{Parameters: []berth.Parameter{{Name: "x", Type: berth.ParameterInt, Min: new(1.0), Max: new(9.0)}}}
-	space.Search.Algorithm = berth.SearchGrid
-
-	sweeps := make([]berth.Sweep, n)
-	for i := range sweeps {
-		sweeps[i] = berth.Sweep{
-			ID: uuid.NewString(), Name: fmt.Sprintf("s%d", i), State: berth.SweepRunning, CreatedAt: time.Now().UTC().Round(0), Spec: space,
-		}
-	}
-
-	return sweeps
+	return trial.State
 }
 
 // begin starts the workflows of sweeps, on a queue that no worker serves.
-func begin(t *testing.T, c client.Client, installation string, sweeps ...berth.Sweep) {
+func (d *database) begin(t *testing.T, sweeps ...string) {
 	t.Helper()
 
-	for _, s := range sweeps {
-		require.NoError(t, temporal.NewClient(c, "default", installation).StartSweep(t.Context(), s.ID))
+	for _, id := range sweeps {
+		require.NoError(t, temporal.NewClient(d.temporal, "default", d.id).StartSweep(t.Context(), id))
 	}
+}
+
+// start starts the workflow of a trial.
+func (d *database) start(t *testing.T, sweep string, number int, queue string) client.WorkflowRun {
+	t.Helper()
+
+	run, err := d.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.TrialWorkflowID(sweep, number), TaskQueue: queue},
+		workflows.TrialWorkflow, workflows.TrialInput{SweepID: sweep, Number: number})
+	require.NoError(t, err)
+
+	return run
+}
+
+// terminate ends workflows as a person does in Temporal.
+func (d *database) terminate(t *testing.T, ids ...string) {
+	t.Helper()
+
+	for _, id := range ids {
+		require.NoError(t, d.temporal.TerminateWorkflow(t.Context(), id, "", "a test"))
+	}
+}
+
+// runOf is the newest run of a workflow.
+func (d *database) runOf(t *testing.T, id string) (run string) {
+	t.Helper()
+
+	got, err := d.temporal.DescribeWorkflow(t.Context(), id, "")
+	require.NoError(t, err)
+
+	return got.WorkflowExecution.RunID
 }
 
 // Two installations in one namespace refuse each other with a sentence.
@@ -289,164 +244,86 @@ func TestIdentity_OneInstallationInANamespace(t *testing.T) {
 	t.Parallel()
 
 	c := startTemporal(t)
-	first, second := newDatabase(), newDatabase()
+	first, second := newDatabase(t, c, 0), newDatabase(t, c, 0)
 
 	for range 2 { // at the first start, and at every later one
-		first.check(t, c)
-		require.NotNil(t, first.installation.BoundAt)
+		first.check(t)
+		require.NotNil(t, first.installation(t).BoundAt)
 	}
 
-	_, err := second.identity(c).Check(t.Context())
+	_, err := second.identity().Check(t.Context())
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 
-	for _, text := range []string{first.installation.ID, second.installation.ID, "--temporal-namespace", "--postgres-url"} {
+	for _, text := range []string{first.id, second.id, "--temporal-namespace", "--postgres-url"} {
 		require.ErrorContains(t, err, text)
 	}
 
-	require.Nil(t, second.installation.BoundAt)
-
-	_, err = second.identity(c).Restore(t.Context(), second)
+	_, err = second.identity().Restore(t.Context(), second)
 	require.Equal(t, berth.KindInvalid, berth.KindOf(err), "a person's word does not take a namespace from another")
-	require.Zero(t, second.histories)
-}
+	require.Nil(t, second.installation(t).BoundAt)
 
-// A second server has a wrong --temporal-address, or is a `berth dev` in a shell that names a
-// team's database. Its Temporal does not know the installation: that is no alarm while the
-// earlier server is bound to one that does.
-func TestIdentity_AnotherTemporalIsNoLoss(t *testing.T) {
-	t.Parallel()
+	// A person may end the workflow that keeps the id: it tells whose the namespace was, and is started again.
+	first.terminate(t, "berth-installation")
 
-	d := newDatabase()
-	right, wrong := d.identity(startTemporal(t)), d.identity(startTemporal(t))
-
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-
-	go func() { ended <- right.Run(ctx) }() // joined below
-
-	bound := func() time.Time {
-		i, err := d.Installation(t.Context())
-		require.NoError(t, err)
-
-		if i.BoundAt == nil {
-			return time.Time{}
-		}
-
-		return *i.BoundAt
-	}
-	require.Eventually(t, func() bool { return right.Bound() && !bound().IsZero() }, 30*time.Second, 10*time.Millisecond)
-
-	wrong.Patience = 0 // as it is served
-
-	first := bound()
-	require.Eventually(t, func() bool { // of several looks of the other
-		found, err := wrong.Check(t.Context())
-
-		return err != nil || found || d.alarm(t) != "" || bound().Sub(first) > 35*time.Second
-	}, 2*time.Minute, time.Second)
-	require.Empty(t, d.alarm(t))
-	require.Greater(t, bound().Sub(first), 35*time.Second, "it was bound, or could not look")
-	require.False(t, wrong.Bound())
-
-	stop()
-	require.ErrorIs(t, <-ended, context.Canceled)
-
-	// Without the other it is, and the alarm is over once that is back.
-	require.Eventually(t, func() bool {
-		_, err := wrong.Check(t.Context())
-
-		return err == nil && d.alarm(t) != ""
-	}, time.Minute, time.Second)
-	require.Contains(t, d.alarm(t), "its store was lost")
-
-	_, err := right.Check(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, d.alarm(t))
-}
-
-func (d *database) alarm(t *testing.T) string {
-	t.Helper()
-
-	i, err := d.Installation(t.Context())
-	require.NoError(t, err)
-
-	return i.Alarm
-}
-
-// A person may end the workflow that keeps the id: it tells whose the namespace
-// was, and is started again.
-func TestIdentity_TheKeeperWasTerminated(t *testing.T) {
-	t.Parallel()
-
-	c := startTemporal(t)
-	d := newDatabase()
-
-	d.check(t, c)
-	require.NoError(t, c.TerminateWorkflow(t.Context(), "berth-installation", "", "a test"))
-
-	_, err := newDatabase().identity(c).Check(t.Context())
-	require.ErrorContains(t, err, d.installation.ID)
-
-	d.check(t, c)
+	_, err = second.identity().Check(t.Context())
+	require.ErrorContains(t, err, first.id)
+	first.check(t)
 
 	got, err := c.DescribeWorkflowExecution(t.Context(), "berth-installation", "")
 	require.NoError(t, err)
 	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, got.GetWorkflowExecutionInfo().GetStatus())
 }
 
-// Temporal's store was lost: Orphans ends nothing. At a person's word all goes
-// on from the database's state.
+// Temporal's store was lost: Orphans ends nothing, and a relay tells an empty namespace nothing, as its
+// messages would be taken for delivered. At a person's word all goes on from the database's state.
 func TestOrphans_LostStore(t *testing.T) {
 	t.Parallel()
 
-	c := startTemporal(t)
-	d := newDatabase(running(5)...)
-	first := &d.sweeps[0]
-	first.Counts = berth.Counts{Total: 3, Succeeded: 1, Infeasible: 1, Running: 1}
-	d.trials[first.ID] = []berth.Trial{
-		{Number: 1, State: berth.TrialSucceeded, StartedAt: new(time.Now().Add(-65 * time.Hour))}, {Number: 2, State: berth.TrialInfeasible}, {Number: 3, State: berth.TrialRunning},
-	}
+	d := newDatabase(t, startTemporal(t), 5)
+	first := d.sweeps[0]
+	d.add(t, first, berth.TrialSucceeded, berth.TrialInfeasible, berth.TrialRunning)
 	require.NoError(t, d.BindTemporal(t.Context())) // to the store that is lost
 
-	before := d.states()
-	orphans := d.orphans(c)
+	orphans := d.orphans()
+	box := &outbox{messages: []berth.OutboxMessage{placed(7, "sweep-x/trial-1")}}
+	relay := &temporal.Relay{Messages: box, Bound: orphans.Identity.Bound, Client: orphans.Client, Log: orphans.Log}
+
 	require.NoError(t, orphans.Round(t.Context()))
-	require.Equal(t, before, d.states())
-	require.Equal(t, berth.TrialRunning, d.trials[first.ID][2].State)
-	require.Contains(t, d.installation.Alarm, "its store was lost")
+	require.NoError(t, relay.Run(t.Context()))
+	require.Empty(t, box.settled)
+	d.requireStates(t, 0)
+	require.Equal(t, berth.TrialRunning, d.state(t, first, 3))
+	require.Contains(t, d.installation(t).Alarm, "its store was lost")
 	require.False(t, orphans.Identity.Bound())
 
-	done, err := d.identity(c).Restore(t.Context(), d)
-	require.NoError(t, err)
-	require.Equal(t, temporal.Restored{Sweeps: 5, Trials: 1}, done)
-	require.Empty(t, d.installation.Alarm)
+	require.Equal(t, temporal.Restored{Sweeps: 5, Trials: 1}, d.restore(t))
+	require.Empty(t, d.installation(t).Alarm)
 
 	require.NoError(t, orphans.Round(t.Context()))
-	require.Equal(t, before, d.states())
-	require.Empty(t, d.installation.Alarm)
+	d.requireStates(t, 0)
+	require.Empty(t, d.installation(t).Alarm)
 	require.True(t, orphans.Identity.Bound())
+	require.NoError(t, relay.Run(t.Context()))
+	require.Equal(t, []int64{7}, box.settled[0].Delivered)
 
-	got := carried(t, c, first.ID)
+	got := d.carried(t, first)
 	require.WithinDuration(t, time.Now(), got.Clock.Began, time.Minute, "it has run, and has its time anew")
 
 	require.Equal(t, workflows.CarriedState{
-		Clock: workflows.Clock{Began: got.Clock.Began}, StartedAt: first.CreatedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Doubt: workflows.Doubt{Told: true},
+		Clock: workflows.Clock{Began: got.Clock.Began}, StartedAt: *d.sweep(t, 0).StartedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Doubt: workflows.Doubt{Told: true},
 	}, got)
 
-	trial, err := c.DescribeWorkflowExecution(t.Context(), workflows.TrialWorkflowID(first.ID, 3), "")
+	trial, err := d.temporal.DescribeWorkflowExecution(t.Context(), workflows.TrialWorkflowID(first, 3), "")
 	require.NoError(t, err)
-	require.Equal(t, "berth-"+d.installation.ID, trial.GetWorkflowExecutionInfo().GetTaskQueue())
-
-	done, err = d.identity(c).Restore(t.Context(), d)
-	require.NoError(t, err)
-	require.Zero(t, done, "all is there")
+	require.Equal(t, "berth-"+d.id, trial.GetWorkflowExecutionInfo().GetTaskQueue())
+	require.Zero(t, d.restore(t), "all is there")
 }
 
 // carried is the state with which the workflow of a sweep began.
-func carried(t *testing.T, c client.Client, sweepID string) workflows.CarriedState {
+func (d *database) carried(t *testing.T, sweepID string) workflows.CarriedState {
 	t.Helper()
 
-	history := c.GetWorkflowHistory(t.Context(), workflows.SweepWorkflowID(sweepID), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	history := d.temporal.GetWorkflowHistory(t.Context(), workflows.SweepWorkflowID(sweepID), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	require.True(t, history.HasNext())
 
 	event, err := history.Next()
@@ -465,65 +342,58 @@ func carried(t *testing.T, c client.Client, sweepID string) workflows.CarriedSta
 func TestOrphans_ManyAtOnce(t *testing.T) {
 	t.Parallel()
 
-	c := startTemporal(t)
+	d := newDatabase(t, startTemporal(t), 6)
+	d.begin(t, d.sweeps...)
 
-	end := func(sweeps ...berth.Sweep) {
-		for _, s := range sweeps {
-			require.NoError(t, c.TerminateWorkflow(t.Context(), workflows.SweepWorkflowID(s.ID), "", "a test"))
+	end := func(sweeps ...string) {
+		for _, id := range sweeps {
+			d.terminate(t, workflows.SweepWorkflowID(id))
 		}
 	}
 
-	d := newDatabase(running(6)...)
-	begin(t, c, d.installation.ID, d.sweeps...)
+	first := d.sweeps[0]
+	d.add(t, first, berth.TrialRunning)
+	trial := d.start(t, first, 1, "nobody's")
 
-	first := d.sweeps[0].ID
-	d.trials[first] = []berth.Trial{{Number: 1, State: berth.TrialRunning}}
-	trial, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
-		ID: workflows.TrialWorkflowID(first, 1), TaskQueue: "nobody's",
-	}, workflows.TrialWorkflow, workflows.TrialInput{SweepID: first, Number: 1})
-	require.NoError(t, err)
-
-	orphans := d.orphans(c)
+	orphans := d.orphans()
 	require.NoError(t, orphans.Round(t.Context()))
-	require.Empty(t, d.installation.Alarm)
+	require.Empty(t, d.installation(t).Alarm)
 
 	end(d.sweeps[:4]...)
-	require.NoError(t, c.TerminateWorkflow(t.Context(), trial.GetID(), "", "a test"))
+	d.terminate(t, trial.GetID())
 
 	for range 2 {
 		require.NoError(t, orphans.Round(t.Context()))
-		require.Equal(t, newStates(6, 0), d.states())
-		require.Contains(t, d.installation.Alarm, "4 of 6 open sweeps have no workflow")
-		require.Equal(t, berth.TrialRunning, d.trials[first][0].State, "no trial of theirs is judged")
+		d.requireStates(t, 0)
+		require.Contains(t, d.installation(t).Alarm, "4 of 6 open sweeps have no workflow")
+		require.Equal(t, berth.TrialRunning, d.state(t, first, 1), "no trial of theirs is judged")
 	}
 
-	delete(d.trials, first) // the rest is about sweeps
+	pgtest.Exec(t, d.url, "DELETE FROM trials") // the rest is about sweeps
 
 	// Restore is cut off, or slow: the sweeps that it has not brought back yet are not ended as
 	// the few that a person ends.
-	_, err = c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ // as Adopt starts the first
+	_, err := d.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ // as Restore starts the first
 		ID: workflows.SweepWorkflowID(first), TaskQueue: "nobody's",
 	}, workflows.SweepWorkflow, workflows.SweepInput{SweepID: first, Restored: true})
 	require.NoError(t, err)
 
 	for _, d.unreadable = range []error{nil, nil, errors.New("too slow"), nil} { // the round that does not see them does not forget them
 		require.ErrorIs(t, orphans.Round(t.Context()), d.unreadable)
-		require.Equal(t, newStates(6, 0), d.states())
-		require.Contains(t, d.installation.Alarm, "3 of 6 open sweeps have no workflow")
+		d.requireStates(t, 0)
+		require.Contains(t, d.installation(t).Alarm, "3 of 6 open sweeps have no workflow")
 	}
 
-	done, err := d.identity(c).Restore(t.Context(), d)
-	require.NoError(t, err)
-	require.Equal(t, 3, done.Sweeps)
+	require.Equal(t, 3, d.restore(t).Sweeps)
 	require.NoError(t, orphans.Round(t.Context()))
-	require.Equal(t, newStates(6, 0), d.states())
-	require.Empty(t, d.installation.Alarm)
+	d.requireStates(t, 0)
+	require.Empty(t, d.installation(t).Alarm)
 
 	end(d.sweeps[:2]...)
 	require.NoError(t, orphans.Round(t.Context()))
-	require.Equal(t, newStates(6, 2), d.states())
-	require.Contains(t, d.sweeps[0].Reason, "ended in Temporal")
-	require.Empty(t, d.installation.Alarm)
+	d.requireStates(t, 2)
+	require.Contains(t, d.sweep(t, 0).Reason, "ended in Temporal")
+	require.Empty(t, d.installation(t).Alarm)
 }
 
 // Temporal's store was restored from before a sweep: Orphans does not end that
@@ -531,25 +401,22 @@ func TestOrphans_ManyAtOnce(t *testing.T) {
 func TestOrphans_OneIsNotKnown(t *testing.T) {
 	t.Parallel()
 
-	c := startTemporal(t)
-	d := newDatabase(running(3)...)
-	lost := d.sweeps[2].ID
-	d.trials[lost] = []berth.Trial{{Number: 1, State: berth.TrialRunning}}
+	d := newDatabase(t, startTemporal(t), 3)
+	lost := d.sweeps[2]
+	d.add(t, lost, berth.TrialRunning)
 
-	d.check(t, c)
-	begin(t, c, d.installation.ID, d.sweeps[:2]...)
-	require.NoError(t, d.orphans(c).Round(t.Context()))
-	require.Equal(t, newStates(3, 0), d.states())
-	require.Equal(t, berth.TrialRunning, d.trials[lost][0].State)
-	require.Contains(t, d.installation.Alarm, "1 of 3 open sweeps have no workflow")
-	require.Contains(t, d.installation.Alarm, berth.ShortKey(lost))
+	d.check(t)
+	d.begin(t, d.sweeps[:2]...)
+	require.NoError(t, d.orphans().Round(t.Context()))
+	d.requireStates(t, 0)
+	require.Equal(t, berth.TrialRunning, d.state(t, lost, 1))
+	require.Contains(t, d.installation(t).Alarm, "1 of 3 open sweeps have no workflow")
+	require.Contains(t, d.installation(t).Alarm, berth.ShortKey(lost))
 
-	done, err := d.identity(c).Restore(t.Context(), d)
-	require.NoError(t, err)
-	require.Equal(t, temporal.Restored{Sweeps: 1, Trials: 1}, done)
-	require.NoError(t, d.orphans(c).Round(t.Context()))
-	require.Empty(t, d.installation.Alarm)
-	require.Equal(t, newStates(3, 0), d.states())
+	require.Equal(t, temporal.Restored{Sweeps: 1, Trials: 1}, d.restore(t))
+	require.NoError(t, d.orphans().Round(t.Context()))
+	require.Empty(t, d.installation(t).Alarm)
+	d.requireStates(t, 0)
 }
 
 // A dump was restored from before the end of a sweep and of its trials. What
@@ -557,58 +424,47 @@ func TestOrphans_OneIsNotKnown(t *testing.T) {
 func TestRestore_RepeatsNothingThatCompleted(t *testing.T) {
 	t.Parallel()
 
-	c := startTemporal(t)
-	d := newDatabase(running(2)...)
-	over, lost := d.sweeps[0].ID, d.sweeps[1].ID
-	queue := "berth-" + d.installation.ID
+	d := newDatabase(t, startTemporal(t), 2)
+	over, lost := d.sweeps[0], d.sweeps[1]
+	d.serveEnds(t, "berth-"+d.id)
 
-	serveEnds(t, c, queue)
-
-	d.check(t, c)
-	begin(t, c, d.installation.ID, d.sweeps[0])
-	require.NoError(t, c.GetWorkflow(t.Context(), workflows.SweepWorkflowID(over), "").Get(t.Context(), nil))
+	d.check(t)
+	d.begin(t, over)
+	require.NoError(t, d.temporal.GetWorkflow(t.Context(), workflows.SweepWorkflowID(over), "").Get(t.Context(), nil))
 
 	runs := make(map[string]string)
 
-	for _, sweep := range []string{over, lost} {
-		d.trials[sweep] = []berth.Trial{{Number: 1, State: berth.TrialRunning}}
+	for _, sweep := range d.sweeps {
+		d.add(t, sweep, berth.TrialRunning)
 
-		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
-			ID: workflows.TrialWorkflowID(sweep, 1), TaskQueue: queue,
-		}, workflows.TrialWorkflow, workflows.TrialInput{SweepID: sweep, Number: 1})
-		require.NoError(t, err)
+		run := d.start(t, sweep, 1, "berth-"+d.id)
 		require.NoError(t, run.Get(t.Context(), nil))
 
 		runs[run.GetID()] = run.GetRunID()
 	}
 
-	done, err := d.identity(c).Restore(t.Context(), d)
-	require.NoError(t, err)
-	require.Equal(t, 1, done.Sweeps, "the one that Temporal does not know")
-	require.Zero(t, done.Trials)
-	require.Equal(t, []int{1}, carried(t, c, lost).Open)
+	require.Equal(t, temporal.Restored{Sweeps: 1}, d.restore(t), "the one that Temporal does not know")
+	require.Equal(t, []int{1}, d.carried(t, lost).Open)
 
 	for id, run := range runs {
-		got, err := c.DescribeWorkflow(t.Context(), id, "")
-		require.NoError(t, err)
-		require.Equal(t, run, got.WorkflowExecution.RunID, "%s was run again", id)
+		require.Equal(t, run, d.runOf(t, id), "%s was run again", id)
 	}
 
-	require.NoError(t, d.orphans(c).Round(t.Context()))
-	require.Equal(t, berth.TrialSucceeded, d.trials[over][0].State)
-	require.Equal(t, berth.SweepSucceeded, d.sweeps[0].State)
+	require.NoError(t, d.orphans().Round(t.Context()))
+	require.Equal(t, berth.TrialSucceeded, d.state(t, over, 1))
+	require.Equal(t, berth.SweepSucceeded, d.sweep(t, 0).State)
 }
 
 // ended is how many trials a sweep of serveEnds has.
 const ended = 3
 
 // serveEnds serves a queue with workflows that end at once.
-func serveEnds(t *testing.T, c client.Client, queue string) {
+func (d *database) serveEnds(t *testing.T, queue string) {
 	t.Helper()
 
 	value := 0.5
 
-	w := worker.New(c, queue, worker.Options{})
+	w := worker.New(d.temporal, queue, worker.Options{})
 	w.RegisterWorkflowWithOptions(func(workflow.Context, workflows.SweepInput) (workflows.SweepView, error) {
 		return workflows.SweepView{State: berth.SweepSucceeded, Created: ended}, nil
 	}, workflow.RegisterOptions{Name: "SweepWorkflow"})
@@ -624,40 +480,35 @@ func serveEnds(t *testing.T, c client.Client, queue string) {
 func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
 	t.Parallel()
 
-	c := startTemporal(t)
-	d := newDatabase(running(5)...)
-	serveEnds(t, c, "berth-"+d.installation.ID)
+	d := newDatabase(t, startTemporal(t), 5)
+	d.serveEnds(t, "berth-"+d.id)
 
-	d.check(t, c)
-	begin(t, c, d.installation.ID, d.sweeps...)
+	d.check(t)
+	d.begin(t, d.sweeps...)
 
-	first := d.sweeps[0].ID
-	d.trials[first] = []berth.Trial{{Number: 1, State: berth.TrialRunning}, {Number: 2, State: berth.TrialWaiting}} // 3 is forgotten
+	first := d.sweeps[0]
+	d.add(t, first, berth.TrialRunning, berth.TrialWaiting) // 3 is forgotten
 
 	for _, number := range []int{1, 3} {
-		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
-			ID: workflows.TrialWorkflowID(first, number), TaskQueue: "berth-" + d.installation.ID,
-		}, workflows.TrialWorkflow, workflows.TrialInput{SweepID: first, Number: number})
-		require.NoError(t, err)
-		require.NoError(t, run.Get(t.Context(), nil))
+		require.NoError(t, d.start(t, first, number, "berth-"+d.id).Get(t.Context(), nil))
 	}
 
-	for _, s := range d.sweeps {
-		require.NoError(t, c.GetWorkflow(t.Context(), workflows.SweepWorkflowID(s.ID), "").Get(t.Context(), nil))
+	for _, id := range d.sweeps {
+		require.NoError(t, d.temporal.GetWorkflow(t.Context(), workflows.SweepWorkflowID(id), "").Get(t.Context(), nil))
 	}
 
-	require.NoError(t, d.orphans(c).Round(t.Context()))
-	require.Empty(t, d.installation.Alarm)
+	require.NoError(t, d.orphans().Round(t.Context()))
+	require.Empty(t, d.installation(t).Alarm)
+	require.Equal(t, berth.TrialSucceeded, d.state(t, first, 1))
+	require.Equal(t, berth.TrialCanceled, d.state(t, first, 2), "Temporal does not know its workflow")
+	require.Equal(t, berth.TrialSucceeded, d.state(t, first, ended))
 
-	for _, s := range d.sweeps {
-		require.Equal(t, berth.SweepSucceeded, s.State)
-		require.Equal(t, "ended as its workflow did, which had completed; the database did not know", s.Reason)
+	for i := range d.sweeps {
+		require.Equal(t, berth.SweepSucceeded, d.sweep(t, i).State)
+		require.Contains(t, d.sweep(t, i).Reason, "ended as its workflow did, which had completed; the database did not know")
 	}
 
-	require.Equal(t, berth.TrialSucceeded, d.trials[first][0].State)
-	require.Equal(t, berth.TrialCanceled, d.trials[first][1].State, "Temporal does not know its workflow")
-	require.Len(t, d.trials[first], ended)
-	require.Equal(t, berth.TrialSucceeded, d.trials[first][2].State)
+	require.Equal(t, ended, d.sweep(t, 0).Counts.Total)
 }
 
 // A database was restored from before a sweep continued as new: it follows the
@@ -665,26 +516,17 @@ func TestOrphans_EndAsTheirWorkflowsDid(t *testing.T) {
 func TestOrphans_FollowsTheRunThatGoesOn(t *testing.T) {
 	t.Parallel()
 
-	c := startTemporal(t)
-	d := newDatabase(running(2)...)
+	d := newDatabase(t, startTemporal(t), 2)
+	d.check(t)
+	d.begin(t, d.sweeps...)
 
-	d.check(t, c)
-	begin(t, c, d.installation.ID, d.sweeps...)
+	runs := []string{d.runOf(t, workflows.SweepWorkflowID(d.sweeps[0])), d.runOf(t, workflows.SweepWorkflowID(d.sweeps[1]))}
+	_, err := d.BeginSweepRun(t.Context(), d.sweeps[1], runs[1])
+	require.NoError(t, err)
 
-	var runs []string
-
-	for i, s := range d.sweeps {
-		got, err := c.DescribeWorkflow(t.Context(), workflows.SweepWorkflowID(s.ID), "")
-		require.NoError(t, err)
-
-		runs = append(runs, got.WorkflowExecution.RunID)
-		d.sweeps[i].RunID = runs[i]
-	}
-
-	d.sweeps[0].RunID = "an earlier one"
-	require.NoError(t, d.orphans(c).Round(t.Context()))
-	require.Equal(t, []string{runs[0], runs[1]}, []string{d.sweeps[0].RunID, d.sweeps[1].RunID})
-	require.Equal(t, newStates(2, 0), d.states())
+	require.NoError(t, d.orphans().Round(t.Context()))
+	require.Equal(t, runs, []string{d.sweep(t, 0).RunID, d.sweep(t, 1).RunID})
+	d.requireStates(t, 0)
 }
 
 // A database was restored from before the end of a trial whose sweep goes on:
@@ -693,89 +535,30 @@ func TestOrphans_FollowsTheRunThatGoesOn(t *testing.T) {
 func TestOrphans_EndTrialsOfASweepThatGoesOn(t *testing.T) {
 	t.Parallel()
 
-	const served = "served"
+	const (
+		served                              = "served"
+		completed, goesOn, terminated, last = 1, 2, 3, 25 // more than a round looks up
+	)
 
-	c := startTemporal(t)
-	d := newDatabase(running(1)...)
-	sweep := d.sweeps[0].ID
-	serveEnds(t, c, served)
+	d := newDatabase(t, startTemporal(t), 1)
+	sweep := d.sweeps[0]
+	d.serveEnds(t, served)
+	d.check(t)
+	d.begin(t, sweep)
 
-	d.check(t, c)
-	begin(t, c, d.installation.ID, d.sweeps...)
+	require.NoError(t, d.start(t, sweep, completed, served).Get(t.Context(), nil))
+	d.start(t, sweep, goesOn, "nobody's")
+	d.terminate(t, d.start(t, sweep, terminated, "nobody's").GetID())
+	require.NoError(t, d.start(t, sweep, last, served).Get(t.Context(), nil))
+	d.add(t, sweep, slices.Repeat([]berth.TrialState{berth.TrialRunning}, last)...)
 
-	start := func(number int, queue string) client.WorkflowRun {
-		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.TrialWorkflowID(sweep, number), TaskQueue: queue},
-			workflows.TrialWorkflow, workflows.TrialInput{SweepID: sweep, Number: number})
-		require.NoError(t, err)
-
-		return run
-	}
-
-	const completed, goesOn, terminated, last = 1, 2, 3, 25 // more than a round looks up
-
-	require.NoError(t, start(completed, served).Get(t.Context(), nil))
-	start(goesOn, "nobody's")
-	require.NoError(t, c.TerminateWorkflow(t.Context(), start(terminated, "nobody's").GetID(), "", "by hand"))
-	require.NoError(t, start(last, served).Get(t.Context(), nil))
-
-	for number := range last {
-		d.trials[sweep] = append(d.trials[sweep], berth.Trial{Number: number + 1, State: berth.TrialRunning})
-	}
-
-	o := d.orphans(c)
-	state := func(number int) berth.TrialState { return d.trials[sweep][number-1].State }
+	o := d.orphans()
 
 	require.NoError(t, o.Round(t.Context()))
-	require.Equal(t, berth.TrialSucceeded, state(completed))
-	require.Equal(t, berth.TrialCanceled, state(terminated))
+	require.Equal(t, berth.TrialSucceeded, d.state(t, sweep, completed))
+	require.Equal(t, berth.TrialCanceled, d.state(t, sweep, terminated))
 	require.NoError(t, o.Round(t.Context()))
-	require.Equal(t, berth.TrialSucceeded, state(last))
-
-	for number := 1; number < last; number++ {
-		if number != completed && number != terminated {
-			require.Equal(t, berth.TrialRunning, state(number), "trial %d", number)
-		}
-	}
-
-	require.Equal(t, newStates(1, 0), d.states())
-}
-
-// newStates returns the states of n sweeps, the first of them canceled.
-func newStates(n, canceled int) []berth.SweepState {
-	states := make([]berth.SweepState, n)
-
-	for i := range states {
-		states[i] = berth.SweepRunning
-		if i < canceled {
-			states[i] = berth.SweepCanceled
-		}
-	}
-
-	return states
-}
-
-// A relay tells an empty namespace nothing: its messages would be taken for
-// delivered, and Temporal's store may come back.
-func TestRelay_HoldsWhatAnEmptyNamespaceWouldSwallow(t *testing.T) {
-	t.Parallel()
-
-	c := startTemporal(t)
-	d := newDatabase()
-	require.NoError(t, d.BindTemporal(t.Context()))
-
-	identity := d.identity(c)
-	box := &outbox{messages: []berth.OutboxMessage{placed(7, "sweep-x/trial-1")}}
-	relay := &temporal.Relay{Messages: box, Bound: identity.Bound, Client: identity.Client, Log: identity.Log}
-
-	_, err := identity.Check(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, relay.Run(t.Context()))
-	require.Empty(t, box.settled)
-
-	_, err = identity.Restore(t.Context(), d)
-	require.NoError(t, err)
-	_, err = identity.Check(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, relay.Run(t.Context()))
-	require.Equal(t, []int64{7}, box.settled[0].Delivered)
+	require.Equal(t, berth.TrialSucceeded, d.state(t, sweep, last))
+	require.Equal(t, last-3, d.sweep(t, 0).Counts.Running)
+	d.requireStates(t, 0)
 }

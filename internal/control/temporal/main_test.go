@@ -1,3 +1,5 @@
+//go:build !integration
+
 package temporal_test
 
 import (
@@ -5,7 +7,5 @@ import (
 
 	"go.uber.org/goleak"
 )
-
-const sweepID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -57,35 +57,19 @@ type Orphans struct {
 	asked berth.Trial // the silent trial that was looked up last
 }
 
-// errUnbound ends the lead of a process whose namespace is not bound: another server
-// may ask the right Temporal.
-var errUnbound = errors.New("the namespace is not bound")
-
-// Run looks for orphans while it leads and its namespace is bound, until ctx ends.
+// Run looks for orphans while it leads, until ctx ends.
 func (o *Orphans) Run(ctx context.Context) error {
-	return repeat(ctx, func() error {
-		if err := o.Ledger.Lead(ctx, "orphans", o.lead); !errors.Is(err, errUnbound) {
-			return err
-		}
+	return o.Ledger.Lead(ctx, "orphans", func(ctx context.Context) error {
+		return repeat(ctx, func() error {
+			err := o.Round(ctx)
+			if err != nil && ctx.Err() == nil {
+				o.Log.Warn("looking for sweeps without a workflow", "error", err)
+			}
 
-		return nil
-	})
-}
+			o.Ledger.NoteRound(ctx, health.PartWorkflows, err)
 
-func (o *Orphans) lead(ctx context.Context) error {
-	return repeat(ctx, func() error {
-		err := o.Round(ctx)
-		if err != nil && ctx.Err() == nil {
-			o.Log.Warn("looking for sweeps without a workflow", "error", err)
-		}
-
-		o.Ledger.NoteRound(ctx, health.PartWorkflows, err)
-
-		if !o.Identity.Bound() {
-			return errUnbound
-		}
-
-		return nil
+			return nil
+		})
 	})
 }
 

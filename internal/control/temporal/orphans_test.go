@@ -13,6 +13,8 @@ import (
 	"github.com/berthml/berth/internal/control/temporal"
 )
 
+const sweepID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+
 // unknown is a database that does not say whose it is.
 type unknown struct {
 	temporal.OpenLedger
@@ -27,10 +29,6 @@ func (unknown) Lead(ctx context.Context, _ string, lead func(ctx context.Context
 
 func (unknown) Installation(context.Context) (berth.Installation, error) {
 	return berth.Installation{}, errors.New("no row")
-}
-
-func (u unknown) SweepRecord(ctx context.Context, id string) (berth.Sweep, error) {
-	return u.OpenLedger.SweepRecord(ctx, id)
 }
 
 func (u unknown) NoteRound(_ context.Context, part string, err error) { u.noted(part, err) }

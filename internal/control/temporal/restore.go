@@ -44,13 +44,9 @@ func (i *Identity) Restore(ctx context.Context, sweeps SweepLedger) (Restored, e
 		return done, err
 	}
 
-	there, err := i.Client.binding(ctx)
-	if err != nil {
+	there, err := i.Client.bindingOf(ctx, ours)
+	if err != nil && !errors.Is(err, errStoreLost) {
 		return done, err
-	}
-
-	if there != nil && there.id != ours.ID {
-		return done, i.Client.refusal(there, ours)
 	}
 
 	if err := i.Ledger.BeginHistory(ctx); err != nil {
