@@ -32,11 +32,8 @@ type OutputRemoval struct {
 
 // TrialOutputs names the files that a host may have of a trial of an ended sweep.
 type TrialOutputs struct {
-	SweepID    string
 	TrialID    string
-	Number     int           // of the trial
 	AttemptIDs []string      // on that host, first to last
-	EndedAt    time.Time     // of its sweep; 1970 for a deleted one, which goes first
-	EndedFor   time.Duration // since then, by the database's clock
+	EndedFor   time.Duration // since its sweep ended, by the database's clock; since 1970 for a deleted one
 	Unstored   bool          // some of them wait for the store of artifacts
 }

@@ -20,8 +20,8 @@ type Removals interface {
 	OutputRemovals(ctx context.Context, hostID string, limit int) ([]berth.OutputRemoval, error)
 	OutputsRemoved(ctx context.Context, hostID string, removed, failed []string) error
 	// OldestOutputs are trials of ended sweeps whose files the host may have, the
-	// sweep that ended first first. They begin behind after; nil = with the first.
-	OldestOutputs(ctx context.Context, hostID string, after *berth.TrialOutputs, limit int) ([]berth.TrialOutputs, error)
+	// sweep that ended first first, and files that wait for the store last.
+	OldestOutputs(ctx context.Context, hostID string, limit int) ([]berth.TrialOutputs, error)
 	// ExpireOutputs asks for the removal of the files of these trials, and records why.
 	ExpireOutputs(ctx context.Context, hostID string, trialIDs []string, why string) error
 }
@@ -40,17 +40,14 @@ type Files interface {
 const (
 	// removalsAtOnce is how many attempts, or trials, one step removes.
 	removalsAtOnce = 200
-	// trialsAtOnce is how many trials one question to the database returns.
-	trialsAtOnce = 1000
+	// mostTrials is how many trials are looked at: what a host keeps for years.
+	mostTrials = 100_000
 	// askTimeout bounds one question to the database.
 	askTimeout = 10 * time.Second
 	// measureEvery is how often files are measured.
 	measureEvery = time.Minute
 	// measureShare keeps the measuring of millions of files below 5 % of a core.
 	measureShare = 20
-	// outOfReachEvery is how often files are measured while no removal would keep
-	// the limit: each time the database lists all trials that the host has files of.
-	outOfReachEvery = 10 * time.Minute
 )
 
 // Remover removes files from its host: those that it is asked to remove, and the
@@ -64,8 +61,7 @@ type Remover struct {
 	Log      *slog.Logger
 
 	measureAt time.Time // when the files are measured next
-	beyond    string    // why the limit cannot be kept; empty = it can
-	unkept    error     // why the last try to keep it failed
+	unkept    error     // why the limit cannot be kept, or the last try to keep it failed
 	problem   atomic.Pointer[string]
 
 	// Of one look.
@@ -77,7 +73,9 @@ type Remover struct {
 // Run removes until ctx ends.
 func (r *Remover) Run(ctx context.Context) error {
 	return repeat(ctx, r.Every, func() {
-		if err := r.Look(ctx); err != nil && ctx.Err() == nil {
+		before := r.Problem()
+
+		if err := r.Look(ctx); err != nil && r.Problem() != before {
 			r.Log.Warn("removing files of ended sweeps", "error", err)
 		}
 	})
@@ -94,32 +92,37 @@ func (r *Remover) Problem() string {
 	return ""
 }
 
-// Look removes what is to be removed at this moment.
+// Look removes what is to be removed at this moment. Its error is the Problem.
 func (r *Remover) Look(ctx context.Context) error {
 	r.failed, r.refused, r.sizes = make(map[string]berth.OutputRemoval), nil, nil
 
-	err := r.remove(ctx)
+	err := failing(r.remove(ctx))
 	if err == nil && !time.Now().Before(r.measureAt) {
 		r.unkept = r.shrink(ctx)
 	}
 
-	if err = errors.Join(err, r.unkept); err != nil {
-		err = fmt.Errorf("removing files fails: %w", err)
-	}
-
 	if r.refused != nil {
-		err = errors.Join(err, fmt.Errorf("files of %d attempts cannot be removed, such as: %w", len(r.failed), r.refused))
+		r.refused = fmt.Errorf("files of %d attempts cannot be removed, such as: %w", len(r.failed), r.refused)
 	}
 
-	problem := r.beyond
+	if err = errors.Join(r.unkept, err, r.refused); ctx.Err() == nil {
+		text := ""
+		if err != nil {
+			text = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
 
-	if err != nil && ctx.Err() == nil {
-		problem = strings.TrimPrefix(problem+"; "+strings.ReplaceAll(err.Error(), "\n", "; "), "; ")
+		r.problem.Store(&text)
 	}
-
-	r.problem.Store(&problem)
 
 	return err
+}
+
+func failing(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	return fmt.Errorf("removing files fails: %w", err)
 }
 
 // remove removes all that this host is asked to, and tries each once in a look.
@@ -133,14 +136,14 @@ func (r *Remover) remove(ctx context.Context) error {
 
 // shrink measures the files. While they take more than the limit it removes the
 // oldest. Files that cannot be removed count as gone: others are not removed in their
-// stead.
+// stead. Its error is also that the limit cannot be kept.
 func (r *Remover) shrink(ctx context.Context) error {
 	began := time.Now()
 	sizes, err := r.Files.MeasureOutputs(ctx)
 	r.sizes, r.measureAt = sizes, time.Now().Add(max(measureEvery, measureShare*time.Since(began)))
 
 	if err != nil || r.Limit <= 0 {
-		return err
+		return failing(err)
 	}
 
 	for _, removal := range r.failed {
@@ -152,16 +155,25 @@ func (r *Remover) shrink(ctx context.Context) error {
 		total += size
 	}
 
-	ids, freeable, err := r.choose(ctx, total-r.Limit)
-	if err != nil {
-		return err
+	if total <= r.Limit {
+		return nil
 	}
 
-	r.sayBeyond(total, freeable)
+	trials, err := r.oldest(ctx)
+	if err != nil {
+		return failing(err)
+	}
+
+	ids, freeable := r.choose(trials, total-r.Limit)
+	if total-freeable > r.Limit {
+		return fmt.Errorf("files of attempts take %s and --keep-outputs-size is %s, but sweeps that have not ended, and files "+
+			"that the database does not know, hold %s; ended sweeps hold %s and keep it, as their removal would not keep the limit",
+			berth.BytesText(total), berth.BytesText(r.Limit), berth.BytesText(total-freeable), berth.BytesText(freeable))
+	}
 
 	for batch := range slices.Chunk(ids, removalsAtOnce) {
 		if err := r.expire(ctx, batch); err != nil {
-			return err
+			return failing(err)
 		}
 	}
 
@@ -174,90 +186,32 @@ func (r *Remover) forget(removal berth.OutputRemoval) {
 	delete(r.sizes, removal.TrialID)
 }
 
-// choose returns the trials whose files go, the oldest first and no more than
-// needed to free so many bytes. Files that wait for the store go only when all
-// others are not enough; those of a sweep that ended just now stay. freeable is what
-// all ended sweeps could free, or more than excess. When that is too little nothing
-// goes: to remove all results of ended sweeps would not keep the limit.
-func (r *Remover) choose(ctx context.Context, excess int64) (ids []string, freeable int64, err error) {
-	type sized struct {
-		id    string
-		bytes int64
-	}
-
-	var (
-		stored, unstored []sized
-		bytes            int64 // of stored
-		last             *berth.TrialOutputs
-	)
-
-	for more := excess > 0; more; {
-		page, err := r.oldest(ctx, last)
-		if err != nil {
-			return nil, 0, err
+// choose returns the trials whose files go, in their order and no more than needed to
+// free so many bytes; those of a sweep that ended just now stay. freeable is what all of
+// them could free: when that is too little, nothing goes, as to remove all results of
+// ended sweeps would not keep the limit.
+func (r *Remover) choose(trials []berth.TrialOutputs, excess int64) (ids []string, freeable int64) {
+	for _, trial := range trials {
+		bytes := r.sizes[trial.TrialID]
+		for _, id := range trial.AttemptIDs {
+			bytes += r.sizes[id]
 		}
 
-		for i, trial := range page {
-			last = &page[i]
+		freeable += bytes
 
-			one := sized{trial.TrialID, r.sizes[trial.TrialID]}
-			for _, id := range trial.AttemptIDs {
-				one.bytes += r.sizes[id]
-			}
-
-			freeable += one.bytes
-
-			switch {
-			case trial.EndedFor < berth.FetchTime:
-			case trial.Unstored:
-				unstored = append(unstored, one)
-			default:
-				stored, bytes = append(stored, one), bytes+one.bytes
-			}
+		if excess > 0 && trial.EndedFor >= berth.FetchTime {
+			ids, excess = append(ids, trial.TrialID), excess-bytes
 		}
-
-		more = bytes < excess && len(page) == trialsAtOnce
 	}
 
-	if freeable < excess {
-		return nil, freeable, nil
-	}
-
-	for _, one := range append(stored, unstored...) {
-		if excess <= 0 {
-			break
-		}
-
-		ids, excess = append(ids, one.id), excess-one.bytes
-	}
-
-	return ids, freeable, nil
+	return ids, freeable
 }
 
-func (r *Remover) oldest(ctx context.Context, after *berth.TrialOutputs) ([]berth.TrialOutputs, error) {
+func (r *Remover) oldest(ctx context.Context) ([]berth.TrialOutputs, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
-	return r.Removals.OldestOutputs(ctx, r.HostID, after, trialsAtOnce)
-}
-
-// sayBeyond notes whether the limit can be kept, and logs it once when not.
-func (r *Remover) sayBeyond(total, freeable int64) {
-	if total-freeable <= r.Limit {
-		r.beyond = ""
-
-		return
-	}
-
-	before := r.beyond
-	r.beyond = fmt.Sprintf("files of attempts take %s and --keep-outputs-size is %s, but sweeps that have not ended, and files "+
-		"that the database does not know, hold %s; ended sweeps hold %s and keep it, as their removal would not keep the limit",
-		berth.BytesText(total), berth.BytesText(r.Limit), berth.BytesText(total-freeable), berth.BytesText(freeable))
-	r.measureAt = slices.MaxFunc([]time.Time{r.measureAt, time.Now().Add(outOfReachEvery)}, time.Time.Compare)
-
-	if before == "" {
-		r.Log.Warn(r.beyond)
-	}
+	return r.Removals.OldestOutputs(ctx, r.HostID, mostTrials)
 }
 
 // expire asks for the removal of the files of these trials, and removes them.

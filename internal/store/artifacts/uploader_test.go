@@ -255,7 +255,7 @@ func TestUploader_SaysWhatALimitRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.db.SetHostStores(t.Context(), b.host, true))
 
-	list, err := b.db.OldestOutputs(t.Context(), b.host, nil, 10)
+	list, err := b.db.OldestOutputs(t.Context(), b.host, 10)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.True(t, list[0].Unstored, "the host's limit takes others first")

@@ -118,7 +118,7 @@ func TestQueries_DoNotReadWholeTables(t *testing.T) {
 		_, noReport := b.store.ReportInput(t.Context(), small.sweep)
 		_, noUsage := b.store.RecentUsage(t.Context(), r.ShapeKey)
 		_, noHosts := b.store.RecentHosts(t.Context())
-		_, noOutputs := b.store.OldestOutputs(t.Context(), uuid.NewString(), nil, 100)
+		_, noOutputs := b.store.OldestOutputs(t.Context(), uuid.NewString(), 100)
 		require.NoError(t, errors.Join(noReport, noUsage, noHosts, noOutputs))
 	}
 

@@ -74,15 +74,10 @@ func (s *Store) OutputsRemoved(ctx context.Context, hostID string, removed, fail
 }
 
 // OldestOutputs returns up to limit trials of ended sweeps whose files a host
-// may have, by the end of their sweep, oldest first, behind after; nil = from
-// the first.
-func (s *Store) OldestOutputs(ctx context.Context, hostID string, after *berth.TrialOutputs, limit int) ([]berth.TrialOutputs, error) {
-	params := dbsqlc.OldestOutputsParams{HostID: hostID, AfterSweep: noID, MaxRows: limit}
-	if after != nil {
-		params.AfterTime, params.AfterSweep, params.AfterNumber = after.EndedAt, after.SweepID, after.Number
-	}
-
-	rows, err := s.q.OldestOutputs(ctx, s.pool, &params)
+// may have, by the end of their sweep, oldest first; files that wait for the store
+// come last.
+func (s *Store) OldestOutputs(ctx context.Context, hostID string, limit int) ([]berth.TrialOutputs, error) {
+	rows, err := s.q.OldestOutputs(ctx, s.pool, hostID, limit)
 
 	return collect(rows, err, "looking for the oldest files of host "+hostID, func(row dbsqlc.OldestOutputsRow) berth.TrialOutputs { return berth.TrialOutputs(row) })
 }

@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -54,40 +53,37 @@ func TestExpireOutputs(t *testing.T) {
 	r.place(t, r.bundle.request(t, gib))
 	r.exec(t, "UPDATE sweeps SET state = 'canceled', finished_at = now() - interval '3 hours' WHERE id = $1", r.sweep)
 
-	outputs := func(sweep string, number int, p berth.PlacementRequest) berth.TrialOutputs {
-		return berth.TrialOutputs{SweepID: sweep, TrialID: p.TrialID, Number: number, AttemptIDs: []string{p.AttemptID}}
+	outputs := func(p berth.PlacementRequest, ended time.Duration) berth.TrialOutputs {
+		return berth.TrialOutputs{TrialID: p.TrialID, AttemptIDs: []string{p.AttemptID}, EndedFor: ended}
 	}
-	read := func(after *berth.TrialOutputs, limit int) []berth.TrialOutputs {
-		list, err := r.store.OldestOutputs(ctx, r.host.ID, after, limit)
+	read := func(limit int) []berth.TrialOutputs {
+		list, err := r.store.OldestOutputs(ctx, r.host.ID, limit)
 		require.NoError(t, err)
 
-		return list
-	}
-	plain := func(list []berth.TrialOutputs) []berth.TrialOutputs {
-		list = slices.Clone(list)
 		for i := range list {
-			list[i].EndedAt, list[i].EndedFor = time.Time{}, 0
+			list[i].EndedFor = list[i].EndedFor.Round(time.Minute)
 		}
 
 		return list
 	}
 
-	list := read(nil, 10)
-	require.Equal(t, []berth.TrialOutputs{outputs(old, 1, oldest), outputs(young, 1, first), outputs(young, 2, second)}, plain(list),
-		"neither a sweep that goes on nor one whose container may run")
-	require.InDelta(t, (2 * time.Hour).Seconds(), list[0].EndedFor.Seconds(), 60)
-	require.InDelta(t, time.Hour.Seconds(), list[1].EndedFor.Seconds(), 60)
+	list := []berth.TrialOutputs{outputs(oldest, 2*time.Hour), outputs(first, time.Hour), outputs(second, time.Hour)}
+	require.Equal(t, list, read(10), "neither a sweep that goes on nor one whose container may run")
+	require.Equal(t, list[:1], read(1))
 
-	for i := range list {
-		require.Equal(t, plain(list[i+1:]), plain(read(&list[i], 10)), "they go on behind any")
-	}
-
-	require.Equal(t, plain(list[:1]), plain(read(nil, 1)))
-	require.Equal(t, plain(list[1:2]), plain(read(&list[0], 1)))
-
-	elsewhere, err := r.store.OldestOutputs(ctx, uuid.NewString(), nil, 10)
+	elsewhere, err := r.store.OldestOutputs(ctx, uuid.NewString(), 10)
 	require.NoError(t, err)
 	require.Empty(t, elsewhere, "of another host")
+
+	require.NoError(t, r.store.SetHostStores(ctx, r.host.ID, true))
+	require.NoError(t, r.store.SettleFiles(ctx, first.AttemptID, berth.FileOutcome{State: berth.FilesStored}))
+
+	for _, i := range []int{0, 2} {
+		list[i].Unstored = true
+	}
+
+	require.Equal(t, []berth.TrialOutputs{list[1], list[0], list[2]}, read(10), "what waits for the store goes last")
+	require.NoError(t, r.store.SetHostStores(ctx, r.host.ID, false))
 
 	const why = "its host keeps at most 10 MiB of files"
 
@@ -102,7 +98,7 @@ func TestExpireOutputs(t *testing.T) {
 		{AttemptID: oldest.AttemptID, TrialID: oldest.TrialID}, {AttemptID: first.AttemptID, TrialID: first.TrialID},
 	}, asked)
 
-	require.Equal(t, []berth.TrialOutputs{outputs(young, 2, second)}, plain(read(nil, 10)))
+	require.Equal(t, []berth.TrialOutputs{outputs(second, time.Hour)}, read(10))
 
 	trial, err := r.store.GetTrial(ctx, young, 1)
 	require.NoError(t, err)
@@ -198,23 +194,17 @@ func TestHealth_NamesFilesOfASilentHost(t *testing.T) {
 func TestOldestOutputs_DeletedComeFirst(t *testing.T) {
 	t.Parallel()
 
-	ctx := t.Context()
 	r := &retained{bundle: setup(t)}
-	older, deleted := r.sized(t, 2*time.Hour, 1), r.sized(t, time.Minute, 1)
-	require.NoError(t, r.store.DeleteSweep(ctx, deleted))
+	older := r.finished(t)
+	r.end(t, 2*time.Hour)
+	r.next(t)
+	deleted := r.finished(t)
+	r.setState(t, berth.SweepSucceeded)
+	require.NoError(t, r.store.DeleteSweep(t.Context(), r.sweep))
 
-	list, err := r.store.OldestOutputs(ctx, r.host.ID, nil, 10)
+	list, err := r.store.OldestOutputs(t.Context(), r.host.ID, 10)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
-	require.Equal(t, []string{deleted, older}, []string{list[0].SweepID, list[1].SweepID})
+	require.Equal(t, []string{deleted.TrialID, older.TrialID}, []string{list[0].TrialID, list[1].TrialID})
 	require.Greater(t, list[0].EndedFor, berth.FetchTime)
-
-	behind, err := r.store.OldestOutputs(ctx, r.host.ID, &list[0], 10)
-	require.NoError(t, err)
-	require.Len(t, behind, 1)
-	require.Equal(t, older, behind[0].SweepID)
-
-	behind, err = r.store.OldestOutputs(ctx, r.host.ID, &behind[0], 10)
-	require.NoError(t, err)
-	require.Empty(t, behind)
 }

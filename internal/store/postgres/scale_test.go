@@ -100,7 +100,7 @@ func (y year) timed(b *testing.B) []scaleCall {
 			return s.RecentUsage(ctx, "s1")
 		})},
 		{"oldest outputs of a host", drop(func(ctx context.Context, s *postgres.Store) ([]berth.TrialOutputs, error) {
-			return s.OldestOutputs(ctx, y.host, nil, 1000)
+			return s.OldestOutputs(ctx, y.host, 1000)
 		})},
 		{"sweep of 10,000 listed trials", func(ctx context.Context, s *postgres.Store) error {
 			_, _, err := s.CreateSweep(ctx, berth.NewSweep{ID: uuid.NewString(), Spec: spec, ImageDigest: "x", CreatedBy: "local"})

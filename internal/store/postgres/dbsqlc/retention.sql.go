@@ -7,6 +7,7 @@ package dbsqlc
 
 import (
 	"context"
+
 	"time"
 )
 
@@ -272,51 +273,32 @@ const oldestOutputs = `-- name: OldestOutputs :many
 WITH kept AS MATERIALIZED (
     SELECT a.id, a.number, a.state, a.files_state, t.id AS trial_id, t.sweep_id, t.number AS trial_number
     FROM attempts a CROSS JOIN LATERAL (SELECT id, sweep_id, number, params, shape_key, state, failure_kind, message, value, created_at, started_at, finished_at FROM trials k WHERE k.id = a.trial_id OFFSET 0) t
-    WHERE a.host_id = $2 AND a.outputs_removed_at IS NULL
+    WHERE a.host_id = $1 AND a.outputs_removed_at IS NULL
 )
-SELECT s.id AS sweep_id, a.trial_id AS trial_id, a.trial_number AS number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
-    s.ended_at::timestamptz AS ended_at, (now() - s.ended_at)::interval AS ended_for,
+SELECT a.trial_id AS trial_id, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids, (now() - s.ended_at)::interval AS ended_for,
     bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored
 FROM (
     SELECT id, deleted_at, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
-    WHERE outputs_removed_at IS NULL AND (finished_at >= $1::timestamptz OR deleted_at IS NOT NULL)
-) s JOIN kept a ON a.sweep_id = s.id JOIN hosts h ON h.id = $2
+    WHERE outputs_removed_at IS NULL AND finished_at IS NOT NULL
+) s JOIN kept a ON a.sweep_id = s.id JOIN hosts h ON h.id = $1
 WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-    AND (s.ended_at, s.id, a.trial_number) > ($1, $3::uuid, $4::integer)
 GROUP BY s.id, s.ended_at, s.deleted_at, a.trial_id, a.trial_number
-ORDER BY s.ended_at, s.id, a.trial_number LIMIT $5
+ORDER BY unstored, s.ended_at, s.id, a.trial_number LIMIT $2
 `
 
-type OldestOutputsParams struct {
-	AfterTime   time.Time
-	HostID      string
-	AfterSweep  string
-	AfterNumber int
-	MaxRows     int
-}
-
 type OldestOutputsRow struct {
-	SweepID    string
 	TrialID    string
-	Number     int
 	AttemptIDs []string
-	EndedAt    time.Time
 	EndedFor   time.Duration
 	Unstored   bool
 }
 
-// Trials of ended sweeps whose files a host may still have, by the end of their sweep, oldest first; trials
-// of deleted sweeps come before all. A sweep that holds a lease has a container somewhere. They begin behind
-// a trial; the zero time begins with the first. The host's files are read first, with each trial by its id
-// (OFFSET 0): history is much longer.
-func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, arg *OldestOutputsParams) ([]OldestOutputsRow, error) {
-	rows, err := db.Query(ctx, oldestOutputs,
-		arg.AfterTime,
-		arg.HostID,
-		arg.AfterSweep,
-		arg.AfterNumber,
-		arg.MaxRows,
-	)
+// Trials of ended sweeps whose files a host may still have: first those of deleted sweeps, then by the end of
+// their sweep, oldest first; trials whose files wait for the store come after all. A sweep that holds a lease
+// has a container somewhere. The host's files are read first, with each trial by its id (OFFSET 0): history
+// is much longer.
+func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, hostID string, maxRows int) ([]OldestOutputsRow, error) {
+	rows, err := db.Query(ctx, oldestOutputs, hostID, maxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -325,11 +307,8 @@ func (q *Queries) OldestOutputs(ctx context.Context, db DBTX, arg *OldestOutputs
 	for rows.Next() {
 		var i OldestOutputsRow
 		if err := rows.Scan(
-			&i.SweepID,
 			&i.TrialID,
-			&i.Number,
 			&i.AttemptIDs,
-			&i.EndedAt,
 			&i.EndedFor,
 			&i.Unstored,
 		); err != nil {

@@ -48,26 +48,24 @@ SELECT count(*) FROM noted;
 UPDATE sweeps SET outputs_removed_at = now() WHERE id = @id;
 
 -- name: OldestOutputs :many
--- Trials of ended sweeps whose files a host may still have, by the end of their sweep, oldest first; trials
--- of deleted sweeps come before all. A sweep that holds a lease has a container somewhere. They begin behind
--- a trial; the zero time begins with the first. The host's files are read first, with each trial by its id
--- (OFFSET 0): history is much longer.
+-- Trials of ended sweeps whose files a host may still have: first those of deleted sweeps, then by the end of
+-- their sweep, oldest first; trials whose files wait for the store come after all. A sweep that holds a lease
+-- has a container somewhere. The host's files are read first, with each trial by its id (OFFSET 0): history
+-- is much longer.
 WITH kept AS MATERIALIZED (
     SELECT a.id, a.number, a.state, a.files_state, t.id AS trial_id, t.sweep_id, t.number AS trial_number
     FROM attempts a CROSS JOIN LATERAL (SELECT * FROM trials k WHERE k.id = a.trial_id OFFSET 0) t
     WHERE a.host_id = @host_id AND a.outputs_removed_at IS NULL
 )
-SELECT s.id AS sweep_id, a.trial_id AS trial_id, a.trial_number AS number, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids,
-    s.ended_at::timestamptz AS ended_at, (now() - s.ended_at)::interval AS ended_for,
+SELECT a.trial_id AS trial_id, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids, (now() - s.ended_at)::interval AS ended_for,
     bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored
 FROM (
     SELECT id, deleted_at, CASE WHEN deleted_at IS NULL THEN finished_at ELSE 'epoch' END AS ended_at FROM sweeps
-    WHERE outputs_removed_at IS NULL AND (finished_at >= @after_time::timestamptz OR deleted_at IS NOT NULL)
+    WHERE outputs_removed_at IS NULL AND finished_at IS NOT NULL
 ) s JOIN kept a ON a.sweep_id = s.id JOIN hosts h ON h.id = @host_id
 WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-    AND (s.ended_at, s.id, a.trial_number) > (@after_time, @after_sweep::uuid, @after_number::integer)
 GROUP BY s.id, s.ended_at, s.deleted_at, a.trial_id, a.trial_number
-ORDER BY s.ended_at, s.id, a.trial_number LIMIT @max_rows;
+ORDER BY unstored, s.ended_at, s.id, a.trial_number LIMIT @max_rows;
 
 -- name: ExpireOutputs :many
 -- Asks a host to remove the files of these trials of ended sweeps. It returns the number of trials of each
