@@ -16,14 +16,11 @@ import (
 // names are dropped, but for the objective's.
 const MaxNames = 1000
 
-// namesKnown are kept with how near they are to the objective's name.
-const namesKnown = 4096
-
 // Reader finds metrics in the lines that a job prints, or writes to its metrics file: a
 // record, pairs of a name and a number, rows of a table, or what the sweep's own pattern
 // finds (docs/job-contract.md).
 type Reader struct {
-	Restarted bool   // what had the objective's name before is another metric; its user sets it to false
+	Restarted bool   // a nearer name took the objective's place; its user sets it to false
 	From      Place  // of the newest value of the objective
 	Near      Missed // lines that seem to have the objective
 
@@ -31,12 +28,11 @@ type Reader struct {
 	target  target
 	ignored map[string]bool // plain names of the sweep's own parameters
 	records *RecordParser
-	rank    int // of the names that are the objective's now; 0 = none was seen
-	known   map[string]int
-	columns []string            // of a table; nil = the line before was of none
-	line    int                 // how many were read
-	unread  bool                // the line has a value of the objective that cannot be read
-	open    map[string][]string // lines of a record that goes on, by stream
+	rank    int      // of the names that are the objective's now; 0 = none was seen
+	columns []string // of a table; nil = the line before was of none
+	line    int      // how many were read
+	inside  string   // the label of a record that goes over several lines: "train": {
+	unread  bool     // the line has a value of the objective that cannot be read
 }
 
 // Place is a line that a value came from.
@@ -48,7 +44,7 @@ type Place struct {
 // NewReader uses the sweep's pattern, which validation has compiled before and found to have
 // the groups name and value. Names of parameters are no metrics.
 func NewReader(pattern, objective string, parameters ...string) *Reader {
-	r := &Reader{target: newTarget(objective), ignored: make(map[string]bool), open: make(map[string][]string)}
+	r := &Reader{target: newTarget(objective), ignored: make(map[string]bool)}
 	if own, err := regexp.Compile(pattern); err == nil && pattern != "" {
 		r.pattern = own
 	}
@@ -62,35 +58,19 @@ func NewReader(pattern, objective string, parameters ...string) *Reader {
 	return r
 }
 
-// Restart forgets what was read: the file is written anew.
+// Restart forgets what was read: the file is written again from its start.
 func (r *Reader) Restart() {
-	r.records, r.known, r.columns, r.line = NewRecordParser(), make(map[string]int), nil, 0
+	r.records, r.columns, r.inside, r.line = NewRecordParser(), nil, "", 0
 	r.records.needed = r.target.name
 }
 
-// Read returns the metrics of a line, by the names and steps that they have from now on.
-// What is nearest to the objective's name takes it; once something nearer comes, that is the
-// objective. Of several in a line that are equally near the last counts, such as LightGBM's
-// valid_1: one step has no two values.
+// Read returns the metrics of a line. The nearest name so far is the objective; of several
+// equally near in a line the last counts, such as LightGBM's valid_1.
 func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricPoint) {
 	r.line++
-
-	// A bar that is drawn with another one below it.
-	moved := strings.Contains(line, "\x1b[A")
-
-	for _, line := range r.gather(stream, Shown(line)) {
-		if r.pattern != nil || !isOpenBar(line, moved) {
-			points = append(points, r.read(stream, line, at)...)
-		}
-	}
-
-	return points
-}
-
-// read returns the metrics of a line, or of a record of several.
-func (r *Reader) read(stream, line string, at time.Time) (points []berth.MetricPoint) {
 	r.unread = false
-	found := r.find(stream, line)
+	shown := Shown(line)
+	found := r.find(stream, shown, strings.Contains(line, "\x1b[A"))
 	last := -1
 
 	for i, s := range found {
@@ -111,9 +91,9 @@ func (r *Reader) read(stream, line string, at time.Time) (points []berth.MetricP
 	}
 
 	if last >= 0 {
-		r.From = Place{r.line, line}
+		r.From = Place{r.line, shown}
 	} else {
-		r.miss(line)
+		r.miss(shown)
 	}
 
 	for i, s := range found {
@@ -134,109 +114,86 @@ func (r *Reader) read(stream, line string, at time.Time) (points []berth.MetricP
 	return points
 }
 
-// rankOf says how near a metric is to the objective; -1 = it is another, a
-// parameter of the sweep. The names of a pattern are so as well.
+// rankOf says how near a metric is to the objective: 1 = nearest, 0 = another metric, -1 = a
+// parameter of the sweep.
 func (r *Reader) rankOf(name string) int {
-	near, found := r.known[name]
-	if !found {
-		if near = r.target.rank(name); near == 0 && r.ignored[failure.PlainName(name)] {
-			near = -1
-		}
-
-		if len(r.known) < namesKnown {
-			r.known[name] = near
-		}
+	rank := r.target.rank(name)
+	if rank == 0 && r.ignored[failure.PlainName(name)] {
+		return -1
 	}
 
-	return near
+	return rank
+}
+
+// hasObjective reports whether one of the metrics may be the objective.
+func (r *Reader) hasObjective(found []sighting) bool {
+	return slices.ContainsFunc(found, func(s sighting) bool { return r.rankOf(s.name) > 0 })
 }
 
 // Shown is what a terminal shows of a line: what is behind its last carriage return, without
 // colours.
 func Shown(line string) string {
-	line = strings.TrimPrefix(line, "\uFEFF")
-
-	for part := range strings.SplitSeq(line, "\r") {
-		if strings.Contains(part, "\x1b") {
-			part = failure.WithoutColours(part)
-		}
-
-		if part = strings.TrimSpace(part); part != "" {
-			line = part
-		}
+	if strings.Contains(line, "\x1b") {
+		line = failure.WithoutColours(line)
 	}
 
-	return line
+	line = strings.TrimSpace(line)
+
+	return strings.TrimSpace(line[strings.LastIndexByte(line, '\r')+1:])
 }
 
-// loggers are signs of a line of a Python logger. Frameworks in C++ have "I" alone.
-var loggers = []string{"INFO", "DEBUG", "WARN", "[info", "[debug", "[warning"}
-
-// isLogged reports whether a Python logger wrote a line: it has a level, or is as absl writes it.
-func isLogged(line string) bool {
-	return !strings.Contains(line, "NCCL INFO") && (slices.ContainsFunc(loggers, func(sign string) bool { return strings.Contains(line, sign) }) ||
-		line != "" && strings.IndexByte("DIWE", line[0]) >= 0 && strings.Contains(line, ".py:"))
-}
-
-// find returns what a line holds, in order. On standard error frameworks print, too, what looks
-// like metrics ("/device:GPU:0"): there a line counts that a Python logger wrote, or that holds
-// the objective or a record.
-func (r *Reader) find(stream, line string) (found []sighting) {
+// find returns what a line holds, in order. Frameworks print to standard error what looks
+// like metrics ("/device:GPU:0"): there a line needs the objective or a record.
+func (r *Reader) find(stream, line string, moved bool) (found []sighting) {
 	if r.pattern != nil {
 		return r.match(line)
 	}
 
-	if strings.Contains(line, "(") && strings.ContainsAny(line, "=:") {
+	if isOpenBar(line, moved) {
+		return nil
+	}
+
+	if strings.Contains(line, "(") {
 		line = wrapped.ReplaceAllString(line, "$1")
 	}
 
 	if objects, before, after, record := objectsOf(line); record {
 		r.columns = nil
+		found, label := r.pairs(before, "")
+		label = cmp.Or(label, labelOf(nameBefore(before, r.target.own), ""))
 
-		return r.inObjects(objects, before, after)
+		for _, object := range objects {
+			for _, s := range r.records.find(object) {
+				s.name = within(label, s.name)
+				found = append(found, s)
+			}
+		}
+
+		behind, _ := r.pairs(after, "")
+
+		return append(found, behind...)
 	}
 
-	if found, _ = r.pairs(line); len(found) > 0 {
+	found, label := r.pairs(line, r.inside)
+
+	switch {
+	case strings.HasSuffix(line, "{"):
+		r.inside = label
+	case strings.HasPrefix(line, "}"):
+		r.inside = ""
+	}
+
+	if len(found) > 0 {
 		r.columns = nil
 	} else {
 		found = r.row(line)
 	}
 
-	objective := slices.ContainsFunc(found, func(s sighting) bool { return r.rankOf(s.name) > 0 })
-	if stream == berth.Stderr && !objective && !isLogged(line) {
+	if stream == berth.Stderr && !r.hasObjective(found) {
 		return nil
 	}
 
 	return found
-}
-
-// inObjects returns the metrics of records, and of the text around them.
-func (r *Reader) inObjects(objects []map[string]any, before, after string) []sighting {
-	found, around := r.pairs(before)
-	around = cmp.Or(around, labelOf(r.target.nameBefore(before)))
-
-	for _, object := range objects {
-		recorded := r.records.find(object)
-		ranked := false
-
-		for i := range recorded {
-			recorded[i].name = within(around, recorded[i].name)
-			ranked = ranked || r.rankOf(recorded[i].name) > 0
-		}
-
-		found = append(found, recorded...)
-
-		for _, field := range textFields {
-			if text, ok := object[field].(string); ok && !ranked {
-				said, _ := r.pairs(text)
-				found = append(found, said...)
-			}
-		}
-	}
-
-	behind, _ := r.pairs(after)
-
-	return append(found, behind...)
 }
 
 // match finds what the sweep's own pattern finds.
@@ -249,6 +206,50 @@ func (r *Reader) match(line string) (found []sighting) {
 	for _, match := range r.pattern.FindAllStringSubmatch(line, -1) {
 		if p, ok := NewPoint(match[name], match[number], time.Time{}); ok {
 			found = append(found, sighting{point: p, name: p.Name})
+		}
+	}
+
+	return found
+}
+
+// row reads the columns of a table whose header has the objective, with spaces, commas or
+// bars between them: what fastai and pandas print.
+func (r *Reader) row(line string) (found []sighting) {
+	columns := r.columns
+	r.columns = nil
+
+	if columns == nil && !r.target.mayBeIn(line) {
+		return nil
+	}
+
+	fields := strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t,;|│┃", c) })
+	headers := make([]sighting, len(fields))
+	values := make([]sighting, len(fields))
+	numbers := 0
+
+	for i, field := range fields {
+		headers[i].name = field
+
+		if p, ok := NewPoint("-", field, time.Time{}); ok {
+			values[i].point = p
+			numbers++
+		}
+	}
+
+	if numbers == 0 && len(fields) > 1 && r.hasObjective(headers) {
+		r.columns = fields
+	}
+
+	if numbers == 0 || len(fields) != len(columns) || values[0].point.Status == "" {
+		return nil
+	}
+
+	r.columns = columns
+
+	for i, name := range columns {
+		if values[i].point.Status != "" && !counting[strings.ToLower(name)] {
+			values[i].name = name
+			found = append(found, values[i])
 		}
 	}
 

@@ -2,9 +2,7 @@ package metrics
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -14,10 +12,10 @@ const missedBytes = 200
 // Missed are the lines that have the words of the objective and a number, and that Berth cannot
 // read.
 type Missed struct {
-	First   string // of them; empty = there is none
+	First   string // the first of them; empty = there is none
 	Pattern string // a metrics.pattern that reads it; empty = there is none
 	Value   string // the first line with a value of the objective that is no clear number
-	Values  int    // how many of these there are
+	Values  int    // how many such lines there are
 }
 
 // Note says which values could not be read; empty when all were. What it quotes of the program
@@ -60,18 +58,17 @@ func nearly(list []string) *regexp.Regexp {
 	patterns := make([]string, len(list))
 
 	for i, word := range list {
-		alike := slices.DeleteFunc(slices.Sorted(maps.Keys(splits)), func(w string) bool { return splits[w] != splits[word] })
-		if patterns[i] = regexp.QuoteMeta(word); len(alike) > 0 {
-			patterns[i] = `(?:` + strings.Join(alike, "|") + `)`
+		patterns[i] = regexp.QuoteMeta(word)
+
+		for other, split := range splits {
+			if split == splits[word] && other != word {
+				patterns[i] += "|" + other
+			}
 		}
 	}
 
-	return regexp.MustCompile(`(?i)\b(` + strings.Join(patterns, `[ _./|-]*`) + `)\b(\D{1,40}?)[-+]?\.?\d`)
+	return regexp.MustCompile(`(?i)\b((?:` + strings.Join(patterns, `)[ _./|-]*(?:`) + `))\b(\D{1,40}?)[-+]?\.?\d`)
 }
-
-var spaces = regexp.MustCompile(`\s+`)
 
 // loosely is a pattern of a text in which spaces may be others.
-func loosely(text string) string {
-	return spaces.ReplaceAllString(regexp.QuoteMeta(text), `\s+`)
-}
+func loosely(text string) string { return strings.ReplaceAll(regexp.QuoteMeta(text), " ", `\s+`) }

@@ -9,25 +9,25 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
-// splits are the words for the data that a metric is of, by what they mean.
+// best is the meaning of a word for values that are not the newest.
+const best = "best"
+
+// splits are the words for the data that a metric is of, by what they mean; and those for a
+// value that is not the newest.
 var splits = map[string]string{
 	"train": "train", "training": "train", "test": "test", "testing": "test", "val": "val", "valid": "val", "validation": "val", "dev": "val",
-	"eval": "eval", "evaluation": "eval",
+	"eval": "eval", "evaluation": "eval", "best": best, "previous": best, "target": best,
 }
 
 var (
 	// fillers are words of a name that change nothing.
-	fillers = words("final current new latest last epoch epochs")
+	fillers = words("final current new latest last epoch epochs run set data model metrics results")
 	// means are words of a name that say that it is a mean.
 	means = words("average avg mean total overall")
 	// joints end what is before a name.
 	joints = words("and or with at to is are the an got reached achieved then but here done finished completed improved result results INFO DEBUG WARNING ERROR")
 	// counting words stand before a number that belongs to no name.
 	counting = words("epoch epochs step steps iter iters iteration iterations batch round fold trial run seed update")
-	// runs are those of what has batches.
-	runs = words("epoch epochs fold run trial seed episode repeat gen generation")
-	// reports are words behind a split that change nothing: "Test set loss", val_metrics.
-	reports = words("set data model metrics result results scores stats phase step")
 )
 
 func words(text string) map[string]bool {
@@ -46,28 +46,26 @@ type parts struct {
 	mean  bool
 }
 
-// partsOf takes a name apart. What the objective has itself is no filler.
+// partsOf takes a name apart. The objective's own words are no fillers.
 func partsOf(name string, own map[string]bool) (p parts) {
 	after := false // a split: a number there counts data sets
 
 	for word := range strings.FieldsFuncSeq(strings.ToLower(name), isBetween) {
 		split := splits[strings.TrimRight(word, digits)]
+		count := after && isWhole(word) && !own[word]
+		after = split != "" && p.split == ""
 
 		switch {
-		case split != "" && p.split == "":
-			p.split, after = split, true
-
-			continue
+		case after:
+			p.split = split
 		case own[word]:
 			p.base += word
-		case after && (reports[word] || isWhole(word)), fillers[word]:
+		case count, fillers[word]:
 		case means[word]:
 			p.mean = true
 		default:
 			p.base += word
 		}
-
-		after = false
 	}
 
 	return p
@@ -79,39 +77,26 @@ const digits = "0123456789"
 
 func isWhole(text string) bool { return strings.Trim(text, digits) == "" }
 
-// within is a name that a line says more about: which data it is of, or that it is the best.
-func within(around, name string) string {
-	if around == "" || splits[around] != "" && partsOf(name, nil).split != "" {
+// within adds to a name what its line says of it: the data that it is of, or that it is the best.
+func within(label, name string) string {
+	if label == "" || label != best && partsOf(name, nil).split != "" {
 		return name
 	}
 
-	return around + " " + name
+	return label + " " + name
 }
 
-// splitOf is the data that a label is about: "Test set", "Train Epoch", "val_metrics"; empty = it is
-// none.
-func splitOf(label string) string {
-	if p := partsOf(label, nil); p.base == "" {
-		return p.split
+// labelOf returns the split that a name says of the names behind it, as "Test set:", "val loss: 0.4"
+// and "Best epoch: 3" do; empty = none.
+func labelOf(name, number string) string {
+	first, _, _ := strings.Cut(name, " ")
+
+	label := splits[strings.ToLower(first)]
+	if partsOf(name, nil).base != "" && (label == best || isWhole(number)) {
+		return ""
 	}
 
-	return ""
-}
-
-// labelOf returns what a label says about the names behind it: its data, or the word by which they
-// are no newest values, as in "Best epoch". Empty = it is none.
-func labelOf(name string) string {
-	if split := splitOf(name); split != "" {
-		return split
-	}
-
-	for word := range strings.FieldsFuncSeq(name, isBetween) {
-		if strings.EqualFold(word, "best") || failure.IsAim(word) {
-			return word
-		}
-	}
-
-	return ""
+	return label
 }
 
 // target is the objective, as names are compared with it.
@@ -121,85 +106,72 @@ type target struct {
 	name  string
 	plain string          // failure.PlainName of it
 	own   map[string]bool // its words
-	last  string          // of its words, in lower case
+	list  []string        // the same in order, in lower case
 	near  *regexp.Regexp  // nearly of it
 }
 
 func newTarget(objective string) target {
 	t := target{name: objective, plain: failure.PlainName(objective)}
-
-	list := strings.FieldsFunc(strings.ToLower(objective), isBetween)
-	t.own = words(strings.Join(list, " "))
-	t.parts = partsOf(objective, t.own)
-
-	if len(list) > 0 {
-		t.last, t.near = list[len(list)-1], nearly(list)
-	}
+	t.list = strings.FieldsFunc(strings.ToLower(objective), isBetween)
+	t.own = words(strings.Join(t.list, " "))
+	t.parts, t.near = partsOf(objective, t.own), nearly(t.list)
 
 	return t
 }
 
-// rank says how near a name is to the objective's: 1 = as it is named, 0 = another metric. In a
-// program that prints several, the lowest is the objective: its words, a mean of it; and for an
-// objective that names no data that of validation, then of test, never of training.
+// rank says how near a name is to the objective's: 1 = nearest, 0 = another metric. For an
+// objective that names no data a name without data comes first, then validation, then test,
+// never training; of each first the value, then its mean.
 func (t target) rank(name string) int {
 	p := partsOf(name, t.own)
-	last := name[strings.LastIndexByte(name, ' ')+1:]
 
-	far := 2
+	rank := 1
 	if p.mean {
-		far++
+		rank++
 	}
 
 	switch {
-	case t.name == "":
+	case t.base == "":
 		return 0
-	case name == t.name:
-		return 1
 	case failure.PlainName(name) == t.plain:
-		return 2
-	case p.base != t.base || t.base == "", p.split != t.split && t.split != "":
+		return 1
+	case p.base != t.base, t.split != "" && p.split != t.split:
 		return 0
 	case p.split == t.split:
-		return far
-	case p.split == "train", strings.Contains(last, "_") && partsOf(last, nil).split != "": // val_loss is not loss
-		return 0
+		return rank
+	case p.split == "val", p.split == "eval":
+		return rank + 2
 	case p.split == "test":
-		return far + 4
+		return rank + 4
 	default:
-		return far + 2
+		return 0
 	}
 }
 
 // mayBeIn reports whether a line has the last word of the objective's name.
 func (t target) mayBeIn(line string) bool {
-	if t.last == "" {
+	return len(t.list) > 0 && strings.Contains(strings.ToLower(line), t.list[len(t.list)-1])
+}
+
+// standsBefore reports whether the objective's last word and a space stand before a number.
+func (t target) standsBefore(before, behind string) bool {
+	if len(t.list) == 0 || !strings.HasSuffix(before, " ") && !strings.HasSuffix(before, "\t") || strings.IndexByte("+-.nNiI"+digits, behind[0]) < 0 {
 		return false
 	}
 
-	_, rest, found := strings.Cut(strings.ToLower(line), t.last)
-	for found && rest != "" && rest[0] >= 'a' && rest[0] <= 'z' {
-		_, rest, found = strings.Cut(rest, t.last)
-	}
+	before = strings.TrimRight(before, " \t│|*")
+	from := len(before) - len(t.list[len(t.list)-1])
 
-	return found
+	return from >= 0 && strings.EqualFold(before[from:], t.list[len(t.list)-1])
 }
 
-// mostWords belong to a name.
-const mostWords = 6
-
 // nameBefore returns the name at the end of a text: words with a space between them, back to
-// another sign, to a number that is none of the name, or to a joint. "Accuracy (val)" is one.
-func (t target) nameBefore(text string) string {
+// another sign, to a number that is no part of the name, or to a joint. own are the objective's words.
+func nameBefore(text string, own map[string]bool) string {
 	text = strings.ReplaceAll(strings.TrimRight(text, " \t*`\"'│|"), "'s ", " ")
-	behind := ""
 
-	if at := strings.LastIndexByte(text, '('); at > 0 && strings.HasSuffix(text, ")") {
-		if inside := text[at+1 : len(text)-1]; splits[strings.ToLower(inside)] != "" {
-			behind = " " + inside
-		}
-
-		text = strings.TrimRight(text[:at], " ")
+	if at := strings.LastIndexByte(text, '('); at > 0 && strings.HasSuffix(text, ")") { // "Accuracy (val)"
+		text = strings.TrimRight(text[:at], " ") + " " + splits[strings.ToLower(text[at+1:len(text)-1])]
 	}
 
 	from := strings.LastIndexFunc(text, func(r rune) bool { return r != ' ' && !inName(r) })
@@ -216,34 +188,29 @@ func (t target) nameBefore(text string) string {
 	}
 
 	for i := len(list) - 2; i >= 0; i-- {
-		if endsBefore(list[:i+1]) {
+		if !own[strings.ToLower(list[i])] && endsBefore(list[:i+1]) {
 			list = list[i+1:]
 
 			break
 		}
 	}
 
-	list = list[max(len(list)-mostWords, 0):]
-	for len(list) > 1 && fillers[strings.ToLower(list[0])] && !t.own[strings.ToLower(list[0])] {
-		list = list[1:]
-	}
-
 	name := strings.Trim(strings.Join(list, " "), "./@-")
-	if strings.IndexFunc(name, isLetter) < 0 || isMeasure(name) {
+	if !hasLetter(name) {
 		return ""
 	}
 
-	return name + behind
+	return name
 }
 
-// endsBefore reports whether the last of some words is none of a name behind it.
+// endsBefore reports whether the last of some words does not belong to a name behind it.
 func endsBefore(list []string) bool {
 	word := list[len(list)-1]
 
 	switch {
 	case isWhole(word): // "Task 1 loss", but not "Epoch 1 loss"
-		return len(list) == 1 || counting[strings.ToLower(list[len(list)-2])] || strings.IndexFunc(list[len(list)-2], isLetter) < 0
-	case strings.IndexFunc(word, isLetter) < 0, isMeasure(word), joints[word], joints[strings.ToLower(strings.TrimRight(word, "."))]:
+		return len(list) == 1 || counting[strings.ToLower(list[len(list)-2])] || !hasLetter(list[len(list)-2])
+	case !hasLetter(word), isMeasure(word), joints[word], joints[strings.ToLower(strings.TrimRight(word, "."))]:
 		return true
 	default: // the end of a sentence, longer than an abbreviation
 		return strings.HasSuffix(word, ".") && len(word) > len("eval.")
@@ -257,14 +224,10 @@ func isMeasure(word string) bool {
 	return len(unit) < min(len(word), 3)
 }
 
-func isLetter(r rune) bool { return unicode.IsLetter(r) && r != utf8.RuneError }
-
-func startsName(text string) bool {
-	r, _ := utf8.DecodeRuneInString(text)
-
-	return r == '_' || isLetter(r)
+func hasLetter(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) && r != utf8.RuneError })
 }
 
 func inName(r rune) bool {
-	return r == '_' || isLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || strings.ContainsRune("./@-", r)
+	return r == '_' || unicode.IsLetter(r) && r != utf8.RuneError || unicode.IsNumber(r) || unicode.IsMark(r) || strings.ContainsRune("./@-", r)
 }

@@ -1,158 +1,68 @@
 package metrics
 
 import (
+	"cmp"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/berthml/berth"
 )
 
-// number is one at the start of a text, or a fraction of whole ones.
-var number = regexp.MustCompile(`^([+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf(?:inity)?)))(?:/(\d+))?`)
+const (
+	number = `[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?))`
+	// nameWindow is where the name before a number is looked for, so that a long line takes no
+	// more than its length.
+	nameWindow = 2 * NameBytes
+)
 
-// numberAt returns the number at the start of a text; empty = there is none.
-func numberAt(text string) (whole, first, over string) {
-	if text == "" || strings.IndexByte("0123456789+-.nNiI", text[0]) < 0 { // spares most of the time
-		return "", "", ""
+var (
+	// valued is a number behind a name, or a fraction of whole ones, and what is in parentheses
+	// behind it: 9900/10000, 71.2 (70.1), 0.9 (val).
+	valued = regexp.MustCompile(`^[ \t*]*(` + number + `)(?:/(\d+))?(?:%? +\( *([^()%]{1,40}?) *\))?`)
+	// ratio is how far something is, such as 31/60. That of epochs says nothing of batches.
+	ratio = regexp.MustCompile(`(?i)(epochs?|fold|run|trial|seed|episode|gen|generation)?[ \[(:]*(\d+)/(\d+)`)
+)
+
+// batches returns how many batches of how many are done; all = 0 when a line does not say.
+func batches(line string) (done, all int) {
+	if !strings.Contains(line, "/") {
+		return 0, 0
 	}
 
-	match := number.FindStringSubmatchIndex(text)
-	if match == nil {
-		return "", "", ""
-	}
+	for _, match := range ratio.FindAllStringSubmatch(line, -1) {
+		if match[1] == "" {
+			done, _ = strconv.Atoi(match[2])
+			all, _ = strconv.Atoi(match[3])
 
-	return text[:match[1]], text[:match[3]], text[max(match[4], 0):max(match[5], 0)]
-}
-
-// value is a number of a line, with what is around it.
-type value struct {
-	number string // empty = there is none that can be read
-	over   string // the second number of a fraction: 9900/10000
-	mean   string // the number in parentheses behind it: 71.2 (70.1)
-	split  string // the word in parentheses behind it: 0.9 (val)
-	length int
-	ends   bool // behind it the line or its field ends
-	digits bool // they are there, and may be what cannot be read
-	more   bool // another number follows: "train, val acc: 0.99, 0.85"
-}
-
-// valueAt reads the value at the start of a text, behind spaces.
-func valueAt(text string) (v value) {
-	rest := strings.TrimLeft(text, " \t*")
-
-	whole, first, over := numberAt(rest)
-	if whole == "" {
-		return v
-	}
-
-	rest = rest[len(whole):]
-	v.digits = whole[len(whole)-1] <= '9' && !strings.HasPrefix(rest, "%|")
-
-	if !endsNumber(rest) || over != "" && !isWhole(first) {
-		return v
-	}
-
-	v.number, v.over, v.length = first, over, len(text)-len(rest)
-	behind := strings.TrimLeft(strings.TrimPrefix(rest, "%"), " \t")
-	v.ends = behind == "" || strings.ContainsAny(behind[:1], ",;|)]") || strings.HasPrefix(behind, "│")
-
-	const most = 40 // in parentheses
-
-	if end := strings.IndexByte(behind[:min(len(behind), most)], ')'); end > 0 && behind[0] == '(' {
-		inside := strings.TrimSpace(behind[1:end])
-
-		if splits[strings.ToLower(inside)] != "" {
-			v.split, behind = inside, behind[end+1:]
-			v.length = len(text) - len(behind)
-		} else if whole, _, _ := numberAt(inside); whole == inside {
-			v.mean = inside
+			return done, all
 		}
 	}
 
-	behind = strings.TrimPrefix(strings.TrimLeft(behind, ",;/&| "), "and ")
-	if next, _, _ := numberAt(behind); next != "" && next[0] <= '9' && next[0] != '+' {
-		behind = behind[len(next):]
-		v.more = endsNumber(behind) && !startsName(strings.TrimLeft(behind, " "))
-	}
-
-	return v
+	return 0, 0
 }
 
-// endsNumber reports whether what follows digits leaves them a number: not 3s, 1.2.3, 12:30,
-// 2026-01-01, 1,234 or 0.5 * x.
-func endsNumber(rest string) bool {
-	r, size := utf8.DecodeRuneInString(rest)
-	next, _ := utf8.DecodeRuneInString(rest[size:])
-
-	switch {
-	case rest == "":
-		return true
-	case unicode.IsLetter(r), unicode.IsNumber(r), unicode.IsMark(r), strings.ContainsRune("_/\\@#&^~-:", r):
-		return false
-	case r == '.':
-		return size == len(rest) || next == '.' || next == ' '
-	case r == ',':
-		return !unicode.IsDigit(next)
-	case r == '%':
-		return next != '|' || startsName(rest[2:]) // how far a progress bar is
-	}
-
-	behind := strings.TrimLeft(rest, " \t")
-
-	return !strings.HasPrefix(behind, "* ") && !strings.HasPrefix(behind, "=") && !strings.HasPrefix(behind, "->") && !strings.HasPrefix(behind, "→")
-}
-
-// batches returns how many batches of how many are done, as "31/60" says behind no word for
-// epochs, and whether in brackets; all = 0 when a line does not say.
-func batches(line string) (done, all int, brackets bool) {
-	for i, c := range []byte(line) {
-		if c != '/' {
-			continue
-		}
-
-		before, behind := strings.TrimRight(line[:i], digits), strings.TrimLeft(line[i+1:], digits)
-		done, err := strconv.Atoi(line[len(before):i])
-		all, none := strconv.Atoi(line[i+1 : len(line)-len(behind)])
-		label := strings.TrimRight(before, " [(:")
-
-		if err == nil && none == nil && !runs[strings.ToLower(label[strings.LastIndexAny(label, " |")+1:])] {
-			return done, all, strings.HasSuffix(strings.TrimRight(before, " "), "[")
-		}
-	}
-
-	return 0, 0, false
-}
-
-// bars are parts of the progress bars of Rich and Keras.
-var bars = []string{"━", "╸", "╺", "[=", "[>", "[."}
-
-// isOpenBar reports whether a line is a progress bar that is not full: its values are of the
-// batches so far. The last drawing of one of tqdm counts, unless another bar is below it: it may
-// be over epochs.
+// isOpenBar reports whether a line is a progress bar of Rich or Keras that is not full: its values
+// are of the batches so far. The last drawing of one of tqdm counts, unless another bar is below
+// it (moved): it may be over epochs.
 func isOpenBar(line string, moved bool) bool {
-	bar := moved && strings.Contains(line, "%|") || slices.ContainsFunc(bars, func(part string) bool { return strings.Contains(line, part) })
-	if !bar || strings.Contains(line, "%|") && !moved {
+	if !moved && (strings.Contains(line, "%|") || !strings.ContainsAny(line, "━╸╺") && !strings.Contains(line, "[=") && !strings.Contains(line, "[.")) {
 		return false
 	}
 
-	done, all, _ := batches(line)
+	done, all := batches(line)
 
 	return done < all
 }
 
-// nameWindow is where the name before a number is looked for, so that a long line takes no more
-// than its length.
-const nameWindow = 2 * NameBytes
-
 // pairs returns what a text has of the one grammar: name=number, name: number, and the
-// objective's own name with a space and a number. around is what it says about a name behind it.
-func (r *Reader) pairs(text string) (found []sighting, around string) {
+// objective's own name with a space and a number. label is what the text, or what is before it, says
+// of the names behind.
+func (r *Reader) pairs(text, label string) ([]sighting, string) {
+	var found []sighting
+
 	end := 0 // of the pair before
-	done, all, meters := batches(text)
+	done, all := batches(text)
 
 	for i := 0; i < len(text); i++ {
 		sign := text[i] == '=' || text[i] == ':'
@@ -162,7 +72,7 @@ func (r *Reader) pairs(text string) (found []sighting, around string) {
 			continue
 		}
 
-		name := r.target.nameBefore(before)
+		name := nameBefore(before, r.target.own)
 		if name == "" {
 			continue
 		}
@@ -172,63 +82,50 @@ func (r *Reader) pairs(text string) (found []sighting, around string) {
 		}
 
 		v := valueAt(behind)
-		full := within(around, name)
+		s := sighting{name: within(label, name)}
 
 		if v.split != "" {
-			full = within(splits[strings.ToLower(v.split)], name)
+			s.name = within(v.split, name)
 		}
 
-		rank := r.rankOf(full)
-		if sign && rank <= 0 && isWhole(v.number) && (v.number != "" || behind == "" || strings.ContainsAny(behind[:1], " \t[{")) {
-			if label := labelOf(name); label != "" { // "Test set: ", "Best epoch: 3"
-				around = label
-			}
+		if v.number != "" || behind == "" || strings.ContainsAny(behind[:1], " \t[{") { // not a logger's "train:"
+			label = cmp.Or(labelOf(name, v.number), label)
 		}
 
-		if !r.isPair(name, text[i:], rank, v) {
+		if !r.isPair(name, text[i:], r.rankOf(s.name), v) {
 			continue
 		}
 
-		end = i + len(text[i:]) - len(behind) + v.length
+		end = len(text) - len(behind) + v.length
 		i = end - 1
 
-		if first, _, two := strings.Cut(name, " "); two && !isWhole(v.number) && labelOf(first) != "" {
-			around = labelOf(first) // "val loss: 0.4 acc: 0.9"
-		}
-
-		if v.mean != "" && meters {
+		if v.mean != "" && all > 0 {
 			if v.number = v.mean; done < all-1 { // the mean of the batches so far
 				continue
 			}
 		}
 
-		if p, ok := pointOf(v); ok {
-			found = append(found, sighting{point: p, name: full})
+		s.point.Value, s.point.Status, _ = finite(v.number)
+
+		if over, err := strconv.ParseFloat(v.over, 64); err == nil {
+			if s.point.Value /= over; !(s.point.Value <= 1) { // nor 0/0
+				continue
+			}
 		}
+
+		found = append(found, s)
 	}
 
-	return found, around
+	return found, label
 }
 
-// standsBefore reports whether the objective's last word and a space stand before a number.
-func (t target) standsBefore(before, behind string) bool {
-	if t.last == "" || before == "" || behind[0] == ' ' || before[len(before)-1] != ' ' && before[len(before)-1] != '\t' {
-		return false
-	}
-
-	before = strings.TrimRight(before, " \t│|*")
-	from := len(before) - len(t.last)
-
-	return from >= 0 && strings.EqualFold(before[from:], t.last) && number.MatchString(behind)
-}
-
-// isPair reports whether a value is the name's that a text stands behind, and notes one of the
+// isPair reports whether a value belongs to the name before the text, and notes one of the
 // objective that cannot be read.
 func (r *Reader) isPair(name, text string, rank int, v value) bool {
 	sign := text[0] == '=' || text[0] == ':'
 
 	switch {
-	case rank > 0 && sign && v.digits && (v.number == "" || v.more):
+	case rank > 0 && sign && v.unclear:
 		r.unread = true
 
 		return false
@@ -237,19 +134,67 @@ func (r *Reader) isPair(name, text string, rank int, v value) bool {
 	case rank <= 0 && text[0] == ':' && isWhole(v.number) && text[1] != ' ': // main:42, of a logger
 		return false
 	default:
-		return sign || v.ends || strings.ContainsAny(v.number, ".nN")
+		return sign || strings.ContainsAny(v.number, ".nN")
 	}
 }
 
-// pointOf makes a point of a value, which may be a fraction of whole numbers.
-func pointOf(v value) (p berth.MetricPoint, ok bool) {
-	p.Value, p.Status = finite(v.number)
-	if v.over == "" {
-		return p, true
+// value is a number of a line, with what is around it.
+type value struct {
+	number  string // empty = there is none that can be read
+	over    string // the second number of a fraction: 9900/10000
+	mean    string // the number in parentheses behind it: 71.2 (70.1)
+	split   string // the word in parentheses behind it: 0.9 (val)
+	length  int
+	unclear bool // it is a part of something else, or another number follows: "train, val acc: 0.99, 0.85"
+}
+
+// valueAt reads the value at the start of a text, behind spaces.
+func valueAt(text string) (v value) {
+	match := valued.FindStringSubmatch(text)
+	if match == nil {
+		return v
 	}
 
-	whole, err := strconv.ParseFloat(v.over, 64)
-	p.Value /= whole
+	rest := text[len(match[0]):]
+	inside := match[3]
 
-	return p, err == nil && p.Value <= 1 // not of 0/0
+	if v.unclear = strings.ContainsAny(match[1], digits); !endsNumber(rest) || match[2] != "" && !isWhole(match[1]) {
+		return v
+	}
+
+	v.number, v.over, v.length = match[1], match[2], len(match[0])
+	v.split = splits[strings.ToLower(inside)]
+
+	if _, _, ok := finite(inside); ok {
+		v.mean = inside
+	}
+
+	rest = strings.TrimPrefix(strings.TrimLeft(rest, "%,;/&| "), "and ")
+	next := valued.FindString(rest)
+	behind := strings.TrimLeft(rest[len(next):], " ")
+	v.unclear = next != "" && next[0] <= '9' && next[0] != '+' && endsNumber(rest[len(next):]) && !hasLetter(behind[:min(len(behind), 1)])
+
+	return v
+}
+
+// endsNumber reports whether what follows digits leaves them a number: not 3s, 1.2.3, 12:30,
+// 2026-01-01, 1,234 or 0.4 -> 0.3.
+func endsNumber(rest string) bool {
+	r, size := utf8.DecodeRuneInString(rest)
+	next, _ := utf8.DecodeRuneInString(rest[size:])
+
+	switch {
+	case rest == "":
+		return true
+	case r == ',', r == '.':
+		return size == len(rest) || !unicode.IsDigit(next) && (r == ',' || next == ' ')
+	case r == '%':
+		return next != '|' // how far a bar is
+	case !strings.ContainsRune(" \t;|)]}>+±*\"'│", r):
+		return false
+	}
+
+	behind := strings.TrimLeft(rest, " \t")
+
+	return !strings.HasPrefix(behind, "->") && !strings.HasPrefix(behind, "→") && !strings.HasPrefix(behind, "* ") && !strings.HasPrefix(behind, "=")
 }

@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"regexp"
@@ -28,12 +29,8 @@ const (
 	TypeMemory = "memory" // its framework's peak
 )
 
-var (
-	// splitFields say of which data a record is.
-	splitFields = []string{"message", "msg", "event", "type", "set", "dataset", "partition", "subset", "stage", "mode", "phase", "split"}
-	// textFields are lines of text in a logger's record.
-	textFields = []string{"message", "msg", "event", "text"}
-)
+// splitFields say of which data a record is.
+var splitFields = []string{"type", "set", "subset", "stage", "mode", "phase", "split"}
 
 // sighting is a metric in a line.
 type sighting struct {
@@ -68,22 +65,33 @@ func (p *RecordParser) Parse(line []byte, at time.Time) (points []berth.MetricPo
 	return points
 }
 
-// find returns the metrics of an object, by name. Of an object in it, too: {"val":
-// {"acc": 0.9}} is val/acc.
+// find returns the metrics of an object, by name: those in "metrics", else all fields but the ones
+// with a meaning of their own. Of an object in it, too: {"val": {"acc": 0.9}} is val/acc.
 func (p *RecordParser) find(object map[string]any) (found []sighting) {
-	step, around := p.stepOf(object), ""
+	kind, _ := object["type"].(string)
+	if kind == TypeHello || kind == TypeMemory || kind == TypeError {
+		return nil
+	}
+
+	step, label := p.stepOf(object), ""
 
 	for _, field := range splitFields {
-		if text, _ := object[field].(string); len(text) < NameBytes {
-			around = cmp.Or(splitOf(text), around)
+		text, _ := object[field].(string)
+		label = cmp.Or(splits[strings.ToLower(text)], label)
+	}
+
+	metrics, nested := object["metrics"].(map[string]any)
+	if !nested {
+		metrics = maps.Clone(object)
+		for _, name := range []string{"step", "epoch", "type"} {
+			delete(metrics, name)
 		}
 	}
 
-	kind, metrics := metricsOf(object)
 	add := func(name string, raw any) {
 		if point, ok := NewPoint(name, raw, time.Time{}); ok {
 			point.Final = kind == typeFinal
-			found = append(found, sighting{point: point, name: within(around, name), step: step})
+			found = append(found, sighting{point: point, name: within(label, name), step: step})
 		}
 	}
 
@@ -101,38 +109,10 @@ func (p *RecordParser) find(object map[string]any) (found []sighting) {
 	return found
 }
 
-// metricsOf returns a record's type, and its metrics by name: what "metrics" holds, and
-// without a type all fields but those with a meaning of their own.
-func metricsOf(object map[string]any) (kind string, metrics map[string]any) {
-	kind, _ = object["type"].(string)
-	nested, ok := object["metrics"].(map[string]any)
-
-	switch {
-	case ok && (kind == TypeMetric || kind == typeFinal):
-		return kind, nested
-	case ok && kind != "", slices.Contains([]string{TypeHello, TypeMemory, TypeError}, kind):
-		return kind, nil
-	}
-
-	metrics = maps.Clone(object)
-	for _, name := range []string{"step", "epoch", "type"} {
-		delete(metrics, name)
-	}
-
-	if ok {
-		delete(metrics, "metrics")
-		maps.Copy(metrics, nested)
-	}
-
-	return kind, metrics
-}
-
 // stepOf is the step that a record names, else its epoch; nil when it names none. Steps that
-// are not higher in a later epoch begin anew in each. An epoch with a point is no step: Hugging
-// Face writes parts of epochs, and rounds them.
+// are not higher in a later epoch begin again in each.
 func (p *RecordParser) stepOf(object map[string]any) *int64 {
-	step, _ := whole(object["step"])
-	epoch, point := whole(object["epoch"])
+	step, epoch := whole(object["step"]), whole(object["epoch"])
 
 	if step != nil && epoch != nil {
 		p.anew = p.anew || p.epoch != nil && *epoch > *p.epoch && *step <= *p.step
@@ -143,11 +123,7 @@ func (p *RecordParser) stepOf(object map[string]any) *int64 {
 		}
 	}
 
-	if step != nil || point {
-		return step
-	}
-
-	return epoch
+	return cmp.Or(step, epoch)
 }
 
 // settle gives a metric its step: the one that is named, else the next one. Of more names than
@@ -167,16 +143,17 @@ func (p *RecordParser) settle(name string, named *int64) int64 {
 	return step
 }
 
-// whole is a step as jobs write it; nil when it is none. point says that it has a decimal point.
-func whole(raw any) (step *int64, point bool) {
+// whole is a step as jobs write it; nil when it is none. One with a decimal point is none: Hugging
+// Face writes parts of epochs, and rounds them.
+func whole(raw any) *int64 {
 	v, _ := raw.(json.Number)
 
-	number, err := v.Float64()
-	if err != nil || math.Abs(number) >= 1<<53 || number != math.Trunc(number) {
-		return nil, false
+	step, err := strconv.ParseInt(v.String(), 10, 54)
+	if err != nil {
+		return nil
 	}
 
-	return new(int64(number)), strings.Contains(v.String(), ".")
+	return &step
 }
 
 var (
@@ -244,27 +221,32 @@ func NewPoint(name string, raw any, at time.Time) (berth.MetricPoint, bool) {
 		text = v.String()
 	}
 
-	whole, first, over := numberAt(text)
-	if whole == "" || over != "" || strings.TrimSuffix(text, "%") != first {
-		return p, false
-	}
+	var ok bool
 
-	p.Value, p.Status = finite(first)
+	p.Value, p.Status, ok = finite(strings.TrimSuffix(text, "%"))
 
-	return p, true
+	return p, ok
 }
 
-// finite reads a number, and is 0 and the status of one that is not finite. One too large is
-// infinite.
-func finite(number string) (float64, berth.MetricStatus) {
-	switch value, _ := strconv.ParseFloat(number, 64); {
-	case strings.HasSuffix(strings.ToLower(number), "nan"): // C prints -nan
-		return 0, berth.MetricNaN
+// finite reads a number, and returns 0 and its status for one that is not finite. One too large
+// is infinite.
+func finite(text string) (value float64, status berth.MetricStatus, ok bool) {
+	if strings.EqualFold(text, "-nan") { // of C
+		text = "nan"
+	}
+
+	value, err := strconv.ParseFloat(text, 64)
+
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange), strings.ContainsAny(text, "xXpP_"):
+		return 0, "", false
+	case math.IsNaN(value):
+		return 0, berth.MetricNaN, true
 	case math.IsInf(value, 1):
-		return 0, berth.MetricPosInfinity
+		return 0, berth.MetricPosInfinity, true
 	case math.IsInf(value, -1):
-		return 0, berth.MetricNegInfinity
+		return 0, berth.MetricNegInfinity, true
 	default:
-		return value, berth.MetricFinite
+		return value, berth.MetricFinite, true
 	}
 }
