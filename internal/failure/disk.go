@@ -17,7 +17,6 @@ type DiskEvidence struct {
 	FilledBytes   int64 // size of the attempt's files there then, if it alone had filled that disk; else 0
 
 	FullBefore time.Duration // how long before the end Berth last saw that disk full; 0 = then, or never
-	FullLast   bool          // it was full when Berth looked last
 
 	Missed  bool   // the container ended while Berth did not look at the disk
 	Problem string // why the disk took no new file after the end, in plain words
@@ -92,24 +91,18 @@ func hostDisk(e Evidence) (berth.FailureKind, string) {
 
 // fullDisk: the program failed while a disk was full, and does not say why. Its
 // last words go through Docker's log, which a full disk refuses as well, and some
-// frameworks name no reason. When Berth did not look at the end of a silent
-// program, a disk that was full at the last look may have been full until then.
+// frameworks name no reason.
 func fullDisk(e Evidence) (berth.FailureKind, string) {
 	switch e.ExitCode {
 	case exitDocker, exitNotRunnable, exitNotFound, exitSignal + sigkill, exitSignal + sigterm: // that no disk does
 		return "", ""
 	}
 
-	switch {
-	case e.recentOnly().find(noSpaceSigns) != "":
-		return "", ""
-	case e.Disk.fullAtEnd():
-		return e.diskFullEnd(fmt.Sprintf("it failed then (exit code %d): %s", e.ExitCode, e.lastWords()))
-	case e.Disk.FullLast && e.Disk.Missed && e.silent():
-		return e.diskFullEnd(fmt.Sprintf("it failed when Berth did not look at it any more, maybe for that (exit code %d): %s", e.ExitCode, e.lastWords()))
-	default:
+	if e.recentOnly().find(noSpaceSigns) != "" || !e.Disk.fullAtEnd() {
 		return "", ""
 	}
+
+	return e.diskFullEnd(fmt.Sprintf("it failed then (exit code %d): %s", e.ExitCode, e.lastWords()))
 }
 
 // diskFullEnd is the end of an attempt that failed for a full disk: not its fault, unless it

@@ -555,7 +555,7 @@ func evidence(t *rapid.T) failure.Evidence {
 			Measured: rapid.Bool().Draw(t, "disk measured"), FreeBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "disk"),
 			LogFreeBytes: rapid.Int64Range(0, 100*mib).Draw(t, "disk of logs"), FilledBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "own files"),
 			FullBefore: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "full before")), HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
-			FullLast: rapid.Bool().Draw(t, "full last"), LogUnseen: rapid.Bool().Draw(t, "disk of logs unseen"),
+			LogUnseen: rapid.Bool().Draw(t, "disk of logs unseen"),
 			Problem: rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
 		},
 		LogTorn:          rapid.Bool().Draw(t, "log torn"),

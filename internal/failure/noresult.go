@@ -103,59 +103,37 @@ func similar(objective string, names []string) string {
 	return fmt.Sprintf("; did you mean `objective: {metric: %s}`?", near)
 }
 
-// betweenWords are the signs between the words of a name.
-const betweenWords = " _-./|"
-
-// dataOf are the words of a name for the data that it is of, by what they mean.
-var dataOf = map[string]string{
-	"train": "train", "training": "train", "test": "test", "testing": "test", "val": "val", "valid": "val", "validation": "val", "dev": "val",
-	"eval": "val", "evaluation": "val",
-}
-
-// IsAim reports whether a word says of a metric that it is an aim, a bound, a change or a
-// value of before: such a metric is never the objective.
-func IsAim(word string) bool { return aims[strings.ToLower(word)] }
-
-var aims = map[string]bool{
-	"target": true, "goal": true, "until": true, "min": true, "max": true, "minimum": true, "maximum": true, "lowest": true, "highest": true,
-	"delta": true, "δ": true, "prev": true, "previous": true, "initial": true, "was": true, "from": true,
-}
-
 // nameDistance is how far a name is from the objective's; ok is false for an unrelated name. A
 // related one has the same letters but for one in five, or ends with the words of the objective
 // and is of no training.
 func nameDistance(objective, name string) (far int, ok bool) {
 	a, b := PlainName(objective), PlainName(name)
+	wrong, most := levenshtein.Distance(a, b, nil), max(len(a), len(b))/5
+	a, b = shorter.Replace(a), shorter.Replace(b)
 
-	wrong := min(levenshtein.Distance(a, b, nil), levenshtein.Distance(shorter.Replace(a), shorter.Replace(b), nil))
-	if wrong <= max(len(a), len(b))/5 {
+	if wrong = min(wrong, levenshtein.Distance(a, b, nil)); wrong <= most {
 		return wrong, true
 	}
 
-	want, words := wordsOf(objective), wordsOf(name)
-	if !slices.Equal(words[max(len(words)-len(want), 0):], want) || slices.ContainsFunc(words, func(w string) bool { return IsAim(w) || dataOf[w] == "train" }) {
-		return 0, false
-	}
-
-	return len(a) + len(b), true
+	return len(a) + len(b), strings.HasSuffix(b, a) && !strings.HasPrefix(b, "train")
 }
 
-// wordsOf are the words of a name in lower case, in their short forms.
-func wordsOf(name string) []string {
-	return strings.FieldsFunc(shorter.Replace(strings.ToLower(name)), func(r rune) bool { return strings.ContainsRune(betweenWords, r) })
-}
+// betweenWords are the signs between the words of a name.
+const betweenWords = " _-./|"
 
 var (
 	between = strings.NewReplacer(" ", "", "_", "", "-", "", ".", "", "/", "", "|", "")
 	splits  = strings.NewReplacer("training", "train", "validation", "val", "valid", "val", "evaluation", "eval")
 	shorter = strings.NewReplacer("accuracy", "acc")
+	// data are the words of a name for the data that it is of.
+	data = []string{"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "evaluation"}
 )
 
 // PlainName is a metric's name in lower case, without separators, with the short word for its
 // data set in front: val_loss, Validation Loss and Loss/val are alike.
 func PlainName(name string) string {
 	name = strings.ToLower(name)
-	if at := strings.LastIndexAny(name, betweenWords); at > 0 && dataOf[strings.TrimRight(name[at+1:], "0123456789")] != "" {
+	if at := strings.LastIndexAny(name, betweenWords); at > 0 && slices.Contains(data, strings.TrimRight(name[at+1:], "0123456789")) {
 		name = name[at+1:] + name[:at]
 	}
 

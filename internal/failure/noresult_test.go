@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A message proposes no aim, no earlier value, no setting and no other metric.
+// A message proposes no setting and no other metric.
 func TestSimilar_ProposesNoOtherMetric(t *testing.T) {
 	t.Parallel()
 
@@ -14,9 +14,6 @@ func TestSimilar_ProposesNoOtherMetric(t *testing.T) {
 		objective string
 		reported  []string
 	}{
-		{"val_loss", []string{"target val_loss", "lr"}},
-		{"val_score", []string{"Initial val_score", "lr"}},
-		{"loss", []string{"Previous loss", "lr"}},
 		{"loss", []string{"loss scale", "lr"}},
 		{"acc", []string{"grad acc steps", "lr"}},
 		{"mape", []string{"map", "lr"}},

@@ -158,9 +158,6 @@ func (e Evidence) recentOnly() Evidence {
 	return e
 }
 
-// silent reports whether the program said nothing in the FailsWithin before its end.
-func (e Evidence) silent() bool { return e.OldLines == len(e.LogTail) }
-
 // SaysNoGPU reports whether a line of the log says why a framework finds no GPU.
 func SaysNoGPU(line string) bool { return has(line, noGPUSigns) }
 

@@ -5,24 +5,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 var (
 	// rankPrefix is torchrun's prefix of each line of a worker.
 	rankPrefix = regexp.MustCompile(`^\[(?:rank|default)\d+\]: ?`)
-	// groupPrefix is Python's prefix of each line of an exception group.
-	groupPrefix = regexp.MustCompile(`^(?:  )+\| `)
 	// colours are the control sequences of a terminal (ECMA-48, section 5.4).
 	colours = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
 	// exceptionLine is the line of a traceback with the exception. Where none reads so, it is the
 	// first line that is not indented.
 	exceptionLine = regexp.MustCompile(`^[\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Group|Warning|timeout|error)\b`)
-	// graphError is the exception of a Keras program, which gives the reason lines below,
-	// before the node of the graph where it happened.
-	graphError = regexp.MustCompile(`Graph execution error:?\s*$`)
-	graphNode  = regexp.MustCompile(`^\s*\[\[\{\{node `)
 	// saysNothing are exceptions that give the reason in the next lines: two at most (Pydantic).
 	saysNothing = regexp.MustCompile(`Exception encountered when calling|ProcessRaisedException|\d+ validation errors? for |:\s*$`)
 	// fatal is a line after which only frames of a stack or help follow: a check of C++ code that
@@ -147,7 +139,7 @@ func tracebacks(lines []string) (found []traceback) {
 		case strings.Contains(line, tracebackHead):
 			t, inside, other = traceback{}, true, -1
 		case !inside:
-		case within(line):
+		case strings.TrimLeft(line, " \t│╭╰") != line: // Rich draws a box
 			t.source = strings.TrimSpace(line)
 		case exceptionLine.MatchString(line):
 			add(i)
@@ -161,13 +153,6 @@ func tracebacks(lines []string) (found []traceback) {
 	}
 
 	return found
-}
-
-// within reports whether a line is between the head of a traceback and its exception.
-func within(line string) bool {
-	first, _ := utf8.DecodeRuneInString(line)
-
-	return unicode.IsSpace(first) || strings.ContainsRune("│╭╰", first) // rich draws a box
 }
 
 // decisive is the traceback that says why the program ended: the last one, except a
@@ -185,12 +170,11 @@ func decisive(found []traceback) *traceback {
 // words returns the exception with its further lines.
 func (t *traceback) words(lines []string) string {
 	said := []string{quote(t.exception)}
+	node := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "[[{{node ") })
 
 	switch {
-	case graphError.MatchString(t.exception):
-		if why := graphReason(lines); why != "" {
-			said = append(said, quote(why))
-		}
+	case node > 0 && strings.HasSuffix(t.exception, "Graph execution error:"): // Keras gives the reason before the node where it happened
+		said = append(said, quote(lines[node-1]))
 	case t.exception == "AssertionError" && t.source != "":
 		said[0] += ": " + quote(t.source)
 	default:
@@ -214,21 +198,6 @@ func reasonLines(lines []string, at int) []string {
 	return rest[:min(2, len(rest))]
 }
 
-// graphReason is the line before the last node of a graph.
-func graphReason(lines []string) string {
-	before, why := "", ""
-
-	for _, line := range lines {
-		if graphNode.MatchString(line) {
-			why = before
-		}
-
-		before = line
-	}
-
-	return why
-}
-
 // WithoutColours is a text without the control sequences of a terminal.
 func WithoutColours(text string) string { return colours.ReplaceAllString(text, "") }
 
@@ -240,7 +209,7 @@ func (e Evidence) words() []string {
 	for _, line := range e.LogTail {
 		line = strings.TrimRight(line, "\r")
 		line = WithoutColours(line[strings.LastIndexByte(line, '\r')+1:])
-		line = groupPrefix.ReplaceAllString(rankPrefix.ReplaceAllString(line, ""), "")
+		line = rankPrefix.ReplaceAllString(line, "")
 
 		if strings.TrimSpace(line) != "" {
 			words = append(words, line)

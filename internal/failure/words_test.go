@@ -27,7 +27,7 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 		// Python's exception, with what is around it.
 		code + "ValueError: bad batch":                            append([]string{"\r 30%|███       | 3/10 [00:01<00:02,  2.51it/s]" + head, inner, "    step()", "ValueError: bad batch"}, wandb),
 		code + "ValueError: bad":                                  {"[rank0]: " + head, "[rank0]: " + inner, "[rank0]: ValueError: bad"},
-		code + "ValueError: bad lr":                               {"  + Exception Group " + head, "  | " + inner, "  | ExceptionGroup: errors (1 sub-exception)", "  +-+---- 1 ----", "    | " + head, "    | " + inner, "    | ValueError: bad lr", "    +----"},
+		code + "| ValueError: bad lr":                             {"  + Exception Group " + head, "  | " + inner, "  | ExceptionGroup: errors (1 sub-exception)", "  +-+---- 1 ----", "    | " + head, "    | " + inner, "    | ValueError: bad lr", "    +----"},
 		code + "ValueError: bad shape":                            {head, inner, "torch.multiprocessing.spawn.ProcessRaisedException: ", "", "-- Process 0 terminated with the following error:", head, inner, "ValueError: bad shape"},
 		code + "ValueError: in a box":                             {"╭──── " + head + " ────╮", "│ /app/train.py:9 in <module>   │", "│ ❱ 9 step()      │", "╰───────╯", "ValueError: in a box", wandb},
 		code + "ValueError: of a worker":                          append(traceback("ValueError: of a worker"), traceback("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ")...),

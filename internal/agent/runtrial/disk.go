@@ -158,7 +158,7 @@ func (r *run) diskEvidence(ctx context.Context, ended time.Time) failure.DiskEvi
 	}
 
 	if !seen.FullAt.IsZero() {
-		d.FullBefore, d.FullLast = max(ended.Sub(seen.FullAt), 0), seen.RoomAt.IsZero()
+		d.FullBefore = max(ended.Sub(seen.FullAt), 0)
 	}
 
 	if d.Missed {
