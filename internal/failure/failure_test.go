@@ -556,7 +556,7 @@ func evidence(t *rapid.T) failure.Evidence {
 			LogFreeBytes: rapid.Int64Range(0, 100*mib).Draw(t, "disk of logs"), FilledBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "own files"),
 			FullBefore: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "full before")), HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
 			LogUnseen: rapid.Bool().Draw(t, "disk of logs unseen"),
-			Problem: rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
+			Problem:   rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
 		},
 		LogTorn:          rapid.Bool().Draw(t, "log torn"),
 		FromLog:          rapid.Bool().Draw(t, "from log"),

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -18,17 +18,6 @@ const minMaskedPart = 8
 // setting is a line that gives a name a value, as .env, INI and YAML have it, or the end
 // of a line of .netrc.
 var setting = regexp.MustCompile(`(?m)(?:^[ \t]*(?:export[ \t]+)?["']?[\w.-]+["']?[ \t]*[=:]|\bpassword[ \t])[ \t]*["']?(.*?)["']?,?[ \t]*$`)
-
-// unescaped are the characters, beside letters and digits, that programs leave as they
-// are in a URL.
-var unescaped = []string{
-	"-_.~",                 // RFC 3986, Go's QueryEscape, Python's quote_plus
-	"-_.~/",                // Python's quote
-	"-_.!~*'()",            // JavaScript's encodeURIComponent
-	"-_.!~*'();/?:@&=+$,#", // its encodeURI
-	"-_.~$&+=:@",           // Go's PathEscape
-	"-._~!$'()*,?/:@",      // yarl's query, of aiohttp
-}
 
 // formsOf returns the forms in which programs print a value, its lines, and the parts
 // of it that they read from JSON or settings. A value too short to be hidden has none.
@@ -95,32 +84,14 @@ func encodings(text []byte) [][]byte {
 		forms = append(forms, quoted[1:len(quoted)-1])
 	}
 
-	for _, kept := range unescaped {
-		for _, hex := range []string{"%%%02X", "%%%02x"} {
-			for _, blank := range []string{"%20", "+"} {
-				forms = append(forms, escape(text, kept, hex, blank))
-			}
-		}
+	query := url.QueryEscape(string(text)) // as Python's quote_plus
+	plain := strings.ReplaceAll(query, "+", "%20")
+
+	for _, escaped := range []string{query, plain, strings.ReplaceAll(plain, "%2F", "/"), url.PathEscape(string(text))} { // the third is Python's quote
+		forms = append(forms, []byte(escaped))
 	}
 
 	return forms
-}
-
-func escape(text []byte, kept, hex, blank string) []byte {
-	var escaped bytes.Buffer
-
-	for _, b := range text {
-		switch {
-		case b == ' ':
-			escaped.WriteString(blank)
-		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', strings.IndexByte(kept, b) >= 0:
-			escaped.WriteByte(b)
-		default:
-			fmt.Fprintf(&escaped, hex, b)
-		}
-	}
-
-	return escaped.Bytes()
 }
 
 // inBase64 are the base64 forms of a text, also within a longer one such as HTTP's

@@ -4,9 +4,6 @@ package masking
 import (
 	"bytes"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/berthml/berth"
 )
@@ -17,12 +14,12 @@ type Mask struct {
 	Blind bool // the trial may have another value: all that it says is hidden
 
 	forms  [256][][]byte     // by first byte, each once
-	public []string          // names of metrics that the sweep file says; never hidden in names and texts
+	public []string          // names of metrics that the sweep file says; never hidden as names
 	begun  map[string][]byte // by stream: its end, where that begins a form
 }
 
-// New hides values, their parts, and the forms in which programs send them (formsOf). nil without values. The
-// names are public: they are in the sweep file, or Berth takes them for one that is.
+// New hides values, their parts, and the forms in which programs send them (formsOf); nil without
+// values. The names are public: they are in the sweep file, or stand for one that is.
 func New(values [][]byte, public ...string) *Mask {
 	if len(values) == 0 {
 		return nil
@@ -60,12 +57,7 @@ func (m *Mask) Chunk(c berth.LogChunk) berth.LogChunk {
 
 	before := m.begun[c.Stream]
 	text := slices.Concat(before, c.Data)
-	shown := slices.Clone(text)
-
-	found, begun := m.find(text)
-	for _, s := range found {
-		star(shown[s.from:s.to])
-	}
+	shown, begun := m.hide(text)
 
 	// After the end of a line only a value of several lines goes on, which is hidden line
 	// by line: short ones are not.
@@ -79,25 +71,24 @@ func (m *Mask) Chunk(c berth.LogChunk) berth.LogChunk {
 	return c
 }
 
-// span is a part of a text, from the first byte to before the last.
-type span struct{ from, to int }
+// hide returns a text without the forms, and the longest end of it that begins one.
+func (m *Mask) hide(text []byte) (shown, begun []byte) {
+	shown = slices.Clone(text)
 
-// find returns where forms are in a text, and the longest end of it that begins one.
-func (m *Mask) find(text []byte) (found []span, begun []byte) {
 	for i, first := range text {
 		rest := text[i:]
 
 		for _, form := range m.forms[first] {
 			switch {
 			case bytes.HasPrefix(rest, form):
-				found = append(found, span{i, i + len(form)})
+				star(shown[i : i+len(form)])
 			case begun == nil && bytes.HasPrefix(form, rest):
 				begun = rest
 			}
 		}
 	}
 
-	return found, begun
+	return shown, begun
 }
 
 // Text hides the values in a text of Berth's that quotes the trial.
@@ -106,14 +97,7 @@ func (m *Mask) Text(text string) string {
 		return text
 	}
 
-	shown, open := []byte(text), m.publicIn(text)
-	found, _ := m.find([]byte(text))
-
-	for _, hidden := range found {
-		if !slices.ContainsFunc(open, func(name span) bool { return name.from <= hidden.from && hidden.to <= name.to }) {
-			star(shown[hidden.from:hidden.to])
-		}
-	}
+	shown, _ := m.hide([]byte(text))
 
 	return string(shown)
 }
@@ -139,44 +123,6 @@ func (m *Mask) Name(name string) string {
 
 	return m.Quote(name)
 }
-
-// publicIn is where a text has public names as words of their own.
-func (m *Mask) publicIn(text string) []span {
-	var found []span
-
-	for _, name := range m.public {
-		for from := 0; name != ""; {
-			i := strings.Index(text[from:], name)
-			if i < 0 {
-				break
-			}
-
-			s := span{from + i, from + i + len(name)}
-			if !endsInWord(text[:s.from]) && !beginsInWord(text[s.to:]) {
-				found = append(found, s)
-			}
-
-			from = s.from + 1
-		}
-	}
-
-	return found
-}
-
-func endsInWord(text string) bool {
-	last, _ := utf8.DecodeLastRuneInString(text)
-
-	return inMetric(last)
-}
-
-func beginsInWord(text string) bool {
-	first, _ := utf8.DecodeRuneInString(text)
-
-	return inMetric(first)
-}
-
-// inMetric reports whether a character may go on the name of a metric.
-func inMetric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
 func star(text []byte) {
 	for i, b := range text {

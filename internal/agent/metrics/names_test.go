@@ -146,9 +146,9 @@ func TestNames_OfWhatIsPrinted(t *testing.T) {
 		"Markdown":             {"val_acc", last, "**val_acc**: 0.91\n", 0.91},
 
 		// What may follow a value.
-		"fraction":          {"accuracy", last, "Test set: Average loss: 0.0265, Accuracy: 9913/10000 (99%)\n", 0.9913},
-		"error":             {"accuracy", last, "accuracy: 0.912±0.003\n", 0.912},
-		"star":              {"val_acc", last, "val_acc: 0.91*\n", 0.91},
+		"fraction": {"accuracy", last, "Test set: Average loss: 0.0265, Accuracy: 9913/10000 (99%)\n", 0.9913},
+		"error":    {"accuracy", last, "accuracy: 0.912±0.003\n", 0.912},
+		"star":     {"val_acc", last, "val_acc: 0.91*\n", 0.91},
 	})
 }
 
