@@ -2,6 +2,7 @@ package tfevents
 
 import (
 	"errors"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -57,157 +58,158 @@ var errMessage = errors.New("the record is no event")
 // Scalars returns the scalars of a record. Images, histograms, texts and graphs
 // give none. Errors: of data that is no event.
 func (d *Decoder) Scalars(record []byte) ([]Scalar, error) {
-	var (
-		event     Scalar
-		summaries [][]byte
-	)
-
-	err := fields(record, func(f field) error {
-		switch f.number {
-		case eventWallTime:
-			event.WallTime = f.double()
-		case eventStep:
-			event.Step = int64(f.varint) //nolint:gosec // G115: two's complement, as protobuf writes int64
-		case eventSummary:
-			summaries = append(summaries, f.bytes)
-		}
-
-		return nil
-	})
+	event, err := fields(record)
 	if err != nil {
 		return nil, err
 	}
 
-	var out []Scalar
+	var (
+		step     int64
+		wallTime float64
+		out      []Scalar
+	)
 
-	for _, summary := range summaries {
-		err := fields(summary, func(f field) error {
-			if f.number != summaryValue {
-				return nil
+	for _, f := range event {
+		switch f.number {
+		case eventWallTime:
+			wallTime = math.Float64frombits(f.bits)
+		case eventStep:
+			step = int64(f.bits) //nolint:gosec // G115: two's complement, as protobuf writes int64
+		case eventSummary:
+			scalars, err := d.summary(f.bytes)
+			if err != nil {
+				return nil, err
 			}
 
-			s, found, err := d.value(f.bytes)
-			if found {
-				s.Step, s.WallTime = event.Step, event.WallTime
-				out = append(out, s)
-			}
-
-			return err
-		})
-		if err != nil {
-			return nil, err
+			out = append(out, scalars...)
 		}
+	}
+
+	for i := range out {
+		out[i].Step, out[i].WallTime = step, wallTime
 	}
 
 	return out, nil
 }
 
+// summary reads the scalars of a summary, without step and time.
+func (d *Decoder) summary(data []byte) (out []Scalar, err error) {
+	summary, err := fields(data)
+
+	for _, f := range summary {
+		if f.number != summaryValue {
+			continue
+		}
+
+		s, found, err := d.value(f.bytes)
+		if err != nil {
+			return nil, err
+		}
+
+		if found {
+			out = append(out, s)
+		}
+	}
+
+	return out, err
+}
+
 // value reads a value of a summary; found is false for one that is no scalar.
 func (d *Decoder) value(data []byte) (s Scalar, found bool, err error) {
-	var (
-		tensor, metadata []byte
-		simple, long     bool
-	)
+	var tensor, metadata []byte
 
-	err = fields(data, func(f field) error {
+	value, err := fields(data)
+
+	for _, f := range value {
 		switch f.number {
 		case valueTag:
-			if long = len(f.bytes) > longestTag; !long {
-				s.Tag = string(f.bytes)
+			if len(f.bytes) > longestTag {
+				return s, false, nil
 			}
+
+			s.Tag = string(f.bytes)
 		case valueSimple:
-			s.Value, simple = f.float(), true
+			s.Value, found = shortest(f.bits), true
 		case valueTensor:
 			tensor = f.bytes
 		case valueMetadata:
 			metadata = f.bytes
 		}
+	}
 
-		return nil
-	})
-	if err != nil || long {
+	if err == nil && metadata != nil && len(d.scalar) < mostTags {
+		d.scalar[s.Tag], err = saysScalar(metadata)
+	}
+
+	if scalar, known := d.scalar[s.Tag]; err != nil || known && !scalar {
 		return s, false, err
 	}
 
-	if err := d.learn(s.Tag, metadata); err != nil {
-		return s, false, err
+	if !found && tensor != nil {
+		s.Value, found, err = tensorScalar(tensor)
 	}
-
-	if scalar, known := d.scalar[s.Tag]; known && !scalar {
-		return s, false, nil
-	}
-
-	if simple || tensor == nil {
-		return s, simple, nil
-	}
-
-	s.Value, found, err = tensorScalar(tensor)
 
 	return s, found, err
 }
 
-// learn remembers what a tag's metadata says of its values.
-func (d *Decoder) learn(tag string, metadata []byte) error {
-	if metadata == nil || len(d.scalar) >= mostTags {
-		return nil
-	}
-
+// saysScalar reports whether the metadata of a tag says that its values are scalars, or nothing.
+func saysScalar(metadata []byte) (bool, error) {
 	var (
 		name  string
 		class uint64
 	)
 
-	err := fields(metadata, func(f field) error {
+	all, err := fields(metadata)
+
+	for _, f := range all {
 		switch f.number {
 		case metadataPlugin:
-			return fields(f.bytes, func(f field) error {
-				if f.number == pluginName {
-					name = string(f.bytes)
+			plugin, err := fields(f.bytes)
+			if err != nil {
+				return false, err
+			}
+
+			for _, p := range plugin {
+				if p.number == pluginName {
+					name = string(p.bytes)
 				}
-
-				return nil
-			})
+			}
 		case metadataDataClass:
-			class = f.varint
+			class = f.bits
 		}
+	}
 
-		return nil
-	})
-
-	d.scalar[tag] = name == scalarPlugin || class == dataClassScalar || name == "" && class == 0
-
-	return err
+	return name == scalarPlugin || class == dataClassScalar || name == "" && class == 0, err
 }
 
 // field is one of a message: a number, or bytes.
 type field struct {
 	number int32
-	kind   protowire.Type
-	varint uint64 // of all kinds that are numbers
+	bits   uint64 // of all kinds that are numbers
 	bytes  []byte
 }
 
-// fields calls use for each field of a message.
-func fields(data []byte, use func(field) error) error {
+// fields splits a message.
+func fields(data []byte) (all []field, err error) {
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
-			return errMessage
+			return nil, errMessage
 		}
 
 		data = data[n:]
-		f := field{number: int32(number), kind: kind}
+		f := field{number: int32(number)}
 
 		switch kind {
 		case protowire.VarintType:
-			f.varint, n = protowire.ConsumeVarint(data)
+			f.bits, n = protowire.ConsumeVarint(data)
 		case protowire.Fixed32Type:
 			var v uint32
 
 			v, n = protowire.ConsumeFixed32(data)
-			f.varint = uint64(v)
+			f.bits = uint64(v)
 		case protowire.Fixed64Type:
-			f.varint, n = protowire.ConsumeFixed64(data)
+			f.bits, n = protowire.ConsumeFixed64(data)
 		case protowire.BytesType:
 			f.bytes, n = protowire.ConsumeBytes(data)
 		default:
@@ -215,15 +217,11 @@ func fields(data []byte, use func(field) error) error {
 		}
 
 		if n < 0 {
-			return errMessage
+			return nil, errMessage
 		}
 
-		if err := use(f); err != nil {
-			return err
-		}
-
-		data = data[n:]
+		all, data = append(all, f), data[n:]
 	}
 
-	return nil
+	return all, nil
 }

@@ -26,11 +26,8 @@ WAYS = {
     "simple_value": lambda v: dict(simple_value=v),
     "float_val": lambda v: dict(tensor=tensor_util.make_tensor_proto(np.float32(v)), metadata=metadata.create_summary_metadata("", "")),
     "double_val": lambda v: dict(tensor=tensor_util.make_tensor_proto(np.float64(v)), metadata=metadata.create_summary_metadata("", "")),
-    "half_val": lambda v: dict(tensor=tensor_util.make_tensor_proto(np.float16(v)), metadata=metadata.create_summary_metadata("", "")),
-    "int64_val": lambda v: dict(tensor=tensor_util.make_tensor_proto(np.int64(7)), metadata=metadata.create_summary_metadata("", "")),
     "content_float": lambda v: dict(tensor=content(types_pb2.DT_FLOAT, np.float32, v), metadata=metadata.create_summary_metadata("", "")),
     "content_double": lambda v: dict(tensor=content(types_pb2.DT_DOUBLE, np.float64, v), metadata=metadata.create_summary_metadata("", "")),
-    "content_half": lambda v: dict(tensor=content(types_pb2.DT_HALF, np.float16, v), metadata=metadata.create_summary_metadata("", "")),
 }
 
 oracle = {}
