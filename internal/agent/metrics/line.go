@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -70,11 +69,11 @@ func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricP
 	r.line++
 	r.unread = false
 	shown := Shown(line)
-	found := r.find(stream, shown, strings.Contains(line, "\x1b[A"))
+	found, sure := r.find(shown, strings.Contains(line, "\x1b[A"))
 	last := -1
 
 	for i, s := range found {
-		rank := r.rankOf(s.name)
+		rank := r.target.rank(s.name)
 		if rank > 0 && (r.rank == 0 || rank < r.rank) {
 			if r.rank > 0 {
 				r.Restarted = true
@@ -96,13 +95,18 @@ func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricP
 		r.miss(shown)
 	}
 
+	// Frameworks print to standard error what looks like metrics: "/device:GPU:0".
+	if stream == berth.Stderr && last < 0 && !sure {
+		return nil
+	}
+
 	for i, s := range found {
 		name := s.name
 
 		switch {
 		case i == last:
 			name = r.target.name
-		case name == r.target.name, r.rankOf(name) < 0, len(name) > NameBytes:
+		case name == r.target.name, r.ignored[failure.PlainName(name)], len(name) > NameBytes:
 			continue
 		}
 
@@ -112,22 +116,6 @@ func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricP
 	}
 
 	return points
-}
-
-// rankOf says how near a metric is to the objective: 1 = nearest, 0 = another metric, -1 = a
-// parameter of the sweep.
-func (r *Reader) rankOf(name string) int {
-	rank := r.target.rank(name)
-	if rank == 0 && r.ignored[failure.PlainName(name)] {
-		return -1
-	}
-
-	return rank
-}
-
-// hasObjective reports whether one of the metrics may be the objective.
-func (r *Reader) hasObjective(found []sighting) bool {
-	return slices.ContainsFunc(found, func(s sighting) bool { return r.rankOf(s.name) > 0 })
 }
 
 // Shown is what a terminal shows of a line: what is behind its last carriage return, without
@@ -142,36 +130,24 @@ func Shown(line string) string {
 	return strings.TrimSpace(line[strings.LastIndexByte(line, '\r')+1:])
 }
 
-// find returns what a line holds, in order. Frameworks print to standard error what looks
-// like metrics ("/device:GPU:0"): there a line needs the objective or a record.
-func (r *Reader) find(stream, line string, moved bool) (found []sighting) {
+// find returns what a line holds, in order; sure = it is a record, or the sweep's pattern found it.
+func (r *Reader) find(line string, moved bool) (found []sighting, sure bool) {
 	if r.pattern != nil {
-		return r.match(line)
+		return r.match(line), true
 	}
 
 	if isOpenBar(line, moved) {
-		return nil
+		return nil, false
 	}
 
 	if strings.Contains(line, "(") {
 		line = wrapped.ReplaceAllString(line, "$1")
 	}
 
-	if objects, before, after, record := objectsOf(line); record {
+	if object, record := decode(line); record {
 		r.columns = nil
-		found, label := r.pairs(before, "")
-		label = cmp.Or(label, labelOf(nameBefore(before, r.target.own), ""))
 
-		for _, object := range objects {
-			for _, s := range r.records.find(object) {
-				s.name = within(label, s.name)
-				found = append(found, s)
-			}
-		}
-
-		behind, _ := r.pairs(after, "")
-
-		return append(found, behind...)
+		return r.records.find(object), true
 	}
 
 	found, label := r.pairs(line, r.inside)
@@ -183,17 +159,13 @@ func (r *Reader) find(stream, line string, moved bool) (found []sighting) {
 		r.inside = ""
 	}
 
-	if len(found) > 0 {
-		r.columns = nil
-	} else {
-		found = r.row(line)
+	if len(found) == 0 {
+		return r.row(line), false
 	}
 
-	if stream == berth.Stderr && !r.hasObjective(found) {
-		return nil
-	}
+	r.columns = nil
 
-	return found
+	return found, false
 }
 
 // match finds what the sweep's own pattern finds.
@@ -223,20 +195,17 @@ func (r *Reader) row(line string) (found []sighting) {
 	}
 
 	fields := strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t,;|│┃", c) })
-	headers := make([]sighting, len(fields))
 	values := make([]sighting, len(fields))
 	numbers := 0
 
 	for i, field := range fields {
-		headers[i].name = field
-
 		if p, ok := NewPoint("-", field, time.Time{}); ok {
 			values[i].point = p
 			numbers++
 		}
 	}
 
-	if numbers == 0 && len(fields) > 1 && r.hasObjective(headers) {
+	if numbers == 0 && len(fields) > 1 && slices.ContainsFunc(fields, func(name string) bool { return r.target.rank(name) > 0 }) {
 		r.columns = fields
 	}
 

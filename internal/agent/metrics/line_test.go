@@ -27,7 +27,7 @@ func TestReader(t *testing.T) {
 		"slash in the name": {"", "val/loss=1", []berth.MetricPoint{metric("val/loss", 1, 1)}},
 		"no number":         {"", "state=running version=1.2.3 time: 12:30 took=3.2s", nil},
 		"logging":           {"", "INFO:root:val_acc=0.91", []berth.MetricPoint{metric("val_acc", 1, 0.91)}},
-		"logged record":     {"", `INFO:root:{"epoch": 2, "val_acc": 0.91}`, []berth.MetricPoint{metric("val_acc", 2, 0.91)}},
+		"logged record":     {"", `INFO:root:{"epoch": 2, "val_acc": 0.91}`, []berth.MetricPoint{metric("val_acc", 1, 0.91)}},
 		"absl":              {"", "I1125 16:00:01.123456 140 train.py:12] epoch 3, loss: 0.5", []berth.MetricPoint{metric("loss", 1, 0.5)}},
 		"tqdm":              {"", "train: 100%|██████████| 938/938 [00:12<00:00, 75.1it/s, loss=0.25, acc=0.91]", []berth.MetricPoint{metric("train acc", 1, 0.91), metric("train loss", 1, 0.25)}},
 		"Hugging Face":      {"", `{'eval_loss': 0.3, 'eval_runtime': 1.5, 'epoch': 1.0}`, []berth.MetricPoint{metric("eval_loss", 1, 0.3), metric("eval_runtime", 1, 1.5)}},

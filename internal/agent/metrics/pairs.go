@@ -68,6 +68,10 @@ func (r *Reader) pairs(text, label string) ([]sighting, string) {
 		sign := text[i] == '=' || text[i] == ':'
 		before, behind := text[max(end, i-nameWindow):i], text[i:]
 
+		if text[i] == '{' { // train {'acc': 0.9}
+			label = cmp.Or(labelOf(nameBefore(before, r.target.own), ""), label)
+		}
+
 		if !sign && !r.target.standsBefore(before, behind) {
 			continue
 		}
@@ -92,7 +96,7 @@ func (r *Reader) pairs(text, label string) ([]sighting, string) {
 			label = cmp.Or(labelOf(name, v.number), label)
 		}
 
-		if !r.isPair(name, text[i:], r.rankOf(s.name), v) {
+		if !r.isPair(name, text[i:], r.target.rank(s.name), v) {
 			continue
 		}
 

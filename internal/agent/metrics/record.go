@@ -54,12 +54,11 @@ func NewRecordParser() *RecordParser { return &RecordParser{steps: make(map[stri
 
 // Parse reads one line. A line that is no object, or holds no metrics, gives nothing.
 func (p *RecordParser) Parse(line []byte, at time.Time) (points []berth.MetricPoint) {
-	objects, _ := decode(string(line))
-	for _, object := range objects {
-		for _, s := range p.find(object) {
-			s.point.Name, s.point.At, s.point.Step = s.name, at, p.settle(s.name, s.step)
-			points = append(points, s.point)
-		}
+	object, _ := decode(string(line))
+
+	for _, s := range p.find(object) {
+		s.point.Name, s.point.At, s.point.Step = s.name, at, p.settle(s.name, s.step)
+		points = append(points, s.point)
 	}
 
 	return points
@@ -164,25 +163,16 @@ var (
 	json5 = map[string]string{"True": "true", "False": "false", "None": "null"}
 )
 
-// objectsOf reads the objects that a line holds, as JSON or as Python prints a dict, and
-// returns what is before and after them.
-func objectsOf(line string) (objects []map[string]any, before, after string, found bool) {
-	from, to := strings.IndexByte(line, '{'), strings.LastIndexByte(line, '}')
-	if from < 0 || to < from {
-		return nil, "", "", false
+// decode reads an object, as JSON or as Python prints a dict.
+func decode(text string) (object map[string]any, ok bool) {
+	if !strings.HasPrefix(text, "{") {
+		return nil, false
 	}
 
-	objects, found = decode(line[from : to+1])
-
-	return objects, line[:from], line[to+1:], found
-}
-
-// decode reads objects with commas between them.
-func decode(text string) (objects []map[string]any, ok bool) {
-	decoder := json.NewDecoder(strings.NewReader("[" + asJSON(text) + "]"))
+	decoder := json.NewDecoder(strings.NewReader(asJSON(text)))
 	decoder.UseNumber()
 
-	return objects, decoder.Decode(&objects) == nil && !decoder.More()
+	return object, decoder.Decode(&object) == nil && !decoder.More()
 }
 
 // asJSON makes JSON of what Python writes for a dict, for NaN and for infinities, which
