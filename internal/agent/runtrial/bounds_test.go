@@ -302,7 +302,7 @@ func TestReadFile_IsNotKeptByALargeFile(t *testing.T) {
 	t.Parallel()
 
 	o, path := fileOutput(t)
-	o.file.left = 32 << 20
+	*o.file.left = 32 << 20
 	appendTo(t, path, "{\"step\":1,\"metrics\":{\"a\":1}}\n")
 	require.NoError(t, os.Truncate(path, 10<<40)) // ten terabytes of nothing
 

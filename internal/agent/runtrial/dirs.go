@@ -134,10 +134,6 @@ func (d dirs) clean() error {
 
 	all := d.gather()
 	if all == nil {
-		all = d.prune()
-	}
-
-	if all == nil {
 		names = append(names, workManifest)
 	}
 

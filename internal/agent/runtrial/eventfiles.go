@@ -25,9 +25,6 @@ const (
 	eventFilesBytes = 256 << 20
 	// longestEvent is read of a record; a longer one holds a graph or images.
 	longestEvent = 1 << 20
-	// eventPatience is for how many looks a record may have a wrong checksum: a
-	// writer may be in the middle of it (30 s, as Weights & Biases waits).
-	eventPatience = 30
 )
 
 // eventFiles are the event files that a job writes for TensorBoard, below
@@ -39,44 +36,34 @@ type eventFiles struct {
 	metrics *metrics.Series
 	roots   []string // of the host, which the job writes to
 
-	objective string      // the metric by which trials are ranked; empty = there is none
-	alias     string      // Keras' name of it
-	likeness  tagLikeness // of the tags that are taken for it; 0 = none was seen
+	objective string // the metric by which trials are ranked; empty = there is none
+	alias     string // Keras' name of it
+	likeness  int    // of the tags that are taken for it; 0 = none was seen
 
-	files  []*eventFile // the oldest first
-	known  map[string]bool
-	image  map[string]fileMark // what of the working directory is the image's; nil = not read yet
-	next   time.Time           // when to look again
-	left   int64               // bytes that may still be read
-	cut    bool                // there were more
-	many   bool                // there were more files, or places to look for them
-	wrong  []string            // what of which files could not be read
-	within map[string]reportedIn
-	mixed  string // two directories with one metric; empty = there are none
+	files []*eventFile // the oldest first
+	known map[string]bool
+	image *workFiles // what of the working directory is the image's; nil = not read yet
+	next  time.Time  // when to look again
+	left  int64      // bytes that may still be read
+	cut   bool       // there were more
+	many  bool       // there were more files, or places to look for them
+	wrong []string   // what of which files could not be read
 }
 
-// eventFile is how far one of them was read.
+// eventFile is one of them.
 type eventFile struct {
-	root    string
-	path    string // below root, with slashes
-	at      int64
-	doubts  int  // how often the record there had a wrong checksum
-	given   bool // up: what is behind cannot be read
+	follower
+
+	rest    []byte // unfinished last record
 	decoder *tfevents.Decoder
 }
 
-func (f *eventFile) dir() string { return filepath.ToSlash(filepath.Dir(f.path)) }
-
-// reportedIn is where a metric was first reported, and its last step there.
-type reportedIn struct {
-	dir  string
-	step int64
-}
+func (f *eventFile) parent() string { return filepath.ToSlash(filepath.Dir(f.name)) }
 
 func newEventFiles(r *run, metrics *metrics.Series) *eventFiles {
 	e := &eventFiles{
-		run: r, metrics: metrics, roots: []string{r.dirs.out, filepath.Join(r.dirs.attempt, workName)},
-		known: make(map[string]bool), left: eventFilesBytes, within: make(map[string]reportedIn),
+		run: r, metrics: metrics, roots: []string{r.dirs.out, r.dirs.work()},
+		known: make(map[string]bool), left: eventFilesBytes,
 	}
 
 	if o := r.who.Spec.Objective; o != nil {
@@ -102,7 +89,7 @@ func (e *eventFiles) look(end bool) {
 	}
 
 	for _, f := range e.files {
-		most = e.read(f, most, end)
+		most = f.read(most)
 	}
 
 	// A job with very many files is looked at less often.
@@ -112,7 +99,7 @@ func (e *eventFiles) look(end bool) {
 // take stores the scalars of a record.
 func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 	for _, s := range scalars {
-		name := eventName(f.dir(), s.Tag)
+		name := eventName(f.parent(), s.Tag)
 
 		p, ok := metrics.NewPoint(name, strconv.FormatFloat(s.Value, 'g', -1, 64), wallTime(s.WallTime, time.Now()))
 		if !ok {
@@ -120,7 +107,6 @@ func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 		}
 
 		p.Step = s.Step
-		e.place(name, f.dir(), s.Step)
 
 		like := e.likenessOf(name)
 		if like > 0 && (e.likeness == 0 || like < e.likeness) {
@@ -142,33 +128,20 @@ func (e *eventFiles) take(f *eventFile, scalars []tfevents.Scalar) {
 	}
 }
 
-// likenessOf says how much a metric is like the objective; 0 = it is another.
-func (e *eventFiles) likenessOf(name string) tagLikeness {
+// likenessOf says how much a metric is like the objective, the lower the more; 0 = it is
+// another. "Loss/val" and "Val Loss" stand for val_loss, as in what a job prints.
+func (e *eventFiles) likenessOf(name string) int {
 	switch {
 	case e.objective == "":
 		return 0
 	case name == e.objective:
-		return ownTag
+		return 1
 	case name == e.alias:
-		return keysTag
+		return 2
 	case failure.PlainName(name) == failure.PlainName(e.objective):
-		return likeTag
+		return 3
 	default:
 		return 0
-	}
-}
-
-// place notes when two directories report the same steps of one metric.
-func (e *eventFiles) place(name, dir string, step int64) {
-	first, known := e.within[name]
-
-	switch {
-	case !known && len(e.within) >= metrics.MaxNames:
-	case !known || first.dir == dir:
-		e.within[name] = reportedIn{dir, max(first.step, step)}
-	case step <= first.step && e.mixed == "":
-		e.mixed = fmt.Sprintf("%q and %q both report %s, and of each step the later file counts; give one of them another tag",
-			e.run.mask.Quote(first.dir), e.run.mask.Quote(dir), e.run.mask.Name(name))
 	}
 }
 
@@ -186,7 +159,7 @@ func wallTime(seconds float64, now time.Time) time.Time {
 // older orders files by when their writer began, which their names say:
 // events.out.tfevents.<seconds since 1970>.<host>…
 func older(a, b *eventFile) int {
-	return cmp.Or(strings.Compare(stamp(a.path), stamp(b.path)), strings.Compare(a.path, b.path), strings.Compare(a.root, b.root))
+	return cmp.Or(strings.Compare(stamp(a.name), stamp(b.name)), strings.Compare(a.name, b.name), strings.Compare(a.dir, b.dir))
 }
 
 func stamp(path string) string {
@@ -212,12 +185,8 @@ func (e *eventFiles) notes() []string {
 		notes = append(notes, fmt.Sprintf("it wrote so many files that only %d event files among the first %d files were read", mostEventFiles, mostEntries))
 	}
 
-	if e.cut {
+	if slices.ContainsFunc(e.files, func(f *eventFile) bool { return f.cut }) {
 		notes = append(notes, "its event files are larger than "+berth.BytesText(eventFilesBytes)+" and were read so far only")
-	}
-
-	if e.mixed != "" {
-		notes = append(notes, e.mixed)
 	}
 
 	return notes
@@ -230,12 +199,9 @@ func (e *eventFiles) isJobs(root, name string, info os.FileInfo) bool {
 		return true
 	}
 
-	if e.image == nil {
-		e.image = make(map[string]fileMark)
-		if files, found, err := e.run.dirs.workFiles(); err == nil && found { // without it all are the job's
-			e.image = files.Marks
-		}
+	if e.image == nil { // without it all are the job's
+		e.image = new(e.run.dirs.workFiles())
 	}
 
-	return e.image[name] != markOf(info)
+	return e.image.Marks[name] != markOf(info)
 }

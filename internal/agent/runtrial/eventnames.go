@@ -9,16 +9,6 @@ import (
 // with what then stands before the name. Keras writes train and validation.
 var splits = map[string]string{"validation": "val_", "val": "val_", "valid": "val_", "eval": "eval_", "evaluation": "eval_", "test": "test_"}
 
-// tagLikeness is how much a tag is like the objective: the lower the more.
-type tagLikeness int
-
-// The likenesses of tags.
-const (
-	ownTag  tagLikeness = iota + 1
-	keysTag             // Keras' name of an epoch's
-	likeTag             // "Loss/val" and "Val Loss" for val_loss, as in what a job prints
-)
-
 // eventName names a metric by its tag and the directory of its event file. A
 // directory that is no split does not matter: most are named by the time.
 // SummaryWriter.add_scalars of PyTorch writes each of its values with one tag to

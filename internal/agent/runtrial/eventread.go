@@ -1,10 +1,8 @@
 package runtrial
 
 import (
-	"bufio"
-	"errors"
+	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path"
@@ -88,112 +86,69 @@ func (e *eventFiles) meet(root *os.Root, at, name string) {
 		return
 	}
 
+	f := &eventFile{decoder: tfevents.NewDecoder()}
+	f.follower = follower{
+		run: e.run, dir: at, name: name, left: &e.left,
+		take: func(data []byte) int64 { return e.records(f, data) },
+		anew: func() { f.rest, f.decoder = nil, tfevents.NewDecoder() },
+	}
+
 	e.known[key] = true
-	e.files = append(e.files, &eventFile{root: at, path: name, decoder: tfevents.NewDecoder()})
+	e.files = append(e.files, f)
 }
 
-// read takes in the whole records that were appended to a file, of at most so
-// many bytes, and returns how many of these are left.
-func (e *eventFiles) read(f *eventFile, most int64, end bool) int64 {
-	root, err := os.OpenRoot(f.root)
-	if err != nil {
-		return most
-	}
-	defer root.Close() //nolint:errcheck // only read
+// records takes in the whole records of what was appended. One that is too long is left out
+// unread, and so is all behind a length that is wrong: nobody knows where the next one begins.
+func (e *eventFiles) records(f *eventFile, data []byte) (skip int64) {
+	const (
+		around = tfevents.HeaderBytes + tfevents.FooterBytes
+		all    = math.MaxInt64 / 2
+	)
 
-	if info, err := root.Lstat(f.path); err != nil || !info.Mode().IsRegular() || info.Size() == f.at || f.given && info.Size() > f.at {
-		return most
+	f.rest = append(f.rest, data...)
+
+	for len(f.rest) >= tfevents.HeaderBytes {
+		n, ok := tfevents.DataBytes(f.rest[:tfevents.HeaderBytes])
+		if !ok {
+			e.say(f, "could be read up to byte %d only, where a record has a wrong checksum")
+
+			f.rest = nil
+
+			return all
+		}
+
+		whole := int64(min(n, all)) + around //nolint:gosec // G115: it is bounded
+		have := min(whole, int64(len(f.rest)))
+
+		switch {
+		case n > longestEvent:
+		case have < whole: // it has not all been written
+			f.rest = bytes.Clone(f.rest)
+
+			return 0
+		default:
+			e.record(f, f.rest[:whole])
+		}
+
+		f.rest = f.rest[have:]
+		if skip = whole - have; skip > 0 {
+			return skip
+		}
 	}
 
-	file, err := root.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return most
-	}
-	defer file.Close() //nolint:errcheck // only read
+	f.rest = bytes.Clone(f.rest)
 
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return most
-	}
-
-	if info.Size() < f.at { // the job began it anew
-		*f = eventFile{root: f.root, path: f.path, decoder: tfevents.NewDecoder()}
-	}
-
-	return e.records(f, file, info.Size(), most, end)
+	return 0
 }
 
-// records reads from where the last look ended.
-func (e *eventFiles) records(f *eventFile, file *os.File, size, most int64, end bool) int64 {
-	in := bufio.NewReaderSize(io.NewSectionReader(file, f.at, size-f.at), 64<<10)
-
-	for most > 0 {
-		header, err := in.Peek(tfevents.HeaderBytes)
-		if err != nil { // it has not all been written
-			return most
-		}
-
-		if e.left <= 0 {
-			e.cut = true
-
-			return most
-		}
-
-		n, ok := tfevents.DataBytes(header)
-		if !ok { // nobody knows where the next one begins
-			if f.given = e.doubted(f, end); f.given {
-				e.say(f, "could be read up to byte %d only, where a record has a wrong checksum")
-			}
-
-			return most
-		}
-
-		const around = tfevents.HeaderBytes + tfevents.FooterBytes
-		if n > math.MaxInt32 && n > uint64(size) || int64(n) > size-f.at-around { //nolint:gosec // G115: a size is not negative, and n no larger than one
-			return most
-		}
-
-		whole := int64(n) + around //nolint:gosec // G115: no larger than the file
-
-		if n > longestEvent {
-			f.at += whole
-			in = bufio.NewReaderSize(io.NewSectionReader(file, f.at, size-f.at), 64<<10)
-
-			continue
-		}
-
-		record := make([]byte, whole)
-		if _, err := io.ReadFull(in, record); err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-				e.run.log.Warn("reading event files", "attempt", e.run.who.Attempt.ID, "error", err)
-			}
-
-			return most
-		}
-
-		if !e.record(f, record, end) {
-			return most
-		}
-
-		f.at, f.doubts = f.at+whole, 0
-		e.left, most = e.left-whole, most-whole
-	}
-
-	return most
-}
-
-// record takes in a record; it reports whether to go on behind it.
-func (e *eventFiles) record(f *eventFile, record []byte, end bool) bool {
+// record takes in a record.
+func (e *eventFiles) record(f *eventFile, record []byte) {
 	data, footer := record[tfevents.HeaderBytes:len(record)-tfevents.FooterBytes], record[len(record)-tfevents.FooterBytes:]
 
 	if !tfevents.Valid(data, footer) {
-		if !e.doubted(f, end) {
-			return false
-		}
-
 		e.say(f, "has a record with a wrong checksum at byte %d, which was left out")
 
-		return true
+		return
 	}
 
 	scalars, err := f.decoder.Scalars(data)
@@ -202,23 +157,13 @@ func (e *eventFiles) record(f *eventFile, record []byte, end bool) bool {
 	}
 
 	e.take(f, scalars)
-
-	return true
 }
 
-// doubted counts how often the record at hand was wrong, and reports whether it
-// is given up.
-func (*eventFiles) doubted(f *eventFile, end bool) bool {
-	f.doubts++
-
-	return f.doubts >= eventPatience || end
-}
-
-// say notes what of a file could not be read.
+// say notes what of a file could not be read, from the record at hand on.
 func (e *eventFiles) say(f *eventFile, what string) {
 	switch {
 	case len(e.wrong) < mostWrong:
-		e.wrong = append(e.wrong, fmt.Sprintf("its event file %q "+what, e.run.mask.Quote(f.path), f.at))
+		e.wrong = append(e.wrong, fmt.Sprintf("its event file %q "+what, e.run.mask.Quote(f.name), f.at-int64(len(f.rest))))
 	case len(e.wrong) == mostWrong:
 		e.wrong = append(e.wrong, "so have others of its event files")
 	}

@@ -2,7 +2,6 @@ package runtrial
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -23,7 +22,8 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	r.judgeTime(seen.exit)
 
-	reported, peak := seen.shim.ended()
+	shim := seen.shim
+	peak := shim.peakBytes
 	seen.usage.FrameworkPeakBytes = peak
 
 	// In unified memory a program holds more than its GPU has; else it came between two readings.
@@ -31,16 +31,15 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		seen.usage.DevicePeakBytes, seen.usage.DeviceUnseen = peak, max(seen.usage.DeviceUnseen, berth.Duration(r.config.SampleEvery))
 	}
 
-	steps, stepTime, phases := seen.shim.timed()
-	seen.usage.Steps, seen.usage.StepTime = steps, berth.Duration(stepTime)
-	seen.usage.DevicePhases = seen.device.Phases(phases)
+	seen.usage.Steps, seen.usage.StepTime = shim.steps, berth.Duration(shim.stepTime/time.Duration(max(shim.steps, 1)))
+	seen.usage.DevicePhases = seen.device.Phases(shim.phases)
 	_, announced := r.ooms.Load(r.who.Attempt.ID)
 
 	evidence := failure.Evidence{
 		Intent:           r.intent,
 		ExitCode:         code,
-		ReportedKind:     reported,
-		ShimSaid87:       seen.shim.said87(),
+		ReportedKind:     shim.kind,
+		ShimSaid87:       shim.hostOOM,
 		LogTail:          seen.tail.lines,
 		OldLines:         seen.tail.before(finished.Add(-failure.FailsWithin)),
 		OOMKilled:        seen.exit.OOMKilled,
@@ -98,31 +97,21 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	}
 
 	if value != nil && !final {
-		seen.notes = appendNote(seen.notes, r.resumedNote(r.who.Spec.Objective.Strategy))
+		seen.notes = append(seen.notes, r.resumedNote(r.who.Spec.Objective.Strategy))
 	}
 
 	if value != nil && reportedBy == berth.MetricsStdout && (r.who.Spec.Objective.Strategy == berth.StrategyLast || r.who.Spec.Objective.Strategy == "") {
-		seen.notes = appendNote(seen.notes, seen.place)
-	}
-
-	if len(seen.notes) > 0 {
-		message += "; " + strings.Join(seen.notes, "; ")
+		seen.notes = append(seen.notes, seen.place)
 	}
 
 	if evidence.OOMKilled || evidence.OOMEvent { // the cgroup's counter is gone with its container
 		seen.usage.OOMKills = max(seen.usage.OOMKills, 1)
 	}
 
-	if note := spillNote(r.who.Attempt.Demand); note != "" {
-		message += "; " + note
-	}
-
-	if note := r.heldBackNote(seen.usage); note != "" {
-		message += "; " + note
-	}
-
-	if note := sampling.GapNote(kind, seen.usage); note != "" {
-		message += "; " + note
+	for _, note := range append(seen.notes, spillNote(r.who.Attempt.Demand), r.heldBackNote(seen.usage), sampling.GapNote(kind, seen.usage)) {
+		if note != "" {
+			message += "; " + note
+		}
 	}
 
 	return berth.Outcome{

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/sampling"
 )
@@ -138,8 +140,8 @@ type Executor struct {
 	outputBytes atomic.Int64 // as measured last
 	left        hostMemory
 	activity    sampling.Apportioner
-	shimMu      sync.Mutex // held while the shim's files are written
-	copying     sync.Map   // archive of a working directory → lock, a channel of one: held while it is made
+	shimMu      sync.Mutex          // held while the shim's files are written
+	copying     *semaphore.Weighted // of one: held while the copy of a working directory is made
 
 	mu     sync.Mutex
 	claims map[string]*claim // by attempt: what a Run is at
@@ -156,6 +158,7 @@ func New(containers Containers, records Records, meter OpenMeter, config Config,
 
 	return &Executor{
 		containers: containers, records: timely{records}, meter: meter, config: config, log: log, claims: make(map[string]*claim),
+		copying: semaphore.NewWeighted(1),
 	}
 }
 

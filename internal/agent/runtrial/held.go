@@ -39,7 +39,7 @@ func (r *run) tellHeld(ctx context.Context, exited <-chan struct{}, o *output, w
 		}
 
 		held := w.HeldFor(heldFor)
-		if held <= told || !o.metrics.Any() && !o.shim.trains() {
+		if held <= told || !o.metrics.Any() && o.shim.report().steps == 0 {
 			continue
 		}
 

@@ -47,9 +47,7 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 		r.keepLaunch(launch)
 	}
 
-	if files, found, err := r.dirs.workFiles(); err == nil && found {
-		r.dirs.copied = files.Bytes
-	}
+	r.dirs.copied = r.dirs.workFiles().Bytes
 
 	if err := r.placeSecrets(ctx, launch, r.dirs.prepared()); err != nil {
 		return berth.Launch{}, err

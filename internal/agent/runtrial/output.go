@@ -41,11 +41,11 @@ type output struct {
 	metrics *metrics.Series
 	printed *metrics.Reader // nil unless metrics come from what it prints
 	names   *printedNames
-	source  string      // that is written down as chosen
-	file    *recordFile // nil unless they come from the metrics file
-	events  *eventFiles // nil unless they come from event files
+	source  string       // that is written down as chosen
+	file    *metricsFile // nil unless they come from the metrics file
+	events  *eventFiles  // nil unless they come from event files
 
-	shim     *shimReport // nil = the attempt has no shim
+	shim     *shimRead // nil = the attempt has no shim
 	shimFile *recordFile
 	files    sync.Mutex // of reading them
 
@@ -242,6 +242,22 @@ func (o *output) take(c berth.LogChunk) bool {
 	return true
 }
 
+// readFiles reads what was appended to the files.
+func (o *output) readFiles(most int64) {
+	o.files.Lock()
+	defer o.files.Unlock()
+
+	if o.file != nil {
+		o.file.read(most)
+	}
+
+	o.events.look(most == math.MaxInt64)
+
+	if o.shimFile != nil {
+		o.shimFile.read(most)
+	}
+}
+
 // flush reads the files and writes what has gathered, every half second. A database that
 // is away does not end the attempt: the rest waits, and is part of the verdict.
 func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
@@ -273,7 +289,10 @@ func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 // and returns everything that is not in the database. Nobody reads or writes
 // any more.
 func (o *output) finish() (metrics.Batch, []berth.LogPiece) {
-	o.file.end()
+	if o.file != nil {
+		o.file.end()
+	}
+
 	o.shimFile.end()
 
 	for _, stream := range slices.Sorted(maps.Keys(o.lines)) {
@@ -295,27 +314,17 @@ func (o *output) finish() (metrics.Batch, []berth.LogPiece) {
 	return o.metrics.Pending(time.Now()), o.pieces
 }
 
-// notes say what was left out.
+// notes say what was left out; empty ones say nothing.
 func (o *output) notes() []string {
-	notes := o.metrics.Notes()
+	notes := slices.Concat(o.metrics.Notes(), o.file.notes(), o.events.notes())
 
-	if o.pace.lossy && o.fromLog() {
-		notes = append(notes, "it printed faster than Docker keeps, so lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
+	if o.fromLog() {
+		if o.pace.lossy {
+			notes = append(notes, "it printed faster than Docker keeps, so lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
+		}
+
+		notes = append(notes, o.printed.Near.Note(o.run.mask.Quote))
 	}
-
-	if o.file != nil && o.file.cut {
-		notes = append(notes, "its metrics file is larger than "+berth.BytesText(metricsFileBytes)+" and was read so far only")
-	}
-
-	if o.file != nil {
-		notes = appendNote(notes, o.file.unread.note())
-	}
-
-	if o.printed != nil && o.fromLog() {
-		notes = appendNote(notes, o.printed.Near.Note(o.run.mask.Quote))
-	}
-
-	notes = append(notes, o.events.notes()...)
 
 	if o.gap {
 		notes = append(notes, o.gapNote())
@@ -325,15 +334,7 @@ func (o *output) notes() []string {
 		notes = append(notes, "the end of its log could not be read")
 	}
 
-	return notes
-}
-
-func appendNote(notes []string, note string) []string {
-	if note == "" {
-		return notes
-	}
-
-	return append(notes, note)
+	return slices.DeleteFunc(notes, func(note string) bool { return note == "" })
 }
 
 // write stores what waits: one at a time, so that pieces arrive in order.

@@ -297,7 +297,7 @@ func TestReadFile_FollowsWholeLines(t *testing.T) {
 func TestReadFile_WrittenAnew(t *testing.T) {
 	t.Parallel()
 
-	long := strings.Repeat(" ", 2*tailBytes)
+	long := strings.Repeat(" ", tailBytes/2)
 
 	for name, c := range map[string]struct {
 		epochs []string

@@ -207,5 +207,5 @@ func (d dirs) empty(checkpoints bool) error {
 		}
 	}
 
-	return errors.Join(all, os.RemoveAll(filepath.Join(d.attempt, workName)))
+	return errors.Join(all, os.RemoveAll(d.work()))
 }

@@ -40,9 +40,9 @@ type observation struct {
 	place   string       // which line its last value came from
 	tail    tail
 	metrics *metrics.Series
-	notes   []string            // what was left out of them
-	batch   metrics.Batch       // not in the database yet
-	shim    *shimReport         // nil = there was none
+	notes   []string      // what was left out of them
+	batch   metrics.Batch // not in the database yet
+	shim    shimReport
 	pieces  []berth.LogPiece    // the same of the log
 	memory  []berth.MemoryPoint // the same of what it held over time
 }
@@ -112,7 +112,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	}
 	seen.batch, seen.pieces = output.finish()
 	seen.near, seen.place = output.near(), output.place()
-	seen.shim, seen.memory = output.shim, r.trace.Rest()
+	seen.shim, seen.memory = output.shim.report(), r.trace.Rest()
 	seen.notes = append(output.notes(), sampler.device.Notes()...)
 
 	return seen, nil

@@ -68,7 +68,7 @@ func (r *run) addWorkdir(ctx context.Context, l *berth.Launch) error {
 		return nil // the sweep has something else there
 	}
 
-	work := filepath.Join(r.dirs.attempt, workName)
+	work := r.dirs.work()
 	if _, err := os.Lstat(work); errors.Is(err, fs.ErrNotExist) { // else an earlier run made it, and the job may have written to it
 		points, err := mountPoints(l.Mounts, kept.Target)
 		if err == nil {
@@ -93,11 +93,10 @@ func (r *run) workCopy(ctx context.Context, image, dir string) (archive string, 
 	archive = filepath.Join(r.config.DataDir, "workdirs", hex.EncodeToString(sum[:])+archiveEnd)
 
 	err = r.withImage(ctx, image, func() error { // it waits for its image without the lock: others may have theirs
-		unlock, err := r.lockCopy(ctx, archive)
-		if err != nil {
-			return err
+		if err := r.copying.Acquire(ctx, 1); err != nil {
+			return context.Cause(ctx)
 		}
-		defer unlock()
+		defer r.copying.Release(1)
 
 		if kept, err = readCopy(archive); err == nil {
 			return nil
@@ -118,20 +117,6 @@ const (
 
 // noteOf is the file that says of an archive what it is, and that it is whole.
 func noteOf(archive string) string { return strings.TrimSuffix(archive, archiveEnd) + noteEnd }
-
-// lockCopy lets one attempt at a time make a copy. Errors: ctx's cause.
-func (r *run) lockCopy(ctx context.Context, archive string) (unlock func(), err error) {
-	fresh := make(chan struct{}, 1)
-	found, _ := r.copying.LoadOrStore(archive, fresh)
-	lock := found.(chan struct{}) //nolint:forcetypeassert // only these are stored
-
-	select {
-	case lock <- struct{}{}:
-		return func() { <-lock }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
 
 // readCopy reads what is kept of a copy, and marks it as used. An archive that is not
 // as long as it was has suffered: it is made anew.

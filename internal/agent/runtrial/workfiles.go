@@ -2,7 +2,6 @@ package runtrial
 
 import (
 	"archive/tar"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,14 +13,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-
-	"github.com/berthml/berth"
 )
 
 // workFiles is what an attempt's working directory had when it was made.
 type workFiles struct {
-	Inode uint64              `json:"inode"` // of the directory, by which it is known again
 	Bytes int64               `json:"bytes"` // what it took on the disk
 	Marks map[string]fileMark `json:"marks"` // by path; of a directory with a slash at its end
 }
@@ -101,15 +96,11 @@ func (d dirs) unpackWork(archive string, mountPoints map[string]bool) error {
 		return nil
 	})
 
-	if files.Inode, err = inode(temporary); err != nil {
-		return err
-	}
-
 	if err := writeJSON(filepath.Join(d.attempt, workManifest), "what is in a working directory", files); err != nil {
 		return err
 	}
 
-	return errors.Join(os.Chmod(temporary, 0o777), os.Rename(temporary, filepath.Join(d.attempt, workName))) //nolint:gosec // G302: the job's user must write there
+	return errors.Join(os.Chmod(temporary, 0o777), os.Rename(temporary, d.work())) //nolint:gosec // G302: the job's user must write there
 }
 
 // unpack makes one entry of a working directory. What is no file, directory or symbolic
@@ -202,120 +193,63 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// workFiles is what the working directory had when it was made; found is false when
-// the attempt has none, or an image's files were taken out of it again.
-func (d dirs) workFiles() (files workFiles, found bool, err error) {
-	data, err := os.ReadFile(filepath.Join(d.attempt, workManifest))
-	if err != nil {
-		return files, false, ignoreNotExist(err)
-	}
+// workFiles is what the working directory had when it was made; nothing when the attempt
+// has none.
+func (d dirs) workFiles() (files workFiles) {
+	_ = readJSON(filepath.Join(d.attempt, workManifest), &files)
 
-	if err := json.Unmarshal(data, &files); err != nil {
-		return files, false, berth.Errorf(berth.KindInternal, "reading what is in a working directory: %w", err)
-	}
-
-	return files, true, nil
+	return files
 }
 
 // workNames are tried in turn for the working directory among the output: a job may have
 // its own out/work.
 const workNames = 100
 
-// gather makes the working directory a part of the attempt's output, at once: the result
-// waits for no files. The container has exited. Doing it again is harmless.
+// gather makes the working directory a part of the attempt's output, without what the image
+// has there. The container has exited. Doing it again goes on.
 func (d dirs) gather() error {
-	work := filepath.Join(d.attempt, workName)
-	if _, err := os.Lstat(work); err != nil {
+	if _, err := os.Lstat(d.work()); err != nil {
 		return ignoreNotExist(err)
 	}
 
-	target := ""
+	d.prune()
 
-	for n := 1; n <= workNames; n++ {
-		target = d.workTarget(n)
+	target := filepath.Join(d.out, workName)
+	for n := 2; n <= workNames; n++ {
 		if _, err := os.Lstat(target); err != nil {
 			break
 		}
+
+		target = filepath.Join(d.out, workName+"-"+strconv.Itoa(n))
 	}
 
-	if err := os.Rename(work, target); err != nil {
+	if err := os.Rename(d.work(), target); err != nil {
 		return fmt.Errorf("keeping what the job wrote into its working directory: %w", err)
 	}
+
+	_ = os.Remove(target) // when the job wrote nothing there
 
 	return nil
 }
 
-// workTarget is the n-th name of the working directory among the output, from 1.
-func (d dirs) workTarget(n int) string {
-	if n == 1 {
-		return filepath.Join(d.out, workName)
-	}
+// prune removes what the image has from the working directory, as far as the job did not change it.
+// What cannot be removed stays among the output.
+func (d dirs) prune() {
+	files := d.workFiles()
 
-	return filepath.Join(d.out, workName+"-"+strconv.Itoa(n))
-}
-
-// gathered is where gather put the working directory; empty = it is not there any more.
-func (d dirs) gathered(files workFiles) string {
-	for n := 1; n <= workNames; n++ {
-		target := d.workTarget(n)
-		if found, err := inode(target); err == nil && found == files.Inode {
-			return target
-		}
-	}
-
-	return ""
-}
-
-// inode is that of a directory, or of a link itself.
-func inode(dir string) (uint64, error) {
-	info, err := os.Lstat(dir)
+	root, err := os.OpenRoot(d.work())
 	if err != nil {
-		return 0, err
-	}
-
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, berth.Errorf(berth.KindInternal, "reading the inode of %q", dir)
-	}
-
-	return stat.Ino, nil
-}
-
-// prune removes what the image has from what was gathered, as far as the job did not change it.
-func (d dirs) prune() error {
-	files, found, err := d.workFiles()
-	if err != nil || !found {
-		return err
-	}
-
-	target := d.gathered(files)
-	if target == "" {
-		return nil
-	}
-
-	root, err := os.OpenRoot(target)
-	if err != nil {
-		return err
+		return
 	}
 	defer root.Close() //nolint:errcheck // nothing is written through it
-
-	var all error
 
 	// What is below a directory comes before it.
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(files.Marks))) {
 		plain, directory := strings.CutSuffix(name, "/")
 
 		info, err := root.Lstat(plain)
-		if err != nil || directory != info.IsDir() || !directory && markOf(info) != files.Marks[name] {
-			continue // the job removed or changed it
-		}
-
-		if err := root.Remove(plain); err != nil && !directory {
-			all = errors.Join(all, fmt.Errorf("removing a file of the image: %w", err))
+		if err == nil && directory == info.IsDir() && (directory || markOf(info) == files.Marks[name]) {
+			_ = root.Remove(plain)
 		}
 	}
-
-	_ = os.Remove(target) // when the job wrote nothing there
-
-	return all
 }

@@ -130,7 +130,6 @@ func TestGather_WithoutRoot(t *testing.T) {
 	if dir := os.Getenv("BERTH_TEST_GATHER"); dir != "" {
 		d := dirs{attempt: dir, out: filepath.Join(dir, "out")}
 		require.NoError(t, d.gather())
-		require.NoError(t, d.prune())
 
 		return
 	}
@@ -248,28 +247,5 @@ func TestLeftovers_OfWorkingDirectories(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{attemptID}, left)
 	require.NoError(t, r.Clean(attemptID))
-	require.Equal(t, map[string]string{"work/m.keras": "model"}, filesBelow(t, r.file("out")))
-}
-
-// The result does not wait until the image's files are taken out.
-func TestRun_TheResultWaitsForNoFiles(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.has(t, "/app", image{"train.py": "x"})
-
-	var there []string
-
-	ended := r.start(t.Context(), r.order())
-	r.docks.started(t)
-	r.books.refuse = func() error {
-		there = slices.Sorted(maps.Keys(filesBelow(t, r.file("out"))))
-
-		return nil
-	}
-
-	require.NoError(t, os.WriteFile(r.file("work/m.keras"), []byte("model"), 0o600))
-	r.endWell(t, ended)
-	require.Equal(t, []string{"work/m.keras", "work/train.py"}, there)
 	require.Equal(t, map[string]string{"work/m.keras": "model"}, filesBelow(t, r.file("out")))
 }
