@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +26,12 @@ type run struct {
 	startedAt time.Time
 	waited    time.Duration // for its checkpoint, at the longest of its tries
 	intent    failure.Intent
-	askedAt   time.Time // when Berth asked the container to stop, for its intent
-	disk      diskWatch
+	askedAt   time.Time  // when Berth asked the container to stop, for its intent
+	disk      keptDisk   // what was seen of the disks
+	diskKept  keptDisk   // what of that is written down
+	missed    bool       // the container had exited before this run
+	keeping   sync.Mutex // held while kept is changed
+	kept      record
 	sized     atomic.Int64 // what its files took when they were measured last
 	trace     *sampling.Trace
 	mask      *masking.Mask // of the values of its secrets; nil = it has none

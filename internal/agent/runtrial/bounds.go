@@ -83,10 +83,7 @@ func (r *run) makeRoom(v verdict) bool {
 		return false
 	}
 
-	evidence := r.disk.seen
-	evidence.Container, evidence.Intent = r.container.ID, v.Intent
-
-	if err := r.dirs.keepDisk(evidence); err != nil {
+	if err := r.keep(func(k *record) { k.Disk, k.Intent = r.disk, v.Intent }); err != nil {
 		r.log.Warn("writing down why the files of an attempt go; they stay until its verdict is committed",
 			"attempt", r.who.Attempt.ID, "error", err)
 

@@ -179,7 +179,7 @@ func TestRun_FilesOverTheQuotaStayUntilTheVerdictIsSafe(t *testing.T) {
 
 		box, ended := r.begin(t)
 		require.NoError(t, os.Mkdir(r.file(verdictName+".tmp"), 0o700)) // in the way
-		require.NoError(t, os.Mkdir(r.file(diskName), 0o700))
+		require.NoError(t, os.Mkdir(r.file(recordName), 0o700))
 		model := filepath.Join(r.file("out"), "model")
 		require.NoError(t, os.WriteFile(model, make([]byte, 2<<20), 0o600))
 		box.Exit(143)

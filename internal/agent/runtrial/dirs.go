@@ -23,13 +23,13 @@ const (
 
 // ours is what of an attempt's directory goes when its result is committed.
 var ours = []string{
-	"in", "shim", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", usageName, usageName + ".tmp",
-	readingName, readingName + ".tmp", sourceName, sourceName + ".tmp", intentName, intentName + ".tmp", fetchingName, diskName, workName + ".tmp", workManifest + ".tmp",
+	"in", "shim", launchName, launchName + ".tmp", verdictName, verdictName + ".tmp", recordName,
+	fetchingName, workName + ".tmp", workManifest + ".tmp",
 }
 
 // dirs are the host's directories of one attempt.
 type dirs struct {
-	attempt    string   // holds in and out, and the verdict and usage, which are ours
+	attempt    string   // holds in and out, and the launch, the record and the verdict, which are ours
 	in         string   // read-only for the job
 	out        string   // metrics and artifacts
 	shim       string   // the shim's records

@@ -50,7 +50,7 @@ func TestRun_AFullDiskKeepsNothingFromBeingAdopted(t *testing.T) {
 	r := setup(t)
 	box := r.leave(t, r.order())
 
-	for _, file := range []string{filepath.Join("in", paramsName), launchName, usageName, readingName, verdictName} {
+	for _, file := range []string{filepath.Join("in", paramsName), launchName, verdictName} {
 		require.NoError(t, os.MkdirAll(r.file(file+".tmp"), 0o700))
 	}
 

@@ -79,7 +79,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 		at, final = seen.metrics.ReportedAt(*o)
 		evidence.Final = final
-		evidence.ReportedSince = r.disk.seen.reportedSince(at, final)
+		evidence.ReportedSince = !r.disk.LogFullAt.IsZero() && at.After(r.disk.LogFullAt)
 	}
 
 	kind, message := failure.Classify(evidence)

@@ -481,7 +481,7 @@ func TestRun_CommitsWhatWasRefused(t *testing.T) {
 			require.Equal(t, berth.KindOf(c.refused), berth.KindOf(await(t, ended).err))
 			require.Len(t, r.docks.boxes(t), 1, "no commit, no removal")
 			require.Empty(t, r.books.results)
-			require.FileExists(t, r.file(usageName))
+			require.FileExists(t, r.file(recordName))
 			require.FileExists(t, r.file(verdictName))
 			require.Equal(t, errors.Is(c.refused, fenced), r.Untidy())
 

@@ -113,15 +113,15 @@ func newOutput(r *run) *output {
 	}
 
 	if o.auto() {
-		o.source = r.dirs.source(r.container.ID)
+		o.source = r.kept.Source
 		o.metrics.GoOn(o.source)
 	} else { // the shim's metrics wait for the end
 		o.metrics.GoOn(sources[0])
 	}
 
 	// A database that was restored lacks what had been stored: it is read again.
-	if kept, found := r.dirs.reading(r.container.ID); found && (kept.Cut || kept.Offset <= r.who.LogOffset) {
-		o.resume(kept)
+	if kept := r.kept.Log; kept != nil && (kept.Cut || kept.Offset <= r.who.LogOffset) {
+		o.resume(*kept)
 	}
 
 	return o

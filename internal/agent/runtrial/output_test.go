@@ -159,7 +159,7 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 
 		adopt := func() *output {
 			run := r.newRun(rt)
-			run.container.ID = "c"
+			run.container.ID, run.kept = "c", run.dirs.record("c")
 			require.NoError(rt, run.dirs.make(nil))
 
 			return newOutput(run)
@@ -406,7 +406,7 @@ func autoOutput(t *testing.T, o berth.Objective) (*rig, func() *output) {
 
 	return r, func() *output {
 		run := r.newRun(t)
-		run.container.ID = "c"
+		run.container.ID, run.kept = "c", run.dirs.record("c")
 		require.NoError(t, run.dirs.make(nil))
 
 		return newOutput(run)

@@ -3,41 +3,20 @@ package runtrial
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 
 	"github.com/berthml/berth"
 )
-
-// readingName is the file that keeps how far an attempt's log was read.
-const readingName = "log.json"
 
 // reading is how far a container's log was read. Everything up to Position is in the database.
 // A run that adopts the container reads the log from its start again. Docker keeps the newest
 // 30 MiB only: where it has dropped the start, metrics go on behind Position, with their steps.
 type reading struct {
-	Container string            `json:"container"` // its id
-	First     berth.LogPosition `json:"first"`     // of the log's first piece
-	Position  berth.LogPosition `json:"position"`
-	Offset    int64             `json:"offset"`          // of the next byte of the log
-	Cut       bool              `json:"cut,omitempty"`   // the log limit was reached
-	Gap       bool              `json:"gap,omitempty"`   // Docker had dropped a part of it
-	Steps     map[string]int64  `json:"steps,omitempty"` // the newest ones of metrics
-}
-
-// keepReading writes down how far a log was read. Like usage it is not synced: a power cut
-// ends the container as well.
-func (d dirs) keepReading(r reading) error {
-	return writeJSON(filepath.Join(d.attempt, readingName), "what was read of the log", r)
-}
-
-// reading is how far this container's log was read; found is false when that was not written
-// down.
-func (d dirs) reading(container string) (r reading, found bool) {
-	if !readJSON(filepath.Join(d.attempt, readingName), &r) || container == "" || r.Container != container {
-		return reading{}, false
-	}
-
-	return r, true
+	First    berth.LogPosition `json:"first"` // of the log's first piece
+	Position berth.LogPosition `json:"position"`
+	Offset   int64             `json:"offset"`          // of the next byte of the log
+	Cut      bool              `json:"cut,omitempty"`   // the log limit was reached
+	Gap      bool              `json:"gap,omitempty"`   // Docker had dropped a part of it
+	Steps    map[string]int64  `json:"steps,omitempty"` // the newest ones of metrics
 }
 
 // resume goes on from where an earlier run stopped to store the log.
@@ -94,7 +73,7 @@ func (o *output) reading() *reading {
 		return nil
 	}
 
-	r := &reading{Container: o.run.container.ID, First: o.first, Position: o.taken, Offset: o.offset, Cut: o.cut, Gap: o.gap}
+	r := &reading{First: o.first, Position: o.taken, Offset: o.offset, Cut: o.cut, Gap: o.gap}
 	if o.printed != nil {
 		r.Steps = maps.Clone(o.printed.Steps())
 	}
@@ -108,7 +87,7 @@ func (o *output) keep() {
 		return
 	}
 
-	if err := o.run.dirs.keepReading(*o.stored); err != nil {
+	if err := o.run.keep(func(k *record) { k.Log = o.stored }); err != nil {
 		o.run.log.Warn("writing down how far the log was read", "attempt", o.run.who.Attempt.ID, "error", err)
 
 		return

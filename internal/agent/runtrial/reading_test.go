@@ -119,10 +119,10 @@ func TestRun_KeepsWhatItReadWhileItReads(t *testing.T) {
 		box.Print(berth.Stdout, "half a li")
 		time.Sleep(2 * keepUsageEvery)
 		synctest.Wait()
-		require.FileExists(t, r.file(readingName))
+		require.NotNil(t, r.newRun(t).dirs.record("").Log)
 		got := ends(t, box, ended, "ne, acc=0.95\n", 0)
 		require.InDelta(t, 0.95, *got.Value, 0)
-		require.NoFileExists(t, r.file(readingName), "it goes with the result")
+		require.NoFileExists(t, r.file(recordName), "it goes with the result")
 	})
 }
 

@@ -2,30 +2,20 @@ package runtrial
 
 import (
 	"context"
-	"path/filepath"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/metrics"
 )
 
-// sourceName is the file that keeps where an attempt's metrics come from.
-const sourceName = "source.json"
-
-// chosenSource is the source of a container's metrics. It is written before any of them is
+// keepSource writes down which source was chosen, once, and before any of its metrics is
 // stored, so that no curve has two.
-type chosenSource struct {
-	Container string `json:"container"` // its id
-	Source    string `json:"source"`
-}
-
-// keepSource writes down which source was chosen, once.
 func (o *output) keepSource() error {
 	chosen := o.metrics.Chosen()
 	if chosen == o.source || !o.auto() {
 		return nil
 	}
 
-	if err := writeJSON(filepath.Join(o.run.dirs.attempt, sourceName), "where metrics come from", chosenSource{o.run.container.ID, chosen}); err != nil {
+	if err := o.run.keep(func(k *record) { k.Source = chosen }); err != nil {
 		return err
 	}
 
@@ -36,17 +26,6 @@ func (o *output) keepSource() error {
 
 // auto reports whether the sweep names no source.
 func (o *output) auto() bool { return o.run.who.Spec.Metrics.Source == berth.MetricsAuto }
-
-// source is what was chosen for this container; empty when nothing was.
-func (d dirs) source(container string) string {
-	var c chosenSource
-
-	if !readJSON(filepath.Join(d.attempt, sourceName), &c) || container == "" || c.Container != container {
-		return ""
-	}
-
-	return c.Source
-}
 
 // fromLog reports whether what the job printed may be what its trial is ranked by.
 func (o *output) fromLog() bool {

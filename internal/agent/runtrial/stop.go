@@ -3,38 +3,11 @@ package runtrial
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/failure"
 )
-
-// intentName is the file that keeps why Berth stops an attempt's container.
-const intentName = "intent.json"
-
-// keptIntent is why Berth stops a container. Like usage it is not synced: a power
-// cut ends the container as well.
-type keptIntent struct {
-	Container string         `json:"container"` // its id
-	Intent    failure.Intent `json:"intent"`
-	AskedAt   time.Time      `json:"asked_at"`
-}
-
-func (d dirs) keepIntent(k keptIntent) error {
-	return writeJSON(filepath.Join(d.attempt, intentName), "intent", k)
-}
-
-// intent is why an earlier Run asked a container to stop, and when; none when
-// nothing was written down of this container.
-func (d dirs) intent(container string) (failure.Intent, time.Time) {
-	var kept keptIntent
-	if !readJSON(filepath.Join(d.attempt, intentName), &kept) || kept.Container != container {
-		return failure.IntentNone, time.Time{}
-	}
-
-	return kept.Intent, kept.AskedAt
-}
 
 // stop stops the container. Errors: berth.ErrNotStopped, whatever Docker says. A
 // container that cannot be killed gets no answer until the time is up, or one
@@ -57,7 +30,7 @@ func (r *run) end(ctx context.Context, why failure.Intent) error {
 	if r.intent == failure.IntentNone {
 		r.intent, r.askedAt = why, time.Now().UTC()
 
-		if err := r.dirs.keepIntent(keptIntent{Container: r.container.ID, Intent: why, AskedAt: r.askedAt}); err != nil {
+		if err := r.keep(func(k *record) { k.Intent, k.AskedAt = why, r.askedAt }); err != nil {
 			r.log.Warn("writing down why the attempt is stopped", "attempt", r.who.Attempt.ID, "why", why, "error", err)
 		}
 	}

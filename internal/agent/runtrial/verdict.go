@@ -13,12 +13,8 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
-// What an attempt's directory holds beside the job's directories. The job sees
-// neither.
-const (
-	verdictName = "verdict.json" // its outcome, until that is committed
-	usageName   = "usage.json"   // what was measured so far
-)
+// verdictName is the file that keeps an attempt's outcome until that is committed.
+const verdictName = "verdict.json"
 
 // verdict is an attempt's outcome, written down before the database is told
 // (rule R6), with what else a commit needs once the container and its log are
@@ -39,12 +35,6 @@ type verdict struct {
 	ImageMissing bool   `json:"image_missing,omitempty"` // it did not start for want of its image
 
 	unwritten bool // it is in memory only
-}
-
-// keptUsage is what was measured of an attempt when it was last written down.
-type keptUsage struct {
-	Container string      `json:"container"` // its id
-	Usage     berth.Usage `json:"usage"`
 }
 
 // keepVerdict writes a verdict so that neither a killed worker nor a power cut
@@ -95,27 +85,9 @@ func (d dirs) verdict(token int64) (v verdict, found bool, err error) {
 	return verdict{}, false, os.Remove(path)
 }
 
-// keepUsage writes down what was measured. It is not synced: a power cut ends
-// the container as well.
-func (d dirs) keepUsage(container string, u berth.Usage) error {
-	return writeJSON(filepath.Join(d.attempt, usageName), "usage", keptUsage{Container: container, Usage: u})
-}
-
-// usage is what was written down of a container; zero when nothing was. An
-// attempt that is given back to its host has a new token and the container of
-// before. An empty id stands for whatever container the attempt had.
-func (d dirs) usage(container string) berth.Usage {
-	var kept keptUsage
-	if !readJSON(filepath.Join(d.attempt, usageName), &kept) || container != "" && kept.Container != container {
-		return berth.Usage{}
-	}
-
-	return kept.Usage
-}
-
 // measured is what earlier Runs measured of an attempt that is over.
 func (r *run) measured() berth.Usage {
-	u := most(r.order.Progress.Usage, r.dirs.usage(r.container.ID))
+	u := most(r.order.Progress.Usage, r.dirs.record(r.container.ID).Usage)
 	u.SeenUntil, u.DeviceSeenUntil = time.Time{}, time.Time{}
 
 	return u

@@ -3,8 +3,10 @@ package runtrial
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,7 +71,7 @@ func TestVerdict_IsCommittedWithoutDocker(t *testing.T) {
 		require.Equal(t, outcome, r.books.result(t).Outcome)
 		require.Equal(t, berth.FootprintFull, r.books.result(t).Source)
 		require.NoFileExists(t, r.file(verdictName), "it is committed")
-		require.NoFileExists(t, r.file(usageName))
+		require.NoFileExists(t, r.file(recordName))
 	})
 }
 
@@ -138,7 +140,7 @@ func TestUsage_SurvivesTheWorker(t *testing.T) {
 		box := r.readFor(t, keepUsageEvery+time.Second, func(*fake.Process) {
 			time.Sleep(keepUsageEvery + time.Second)
 			synctest.Wait()
-			require.FileExists(t, r.file(usageName), "also for one that will be killed")
+			require.NotZero(t, r.newRun(t).dirs.record("").Usage, "also for one that will be killed")
 		})
 
 		r.meter = func(berth.Container) (Meter, error) { return gauge{berth.MemorySample{WorkingSetBytes: 1 << 20}}, nil }
@@ -155,15 +157,26 @@ func TestUsage_SurvivesTheWorker(t *testing.T) {
 
 // An attempt that was given back has a new token and the container of before:
 // what was measured of that one counts, what was of another does not.
-func TestUsage_GoesWithTheContainer(t *testing.T) {
+func TestRecord_GoesWithTheContainer(t *testing.T) {
 	t.Parallel()
 
 	d := dirs{attempt: t.TempDir()}
-	require.NoError(t, d.keepUsage("c", berth.Usage{Samples: 3}))
-	require.Equal(t, 3, d.usage("c").Samples)
-	require.Equal(t, 3, d.usage("").Samples, "of an attempt that is over")
-	require.Zero(t, d.usage("d"))
-	require.Zero(t, dirs{attempt: t.TempDir()}.usage("c"))
+	k := record{Container: "c", Log: &reading{Steps: map[string]int64{strings.Repeat("x", recordBytes): 1}}}
+
+	for samples := range 2 { // a shorter one overwrites the longer one
+		require.NoError(t, d.keepRecord(k))
+		require.Equal(t, k, d.record("c"))
+		require.Equal(t, k, d.record(""), "of an attempt that is over")
+		require.Zero(t, d.record("d"))
+
+		info, err := os.Stat(filepath.Join(d.attempt, recordName))
+		require.NoError(t, err)
+		require.Equal(t, int64(2*recordBytes), info.Size())
+
+		k.Log, k.Usage.Samples = nil, samples+1
+	}
+
+	require.Zero(t, dirs{attempt: t.TempDir()}.record("c"))
 }
 
 // A container starts although the database is away, and is measured meanwhile.
@@ -280,7 +293,6 @@ func TestRun_RecallsWhyItStoppedTheContainer(t *testing.T) {
 			got := came(t, r.start(t.Context(), r.order()))
 			require.Equal(t, berth.FailureTimedOut, got.Kind)
 			require.Nil(t, got.Value)
-			require.NoFileExists(t, r.file(intentName), "it goes with the result")
 		})
 	}
 }

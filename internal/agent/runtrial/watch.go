@@ -1,7 +1,6 @@
 package runtrial
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -59,12 +58,12 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	followCtx, detach := context.WithCancel(context.WithoutCancel(ctx))
 	defer detach()
 
-	known := most(r.order.Progress.Usage, r.dirs.usage(r.container.ID))
+	r.kept = r.dirs.record(r.container.ID)
+	known := most(r.order.Progress.Usage, r.kept.Usage)
 	sampler := &sampler{usage: known, before: known, Coverage: r.coverage(), device: sampling.NewDeviceWatch(r.coverage(), known)}
 	r.trace = sampling.NewTrace(r.startedAt)
-	r.intent, r.askedAt = r.dirs.intent(r.container.ID)
-	r.disk = r.diskWatch()
-	r.intent = cmp.Or(r.intent, r.disk.kept.Intent)
+	r.intent, r.askedAt, r.disk, r.diskKept = r.kept.Intent, r.kept.AskedAt, r.kept.Disk, r.kept.Disk
+	r.missed = r.container.Adopted && r.container.State == berth.ContainerExited
 	before := r.cpuIdle()
 	output := newOutput(r)
 	excess := make(chan failure.Intent, 3) // one place for each that may send
@@ -187,7 +186,6 @@ type sampler struct {
 
 	usage  berth.Usage
 	before berth.Usage          // what earlier Runs measured
-	kept   berth.Usage          // what is on disk
 	host   failure.HostEvidence // as read last
 	device *sampling.DeviceWatch
 }
@@ -269,17 +267,9 @@ func (r *run) holdsTooMuch(m berth.MemorySample) bool {
 // keepUsage writes down what was measured: Temporal's heartbeat, which says it
 // too, is lost with an attempt of the activity that ended without one.
 func (r *run) keepUsage(s *sampler) {
-	if s.usage == s.kept {
-		return
-	}
-
-	if err := r.dirs.keepUsage(r.container.ID, s.usage); err != nil {
+	if err := r.keep(func(k *record) { k.Usage = s.usage }); err != nil {
 		r.log.Warn("writing usage down", "attempt", r.who.Attempt.ID, "error", err)
-
-		return
 	}
-
-	s.kept = s.usage
 }
 
 func (s *sampler) add(m berth.MemorySample, at time.Time) {
