@@ -18,25 +18,26 @@ import (
 type run struct {
 	*Executor
 
-	order     berth.Order
-	short     bool // its container is a short probe, whatever the order says
-	who       berth.Assignee
-	dirs      dirs
-	container berth.Container
-	startedAt time.Time
-	waited    time.Duration // for its checkpoint, at the longest of its tries
-	intent    failure.Intent
-	askedAt   time.Time  // when Berth asked the container to stop, for its intent
-	disk      keptDisk   // what was seen of the disks
-	diskKept  keptDisk   // what of that is written down
-	missed    bool       // the container had exited before this run
-	keeping   sync.Mutex // held while kept is changed
-	kept      record
-	sized     atomic.Int64 // what its files took when they were measured last
-	trace     *sampling.Trace
-	mask      *masking.Mask // of the values of its secrets; nil = it has none
-	secrets   []placed
-	unplaced  error // why secrets of an attempt that was prepared before are not there
+	order      berth.Order
+	short      bool // its container is a short probe, whatever the order says
+	who        berth.Assignee
+	dirs       dirs
+	container  berth.Container
+	startedAt  time.Time
+	waited     time.Duration // for its checkpoint, at the longest of its tries
+	intent     failure.Intent
+	askedAt    time.Time  // when Berth asked the container to stop, for its intent
+	disk       keptDisk   // what was seen of the disks
+	diskKept   keptDisk   // what of that is written down
+	missed     bool       // the container had exited before this run
+	keeping    sync.Mutex // held while kept is changed
+	kept       record
+	sized      atomic.Int64 // what its files took when they were measured last
+	trace      *sampling.Trace
+	deviceNote string        // what a person must know of how it used its GPU; empty = nothing
+	mask       *masking.Mask // of the values of its secrets; nil = it has none
+	placed     []string      // files of secrets that this run wrote
+	unplaced   error         // why secrets of an attempt that was prepared before are not there
 }
 
 // open returns a run of an attempt. A short probe has directories of its own.

@@ -34,7 +34,7 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *sampl
 	ticker := time.NewTicker(r.config.SampleEvery)
 	defer ticker.Stop()
 
-	measured, shared := doubts{patience: deviceDoubt}, doubts{patience: deviceDoubt}
+	var unread, unshared doubt
 
 	for {
 		select { // of a container that is gone a reading says nothing, but for the GPU's own problem
@@ -78,18 +78,14 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *sampl
 			return nil
 		}
 
-		unread := ""
-		if err != nil {
-			unread = "cannot measure the GPU of the attempt"
+		now := time.Now()
+		if unread.lasts(err != nil, now) {
+			r.log.Warn("cannot measure the GPU of the attempt", "attempt", r.who.Attempt.ID, "device", id, "error", err)
 		}
 
-		if measured.last(unread, time.Now()) {
-			r.log.Warn(unread, "attempt", r.who.Attempt.ID, "device", id, "error", err)
-		}
-
-		if why := r.unshared(reading, err); shared.last(why, time.Now()) {
-			r.log.Warn(why, "attempt", r.who.Attempt.ID, "device", id)
-			w.Note(why)
+		if unshared.lasts(err == nil && reading.Unshared && r.who.Attempt.Class.Mode() == berth.SharingMPS, now) {
+			r.log.Warn(unsharedNote, "attempt", r.who.Attempt.ID, "device", id)
+			r.deviceNote = unsharedNote
 		}
 
 		select {
@@ -132,38 +128,30 @@ func (r *run) apportion(who sampling.Tenant, reading sampling.DeviceReading, w *
 // or is in one of its lists alone.
 const deviceDoubt = 5 * time.Second
 
-// unshared says that the attempt does not share its GPU as it should; empty = it does,
-// as far as is known.
-func (r *run) unshared(reading sampling.DeviceReading, err error) string {
-	if err != nil || !reading.Unshared || r.who.Attempt.Class.Mode() != berth.SharingMPS {
-		return ""
-	}
+// unsharedNote says that the attempt does not share its GPU as it should.
+const unsharedNote = "a process of the attempt did not share its GPU by MPS, as it should: it took turns with the others, and nothing bounded its memory; " +
+	"let neither its image nor its program set CUDA_MPS_PIPE_DIRECTORY"
 
-	return "a process of the attempt did not share its GPU by MPS, as it should: it took turns with the others, and nothing bounded its memory; " +
-		"let neither its image nor its program set CUDA_MPS_PIPE_DIRECTORY"
+// doubt tells what lasts from what passes. Zero = nothing is wrong.
+type doubt struct {
+	since time.Time
+	said  bool
 }
 
-// doubts tells what lasts from what passes.
-type doubts struct {
-	patience time.Duration
-	why      string
-	since    time.Time
-	said     bool
-}
+// lasts reports, once, that something has been wrong for deviceDoubt.
+func (d *doubt) lasts(wrong bool, now time.Time) bool {
+	switch {
+	case !wrong:
+		d.since = time.Time{}
+	case d.since.IsZero():
+		d.since = now
+	case !d.said && now.Sub(d.since) >= deviceDoubt:
+		d.said = true
 
-// last reports, once, that the same has been wrong for as long as patience lasts.
-func (d *doubts) last(why string, now time.Time) bool {
-	if why != d.why {
-		d.why, d.since = why, now
+		return true
 	}
 
-	if why == "" || d.said || now.Sub(d.since) < d.patience {
-		return false
-	}
-
-	d.said = true
-
-	return true
+	return false
 }
 
 // deviceEvidence is what is known of the attempt's GPU; zero without one.

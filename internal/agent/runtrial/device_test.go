@@ -183,27 +183,14 @@ func TestRun_WithoutAnMPSDaemon(t *testing.T) {
 
 // What is wrong with readings for a moment, as a process starts or ends, is not
 // said; what lasts is, once.
-func TestDoubts(t *testing.T) {
+func TestDoubt(t *testing.T) {
 	t.Parallel()
 
-	start := time.Now()
-	d := doubts{patience: 5 * time.Second}
+	var d doubt
 
-	for _, tt := range []struct {
-		after time.Duration
-		why   string
-		said  bool
-	}{
-		{0, "no reading", false},
-		{4 * time.Second, "no reading", false},
-		{5 * time.Second, "", false},
-		{6 * time.Second, "no reading", false},
-		{9 * time.Second, "not shared", false},
-		{13 * time.Second, "not shared", false},
-		{14 * time.Second, "not shared", true},
-		{30 * time.Second, "not shared", false},
-	} {
-		require.Equal(t, tt.said, d.last(tt.why, start.Add(tt.after)), "%v", tt.after)
+	start := time.Now()
+	for second, wrong := range []bool{true, true, true, false, true, true, true, true, true, true, true, true, true} {
+		require.Equal(t, second == 9, d.lasts(wrong, start.Add(time.Duration(second)*time.Second)), second)
 	}
 }
 

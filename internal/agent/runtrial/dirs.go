@@ -29,31 +29,26 @@ var ours = []string{
 
 // dirs are the host's directories of one attempt.
 type dirs struct {
-	attempt    string   // holds in and out, and the launch, the record and the verdict, which are ours
-	in         string   // read-only for the job
-	out        string   // metrics and artifacts
-	shim       string   // the shim's records
-	secrets    []string // where files of secrets may be, each mounted by itself; new ones are in the first
-	checkpoint string   // of the trial; survives attempts, but a short probe has its own
-	copied     int64    // bytes of what the image has in the working directory
+	attempt    string // holds in and out, and the launch, the record and the verdict, which are ours
+	in         string // read-only for the job
+	out        string // metrics and artifacts
+	shim       string // the shim's records
+	secrets    string // files of secrets, each mounted by itself
+	checkpoint string // of the trial; survives attempts, but a short probe has its own
+	copied     int64  // bytes of what the image has in the working directory
 }
 
 func (e *Executor) dirs(who berth.Assignee) dirs {
 	attempt := filepath.Join(e.attemptsDir(), who.Attempt.ID)
 
-	d := dirs{
+	return dirs{
 		attempt:    attempt,
 		in:         filepath.Join(attempt, "in"),
 		out:        filepath.Join(attempt, "out"),
 		shim:       filepath.Join(attempt, "shim"),
+		secrets:    filepath.Join(e.secretsDir(), who.Attempt.ID),
 		checkpoint: filepath.Join(e.checkpointsDir(), who.Trial.ID),
 	}
-
-	for _, dir := range e.secretsDirs() {
-		d.secrets = append(d.secrets, filepath.Join(dir, who.Attempt.ID))
-	}
-
-	return d
 }
 
 func (e *Executor) attemptsDir() string { return filepath.Join(e.config.DataDir, "attempts") }

@@ -112,19 +112,9 @@ func (f *fetching) stillOurs(ctx context.Context) error {
 	r := f.run
 	f.note.text, f.note.at = "puts its checkpoint in its place", time.Now()
 
-	if err := patiently(ctx, func() error {
+	return patiently(ctx, func() error {
 		return r.records.NoteWait(ctx, r.who.Attempt.ID, r.order.Token, f.note.text)
-	}); err != nil {
-		return err
-	}
-
-	for _, other := range r.RunningCheckpoints() { // its placing may be newer than the answer
-		if other.TrialID == r.who.Trial.ID && other.Token > r.order.Token {
-			return berth.Errorf(berth.KindFenced, "attempt %s is not ours any more: attempt %s of its trial runs here", r.who.Attempt.ID, other.AttemptID)
-		}
-	}
-
-	return nil
+	})
 }
 
 // takes reports whether a checkpoint can be fetched to this host: its archive and its files

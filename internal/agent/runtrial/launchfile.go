@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/berthml/berth"
 )
@@ -59,10 +58,6 @@ func (d dirs) prepared() bool {
 // are there: it may have been started with another data directory.
 func (d dirs) mounted(mounts []berth.Mount) dirs {
 	for _, m := range mounts {
-		if dir := filepath.Dir(m.Source); isSecretsDir(dir, filepath.Base(d.attempt)) {
-			d.secrets = append(slices.Clip(d.secrets), dir) // all go when it is over
-		}
-
 		info, err := os.Stat(m.Source)
 		if err != nil || !info.IsDir() {
 			continue

@@ -258,8 +258,9 @@ func (o *output) readFiles(most int64) {
 	}
 }
 
-// flush reads the files and writes what has gathered, every half second. A database that
-// is away does not end the attempt: the rest waits, and is part of the verdict.
+// flush reads the files and writes what has gathered, every half second, and what the attempt
+// held over time every ten. A database that is away does not end the attempt: the rest waits,
+// and is part of the verdict. Errors: fenced.
 func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 	defer o.keep() // for the run that adopts the container
 
@@ -274,13 +275,20 @@ func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 
 			if n%int(keepUsageEvery/flushEvery) == 0 {
 				o.keep()
+
+				if err := o.run.putMemory(ctx); err != nil {
+					return err
+				}
 			}
 		case <-exited:
 			o.readFiles(math.MaxInt64)
 
 			return nil
 		case <-ctx.Done():
-			return nil
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMemoryFor)
+			defer cancel()
+
+			return o.run.putMemory(ctx)
 		}
 	}
 }

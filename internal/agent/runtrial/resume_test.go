@@ -478,3 +478,22 @@ func TestRun_FirstAttemptAsksForNoCheckpoint(t *testing.T) {
 	require.Zero(t, x.fetched.Load())
 	require.Empty(t, x.resumed(t))
 }
+
+// The attempt was given up while it fetched: what is in the place of the directory may be
+// another attempt's, whose container has it mounted.
+func TestRun_AFencedAttemptReplacesNothing(t *testing.T) {
+	t.Parallel()
+
+	var x *second
+
+	x = setupSecond(t, func(root *os.Root) error {
+		require.NoError(t, x.books.AbandonAttempt(t.Context(), attemptID, "its host did not answer"))
+
+		return writes("state", "7")(root)
+	})
+	x.writes(t, "state", "of the attempt that runs now")
+
+	got := await(t, x.start(t.Context(), x.order()))
+	require.Equal(t, berth.KindFenced, berth.KindOf(got.err))
+	require.Equal(t, map[string]string{"state": "of the attempt that runs now"}, x.has(t))
+}

@@ -6,12 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 
 	"github.com/google/uuid"
-
-	"github.com/berthml/berth"
 )
 
 const (
@@ -23,25 +20,13 @@ const (
 	sharedName = "berth-secrets"
 )
 
-// secretsDirs are where this host has files of secrets: new ones in the first. In the
-// last one they were while no other directory was named.
-func (e *Executor) secretsDirs() []string {
-	own := filepath.Join(e.config.DataDir, secretsName)
+// secretsDir is where this host has files of secrets.
+func (e *Executor) secretsDir() string {
 	if e.config.SecretsDir == "" {
-		return []string{own}
+		return filepath.Join(e.config.DataDir, secretsName)
 	}
 
-	return []string{filepath.Join(e.config.SecretsDir, sharedName, e.config.HostID), own}
-}
-
-// secretMount is the mount of a secret among those of a launch, or of a container.
-func secretMount(mounts []berth.Mount, s berth.SecretMount) (berth.Mount, bool) {
-	i := slices.IndexFunc(mounts, func(m berth.Mount) bool { return m.Target == s.File && filepath.Base(m.Source) == s.Name })
-	if i < 0 {
-		return berth.Mount{}, false
-	}
-
-	return mounts[i], true
+	return filepath.Join(e.config.SecretsDir, sharedName, e.config.HostID)
 }
 
 // makeSecretsDir makes the directory of an attempt. Where everybody may write, as to
@@ -71,36 +56,24 @@ func makeSecretsDir(dir string) error {
 }
 
 // dropSecrets removes the files of an attempt, also from where they were when it was
-// launched. Doing it again changes nothing.
+// launched: --secrets-dir may have been another then. Doing it again changes nothing.
 func (d dirs) dropSecrets() error {
-	var all error
-
-	for _, dir := range append(d.launchedSecrets(), d.secrets...) {
-		if err := os.RemoveAll(dir); err != nil {
-			all = errors.Join(all, fmt.Errorf("removing the secrets of attempt: %w", err))
-		}
-	}
-
-	return all
-}
-
-// launchedSecrets are directories of secrets of this attempt's that the launch names
-// which was written down: --secrets-dir may have been another then.
-func (d dirs) launchedSecrets() []string {
 	var kept keptLaunch
-	if !readJSON(filepath.Join(d.attempt, launchName), &kept) {
-		return nil
-	}
 
-	var found []string
+	_ = readJSON(filepath.Join(d.attempt, launchName), &kept)
+	all := os.RemoveAll(d.secrets)
 
 	for _, m := range kept.Launch.Mounts {
-		if dir := filepath.Dir(m.Source); isSecretsDir(dir, filepath.Base(d.attempt)) && !slices.Contains(found, dir) {
-			found = append(found, dir)
+		if dir := filepath.Dir(m.Source); isSecretsDir(dir, filepath.Base(d.attempt)) {
+			all = errors.Join(all, os.RemoveAll(dir))
 		}
 	}
 
-	return found
+	if all != nil {
+		return fmt.Errorf("removing the secrets of attempt: %w", all)
+	}
+
+	return nil
 }
 
 // isSecretsDir reports whether a directory is one in which an attempt's secrets may be,
@@ -112,19 +85,15 @@ func isSecretsDir(dir, attemptID string) bool {
 }
 
 // withSecrets are the attempts of which files of secrets are here.
-func (e *Executor) withSecrets() ([]string, error) {
-	var found []string
+func (e *Executor) withSecrets() (found []string, err error) {
+	entries, err := os.ReadDir(e.secretsDir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listing secrets on disk: %w", err)
+	}
 
-	for _, dir := range e.secretsDirs() {
-		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("listing secrets on disk: %w", err)
-		}
-
-		for _, entry := range entries {
-			if id, err := uuid.Parse(entry.Name()); err == nil && entry.IsDir() && id.String() == entry.Name() {
-				found = append(found, entry.Name())
-			}
+	for _, entry := range entries {
+		if id, err := uuid.Parse(entry.Name()); err == nil && entry.IsDir() && id.String() == entry.Name() {
+			found = append(found, entry.Name())
 		}
 	}
 

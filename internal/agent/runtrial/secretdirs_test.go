@@ -3,7 +3,6 @@ package runtrial
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,30 +98,6 @@ func TestClean_FindsSecretsWhereTheLaunchHadThem(t *testing.T) {
 	require.NoError(t, r.Clean(attemptID))
 	require.NoDirExists(t, filepath.Dir(file))
 	require.DirExists(t, old)
-}
-
-// The same when no launch was written down, as on a full disk: the container says it.
-func TestRun_AdoptsSecretsWhereItsContainerHasThem(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.secret(opens(hub))
-
-	old, tmpfs := t.TempDir(), t.TempDir()
-	r.config.SecretsDir = old
-
-	box := r.leave(t, r.order())
-	require.NoError(t, os.Remove(filepath.Join(r.dir, "attempts", attemptID, launchName)))
-
-	r.config.SecretsDir, r.config.Secret = tmpfs, opens("another value")
-	ended := r.start(t.Context(), r.order())
-
-	ends(t, box, ended, "a "+hub+"\nacc=1\n", 0)
-	require.Equal(t, "a "+strings.Repeat("*", len(hub))+"\nacc=1\n", r.books.text(t))
-
-	for _, dir := range []string{old, tmpfs} {
-		require.NoDirExists(t, filepath.Join(dir, "berth-secrets", r.config.HostID, attemptID))
-	}
 }
 
 // On a tmpfs where everybody may write, a user could make our directory first.

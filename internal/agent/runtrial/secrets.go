@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/masking"
@@ -24,51 +25,45 @@ func (r *run) addSecrets(l *berth.Launch) {
 	}
 }
 
-func (d dirs) secret(name string) string { return filepath.Join(d.secrets[0], name) }
-
-// placed is a secret as a run of its attempt found it, or wrote it.
-type placed struct {
-	mount berth.Mount
-	value []byte
-	here  bool // its file was there before: of an earlier run
-	known bool // value is what the file has
-}
+func (d dirs) secret(name string) string { return filepath.Join(d.secrets, name) }
 
 // placeSecrets writes the files that are not there yet. Files that are there are what
 // a container has that was started before, although the secrets may have changed since.
 // Errors: *berth.StartError when no attempt can have them; unavailable. What was
 // prepared before may have its container, and goes on without: r.unplaced is the error then.
 func (r *run) placeSecrets(ctx context.Context, l berth.Launch, prepared bool) error {
-	before := r.secrets
-	r.secrets, r.unplaced = nil, nil
+	var values [][]byte
 
-	for i, s := range r.who.Spec.Secrets {
-		wrote := i < len(before) && before[i].known && !before[i].here // this run did, at its try before
+	r.unplaced = nil
 
-		p := placed{mount: berth.Mount{Source: r.dirs.secret(s.Name), Target: s.File}, here: !wrote}
-		if mount, found := secretMount(l.Mounts, s); found {
-			p.mount = mount
+	for _, s := range r.who.Spec.Secrets {
+		file := r.dirs.secret(s.Name)
+		if i := slices.IndexFunc(l.Mounts, func(m berth.Mount) bool { return m.Target == s.File }); i >= 0 {
+			file = l.Mounts[i].Source
 		}
 
-		var err error
-		if p.value, err = os.ReadFile(p.mount.Source); errors.Is(err, fs.ErrNotExist) {
-			p.here = false
-			p.value, err = r.placeSecret(ctx, s.Name, p.mount.Source)
+		value, err := os.ReadFile(file) //nolint:gosec // G304: of the launch
+		if errors.Is(err, fs.ErrNotExist) {
+			if value, err = r.placeSecret(ctx, s.Name, file); err == nil {
+				r.placed = append(r.placed, file)
+			}
 		}
 
 		if err != nil && !prepared {
 			return err
 		}
 
-		if err != nil {
-			r.unplaced = errors.Join(r.unplaced, err)
-		}
-
-		p.known = err == nil
-		r.secrets = append(r.secrets, p)
+		r.unplaced = errors.Join(r.unplaced, err)
+		values = append(values, value)
 	}
 
-	r.mask = r.newMask()
+	var public []string // the objective's name is in the sweep file
+
+	if o := r.who.Spec.Objective; o != nil {
+		public = []string{o.Metric, epochName(o.Metric)}
+	}
+
+	r.mask = masking.New(values, public...)
 
 	return nil
 }
@@ -76,56 +71,20 @@ func (r *run) placeSecrets(ctx context.Context, l berth.Launch, prepared bool) e
 // knowSecrets learns what the log must not show, once the container is there. One that
 // was there before has what its files were then: where they are gone, nobody knows.
 func (r *run) knowSecrets() {
-	if !r.container.Adopted {
+	if !r.container.Adopted || len(r.placed) == 0 && r.unplaced == nil {
 		return
 	}
 
-	lost := false
+	r.log.Warn("the file of a secret is gone, and its container may have another value; its whole log is masked",
+		"attempt", r.who.Attempt.ID, "error", r.unplaced)
 
-	for i, s := range r.who.Spec.Secrets {
-		p := &r.secrets[i]
-
-		if mount, found := secretMount(r.container.Mounts, s); found && mount.Source != p.mount.Source { // of another launch
-			if value, err := os.ReadFile(mount.Source); err == nil {
-				p.mount, p.value, p.here, p.known = mount, value, true, true
-			}
-		}
-
-		if p.here && p.known {
-			continue
-		}
-
-		lost = true
-
-		r.log.Warn("the file of a secret is gone, and its container may have another value; its whole log is masked",
-			"attempt", r.who.Attempt.ID, "secret", s.Name, "error", r.unplaced)
-
-		if err := os.Remove(p.mount.Source); err != nil && !errors.Is(err, fs.ErrNotExist) { // the next run must not take it for what the container has
-			r.log.Warn("removing the file of a secret", "attempt", r.who.Attempt.ID, "secret", s.Name, "error", err)
+	for _, file := range r.placed { // the next run must not take it for what the container has
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r.log.Warn("removing the file of a secret", "attempt", r.who.Attempt.ID, "error", err)
 		}
 	}
 
-	if r.mask = r.newMask(); r.mask != nil {
-		r.mask.Blind = lost
-	}
-}
-
-// newMask hides the values that are known. The objective's name is in the sweep file.
-func (r *run) newMask() *masking.Mask {
-	var (
-		values [][]byte
-		public []string
-	)
-
-	for _, p := range r.secrets {
-		values = append(values, p.value)
-	}
-
-	if o := r.who.Spec.Objective; o != nil {
-		public = []string{o.Metric, epochName(o.Metric)}
-	}
-
-	return masking.New(values, public...)
+	r.mask.Blind = true
 }
 
 // placeSecret opens a secret into its file.

@@ -7,36 +7,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// memoryEvery is how often the worker stores what an attempt held over time: one
-// statement for each attempt.
-const memoryEvery = 10 * time.Second
-
-// lastMemoryFor is how long a worker that leaves an attempt may take to store the rest.
+// lastMemoryFor is how long a worker that leaves an attempt may take to store the rest of
+// what the attempt held over time. A worker that stops while the database is away loses that.
 const lastMemoryFor = time.Second
-
-// keepMemory stores what the attempt held over time, now and then, until its container has
-// exited; what is left then is part of the verdict. A worker that stops while the database is
-// away loses what waits. Errors: fenced.
-func (r *run) keepMemory(ctx context.Context, exited <-chan struct{}) error {
-	ticker := time.NewTicker(memoryEvery)
-	defer ticker.Stop()
-
-	for {
-		select {
-		case <-ticker.C:
-			if err := r.putMemory(ctx); err != nil {
-				return err
-			}
-		case <-exited:
-			return nil
-		case <-ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMemoryFor)
-			defer cancel()
-
-			return r.putMemory(ctx)
-		}
-	}
-}
 
 // putMemory stores what the database lacks. What it can never store is dropped; the rest
 // waits for the next time. Errors: fenced.

@@ -93,7 +93,6 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	group.Go(func() error { return r.tellHeld(followCtx, exited, output, sampler.device) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
 	group.Go(func() error { return output.flush(followCtx, exited) })
-	group.Go(func() error { return r.keepMemory(followCtx, exited) })
 	group.Go(func() error { return r.watchSize(followCtx, exited, excess) })
 	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess, lost) })
 
@@ -112,7 +111,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	seen.batch, seen.pieces = output.finish()
 	seen.near, seen.place = output.near(), output.place()
 	seen.shim, seen.memory = output.shim.report(), r.trace.Rest()
-	seen.notes = append(output.notes(), sampler.device.Notes()...)
+	seen.notes = append(output.notes(), r.deviceNote)
 
 	return seen, nil
 }

@@ -38,7 +38,6 @@ type DeviceWatch struct {
 	last    time.Time     // of the newest reading
 	problem string        // of the GPU, as said last
 	company bool          // others were, or may have been, on the GPU while it ran
-	note    string        // what a person must know of how it used the GPU; empty = nothing
 
 	coverage Coverage
 	covered  berth.Usage  // Unseen and SeenUntil are those of the GPU
@@ -151,26 +150,6 @@ func (w *DeviceWatch) AddActivity(own Part, at time.Time) {
 	defer w.mu.Unlock()
 
 	w.activity.add(own, at)
-}
-
-// Note keeps what a person must know.
-func (w *DeviceWatch) Note(why string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	w.note = why
-}
-
-// Notes are what a person must know, for the attempt's message.
-func (w *DeviceWatch) Notes() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	if w.note == "" {
-		return nil
-	}
-
-	return []string{w.note}
 }
 
 // Joined notes that others are on the GPU.
