@@ -88,7 +88,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	case berth.KindFenced:
 		r.abandon()
 	case berth.KindNotFound:
-		return r.settle(ctx, verdict{Outcome: r.concludeGone(), Memory: r.trace.Rest(), ContainerID: r.container.ID})
+		return r.settle(ctx, verdict{Outcome: r.concludeGone(), pending: pending{Memory: r.trace.Rest()}, ContainerID: r.container.ID})
 	default:
 	}
 
@@ -100,8 +100,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	r.noteEntrypoint(ctx, &outcome)
 
 	return r.settle(ctx, verdict{
-		Outcome: outcome, Tail: seen.tail.lines, Drop: seen.batch.Drop, Points: seen.batch.Points, Pieces: seen.pieces, Memory: seen.memory,
-		ContainerID: r.container.ID,
+		Outcome: outcome, Tail: seen.tail.lines, pending: seen.pending, ContainerID: r.container.ID,
 	})
 }
 

@@ -81,7 +81,7 @@ func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
 // store writes what the database lacks of a verdict: its result last, for then
 // the attempt is over.
 func (r *run) store(ctx context.Context, v *verdict) error {
-	if err := r.storeOutput(ctx, v); err != nil {
+	if err := r.storePending(ctx, &v.pending); err != nil {
 		return err
 	}
 
@@ -118,34 +118,55 @@ func (r *run) unchanged(began map[string]string) map[string]string {
 	return same
 }
 
-// storeOutput takes out of the verdict what it has stored, or what can never be
-// stored: the result counts more. Errors: unavailable; fenced.
-func (r *run) storeOutput(ctx context.Context, v *verdict) error {
-	batch := metrics.Batch{Drop: v.Drop, Points: v.Points}
-	err := r.putMetrics(ctx, &batch, r.storable)
+// pending is what the database lacks of an attempt.
+type pending struct {
+	metrics.Batch
 
-	if v.Drop, v.Points = batch.Drop, batch.Points; err != nil {
-		return err
+	Pieces []berth.LogPiece    `json:"pieces,omitempty"` // of the log
+	Memory []berth.MemoryPoint `json:"memory,omitempty"` // what it held over time
+}
+
+// storePending takes out of what is pending what it has stored, or what can never be
+// stored: the result counts more. Errors: unavailable; fenced.
+func (r *run) storePending(ctx context.Context, p *pending) error {
+	attempt, token := r.who.Attempt.ID, r.order.Token
+
+	if len(p.Drop) > 0 {
+		if err := r.storable(r.records.DropMetrics(ctx, attempt, token, p.Drop)); err != nil {
+			return err
+		}
+
+		p.Drop = nil
 	}
-	for len(v.Pieces) > 0 {
-		piece := v.Pieces[0]
+
+	for len(p.Points) > 0 {
+		some := p.Points[:min(len(p.Points), pointsAtOnce)]
+		if err := r.storable(r.records.PutMetrics(ctx, attempt, token, some)); err != nil {
+			return err
+		}
+
+		p.Points = p.Points[len(some):]
+	}
+
+	for len(p.Pieces) > 0 {
+		piece := p.Pieces[0]
 
 		// An earlier try may have stored it; a mark of ours counts in no offset.
 		if piece.Stream == streamBerth || piece.Offset+int64(len(piece.Data)) > r.who.LogOffset {
-			if err := r.storable(r.records.PutLog(ctx, v.AttemptID, r.order.Token, piece)); err != nil {
+			if err := r.storable(r.records.PutLog(ctx, attempt, token, piece)); err != nil {
 				return err
 			}
 		}
 
-		v.Pieces = v.Pieces[1:]
+		p.Pieces = p.Pieces[1:]
 	}
 
-	if len(v.Memory) > 0 {
-		if err := r.storable(r.records.PutMemory(ctx, v.AttemptID, r.order.Token, v.Memory)); err != nil {
+	if len(p.Memory) > 0 {
+		if err := r.storable(r.records.PutMemory(ctx, attempt, token, p.Memory)); err != nil {
 			return err
 		}
 
-		v.Memory = nil
+		p.Memory = nil
 	}
 
 	return nil

@@ -1,7 +1,6 @@
 package runtrial
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -28,8 +27,7 @@ const (
 )
 
 // output is what a container says: its log and its metrics. A run that adopts the
-// container goes on from where an earlier run stopped to read (reading); what is
-// stored already is stored once.
+// container reads them from their start; what is stored already is stored once.
 //
 // While the database is away, what could not be written waits in memory, which
 // Bounds keep small: 16 MiB of log, and 36 MB of metrics for an hour of a job
@@ -37,7 +35,6 @@ const (
 // exited goes into the verdict.
 type output struct {
 	run     *run
-	writing chan struct{} // holds one token: who has it writes
 	metrics *metrics.Series
 	printed *metrics.Reader // nil unless metrics come from what it prints
 	names   *printedNames
@@ -59,19 +56,14 @@ type output struct {
 	torn   bool   // the end of the log cannot be read
 	tail   tail
 
-	read    berth.LogPosition // what this run read
-	again   berth.LogResume   // from there, over another connection
-	earlier berth.LogResume   // from what an earlier run took in
-	taken   berth.LogPosition // what was taken in
-	gap     bool              // Docker had dropped a part of the log
+	read  berth.LogPosition // what this run read
+	again berth.LogResume   // from there, over another connection
+	gap   bool              // Docker had dropped a part of the log
+	first berth.LogPosition // of the log's first piece
+	until time.Time         // stamp up to which an earlier run took the log in; zero = it is all read again
 
-	first        berth.LogPosition // of the log's first piece
-	begun        bool              // a piece was read
-	fromStart    bool              // and that was the first
-	earlierSteps map[string]int64  // of an earlier run
-
-	keptOffset int64    // of the reading that is on disk
-	stored     *reading // up to which all is in the database; for the goroutine that writes
+	earlier reading // of an earlier run
+	stored  reading // up to which all is in the database; for the goroutine that writes
 
 	pace   *pace
 	readAt atomic.Int64          // when the last chunk was, Unix time in ns
@@ -94,7 +86,7 @@ func newOutput(r *run) *output {
 	}
 
 	o := &output{
-		run: r, writing: make(chan struct{}, 1), pace: newPace(r.config.Bounds), lines: make(map[string][]byte),
+		run: r, earlier: r.kept.Log, stored: r.kept.Log, pace: newPace(r.config.Bounds), lines: make(map[string][]byte),
 		metrics: metrics.NewSeries(metrics.NewThinner(r.config.Bounds.MetricRate, r.config.Bounds.MetricLimit, time.Since(r.startedAt)), r.mask, objective, sources...),
 		names:   &printedNames{reader: metrics.NewReader("", objective, parameters...), mask: r.mask, seen: make(map[string]failure.Printed)},
 	}
@@ -117,11 +109,6 @@ func newOutput(r *run) *output {
 		o.metrics.GoOn(o.source)
 	} else { // the shim's metrics wait for the end
 		o.metrics.GoOn(sources[0])
-	}
-
-	// A database that was restored lacks what had been stored: it is read again.
-	if kept := r.kept.Log; kept != nil && (kept.Cut || kept.Offset <= r.who.LogOffset) {
-		o.resume(*kept)
 	}
 
 	return o
@@ -217,7 +204,13 @@ func (o *output) take(c berth.LogChunk) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	if o.readBefore(&o.again, c) {
+	before := o.again.Read(c)
+	if o.again.Lost {
+		o.again.Lost, o.gap = false, true
+		clear(o.lines)
+	}
+
+	if before {
 		return false
 	}
 
@@ -227,17 +220,10 @@ func (o *output) take(c berth.LogChunk) bool {
 	shown := o.run.mask.Chunk(c)
 	o.tail.take(shown)
 
-	before := o.readBefore(&o.earlier, c)
-	if !before || o.fromStart {
+	if c.At.After(o.until) {
 		o.takeLine(c) // as it is: a number may hold what is a short secret
+		o.store(shown)
 	}
-
-	if before {
-		return true
-	}
-
-	o.taken.Pass(c)
-	o.store(shown)
 
 	return true
 }
@@ -296,7 +282,7 @@ func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
 // finish takes in what the last lines hold, says in the log what is missing,
 // and returns everything that is not in the database. Nobody reads or writes
 // any more.
-func (o *output) finish() (metrics.Batch, []berth.LogPiece) {
+func (o *output) finish() pending {
 	if o.file != nil {
 		o.file.end()
 	}
@@ -319,7 +305,7 @@ func (o *output) finish() (metrics.Batch, []berth.LogPiece) {
 		o.mark(note)
 	}
 
-	return o.metrics.Pending(time.Now()), o.pieces
+	return pending{Batch: o.metrics.Pending(time.Now()), Pieces: o.pieces}
 }
 
 // notes say what was left out; empty ones say nothing.
@@ -345,51 +331,31 @@ func (o *output) notes() []string {
 	return slices.DeleteFunc(notes, func(note string) bool { return note == "" })
 }
 
-// write stores what waits: one at a time, so that pieces arrive in order.
+// write stores what waits.
 func (o *output) write(ctx context.Context) error {
-	select {
-	case o.writing <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-
-	defer func() { <-o.writing }()
-
-	attempt, token := o.run.who.Attempt.ID, o.run.order.Token
-
 	o.mu.Lock()
-	pending := o.metrics.Pending(time.Now())
 	o.push()
-	pieces, read := o.pieces, o.reading()
+	p, read := pending{Batch: o.metrics.Pending(time.Now()), Pieces: o.pieces}, o.reading()
 	o.pieces = nil
 	o.mu.Unlock()
 
-	if err := o.storeMetrics(ctx, &pending); err != nil {
-		o.metrics.Restore(pending)
-		o.restore(pieces)
-
-		return err
+	err := o.keepSource()
+	if err == nil {
+		err = o.run.storePending(ctx, &p)
 	}
 
-	for i, piece := range pieces {
-		if err := o.run.records.PutLog(ctx, attempt, token, piece); err != nil {
-			o.restore(pieces[i:])
-
-			return err
-		}
+	if err == nil {
+		o.stored = read
 	}
 
-	o.stored = cmp.Or(read, o.stored)
+	o.metrics.Restore(p.Batch)
 
-	return nil
-}
-
-// restore puts pieces back in front, after they could not be stored.
-func (o *output) restore(pieces []berth.LogPiece) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	o.pieces = append(pieces, o.pieces...)
+	o.pieces = append(p.Pieces, o.pieces...) // in front, as they could not be stored
+
+	return err
 }
 
 // lastLines are kept for the classifier.

@@ -110,7 +110,7 @@ func TestOutput_KeepsTheEndOfALongLog(t *testing.T) {
 			o.take(chunk(berth.Stdout, fmt.Sprintf("line %d\n", i), i))
 		}
 
-		_, pieces := o.finish()
+		pieces := o.finish().Pieces
 		text, ends := "", map[int64]bool{}
 
 		for _, p := range pieces {
@@ -128,8 +128,8 @@ func TestOutput_KeepsTheEndOfALongLog(t *testing.T) {
 	}
 }
 
-// Runs that are cut off anywhere follow each other. Each goes on from what the
-// one before wrote down, and has all that came before in its metrics.
+// Runs that are cut off anywhere follow each other. Each stores what the ones before have
+// not stored, and has all that came before in its metrics.
 func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 	t.Parallel()
 
@@ -165,32 +165,20 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 			return newOutput(run)
 		}
 
-		furthest := 0
-
 		for range rapid.IntRange(1, 4).Draw(rt, "runs") {
 			o := adopt()
 			stop := rapid.IntRange(0, len(chunks)).Draw(rt, "cut off after")
 
-			for i, c := range chunks[:stop] {
+			for _, c := range chunks[:stop] {
 				require.True(rt, o.take(c))
 
 				if rapid.IntRange(0, 2).Draw(rt, "flush") == 0 {
 					require.NoError(rt, o.write(t.Context()))
 				}
-
-				if rapid.IntRange(0, 2).Draw(rt, "keep") == 0 {
-					if o.stored != nil {
-						furthest = max(furthest, i+1)
-					}
-
-					o.keep()
-				}
 			}
 		}
 
 		o := adopt()
-		require.Equal(rt, furthest > 0, o.offset > 0, "it goes on from what was kept")
-
 		for _, c := range chunks {
 			o.take(c)
 		}
@@ -230,7 +218,7 @@ func TestOutput_PrintedLinesMayComeInPieces(t *testing.T) {
 		o.take(chunk(berth.Stderr, text, 8+i))
 	}
 
-	rest, _ := o.finish()
+	rest := o.finish()
 	require.NoError(t, r.records.PutMetrics(t.Context(), attemptID, token, rest.Points))
 
 	value := func(step int) float64 { return r.books.metrics(t)["acc/"+strings.Repeat("i", step)].Value }
@@ -431,7 +419,7 @@ func TestOutput_TheChoiceOutlivesAKilledWorker(t *testing.T) {
 	next.take(chunk(berth.Stdout, "acc=0.75\n", 2))
 	require.Len(t, next.metrics.Pending(time.Now()).Points, 2, "of what was printed")
 
-	rest, _ := next.finish()
+	rest := next.finish()
 	require.Equal(t, []string{"acc"}, rest.Drop)
 	require.Len(t, rest.Points, 1)
 	require.Equal(t, int64(3), rest.Points[0].Step)

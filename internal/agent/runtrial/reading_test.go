@@ -106,26 +106,6 @@ func TestRun_ReadsAgainWhatWasNotStored(t *testing.T) {
 	})
 }
 
-// A worker that is killed writes nothing down at its end. What it read since it
-// last did is read again.
-func TestRun_KeepsWhatItReadWhileItReads(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.books.says(func(who *berth.Assignee) { who.Spec.Objective.Strategy = berth.StrategyBest })
-
-		box, ended := r.begin(t)
-		box.Print(berth.Stdout, "acc=0.9\n")
-		box.Print(berth.Stdout, "half a li")
-		time.Sleep(2 * keepUsageEvery)
-		synctest.Wait()
-		require.NotNil(t, r.newRun(t).dirs.record("").Log)
-		got := ends(t, box, ended, "ne, acc=0.95\n", 0)
-		require.InDelta(t, 0.95, *got.Value, 0)
-		require.NoFileExists(t, r.file(recordName), "it goes with the result")
-	})
-}
-
 // Docker needs minutes for what a chatty job printed. What it hands out a second
 // time is progress, too: else no run would ever come to the end of the log.
 func TestRun_ReadsALogThatDockerIsSlowWith(t *testing.T) {

@@ -28,7 +28,7 @@ type record struct {
 	Intent    failure.Intent `json:"intent,omitempty"`
 	AskedAt   time.Time      `json:"asked_at,omitzero"` // when Berth asked the container to stop, for its intent
 	Source    string         `json:"source,omitempty"`  // where its metrics come from; empty = none was chosen
-	Log       *reading       `json:"log,omitempty"`     // nil = nothing of it is stored
+	Log       reading        `json:"log,omitzero"`
 	Disk      keptDisk       `json:"disk,omitzero"`
 }
 

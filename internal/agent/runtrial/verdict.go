@@ -26,10 +26,8 @@ type verdict struct {
 	Source    berth.FootprintSource `json:"source"`
 	Intent    failure.Intent        `json:"intent,omitempty"` // why Berth ended it
 	Tail      []string              `json:"tail,omitempty"`   // last lines of both streams, by which it was judged
-	Drop      []string              `json:"drop,omitempty"`   // metrics of which the database must lose the shim's points, before it gets Points
-	Points    []berth.MetricPoint   `json:"points,omitempty"` // not in the database yet
-	Pieces    []berth.LogPiece      `json:"pieces,omitempty"` // of the log, the same
-	Memory    []berth.MemoryPoint   `json:"memory,omitempty"` // what it held over time, the same
+
+	pending
 
 	ContainerID  string `json:"container_id,omitempty"`  // empty = no container of it started
 	ImageMissing bool   `json:"image_missing,omitempty"` // it did not start for want of its image

@@ -161,7 +161,7 @@ func TestRecord_GoesWithTheContainer(t *testing.T) {
 	t.Parallel()
 
 	d := dirs{attempt: t.TempDir()}
-	k := record{Container: "c", Log: &reading{Steps: map[string]int64{strings.Repeat("x", recordBytes): 1}}}
+	k := record{Container: "c", Source: strings.Repeat("x", recordBytes)}
 
 	for samples := range 2 { // a shorter one overwrites the longer one
 		require.NoError(t, d.keepRecord(k))
@@ -173,7 +173,7 @@ func TestRecord_GoesWithTheContainer(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, int64(2*recordBytes), info.Size())
 
-		k.Log, k.Usage.Samples = nil, samples+1
+		k.Source, k.Usage.Samples = "", samples+1
 	}
 
 	require.Zero(t, dirs{attempt: t.TempDir()}.record("c"))

@@ -39,11 +39,9 @@ type observation struct {
 	place   string       // which line its last value came from
 	tail    tail
 	metrics *metrics.Series
-	notes   []string      // what was left out of them
-	batch   metrics.Batch // not in the database yet
+	notes   []string // what was left out of them
+	pending pending
 	shim    shimReport
-	pieces  []berth.LogPiece    // the same of the log
-	memory  []berth.MemoryPoint // the same of what it held over time
 }
 
 // errLogStuck is when Docker has not given the rest of a log in time. The
@@ -108,9 +106,9 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(ctx, exit.FinishedAt), device: sampler.device,
 		torn: output.torn, tail: output.lastLines(), metrics: output.metrics, printed: output.names.seen,
 	}
-	seen.batch, seen.pieces = output.finish()
+	seen.pending = output.finish()
 	seen.near, seen.place = output.near(), output.place()
-	seen.shim, seen.memory = output.shim.report(), r.trace.Rest()
+	seen.shim, seen.pending.Memory = output.shim.report(), r.trace.Rest()
 	seen.notes = append(output.notes(), r.deviceNote)
 
 	return seen, nil
