@@ -22,23 +22,15 @@ type Card struct {
 	Parent      string // UUID of the card that a MIG device is part of; empty = a whole GPU
 	MemoryBytes int64  // total, with the driver's reserve
 	Major       int    // of the compute capability, such as 9; 0 = not known
-	Minor       int    // such as 0
 
 	// MIG says that MIG mode is on. Such a card takes nothing itself: its MIG
 	// devices are cards of their own.
 	MIG bool
 
-	// Activity says that Driver.Activity measures this card's SMs (by GPM: Hopper
-	// or newer). It was tried, not only asked for.
-	Activity bool
-
 	// Problem says why the card cannot be used, in plain words, and what to do;
 	// empty = it can.
 	Problem string
 }
-
-// Usable reports whether the card can take work.
-func (c Card) Usable() bool { return !c.MIG && c.Problem == "" }
 
 // Reading is the use of one GPU at one moment.
 type Reading struct {
@@ -63,20 +55,14 @@ type Process struct {
 	MPS   bool  // a client of NVIDIA's Multi-Process Service (type M+C in nvidia-smi)
 }
 
-// Activity is how busy one card was from From to To. On a card without GPM only
-// Utilisation is known, and From is the zero time.
+// Activity is how busy one card was from From to To, by GPM (Hopper or newer). On a card
+// without GPM nothing is known, and From is the zero time. What nvidia-smi calls utilisation
+// overstates load: 0.97 where SMActivity was 0.07 (one H200, 12 small trials, 2026-11-21).
 type Activity struct {
 	From, To      time.Time
 	SMActivity    Fraction // share of time that an SM had work, averaged over the SMs
-	SMOccupancy   Fraction // resident warps, of the most that the SMs hold
 	Tensor        Fraction // share of time that a tensor core was in use
 	DRAMBandwidth Fraction // of the most that the card's memory can carry
-
-	// Utilisation is nvidia-smi's value of that name: share of time that at
-	// least one kernel ran. It overstates load: 0.97 where SMActivity was 0.07
-	// (one H200, 12 small trials, 2026-11-21). The driver averages it over 1/6
-	// s to 1 s.
-	Utilisation Fraction
 }
 
 // Fraction is a share from 0 to 1. The zero value means not known.

@@ -24,18 +24,17 @@ import (
 // Errors: not_found for a UUID that no card has; ErrLost; ErrUnsupported;
 // unavailable when the driver does not answer.
 type Driver interface {
-	// Inventory lists the GPUs and the missing parts. It tests on each GPU
-	// whether activity can be measured, which takes about 0.2 s. Errors:
-	// not_found when the machine has no GPU that can be named.
+	// Inventory lists the GPUs and the missing parts. Errors: not_found when the
+	// machine has no GPU that can be named.
 	Inventory(ctx context.Context) (Inventory, error)
 
 	// Read returns a GPU's present use.
 	Read(ctx context.Context, uuid string) (Reading, error)
 
 	// Activity returns how busy a card was since the last call of Activity for it,
-	// by any caller, or since the last Inventory. When that is longer ago than 10
-	// s, or there was no call, Activity measures about 0.1 s itself. Within 0.1 s
-	// of the last measurement it returns that one again.
+	// by any caller. When that is longer ago than 10 s, or there was no call, Activity
+	// measures about 0.1 s itself. Within 0.1 s of the last measurement it returns that
+	// one again.
 	Activity(ctx context.Context, uuid string) (Activity, error)
 
 	// WaitEvent returns the next event of any GPU. It blocks until one comes. It

@@ -58,14 +58,6 @@ func TestOf(t *testing.T) {
 	require.Equal(t, gpu.Fraction{}, gpu.Of(math.NaN()))
 }
 
-func TestCard_Usable(t *testing.T) {
-	t.Parallel()
-
-	require.True(t, gpu.Card{UUID: "GPU-1"}.Usable())
-	require.False(t, gpu.Card{UUID: "GPU-1", MIG: true}.Usable())
-	require.False(t, gpu.Card{UUID: "GPU-1", Problem: "it is lost"}.Usable())
-}
-
 func TestContainerOf(t *testing.T) {
 	t.Parallel()
 

@@ -10,7 +10,6 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/docker"
 	"github.com/berthml/berth/internal/agent/gpu"
-	"github.com/berthml/berth/internal/agent/mps"
 	"github.com/berthml/berth/internal/agent/nvml"
 	"github.com/berthml/berth/internal/agent/simgpu"
 )
@@ -75,24 +74,9 @@ func (c Config) openSimulator(hostID string, d *docker.Docker, log *slog.Logger)
 
 			return map[string]string{}, nil
 		},
-		mps:   func() (daemons, error) { return simulatedMPS{s}, nil },
+		mps:   func() (daemons, error) { return s, nil }, // it starts no process
 		drain: drainSimulated,
 	}, nil
-}
-
-// simulatedMPS is the simulator in the place of NVIDIA's MPS: it starts no process.
-type simulatedMPS struct{ *simgpu.Simulator }
-
-// Clients are a GPU's clients. All are of one server, which has no PID.
-func (s simulatedMPS) Clients(ctx context.Context, uuid string) ([]mps.Client, error) {
-	pids, err := s.Simulator.Clients(ctx, uuid)
-	clients := make([]mps.Client, len(pids))
-
-	for i, pid := range pids {
-		clients[i].PID = pid
-	}
-
-	return clients, err
 }
 
 // Check looks at --fake-gpus. Errors: invalid.

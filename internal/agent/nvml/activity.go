@@ -31,17 +31,15 @@ const (
 
 // metrics are the values computed from two samples, in the order of results.
 var metrics = [...]uint32{
-	uint32(nvml.GPM_METRIC_SM_UTIL), uint32(nvml.GPM_METRIC_SM_OCCUPANCY), uint32(nvml.GPM_METRIC_ANY_TENSOR_UTIL), uint32(nvml.GPM_METRIC_DRAM_BW_UTIL),
+	uint32(nvml.GPM_METRIC_SM_UTIL), uint32(nvml.GPM_METRIC_ANY_TENSOR_UTIL), uint32(nvml.GPM_METRIC_DRAM_BW_UTIL),
 }
 
 // gauge measures one GPU: activity is the work between two samples.
 type gauge struct {
-	samples  [2]nvml.GpmSample // the driver's buffers: the newest sample, and room for the next
-	at       time.Time         // of the newest; zero = none
-	last     gpu.Activity      // ended with the newest; To is zero without one
-	promised bool              // the driver says that it can sample
-	blind    bool              // it was tried, and the card or the driver cannot sample
-	broken   error             // why it is blind although the driver says that it can sample
+	samples [2]nvml.GpmSample // the driver's buffers: the newest sample, and room for the next
+	at      time.Time         // of the newest; zero = none
+	last    gpu.Activity      // ended with the newest; To is zero without one
+	blind   bool              // it was tried, and the card or the driver cannot sample
 }
 
 // Activity returns how busy a card was since the last measurement.
@@ -89,25 +87,14 @@ func (d *driver) measure(uuid string) (gpu.Activity, time.Duration, error) {
 	of := fmt.Sprintf("GPU %q", uuid)
 
 	activity, wait, err := d.sample(handle, of, g)
-
-	switch {
-	case berth.KindOf(err) == berth.KindUnavailable: // lost, or busy: no word on whether it can be measured
-		return gpu.Activity{}, 0, err
-	case err != nil:
-		if g.promised && !g.blind {
-			g.broken = err
-		}
-
-		d.freeSamples(g)
-		g.blind = true
-		activity, wait = gpu.Activity{To: time.Now()}, 0
-	case wait > 0:
-		return gpu.Activity{}, wait, nil
+	if err == nil || berth.KindOf(err) == berth.KindUnavailable { // lost, or busy: no word on whether it can be measured
+		return activity, wait, err
 	}
 
-	activity.Utilisation, err = d.lib.utilisation(handle, of)
+	d.freeSamples(g)
+	g.blind = true
 
-	return activity, wait, err
+	return gpu.Activity{To: time.Now()}, 0, nil
 }
 
 // sample moves the gauge on: the newer sample is the beginning of the next
@@ -165,8 +152,6 @@ func (d *driver) begin(handle nvml.Device, of string, g *gauge) error {
 		return err
 	}
 
-	g.promised = err == nil
-
 	for i := range g.samples {
 		if g.samples[i] != nil {
 			continue
@@ -213,21 +198,7 @@ func (l *library) compare(of string, older, newer nvml.GpmSample) (gpu.Activity,
 		}
 	}
 
-	return gpu.Activity{SMActivity: values[0], SMOccupancy: values[1], Tensor: values[2], DRAMBandwidth: values[3]}, nil
-}
-
-// utilisation is nvidia-smi's value. MIG devices have none.
-func (l *library) utilisation(d nvml.Device, of string) (gpu.Fraction, error) {
-	rates, err := call(l, "reading the utilisation of "+of, d.GetUtilizationRates, "nvmlDeviceGetUtilizationRates")
-	if errors.Is(err, gpu.ErrUnsupported) {
-		return gpu.Fraction{}, nil
-	}
-
-	if err != nil || rates.Gpu > 100 {
-		return gpu.Fraction{}, err
-	}
-
-	return gpu.Of(float64(rates.Gpu) / 100), nil
+	return gpu.Activity{SMActivity: values[0], Tensor: values[1], DRAMBandwidth: values[2]}, nil
 }
 
 // gauge returns a card's gauge.
@@ -237,28 +208,6 @@ func (d *driver) gauge(uuid string) *gauge {
 	}
 
 	return d.gauges[uuid]
-}
-
-// restart tries a GPU again, and takes its first sample. The following
-// measurement reports an error of this.
-func (d *driver) restart(uuid string) {
-	g := d.gauge(uuid)
-	g.blind, g.broken, g.at = false, nil, time.Time{}
-
-	d.measure(uuid) //nolint:errcheck // told by the measurement that follows
-}
-
-// brokenActivity returns a warning for each card that ought to be measurable and is not.
-func (d *driver) brokenActivity(cards []gpu.Card) []string {
-	var warnings []string
-
-	for _, card := range cards {
-		if g := d.gauges[card.UUID]; g != nil && g.broken != nil {
-			warnings = append(warnings, fmt.Sprintf("the driver says that the activity of GPU %q can be measured, and it cannot: %v", card.UUID, g.broken))
-		}
-	}
-
-	return warnings
 }
 
 // freeSamples gives a gauge's buffers back.

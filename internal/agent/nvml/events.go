@@ -197,24 +197,6 @@ func (d *driver) watchCard(index int) error {
 		func() nvml.Return { return handle.RegisterEvents(types&wanted, d.set) }, "nvmlDeviceRegisterEvents")
 }
 
-// warnDeaf returns a warning when a GPU does not report XIDs.
-func (l *library) warnDeaf(d nvml.Device, of string) []string {
-	if !l.hasAny("nvmlDeviceGetSupportedEventTypes") {
-		return nil // missing reports it for all GPUs
-	}
-
-	types, err := call(l, "asking which errors are told by "+of, d.GetSupportedEventTypes, "nvmlDeviceGetSupportedEventTypes")
-
-	switch {
-	case err != nil:
-		return []string{err.Error()}
-	case types&nvml.EventTypeXidCriticalError == 0:
-		return []string{of + " does not tell of errors (XID): Berth notices trouble with it only when trials fail"}
-	default:
-		return nil
-	}
-}
-
 // unwatch gives the set back. It is the last thing that the lane watch does.
 func (d *driver) unwatch() {
 	if d.set == nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -16,40 +15,11 @@ import (
 	"github.com/berthml/berth/internal/agent/gpu"
 )
 
-// Inventory lists the cards, and tests on each whether activity can be measured.
+// Inventory lists the cards.
 func (d *driver) Inventory(ctx context.Context) (gpu.Inventory, error) {
-	inventory, err := ask(ctx, d.calls, d.config.StartPatience, "listing GPUs", d.list)
-	if err != nil {
-		return gpu.Inventory{}, err
-	}
-
-	for i, card := range inventory.Cards {
-		if card.Problem != "" {
-			continue
-		}
-
-		activity, err := d.Activity(ctx, card.UUID)
-
-		switch {
-		case err == nil:
-			inventory.Cards[i].Activity = activity.SMActivity.Known
-		case errors.Is(err, errInUse): // so it can be measured
-			inventory.Cards[i].Activity = true
-		case berth.KindOf(err) == berth.KindUnavailable && !errors.Is(err, gpu.ErrLost), ctx.Err() != nil:
-			return gpu.Inventory{}, err
-		default:
-			inventory.Cards[i].Problem = err.Error()
-		}
-	}
-
-	warnings, err := ask(ctx, d.calls, d.config.StartPatience, "listing GPUs", func() ([]string, error) { return d.brokenActivity(inventory.Cards), nil })
-	inventory.Warnings = append(inventory.Warnings, warnings...)
-
-	return inventory, err
+	return ask(ctx, d.calls, d.config.StartPatience, "listing GPUs", d.list)
 }
 
-// list is Inventory without the test. It also starts that: it takes the first of
-// two samples on each card, so that the test waits once for all of them.
 func (d *driver) list() (gpu.Inventory, error) {
 	count, err := d.lib.cards()
 	if err != nil {
@@ -80,12 +50,6 @@ func (d *driver) list() (gpu.Inventory, error) {
 		return gpu.Inventory{}, first
 	default:
 		return gpu.Inventory{}, berth.Errorf(berth.KindNotFound, "listing GPUs: the NVIDIA driver sees no GPU: check `lspci | grep -i nvidia` and `dmesg`; in a container, give it the GPUs")
-	}
-
-	for _, card := range inventory.Cards {
-		if card.Problem == "" {
-			d.restart(card.UUID)
-		}
 	}
 
 	return inventory, nil
@@ -172,8 +136,6 @@ func (d *driver) describe(index int, warnings *[]string) ([]gpu.Card, error) {
 		return []gpu.Card{card}, nil //nolint:nilerr // it is listed with its problem
 	}
 
-	*warnings = append(*warnings, d.lib.warnDeaf(handle, of)...)
-
 	if !card.MIG {
 		return []gpu.Card{card}, nil
 	}
@@ -205,16 +167,15 @@ func (d *driver) measureUp(handle nvml.Device, of string, card *gpu.Card) error 
 
 	card.MemoryBytes = memory.TotalBytes
 
-	capability, err := call(d.lib, "reading the compute capability of "+of, func() ([2]int, nvml.Return) {
-		major, minor, code := handle.GetCudaComputeCapability()
+	card.Major, err = call(d.lib, "reading the compute capability of "+of, func() (int, nvml.Return) {
+		major, _, code := handle.GetCudaComputeCapability()
 
-		return [2]int{major, minor}, code
+		return major, code
 	}, "nvmlDeviceGetCudaComputeCapability")
 	if err != nil && !errors.Is(err, gpu.ErrUnsupported) {
 		return err
 	}
 
-	card.Major, card.Minor = capability[0], capability[1]
 	card.MIG, err = d.lib.mig(handle, of)
 
 	return err
@@ -245,7 +206,7 @@ func (d *driver) devices(parent nvml.Device, card gpu.Card, warnings *[]string) 
 
 	for _, mig := range found {
 		handle, of := mig.handle, fmt.Sprintf("MIG device %d of GPU %q", mig.index, card.UUID)
-		device := gpu.Card{Index: fmt.Sprintf("%s:%d", card.Index, mig.index), Model: card.Model, Parent: card.UUID, Major: card.Major, Minor: card.Minor}
+		device := gpu.Card{Index: fmt.Sprintf("%s:%d", card.Index, mig.index), Model: card.Model, Parent: card.UUID, Major: card.Major}
 
 		if device.UUID, err = d.lib.uuid(handle, of); err != nil {
 			*warnings = append(*warnings, err.Error())
@@ -257,7 +218,7 @@ func (d *driver) devices(parent nvml.Device, card gpu.Card, warnings *[]string) 
 		device.MemoryBytes = memory.TotalBytes
 
 		if err == nil {
-			device.Profile, err = d.lib.profile(handle, of, card.MemoryBytes)
+			device.Profile, err = d.lib.profile(handle, of)
 		}
 
 		if err != nil {
@@ -302,41 +263,11 @@ func (l *library) migDevices(parent nvml.Device, of string) ([]migDevice, error)
 	return devices, nil
 }
 
-// profile returns a MIG device's profile. The driver puts it into the name, as in
-// "NVIDIA H100 80GB HBM3 MIG 1g.10gb"; otherwise the profile comes from the
-// device's attributes, as in NVIDIA's go-nvlib.
-func (l *library) profile(d nvml.Device, of string, cardBytes int64) (string, error) {
+// profile returns a MIG device's profile, which the driver puts behind the model's name, as in
+// "NVIDIA H100 80GB HBM3 MIG 1g.10gb"; empty where it does not.
+func (l *library) profile(d nvml.Device, of string) (string, error) {
 	name, err := l.name(d, of)
-	if err != nil {
-		return "", err
-	}
+	_, profile, _ := strings.Cut(name, " MIG ")
 
-	if _, profile, found := strings.Cut(name, " MIG "); found {
-		return profile, nil
-	}
-
-	attributes, err := call(l, "reading the profile of "+of, d.GetAttributes, "nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes")
-	if err != nil {
-		return "", err
-	}
-
-	profile := fmt.Sprintf("%dg.%dgb", attributes.GpuInstanceSliceCount, profileGB(attributes.MemorySizeMB, cardBytes))
-	if attributes.ComputeInstanceSliceCount != attributes.GpuInstanceSliceCount {
-		profile = fmt.Sprintf("%dc.%s", attributes.ComputeInstanceSliceCount, profile)
-	}
-
-	return profile, nil
-}
-
-// profileGB is the number of gigabytes in a profile's name: the device's share of
-// the card, up to the next eighth, of the card's memory in whole GiB.
-func profileGB(deviceMiB uint64, cardBytes int64) int64 {
-	const (
-		mib = 1 << 20
-		gib = 1 << 30
-	)
-
-	eighths := math.Ceil(8 * float64(deviceMiB) * mib / float64(cardBytes))
-
-	return int64(math.Round(eighths / 8 * math.Ceil(float64(cardBytes)/gib)))
+	return profile, err
 }

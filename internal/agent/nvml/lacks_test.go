@@ -97,11 +97,6 @@ func look(t *testing.T, f fake, lacking []string) view {
 	v.Activity = short(t, err, lacking)
 	v.Busy = timeless(activity)
 
-	// On a slow machine there is a further sample between the inventory and this.
-	if n := newest(activity); n > 2 && v.Busy.SMOccupancy.Value == healthyActivity(n).SMOccupancy.Value {
-		v.Busy.SMActivity, v.Busy.SMOccupancy = healthyActivity(2).SMActivity, healthyActivity(2).SMOccupancy
-	}
-
 	f.send(t, 0, xid, 79)
 
 	if v.Whole, err = d.WaitEvent(t.Context()); err != nil {
@@ -133,7 +128,6 @@ var effects = map[string]func(*view){
 	"nvmlDeviceGetCount_v2 nvmlDeviceGetCount":                 noIndex,
 	"nvmlDeviceGetHandleByIndex_v2 nvmlDeviceGetHandleByIndex": noIndex,
 	"nvmlDeviceGetHandleByUUID": func(v *view) {
-		allHaveProblems(v)
 		v.Read, v.H200 = "unsupported", gpu.Reading{}
 		v.Activity, v.Busy = "unsupported", gpu.Activity{}
 	},
@@ -147,7 +141,7 @@ var effects = map[string]func(*view){
 	},
 	"nvmlDeviceGetCudaComputeCapability": func(v *view) {
 		for i := range v.Machine.Cards {
-			v.Machine.Cards[i].Major, v.Machine.Cards[i].Minor = 0, 0
+			v.Machine.Cards[i].Major = 0
 		}
 	},
 	"nvmlDeviceGetMemoryInfo_v2": func(v *view) {
@@ -169,7 +163,6 @@ var effects = map[string]func(*view){
 		v.H200.Processes, v.Warnings = v.H200.Processes[:6], 1
 		v.H200.Processes[1], v.H200.Processes[2].MPS, v.H200.Processes[5].MPS = gpu.Process{PID: 4002}, false, false
 	},
-	"nvmlDeviceGetUtilizationRates": func(v *view) { v.Busy.Utilisation = gpu.Fraction{} },
 	"nvmlDeviceGetMigMode": func(v *view) {
 		v.Machine.Cards[2].MIG = false
 		v.Machine.Cards = v.Machine.Cards[:3]
@@ -193,24 +186,18 @@ func noIndex(v *view) {
 }
 
 func allHaveProblems(v *view) {
-	for i, card := range v.Machine.Cards {
-		v.Machine.Cards[i].Activity = false
+	for _, card := range v.Machine.Cards {
 		v.Problems = append(v.Problems, card.UUID)
 	}
 }
 
 func noParts(v *view) {
 	v.Machine.Cards = v.Machine.Cards[:3]
-	v.Machine.Cards[2].Activity = false
 	v.Problems = []string{h100}
 }
 
 func noGPM(v *view) {
-	for i := range v.Machine.Cards {
-		v.Machine.Cards[i].Activity = false
-	}
-
-	v.Busy, v.Warnings = gpu.Activity{Utilisation: known(97)}, 1
+	v.Busy, v.Warnings = gpu.Activity{}, 1
 }
 
 func noEvents(v *view) {
@@ -233,8 +220,7 @@ func TestLacks(t *testing.T) {
 
 	cases = append(cases, "", // nothing
 		"nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2",
-		"nvmlDeviceGetMPSComputeRunningProcesses_v3 nvmlDeviceGetMPSComputeRunningProcesses_v2",
-		"nvmlDeviceGetAttributes_v2 nvmlDeviceGetAttributes")
+		"nvmlDeviceGetMPSComputeRunningProcesses_v3 nvmlDeviceGetMPSComputeRunningProcesses_v2")
 
 	for _, names := range cases {
 		t.Run(names, func(t *testing.T) {

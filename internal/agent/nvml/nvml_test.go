@@ -40,10 +40,10 @@ func healthy() gpu.Inventory {
 		DriverVersion: "580.159.04",
 		CUDAVersion:   "13.1",
 		Cards: []gpu.Card{
-			{UUID: h200, Index: "0", Model: "NVIDIA H200", MemoryBytes: 143771 * mib, Major: 9, Activity: true},
-			{UUID: t4, Index: "1", Model: "Tesla T4", MemoryBytes: 15360 * mib, Major: 7, Minor: 5},
-			{UUID: h100, Index: "2", Model: "NVIDIA H100 80GB HBM3", MemoryBytes: 81559 * mib, Major: 9, MIG: true, Activity: true},
-			{UUID: mig0, Index: "2:0", Model: "NVIDIA H100 80GB HBM3", Profile: "3g.40gb", Parent: h100, MemoryBytes: 40448 * mib, Major: 9, Activity: true},
+			{UUID: h200, Index: "0", Model: "NVIDIA H200", MemoryBytes: 143771 * mib, Major: 9},
+			{UUID: t4, Index: "1", Model: "Tesla T4", MemoryBytes: 15360 * mib, Major: 7},
+			{UUID: h100, Index: "2", Model: "NVIDIA H100 80GB HBM3", MemoryBytes: 81559 * mib, Major: 9, MIG: true},
+			{UUID: mig0, Index: "2:0", Model: "NVIDIA H100 80GB HBM3", Profile: "3g.40gb", Parent: h100, MemoryBytes: 40448 * mib, Major: 9},
 			{UUID: mig2, Index: "2:2", Model: "NVIDIA H100 80GB HBM3", Profile: "1c.2g.20gb", Parent: h100, MemoryBytes: 20096 * mib, Major: 9},
 		},
 	}
@@ -74,8 +74,7 @@ func known(percent float64) gpu.Fraction { return gpu.Fraction{Value: percent / 
 // healthyActivity is the H200's between sample n-1 and n.
 func healthyActivity(n int) gpu.Activity {
 	return gpu.Activity{
-		SMActivity: known(min(10*float64(n), 100)), SMOccupancy: known(min(10*float64(n-1), 100)),
-		Tensor: known(5), DRAMBandwidth: known(47.5), Utilisation: known(97),
+		SMActivity: known(min(10*float64(n), 100)), Tensor: known(5), DRAMBandwidth: known(47.5),
 	}
 }
 
@@ -120,8 +119,6 @@ func TestInventory(t *testing.T) {
 		want  func(*gpu.Reading)
 	}{
 		"a healthy machine": {nil, func(*gpu.Reading) {}},
-		// If the names lack the profile, it comes from the attributes.
-		"profile of attributes": {map[string]string{"name.plain": ""}, func(*gpu.Reading) {}},
 		// A card or driver without a list of processes, as in virtual machines.
 		"no list of processes": {
 			map[string]string{"fault.nvmlDeviceGetComputeRunningProcesses_v3": "3", "fault.nvmlDeviceGetMPSComputeRunningProcesses_v3": "3"},
@@ -162,65 +159,39 @@ func TestInventory_NoCard(t *testing.T) {
 	})
 }
 
-// A virtual GPU reports that its activity can be measured, and sampling fails.
-func TestInventory_TriesActivity(t *testing.T) {
+// A virtual GPU reports that its activity can be measured, and sampling fails: nothing is
+// known then.
+func TestActivity_Tries(t *testing.T) {
 	t.Parallel()
 
 	for name, steer := range map[string]map[string]string{
 		"not supported":     {"fault.nvmlGpmSampleGet": "3"},
-		"no permission":     {"fault.nvmlGpmSampleGet": "4"},
 		"unknown error":     {"fault.nvmlGpmSampleGet": "999"},
 		"no memory for it":  {"fault.nvmlGpmSampleAlloc": "999"},
 		"metrics of no use": {"fault.nvmlGpmMetricsGet": "999"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inChild(t, nil, steer, func(t *testing.T, f fake) {
+			inChild(t, nil, steer, func(t *testing.T, _ fake) {
 				d := open(t, Config{})
-				got, err := d.Inventory(t.Context())
-				require.NoError(t, err)
 
-				want := healthy()
-				for i := range want.Cards {
-					want.Cards[i].Activity = false
+				for range 2 {
+					activity, err := d.Activity(t.Context(), h200)
+					require.NoError(t, err)
+					require.Equal(t, gpu.Activity{}, timeless(activity))
 				}
-
-				require.Equal(t, want.Cards, got.Cards)
-				require.Len(t, got.Warnings, 2, "of the two cards that promise it")
-				require.Contains(t, got.Warnings[0], h200+`" can be measured, and it cannot: `)
-				require.Contains(t, got.Warnings[1], h100)
-
-				activity, err := d.Activity(t.Context(), h200)
-				require.NoError(t, err)
-				require.Equal(t, gpu.Activity{Utilisation: known(97)}, timeless(activity))
-
-				// A driver that was mended is found out by the next inventory.
-				for name := range steer {
-					f.clear(t, name)
-				}
-
-				got, err = d.Inventory(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, healthy(), got)
 			})
 		})
 	}
 }
 
-// Another program that samples the card's activity, such as berth doctor or DCGM,
-// costs an inventory nothing, and Activity a moment.
-func TestInventory_SampledByAnother(t *testing.T) {
+// Another program that samples the card's activity, such as DCGM, costs a moment.
+func TestActivity_SampledByAnother(t *testing.T) {
 	t.Parallel()
 	inChild(t, nil, map[string]string{"fault.nvmlGpmSampleGet": "19"}, func(t *testing.T, f fake) {
 		d := open(t, Config{})
-		got, err := d.Inventory(t.Context())
-		require.NoError(t, err)
 
-		want := healthy()
-		want.Cards[4].Activity = true // not known, because no sample was tried
-		require.Equal(t, want, got)
-
-		_, err = d.Activity(t.Context(), h200)
+		_, err := d.Activity(t.Context(), h200)
 		require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 		require.ErrorContains(t, err, "another program is at it: try again")
 
@@ -294,12 +265,12 @@ func TestActivity(t *testing.T) {
 
 		part, err := d.Activity(t.Context(), mig0)
 		require.NoError(t, err)
-		require.Equal(t, gpu.Activity{SMActivity: known(20), SMOccupancy: known(10)}, timeless(part),
+		require.Equal(t, gpu.Activity{SMActivity: known(20)}, timeless(part),
 			"a metric with an error, one that is no number, and what MIG does not have are not known")
 
 		idle, err := d.Activity(t.Context(), t4)
 		require.NoError(t, err)
-		require.Equal(t, gpu.Activity{Utilisation: known(0)}, timeless(idle), "idle is not the same as not known")
+		require.Equal(t, gpu.Activity{}, timeless(idle), "it has no GPM")
 	})
 }
 
@@ -504,7 +475,7 @@ func TestCardIsLost(t *testing.T) {
 func TestCardIsLost_WhileItIsDescribed(t *testing.T) {
 	t.Parallel()
 
-	for _, function := range []string{"nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetMigMode", "nvmlGpmSampleGet"} {
+	for _, function := range []string{"nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetMigMode"} {
 		t.Run(function, func(t *testing.T) {
 			t.Parallel()
 			inChild(t, nil, map[string]string{"fault." + function: "15"}, func(t *testing.T, _ fake) {
@@ -512,7 +483,6 @@ func TestCardIsLost_WhileItIsDescribed(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, h200, got.Cards[0].UUID)
 				require.Contains(t, got.Cards[0].Problem, "the GPU is lost")
-				require.False(t, got.Cards[0].Usable())
 			})
 		})
 	}

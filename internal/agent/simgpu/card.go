@@ -40,7 +40,7 @@ type card struct {
 	lost     bool      // it does not work any more
 	hung     time.Time // its driver does not answer since then; zero = it does
 	unhung   chan struct{}
-	activity activity
+	measured gpu.Activity    // the newest
 	tell     func(gpu.Event) // does not block
 }
 
@@ -61,13 +61,12 @@ func newCard(uuid string, bytes int64, tell func(gpu.Event)) *card {
 	return &card{uuid: uuid, model: berth.SimulatedModel + " " + sizeText(bytes), total: bytes, tell: tell}
 }
 
-// describe is the card as a driver lists it. MPS needs Volta or newer (7.0), and
-// measuring activity Hopper or newer (9.0).
+// describe is the card as a driver lists it. MPS needs Volta or newer (7.0).
 func (c *card) describe() gpu.Card {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	d := gpu.Card{UUID: c.uuid, Model: c.model, MemoryBytes: c.total, Major: 9, Activity: true}
+	d := gpu.Card{UUID: c.uuid, Model: c.model, MemoryBytes: c.total, Major: 9}
 	if c.lost {
 		d.Problem = lostText(c.uuid)
 	}

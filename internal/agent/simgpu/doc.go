@@ -5,9 +5,8 @@
 // H200.
 //
 //	spec.go    "2x24GiB,1x80GiB"
-//	model.go   the speed of jobs that share a GPU (pure)
 //	card.go    one GPU, and each program's part of its memory
-//	step.go    when a step is done, and how busy the GPU was
+//	step.go    when a step is done, and how busy the GPU is
 //	faults.go  faults: of the GPU, and of one program for others
 //	mps.go     the GPUs' daemons of NVIDIA's Multi-Process Service
 //	driver.go  the GPUs as a gpu.Driver

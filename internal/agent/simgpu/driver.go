@@ -184,8 +184,6 @@ func (s *Simulator) Inventory(ctx context.Context) (gpu.Inventory, error) {
 			return gpu.Inventory{}, err
 		}
 
-		p.card.restart()
-
 		card := p.card.describe()
 		card.Index = strconv.Itoa(number)
 		inventory.Cards = append(inventory.Cards, card)
@@ -204,31 +202,14 @@ func (s *Simulator) Read(ctx context.Context, uuid string) (gpu.Reading, error) 
 	return p.card.read(), nil
 }
 
-// Activity returns how busy a card was: the sum of the steps that ran there.
+// Activity returns how busy a card is: the work that its programs want done.
 func (s *Simulator) Activity(ctx context.Context, uuid string) (gpu.Activity, error) {
-	doing := fmt.Sprintf("measuring GPU %q", uuid)
-
-	for again := false; ; again = true {
-		p, err := s.ask(ctx, doing, uuid)
-		if err != nil {
-			return gpu.Activity{}, err
-		}
-
-		activity, wait := p.card.measured(again)
-		if wait == 0 {
-			return activity, nil
-		}
-
-		timer := time.NewTimer(wait)
-
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-s.life.Done():
-		}
-
-		timer.Stop()
+	p, err := s.ask(ctx, fmt.Sprintf("measuring GPU %q", uuid), uuid)
+	if err != nil {
+		return gpu.Activity{}, err
 	}
+
+	return p.card.measure(), nil
 }
 
 // WaitEvent returns the next fault of any card.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/gpu"
+	"github.com/berthml/berth/internal/agent/mps"
 	"github.com/berthml/berth/internal/agent/simgpu"
 	"github.com/berthml/berth/internal/agent/simgpu/wire"
 	"github.com/berthml/berth/internal/testkit/gputest"
@@ -106,8 +107,8 @@ func TestSimulator_Inventory(t *testing.T) {
 	inventory, err := s.Inventory(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []gpu.Card{
-		{UUID: uuid(0), Index: "0", Model: "Simulated GPU 24 GiB", MemoryBytes: 24 << 30, Major: 9, Activity: true},
-		{UUID: uuid(1), Index: "1", Model: "Simulated GPU 80 GiB", MemoryBytes: 80 << 30, Major: 9, Activity: true},
+		{UUID: uuid(0), Index: "0", Model: "Simulated GPU 24 GiB", MemoryBytes: 24 << 30, Major: 9},
+		{UUID: uuid(1), Index: "1", Model: "Simulated GPU 80 GiB", MemoryBytes: 80 << 30, Major: 9},
 	}, inventory.Cards)
 }
 
@@ -202,7 +203,7 @@ func TestSimulator_MPS(t *testing.T) {
 
 	clients, err := s.Clients(t.Context(), uuid(0))
 	require.NoError(t, err)
-	require.Equal(t, []int{os.Getpid()}, clients)
+	require.Equal(t, []mps.Client{{PID: os.Getpid()}}, clients)
 
 	stopped, err := s.Stop(t.Context(), uuid(0))
 	require.NoError(t, err)

@@ -67,17 +67,6 @@ func (c *card) crash(cl *client) wire.Answer {
 	return c.refuse(cl, cl.why)
 }
 
-// vanish is the end of a program in the middle of a step. By MPS its memory goes while
-// kernels use it, which is a fault for every client (docs/measurements, one H200).
-func (c *card) vanish(cl *client) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if cl.mps && cl.why == "" {
-		c.fault(cl)
-	}
-}
-
 // fault ends the work of a program, and by MPS of all. Call it with mu held.
 func (c *card) fault(cl *client) {
 	c.throwOut(wire.IllegalAddress, func(one *client) bool { return one == cl || cl.mps && one.mps })
@@ -95,19 +84,6 @@ func (c *card) throwOut(why wire.Code, who func(*client) bool) {
 			close(cl.ended)
 		}
 	}
-}
-
-// clientsByMPS are the PIDs of the MPS server's clients, ascending.
-func (c *card) clientsByMPS() []int {
-	var pids []int
-
-	for _, p := range c.read().Processes {
-		if p.MPS {
-			pids = append(pids, p.PID)
-		}
-	}
-
-	return pids
 }
 
 // unserved ends the MPS server. It reports whether no client needed it.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/mps"
 	"github.com/berthml/berth/internal/agent/simgpu/wire"
 )
 
@@ -55,14 +56,20 @@ func (s *Simulator) Pipe(uuid string) string {
 	return p.pipe()
 }
 
-// Clients are the PIDs of a card's MPS clients, ascending.
-func (s *Simulator) Clients(ctx context.Context, uuid string) ([]int, error) {
+// Clients are a card's MPS clients by ascending PID. Their server has no PID.
+func (s *Simulator) Clients(ctx context.Context, uuid string) (clients []mps.Client, err error) {
 	p, err := s.ask(ctx, "listing clients of simulated MPS", uuid)
 	if err != nil {
 		return nil, err
 	}
 
-	return p.card.clientsByMPS(), nil
+	for _, process := range p.card.read().Processes {
+		if process.MPS {
+			clients = append(clients, mps.Client{PID: process.PID})
+		}
+	}
+
+	return clients, nil
 }
 
 // Stop ends a card's MPS, unless it has clients.

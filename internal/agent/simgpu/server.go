@@ -201,7 +201,7 @@ func (c *card) serve(cl *client, r wire.Request, pid int, mps bool, gone <-chan 
 		return cl, c.take(cl, r.Bytes)
 	case r.Op == wire.Free && r.Bytes >= 0:
 		return cl, c.take(cl, -r.Bytes)
-	case r.Op == wire.Run && r.Step != nil:
+	case r.Op == wire.Run && r.Step != nil && valid(*r.Step):
 		return cl, c.step(cl, *r.Step, gone)
 	case r.Op == wire.Crash:
 		return cl, c.crash(cl)

@@ -12,7 +12,6 @@
  *   lost.<card>      the card fell off the bus
  *   deaf.<card>      the card tells of no errors
  *   none             the machine has no card
- *   name.plain       names of MIG devices lack the profile
  *   event            "card type data": one event
  *
  * It ends the process when it is used wrongly: a call before nvmlInit, after one
@@ -42,32 +41,30 @@ struct process {
 struct nvmlDevice_st {
 	int card; /* index of the card that it is, or is part of */
 	int mig;  /* 1 = a MIG device */
-	const char *uuid, *name, *plain_name;
+	const char *uuid, *name;
 	int major, minor;
 	unsigned long long total, reserved, free; /* MiB */
 	int gpm, ecc, mig_mode;                   /* mig_mode: -1 = the card is too old */
-	unsigned slices, compute_slices;
-	int busy; /* what nvidia-smi calls utilisation; -1 = not supported */
 	struct process compute[8], mps[8];
 	long samples;
 };
 
 static struct nvmlDevice_st devices[] = {
 	{.card = 0, .uuid = "GPU-00000000-0000-0000-0000-000000000000", .name = "NVIDIA H200", .major = 9, .minor = 0,
-	 .total = 143771, .reserved = 600, .free = 139171, .gpm = 1, .ecc = 1, .mig_mode = 0, .busy = 97,
+	 .total = 143771, .reserved = 600, .free = 139171, .gpm = 1, .ecc = 1, .mig_mode = 0,
 	 .compute = {{4001, 1024 * MIB}, {4004, 66 * MIB}, {4002, NOT_AVAILABLE}, {4003, 880 * MIB}, {4005, NOT_AVAILABLE}, {4006, 878 * MIB}},
 	 .mps = {{4003, NOT_AVAILABLE}, {4002, 512 * MIB}, {4006, 878 * MIB}, {4008, 100 * MIB}}},
 	{.card = 1, .uuid = "GPU-11111111-1111-1111-1111-111111111111", .name = "Tesla T4", .major = 7, .minor = 5,
-	 .total = 15360, .reserved = 460, .free = 14900, .mig_mode = -1, .busy = 0},
+	 .total = 15360, .reserved = 460, .free = 14900, .mig_mode = -1},
 	{.card = 2, .uuid = "GPU-22222222-2222-2222-2222-222222222222", .name = "NVIDIA H100 80GB HBM3", .major = 9, .minor = 0,
-	 .total = 81559, .reserved = 551, .free = 79008, .gpm = 1, .ecc = 1, .mig_mode = 1, .busy = -1},
+	 .total = 81559, .reserved = 551, .free = 79008, .gpm = 1, .ecc = 1, .mig_mode = 1},
 	{.card = 2, .mig = 1, .uuid = "MIG-33333333-3333-3333-3333-333333333333", .name = "NVIDIA H100 80GB HBM3 MIG 3g.40gb",
-	 .plain_name = "NVIDIA H100 80GB HBM3", .major = 9, .minor = 0, .total = 40448, .reserved = 11, .free = 38437, .gpm = 1,
-	 .mig_mode = -1, .slices = 3, .compute_slices = 3, .busy = -1,
+	 .major = 9, .minor = 0, .total = 40448, .reserved = 11, .free = 38437, .gpm = 1,
+	 .mig_mode = -1,
 	 .compute = {{4007, 2000 * MIB}}},
 	{.card = 2, .mig = 1, .uuid = "MIG-44444444-4444-4444-4444-444444444444", .name = "NVIDIA H100 80GB HBM3 MIG 1c.2g.20gb",
-	 .plain_name = "NVIDIA H100 80GB HBM3", .major = 9, .minor = 0, .total = 20096, .reserved = 6, .free = 20090, .gpm = 0,
-	 .mig_mode = -1, .slices = 2, .compute_slices = 1, .busy = -1},
+	 .major = 9, .minor = 0, .total = 20096, .reserved = 6, .free = 20090, .gpm = 0,
+	 .mig_mode = -1},
 };
 enum { CARDS = 3, ALL = 5 };
 
@@ -276,7 +273,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
 {
 	ENTER_CARD(device);
-	snprintf(name, length, "%s", device.handle->mig && exists("name.plain") ? device.handle->plain_name : device.handle->name);
+	snprintf(name, length, "%s", device.handle->name);
 	return NVML_SUCCESS;
 }
 
@@ -372,16 +369,6 @@ nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsign
 	return list(device.handle->mps, n, NULL, NULL, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates)
-{
-	ENTER_CARD(device);
-	if (device.handle->busy < 0)
-		return NVML_ERROR_NOT_SUPPORTED;
-	rates->gpu = device.handle->busy;
-	rates->memory = 1;
-	return NVML_SUCCESS;
-}
-
 /* --- MIG --- */
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending)
@@ -408,18 +395,6 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned i
 	mig->handle = &devices[CARDS + index / 2];
 	return NVML_SUCCESS;
 }
-
-static nvmlReturn_t attributes(nvmlDevice_t device, nvmlDeviceAttributes_t *a)
-{
-	memset(a, 0, sizeof *a);
-	a->gpuInstanceSliceCount = device.handle->slices;
-	a->computeInstanceSliceCount = device.handle->compute_slices;
-	a->memorySizeMB = device.handle->total;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *a) { ENTER_CARD(device); return attributes(device, a); }
-nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *a) { ENTER_CARD(device); return attributes(device, a); }
 
 /* --- GPM --- */
 
@@ -469,9 +444,8 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
 	return NVML_SUCCESS;
 }
 
-/* SM activity is ten times the number of the newer sample, in percent; occupancy
- * of the older one. A MIG device has no tensor activity, and its bandwidth is no
- * number. */
+/* SM activity is ten times the number of the newer sample, in percent. A MIG device
+ * has no tensor activity, and its bandwidth is no number. */
 nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
 {
 	struct nvmlGpmSample_st *a = get->sample1.handle, *b = get->sample2.handle;
@@ -493,9 +467,6 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
 		switch (m->metricId) {
 		case NVML_GPM_METRIC_SM_UTIL:
 			m->value = 10.0 * b->number;
-			break;
-		case NVML_GPM_METRIC_SM_OCCUPANCY:
-			m->value = 10.0 * a->number;
 			break;
 		case NVML_GPM_METRIC_ANY_TENSOR_UTIL:
 			m->value = 5;
