@@ -2,14 +2,11 @@ package docker
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/system"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/simgpu/wire"
@@ -46,12 +43,11 @@ func (d *Docker) AddGPUs(ctx context.Context, gpus []GPU) (missing map[string]st
 		return nil, d.translate(ctx, err, "asking Docker for its GPUs")
 	}
 
-	known := cdiDevices(info, os.ReadFile, filepath.Glob)
 	ways := make(map[string]gpuAccess, len(gpus))
 	missing = make(map[string]string)
 
 	for _, gpu := range gpus {
-		if way, why := accessTo(gpu, known, info); why != "" {
+		if way, why := accessTo(gpu, info); why != "" {
 			missing[gpu.UUID] = why
 		} else {
 			ways[gpu.UUID] = way
@@ -75,86 +71,29 @@ func (d *Docker) AddSimulatedGPUs(dirs map[string]string) {
 }
 
 // accessTo prefers CDI: it needs no separate runtime and names the device
-// explicitly.
-func accessTo(gpu GPU, cdi []string, info system.Info) (way gpuAccess, missing string) {
-	for _, name := range []string{gpu.UUID, gpu.Index} {
-		if id := cdiKind + "=" + name; slices.Contains(cdi, id) {
-			return gpuAccess{driver: driverCDI, id: id}, ""
+// explicitly. Docker lists its CDI devices since 28.2 (API 1.50).
+func accessTo(gpu GPU, info system.Info) (way gpuAccess, missing string) {
+	others := false
+
+	for _, device := range info.DiscoveredDevices {
+		name, ours := strings.CutPrefix(device.ID, cdiKind+"=")
+		if ours = ours && device.Source == driverCDI; ours && (name == gpu.UUID || name == gpu.Index) {
+			return gpuAccess{driver: driverCDI, id: device.ID}, ""
 		}
+
+		others = others || ours
 	}
 
 	if _, ok := info.Runtimes[driverNVIDIA]; ok {
 		return gpuAccess{driver: driverNVIDIA, id: gpu.UUID}, ""
 	}
 
-	switch {
-	case len(cdi) > 0:
+	if others {
 		return gpuAccess{}, "Docker knows other GPUs by CDI and not this one: run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` again"
-	case len(info.CDISpecDirs) > 0:
-		return gpuAccess{}, "Docker finds no CDI file of NVIDIA's GPUs in " + strings.Join(info.CDISpecDirs, " or ") +
-			": install nvidia-container-toolkit and run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
-	default:
-		return gpuAccess{}, "Docker " + info.ServerVersion + " has neither CDI nor NVIDIA's runtime: install nvidia-container-toolkit, " +
-			"run `nvidia-ctk runtime configure --runtime=docker` and restart Docker"
-	}
-}
-
-// cdiDevices returns the names of NVIDIA's GPUs in Docker's CDI. An API before
-// 1.50 (Docker 28.2) does not list them: then cdiDevices reads the files, if it
-// can.
-func cdiDevices(info system.Info, read func(string) ([]byte, error), glob func(string) ([]string, error)) []string {
-	var found []string
-
-	for _, device := range info.DiscoveredDevices {
-		if device.Source == driverCDI && strings.HasPrefix(device.ID, cdiKind+"=") {
-			found = append(found, device.ID)
-		}
 	}
 
-	if len(found) > 0 {
-		return found
-	}
-
-	for _, dir := range info.CDISpecDirs {
-		for _, pattern := range []string{"*.json", "*.yaml"} { // no other name is a CDI file
-			files, err := glob(filepath.Join(dir, pattern))
-			if err != nil {
-				continue // the pattern is ours: the directory's name has a bracket
-			}
-
-			for _, file := range files {
-				found = append(found, cdiFile(file, read)...)
-			}
-		}
-	}
-
-	return found
-}
-
-// cdiFile reads the names of NVIDIA's GPUs from a CDI file. One that cannot be
-// read gives none: Docker passes over it too.
-func cdiFile(file string, read func(string) ([]byte, error)) []string {
-	data, err := read(file)
-	if err != nil {
-		return nil
-	}
-
-	var spec struct {
-		Kind    string `yaml:"kind"`
-		Devices []struct {
-			Name string `yaml:"name"`
-		} `yaml:"devices"`
-	}
-	if yaml.Unmarshal(data, &spec) != nil || spec.Kind != cdiKind { // JSON is YAML
-		return nil
-	}
-
-	names := make([]string, len(spec.Devices))
-	for i, device := range spec.Devices {
-		names[i] = cdiKind + "=" + device.Name
-	}
-
-	return names
+	return gpuAccess{}, "Docker " + info.ServerVersion + " has neither CDI for NVIDIA's GPUs (28.2 or newer) nor NVIDIA's runtime: install nvidia-container-toolkit, " +
+		"then run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`, or `nvidia-ctk runtime configure --runtime=docker` and restart Docker"
 }
 
 // gpu is how the launch's container gets its GPU; nil when it wants none.

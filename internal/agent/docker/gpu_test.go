@@ -2,8 +2,6 @@ package docker
 
 import (
 	"errors"
-	"io/fs"
-	"path/filepath"
 	"testing"
 
 	"github.com/docker/docker/api/types/container"
@@ -16,20 +14,13 @@ import (
 func TestAccessTo(t *testing.T) {
 	t.Parallel()
 
-	discovered := func(ids ...string) (info system.Info) {
-		info.CDISpecDirs = []string{"/etc/cdi", "/var/run/cdi"}
+	docker := func(runtime string, ids ...string) system.Info {
+		info := system.Info{ServerVersion: "28.2", Runtimes: map[string]system.RuntimeWithStatus{runtime: {}}}
 		for _, id := range ids {
 			info.DiscoveredDevices = append(info.DiscoveredDevices, system.DeviceInfo{Source: "cdi", ID: id})
 		}
 
 		return info
-	}
-	hook := system.Info{Runtimes: map[string]system.RuntimeWithStatus{"runc": {}, "nvidia": {}}}
-	files := map[string]string{
-		"/etc/cdi/nvidia.yaml":      "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: \"0\"\n- name: GPU-1\n- name: all\n",
-		"/etc/cdi/other.yaml":       "kind: vendor.com/net\ndevices: [{name: GPU-9}]\n",
-		"/etc/cdi/broken.json":      "{",
-		"/var/run/cdi/nvidia2.json": `{"kind": "nvidia.com/gpu", "devices": [{"name": "0:1"}]}`,
 	}
 
 	for name, tt := range map[string]struct {
@@ -38,37 +29,16 @@ func TestAccessTo(t *testing.T) {
 		want   gpuAccess
 		reason string
 	}{
-		"by UUID":               {discovered("nvidia.com/gpu=0", "nvidia.com/gpu=GPU-1"), GPU{"GPU-1", "0"}, gpuAccess{"cdi", "nvidia.com/gpu=GPU-1"}, ""},
-		"by index":              {discovered("nvidia.com/gpu=0", "nvidia.com/gpu=all"), GPU{"GPU-1", "0"}, gpuAccess{"cdi", "nvidia.com/gpu=0"}, ""},
-		"of another kind":       {discovered("vendor.com/net=0"), GPU{"GPU-5", "5"}, gpuAccess{}, "not this one"},
-		"a card added since":    {discovered("nvidia.com/gpu=0"), GPU{"GPU-2", "1"}, gpuAccess{}, "not this one"},
-		"NVIDIA's hook":         {hook, GPU{"GPU-1", "0"}, gpuAccess{"nvidia", "GPU-1"}, ""},
-		"from a file":           {system.Info{CDISpecDirs: []string{"/etc/cdi"}}, GPU{"GPU-1", "7"}, gpuAccess{"cdi", "nvidia.com/gpu=GPU-1"}, ""},
-		"a MIG device":          {system.Info{CDISpecDirs: []string{"/etc/cdi", "/var/run/cdi"}}, GPU{"MIG-1", "0:1"}, gpuAccess{"cdi", "nvidia.com/gpu=0:1"}, ""},
-		"CDI without files":     {system.Info{CDISpecDirs: []string{"/none"}}, GPU{"GPU-1", "0"}, gpuAccess{}, "finds no CDI file of NVIDIA's GPUs in /none"},
-		"an old Docker":         {system.Info{ServerVersion: "20.10.24"}, GPU{"GPU-1", "0"}, gpuAccess{}, "Docker 20.10.24 has neither CDI nor"},
-		"CDI before the hook":   {system.Info{Runtimes: hook.Runtimes, DiscoveredDevices: discovered("nvidia.com/gpu=0").DiscoveredDevices}, GPU{"GPU-1", "0"}, gpuAccess{"cdi", "nvidia.com/gpu=0"}, ""},
-		"the hook for the rest": {system.Info{Runtimes: hook.Runtimes, DiscoveredDevices: discovered("nvidia.com/gpu=0").DiscoveredDevices}, GPU{"GPU-2", "1"}, gpuAccess{"nvidia", "GPU-2"}, ""},
+		"by UUID":               {docker("runc", "nvidia.com/gpu=1", "nvidia.com/gpu=GPU-1"), GPU{"GPU-1", "0"}, gpuAccess{"cdi", "nvidia.com/gpu=GPU-1"}, ""},
+		"by index":              {docker("runc", "nvidia.com/gpu=all", "nvidia.com/gpu=0"), GPU{"GPU-1", "0"}, gpuAccess{"cdi", "nvidia.com/gpu=0"}, ""},
+		"a MIG device":          {docker("runc", "nvidia.com/gpu=0:1"), GPU{"MIG-1", "0:1"}, gpuAccess{"cdi", "nvidia.com/gpu=0:1"}, ""},
+		"of another kind":       {docker("runc", "vendor.com/net=0"), GPU{"GPU-1", "0"}, gpuAccess{}, "Docker 28.2 has neither CDI"},
+		"a card added since":    {docker("runc", "nvidia.com/gpu=0"), GPU{"GPU-2", "1"}, gpuAccess{}, "not this one"},
+		"NVIDIA's hook":         {docker("nvidia"), GPU{"GPU-1", "0"}, gpuAccess{"nvidia", "GPU-1"}, ""},
+		"CDI before the hook":   {docker("nvidia", "nvidia.com/gpu=0"), GPU{"GPU-1", "0"}, gpuAccess{"cdi", "nvidia.com/gpu=0"}, ""},
+		"the hook for the rest": {docker("nvidia", "nvidia.com/gpu=0"), GPU{"GPU-2", "1"}, gpuAccess{"nvidia", "GPU-2"}, ""},
 	} {
-		known := cdiDevices(tt.info, func(file string) ([]byte, error) {
-			if text, ok := files[file]; ok {
-				return []byte(text), nil
-			}
-
-			return nil, fs.ErrNotExist
-		}, func(pattern string) (found []string, err error) {
-			for file := range files {
-				if ok, err := filepath.Match(pattern, file); err != nil {
-					return nil, err
-				} else if ok {
-					found = append(found, file)
-				}
-			}
-
-			return found, nil
-		})
-
-		way, missing := accessTo(tt.gpu, known, tt.info)
+		way, missing := accessTo(tt.gpu, tt.info)
 		require.Equal(t, tt.want, way, name)
 		require.Contains(t, missing, tt.reason, name)
 		require.Equal(t, tt.want == gpuAccess{}, missing != "", name)
