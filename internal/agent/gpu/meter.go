@@ -10,19 +10,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// freshFor is how old a reading may be that several attempts of a card share:
-// half of the time between two samples of one attempt, so that all of them are
-// answered by one or two questions to the driver.
-const freshFor = 100 * time.Millisecond
-
-// A reading holds for freshShare times as long as it took, at most longestFresh, so that
-// readings take at most 0.7 % of a core, and less than 1 % with the activity. With 24
-// processes on the GPU one takes about 2 ms; with a freshShare of 100 all took 1.05 % (one
-// H200, 2026-11-25). Frameworks do not give memory back, so this misses no peak.
-const (
-	freshShare   = 150
-	longestFresh = time.Second
-)
+// freshFor is how long a reading holds, for all attempts of a card. With 24 processes on the
+// GPU one takes about 2 ms, so readings take at most 0.7 % of a core, and less than 1 % with
+// the activity (one H200, 2026-11-25). Frameworks do not give memory back, so this misses no
+// peak.
+const freshFor = 300 * time.Millisecond
 
 // activityFor is how long an activity of a card holds. Each measurement costs the
 // driver about as much as ten readings of memory, and a mean needs no more.
@@ -42,9 +34,7 @@ type cardMeter struct {
 	mu         sync.Mutex
 	reading    Reading
 	err        error
-	failed     int            // how often in a row
 	at         time.Time      // of the last question
-	took       time.Duration  // the last answer
 	containers map[int]string // of the reading's processes by PID; empty = in none
 	servers    map[int]bool   // PIDs of NVIDIA's MPS servers, which are in no reading
 
@@ -81,7 +71,7 @@ type Use struct {
 func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, error) {
 	var use Use
 
-	err := m.cachedReading(ctx, uuid, false, func(r Reading, containers map[int]string, at time.Time) error {
+	err := m.cachedReading(ctx, uuid, func(r Reading, containers map[int]string, at time.Time) error {
 		use.FreeBytes, use.At = r.FreeBytes, at
 
 		if !r.ProcessesKnown {
@@ -126,7 +116,7 @@ func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, e
 func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string]int64) (int64, error) {
 	var free int64
 
-	err := m.cachedReading(ctx, uuid, true, func(r Reading, containers map[int]string, _ time.Time) error {
+	err := m.cachedReading(ctx, uuid, func(r Reading, containers map[int]string, _ time.Time) error {
 		free = r.FreeBytes
 		held, starts := make(map[string]int64), make(map[string]bool)
 		unknown := r.UsedBytes
@@ -177,35 +167,19 @@ func unknownUse(uuid string) error {
 }
 
 // cachedReading passes on a reading of a GPU with the containers of its processes, and its time.
-// fresh = the reading must be a new one, however long that takes, so that processes ended
-// since do not count.
-func (m *Meter) cachedReading(ctx context.Context, uuid string, fresh bool, take func(Reading, map[int]string, time.Time) error) error {
+func (m *Meter) cachedReading(ctx context.Context, uuid string, take func(Reading, map[int]string, time.Time) error) error {
 	card := m.card(uuid)
 
 	card.mu.Lock()
 	defer card.mu.Unlock()
 
-	holds := min(max(freshFor, freshShare*card.took), longestFresh)
-	if fresh || card.failed == 1 { // the first error may pass at once, and is to leave no gap
-		holds = freshFor
-	}
-
-	if time.Since(card.at) > holds {
-		asked := time.Now()
-
+	if time.Since(card.at) > freshFor {
 		reading, err := m.driver.Read(ctx, uuid)
 		if ctx.Err() != nil {
 			return ctx.Err() // not the GPU's failure
 		}
 
 		card.reading, card.err, card.at = reading, err, time.Now()
-		card.failed++
-
-		if err == nil {
-			card.failed = 0
-		}
-
-		card.took = card.at.Sub(asked)
 		card.follow(m.proc)
 	}
 

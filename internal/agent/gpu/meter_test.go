@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,7 +19,6 @@ type cards struct {
 	reading Reading
 	err     error
 	asked   int
-	takes   time.Duration
 
 	activity Activity
 	measured int
@@ -34,8 +32,6 @@ func (c *cards) Activity(context.Context, string) (Activity, error) {
 
 func (c *cards) Read(context.Context, string) (Reading, error) {
 	c.asked++
-
-	time.Sleep(c.takes)
 
 	return c.reading, c.err
 }
@@ -76,7 +72,7 @@ func TestMeter(t *testing.T) {
 		free, err := m.FreeBeside(t.Context(), "GPU-1", reserved)
 		require.NoError(t, err)
 		require.Equal(t, int64(400+90+3), free, "what the first took beyond its reservation others cannot have")
-		require.Equal(t, 1, driver.asked, "all within a tenth of a second are one question")
+		require.Equal(t, 1, driver.asked, "all within a moment are one question")
 
 		time.Sleep(freshFor + time.Millisecond)
 
@@ -201,106 +197,6 @@ func TestMeter_Activity(t *testing.T) {
 		_, err := m.Activity(t.Context(), "GPU-1")
 		require.ErrorIs(t, err, ErrUnsupported)
 	})
-}
-
-// Readings take at most 0.7 % of a core, for any number of callers and any duration of
-// one; after a second there is a new one.
-func TestMeter_CostsLittle(t *testing.T) {
-	t.Parallel()
-
-	for takes, want := range map[time.Duration]int{0: 100, time.Millisecond: 66, 4 * time.Millisecond: 16, time.Second: 5} {
-		synctest.Test(t, func(t *testing.T) {
-			driver := &cards{takes: takes}
-			m := NewMeter(driver, inContainers())
-
-			for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
-				_, err := m.Container(t.Context(), id("a"), "GPU-1")
-				require.ErrorIs(t, err, ErrUnsupported)
-			}
-
-			require.InDelta(t, want, driver.asked, float64(want)/20+2, takes)
-		})
-	}
-}
-
-// A process that has ended since a cached reading is not taken for a program outside
-// Berth: the free memory is read again, however long a reading takes.
-func TestMeter_FreeIsOfNow(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		driver := &cards{takes: 20 * time.Millisecond, reading: Reading{FreeBytes: 400, ProcessesKnown: true, Processes: []Process{{PID: 1, Bytes: 100}}}}
-		m := NewMeter(driver, inContainers("a"))
-
-		use, err := m.Container(t.Context(), id("a"), "GPU-1")
-		require.NoError(t, err)
-
-		taken := use.At
-
-		time.Sleep(freshFor + time.Millisecond)
-
-		driver.reading = Reading{FreeBytes: 500, ProcessesKnown: true}
-		use, err = m.Container(t.Context(), id("a"), "GPU-1")
-		require.NoError(t, err)
-		require.Equal(t, taken, use.At, "trials share it, and are told of when it is")
-
-		free, err := m.FreeBeside(t.Context(), "GPU-1", nil)
-		require.NoError(t, err)
-		require.EqualValues(t, 500, free)
-	})
-}
-
-// One reading that fails leaves no gap of more than 2 s (runtrial.gapAfter).
-func TestMeter_OneErrorLeavesNoGap(t *testing.T) {
-	t.Parallel()
-
-	for name, tt := range map[string]struct{ takes, fails time.Duration }{
-		"2 ms, and the error at once":     {2 * time.Millisecond, 0},
-		"8 ms, and the error at once":     {8 * time.Millisecond, 8 * time.Millisecond},
-		"2 ms, and the error after 0.9 s": {2 * time.Millisecond, 900 * time.Millisecond},
-		"2 ms, and the error after 0.7 s": {2 * time.Millisecond, 700 * time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				driver := &cards{takes: tt.takes, reading: Reading{ProcessesKnown: true, Processes: []Process{{PID: 1, Bytes: 5}}}}
-				m := NewMeter(driver, inContainers("a"))
-
-				var (
-					last    time.Time
-					longest time.Duration
-					failed  bool
-				)
-
-				began := time.Now()
-				for time.Since(began) < 20*time.Second {
-					if !failed && time.Since(began) > 10*time.Second {
-						driver.err, driver.takes = errors.New("busy"), tt.fails
-					}
-
-					asked := driver.asked
-					use, err := m.Container(t.Context(), id("a"), "GPU-1")
-
-					if err != nil && driver.asked > asked {
-						failed, driver.err, driver.takes = true, nil, tt.takes // once
-					}
-
-					if err == nil {
-						if !last.IsZero() {
-							longest = max(longest, use.At.Sub(last))
-						}
-
-						last = use.At
-					}
-
-					time.Sleep(200 * time.Millisecond)
-				}
-
-				require.True(t, failed)
-				require.LessOrEqual(t, longest, 2*time.Second)
-			})
-		})
-	}
 }
 
 // What a process that starts in one of our containers holds is not held outside Berth; one

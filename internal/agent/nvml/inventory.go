@@ -26,7 +26,7 @@ func (d *driver) list() (gpu.Inventory, error) {
 		return gpu.Inventory{}, err
 	}
 
-	inventory := gpu.Inventory{Warnings: d.lib.missingFeatures()}
+	var inventory gpu.Inventory
 	inventory.DriverVersion, inventory.CUDAVersion = d.versions(&inventory.Warnings)
 
 	var first error
@@ -53,47 +53,6 @@ func (d *driver) list() (gpu.Inventory, error) {
 	}
 
 	return inventory, nil
-}
-
-// features are functions that a library may lack without harm to the rest of
-// Berth.
-var features = []struct {
-	names   []string
-	without string
-}{
-	{[]string{"nvmlDeviceGetMemoryInfo_v2"}, "what the driver reserves for itself is not known"},
-	{
-		[]string{
-			"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses",
-		}, "processes on GPUs are not known",
-	},
-	{
-		[]string{
-			"nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2", "nvmlDeviceGetMPSComputeRunningProcesses",
-		}, "MPS clients are not told from other processes",
-	},
-	{[]string{"nvmlGpmSampleAlloc"}, "the activity of GPUs is not measured"},
-	{[]string{"nvmlGpmSampleGet"}, "the activity of GPUs is not measured"},
-	{[]string{"nvmlGpmMetricsGet"}, "the activity of GPUs is not measured"},
-	{[]string{"nvmlGpmSampleFree"}, "the activity of GPUs is not measured"},
-	{[]string{"nvmlEventSetCreate"}, "errors of GPUs (XID) are not heard of"},
-	{[]string{"nvmlDeviceGetSupportedEventTypes"}, "errors of GPUs (XID) are not heard of"},
-	{[]string{"nvmlDeviceRegisterEvents"}, "errors of GPUs (XID) are not heard of"},
-	{[]string{"nvmlEventSetWait_v2", "nvmlEventSetWait"}, "errors of GPUs (XID) are not heard of"},
-	{[]string{"nvmlEventSetFree"}, "errors of GPUs (XID) are not heard of"},
-}
-
-// missingFeatures lists the library's missing features.
-func (l *library) missingFeatures() []string {
-	var warnings []string
-
-	for _, feature := range features {
-		if !l.hasAny(feature.names...) {
-			warnings = append(warnings, fmt.Sprintf("the NVIDIA driver's library has no %s: %s: install a newer NVIDIA driver", feature.names[0], feature.without))
-		}
-	}
-
-	return warnings
 }
 
 // versions are the versions of the driver and of CUDA; empty with a warning

@@ -145,22 +145,22 @@ var effects = map[string]func(*view){
 		}
 	},
 	"nvmlDeviceGetMemoryInfo_v2": func(v *view) {
-		v.H200.ReservedBytes, v.H200.UsedBytes, v.Warnings = 0, 4600*mib, 1
+		v.H200.ReservedBytes, v.H200.UsedBytes = 0, 4600*mib
 	},
 	"nvmlDeviceGetMemoryInfo_v2 nvmlDeviceGetMemoryInfo": func(v *view) {
 		allHaveProblems(v)
 		v.Machine.Cards = []gpu.Card{
 			{UUID: h200, Index: "0", Model: "NVIDIA H200"}, {UUID: t4, Index: "1", Model: "Tesla T4"}, {UUID: h100, Index: "2", Model: "NVIDIA H100 80GB HBM3"},
 		}
-		v.Problems, v.Warnings = v.Problems[:3], 1
+		v.Problems = v.Problems[:3]
 		v.Read, v.H200 = "unsupported", gpu.Reading{}
 	},
 	"nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2 nvmlDeviceGetComputeRunningProcesses": func(v *view) {
 		p := v.H200.Processes
-		v.H200.Processes, v.H200.ProcessesKnown, v.Warnings = []gpu.Process{p[1], {PID: 4003, MPS: true}, p[5], p[6]}, false, 1
+		v.H200.Processes, v.H200.ProcessesKnown = []gpu.Process{p[1], {PID: 4003, MPS: true}, p[5], p[6]}, false
 	},
 	"nvmlDeviceGetMPSComputeRunningProcesses_v3 nvmlDeviceGetMPSComputeRunningProcesses_v2 nvmlDeviceGetMPSComputeRunningProcesses": func(v *view) {
-		v.H200.Processes, v.Warnings = v.H200.Processes[:6], 1
+		v.H200.Processes = v.H200.Processes[:6]
 		v.H200.Processes[1], v.H200.Processes[2].MPS, v.H200.Processes[5].MPS = gpu.Process{PID: 4002}, false, false
 	},
 	"nvmlDeviceGetMigMode": func(v *view) {
@@ -196,13 +196,10 @@ func noParts(v *view) {
 	v.Problems = []string{h100}
 }
 
-func noGPM(v *view) {
-	v.Busy, v.Warnings = gpu.Activity{}, 1
-}
+func noGPM(v *view) { v.Busy = gpu.Activity{} }
 
 func noEvents(v *view) {
 	v.Events, v.Whole, v.Old = "unsupported", gpu.Event{}, gpu.Event{}
-	v.Warnings = 1
 }
 
 // If the library lacks any one function, the process lives, reports the loss and
