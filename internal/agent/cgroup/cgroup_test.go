@@ -495,17 +495,3 @@ func TestKillLog(t *testing.T) {
 	_, err = cgroup.FS{Kmsg: path + ".none"}.OpenKillLog()
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
-
-// A file that does not fit is an error: the keys behind would read as zero.
-func TestRead_OfALongFile(t *testing.T) {
-	t.Parallel()
-
-	files := version2()
-	files["cgroup/system.slice/docker-"+container+".scope/memory.stat"] = strings.Repeat("padding 0\n", 1000) + "anon 5\n"
-
-	meter, err := tree(t, files).Open(container, pid)
-	require.NoError(t, err)
-
-	_, err = meter.Read()
-	require.ErrorContains(t, err, "longer than 8192 bytes")
-}

@@ -33,7 +33,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/berthml/berth"
@@ -119,7 +118,6 @@ type Reconciler struct {
 	config     Config
 	log        *slog.Logger
 	started    time.Time
-	saying     sync.Mutex
 	clean      bool                 // nothing was found on disk since the last attempt that ended here
 	missing    map[string]time.Time // open attempts without a container, and since when
 }
@@ -184,48 +182,31 @@ func (r *Reconciler) register(ctx context.Context) error {
 	return r.ledger.RegisterHost(ctx, host, r.config.Version)
 }
 
-// Run reconciles until ctx ends. A round that fails is logged and repeated.
+// Run reconciles until ctx ends, and reports the host's free capacity between two rounds when
+// there is news. What fails is logged and repeated by the next round.
 func (r *Reconciler) Run(ctx context.Context) error {
 	r.started = time.Now()
-
-	var telling sync.WaitGroup
-
-	telling.Go(func() { r.tellNews(ctx) })
-	defer telling.Wait()
 
 	ticker := time.NewTicker(r.config.Every)
 	defer ticker.Stop()
 
-	for {
-		if err := r.Round(ctx); err != nil && ctx.Err() == nil {
+	for do := r.Round; ; {
+		if err := do(ctx); err != nil && ctx.Err() == nil {
 			r.log.Warn("reconciling", "error", err)
 		}
 
 		select {
 		case <-ticker.C:
+			do = r.Round
+		case <-r.config.News:
+			do = r.reportFree
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// tellNews reports the host's free capacity whenever there is news, until ctx ends, also
-// while a round is busy with a container that cannot be killed.
-func (r *Reconciler) tellNews(ctx context.Context) {
-	for {
-		select {
-		case <-r.config.News:
-			if err := r.reportFree(ctx); err != nil && ctx.Err() == nil {
-				r.log.Warn("telling news; the next round will", "error", err)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// reportFree reports the host's free capacity. It renews nothing: a concurrent round
-// may remove the listed containers.
+// reportFree reports the host's free capacity, and renews nothing.
 func (r *Reconciler) reportFree(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
@@ -237,15 +218,7 @@ func (r *Reconciler) reportFree(ctx context.Context) error {
 
 	containers, _ := r.splitByHost(all)
 
-	return r.storeFree(ctx, containers, nil)
-}
-
-// storeFree stores the host's free capacity. An earlier reading is written first.
-func (r *Reconciler) storeFree(ctx context.Context, running []berth.Container, seen []berth.SeenAttempt) error {
-	r.saying.Lock()
-	defer r.saying.Unlock()
-
-	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.hostFree(running), seen)
+	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.hostFree(containers), nil)
 }
 
 // Round reconciles once. It stops and releases nothing within one grace period
@@ -325,7 +298,7 @@ func (r *Reconciler) renewHost(ctx context.Context, containers []berth.Container
 		seen = append(seen, r.config.Waiting()...)
 	}
 
-	err := r.storeFree(ctx, containers, seen)
+	err := r.ledger.TouchHost(ctx, r.config.Host.ID, r.hostFree(containers), seen)
 	if berth.KindOf(err) == berth.KindNotFound {
 		return r.register(ctx)
 	}

@@ -50,9 +50,8 @@ const (
 	longestCheckpointPause = time.Minute
 	// checkpointsAtOnce is how many attempts one question to the database returns.
 	checkpointsAtOnce = 100
-	// restlessLooks is after how many looks in a row that find changes the log says so:
-	// about two minutes.
-	restlessLooks = 24
+	// restlessFor is for how long looks find changes before the log says so.
+	restlessFor = 2 * time.Minute
 )
 
 // errNothing says that a checkpoint has no files.
@@ -77,11 +76,10 @@ type Checkpointer struct {
 
 // runningCheckpoint is the checkpoint of a running attempt.
 type runningCheckpoint struct {
-	due      time.Time
-	seen     []entry // by the last look; nil = none yet
-	stored   []entry
-	restless int    // looks in a row that found changes
-	problem  string // why it cannot be stored
+	due     time.Time
+	seen    []entry // by the last look; nil = none yet
+	stored  []entry
+	problem string // why it cannot be stored; the log has it
 }
 
 // Run stores until ctx ends. A long upload of a running attempt keeps no ended attempt
@@ -218,23 +216,27 @@ func (c *Checkpointer) storeRunning(ctx context.Context, of berth.AttemptCheckpo
 
 	var cannot unstorableError
 
+	problem := func(why string) {
+		if why != k.problem {
+			c.Log.Warn("a checkpoint cannot be stored; the trial cannot go on from it on another host", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", why)
+			k.problem = why
+		}
+	}
+
 	switch {
 	case changing(err):
-		if k.restless++; k.restless == restlessLooks {
-			c.Log.Warn("a checkpoint changes all the time, so none of the running trial is stored; write it less often", "attempt", of.AttemptID, "trial_id", of.TrialID)
+		if time.Since(k.due) > restlessFor {
+			problem("it changes all the time; write it less often")
 		}
 
 		return nil
 	case errors.As(err, &cannot), berth.KindOf(err) == berth.KindExhausted:
-		if why := err.Error(); why != k.problem {
-			c.Log.Warn("a checkpoint cannot be stored; the trial cannot go on from it on another host", "attempt", of.AttemptID, "trial_id", of.TrialID, "why", why)
-			k.problem = why
-		}
+		problem(err.Error())
 	case err != nil && !errors.Is(err, errNothing) && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
 		return err
 	}
 
-	k.due, k.restless = time.Now().Add(c.After), 0
+	k.due = time.Now().Add(c.After)
 
 	return nil
 }
@@ -299,15 +301,15 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, ro
 		return err
 	}
 
-	sent, err := c.Store.storeAll(ctx, []source{func() (io.ReadCloser, error) {
+	err = c.Store.storeAll(ctx, []source{func() (io.ReadCloser, error) {
 		if spool != nil {
 			return io.NopCloser(io.NewSectionReader(spool, 0, bytes)), nil
 		}
 
 		return readArchive(ctx, root, entries), nil
-	}}, []berth.Artifact{{Bytes: bytes, Digest: archive.Digest}})
-	if err := cmp.Or(sent[0].err, asUnstorable(sent[0].ofFile), err); err != nil {
-		return err
+	}}, []berth.Artifact{{Bytes: bytes, Digest: archive.Digest}})[0]
+	if err != nil {
+		return asUnstorable(err)
 	}
 
 	replaced, err := c.Ledger.FinishCheckpoint(ctx, of, archive.Digest)

@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -32,38 +33,34 @@ func dataDirAway(mark string) error {
 	return nil
 }
 
-// sending is the result of sending one file. All fields are zero when another
-// file failed before its turn.
-type sending struct {
-	stored bool
-	ofFile error // a problem with the file itself
-	err    error // of the store
-}
+// fileError is a problem with a file itself, not with the store.
+type fileError struct{ error }
 
-// storeAll sends content in parallel, and has the stored objects survive a power cut. After
-// an error of the store the files in flight go on, and no other begins. Error: the store may
-// have lost the sent objects.
-func (s *Store) storeAll(ctx context.Context, sources []source, claims []berth.Artifact) ([]sending, error) {
+func (e fileError) Unwrap() error { return e.error }
+
+// storeAll sends content in parallel, and has the stored objects survive a power cut. It
+// returns an error for each: nil = it is stored; a fileError; an error of the store. After an
+// error of the store the files in flight go on, and no other begins.
+func (s *Store) storeAll(ctx context.Context, sources []source, claims []berth.Artifact) []error {
 	var (
-		sent    = make([]sending, len(claims))
-		objects []berth.Artifact
-		group   errgroup.Group
-		over    atomic.Bool
+		errs   = make([]error, len(claims))
+		group  errgroup.Group
+		failed atomic.Pointer[error]
 	)
 
 	group.SetLimit(sentAtOnce)
 
 	for i := range claims {
 		group.Go(func() error {
-			if over.Load() {
+			if first := failed.Load(); first != nil {
+				errs[i] = *first
+
 				return nil
 			}
 
-			ofFile, err := s.send(ctx, sources[i], claims[i])
-			sent[i] = sending{stored: ofFile == nil && err == nil, ofFile: ofFile, err: err}
-
-			if err != nil {
-				over.Store(true)
+			errs[i] = s.send(ctx, sources[i], claims[i])
+			if _, ofFile := errors.AsType[fileError](errs[i]); errs[i] != nil && !ofFile {
+				failed.Store(&errs[i])
 			}
 
 			return nil
@@ -72,30 +69,36 @@ func (s *Store) storeAll(ctx context.Context, sources []source, claims []berth.A
 
 	_ = group.Wait() // each has its own error
 
-	if err := s.Ready(ctx); err != nil { // its disk may have been lost since: objects may be below the mount point
-		return sent, err
-	}
+	var objects []berth.Artifact
 
 	for i, claim := range claims {
-		if sent[i].stored {
+		if errs[i] == nil {
 			objects = append(objects, claim)
 		}
 	}
 
-	return sent, s.settle(objects)
+	err := s.Ready(ctx) // its disk may have been lost since: objects may be below the mount point
+	if err == nil {
+		err = s.settle(objects)
+	}
+
+	for i := range errs {
+		errs[i] = cmp.Or(errs[i], err)
+	}
+
+	return errs
 }
 
-// send sends a file unless the store has it. ofFile is a problem with the file
-// itself.
-func (s *Store) send(ctx context.Context, open source, claim berth.Artifact) (ofFile, err error) {
+// send sends a file unless the store has it. Errors: fileError; of the store.
+func (s *Store) send(ctx context.Context, open source, claim berth.Artifact) error {
 	there, err := s.Has(ctx, claim.Digest, claim.Bytes)
 	if err != nil || there {
-		return nil, err
+		return err
 	}
 
 	file, err := open()
 	if err != nil {
-		return err, nil
+		return fileError{err}
 	}
 	defer file.Close() //nolint:errcheck // only read
 
@@ -103,8 +106,8 @@ func (s *Store) send(ctx context.Context, open source, claim berth.Artifact) (of
 
 	err = s.Put(ctx, claim.Digest, claim.Bytes, content)
 	if ctx.Err() == nil && (content.err != nil || errors.Is(err, ErrChanged)) {
-		return err, nil
+		return fileError{err}
 	}
 
-	return nil, err
+	return err
 }

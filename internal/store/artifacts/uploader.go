@@ -100,9 +100,7 @@ func (u *Uploader) Look(ctx context.Context) error {
 			switch err := u.store(ctx, attempt); {
 			case ctx.Err() != nil:
 				return ctx.Err()
-			case berth.KindOf(err) == berth.KindConflict && errors.Is(err, errBusy):
-				busy[attempt.ID] = true
-			case berth.KindOf(err) == berth.KindNotFound: // a limit or a person was faster
+			case errors.Is(err, errBusy), berth.KindOf(err) == berth.KindNotFound: // a limit or a person was faster
 				busy[attempt.ID] = true
 			case err != nil:
 				return u.deferred(ctx, attempt, err)
@@ -225,24 +223,27 @@ func (u *Uploader) storeSome(ctx context.Context, attemptID string, root *os.Roo
 		return err
 	}
 
-	sent, err := u.Store.storeAll(ctx, sources, claims)
-	stored, objects := make([]string, 0, len(claims)), make([]berth.Artifact, 0, len(claims))
+	var (
+		stored  []string
+		objects []berth.Artifact
+		failed  error // of the store
+	)
 
-	var failed error // of the store
+	for i, err := range u.Store.storeAll(ctx, sources, claims) {
+		ofFile, ok := errors.AsType[fileError](err)
 
-	for i, one := range sent {
 		switch {
-		case one.ofFile != nil:
-			left.add(claims[i].Path, "it cannot be read: %s", plain(one.ofFile))
-		case one.stored:
+		case ok:
+			left.add(claims[i].Path, "it cannot be read: %s", plain(ofFile.error))
+		case err != nil:
+			failed = cmp.Or(failed, err)
+		default:
 			stored, objects = append(stored, claims[i].Path), append(objects, claims[i])
-		case failed == nil:
-			failed = one.err
 		}
 	}
 
-	if err != nil {
-		return cmp.Or(failed, err)
+	if len(stored) == 0 {
+		return failed
 	}
 
 	if err := u.Ledger.FilesStored(ctx, attemptID, stored); err != nil {
