@@ -42,59 +42,41 @@ func machineWith(t *testing.T, places ...place) cgroup.FS {
 	return tree(t, files)
 }
 
-// Our own trials are no programs outside Berth, wherever Docker puts them.
-func TestFreeMemory_CountsOurContainersWhereverTheyAre(t *testing.T) {
+// Our own trials are no programs outside Berth.
+func TestFreeMemory_CountsOurContainers(t *testing.T) {
 	t.Parallel()
 
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	places := []place{{a, "/training/" + a, "101", 101}, {b, "/training/" + b, "102", 102}}
+	asked := 0
+	f := &cgroup.FreeMemory{Kernel: machineWith(t, places...), Log: slog.New(slog.DiscardHandler), Inspect: func(_ context.Context, id string) (berth.Container, error) {
+		asked++
 
-	for name, parent := range map[string]string{
-		"Docker's cgroupfs default": "/docker/",
-		"another cgroup parent":     "/training/",
-		"another slice":             "/training.slice/docker-",
-		"rootless":                  "/user.slice/user-1000.slice/user@1000.service/user.slice/docker-",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			suffix := ""
-			if strings.HasSuffix(parent, "-") {
-				suffix = ".scope"
+		for _, p := range places {
+			if p.id == id {
+				return berth.Container{ID: id, State: berth.ContainerRunning, PID: p.number}, nil
 			}
+		}
 
-			places := []place{{a, parent + a + suffix, "101", 101}, {b, parent + b + suffix, "102", 102}}
-			kernel := machineWith(t, places...)
-			asked := 0
-			f := &cgroup.FreeMemory{Kernel: kernel, Log: slog.New(slog.DiscardHandler), Inspect: func(_ context.Context, id string) (berth.Container, error) {
-				asked++
+		return berth.Container{}, berth.Errorf(berth.KindNotFound, "no container %s", id)
+	}}
 
-				for _, p := range places {
-					if p.id == id {
-						return berth.Container{ID: id, State: berth.ContainerRunning, PID: p.number}, nil
-					}
-				}
-
-				return berth.Container{}, berth.Errorf(berth.KindNotFound, "no container %s", id)
-			}}
-
-			host := berth.Host{MemoryBytes: 64 * gib}
-			list := []berth.Container{ // as Docker lists them: without their processes
-				{ID: a, State: berth.ContainerRunning},
-				{ID: b, State: berth.ContainerRunning},
-				{ID: strings.Repeat("c", 64), State: berth.ContainerExited},
-			}
-
-			require.EqualValues(t, 36*gib, f.Read(t.Context(), host, list), "20 GiB are available, and two trials use 8 each")
-			require.EqualValues(t, 36*gib, f.Read(t.Context(), host, list))
-			require.Equal(t, 2, asked, "once for each")
-
-			require.EqualValues(t, 28*gib, f.Read(t.Context(), host, list[:1]), "one has ended")
-			require.EqualValues(t, 20*gib, f.Read(t.Context(), host, nil))
-
-			host.MemoryBytes = 24 * gib
-			require.EqualValues(t, 24*gib, f.Read(t.Context(), host, list), "never more than there is")
-		})
+	host := berth.Host{MemoryBytes: 64 * gib}
+	list := []berth.Container{ // as Docker lists them: without their processes
+		{ID: a, State: berth.ContainerRunning},
+		{ID: b, State: berth.ContainerRunning},
+		{ID: strings.Repeat("c", 64), State: berth.ContainerExited},
 	}
+
+	require.EqualValues(t, 36*gib, f.Read(t.Context(), host, list), "20 GiB are available, and two trials use 8 each")
+	require.EqualValues(t, 36*gib, f.Read(t.Context(), host, list))
+	require.Equal(t, 2, asked, "once for each")
+
+	require.EqualValues(t, 28*gib, f.Read(t.Context(), host, list[:1]), "one has ended")
+	require.EqualValues(t, 20*gib, f.Read(t.Context(), host, nil))
+
+	host.MemoryBytes = 24 * gib
+	require.EqualValues(t, 24*gib, f.Read(t.Context(), host, list), "never more than there is")
 }
 
 func TestFreeMemory_OfWhatCannotBeMeasured(t *testing.T) {

@@ -50,21 +50,6 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A card keeps its number when one before it has fallen off the bus.
-func TestChoose_ACardIsLost(t *testing.T) {
-	t.Parallel()
-
-	cards := []gpu.Card{{UUID: "GPU-b", Index: "1"}, {UUID: "GPU-c", Index: "2"}, {UUID: "GPU-d", Index: "3"}}
-
-	got, err := Choose("1", cards)
-	require.NoError(t, err)
-	require.Equal(t, []docker.GPU{{UUID: "GPU-b", Index: "1"}}, got)
-
-	_, err = Choose("0,1", cards)
-	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
-	require.ErrorContains(t, err, `--gpus names "0", and this machine has 1 (GPU-b), 2 (GPU-c), 3 (GPU-d)`)
-}
-
 // card is a Driver whose readings the test sets.
 type card struct {
 	gpu.Driver
