@@ -40,11 +40,6 @@ const (
 
 	// checkMPSEvery is how often daemons are checked.
 	checkMPSEvery = berth.LeaseRenewEvery
-
-	// startsInARow is how many starts of a daemon must fail before its GPU is shared
-	// by time slices; until then it takes nothing. longestMPSPause is between later ones.
-	startsInARow    = 3
-	longestMPSPause = 10 * time.Minute
 )
 
 // daemons are the MPS daemons of a machine's GPUs.
@@ -71,15 +66,12 @@ type sharer struct {
 	states map[string]daemonState // by UUID
 }
 
-// daemonState is the state of a daemon.
+// daemonState is the state of a daemon. While one that served is started again, its GPU takes
+// nothing; when that fails, trials share it by time slices, and each check tries again.
 type daemonState struct {
-	why    string    // why it serves no client: its error, or that it does not answer; empty = it serves
-	failed int       // starts in a row
-	next   time.Time // when to look at it again
+	why      string // why it serves no client; empty = it serves
+	starting bool
 }
-
-// givenUp reports whether trials now share the GPU by time slices.
-func (d daemonState) givenUp() bool { return d.failed >= startsInARow }
 
 // WhyNoMPS says why a card's trials cannot share it by MPS; empty = they can.
 func WhyNoMPS(card gpu.Card, user int) string {
@@ -158,10 +150,7 @@ func (g *GPUs) share(ctx context.Context, from source, inventory gpu.Inventory) 
 // open starts a daemon for a worker that starts. Without a daemon trials still
 // use the GPU.
 func (s *sharer) open(ctx context.Context, id string) {
-	if err := s.daemons.Start(ctx, id); err != nil {
-		s.noteState(id, daemonState{failed: startsInARow - 1})
-		s.failedStart(id, err, time.Now())
-	}
+	s.noteStart(id, s.daemons.Start(ctx, id))
 }
 
 // Pipe is where the clients of a GPU's daemon find it.
@@ -193,7 +182,7 @@ func (s *sharer) state(id string) daemonState {
 // problem says why a GPU takes nothing for a moment: its daemon is started again,
 // and trials that came now would share it by time slices. Empty = it takes trials.
 func (s *sharer) problem(id string) string {
-	if state := s.state(id); state.why != "" && !state.givenUp() {
+	if state := s.state(id); state.starting {
 		return berth.MPSStarts + ": " + state.why
 	}
 
@@ -203,7 +192,7 @@ func (s *sharer) problem(id string) string {
 // mpsProblem says why a GPU takes no clients of MPS, for as long as its daemon cannot
 // be started; empty = it takes them.
 func (s *sharer) mpsProblem(id string) string {
-	if state := s.state(id); state.givenUp() {
+	if state := s.state(id); state.why != "" && !state.starting {
 		return "its MPS daemon does not run: " + state.why
 	}
 
@@ -223,67 +212,53 @@ func (s *sharer) watch(ctx context.Context) error {
 		}
 
 		for _, id := range s.ids {
-			s.checkDaemon(ctx, id, time.Now())
+			s.checkDaemon(ctx, id)
 		}
 	}
 }
 
-func (s *sharer) checkDaemon(ctx context.Context, id string, now time.Time) {
-	if now.Before(s.state(id).next) {
-		return
-	}
-
+func (s *sharer) checkDaemon(ctx context.Context, id string) {
 	err := s.daemons.Check(ctx, id)
-	if ctx.Err() != nil {
-		return // not the daemon's failure
-	}
-
-	if err != nil {
-		state := s.state(id)
-		if state.why == "" {
+	if err != nil && ctx.Err() == nil {
+		if s.state(id).why == "" {
 			s.log.Warn("the MPS daemon of a GPU does not answer; starting it again", "device", id, "error", err)
-
-			state.why = "it does not answer"
-			s.noteState(id, state)
+			s.noteState(id, daemonState{why: "it does not answer", starting: true})
 		}
 
 		err = s.daemons.Start(ctx, id)
 	}
 
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		s.failedStart(id, err, now)
-	default:
-		s.noteState(id, daemonState{})
+	if ctx.Err() == nil { // else it is not the daemon's failure
+		s.noteStart(id, err)
 	}
 }
 
-// failedStart keeps why a daemon does not run. After some starts in a row the next
-// ones come after growing pauses, as each takes seconds.
-func (s *sharer) failedStart(id string, err error, now time.Time) {
-	state := s.state(id)
-	state.why = err.Error()
-	state.failed++
+// noteStart notes how the start of a daemon ended.
+func (s *sharer) noteStart(id string, err error) {
+	var state daemonState
 
-	if more := state.failed - startsInARow; more >= 0 {
-		state.next = now.Add(min(checkMPSEvery<<min(more, 10), longestMPSPause))
-		s.log.Warn("the MPS daemon of a GPU cannot be started: trials share it by time slices", "device", id, "error", err, "next", state.next)
+	if err != nil {
+		state.why = err.Error()
 	}
 
-	s.noteState(id, state)
+	if s.noteState(id, state) && err != nil {
+		s.log.Warn("the MPS daemon of a GPU cannot be started: trials share it by time slices", "device", id, "error", err)
+	}
 }
 
-func (s *sharer) noteState(id string, state daemonState) {
+// noteState reports whether the state is another one, and then tells the ledger.
+func (s *sharer) noteState(id string, state daemonState) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	before := s.states[id]
-	s.states[id] = state
-
-	if before.why != state.why || before.givenUp() != state.givenUp() {
-		s.tell()
+	if s.states[id] == state {
+		return false
 	}
+
+	s.states[id] = state
+	s.tell()
+
+	return true
 }
 
 // close ends the daemons, except those in use by a container: the next worker

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,8 +73,8 @@ func sharedBy(f *fakeDaemons) *sharer {
 	}
 }
 
-// A daemon that ended is started again. While that fails its GPU takes nothing, and
-// says why; when it goes on failing, it takes all but clients of MPS.
+// A daemon that ended is started again. For that moment its GPU takes nothing, and says why;
+// when it does not start, it takes all but clients of MPS.
 func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	t.Parallel()
 
@@ -83,10 +82,9 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	s := sharedBy(f)
 	g := handsOut(&card{free: 700}, "GPU-a", "GPU-b")
 	g.sharer = s
-	now := time.Now()
 
 	free := func() berth.DeviceFree { return g.FreeMemory(t.Context(), nil)[0] }
-	look := func(after time.Duration) { now = now.Add(after); s.checkDaemon(t.Context(), "GPU-a", now) }
+	look := func() { s.checkDaemon(t.Context(), "GPU-a") }
 
 	pipe, err := g.Pipe("GPU-a")
 	require.NoError(t, err)
@@ -95,60 +93,42 @@ func TestSharer_StartsDaemonsAgain(t *testing.T) {
 	_, err = g.Pipe("GPU-b")
 	require.Equal(t, berth.KindUnavailable, berth.KindOf(err))
 
-	look(0)
+	look()
 	require.Zero(t, f.starts, "it answers")
 	require.Zero(t, f.told)
 
 	f.dead, f.broken = true, errors.New("no permission")
-
-	for range startsInARow - 1 {
-		look(checkMPSEvery)
-		require.Equal(t, "its MPS daemon is started again: no permission", free().Problem)
+	f.starting = func() {
+		require.Equal(t, "its MPS daemon is started again: it does not answer", free().Problem)
 		require.True(t, berth.Device{Problem: free().Problem}.Passing())
-		require.Empty(t, free().MPSProblem)
 		require.Empty(t, g.FreeMemory(t.Context(), nil)[1].Problem)
+
+		_, err := g.Pipe("GPU-a")
+		require.ErrorContains(t, err, "does not answer", "nothing joins a daemon that is not there yet")
 	}
-
-	require.Equal(t, 2, f.told, "it does not answer, it does not start")
-
-	look(checkMPSEvery)
-	require.Equal(t, startsInARow, f.starts)
-	require.Equal(t, 3, f.told, "by time slices then")
+	look()
 	require.Equal(t, berth.DeviceFree{ID: "GPU-a", FreeBytes: 700, MPSProblem: "its MPS daemon does not run: no permission"}, free())
+	require.Equal(t, 2, f.told, "it does not answer; by time slices then")
 
 	_, err = g.Pipe("GPU-a")
 	require.ErrorContains(t, err, "no permission")
 
-	look(checkMPSEvery)
-	look(checkMPSEvery)
-	require.Equal(t, startsInARow+1, f.starts, "one more, then a longer pause")
-
-	for range 100 {
-		look(longestMPSPause)
-	}
-
-	require.Equal(t, startsInARow+101, f.starts, "it goes on")
-	require.Equal(t, 3, f.told, "with nothing new")
+	f.starting = func() { require.Empty(t, free().Problem, "trials go on by time slices") }
+	look()
+	require.Equal(t, 2, f.starts, "it is tried again")
+	require.Equal(t, 2, f.told, "with nothing new")
 
 	f.broken = nil
-	f.starting = func() {
-		_, err := g.Pipe("GPU-a")
-		require.ErrorContains(t, err, "no permission", "nothing joins a daemon that is not there yet")
-	}
-	look(longestMPSPause)
+	look()
 	require.Equal(t, berth.DeviceFree{ID: "GPU-a", FreeBytes: 700}, free())
-	require.Equal(t, 4, f.told)
+	require.Equal(t, 3, f.told)
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	f.dead, f.broken, f.starting = true, errors.New("no permission"), nil
-	s.checkDaemon(ended, "GPU-a", now)
+	f.dead, f.starting = true, nil
+	s.checkDaemon(ended, "GPU-a")
 	require.Empty(t, s.problem("GPU-a"), "the worker ends: that says nothing of the daemon")
-
-	f.starting = func() { require.Equal(t, "its MPS daemon is started again: it does not answer", free().Problem) }
-	look(checkMPSEvery)
-	require.Contains(t, free().Problem, "no permission", "the count begins anew")
 }
 
 // A daemon that cannot start with its worker keeps no GPU from trials.
@@ -162,7 +142,7 @@ func TestSharer_Open(t *testing.T) {
 	require.Contains(t, s.mpsProblem("GPU-a"), "no permission")
 
 	f.broken = nil
-	s.checkDaemon(t.Context(), "GPU-a", time.Now().Add(checkMPSEvery))
+	s.checkDaemon(t.Context(), "GPU-a")
 	require.Empty(t, s.mpsProblem("GPU-a"))
 }
 
