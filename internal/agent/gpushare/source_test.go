@@ -47,7 +47,7 @@ func TestOpenGPUs_Simulated(t *testing.T) {
 	require.Empty(t, own)
 	require.Equal(t, alone, beside)
 	g.Close(t.Context(), false)
-	require.Error(t, g.sharer.daemons.Check(t.Context(), g.devices[0].ID))
+	require.Equal(t, berth.KindConflict, berth.KindOf(g.sharer.daemons.Check(t.Context(), g.devices[0].ID)))
 
 	one, err := Open(t.Context(), Config{Fake: "24GiB", DataDir: dir, Sharing: sharingExclusive, MachineID: "share"}, "host", d, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

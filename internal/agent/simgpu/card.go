@@ -30,6 +30,7 @@ const (
 // card is one simulated GPU. It is safe for concurrent use.
 type card struct {
 	uuid  string
+	dir   string // with its sockets
 	model string
 	total int64 // bytes
 

@@ -8,7 +8,7 @@
 //	card.go    one GPU, and each program's part of its memory
 //	step.go    when a step is done, and how busy the GPU is
 //	faults.go  faults: of the GPU, and of one program for others
-//	mps.go     the GPUs' daemons of NVIDIA's Multi-Process Service
+//	mps.go     NVIDIA's Multi-Process Service, without daemons
 //	driver.go  the GPUs as a gpu.Driver
 //	server.go  the sockets by which programs, and testers, reach a GPU
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -46,7 +47,7 @@ const eventsKept = 1000
 // sockets for programs. It is safe for concurrent use.
 type Simulator struct {
 	config Config
-	cards  []*place
+	cards  []*card
 
 	life   context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
@@ -74,12 +75,14 @@ func Open(config Config) (*Simulator, error) {
 	s.life, s.cancel = context.WithCancel(context.Background())
 
 	for number, bytes := range config.Cards {
-		p, err := s.newPlace(number, newCard(UUID(config.Machine, number), bytes, s.tell))
-		if err != nil {
+		c := newCard(UUID(config.Machine, number), bytes, s.tell)
+		c.dir = filepath.Join(config.Dir, strconv.Itoa(number))
+
+		if err := s.open(c); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 
-		s.cards = append(s.cards, p)
+		s.cards = append(s.cards, c)
 	}
 
 	return s, nil
@@ -107,32 +110,32 @@ func (s *Simulator) check(ctx context.Context, doing string) error {
 }
 
 // ask finds a card that answers. Errors: as gpu.Driver says.
-func (s *Simulator) ask(ctx context.Context, doing, uuid string) (*place, error) {
+func (s *Simulator) ask(ctx context.Context, doing, uuid string) (*card, error) {
 	if err := s.check(ctx, doing); err != nil {
 		return nil, err
 	}
 
-	p, err := s.place(uuid)
+	c, err := s.card(uuid)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := s.await(ctx, p.card, doing); err != nil {
+	if err := s.await(ctx, c, doing); err != nil {
 		return nil, err
 	}
 
-	if p.card.describe().Problem != "" {
+	if c.describe().Problem != "" {
 		return nil, berth.Errorf(berth.KindUnavailable, "%s: %s: %w", doing, lostText(uuid), gpu.ErrLost)
 	}
 
-	return p, nil
+	return c, nil
 }
 
-// place finds a card by its UUID. Errors: not_found.
-func (s *Simulator) place(uuid string) (*place, error) {
-	for _, p := range s.cards {
-		if p.card.uuid == uuid {
-			return p, nil
+// card finds a card by its UUID. Errors: not_found.
+func (s *Simulator) card(uuid string) (*card, error) {
+	for _, c := range s.cards {
+		if c.uuid == uuid {
+			return c, nil
 		}
 	}
 
@@ -179,12 +182,12 @@ func (s *Simulator) Inventory(ctx context.Context) (gpu.Inventory, error) {
 
 	inventory := gpu.Inventory{DriverVersion: DriverVersion, CUDAVersion: CUDAVersion}
 
-	for number, p := range s.cards {
-		if err := s.await(ctx, p.card, doing); err != nil {
+	for number, c := range s.cards {
+		if err := s.await(ctx, c, doing); err != nil {
 			return gpu.Inventory{}, err
 		}
 
-		card := p.card.describe()
+		card := c.describe()
 		card.Index = strconv.Itoa(number)
 		inventory.Cards = append(inventory.Cards, card)
 	}
@@ -194,22 +197,22 @@ func (s *Simulator) Inventory(ctx context.Context) (gpu.Inventory, error) {
 
 // Read returns a GPU's present use.
 func (s *Simulator) Read(ctx context.Context, uuid string) (gpu.Reading, error) {
-	p, err := s.ask(ctx, fmt.Sprintf("reading GPU %q", uuid), uuid)
+	c, err := s.ask(ctx, fmt.Sprintf("reading GPU %q", uuid), uuid)
 	if err != nil {
 		return gpu.Reading{}, err
 	}
 
-	return p.card.read(), nil
+	return c.read(), nil
 }
 
 // Activity returns how busy a card is: the work that its programs want done.
 func (s *Simulator) Activity(ctx context.Context, uuid string) (gpu.Activity, error) {
-	p, err := s.ask(ctx, fmt.Sprintf("measuring GPU %q", uuid), uuid)
+	c, err := s.ask(ctx, fmt.Sprintf("measuring GPU %q", uuid), uuid)
 	if err != nil {
 		return gpu.Activity{}, err
 	}
 
-	return p.card.measure(), nil
+	return c.measure(), nil
 }
 
 // WaitEvent returns the next fault of any card.

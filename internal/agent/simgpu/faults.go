@@ -85,17 +85,3 @@ func (c *card) throwOut(why wire.Code, who func(*client) bool) {
 		}
 	}
 }
-
-// unserved ends the MPS server. It reports whether no client needed it.
-func (c *card) unserved() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if c.mpsClients() > 0 {
-		return false
-	}
-
-	c.served = false
-
-	return true
-}

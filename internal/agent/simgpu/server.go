@@ -2,6 +2,7 @@ package simgpu
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 
 	"github.com/berthml/berth"
@@ -30,74 +30,62 @@ const (
 	longestLine = 64 << 10
 )
 
-// place is a card and its directory:
+// open makes a card's directory and listens there, until the Simulator is closed:
 //
 //	gpu/card.sock    for programs; gpu is mounted into containers
-//	mps/control      the same by MPS, while the card's daemon runs; mps is mounted
+//	mps/control      the same by MPS; mps is mounted
 //	faults.sock      for people who test: a line of JSON with a Fault
-type place struct {
-	card *card
-	dir  string
-
-	mu     sync.Mutex
-	shared *net.UnixListener // for clients of MPS; nil = MPS does not run
-}
-
-// newPlace makes a card's directory and listens there, until the Simulator is closed.
-func (s *Simulator) newPlace(number int, c *card) (*place, error) {
-	p := &place{card: c, dir: filepath.Join(s.config.Dir, strconv.Itoa(number))}
-
-	for _, name := range []string{p.dir, p.mounted(), p.pipe()} {
+func (s *Simulator) open(c *card) error {
+	for _, name := range []string{c.dir, c.mounted(), c.pipe()} {
 		err := os.MkdirAll(name, 0o755) //nolint:gosec // G301: programs of any user come here
 		if err == nil {
 			err = os.Chmod(name, 0o755) //nolint:gosec // G302: a directory of another umask, or of another version
 		}
 
 		if err != nil {
-			return nil, berth.Errorf(berth.KindUnavailable, "making the directory of a simulated GPU: %w", err)
+			return berth.Errorf(berth.KindUnavailable, "making the directory of a simulated GPU: %w", err)
 		}
 	}
 
-	_, err := s.listen(p, filepath.Join(p.mounted(), wire.Socket), 0o666, func(c *net.UnixConn) { s.program(p, c, false) })
-	if err == nil {
-		_, err = s.listen(p, filepath.Join(p.dir, faultSocket), 0o600, func(c *net.UnixConn) { s.faults(p, c) })
-	}
-
-	return p, err
+	return cmp.Or(
+		s.listen(c, filepath.Join(c.mounted(), wire.Socket), 0o666, func(conn *net.UnixConn) { s.program(c, conn, false) }),
+		s.listen(c, filepath.Join(c.pipe(), wire.MPSSocket), 0o666, func(conn *net.UnixConn) { s.program(c, conn, true) }),
+		s.listen(c, filepath.Join(c.dir, faultSocket), 0o600, func(conn *net.UnixConn) { s.faults(c, conn) }),
+	)
 }
 
-func (p *place) mounted() string { return filepath.Join(p.dir, "gpu") }
-func (p *place) pipe() string    { return filepath.Join(p.dir, "mps") }
+func (c *card) mounted() string { return filepath.Join(c.dir, "gpu") }
+func (c *card) pipe() string    { return filepath.Join(c.dir, "mps") }
 
 // Mount is the directory to mount into containers of a card, at wire.Dir; empty for a
 // card that is not there.
 func (s *Simulator) Mount(uuid string) string {
-	p, err := s.place(uuid)
+	c, err := s.card(uuid)
 	if err != nil {
 		return ""
 	}
 
-	return p.mounted()
+	return c.mounted()
 }
 
-// listen serves a socket until it, or the Simulator, is closed.
-func (s *Simulator) listen(p *place, path string, mode os.FileMode, serve func(*net.UnixConn)) (*net.UnixListener, error) {
+// listen serves a socket until the Simulator is closed.
+func (s *Simulator) listen(c *card, path string, mode os.FileMode, serve func(*net.UnixConn)) error {
 	if len(path) > maxSocketPath {
-		return nil, berth.Errorf(berth.KindInvalid, "the simulated GPU's socket %q would have a path of %d bytes, and Linux allows %d: choose a data directory whose path is at least %d bytes shorter",
+		return berth.Errorf(berth.KindInvalid, "the simulated GPU's socket %q would have a path of %d bytes, and Linux allows %d: choose a data directory whose path is at least %d bytes shorter",
 			path, len(path), maxSocketPath, len(path)-maxSocketPath)
 	}
 
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, berth.Errorf(berth.KindUnavailable, "removing the socket that an earlier worker left: %w", err)
+		return berth.Errorf(berth.KindUnavailable, "removing the socket that an earlier worker left: %w", err)
 	}
 
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, berth.Errorf(berth.KindUnavailable, "listening for programs of a simulated GPU: %w", err)
+		return berth.Errorf(berth.KindUnavailable, "listening for programs of a simulated GPU: %w", err)
 	}
 
 	if err := os.Chmod(path, mode); err != nil {
-		return nil, errors.Join(berth.Errorf(berth.KindUnavailable, "opening a simulated GPU to programs: %w", err), listener.Close())
+		return errors.Join(berth.Errorf(berth.KindUnavailable, "opening a simulated GPU to programs: %w", err), listener.Close())
 	}
 
 	s.work.Go(func() {
@@ -110,7 +98,7 @@ func (s *Simulator) listen(p *place, path string, mode os.FileMode, serve func(*
 			}
 
 			if err != nil { // such as no file left for it
-				s.config.Log.Warn("accepting a program of a simulated GPU", "device", p.card.uuid, "error", err)
+				s.config.Log.Warn("accepting a program of a simulated GPU", "device", c.uuid, "error", err)
 
 				continue
 			}
@@ -122,7 +110,7 @@ func (s *Simulator) listen(p *place, path string, mode os.FileMode, serve func(*
 		}
 	})
 
-	return listener, nil
+	return nil
 }
 
 // closing closes a socket when the Simulator is closed, or by the function that it returns.
@@ -137,10 +125,10 @@ func (s *Simulator) closing(socket io.Closer) func() {
 }
 
 // program serves one program.
-func (s *Simulator) program(p *place, conn *net.UnixConn, mps bool) {
+func (s *Simulator) program(c *card, conn *net.UnixConn, mps bool) {
 	pid, err := peer(conn)
 	if err != nil {
-		s.config.Log.Warn("asking who uses a simulated GPU", "device", p.card.uuid, "error", err)
+		s.config.Log.Warn("asking who uses a simulated GPU", "device", c.uuid, "error", err)
 
 		return
 	}
@@ -178,7 +166,7 @@ func (s *Simulator) program(p *place, conn *net.UnixConn, mps bool) {
 		case <-gone:
 		case r := <-requests:
 			var a wire.Answer
-			if cl, a = p.card.serve(cl, r, pid, mps, gone); write(conn, a) == nil {
+			if cl, a = c.serve(cl, r, pid, mps, gone); write(conn, a) == nil {
 				continue
 			}
 		}
@@ -187,7 +175,7 @@ func (s *Simulator) program(p *place, conn *net.UnixConn, mps bool) {
 	}
 
 	if cl != nil {
-		p.card.leave(cl)
+		c.leave(cl)
 	}
 }
 
@@ -211,7 +199,7 @@ func (c *card) serve(cl *client, r wire.Request, pid int, mps bool, gone <-chan 
 }
 
 // faults lets a person who tests harm the card.
-func (s *Simulator) faults(p *place, conn *net.UnixConn) {
+func (s *Simulator) faults(c *card, conn *net.UnixConn) {
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		var f Fault
 
@@ -219,8 +207,8 @@ func (s *Simulator) faults(p *place, conn *net.UnixConn) {
 		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
 			answer = wire.Answer{Error: wire.InvalidValue, Text: err.Error()}
 		} else {
-			s.config.Log.Warn("a simulated GPU was told to fail", "device", p.card.uuid, "fault", fmt.Sprintf("%+v", f))
-			p.card.inject(f)
+			s.config.Log.Warn("a simulated GPU was told to fail", "device", c.uuid, "fault", fmt.Sprintf("%+v", f))
+			c.inject(f)
 		}
 
 		if write(conn, answer) != nil {

@@ -29,7 +29,6 @@ func Run(t *testing.T, open func(t *testing.T) gpu.Driver) {
 	for name, test := range map[string]func(*testing.T, gpu.Driver){
 		"inventory":        testInventory,
 		"inventory again":  testInventoryAgain,
-		"MIG":              testMIG,
 		"reading":          testReading,
 		"activity":         testActivity,
 		"activity goes on": testActivityGoesOn,
@@ -95,36 +94,6 @@ func testInventory(t *testing.T, d gpu.Driver) {
 func testInventoryAgain(t *testing.T, d gpu.Driver) {
 	first := list(t, d)
 	require.Equal(t, first, list(t, d), "nothing changed in between")
-}
-
-func testMIG(t *testing.T, d gpu.Driver) {
-	cards := list(t, d).Cards
-	parents, parts := make(map[string]gpu.Card), make(map[string]int64)
-
-	for _, card := range cards {
-		if card.Parent == "" {
-			require.Empty(t, card.Profile, "a whole GPU has no profile")
-			require.Regexp(t, `^\d+$`, card.Index)
-
-			parents[card.UUID] = card
-
-			continue
-		}
-
-		parent, known := parents[card.Parent]
-		require.True(t, known, "MIG device %s before its card", card.UUID)
-		require.True(t, parent.MIG)
-		require.False(t, card.MIG)
-		require.Equal(t, parent.Model, card.Model)
-		require.Regexp(t, "^"+parent.Index+`:\d+$`, card.Index)
-
-		if card.Profile != "" {
-			require.Regexp(t, `^(\d+c\.)?\d+g\.\d+gb`, card.Profile)
-		}
-
-		parts[card.Parent] += card.MemoryBytes
-		require.LessOrEqual(t, parts[card.Parent], parent.MemoryBytes, "MIG devices have more memory than their card")
-	}
 }
 
 func testReading(t *testing.T, d gpu.Driver) {
