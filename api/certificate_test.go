@@ -15,7 +15,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/control/health"
 	"github.com/berthml/berth/internal/testkit/apitest"
 	"github.com/berthml/berth/internal/testkit/certtest"
 )
@@ -157,8 +156,10 @@ func TestCertificate_Health(t *testing.T) {
 	certificate, err := api.LoadCertificate(pair.Cert, pair.Key, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 
-	store := &unwell{Store: apitest.Sample(t), state: health.State{Hosts: 1, Answering: 1}}
-	r := setupDeps(t, api.Deps{Store: store, Log: slog.New(slog.DiscardHandler)}, func(c *api.Config) { c.Certificate = certificate })
+	store := apitest.Sample(t)
+	placerLeads(t, store)
+
+	r := setup(t, store, func(c *api.Config) { c.Certificate = certificate })
 	r.url = r.server.URL()
 
 	transport, ok := r.client.Transport.(*http.Transport)

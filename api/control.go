@@ -46,7 +46,7 @@ func (h *handlers) UpdateSweep(ctx context.Context, r openapi.UpdateSweepRequest
 
 // CancelSweep is POST /sweeps/{id}/cancel.
 func (h *handlers) CancelSweep(ctx context.Context, r openapi.CancelSweepRequestObject) (openapi.CancelSweepResponseObject, error) {
-	sweep, err := h.steer(ctx, r.ID, "cancel", func(id string) error { return h.deps.Control.Cancel(ctx, id) })
+	sweep, err := h.steer(ctx, r.ID, "cancel", func(id string) error { return h.deps.Temporal.Cancel(ctx, id) })
 	if !berth.SweepState(sweep.State).Terminal() {
 		sweep.State = openapi.SweepStateCanceling // its workflow reports it in a moment
 	}
@@ -56,7 +56,7 @@ func (h *handlers) CancelSweep(ctx context.Context, r openapi.CancelSweepRequest
 
 func (h *handlers) update(ctx context.Context, id, update string, args ...any) (openapi.SweepJSONResponse, error) {
 	return h.steer(ctx, id, update, func(id string) error {
-		_, err := h.deps.Control.Update(ctx, id, update, args...)
+		_, err := h.deps.Temporal.Update(ctx, id, update, args...)
 
 		return err
 	})

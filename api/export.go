@@ -57,25 +57,30 @@ func (s *Server) exportSweep(c *gin.Context) error {
 		return err
 	}
 
-	format := export.Format(cmp.Or(c.Query("format"), string(export.CSV)))
-	name := fmt.Sprintf("berth-%s-%s.%s", sweep.ID[:8], what, format)
+	s.sendExport(c.Writer, c.Request, export.Format(cmp.Or(c.Query("format"), string(export.CSV))), what, t)
 
-	header := c.Writer.Header()
+	return nil
+}
+
+// sendExport sends a table whose first page has been read. It breaks the connection when a
+// later page fails: the caller must not take a part for the whole.
+func (s *Server) sendExport(w http.ResponseWriter, r *http.Request, format export.Format, what openapi.ExportTable, t *table) {
+	name := fmt.Sprintf("berth-%s-%s.%s", t.sweepID[:8], what, format)
+
+	header := w.Header()
 	header.Set("Content-Type", format.MediaType())
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
-	c.Writer.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(c.Writer).Flush() // lets the client tell a cut answer from none
+	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush() // lets the client tell a cut answer from none
 
-	if err := s.writeExport(ctx, patientWriter{c.Writer}, format, t); err != nil {
-		if ctx.Err() == nil {
-			s.log.Error("exporting a sweep", "sweep_id", sweep.ID, "what", what, "format", format, "error", err)
+	if err := s.writeExport(r.Context(), patientWriter{w}, format, t); err != nil {
+		if r.Context().Err() == nil {
+			s.log.Error("exporting a sweep", "sweep_id", t.sweepID, "what", what, "format", format, "error", err)
 		}
 
-		panic(http.ErrAbortHandler) // the caller must not take a part for the whole
+		panic(http.ErrAbortHandler)
 	}
-
-	return nil
 }
 
 // exportFilter reads the filter of trials; the API's description has checked the

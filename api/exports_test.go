@@ -1,18 +1,14 @@
 package api_test
 
 import (
-	"context"
 	"encoding/csv"
 	"encoding/json"
-	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
@@ -101,43 +97,4 @@ func TestExportSweep_Refuses(t *testing.T) {
 	require.Equal(t, http.StatusOK, stream.StatusCode)
 
 	r.want(http.StatusTooManyRequests, "GET", at+"/export", "")
-}
-
-// failingStore has a page of points, and then fails.
-type failingStore struct {
-	*apitest.Store
-
-	pages int
-}
-
-func (s *failingStore) ExportMetrics(ctx context.Context, sweepID string, after berth.MetricKey, _ int) ([]berth.ExportedMetric, *berth.MetricKey, error) {
-	if s.pages--; s.pages < 0 {
-		return nil, nil, berth.Errorf(berth.KindUnavailable, "the database does not answer")
-	}
-
-	return s.Store.ExportMetrics(ctx, sweepID, after, 3)
-}
-
-// A failure before the first row is a problem; a later one cuts the answer, so
-// that a client does not take a part for the whole.
-func TestExportSweep_IsNoPart(t *testing.T) {
-	t.Parallel()
-
-	path := "/api/v1/sweeps/" + apitest.NewID(1) + "/export?what=metrics"
-
-	for _, pages := range []int{0, 1, 2} {
-		r := setupDeps(t, api.Deps{Store: &failingStore{withMetrics(t), pages}, Log: slog.New(slog.DiscardHandler)})
-		response := r.call("GET", path, "")
-
-		if pages == 0 {
-			require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
-
-			continue
-		}
-
-		require.Equal(t, http.StatusOK, response.StatusCode)
-
-		_, err := io.ReadAll(response.Body)
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 
 // feed keeps the newest published events in memory and wakes waiting readers.
 type feed struct {
-	store Events
+	store *postgres.Store
 
 	mu     sync.Mutex
 	events []berth.Event // ascending
@@ -28,7 +29,7 @@ type feed struct {
 	eras   int           // how often the database came back with less than it had published
 }
 
-func newFeed(store Events) *feed {
+func newFeed(store *postgres.Store) *feed {
 	return &feed{store: store, grown: make(chan struct{})}
 }
 

@@ -22,10 +22,10 @@ func (s *Server) ready(c *gin.Context) {
 	status := http.StatusOK
 	parts := make(map[string]string)
 
-	for name, part := range map[string]Pinger{"database": s.deps.Store, "temporal": s.deps.Temporal} {
+	for name, ping := range map[string]func(context.Context) error{"database": s.deps.Store.Ping, "temporal": s.deps.Temporal.Ping} {
 		parts[name] = "ok"
 
-		if err := ping(c.Request.Context(), part); err != nil {
+		if err := bounded(c.Request.Context(), ping); err != nil {
 			status = http.StatusServiceUnavailable
 			parts[name] = err.Error()
 		}
@@ -41,13 +41,13 @@ func (s *Server) health(c *gin.Context) {
 
 	for _, part := range []struct {
 		name, next string
-		part       Pinger
+		ping       func(context.Context) error
 	}{
-		{"database", "start PostgreSQL, or free its disk; running trials go on and keep their results on their hosts", s.deps.Store},
-		{"temporal", "start Temporal; running trials go on, and sweeps are accepted and start when it is back", s.deps.Temporal},
+		{"database", "start PostgreSQL, or free its disk; running trials go on and keep their results on their hosts", s.deps.Store.Ping},
+		{"temporal", "start Temporal; running trials go on, and sweeps are accepted and start when it is back", s.deps.Temporal.Ping},
 	} {
 		finding := health.Finding{OK: true, Part: part.name, What: "answers"}
-		if err := ping(c.Request.Context(), part.part); err != nil {
+		if err := bounded(c.Request.Context(), part.ping); err != nil {
 			finding = health.Finding{Part: part.name, What: err.Error(), Next: part.next}
 		}
 
@@ -95,13 +95,10 @@ func (s *Server) authenticateUnlessDown(c *gin.Context) error {
 	return s.authenticate(c)
 }
 
-func ping(ctx context.Context, part Pinger) error {
-	if part == nil {
-		return nil
-	}
-
+// bounded asks a part, for pingTimeout at most.
+func bounded(ctx context.Context, ping func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 
-	return part.Ping(ctx)
+	return ping(ctx)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
@@ -167,7 +168,7 @@ func TestLimits_ThatCannotBe(t *testing.T) {
 	for _, limits := range []api.Limits{
 		{Streams: -1}, {Rate: -1}, {BodyBytes: -1}, {SpecBytes: 2 << 20}, {PageRows: 501},
 	} {
-		_, err := api.New(api.Deps{Store: &apitest.Store{}}, api.Config{Limits: limits})
+		_, err := api.New(api.Deps{Store: &postgres.Store{}}, api.Config{Limits: limits})
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err), fmt.Sprint(limits))
 	}
 }

@@ -39,6 +39,24 @@ func setup(t *testing.T, store *apitest.Store, change ...func(*api.Config)) *run
 	return setupLogged(t, store, io.Discard, change...)
 }
 
+// placerLeads has a placer lead, without which health is bad.
+func placerLeads(t *testing.T, store *apitest.Store) {
+	t.Helper()
+
+	leads := make(chan struct{})
+
+	go func() {
+		_ = store.Lead(t.Context(), "placer", func(ctx context.Context) error {
+			close(leads)
+			<-ctx.Done()
+
+			return nil
+		})
+	}()
+
+	<-leads
+}
+
 // safeLog records a server's log.
 type safeLog struct {
 	mu sync.Mutex
@@ -62,7 +80,7 @@ func (s *safeLog) String() string {
 func setupLogged(t *testing.T, store *apitest.Store, log io.Writer, change ...func(*api.Config)) *running {
 	t.Helper()
 
-	deps := api.Deps{Store: store, Control: store, Images: store, Log: slog.New(slog.NewTextHandler(log, nil))}
+	deps := api.Deps{Store: store.Store, Temporal: store, Log: slog.New(slog.NewTextHandler(log, nil))}
 	if store.Objects != nil {
 		deps.Objects = store
 	}

@@ -116,7 +116,7 @@ func (s *Server) preview(ctx context.Context, want berth.Spec) (openapi.Preview,
 // digest looks at the image. That it is not there, or that no machine answers,
 // is no reason not to preview the rest.
 func (s *Server) digest(ctx context.Context, ref string) (digest string, warnings []berth.Problem, err error) {
-	image, err := s.deps.Images.ResolveImage(ctx, ref)
+	image, err := s.deps.Temporal.ResolveImage(ctx, ref)
 
 	var broken *berth.SpecError
 

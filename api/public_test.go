@@ -14,6 +14,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
@@ -53,7 +54,7 @@ func TestPublicURL_BehindAProxyThatSpeaksTLS(t *testing.T) {
 			store := apitest.Sample(t)
 			viewer := token(t, store, "viewer")
 			inside := setupDeps(t, api.Deps{
-				Store: store, Control: store, Images: store,
+				Store: store.Store, Temporal: store,
 				Web: fstest.MapFS{"index.html": {Data: []byte(`<script id="berth-config" type="application/json">{ "base": "/" }</script>`)}},
 			}, func(c *api.Config) { c.PublicURL = "https://example.com/berth/" })
 			r := behindTLS(t, inside, "/berth/", keepsHost)
@@ -122,11 +123,11 @@ func TestPublicURL_Errors(t *testing.T) {
 		{"https://berth.example/?a=b", "must be such as"},
 		{"https://berth.example/#a", "must be such as"},
 	} {
-		_, err := api.New(api.Deps{Store: &apitest.Store{}}, api.Config{PublicURL: c.url})
+		_, err := api.New(api.Deps{Store: &postgres.Store{}}, api.Config{PublicURL: c.url})
 		require.ErrorContains(t, err, c.says)
 		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 	}
 
-	_, err := api.New(api.Deps{Store: &apitest.Store{}}, api.Config{PublicURL: "https://berth.example/berth"})
+	_, err := api.New(api.Deps{Store: &postgres.Store{}}, api.Config{PublicURL: "https://berth.example/berth"})
 	require.NoError(t, err)
 }

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -11,35 +10,35 @@ import (
 
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/internal/control/health"
+	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
-// events is an outbox that publishes nothing for this reason.
-type events struct {
-	err   error
-	noted map[string]error
-}
-
-func (*events) Lead(ctx context.Context, _ string, lead func(context.Context) error) error {
-	return lead(ctx)
-}
-
-func (*events) ListenEvents(_ context.Context, _ time.Duration, wake func()) error {
-	wake()
-
-	return nil
-}
-
-func (e *events) PublishEvents(context.Context, int) (int, error) { return 0, e.err }
-
-func (e *events) NoteRound(_ context.Context, part string, err error) { e.noted[part] = err }
-
-// Health reports a failing round, and its recovery.
+// Health reports failing rounds, and their recovery.
 func TestPublisher_NotesHowRoundsEnd(t *testing.T) {
 	t.Parallel()
 
-	for _, err := range []error{errors.New("no sequence"), nil} {
-		outbox := &events{err, make(map[string]error)}
-		require.NoError(t, (&api.Publisher{Outbox: outbox, Log: slog.New(slog.DiscardHandler)}).Run(t.Context()))
-		require.Equal(t, map[string]error{health.PartEvents: err}, outbox.noted)
+	store := apitest.Sample(t)
+	store.Exec("ALTER SEQUENCE event_sequence RENAME TO away")
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+
+	go func() { ended <- (&api.Publisher{Store: store.Store, Log: slog.New(slog.DiscardHandler)}).Run(ctx) }()
+
+	fails := func() bool {
+		store.Exec("INSERT INTO events (kind, sweep_id, subject, data, created_at) VALUES ('sweep.state', $1, 'a', '1', now())", apitest.SweepID) // wakes it
+
+		state, err := store.Health(t.Context())
+		require.NoError(t, err)
+
+		return state.FailingRounds[health.PartEvents] != ""
 	}
+
+	require.Eventually(t, fails, 20*time.Second, 20*time.Millisecond)
+
+	store.Exec("ALTER SEQUENCE away RENAME TO event_sequence")
+	require.Eventually(t, func() bool { return !fails() }, 20*time.Second, 20*time.Millisecond)
+
+	stop()
+	<-ended
 }

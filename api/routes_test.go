@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"encoding/json"
-	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -13,9 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/control/health"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
@@ -72,9 +69,10 @@ func strictly(t *testing.T, body string, to any) {
 func TestHealth_IsAsDescribed(t *testing.T) {
 	t.Parallel()
 
-	store := &unwell{Store: apitest.Sample(t)}
-	store.state = health.State{Hosts: 2, Answering: 1, SilentHosts: []string{"laptop"}, Disks: []health.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}}}
-	r := setupDeps(t, api.Deps{Store: store, Log: slog.New(slog.DiscardHandler)})
+	store := apitest.Sample(t) // no placer leads
+	store.Exec("UPDATE hosts SET disk_bytes = disk_free_bytes * 7")
+
+	r := setup(t, store)
 
 	var (
 		health openapi.Health

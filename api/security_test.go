@@ -365,7 +365,7 @@ func TestOtherAddressNeedsToken(t *testing.T) {
 	t.Parallel()
 
 	store := apitest.Sample(t)
-	server, err := api.New(api.Deps{Store: store, Control: store, Images: store, Log: slog.New(slog.DiscardHandler)}, api.Config{Address: "0.0.0.0:0"})
+	server, err := api.New(api.Deps{Store: store.Store, Temporal: store, Log: slog.New(slog.DiscardHandler)}, api.Config{Address: "0.0.0.0:0"})
 	require.NoError(t, err)
 
 	err = server.Run(t.Context())

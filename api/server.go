@@ -15,16 +15,15 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/control/health"
+	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/internal/sweepfile/spec"
 	"github.com/berthml/berth/internal/web"
 )
 
 // Deps are the parts of Berth that the API needs.
 type Deps struct {
-	Store    Store
-	Control  Control // steers sweeps: temporal.Client
-	Images   Images  // resolves images: temporal.Client
-	Temporal Pinger  // temporal.Client
+	Store    *postgres.Store
+	Temporal Temporal
 	Objects  Objects // files of trials; nil = not stored
 	Sealer   Sealer  // of secrets; nil = none can be stored
 	Web      fs.FS   // the web interface; nil = none

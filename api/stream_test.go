@@ -358,7 +358,7 @@ func TestEventsEndWithinOnePeriodOfTheirToken(t *testing.T) {
 		store := apitest.Sample(t)
 		viewer := token(t, store, "viewer")
 		server, err := api.New(api.Deps{
-			Store: store, Control: store, Images: store, Log: slog.New(slog.DiscardHandler),
+			Store: store.Store, Temporal: store, Log: slog.New(slog.DiscardHandler),
 		}, api.Config{})
 		require.NoError(t, err)
 		api.SetRecheck(server, time.Minute)

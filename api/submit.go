@@ -126,7 +126,7 @@ const codeUnavailable = "E_UNAVAILABLE"
 // asked now, as one said before. The sweep then runs just that, and a machine
 // that has another image under the name will say so.
 func (s *Server) resolve(ctx context.Context, ref string) (digest string, warnings []berth.Problem, err error) {
-	image, err := s.deps.Images.ResolveImage(ctx, ref)
+	image, err := s.deps.Temporal.ResolveImage(ctx, ref)
 	if err == nil {
 		if err := s.deps.Store.RememberImage(ctx, ref, image.Digest); err != nil {
 			s.log.Warn("remembering an image", "image", ref, "error", err)

@@ -1,15 +1,12 @@
 package api_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +14,6 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/api/openapi"
-	"github.com/berthml/berth/internal/control/health"
 	"github.com/berthml/berth/internal/scheduler/memory"
 	"github.com/berthml/berth/internal/sweepfile/spec"
 	"github.com/berthml/berth/internal/testkit/apitest"
@@ -302,47 +298,26 @@ func TestReadyNamesWhatIsDown(t *testing.T) {
 	r.want(http.StatusOK, "GET", "/livez", "")
 }
 
-// unwell is a store of another health.
-type unwell struct {
-	*apitest.Store
-
-	mu    sync.Mutex
-	state health.State
-}
-
-func (u *unwell) Health(context.Context) (health.State, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-
-	return u.state, nil
-}
-
-func (u *unwell) set(change func(*health.State)) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-
-	change(&u.state)
-}
-
 func TestHealthSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 
 	store := apitest.Sample(t)
-	unwell := &unwell{Store: store, state: health.State{Hosts: 2, Answering: 1}}
-	r := setupDeps(t, api.Deps{Store: unwell, Log: slog.New(slog.DiscardHandler)})
+	placerLeads(t, store)
+
+	r := setup(t, store)
 
 	r.want(http.StatusOK, "GET", "/healthz", "")
 
-	unwell.set(func(h *health.State) { h.Disks = []health.Disk{{Of: "host a", TotalBytes: 100, FreeBytes: 9}} })
+	store.Exec("UPDATE hosts SET disk_bytes = disk_free_bytes * 7")
 
 	body := r.want(http.StatusOK, "GET", "/healthz", "") // a disk that will be full is no failure yet
-	require.Contains(t, body, `{"ok":true,"warn":true,"part":"disks","what":"host a has 9 bytes left`)
+	require.Contains(t, body, `{"ok":true,"warn":true,"part":"disks","what":"host laptop has 202,752 MiB left`)
 
-	unwell.set(func(h *health.State) { h.SilentHosts = []string{"laptop"} })
+	store.Exec("UPDATE hosts SET last_seen_at = now() - interval '1 hour'")
 
 	body = r.want(http.StatusServiceUnavailable, "GET", "/healthz", "")
 	require.Contains(t, body, `"part":"hosts"`)
-	require.Contains(t, body, "holding places: laptop")
+	require.Contains(t, body, "start `berth worker` on a machine with Docker")
 
 	store.Close()
 

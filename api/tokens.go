@@ -7,6 +7,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
+	"github.com/berthml/berth/internal/store/postgres"
 )
 
 // ListTokens is GET /tokens.
@@ -26,7 +27,7 @@ func (h *handlers) CreateToken(ctx context.Context, r openapi.CreateTokenRequest
 // MakeToken stores a token that is valid for life, 0 = for ever, and returns its
 // text, which is shown once. The first token must be an admin's: from then on every
 // call needs one, and only an admin's can make more. Errors: conflict.
-func MakeToken(ctx context.Context, store Access, token berth.Token, life time.Duration) (text string, made berth.Token, err error) {
+func MakeToken(ctx context.Context, store *postgres.Store, token berth.Token, life time.Duration) (text string, made berth.Token, err error) {
 	if token.Role != string(openapi.Admin) {
 		tokens, err := store.CountTokens(ctx)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
+	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
@@ -19,7 +20,7 @@ func pages(t *testing.T) http.Handler {
 
 	store := apitest.Sample(t)
 	server, err := api.New(api.Deps{
-		Store: store, Control: store, Images: store, Log: slog.New(slog.DiscardHandler),
+		Store: store.Store, Temporal: store, Log: slog.New(slog.DiscardHandler),
 		Web: fstest.MapFS{"index.html": {Data: []byte("<html>page</html>")}, "assets/a.js": {Data: []byte("1")}},
 	}, api.Config{Address: "127.0.0.1:0"})
 	require.NoError(t, err)
@@ -80,6 +81,6 @@ func TestWeb_ProblemsWhereNoPageIs(t *testing.T) {
 func TestNew_RefusesAWebInterfaceWithoutAPage(t *testing.T) {
 	t.Parallel()
 
-	_, err := api.New(api.Deps{Store: &apitest.Store{}, Web: fstest.MapFS{}}, api.Config{})
+	_, err := api.New(api.Deps{Store: &postgres.Store{}, Web: fstest.MapFS{}}, api.Config{})
 	require.ErrorContains(t, err, "index.html")
 }

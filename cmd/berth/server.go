@@ -145,7 +145,7 @@ func runServer(ctx context.Context, s serving, c backends.Connections, log *slog
 		objects = files
 	}
 
-	server, err := api.New(api.Deps{Store: store, Objects: objects, Sealer: sealer(keys), Control: steering, Images: steering, Temporal: steering, Web: frontend.Files(), Disk: datadir.LocalDisk, Log: log},
+	server, err := api.New(api.Deps{Store: store, Objects: objects, Sealer: sealer(keys), Temporal: steering, Web: frontend.Files(), Disk: datadir.LocalDisk, Log: log},
 		api.Config{
 			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.Installation.ID, Retention: s.keep,
 			PublicURL: s.publicURL, Certificate: certificate, Policy: policy, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),
@@ -169,7 +169,7 @@ func runServer(ctx context.Context, s serving, c backends.Connections, log *slog
 	}
 
 	relay := &temporal.Relay{Messages: store, Bound: c.Identity.Bound, Client: steering, Log: log}
-	publisher := &api.Publisher{Outbox: store, Log: log}
+	publisher := &api.Publisher{Store: store, Log: log}
 	keeper := &retention.Keeper{Ledger: store, Keep: s.keep, Log: log}
 	orphans := &temporal.Orphans{Ledger: store, Identity: c.Identity, Client: steering, Log: log}
 

@@ -50,7 +50,7 @@ func serveWith(t *testing.T, store *apitest.Store, limits api.Limits) string {
 func run(t *testing.T, store *apitest.Store, sealer api.Sealer, config api.Config) string {
 	t.Helper()
 
-	deps := api.Deps{Store: store, Objects: store, Sealer: sealer, Control: store, Images: store, Log: slog.New(slog.DiscardHandler)}
+	deps := api.Deps{Store: store.Store, Temporal: store, Objects: store, Sealer: sealer, Log: slog.New(slog.DiscardHandler)}
 	config.Address = "127.0.0.1:0"
 
 	server, err := api.New(deps, config)

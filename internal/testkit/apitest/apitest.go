@@ -22,9 +22,8 @@ import (
 	"github.com/berthml/berth/workflows"
 )
 
-// Store is a real store on a database of the test's own. It is also api.Control and
-// api.Images, as Temporal answers them, and api.Objects. Change its fields before
-// it serves, or under Change.
+// Store is a real store on a database of the test's own. It is also api.Temporal
+// and api.Objects. Change its fields before it serves, or under Change.
 type Store struct {
 	*postgres.Store
 
@@ -92,7 +91,10 @@ func (s *Store) Change(change func()) {
 	change()
 }
 
-// ResolveImage is api.Images.
+// Ping is api.Temporal.
+func (*Store) Ping(context.Context) error { return nil }
+
+// ResolveImage is api.Temporal.
 func (s *Store) ResolveImage(_ context.Context, ref string) (berth.Image, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +102,7 @@ func (s *Store) ResolveImage(_ context.Context, ref string) (berth.Image, error)
 	return berth.Image{ID: "sha256:1", Digest: ref + "@sha256:" + strings.Repeat("1", 64)}, s.ImageErr
 }
 
-// Update is api.Control.
+// Update is api.Temporal.
 func (s *Store) Update(_ context.Context, sweepID, update string, args ...any) (workflows.SweepView, error) {
 	states := map[string]berth.SweepState{
 		workflows.UpdatePause: berth.SweepPaused, workflows.UpdateResume: berth.SweepRunning, workflows.UpdateStop: berth.SweepStopping,
@@ -113,7 +115,7 @@ func (s *Store) Update(_ context.Context, sweepID, update string, args ...any) (
 	return workflows.SweepView{}, s.steer(sweepID, update, "state", states[update])
 }
 
-// Cancel is api.Control.
+// Cancel is api.Temporal.
 func (s *Store) Cancel(_ context.Context, sweepID string) error {
 	return s.steer(sweepID, "cancel", "state", berth.SweepCanceling)
 }
