@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -107,9 +108,35 @@ func problemIn(response *http.Response) error {
 		problem.Detail = "the server answered " + response.Status + ", and not as Berth does; is --server right?"
 	}
 
-	problem.retryAfter = retryAfter(response.Header.Get("Retry-After"), time.Now())
+	problem.retryAfter = retryAfter(response.Header.Get("Retry-After"))
 
 	return problem
+}
+
+// receive writes the body of an answer to w. A full disk is no unreachable server.
+func receive(response *http.Response, err error, w io.Writer) error {
+	if err != nil {
+		return unreachable(err)
+	}
+
+	defer func() { _ = response.Body.Close() }()
+
+	if response.StatusCode >= http.StatusBadRequest {
+		return problemIn(response)
+	}
+
+	_, err = io.Copy(w, response.Body)
+
+	switch failed, writing := errors.AsType[*fs.PathError](err); {
+	case writing:
+		return exitf(ExitError, "writing what was received: %w", failed.Err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return exitf(ExitUnreachable, "the server ended its answer before all was sent; its log says why. Run the command again")
+	case err != nil:
+		return unreachable(err)
+	default:
+		return nil
+	}
 }
 
 // unreachable says that there was no answer; an interrupt stays one.

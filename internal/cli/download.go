@@ -74,12 +74,9 @@ func (o *options) download(cmd *cobra.Command, to *remote, trial client.Trial, a
 	defer target.close()
 
 	result := downloaded{Dir: dir, Trial: trial.Number, Attempt: set.Attempt, LeftOut: set.LeftOut}
-	shown := o.meterFor(cmd.ErrOrStderr(), files)
-
-	defer shown.close()
 
 	for _, f := range files {
-		there, err := target.fetch(cmd.Context(), to, fetch{trial: trial.ID, attempt: set.Attempt, file: f, seen: shown.add})
+		there, err := target.fetch(cmd.Context(), to, fetch{trial: trial.ID, attempt: set.Attempt, file: f})
 		if err != nil {
 			return err
 		}
@@ -91,8 +88,6 @@ func (o *options) download(cmd *cobra.Command, to *remote, trial client.Trial, a
 			result.There++
 		}
 	}
-
-	shown.close()
 
 	if err := o.print(cmd.OutOrStdout(), result, func() table { return downloadTable(result) }); err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,16 +58,11 @@ func (r *remote) followLog(ctx context.Context, cmd *cobra.Command, out io.Write
 	})
 }
 
-// notice tells the user that the connection was lost, once until it is back.
+// notice tells the user that the connection was lost, at most once a minute.
 func notice(cmd *cobra.Command) func(error) {
-	var mu sync.Mutex
-
 	told := time.Time{}
 
 	return func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-
 		if time.Since(told) > time.Minute {
 			told = time.Now()
 

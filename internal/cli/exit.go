@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // Exit codes; docs/cli.md promises them.
@@ -132,20 +130,11 @@ func problemLine(file *sweepFile, item client.ProblemItem) string {
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return exitf(ExitUsage, "%w; write `%s`, or see `%s --help`%s", err, cmd.UseLine(), cmd.CommandPath(), whichSweep(cmd, args))
+			return exitf(ExitUsage, "%w; write `%s`, or see `%s --help`", err, cmd.UseLine(), cmd.CommandPath())
 		}
 
 		return nil
 	}
-}
-
-// whichSweep says how to find the id of a sweep, if it is missing.
-func whichSweep(cmd *cobra.Command, args []string) string {
-	if len(args) > 0 || !strings.Contains(cmd.Use, " SWEEP") {
-		return ""
-	}
-
-	return "; `berth sweep list` shows the sweeps"
 }
 
 // onlyVerbs refuses a verb that a noun does not have.
@@ -170,27 +159,5 @@ func usageFlags(cmd *cobra.Command, err error) error {
 		}
 	}
 
-	return exitf(ExitUsage, "%w%s; see `%s --help`", err, nearFlag(cmd, err), cmd.CommandPath())
-}
-
-// nearFlag asks for the flag that a person most likely meant; empty = none is like it.
-func nearFlag(cmd *cobra.Command, err error) string {
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok {
-		return ""
-	}
-
-	var known []string
-
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			known = append(known, f.Name)
-		}
-	})
-
-	if near := spec.Nearest(unknown.GetSpecifiedName(), known); near != "" {
-		return "; did you mean --" + near + "?"
-	}
-
-	return ""
+	return exitf(ExitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
 }

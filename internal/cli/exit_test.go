@@ -64,8 +64,6 @@ func TestMistakesAreExplained(t *testing.T) {
 		"sweep list --server http://127.0.0.1:1": "is `berth dev` or `berth server` running?",
 		"sweep list --server http://[":           `--server "http://[" is no URL; write such as http://127.0.0.1:8080`,
 		"sweep submit -f /nonexistent.yaml":      "there is no sweep file \"/nonexistent.yaml\". Type `berth init train.py` to write one",
-		"sweep submit -f x.yaml --wiat":          "unknown flag: --wiat; did you mean --wait?; see `berth sweep submit --help`",
-		"sweep best":                             "`berth sweep list` shows the sweeps",
 	} {
 		require.Contains(t, execute(t.Context(), server, strings.Fields(command)...).stderr, want, command)
 	}

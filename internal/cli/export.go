@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -38,7 +36,7 @@ func (o *options) exportCommand() *cobra.Command {
 		})
 	cmd.Flags().StringVar(&e.format, "format", string(client.ExportCSV), strings.Join(exportFormats, ", "))
 	cmd.Flags().StringVar(&e.what, "what", string(client.ExportTrials), "trials, one row each, or metrics, one row for each point")
-	cmd.Flags().StringVarP(&e.to, "output", "o", "", "`FILE` to write, which is replaced once all is there; a device or pipe is written into; default: standard output")
+	cmd.Flags().StringVarP(&e.to, "output", "o", "", "`FILE` to write; default: standard output")
 
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportFormats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("what", cobra.FixedCompletions([]string{string(client.ExportTrials), string(client.ExportMetrics)}, cobra.ShellCompDirectiveNoFileComp))
@@ -72,58 +70,29 @@ func (e exported) run(cmd *cobra.Command, to *remote) error {
 	return to.export(cmd.Context(), e, out)
 }
 
-// toFile writes a file that appears only when it is whole, or into a device or a
-// pipe.
+// toFile writes a file, and leaves no part of it when that fails.
 func (e exported) toFile(cmd *cobra.Command, to *remote) error {
-	file, err := createOut(e.to)
+	file, err := os.Create(e.to)
 	if err != nil {
-		return exitf(ExitUsage, "writing %q: %w; is its directory there?", e.to, plainError(err))
-	}
-	defer file.drop()
-
-	if err := to.export(cmd.Context(), e, file); err != nil {
-		return err
+		return exitf(ExitUsage, "writing %q: %w; is its directory there?", e.to, err)
 	}
 
-	if err := file.finish(); err != nil {
-		return exitf(ExitError, "writing %q: %w", e.to, plainError(err))
+	err = to.export(cmd.Context(), e, file)
+	if closed := file.Close(); err == nil && closed != nil {
+		err = exitf(ExitError, "writing %q: %w", e.to, closed)
 	}
 
-	return nil
+	if info, failed := os.Lstat(e.to); err != nil && failed == nil && info.Mode().IsRegular() {
+		_ = os.Remove(e.to) // the first error counts
+	}
+
+	return err
 }
 
 // export writes a table as the server sends it. An answer that is cut is an error.
 func (r *remote) export(ctx context.Context, e exported, w io.Writer) error {
 	format, what := client.ExportFormat(e.format), client.ExportTable(e.what)
-
 	response, err := r.streams.ExportSweep(ctx, e.sweep, &client.ExportSweepParams{Format: &format, What: &what})
-	if err != nil {
-		return unreachable(err)
-	}
 
-	defer func() { _ = response.Body.Close() }()
-
-	if response.StatusCode >= http.StatusBadRequest {
-		return problemIn(response)
-	}
-
-	var writing error
-
-	_, err = io.Copy(writerFunc(func(data []byte) (int, error) {
-		n, err := w.Write(data)
-		writing = err
-
-		return n, err
-	}), response.Body)
-
-	switch {
-	case writing != nil:
-		return exitf(ExitError, "writing what was exported: %w", writing)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return exitf(ExitUnreachable, "the server ended the export before all was sent; its log says why. Run the command again")
-	case err != nil:
-		return unreachable(err)
-	}
-
-	return nil
+	return receive(response, err, w)
 }

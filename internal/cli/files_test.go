@@ -3,13 +3,12 @@ package cli
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -191,97 +190,41 @@ func TestTrialDownload_OfLostFiles(t *testing.T) {
 	require.Equal(t, ExitOK, result.code, "all that was asked for: %s", result.stderr)
 }
 
-func TestTrialDownload_GoesOnWhereItWasCut(t *testing.T) {
+// A cut download begins again, and what is left of one that failed is no part of the next.
+func TestTrialDownload_BeginsAgain(t *testing.T) {
 	t.Parallel()
 
 	store, _, _ := stored(t)
-	upstream, err := url.Parse(serve(t, store))
-	require.NoError(t, err)
-
-	var ranges []string
-
-	// A proxy looks like a local caller.
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) }, Transport: &http.Transport{DisableKeepAlives: true},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {},
-	}
-	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "weights.h5") {
-			ranges = append(ranges, r.Header.Get("Range"))
-			w = &cutting{ResponseWriter: w, left: 300_000}
+	cuts := 0
+	server := troubled(t, serve(t, store), func(w http.ResponseWriter, r *http.Request, before int) bool {
+		if before > 0 || !strings.HasSuffix(r.URL.Path, "weights.h5") {
+			return false
 		}
 
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(cut.Close)
+		cuts++
 
-	dir := t.TempDir()
-	result := execute(t.Context(), cut.URL, "trial", "download", apitest.SweepID, "2", "model/weights.h5", "--to", dir)
-	require.Equal(t, ExitOK, result.code, result.stderr)
-	require.Equal(t, map[string]string{"model/weights.h5": large}, below(t, dir))
-	require.Empty(t, ranges[0])
-	require.Contains(t, ranges, "bytes=300000-")
-	require.Len(t, ranges, 4)
-
-	// An earlier command left a part.
-	other := t.TempDir()
-	part := partOf(t, other)
-	require.NoError(t, os.WriteFile(part, []byte(large[:900_000]), 0o600))
-
-	ranges = nil
-	result = execute(t.Context(), cut.URL, "trial", "download", apitest.SweepID, "2", "model/weights.h5", "--to", other)
-	require.Equal(t, ExitOK, result.code, result.stderr)
-	require.Equal(t, []string{"bytes=900000-"}, ranges)
-	require.Equal(t, map[string]string{"model/weights.h5": large}, below(t, other))
-}
-
-// partOf is where a download of the large file goes, in a directory that is made.
-func partOf(t *testing.T, dir string) string {
-	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "model"), 0o700))
-
-	return filepath.Join(dir, "model", ".berth-"+berth.Digest(sha256.Sum256([]byte(large))).String()[:16]+".part")
-}
-
-// cutting cuts the connection after this many bytes.
-type cutting struct {
-	http.ResponseWriter
-
-	left int
-}
-
-func (c *cutting) Write(data []byte) (int, error) {
-	n := min(len(data), c.left)
-	if n > 0 {
-		_, _ = c.ResponseWriter.Write(data[:n])
-	}
-
-	if c.left -= n; c.left == 0 {
-		_ = http.NewResponseController(c.ResponseWriter).Flush()
+		w.Header().Set("Content-Length", strconv.Itoa(len(large)))
+		_, _ = io.WriteString(w, large[:300_000])
+		_ = http.NewResponseController(w).Flush()
 
 		panic(http.ErrAbortHandler)
-	}
-
-	return len(data), nil
-}
-
-func (c *cutting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
-func TestTrialDownload_ThrowsAwayWhatIsWrong(t *testing.T) {
-	t.Parallel()
-
-	store, _, _ := stored(t)
-	server, dir, id := serve(t, store), t.TempDir(), apitest.SweepID
-	part := partOf(t, dir)
+	})
+	dir, id := t.TempDir(), apitest.SweepID
+	part := filepath.Join(dir, "model", ".berth-"+berth.Digest(sha256.Sum256([]byte(large))).String()[:16]+".part")
+	require.NoError(t, os.MkdirAll(filepath.Dir(part), 0o700))
 	require.NoError(t, os.WriteFile(part, []byte(strings.Repeat("x", 500_000)), 0o600))
 
 	result := execute(t.Context(), server, "trial", "download", id, "2", "model/weights.h5", "--to", dir)
+	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Equal(t, map[string]string{"model/weights.h5": large}, below(t, dir))
+	require.Equal(t, 1, cuts)
+
+	store.Change(func() { store.Objects[berth.Digest(sha256.Sum256([]byte("{}\n")))] = "[]\n" })
+
+	result = execute(t.Context(), server, "trial", "download", id, "2", "metrics.jsonl", "--to", dir)
 	require.Equal(t, ExitError, result.code)
 	require.Contains(t, result.stderr, "checksum")
-	require.Empty(t, below(t, dir))
-
-	result = execute(t.Context(), server, "trial", "download", id, "2", "model/weights.h5", "--to", dir)
-	require.Equal(t, ExitOK, result.code, result.stderr)
+	require.Len(t, below(t, dir), 1, "what is wrong is thrown away")
 }
 
 // Neither a name nor a link in the directory leads out of it.

@@ -27,7 +27,6 @@ func TestGPUTexts(t *testing.T) {
 	onGPU.Usage.StepSeconds = 0.0123456
 	require.Equal(t, "9 s, peak 900 MiB of 1,024 MiB, GPU 910 MiB of 1,216 MiB, its framework at most 300 MiB, 12.35 ms a step", usageText(onGPU))
 	require.Equal(t, "1,024 MiB at its start, 2,048 MiB in validation", phasesText(&client.DevicePhases{StartBytes: 1 << 30, ValidationBytes: 2 << 30}))
-	require.Equal(t, "reserves 1,024 MiB and 1,216 MiB of a GPU, attempt 2", runningText(onGPU, 0))
 
 	require.NotContains(t, attemptTable([]client.Attempt{onCores}).header, "gpu")
 

@@ -8,8 +8,7 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// lines shows a sweep as one plain line per change, for logs and for screens
-// that are no terminal.
+// lines shows a sweep as one plain line per change.
 type lines struct {
 	w   io.Writer
 	now func() time.Time
@@ -60,8 +59,6 @@ func (l *lines) sweep(s client.Sweep) {
 	}
 }
 
-func (l *lines) close() {}
-
 func withReason(s client.Sweep) string {
 	if s.Reason == "" {
 		return string(s.State)
@@ -87,7 +84,7 @@ func changeText(b board, trial client.Trial, attempt client.Attempt, before, now
 
 		return fmt.Sprintf("%s runs%s: %s; %s", name, again, attemptText(attempt), assignment(trial.Params))
 	case client.TrialStateSucceeded:
-		return fmt.Sprintf("%s succeeded: %s, %s", name, valueText(b.sweep, trial), usageText(attempt))
+		return fmt.Sprintf("%s succeeded: %s, %s; %s done", name, valueText(b.sweep, trial), usageText(attempt), progress(b.sweep.Counts))
 	case client.TrialStateFailed, client.TrialStateInfeasible, client.TrialStateCanceled:
 		if before.state == trial.State {
 			return ""

@@ -47,14 +47,15 @@ func temporaryStatus(status int) bool {
 	return status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
-// patiently asks until the server answers or refuses for good, or ctx ends. It
-// calls lost for each failed try.
-func patiently[T any](ctx context.Context, lost func(error), ask func() (T, error)) (T, error) {
+// patiently asks until the server answers or refuses for good, or ctx ends, but at most
+// tries times, and not again at a wrong address; 0 = without a limit. It calls lost for
+// each failed try.
+func patiently[T any](ctx context.Context, tries int, lost func(error), ask func() (T, error)) (T, error) {
 	var p patience
 
-	for {
+	for try := 1; ; try++ {
 		result, err := ask()
-		if err == nil || ctx.Err() != nil || !temporary(err) {
+		if err == nil || ctx.Err() != nil || !temporary(err) || try == tries || tries > 0 && try == 1 && refusedToConnect(err) {
 			return result, err
 		}
 
@@ -68,17 +69,9 @@ func patiently[T any](ctx context.Context, lost func(error), ask func() (T, erro
 	}
 }
 
-// retryAfter reads the Retry-After header: seconds, or a time (RFC 9110,
-// section 10.2.3). 0 = absent.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil {
-		return max(time.Duration(seconds)*time.Second, 0)
-	}
+// retryAfter reads the seconds of a Retry-After header; 0 = it says none.
+func retryAfter(header string) time.Duration {
+	seconds, _ := strconv.Atoi(header) // 0 for a time, which Berth's servers do not write
 
-	at, err := http.ParseTime(header)
-	if err != nil {
-		return 0
-	}
-
-	return max(at.Sub(now), 0)
+	return time.Duration(max(seconds, 0)) * time.Second
 }

@@ -132,12 +132,8 @@ func TestTroubleHasOneExitCode(t *testing.T) {
 func TestPatience(t *testing.T) {
 	t.Parallel()
 
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-
-	for header, want := range map[string]time.Duration{
-		"": 0, "7": 7 * time.Second, "-1": 0, "soon": 0, "Sun, 22 Nov 2026 12:00:30 GMT": 30 * time.Second, "Sun, 22 Nov 2026 11:00:30 GMT": 0,
-	} {
-		require.Equal(t, want, retryAfter(header, now), header)
+	for header, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-1": 0, "soon": 0} {
+		require.Equal(t, want, retryAfter(header), header)
 	}
 
 	var p patience

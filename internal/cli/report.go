@@ -49,7 +49,7 @@ func (o *options) reportCommand() *cobra.Command {
 // printReport writes the tables that have rows, then the sentences.
 func (o *options) printReport(w io.Writer, r client.SweepReport) error {
 	if o.output != formatTable {
-		return o.print(w, r, func() table { return reportCSV(r) })
+		return o.print(w, r, func() table { return reportTrialTable(r) })
 	}
 
 	for _, t := range []table{reportPlaceTable(r), reportTrialTable(r), reportLossTable(r)} {
@@ -122,38 +122,6 @@ func reportTrialTable(r client.SweepReport) table {
 	}
 
 	return t
-}
-
-// reportCSV is reportTrialTable for programs: whole ids and numbers.
-func reportCSV(r client.SweepReport) table {
-	t := table{header: []string{
-		"trial", "attempt", "attempt_id", "failure_kind", "host", "device_id", "default_bytes", "reserved_bytes", "peak_bytes", "peak_partial",
-		"slack_percent", "seconds", "alone",
-	}}
-
-	for _, trial := range r.Trials {
-		for _, a := range trial.Attempts {
-			slack := none
-			if a.SlackPercent != nil {
-				slack = fmt.Sprint(*a.SlackPercent)
-			}
-
-			t.add(strconv.Itoa(trial.Number), strconv.Itoa(a.Number), a.ID, a.FailureKind, a.Host, a.DeviceID, known(a.DefaultBytes),
-				strconv.FormatInt(a.ReservedBytes, 10), known(a.PeakBytes), strconv.FormatBool(a.PeakPartial), slack, fmt.Sprint(a.Seconds),
-				strconv.FormatBool(a.Alone))
-		}
-	}
-
-	return t
-}
-
-// known is a number, or none for zero.
-func known(n int64) string {
-	if n == 0 {
-		return none
-	}
-
-	return strconv.FormatInt(n, 10)
 }
 
 // tookText is a time, where zero says that no container started.

@@ -26,7 +26,6 @@ var errStreamEnd = errors.New("end of stream")
 type stream struct {
 	open   func(ctx context.Context, lastID string) (*http.Response, error)
 	lost   func(err error) // told once for each loss; may be nil
-	regain func()          // told once it is connected, also the first time; may be nil
 	lastID string
 	waits  patience
 }
@@ -82,10 +81,6 @@ func (s *stream) once(ctx context.Context, handle func(serverEvent) error) error
 	}
 
 	s.waits.reset()
-
-	if s.regain != nil {
-		s.regain()
-	}
 
 	return s.read(response.Body, handle)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -63,20 +62,11 @@ func (o *options) fileVerb(use, about string, run func(cmd *cobra.Command, to *r
 }
 
 func (r *remote) submit(ctx context.Context, file *sweepFile, key string) (client.Sweep, error) {
-	var p patience
+	sweep, err := patiently(ctx, submitTries, func(error) {}, func() (client.Sweep, error) {
+		return answer[client.Sweep](r.CreateSweepWithBody(ctx, &client.CreateSweepParams{IdempotencyKey: key}, file.contentType, file.reader()))
+	})
 
-	for try := 1; ; try++ {
-		sweep, err := answer[client.Sweep](r.CreateSweepWithBody(ctx, &client.CreateSweepParams{IdempotencyKey: key}, file.contentType, file.reader()))
-		if err == nil || !temporary(err) || refusedToConnect(err) || try == submitTries {
-			return sweep, about(file, err)
-		}
-
-		select {
-		case <-ctx.Done():
-			return sweep, err
-		case <-time.After(p.pause(err)):
-		}
-	}
+	return sweep, about(file, err)
 }
 
 // about notes which file a problem is about.

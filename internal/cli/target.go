@@ -4,21 +4,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/berthml/berth/api/client"
 )
 
-// fetchTries is how often a download is tried that gets no further.
+const anyFile = 0o666 // less the umask
+
+// fetchTries is how often the download of a file is tried.
 const fetchTries = 6
 
 // target is the directory that files are downloaded to. No name of a file and
@@ -48,11 +45,10 @@ type fetch struct {
 	trial   string
 	attempt int
 	file    client.File
-	seen    func(bytes int64) // called with the bytes present so far
 }
 
 // fetch downloads a file unless it exists with the right checksum. It writes to
-// a temporary name, continues where an earlier download was cut, and renames.
+// a temporary name, from the beginning after a cut, and renames.
 func (t *target) fetch(ctx context.Context, to *remote, f fetch) (there bool, err error) {
 	name := filepath.FromSlash(f.file.Path)
 	if !filepath.IsLocal(name) {
@@ -60,8 +56,6 @@ func (t *target) fetch(ctx context.Context, to *remote, f fetch) (there bool, er
 	}
 
 	if t.has(name, f.file) {
-		f.seen(f.file.Bytes)
-
 		return true, nil
 	}
 
@@ -69,8 +63,10 @@ func (t *target) fetch(ctx context.Context, to *remote, f fetch) (there bool, er
 		return false, t.failed("making the directory of", f, err)
 	}
 
-	part := filepath.Join(filepath.Dir(name), ".berth-"+f.file.Sha256[:16]+".part") // so that a file is gone on with whose content is the same
-	if err := t.receive(ctx, to, f, part); err != nil {
+	part := filepath.Join(filepath.Dir(name), ".berth-"+f.file.Sha256[:16]+".part")
+	if _, err := patiently(ctx, fetchTries, func(error) {}, func() (struct{}, error) { return struct{}{}, t.receive(ctx, to, f, part) }); err != nil {
+		_ = t.root.Remove(part) // the first error counts
+
 		return false, err
 	}
 
@@ -110,14 +106,9 @@ func (t *target) has(name string, f client.File) bool {
 	return err == nil && hex.EncodeToString(sum.Sum(nil)) == f.Sha256
 }
 
-// receive writes the whole file to part, over as many connections as it takes,
-// and holds it to its checksum.
+// receive writes the whole file to part, and holds it to its checksum.
 func (t *target) receive(ctx context.Context, to *remote, f fetch, part string) error {
-	if info, err := t.root.Lstat(part); err == nil && (!info.Mode().IsRegular() || info.Size() > f.file.Bytes) {
-		_ = t.root.Remove(part) // opening it reports the problem
-	}
-
-	file, err := t.root.OpenFile(part, os.O_RDWR|os.O_CREATE, anyFile)
+	file, err := t.root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, anyFile)
 	if err != nil {
 		return t.failed("writing", f, err)
 	}
@@ -125,43 +116,16 @@ func (t *target) receive(ctx context.Context, to *remote, f fetch, part string) 
 
 	sum := sha256.New()
 
-	at, err := io.Copy(sum, file)
-	if err != nil {
-		return t.failed("reading", f, err)
+	response, err := to.streams.ReadFile(ctx, f.trial, f.file.Path, &client.ReadFileParams{Attempt: some(f.attempt)}, func(_ context.Context, request *http.Request) error {
+		request.URL.RawPath = strings.ReplaceAll(request.URL.EscapedPath(), "%2F", "/") // some proxies refuse %2F
+
+		return nil
+	})
+	if err := receive(response, err, io.MultiWriter(file, sum)); err != nil {
+		return err
 	}
 
-	f.seen(at)
-
-	var p patience
-
-	for tries := 0; at < f.file.Bytes; {
-		n, err := to.readFile(ctx, f, at, io.MultiWriter(file, sum))
-		at += n
-
-		if tries++; n > 0 {
-			tries = 0
-
-			p.reset()
-		}
-
-		if err == nil {
-			continue
-		}
-
-		if !temporary(err) || tries >= fetchTries || ctx.Err() != nil {
-			return err
-		}
-
-		select {
-		case <-time.After(p.pause(err)):
-		case <-ctx.Done():
-			return unreachable(ctx.Err())
-		}
-	}
-
-	if got := hex.EncodeToString(sum.Sum(nil)); at != f.file.Bytes || got != f.file.Sha256 {
-		_ = t.root.Remove(part)
-
+	if got := hex.EncodeToString(sum.Sum(nil)); got != f.file.Sha256 {
 		return exitf(ExitError, "the file %q was received with the checksum %s and not %s; it was thrown away: try again, and if it stays so look at the store",
 			f.file.Path, got, f.file.Sha256)
 	}
@@ -172,65 +136,3 @@ func (t *target) receive(ctx context.Context, to *remote, f fetch, part string) 
 
 	return nil
 }
-
-// readFile writes the file from offset on to w, and returns how much it wrote.
-func (r *remote) readFile(ctx context.Context, f fetch, offset int64, w io.Writer) (int64, error) {
-	response, err := r.streams.ReadFile(ctx, f.trial, f.file.Path, &client.ReadFileParams{Attempt: some(f.attempt)}, func(_ context.Context, request *http.Request) error {
-		// Some proxies refuse %2F.
-		request.URL.RawPath = strings.ReplaceAll(request.URL.EscapedPath(), "%2F", "/")
-
-		if offset > 0 {
-			request.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
-			request.Header.Set("If-Range", `"`+f.file.Sha256+`"`)
-		}
-
-		return nil
-	})
-	if err != nil {
-		return 0, unreachable(err)
-	}
-
-	defer func() { _ = response.Body.Close() }()
-
-	switch {
-	case response.StatusCode >= http.StatusBadRequest:
-		return 0, problemIn(response)
-	case offset > 0 && response.StatusCode != http.StatusPartialContent:
-		return 0, exitf(ExitError, "the server does not send %q from where it was cut (%s); remove %q", f.file.Path, response.Status, path.Dir(f.file.Path)+"/.berth-*.part")
-	}
-
-	var writing error
-
-	n, err := io.Copy(writerFunc(func(data []byte) (int, error) {
-		n, err := w.Write(data)
-		f.seen(int64(n))
-
-		writing = err
-
-		return n, err
-	}), io.LimitReader(response.Body, f.file.Bytes-offset))
-
-	switch {
-	case writing != nil:
-		return n, exitf(ExitError, "writing what was received %q: %w", f.file.Path, plainError(writing))
-	case err != nil:
-		return n, unreachable(err)
-	case n < f.file.Bytes-offset:
-		return n, unreachable(io.ErrUnexpectedEOF)
-	}
-
-	return n, nil
-}
-
-// plainError is an error without the path, which stands beside it.
-func plainError(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-
-	return err
-}
-
-type writerFunc func([]byte) (int, error)
-
-func (w writerFunc) Write(data []byte) (int, error) { return w(data) }

@@ -195,21 +195,8 @@ func (o *options) logsCommand() *cobra.Command {
 func (r *remote) printLog(ctx context.Context, w io.Writer, attemptID string) error {
 	for offset := int64(0); ; {
 		response, err := r.ReadLog(ctx, attemptID, &client.ReadLogParams{Offset: some(offset)}, asText)
-		if err != nil {
-			return unreachable(err)
-		}
-
-		if response.StatusCode >= 400 {
-			defer func() { _ = response.Body.Close() }()
-
-			return problemIn(response)
-		}
-
-		_, err = io.Copy(w, response.Body)
-		_ = response.Body.Close()
-
-		if err != nil {
-			return unreachable(err)
+		if err := receive(response, err, w); err != nil {
+			return err
 		}
 
 		next, err := strconv.ParseInt(response.Header.Get("X-Next-Offset"), 10, 64) // not the offset plus the bytes read: a log beyond its limit has a gap

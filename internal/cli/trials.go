@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -29,12 +28,7 @@ func (o *options) trialsCommand() *cobra.Command {
 
 	cmd := o.verb("trials SWEEP", "List the trials of a sweep with their values", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			rows := trialTable
-			if o.output == formatCSV {
-				rows = trialCSV
-			}
-
-			return show(o, cmd, rows)(to.trials(cmd.Context(), args[0], client.ListTrialsParams{
+			return show(o, cmd, trialTable)(to.trials(cmd.Context(), args[0], client.ListTrialsParams{
 				State: states[client.TrialState](filter), Sort: some(client.TrialSort(sorted)),
 			}, limit))
 		})
@@ -82,37 +76,6 @@ func trialTable(trials []client.Trial) table {
 
 	for _, trial := range trials {
 		row := []string{strconv.Itoa(trial.Number), string(trial.State), maybeNumber(trial.Value), strconv.Itoa(trial.Attempts), took(trial)}
-		t.rows = append(t.rows, append(append(row, parameterCells(trial, names)...), why(trial)))
-	}
-
-	return t
-}
-
-// paramPrefix begins the columns of parameters in tables for programs (docs/export.md).
-const paramPrefix = "params."
-
-// trialCSV is for programs: whole ids and numbers. A parameter may be called as another
-// column is, so it is named as in the server's export.
-func trialCSV(trials []client.Trial) table {
-	names := parameterNames(trials)
-	t := table{header: []string{"trial", "state", "failure_kind", "value", "attempts", "seconds", "shape_key"}}
-	for _, name := range names {
-		t.header = append(t.header, paramPrefix+name)
-	}
-
-	t.header = append(t.header, "message")
-
-	for _, trial := range trials {
-		value, seconds := none, none
-		if trial.Value != nil {
-			value = fmt.Sprint(*trial.Value)
-		}
-
-		if trial.StartedAt != nil && trial.FinishedAt != nil {
-			seconds = fmt.Sprint(trial.FinishedAt.Sub(*trial.StartedAt).Seconds())
-		}
-
-		row := []string{strconv.Itoa(trial.Number), string(trial.State), trial.FailureKind, value, strconv.Itoa(trial.Attempts), seconds, trial.ShapeKey}
 		t.rows = append(t.rows, append(append(row, parameterCells(trial, names)...), why(trial)))
 	}
 

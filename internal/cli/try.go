@@ -59,7 +59,7 @@ func (o *options) tryTrial(cmd *cobra.Command, to *remote, id, file string) erro
 	v := &tryView{lines: lines{w: cmd.ErrOrStderr(), now: o.now}, followed: map[string]bool{}}
 	v.follow = func(attempt string) error { return to.followLog(logs, cmd, v.w, attempt) }
 
-	last, err := to.watch(ctx, id, v, notice(cmd))
+	last, err := to.watch(ctx, id, v.show, notice(cmd))
 	if err != nil {
 		stopLogs()
 	}

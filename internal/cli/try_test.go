@@ -114,7 +114,6 @@ func TestTry_TellsWhatWasMeasured(t *testing.T) {
 		store.Write(apitest.AttemptID(1, 1), "epoch 1\n")
 		store.Exec("UPDATE trials SET sweep_id = $1 WHERE id = $2", id, apitest.TrialID(1))
 		store.Exec("UPDATE sweeps SET state = 'succeeded', started_at = $2, finished_at = now() WHERE id = $1", id, apitest.Start)
-		store.Publish(t, "sweep.state", id, "x", "succeeded")
 	})
 
 	result := executeTo(t.Context(), &told, server, "try", "-f", "-", "--set", "width=32", "--set", "lr=0.01")

@@ -3,19 +3,18 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth/api/client"
 )
 
 const (
-	watchCollect = 300 * time.Millisecond // events of this long are one look
-	watchPoll    = 5 * time.Second        // events are hints
-	stateEvent   = "sweep.state"
+	// watchEvery is the pause between two looks, or watchPart times as long as the look
+	// took: a watcher of a large sweep does not keep the server busy.
+	watchEvery = time.Second
+	watchPart  = 10
 	// watchAttempts is up to how many trials every look reads all attempts;
 	// beyond, only the end does.
 	watchAttempts = 1000
@@ -54,13 +53,6 @@ type board struct {
 	attempts []client.Attempt
 }
 
-// view shows a sweep as it goes.
-type view interface {
-	show(b board)
-	// close leaves the screen to the next output.
-	close()
-}
-
 // follow watches a sweep to its end and shows its result.
 func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following) error {
 	ctx := cmd.Context()
@@ -76,23 +68,21 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 
 	sweep, err := to.sweep(ctx, id) // a wrong id or server fails at once
 	if err != nil && (f.wait || !refusedToConnect(err)) {
-		sweep, err = patiently(ctx, lost, func() (client.Sweep, error) { return to.sweep(ctx, id) })
+		sweep, err = patiently(ctx, 0, lost, func() (client.Sweep, error) { return to.sweep(ctx, id) })
 	}
 
 	if err != nil {
 		return detached(ctx, id, err)
 	}
 
-	shown := o.viewFor(cmd.ErrOrStderr())
-	last, err := to.watch(ctx, sweep.ID, shown, lost)
+	shown := &lines{w: cmd.ErrOrStderr(), now: o.now}
 
-	shown.close()
-
+	last, err := to.watch(ctx, sweep.ID, shown.show, lost)
 	if err != nil {
 		return detached(ctx, sweep.ID, err)
 	}
 
-	summary, err := patiently(ctx, lost, func() (summary, error) { return to.summarize(ctx, last) })
+	summary, err := patiently(ctx, 0, lost, func() (summary, error) { return to.summarize(ctx, last) })
 	if err != nil {
 		return detached(ctx, sweep.ID, err)
 	}
@@ -116,117 +106,29 @@ func detached(ctx context.Context, id string, err error) error {
 	}
 }
 
-// viewFor draws bars on a terminal, and writes lines anywhere else.
-func (o *options) viewFor(w io.Writer) view {
-	if o.isTerminal(w) {
-		return newBars(w, o.now)
-	}
-
-	return &lines{w: w, now: o.now}
-}
-
-// watch shows the sweep after every change until it ends, and returns it as it
-// is then.
-func (r *remote) watch(ctx context.Context, id string, shown view, lost func(error)) (board, error) {
-	var last board
-
-	changed := make(chan struct{}, 1)
-	wake := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-
-	group, ctx := errgroup.WithContext(ctx)
-	state := make(chan struct{}, 1)
-
-	group.Go(func() error {
-		events := r.events(id)
-		events.regain, events.lost = wake, lost
-		err := events.run(ctx, func(e serverEvent) error {
-			if e.kind == stateEvent {
-				select {
-				case state <- struct{}{}:
-				default:
-				}
-			}
-
-			wake()
-
-			return nil
-		})
-
-		if ctx.Err() != nil { // the sweep has ended, or the caller left
-			return nil //nolint:nilerr // see above
-		}
-
-		return err
-	})
-	group.Go(func() error {
-		defer stop()
-
-		var err error
-
-		last, err = r.look(ctx, id, shown, changed, state, lost)
-
-		return err
-	})
-
-	err := group.Wait()
-
-	return last, err
-}
-
-// look reads the sweep whenever something changed, a moment later, as changes
-// come in bunches; at once when the sweep's own state did, which may be its end.
-// The sweep goes on while the server is in trouble, and so does look.
-func (r *remote) look(ctx context.Context, id string, shown view, changed, state <-chan struct{}, lost func(error)) (board, error) {
-	poll := time.NewTicker(watchPoll)
-	defer poll.Stop()
-
+// watch shows the sweep again and again until it ends, and returns it as it is then. The
+// sweep goes on while the server is in trouble, and so does watch.
+func (r *remote) watch(ctx context.Context, id string, show func(board), lost func(error)) (board, error) {
 	for {
-		b, err := patiently(ctx, lost, func() (board, error) { return r.board(ctx, id) })
+		began := time.Now()
 
-		switch {
-		case ctx.Err() != nil:
-			return b, ctx.Err()
-		case err != nil:
+		b, err := patiently(ctx, 0, lost, func() (board, error) { return r.board(ctx, id) })
+		if err != nil {
 			return b, err
 		}
 
-		shown.show(b)
+		show(b)
 
 		if ended(b.sweep.State) {
 			return b, nil
 		}
 
-		if err := nextLook(ctx, changed, state, poll.C); err != nil {
-			return b, err
+		select {
+		case <-ctx.Done():
+			return b, ctx.Err()
+		case <-time.After(max(watchEvery, watchPart*time.Since(began))):
 		}
 	}
-}
-
-// nextLook waits until there may be something new to see.
-func nextLook(ctx context.Context, changed, state <-chan struct{}, poll <-chan time.Time) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-changed:
-	case <-poll:
-	}
-
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-state:
-	case <-time.After(watchCollect):
-	}
-
-	return nil
 }
 
 func ended(state client.SweepState) bool {
@@ -280,14 +182,4 @@ func (b board) newest() map[int]client.Attempt {
 	}
 
 	return newest
-}
-
-// peaks is the largest measured memory of each shape, by its key.
-func (b board) peaks() map[string]int64 {
-	peaks := make(map[string]int64)
-	for _, a := range b.attempts {
-		peaks[a.ShapeKey] = max(peaks[a.ShapeKey], a.Usage.MemoryPeakBytes)
-	}
-
-	return peaks
 }

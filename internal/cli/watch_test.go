@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,14 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/vbauerster/mpb/v8"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
@@ -44,7 +40,6 @@ func TestSubmitAndWait(t *testing.T) {
 
 			id := store.Text("SELECT id::text FROM sweeps WHERE id <> $1", apitest.SweepID)
 			change(id)
-			store.Publish(t, "trial.state", id, "x", "running")
 		}
 
 		act("0/4 done", func(id string) {
@@ -68,41 +63,11 @@ func TestSubmitAndWait(t *testing.T) {
 	require.Contains(t, result.stderr, "submitted\n")
 	require.Contains(t, result.stderr, "trial 3 runs: attempt 1, measures its shape, reserves 768 MiB; lr=0.01 width=64\n")
 	require.Contains(t, result.stderr, "trial 3 runs again: attempt 2, reserves 1,280 MiB; lr=0.01 width=64\n")
-	require.Contains(t, result.stderr, "trial 3 succeeded: val_accuracy 0.95, 40 s, peak 900 MiB of 1,280 MiB\n")
+	require.Contains(t, result.stderr, "trial 3 succeeded: val_accuracy 0.95, 40 s, peak 900 MiB of 1,280 MiB; 1/4 done\n")
 	require.Contains(t, result.stdout, "best: trial 3, val_accuracy 0.95: lr=0.01 width=64\n")
 	require.Contains(t, result.stdout, "\nwaves: 2 (2 attempts, 1 at once at most, 1.0 on average)\n")
 	require.Contains(t, result.stdout, "\nout-of-memory retries: 1\n")
 	require.Regexp(t, `\nnext: berth sweep best [0-9a-f]{8} --download   \(the files of trial 3\)\n$`, result.stdout)
-}
-
-// A watcher sees the end of a sweep at once, and changes of its trials a moment
-// later, several in one look.
-func TestNextLook(t *testing.T) {
-	t.Parallel()
-
-	const soon = 100 * time.Millisecond
-
-	for name, tt := range map[string]struct {
-		state time.Duration // when the sweep's own state changes; negative = it does not
-		want  time.Duration
-	}{"a trial": {-1, watchCollect}, "the sweep": {0, 0}, "the sweep, soon after a trial": {soon, soon}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				changed, state := make(chan struct{}, 1), make(chan struct{}, 1)
-				changed <- struct{}{}
-
-				if tt.state >= 0 {
-					time.AfterFunc(tt.state, func() { state <- struct{}{} })
-				}
-
-				began := time.Now()
-
-				require.NoError(t, nextLook(t.Context(), changed, state, nil))
-				require.Equal(t, tt.want, time.Since(began))
-			})
-		})
-	}
 }
 
 // TestStreamsGoOn cuts a stream after every event.
@@ -160,58 +125,4 @@ func TestStreamsEndWhenRefused(t *testing.T) {
 	to, err := o.connect()
 	require.NoError(t, err)
 	require.Equal(t, ExitAuth, ExitCode(to.events("").run(t.Context(), func(serverEvent) error { return nil })))
-}
-
-// safeBuffer is written to by the bars' own goroutine.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return s.b.String()
-}
-
-func TestBars(t *testing.T) {
-	t.Parallel()
-
-	var out safeBuffer
-
-	b := newBars(&out, func() time.Time { return apitest.Start.Add(12 * time.Second) }, mpb.WithAutoRefresh(), mpb.WithWidth(120))
-	best := 0.5
-	running := board{
-		sweep: client.Sweep{Counts: client.Counts{Planned: 24, Total: 20, Running: 14, Succeeded: 6}, Best: &client.Best{Trial: 1, Value: best}},
-	}
-
-	for i := 1; i <= 14; i++ {
-		running.trials = append(running.trials, client.Trial{Number: i, State: client.TrialStateRunning, ShapeKey: "a"})
-		running.attempts = append(running.attempts, client.Attempt{
-			TrialNumber: i, Number: 1, ShapeKey: "a", StartedAt: &apitest.Start,
-			Demand: client.Demand{MemoryBytes: 704 << 20}, Usage: client.Usage{MemoryPeakBytes: 610 << 20},
-		})
-	}
-
-	b.show(running)
-	require.Eventually(t, func() bool {
-		return strings.Contains(out.String(), "and 3 more")
-	}, 5*time.Second, 10*time.Millisecond)
-
-	require.Contains(t, out.String(), "6/24 done, 14 running, 0 waiting, best 0.5")
-	require.Contains(t, out.String(), "trial 11      12 s  reserves 704 MiB, shape's peak 610 MiB")
-	require.NotContains(t, out.String(), "trial 12")
-
-	running.sweep.Counts = client.Counts{Planned: 24, Total: 24, Succeeded: 24}
-	running.trials = nil
-	b.show(running)
-	b.close()
 }

@@ -59,7 +59,6 @@ var homes = map[string][]string{
 	"github.com/parquet-go/parquet-go":     {"internal/export"},
 	"google.golang.org/protobuf":           {"internal/agent/tfevents"},
 	"github.com/spf13/cobra":               {"internal/cli", "cmd/"},
-	"github.com/vbauerster/mpb":            {"internal/cli"},
 	"go.temporal.io/sdk/client":            {"internal/control/temporal", "worker", "internal/control/backends", "internal/devstack"},
 	"go.temporal.io/sdk/worker":            {"workflows", "worker"},
 	"go.temporal.io/sdk/workflow":          {"workflows", "worker"},
