@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/internal/sweepfile/spec"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
@@ -118,22 +117,4 @@ func TestAnswers_StreamsAreNotHeldBack(t *testing.T) {
 	log := r.subscribe("/api/v1/attempts/"+apitest.AttemptID(1, 1)+"/log?follow=true", "Accept-Encoding: gzip")
 	log.block()
 	log.requireEvent("piece", "8", "epoch 1")
-}
-
-func TestRateLimitHeaders(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t, apitest.Sample(t), func(c *api.Config) { c.Limits.Rate, c.Limits.Burst = 0.001, 3 })
-
-	for left := 2; left >= 0; left-- {
-		response := r.call("GET", "/api/v1/sweeps", "")
-		require.Equal(t, http.StatusOK, response.StatusCode)
-		require.Equal(t, `"requests";q=3;w=3000`, response.Header.Get("Ratelimit-Policy"))
-		require.Regexp(t, `^"requests";r=`+string(rune('0'+left))+`;t=\d+$`, response.Header.Get("Ratelimit"))
-	}
-
-	response := r.call("GET", "/api/v1/sweeps", "")
-	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
-	require.Regexp(t, `^"requests";r=0;t=3\d\d\d$`, response.Header.Get("Ratelimit"))
-	require.NotEmpty(t, response.Header.Get("Retry-After"))
 }

@@ -87,14 +87,13 @@ func hashSecret(text string) []byte {
 func (s *Server) authenticate(c *gin.Context) error {
 	who, err := s.principal(c.Request)
 
-	return s.admitCaller(c, who, err, c.GetHeader("Authorization") != "" || len(s.sessionsOf(c.Request)) > 0)
+	return s.admitCaller(c, who, err)
 }
 
-// admitCaller lets a valid caller pass and refuses others. It makes a caller with a
-// well-formed guess wait after a few tries.
-func (s *Server) admitCaller(c *gin.Context, who principal, err error, guess bool) error {
+// admitCaller lets a valid caller pass and refuses others.
+func (s *Server) admitCaller(c *gin.Context, who principal, err error) error {
 	if denied, ok := errors.AsType[*httpError](err); ok && denied.status == http.StatusUnauthorized {
-		return s.refuse(c, denied, guess)
+		s.noteRefusal(c)
 	}
 
 	if err == nil {

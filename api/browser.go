@@ -12,11 +12,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gin-gonic/gin"
+
 	"github.com/berthml/berth"
 )
 
 // protect wraps all routes in the mandatory layers, from the outside: request
-// id, recovery, security headers, Host allow-list, cross-origin protection. The
+// id, security headers, Host allow-list, cross-origin protection. The
 // allow-list stops DNS rebinding, which looks like the same origin to a browser
 // (CVE-2025-62593 of Ray).
 func (s *Server) protect(next http.Handler) http.Handler {
@@ -32,7 +34,7 @@ func (s *Server) protect(next http.Handler) http.Handler {
 		})
 	}))
 
-	return s.identify(s.recovered(compressAnswers(s.allowHost(crossOrigin.Handler(next)))))
+	return s.identify(compressAnswers(s.allowHost(crossOrigin.Handler(next))))
 }
 
 type contextKey int
@@ -92,61 +94,29 @@ func requestID(ctx context.Context) string {
 
 // recovered turns a panic into a problem, or breaks the connection when the
 // answer has begun.
-func (s *Server) recovered(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		watched := &startedWriter{ResponseWriter: w}
+func (s *Server) recovered(c *gin.Context) {
+	defer func() {
+		reason := recover()
+		if reason == nil {
+			return
+		}
 
-		defer func() { //nolint:contextcheck // fail takes it from the request
-			reason := recover()
-			if reason == nil {
-				return
-			}
+		if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(reason)
+		}
 
-			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-				panic(reason)
-			}
+		s.log.Error("panic in a handler", "path", c.Request.URL.Path, "request_id", requestID(c.Request.Context()),
+			"panic", reason, "stack", string(debug.Stack()))
 
-			s.log.Error("panic in a handler", "path", r.URL.Path, "request_id", requestID(r.Context()),
-				"panic", reason, "stack", string(debug.Stack()))
+		if c.Writer.Written() {
+			panic(http.ErrAbortHandler)
+		}
 
-			if watched.started {
-				panic(http.ErrAbortHandler)
-			}
+		s.abort(c, berth.Errorf(berth.KindInternal, "panic: %v", reason))
+	}()
 
-			s.fail(w, r, berth.Errorf(berth.KindInternal, "panic: %v", reason))
-		}()
-
-		next.ServeHTTP(watched, r)
-	})
+	c.Next()
 }
-
-// startedWriter knows whether the answer has begun.
-type startedWriter struct {
-	http.ResponseWriter
-
-	started bool
-}
-
-func (w *startedWriter) WriteHeader(status int) {
-	w.started = true
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *startedWriter) Write(data []byte) (int, error) {
-	w.started = true
-
-	return w.ResponseWriter.Write(data)
-}
-
-// gin's writer requires Flush.
-func (w *startedWriter) Flush() {
-	w.started = true
-
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // the next write reports a closed connection
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *startedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // loopbackNames are the names of the server for a caller on this machine.
 var loopbackNames = []string{"localhost", "127.0.0.1", "::1"}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -21,7 +20,8 @@ const (
 	certificateSoon = 14 * 24 * time.Hour
 )
 
-// Certificate is the server's own, from two PEM files that are read again every ten seconds.
+// Certificate is the server's own, from two PEM files that are read again when a
+// client connects, or asks for health, ten seconds later.
 // An unusable new file changes only the health report.
 type Certificate struct {
 	certFile, keyFile string
@@ -30,6 +30,7 @@ type Certificate struct {
 	every             time.Duration
 
 	mu      sync.Mutex
+	looked  time.Time // when the files were read last
 	current *tls.Certificate
 	problem string // of the newest files; empty = current comes from them
 }
@@ -42,7 +43,7 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 		return nil, berth.Errorf(berth.KindInvalid, "--tls-cert %q and --tls-key %q: give both, or neither for plain HTTP", certFile, keyFile)
 	}
 
-	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log, now: time.Now, every: certificateEvery}
+	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log, now: time.Now, every: certificateEvery, looked: time.Now()}
 
 	var err error
 	if c.current, err = c.read(); err != nil {
@@ -75,29 +76,22 @@ func (c *Certificate) config() *tls.Config {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 
+			c.reloadFiles()
+
 			return c.current, nil
 		},
 	}
 }
 
-// run looks at the files until ctx ends.
-func (c *Certificate) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(c.every):
-			c.reloadFiles()
-		}
-	}
-}
-
-// reloadFiles takes over changed files. It logs a problem with them once.
+// reloadFiles takes over files that have changed since the last look. It logs a problem
+// with them once.
 func (c *Certificate) reloadFiles() {
-	next, err := c.read()
+	if time.Since(c.looked) < c.every {
+		return
+	}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.looked = time.Now()
+	next, err := c.read()
 
 	if err == nil && next.Leaf.Equal(c.current.Leaf) {
 		c.problem = ""
@@ -123,6 +117,8 @@ func (c *Certificate) reloadFiles() {
 func (c *Certificate) finding() health.Finding {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
+	c.reloadFiles()
 
 	ends, left := c.current.Leaf.NotAfter, c.current.Leaf.NotAfter.Sub(c.now())
 	next := fmt.Sprintf("renew %s and %s; the server takes new files within %s, without a restart", c.certFile, c.keyFile, c.every)

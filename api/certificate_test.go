@@ -144,8 +144,11 @@ func TestCertificate_Reloads(t *testing.T) {
 
 	second := serial()
 	authority.Sign("server", -time.Minute, "127.0.0.1")
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "the new certificate holds from") }, certPatience, certTick)
-	require.Equal(t, second, serial(), "one that has ended replaces none that holds")
+	require.Eventually(t, func() bool {
+		require.Equal(t, second, serial(), "one that has ended replaces none that holds")
+
+		return strings.Contains(log.String(), "the new certificate holds from")
+	}, certPatience, certTick)
 }
 
 func TestCertificate_Health(t *testing.T) {
@@ -247,12 +250,22 @@ func TestCertificate_ReloadsWhatHoldsLater(t *testing.T) {
 	require.NoError(t, err)
 	api.SetLook(certificate, certTick)
 
-	setupLogged(t, apitest.Sample(t), &log, func(c *api.Config) { c.Certificate = certificate })
+	r := setupLogged(t, apitest.Sample(t), &log, func(c *api.Config) { c.Certificate = certificate })
+	logs := func(text string) func() bool {
+		return func() bool {
+			conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: authority.Pool(), MinVersion: tls.VersionTLS12}}).DialContext(t.Context(), "tcp", r.server.Addr())
+			if err == nil {
+				_ = conn.Close()
+			}
+
+			return strings.Contains(log.String(), text)
+		}
+	}
 
 	authority.SignFrom("server", time.Now().Add(24*time.Hour), 90*24*time.Hour, "127.0.0.1")
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "the new certificate holds from") }, certPatience, certTick)
+	require.Eventually(t, logs("the new certificate holds from"), certPatience, certTick)
 	require.NotContains(t, log.String(), "has a new certificate")
 
 	api.SetNow(certificate, func() time.Time { return time.Now().Add(25 * time.Hour) })
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "has a new certificate") }, certPatience, certTick)
+	require.Eventually(t, logs("has a new certificate"), certPatience, certTick)
 }

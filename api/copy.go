@@ -108,27 +108,10 @@ func (h *handlers) submitCopy(
 		return openapi.Sweep{}, false, berth.Errorf(berth.KindInternal, "marshaling the change of sweep %s: %w", old.ID, err)
 	}
 
-	want := submission{route: "POST " + location(old.ID) + "/" + verb, key: key, body: body}
-
-	done, found, err := h.earlierSubmission(ctx, want)
-	if err != nil {
-		return openapi.Sweep{}, false, err
-	}
-
-	if !found {
-		if want.spec, err = readCopy(copied, sent.Name); err != nil {
-			return openapi.Sweep{}, false, err
-		}
-
-		if done, err = h.acceptSweep(ctx, want); err != nil {
-			return openapi.Sweep{}, false, err
-		}
-	}
-
-	out, err := h.toSweep(done.sweep, true)
-	out.Warnings = toItems(done.warnings)
-
-	return out, done.created, err
+	return h.submit(ctx, submission{
+		spec:  func() (berth.Spec, error) { return readCopy(copied, sent.Name) },
+		route: "POST " + location(old.ID) + "/" + verb, key: key, body: body,
+	})
 }
 
 // readCopy reads a copied spec like any other: the rules may be stricter than when that

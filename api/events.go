@@ -27,7 +27,7 @@ func (s *Server) streamEvents(c *gin.Context) error {
 	}
 	defer done()
 
-	first, last, era, err := s.feed.begin(ctx)
+	first, last, err := s.deps.Store.EventRange(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (s *Server) streamEvents(c *gin.Context) error {
 		after = last
 	}
 
-	e := eventStream{request: c.Request, era: era, after: after, sweepIDs: sweepIDs}
+	e := eventStream{request: c.Request, after: after, sweepIDs: sweepIDs}
 
 	out, err := newStream(c.Writer, after)
 	if err == nil && missed {
@@ -93,13 +93,12 @@ func (s *Server) watchedSweeps(ctx context.Context, ids []string) ([]string, err
 type eventStream struct {
 	out      *stream
 	request  *http.Request
-	era      int
 	after    int64    // all events up to this one were sent
 	sweepIDs []string // empty = of all sweeps
 }
 
-// sendEvents writes the following events until the caller disconnects, the
-// server stops or the era ends. A token that becomes invalid ends the stream
+// sendEvents writes the following events until the caller disconnects or
+// the server stops. A token that becomes invalid ends the stream
 // within recheck.
 func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 	idle := time.NewTicker(s.idle)
@@ -110,7 +109,7 @@ func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 
 	checked := time.Now()
 
-	for e.era == s.feed.era() {
+	for {
 		if time.Since(checked) >= s.recheck {
 			checked = time.Now()
 
@@ -142,8 +141,6 @@ func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 			}
 		}
 	}
-
-	return nil
 }
 
 // sendChanges writes the events that have come, a batch at most, and says how many they

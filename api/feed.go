@@ -26,7 +26,6 @@ type feed struct {
 	last   int64
 	ready  bool
 	grown  chan struct{} // closed when last moves
-	eras   int           // how often the database came back with less than it had published
 }
 
 func newFeed(store *postgres.Store) *feed {
@@ -43,73 +42,34 @@ func (f *feed) run(ctx context.Context) error {
 	return err
 }
 
-// readEvents adds the events published since; an error shows at the next poll.
+// readEvents adds the events published since, at first none; an error shows at the next poll.
 func (f *feed) readEvents(ctx context.Context) {
-	for ctx.Err() == nil {
-		f.mu.Lock()
-		last, ready := f.last, f.ready
-		f.mu.Unlock()
+	f.mu.Lock()
+	last, ready := f.last, f.ready
+	f.mu.Unlock()
 
-		if !ready {
-			_, _, _, _ = f.begin(ctx) // an error shows at the next poll
-
-			return
-		}
-
-		events, err := f.store.ListEvents(ctx, last, nil, feedBatch)
+	if !ready {
+		_, newest, err := f.store.EventRange(ctx)
 		if err != nil {
 			return
 		}
 
-		if len(events) == 0 {
-			_, _, _, _ = f.begin(ctx) // the same
+		f.mu.Lock()
+		f.from, f.last, f.ready = newest, newest, true
+		f.mu.Unlock()
 
+		last = newest
+	}
+
+	for ctx.Err() == nil {
+		events, err := f.store.ListEvents(ctx, last, nil, feedBatch)
+		if err != nil || len(events) == 0 {
 			return
 		}
 
 		f.add(events)
+		last = events[len(events)-1].Sequence
 	}
-}
-
-// begin starts at the newest event, once, and returns the first and the newest one
-// with their era. It starts over when the database was restored from an older copy,
-// which gives the same sequences to other events. Streams end with their era; a client
-// that reconnects with a sequence past the new events is told to read everything again.
-func (f *feed) begin(ctx context.Context) (first, newest int64, era int, err error) {
-	f.mu.Lock()
-	last, ready := f.last, f.ready // before the look: events that are added meanwhile are no restored database
-	f.mu.Unlock()
-
-	first, newest, err = f.store.EventRange(ctx)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	if ready && newest >= last || !ready && f.ready {
-		return first, newest, f.eras, nil
-	}
-
-	if ready {
-		f.eras++
-	}
-
-	f.events, f.from, f.last, f.ready = nil, newest, newest, true
-
-	close(f.grown)
-	f.grown = make(chan struct{})
-
-	return first, newest, f.eras, nil
-}
-
-// era changes when the database was restored from an older copy.
-func (f *feed) era() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	return f.eras
 }
 
 func (f *feed) add(events []berth.Event) {

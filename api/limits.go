@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -27,8 +26,6 @@ type Limits struct {
 	Burst      int     // requests at once, per token; default: those of two seconds
 	PageRows   int     // of a list; default and most 500 (openapi.yaml)
 
-	Refused      float64 // tries without a valid token a second, per address; default 1
-	RefusedBurst int     // the same, at once; default 30
 }
 
 // maxPage is the largest page that the description allows.
@@ -37,7 +34,6 @@ const maxPage = 500
 // Codes of limits that are reached; docs/errors.md explains them.
 const (
 	codeRate    = "E_RATE"
-	codeTries   = "E_TRIES"
 	codeStreams = "E_STREAMS"
 	codeQuota   = "E_QUOTA"
 )
@@ -48,7 +44,7 @@ const streamRetryAfter = 10 * time.Second
 
 // orDefault fills in unset limits. Errors: invalid for an impossible one.
 func (l Limits) orDefault() (Limits, error) {
-	if min(l.BodyBytes, l.SpecBytes, int64(l.Streams), int64(l.OpenSweeps), int64(l.Burst), int64(l.PageRows), int64(l.RefusedBurst)) < 0 || min(l.Rate, l.Refused) < 0 {
+	if min(l.BodyBytes, l.SpecBytes, int64(l.Streams), int64(l.OpenSweeps), int64(l.Burst), int64(l.PageRows)) < 0 || l.Rate < 0 {
 		return l, berth.Errorf(berth.KindInvalid, "a limit of the API is negative: %+v", l)
 	}
 
@@ -67,35 +63,17 @@ func (l Limits) orDefault() (Limits, error) {
 		Rate:       l.Rate,
 		Burst:      cmp.Or(l.Burst, max(int(2*l.Rate), 1)),
 		PageRows:   cmp.Or(l.PageRows, maxPage),
-
-		Refused:      cmp.Or(l.Refused, 1),
-		RefusedBurst: cmp.Or(l.RefusedBurst, 30),
 	}, nil
 }
 
 // usage is the callers' current use.
 type usage struct {
 	mu      sync.Mutex
-	streams map[string]int // by person
-	rates   limiters       // by token
-}
+	streams map[string]int           // by person
+	rates   map[string]*rate.Limiter // by token
 
-// limiters are limits of a rate, each by its key.
-type limiters map[string]*rate.Limiter
-
-// take counts a call. When it is one too many, it is not counted and the time is
-// returned after which there is room. left is how many more may come at once.
-func (l limiters) take(key string, now time.Time, perSecond float64, burst int) (delay time.Duration, left float64) {
-	if l[key] == nil {
-		l[key] = rate.NewLimiter(rate.Limit(perSecond), burst)
-	}
-
-	reservation := l[key].ReserveN(now, 1)
-	if delay = reservation.DelayFrom(now); delay > 0 {
-		reservation.CancelAt(now)
-	}
-
-	return delay, l[key].TokensAt(now)
+	refused int       // callers without a valid token since the last line about them
+	logged  time.Time // when that was
 }
 
 // throttle refuses a caller that asks too often. It stands behind authenticate,
@@ -103,9 +81,7 @@ func (l limiters) take(key string, now time.Time, perSecond float64, burst int) 
 func (s *Server) throttle(c *gin.Context) error {
 	limits := s.config.Limits
 
-	delay, left := s.usage.takeRequest(caller(c.Request.Context()).token, limits)
-	setRateHeaders(c.Writer.Header(), limits, left)
-
+	delay := s.usage.takeRequest(caller(c.Request.Context()).token, limits)
 	if delay == 0 {
 		return nil
 	}
@@ -116,22 +92,43 @@ func (s *Server) throttle(c *gin.Context) error {
 	}
 }
 
-// setRateHeaders reports the rest of the limit, and in how many seconds all of it is
-// available again (draft-ietf-httpapi-ratelimit-headers-10).
-func setRateHeaders(header http.Header, l Limits, left float64) {
-	left = min(max(left, 0), float64(l.Burst))
-	seconds := func(requests float64) int { return int(math.Ceil(requests / l.Rate)) }
-
-	header.Set("Ratelimit-Policy", fmt.Sprintf(`"requests";q=%d;w=%d`, l.Burst, max(seconds(float64(l.Burst)), 1)))
-	header.Set("Ratelimit", fmt.Sprintf(`"requests";r=%d;t=%d`, int(left), seconds(float64(l.Burst)-left)))
-}
-
-// takeRequest counts a request of a token.
-func (u *usage) takeRequest(token string, l Limits) (delay time.Duration, left float64) {
+// takeRequest counts a request of a token. One too many is not counted, and the time is
+// returned after which there is room.
+func (u *usage) takeRequest(token string, l Limits) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
-	return u.rates.take(token, time.Now(), l.Rate, l.Burst)
+	if u.rates[token] == nil {
+		u.rates[token] = rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
+	}
+
+	reservation := u.rates[token].Reserve()
+
+	delay := reservation.Delay()
+	if delay > 0 {
+		reservation.Cancel()
+	}
+
+	return delay
+}
+
+// refusalsLogged is the time between two lines in the log about callers
+// without a valid token: a flood of them does not become a flood of lines.
+const refusalsLogged = time.Minute
+
+// noteRefusal counts a caller without a valid token. It leaves nothing else: no row in the
+// audit log, and one line a minute in the log.
+func (s *Server) noteRefusal(c *gin.Context) {
+	u := &s.usage
+
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	if u.refused++; time.Since(u.logged) > refusalsLogged {
+		s.log.Warn("refused callers without a valid token", "count", u.refused, "last_address", remoteIP(c.Request), "last_route", c.FullPath())
+
+		u.refused, u.logged = 0, time.Now()
+	}
 }
 
 // openStream counts a stream of the caller; close gives its place back.

@@ -53,6 +53,7 @@ func (s *Server) routes() (*gin.Engine, error) {
 		return nil, err
 	}
 
+	engine.Use(s.recovered)
 	engine.NoRoute(s.step(s.noRoute))
 	engine.NoMethod(s.step(s.noMethod))
 

@@ -138,7 +138,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		"as a cookie": strings.Replace(admin, "Authorization: Bearer ", "Cookie: berth_session=", 1),
 		"a session":   "Cookie: berth_session=wrong",
 	}
-	r := setup(t, store, func(c *api.Config) { c.Limits.RefusedBurst = 10_000 })
+	r := setup(t, store)
 
 	for name, route := range r.routes() {
 		role, listed := needs[name]
@@ -325,9 +325,8 @@ func TestLocalTrustEndsAtAProxy(t *testing.T) {
 	r.want(http.StatusOK, "GET", "/api/v1/sweeps", "")
 }
 
-// TestRefusedCallersLeaveNothing: a caller without a token can neither fill the
-// audit log nor guess tokens as fast as the server answers, and does not slow
-// callers with one.
+// TestRefusedCallersLeaveNothing: a caller without a token can fill neither the
+// audit log nor the log.
 func TestRefusedCallersLeaveNothing(t *testing.T) {
 	t.Parallel()
 
@@ -338,25 +337,16 @@ func TestRefusedCallersLeaveNothing(t *testing.T) {
 
 	r := setupLogged(t, store, &log)
 	long := "/api/v1/sweeps/" + strings.Repeat("f", 60<<10) + "/pause"
-	counts := map[int]int{}
 
 	for range 100 {
-		response := r.call("POST", long, "", "Authorization: Bearer berth_wrong")
-		counts[response.StatusCode]++
-
-		if response.StatusCode == http.StatusTooManyRequests {
-			require.NotEmpty(t, response.Header.Get("Retry-After"))
-		}
+		r.want(http.StatusUnauthorized, "POST", long, "", "Authorization: Bearer berth_wrong")
 	}
 
 	require.Zero(t, store.Count("audit_log"))
-	require.Equal(t, 100, counts[http.StatusUnauthorized]+counts[http.StatusTooManyRequests])
-	require.Greater(t, counts[http.StatusTooManyRequests], 50)
 	require.Equal(t, 1, strings.Count(log.String(), "refused callers without a valid token"), "one line a minute")
 	require.Less(t, len(log.String()), 4<<10)
 
-	status, _ := r.text("POST", long, "", operator)
-	require.NotEqual(t, http.StatusTooManyRequests, status)
+	r.text("POST", long, "", operator)
 	require.Equal(t, 1, store.Count("audit_log"))
 	require.LessOrEqual(t, len(audits(store)[0]), 300)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/control/health"
@@ -86,7 +87,6 @@ type Server struct {
 	web      *web.Site // nil = none
 	feed     *feed
 	usage    usage
-	refusals refusals
 	recheck  time.Duration // how long a stream outlives its caller's token
 	idle     time.Duration // after how long a stream of events says that it lives
 	stopping chan struct{} // closed when streams must end
@@ -117,8 +117,8 @@ func New(deps Deps, config Config) (*Server, error) {
 
 	s := &Server{
 		deps: deps, config: config, log: cmp.Or(deps.Log, slog.Default()),
-		usage: usage{streams: map[string]int{}, rates: limiters{}}, refusals: refusals{tries: limiters{}},
-		feed: newFeed(deps.Store), recheck: recheckCaller, idle: streamIdle, stopping: make(chan struct{}),
+		usage: usage{streams: map[string]int{}, rates: map[string]*rate.Limiter{}},
+		feed:  newFeed(deps.Store), recheck: recheckCaller, idle: streamIdle, stopping: make(chan struct{}),
 	}
 
 	if deps.Web != nil {
@@ -232,14 +232,6 @@ func (s *Server) Run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 
 	group.Go(func() error { return s.feed.run(groupCtx) })
-
-	if s.config.Certificate != nil {
-		group.Go(func() error {
-			s.config.Certificate.run(groupCtx)
-
-			return nil
-		})
-	}
 
 	group.Go(func() error {
 		err := serve(s.listener)

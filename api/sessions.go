@@ -88,7 +88,7 @@ func (s *Server) authenticateLogin(c *gin.Context) error {
 
 	who, err := s.byToken(c.Request.Context(), strings.TrimSpace(login.Token), wrongToken)
 
-	return s.admitCaller(c, who, err, true)
+	return s.admitCaller(c, who, err)
 }
 
 // logIn is POST /session: it makes a session in place of the browser's earlier

@@ -14,47 +14,50 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/openapi"
 	"github.com/berthml/berth/internal/control/preview"
 	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // submission is a sweep that a caller submits.
 type submission struct {
-	spec  berth.Spec
+	spec  func() (berth.Spec, error) // asked for when no earlier call made the sweep
 	route string
 	key   string // idempotency; empty = none
 	body  []byte // the caller's body, for which the key stands
 }
 
-// submissionKey is the submission as its key knows it.
-func (w submission) submissionKey(ctx context.Context) berth.SubmissionKey {
-	hash := sha256.Sum256(w.body)
+// submit stores a sweep, or finds the sweep of the same call, made before: that one needs
+// no machine, no image's registry, no free place in the quota. Temporal need not answer:
+// the sweep's workflow is started from the outbox.
+func (s *Server) submit(ctx context.Context, want submission) (out openapi.Sweep, created bool, err error) {
+	hash := sha256.Sum256(want.body)
+	by := berth.SubmissionKey{Person: caller(ctx).name, Route: want.route, Key: want.key, BodyHash: hash[:]}
+	id := ""
 
-	return berth.SubmissionKey{Person: caller(ctx).name, Route: w.route, Key: w.key, BodyHash: hash[:]}
-}
-
-// submitted is a sweep that was accepted.
-type submitted struct {
-	sweep    berth.Sweep
-	created  bool // false = an earlier call with the same key made it
-	warnings []berth.Problem
-}
-
-// earlierSubmission finds the sweep of the same call, made before. That one needs nothing any
-// more: no machine, no image's registry, no free place in the quota.
-func (s *Server) earlierSubmission(ctx context.Context, want submission) (done submitted, found bool, err error) {
-	if want.key == "" {
-		return done, false, nil
+	if want.key != "" {
+		if id, err = s.deps.Store.SubmittedSweep(ctx, by); err != nil {
+			return out, false, keyError(err)
+		}
 	}
 
-	id, err := s.deps.Store.SubmittedSweep(ctx, want.submissionKey(ctx))
-	if err != nil || id == "" {
-		return done, false, keyError(err)
+	var warnings []berth.Problem
+
+	if id == "" {
+		if id, created, warnings, err = s.acceptSweep(ctx, want, by); err != nil {
+			return out, false, err
+		}
 	}
 
-	done.sweep, err = s.deps.Store.GetSweep(ctx, id)
+	sweep, err := s.deps.Store.GetSweep(ctx, id)
+	if err != nil {
+		return out, false, err
+	}
 
-	return done, true, err
+	out, err = s.toSweep(sweep, true)
+	out.Warnings = toItems(warnings)
+
+	return out, created, err
 }
 
 // keyError says that a key was used for another body.
@@ -66,54 +69,41 @@ func keyError(err error) error {
 	return err
 }
 
-// submit stores a sweep, or finds that of the same call, made before.
-func (s *Server) submit(ctx context.Context, want submission) (submitted, error) {
-	done, found, err := s.earlierSubmission(ctx, want)
-	if found || err != nil {
-		return done, err
+// acceptSweep checks the rules that need the machines, resolves the image and stores
+// the sweep.
+func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.SubmissionKey) (id string, created bool, warnings []berth.Problem, err error) {
+	sent, err := want.spec()
+	if err != nil {
+		return "", false, nil, err
 	}
 
-	return s.acceptSweep(ctx, want)
-}
-
-// acceptSweep checks the rules that need the machines, resolves the image and stores
-// the sweep. Temporal need not answer: its workflow is started from the outbox.
-func (s *Server) acceptSweep(ctx context.Context, want submission) (done submitted, err error) {
-	problems, _, err := s.problems(ctx, want.spec)
+	problems, _, err := s.problems(ctx, sent)
 	if err != nil {
-		return done, err
+		return "", false, nil, err
 	}
 
 	if len(problems) > 0 {
-		return done, &berth.SpecError{Problems: problems}
+		return "", false, nil, &berth.SpecError{Problems: problems}
 	}
 
 	if err := s.checkQuota(ctx, want); err != nil {
-		return done, err
+		return "", false, nil, err
 	}
 
-	digest, warnings, err := s.resolve(ctx, want.spec.Image)
+	digest, warnings, err := s.resolve(ctx, sent.Image)
 	if err != nil {
-		return done, err
+		return "", false, nil, err
 	}
 
-	by := want.submissionKey(ctx)
-
-	id, created, err := s.deps.Store.CreateSweep(ctx, berth.NewSweep{
-		ID: uuid.NewString(), Spec: want.spec, ImageDigest: digest, Planned: preview.Planned(want.spec),
+	id, created, err = s.deps.Store.CreateSweep(ctx, berth.NewSweep{
+		ID: uuid.NewString(), Spec: sent, ImageDigest: digest, Planned: preview.Planned(sent),
 		CreatedBy: by.Person, Route: by.Route, Key: by.Key, BodyHash: by.BodyHash,
 	})
-	if err != nil && want.key != "" {
-		return done, keyError(err)
+	if want.key != "" {
+		err = keyError(err)
 	}
 
-	if err != nil {
-		return done, err
-	}
-
-	sweep, err := s.deps.Store.GetSweep(ctx, id)
-
-	return submitted{sweep: sweep, created: created, warnings: warnings}, err
+	return id, created, warnings, err
 }
 
 // codeImageOld is the warning of a sweep whose image cannot be resolved now.
@@ -243,27 +233,20 @@ func (s *Server) createSweep(c *gin.Context) error {
 		return err
 	}
 
-	done, err := s.submit(c.Request.Context(), submission{
-		spec: decoded, route: "POST " + base + "/sweeps", key: c.GetHeader("Idempotency-Key"), body: body,
+	out, created, err := s.submit(c.Request.Context(), submission{
+		spec: func() (berth.Spec, error) { return decoded, nil }, route: "POST " + base + "/sweeps", key: c.GetHeader("Idempotency-Key"), body: body,
 	})
 	if err != nil {
 		return err
 	}
 
-	out, err := s.toSweep(done.sweep, true)
-	if err != nil {
-		return err
-	}
-
-	out.Warnings = toItems(done.warnings)
-
-	if !done.created {
+	if !created {
 		c.JSON(http.StatusOK, out)
 
 		return nil
 	}
 
-	c.Header("Location", location(done.sweep.ID))
+	c.Header("Location", location(out.ID))
 	c.JSON(http.StatusCreated, out)
 
 	return nil
