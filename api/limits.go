@@ -42,15 +42,10 @@ const (
 // of them may have ended by then.
 const streamRetryAfter = 10 * time.Second
 
-// orDefault fills in unset limits. Errors: invalid for an impossible one.
+// orDefault fills in unset limits. Errors: invalid for an impossible rate.
 func (l Limits) orDefault() (Limits, error) {
-	if min(l.BodyBytes, l.SpecBytes, int64(l.Streams), int64(l.OpenSweeps), int64(l.Burst), int64(l.PageRows)) < 0 || l.Rate < 0 {
-		return l, berth.Errorf(berth.KindInvalid, "a limit of the API is negative: %+v", l)
-	}
-
-	if l.SpecBytes > spec.MaxBytes || l.PageRows > maxPage {
-		return l, berth.Errorf(berth.KindInvalid, "a sweep file has at most %d bytes and a page %d rows; %d and %d were asked for",
-			int64(spec.MaxBytes), maxPage, l.SpecBytes, l.PageRows)
+	if l.Rate < 0 {
+		return l, berth.Errorf(berth.KindInvalid, "%v requests a second are less than none; give a --rate above 0", l.Rate)
 	}
 
 	l.Rate = cmp.Or(l.Rate, 200)

@@ -23,7 +23,7 @@ func (h *handlers) ListSecrets(ctx context.Context, _ openapi.ListSecretsRequest
 // PutSecret is PUT /secrets/{name}. The value is only in the sealed text: neither
 // an error nor the answer contains it.
 func (h *handlers) PutSecret(ctx context.Context, r openapi.PutSecretRequestObject) (openapi.PutSecretResponseObject, error) {
-	if h.deps.Sealer == nil {
+	if h.deps.Keys == nil {
 		return nil, berth.Errorf(berth.KindConflict, "this server has no key to seal secrets with: make one with `berth secret key FILE`, "+
 			"and start the server and its workers with --secrets-key FILE (docs/production.md)")
 	}
@@ -33,7 +33,7 @@ func (h *handlers) PutSecret(ctx context.Context, r openapi.PutSecretRequestObje
 		return nil, err
 	}
 
-	sealed, err := h.deps.Sealer.Seal(r.Name, value)
+	sealed, err := h.deps.Keys.Seal(r.Name, value)
 	if err != nil {
 		return nil, err
 	}

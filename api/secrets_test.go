@@ -33,7 +33,7 @@ func TestSecrets_TheValueIsNowhereButSealed(t *testing.T) {
 
 	store, log := apitest.Sample(t), &safeLog{}
 	admin := token(t, store, "admin")
-	r := setupDeps(t, api.Deps{Store: store.Store, Temporal: store, Sealer: keys, Log: slog.New(slog.NewTextHandler(log, nil))})
+	r := setupDeps(t, api.Deps{Store: store.Store, Temporal: store, Keys: keys, Log: slog.New(slog.NewTextHandler(log, nil))})
 
 	var said strings.Builder
 
@@ -154,7 +154,7 @@ func TestSecrets_WarnsOfWhatTheMaskDoesNotHide(t *testing.T) {
 	require.NoError(t, err)
 
 	store := apitest.Sample(t)
-	r := setupDeps(t, api.Deps{Store: store.Store, Temporal: store, Sealer: keys})
+	r := setupDeps(t, api.Deps{Store: store.Store, Temporal: store, Keys: keys})
 
 	for value, warns := range map[string]bool{`123`: true, `123\n`: true, `\r\n123`: true, `1234`: false, `1234\n`: false} {
 		body := r.want(http.StatusOK, "PUT", "/api/v1/secrets/pin", `{"value": "`+value+`"}`, asJSON)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/secrets"
 	"github.com/berthml/berth/internal/control/health"
 	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/internal/sweepfile/spec"
@@ -25,10 +26,10 @@ import (
 type Deps struct {
 	Store    *postgres.Store
 	Temporal Temporal
-	Objects  Objects // files of trials; nil = not stored
-	Sealer   Sealer  // of secrets; nil = none can be stored
-	Web      fs.FS   // the web interface; nil = none
-	Disk     Disk    // reads disks of this machine; nil = it reads none
+	Objects  Objects       // files of trials; nil = not stored
+	Keys     *secrets.Keys // that seal secrets; nil = none can be stored
+	Web      fs.FS         // the web interface; nil = none
+	Disk     Disk          // reads disks of this machine; nil = it reads none
 	Log      *slog.Logger
 }
 

@@ -14,11 +14,6 @@ type Objects interface {
 	Read(ctx context.Context, d berth.Digest, offset, length int64) (io.ReadCloser, error)
 }
 
-// Sealer seals a secret under its name: *secrets.Keys.
-type Sealer interface {
-	Seal(name string, value []byte) (berth.SealedSecret, error)
-}
-
 // Temporal steers running sweeps, and asks a machine for an image: *temporal.Client.
 type Temporal interface {
 	Update(ctx context.Context, sweepID, update string, args ...any) (workflows.SweepView, error)

@@ -164,7 +164,7 @@ func (s *Server) problems(ctx context.Context, want berth.Spec) ([]berth.Problem
 		return nil, nil, err
 	}
 
-	problems := append(spec.CheckPolicy(want, s.config.Policy), spec.CheckSecrets(want, slices.Sorted(maps.Keys(secrets)), s.deps.Sealer != nil)...)
+	problems := append(spec.CheckPolicy(want, s.config.Policy), spec.CheckSecrets(want, slices.Sorted(maps.Keys(secrets)), s.deps.Keys != nil)...)
 	if len(hosts) > 0 { // before a machine was ever seen nothing is known to be too much
 		has := capacity(hosts)
 		has.SecretKeys = secrets

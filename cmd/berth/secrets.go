@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/api"
 	"github.com/berthml/berth/internal/agent/runtrial"
 	"github.com/berthml/berth/internal/agent/secrets"
 	"github.com/berthml/berth/internal/store/postgres"
@@ -31,15 +30,6 @@ func openKeys(path string) (*secrets.Keys, error) {
 	}
 
 	return keys, nil
-}
-
-// sealer seals for the API; nil without keys.
-func sealer(keys *secrets.Keys) api.Sealer {
-	if keys == nil {
-		return nil
-	}
-
-	return keys
 }
 
 // opener opens the secrets of the database. A worker without a private key asks, too:

@@ -145,7 +145,7 @@ func runServer(ctx context.Context, s serving, c backends.Connections, log *slog
 		objects = files
 	}
 
-	server, err := api.New(api.Deps{Store: store, Objects: objects, Sealer: sealer(keys), Temporal: steering, Web: frontend.Files(), Disk: datadir.LocalDisk, Log: log},
+	server, err := api.New(api.Deps{Store: store, Objects: objects, Keys: keys, Temporal: steering, Web: frontend.Files(), Disk: datadir.LocalDisk, Log: log},
 		api.Config{
 			Address: s.listen, AllowedHosts: s.hosts, Limits: s.limits, Version: version(), Installation: c.Installation.ID, Retention: s.keep,
 			PublicURL: s.publicURL, Certificate: certificate, Policy: policy, TemporalUI: s.temporalUI, TemporalNamespace: steering.Namespace(),

@@ -47,10 +47,10 @@ func serveWith(t *testing.T, store *apitest.Store, limits api.Limits) string {
 }
 
 // run serves the store on a free port until the test ends, and returns its address.
-func run(t *testing.T, store *apitest.Store, sealer api.Sealer, config api.Config) string {
+func run(t *testing.T, store *apitest.Store, keys *secrets.Keys, config api.Config) string {
 	t.Helper()
 
-	deps := api.Deps{Store: store.Store, Temporal: store, Objects: store, Sealer: sealer, Log: slog.New(slog.DiscardHandler)}
+	deps := api.Deps{Store: store.Store, Temporal: store, Objects: store, Keys: keys, Log: slog.New(slog.DiscardHandler)}
 	config.Address = "127.0.0.1:0"
 
 	server, err := api.New(deps, config)

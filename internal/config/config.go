@@ -102,12 +102,10 @@ func set(f *pflag.Flag, value string, items []string, source string) error {
 	return nil
 }
 
-// separated is what stands between items, or around them all, in lists with commas.
-var separated = regexp.MustCompile(`^\s+|\s+$|\s*[,\n]\s*`)
+// separated is what stands between items in lists with commas.
+var separated = regexp.MustCompile(`\s*[,\n]\s*`)
 
-// nextPath is where in a variable another NAME=/PATH begins. A comma before all
-// else belongs to the path that it is in.
-var nextPath = regexp.MustCompile(`,\s*[A-Za-z0-9][A-Za-z0-9._-]*=/`)
+var lines = regexp.MustCompile(`\s*\n\s*`)
 
 // repeated is a flag that is given again for each item; commas one whose items have
 // commas between.
@@ -115,25 +113,14 @@ func repeated(f *pflag.Flag) bool { return f.Value.Type() == "stringArray" }
 func commas(f *pflag.Flag) bool   { return f.Value.Type() == "stringSlice" }
 
 // items are those of a variable for a flag that takes a list: one a line, or with commas
-// between, which for a flag that may be repeated part NAME=/PATH only.
-func items(f *pflag.Flag, value string) (all []string) {
-	if commas(f) {
-		return strings.FieldsFunc(separated.ReplaceAllString(value, ","), func(r rune) bool { return r == ',' })
+// between. A flag that may be repeated keeps the commas in a text of several lines.
+func items(f *pflag.Flag, value string) []string {
+	value = strings.TrimSpace(value)
+	if repeated(f) && strings.Contains(value, "\n") {
+		return strings.FieldsFunc(lines.ReplaceAllString(value, "\n"), func(r rune) bool { return r == '\n' })
 	}
 
-	if !strings.Contains(strings.TrimSpace(value), "\n") {
-		for at := nextPath.FindStringIndex(value); at != nil; at = nextPath.FindStringIndex(value) {
-			all, value = append(all, strings.TrimSpace(value[:at[0]])), value[at[0]+1:]
-		}
-	}
-
-	for line := range strings.Lines(value) {
-		if line = strings.TrimSpace(line); line != "" {
-			all = append(all, line)
-		}
-	}
-
-	return all
+	return strings.FieldsFunc(separated.ReplaceAllString(value, ","), func(r rune) bool { return r == ',' })
 }
 
 // list are the items of a list in the file, or its only value.

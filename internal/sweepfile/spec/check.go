@@ -1,11 +1,14 @@
 package spec
 
 import (
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/distribution/reference"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/sweepfile/spec/document"
@@ -80,6 +83,16 @@ func (c *checker) checkNames() {
 		case len(value) > maxName:
 			c.add("/labels"+pointer(key), codeLabel, "the value has %d bytes; at most %d are kept", len(value), maxName)
 		}
+	}
+}
+
+// checkImage reads the reference as Docker does.
+func (c *checker) checkImage() {
+	switch _, err := reference.Parse(c.spec.Image); {
+	case errors.Is(err, reference.ErrNameContainsUppercase):
+		c.add("/image", codeImage, "%q must be in lower case, but for its tag", shorten(c.spec.Image))
+	case err != nil:
+		c.add("/image", codeImage, "%q is no image; write [registry/]name[:tag][@sha256:digest], such as tensorflow/tensorflow:2.19.0-gpu", shorten(c.spec.Image))
 	}
 }
 

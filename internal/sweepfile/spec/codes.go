@@ -67,7 +67,6 @@ const (
 	codeConcurrency   = "E_CONCURRENCY"
 	codeObjective     = "E_OBJECTIVE"
 	codeDirection     = "E_DIRECTION"
-	codeEta           = "E_ETA"
 	codeMetrics       = "E_METRICS"
 	codeMem           = "E_MEM"
 	codeTimeout       = "E_TIMEOUT"

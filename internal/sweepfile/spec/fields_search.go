@@ -31,33 +31,11 @@ func (o *object) search() berth.SearchSpec {
 		s.add(n.Offset, s.at("algorithm"), codeAlgo, "%q is no search algorithm; %s", shorten(spec.Algorithm), algorithmHint)
 	}
 
-	if early := s.field("early_stop"); early != nil {
-		s.earlyStop(early, o.field("objective") != nil)
+	if s.field("early_stop") != nil {
+		s.unsupported("early_stop", "early stopping is not there yet; leave early_stop out")
 	}
 
 	return spec
-}
-
-// earlyStop checks a section that this version refuses as a whole, so that
-// its author learns of every mistake in it at once.
-func (o *object) earlyStop(n *document.Node, objective bool) {
-	e := o.open(n, o.at("early_stop"))
-	e.enum("algorithm", codeAlgo, "asha", "median", "hyperband")
-	e.integer("eta", bounds{2, 100, codeEta}, 3)
-
-	low, high := e.number("min_resource"), e.number("max_resource")
-	e.finish()
-
-	if low != nil && high != nil && *low > *high {
-		e.add(e.field("min_resource").Offset, e.at("min_resource"), codeRange,
-			"min_resource %v is above max_resource %v; swap them", *low, *high)
-	}
-
-	if !objective {
-		o.add(n.Offset, "/objective", codeObjective, "early stopping compares trials by a metric; add objective: {metric: …}")
-	}
-
-	o.add(n.Offset, o.at("early_stop"), codeUnsupported, "early stopping is not there yet; leave early_stop out")
 }
 
 func (o *object) objective() *berth.Objective {
