@@ -66,8 +66,7 @@ func TestSweepSchema(t *testing.T) {
 func TestAnswers_NotModified(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
 
 	for _, path := range []string{"/api/v1/sweeps", sweep, sweep + "/trials", "/api/v1/hosts", "/api/v1/probes"} {

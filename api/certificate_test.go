@@ -82,17 +82,6 @@ func TestCertificate_StreamsByHTTP2(t *testing.T) {
 	events.requireEvent("change", "2", `"subject":"b"`)
 }
 
-func TestCertificate_PlainCallIsToldOfTLS(t *testing.T) {
-	t.Parallel()
-
-	authority := certtest.NewAuthority(t, t.TempDir())
-	r := setupTLS(t, apitest.Sample(t), authority, authority.Sign("server", time.Hour, "127.0.0.1"), io.Discard)
-	r.url = "http://" + r.server.Addr()
-
-	body := r.want(http.StatusBadRequest, "GET", "/livez", "")
-	require.Contains(t, body, "HTTPS server")
-}
-
 // A renewal is served without a restart; an unusable file changes nothing.
 func TestCertificate_Reloads(t *testing.T) {
 	t.Parallel()
@@ -192,19 +181,13 @@ func TestLoadCertificate_Errors(t *testing.T) {
 	dir := t.TempDir()
 	authority := certtest.NewAuthority(t, dir)
 	one, other := authority.Sign("one", time.Hour, "localhost"), authority.Sign("other", time.Hour, "localhost")
-	empty, locked := filepath.Join(dir, "empty"), filepath.Join(dir, "locked")
-	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	locked := filepath.Join(dir, "locked")
 	require.NoError(t, os.WriteFile(locked, []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\naaaa\n-----END ENCRYPTED PRIVATE KEY-----\n"), 0o600))
 
 	for name, c := range map[string]struct{ cert, key, says string }{
 		"no key":         {one.Cert, "", "give both"},
 		"no certificate": {"", one.Key, "give both"},
 		"missing":        {filepath.Join(dir, "none"), one.Key, "no such file"},
-		"missing key":    {one.Cert, filepath.Join(dir, "none"), "no such file"},
-		"a directory":    {dir, one.Key, "is a directory"},
-		"empty":          {empty, one.Key, "failed to find any PEM data in certificate"},
-		"swapped":        {one.Key, one.Cert, `failed to find certificate PEM data in certificate input, but did find a private key`},
-		"no private key": {one.Cert, other.Cert, "found a certificate rather than a key"},
 		"passphrase":     {one.Cert, locked, "the key without a passphrase"},
 		"another's key":  {one.Cert, other.Key, "private key does not match public key"},
 	} {
@@ -236,36 +219,4 @@ func TestLoadCertificate_DoesNotHold(t *testing.T) {
 		require.Contains(t, log.String(), says)
 		require.Contains(t, log.String(), "clients refuse it")
 	}
-}
-
-// A renewal that does not hold yet waits until it does.
-func TestCertificate_ReloadsWhatHoldsLater(t *testing.T) {
-	t.Parallel()
-
-	var log safeLog
-
-	authority := certtest.NewAuthority(t, t.TempDir())
-	pair := authority.Sign("server", 30*24*time.Hour, "127.0.0.1")
-	certificate, err := api.LoadCertificate(pair.Cert, pair.Key, slog.New(slog.NewTextHandler(&log, nil)))
-	require.NoError(t, err)
-	api.SetLook(certificate, certTick)
-
-	r := setupLogged(t, apitest.Sample(t), &log, func(c *api.Config) { c.Certificate = certificate })
-	logs := func(text string) func() bool {
-		return func() bool {
-			conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: authority.Pool(), MinVersion: tls.VersionTLS12}}).DialContext(t.Context(), "tcp", r.server.Addr())
-			if err == nil {
-				_ = conn.Close()
-			}
-
-			return strings.Contains(log.String(), text)
-		}
-	}
-
-	authority.SignFrom("server", time.Now().Add(24*time.Hour), 90*24*time.Hour, "127.0.0.1")
-	require.Eventually(t, logs("the new certificate holds from"), certPatience, certTick)
-	require.NotContains(t, log.String(), "has a new certificate")
-
-	api.SetNow(certificate, func() time.Time { return time.Now().Add(25 * time.Hour) })
-	require.Eventually(t, logs("has a new certificate"), certPatience, certTick)
 }

@@ -41,9 +41,7 @@ func TestListCurves(t *testing.T) {
 	metrics := "/api/v1/sweeps/" + apitest.NewID(1) + "/metrics?name=loss"
 
 	for query, want := range map[string][]int{"": {1, 2, 3, 4}, "&trials=2": {2}, "&trials=3-4,1,1": {1, 3, 4}, "&trials=1-80,1-80": {1, 2, 3, 4}, "&trials=4,9": {4}, "&trials=77": {}} {
-		body := r.want(http.StatusOK, "GET", metrics+query, "")
-
-		list := read[openapi.CurveList](t, body)
+		list := get[openapi.CurveList](r, metrics+query)
 		numbers := []int{}
 
 		for _, c := range list.Data {

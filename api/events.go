@@ -99,7 +99,7 @@ type eventStream struct {
 
 // sendEvents writes the following events until the caller disconnects or
 // the server stops. A token that becomes invalid ends the stream
-// within recheck.
+// within two rechecks.
 func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 	idle := time.NewTicker(s.idle)
 	defer idle.Stop()
@@ -110,7 +110,7 @@ func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 	checked := time.Now()
 
 	for {
-		if time.Since(checked) >= s.recheck {
+		if time.Since(checked) >= s.recheck { // the ticker may come a moment before
 			checked = time.Now()
 
 			if _, err := s.principal(e.request); err != nil {
@@ -134,7 +134,6 @@ func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 			return nil
 		case <-grown:
 		case <-recheck.C:
-			checked = time.Time{} // it is due, however little is missing from the period
 		case <-idle.C:
 			if err := e.out.sendAlive(e.after); err != nil {
 				return err

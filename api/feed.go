@@ -56,6 +56,8 @@ func (f *feed) readEvents(ctx context.Context) {
 
 		f.mu.Lock()
 		f.from, f.last, f.ready = newest, newest, true
+		close(f.grown) // a reader may wait for what is in the database now
+		f.grown = make(chan struct{})
 		f.mu.Unlock()
 
 		last = newest

@@ -183,8 +183,7 @@ func TestReadFile_SaysWhatTheStoreSays(t *testing.T) {
 func TestFiles_WithoutAStore(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	_, r := sampled(t)
 	at := fmt.Sprintf("/api/v1/trials/%s/files", apitest.TrialID(1))
 
 	text := r.want(http.StatusOK, "GET", at, "")

@@ -26,8 +26,7 @@ func TestCursors_BelongToTheirList(t *testing.T) {
 	r := setup(t, store)
 
 	first := func(path string) string {
-		_, body := r.text("GET", path, "")
-		list := read[openapi.SweepList](t, body)
+		list := get[openapi.SweepList](r, path)
 		require.NotEmpty(t, list.NextCursor, path)
 		require.NotZero(t, list.Total, path)
 
@@ -92,8 +91,7 @@ func TestLists_Parameters(t *testing.T) {
 	_, body := r.text("GET", trials+"?limit=1&sort=value", "")
 	cursor := read[openapi.TrialList](t, body).NextCursor
 
-	body = r.want(http.StatusOK, "GET", trials+"?limit=1&sort=value&cursor="+cursor, "")
-	require.Equal(t, 4, read[openapi.TrialList](t, body).Total)
+	require.Equal(t, 4, get[openapi.TrialList](r, trials+"?limit=1&sort=value&cursor="+cursor).Total)
 
 	r.want(http.StatusBadRequest, "GET", trials+"?limit=1&sort=value&value_min=0&cursor="+cursor, "")
 }

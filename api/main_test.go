@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"io"
 	"log/slog"
@@ -176,6 +177,25 @@ func (r *running) want(status int, method, path, body string, headers ...string)
 	require.Equal(r.t, status, got, "%s %s: %s", method, path, text)
 
 	return text
+}
+
+// get reads an answer, with status 200.
+func get[T any](r *running, path string, headers ...string) (out T) {
+	r.t.Helper()
+
+	text := r.want(http.StatusOK, "GET", path, "", headers...)
+	require.NoError(r.t, json.Unmarshal([]byte(text), &out), text)
+
+	return out
+}
+
+// sampled serves the sample.
+func sampled(t *testing.T) (*apitest.Store, *running) {
+	t.Helper()
+
+	store := apitest.Sample(t)
+
+	return store, setup(t, store)
 }
 
 // requireGolden compares with a file, or writes it with -update.

@@ -27,8 +27,7 @@ func TestLeasesAndQueue(t *testing.T) {
 	store.Exec("INSERT INTO memory_points (attempt_id, at_second, host_bytes) VALUES ($1, 0, 9)", apitest.AttemptID(1, 1))
 	r := setup(t, store)
 
-	_, body := r.text("GET", "/api/v1/leases?limit=2", "")
-	leases := read[openapi.LeaseList](t, body)
+	leases := get[openapi.LeaseList](r, "/api/v1/leases?limit=2")
 	require.Len(t, leases.Data, 2)
 	require.Equal(t, int64(1<<30), leases.Data[0].Demand.MemoryBytes)
 	require.Equal(t, new(int64(9)), leases.Data[0].MeasuredBytes)
@@ -36,19 +35,16 @@ func TestLeasesAndQueue(t *testing.T) {
 	require.Nil(t, leases.Data[1].MeasuredBytes)
 	require.Nil(t, leases.Data[1].MeasuredAt)
 
-	_, body = r.text("GET", "/api/v1/leases?limit=2&cursor="+leases.NextCursor, "")
-	require.Equal(t, 3, read[openapi.LeaseList](t, body).Data[0].Trial)
+	require.Equal(t, 3, get[openapi.LeaseList](r, "/api/v1/leases?limit=2&cursor="+leases.NextCursor).Data[0].Trial)
 
-	_, body = r.text("GET", "/api/v1/queue?limit=2", "")
-	queue := read[openapi.QueueList](t, body)
+	queue := get[openapi.QueueList](r, "/api/v1/queue?limit=2")
 	require.Len(t, queue.Data, 2)
 	require.Equal(t, 3, queue.Total)
 	require.Equal(t, "full", queue.Data[1].Waiting[0].Reason)
 	require.Nil(t, queue.Data[0].KeptHost)
 	require.Equal(t, &openapi.KeptHost{ID: apitest.HostID, Name: "laptop", DeviceID: "GPU-1", Since: apitest.Start}, queue.Data[1].KeptHost)
 
-	_, body = r.text("GET", "/api/v1/queue?limit=2&cursor="+queue.NextCursor, "")
-	require.Equal(t, 3, read[openapi.QueueList](t, body).Data[0].Trial)
+	require.Equal(t, 3, get[openapi.QueueList](r, "/api/v1/queue?limit=2&cursor="+queue.NextCursor).Data[0].Trial)
 
 	for _, path := range []string{"/api/v1/leases?cursor=" + queue.NextCursor, "/api/v1/queue?cursor=e30", "/api/v1/leases?cursor=x"} {
 		r.want(http.StatusBadRequest, "GET", path, "")

@@ -17,8 +17,7 @@ import (
 func TestProblems(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
 
 	var got strings.Builder

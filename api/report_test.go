@@ -11,34 +11,6 @@ import (
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
-// Pages of a report list trials; each page has the figures of the whole sweep.
-func TestReport_Pages(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t, apitest.Sample(t))
-
-	var numbers []int
-
-	for cursor := ""; ; {
-		body := r.want(http.StatusOK, "GET", "/api/v1/sweeps/"+apitest.NewID(1)+"/report?limit=3"+cursor, "")
-
-		page := read[openapi.SweepReport](t, body)
-		require.Equal(t, 5, page.Cores.Attempts)
-
-		for _, trial := range page.Trials {
-			numbers = append(numbers, trial.Number)
-		}
-
-		if page.NextCursor == "" {
-			break
-		}
-
-		cursor = "&cursor=" + page.NextCursor
-	}
-
-	require.Equal(t, []int{1, 2, 3, 4}, numbers)
-}
-
 func TestReport_OfNothing(t *testing.T) {
 	t.Parallel()
 
@@ -46,9 +18,7 @@ func TestReport_OfNothing(t *testing.T) {
 	store.AddSweep(2, "empty", berth.SweepPending)
 	r := setup(t, store)
 
-	body := r.want(http.StatusOK, "GET", "/api/v1/sweeps/"+apitest.NewID(2)+"/report", "")
-
-	empty := read[openapi.SweepReport](t, body)
+	empty := get[openapi.SweepReport](r, "/api/v1/sweeps/"+apitest.NewID(2)+"/report")
 	require.False(t, empty.Ended)
 	require.NotNil(t, empty.Trials)
 	require.NotNil(t, empty.Places)

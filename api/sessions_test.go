@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +61,7 @@ func TestSession_StandsForItsToken(t *testing.T) {
 	r.want(http.StatusOK, "POST", pause, "", cookie)
 
 	r.want(http.StatusForbidden, "GET", "/api/v1/tokens", "", cookie) // an operator's session is no administrator's
+	r.want(http.StatusForbidden, "DELETE", "/api/v1/hosts/laptop", "", cookie)
 
 	response = r.call("DELETE", sessionPath, "", cookie)
 	require.Equal(t, http.StatusNoContent, response.StatusCode)
@@ -76,6 +76,7 @@ func TestSession_StandsForItsToken(t *testing.T) {
 	require.Equal(t, []string{
 		"operator POST /api/v1/session 127.0.0.1 201",
 		"operator POST /api/v1/sweeps/:id/pause " + apitest.SweepID + " 127.0.0.1 200",
+		"operator DELETE /api/v1/hosts/:id laptop 127.0.0.1 403",
 		"operator DELETE /api/v1/session 127.0.0.1 204",
 	}, audits(store), "as of calls with the token; a logout of nobody leaves nothing")
 }
@@ -188,15 +189,9 @@ func TestSession_SecureOverTLS(t *testing.T) {
 	r := setup(t, store)
 
 	for origin, secure := range map[string]bool{"https://localhost": true, "http://localhost": false} {
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+sessionPath, strings.NewReader(login(viewer)))
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Origin", origin)
-		request.Header.Set("Sec-Fetch-Site", "same-origin")
-
-		answer := httptest.NewRecorder()
-		r.server.Handler().ServeHTTP(answer, request)
-		require.Equal(t, http.StatusCreated, answer.Code, answer.Body)
-		require.Equal(t, secure, strings.Contains(answer.Header().Get("Set-Cookie"), "; Secure"), origin)
+		response := r.call("POST", sessionPath, login(viewer), asJSON, "Host: localhost", "Origin: "+origin, "Sec-Fetch-Site: same-origin")
+		require.Equal(t, http.StatusCreated, response.StatusCode)
+		require.Equal(t, secure, strings.Contains(response.Header.Get("Set-Cookie"), "; Secure"), origin)
 	}
 }
 
@@ -240,8 +235,7 @@ func TestSession_TwoServersOnOneHost(t *testing.T) {
 	cookies += "; " + response.Cookies()[0].Name + "=" + response.Cookies()[0].Value
 
 	for r, name := range map[*running]string{a: "admin", b: "viewer"} {
-		_, body = r.text("GET", "/api/v1/me", "", cookies)
-		require.Equal(t, name, read[openapi.Me](t, body).Name)
+		require.Equal(t, name, get[openapi.Me](r, "/api/v1/me", cookies).Name)
 	}
 }
 
@@ -249,8 +243,7 @@ func TestSession_TwoServersOnOneHost(t *testing.T) {
 func TestSession_TwoCookies(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 	cookie := r.logIn(token(t, store, "viewer"))
 	both := "Cookie: berth_session=x; " + strings.TrimPrefix(cookie, "Cookie: ")
 
@@ -286,8 +279,7 @@ func TestSession_WithoutTheDatabase(t *testing.T) {
 func TestMe(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 
 	body := r.want(http.StatusOK, "GET", "/api/v1/me", "")
 	require.JSONEq(t, `{"name":"local","role":"admin","known_by":"local"}`, body)
@@ -298,8 +290,7 @@ func TestMe(t *testing.T) {
 	_, body = r.text("GET", "/api/v1/me", "", viewer)
 	require.JSONEq(t, `{"name":"viewer","role":"viewer","known_by":"token"}`, body)
 
-	_, body = r.text("GET", "/api/v1/me", "", r.logIn(operator))
-	me := read[openapi.Me](t, body)
+	me := get[openapi.Me](r, "/api/v1/me", r.logIn(operator))
 	require.NotNil(t, me.ExpiresAt)
 	require.WithinDuration(t, time.Now().Add(30*24*time.Hour), *me.ExpiresAt, time.Minute)
 

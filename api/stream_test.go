@@ -2,17 +2,12 @@ package api_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -167,24 +162,6 @@ func TestEventsOfAnOlderDatabase(t *testing.T) {
 	s.requireEvent("change", "4", `"subject":"c"`)
 }
 
-func TestManyEventsArriveInOrder(t *testing.T) {
-	t.Parallel()
-
-	const events = 3000 // more than the feed keeps
-
-	store := apitest.Sample(t)
-	r := setup(t, store)
-
-	late := r.subscribe("/api/v1/events")
-	late.block()
-
-	store.PublishMany(t, events, "trial.state", apitest.NewID(1), "x", `"running"`)
-
-	for i := range events {
-		late.requireEvent("change", strconv.Itoa(i+1), `"subject":"x"`)
-	}
-}
-
 func TestStopEndsStreams(t *testing.T) {
 	t.Parallel()
 
@@ -329,63 +306,6 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 	}
 }
 
-// slowWriter is a connection on which each write takes a while.
-type slowWriter struct {
-	*httptest.ResponseRecorder
-
-	delay time.Duration
-}
-
-func (w slowWriter) Write(p []byte) (int, error) {
-	time.Sleep(w.delay)
-
-	return w.ResponseRecorder.Write(p)
-}
-
-// The server calls SetWriteDeadline on a connection.
-func (slowWriter) SetWriteDeadline(time.Time) error { return nil }
-
-// A revoked token ends a stream within one period, also when the look before
-// came late because a write took a while.
-func TestEventsEndWithinOnePeriodOfTheirToken(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		const late = 10 * time.Millisecond
-
-		store := apitest.Sample(t)
-		viewer := token(t, store, "viewer")
-		server, err := api.New(api.Deps{
-			Store: store.Store, Temporal: store, Log: slog.New(slog.DiscardHandler),
-		}, api.Config{})
-		require.NoError(t, err)
-		api.SetRecheck(server, time.Minute)
-		api.SetIdle(server, time.Minute-late)
-
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-
-		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/events", http.NoBody)
-		request.Host = "127.0.0.1"
-		name, value, _ := strings.Cut(viewer, ": ")
-		request.Header.Set(name, value)
-
-		ended := make(chan time.Time, 1)
-
-		go func() {
-			server.Handler().ServeHTTP(slowWriter{httptest.NewRecorder(), 2 * late}, request)
-			ended <- time.Now()
-		}()
-
-		time.Sleep(time.Minute + time.Second)
-		require.Empty(t, ended, "the token is valid")
-		require.NoError(t, store.RevokeToken(t.Context(), tokenID(store, "viewer")))
-
-		revoked := time.Now()
-		require.LessOrEqual(t, (<-ended).Sub(revoked), time.Minute)
-	})
-}
-
 func TestDocsPageAsksNobody(t *testing.T) {
 	t.Parallel()
 
@@ -411,8 +331,7 @@ func TestDocsPageAsksNobody(t *testing.T) {
 func TestEvents_SayThatTheyLive(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 	api.SetIdle(r.server, 10*time.Millisecond)
 
 	only := r.subscribe("/api/v1/events?sweep_id=" + apitest.NewID(1))

@@ -31,8 +31,7 @@ func read[T any](t *testing.T, body string) T {
 func TestCreateSweepOnce(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 
 	response := r.call("POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
 	require.Equal(t, http.StatusCreated, response.StatusCode)
@@ -67,8 +66,7 @@ func TestLinksToTemporal(t *testing.T) {
 	_, body := r.text("GET", "/api/v1/sweeps/"+id, "")
 	require.Equal(t, "http://localhost:8233/namespaces/default/workflows/sweep-"+id, read[openapi.Sweep](t, body).TemporalURL)
 
-	_, body = r.text("GET", "/api/v1/sweeps/"+id+"/trials/2", "")
-	require.Equal(t, "http://localhost:8233/namespaces/default/workflows/sweep-"+id+"%2Ftrial-2", read[openapi.Trial](t, body).TemporalURL)
+	require.Equal(t, "http://localhost:8233/namespaces/default/workflows/sweep-"+id+"%2Ftrial-2", get[openapi.Trial](r, "/api/v1/sweeps/"+id+"/trials/2").TemporalURL)
 
 	_, body = setup(t, apitest.Sample(t)).text("GET", "/api/v1/sweeps/"+id, "")
 	require.Empty(t, read[openapi.Sweep](t, body).TemporalURL)
@@ -94,8 +92,7 @@ func TestImageIsMissing(t *testing.T) {
 func TestImageWhileTemporalIsDown(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 
 	down := func(err error) { store.Change(func() { store.ImageErr = err }) }
 	down(berth.Errorf(berth.KindUnavailable, "asking Temporal: refused"))
@@ -288,8 +285,7 @@ func TestAnswers(t *testing.T) {
 func TestReadyNamesWhatIsDown(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 	store.Close()
 
 	body := r.want(http.StatusServiceUnavailable, "GET", "/readyz", "")
@@ -342,8 +338,7 @@ func TestHealthSaysThatItCannotLook(t *testing.T) {
 func TestHostsAndProbesChange(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 
 	body := r.want(http.StatusOK, "PATCH", "/api/v1/hosts/"+apitest.HostID[:5], `{"state":"draining"}`, asJSON)
 	require.Equal(t, "draining", read[openapi.Host](t, body).State)
@@ -404,8 +399,7 @@ func TestCordonDevice(t *testing.T) {
 func TestHosts_OfOneName(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 
 	other := apitest.NewID(101)
 	require.NoError(t, store.RegisterHost(t.Context(), berth.Host{ID: other, Name: "laptop", MemoryBytes: 1}, "test"))
@@ -442,8 +436,7 @@ func TestLog_IsWholeWherePiecesOverlap(t *testing.T) {
 func TestDeleteSweep(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	r := setup(t, store)
+	store, r := sampled(t)
 	path := "/api/v1/sweeps/" + apitest.SweepID
 
 	store.SweepIs(berth.SweepRunning)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth/api"
-	"github.com/berthml/berth/internal/store/postgres"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
@@ -76,11 +75,4 @@ func TestWeb_ProblemsWhereNoPageIs(t *testing.T) {
 		require.Equal(t, c.status, w.Code, c.path)
 		require.Contains(t, w.Header().Get("Content-Type"), "problem+json", c.path)
 	}
-}
-
-func TestNew_RefusesAWebInterfaceWithoutAPage(t *testing.T) {
-	t.Parallel()
-
-	_, err := api.New(api.Deps{Store: &postgres.Store{}, Web: fstest.MapFS{}}, api.Config{})
-	require.ErrorContains(t, err, "index.html")
 }
