@@ -43,26 +43,24 @@ func fitAll(hosts []berth.Host, shapes []Shape, trials []int, needs packing.Requ
 	idle := emptied(hosts)
 	requests := make([]packing.Request, len(trials))
 	oneOfEach := make([]packing.Request, len(shapes))
-	all := make([]berth.Demand, len(trials))
 
 	for i, shape := range trials {
 		requests[i] = needs
 		requests[i].AttemptID, requests[i].Number, requests[i].Demands = strconv.Itoa(i), i+1, shapes[shape].Demands
 		oneOfEach[shape] = requests[i]
-		all[i] = shapes[shape].Demands.First()
 	}
 
 	most, whyMost := mostAtOnce(maxParallel)
 	limit := map[string]packing.SweepLimit{"": {MaxParallel: most}}
-	placed := make(map[string][]berth.Demand)
-	used := make(map[string]bool) // GPUs that have some
+	placed := make(map[string]int) // trials, by host
+	used := make(map[string]bool)  // GPUs that have some
 	decisions := packing.Decide(idle, limit, requests)
 	out := fit{}
 
 	for _, d := range decisions {
 		if d.Placed {
 			out.atOnce++
-			placed[d.Placement.HostID] = append(placed[d.Placement.HostID], d.Placement.Demand)
+			placed[d.Placement.HostID]++
 			used[d.Placement.DeviceID] = true
 		}
 	}
@@ -76,11 +74,11 @@ func fitAll(hosts []berth.Host, shapes []Shape, trials []int, needs packing.Requ
 		h := &idle[i]
 		on := reasons
 
-		if len(placed[h.ID]) == 0 && more.why != "" {
+		if placed[h.ID] == 0 && more.why != "" {
 			on = alone(h, oneOfEach)
 		}
 
-		out.hosts = append(out.hosts, explain(h, len(placed[h.ID]), mean(placed[h.ID], all), reasonOf(h, on, used), more))
+		out.hosts = append(out.hosts, explain(h, placed[h.ID], reasonOf(h, on, used), more))
 	}
 
 	fillAll(hosts, requests, limit, out.hosts)
@@ -181,114 +179,15 @@ func emptied(hosts []berth.Host) []berth.Host {
 	return idle
 }
 
-// explain says why one host runs no more trials than were placed there, each with the
-// demand each: its own reason, or the reason why hosts with room refuse.
-func explain(h *berth.Host, placed int, each berth.Demand, reason *berth.Rejection, more rest) HostFit {
+// explain says why one host runs no more trials than were placed there: its own reason,
+// or the reason why hosts with room refuse.
+func explain(h *berth.Host, placed int, reason *berth.Rejection, more rest) HostFit {
 	f := HostFit{ID: h.ID, Name: h.Name, AtOnce: placed, Binds: more.binds, Why: more.why}
-
-	switch {
-	case reason == nil:
-		return f
-	case placed == 0:
-		f.Why = packing.Explain(*reason)
-	default:
-		f.Why = binding(h, *reason, each)
+	if reason != nil {
+		f.Binds, f.Why = string(reason.Dimension), packing.Explain(*reason)
 	}
-
-	f.Binds = string(reason.Dimension)
 
 	return f
-}
-
-// binding is such as "CPU binds (2 cores, 1 each); memory would hold 31".
-func binding(h *berth.Host, r berth.Rejection, each berth.Demand) string {
-	room := min(h.CapacityBytes(), h.MemoryFreeBytes)
-	byCPU := fmt.Sprintf("CPU would hold %d", h.CPUMilli/max(each.CPUMilli, 1))
-	byMemory := fmt.Sprintf("memory would hold %d", room/max(each.MemoryBytes, 1))
-
-	switch {
-	case r.Reason != "":
-		return r.Reason
-	case r.DeviceID != "":
-		return bindingGPU(h.Devices, r, each) + "; " + byCPU + ", " + byMemory
-	}
-
-	switch r.Dimension {
-	case berth.DimensionCPU:
-		return fmt.Sprintf("CPU binds (%s, %s each); %s", cores(h.CPUMilli), number(each.CPUMilli), byMemory)
-	case berth.DimensionMemory:
-		return fmt.Sprintf("memory binds (%s, %s each); %s", berth.BytesText(room), berth.BytesText(each.MemoryBytes), byCPU)
-	case berth.DimensionFreeMemory:
-		return fmt.Sprintf("memory binds (programs outside Berth leave %s, %s each); %s", berth.BytesText(room), berth.BytesText(each.MemoryBytes), byCPU)
-	case berth.DimensionAttempts:
-		return fmt.Sprintf("the host's limit of %d attempts binds; %s, %s", h.MaxAttempts, byCPU, byMemory)
-	default:
-		return packing.Explain(r)
-	}
-}
-
-// bindingGPU is such as "GPU memory binds (1 GPU with 24,576 MiB, 1,088 MiB each)".
-func bindingGPU(devices []berth.Device, r berth.Rejection, each berth.Demand) string {
-	gpus, capacity, free := takingGPUs(devices)
-
-	switch r.Dimension {
-	case berth.DimensionDeviceBytes:
-		return fmt.Sprintf("GPU memory binds (%s with %s, %s each)", gpus, berth.BytesText(capacity), berth.BytesText(each.DeviceBytes))
-	case berth.DimensionFreeMemory:
-		return fmt.Sprintf("GPU memory binds (programs outside Berth leave %s on %s, %s each)", berth.BytesText(free), gpus, berth.BytesText(each.DeviceBytes))
-	case berth.DimensionAttempts:
-		i := slices.IndexFunc(devices, func(d berth.Device) bool { return d.ID == r.DeviceID })
-
-		return fmt.Sprintf("a GPU takes no more than %d at once", devices[i].Limit())
-	case berth.DimensionContexts:
-		return "a GPU takes no more processes at once"
-	case berth.DimensionActivity:
-		return fmt.Sprintf("each keeps a GPU %d %% busy, and more at once would be slower and do no more", (r.Needed+5)/10)
-	case berth.DimensionExclusive:
-		return "each has a GPU for itself, as gpu_sharing says or until its shape is measured"
-	default:
-		return packing.Explain(r)
-	}
-}
-
-// takingGPUs returns the open GPUs, such as "2 GPUs", with the bytes that all their leases
-// may hold, and the bytes that programs outside Berth leave of these.
-func takingGPUs(devices []berth.Device) (gpus string, capacity, free int64) {
-	n := 0
-
-	for _, d := range devices {
-		if d.Refusal() == "" {
-			n++
-			capacity += d.CapacityBytes()
-			free += min(d.CapacityBytes(), d.FreeBytes)
-		}
-	}
-
-	if n == 1 {
-		return "1 GPU", capacity, free
-	}
-
-	return fmt.Sprintf("%d GPUs", n), capacity, free
-}
-
-// mean is the average demand of the placed trials, or of all when none was
-// placed.
-func mean(placed, all []berth.Demand) berth.Demand {
-	if len(placed) == 0 {
-		placed = all
-	}
-
-	var sum berth.Demand
-
-	for _, d := range placed {
-		sum.MemoryBytes += d.MemoryBytes
-		sum.CPUMilli += d.CPUMilli
-		sum.DeviceBytes += d.DeviceBytes
-	}
-
-	n := int64(max(len(placed), 1))
-
-	return berth.Demand{MemoryBytes: sum.MemoryBytes / n, CPUMilli: sum.CPUMilli / n, DeviceBytes: sum.DeviceBytes / n}
 }
 
 // why is the sentence of the whole.
@@ -316,21 +215,9 @@ func why(f fit, reasons []berth.Rejection, more rest) string {
 		case len(f.hosts) == 1:
 			parts = append(parts, h.Why)
 		case h.AtOnce > 0:
-			parts = append(parts, fmt.Sprintf("%d on %s (%s)", h.AtOnce, h.Name, h.Why))
+			parts = append(parts, strconv.Itoa(h.AtOnce)+" on "+h.Why)
 		}
 	}
 
-	return head + strings.Join(parts, ", ")
-}
-
-func cores(milli int64) string {
-	if milli == 1000 {
-		return "1 core"
-	}
-
-	return number(milli) + " cores"
-}
-
-func number(milli int64) string {
-	return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64)
+	return head + strings.Join(parts, "; ")
 }

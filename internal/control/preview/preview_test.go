@@ -88,7 +88,7 @@ func TestNothingMeasured(t *testing.T) {
 	require.Equal(t, 2, p.AtOnce)
 	require.Equal(t, 3, p.Waves)
 	require.Nil(t, p.Duration)
-	require.Equal(t, "2 at once: CPU binds (2 cores, 1 each); memory would hold 8", p.Why)
+	require.Equal(t, "2 at once: host a: needs 1 cores, 0 free", p.Why)
 	require.Empty(t, p.Warnings)
 }
 
@@ -101,7 +101,7 @@ func TestMeasured(t *testing.T) {
 	require.Equal(t, preview.SizedByMeasured, p.Shapes[0].SizedBy)
 	require.EqualValues(t, 704*mib, p.Shapes[0].Demand.MemoryBytes)
 	require.Equal(t, 2, p.AtOnce)
-	require.Equal(t, "2 at once: memory binds (2,048 MiB, 704 MiB each); CPU would hold 8", p.Why)
+	require.Equal(t, "2 at once: host a: needs 704 MiB of memory, 640 MiB free", p.Why)
 	require.Equal(t, &preview.Duration{Min: 46500 * time.Millisecond, Max: 61500 * time.Millisecond}, p.Duration)
 }
 
@@ -116,12 +116,12 @@ func TestWhyNoMore(t *testing.T) {
 		codes  []string
 	}{
 		"no machine":  {"", nil, 0, "none can run: no machine is connected; start `berth worker` on one", []string{preview.CodeNoHost}},
-		"two":         {"", []berth.Host{host("a", 2, 32*gib), host("b", 1, 32*gib)}, 3, "3 at once: 2 on a (CPU binds (2 cores, 1 each); memory would hold 8), 1 on b (CPU binds (1 core, 1 each); memory would hold 8)", nil},
+		"two":         {"", []berth.Host{host("a", 2, 32*gib), host("b", 1, 32*gib)}, 3, "3 at once: 2 on host a: needs 1 cores, 0 free; 1 on host b: needs 1 cores, 0 free", nil},
 		"all":         {"", []berth.Host{host("a", 64, 64*gib)}, 6, "6 at once: these are all the trials", nil},
 		"max":         {"limits: {max_parallel: 1}", []berth.Host{host("a", 2, 32*gib)}, 1, "1 at once: the sweep's max_parallel is 1", nil},
-		"more than":   {"limits: {max_parallel: 5}", []berth.Host{host("a", 2, 32*gib)}, 2, "2 at once: CPU binds (2 cores, 1 each); memory would hold 8", []string{preview.CodeMaxParallel}},
-		"half a core": {"resources: {cpus: 0.5}", []berth.Host{host("a", 1, 32*gib)}, 2, "2 at once: CPU binds (1 core, 0.5 each); memory would hold 8", nil},
-		"off":         {"probe: {mode: off}\nresources: {memory: 1GiB}", []berth.Host{host("a", 64, 2*gib)}, 2, "2 at once: memory binds (2,048 MiB, 1,024 MiB each); CPU would hold 64", []string{preview.CodeProbeOff}},
+		"more than":   {"limits: {max_parallel: 5}", []berth.Host{host("a", 2, 32*gib)}, 2, "2 at once: host a: needs 1 cores, 0 free", []string{preview.CodeMaxParallel}},
+		"half a core": {"resources: {cpus: 0.5}", []berth.Host{host("a", 1, 32*gib)}, 2, "2 at once: host a: needs 0.5 cores, 0 free", nil},
+		"off":         {"probe: {mode: off}\nresources: {memory: 1GiB}", []berth.Host{host("a", 64, 2*gib)}, 2, "2 at once: host a: needs 1,024 MiB of memory, 0 bytes free", []string{preview.CodeProbeOff}},
 	} {
 		p := see(t, decode(t, test.spec), test.hosts)
 		require.Equal(t, test.atOnce, p.AtOnce, name)
@@ -140,7 +140,7 @@ func TestBusyAndForeign(t *testing.T) {
 	busy.MemoryFreeBytes = 5 * gib // others': they may stay
 	p := see(t, decode(t, ""), []berth.Host{busy})
 	require.Equal(t, 1, p.AtOnce)
-	require.Equal(t, "1 at once: memory binds (programs outside Berth leave 5,120 MiB, 4,096 MiB each); CPU would hold 4", p.Why)
+	require.Equal(t, "1 at once: host a: needs 4,096 MiB of memory, 1,024 MiB free beside what programs outside Berth use", p.Why)
 
 	busy.State = berth.HostDraining
 	require.Zero(t, see(t, decode(t, ""), []berth.Host{busy}).AtOnce)
