@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,8 +18,6 @@ const (
 	// chartsAtOnce is how many of the pool's connections charts take: placement and
 	// log-ins share them.
 	chartsAtOnce = 2
-	// chartPatience is how long a chart waits for one of these.
-	chartPatience = 3 * time.Second
 	// mostMetricNames bounds a list that a person reads.
 	mostMetricNames = 500
 )
@@ -33,13 +30,13 @@ const curvePoints = `SELECT step, value, status = 'finite' FROM metrics WHERE at
 // Curves returns the points of a metric for the trials with these numbers, by
 // number, each curve thinned to most points. A trial without an attempt that
 // counts has no curve; a trial that did not report the metric has an empty one.
-// Errors: invalid when that takes too many points to read; unavailable while
-// others read charts.
+// Errors: invalid when that takes too many points to read.
 func (s *Store) Curves(ctx context.Context, sweepID, name string, numbers []int, most int) ([]berth.Curve, error) {
-	if err := s.beginChart(ctx); err != nil {
+	done, err := takeTurn(ctx, s.charts)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { <-s.charts }()
+	defer done()
 
 	rows, err := s.q.CurveAttempts(ctx, s.pool, &dbsqlc.CurveAttemptsParams{SweepID: sweepID, Name: name, Numbers: numbers})
 	if err != nil {
@@ -114,26 +111,14 @@ func readCurve(ctx context.Context, conn *pgxpool.Conn, attempt, name string, mo
 	return read, err
 }
 
-// beginChart waits for one of chartsAtOnce, which reading from s.charts gives back.
-func (s *Store) beginChart(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, chartPatience)
-	defer cancel()
-
-	select {
-	case s.charts <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return berth.Errorf(berth.KindUnavailable, "%d charts are being read for others; ask again in a moment", chartsAtOnce)
-	}
-}
-
 // MetricNames returns which metrics the newest berth.MostNamedTrials trials of a
 // sweep reported, by name.
 func (s *Store) MetricNames(ctx context.Context, sweepID string) ([]berth.MetricName, error) {
-	if err := s.beginChart(ctx); err != nil {
+	done, err := takeTurn(ctx, s.charts)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { <-s.charts }()
+	defer done()
 
 	rows, err := s.q.MetricNames(ctx, s.pool, &dbsqlc.MetricNamesParams{SweepID: sweepID, MaxTrials: berth.MostNamedTrials, MaxRows: mostMetricNames})
 

@@ -20,7 +20,7 @@ const (
 
 // ExportTrials reads the trials of a sweep that match, with a number above after, by number.
 func (s *Store) ExportTrials(ctx context.Context, sweepID string, f berth.TrialFilter, after, limit int) ([]berth.ExportedTrial, error) {
-	done, err := s.beginExport(ctx)
+	done, err := takeTurn(ctx, s.exports)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func toExportedTrial(row dbsqlc.ExportTrialsRow) berth.ExportedTrial {
 // go on; nil = there are no more. One attempt of a trial counts, also where the trial
 // runs again between two pages.
 func (s *Store) ExportMetrics(ctx context.Context, sweepID string, after berth.MetricKey, limit int) (points []berth.ExportedMetric, next *berth.MetricKey, err error) {
-	done, err := s.beginExport(ctx)
+	done, err := takeTurn(ctx, s.exports)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,12 +121,12 @@ func toExportedMetric(a dbsqlc.ExportAttemptsRow, row dbsqlc.ExportMetricsRow) b
 	}
 }
 
-// beginExport waits for its turn; the result ends it.
-func (s *Store) beginExport(ctx context.Context) (done func(), err error) {
+// takeTurn waits for a place among charts or exports; the result gives it back.
+func takeTurn(ctx context.Context, turns chan struct{}) (done func(), err error) {
 	select {
-	case s.exports <- struct{}{}:
-		return func() { <-s.exports }, nil
+	case turns <- struct{}{}:
+		return func() { <-turns }, nil
 	case <-ctx.Done():
-		return nil, translate(ctx.Err(), "waiting for exports of others")
+		return nil, translate(ctx.Err(), "waiting for charts and exports of others")
 	}
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,34 +25,25 @@ const (
 // process may lead. It logs that it cannot ask for the lock, and Health says
 // why.
 func (s *Store) Lead(ctx context.Context, name string, lead func(ctx context.Context) error) error {
-	trouble := trouble{store: s, name: name}
-	defer trouble.end()
-
-	for ctx.Err() == nil {
-		lock, err := s.lock(ctx, name)
-		trouble.note(ctx, err)
-
-		if err == nil {
-			err = whileHeld(ctx, lead, func(ctx context.Context) error {
-				holdLock(ctx, lock)
-
-				return errNotLeader
-			})
-
-			_ = lock.Close(context.WithoutCancel(ctx))
-
-			if err != nil && ctx.Err() == nil && !errors.Is(err, errNotLeader) {
-				return err
-			}
+	for {
+		lock, err := s.claimLock(ctx, name, math.MaxInt64)
+		if err != nil {
+			return err
 		}
 
-		select {
-		case <-ctx.Done():
-		case <-time.After(leadRetry):
+		err = whileHeld(ctx, lead, func(ctx context.Context) error {
+			holdLock(ctx, lock)
+
+			return errNotLeader
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+
+		if err != nil && !errors.Is(err, errNotLeader) {
+			return err
 		}
 	}
-
-	return ctx.Err()
 }
 
 // Own calls own while no other process holds the named advisory lock. Unlike
@@ -102,12 +94,6 @@ func (s *Store) keepLock(ctx context.Context, lock *pgx.Conn, name string, patie
 	for {
 		holdLock(ctx, lock)
 
-		_ = lock.Close(context.WithoutCancel(ctx))
-
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-
 		var err error
 		if lock, err = s.claimLock(ctx, name, patience); err != nil {
 			return err
@@ -119,13 +105,10 @@ func (s *Store) keepLock(ctx context.Context, lock *pgx.Conn, name string, patie
 // long as patience for another owner.
 func (s *Store) claimLock(ctx context.Context, name string, patience time.Duration) (*pgx.Conn, error) {
 	refused := time.Time{} // since when another holds it
-	trouble := trouble{store: s, name: name}
-
-	defer trouble.end()
 
 	for {
 		conn, err := s.lock(ctx, name)
-		trouble.note(ctx, err)
+		s.noteTrouble(ctx, name, err)
 
 		switch {
 		case err == nil:
@@ -222,48 +205,28 @@ func (s *Store) placerLed(ctx context.Context) (led bool, reason string, err err
 // placerLock is the name of the placer's lock.
 const placerLock = "placer"
 
-// trouble is a series of failures to ask for a lock.
-type trouble struct {
-	store  *Store
-	name   string
-	times  int
-	logged time.Time // last
-}
-
-// troubleLogged is the time between two lines about one trouble.
-const troubleLogged = time.Minute
-
-// note takes how a try to get the lock ended.
-func (t *trouble) note(ctx context.Context, err error) {
-	switch {
-	case err == nil || errors.Is(err, errNotLeader):
-		t.end()
+// noteTrouble takes how a try to get a lock ended. It logs a new reason why the lock
+// cannot be asked for, and its end.
+func (s *Store) noteTrouble(ctx context.Context, name string, err error) {
+	if err == nil || errors.Is(err, errNotLeader) {
+		if _, was := s.troubles.LoadAndDelete(name); was {
+			s.log.Info("the lock can be asked for again", "lock", name)
+		}
 
 		return
-	case ctx.Err() != nil:
-		return
 	}
 
-	t.times++
-	t.store.troubles.Store(t.name, err.Error())
-
-	if time.Since(t.logged) > troubleLogged {
-		t.logged = time.Now()
-		t.store.log.Warn("cannot ask for a lock; trying again", "lock", t.name, "tries", t.times, "error", err)
+	if ctx.Err() == nil {
+		if last, _ := s.troubles.Swap(name, err.Error()); last != err.Error() {
+			s.log.Warn("cannot ask for a lock; trying again", "lock", name, "error", err)
+		}
 	}
 }
 
-func (t *trouble) end() {
-	if t.times > 0 {
-		t.store.log.Info("the lock can be asked for again", "lock", t.name, "tries", t.times)
-	}
-
-	t.times, t.logged = 0, time.Time{}
-	t.store.troubles.Delete(t.name)
-}
-
-// holdLock returns when the lock's connection is lost or ctx ends.
+// holdLock returns when the lock's connection is lost or ctx ends, and closes it.
 func holdLock(ctx context.Context, conn *pgx.Conn) {
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it may be lost
+
 	ticker := time.NewTicker(leadCheck)
 	defer ticker.Stop()
 

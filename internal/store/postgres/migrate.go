@@ -89,11 +89,7 @@ func (m *Migrator) session(ctx context.Context, use func(conn *pgx.Conn) error) 
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // closing gives the lock back
 
-	if err := checkServer(conn.PgConn()); err != nil {
-		return err
-	}
-
-	if err := checkDirect(ctx, conn); err != nil {
+	if err := checkServer(ctx, conn); err != nil {
 		return translate(err, "connecting to PostgreSQL to migrate")
 	}
 

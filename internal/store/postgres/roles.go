@@ -204,55 +204,32 @@ func (g *granting) exec(ctx context.Context, statements []string) error {
 // verify finds rights that a role has besides: from a role that it is a member
 // of, or that the owner of the tables cannot take away.
 func (g *granting) verify(ctx context.Context, role string, server bool) error {
-	var extra []string
-
-	for _, what := range []struct{ sql, on, privileges string }{
-		{"has_schema_privilege", g.schema, "CREATE"},
-		{"has_database_privilege", g.database, "CREATE, TEMPORARY"},
-	} {
-		found, err := g.heldPrivileges(ctx, what.sql, role, what.on, strings.Split(what.privileges, ", "))
-		if err != nil {
-			return err
-		}
-
-		extra = append(extra, found...)
-	}
+	var tables, privileges []string
 
 	for _, one := range grants {
 		if !slices.Contains(g.present, one.name) || strings.HasPrefix(one.server, nextNumber) {
 			continue
 		}
 
-		var unwanted []string
-
 		for _, privilege := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"} {
 			whole := strings.Contains(one.privilegesOf(server), privilege) && !strings.Contains(one.privilegesOf(server), privilege+" (")
 			if !whole {
-				unwanted = append(unwanted, privilege)
+				tables, privileges = append(tables, g.name(one.name)), append(privileges, privilege)
 			}
 		}
-
-		found, err := g.heldPrivileges(ctx, "has_table_privilege", role, g.name(one.name), unwanted)
-		if err != nil {
-			return err
-		}
-
-		extra = append(extra, found...)
 	}
 
-	if len(extra) == 0 {
-		return nil
+	extra, err := g.queryTexts(ctx, `SELECT 'CREATE on ' || $2::text WHERE has_schema_privilege($1::name, $2::text, 'CREATE')
+		UNION ALL SELECT p || ' on ' || $3::text FROM unnest(ARRAY['CREATE', 'TEMPORARY']) p WHERE has_database_privilege($1::name, $3::text, p)
+		UNION ALL SELECT p || ' on ' || t FROM unnest($4::text[], $5::text[]) u (t, p) WHERE has_table_privilege($1::name, t, p)`,
+		role, g.schema, g.database, tables, privileges)
+	if err != nil || len(extra) == 0 {
+		return err
 	}
 
 	return berth.Errorf(berth.KindInvalid, "the role %q may do more than its process needs (%s), by a role that it is a member of or by a grant to PUBLIC "+
 		"that %q cannot take back: as an administrator of PostgreSQL REVOKE it, or ALTER DATABASE and ALTER SCHEMA … OWNER TO %s, and run this again",
 		role, strings.Join(extra, ", "), g.owner, pgx.Identifier{g.owner}.Sanitize())
-}
-
-// heldPrivileges returns which of the privileges a role has.
-func (g *granting) heldPrivileges(ctx context.Context, function, role, on string, privileges []string) ([]string, error) {
-	return g.queryTexts(ctx, `SELECT privilege || ' on ' || $2::text FROM unnest($3::text[]) AS privilege WHERE `+function+`($1::name, $2::text, privilege)`,
-		role, on, privileges)
 }
 
 // name is a table's, in this schema.

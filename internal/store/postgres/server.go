@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -17,39 +16,32 @@ import (
 // that was cut off (PostgreSQL 14 release notes, E.23.3.1.9).
 const OldestServer = 14
 
-// checkServer refuses a server that is too old. It asks nothing: a server says
-// its version when it is connected to. Errors: invalid.
-func checkServer(conn *pgconn.PgConn) error {
-	text := conn.ParameterStatus("server_version")
-
-	major, known := majorVersion(text)
-	if known && major < OldestServer {
-		return berth.Errorf(berth.KindInvalid, "this is PostgreSQL %s, and Berth needs version %d or newer: upgrade the server, "+
-			"or give the address of another by --postgres-url", text, OldestServer)
-	}
-
-	return nil
-}
-
 // detour is the consequence of a connection pooler.
 const detour = "the database is behind a connection pooler such as pgbouncer, which may give Berth's locks to others: " +
 	"give the address of PostgreSQL itself by --postgres-url"
 
-// checkDirect refuses a connection pooler between us and PostgreSQL. In its
-// transaction mode our lock would be another client's, and a machine could have
-// two owners. A pooler gives its clients made-up process ids, with which they
+// checkServer refuses a server that is too old, and a connection pooler between us and
+// PostgreSQL: in its transaction mode our lock would be another client's, and a machine
+// could have two owners. A pooler gives its clients made-up process ids, with which they
 // cancel. Errors: invalid.
-func checkDirect(ctx context.Context, conn *pgx.Conn) error {
-	var pid uint32
-	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+func checkServer(ctx context.Context, conn *pgx.Conn) error {
+	var (
+		pid     uint32
+		version int // such as 140005
+	)
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid(), current_setting('server_version_num')::integer").Scan(&pid, &version); err != nil {
 		return err
 	}
 
-	if pid != conn.PgConn().PID() {
+	switch {
+	case version < OldestServer*10_000:
+		return berth.Errorf(berth.KindInvalid, "this is PostgreSQL %d, and Berth needs version %d or newer: upgrade the server, "+
+			"or give the address of another by --postgres-url", version/10_000, OldestServer)
+	case pid != conn.PgConn().PID():
 		return berth.Errorf(berth.KindInvalid, detour)
+	default:
+		return nil
 	}
-
-	return nil
 }
 
 // explainRefusal explains a connection that was refused: a pooler does not take the
@@ -78,17 +70,4 @@ func explainURL(url string, err error) error {
 	default:
 		return nil
 	}
-}
-
-// majorVersion is the first number of a version such as "16.2 (Debian …)",
-// "17beta1" or "9.6.24".
-func majorVersion(text string) (major int, known bool) {
-	digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || '9' < r })
-	if digits < 0 {
-		digits = len(text)
-	}
-
-	major, err := strconv.Atoi(text[:digits])
-
-	return major, err == nil
 }

@@ -80,7 +80,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
 
-		return checkServer(conn.PgConn())
+		return nil
 	}
 	setTimeouts(pc.ConnConfig, cmp.Or(config.QueryTimeout, 5*time.Second))
 
@@ -92,7 +92,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 
 	store.pool = pool
 
-	err = pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return checkDirect(ctx, conn.Conn()) })
+	err = pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return checkServer(ctx, conn.Conn()) })
 	if err != nil {
 		pool.Close()
 
