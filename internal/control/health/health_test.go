@@ -49,108 +49,72 @@ func TestHealth_WarnsBeforeADiskIsFull(t *testing.T) {
 	}
 }
 
-// A GPU whose MPS does not run is slower, and no failure.
-func TestHealth_WarnsOfTimeSlices(t *testing.T) {
-	t.Parallel()
-
-	f := finding(health.State{Sliced: []string{"gpu-1, GPU-8: its MPS daemon does not run"}}, "devices")
-	require.True(t, f.OK && f.Warn)
-	require.Contains(t, f.What, "gpu-1, GPU-8: its MPS daemon does not run")
-	require.Contains(t, f.Next, "berth doctor")
-}
-
-// A GPU that a person took from its worker is no failure, nor is one whose MPS daemon is
-// back in seconds.
-func TestHealth_WarnsOfGPUsThatAreAway(t *testing.T) {
-	t.Parallel()
-
-	h := health.State{NotHandedOut: []string{"gpu-1, GPU-7: " + berth.NotHandedOut}, StartingMPS: []string{"gpu-1, GPU-8: " + berth.MPSStarts}}
-	f := finding(h, "devices")
-
-	require.True(t, f.OK && f.Warn)
-	require.Contains(t, f.What, "gpu-1, GPU-7: its worker does not hand it out since it started")
-	require.Contains(t, f.What, "gpu-1, GPU-8: its MPS daemon is started again")
-	require.Contains(t, f.Next, "--gpus")
-	require.NotContains(t, f.Next, "restart the machine", "that would end trials")
-
-	h.SickDevices = []string{"gpu-1, GPU-9: XID 79"}
-	f = finding(h, "devices")
-
-	require.False(t, f.OK || f.Warn)
-
-	for _, id := range []string{"GPU-7", "GPU-8", "GPU-9"} {
-		require.Contains(t, f.What, id)
-	}
-}
-
-// A cordoned GPU is reported, and is no failure.
-func TestHealth_CordonedGPU(t *testing.T) {
-	t.Parallel()
-
-	f := finding(health.State{CordonedDevices: []string{"gpu-1, GPU-8: cordoned by a person"}}, "devices")
-	require.True(t, f.OK && !f.Warn)
-	require.Equal(t, "no GPU reports a problem; taking no new trials: gpu-1, GPU-8: cordoned by a person", f.What)
-}
-
-// A full disk of the database is a failure: PostgreSQL cannot write.
-func TestHealth_SaysThatTheDatabasesDiskIsFull(t *testing.T) {
+// What a person must know and nothing fails of yet is a warning: it has a next step. A next
+// step harms nothing.
+func TestHealth_Warns(t *testing.T) {
 	t.Parallel()
 
 	const gib = 1 << 30
 
-	for free, ok := range map[int64]bool{0: false, 1 << 20: false, 20 * gib: true} {
-		f := finding(health.State{DatabaseDisk: health.Disk{Of: health.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: free}}, "storage")
-
-		require.Equal(t, ok, f.OK, free)
-
-		if !ok {
-			require.Contains(t, f.What, "the disk of the database is full")
-			require.NotEmpty(t, f.Next)
-			require.NotContains(t, f.Next, "VACUUM FULL", "it needs room itself")
-		}
+	away := health.State{NotHandedOut: []string{"gpu-1, GPU-7: " + berth.NotHandedOut}, StartingMPS: []string{"gpu-1, GPU-8: " + berth.MPSStarts}}
+	full := func(free int64) health.State {
+		return health.State{DatabaseDisk: health.Disk{Of: health.DatabaseDisk, TotalBytes: 100 * gib, FreeBytes: free}}
 	}
-}
+	files := func(w berth.WaitingFiles) health.State { return health.State{WaitingFiles: []berth.WaitingFiles{w}} }
 
-// A size that is not known is not called zero.
-func TestHealth_NamesOnlyKnownSizes(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct {
-		database health.Storage
-		says     string
+	for name, tt := range map[string]struct {
+		state      health.State
+		part       string
+		sees       string   // warn, fine or broken
+		what, next []string // parts of the texts
+		never      string   // in the next step
 	}{
-		{health.Storage{}, "the size of the database is not known"},
-		{health.Storage{Bytes: 5 << 30}, "the database takes 5,120 MiB"},
-		{health.Storage{Bytes: 5 << 30, LogBytes: 2 << 30, MetricBytes: 1 << 30}, "the database takes 5,120 MiB: logs 2,048 MiB, metrics 1,024 MiB"},
+		"MPS does not run": {health.State{Sliced: []string{"gpu-1, GPU-8: no"}}, "devices", "warn", []string{"gpu-1, GPU-8: no"}, []string{"berth doctor"}, ""},
+		"GPUs are away": {
+			away, "devices", "warn",
+			[]string{"gpu-1, GPU-7: its worker does not hand it out since it started", "gpu-1, GPU-8: its MPS daemon is started again"},
+			[]string{"--gpus"}, "restart the machine", // that would end trials
+		},
+		"one is sick, too": {
+			health.State{NotHandedOut: away.NotHandedOut, StartingMPS: away.StartingMPS, SickDevices: []string{"gpu-1, GPU-9: XID 79"}},
+			"devices", "broken", []string{"GPU-7", "GPU-8", "GPU-9"}, nil, "",
+		},
+		"one is cordoned": {
+			health.State{CordonedDevices: []string{"gpu-1, GPU-8: cordoned by a person"}},
+			"devices", "fine", []string{"no GPU reports a problem; taking no new trials: gpu-1, GPU-8: cordoned by a person"}, nil, "",
+		},
+		"PostgreSQL cannot write":   {full(0), "storage", "broken", []string{"the disk of the database is full"}, nil, "VACUUM FULL"}, // it needs room itself
+		"or soon":                   {full(1 << 20), "storage", "broken", []string{"the disk of the database is full"}, nil, "VACUUM FULL"},
+		"it has room":               {full(20 * gib), "storage", "fine", nil, nil, ""},
+		"no size is known":          {health.State{}, "storage", "fine", []string{"the size of the database is not known"}, nil, ""},
+		"one size is known":         {health.State{Database: health.Storage{Bytes: 5 * gib}}, "storage", "fine", []string{"the database takes 5,120 MiB"}, nil, ""},
+		"all are known":             {health.State{Database: health.Storage{Bytes: 5 * gib, LogBytes: 2 * gib, MetricBytes: gib}}, "storage", "fine", []string{": logs 2,048 MiB, metrics 1,024 MiB"}, nil, ""},
+		"files cannot be removed":   {health.State{Outputs: []string{"a: files of 2 attempts"}}, "outputs", "warn", []string{"a: files of 2 attempts"}, []string{"rm -r", "--keep-outputs-size"}, ""},
+		"rows go":                   {health.State{}, "retention", "fine", nil, nil, ""},
+		"rows stay":                 {health.State{Retention: "removing rows of sweep 1f: timeout"}, "retention", "warn", []string{"removing rows of sweep 1f: timeout"}, nil, ""},
+		"no files wait":             {health.State{}, "artifacts", "fine", []string{"no files wait"}, nil, ""},
+		"files wait a moment":       {files(berth.WaitingFiles{Host: "a", Attempts: 2, Oldest: time.Minute}), "artifacts", "fine", []string{"a: files of 2 attempts, the oldest for 1m0s"}, nil, ""},
+		"files wait for long":       {files(berth.WaitingFiles{Host: "a", Attempts: 2, Oldest: 2 * time.Hour}), "artifacts", "warn", []string{"2h0m0s"}, nil, ""},
+		"the store takes none":      {files(berth.WaitingFiles{Host: "a", Attempts: 1, Problem: "no route"}), "artifacts", "warn", []string{"the last try failed: no route"}, nil, ""},
+		"no secrets":                {health.State{}, "secrets", "fine", []string{"no secrets are stored"}, nil, ""},
+		"all secrets are opened":    {health.State{Secrets: 2}, "secrets", "fine", []string{"machines open all of the 2 secrets"}, nil, ""},
+		"no machine opens a secret": {health.State{Secrets: 2, Unopened: []string{"hub: no machine opens it"}}, "secrets", "warn", []string{"hub: no machine opens it"}, nil, ""},
 	} {
-		require.Equal(t, tt.says, finding(health.State{Database: tt.database}, "storage").What)
-	}
-}
+		f := finding(tt.state, tt.part)
+		require.Equal(t, []bool{tt.sees != "broken", tt.sees == "warn"}, []bool{f.OK, f.Warn}, "%s: %+v", name, f)
+		require.Equal(t, tt.sees == "fine", f.Next == "", name)
 
-// Health reports files that cannot be removed before they fill a disk.
-func TestHealth_SaysWhichFilesCannotBeRemoved(t *testing.T) {
-	t.Parallel()
+		for _, text := range tt.what {
+			require.Contains(t, f.What, text, name)
+		}
 
-	f := finding(health.State{Hosts: 1, Answering: 1, Outputs: []string{"a: files of 2 attempts cannot be removed"}}, "outputs")
+		for _, text := range tt.next {
+			require.Contains(t, f.Next, text, name)
+		}
 
-	require.True(t, f.OK && f.Warn)
-	require.Equal(t, "a: files of 2 attempts cannot be removed", f.What)
-	require.Contains(t, f.Next, "rm -r")
-	require.Contains(t, f.Next, "--keep-outputs-size")
-}
-
-// Health reports rows that retention cannot delete, because a log line is
-// easily missed.
-func TestHealth_SaysWhatCannotBeDeleted(t *testing.T) {
-	t.Parallel()
-
-	for problem, warn := range map[string]bool{"": false, "removing rows of sweep 1f: timeout": true} {
-		f := finding(health.State{Retention: problem}, "retention")
-
-		require.True(t, f.OK)
-		require.Equal(t, warn, f.Warn)
-		require.Equal(t, warn, f.Next != "")
-		require.Contains(t, f.What, problem)
+		if tt.never != "" {
+			require.NotContains(t, f.Next, tt.never, name)
+		}
 	}
 }
 
@@ -234,46 +198,6 @@ func TestHealth(t *testing.T) {
 			require.Equal(t, tt.bad, bad)
 			require.Contains(t, text, tt.says)
 		})
-	}
-}
-
-// Files that wait for the store are no fault of any trial: a warning once a try
-// failed or an hour has passed.
-func TestHealth_SaysWhichFilesWait(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct {
-		name    string
-		waiting []berth.WaitingFiles
-		warn    bool
-		what    string
-	}{
-		{"none", nil, false, "no files wait"},
-		{"a moment ago", []berth.WaitingFiles{{Host: "a", Attempts: 2, Oldest: time.Minute}}, false, "a: files of 2 attempts, the oldest for 1m0s"},
-		{"for long", []berth.WaitingFiles{{Host: "a", Attempts: 2, Oldest: 2 * time.Hour}}, true, "2h0m0s"},
-		{"a try failed", []berth.WaitingFiles{{Host: "a", Attempts: 1, Problem: "no route"}}, true, "the last try failed: no route"},
-	} {
-		f := finding(health.State{WaitingFiles: tt.waiting}, "artifacts")
-		require.True(t, f.OK, tt.name)
-		require.Equal(t, tt.warn, f.Warn, tt.name)
-		require.Equal(t, tt.warn, f.Next != "", tt.name)
-		require.Contains(t, f.What, tt.what, tt.name)
-	}
-}
-
-func TestHealth_WarnsOfSecretsThatNoMachineOpens(t *testing.T) {
-	t.Parallel()
-
-	for want, h := range map[string]health.State{
-		"no secrets are stored":              {},
-		"machines open all of the 2 secrets": {Secrets: 2},
-		"hub: no machine opens it":           {Secrets: 2, Unopened: []string{"hub: no machine opens it"}},
-	} {
-		f := finding(h, "secrets")
-		require.True(t, f.OK, "what mounts no secret runs")
-		require.Equal(t, want, f.What)
-		require.Equal(t, len(h.Unopened) > 0, f.Warn)
-		require.Equal(t, f.Warn, f.Next != "")
 	}
 }
 

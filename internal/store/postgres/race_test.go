@@ -3,7 +3,8 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"sync"
+	"math/rand/v2"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,51 +17,18 @@ import (
 	"github.com/berthml/berth/internal/testkit/testseed"
 )
 
-// race is one attempt that ends and is canceled at the same time.
-type race struct {
-	*ledger
-
-	request berth.PlacementRequest
-	token   int64
-	won     chan berth.TrialState // each end whose caller changed the trial
-}
-
-// begin places the attempt of a new trial.
-func (l *ledger) begin(ctx context.Context) (race, error) {
-	if _, err := l.ask(ctx); err != nil {
-		return race{}, err
-	}
-
-	// What ask asked for at random may fit nowhere.
-	r := &l.requests[len(l.requests)-1]
-	if _, err := l.store.WithdrawRequest(ctx, r.AttemptID); err != nil {
-		return race{}, err
-	}
-
-	r.AttemptID, r.Number, r.Demand = uuid.NewString(), 2, berth.Demand{MemoryBytes: gib, CPUMilli: 1000}
-	if _, err := l.store.RequestPlacement(ctx, *r); err != nil {
-		return race{}, err
-	}
-
-	if _, err := l.store.Place(ctx, map[string]berth.Placement{r.AttemptID: {HostID: l.hosts[0], Demand: r.Demand}}); err != nil {
-		return race{}, err
-	}
-
-	status, err := l.store.PlacementStatus(ctx, r.AttemptID)
-
-	return race{ledger: l, request: *r, token: status.Token, won: make(chan berth.TrialState, 2)}, err
-}
-
-// run lets four things happen at once: the host commits a result and the workflow settles
-// by it; a person cancels, in half of the rounds when the result is there; Temporal loses
-// the host, in a third; and the reconciler looks.
-func (r race) run(ctx context.Context) error {
+// race lets four things happen at once to an attempt that was placed: the host commits a
+// result and the workflow settles by it; a person cancels, in half of the rounds when the
+// result is there; Temporal loses the host, in a third; and the reconciler looks. It returns
+// the ends whose caller changed the trial.
+func (b *bundle) race(ctx context.Context, r berth.PlacementRequest, token int64, random *rand.Rand) (won []berth.TrialState, err error) {
+	ends, committed := make(chan berth.TrialState, 2), make(chan struct{})
 	end := func(state berth.TrialState, kind berth.FailureKind, value *float64) error {
-		changed, err := r.store.SetTrialState(ctx, berth.TrialUpdate{
-			TrialID: r.request.TrialID, SweepID: r.sweep, Number: len(r.requests), State: state, Kind: kind, Message: "m", Value: value,
+		changed, err := b.store.SetTrialState(ctx, berth.TrialUpdate{
+			TrialID: r.TrialID, SweepID: b.sweep, Number: b.trial, State: state, Kind: kind, Message: "m", Value: value,
 		})
 		if changed {
-			r.won <- state
+			ends <- state
 		}
 
 		return err
@@ -68,10 +36,8 @@ func (r race) run(ctx context.Context) error {
 
 	var group errgroup.Group
 
-	committed, late, loses := make(chan struct{}), r.rand.IntN(2) == 0, r.rand.IntN(3) == 0
-
 	group.Go(func() error { // the host, and then the trial's workflow
-		err := r.store.FinishAttempt(ctx, result(r.request, r.token, berth.Outcome{
+		err := b.store.FinishAttempt(ctx, result(r, token, berth.Outcome{
 			Kind: berth.FailureOK, Message: "ok", Value: new(0.5), FinishedAt: time.Now(), Usage: berth.Usage{MemoryPeakBytes: gib, Samples: 1},
 		}))
 
@@ -83,6 +49,9 @@ func (r race) run(ctx context.Context) error {
 
 		return errors.Join(err, end(berth.TrialSucceeded, berth.FailureOK, new(0.5)))
 	})
+
+	late := random.IntN(2) == 0
+
 	group.Go(func() error {
 		if late {
 			<-committed
@@ -91,47 +60,27 @@ func (r race) run(ctx context.Context) error {
 		return end(berth.TrialCanceled, berth.FailureCanceled, nil)
 	})
 
-	if loses {
-		group.Go(func() error { return r.store.AbandonAttempt(ctx, r.request.AttemptID, "host lost") })
+	if random.IntN(3) == 0 {
+		group.Go(func() error { return b.store.AbandonAttempt(ctx, r.AttemptID, "host lost") })
 	}
 
 	group.Go(func() error { // the reconciler, which finds no container of an attempt that is over
-		attempt, err := r.store.GetAttempt(ctx, r.request.AttemptID)
+		attempt, err := b.store.GetAttempt(ctx, r.AttemptID)
 		if err != nil || attempt.FinishedAt == nil {
 			return err
 		}
 
-		return r.store.ReleaseLease(ctx, r.request.AttemptID, "no container")
+		return b.store.ReleaseLease(ctx, r.AttemptID, "no container")
 	})
 
-	return group.Wait()
-}
+	err = group.Wait()
+	close(ends)
 
-// settled returns the trial's end, after checking that it is one.
-func (r race) settled(ctx context.Context) (berth.TrialState, error) {
-	trial, err := r.store.GetTrial(ctx, r.sweep, len(r.requests))
-	if err != nil {
-		return "", err
+	for state := range ends {
+		won = append(won, state)
 	}
 
-	attempt, err := r.store.GetAttempt(ctx, r.request.AttemptID)
-
-	switch {
-	case err != nil:
-		return "", err
-	case !trial.State.Terminal() || attempt.FinishedAt == nil:
-		return "", berth.Errorf(berth.KindInternal, "the trial is %s, its attempt %s", trial.State, attempt.State)
-	case len(r.won) != 1:
-		return "", berth.Errorf(berth.KindInternal, "%d ends changed the trial", len(r.won))
-	case <-r.won != trial.State:
-		return "", berth.Errorf(berth.KindInternal, "another end than the first stands: %s", trial.State)
-	case trial.State == berth.TrialSucceeded && attempt.Kind != berth.FailureOK:
-		return "", berth.Errorf(berth.KindInternal, "a trial succeeded whose attempt ended as %s", attempt.Kind)
-	case trial.State == berth.TrialCanceled && trial.Value != nil:
-		return "", berth.Errorf(berth.KindInternal, "a canceled trial has a value")
-	}
-
-	return trial.State, r.store.ReleaseLease(ctx, r.request.AttemptID, "no container")
+	return won, err
 }
 
 // Failure 38: the first end wins, in any order of the others, and nothing stays
@@ -141,41 +90,49 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 
 	const players, rounds = 8, 125
 
-	ledgers := newLedgers(t, testseed.Seed(t), players, berth.Host{
-		ID: uuid.NewString(), Name: "h", BootID: "boot", CPUMilli: 64_000, MemoryBytes: 64 * gib, MemoryFreeBytes: 64 * gib,
+	var succeeded, canceled atomic.Int64
+
+	b := setup(t)
+	b.host.CPUMilli, b.host.MemoryBytes = 64_000, 64*gib
+	b.register(t)
+
+	t.Run("all at once", func(t *testing.T) { //nolint:paralleltest // it ends when they have
+		for player := range players {
+			t.Run(strconv.Itoa(player), func(t *testing.T) {
+				t.Parallel()
+
+				p, random := b.another(t, berth.Resources{}), rand.New(rand.NewPCG(testseed.Seed(t), uint64(player)))
+
+				for range rounds {
+					r := p.request(t, gib)
+					won, err := p.race(t.Context(), r, p.place(t, r).Token, random)
+					require.NoError(t, err)
+
+					trial, attempt := p.getTrial(t, p.trial), p.attempt(t, r.AttemptID)
+					require.Equal(t, []berth.TrialState{trial.State}, won, "the first end stands, and is the only one")
+					require.NotNil(t, attempt.FinishedAt)
+
+					if trial.State == berth.TrialSucceeded {
+						require.Equal(t, berth.FailureOK, attempt.Kind)
+						succeeded.Add(1)
+					} else {
+						require.Equal(t, berth.TrialCanceled, trial.State)
+						require.Nil(t, trial.Value)
+						canceled.Add(1)
+					}
+
+					require.NoError(t, p.store.ReleaseLease(t.Context(), r.AttemptID, "no container"))
+				}
+			})
+		}
 	})
 
-	var (
-		mu   sync.Mutex
-		ends = map[berth.TrialState]int{}
-	)
+	require.NoError(t, (&ledger{pool: b.pool}).check(t.Context()))
+	require.Greater(t, succeeded.Load(), int64(50), "completion never won")
+	require.Greater(t, canceled.Load(), int64(50), "cancel never won")
 
-	atOnce(t, ledgers, rounds, func(ctx context.Context, l *ledger) error {
-		r, err := l.begin(ctx)
-		if err != nil {
-			return err
-		}
-
-		if err := r.run(ctx); err != nil {
-			return err
-		}
-
-		state, err := r.settled(ctx)
-
-		mu.Lock()
-		defer mu.Unlock()
-
-		ends[state]++
-
-		return err
-	})
-
-	require.NoError(t, ledgers[0].check(t.Context()))
-	t.Logf("ends: %v", ends)
-	require.Greater(t, ends[berth.TrialSucceeded], 50, "completion never won")
-	require.Greater(t, ends[berth.TrialCanceled], 50, "cancel never won")
-
-	require.Zero(t, number[int64](t, ledgers[0].pool, "SELECT memory_reserved_bytes FROM hosts"))
+	memory, _ := b.reserved(t)
+	require.Zero(t, memory)
 }
 
 // Failure 39: fifty calls at once with one key make one sweep, and one with
