@@ -145,35 +145,17 @@ func TestProperty_BoundsAndOrder(t *testing.T) {
 			}
 		}
 
+		// The database returns attempts in another order once it was restored: a sum of floating-point
+		// numbers would end in another digit.
+		for i := range attempts {
+			attempts[i].StartedAt = new(attempts[i].StartedAt.Add(-time.Duration(rapid.IntRange(0, 999_999_999).Draw(t, "more"))))
+		}
+
+		first := reportOf("s", attempts)
+
 		rand.New(rand.NewPCG(1, 2)).Shuffle(len(attempts), func(i, j int) { attempts[i], attempts[j] = attempts[j], attempts[i] })
-		again := reportOf("s", attempts)
-		require.InDelta(t, r.GPU.ReservedByteSeconds, again.GPU.ReservedByteSeconds, 1)
-		require.Equal(t, r.Notes, again.Notes)
-		require.Equal(t, r.Losses, again.Losses)
-	})
-}
-
-// The database returns attempts in another order once it was restored: a sum of
-// floating-point numbers would end in another digit.
-func TestMake_SameInEveryOrder(t *testing.T) {
-	t.Parallel()
-
-	random := rand.New(rand.NewPCG(1, 2))
-
-	var attempts []report.Attempt
-
-	for i := range 8 {
-		a := onGPU(fmt.Sprintf("a%02d", i), i+1, 1, i, i+1)
-		a.FinishedAt = new(a.StartedAt.Add(time.Duration(random.Int64N(int64(time.Hour)))))
-		attempts = append(attempts, a)
-	}
-
-	first := reportOf("s", attempts)
-
-	for range 20 {
-		random.Shuffle(len(attempts), func(i, j int) { attempts[i], attempts[j] = attempts[j], attempts[i] })
 		require.Equal(t, first, reportOf("s", attempts))
-	}
+	})
 }
 
 // BenchmarkMake is a sweep of 10,000 trials on 8 GPUs with as many neighbours.

@@ -210,28 +210,40 @@ func TestRetain_EventsAndAudit(t *testing.T) {
 }
 
 // A deleted sweep goes in few steps, and by trials: the points of later ones are there until earlier trials are gone, so
-// that no step looks through what others deleted.
+// that no step looks through what others deleted. Without logs and memory of its own no step reads those of other sweeps.
 func TestRetain_DeletesASweepByItsTrials(t *testing.T) {
 	t.Parallel()
 
 	r := retainedSetup(t)
 	r.end(t, time.Hour)
 
+	other := r.another(t, berth.Resources{}).sweep
+
 	for _, statement := range []string{
+		`DELETE FROM log_chunks`, `DELETE FROM memory_points`,
 		`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, finished_at)
-		SELECT gen_random_uuid(), sweep_id, n, params, shape_key, state, failure_kind, finished_at FROM trials, generate_series(2, 150) n WHERE number = 1`,
+		SELECT gen_random_uuid(), CASE WHEN n <= 150 THEN '%[1]s' ELSE '%[2]s' END::uuid, n, params, shape_key, state, failure_kind, finished_at
+		FROM trials, generate_series(2, 250) n WHERE number = 1`,
 		`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, memory_bytes, cpu_milli, failure_kind, finished_at)
 		SELECT t.id, t.id, 1, 'main', 'run', 'finished', h.id, nextval('lease_tokens'), 1, 1, 'ok', now() FROM trials t, hosts h WHERE t.number > 1`,
-		`INSERT INTO metrics (attempt_id, name, step, value, status, at) SELECT id, 'loss', n, 1, 'finite', now() FROM attempts, generate_series(1, 140) n`,
+		`INSERT INTO memory_points SELECT id, s, 1, 1, 1 FROM trials, generate_series(1, 400) s WHERE sweep_id = '%[2]s'`,
+		`INSERT INTO log_chunks (attempt_id, "offset", stream, at, data) SELECT attempt_id, at_second, 'stdout', now(), 'x' FROM memory_points`,
+		`INSERT INTO metrics (attempt_id, name, step, value, status, at)
+		SELECT a.id, 'loss', n, 1, 'finite', now() FROM attempts a JOIN trials t ON t.id = a.trial_id, generate_series(1, 140) n WHERE t.sweep_id = '%[1]s'`,
+		`ANALYZE`,
 	} {
-		r.exec(t, statement)
+		r.exec(t, fmt.Sprintf(statement+" -- %[1]s %[2]s", r.sweep, other))
 	}
 
 	require.NoError(t, r.store.ReleaseLease(t.Context(), r.request.AttemptID, "removed"))
 	require.NoError(t, r.store.DeleteSweep(t.Context(), r.sweep))
+	r.store.Close()
 
-	steps := 0
-	for r.rows(t, "trials") == 150 {
+	before := r.reads(t, tupleReads, "memory_points", "log_chunks")
+	r.store = open(t, r.url)
+	steps, kept := 0, "trials WHERE sweep_id = '"+r.sweep+"'"
+
+	for r.rows(t, kept) == 150 {
 		require.True(t, r.store.Retain(t.Context(), berth.Retention{}, map[string]error{}))
 
 		steps++
@@ -243,8 +255,13 @@ func TestRetain_DeletesASweepByItsTrials(t *testing.T) {
 		steps++
 	}
 
-	require.Zero(t, r.rows(t, "sweeps"))
+	require.Zero(t, r.rows(t, "sweeps WHERE id = '"+r.sweep+"'"))
 	require.LessOrEqual(t, steps, 12)
+	r.store.Close()
+
+	for table, rows := range r.reads(t, tupleReads, "memory_points", "log_chunks") {
+		require.Less(t, rows-before[table], int64(1000), "rows of %s that are of another sweep, of 40,000", table)
+	}
 }
 
 // sized ends the current sweep, so long ago, with one attempt of so many metric
@@ -374,42 +391,4 @@ func TestDeleteSweep_FreesItsKey(t *testing.T) {
 		b.setState(t, berth.SweepFailed)
 		require.NoError(t, b.store.DeleteSweep(t.Context(), b.sweep))
 	}
-}
-
-// Removing a sweep that has neither logs nor points reads no rows of other sweeps, however many there are.
-func TestRetain_ReadsNoRowsOfOtherSweeps(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	others := b.another(t, berth.Resources{}).sweep
-
-	for _, statement := range []string{
-		`INSERT INTO shapes (key, shape) VALUES ('past', '{}')`,
-		`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, started_at, finished_at)
-		SELECT gen_random_uuid(), CASE WHEN n <= 400 THEN '%[3]s' ELSE '%[1]s' END::uuid, n, '{}', 'past', 'succeeded', 'ok', n, now(), now()
-		FROM generate_series(1, 500) n`,
-		`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, memory_bytes, cpu_milli, failure_kind, finished_at)
-		SELECT gen_random_uuid(), id, 1, 'main', 'run', 'finished', '%[2]s', nextval('lease_tokens'), 1, 1, 'ok', now() FROM trials`,
-		`INSERT INTO memory_points SELECT a.id, s, 1, 1, 1 FROM attempts a JOIN trials t ON t.id = a.trial_id AND t.sweep_id = '%[1]s', generate_series(1, 400) s`,
-		`INSERT INTO metrics (attempt_id, name, step, value, status, at) SELECT attempt_id, 'loss', at_second, 1, 'finite', now() FROM memory_points`,
-		`INSERT INTO log_chunks (attempt_id, "offset", stream, at, data) SELECT attempt_id, at_second, 'stdout', now(), 'x' FROM memory_points`,
-		`UPDATE sweeps SET state = 'canceled', finished_at = now() - interval '40 days' WHERE id = '%[3]s'`,
-		`ANALYZE`,
-	} {
-		b.exec(t, fmt.Sprintf(statement+" -- %[1]s %[2]s %[3]s", others, b.host.ID, b.sweep))
-	}
-
-	b.store.Close()
-
-	tables := []string{"memory_points", "metrics", "log_chunks"}
-	before := b.reads(t, tupleReads, tables...)
-	b.store = open(t, b.url)
-	(&retained{bundle: b}).retain(t, berth.Retention{Sweeps: 30 * 24 * time.Hour})
-	b.store.Close()
-
-	for table, rows := range b.reads(t, tupleReads, tables...) {
-		require.Less(t, rows-before[table], int64(1000), "rows of %s that are of other sweeps, of 40,000", table)
-	}
-
-	require.Zero(t, b.rows(t, "sweeps WHERE id = '"+b.sweep+"'"))
 }
