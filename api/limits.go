@@ -153,13 +153,12 @@ func (s *Server) openStream(ctx context.Context) (done func(), err error) {
 	}, nil
 }
 
-// checkQuota refuses one open sweep too many, but not the repetition of a call
-// that has made its sweep already. Calls at the same moment may pass together.
-func (s *Server) checkQuota(ctx context.Context, want submission) error {
+// checkQuota refuses one open sweep too many. Calls at the same moment may pass together.
+func (s *Server) checkQuota(ctx context.Context) error {
 	most, person := s.config.Limits.OpenSweeps, caller(ctx).name
 
-	open, known, err := s.deps.Store.OpenSweeps(ctx, person, want.route, want.key)
-	if err != nil || known || open < most {
+	open, err := s.deps.Store.OpenSweeps(ctx, person)
+	if err != nil || open < most {
 		return err
 	}
 

@@ -86,7 +86,7 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 		return "", false, nil, &berth.SpecError{Problems: problems}
 	}
 
-	if err := s.checkQuota(ctx, want); err != nil {
+	if err := s.checkQuota(ctx); err != nil {
 		return "", false, nil, err
 	}
 

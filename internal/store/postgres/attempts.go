@@ -185,30 +185,20 @@ func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result, began 
 		return nil
 	}
 
-	if r.ImageMissing {
-		return s.noteMissingImage(ctx, tx, r)
+	if r.ImageMissing { // which counts for the sweep alone
+		if err := s.q.ForgetMissingImages(ctx, tx, &dbsqlc.ForgetMissingImagesParams{
+			AttemptID: r.AttemptID, Within: berth.HostCordonWindow, Kept: berth.MissingImageKept,
+		}); err != nil {
+			return err
+		}
+
+		return s.q.NoteMissingImage(ctx, tx, &dbsqlc.NoteMissingImageParams{
+			AttemptID: r.AttemptID, Reason: r.Outcome.Message, CordonAfter: berth.HostCordonAfter,
+		})
 	}
 
 	return s.q.NoteFailedStart(ctx, tx, &dbsqlc.NoteFailedStartParams{
 		AttemptID: r.AttemptID, Reason: r.Outcome.Message, CordonAfter: berth.HostCordonAfter, Within: berth.HostCordonWindow,
-	})
-}
-
-// noteMissingImage counts it against the host for the sweep alone.
-func (s *Store) noteMissingImage(ctx context.Context, tx pgx.Tx, r berth.Result) error {
-	a, err := s.q.GetAttempt(ctx, tx, r.AttemptID)
-	if err != nil {
-		return err
-	}
-
-	if err := s.q.ForgetMissingImages(ctx, tx, &dbsqlc.ForgetMissingImagesParams{
-		HostID: a.HostID, Within: berth.HostCordonWindow, Kept: berth.MissingImageKept,
-	}); err != nil {
-		return err
-	}
-
-	return s.q.NoteMissingImage(ctx, tx, &dbsqlc.NoteMissingImageParams{
-		AttemptID: r.AttemptID, Reason: r.Outcome.Message, CordonAfter: berth.HostCordonAfter,
 	})
 }
 
@@ -274,22 +264,13 @@ func (s *Store) learn(ctx context.Context, tx pgx.Tx, r berth.Result, known bert
 }
 
 func (s *Store) storeFootprint(ctx context.Context, tx pgx.Tx, f berth.Footprint, class berth.DeviceClass) error {
-	cpu := dbsqlc.UpsertFootprintParams{
-		ShapeKey: f.ShapeKey, Source: f.Source, Samples: f.Samples,
+	return s.q.UpsertFootprint(ctx, tx, &dbsqlc.UpsertFootprintParams{
+		ShapeKey: f.ShapeKey, DeviceClass: class, Source: f.Source, Samples: f.Samples,
 		MemoryPeakBytes: f.MemoryPeakBytes, MemoryFloorBytes: f.MemoryFloorBytes, FloorPassed: f.FloorPassed,
-		DevicePeakBytes: f.DevicePeakBytes, CPUMilli: f.CPUMilli, DurationNs: int64(f.Duration),
-	}
-	if class == berth.ClassCPU {
-		return s.q.UpsertFootprint(ctx, tx, &cpu)
-	}
-
-	return s.q.UpsertDeviceFootprint(ctx, tx, &dbsqlc.UpsertDeviceFootprintParams{
-		ShapeKey: cpu.ShapeKey, DeviceClass: class, Source: cpu.Source, Samples: cpu.Samples,
-		MemoryPeakBytes: cpu.MemoryPeakBytes, MemoryFloorBytes: cpu.MemoryFloorBytes, FloorPassed: cpu.FloorPassed,
-		DevicePeakBytes: cpu.DevicePeakBytes, DeviceFloorBytes: f.DeviceFloorBytes, DevicePassed: f.DevicePassed,
+		DevicePeakBytes: f.DevicePeakBytes, DeviceFloorBytes: f.DeviceFloorBytes, DevicePassed: f.DevicePassed,
 		DeviceSMMilli: milliOf(f.DeviceActivity.SMMilli), DeviceDRAMMilli: milliOf(f.DeviceActivity.DRAMMilli),
 		DeviceTensorMilli: milliOf(f.DeviceActivity.TensorMilli),
-		CPUMilli:          cpu.CPUMilli, DurationNs: cpu.DurationNs,
+		CPUMilli:          f.CPUMilli, DurationNs: int64(f.Duration),
 	})
 }
 

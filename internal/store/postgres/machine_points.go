@@ -22,6 +22,9 @@ func (s *Store) ListMachine(ctx context.Context, hostID string, covered, every t
 	})
 }
 
+// notMeasured stands for a figure that is missing, where statements have no NULL.
+const notMeasured = -1
+
 // measured is a figure of a statement, or nil for a missing one.
 func measured(figure int64) *int64 {
 	if figure == notMeasured {

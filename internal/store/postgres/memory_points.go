@@ -7,9 +7,6 @@ import (
 	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
 )
 
-// notMeasured stands for a figure that is missing from a point, where statements have no NULL.
-const notMeasured = -1
-
 // PutMemory stores points of an attempt's memory, ascending. It merges the stored points into the
 // intervals of the newest point, new or stored. Storing the same points again changes nothing. Errors:
 // fenced.
@@ -18,31 +15,14 @@ func (s *Store) PutMemory(ctx context.Context, attemptID string, token int64, po
 		return nil
 	}
 
-	p := &dbsqlc.PutMemoryPointsParams{
-		AttemptID: attemptID, Token: token, Newest: points[len(points)-1].Second, MaxPoints: berth.MaxMemoryPoints,
-	}
-
-	for _, point := range points {
-		p.Seconds = append(p.Seconds, point.Second)
-		p.Hosts = append(p.Hosts, figure(point.HostBytes))
-		p.Devices = append(p.Devices, figure(point.DeviceBytes))
-		p.Sms = append(p.Sms, int(figure(point.SMMilli)))
-	}
-
-	found, err := s.q.PutMemoryPoints(ctx, s.pool, p)
+	found, err := s.q.PutMemoryPoints(ctx, s.pool, &dbsqlc.PutMemoryPointsParams{
+		AttemptID: attemptID, Token: token, Newest: points[len(points)-1].Second, MaxPoints: berth.MaxMemoryPoints, Points: encode(points),
+	})
 	if err != nil {
 		return translate(err, "storing the memory of attempt "+attemptID)
 	}
 
 	return fencedError(int64(found), nil, attemptID, token)
-}
-
-func figure(measured *int64) int64 {
-	if measured == nil {
-		return notMeasured
-	}
-
-	return *measured
 }
 
 // ListMemory returns an attempt's memory over time, ascending, at most berth.MaxMemoryPoints.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
 )
@@ -33,25 +31,14 @@ func (s *Store) ClaimOutbox(ctx context.Context, limit int, claim time.Duration)
 // deleted, failed ones keep the reason and are tried again after a back-off
 // that grows to a minute, untried ones are due at once.
 func (s *Store) SettleOutbox(ctx context.Context, d berth.Delivery) error {
-	ids := make([]int64, 0, len(d.Failed))
-	reasons := make([]string, 0, len(d.Failed))
+	settle := &dbsqlc.SettleOutboxParams{Delivered: d.Delivered, Untried: d.Untried}
 
 	for id, failure := range d.Failed {
 		text := failure.Error()
-		ids, reasons = append(ids, id), append(reasons, strings.ToValidUTF8(text[:min(len(text), outboxReason)], ""))
+		settle.Failed, settle.Reasons = append(settle.Failed, id), append(settle.Reasons, strings.ToValidUTF8(text[:min(len(text), outboxReason)], ""))
 	}
 
-	return s.inTx(ctx, "settling the outbox", func(tx pgx.Tx) error {
-		if err := s.q.DeleteOutbox(ctx, tx, d.Delivered); err != nil {
-			return err
-		}
-
-		if err := s.q.DelayOutbox(ctx, tx, ids, reasons); err != nil {
-			return err
-		}
-
-		return s.q.ReturnOutbox(ctx, tx, d.Untried)
-	})
+	return translate(s.q.SettleOutbox(ctx, s.pool, settle), "settling the outbox")
 }
 
 // outboxBacklog counts the messages that wait for Temporal.

@@ -337,3 +337,10 @@ func (s *Store) FirstTrialRan(ctx context.Context, id string) (time.Time, error)
 
 	return *began, nil
 }
+
+// OpenSweeps counts the sweeps a person made that have not ended.
+func (s *Store) OpenSweeps(ctx context.Context, person string) (int, error) {
+	open, err := s.q.OpenSweeps(ctx, s.pool, person)
+
+	return open, translate(err, "counting open sweeps")
+}

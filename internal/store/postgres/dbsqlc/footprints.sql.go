@@ -243,11 +243,21 @@ func (q *Queries) RecentUsage(ctx context.Context, db DBTX, arg *RecentUsagePara
 	return items, nil
 }
 
-const upsertDeviceFootprint = `-- name: UpsertDeviceFootprint :exec
+const upsertFootprint = `-- name: UpsertFootprint :exec
+WITH cpu AS (
+    INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, cpu_milli, duration_ns)
+    SELECT $1::text, $3::text, $4::integer, $5::bigint, $6::bigint, $7::integer,
+        $8::bigint, $14::bigint, $15::bigint WHERE $2::text = 'cpu'
+    ON CONFLICT (shape_key) DO UPDATE SET
+        source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
+        memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
+        cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now()
+)
 INSERT INTO device_footprints (shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes,
     device_floor_bytes, device_passed, device_sm_milli, device_dram_milli, device_tensor_milli, cpu_milli, duration_ns)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
-    $9, $10, $11, $12, $13, $14, $15)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8,
+    $9::bigint, $10::integer, $11::bigint, $12::bigint, $13::bigint,
+    $14, $15 WHERE $2 <> 'cpu'
 ON CONFLICT (shape_key, device_class) DO UPDATE SET
     source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
     memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
@@ -256,7 +266,7 @@ ON CONFLICT (shape_key, device_class) DO UPDATE SET
     cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now()
 `
 
-type UpsertDeviceFootprintParams struct {
+type UpsertFootprintParams struct {
 	ShapeKey          string
 	DeviceClass       berth.DeviceClass
 	Source            berth.FootprintSource
@@ -274,8 +284,9 @@ type UpsertDeviceFootprintParams struct {
 	DurationNs        int64
 }
 
-func (q *Queries) UpsertDeviceFootprint(ctx context.Context, db DBTX, arg *UpsertDeviceFootprintParams) error {
-	_, err := db.Exec(ctx, upsertDeviceFootprint,
+// Of the class cpu, or of a class of GPU, which has a table of its own.
+func (q *Queries) UpsertFootprint(ctx context.Context, db DBTX, arg *UpsertFootprintParams) error {
+	_, err := db.Exec(ctx, upsertFootprint,
 		arg.ShapeKey,
 		arg.DeviceClass,
 		arg.Source,
@@ -289,42 +300,6 @@ func (q *Queries) UpsertDeviceFootprint(ctx context.Context, db DBTX, arg *Upser
 		arg.DeviceSMMilli,
 		arg.DeviceDRAMMilli,
 		arg.DeviceTensorMilli,
-		arg.CPUMilli,
-		arg.DurationNs,
-	)
-	return err
-}
-
-const upsertFootprint = `-- name: UpsertFootprint :exec
-INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, cpu_milli, duration_ns)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-ON CONFLICT (shape_key) DO UPDATE SET
-    source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
-    memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
-    cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now()
-`
-
-type UpsertFootprintParams struct {
-	ShapeKey         string
-	Source           berth.FootprintSource
-	Samples          int
-	MemoryPeakBytes  int64
-	MemoryFloorBytes int64
-	FloorPassed      int
-	DevicePeakBytes  int64
-	CPUMilli         int64
-	DurationNs       int64
-}
-
-func (q *Queries) UpsertFootprint(ctx context.Context, db DBTX, arg *UpsertFootprintParams) error {
-	_, err := db.Exec(ctx, upsertFootprint,
-		arg.ShapeKey,
-		arg.Source,
-		arg.Samples,
-		arg.MemoryPeakBytes,
-		arg.MemoryFloorBytes,
-		arg.FloorPassed,
-		arg.DevicePeakBytes,
 		arg.CPUMilli,
 		arg.DurationNs,
 	)

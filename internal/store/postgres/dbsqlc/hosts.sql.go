@@ -22,19 +22,19 @@ func (q *Queries) ClearMissingImages(ctx context.Context, db DBTX, hostID string
 }
 
 const forgetMissingImages = `-- name: ForgetMissingImages :exec
-DELETE FROM missing_images
-WHERE host_id = $1 AND failed_at <= now() - CASE WHEN test_at IS NULL THEN $2::interval ELSE $3::interval END
+DELETE FROM missing_images m USING attempts a
+WHERE a.id = $1 AND m.host_id = a.host_id AND m.failed_at <= now() - CASE WHEN m.test_at IS NULL THEN $2::interval ELSE $3::interval END
 `
 
 type ForgetMissingImagesParams struct {
-	HostID string
-	Within time.Duration
-	Kept   time.Duration
+	AttemptID string
+	Within    time.Duration
+	Kept      time.Duration
 }
 
-// Run it with the host's row locked.
+// Those of the attempt's host that are old. Run it with the host's row locked.
 func (q *Queries) ForgetMissingImages(ctx context.Context, db DBTX, arg *ForgetMissingImagesParams) error {
-	_, err := db.Exec(ctx, forgetMissingImages, arg.HostID, arg.Within, arg.Kept)
+	_, err := db.Exec(ctx, forgetMissingImages, arg.AttemptID, arg.Within, arg.Kept)
 	return err
 }
 

@@ -7,6 +7,7 @@ package dbsqlc
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -88,9 +89,8 @@ WITH ours AS (
 ), points AS (
     SELECT c.at_second, c.host_bytes, c.device_bytes, c.sm_milli FROM close c
     UNION ALL
-    SELECT n.at_second, nullif(n.host_bytes, -1), nullif(n.device_bytes, -1), nullif(n.sm_milli, -1)
-    FROM (SELECT unnest($5::integer[]) AS at_second, unnest($6::bigint[]) AS host_bytes,
-        unnest($7::bigint[]) AS device_bytes, unnest($8::integer[]) AS sm_milli) n
+    SELECT n.second, n.host_bytes, n.device_bytes, n.sm_milli
+    FROM jsonb_to_recordset($5::jsonb) AS n (second integer, host_bytes bigint, device_bytes bigint, sm_milli integer)
 ), stored AS (
     INSERT INTO memory_points (attempt_id, at_second, host_bytes, device_bytes, sm_milli)
     SELECT i.id, p.at_second - p.at_second % i.every, max(p.host_bytes), max(p.device_bytes), max(p.sm_milli)
@@ -108,10 +108,7 @@ type PutMemoryPointsParams struct {
 	AttemptID string
 	Token     int64
 	MaxPoints int
-	Seconds   []int
-	Hosts     []int64
-	Devices   []int64
-	Sms       []int
+	Points    json.RawMessage
 }
 
 // How many attempts it is about: none means that the attempt is fenced. The newest second of all points, new or stored,
@@ -124,10 +121,7 @@ func (q *Queries) PutMemoryPoints(ctx context.Context, db DBTX, arg *PutMemoryPo
 		arg.AttemptID,
 		arg.Token,
 		arg.MaxPoints,
-		arg.Seconds,
-		arg.Hosts,
-		arg.Devices,
-		arg.Sms,
+		arg.Points,
 	)
 	var column_1 int
 	err := row.Scan(&column_1)

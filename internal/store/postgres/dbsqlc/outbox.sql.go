@@ -76,27 +76,6 @@ func (q *Queries) CountOutbox(ctx context.Context, db DBTX) (CountOutboxRow, err
 	return i, err
 }
 
-const delayOutbox = `-- name: DelayOutbox :exec
-UPDATE outbox o
-SET attempts = attempts + 1, not_before = now() + least(60, 0.2 * 2 ^ least(attempts, 9)) * interval '1 second', last_error = f.reason
-FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::text[]) AS reason) f
-WHERE o.id = f.id
-`
-
-func (q *Queries) DelayOutbox(ctx context.Context, db DBTX, iDs []int64, reasons []string) error {
-	_, err := db.Exec(ctx, delayOutbox, iDs, reasons)
-	return err
-}
-
-const deleteOutbox = `-- name: DeleteOutbox :exec
-DELETE FROM outbox WHERE id = ANY ($1::bigint[])
-`
-
-func (q *Queries) DeleteOutbox(ctx context.Context, db DBTX, ids []int64) error {
-	_, err := db.Exec(ctx, deleteOutbox, ids)
-	return err
-}
-
 const insertOutbox = `-- name: InsertOutbox :exec
 INSERT INTO outbox (kind, workflow_id, payload) VALUES ($1, $2, $3)
 `
@@ -112,13 +91,33 @@ func (q *Queries) InsertOutbox(ctx context.Context, db DBTX, arg *InsertOutboxPa
 	return err
 }
 
-const returnOutbox = `-- name: ReturnOutbox :exec
+const settleOutbox = `-- name: SettleOutbox :exec
+WITH delivered AS (
+    DELETE FROM outbox WHERE id = ANY ($2::bigint[])
+), failed AS (
+    UPDATE outbox o
+    SET attempts = attempts + 1, not_before = now() + least(60, 0.2 * 2 ^ least(attempts, 9)) * interval '1 second', last_error = f.reason
+    FROM (SELECT unnest($3::bigint[]) AS id, unnest($4::text[]) AS reason) f
+    WHERE o.id = f.id
+)
 UPDATE outbox SET not_before = now() WHERE id = ANY ($1::bigint[])
 `
 
-// Returns claimed messages that were not tried.
-func (q *Queries) ReturnOutbox(ctx context.Context, db DBTX, ids []int64) error {
-	_, err := db.Exec(ctx, returnOutbox, ids)
+type SettleOutboxParams struct {
+	Untried   []int64
+	Delivered []int64
+	Failed    []int64
+	Reasons   []string
+}
+
+// Deletes delivered messages, puts failed ones off, and returns claimed ones that were not tried.
+func (q *Queries) SettleOutbox(ctx context.Context, db DBTX, arg *SettleOutboxParams) error {
+	_, err := db.Exec(ctx, settleOutbox,
+		arg.Untried,
+		arg.Delivered,
+		arg.Failed,
+		arg.Reasons,
+	)
 	return err
 }
 

@@ -10,24 +10,12 @@ import (
 )
 
 const openSweeps = `-- name: OpenSweeps :one
-SELECT (SELECT count(*) FROM sweeps WHERE created_by = $1 AND finished_at IS NULL)::integer AS open,
-       EXISTS (SELECT 1 FROM idempotency_keys WHERE principal = $1 AND route = $2 AND key = $3)::boolean AS known
+SELECT count(*)::integer FROM sweeps WHERE created_by = $1 AND finished_at IS NULL
 `
 
-type OpenSweepsParams struct {
-	Person string
-	Route  string
-	Key    string
-}
-
-type OpenSweepsRow struct {
-	Open  int
-	Known bool
-}
-
-func (q *Queries) OpenSweeps(ctx context.Context, db DBTX, arg *OpenSweepsParams) (OpenSweepsRow, error) {
-	row := db.QueryRow(ctx, openSweeps, arg.Person, arg.Route, arg.Key)
-	var i OpenSweepsRow
-	err := row.Scan(&i.Open, &i.Known)
-	return i, err
+func (q *Queries) OpenSweeps(ctx context.Context, db DBTX, person string) (int, error) {
+	row := db.QueryRow(ctx, openSweeps, person)
+	var column_1 int
+	err := row.Scan(&column_1)
+	return column_1, err
 }

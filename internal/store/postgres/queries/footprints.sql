@@ -42,18 +42,21 @@ FROM newest WHERE nth <= @newest::integer
 GROUP BY device_class ORDER BY device_class;
 
 -- name: UpsertFootprint :exec
-INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, cpu_milli, duration_ns)
-VALUES (@shape_key, @source, @samples, @memory_peak_bytes, @memory_floor_bytes, @floor_passed, @device_peak_bytes, @cpu_milli, @duration_ns)
-ON CONFLICT (shape_key) DO UPDATE SET
-    source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
-    memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
-    cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now();
-
--- name: UpsertDeviceFootprint :exec
+-- Of the class cpu, or of a class of GPU, which has a table of its own.
+WITH cpu AS (
+    INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes, cpu_milli, duration_ns)
+    SELECT @shape_key::text, @source::text, @samples::integer, @memory_peak_bytes::bigint, @memory_floor_bytes::bigint, @floor_passed::integer,
+        @device_peak_bytes::bigint, @cpu_milli::bigint, @duration_ns::bigint WHERE @device_class::text = 'cpu'
+    ON CONFLICT (shape_key) DO UPDATE SET
+        source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
+        memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,
+        cpu_milli = excluded.cpu_milli, duration_ns = excluded.duration_ns, measured_at = now()
+)
 INSERT INTO device_footprints (shape_key, device_class, source, samples, memory_peak_bytes, memory_floor_bytes, floor_passed, device_peak_bytes,
     device_floor_bytes, device_passed, device_sm_milli, device_dram_milli, device_tensor_milli, cpu_milli, duration_ns)
-VALUES (@shape_key, @device_class, @source, @samples, @memory_peak_bytes, @memory_floor_bytes, @floor_passed, @device_peak_bytes,
-    @device_floor_bytes, @device_passed, @device_sm_milli, @device_dram_milli, @device_tensor_milli, @cpu_milli, @duration_ns)
+SELECT @shape_key, @device_class, @source, @samples, @memory_peak_bytes, @memory_floor_bytes, @floor_passed, @device_peak_bytes,
+    @device_floor_bytes::bigint, @device_passed::integer, @device_sm_milli::bigint, @device_dram_milli::bigint, @device_tensor_milli::bigint,
+    @cpu_milli, @duration_ns WHERE @device_class <> 'cpu'
 ON CONFLICT (shape_key, device_class) DO UPDATE SET
     source = excluded.source, samples = excluded.samples, memory_peak_bytes = excluded.memory_peak_bytes,
     memory_floor_bytes = excluded.memory_floor_bytes, floor_passed = excluded.floor_passed, device_peak_bytes = excluded.device_peak_bytes,

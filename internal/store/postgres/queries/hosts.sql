@@ -129,9 +129,9 @@ FROM missing_images WHERE failed_at > now() - CASE WHEN test_at IS NULL THEN @wi
 ORDER BY host_id, sweep_id;
 
 -- name: ForgetMissingImages :exec
--- Run it with the host's row locked.
-DELETE FROM missing_images
-WHERE host_id = @host_id AND failed_at <= now() - CASE WHEN test_at IS NULL THEN @within::interval ELSE @kept::interval END;
+-- Those of the attempt's host that are old. Run it with the host's row locked.
+DELETE FROM missing_images m USING attempts a
+WHERE a.id = @attempt_id AND m.host_id = a.host_id AND m.failed_at <= now() - CASE WHEN m.test_at IS NULL THEN @within::interval ELSE @kept::interval END;
 
 -- name: NoteMissingImage :exec
 -- Counts a trial whose image the host lacks, which is not the host's fault. After HostCordonAfter different

@@ -15,9 +15,8 @@ WITH ours AS (
 ), points AS (
     SELECT c.at_second, c.host_bytes, c.device_bytes, c.sm_milli FROM close c
     UNION ALL
-    SELECT n.at_second, nullif(n.host_bytes, -1), nullif(n.device_bytes, -1), nullif(n.sm_milli, -1)
-    FROM (SELECT unnest(@seconds::integer[]) AS at_second, unnest(@hosts::bigint[]) AS host_bytes,
-        unnest(@devices::bigint[]) AS device_bytes, unnest(@sms::integer[]) AS sm_milli) n
+    SELECT n.second, n.host_bytes, n.device_bytes, n.sm_milli
+    FROM jsonb_to_recordset(@points::jsonb) AS n (second integer, host_bytes bigint, device_bytes bigint, sm_milli integer)
 ), stored AS (
     INSERT INTO memory_points (attempt_id, at_second, host_bytes, device_bytes, sm_milli)
     SELECT i.id, p.at_second - p.at_second % i.every, max(p.host_bytes), max(p.device_bytes), max(p.sm_milli)

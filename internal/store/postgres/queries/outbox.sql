@@ -10,18 +10,17 @@ WITH due AS (
 UPDATE outbox o SET not_before = now() + @claim::interval FROM due d WHERE o.id = d.id
 RETURNING o.id, o.kind, o.workflow_id, o.payload, o.attempts AS tries;
 
--- name: DeleteOutbox :exec
-DELETE FROM outbox WHERE id = ANY (@ids::bigint[]);
-
--- name: DelayOutbox :exec
-UPDATE outbox o
-SET attempts = attempts + 1, not_before = now() + least(60, 0.2 * 2 ^ least(attempts, 9)) * interval '1 second', last_error = f.reason
-FROM (SELECT unnest(@ids::bigint[]) AS id, unnest(@reasons::text[]) AS reason) f
-WHERE o.id = f.id;
-
--- name: ReturnOutbox :exec
--- Returns claimed messages that were not tried.
-UPDATE outbox SET not_before = now() WHERE id = ANY (@ids::bigint[]);
+-- name: SettleOutbox :exec
+-- Deletes delivered messages, puts failed ones off, and returns claimed ones that were not tried.
+WITH delivered AS (
+    DELETE FROM outbox WHERE id = ANY (@delivered::bigint[])
+), failed AS (
+    UPDATE outbox o
+    SET attempts = attempts + 1, not_before = now() + least(60, 0.2 * 2 ^ least(attempts, 9)) * interval '1 second', last_error = f.reason
+    FROM (SELECT unnest(@failed::bigint[]) AS id, unnest(@reasons::text[]) AS reason) f
+    WHERE o.id = f.id
+)
+UPDATE outbox SET not_before = now() WHERE id = ANY (@untried::bigint[]);
 
 -- name: CountOutbox :one
 -- The reason is that of the oldest message that has one.
