@@ -73,15 +73,20 @@ func TestHealth_Warns(t *testing.T) {
 		"GPUs are away": {
 			away, "devices", "warn",
 			[]string{"gpu-1, GPU-7: its worker does not hand it out since it started", "gpu-1, GPU-8: its MPS daemon is started again"},
-			[]string{"--gpus"}, "restart the machine", // that would end trials
+			[]string{"--gpus"},
+			"restart the machine", // that would end trials
 		},
 		"one is sick, too": {
 			health.State{NotHandedOut: away.NotHandedOut, StartingMPS: away.StartingMPS, SickDevices: []string{"gpu-1, GPU-9: XID 79"}},
-			"devices", "broken", []string{"GPU-7", "GPU-8", "GPU-9"}, nil, "",
+			"devices", "broken",
+			[]string{"GPU-7", "GPU-8", "GPU-9"},
+			nil, "",
 		},
 		"one is cordoned": {
 			health.State{CordonedDevices: []string{"gpu-1, GPU-8: cordoned by a person"}},
-			"devices", "fine", []string{"no GPU reports a problem; taking no new trials: gpu-1, GPU-8: cordoned by a person"}, nil, "",
+			"devices", "fine",
+			[]string{"no GPU reports a problem; taking no new trials: gpu-1, GPU-8: cordoned by a person"},
+			nil, "",
 		},
 		"PostgreSQL cannot write":   {full(0), "storage", "broken", []string{"the disk of the database is full"}, nil, "VACUUM FULL"}, // it needs room itself
 		"or soon":                   {full(1 << 20), "storage", "broken", []string{"the disk of the database is full"}, nil, "VACUUM FULL"},

@@ -525,7 +525,8 @@ func TestOrphans_FollowsTheRunThatGoesOn(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, d.orphans().Round(t.Context()))
-	require.Equal(t, runs, []string{d.sweep(t, 0).RunID, d.sweep(t, 1).RunID})
+	require.Equal(t, runs[0], d.sweep(t, 0).RunID)
+	require.Equal(t, runs[1], d.sweep(t, 1).RunID)
 	d.requireStates(t, 0)
 }
 

@@ -162,7 +162,7 @@ func toHost(row dbsqlc.ListHostsRow) berth.Host {
 		OutputsProblem:      row.OutputsProblem,
 		MemoryReservedBytes: row.MemoryReservedBytes,
 		MemoryFreeBytes:     row.MemoryFreeBytes,
-		MaxAttempts:         int(cmp.Or(deref(row.MaxAttemptsTarget), row.MaxAttempts)),
+		MaxAttempts:         cmp.Or(deref(row.MaxAttemptsTarget), row.MaxAttempts),
 		Attempts:            row.Attempts,
 		Exclusive:           row.Exclusive,
 		LastSeenAt:          row.LastSeenAt,

@@ -85,10 +85,10 @@ func (b *bundle) race(ctx context.Context, r berth.PlacementRequest, token int64
 
 // Failure 38: the first end wins, in any order of the others, and nothing stays
 // booked. A thousand times, eight at once.
-func TestRace_CancelAndCompletion(t *testing.T) {
+func TestRace_CancelAndCompletion(t *testing.T) { //nolint:tparallel // the group of players ends when they have
 	t.Parallel()
 
-	const players, rounds = 8, 125
+	const players, rounds = uint64(8), 125
 
 	var succeeded, canceled atomic.Int64
 
@@ -96,12 +96,12 @@ func TestRace_CancelAndCompletion(t *testing.T) {
 	b.host.CPUMilli, b.host.MemoryBytes = 64_000, 64*gib
 	b.register(t)
 
-	t.Run("all at once", func(t *testing.T) { //nolint:paralleltest // it ends when they have
+	t.Run("all at once", func(t *testing.T) {
 		for player := range players {
-			t.Run(strconv.Itoa(player), func(t *testing.T) {
+			t.Run(strconv.FormatUint(player, 10), func(t *testing.T) {
 				t.Parallel()
 
-				p, random := b.another(t, berth.Resources{}), rand.New(rand.NewPCG(testseed.Seed(t), uint64(player)))
+				p, random := b.another(t, berth.Resources{}), rand.New(rand.NewPCG(testseed.Seed(t), player))
 
 				for range rounds {
 					r := p.request(t, gib)

@@ -251,7 +251,7 @@ func (s *Store) withCounts(ctx context.Context, db dbsqlc.DBTX, sweeps []berth.S
 	}
 
 	for _, c := range counts {
-		count(&index[c.SweepID].Counts, berth.TrialState(c.State), c.Trials)
+		count(&index[c.SweepID].Counts, c.State, c.Trials)
 	}
 
 	retries, err := s.q.CountOOMRetries(ctx, s.pool, ids)
