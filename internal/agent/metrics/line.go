@@ -31,6 +31,7 @@ type Reader struct {
 	columns []string // of a table; nil = the line before was of none
 	line    int      // how many were read
 	inside  string   // the label of a record that goes over several lines: "train": {
+	shown   string   // the line
 	unread  bool     // the line has a value of the objective that cannot be read
 }
 
@@ -68,8 +69,8 @@ func (r *Reader) Restart() {
 func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricPoint) {
 	r.line++
 	r.unread = false
-	shown := Shown(line)
-	found, sure := r.find(shown, strings.Contains(line, "\x1b[A"))
+	r.shown = Shown(line)
+	found, sure := r.find(r.shown, strings.Contains(line, "\x1b[A"))
 	last := -1
 
 	for i, s := range found {
@@ -90,9 +91,9 @@ func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricP
 	}
 
 	if last >= 0 {
-		r.From = Place{r.line, shown}
+		r.From = Place{r.line, r.shown}
 	} else {
-		r.miss(shown)
+		r.miss(r.shown)
 	}
 
 	// Frameworks print to standard error what looks like metrics: "/device:GPU:0".

@@ -153,49 +153,21 @@ func (t target) mayBeIn(line string) bool {
 	return len(t.list) > 0 && strings.Contains(strings.ToLower(line), t.list[len(t.list)-1])
 }
 
-// standsBefore reports whether the objective's last word and a space stand before a number.
-func (t target) standsBefore(before, behind string) bool {
-	if len(t.list) == 0 || !strings.HasSuffix(before, " ") && !strings.HasSuffix(before, "\t") || strings.IndexByte("+-.nNiI"+digits, behind[0]) < 0 {
-		return false
+// wordOf returns the word at the start of a text; empty = there is none.
+func wordOf(text string) string {
+	end := strings.IndexFunc(text, func(r rune) bool {
+		return r != '_' && !isLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) && !strings.ContainsRune("./@-", r)
+	})
+	if end < 0 {
+		return text
 	}
 
-	before = strings.TrimRight(before, " \t│|*")
-	from := len(before) - len(t.list[len(t.list)-1])
-
-	return from >= 0 && strings.EqualFold(before[from:], t.list[len(t.list)-1])
+	return text[:end]
 }
 
-// nameBefore returns the name at the end of a text: words with a space between them, back to
-// another sign, to a number that is no part of the name, or to a joint. own are the objective's words.
-func nameBefore(text string, own map[string]bool) string {
-	text = strings.ReplaceAll(strings.TrimRight(text, " \t*`\"'│|"), "'s ", " ")
-
-	if at := strings.LastIndexByte(text, '('); at > 0 && strings.HasSuffix(text, ")") { // "Accuracy (val)"
-		text = strings.TrimRight(text[:at], " ") + " " + splits[strings.ToLower(text[at+1:len(text)-1])]
-	}
-
-	from := strings.LastIndexFunc(text, func(r rune) bool { return r != ' ' && !inName(r) })
-	if from >= 0 {
-		_, size := utf8.DecodeRuneInString(text[from:])
-		from += size
-	}
-
-	from = max(from, strings.LastIndex(text, "  ")+1, 0)
-	list := strings.Fields(text[from:])
-
-	if from > 0 && text[from-1] == '=' && len(list) > 1 { // net=small acc
-		list = list[1:]
-	}
-
-	for i := len(list) - 2; i >= 0; i-- {
-		if !own[strings.ToLower(list[i])] && endsBefore(list[:i+1]) {
-			list = list[i+1:]
-
-			break
-		}
-	}
-
-	name := strings.Trim(strings.Join(list, " "), "./@-")
+// nameOf returns the name that words make; empty = none.
+func nameOf(list []string) string {
+	name := strings.Trim(strings.Join(list, " "), " ./@-")
 	if !hasLetter(name) {
 		return ""
 	}
@@ -204,10 +176,12 @@ func nameBefore(text string, own map[string]bool) string {
 }
 
 // endsBefore reports whether the last of some words does not belong to a name behind it.
-func endsBefore(list []string) bool {
+func (t target) endsBefore(list []string) bool {
 	word := list[len(list)-1]
 
 	switch {
+	case t.own[strings.ToLower(word)]:
+		return false
 	case isWhole(word): // "Task 1 loss", but not "Epoch 1 loss"
 		return len(list) == 1 || counting[strings.ToLower(list[len(list)-2])] || !hasLetter(list[len(list)-2])
 	case !hasLetter(word), isMeasure(word), joints[word], joints[strings.ToLower(strings.TrimRight(word, "."))]:
@@ -224,10 +198,6 @@ func isMeasure(word string) bool {
 	return len(unit) < min(len(word), 3)
 }
 
-func hasLetter(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) && r != utf8.RuneError })
-}
+func hasLetter(text string) bool { return strings.ContainsFunc(text, isLetter) }
 
-func inName(r rune) bool {
-	return r == '_' || unicode.IsLetter(r) && r != utf8.RuneError || unicode.IsNumber(r) || unicode.IsMark(r) || strings.ContainsRune("./@-", r)
-}
+func isLetter(r rune) bool { return unicode.IsLetter(r) && r != utf8.RuneError }

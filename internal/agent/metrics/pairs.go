@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	number = `[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?))`
-	// nameWindow is where the name before a number is looked for, so that a long line takes no
-	// more than its length.
-	nameWindow = 2 * NameBytes
+	number    = `[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?))`
+	mostWords = 6  // of a name
+	nearby    = 40 // bytes of what is in parentheses
 )
 
 var (
@@ -26,27 +25,24 @@ var (
 
 // batches returns how many batches of how many are done; all = 0 when a line does not say.
 func batches(line string) (done, all int) {
-	if !strings.Contains(line, "/") {
-		return 0, 0
-	}
-
 	for _, match := range ratio.FindAllStringSubmatch(line, -1) {
 		if match[1] == "" {
 			done, _ = strconv.Atoi(match[2])
 			all, _ = strconv.Atoi(match[3])
 
-			return done, all
+			break
 		}
 	}
 
-	return 0, 0
+	return done, all
 }
 
 // isOpenBar reports whether a line is a progress bar of Rich or Keras that is not full: its values
 // are of the batches so far. The last drawing of one of tqdm counts, unless another bar is below
 // it (moved): it may be over epochs.
 func isOpenBar(line string, moved bool) bool {
-	if !moved && (strings.Contains(line, "%|") || !strings.ContainsAny(line, "━╸╺") && !strings.Contains(line, "[=") && !strings.Contains(line, "[.")) {
+	bar := strings.ContainsAny(line, "━╸╺") || strings.Contains(line, "[=") || strings.Contains(line, "[.")
+	if !moved && (!bar || strings.Contains(line, "%|")) {
 		return false
 	}
 
@@ -59,87 +55,114 @@ func isOpenBar(line string, moved bool) bool {
 // objective's own name with a space and a number. label is what the text, or what is before it, says
 // of the names behind.
 func (r *Reader) pairs(text, label string) ([]sighting, string) {
-	var found []sighting
+	var (
+		found []sighting
+		list  []string // the words of the name so far
+		gap   bool     // more than a space is behind them: the next word begins another name
+	)
 
-	end := 0 // of the pair before
-	done, all := batches(text)
+	for text != "" {
+		first, size := utf8.DecodeRuneInString(text)
+		word := wordOf(text)
+		rest := text[size:]
 
-	for i := 0; i < len(text); i++ {
-		sign := text[i] == '=' || text[i] == ':'
-		before, behind := text[max(end, i-nameWindow):i], text[i:]
+		switch {
+		case first == '=', first == ':':
+			name, v := nameOf(list), valueAt(rest)
 
-		if text[i] == '{' { // train {'acc': 0.9}
-			label = cmp.Or(labelOf(nameBefore(before, r.target.own), ""), label)
-		}
-
-		if !sign && !r.target.standsBefore(before, behind) {
-			continue
-		}
-
-		name := nameBefore(before, r.target.own)
-		if name == "" {
-			continue
-		}
-
-		if sign {
-			behind = behind[1:]
-		}
-
-		v := valueAt(behind)
-		s := sighting{name: within(label, name)}
-
-		if v.split != "" {
-			s.name = within(v.split, name)
-		}
-
-		if v.number != "" || behind == "" || strings.ContainsAny(behind[:1], " \t[{") { // not a logger's "train:"
-			label = cmp.Or(labelOf(name, v.number), label)
-		}
-
-		if !r.isPair(name, text[i:], r.target.rank(s.name), v) {
-			continue
-		}
-
-		end = len(text) - len(behind) + v.length
-		i = end - 1
-
-		if v.mean != "" && all > 0 {
-			if v.number = v.mean; done < all-1 { // the mean of the batches so far
-				continue
+			if s, ok := r.pair(name, label, text[:1], rest, v); ok {
+				found, size = append(found, s), 1+v.length
+			} else if first == '=' { // net=small acc
+				size += len(wordOf(rest))
 			}
-		}
 
-		s.point.Value, s.point.Status, _ = finite(v.number)
-
-		if over, err := strconv.ParseFloat(v.over, 64); err == nil {
-			if s.point.Value /= over; !(s.point.Value <= 1) { // nor 0/0
-				continue
+			if v.number != "" || rest == "" || strings.ContainsAny(rest[:1], " \t[{") { // not a logger's "train:"
+				label = cmp.Or(labelOf(name, v.number), label)
 			}
+
+			list = nil
+		case first == '{': // train {'acc': 0.9}
+			label = cmp.Or(labelOf(nameOf(list), ""), label)
+			list = nil
+		case first == '(': // Accuracy (val):
+			inside, behind, _ := strings.Cut(text[1:min(len(text), nearby)], ")")
+			if len(list) == 0 || behind == "" || behind[0] != ':' && behind[0] != '=' {
+				list = nil
+
+				break
+			}
+
+			list = append(list, splits[strings.ToLower(inside)])
+			size += len(inside) + 1
+		case word != "":
+			size = len(word)
+
+			if v := valueAt(text); len(list) > 0 && hasLetter(list[len(list)-1]) {
+				if s, ok := r.pair(nameOf(list), label, " ", text, v); ok {
+					found, list, size = append(found, s), nil, v.length
+
+					break
+				}
+			}
+
+			if gap || len(list) > 0 && r.target.endsBefore(list) {
+				list = nil
+			}
+
+			list = append(list[max(len(list)-mostWords, 0):], word)
+			gap = false
+		case strings.HasPrefix(text, "'s "): // LightGBM's "valid_0's auc"
+			size = len("'s")
+		case strings.ContainsRune(" \t*`\"'│|", first):
+			gap = gap || first != ' ' || strings.HasPrefix(rest, " ")
+		default:
+			list = nil
 		}
 
-		found = append(found, s)
+		text = text[size:]
 	}
 
 	return found, label
 }
 
-// isPair reports whether a value belongs to the name before the text, and notes one of the
-// objective that cannot be read.
-func (r *Reader) isPair(name, text string, rank int, v value) bool {
-	sign := text[0] == '=' || text[0] == ':'
+// pair returns the pair of a name and a value, and notes one of the objective that cannot be
+// read. sign is what is between them and the text.
+func (r *Reader) pair(name, label, sign, text string, v value) (s sighting, ok bool) {
+	if name == "" || v.number == "" && !v.unclear {
+		return s, false
+	}
+
+	s.name = within(cmp.Or(v.split, label), name)
+	rank := r.target.rank(s.name)
 
 	switch {
-	case rank > 0 && sign && v.unclear:
+	case rank > 0 && sign != " " && v.unclear:
 		r.unread = true
 
-		return false
-	case v.number == "", rank <= 0 && (!sign || v.over != "" || counting[strings.ToLower(name)]):
-		return false
-	case rank <= 0 && text[0] == ':' && isWhole(v.number) && text[1] != ' ': // main:42, of a logger
-		return false
-	default:
-		return sign || strings.ContainsAny(v.number, ".nN")
+		return s, false
+	case v.number == "", sign == " " && (rank <= 0 || !strings.ContainsAny(v.number, ".nN")):
+		return s, false
+	case rank <= 0 && (v.over != "" || counting[strings.ToLower(name)] || sign == ":" && isWhole(v.number) && text[0] != ' '): // main:42, of a logger
+		return s, false
 	}
+
+	open := false
+
+	if v.mean != "" {
+		if done, all := batches(r.shown); all > 0 { // of the batches so far
+			v.number, open = v.mean, done < all-1
+		}
+	}
+
+	s.point.Value, s.point.Status, _ = finite(v.number)
+
+	if over, err := strconv.ParseFloat(v.over, 64); err == nil {
+		s.point.Value /= over
+
+		return s, s.point.Value <= 1 // nor 0/0
+	}
+
+	return s, !open
 }
 
 // value is a number of a line, with what is around it.
@@ -154,6 +177,10 @@ type value struct {
 
 // valueAt reads the value at the start of a text, behind spaces.
 func valueAt(text string) (v value) {
+	if text == "" || strings.IndexByte(" \t*+-.nNiI"+digits, text[0]) < 0 { // spares most of the time
+		return v
+	}
+
 	match := valued.FindStringSubmatch(text)
 	if match == nil {
 		return v
