@@ -51,7 +51,7 @@ func (h *handlers) GetProbe(ctx context.Context, r openapi.GetProbeRequestObject
 
 // diagnosis returns the bottleneck of the program by its footprint; nil = none.
 func diagnosis(shape berth.Shape, f berth.Footprint, recent berth.RecentUsage, hosts []berth.Host) *openapi.Diagnosis {
-	m := advice.Measured{Footprint: f, CardBytes: cardBytes(f.Class, hosts), CapMilli: 1000 * berth.Threads(shape.CPUMilli), Set: shape.Environment, Recent: recent}
+	m := advice.Measured{Footprint: f, CardBytes: cardBytes(f.Class, hosts), CapMilli: 1000 * berth.Threads(shape.CPUMilli), Recent: recent}
 
 	d := advice.Of(m)
 	if d.Why == "" && len(d.Advice) == 0 {

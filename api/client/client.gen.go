@@ -421,7 +421,7 @@ type Advice struct {
 
 // AdvicePiece defines model for AdvicePiece.
 type AdvicePiece struct {
-	// About Such as preallocation, pool, tensor_cores, input, batch or xla
+	// About Such as preallocation, tensor_cores, input, batch or xla
 	About string `json:"about"`
 
 	// Do The step to take

@@ -420,7 +420,7 @@ type Advice struct {
 
 // AdvicePiece defines model for AdvicePiece.
 type AdvicePiece struct {
-	// About Such as preallocation, pool, tensor_cores, input, batch or xla
+	// About Such as preallocation, tensor_cores, input, batch or xla
 	About string `json:"about"`
 
 	// Do The step to take

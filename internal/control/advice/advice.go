@@ -8,28 +8,14 @@ import (
 )
 
 const (
-	mib = int64(1) << 20
-
 	// A program with preallocatedMilli of a GPU's memory, or more, does not grow:
 	// TensorFlow's default mode takes 984 (141,450 of 143,771 MiB, one H200,
 	// 2026-11-21). JAX's takes 751 there; the framework's own count of used memory
-	// distinguishes it from a large program: from half of the GPU on, thrice that count
-	// is more than a growing pool needs (widePoolMilli).
+	// distinguishes it from a large program: from half of the GPU on, three times that count
+	// is more than a growing pool needs. Those held 1.3 to 2.4 times as much as was used.
 	preallocatedMilli = 900
 	halfMilli         = 500
 	notGrown          = 3
-
-	// outsidePoolBytes of a process are outside its framework's pool: the context, cuBLAS
-	// and cuDNN (TensorFlow 2.21, one H200, 2026-11-21).
-	outsidePoolBytes = 621 * mib
-
-	// widePoolMilli is a pool's size by its framework's own peak that is worth a look. In
-	// growth mode pools were 1.3 to 1.8 times the peak, with cuDNN's workspaces
-	// unbounded 2.36 times (one H200, 2026-11-21).
-	widePoolMilli = 2000
-	// leastSlack is the least by which a pool must exceed the peak: the largest margin of a
-	// reservation.
-	leastSlack = 256 * mib
 )
 
 // Measured is the measurement of one shape on one class of GPU. Zero fields are not
@@ -37,9 +23,8 @@ const (
 type Measured struct {
 	Footprint berth.Footprint
 	Recent    berth.RecentUsage
-	CardBytes int64             // memory of a GPU of the class
-	CapMilli  int64             // cores that the program's threads are capped to, in thousandths
-	Set       map[string]string // environment that the sweep file sets
+	CardBytes int64 // memory of a GPU of the class
+	CapMilli  int64 // cores that the program's threads are capped to, in thousandths
 }
 
 // Diagnosis is the bottleneck of a program on its GPU, and what to do. Zero =
@@ -60,7 +45,6 @@ type Piece struct {
 // What advice is about.
 const (
 	AboutPreallocation = "preallocation"
-	AboutPool          = "pool"
 	AboutTensorCores   = "tensor_cores"
 	AboutBandwidth     = "bandwidth"
 	AboutInput         = "input"
@@ -77,7 +61,10 @@ func Of(m Measured) Diagnosis {
 		return Diagnosis{}
 	}
 
-	d := Diagnosis{Advice: memory(m)}
+	d := Diagnosis{}
+	if m.preallocates() {
+		d.Advice = append(d.Advice, preallocation(m))
+	}
 
 	a := m.activity()
 	if a == (berth.DeviceActivity{}) {
@@ -105,15 +92,6 @@ func (m Measured) preallocates() bool {
 	return takes(preallocatedMilli) && used < peak/2 || used > 0 && takes(halfMilli) && used <= peak/notGrown
 }
 
-// memory is advice about the GPU's memory.
-func memory(m Measured) []Piece {
-	if m.preallocates() {
-		return []Piece{preallocation(m)}
-	}
-
-	return widePool(m)
-}
-
 func preallocation(m Measured) Piece {
 	peak, used := m.Footprint.DevicePeakBytes, m.Recent.FrameworkPeakBytes
 
@@ -132,34 +110,6 @@ func preallocation(m Measured) Piece {
 			"memory. TensorFlow trained as fast in growth mode, in 910 MiB instead of 141,450 (one H200)",
 	}
 }
-
-// widePool is advice for a pool that is much larger than what its framework used.
-func widePool(m Measured) []Piece {
-	used, pool := m.Recent.FrameworkPeakBytes, max(m.Recent.DevicePeakBytes, 0)-outsidePoolBytes
-	if used <= 0 || pool-used < leastSlack || float64(pool) < float64(used)*widePoolMilli/1000 {
-		return nil
-	}
-
-	do := "where the program sets " + workspaceLimit + " itself, leave it out: Berth sets 256. "
-	if set := m.Set[workspaceLimit]; set != "" && set != "256" {
-		do = "leave " + workspaceLimit + " out of the sweep file, which sets it to " + set + ": Berth sets 256. "
-	}
-
-	return []Piece{{
-		AboutPool, fmt.Sprintf("it held %s, about %s of that in its framework's pool, which is %s times the %s that the framework used at most",
-			berth.BytesText(m.Recent.DevicePeakBytes), berth.BytesText(pool), strconv.FormatFloat(float64(pool)/float64(used), 'f', 1, 64), berth.BytesText(used)),
-		do + unlimited + ". Else look for allocations of ever new sizes, such as batches of different lengths, and for a program that claims memory in advance; " +
-			"PyTorch: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`",
-	}}
-}
-
-const (
-	// workspaceLimit bounds cuDNN's workspace for one convolution, in MiB.
-	workspaceLimit = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"
-	// unlimited is the gain and cost without the limit (three convolutions, batch
-	// 64).
-	unlimited = "Without it three convolutions held 8,848 MiB instead of 2,702, and a step took 0.68 of the time (one H200)"
-)
 
 // share is a part of a whole as a percentage.
 func share(part, whole int64) string {

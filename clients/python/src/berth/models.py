@@ -684,7 +684,7 @@ class Shape(Model):
 class AdvicePiece(Model):
     about: str
     """
-    Such as preallocation, pool, tensor_cores, input, batch or xla
+    Such as preallocation, tensor_cores, input, batch or xla
     """
     evidence: str
     """
