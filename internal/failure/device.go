@@ -123,8 +123,6 @@ func ambiguousText(e Evidence) (berth.FailureKind, string) {
 		return deviceOOM(e, "the GPU was full and it said: "+e.find(allocatorWarnings))
 	case line == "":
 		return "", ""
-	case e.find(executionSigns) != "" && e.Device.Shared:
-		return gpuFault(e, e.find(executionSigns))
 	case e.Device.besideMPS():
 		return berth.FailureNeighbourFault, besideOthers("a GPU library failed although memory was free", line)
 	default:

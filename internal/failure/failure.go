@@ -45,7 +45,6 @@ type Evidence struct {
 	Image        string            // as the sweep file names it
 	HostName     string            // of the machine, for messages
 	ReportedKind berth.FailureKind // of the exception that ended it, as the shim saw it
-	ShimSaid87   bool              // one of its Pythons ended with the shim's exit code 87, not its own
 	ExitCode     int
 	LogTail      []string // last 200 lines of both streams, oldest first
 	OldLines     int      // how many of them, the first ones, are older than FailsWithin at the end

@@ -157,7 +157,7 @@ func contractCode(e Evidence) (berth.FailureKind, string) {
 			return deviceOOM(e, "exit code 86")
 		}
 	case exitHostOOM:
-		if e.ShimSaid87 || e.ReportedKind == berth.FailureHostOOM { // the shim's code, not the program's own; reported has judged it
+		if e.ReportedKind == berth.FailureHostOOM { // the shim's code, not the program's own; reported has judged it
 			break
 		}
 
@@ -230,14 +230,9 @@ func hostOOMText(e Evidence) (berth.FailureKind, string) {
 // refused is the message for an allocation that failed although the limit of
 // the container was not the reason.
 func (e Evidence) refused(line string) string {
-	what := "could not get memory"
-	if size := askedSize.FindStringSubmatch(line); size != nil {
-		what = "asked for " + size[1] + " of memory at once and did not get it"
-	}
-
-	return fmt.Sprintf("the program failed (exit code %d): it %s, which was not for its limit%s; "+
+	return fmt.Sprintf("the program failed (exit code %d): it could not get memory, which was not for its limit%s; "+
 		"make the array, the batch or the model smaller, or set resources.memory to what it needs; it said: %s",
-		e.ExitCode, what, e.limit(), line)
+		e.ExitCode, e.limit(), line)
 }
 
 func exitCode(e Evidence) (berth.FailureKind, string) {

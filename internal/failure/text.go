@@ -134,10 +134,6 @@ var (
 		`uncorrectable ECC error encountered`,
 		`CUDA-capable device\(s\) is/are busy or unavailable`,
 	)
-
-	// executionSigns are the libraries' messages for a failed kernel: after a fault,
-	// or for want of memory.
-	executionSigns = compile(`CU(?:DNN|BLAS)_STATUS_EXECUTION_FAILED`)
 )
 
 func compile(patterns ...string) []*regexp.Regexp {
@@ -178,10 +174,6 @@ func (e Evidence) findWithout(signs, others []*regexp.Regexp) string {
 func has(line string, signs []*regexp.Regexp) bool {
 	return slices.ContainsFunc(signs, func(sign *regexp.Regexp) bool { return sign.MatchString(line) })
 }
-
-// askedSize is the amount in an allocation's error, such as "Unable to allocate
-// 7.00 TiB for an array" or "you tried to allocate 7696581394432 bytes".
-var askedSize = regexp.MustCompile(`(?i)allocate (\d+(?:\.\d+)? ?(?:[KMGTPE]i?B|bytes))`)
 
 // logPrefix is TensorFlow's prefix of a message: time, severity, thread, file and line.
 var logPrefix = regexp.MustCompile(`^(?:[\d-]{10} [\d:.]+: )?[IWEF](?:\d{4} [\d:.]+ +\d+)? \S+\.(?:cc|h):\d+\] *`)

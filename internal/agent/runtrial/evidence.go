@@ -39,7 +39,6 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		Intent:           r.intent,
 		ExitCode:         code,
 		ReportedKind:     shim.kind,
-		ShimSaid87:       shim.hostOOM,
 		LogTail:          seen.tail.lines,
 		OldLines:         seen.tail.before(finished.Add(-failure.FailsWithin)),
 		OOMKilled:        seen.exit.OOMKilled,

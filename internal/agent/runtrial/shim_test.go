@@ -80,7 +80,6 @@ func TestShim_SaysHowItEnded(t *testing.T) {
 		"another program after that one":       {greeting + oom + greeting, 1, berth.FailureUserError, 0},
 		"out of the host's, far from its size": {greeting + `{"type":"error","kind":"host_oom"}` + "\n", 87, berth.FailureUserError, 0},
 		"87 of the program itself":             {greeting, 87, berth.FailureHostOOM, 0},
-		"87 that a shell passed on later":      {greeting + `{"type":"error","kind":"host_oom"}` + "\n" + greeting, 87, berth.FailureUserError, 0},
 		"a kind that is not the shim's":        {greeting + `{"type":"error","kind":"infra"}` + "\n", 1, berth.FailureUserError, 0},
 		"stopped from outside":                 {greeting, 75, berth.FailurePreempted, 0},
 		"its peak":                             {epochs + `{"type":"memory","device_peak_bytes":4096,"frameworks":{"tensorflow":4096}}`, 0, berth.FailureOK, 4096},

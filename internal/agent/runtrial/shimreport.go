@@ -27,7 +27,6 @@ const shimFileBytes = 32 << 20
 // what Berth measures and the script reports is all there is.
 type shimReport struct {
 	kind      berth.FailureKind  // of the exception that ended the newest main process
-	hostOOM   bool               // some main process ended with the shim's 87, which a script may pass on
 	peakBytes int64              // of the GPU's memory, by the framework's own word
 	phases    []sampling.PhaseAt // in the order in which they began; none where the last ones were not told
 	told      int                // records of phases and steps: the shim writes no more than mostPhases of both
@@ -77,7 +76,6 @@ func (r *shimRead) take(line []byte) {
 	case metrics.TypeError:
 		if record.Kind == berth.FailureDeviceOOM || record.Kind == berth.FailureHostOOM {
 			s.kind = record.Kind
-			s.hostOOM = s.hostOOM || record.Kind == berth.FailureHostOOM
 		}
 	case metrics.TypeMemory:
 		s.peakBytes = max(s.peakBytes, record.PeakBytes)
