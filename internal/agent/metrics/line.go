@@ -25,14 +25,17 @@ type Reader struct {
 
 	pattern *regexp.Regexp // the sweep's own; nil = there is none
 	target  target
-	ignored map[string]bool // plain names of the sweep's own parameters
-	records *RecordParser
-	rank    int      // of the names that are the objective's now; 0 = none was seen
-	columns []string // of a table; nil = the line before was of none
-	line    int      // how many were read
-	inside  string   // the label of a record that goes over several lines: "train": {
-	shown   string   // the line
-	unread  bool     // the line has a value of the objective that cannot be read
+	ignored map[string]bool  // plain names of the sweep's own parameters
+	rank    int              // of the names that are the objective's now; 0 = none was seen
+	columns []string         // of a table; nil = the line before was of none
+	line    int              // how many were read
+	inside  string           // the label of a record that goes over several lines: "train": {
+	shown   string           // the line
+	steps   map[string]int64 // the newest, by name
+	anew    bool             // steps begin again in each epoch: they name no steps of the job
+	epoch   *int64           // of the newest record that named both
+	step    *int64
+	unread  bool // the line has a value of the objective that cannot be read
 }
 
 // Place is a line that a value came from.
@@ -60,8 +63,7 @@ func NewReader(pattern, objective string, parameters ...string) *Reader {
 
 // Restart forgets what was read: the file is written again from its start.
 func (r *Reader) Restart() {
-	r.records, r.columns, r.inside, r.line = NewRecordParser(), nil, "", 0
-	r.records.needed = r.target.name
+	r.steps, r.anew, r.epoch, r.columns, r.inside, r.line = make(map[string]int64), false, nil, nil, "", 0
 }
 
 // Read returns the metrics of a line. The nearest name so far is the objective; of several
@@ -79,7 +81,7 @@ func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricP
 			if r.rank > 0 {
 				r.Restarted = true
 				r.Near.Values = 0
-				delete(r.records.steps, r.target.name)
+				delete(r.steps, r.target.name)
 			}
 
 			r.rank = rank
@@ -112,7 +114,7 @@ func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricP
 		}
 
 		p := s.point
-		p.Name, p.At, p.Step = name, at, r.records.settle(name, s.step)
+		p.Name, p.At, p.Step = name, at, r.settle(name, s.step)
 		points = append(points, p)
 	}
 
@@ -148,7 +150,7 @@ func (r *Reader) find(line string, moved bool) (found []sighting, sure bool) {
 	if object, record := decode(line); record {
 		r.columns = nil
 
-		return r.records.find(object), true
+		return r.inRecord(object), true
 	}
 
 	found, label := r.pairs(line, r.inside)
@@ -230,7 +232,7 @@ func (r *Reader) row(line string) (found []sighting) {
 func (r *Reader) HasPattern() bool { return r.pattern != nil }
 
 // Steps are the newest steps of metrics, by name.
-func (r *Reader) Steps() map[string]int64 { return r.records.steps }
+func (r *Reader) Steps() map[string]int64 { return r.steps }
 
 // GoOn goes on from the steps of an earlier run.
-func (r *Reader) GoOn(steps map[string]int64) { maps.Copy(r.records.steps, steps) }
+func (r *Reader) GoOn(steps map[string]int64) { maps.Copy(r.steps, steps) }

@@ -39,40 +39,15 @@ type sighting struct {
 	step  *int64            // that the job named
 }
 
-// RecordParser reads JSON objects: nested ones, {"step":3,"metrics":{"loss":0.2}}, and flat
-// ones, {"epoch":3,"loss":0.2}. It numbers what has no step.
-type RecordParser struct {
-	steps  map[string]int64
-	needed string // the metric by which trials are ranked
-	anew   bool   // steps begin anew in each epoch: they name no steps of the job
-
-	epoch, step *int64 // of the newest object that named both
-}
-
-// NewRecordParser has seen no step yet.
-func NewRecordParser() *RecordParser { return &RecordParser{steps: make(map[string]int64)} }
-
-// Parse reads one line. A line that is no object, or holds no metrics, gives nothing.
-func (p *RecordParser) Parse(line []byte, at time.Time) (points []berth.MetricPoint) {
-	object, _ := decode(string(line))
-
-	for _, s := range p.find(object) {
-		s.point.Name, s.point.At, s.point.Step = s.name, at, p.settle(s.name, s.step)
-		points = append(points, s.point)
-	}
-
-	return points
-}
-
-// find returns the metrics of an object, by name: those in "metrics", else all fields but the ones
+// inRecord returns the metrics of an object, by name: those in "metrics", else all fields but the ones
 // with a meaning of their own. Of an object in it, too: {"val": {"acc": 0.9}} is val/acc.
-func (p *RecordParser) find(object map[string]any) (found []sighting) {
+func (r *Reader) inRecord(object map[string]any) (found []sighting) {
 	kind, _ := object["type"].(string)
 	if kind == TypeHello || kind == TypeMemory || kind == TypeError {
 		return nil
 	}
 
-	step, label := p.stepOf(object), ""
+	step, label := r.stepOf(object), ""
 
 	for _, field := range splitFields {
 		text, _ := object[field].(string)
@@ -110,14 +85,14 @@ func (p *RecordParser) find(object map[string]any) (found []sighting) {
 
 // stepOf is the step that a record names, else its epoch; nil when it names none. Steps that
 // are not higher in a later epoch begin again in each.
-func (p *RecordParser) stepOf(object map[string]any) *int64 {
+func (r *Reader) stepOf(object map[string]any) *int64 {
 	step, epoch := whole(object["step"]), whole(object["epoch"])
 
 	if step != nil && epoch != nil {
-		p.anew = p.anew || p.epoch != nil && *epoch > *p.epoch && *step <= *p.step
-		p.epoch, p.step = epoch, step
+		r.anew = r.anew || r.epoch != nil && *epoch > *r.epoch && *step <= *r.step
+		r.epoch, r.step = epoch, step
 
-		if p.anew {
+		if r.anew {
 			return nil
 		}
 	}
@@ -126,17 +101,17 @@ func (p *RecordParser) stepOf(object map[string]any) *int64 {
 }
 
 // settle gives a metric its step: the one that is named, else the next one. Of more names than
-// MaxNames it forgets the rest, but for the one that is needed.
-func (p *RecordParser) settle(name string, named *int64) int64 {
-	newest, known := p.steps[name]
+// MaxNames it forgets the rest, but for the objective.
+func (r *Reader) settle(name string, named *int64) int64 {
+	newest, known := r.steps[name]
 
 	step := newest + 1
 	if named != nil {
 		step = *named
 	}
 
-	if known || len(p.steps) <= MaxNames || name == p.needed {
-		p.steps[name] = max(newest, step)
+	if known || len(r.steps) <= MaxNames || name == r.target.name {
+		r.steps[name] = max(newest, step)
 	}
 
 	return step

@@ -39,7 +39,7 @@ func byName(points []berth.MetricPoint) []berth.MetricPoint {
 	return points
 }
 
-func TestRecordParser(t *testing.T) {
+func TestRecord(t *testing.T) {
 	t.Parallel()
 
 	for name, c := range map[string]struct {
@@ -75,13 +75,12 @@ func TestRecordParser(t *testing.T) {
 		"half a line":        {`{"step":3,"metrics":{"loss":`, nil},
 		"another shape":      {`[1,2]`, nil},
 		"no metrics at all":  {`{"type":"metric","step":1}`, []berth.MetricPoint{}},
-		"quote without end":  {`{"step":3,"metrics":{"loss:NaN}}`, nil},
 		"metrics are a list": {`{"metrics":[1]}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := NewRecordParser().Parse([]byte(c.line), noon)
+			got := NewReader("", "").Read(berth.Stdout, c.line, noon)
 			if len(c.want) == 0 {
 				require.Empty(t, got)
 
@@ -94,17 +93,17 @@ func TestRecordParser(t *testing.T) {
 }
 
 // Records without a step must not replace each other, nor a final one the first.
-func TestRecordParser_CountsWhereNoStepIsNamed(t *testing.T) {
+func TestRecord_CountsWhereNoStepIsNamed(t *testing.T) {
 	t.Parallel()
 
-	p := NewRecordParser()
+	p := NewReader("", "")
 
 	var got []berth.MetricPoint
 	for _, line := range []string{
 		`{"metrics":{"loss":3}}`, `{"metrics":{"loss":2}}`, `{"step":10,"metrics":{"loss":1}}`,
 		`{"step":5,"metrics":{"loss":4}}`, `{"type":"final","metrics":{"loss":0}}`,
 	} {
-		got = append(got, p.Parse([]byte(line), noon)...)
+		got = append(got, p.Read(berth.Stdout, line, noon)...)
 	}
 
 	require.Equal(t, []berth.MetricPoint{
@@ -145,7 +144,7 @@ func TestSteps_AreBounded(t *testing.T) {
 		p.readAll(berth.Stdout, fmt.Sprintf("img_%06d.jpg: 0.97\n", i))
 	}
 
-	require.LessOrEqual(t, len(p.records.steps), MaxNames+1)
+	require.LessOrEqual(t, len(p.steps), MaxNames+1)
 	require.Equal(t, []berth.MetricPoint{metric("val_acc", 1, 1)}, p.readAll(berth.Stdout, "val_acc=1"))
 	require.Equal(t, []berth.MetricPoint{metric("val_acc", 2, 2)}, p.readAll(berth.Stdout, "val_acc=2"))
 }

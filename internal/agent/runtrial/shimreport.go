@@ -37,7 +37,7 @@ type shimReport struct {
 // shimRead reads what the shim says.
 type shimRead struct {
 	metrics *metrics.Series
-	parser  *metrics.RecordParser
+	reader  *metrics.Reader
 
 	mu   sync.Mutex
 	said shimReport
@@ -45,7 +45,7 @@ type shimRead struct {
 
 // hearShim has the shim's records read.
 func (o *output) hearShim() {
-	o.shim = &shimRead{metrics: o.metrics, parser: metrics.NewRecordParser()}
+	o.shim = &shimRead{metrics: o.metrics, reader: metrics.NewReader("", "")}
 	o.shimFile = newRecordFile(o.run, o.run.dirs.shim, shimRecords, shimFileBytes, o.shim.take)
 }
 
@@ -92,7 +92,7 @@ func (r *shimRead) take(line []byte) {
 			s.stepTime += time.Duration(record.Seconds * float64(time.Second))
 		}
 	case metrics.TypeMetric:
-		r.metrics.Add(berth.MetricsShim, r.parser.Parse(line, time.Now().UTC())...)
+		r.metrics.Add(berth.MetricsShim, r.reader.Read(berth.Stdout, string(line), time.Now().UTC())...)
 	}
 
 	if s.told >= mostPhases {
