@@ -69,10 +69,9 @@ type Evidence struct {
 	FromEvents      bool   // the same for event files
 	ReportedSince   bool   // the only report that counts came when a disk of Docker's logs that had been full had room again
 	ObjectiveStatus berth.MetricStatus
-	Final           bool               // its value is that of a final record: the program said that it is done
-	Reported        []string           // names of metrics that count, ascending
-	Near            Near               // printed text that seems to be the objective
-	Printed         map[string]Printed // by name: printed text that reads as a metric and does not count
+	Final           bool     // its value is that of a final record: the program said that it is done
+	Reported        []string // names of metrics that count, ascending
+	Near            Near     // printed text that seems to be the objective
 
 	Limits Limits
 	Device DeviceEvidence
@@ -200,10 +199,4 @@ func (e Evidence) machineRanOut() bool {
 type Near struct {
 	Line    string // empty = there is none
 	Pattern string // the metrics.pattern that reads it; empty = there is none
-}
-
-// Printed is a metric that a program printed.
-type Printed struct {
-	Stream string // where it was seen first: stdout or stderr
-	Times  int
 }

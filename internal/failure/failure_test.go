@@ -657,22 +657,13 @@ func TestClassify_NoResult(t *testing.T) {
 		evidence failure.Evidence
 		want     string
 	}{
-		"printed": {
-			failure.Evidence{Objective: "val_acc", Printed: map[string]failure.Printed{"val_acc": {Stream: "stderr", Times: 5}, "loss": {Stream: "stdout", Times: 9}}},
-			"ended well but never reported \"val_acc\"; it printed \"val_acc\" on stderr 5 times: write `metrics: {source: stdout}` in the sweep file",
-		},
 		"another name": {
 			failure.Evidence{Objective: "val_acc", Reported: []string{"loss", "val_accuracy", "val_accuracy_top5"}},
 			"ended well but never reported \"val_acc\"; it reported \"loss\", \"val_accuracy\", \"val_accuracy_top5\"; did you mean `objective: {metric: val_accuracy}`?",
 		},
 		"other names": {failure.Evidence{Objective: "f1", Reported: []string{"loss"}}, "ended well but never reported \"f1\"; it reported \"loss\"; set objective.metric to one of these"},
 		"many names":  {failure.Evidence{Objective: "f1", Reported: []string{"a", "b", "c", "d", "e", "g", "h", "i", "j", "k"}}, `"i" and 2 more; set objective.metric`},
-		"printed by another name": {
-			failure.Evidence{Objective: "val_loss", Printed: map[string]failure.Printed{"validation/loss": {Stream: "stdout", Times: 1}}},
-			"it wrote nothing to its metrics file, and printed \"validation/loss\": with `metrics: {source: stdout}` these are its metrics; " +
-				"did you mean `objective: {metric: validation/loss}`?",
-		},
-		"nothing": {failure.Evidence{Objective: "f1"}, `it reported no metric: append lines such as {"epoch": 1, "f1": 0.5} to the file that TRIAL_METRICS_FILE names`},
+		"nothing":     {failure.Evidence{Objective: "f1"}, `it reported no metric: append lines such as {"epoch": 1, "f1": 0.5} to the file that TRIAL_METRICS_FILE names`},
 		"a line that was not read": {
 			failure.Evidence{
 				Objective: "val_acc", FromLog: true, Reported: []string{"loss"},
@@ -680,16 +671,9 @@ func TestClassify_NoResult(t *testing.T) {
 			},
 			"the line \"val acc is 0.9\" was not read: print such as \"val_acc=0.5\", or set `metrics: {pattern: '(?P<name>val acc) is (?P<value>\\S+)'}`; it reported \"loss\"",
 		},
-		"a pattern of its own that finds nothing": {
-			failure.Evidence{Objective: "val_acc", FromLog: true, OwnPattern: true, Printed: map[string]failure.Printed{"val_acc": {Stream: "stdout", Times: 1}}},
-			"metrics.pattern found nothing in what it printed; without a pattern Berth finds \"val_acc\" there: leave it out, or change it",
-		},
 		"a pattern of its own that finds others": {
-			failure.Evidence{
-				Objective: "val_acc", FromLog: true, OwnPattern: true, Reported: []string{"loss"},
-				Printed: map[string]failure.Printed{"val_acc": {Stream: "stdout", Times: 1}},
-			},
-			"metrics.pattern found \"loss\" in what it printed; without a pattern Berth finds \"val_acc\" there",
+			failure.Evidence{Objective: "val_acc", FromLog: true, OwnPattern: true, Reported: []string{"loss"}},
+			"metrics.pattern found \"loss\" in what it printed: change the pattern, or leave it out",
 		},
 		"a pattern of its own, and nothing": {failure.Evidence{Objective: "val_acc", FromLog: true, OwnPattern: true}, "metrics.pattern found nothing in what it printed"},
 		"of no training":                    {failure.Evidence{Objective: "accuracy", Reported: []string{"train_acc", "training accuracy", "test_acc", "val_acc"}}, "did you mean `objective: {metric: val_acc}`?"},

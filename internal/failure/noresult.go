@@ -3,7 +3,6 @@ package failure
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,17 +27,11 @@ func noResult(e Evidence) string {
 
 func missing(e Evidence) string {
 	missing := fmt.Sprintf("ended well but never reported %q; ", e.Objective)
-	printed := slices.Sorted(maps.Keys(e.Printed))
 	line := strconv.Quote(e.Objective + "=0.5")
 
-	switch p, found := e.Printed[e.Objective]; {
+	switch {
 	case e.OwnPattern:
-		missing += "metrics.pattern found " + cmp.Or(nameList(e.Reported), "nothing") + " in what it printed"
-		if len(printed) > 0 {
-			missing += "; without a pattern Berth finds " + nameList(printed) + " there: leave it out, or change it"
-		}
-
-		return missing
+		return missing + "metrics.pattern found " + cmp.Or(nameList(e.Reported), "nothing") + " in what it printed: change the pattern, or leave it out"
 	case e.Near.Line != "" && e.FromLog:
 		missing += fmt.Sprintf("the line %q was not read: print such as %s", e.Near.Line, line)
 		if e.Near.Pattern != "" {
@@ -50,13 +43,8 @@ func missing(e Evidence) string {
 		}
 
 		return missing
-	case found: // its metrics come from a file, or the line would have counted
-		return missing + fmt.Sprintf("it printed %q on %s %d times: write `metrics: {source: stdout}` in the sweep file", e.Objective, p.Stream, p.Times)
 	case len(e.Reported) > 0:
 		return missing + "it reported " + nameList(e.Reported) + similar(e.Objective, e.Reported)
-	case len(printed) > 0:
-		return missing + "it wrote nothing to its metrics file, and printed " + nameList(printed) +
-			": with `metrics: {source: stdout}` these are its metrics" + similar(e.Objective, printed)
 	case e.FromLog:
 		return missing + "it printed nothing that reads as a metric: print such as " + line + " or a line of JSON, or set metrics.pattern"
 	case e.FromEvents:

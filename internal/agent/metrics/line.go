@@ -228,9 +228,6 @@ func (r *Reader) row(line string) (found []sighting) {
 	return found
 }
 
-// HasPattern reports whether the sweep has a pattern of its own.
-func (r *Reader) HasPattern() bool { return r.pattern != nil }
-
 // Steps are the newest steps of metrics, by name.
 func (r *Reader) Steps() map[string]int64 { return r.steps }
 

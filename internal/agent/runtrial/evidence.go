@@ -72,7 +72,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		evidence.OwnPattern = r.who.Spec.Metrics.Pattern != ""
 		value, evidence.ObjectiveStatus = seen.metrics.Objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
-		evidence.Reported, evidence.Printed, evidence.Near = seen.metrics.Names(), seen.printed, seen.near
+		evidence.Reported, evidence.Near = seen.metrics.Names(), seen.near
 
 		var at time.Time
 

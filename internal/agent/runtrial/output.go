@@ -37,10 +37,9 @@ type output struct {
 	run     *run
 	metrics *metrics.Series
 	printed *metrics.Reader // nil unless metrics come from what it prints
-	names   *printedNames
-	source  string       // that is written down as chosen
-	file    *metricsFile // nil unless they come from the metrics file
-	events  *eventFiles  // nil unless they come from event files
+	source  string          // that is written down as chosen
+	file    *metricsFile    // nil unless they come from the metrics file
+	events  *eventFiles     // nil unless they come from event files
 
 	shim     *shimRead // nil = the attempt has no shim
 	shimFile *recordFile
@@ -88,7 +87,6 @@ func newOutput(r *run) *output {
 	o := &output{
 		run: r, earlier: r.kept.Log, stored: r.kept.Log, pace: newPace(r.config.Bounds), lines: make(map[string][]byte),
 		metrics: metrics.NewSeries(metrics.NewThinner(r.config.Bounds.MetricRate, r.config.Bounds.MetricLimit, time.Since(r.startedAt)), r.mask, objective, sources...),
-		names:   &printedNames{reader: metrics.NewReader("", objective, parameters...), mask: r.mask, seen: make(map[string]failure.Printed)},
 	}
 
 	for _, source := range sources {

@@ -15,7 +15,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/failure"
 	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
@@ -357,31 +356,6 @@ func TestReadFile_IsNotLedOutAndDoesNotBlock(t *testing.T) {
 			require.NoError(t, plant(path))
 			require.Empty(t, o.steps(t))
 		})
-	}
-}
-
-// What a job prints that writes a file is no metric, nor is what a pattern of the sweep's own
-// leaves out. A message says where it was.
-func TestOutput_NotesWhatDoesNotCount(t *testing.T) {
-	t.Parallel()
-
-	for name, c := range map[string]struct {
-		metrics berth.MetricsSpec
-		want    map[string]failure.Printed
-	}{
-		"all counts":    {berth.MetricsSpec{Source: berth.MetricsStdout}, map[string]failure.Printed{}},
-		"a file":        {berth.MetricsSpec{Source: berth.MetricsFile}, map[string]failure.Printed{"acc": {Stream: berth.Stderr, Times: 2}, "loss": {Stream: berth.Stdout, Times: 1}}},
-		"its own words": {berth.MetricsSpec{Source: berth.MetricsStdout, Pattern: `(?P<name>\w+) is (?P<value>\S+)`}, map[string]failure.Printed{"acc": {Stream: berth.Stderr, Times: 2}, "loss": {Stream: berth.Stdout, Times: 1}}},
-	} {
-		r := setup(t)
-		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics = c.metrics })
-
-		o := newOutput(r.newRun(t))
-		o.take(chunk(berth.Stderr, "acc=0.5\n", 1))
-		o.take(chunk(berth.Stdout, "acc=0.5 loss=1\n", 2))
-		o.finish()
-		require.Equal(t, c.want, o.names.seen, name)
-		require.Equal(t, name == "all counts", o.metrics.Any(), name)
 	}
 }
 

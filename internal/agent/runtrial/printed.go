@@ -8,14 +8,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/agent/metrics"
 	"github.com/berthml/berth/internal/failure"
-	"github.com/berthml/berth/internal/masking"
-)
-
-const (
-	namesAtMost   = 50     // names of metrics that are noted of what a job prints
-	linesForNames = 20_000 // in which they are looked for: they come with each epoch
 )
 
 // takeLine reads the lines that a chunk ends, if metrics come from there: programs print them
@@ -36,17 +29,12 @@ func (o *output) takeLine(c berth.LogChunk) {
 
 // readLines reads lines that their stream has ended.
 func (o *output) readLines(stream string, text []byte, at time.Time) {
+	if o.printed == nil {
+		return
+	}
+
 	for line := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
-		if o.printed == nil {
-			o.names.read(stream, string(line), at)
-
-			continue
-		}
-
 		points := o.printed.Read(stream, string(line), at)
-		if len(points) == 0 && o.printed.HasPattern() {
-			o.names.read(stream, string(line), at)
-		}
 
 		if o.printed.Restarted {
 			o.printed.Restarted = false
@@ -58,38 +46,6 @@ func (o *output) readLines(stream string, text []byte, at time.Time) {
 		}
 
 		o.metrics.Add(berth.MetricsStdout, points...)
-	}
-}
-
-// printedNames notes what a job prints that reads as a metric and is none: its metrics come
-// from a file, or the sweep's own pattern leaves it out. A trial that reported nothing is told
-// where its metric was seen.
-type printedNames struct {
-	reader *metrics.Reader
-	mask   *masking.Mask
-	lines  int
-	seen   map[string]failure.Printed
-}
-
-func (p *printedNames) read(stream, line string, at time.Time) {
-	if p.lines++; p.lines > linesForNames {
-		return
-	}
-
-	for _, point := range p.reader.Read(berth.Stdout, line, at) {
-		name := p.mask.Name(point.Name)
-
-		known, found := p.seen[name]
-		if !found && len(p.seen) >= namesAtMost {
-			continue
-		}
-
-		if !found {
-			known.Stream = stream
-		}
-
-		known.Times++
-		p.seen[name] = known
 	}
 }
 

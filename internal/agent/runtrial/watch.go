@@ -33,8 +33,7 @@ type observation struct {
 	host    failure.HostEvidence
 	disk    failure.DiskEvidence
 	device  *sampling.DeviceWatch
-	torn    bool // the end of the log cannot be read
-	printed map[string]failure.Printed
+	torn    bool         // the end of the log cannot be read
 	near    failure.Near // what was printed that seems to be the objective
 	place   string       // which line its last value came from
 	tail    tail
@@ -104,7 +103,7 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 
 	seen := observation{
 		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(ctx, exit.FinishedAt), device: sampler.device,
-		torn: output.torn, tail: output.lastLines(), metrics: output.metrics, printed: output.names.seen,
+		torn: output.torn, tail: output.lastLines(), metrics: output.metrics,
 	}
 	seen.pending = output.finish()
 	seen.near, seen.place = output.near(), output.place()
