@@ -32,7 +32,7 @@ type Reader struct {
 	inside  string           // the label of a record that goes over several lines: "train": {
 	shown   string           // the line
 	steps   map[string]int64 // the newest, by name
-	anew    bool             // steps begin again in each epoch: they name no steps of the job
+	again   bool             // steps begin again in each epoch: they name no steps of the job
 	epoch   *int64           // of the newest record that named both
 	step    *int64
 	unread  bool // the line has a value of the objective that cannot be read
@@ -63,7 +63,7 @@ func NewReader(pattern, objective string, parameters ...string) *Reader {
 
 // Restart forgets what was read: the file is written again from its start.
 func (r *Reader) Restart() {
-	r.steps, r.anew, r.epoch, r.columns, r.inside, r.line = make(map[string]int64), false, nil, nil, "", 0
+	r.steps, r.again, r.epoch, r.columns, r.inside, r.line = make(map[string]int64), false, nil, nil, "", 0
 }
 
 // Read returns the metrics of a line. The nearest name so far is the objective; of several

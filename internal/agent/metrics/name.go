@@ -9,11 +9,11 @@ import (
 	"github.com/berthml/berth/internal/failure"
 )
 
-// best is the meaning of a word for values that are not the newest.
+// best is the meaning of the words for a value that is not the newest.
 const best = "best"
 
-// splits are the words for the data that a metric is of, by what they mean; and those for a
-// value that is not the newest.
+// splits are the words for the data that a metric is of, and for values that are not the newest,
+// by what they mean.
 var splits = map[string]string{
 	"train": "train", "training": "train", "test": "test", "testing": "test", "val": "val", "valid": "val", "validation": "val", "dev": "val",
 	"eval": "eval", "evaluation": "eval", "best": best, "previous": best, "target": best,
@@ -41,7 +41,7 @@ func words(text string) map[string]bool {
 
 // parts are what a name says.
 type parts struct {
-	base  string // its words, without those for its data and those that change nothing
+	base  string // its words, but for its data's and for fillers
 	split string // by its meaning; empty = it names no data
 	mean  bool
 }
@@ -131,11 +131,11 @@ func (t target) rank(name string) int {
 	}
 
 	switch {
-	case t.base == "":
+	case t.name == "":
 		return 0
 	case failure.PlainName(name) == t.plain:
 		return 1
-	case p.base != t.base, t.split != "" && p.split != t.split:
+	case p.base != t.base, t.base == "", t.split != "" && p.split != t.split:
 		return 0
 	case p.split == t.split:
 		return rank

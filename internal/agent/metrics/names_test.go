@@ -121,6 +121,7 @@ func TestNames(t *testing.T) {
 		"a letter":           {"acc", theLast, "acc: 0.7, S acc: 0.9, T acc: 0.7\n", 0.7},
 		"ranks":              {"accuracy", theLast, "Rank-1 accuracy: 85.2, Rank-5 accuracy: 97.1\n", none},
 		"shots":              {"5-shot accuracy", theLast, "1-shot accuracy: 0.48\n5-shot accuracy: 0.66\n", 0.66},
+		"a split itself":     {"val", theLast, "train: 0.9, val: 0.8\n", 0.8},
 		"a setting before":   {"small_acc", theLast, "small_acc=0.9\nnet=small acc=0.85\n", 0.9},
 		"a quote before":     {"small_acc", theLast, "small_acc=0.9\nsmall \"acc\": 0.85\n", 0.9},
 		"its own report":     {"test_set_accuracy", theLast, "Test set accuracy: 0.9\n", 0.9},

@@ -89,10 +89,10 @@ func (r *Reader) stepOf(object map[string]any) *int64 {
 	step, epoch := whole(object["step"]), whole(object["epoch"])
 
 	if step != nil && epoch != nil {
-		r.anew = r.anew || r.epoch != nil && *epoch > *r.epoch && *step <= *r.step
+		r.again = r.again || r.epoch != nil && *epoch > *r.epoch && *step <= *r.step
 		r.epoch, r.step = epoch, step
 
-		if r.anew {
+		if r.again {
 			return nil
 		}
 	}

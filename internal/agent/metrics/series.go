@@ -11,8 +11,8 @@ import (
 	"github.com/berthml/berth/internal/masking"
 )
 
-// SourcesOf are the sources of a sweep's metrics, the first before the others: the metrics
-// file, the shim, and what the job prints; or the one that the sweep names before the shim.
+// SourcesOf returns the sources of a sweep's metrics in order of precedence: the metrics file,
+// the shim, and what the job prints; or the one that the sweep names, then the shim.
 func SourcesOf(spec berth.Spec) (sources []string) {
 	switch source := spec.Metrics.Source; source {
 	case berth.MetricsStdout, berth.MetricsTensorBoard:
@@ -32,24 +32,24 @@ func SourcesOf(spec berth.Spec) (sources []string) {
 	return sources
 }
 
-// maxWaiting bounds what waits for the end of each source: ten metrics for a thousand epochs.
-// Of more, the newest stay.
+// maxWaiting bounds the points of a source that wait for the end, ten metrics for a thousand
+// epochs; the newest stay.
 const maxWaiting = 10_000
 
-// Series is all an attempt reported, as far as its objective needs it. One source is chosen,
-// once, and its points are stored as they come. What the others report waits for the end.
+// Series is what an attempt reports. One source is chosen, once, and its points are stored as they
+// come. The points of the others wait for the end.
 type Series struct {
 	mu      sync.Mutex
-	order   []string // the sources that are read, the first before the others
+	order   []string // the sources that are read, in order of precedence
 	sources map[string]*sourceReports
 	chosen  string // whose points are stored; empty = none yet
 	queue   []berth.MetricPoint
-	drop    []string // names of which the database must lose the points that it has
+	drop    []string // names whose stored points must be deleted
 	thin    *Thinner
 	more    bool          // there were more names than MaxNames
 	needed  string        // the metric by which trials are ranked; empty = there is none
 	ended   bool          // nothing is held back any more
-	mask    *masking.Mask // of what no name may hold; nil = nothing
+	mask    *masking.Mask // hides secrets in names; nil = there are none
 }
 
 // sourceReports are what one source reported.
@@ -60,7 +60,7 @@ type sourceReports struct {
 }
 
 // NewSeries is empty. needed is the metric by which trials are ranked, if any; the sources are
-// those that are read, the first before the others.
+// in order of precedence.
 func NewSeries(thin *Thinner, mask *masking.Mask, needed string, sources ...string) *Series {
 	s := &Series{thin: thin, mask: mask, needed: needed, order: sources, sources: make(map[string]*sourceReports)}
 	for _, source := range sources {
@@ -183,7 +183,7 @@ func (s *Series) send(p berth.MetricPoint) {
 	}
 }
 
-// Forget drops what a source reported of a metric: it was another one.
+// Forget drops what a source reported of a metric: it was another metric.
 func (s *Series) Forget(from, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +205,8 @@ func (s *Series) dropCurve(name string) {
 	s.drop = append(s.drop, name)
 }
 
-// Reset forgets what a source reported, but for its points: the file is written anew.
+// Reset forgets what a source reported, but not the points that are stored: the job writes its file
+// again from the start.
 func (s *Series) Reset(from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,8 +215,8 @@ func (s *Series) Reset(from string) {
 	r.histories, r.waiting = make(map[string]*history), nil
 }
 
-// reported is what counts of a metric, and whose word it is: the first source's that reports
-// it. Nil = nobody did. The caller holds s.mu.
+// reported returns a metric's history and source: the first source that reports it. Nil = none
+// does. The caller holds s.mu.
 func (s *Series) reported(name string) (*history, string) {
 	for _, source := range s.order {
 		if h := s.sources[source].histories[name]; h != nil {
@@ -255,9 +256,9 @@ func (s *Series) Names() []string {
 // Any reports whether anything was reported.
 func (s *Series) Any() bool { return len(s.Names()) > 0 }
 
-// End lets everything go that waited: of each metric that the chosen source lacks, the points
-// of the first that has it. A source before the chosen one that has the objective came too
-// late to be chosen; its curve takes the place of the other.
+// End queues the points that waited: for each metric that the chosen source lacks, the points of the
+// first source that has it. A source before the chosen one that has the objective came too late
+// to be chosen; its curve replaces the other.
 func (s *Series) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,11 +9,9 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Thinner decides which points of a flood are stored. As long as the job stays
-// within its rate that is all of them. A job that is faster has the newest
-// point of each metric held back; as the rate allows, some are let go, in no
-// order, so that no metric is left out for good. What counts for the objective
-// was counted before (Series.Add).
+// Thinner decides which points are stored: all of them while the job stays within its rate. Of
+// a faster job it holds the newest point of each metric, and lets some go as the rate allows, in
+// no order, so that no metric is left out for good. The objective counts every value (Series.Add).
 type Thinner struct {
 	limiter *rate.Limiter
 	limit   int       // points in all
@@ -27,8 +25,7 @@ type Thinner struct {
 // that writes its history when it ends, say.
 const burstSeconds = 100
 
-// NewThinner is for an attempt that began so long ago: an adopted one is read
-// from its start, at once.
+// NewThinner is for an attempt of an age: an adopted one is read from its start, at once.
 func NewThinner(rateLimit, limit int, age time.Duration) *Thinner {
 	burst := float64(rateLimit) * (burstSeconds + max(age, 0).Seconds())
 
@@ -68,8 +65,8 @@ func (t *Thinner) add(p berth.MetricPoint) bool {
 	return false
 }
 
-// release returns what was held and may be stored now; all of it at the end,
-// so that the last value of each metric is always there.
+// release returns the held points that may be stored now; at the end all of them, so that the last
+// value of each metric is always there.
 func (t *Thinner) release(now time.Time, end bool) []berth.MetricPoint {
 	var out []berth.MetricPoint
 
