@@ -532,46 +532,42 @@ func evidence(t *rapid.T) failure.Evidence {
 	lines := []string{tfGPU, tfCPU, tfInit, tfWarn, tfSoft, "", "CUDNN_STATUS_INTERNAL_ERROR", "MemoryError", "std::bad_alloc", "all well", noSpace}
 	tail := rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(lines), rapid.String())).Draw(t, "log")
 
-	return failure.Evidence{
+	size := rapid.Int64Range(0, 4000*mib)
+
+	e := failure.Evidence{
 		Intent: rapid.SampledFrom([]failure.Intent{
 			failure.IntentNone, failure.IntentNone, failure.IntentCancel, failure.IntentStop, failure.IntentTimeout, failure.IntentPrune,
 			failure.IntentFlood, failure.IntentQuota,
 		}).Draw(t, "intent"),
 		ReportedKind: rapid.SampledFrom([]berth.FailureKind{"", "", berth.FailureDeviceOOM, berth.FailureHostOOM}).Draw(t, "reported"),
-
-		ExitCode:   rapid.IntRange(0, 255).Draw(t, "exit"),
-		LogTail:    tail,
-		OldLines:   rapid.IntRange(0, len(tail)).Draw(t, "old lines"),
-		OOMKilled:  rapid.Bool().Draw(t, "killed"),
-		OOMEvent:   rapid.Bool().Draw(t, "event"),
-		OOMKills:   rapid.IntRange(0, 3).Draw(t, "kills"),
-		BelowLimit: rapid.Bool().Draw(t, "below limit"),
-		OOMCause:   rapid.SampledFrom([]berth.OOMCause{"", berth.OOMLimit, berth.OOMMachine}).Draw(t, "cause"),
-		PeakBytes:  rapid.Int64Range(0, 2000*mib).Draw(t, "host peak"),
-		Host:       failure.HostEvidence{Measured: rapid.Bool().Draw(t, "host measured"), AvailableBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "available")},
+		OOMCause:     rapid.SampledFrom([]berth.OOMCause{"", berth.OOMLimit, berth.OOMMachine}).Draw(t, "cause"),
+		Objective:    rapid.SampledFrom([]string{"", "loss"}).Draw(t, "objective"),
+		ExitCode:     rapid.IntRange(0, 255).Draw(t, "exit"),
+		LogTail:      tail,
+		OldLines:     rapid.IntRange(0, len(tail)).Draw(t, "old lines"),
+		OOMKills:     rapid.IntRange(0, 3).Draw(t, "kills"),
 		Disk: failure.DiskEvidence{
-			Measured: rapid.Bool().Draw(t, "disk measured"), FreeBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "disk"),
-			LogFreeBytes: rapid.Int64Range(0, 100*mib).Draw(t, "disk of logs"), FilledBytes: rapid.Int64Range(0, 4000*mib).Draw(t, "own files"),
-			FullBefore: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "full before")), HeadroomBytes: 2000 * mib, Missed: rapid.Bool().Draw(t, "disk missed"),
-			LogUnseen: rapid.Bool().Draw(t, "disk of logs unseen"),
-			Problem:   rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
-		},
-		LogTorn:          rapid.Bool().Draw(t, "log torn"),
-		FromLog:          rapid.Bool().Draw(t, "from log"),
-		ReportedSince:    rapid.Bool().Draw(t, "reported since"),
-		MemoryLimitBytes: rapid.Int64Range(0, 2000*mib).Draw(t, "host limit"),
-		DaemonLost:       rapid.Bool().Draw(t, "lost"),
-		Objective:        rapid.SampledFrom([]string{"", "loss"}).Draw(t, "objective"),
-		HasObjective:     rapid.Bool().Draw(t, "has"),
-		Device: failure.DeviceEvidence{
-			Asked:        rapid.Bool().Draw(t, "asked"),
-			Measured:     rapid.Bool().Draw(t, "measured"),
-			PeakBytes:    rapid.Int64Range(0, 2000*mib).Draw(t, "peak"),
-			LimitBytes:   rapid.Int64Range(0, 2000*mib).Draw(t, "limit"),
-			FreeMeasured: rapid.Bool().Draw(t, "free measured"),
-			FreeBytes:    rapid.Int64Range(0, 2000*mib).Draw(t, "free"),
+			HeadroomBytes: 2000 * mib, FullBefore: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "full before")),
+			Problem: rapid.SampledFrom([]string{"", "read-only"}).Draw(t, "disk problem"),
 		},
 	}
+
+	for _, bytes := range []*int64{
+		&e.PeakBytes, &e.MemoryLimitBytes, &e.Host.AvailableBytes, &e.Disk.FreeBytes, &e.Disk.LogFreeBytes, &e.Disk.FilledBytes,
+		&e.Device.PeakBytes, &e.Device.LimitBytes, &e.Device.FreeBytes,
+	} {
+		*bytes = size.Draw(t, "bytes")
+	}
+
+	for _, fact := range []*bool{
+		&e.OOMKilled, &e.OOMEvent, &e.BelowLimit, &e.LogTorn, &e.FromLog, &e.ReportedSince, &e.DaemonLost, &e.HasObjective, &e.Host.Measured,
+		&e.Disk.Measured, &e.Disk.Missed, &e.Disk.LogUnseen, &e.Device.Asked, &e.Device.Measured, &e.Device.FreeMeasured,
+		&e.Device.Stepped, &e.Device.MPS, &e.Device.Shared, &e.Device.Alone,
+	} {
+		*fact = rapid.Bool().Draw(t, "fact")
+	}
+
+	return e
 }
 
 func TestProperties(t *testing.T) {
