@@ -33,6 +33,14 @@ func used(peak, limit int64, exit int, lines ...string) failure.Evidence {
 	return failure.Evidence{ExitCode: exit, LogTail: lines, PeakBytes: peak * mib, MemoryLimitBytes: limit * mib}
 }
 
+// killed is an attempt that the kernel killed with this peak of 4,096 MiB, on a machine with
+// available MiB left.
+func killed(peak, available int64) failure.Evidence {
+	return with(used(peak, 4096, 137), func(e *failure.Evidence) {
+		e.OOMKilled, e.Host = true, failure.HostEvidence{Measured: true, AvailableBytes: available * mib}
+	})
+}
+
 // withDisk is an attempt on a host whose disk had at least free MiB free.
 func withDisk(free int64, lines ...string) failure.Evidence {
 	return failure.Evidence{
@@ -219,27 +227,12 @@ func TestClassify(t *testing.T) {
 			}),
 			berth.FailureHostOOM, "the kernel killed it",
 		},
-		"a kill, and never at its limit": {with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills, e.BelowLimit = true, 1, true }), berth.FailureInfra, "machine"},
-		"a kill, and at its limit":       {with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills = true, 1 }), berth.FailureHostOOM, ""},
-		"killed between two samples": {
-			with(used(6, 4096, 137), func(e *failure.Evidence) {
-				e.OOMKilled, e.Host = true, failure.HostEvidence{Measured: true, AvailableBytes: 20_000 * mib}
-			}),
-			berth.FailureHostOOM, "",
-		},
-		"killed where the machine had less left than the limit": {
-			with(used(300, 4096, 137), func(e *failure.Evidence) {
-				e.OOMKilled, e.Host = true, failure.HostEvidence{Measured: true, AvailableBytes: 200 * mib}
-			}),
-			berth.FailureInfra, "machine",
-		},
-		"killed at its limit on a full machine": {
-			with(used(4000, 4096, 137), func(e *failure.Evidence) {
-				e.OOMKilled, e.Host = true, failure.HostEvidence{Measured: true, AvailableBytes: 0}
-			}),
-			berth.FailureHostOOM, "",
-		},
-		"SIGKILL on a full machine": {with(used(300, 4096, 137), func(e *failure.Evidence) { e.Host = failure.HostEvidence{Measured: true, AvailableBytes: 50 * mib} }), berth.FailureInfra, "machine"},
+		"a kill, and never at its limit":                        {with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills, e.BelowLimit = true, 1, true }), berth.FailureInfra, "machine"},
+		"a kill, and at its limit":                              {with(used(300, 4096, 1), func(e *failure.Evidence) { e.OOMKilled, e.OOMKills = true, 1 }), berth.FailureHostOOM, ""},
+		"killed between two samples":                            {killed(6, 20_000), berth.FailureHostOOM, ""},
+		"killed where the machine had less left than the limit": {killed(300, 200), berth.FailureInfra, "machine"},
+		"killed at its limit on a full machine":                 {killed(4000, 0), berth.FailureHostOOM, ""},
+		"SIGKILL on a full machine":                             {with(used(300, 4096, 137), func(e *failure.Evidence) { e.Host = failure.HostEvidence{Measured: true, AvailableBytes: 50 * mib} }), berth.FailureInfra, "machine"},
 
 		// The disk of the host, and file systems that only the trial fills.
 		"the host's disk is full": {withDisk(0, traceback("OSError: [Errno 28] No space left on device: '/trial/checkpoint/m.h5'")...), berth.FailureInfra, `the disk of host "a" was full`},
@@ -267,9 +260,6 @@ func TestClassify(t *testing.T) {
 		"its own files filled the disk, below the quota": {
 			with(withDisk(48, "No space left on device"), func(e *failure.Evidence) { e.Disk.FilledBytes = 2000 * mib }), berth.FailureDiskQuota,
 			`wrote 2,000 MiB to /trial/out, /trial/checkpoint and its working directory, which filled the disk of host "a": it had 48 MiB free`,
-		},
-		"its own files filled the disk, and it could not say so": {
-			with(withDisk(0), func(e *failure.Evidence) { e.Disk.FilledBytes = 2048 * mib }), berth.FailureDiskQuota, "its files were removed, except its checkpoints",
 		},
 		"no space, and nobody looked at the disk": {
 			with(withDisk(90_000, traceback("OSError: [Errno 28] No space left on device")...), func(e *failure.Evidence) { e.Disk.Missed = true }),

@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// missedBytes of a line are shown.
-const missedBytes = 200
-
 // Missed are the lines that have the words of the objective and a number, and that Berth cannot
 // read.
 type Missed struct {
@@ -18,17 +15,14 @@ type Missed struct {
 	Values  int    // how many such lines there are
 }
 
-// Note says which values could not be read; empty when all were. What it quotes of the program
-// goes through hide first.
-func (m *Missed) Note(hide func(string) string) string {
+// Note says which values could not be read; empty when all were. quote makes a line of the program
+// fit for a message.
+func (m *Missed) Note(quote func(string) string) string {
 	if m.Values == 0 {
 		return ""
 	}
 
-	line := hide(m.Value)
-	line = strings.ToValidUTF8(line[:min(len(line), missedBytes)], "")
-
-	return fmt.Sprintf("values of its objective could not be read and did not count: %d, such as %q; write numbers such as 0.91", m.Values, line)
+	return fmt.Sprintf("values of its objective could not be read and did not count: %d, such as %q; write numbers such as 0.91", m.Values, quote(m.Value))
 }
 
 // miss notes a line without a value of the objective.

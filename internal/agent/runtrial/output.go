@@ -315,7 +315,7 @@ func (o *output) notes() []string {
 			notes = append(notes, "it printed faster than Docker keeps, so lines with metrics may be lost; write them to the file that TRIAL_METRICS_FILE names")
 		}
 
-		notes = append(notes, o.printed.Near.Note(o.run.mask.Quote))
+		notes = append(notes, o.printed.Near.Note(o.quote))
 	}
 
 	if o.gap {
