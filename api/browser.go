@@ -21,7 +21,7 @@ import (
 // id, security headers, Host allow-list, cross-origin protection. The
 // allow-list stops DNS rebinding, which looks like the same origin to a browser
 // (CVE-2025-62593 of Ray).
-func (s *Server) protect(next http.Handler) http.Handler {
+func (s *Server) protect(next http.Handler) (http.Handler, error) {
 	crossOrigin := http.NewCrossOriginProtection()
 	if s.config.origin != "" {
 		_ = crossOrigin.AddTrustedOrigin(s.config.origin) // a proxy may call us by another name; withPublicURL has read it
@@ -34,7 +34,9 @@ func (s *Server) protect(next http.Handler) http.Handler {
 		})
 	}))
 
-	return s.identify(compressAnswers(s.allowHost(crossOrigin.Handler(next))))
+	inside, err := compressAnswers(s.allowHost(crossOrigin.Handler(next)))
+
+	return s.identify(inside), err
 }
 
 type contextKey int

@@ -133,9 +133,9 @@ func New(deps Deps, config Config) (*Server, error) {
 		return nil, err
 	}
 
-	s.handler = s.protect(engine)
+	s.handler, err = s.protect(engine)
 
-	return s, nil
+	return s, err
 }
 
 // Handler is the whole API, for a server of one's own.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,22 +91,12 @@ func (o *options) verb(use, about string, args cobra.PositionalArgs, run func(cm
 	}
 }
 
-// wordsOf are the completions of rows, each an id, a tab and what it is.
-func wordsOf[T any](rows []T, err error, word func(T) string) ([]string, error) {
-	words := make([]string, len(rows))
-	for i, row := range rows {
-		words[i] = word(row)
-	}
-
-	return words, err
-}
-
 // completeTimeout bounds the wait after the tab key.
 const completeTimeout = time.Second
 
-// completeFirst completes the first argument from a list of "id\tabout".
-func (o *options) completeFirst(cmd *cobra.Command, list func(ctx context.Context, to *remote) ([]string, error)) *cobra.Command {
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeSweep completes the first argument, the id of a sweep.
+func (o *options) completeSweep(cmd *cobra.Command) *cobra.Command {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (words []string, _ cobra.ShellCompDirective) {
 		to, err := o.connect()
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -114,9 +105,9 @@ func (o *options) completeFirst(cmd *cobra.Command, list func(ctx context.Contex
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 		defer cancel()
 
-		words, err := list(ctx, to)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+		sweeps, _ := to.sweeps(ctx, client.ListSweepsParams{}, 50) // without an answer there are no words
+		for _, s := range sweeps {
+			words = append(words, fmt.Sprintf("%s\t%s (%s)", short(s.ID), s.Name, s.State))
 		}
 
 		return words, cobra.ShellCompDirectiveNoFileComp

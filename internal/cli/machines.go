@@ -45,7 +45,7 @@ func (o *options) hostStateCommand(verb, about, state string) *cobra.Command {
 		return show(o, cmd, rows)(answer[client.Host](to.UpdateHost(cmd.Context(), args[0], client.HostPatch{State: client.HostPatchState(state)})))
 	})
 
-	return o.completeFirst(cmd, hostWords)
+	return cmd
 }
 
 func (o *options) removeHostCommand() *cobra.Command {
@@ -59,25 +59,7 @@ func (o *options) removeHostCommand() *cobra.Command {
 		})
 	cmd.Flags().BoolVar(&force, "force", false, "remove it although its worker answers: you make sure that no trial runs there")
 
-	return o.completeFirst(cmd, hostWords)
-}
-
-// hostWords completes a host: its name, or its id where the name is not its own.
-func hostWords(ctx context.Context, to *remote) ([]string, error) {
-	hosts, err := to.hosts(ctx)
-	named := make(map[string]int, len(hosts))
-
-	for _, h := range hosts {
-		named[h.Name]++
-	}
-
-	return wordsOf(hosts, err, func(h client.Host) string {
-		if named[h.Name] > 1 {
-			return h.ID + "\t" + hostState(h)
-		}
-
-		return h.Name + "\t" + hostState(h)
-	})
+	return cmd
 }
 
 // diskFree is the free space of a host's disk, with a warning when it will be full
@@ -187,7 +169,7 @@ func (o *options) cordonDeviceCommand() *cobra.Command {
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those whose trials wait for the GPU")
 
-	return o.completeFirst(cmd, deviceWords)
+	return cmd
 }
 
 func (o *options) readyDeviceCommand() *cobra.Command {
@@ -195,7 +177,7 @@ func (o *options) readyDeviceCommand() *cobra.Command {
 		return o.updateDevice(cmd, to, args[0], client.DevicePatch{State: client.DevicePatchStateReady})
 	})
 
-	return o.completeFirst(cmd, deviceWords)
+	return cmd
 }
 
 func (o *options) updateDevice(cmd *cobra.Command, to *remote, id string, patch client.DevicePatch) error {
@@ -205,17 +187,4 @@ func (o *options) updateDevice(cmd *cobra.Command, to *remote, id string, patch 
 
 		return t
 	})(answer[client.Device](to.UpdateDevice(cmd.Context(), id, patch)))
-}
-
-// deviceWords completes a GPU.
-func deviceWords(ctx context.Context, to *remote) (words []string, err error) {
-	hosts, err := to.hosts(ctx)
-
-	for _, h := range hosts {
-		for _, d := range h.Devices {
-			words = append(words, d.ID+"\t"+h.Name+", "+deviceState(d))
-		}
-	}
-
-	return words, err
 }

@@ -21,14 +21,6 @@ func (r *remote) probes(ctx context.Context, limit int) ([]client.Probe, error) 
 	})
 }
 
-func (o *options) completeProbe(cmd *cobra.Command) *cobra.Command {
-	return o.completeFirst(cmd, func(ctx context.Context, to *remote) ([]string, error) {
-		probes, err := to.probes(ctx, 100)
-
-		return wordsOf(probes, err, func(p client.Probe) string { return shortKey(p.ShapeKey) + "\t" + assignment(p.Shape.Values) })
-	})
-}
-
 func (o *options) listProbesCommand() *cobra.Command {
 	var limit int
 
@@ -54,10 +46,10 @@ func (o *options) probeTable(probes []client.Probe) table {
 }
 
 func (o *options) getProbeCommand() *cobra.Command {
-	return o.completeProbe(o.verb("get SHAPE", "Show what was measured of one shape", cobra.ExactArgs(1),
+	return o.verb("get SHAPE", "Show what was measured of one shape", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
 			return show(o, cmd, o.probeDetails)(answer[client.Probe](to.GetProbe(cmd.Context(), args[0])))
-		}))
+		})
 }
 
 func (o *options) probeDetails(p client.Probe) table {
@@ -171,8 +163,8 @@ func activityText(a client.DeviceActivity) string {
 func milliText(milli int64) string { return strconv.FormatFloat(float64(milli)/10, 'f', -1, 64) + " %" }
 
 func (o *options) forgetProbeCommand() *cobra.Command {
-	return o.completeProbe(o.verb("forget SHAPE", "Forget what was measured, so that the shape is probed anew", cobra.ExactArgs(1),
+	return o.verb("forget SHAPE", "Forget what was measured, so that the shape is probed anew", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
 			return confirm(cmd, "forgotten: the next trial of shape %s measures it anew", shortKey(args[0]))(to.ForgetProbe(cmd.Context(), args[0]))
-		}))
+		})
 }

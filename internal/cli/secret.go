@@ -41,7 +41,7 @@ func (o *options) setSecretCommand() *cobra.Command {
 		})
 	cmd.Flags().StringVar(&from, "from-file", "", "take the value from this file, byte by byte; without it the line break at the end of standard input is left out")
 
-	return o.completeFirst(cmd, secretWords)
+	return cmd
 }
 
 // oneName takes a name and no value: other users of the machine see arguments, and
@@ -146,11 +146,5 @@ func (o *options) deleteSecretCommand() *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&force, "force", false, "also when sweeps mount it that have not ended: their trials that have not started fail")
 
-	return o.completeFirst(cmd, secretWords)
-}
-
-func secretWords(ctx context.Context, to *remote) ([]string, error) {
-	list, err := to.secrets(ctx)
-
-	return wordsOf(list, err, func(s client.Secret) string { return s.Name })
+	return cmd
 }

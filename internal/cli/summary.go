@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
@@ -12,17 +11,13 @@ import (
 
 // summary is the result of a sweep.
 type summary struct {
-	Sweep       client.Sweep   `json:"sweep"`
-	Best        *client.Trial  `json:"best,omitempty"`
-	Shapes      []shapeSummary `json:"shapes"`
-	Failed      []client.Trial `json:"failed,omitempty"` // and infeasible ones
-	Attempts    int            `json:"attempts"`
-	OOMRetries  int            `json:"oom_retries"`
-	MaxAtOnce   int            `json:"max_at_once"`
-	Waves       int            `json:"waves"`        // attempts / max at once, rounded up
-	WorkSeconds float64        `json:"work_seconds"` // of all attempts, one after the other
-	WallSeconds float64        `json:"wall_seconds"` // from the first start to the last end
-	AtOnce      float64        `json:"at_once"`      // work / wall
+	Sweep      client.Sweep   `json:"sweep"`
+	Best       *client.Trial  `json:"best,omitempty"`
+	Shapes     []shapeSummary `json:"shapes"`
+	Failed     []client.Trial `json:"failed,omitempty"` // and infeasible ones
+	Attempts   int            `json:"attempts"`
+	OOMRetries int            `json:"oom_retries"`
+	Notes      []string       `json:"notes"` // what packing saved, as in the report
 }
 
 // shapeSummary is the reserved and measured memory of one shape in the sweep.
@@ -61,7 +56,10 @@ func (r *remote) summarize(ctx context.Context, b board) (summary, error) {
 		}
 	}
 
-	return s, nil
+	report, err := answer[client.SweepReport](r.GetSweepReport(ctx, b.sweep.ID, &client.GetSweepReportParams{Limit: some(1)}))
+	s.Notes = report.Notes
+
+	return s, err
 }
 
 func newSummary(b board) summary {
@@ -80,7 +78,6 @@ func newSummary(b board) summary {
 	}
 
 	s.addShapes(b)
-	s.addTimes(b.attempts)
 
 	return s
 }
@@ -132,48 +129,6 @@ func (s *shapeSummary) add(a client.Attempt) {
 	}
 
 	s.ReservedMaxBytes = max(s.ReservedMaxBytes, a.Demand.MemoryBytes)
-}
-
-// addTimes finds how much work there was, how long it took, the most that ran
-// at one moment, and how many times the machines were filled so.
-func (s *summary) addTimes(attempts []client.Attempt) {
-	type edge struct {
-		at    time.Time
-		delta int
-	}
-
-	var edges []edge
-
-	for _, a := range attempts {
-		if a.StartedAt == nil || a.FinishedAt == nil {
-			continue
-		}
-
-		s.WorkSeconds += a.FinishedAt.Sub(*a.StartedAt).Seconds()
-		edges = append(edges, edge{*a.StartedAt, 1}, edge{*a.FinishedAt, -1})
-	}
-
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) })
-
-	running := 0
-	for _, e := range edges {
-		running += e.delta
-		s.MaxAtOnce = max(s.MaxAtOnce, running)
-	}
-
-	if len(edges) > 0 {
-		const edgesOfOne = 2
-
-		s.MaxAtOnce = max(s.MaxAtOnce, 1) // trials that ended in the moment they began
-
-		ran := len(edges) / edgesOfOne
-		s.Waves = (ran + s.MaxAtOnce - 1) / s.MaxAtOnce
-		s.WallSeconds = edges[len(edges)-1].at.Sub(edges[0].at).Seconds()
-	}
-
-	if s.WallSeconds > 0 {
-		s.AtOnce = s.WorkSeconds / s.WallSeconds
-	}
 }
 
 // verdict is the error that a sweep which did not end well exits with.

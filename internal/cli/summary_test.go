@@ -2,7 +2,6 @@ package cli
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,17 +43,4 @@ func TestPreviewText_Time(t *testing.T) {
 
 	p.Duration = &client.PreviewDuration{MinSeconds: 30, MaxSeconds: 60}
 	require.Contains(t, previewText(nil, p), "3 waves, 30 s to 60 s in all\n")
-}
-
-// Attempts that end in the moment they begin ran one after the other, for no time.
-func TestAddTimes_NoTime(t *testing.T) {
-	t.Parallel()
-
-	var s summary
-
-	at := time.Date(2026, 11, 26, 1, 35, 41, 0, time.UTC)
-	s.addTimes([]client.Attempt{{StartedAt: &at, FinishedAt: &at}, {StartedAt: &at, FinishedAt: &at}})
-	require.Equal(t, 1, s.MaxAtOnce)
-	require.Equal(t, 2, s.Waves)
-	require.Zero(t, s.WallSeconds)
 }

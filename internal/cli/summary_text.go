@@ -21,9 +21,9 @@ func (o *options) printSummary(w io.Writer, s summary) error {
 		return err
 	}
 
-	_, err := fmt.Fprint(w, summaryFoot(s)+nextStep(s))
+	say(w, "\n%s\n%s", strings.Join(s.Notes, "\n"), nextStep(s))
 
-	return err
+	return nil
 }
 
 // summaryHead is the result: how it ended, and the best trial.
@@ -125,15 +125,4 @@ func nextStep(s summary) string {
 	}
 
 	return fmt.Sprintf("\nnext: berth sweep best %s --download   (the files of trial %d)\n", short(s.Sweep.ID), s.Best.Number)
-}
-
-// summaryFoot is how well it was packed.
-func summaryFoot(s summary) string {
-	if s.WallSeconds == 0 {
-		return "\nnothing ran\n"
-	}
-
-	return fmt.Sprintf("\nwaves: %d (%s, %d at once at most, %.1f on average)\nwall time: %s, against %s of all trials one after the other\nout-of-memory retries: %d\n",
-		s.Waves, plural(s.Attempts, "attempt", "attempts"), s.MaxAtOnce, s.AtOnce,
-		span(seconds(s.WallSeconds)), span(seconds(s.WorkSeconds)), s.OOMRetries)
 }

@@ -24,15 +24,6 @@ func (r *remote) sweep(ctx context.Context, id string) (client.Sweep, error) {
 	return answer[client.Sweep](r.GetSweep(ctx, id))
 }
 
-// completeSweep completes the id of a sweep.
-func (o *options) completeSweep(cmd *cobra.Command) *cobra.Command {
-	return o.completeFirst(cmd, func(ctx context.Context, to *remote) ([]string, error) {
-		sweeps, err := to.sweeps(ctx, client.ListSweepsParams{}, 50)
-
-		return wordsOf(sweeps, err, func(s client.Sweep) string { return fmt.Sprintf("%s\t%s (%s)", short(s.ID), s.Name, s.State) })
-	})
-}
-
 func (o *options) listSweepsCommand() *cobra.Command {
 	var (
 		filter           []string

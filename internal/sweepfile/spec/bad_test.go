@@ -115,7 +115,7 @@ var bad = []struct {
 	{"variable is a number", "", with("environment_variables: {TF_X: 1}"), 400, []string{"E_TYPE /environment_variables/TF_X"}},
 	{"40 secret name", "", with("secrets: [{name: ../x, file: /run/secrets/x}]"), 422, []string{"E_SECRET /secrets/0/name"}},
 	{"41 host path", "", with("datasets: [{name: /home/me, target: /data}]"), 422, []string{"E_MOUNT_DENIED /datasets/0/name"}},
-	{"41 host path as source", "", with("datasets: [{name: a, source: /home/me, target: /data}]"), 422, []string{"E_MOUNT_DENIED /datasets/0/source"}},
+	{"41 host path as source", "", with("datasets: [{name: a, source: /home/me, target: /data}]"), 400, []string{"E_UNKNOWN_FIELD /datasets/0/source"}},
 	{"42 docker.sock", "", with("datasets: [{name: d, target: /var/run/docker.sock}]"), 422, []string{"E_MOUNT_DENIED /datasets/0/target"}},
 	{"43 dataset path", "", with("datasets: [{name: ../../etc, target: /data}]"), 422, []string{"E_DATASET /datasets/0/name"}},
 	{"44 target /proc", "", with("datasets: [{name: d, target: /proc}, {name: e, target: /trial/x}, {name: f, target: a}]"), 422, []string{"E_MOUNT_TARGET /datasets/0/target", "E_MOUNT_TARGET /datasets/1/target", "E_MOUNT_TARGET /datasets/2/target"}},

@@ -125,24 +125,12 @@ func (o *object) retry() berth.RetrySpec {
 	return berth.RetrySpec{MaxAttempts: int(r.integer("max_attempts", bounds{1, 10, codeRetries}, 3))}
 }
 
-// datasets reads mounts by name. The keys under which other tools take a path
-// of the host get their own answer.
 func (o *object) datasets() []berth.DatasetMount {
 	var out []berth.DatasetMount
 
 	o.each("datasets", func(n *document.Node, pointer string) {
 		d := o.open(n, pointer)
 		out = append(out, berth.DatasetMount{Name: d.text("name"), Target: d.text("target")})
-
-		named := d.known
-		for _, key := range []string{"source", "path", "host_path"} {
-			if f := d.field(key); f != nil {
-				d.add(f.Offset, d.at(key), codeMountDenied, "paths of the host cannot be mounted; "+datasetHint)
-				named = append(named, key)
-			}
-		}
-
-		d.known = named
 		d.finish()
 	})
 
