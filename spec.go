@@ -267,16 +267,7 @@ type Parallel int
 func (p Parallel) MarshalJSON() ([]byte, error) { return marshalAuto(int64(p)) }
 
 // UnmarshalJSON reads "auto" or a number.
-func (p *Parallel) UnmarshalJSON(data []byte) error {
-	var n int64
-	if err := unmarshalAuto(data, &n); err != nil {
-		return err
-	}
-
-	*p = Parallel(n)
-
-	return nil
-}
+func (p *Parallel) UnmarshalJSON(data []byte) error { return unmarshalAuto(data, (*int)(p)) }
 
 // Duration is a time.Duration that marshals to text such as "1h30m0s".
 type Duration time.Duration
@@ -311,7 +302,7 @@ func marshalAuto(n int64) ([]byte, error) {
 	return strconv.AppendInt(nil, n, 10), nil
 }
 
-func unmarshalAuto(data []byte, n *int64) error {
+func unmarshalAuto[T int | int64](data []byte, n *T) error {
 	if string(data) == auto {
 		*n = 0
 

@@ -32,7 +32,7 @@ func (s *Server) audit(c *gin.Context) {
 
 	who := caller(c.Request.Context())
 
-	if who.role == roleNone || c.Request.Method == http.MethodGet || harmless[c.FullPath()] || c.Writer.Status() == http.StatusTooManyRequests {
+	if who.role == "" || c.Request.Method == http.MethodGet || harmless[c.FullPath()] || c.Writer.Status() == http.StatusTooManyRequests {
 		return
 	}
 

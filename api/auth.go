@@ -17,41 +17,21 @@ import (
 	"github.com/berthml/berth/api/openapi"
 )
 
-// role is the permissions of a token; a larger one includes the smaller ones.
-type role int
-
-const (
-	roleNone role = iota
-	roleViewer
-	roleOperator
-	roleAdmin
-)
-
-// roles are the words for them, as stored.
-var roles = map[string]role{"viewer": roleViewer, "operator": roleOperator, "admin": roleAdmin}
-
-// word is the API's name of a role.
-func (r role) word() openapi.TokenRole {
-	for word, is := range roles {
-		if is == r {
-			return openapi.TokenRole(word)
-		}
-	}
-
-	return ""
-}
+// permissions of a token's role; a larger number includes the smaller ones. An unknown
+// caller has none.
+var permissions = map[openapi.TokenRole]int{openapi.Viewer: 1, openapi.Operator: 2, openapi.Admin: 3}
 
 // principal is the caller.
 type principal struct {
 	name    string
-	role    role
-	token   string // id; empty for local
+	role    openapi.TokenRole // empty = not known
+	token   string            // id; empty for local
 	knownBy openapi.KnownBy
 	expires *time.Time // when a session ends; nil without one
 }
 
 // local is the caller on a workstation where no token was ever made.
-var local = principal{name: "local", role: roleAdmin, knownBy: openapi.KnownByLocal}
+var local = principal{name: "local", role: openapi.Admin, knownBy: openapi.KnownByLocal}
 
 const (
 	tokenPrefix = "berth_"
@@ -107,7 +87,7 @@ func (s *Server) admitCaller(c *gin.Context, who principal, err error) error {
 // change things, admins also remove machines, see and make tokens, and store
 // secrets.
 func (s *Server) authorize(c *gin.Context) error {
-	if caller(c.Request.Context()).role < neededRole(c.Request.Method, c.FullPath()) {
+	if permissions[caller(c.Request.Context()).role] < permissions[neededRole(c.Request.Method, c.FullPath())] {
 		return &httpError{status: http.StatusForbidden, code: codeForbidden, detail: "The token's role does not allow this."}
 	}
 
@@ -117,15 +97,15 @@ func (s *Server) authorize(c *gin.Context) error {
 // neededRole is the role a route asks for. Only an admin may remove a machine: its
 // resources are freed on a person's word alone (rule R3), also for other persons'
 // sweeps.
-func neededRole(method, path string) role {
+func neededRole(method, path string) openapi.TokenRole {
 	switch {
 	case strings.HasPrefix(path, base+"/tokens"), strings.HasPrefix(path, base+"/secrets") && method != http.MethodGet,
 		strings.HasPrefix(path, base+"/hosts") && method == http.MethodDelete:
-		return roleAdmin
+		return openapi.Admin
 	case method == http.MethodGet:
-		return roleViewer
+		return openapi.Viewer
 	default:
-		return roleOperator
+		return openapi.Operator
 	}
 }
 
@@ -207,7 +187,7 @@ func (s *Server) byToken(ctx context.Context, text, refusal string) (principal, 
 	case err != nil:
 		return principal{}, err
 	default:
-		return principal{name: token.Name, role: roles[token.Role], token: token.ID, knownBy: openapi.KnownByToken}, nil
+		return principal{name: token.Name, role: openapi.TokenRole(token.Role), token: token.ID, knownBy: openapi.KnownByToken}, nil
 	}
 }
 

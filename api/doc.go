@@ -13,7 +13,7 @@
 //	submit.go     new sweeps; copy.go clones and reruns; preview.go validates and previews
 //	sweeps.go control.go trials.go probes.go hosts.go tokens.go health.go
 //	me.go         facts for a page about its caller and the server
-//	docs.go       the page that renders the description; web.go the web interface
+//	web.go        the web interface
 //	stream.go     server-sent events; feed.go their content; log.go follows a log
 //	publisher.go  gives committed events their sequence
 //	convert.go    domain to response types

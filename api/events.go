@@ -42,16 +42,13 @@ func (s *Server) streamEvents(c *gin.Context) error {
 		after = last
 	}
 
-	e := eventStream{request: c.Request, after: after, sweepIDs: sweepIDs}
-
 	out, err := newStream(c.Writer, after)
 	if err == nil && missed {
 		err = out.event("reset", position(after), map[string]string{"reason": "events were missed that are not kept any more; read everything anew"})
 	}
 
 	if err == nil {
-		e.out = out
-		err = s.sendEvents(ctx, &e)
+		err = s.sendEvents(c.Request, out, after, sweepIDs)
 	}
 
 	if err != nil {
@@ -89,18 +86,10 @@ func (s *Server) watchedSweeps(ctx context.Context, ids []string) ([]string, err
 	return watched, nil
 }
 
-// eventStream is one caller's stream of events, and its position.
-type eventStream struct {
-	out      *stream
-	request  *http.Request
-	after    int64    // all events up to this one were sent
-	sweepIDs []string // empty = of all sweeps
-}
-
-// sendEvents writes the following events until the caller disconnects or
-// the server stops. A token that becomes invalid ends the stream
+// sendEvents writes the events after a sequence until the caller disconnects or
+// the server stops; no sweeps means all. A token that becomes invalid ends the stream
 // within two rechecks.
-func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
+func (s *Server) sendEvents(r *http.Request, out *stream, after int64, sweepIDs []string) error {
 	idle := time.NewTicker(s.idle)
 	defer idle.Stop()
 
@@ -113,57 +102,44 @@ func (s *Server) sendEvents(ctx context.Context, e *eventStream) error {
 		if time.Since(checked) >= s.recheck { // the ticker may come a moment before
 			checked = time.Now()
 
-			if _, err := s.principal(e.request); err != nil {
+			if _, err := s.principal(r); err != nil {
 				return err
 			}
 		}
 
-		changes, grown, err := s.sendChanges(ctx, e)
+		fresh, err := s.feed.after(r.Context(), after, sweepIDs)
 		if err != nil {
 			return err
 		}
 
-		if changes > 0 {
+		for _, change := range fresh.events {
+			event, err := toEvent(change)
+			if err != nil {
+				return err
+			}
+
+			if err := out.event("change", position(change.Sequence), event); err != nil {
+				return err
+			}
+		}
+
+		if after = fresh.seen; len(fresh.events) > 0 {
 			continue // there may be more than a batch
 		}
 
 		select {
-		case <-ctx.Done():
+		case <-r.Context().Done():
 			return nil
 		case <-s.stopping:
 			return nil
-		case <-grown:
+		case <-fresh.grown:
 		case <-recheck.C:
 		case <-idle.C:
-			if err := e.out.sendAlive(e.after); err != nil {
+			if err := out.sendAlive(after); err != nil {
 				return err
 			}
 		}
 	}
-}
-
-// sendChanges writes the events that have come, a batch at most, and says how many they
-// were. grown is closed when there are more.
-func (s *Server) sendChanges(ctx context.Context, e *eventStream) (sent int, grown <-chan struct{}, err error) {
-	fresh, err := s.feed.after(ctx, e.after, e.sweepIDs)
-	if err != nil {
-		return 0, nil, err
-	}
-
-	for _, change := range fresh.events {
-		event, err := toEvent(change)
-		if err != nil {
-			return 0, nil, err
-		}
-
-		if err := e.out.event("change", position(change.Sequence), event); err != nil {
-			return 0, nil, err
-		}
-	}
-
-	e.after = fresh.seen
-
-	return len(fresh.events), fresh.grown, nil
 }
 
 // recheckCaller is how long a stream outlives its token.

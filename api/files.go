@@ -127,10 +127,7 @@ func (s *Server) readFile(c *gin.Context) error {
 	}
 	defer done()
 
-	body := &objectReader{
-		ctx: ctx, objects: s.deps.Objects, file: file,
-		more: func() { _ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(writeTimeout)) },
-	}
+	body := &objectReader{ctx: ctx, objects: s.deps.Objects, file: file}
 	defer body.close()
 
 	if file.Bytes > 0 { // a silent store must be reported before the status is sent
@@ -145,7 +142,7 @@ func (s *Server) readFile(c *gin.Context) error {
 	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(file.Path)}))
 	header.Set("ETag", `"`+file.Digest.String()+`"`)
 
-	http.ServeContent(c.Writer, c.Request, "", time.Time{}, body)
+	http.ServeContent(patientWriter{c.Writer}, c.Request, "", time.Time{}, body)
 
 	if body.err != nil && ctx.Err() == nil {
 		s.log.Error("sending a file", "path", file.Path, "sha256", file.Digest.String(), "error", body.err)
@@ -189,7 +186,6 @@ type objectReader struct {
 	ctx     context.Context //nolint:containedctx // io.ReadSeeker has none
 	objects Objects
 	file    berth.Artifact
-	more    func() // gives the caller time for the next part
 
 	at     int64         // of the next byte
 	part   io.ReadCloser // nil = nothing is open
@@ -235,8 +231,6 @@ func (o *objectReader) Read(p []byte) (int, error) {
 	if o.at >= o.file.Bytes {
 		return 0, io.EOF
 	}
-
-	o.more()
 
 	if err := o.open(); err != nil {
 		o.err = err

@@ -14,7 +14,7 @@ func (h *handlers) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (ope
 }
 
 func toMe(p principal) openapi.Me {
-	return openapi.Me{Name: p.name, Role: p.role.word(), KnownBy: p.knownBy, ExpiresAt: p.expires}
+	return openapi.Me{Name: p.name, Role: p.role, KnownBy: p.knownBy, ExpiresAt: p.expires}
 }
 
 // GetServer is GET /server. That the caller is known as local says that no token

@@ -132,7 +132,7 @@ func TestSecrets_OfASweep(t *testing.T) {
 
 	for _, path := range []string{"/api/v1/sweeps", "/api/v1/sweep-previews"} {
 		refused(path, strings.Replace(file, "name: hub,", "name: hug,", 1), `there is no secret \"hug\" (there are: hub); this server has no key to store one with`)
-		refused(path, file, `secret \"hub\": no machine opens it; start a worker with --secrets-key and a file that holds the private key of age1old`)
+		refused(path, file, `every host lacks the key of secret \"hub\"; start a worker with --secrets-key and a file that holds the private key of age1old`)
 	}
 
 	store.Exec("UPDATE hosts SET secret_keys = '{age1new,age1old}'")

@@ -65,7 +65,7 @@ func (s *Server) bySession(r *http.Request) (who principal, known bool, err erro
 			token := session.Token
 
 			return principal{
-				name: token.Name, role: roles[token.Role], token: token.ID, knownBy: openapi.KnownBySession, expires: &session.ExpiresAt,
+				name: token.Name, role: openapi.TokenRole(token.Role), token: token.ID, knownBy: openapi.KnownBySession, expires: &session.ExpiresAt,
 			}, true, nil
 		}
 	}

@@ -306,24 +306,11 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 	}
 }
 
-func TestDocsPageAsksNobody(t *testing.T) {
+func TestDocs_AreTheDescription(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t, apitest.Sample(t))
-
-	response := r.call("GET", "/api/docs", "")
-	require.Contains(t, response.Header.Get("Content-Security-Policy"), "default-src 'self'")
-
-	body := r.want(http.StatusOK, "GET", "/api/docs", "")
-	require.Contains(t, body, "/api/v1/sweeps/{id}/rerun-failed")
-	require.Contains(t, body, "/healthz")
-	require.NotContains(t, body, "/api/v1/healthz", "it is above the path of the API")
-	require.Contains(t, body, "putSecret")
-	require.NotContains(t, body, "<script")
-	require.NotContains(t, body, "https://")
-
-	_, body = r.text("GET", "/api/v1/openapi.yaml", "")
-	require.True(t, strings.HasPrefix(body, "# The source of the REST API"))
+	_, r := sampled(t)
+	require.Equal(t, r.want(http.StatusOK, "GET", "/api/v1/openapi.yaml", ""), r.want(http.StatusOK, "GET", "/api/docs", ""))
 }
 
 // Pages see no comments: an event shows them that a connection lives, past the

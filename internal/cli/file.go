@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,12 +53,8 @@ func readSweepFile(cmd *cobra.Command, name string, args []string) (*sweepFile, 
 		say(cmd.ErrOrStderr(), "reading the sweep file from the terminal; end it with Ctrl-D on a line of its own\n")
 	}
 
-	data, err := readAll(cmd.Context(), in)
-
-	switch {
-	case errors.Is(err, context.Canceled):
-		return nil, exitf(ExitInterrupt, "interrupted")
-	case err != nil:
+	data, err := io.ReadAll(io.LimitReader(in, spec.MaxBytes+1)) // the server says that it is too large
+	if err != nil {
 		return nil, exitf(ExitUsage, "reading the sweep file %q: %w", name, err)
 	}
 
@@ -91,29 +86,6 @@ func whichOfHere(dir string, patterns ...string) string {
 	}
 
 	return "; here are " + strings.Join(found[:min(len(found), few)], ", ")
-}
-
-// readAll reads a file to its end, or until ctx ends: a terminal or a pipe may
-// never come to one. A read that goes on then ends with the process.
-func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
-	}
-
-	done := make(chan result, 1)
-
-	go func() { // see above
-		data, err := io.ReadAll(io.LimitReader(in, spec.MaxBytes+1)) // the server says that it is too large
-		done <- result{data: data, err: err}
-	}()
-
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case r := <-done:
-		return r.data, r.err
-	}
 }
 
 func (f *sweepFile) reader() io.Reader { return bytes.NewReader(f.data) }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -150,36 +147,4 @@ func TestPatience(t *testing.T) {
 	require.Equal(t, reconnectMost, p.pause(nil))
 	p.reset()
 	require.Equal(t, reconnectFirst, p.pause(nil))
-}
-
-// Reading a sweep file from a terminal can be interrupted.
-func TestReadingStandardInputIsInterrupted(t *testing.T) {
-	t.Parallel()
-
-	in, hold := io.Pipe()
-	defer hold.Close() //nolint:errcheck // ends the read
-
-	ctx, interrupt := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-
-	go func() {
-		cmd := &cobra.Command{}
-		cmd.SetIn(in)
-		cmd.SetErr(&bytes.Buffer{})
-		cmd.SetContext(ctx)
-
-		_, err := readSweepFile(cmd, "-", nil)
-		done <- err
-	}()
-
-	_, err := hold.Write([]byte("name: digits\n"))
-	require.NoError(t, err)
-	interrupt()
-
-	select {
-	case err := <-done:
-		require.Equal(t, ExitInterrupt, ExitCode(err))
-	case <-time.After(10 * time.Second):
-		require.Fail(t, "it still reads")
-	}
 }

@@ -70,7 +70,7 @@ func readSecret(cmd *cobra.Command, name, from string) (value []byte, err error)
 		say(cmd.ErrOrStderr(), "\n")
 	default:
 		// One byte more than a value with its line break: a longer one is refused, and never cut.
-		if value, err = readAll(cmd.Context(), io.LimitReader(in, berth.MaxSecretBytes+int64(len("\r\n"))+1)); err == nil {
+		if value, err = io.ReadAll(io.LimitReader(in, berth.MaxSecretBytes+int64(len("\r\n"))+1)); err == nil {
 			value = bytes.TrimSuffix(bytes.TrimSuffix(value, []byte("\n")), []byte("\r"))
 		}
 	}

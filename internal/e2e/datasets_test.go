@@ -50,5 +50,5 @@ datasets: [{name: flowers, target: /data/flowers}]
 	require.Equal(t, []string{"flowers"}, hosts.JSON200.Data[0].Datasets)
 
 	require.Contains(t, s.refused(strings.Replace(file, "name: flowers", "name: flowrs", 1)),
-		`no machine has a data set \"flowrs\" (there are: flowers); start a worker with --dataset flowrs=PATH`)
+		`every host lacks the data set \"flowrs\" (there are: flowers); start a worker with --dataset flowrs=PATH`)
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,58 +65,39 @@ func bestHost(hosts []HostCapacity) HostCapacity {
 func lacksOf(s berth.Spec, has Capacity, host HostCapacity) []berth.Problem {
 	var out []berth.Problem
 
-	r, whose := s.Resources, "the largest host has"
+	whose := "every host"
 	if host.Name != "" {
-		whose = fmt.Sprintf("host %s has, the nearest as no host has all", host.Name)
+		whose = "host " + host.Name + ", the nearest as no host has all,"
 	}
 
-	if int64(r.Memory) > host.MemoryBytes {
-		out = append(out, problem(CodeUnsatisfiable, "/resources/memory", "%s is more than %s: %s",
-			berth.BytesText(int64(r.Memory)), whose, berth.BytesText(host.MemoryBytes)))
+	lack := func(code, pointer, format string, args ...any) {
+		out = append(out, problem(code, pointer, whose+" lacks "+format, args...))
 	}
 
-	if int64(r.ShmSize) > host.MemoryBytes {
-		out = append(out, problem(CodeUnsatisfiable, "/resources/shm_size", "%s is more than %s: %s",
-			berth.BytesText(int64(r.ShmSize)), whose, berth.BytesText(host.MemoryBytes)))
+	for _, size := range []struct {
+		name  string
+		bytes berth.Size
+	}{{"memory", s.Resources.Memory}, {"shm_size", s.Resources.ShmSize}} {
+		if int64(size.bytes) > host.MemoryBytes {
+			lack(CodeUnsatisfiable, "/resources/"+size.name, "memory: %s are more than %s", berth.BytesText(int64(size.bytes)), berth.BytesText(host.MemoryBytes))
+		}
 	}
 
-	if int64(r.CPUs) > host.CPUMilli {
-		out = append(out, problem(CodeUnsatisfiable, "/resources/cpus", "%g cores are more than %s: %g",
-			float64(r.CPUs)/1000, whose, float64(host.CPUMilli)/1000))
+	if cpus := s.Resources.CPUs; int64(cpus) > host.CPUMilli {
+		lack(CodeUnsatisfiable, "/resources/cpus", "cores: %g are more than %g", float64(cpus)/1000, float64(host.CPUMilli)/1000)
 	}
 
 	for i, name := range s.DatasetNames() {
-		if slices.Contains(host.Datasets, name) {
-			continue
-		}
-
-		at := fmt.Sprintf("/datasets/%d/name", i)
-
-		switch {
-		case host.Name != "":
-			out = append(out, problem(codeDataset, at, "no host has all: the nearest, %s, has no data set %q; start its worker with --dataset %s=PATH",
-				host.Name, name, name))
-		case len(host.Datasets) == 0:
-			out = append(out, problem(codeDataset, at, "no machine has a data set %q (no machine has any); start a worker with --dataset %s=PATH", name, name))
-		default:
-			out = append(out, problem(codeDataset, at, "no machine has a data set %q (there are: %s); start a worker with --dataset %s=PATH",
-				name, strings.Join(host.Datasets, ", "), name))
+		if !slices.Contains(host.Datasets, name) {
+			lack(codeDataset, fmt.Sprintf("/datasets/%d/name", i), "the data set %q (there are: %s); start a worker with --dataset %s=PATH",
+				name, cmp.Or(strings.Join(host.Datasets, ", "), "none"), name)
 		}
 	}
 
 	for i, m := range s.Secrets {
-		key := has.SecretKeys[m.Name]
-		if key == "" || slices.Contains(host.SecretKeys, key) { // CheckSecrets reports a secret that is not stored
-			continue
+		if key := has.SecretKeys[m.Name]; key != "" && !slices.Contains(host.SecretKeys, key) { // CheckSecrets reports a secret that is not stored
+			lack(codeSecret, fmt.Sprintf("/secrets/%d/name", i), "the key of secret %q; start a worker with --secrets-key and a file that holds the private key of %s", m.Name, key)
 		}
-
-		whose := "no machine opens it"
-		if host.Name != "" {
-			whose = "no host has all: the nearest, " + host.Name + ", does not open it"
-		}
-
-		out = append(out, problem(codeSecret, fmt.Sprintf("/secrets/%d/name", i), "secret %q: %s; start a worker with --secrets-key and a file that holds the private key of %s",
-			m.Name, whose, key))
 	}
 
 	return out

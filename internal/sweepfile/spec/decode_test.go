@@ -225,9 +225,9 @@ func TestCapacity(t *testing.T) {
 	s := decode(t, with("resources: {memory: 64GiB, shm_size: 48GiB, cpus: 16}"))
 
 	require.Equal(t, []string{
-		"E_UNSATISFIABLE /resources/memory 65,536 MiB is more than the largest host has: 20,490 MiB",
-		"E_UNSATISFIABLE /resources/shm_size 49,152 MiB is more than the largest host has: 20,490 MiB",
-		"E_UNSATISFIABLE /resources/cpus 16 cores are more than the largest host has: 8",
+		"E_UNSATISFIABLE /resources/memory every host lacks memory: 65,536 MiB are more than 20,490 MiB",
+		"E_UNSATISFIABLE /resources/shm_size every host lacks memory: 49,152 MiB are more than 20,490 MiB",
+		"E_UNSATISFIABLE /resources/cpus every host lacks cores: 16 are more than 8",
 	}, problemsOf(s, spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 21485026713, CPUMilli: 8000}}}))
 	require.Empty(t, problemsOf(s, spec.Capacity{Hosts: []spec.HostCapacity{{Name: "a", MemoryBytes: 64 << 30, CPUMilli: 16000}}}))
 }
@@ -245,13 +245,13 @@ func TestCapacity_OfOneHost(t *testing.T) {
 	problems := func(hosts ...spec.HostCapacity) []string { return problemsOf(s, spec.Capacity{Hosts: hosts}) }
 
 	require.Equal(t, []string{
-		"E_UNSATISFIABLE /resources/memory 32,768 MiB is more than host small has, the nearest as no host has all: 8,192 MiB",
+		"E_UNSATISFIABLE /resources/memory host small, the nearest as no host has all, lacks memory: 32,768 MiB are more than 8,192 MiB",
 	}, problems(bare, small, large))
 	require.Equal(t, []string{
-		`E_DATASET /datasets/0/name no host has all: the nearest, large, has no data set "flowers"; start its worker with --dataset flowers=PATH`,
+		`E_DATASET /datasets/0/name host large, the nearest as no host has all, lacks the data set "flowers" (there are: birds); start a worker with --dataset flowers=PATH`,
 	}, problems(bare, large, small))
 	require.Equal(t, []string{
-		`E_DATASET /datasets/0/name no machine has a data set "flowers" (there are: birds); start a worker with --dataset flowers=PATH`,
+		`E_DATASET /datasets/0/name every host lacks the data set "flowers" (there are: birds); start a worker with --dataset flowers=PATH`,
 	}, problems(bare, large))
 	require.Empty(t, problems(bare, small, large, whole))
 }
@@ -345,6 +345,6 @@ func TestCheckSecrets(t *testing.T) {
 	fresh, former := spec.HostCapacity{Name: "fresh", SecretKeys: []string{"age1new"}}, spec.HostCapacity{Name: "former", SecretKeys: []string{"age1old"}}
 
 	require.Empty(t, check(fresh, both))
-	require.Equal(t, []string{`E_SECRET /secrets/1/name secret "db": no machine opens it` + start + "age1old"}, check(fresh))
-	require.Equal(t, []string{`E_SECRET /secrets/1/name secret "db": no host has all: the nearest, fresh, does not open it` + start + "age1old"}, check(fresh, former))
+	require.Equal(t, []string{`E_SECRET /secrets/1/name every host lacks the key of secret "db"` + start + "age1old"}, check(fresh))
+	require.Equal(t, []string{`E_SECRET /secrets/1/name host fresh, the nearest as no host has all, lacks the key of secret "db"` + start + "age1old"}, check(fresh, former))
 }
