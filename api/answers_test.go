@@ -58,10 +58,9 @@ func TestSweepSchema(t *testing.T) {
 func TestAnswers_StreamsAreNotHeldBack(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.AttemptRuns(apitest.AttemptID(1, 1))
 	store.Write(apitest.AttemptID(1, 1), "epoch 1\n")
-	r := setup(t, store)
 
 	events := r.subscribe("/api/v1/events", "Accept-Encoding: gzip")
 	events.block()

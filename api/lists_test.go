@@ -18,12 +18,10 @@ import (
 func TestCursors_BelongToTheirList(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	for i := range 4 {
 		store.AddSweep(500+i, "digits", berth.SweepSucceeded)
 	}
-
-	r := setup(t, store)
 
 	first := func(path string) string {
 		list := get[openapi.SweepList](r, path)
@@ -53,10 +51,9 @@ func TestCursors_BelongToTheirList(t *testing.T) {
 func TestLists_Parameters(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.AddSweep(500, "LR 100%", berth.SweepRunning)
 	store.AddSweep(501, "lr wide", berth.SweepRunning)
-	r := setup(t, store)
 	trials := "/api/v1/sweeps/" + apitest.NewID(1) + "/trials"
 
 	for path, want := range map[string]string{

@@ -15,12 +15,11 @@ import (
 func TestAttemptMemory(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	first, second := apitest.AttemptID(1, 1), apitest.AttemptID(2, 1)
 	store.Exec("INSERT INTO memory_points (attempt_id, at_second, host_bytes, device_bytes, sm_milli) VALUES ($1, 2, 5, 0, 250), ($1, 600, 6, NULL, NULL)", first)
 	store.Exec("UPDATE attempts SET memory_peak_bytes = 6, device_peak_bytes = 9, framework_peak_bytes = 9 WHERE id = $1", first) // no point has 9: its time is not known
 	store.Exec("UPDATE attempts SET memory_peak_bytes = 0 WHERE id = $1", second)
-	r := setup(t, store)
 
 	body := r.want(http.StatusOK, "GET", "/api/v1/attempts/"+first+"/memory", "")
 	require.JSONEq(t, `{"interval_seconds": 2, "host_reserved_bytes": 4294967296, "device_reserved_bytes": 0,
@@ -39,11 +38,10 @@ func TestAttemptMemory(t *testing.T) {
 func TestHowFull(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.AddHost(t, berth.Device{
 		ID: "GPU-1", Model: berth.SimulatedModel + " 24GiB", Mode: berth.SharingTimeSlicing, MemoryBytes: 24 << 30, FreeBytes: 20 << 30, MaxContexts: 48,
 	}, berth.Device{ID: "GPU-2", Mode: berth.SharingTimeSlicing, MemoryBytes: 24 << 30, Problem: "lost"})
-	r := setup(t, store)
 
 	_, body := r.text("GET", "/api/v1/hosts", "")
 	host := read[openapi.HostList](t, body).Data[0]
@@ -70,14 +68,13 @@ func TestHowFull(t *testing.T) {
 func TestSweepETA(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.Exec("UPDATE sweeps SET planned = 20")
 	store.Exec("DELETE FROM attempts")
 	store.Exec(`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, started_at, finished_at)
 		SELECT gen_random_uuid(), $1, n, '{}', $2, CASE WHEN n > 10 THEN 'running' ELSE 'succeeded' END, $3, CASE WHEN n <= 10 THEN $3::timestamptz + interval '40 seconds' END
 		FROM generate_series(5, 14) n`, apitest.SweepID, apitest.SmallShape, apitest.Start)
 	path := "/api/v1/sweeps/" + apitest.NewID(1)
-	r := setup(t, store)
 
 	_, body := r.text("GET", path, "")
 	require.NotContains(t, body, `"eta"`, "it has ended")
@@ -106,12 +103,11 @@ func TestSweepETA(t *testing.T) {
 func TestHostUsage(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.Exec(`INSERT INTO machine_points (host_id, device_id, at, memory_bytes, reserved_bytes, measured_bytes, others_bytes, activity_milli, cpu_milli, attempts)
 		SELECT $1::uuid, device, date_trunc('minute', now()) - ago * interval '1 minute', memory, reserved, measured, others, activity, cpu, attempts FROM (VALUES
 			('', 2, 9, 8, 7, 0, NULL::int, 1500, 2), ('GPU-1', 2, 6, 5, 4, NULL, 250, 0, 1), ('GPU-1', 1, 6, 0, NULL, NULL, NULL, 0, 0), ('GPU-2', 2, 6, 0, NULL, NULL, NULL, 0, 0)
 		) p (device, ago, memory, reserved, measured, others, activity, cpu, attempts)`, apitest.HostID)
-	r := setup(t, store)
 	path := "/api/v1/hosts/" + "laptop/usage"
 
 	_, body := r.text("GET", path, "")

@@ -14,7 +14,7 @@ import (
 func TestLeasesAndQueue(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.SweepIs(berth.SweepRunning)
 	store.Exec(`UPDATE attempts SET state = 'running', failure_kind = '', finished_at = NULL WHERE number = 1 AND id <> $1`, apitest.AttemptID(4, 1))
 	store.Exec(`INSERT INTO leases (attempt_id, sweep_id, host_id, memory_bytes, cpu_milli, expires_at, created_at)
@@ -25,7 +25,6 @@ func TestLeasesAndQueue(t *testing.T) {
 		FROM trials WHERE number < 4`, apitest.Start)
 	store.Exec("UPDATE placement_requests SET kept_host_id = $1, kept_device_id = 'GPU-1', kept_since = $2 WHERE trial_id = $3", apitest.HostID, apitest.Start, apitest.TrialID(2))
 	store.Exec("INSERT INTO memory_points (attempt_id, at_second, host_bytes) VALUES ($1, 0, 9)", apitest.AttemptID(1, 1))
-	r := setup(t, store)
 
 	leases := get[openapi.LeaseList](r, "/api/v1/leases?limit=2")
 	require.Len(t, leases.Data, 2)

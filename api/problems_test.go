@@ -81,9 +81,8 @@ func TestProblems(t *testing.T) {
 func TestKinds(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.SweepIs(berth.SweepRunning)
-	r := setup(t, store)
 
 	for kind, status := range map[berth.Kind]int{
 		berth.KindInvalid: 400, berth.KindConflict: 409, berth.KindFenced: 409, berth.KindCanceled: 409, berth.KindExhausted: 429,

@@ -14,9 +14,8 @@ import (
 func TestReport_OfNothing(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.AddSweep(2, "empty", berth.SweepPending)
-	r := setup(t, store)
 
 	empty := get[openapi.SweepReport](r, "/api/v1/sweeps/"+apitest.NewID(2)+"/report")
 	require.False(t, empty.Ended)

@@ -99,12 +99,11 @@ func addSecret(t *testing.T, store *apitest.Store) {
 func TestSecrets_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	addSecret(t, store)
 	store.SweepIs(berth.SweepRunning)
 	store.Exec(`UPDATE sweeps SET spec = (spec::jsonb || '{"secrets": [{"name": "hub", "file": "/run/secrets/hub"}]}')::json`)
 
-	r := setup(t, store)
 	r.requireProblem(http.StatusConflict, "conflict", "berth secret key FILE", "PUT", "/api/v1/secrets/hub", `{"value": "x"}`, asJSON)
 	r.requireProblem(http.StatusConflict, "conflict", "is mounted", "DELETE", "/api/v1/secrets/hub", "")
 	r.requireProblem(http.StatusNotFound, "not_found", "no secret hug", "DELETE", "/api/v1/secrets/hug", "")
@@ -117,11 +116,10 @@ func TestSecrets_SaysWhatToDo(t *testing.T) {
 func TestSecrets_OfASweep(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	addSecret(t, store)
 	file := apitest.SweepFile + "\nsecrets: [{name: hub, file: /run/secrets/hub}]\n"
 
-	r := setup(t, store)
 	refused := func(path, file, says string) {
 		t.Helper()
 

@@ -126,7 +126,7 @@ func (r *running) routes() map[string]gin.RouteInfo {
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	viewer, operator, admin := token(t, store, "viewer"), token(t, store, "operator"), token(t, store, "admin")
 	wrong := map[string]string{
 		"none":        "X-Nothing: here",
@@ -138,7 +138,6 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		"as a cookie": strings.Replace(admin, "Authorization: Bearer ", "Cookie: berth_session=", 1),
 		"a session":   "Cookie: berth_session=wrong",
 	}
-	r := setup(t, store)
 
 	for name, route := range r.routes() {
 		role, listed := needs[name]
@@ -250,8 +249,7 @@ func TestTokenLifeEndsLocalAccess(t *testing.T) {
 
 	store, r := sampled(t)
 
-	status, body := r.text("POST", "/api/v1/tokens", `{"name":"ci","role":"viewer"}`, asJSON)
-	require.Equal(t, http.StatusConflict, status, body) // an admin's token could not be made again
+	body := r.want(http.StatusConflict, "POST", "/api/v1/tokens", `{"name":"ci","role":"viewer"}`, asJSON) // an admin's token could not be made again
 
 	body = r.want(http.StatusCreated, "POST", "/api/v1/tokens", `{"name":"me","role":"admin"}`, asJSON)
 
@@ -348,9 +346,8 @@ func TestOtherAddressNeedsToken(t *testing.T) {
 func TestRemovals_WantMoreThanTheBeginningOfAnID(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	admin := token(t, store, "admin")
-	r := setup(t, store)
 
 	body := r.want(http.StatusConflict, "DELETE", "/api/v1/hosts/laptop", "", admin)
 	require.Contains(t, body, "its worker answers")

@@ -46,10 +46,9 @@ func (r *running) requireUnknown(cookie string) {
 func TestSession_StandsForItsToken(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.SweepIs(berth.SweepRunning)
 	operator := token(t, store, "operator")
-	r := setup(t, store)
 	pause := "/api/v1/sweeps/" + apitest.NewID(1) + "/pause"
 
 	response := r.call("POST", sessionPath, login(operator), asJSON)
@@ -106,9 +105,8 @@ func TestSession_TakesNoMoreThanItsToken(t *testing.T) {
 func TestSession_EndsWithItsTokenAndItsTime(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	viewer, operator := token(t, store, "viewer"), token(t, store, "operator")
-	r := setup(t, store)
 
 	cookie := r.logIn(viewer)
 
@@ -131,9 +129,8 @@ func TestSession_EndsWithItsTokenAndItsTime(t *testing.T) {
 func TestSession_AuthorizationWins(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	viewer, admin := token(t, store, "viewer"), token(t, store, "admin")
-	r := setup(t, store)
 	cookie := r.logIn(admin)
 
 	r.want(http.StatusOK, "GET", "/api/v1/tokens", "", cookie)
@@ -150,10 +147,9 @@ func TestSession_AuthorizationWins(t *testing.T) {
 func TestSession_WrongTokens(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	ended := token(t, store, "admin", revoked)
 	valid := token(t, store, "viewer")
-	r := setup(t, store)
 
 	for _, wrong := range []string{"berth_wrong", "nonsense", ended} {
 		status, body := r.text("POST", sessionPath, login(wrong), asJSON, valid) // the header is not asked
@@ -184,9 +180,8 @@ func TestSession_BodiesThatAreNone(t *testing.T) {
 func TestSession_SecureOverTLS(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	viewer := token(t, store, "viewer")
-	r := setup(t, store)
 
 	for origin, secure := range map[string]bool{"https://localhost": true, "http://localhost": false} {
 		response := r.call("POST", sessionPath, login(viewer), asJSON, "Host: localhost", "Origin: "+origin, "Sec-Fetch-Site: same-origin")
@@ -199,9 +194,8 @@ func TestSession_SecureOverTLS(t *testing.T) {
 func TestSession_BesideAProxysPassword(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	viewer := token(t, store, "viewer")
-	r := setup(t, store)
 	basic := "Authorization: Basic dTpw"
 	cookie := r.logIn(viewer, basic)
 
@@ -258,9 +252,8 @@ func TestSession_TwoCookies(t *testing.T) {
 func TestSession_WithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	viewer := token(t, store, "viewer")
-	r := setup(t, store)
 	cookie := r.logIn(viewer)
 
 	store.Exec("ALTER TABLE sessions RENAME TO away")

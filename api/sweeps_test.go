@@ -75,9 +75,8 @@ func TestLinksToTemporal(t *testing.T) {
 func TestImageIsMissing(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.ImageErr = &berth.SpecError{Problems: []berth.Problem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Message: "not here"}}}
-	r := setup(t, store)
 
 	body := r.want(http.StatusUnprocessableEntity, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
 	require.Equal(t, []openapi.ProblemItem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Detail: "not here"}}, read[openapi.Problem](t, body).Errors)
@@ -130,10 +129,9 @@ func TestImageWhileTemporalIsDown(t *testing.T) {
 func TestRerunFailed(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.TrialIs(2, berth.TrialFailed)
 	store.TrialIs(3, berth.TrialInfeasible)
-	r := setup(t, store)
 
 	body := r.want(http.StatusCreated, "POST", "/api/v1/sweeps/"+apitest.NewID(1)[:6]+"/rerun-failed", `{"name":"again"}`, asJSON)
 
@@ -160,7 +158,7 @@ func TestRerunFailed(t *testing.T) {
 func TestSteering(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.SweepIs(berth.SweepPending)
 	missing := 3
 	store.ControlErr = func() error { // the outbox is not relayed yet
@@ -170,7 +168,6 @@ func TestSteering(t *testing.T) {
 
 		return nil
 	}
-	r := setup(t, store)
 	id := apitest.NewID(1)
 
 	for _, verb := range []string{"pause", "resume", "stop"} {
@@ -188,12 +185,11 @@ func TestSteering(t *testing.T) {
 func TestListsHavePages(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	for i := range 7 {
 		store.AddSweep(500+i, "more", berth.SweepSucceeded)
 	}
 
-	r := setup(t, store)
 	id := apitest.NewID(1)
 
 	for path, want := range map[string]int{
@@ -237,7 +233,7 @@ var asOf = regexp.MustCompile(`"as_of":"[^"]+"`)
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	attempt := apitest.AttemptID(1, 1)
 	store.AddMetric(attempt, "loss", 1, 0.5, berth.MetricFinite)
 	store.AddMetric(attempt, "loss", 2, 0, berth.MetricNaN)
@@ -248,7 +244,6 @@ func TestAnswers(t *testing.T) {
 		SELECT gen_random_uuid(), sweep_id, id, 'w', 2, 'main', 'run', shape_key, 1, 1, started_at,
 			'[{"host_id": "h", "host_name": "laptop", "dimension": "cpu", "needed": 1000, "reason": "host laptop: needs 1 cores, 0 free"}]' FROM trials WHERE number = 4`)
 
-	r := setup(t, store)
 	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
 
 	var got []string
@@ -297,10 +292,8 @@ func TestReadyNamesWhatIsDown(t *testing.T) {
 func TestHealthSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	placerLeads(t, store)
-
-	r := setup(t, store)
 
 	r.want(http.StatusOK, "GET", "/healthz", "")
 
@@ -326,9 +319,8 @@ func TestHealthSaysWhatToDo(t *testing.T) {
 func TestHealthSaysThatItCannotLook(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.Exec("ALTER TABLE hosts RENAME TO away")
-	r := setup(t, store)
 
 	body := r.want(http.StatusServiceUnavailable, "GET", "/healthz", "")
 	require.Contains(t, body, `"part":"database","what":"answers"`)
@@ -354,9 +346,8 @@ func TestHostsAndProbesChange(t *testing.T) {
 func TestCordonDevice(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.AddHost(t, berth.Device{ID: "GPU-11", Mode: berth.SharingMPS}, berth.Device{ID: "GPU-1", Mode: berth.SharingMPS}, berth.Device{ID: "GPU-12", Mode: berth.SharingMPS})
-	r := setup(t, store)
 
 	patch := func(id, body string) (int, string) { return r.text("PATCH", "/api/v1/devices/"+id, body, asJSON) }
 
@@ -421,11 +412,10 @@ func TestHosts_OfOneName(t *testing.T) {
 func TestLog_IsWholeWherePiecesOverlap(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	id := apitest.AttemptID(1, 1)
 	store.Exec(`INSERT INTO log_chunks (attempt_id, "offset", stream, at, data)
 		VALUES ($1, 0, 'stdout', now(), E'one\ntwo\n'), ($1, 4, 'stdout', now(), E'two\nthree\n')`, id)
-	r := setup(t, store)
 
 	for query, want := range map[string]string{"": "one\ntwo\nthree\n", "?offset=5": "wo\nthree\n", "?limit=9": "one\ntwo\nt"} {
 		_, body := r.text("GET", "/api/v1/attempts/"+id+"/log"+query, "")
@@ -467,14 +457,13 @@ func TestProbe_Diagnosis(t *testing.T) {
 
 	const mib = 1 << 20
 
-	store := apitest.Sample(t)
+	store, r := sampled(t)
 	store.OnGPU(t)
 	store.Exec("UPDATE devices SET mps_contexts = 44")
 	store.Exec(`UPDATE attempts SET framework_peak_bytes = 145 * 1048576, device_peak_bytes = 141450 * 1048576::bigint, device_active_ns = wall_ns / 2, step_ns = 12e6,
 		training_peak_bytes = 1048576, device_class = 'NVIDIA H200 (MPS)'`)
 	store.Exec(`INSERT INTO device_footprints (shape_key, device_class, source, samples, device_peak_bytes, cpu_milli, device_sm_milli)
 		VALUES ($1, 'NVIDIA H200 (MPS)', 'full', 1, 141450 * 1048576::bigint, 1000, 10)`, apitest.SmallShape)
-	r := setup(t, store)
 
 	_, body := r.text("GET", "/api/v1/probes/aaaa", "")
 	got := read[openapi.Probe](t, body).Footprints

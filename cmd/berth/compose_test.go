@@ -146,28 +146,6 @@ func TestCompose_ProcessesMayEndInOrder(t *testing.T) {
 	}
 }
 
-// PostgreSQL's image answers on its socket while it makes the databases, and
-// then stops once: only an answer by TCP means that it serves.
-func TestCompose_PostgresIsHealthyOnceItServes(t *testing.T) {
-	t.Parallel()
-
-	check, ok := composed(t, "docker-compose.yml")["postgres"]["healthcheck"].(map[string]any)
-	require.True(t, ok)
-	require.Contains(t, check["test"], "pg_isready -h 127.0.0.1 -U postgres")
-}
-
-// docs/production.md tells people to type `docker compose exec server berth …`.
-func TestCompose_TheImageHasBerthOnItsPath(t *testing.T) {
-	t.Parallel()
-
-	for _, name := range []string{"Dockerfile", filepath.Join("scripts", "compose-images")} {
-		text, err := os.ReadFile(filepath.Join("..", "..", name))
-		require.NoError(t, err)
-		require.Contains(t, string(text), "RUN ln -s /berth /usr/local/bin/berth\n", name)
-		require.Contains(t, string(text), `ENTRYPOINT ["/berth"]`, name)
-	}
-}
-
 // The worker of a machine with GPUs has NVIDIA's library, and a program that can call it: not
 // MPS, whose daemons would end with the container, and their clients with them.
 func TestCompose_GPUs(t *testing.T) {
@@ -181,14 +159,4 @@ func TestCompose_GPUs(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(image), "CGO_ENABLED=1 CGO_LDFLAGS='-O2 -g -Wl,-z,lazy'")
 	require.NotContains(t, string(image), "scratch", "the loader of the C library finds NVIDIA's")
-}
-
-// Without these the kernel hides the cgroups of trials from a worker in a container.
-func TestCompose_WorkerSeesTheCgroupsOfTrials(t *testing.T) {
-	t.Parallel()
-
-	worker := composed(t, "docker-compose.yml")["worker"]
-	require.Equal(t, "host", worker["pid"])
-	require.Equal(t, "host", worker["cgroup"])
-	require.Contains(t, worker["volumes"], "/sys/fs/cgroup:/sys/fs/cgroup:ro")
 }

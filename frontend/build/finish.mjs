@@ -1,5 +1,4 @@
-// Ends a build: a gzip copy of each text asset, for the server to send as it
-// is, and a check of how much script the shell and the list of sweeps need.
+// Ends a build: a check of how much script the shell and the list of sweeps need.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,9 +11,7 @@ const assets = join(dist, "assets");
 const sizes = new Map();
 for (const name of readdirSync(assets)) {
   if (!/\.(js|css|svg)$/.test(name)) continue;
-  const packed = gzipSync(readFileSync(join(assets, name)), { level: 9 });
-  writeFileSync(join(assets, `${name}.gz`), packed);
-  sizes.set(name, packed.length);
+  sizes.set(name, gzipSync(readFileSync(join(assets, name)), { level: 9 }).length);
 }
 writeFileSync(join(dist, ".gitkeep"), "");
 

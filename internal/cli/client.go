@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,7 @@ type remote struct {
 }
 
 func (o *options) connect() (*remote, error) {
-	server := strings.TrimSuffix(first(o.server, o.getenv("BERTH_SERVER"), defaultServer), "/")
+	server := strings.TrimSuffix(cmp.Or(o.server, o.getenv("BERTH_SERVER"), defaultServer), "/")
 	if !strings.Contains(server, "://") {
 		server = "http://" + server
 	}
@@ -45,7 +46,7 @@ func (o *options) connect() (*remote, error) {
 		return nil, err
 	}
 
-	token := first(o.token, o.getenv("BERTH_TOKEN"))
+	token := cmp.Or(o.token, o.getenv("BERTH_TOKEN"))
 	authorize := client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -92,7 +93,7 @@ func (o *options) copyCommand(
 	)
 
 	cmd := o.verb(verb+" SWEEP", about, cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
-		sweep, err := answer[client.Sweep](ask(to, cmd.Context(), args[0], first(key, uuid.NewString()), client.SweepCopy{Name: name}))
+		sweep, err := answer[client.Sweep](ask(to, cmd.Context(), args[0], cmp.Or(key, uuid.NewString()), client.SweepCopy{Name: name}))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -102,7 +103,7 @@ func (o *options) eventsCommand() *cobra.Command {
 				}
 
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-18s %s  %s  %s\n", event.CreatedAt.Local().Format(time.TimeOnly),
-					event.Kind, first(short(event.SweepID), none), event.Subject, event.Data)
+					event.Kind, cmp.Or(short(event.SweepID), none), event.Subject, event.Data)
 
 				return err
 			})

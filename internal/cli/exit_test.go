@@ -18,8 +18,7 @@ import (
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	server := serve(t, store)
+	_, server := sampled(t)
 	sweep := apitest.NewID(1)[:8]
 
 	for command, want := range map[string]int{

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/testkit/apitest"
 	"github.com/berthml/berth/internal/testkit/runtimetest"
@@ -31,8 +29,7 @@ func TestExport_PandasReadsTables(t *testing.T) {
 
 	for _, what := range []string{"trials", "metrics"} {
 		for _, format := range []string{"csv", "jsonl", "parquet"} {
-			result := execute(t.Context(), server, "sweep", "export", apitest.NewID(1), "--what", what, "--format", format, "-o", filepath.Join(dir, what+"."+format))
-			require.Equal(t, ExitOK, result.code, result.stderr)
+			succeed(t, server, "sweep", "export", apitest.NewID(1), "--what", what, "--format", format, "-o", filepath.Join(dir, what+"."+format))
 		}
 	}
 

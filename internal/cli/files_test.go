@@ -75,8 +75,7 @@ func TestTrialFiles(t *testing.T) {
 	store, content, _ := stored(t)
 	server := serve(t, store)
 
-	result := execute(t.Context(), server, "trial", "files", apitest.SweepID, "2")
-	require.Equal(t, ExitOK, result.code, result.stderr)
+	result := succeed(t, server, "trial", "files", apitest.SweepID, "2")
 	require.Contains(t, result.stdout, "model/weights.h5")
 	require.Contains(t, result.stdout, `"new\nline"`, "a terminal gets no line end of a name")
 	require.Contains(t, result.stderr, "1 file was left out:\n  link: it is a symbolic link")
@@ -92,8 +91,7 @@ func TestTrialFiles(t *testing.T) {
 	result = execute(t.Context(), server, "trial", "files", apitest.SweepID, "2", "-o", "csv")
 	require.True(t, strings.HasPrefix(result.stdout, "path,bytes,sha256,stored\n"), result.stdout)
 
-	result = execute(t.Context(), server, "trial", "files", apitest.SweepID, "1")
-	require.Equal(t, ExitOK, result.code)
+	result = succeed(t, server, "trial", "files", apitest.SweepID, "1")
 	require.Contains(t, result.stderr, "files of attempt 1: pending")
 }
 
@@ -214,8 +212,7 @@ func TestTrialDownload_BeginsAgain(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(part), 0o700))
 	require.NoError(t, os.WriteFile(part, []byte(strings.Repeat("x", 500_000)), 0o600))
 
-	result := execute(t.Context(), server, "trial", "download", id, "2", "model/weights.h5", "--to", dir)
-	require.Equal(t, ExitOK, result.code, result.stderr)
+	result := succeed(t, server, "trial", "download", id, "2", "model/weights.h5", "--to", dir)
 	require.Equal(t, map[string]string{"model/weights.h5": large}, below(t, dir))
 	require.Equal(t, 1, cuts)
 
@@ -268,8 +265,7 @@ func TestSweepBest_Download(t *testing.T) {
 	server, dir, id := serve(t, store), t.TempDir(), apitest.SweepID
 
 	for _, args := range [][]string{{"--download", filepath.Join(dir, "a")}, {"--download=" + filepath.Join(dir, "b")}} {
-		result := execute(t.Context(), server, append([]string{"sweep", "best", id}, args...)...)
-		require.Equal(t, ExitOK, result.code, result.stderr)
+		result := succeed(t, server, append([]string{"sweep", "best", id}, args...)...)
 		require.Contains(t, result.stdout, "9 files")
 	}
 
@@ -280,7 +276,6 @@ func TestSweepBest_Download(t *testing.T) {
 	require.Equal(t, ExitUsage, result.code)
 	require.Contains(t, result.stderr, "--download")
 
-	result = execute(t.Context(), server, "sweep", "best", id)
-	require.Equal(t, ExitOK, result.code)
+	result = succeed(t, server, "sweep", "best", id)
 	require.Contains(t, result.stdout, "val_accuracy")
 }

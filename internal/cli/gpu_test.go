@@ -44,8 +44,7 @@ func TestDeviceCordon(t *testing.T) {
 	store.OnGPU(t)
 	server := serve(t, store)
 
-	result := execute(t.Context(), server, "device", "cordon", "GPU", "--reason", "its fan is loud")
-	require.Equal(t, ExitOK, result.code, result.stderr)
+	result := succeed(t, server, "device", "cordon", "GPU", "--reason", "its fan is loud")
 	require.Contains(t, result.stdout, "cordoned: its fan is loud")
 	require.Contains(t, execute(t.Context(), server, "device", "list").stdout, "cordoned: its fan is loud")
 
@@ -58,8 +57,7 @@ func TestDeviceCordon(t *testing.T) {
 	require.Contains(t, execute(t.Context(), server, "device", "list").stdout, "lost; also cordoned: its fan is loud")
 	store.Exec("UPDATE devices SET problem = ''")
 
-	result = execute(t.Context(), server, "device", "ready", "GPU-1")
-	require.Equal(t, ExitOK, result.code, result.stderr)
+	result = succeed(t, server, "device", "ready", "GPU-1")
 	require.NotContains(t, result.stdout, "cordoned")
 	require.Equal(t, ExitNotFound, execute(t.Context(), server, "device", "ready", "GPU-2").code)
 }
@@ -73,8 +71,7 @@ func TestProbeGet_SaysWhatToDo(t *testing.T) {
 	store.Exec(`INSERT INTO device_footprints (shape_key, device_class, source, samples, cpu_milli, device_sm_milli, device_dram_milli)
 		VALUES ($1, 'NVIDIA H200', 'full', 1, 1000, 820, 170)`, apitest.SmallShape)
 
-	result := execute(t.Context(), serve(t, store), "probe", "get", "aaaa")
-	require.Equal(t, ExitOK, result.code, result.stderr)
+	result := succeed(t, serve(t, store), "probe", "get", "aaaa")
 	require.Regexp(t, `limited by +its SMs \(compute-bound\): its SMs had work 82 % of the time, and it used 17 % of the bandwidth of the GPU's memory, in the mean over whole runs`, result.stdout)
 	require.Regexp(t, `advice +its SMs had work 82 % of the time .*, its tensor cores 0 %\. Let matrix products`, result.stdout)
 }

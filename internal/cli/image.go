@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -76,7 +77,7 @@ func imageTable(image string, facts berth.Image, looked berth.Looked, inside scr
 	t.add("python", inside.Python)
 
 	for _, f := range inside.Frameworks {
-		t.add(f.Module, f.Version, first(f.Error, fmt.Sprintf("imported in %.1f s", f.ImportSeconds)))
+		t.add(f.Module, f.Version, cmp.Or(f.Error, fmt.Sprintf("imported in %.1f s", f.ImportSeconds)))
 	}
 
 	return t

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -109,7 +110,7 @@ func (r *initiation) writeFiles() error {
 // none is not run.
 func (r *initiation) learnFlags() (report script.Report, err error) {
 	ctx := r.cmd.Context()
-	r.looksIn = first(r.image, r.source.image)
+	r.looksIn = cmp.Or(r.image, r.source.image)
 	facts, err := r.docker.ResolveImage(ctx, r.looksIn)
 
 	if _, missing := os.Stat(r.source.dockerfile); r.image == "" && (err != nil || missing != nil) { // else it is built, and has the libraries

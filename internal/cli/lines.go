@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -90,7 +91,7 @@ func changeText(b board, trial client.Trial, attempt client.Attempt, before, now
 			return ""
 		}
 
-		return fmt.Sprintf("%s %s: %s", name, trial.State, first(trial.Message, trial.FailureKind, "no reason given"))
+		return fmt.Sprintf("%s %s: %s", name, trial.State, cmp.Or(trial.Message, trial.FailureKind, "no reason given"))
 	default:
 		return ""
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func lookWithPython(ctx context.Context, docker LocalDocker, look berth.Look, ar
 
 // lastWords are the last 300 bytes of a look's errors.
 func lastWords(looked berth.Looked) string {
-	return first(oneLine(string(looked.Stderr[max(0, len(looked.Stderr)-300):])), none)
+	return cmp.Or(oneLine(string(looked.Stderr[max(0, len(looked.Stderr)-300):])), none)
 }
 
 // caller is the user whose files a look reads: the user of the command. Root's

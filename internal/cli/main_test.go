@@ -82,6 +82,25 @@ func execute(ctx context.Context, server string, args ...string) outcome {
 	return executeTo(ctx, &page{}, server, args...)
 }
 
+// succeed runs a command that ends well.
+func succeed(t *testing.T, server string, args ...string) outcome {
+	t.Helper()
+
+	result := execute(t.Context(), server, args...)
+	require.Equal(t, ExitOK, result.code, result.stderr)
+
+	return result
+}
+
+// sampled serves the sample.
+func sampled(t *testing.T) (*apitest.Store, string) {
+	t.Helper()
+
+	store := apitest.Sample(t)
+
+	return store, serve(t, store)
+}
+
 // page is a command's output, readable while it runs.
 type page struct {
 	mu   sync.Mutex

@@ -41,14 +41,3 @@ func (o *options) bind(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // fails only for a flag that is not there
 		[]string{formatTable, formatJSON, formatYAML, formatCSV}, cobra.ShellCompDirectiveNoFileComp))
 }
-
-// first is the first text that is not empty.
-func first(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-
-	return ""
-}

@@ -72,11 +72,9 @@ func prefixed(text string) string {
 func TestSubmitPrintsTheSweep(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	server := serve(t, store)
+	store, server := sampled(t)
 
-	first := execute(t.Context(), server, "sweep", "submit", "-f", "-", "--idempotency-key", "k", "-o", "json")
-	require.Zero(t, first.code, first.stderr)
+	first := succeed(t, server, "sweep", "submit", "-f", "-", "--idempotency-key", "k", "-o", "json")
 	require.Contains(t, first.stdout, `"state": "pending"`)
 
 	again := execute(t.Context(), server, "sweep", "submit", "-f", "-", "--idempotency-key", "k", "-o", "json")
@@ -92,8 +90,7 @@ func TestSweepGet_SaysHowLongItTakes(t *testing.T) {
 	store.TrialIs(4, berth.TrialRunning)
 	store.Exec("UPDATE sweeps SET planned = 6")
 
-	result := execute(t.Context(), serve(t, store), "sweep", "get", apitest.NewID(1)[:8])
-	require.Equal(t, ExitOK, result.code, result.stderr)
+	result := succeed(t, serve(t, store), "sweep", "get", apitest.NewID(1)[:8])
 	require.Regexp(t, `left +.* 2 to start and 1 that run at once; of the newest 3 that ended, half took `, result.stdout)
 }
 

@@ -82,13 +82,11 @@ func TestWatchOutlastsTrouble(t *testing.T) {
 		return before == 0 && fail(w, kinds.Add(1)-1) // the first call of everything
 	})
 
-	result := execute(t.Context(), server, "sweep", "watch", apitest.NewID(1))
-	require.Equal(t, ExitOK, result.code, result.stderr)
+	result := succeed(t, server, "sweep", "watch", apitest.NewID(1))
 	require.Contains(t, result.stdout, "best: trial 2")
 	require.Contains(t, result.stderr, "lost the server")
 
-	result = execute(t.Context(), server, "sweep", "submit", "-f", "-")
-	require.Equal(t, ExitOK, result.code, result.stderr)
+	result = succeed(t, server, "sweep", "submit", "-f", "-")
 }
 
 // A permanent refusal by the server ends the watch, with its exit code.

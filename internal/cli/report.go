@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -84,7 +85,7 @@ func reportPlaceTable(r client.SweepReport) table {
 			reserved = bytesText(int64(p.ReservedByteSeconds / p.UsedSeconds))
 		}
 
-		t.add(where(p.DeviceID, p.Host), first(p.Model, none), bytesText(p.MemoryBytes), bytesText(p.DefaultBytes), strconv.Itoa(p.Trials), strconv.Itoa(p.Attempts),
+		t.add(where(p.DeviceID, p.Host), cmp.Or(p.Model, none), bytesText(p.MemoryBytes), bytesText(p.DefaultBytes), strconv.Itoa(p.Trials), strconv.Itoa(p.Attempts),
 			fmt.Sprintf("%.1f", p.AtOnce), strconv.Itoa(p.MaxAtOnce), reserved, span(seconds(p.UsedSeconds)), fmt.Sprintf("%.0f %%", 100*p.BusyShare))
 	}
 
@@ -116,7 +117,7 @@ func reportTrialTable(r client.SweepReport) table {
 				peak = "at least " + peak
 			}
 
-			t.add(strconv.Itoa(trial.Number), strconv.Itoa(a.Number), first(a.FailureKind, "runs"), where(a.DeviceID, a.Host),
+			t.add(strconv.Itoa(trial.Number), strconv.Itoa(a.Number), cmp.Or(a.FailureKind, "runs"), where(a.DeviceID, a.Host),
 				bytesText(a.DefaultBytes), bytesText(a.ReservedBytes), peak, slack, tookText(seconds(a.Seconds)))
 		}
 	}

@@ -47,8 +47,7 @@ func TestSecret_TheValueComesFromStandardInputOrAFile(t *testing.T) {
 	require.Equal(t, ExitUsage, set(strings.Repeat("x", berth.MaxSecretBytes+1), "larger").code)
 	require.Equal(t, ExitUsage, set("", "missing", "--from-file", file+".none").code)
 
-	listed := execute(t.Context(), url, "secret", "list", "-o", "csv")
-	require.Equal(t, ExitOK, listed.code)
+	listed := succeed(t, url, "secret", "list", "-o", "csv")
 	require.Contains(t, listed.stdout, "hub_token,1,")
 
 	require.Equal(t, ExitOK, execute(t.Context(), url, "secret", "delete", "hub_token").code)

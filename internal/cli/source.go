@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -105,5 +106,5 @@ func slug(path string) string {
 	words := strings.ToLower(filepath.Base(filepath.Dir(path)) + "-" + strings.TrimSuffix(filepath.Base(path), ".py"))
 	name := strings.Trim(noSlug.ReplaceAllString(words, "-"), "-")
 
-	return first(strings.Trim(name[:min(len(name), longest)], "-"), "sweep")
+	return cmp.Or(strings.Trim(name[:min(len(name), longest)], "-"), "sweep")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func (o *options) submitCommand() *cobra.Command {
 	)
 
 	cmd := o.fileVerb("submit -f FILE", "Submit a sweep file", func(cmd *cobra.Command, to *remote, file *sweepFile) error {
-		sweep, err := to.submit(cmd.Context(), file, first(key, uuid.NewString()))
+		sweep, err := to.submit(cmd.Context(), file, cmp.Or(key, uuid.NewString()))
 		if err != nil {
 			return err
 		}

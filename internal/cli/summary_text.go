@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -62,7 +63,7 @@ func failedText(s summary) string {
 	)
 
 	for _, t := range s.Failed {
-		why := fmt.Sprintf("%s: %s\n", t.State, oneLine(first(t.Message, t.FailureKind)))
+		why := fmt.Sprintf("%s: %s\n", t.State, oneLine(cmp.Or(t.Message, t.FailureKind)))
 		if trials[why] == nil {
 			whys = append(whys, why)
 		}
@@ -102,7 +103,7 @@ func summaryTable(s summary) table {
 			reserved = fmt.Sprintf("%s - %s", bytesText(shape.ReservedMinBytes), bytesText(shape.ReservedMaxBytes))
 		}
 
-		t.add(shortKey(shape.Key), first(assignment(shape.Values), none), strconv.Itoa(shape.Trials), strconv.Itoa(shape.Attempts),
+		t.add(shortKey(shape.Key), cmp.Or(assignment(shape.Values), none), strconv.Itoa(shape.Trials), strconv.Itoa(shape.Attempts),
 			probePeak(shape), reserved, bytesText(shape.MeasuredPeakBytes), strconv.Itoa(shape.OOMs))
 	}
 

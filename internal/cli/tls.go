@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -10,7 +11,7 @@ import (
 
 // transport trusts the authorities of this machine, and of --ca-file.
 func (o *options) transport() (http.RoundTripper, error) {
-	path := first(o.caFile, o.getenv("BERTH_CA_FILE"))
+	path := cmp.Or(o.caFile, o.getenv("BERTH_CA_FILE"))
 	if path == "" {
 		return http.DefaultTransport, nil
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -133,8 +134,8 @@ func attemptTable(attempts []client.Attempt) table {
 			took = span(seconds(a.Usage.WallSeconds))
 		}
 
-		t.add(strconv.Itoa(a.Number), a.Purpose, string(a.State), first(a.FailureKind, none), exit, bytesText(a.Demand.MemoryBytes),
-			bytesText(a.Usage.MemoryPeakBytes), first(a.DeviceID, none), bytesText(a.Demand.DeviceBytes), bytesText(a.Usage.DevicePeakBytes),
+		t.add(strconv.Itoa(a.Number), a.Purpose, string(a.State), cmp.Or(a.FailureKind, none), exit, bytesText(a.Demand.MemoryBytes),
+			bytesText(a.Usage.MemoryPeakBytes), cmp.Or(a.DeviceID, none), bytesText(a.Demand.DeviceBytes), bytesText(a.Usage.DevicePeakBytes),
 			cores(a.Demand.CPUMilli), took, a.ID, a.Message)
 	}
 

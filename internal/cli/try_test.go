@@ -93,8 +93,7 @@ func TestTry_RefusesWithWhatToType(t *testing.T) {
 func TestTry_TellsWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 
-	store := apitest.Sample(t)
-	server := serve(t, store)
+	store, server := sampled(t)
 	store.AddMetric(apitest.AttemptID(1, 1), "val_accuracy", 1, 0.5, berth.MetricFinite)
 	store.AddMetric(apitest.AttemptID(1, 1), "val_accuracy", 2, 0.91, berth.MetricFinite)
 

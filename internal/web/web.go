@@ -1,5 +1,5 @@
 // Package web serves a built web interface: one page for every path that a
-// person may type, and its assets, packed where the browser takes them so.
+// person may type, and its assets.
 package web
 
 import (
@@ -18,15 +18,13 @@ import (
 
 const (
 	page      = "index.html"
-	packed    = ".gz"                                 // beside a file: the same, packed when the interface was built
 	immutable = "public, max-age=31536000, immutable" // assets have their hash in their name
 )
 
 // file is one file as it is sent.
 type file struct {
-	data   []byte
-	packed []byte // gzip; nil = not packed
-	etag   string // quoted SHA-256 of data; a packed answer has one of its own
+	data []byte
+	etag string // the SHA-256 of data; weak, as the answer may be compressed
 }
 
 // Site is a web interface, read once. Make one with New.
@@ -40,7 +38,7 @@ func New(tree fs.FS, base string) (*Site, error) {
 	site := &Site{files: make(map[string]file)}
 
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(name, packed) || strings.HasPrefix(entry.Name(), ".") {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
 			return err
 		}
 
@@ -56,13 +54,7 @@ func New(tree fs.FS, base string) (*Site, error) {
 		}
 
 		sum := sha256.Sum256(data)
-		one := file{data: data, etag: `"` + hex.EncodeToString(sum[:]) + `"`}
-
-		if name != page {
-			one.packed, _ = fs.ReadFile(tree, name+packed) // most have none
-		}
-
-		site.files[name] = one
+		site.files[name] = file{data: data, etag: `W/"` + hex.EncodeToString(sum[:]) + `"`}
 
 		return nil
 	})
@@ -137,26 +129,14 @@ func (s *Site) Serve(w http.ResponseWriter, r *http.Request) Answer {
 	}
 
 	header := w.Header()
-	data, etag := found.data, found.etag
-
-	if found.packed != nil {
-		header.Add("Vary", "Accept-Encoding")
-
-		if TakesGzip(r.Header) {
-			header.Set("Content-Encoding", "gzip")
-
-			data, etag = found.packed, strings.TrimSuffix(etag, `"`)+`-gzip"`
-		}
-	}
-
 	if asset {
 		header.Set("Cache-Control", immutable)
 	} else {
 		header.Set("Cache-Control", "no-cache")
 	}
 
-	header.Set("ETag", etag)
-	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(data))
+	header.Set("ETag", found.etag)
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(found.data))
 
 	return Served
 }

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -36,17 +35,11 @@ func (p Policy) Check() error {
 // CheckPolicy says where a valid spec breaks the policy.
 func CheckPolicy(s berth.Spec, policy Policy) (problems []berth.Problem) {
 	if !policy.allows(s.Image) {
-		problems = append(problems, berth.Problem{
-			Code: codeImageDenied, Pointer: "/image",
-			Message: fmt.Sprintf("images of %s are not allowed here; use one of: %s", repositoryOf(s.Image), strings.Join(policy.AllowImages, ", ")),
-		})
+		problems = append(problems, problem(codeImageDenied, "/image", "images of %s are not allowed here; use one of: %s", repositoryOf(s.Image), strings.Join(policy.AllowImages, ", ")))
 	}
 
 	if policy.DenyNetwork && s.Network {
-		problems = append(problems, berth.Problem{
-			Code: codeNetworkDenied, Pointer: "/network",
-			Message: "trials have no network here; leave it out, and bake what they load into the image, or mount a data set",
-		})
+		problems = append(problems, problem(codeNetworkDenied, "/network", "trials have no network here; leave it out, and bake what they load into the image, or mount a data set"))
 	}
 
 	return problems
@@ -68,7 +61,7 @@ func (p Policy) allows(image string) bool {
 	repository := repositoryOf(image)
 
 	return slices.ContainsFunc(p.AllowImages, func(pattern string) bool {
-		pattern = repositoryOf(pattern)
+		pattern, repository := repositoryOf(pattern), repository
 		if above, all := strings.CutSuffix(pattern, "/**"); all {
 			depth := strings.Count(above, "/") + 1
 			parts := strings.Split(repository, "/")
@@ -77,10 +70,7 @@ func (p Policy) allows(image string) bool {
 				return false
 			}
 
-			pattern, repository := above, strings.Join(parts[:depth], "/")
-			matches, err := path.Match(pattern, repository)
-
-			return err == nil && matches
+			pattern, repository = above, strings.Join(parts[:depth], "/")
 		}
 
 		matches, err := path.Match(pattern, repository)

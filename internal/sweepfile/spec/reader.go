@@ -2,7 +2,6 @@ package spec
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -41,7 +40,7 @@ func (r *reader) add(offset int, pointer, code, format string, args ...any) {
 
 	r.bad[pointer] = true
 	r.problems = append(r.problems, placed{
-		Problem: berth.Problem{Code: code, Pointer: pointer, Message: fmt.Sprintf(format, args...)},
+		Problem: problem(code, pointer, format, args...),
 		offset:  offset,
 	})
 }
@@ -92,7 +91,7 @@ func (r *reader) sorted() []berth.Problem {
 
 // problemf is a problem of the whole document.
 func problemf(code, format string, args ...any) *berth.Problem {
-	return &berth.Problem{Code: code, Message: fmt.Sprintf(format, args...)}
+	return new(problem(code, "", format, args...))
 }
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")

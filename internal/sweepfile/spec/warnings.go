@@ -20,11 +20,8 @@ func Warnings(s berth.Spec) []berth.Problem {
 		out = append(out, unusedFields(s.Search.Algorithm, p, "/parameters/"+strconv.Itoa(i))...)
 
 		if len(used) > 0 && p.Searched() && !used[p.Name] {
-			out = append(out, berth.Problem{
-				Code: CodeParamUnused, Pointer: "/parameters/" + strconv.Itoa(i),
-				Message: "the command uses other parameters and not " + strconv.Quote(p.Name) +
-					"; add {{" + p.Name + "}}, unless the program reads TRIAL_PARAMS_FILE",
-			})
+			out = append(out, problem(CodeParamUnused, "/parameters/"+strconv.Itoa(i),
+				"the command uses other parameters and not %q; add {{%s}}, unless the program reads TRIAL_PARAMS_FILE", p.Name, p.Name))
 		}
 	}
 
@@ -34,11 +31,8 @@ func Warnings(s berth.Spec) []berth.Problem {
 	})
 
 	if !marked && decides && s.Probe.Mode != berth.ProbeOff {
-		out = append(out, berth.Problem{
-			Code: CodeMemoryMarks, Pointer: "/parameters",
-			Message: "no parameter is marked memory: true or false, so every int and categorical parameter is taken to change " +
-				"the memory and each combination is probed; mark those that do",
-		})
+		out = append(out, problem(CodeMemoryMarks, "/parameters", "no parameter is marked memory: true or false, so every int and categorical "+
+			"parameter is taken to change the memory and each combination is probed; mark those that do"))
 	}
 
 	return out
@@ -49,10 +43,7 @@ func unusedFields(algorithm string, p berth.Parameter, at string) []berth.Proble
 	var out []berth.Problem
 
 	add := func(name, algorithms string) {
-		out = append(out, berth.Problem{
-			Code: CodeFieldUnused, Pointer: at + "/" + name,
-			Message: name + " is for " + algorithms + " search; " + algorithm + " search does not look at it",
-		})
+		out = append(out, problem(CodeFieldUnused, at+"/"+name, "%s is for %s search; %s search does not look at it", name, algorithms, algorithm))
 	}
 
 	if p.Count > 0 && algorithm != berth.SearchGrid {

@@ -1,13 +1,13 @@
 package certtest
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,18 +37,9 @@ func Terminate(t testing.TB, config *tls.Config, target string) string {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	require.NoError(t, err)
 
-	var (
-		running sync.WaitGroup
-		mu      sync.Mutex
-		open    []net.Conn
-	)
+	ctx, cancel := context.WithCancel(context.Background())
 
-	keep := func(conn net.Conn) {
-		mu.Lock()
-		defer mu.Unlock()
-
-		open = append(open, conn)
-	}
+	var running sync.WaitGroup
 
 	running.Go(func() {
 		for {
@@ -57,19 +48,14 @@ func Terminate(t testing.TB, config *tls.Config, target string) string {
 				return
 			}
 
-			keep(conn)
-			running.Go(func() { forward(conn, target, keep) })
+			running.Go(func() { forward(ctx, conn, target) })
 		}
 	})
 
 	t.Cleanup(func() {
-		_ = listener.Close()
+		cancel()
 
-		mu.Lock()
-		for _, conn := range open {
-			_ = conn.Close()
-		}
-		mu.Unlock()
+		_ = listener.Close()
 
 		running.Wait()
 	})
@@ -77,33 +63,27 @@ func Terminate(t testing.TB, config *tls.Config, target string) string {
 	return listener.Addr().String()
 }
 
-// forward copies both ways until one end closes.
-func forward(client net.Conn, target string, keep func(net.Conn)) {
+// forward copies both ways until one end closes, or ctx ends.
+func forward(ctx context.Context, client net.Conn, target string) {
 	defer client.Close() //nolint:errcheck // a test's
 
-	if conn, ok := client.(*tls.Conn); !ok || conn.Handshake() != nil { //nolint:noctx // the end of the test closes it
-		return
-	}
-
-	server, err := net.DialTimeout("tcp", target, 10*time.Second) //nolint:noctx // bounded
+	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", target)
 	if err != nil {
 		return
 	}
 	defer server.Close() //nolint:errcheck // a test's
 
-	keep(server)
+	defer context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })()
 
-	done := make(chan struct{})
+	var back sync.WaitGroup
 
-	go func() {
-		defer close(done)
-
+	back.Go(func() {
 		_, _ = io.Copy(server, client)
 		_ = server.Close()
-	}()
+	})
 
 	_, _ = io.Copy(client, server)
 	_ = client.Close()
 
-	<-done
+	back.Wait()
 }
