@@ -53,26 +53,11 @@ func (f FS) HostMemory() (HostMemory, error) {
 	}
 }
 
-// memoryOf samples only the memory of a cgroup. The root of version 2 has no
+// memoryOf samples the memory of a cgroup. The root of version 2 has no
 // limit file; callers take that for no limit.
 func (f FS) memoryOf(p paths) (berth.MemorySample, error) {
-	p.cpu = p.memory
-
 	if p.version == 1 {
-		// Not through v1.read: cpuacct may be at another path.
-		dir := f.cgroup("memory", p.memory)
-
-		limit, err := readInt(filepath.Join(dir, "memory.limit_in_bytes"))
-		if err != nil || limit >= unlimited {
-			return berth.MemorySample{}, err
-		}
-
-		stat, err := readKeys(filepath.Join(dir, "memory.stat"), "total_rss", "total_shmem")
-		if err != nil {
-			return berth.MemorySample{}, err
-		}
-
-		return berth.MemorySample{LimitBytes: limit, WorkingSetBytes: stat[0] + stat[1]}, nil
+		return v1{memory: f.cgroup("memory", p.memory)}.readMemory() // its processor time may be at another path
 	}
 
 	return v2{dir: f.cgroup(p.memory)}.read()

@@ -21,30 +21,12 @@ type v1 struct {
 }
 
 func (c v1) read() (berth.MemorySample, error) {
-	var sample berth.MemorySample
-
-	// "total" includes descendants; rss is anonymous memory with its huge
-	// pages; shmem (tmpfs, /dev/shm) is counted in the cache but cannot be
-	// dropped.
-	stat, err := readKeys(filepath.Join(c.memory, "memory.stat"), "total_rss", "total_shmem")
+	sample, err := c.readMemory()
 	if err != nil {
 		return sample, err
 	}
-
-	sample.WorkingSetBytes = stat[0] + stat[1]
-
-	kernel, err := readOptional(filepath.Join(c.memory, "memory.kmem.usage_in_bytes")) // some kernels are built without
-	if err != nil {
-		return sample, err
-	}
-
-	sample.WorkingSetBytes += kernel
 
 	if err := c.readKills(&sample); err != nil {
-		return sample, err
-	}
-
-	if err := c.readLimits(&sample); err != nil {
 		return sample, err
 	}
 
@@ -69,24 +51,28 @@ func (c v1) read() (berth.MemorySample, error) {
 	return sample, nil
 }
 
-func (c v1) charged() (int64, error) {
-	return readInt(filepath.Join(c.memory, "memory.usage_in_bytes"))
-}
-
-func (c v1) readKills(sample *berth.MemorySample) error {
-	control, err := readKeys(filepath.Join(c.memory, "memory.oom_control"), "oom_kill")
-	if err == nil {
-		sample.OOMKills = int(control[0])
+// readMemory reads the working set, the limit and how near the cgroup came to it.
+func (c v1) readMemory() (sample berth.MemorySample, err error) {
+	// "total" includes descendants; rss is anonymous memory with its huge
+	// pages; shmem (tmpfs, /dev/shm) is counted in the cache but cannot be
+	// dropped.
+	stat, err := readKeys(filepath.Join(c.memory, "memory.stat"), "total_rss", "total_shmem")
+	if err != nil {
+		return sample, err
 	}
 
-	return err
-}
+	sample.WorkingSetBytes = stat[0] + stat[1]
 
-// readLimits reads the limit and how near the cgroup came to it.
-func (c v1) readLimits(sample *berth.MemorySample) error {
+	kernel, err := readOptional(filepath.Join(c.memory, "memory.kmem.usage_in_bytes")) // some kernels are built without
+	if err != nil {
+		return sample, err
+	}
+
+	sample.WorkingSetBytes += kernel
+
 	limit, err := readInt(filepath.Join(c.memory, "memory.limit_in_bytes"))
 	if err != nil {
-		return err
+		return sample, err
 	}
 
 	if limit < unlimited {
@@ -98,6 +84,19 @@ func (c v1) readLimits(sample *berth.MemorySample) error {
 	sample.HighWaterBytes, err = readOptional(filepath.Join(c.memory, "memory.max_usage_in_bytes"))
 	sample.BelowLimit = sample.HighWaterBytes > 0 && sample.LimitBytes > 0 &&
 		!berth.NearMemoryLimit(sample.HighWaterBytes, sample.LimitBytes)
+
+	return sample, err
+}
+
+func (c v1) charged() (int64, error) {
+	return readInt(filepath.Join(c.memory, "memory.usage_in_bytes"))
+}
+
+func (c v1) readKills(sample *berth.MemorySample) error {
+	control, err := readKeys(filepath.Join(c.memory, "memory.oom_control"), "oom_kill")
+	if err == nil {
+		sample.OOMKills = int(control[0])
+	}
 
 	return err
 }

@@ -47,7 +47,7 @@ type daemons interface {
 	Start(ctx context.Context, uuid string) error
 	Check(ctx context.Context, uuid string) error
 	Pipe(uuid string) string
-	Clients(ctx context.Context, uuid string) ([]mps.Client, error)
+	Clients(ctx context.Context, uuid string) ([]int, error)
 	Stop(ctx context.Context, uuid string) (stopped bool, err error)
 }
 

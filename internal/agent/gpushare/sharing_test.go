@@ -12,13 +12,12 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/gpu"
-	"github.com/berthml/berth/internal/agent/mps"
 )
 
 // fakeDaemons is one GPU's daemon, which a test kills.
 type fakeDaemons struct {
 	mu       sync.Mutex
-	clients  []mps.Client
+	clients  []int
 	dead     bool
 	broken   error // of Start
 	starts   int
@@ -55,7 +54,7 @@ func (f *fakeDaemons) Check(context.Context, string) error {
 
 func (f *fakeDaemons) Pipe(uuid string) string { return "/mps/" + uuid }
 
-func (f *fakeDaemons) Clients(context.Context, string) ([]mps.Client, error) {
+func (f *fakeDaemons) Clients(context.Context, string) ([]int, error) {
 	return f.clients, f.unlisted
 }
 

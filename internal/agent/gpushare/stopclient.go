@@ -147,9 +147,9 @@ func (s *sharer) clientsOf(ctx context.Context, c berth.Container) (own []int, o
 		return nil, true, err
 	}
 
-	for _, client := range clients {
-		if id, ok := s.proc(client.PID); ok && id == c.ID {
-			own = append(own, client.PID)
+	for _, pid := range clients {
+		if id, ok := s.proc(pid); ok && id == c.ID {
+			own = append(own, pid)
 		} else {
 			others = true
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/agent/mps"
 )
 
 // stopped is a Docker with one container, which records the calls.
@@ -74,14 +73,14 @@ func handlers(pids ...string) fstest.MapFS {
 func TestSharer_StopContainer(t *testing.T) {
 	t.Parallel()
 
-	own, neighbour := []mps.Client{{PID: 100}, {PID: 107}}, mps.Client{PID: 200}
-	both := append([]mps.Client{neighbour}, own...)
+	own, neighbour := []int{100, 107}, 200
+	both := append([]int{neighbour}, own...)
 	client := berth.Container{ID: "one", State: berth.ContainerRunning, PID: 50, DeviceID: "GPU-a"}
 	frozen := []string{"pause", "kill 100", "kill 107", "kill"}
 	plain := []string{"docker stop 30s"}
 
 	for name, c := range map[string]struct {
-		clients   []mps.Client
+		clients   []int
 		broken    bool     // the daemon does not answer
 		handlers  []string // by process
 		endsAfter time.Duration
@@ -95,7 +94,7 @@ func TestSharer_StopContainer(t *testing.T) {
 		"one that does not":   {clients: both, handlers: []string{"60", "100", "107"}, endsAfter: -1, did: append([]string{"term"}, frozen...), took: 50 * time.Second},
 		"no neighbour":        {clients: own, handlers: []string{"60", "100", "107"}, endsAfter: -1, did: []string{"term", "kill"}, took: 30 * time.Second},
 		"alone, no handler":   {clients: own, did: []string{"kill"}},
-		"no client yet":       {clients: []mps.Client{neighbour}, did: plain},
+		"no client yet":       {clients: []int{neighbour}, did: plain},
 		"a silent daemon":     {broken: true, handlers: []string{"60"}, did: []string{"pause", "kill"}, took: 20 * time.Second},
 		"an ended container":  {clients: both, change: func(c *berth.Container) { c.State = berth.ContainerExited }, did: plain},
 		"a trial on cores":    {clients: both, change: func(c *berth.Container) { c.DeviceID = "" }, did: plain},
@@ -131,7 +130,7 @@ func TestSharer_StopContainer(t *testing.T) {
 func TestSharer_StopContainerCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := sharedBy(&fakeDaemons{clients: []mps.Client{{PID: 100}, {PID: 200}}})
+		s := sharedBy(&fakeDaemons{clients: []int{100, 200}})
 		s.system, s.drain = handlers(), 20*time.Second
 
 		docker := &stopped{container: berth.Container{ID: "one", State: berth.ContainerRunning, PID: 50, DeviceID: "GPU-a"}, began: time.Now()}

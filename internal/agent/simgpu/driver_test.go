@@ -12,7 +12,6 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/gpu"
-	"github.com/berthml/berth/internal/agent/mps"
 	"github.com/berthml/berth/internal/agent/simgpu"
 	"github.com/berthml/berth/internal/agent/simgpu/wire"
 	"github.com/berthml/berth/internal/testkit/gputest"
@@ -188,7 +187,7 @@ func TestSimulator_MPS(t *testing.T) {
 
 	clients, err := s.Clients(t.Context(), uuid(0))
 	require.NoError(t, err)
-	require.Equal(t, []mps.Client{{PID: os.Getpid()}}, clients)
+	require.Equal(t, []int{os.Getpid()}, clients)
 
 	stopped, err := s.Stop(t.Context(), uuid(0))
 	require.NoError(t, err)

@@ -1,10 +1,6 @@
 package simgpu
 
-import (
-	"context"
-
-	"github.com/berthml/berth/internal/agent/mps"
-)
+import "context"
 
 // Start is of NVIDIA's MPS. Programs can reach a simulated card by MPS at all times.
 // Errors: as of ask.
@@ -27,8 +23,8 @@ func (s *Simulator) Pipe(uuid string) string {
 	return c.pipe()
 }
 
-// Clients are a card's MPS clients by ascending PID. Their server has no PID.
-func (s *Simulator) Clients(ctx context.Context, uuid string) (clients []mps.Client, err error) {
+// Clients are the PIDs of a card's MPS clients, ascending.
+func (s *Simulator) Clients(ctx context.Context, uuid string) (clients []int, err error) {
 	c, err := s.ask(ctx, "listing clients of simulated MPS", uuid)
 	if err != nil {
 		return nil, err
@@ -36,7 +32,7 @@ func (s *Simulator) Clients(ctx context.Context, uuid string) (clients []mps.Cli
 
 	for _, process := range c.read().Processes {
 		if process.MPS {
-			clients = append(clients, mps.Client{PID: process.PID})
+			clients = append(clients, process.PID)
 		}
 	}
 
