@@ -48,7 +48,7 @@ type daemons interface {
 	Check(ctx context.Context, uuid string) error
 	Pipe(uuid string) string
 	Clients(ctx context.Context, uuid string) ([]int, error)
-	Stop(ctx context.Context, uuid string) (stopped bool, err error)
+	Stop(ctx context.Context, uuid string) error
 }
 
 // sharer has the MPS daemons of a worker's GPUs; nil has none.
@@ -272,7 +272,7 @@ func (s *sharer) close(ctx context.Context, used bool) {
 	defer cancel()
 
 	for _, id := range s.ids {
-		if _, err := s.daemons.Stop(ctx, id); err != nil {
+		if err := s.daemons.Stop(ctx, id); err != nil {
 			s.log.Warn("ending the MPS daemon of a GPU", "device", id, "error", err)
 		}
 	}

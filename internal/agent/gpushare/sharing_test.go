@@ -58,11 +58,7 @@ func (f *fakeDaemons) Clients(context.Context, string) ([]int, error) {
 	return f.clients, f.unlisted
 }
 
-func (f *fakeDaemons) Stop(context.Context, string) (bool, error) {
-	f.stops++
-
-	return true, nil
-}
+func (f *fakeDaemons) Stop(context.Context, string) error { f.stops++; return nil }
 
 // sharedBy is a sharer of GPU-a; each PID belongs to the container with its hundreds.
 func sharedBy(f *fakeDaemons) *sharer {

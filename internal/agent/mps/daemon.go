@@ -144,14 +144,12 @@ func (m *MPS) check(ctx context.Context, g *gpu) error {
 	return nil
 }
 
-// Stop ends the GPU's daemon, and returns true once none is left, also when none
-// ran. A daemon with a client stays, and Stop returns false. The caller must start
-// no client during Stop. Errors: unavailable when the daemon does not answer, or
-// does not end.
-func (m *MPS) Stop(ctx context.Context, uuid string) (stopped bool, err error) {
+// Stop ends the GPU's daemon, unless it has a client. The caller must start no client during
+// Stop. Errors: unavailable when the daemon does not answer, or does not end.
+func (m *MPS) Stop(ctx context.Context, uuid string) error {
 	g := m.gpu(uuid)
 	if err := g.takeDir(ctx); err != nil {
-		return false, err
+		return err
 	}
 	defer g.giveDir()
 
@@ -159,11 +157,11 @@ func (m *MPS) Stop(ctx context.Context, uuid string) (stopped bool, err error) {
 
 	clients, err := m.clients(ctx, g)
 	if err != nil && g.isAbsent(ctx, pid, err) {
-		return true, nil
+		return nil
 	}
 
 	if err != nil || len(clients) > 0 {
-		return false, err
+		return err
 	}
 
 	_, quitErr := m.ask(ctx, g, "quit")
@@ -175,15 +173,14 @@ func (m *MPS) Stop(ctx context.Context, uuid string) (stopped bool, err error) {
 		return nil
 	})
 
-	if ctx.Err() != nil {
-		return false, fmt.Errorf("stopping the MPS control daemon of GPU %q: %w", g.uuid, context.Cause(ctx))
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("stopping the MPS control daemon of GPU %q: %w", g.uuid, context.Cause(ctx))
+	case err != nil:
+		return errors.Join(err, quitErr)
+	default:
+		return nil
 	}
-
-	if err != nil {
-		return false, errors.Join(err, quitErr)
-	}
-
-	return true, nil
 }
 
 // isAbsent reports whether no daemon runs, by the error of a question and by the

@@ -189,17 +189,18 @@ func TestSimulator_MPS(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{os.Getpid()}, clients)
 
-	stopped, err := s.Stop(t.Context(), uuid(0))
-	require.NoError(t, err)
-	require.False(t, stopped, "it has a client")
+	used := func() int64 {
+		require.NoError(t, s.Stop(t.Context(), uuid(0)))
 
-	require.NoError(t, conn.Close())
-	require.Eventually(t, func() bool {
-		stopped, err := s.Stop(t.Context(), uuid(0))
+		r, err := s.Read(t.Context(), uuid(0))
 		require.NoError(t, err)
 
-		return stopped
-	}, 10*time.Second, time.Millisecond)
+		return r.UsedBytes
+	}
+	require.Equal(t, int64(590<<20), used(), "it has a client, and the server its own")
+
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool { return used() == 0 }, 10*time.Second, time.Millisecond)
 	require.Equal(t, berth.KindNotFound, berth.KindOf(s.Start(t.Context(), "GPU-2")))
 }
 

@@ -40,20 +40,16 @@ func (s *Simulator) Clients(ctx context.Context, uuid string) (clients []int, er
 }
 
 // Stop ends a card's MPS server, unless it has clients.
-func (s *Simulator) Stop(_ context.Context, uuid string) (stopped bool, err error) {
+func (s *Simulator) Stop(_ context.Context, uuid string) error {
 	c, err := s.card(uuid)
 	if err != nil {
-		return false, err
+		return err
 	}
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if c.mpsClients() > 0 {
-		return false, nil
-	}
+	c.served = c.mpsClients() > 0
 
-	c.served = false
-
-	return true, nil
+	return nil
 }
