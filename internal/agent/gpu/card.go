@@ -1,9 +1,6 @@
 package gpu
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Inventory is a machine's GPUs and driver.
 type Inventory struct {
@@ -55,28 +52,12 @@ type Process struct {
 	MPS   bool  // a client of NVIDIA's Multi-Process Service (type M+C in nvidia-smi)
 }
 
-// Activity is how busy one card was from From to To, by GPM (Hopper or newer). On a card
-// without GPM nothing is known, and From is the zero time. What nvidia-smi calls utilisation
+// Activity is how busy one card was from From to To, by GPM (Hopper or newer), as shares from
+// 0 to 1. On a card without GPM nothing is known, and From is the zero time. What nvidia-smi calls utilisation
 // overstates load: 0.97 where SMActivity was 0.07 (one H200, 12 small trials, 2026-11-21).
 type Activity struct {
 	From, To      time.Time
-	SMActivity    Fraction // share of time that an SM had work, averaged over the SMs
-	Tensor        Fraction // share of time that a tensor core was in use
-	DRAMBandwidth Fraction // of the most that the card's memory can carry
-}
-
-// Fraction is a share from 0 to 1. The zero value means not known.
-type Fraction struct {
-	Value float64
-	Known bool
-}
-
-// Of returns v as a fraction. A v above 1, as averages of counters are from time
-// to time, counts as 1. NaN, or a negative v, is not known.
-func Of(v float64) Fraction {
-	if math.IsNaN(v) || v < 0 {
-		return Fraction{}
-	}
-
-	return Fraction{Value: min(v, 1), Known: true}
+	SMActivity    float64 // share of time that an SM had work, averaged over the SMs
+	Tensor        float64 // share of time that a tensor core was in use
+	DRAMBandwidth float64 // of the most that the card's memory can carry
 }

@@ -1,7 +1,6 @@
 package gpu_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -43,19 +42,6 @@ func TestEvent_Diagnose(t *testing.T) {
 	require.Contains(t, both.Meaning, "XID 48")
 
 	require.True(t, gpu.Event{UncorrectedECC: true, XID: 31}.Diagnose().Sick, "lost memory is worse than the program's fault")
-}
-
-func TestOf(t *testing.T) {
-	t.Parallel()
-
-	for value, want := range map[float64]gpu.Fraction{
-		0: {Known: true}, 0.25: {Value: 0.25, Known: true}, 1: {Value: 1, Known: true}, 1.003: {Value: 1, Known: true},
-		-0.1: {}, math.Inf(-1): {},
-	} {
-		require.Equal(t, want, gpu.Of(value), "%v", value)
-	}
-
-	require.Equal(t, gpu.Fraction{}, gpu.Of(math.NaN()))
 }
 
 func TestContainerOf(t *testing.T) {

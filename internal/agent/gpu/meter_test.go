@@ -179,7 +179,7 @@ func TestMeter_Activity(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		driver := &cards{activity: Activity{SMActivity: Of(0.3)}}
+		driver := &cards{activity: Activity{SMActivity: 0.3}}
 		m := NewMeter(driver, nil)
 
 		for second := range 3 {

@@ -340,11 +340,11 @@ func (g *GPUs) Read(ctx context.Context, c berth.Container, deviceID string) (sa
 // nvidia-smi calls utilisation does not tell how full a GPU is (gpu.Activity).
 func (g *GPUs) activity(ctx context.Context, id string) sampling.GPUActivity {
 	a, err := g.meter.Activity(ctx, id)
-	if err != nil || !a.SMActivity.Known {
+	if err != nil || a.From.IsZero() {
 		return sampling.GPUActivity{}
 	}
 
-	return sampling.GPUActivity{At: a.To, SM: a.SMActivity.Value, DRAM: a.DRAMBandwidth.Value, Tensor: a.Tensor.Value}
+	return sampling.GPUActivity{At: a.To, SM: a.SMActivity, DRAM: a.DRAMBandwidth, Tensor: a.Tensor}
 }
 
 // eventPause keeps a driver that refuses to wait for events from being asked at once again.

@@ -113,7 +113,7 @@ func TestGPUs_Activity(t *testing.T) {
 	t.Parallel()
 
 	c := &card{activity: gpu.Activity{
-		From: time.Unix(1, 0), To: time.Unix(2, 0), SMActivity: gpu.Of(0.07), DRAMBandwidth: gpu.Of(0.05), Tensor: gpu.Of(0.01),
+		From: time.Unix(1, 0), To: time.Unix(2, 0), SMActivity: 0.07, DRAMBandwidth: 0.05, Tensor: 0.01,
 	}}
 	require.Equal(t, sampling.GPUActivity{At: time.Unix(2, 0), SM: 0.07, DRAM: 0.05, Tensor: 0.01}, handsOut(c, "GPU-a").activity(t.Context(), "GPU-a"))
 

@@ -179,7 +179,8 @@ func (d *driver) take(handle nvml.Device, of string, sample nvml.GpmSample) erro
 	return d.lib.do("sampling the activity of "+of, func() nvml.Return { return sample.Get(handle) }, "nvmlGpmSampleGet")
 }
 
-// compare computes the metrics of two samples. Each has its own return code.
+// compare computes the metrics of two samples. Each has its own return code; one that fails
+// beside the SMs' is 0.
 func (l *library) compare(of string, older, newer nvml.GpmSample) (gpu.Activity, error) {
 	request := nvml.GpmMetricsGetType{NumMetrics: uint32(len(metrics)), Sample1: older, Sample2: newer}
 	for i, id := range metrics {
@@ -190,15 +191,19 @@ func (l *library) compare(of string, older, newer nvml.GpmSample) (gpu.Activity,
 		return gpu.Activity{}, err
 	}
 
-	var values [len(metrics)]gpu.Fraction
+	if err := refusal(nvml.Return(request.Metrics[0].NvmlReturn), "measuring the activity of "+of); err != nil {
+		return gpu.Activity{}, err
+	}
 
-	for i := range values {
-		if request.Metrics[i].NvmlReturn == uint32(nvml.SUCCESS) {
-			values[i] = gpu.Of(request.Metrics[i].Value / 100)
+	var shares [len(metrics)]float64
+
+	for i := range shares {
+		if m := request.Metrics[i]; m.NvmlReturn == uint32(nvml.SUCCESS) && m.Value > 0 { // not NaN
+			shares[i] = min(m.Value/100, 1) // averages of counters are above it from time to time
 		}
 	}
 
-	return gpu.Activity{SMActivity: values[0], Tensor: values[1], DRAMBandwidth: values[2]}, nil
+	return gpu.Activity{SMActivity: shares[0], Tensor: shares[1], DRAMBandwidth: shares[2]}, nil
 }
 
 // gauge returns a card's gauge.

@@ -68,18 +68,15 @@ func healthyReading() gpu.Reading {
 	}
 }
 
-// known is a fraction as it comes of a percentage.
-func known(percent float64) gpu.Fraction { return gpu.Fraction{Value: percent / 100, Known: true} }
-
 // healthyActivity is the H200's between sample n-1 and n.
 func healthyActivity(n int) gpu.Activity {
 	return gpu.Activity{
-		SMActivity: known(min(10*float64(n), 100)), Tensor: known(5), DRAMBandwidth: known(47.5),
+		SMActivity: min(10*float64(n), 100) / 100, Tensor: 0.05, DRAMBandwidth: 0.475,
 	}
 }
 
 // newest is the number of the newer sample of an activity.
-func newest(a gpu.Activity) int { return int(math.Round(10 * a.SMActivity.Value)) }
+func newest(a gpu.Activity) int { return int(math.Round(10 * a.SMActivity)) }
 
 // timeless drops the times.
 func timeless(a gpu.Activity) gpu.Activity {
@@ -265,7 +262,7 @@ func TestActivity(t *testing.T) {
 
 		part, err := d.Activity(t.Context(), mig0)
 		require.NoError(t, err)
-		require.Equal(t, gpu.Activity{SMActivity: known(20)}, timeless(part),
+		require.Equal(t, gpu.Activity{SMActivity: 0.2}, timeless(part),
 			"a metric with an error, one that is no number, and what MIG does not have are not known")
 
 		idle, err := d.Activity(t.Context(), t4)

@@ -155,7 +155,7 @@ func (c *card) measure() gpu.Activity {
 
 	d := c.demand(now)
 	full := max(d.most(), 1)
-	c.measured = gpu.Activity{From: from, To: now, SMActivity: gpu.Of(d.sm / full), DRAMBandwidth: gpu.Of(d.bus / full)}
+	c.measured = gpu.Activity{From: from, To: now, SMActivity: d.sm / full, DRAMBandwidth: d.bus / full}
 
 	return c.measured
 }
