@@ -73,9 +73,6 @@ type Container struct {
 	ID           string
 	Name         string
 	AttemptID    string
-	SweepID      string
-	TrialID      string
-	LeaseID      string
 	DeviceID     string // its GPU; empty = it has none
 	DeviceBytes  int64  // reserved of that one's memory
 	Token        int64

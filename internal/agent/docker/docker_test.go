@@ -168,7 +168,7 @@ func TestLabelsComeBack(t *testing.T) {
 	l.DeviceID, l.DeviceBytes = "GPU-1", 1216<<20
 	c := fromLabels(d.labels(l))
 	require.Equal(t, berth.Container{
-		AttemptID: "a1", SweepID: "s1", TrialID: "t1", LeaseID: "l1", Token: 42,
+		AttemptID: "a1", Token: 42,
 		DeviceID: "GPU-1", DeviceBytes: 1216 << 20, SpecHash: specHash(l), HostID: "host-1", Installation: "installation-1", BootID: "boot-1",
 	}, c)
 }

@@ -90,7 +90,7 @@ func (m *Machine) Run(ctx context.Context, order berth.Order) (berth.Outcome, er
 func (m *Machine) last(ctx context.Context, who berth.Assignee) error {
 	m.mu.Lock()
 	m.running[who.Attempt.ID] = berth.Container{
-		ID: who.Attempt.ID, Name: who.Attempt.ID, AttemptID: who.Attempt.ID, SweepID: who.SweepID, TrialID: who.Trial.ID,
+		ID: who.Attempt.ID, Name: who.Attempt.ID, AttemptID: who.Attempt.ID,
 		Token: who.Attempt.Token, State: berth.ContainerRunning, CreatedAt: time.Now(),
 	}
 	m.mu.Unlock()

@@ -96,8 +96,8 @@ func (d *Docker) create(ctx context.Context, l berth.Launch) (*box, error) {
 		launch: l, partial: make(map[string][]byte),
 		more: make(chan struct{}), terminated: make(chan struct{}), killed: make(chan struct{}),
 		Container: berth.Container{
-			ID: hex.EncodeToString(id[:]), Name: name, AttemptID: l.AttemptID, SweepID: l.SweepID, TrialID: l.TrialID,
-			LeaseID: l.LeaseID, Token: l.Token, SpecHash: cmp.Or(l.SpecHash, hash(l)), BootID: d.boot, Mounts: l.Mounts, State: berth.ContainerCreated, CreatedAt: time.Now().UTC(),
+			ID: hex.EncodeToString(id[:]), Name: name, AttemptID: l.AttemptID,
+			Token: l.Token, SpecHash: cmp.Or(l.SpecHash, hash(l)), BootID: d.boot, Mounts: l.Mounts, State: berth.ContainerCreated, CreatedAt: time.Now().UTC(),
 		},
 	}
 	d.box[name] = b
