@@ -16,10 +16,10 @@ import (
 // and then the one that it replaced, until that is removed.
 const fetchingName = "fetching"
 
-// RestoreCheckpoint fetches a checkpoint from the store to a file, and unpacks it below
-// root once it is checked. It tells how many bytes have arrived. Errors: not_found when it
+// RestoreCheckpoint unpacks a checkpoint from the store below root, and checks it: after an
+// error nothing there counts. It tells how many bytes have arrived. Errors: not_found when it
 // is gone; berth.ErrDamaged; unavailable; of the disk, which have no kind.
-type RestoreCheckpoint func(ctx context.Context, of berth.StoredCheckpoint, archive *os.File, root *os.Root, told func(bytes int64)) error
+type RestoreCheckpoint func(ctx context.Context, of berth.StoredCheckpoint, root *os.Root, told func(bytes int64)) error
 
 var errNoStore = errors.New("this host has no store of artifacts (--artifacts)")
 
@@ -53,7 +53,7 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 	}
 
 	whole := filepath.Join(dir, "checkpoint")
-	if err := f.restore(ctx, *e.Stored, filepath.Join(dir, "archive.tar"), whole); err != nil {
+	if err := f.restore(ctx, *e.Stored, whole); err != nil {
 		return err
 	}
 
@@ -65,13 +65,7 @@ func (f *fetching) fetch(ctx context.Context, e berth.EarlierCheckpoint) error {
 }
 
 // restore fetches a checkpoint to a directory that it makes.
-func (f *fetching) restore(ctx context.Context, of berth.StoredCheckpoint, archive, dir string) error {
-	file, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: below our data directory
-	if err != nil {
-		return fmt.Errorf("making file: %w", err)
-	}
-	defer file.Close() //nolint:errcheck // it goes
-
+func (f *fetching) restore(ctx context.Context, of berth.StoredCheckpoint, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("making directory: %w", err)
 	}
@@ -82,7 +76,7 @@ func (f *fetching) restore(ctx context.Context, of berth.StoredCheckpoint, archi
 	}
 	defer root.Close() //nolint:errcheck // all files are closed
 
-	return f.run.config.Restore(ctx, of, file, root, func(bytes int64) {
+	return f.run.config.Restore(ctx, of, root, func(bytes int64) {
 		f.note.say(ctx, fmt.Sprintf("fetching its checkpoint: %d of %d MiB", bytes>>20, (of.Bytes+1<<20-1)>>20))
 	})
 }
@@ -117,8 +111,7 @@ func (f *fetching) stillOurs(ctx context.Context) error {
 	})
 }
 
-// takes reports whether a checkpoint can be fetched to this host: its archive and its files
-// lie beside each other for a while. The limit of the sweep file is the same on each host,
+// takes reports whether a checkpoint can be fetched to this host. The limit of the sweep file is the same on each host,
 // that of this host must not end the trial. Errors: exhausted.
 func (r *run) takes(bytes int64) error {
 	if limit, own := r.outputLimit(); !own && bytes > limit {
@@ -126,7 +119,7 @@ func (r *run) takes(bytes int64) error {
 			berth.BytesText(bytes), berth.BytesText(limit), r.config.HostName)
 	}
 
-	return r.headroom(2*bytes, "fetching the checkpoint")
+	return r.headroom(bytes, "fetching the checkpoint")
 }
 
 // headroom reports whether the disk would have its headroom with so much more on it. Errors: exhausted.

@@ -94,12 +94,9 @@ func setupSecond(t *testing.T, restore func(root *os.Root) error) *second {
 	t.Helper()
 
 	x := &second{rig: setup(t)}
-	x.config.Restore = func(_ context.Context, of berth.StoredCheckpoint, archive *os.File, root *os.Root, told func(int64)) error {
+	x.config.Restore = func(_ context.Context, of berth.StoredCheckpoint, root *os.Root, told func(int64)) error {
 		x.fetched.Add(1)
 		require.Equal(t, *storedAs("x"), of)
-
-		_, noArchive := archive.WriteString("the archive")
-		require.NoError(t, noArchive)
 
 		err := restore(root)
 		if err == nil {
@@ -429,9 +426,9 @@ func TestRun_NeedsRoomForItsCheckpoint(t *testing.T) {
 		why     string
 	}{
 		"no room": {change: func(x *second) {
-			x.config.DiskFree = func() (int64, int64, error) { return 7 << 20, 1 << 40, nil }
+			x.config.DiskFree = func() (int64, int64, error) { return 4 << 20, 1 << 40, nil }
 			x.config.DiskHeadroom = 2 << 20
-		}, why: "fetching the checkpoint takes 6 MiB"},
+		}, why: "fetching the checkpoint takes 3 MiB"},
 		"--output-limit": {change: func(x *second) { x.config.Bounds.OutputLimit = 2 << 20 }, why: "an attempt may keep 2 MiB of files on host"},
 		"its disk fails": {restore: func(*os.Root) error { return &os.PathError{Op: "write", Path: "state", Err: syscall.EIO} }, why: syscall.EIO.Error()},
 	} {

@@ -188,17 +188,17 @@ func (e entry) header() (*tar.Header, error) {
 
 // unpack writes the entries of an archive below root, which is empty. It refuses entries
 // that would lead out of root. Errors: berth.ErrDamaged; of the disk.
-func unpack(ctx context.Context, r io.Reader, root *os.Root) error {
+func unpack(r io.Reader, root *os.Root) error {
 	var headers []*tar.Header
 
-	for archive := tar.NewReader(patient(ctx, r)); ; {
+	for archive := tar.NewReader(r); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 
 		if err != nil {
-			return errors.Join(ctx.Err(), damaged("it is no tar: %s", err.Error()))
+			return damaged("it is no tar: %s", err.Error())
 		}
 
 		if err := unpackEntry(archive, h, root); err != nil {

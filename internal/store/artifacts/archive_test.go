@@ -63,7 +63,7 @@ func TestUnpack_StaysInItsDirectory(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = root.Close() })
 
-			err = unpack(t.Context(), &content, root)
+			err = unpack(&content, root)
 			require.Equal(t, c.damaged, errors.Is(err, berth.ErrDamaged), err)
 			require.Equal(t, c.refused || c.damaged, err != nil, err)
 

@@ -3,7 +3,6 @@ package artifacts
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,25 +11,11 @@ import (
 	"github.com/berthml/berth"
 )
 
-// Restore writes a checkpoint's archive from the store to a file, checks its SHA-256, and
-// unpacks it below root, which is empty. It calls told with the bytes that have arrived.
+// Restore unpacks a checkpoint's archive from the store below root, which is empty, and checks its
+// SHA-256: after an error, nothing below root counts. It calls told with the bytes that have arrived.
 // Errors: not_found when the object is gone; berth.ErrDamaged when it differs from its
 // name; unavailable, also while the store refuses the credentials; of the disk.
-func (s *Store) Restore(ctx context.Context, of berth.StoredCheckpoint, archive *os.File, root *os.Root, told func(bytes int64)) error {
-	if err := s.fetch(ctx, of, archive, told); err != nil {
-		err = fmt.Errorf("fetching a checkpoint: %w", err)
-		if berth.KindOf(err) == berth.KindInvalid && !errors.Is(err, berth.ErrDamaged) { // a person must change something; the object may be whole
-			err = berth.Errorf(berth.KindUnavailable, "%w", err)
-		}
-
-		return err
-	}
-
-	return unpack(ctx, io.NewSectionReader(archive, 0, of.Bytes), root)
-}
-
-// fetch writes the whole archive to a file.
-func (s *Store) fetch(outer context.Context, of berth.StoredCheckpoint, archive *os.File, told func(bytes int64)) error {
+func (s *Store) Restore(outer context.Context, of berth.StoredCheckpoint, root *os.Root, told func(bytes int64)) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 
@@ -41,7 +26,7 @@ func (s *Store) fetch(outer context.Context, of berth.StoredCheckpoint, archive 
 
 	r, err := s.Read(ctx, of.Digest, 0, -1)
 	if err != nil {
-		return orStalled(ctx, err)
+		return notFetched(orStalled(ctx, err))
 	}
 	defer r.Close() //nolint:errcheck // only read
 
@@ -59,18 +44,29 @@ func (s *Store) fetch(outer context.Context, of berth.StoredCheckpoint, archive 
 
 	sum := sha256.New()
 	source := &failing{r: patient(ctx, io.LimitReader(timed, of.Bytes+1))}
-	n, err := io.Copy(io.MultiWriter(archive, sum), source)
+	archive := io.TeeReader(source, sum)
+
+	if err = unpack(archive, root); err == nil {
+		_, err = io.Copy(io.Discard, archive) // what follows the archive is of no use, but counts
+	}
 
 	switch {
 	case source.err != nil && outer.Err() != nil:
 		return outer.Err()
 	case source.err != nil:
-		return orStalled(ctx, s.failed("reading from", source.err))
-	case err != nil:
-		return err
-	case n != of.Bytes || berth.Digest(sum.Sum(nil)) != of.Digest:
+		return notFetched(orStalled(ctx, s.failed("reading from", source.err)))
+	case err == nil && berth.Digest(sum.Sum(nil)) != of.Digest:
 		return damaged("the object %s in the store %q is damaged", of.Digest, s.where)
 	default:
-		return nil
+		return err
 	}
+}
+
+// notFetched makes an error that a person must mend unavailable: the object may be whole.
+func notFetched(err error) error {
+	if berth.KindOf(err) == berth.KindInvalid {
+		return berth.Errorf(berth.KindUnavailable, "fetching a checkpoint: %w", err)
+	}
+
+	return fmt.Errorf("fetching a checkpoint: %w", err)
 }
