@@ -191,7 +191,8 @@ func (l *library) compare(of string, older, newer nvml.GpmSample) (gpu.Activity,
 		return gpu.Activity{}, err
 	}
 
-	if err := refusal(nvml.Return(request.Metrics[0].NvmlReturn), "measuring the activity of "+of); err != nil {
+	code := nvml.Return(request.Metrics[0].NvmlReturn) //nolint:gosec // G115: codes are small
+	if err := refusal(code, "measuring the activity of "+of); err != nil {
 		return gpu.Activity{}, err
 	}
 

@@ -182,9 +182,15 @@ func TestCard_RefusesNonsense(t *testing.T) {
 	}
 
 	for _, r := range []wire.Request{
-		{}, {Op: wire.Hello}, {Op: wire.Alloc, Bytes: -1}, {Op: wire.Free, Bytes: -1}, {Op: wire.Run},
-		{Op: wire.Run, Step: &wire.Step{GPU: -1}}, {Op: wire.Run, Step: &wire.Step{GPU: 2 * time.Hour}},
-		{Op: wire.Run, Step: &wire.Step{SM: 1.1}}, {Op: wire.Run, Step: &wire.Step{Bus: -0.1}},
+		{},
+		{Op: wire.Hello},
+		{Op: wire.Alloc, Bytes: -1},
+		{Op: wire.Free, Bytes: -1},
+		{Op: wire.Run},
+		{Op: wire.Run, Step: &wire.Step{GPU: -1}},
+		{Op: wire.Run, Step: &wire.Step{GPU: 2 * time.Hour}},
+		{Op: wire.Run, Step: &wire.Step{SM: 1.1}},
+		{Op: wire.Run, Step: &wire.Step{Bus: -0.1}},
 	} {
 		_, a := c.serve(cl, r, 1, false, nil)
 		require.Equal(t, wire.InvalidValue, a.Error, "%+v", r)

@@ -12,7 +12,7 @@ import (
 
 // A process starts without a store, and while its store does not answer; not with another
 // Berth's.
-func TestOpenReady(t *testing.T) { //nolint:paralleltest // t.Setenv
+func TestOpenReady(t *testing.T) {
 	// Credentials for S3, so that no other source is asked.
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
