@@ -54,9 +54,6 @@ const (
 	restlessFor = 2 * time.Minute
 )
 
-// errNothing says that a checkpoint has no files.
-var errNothing = errors.New("there are no files")
-
 // Checkpointer stores the checkpoints of one host's trials, each as one archive: when an
 // attempt ends that will run again, and of running attempts from time to time. The store
 // keeps the newest one of each trial.
@@ -136,13 +133,13 @@ func (c *Checkpointer) LookRunning(ctx context.Context) error {
 // forEach calls do for each attempt. A problem with one attempt does not delay the
 // others while the store answers.
 func (c *Checkpointer) forEach(ctx context.Context, list []berth.AttemptCheckpoint, do func(context.Context, berth.AttemptCheckpoint) error) (all error) {
-	for n, of := range list {
+	for _, of := range list {
 		if err := cmp.Or(ctx.Err(), c.Store.Ready(ctx)); err != nil {
 			return errors.Join(all, err)
 		}
 
 		if err := do(ctx, of); err != nil {
-			all = errors.Join(all, fmt.Errorf("checkpoint of attempt %s: %w", list[n].AttemptID, err))
+			all = errors.Join(all, fmt.Errorf("checkpoint of attempt %s: %w", of.AttemptID, err))
 		}
 	}
 
@@ -164,7 +161,7 @@ func (c *Checkpointer) storeEnded(ctx context.Context, of berth.AttemptCheckpoin
 	case err == nil:
 	case errors.As(err, &cannot):
 		why = cannot.why
-	case berth.KindOf(err) == berth.KindNotFound, errors.Is(err, errNothing):
+	case berth.KindOf(err) == berth.KindNotFound:
 		if err := dataDirAway(c.Mark); err != nil {
 			return err
 		}
@@ -232,7 +229,7 @@ func (c *Checkpointer) storeRunning(ctx context.Context, of berth.AttemptCheckpo
 		return nil
 	case errors.As(err, &cannot), berth.KindOf(err) == berth.KindExhausted:
 		problem(err.Error())
-	case err != nil && !errors.Is(err, errNothing) && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
+	case err != nil && berth.KindOf(err) != berth.KindNotFound && berth.KindOf(err) != berth.KindFenced:
 		return err
 	}
 
@@ -246,8 +243,8 @@ func changing(err error) bool {
 	return errors.Is(err, ErrChanged) || errors.Is(err, fs.ErrNotExist) && berth.KindOf(err) != berth.KindNotFound
 }
 
-// withEntries calls do with the files of a checkpoint. Errors: errNothing; not_found when
-// its directory is not there; those of listCheckpoint and of do.
+// withEntries calls do with the files of a checkpoint. Errors: not_found when there are
+// none; those of listCheckpoint and of do.
 func (c *Checkpointer) withEntries(ctx context.Context, of berth.AttemptCheckpoint, do func(root *os.Root, entries []entry, bytes int64) error) error {
 	root, err := c.Files.OpenCheckpoint(of.TrialID)
 	if err != nil {
@@ -261,7 +258,7 @@ func (c *Checkpointer) withEntries(ctx context.Context, of berth.AttemptCheckpoi
 	case err != nil:
 		return err
 	case !hasFile(entries):
-		return errNothing
+		return berth.Errorf(berth.KindNotFound, "there are no files")
 	default:
 		return do(root, entries, bytes)
 	}
