@@ -78,7 +78,7 @@ func (d *driver) Close() error {
 		select {
 		case <-l.done:
 		case <-timer.C:
-			return l.tooLong("closing NVIDIA's library")
+			return l.gaveUp(context.Background(), "closing NVIDIA's library")
 		}
 	}
 

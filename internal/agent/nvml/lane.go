@@ -78,47 +78,31 @@ func (l *lane) carryOut(j *job) {
 // stop ends the lane after the call that runs. It does not wait.
 func (l *lane) stop() { l.once.Do(func() { close(l.closing) }) }
 
-// overdueError returns an error while a call is out that took longer than its patience.
-func (l *lane) overdueError(doing string) error {
+// overdue reports whether a call is out that took longer than its patience.
+func (l *lane) overdue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	if l.running == nil || time.Since(l.running.began) < l.running.patience {
-		return nil
-	}
-
-	return l.silence(doing)
+	return l.running != nil && time.Since(l.running.began) >= l.running.patience
 }
 
-// silence is the error of a caller whose wait timed out. Call it with mu held.
-func (l *lane) silence(doing string) error {
-	if l.running == nil {
+// gaveUp is the error of a caller whose patience, or whose context, is at an end. It keeps the
+// cause of the context.
+func (l *lane) gaveUp(ctx context.Context, doing string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	switch cause := context.Cause(ctx); {
+	case l.running == nil && cause != nil:
+		return fmt.Errorf("%s: %w", doing, cause)
+	case l.running == nil:
 		return berth.Errorf(berth.KindUnavailable, "%s: the NVIDIA driver answers too slowly: try again", doing)
+	case cause != nil:
+		return fmt.Errorf("%s: no answer of the NVIDIA driver since %s (%s): %w", doing, l.running.began.Format(time.RFC3339), l.running.doing, cause)
+	default:
+		return berth.Errorf(berth.KindUnavailable, "%s: the NVIDIA driver does not answer since %s (%s): look for XID lines in `dmesg`; if `nvidia-smi` hangs too, reboot the machine",
+			doing, l.running.began.Format(time.RFC3339), l.running.doing)
 	}
-
-	return berth.Errorf(berth.KindUnavailable, "%s: the NVIDIA driver does not answer since %s (%s): look for XID lines in `dmesg`; if `nvidia-smi` hangs too, reboot the machine",
-		doing, l.running.began.Format(time.RFC3339), l.running.doing)
-}
-
-// tooLong is the error of a caller whose patience is at an end.
-func (l *lane) tooLong(doing string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	return l.silence(doing)
-}
-
-// callerLeft is the error of a caller whose context ended. It keeps the cause.
-func (l *lane) callerLeft(ctx context.Context, doing string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if l.running == nil {
-		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
-	}
-
-	return fmt.Errorf("%s: no answer of the NVIDIA driver since %s (%s): %w",
-		doing, l.running.began.Format(time.RFC3339), l.running.doing, context.Cause(ctx))
 }
 
 func closed(doing string) error {
@@ -142,12 +126,8 @@ func ask[T any](ctx context.Context, l *lane, patience time.Duration, doing stri
 	default:
 	}
 
-	if err := l.overdueError(doing); err != nil {
-		return none, err
-	}
-
-	if ctx.Err() != nil {
-		return none, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	if ctx.Err() != nil || l.overdue() {
+		return none, l.gaveUp(ctx, doing)
 	}
 
 	answers := make(chan answer, 1) // the lane never waits for a caller
@@ -164,17 +144,17 @@ func ask[T any](ctx context.Context, l *lane, patience time.Duration, doing stri
 	case <-l.closing:
 		return none, closed(doing)
 	case <-ctx.Done():
-		return none, l.callerLeft(ctx, doing)
+		return none, l.gaveUp(ctx, doing)
 	case <-timer.C:
-		return none, l.tooLong(doing)
+		return none, l.gaveUp(ctx, doing)
 	}
 
 	select {
 	case a := <-answers:
 		return a.value, a.err
 	case <-ctx.Done():
-		return none, l.callerLeft(ctx, doing)
+		return none, l.gaveUp(ctx, doing)
 	case <-timer.C:
-		return none, l.tooLong(doing)
+		return none, l.gaveUp(ctx, doing)
 	}
 }
