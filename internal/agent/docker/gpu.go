@@ -9,14 +9,9 @@ import (
 	"github.com/docker/docker/api/types/system"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/gpu"
 	"github.com/berthml/berth/internal/agent/simgpu/wire"
 )
-
-// GPU is a GPU of this machine as its driver numbers it.
-type GPU struct {
-	UUID  string
-	Index string // such as 0, or 0:1 for MIG device 1 of card 0
-}
 
 // gpuAccess is how a container gets one GPU.
 type gpuAccess struct {
@@ -37,20 +32,20 @@ const (
 // AddGPUs finds out how containers can have these GPUs, and lets Ensure give
 // each of them away from now on. missing says by UUID why one cannot be given
 // to a container, with the fix. Errors: unavailable when Docker does not answer.
-func (d *Docker) AddGPUs(ctx context.Context, gpus []GPU) (missing map[string]string, err error) {
+func (d *Docker) AddGPUs(ctx context.Context, cards []gpu.Card) (missing map[string]string, err error) {
 	info, err := d.short.Info(ctx)
 	if err != nil {
 		return nil, d.translate(ctx, err, "asking Docker for its GPUs")
 	}
 
-	ways := make(map[string]gpuAccess, len(gpus))
+	ways := make(map[string]gpuAccess, len(cards))
 	missing = make(map[string]string)
 
-	for _, gpu := range gpus {
-		if way, why := accessTo(gpu, info); why != "" {
-			missing[gpu.UUID] = why
+	for _, card := range cards {
+		if way, why := accessTo(card, info); why != "" {
+			missing[card.UUID] = why
 		} else {
-			ways[gpu.UUID] = way
+			ways[card.UUID] = way
 		}
 	}
 
@@ -72,12 +67,12 @@ func (d *Docker) AddSimulatedGPUs(dirs map[string]string) {
 
 // accessTo prefers CDI: it needs no separate runtime and names the device
 // explicitly. Docker lists its CDI devices since 28.2 (API 1.50).
-func accessTo(gpu GPU, info system.Info) (way gpuAccess, missing string) {
+func accessTo(card gpu.Card, info system.Info) (way gpuAccess, missing string) {
 	others := false
 
 	for _, device := range info.DiscoveredDevices {
 		name, ours := strings.CutPrefix(device.ID, cdiKind+"=")
-		if ours = ours && device.Source == driverCDI; ours && (name == gpu.UUID || name == gpu.Index) {
+		if ours = ours && device.Source == driverCDI; ours && (name == card.UUID || name == card.Index) {
 			return gpuAccess{driver: driverCDI, id: device.ID}, ""
 		}
 
@@ -85,7 +80,7 @@ func accessTo(gpu GPU, info system.Info) (way gpuAccess, missing string) {
 	}
 
 	if _, ok := info.Runtimes[driverNVIDIA]; ok {
-		return gpuAccess{driver: driverNVIDIA, id: gpu.UUID}, ""
+		return gpuAccess{driver: driverNVIDIA, id: card.UUID}, ""
 	}
 
 	if others {

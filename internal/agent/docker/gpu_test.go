@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/gpu"
 )
 
 func TestAccessTo(t *testing.T) {
@@ -25,20 +26,20 @@ func TestAccessTo(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		info   system.Info
-		gpu    GPU
+		card   gpu.Card
 		want   gpuAccess
 		reason string
 	}{
-		"by UUID":               {docker("runc", "nvidia.com/gpu=1", "nvidia.com/gpu=GPU-1"), GPU{"GPU-1", "0"}, gpuAccess{"cdi", "nvidia.com/gpu=GPU-1"}, ""},
-		"by index":              {docker("runc", "nvidia.com/gpu=all", "nvidia.com/gpu=0"), GPU{"GPU-1", "0"}, gpuAccess{"cdi", "nvidia.com/gpu=0"}, ""},
-		"a MIG device":          {docker("runc", "nvidia.com/gpu=0:1"), GPU{"MIG-1", "0:1"}, gpuAccess{"cdi", "nvidia.com/gpu=0:1"}, ""},
-		"of another kind":       {docker("runc", "vendor.com/net=0"), GPU{"GPU-1", "0"}, gpuAccess{}, "Docker 28.2 has neither CDI"},
-		"a card added since":    {docker("runc", "nvidia.com/gpu=0"), GPU{"GPU-2", "1"}, gpuAccess{}, "not this one"},
-		"NVIDIA's hook":         {docker("nvidia"), GPU{"GPU-1", "0"}, gpuAccess{"nvidia", "GPU-1"}, ""},
-		"CDI before the hook":   {docker("nvidia", "nvidia.com/gpu=0"), GPU{"GPU-1", "0"}, gpuAccess{"cdi", "nvidia.com/gpu=0"}, ""},
-		"the hook for the rest": {docker("nvidia", "nvidia.com/gpu=0"), GPU{"GPU-2", "1"}, gpuAccess{"nvidia", "GPU-2"}, ""},
+		"by UUID":               {docker("runc", "nvidia.com/gpu=1", "nvidia.com/gpu=GPU-1"), gpu.Card{UUID: "GPU-1", Index: "0"}, gpuAccess{"cdi", "nvidia.com/gpu=GPU-1"}, ""},
+		"by index":              {docker("runc", "nvidia.com/gpu=all", "nvidia.com/gpu=0"), gpu.Card{UUID: "GPU-1", Index: "0"}, gpuAccess{"cdi", "nvidia.com/gpu=0"}, ""},
+		"a MIG device":          {docker("runc", "nvidia.com/gpu=0:1"), gpu.Card{UUID: "MIG-1", Index: "0:1"}, gpuAccess{"cdi", "nvidia.com/gpu=0:1"}, ""},
+		"of another kind":       {docker("runc", "vendor.com/net=0"), gpu.Card{UUID: "GPU-1", Index: "0"}, gpuAccess{}, "Docker 28.2 has neither CDI"},
+		"a card added since":    {docker("runc", "nvidia.com/gpu=0"), gpu.Card{UUID: "GPU-2", Index: "1"}, gpuAccess{}, "not this one"},
+		"NVIDIA's hook":         {docker("nvidia"), gpu.Card{UUID: "GPU-1", Index: "0"}, gpuAccess{"nvidia", "GPU-1"}, ""},
+		"CDI before the hook":   {docker("nvidia", "nvidia.com/gpu=0"), gpu.Card{UUID: "GPU-1", Index: "0"}, gpuAccess{"cdi", "nvidia.com/gpu=0"}, ""},
+		"the hook for the rest": {docker("nvidia", "nvidia.com/gpu=0"), gpu.Card{UUID: "GPU-2", Index: "1"}, gpuAccess{"nvidia", "GPU-2"}, ""},
 	} {
-		way, missing := accessTo(tt.gpu, tt.info)
+		way, missing := accessTo(tt.card, tt.info)
 		require.Equal(t, tt.want, way, name)
 		require.Contains(t, missing, tt.reason, name)
 		require.Equal(t, tt.want == gpuAccess{}, missing != "", name)

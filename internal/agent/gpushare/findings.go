@@ -32,12 +32,7 @@ func Findings(ctx context.Context, d *docker.Docker, dataDir string) []health.Fi
 		return []health.Finding{health.Broken("GPUs", "cannot be listed", err.Error())}
 	}
 
-	all, err := Choose(All, inventory.Cards)
-	if err != nil {
-		return []health.Finding{health.Broken("GPUs", "cannot be numbered", err.Error())}
-	}
-
-	missing, err := d.AddGPUs(ctx, all)
+	missing, err := d.AddGPUs(ctx, inventory.Cards)
 	if err != nil {
 		return []health.Finding{health.Broken("GPUs", "Docker cannot be asked about them", err.Error())}
 	}

@@ -158,11 +158,7 @@ func Open(ctx context.Context, c Config, hostID string, d *docker.Docker, log *s
 	g := newGPUs(driver, log)
 	g.sick = missing
 
-	for _, card := range inventory.Cards {
-		if !slices.ContainsFunc(chosen, func(c docker.GPU) bool { return c.UUID == card.UUID }) {
-			continue
-		}
-
+	for _, card := range chosen {
 		if card.Problem != "" {
 			g.sick[card.UUID] = card.Problem
 		}
@@ -176,7 +172,7 @@ func Open(ctx context.Context, c Config, hostID string, d *docker.Docker, log *s
 	}
 
 	if byMPS && len(g.devices) > 0 {
-		g.share(ctx, from, inventory)
+		g.share(ctx, from, chosen, contextsOf(inventory.CUDAVersion))
 	}
 
 	return g, nil
@@ -206,12 +202,12 @@ func (c Config) withoutGPUs(wanted string, err error, log *slog.Logger) error {
 }
 
 // Choose picks the cards that wanted names, by UUID or by the driver's number.
-func Choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
-	var all []docker.GPU
+func Choose(wanted string, cards []gpu.Card) ([]gpu.Card, error) {
+	var all []gpu.Card
 
 	for _, c := range cards {
 		if !c.MIG { // else its MIG devices take the work
-			all = append(all, docker.GPU{UUID: c.UUID, Index: c.Index})
+			all = append(all, c)
 		}
 	}
 
@@ -219,12 +215,12 @@ func Choose(wanted string, cards []gpu.Card) ([]docker.GPU, error) {
 		return all, nil
 	}
 
-	var chosen []docker.GPU
+	var chosen []gpu.Card
 
 	for name := range strings.SplitSeq(wanted, ",") {
 		name = strings.TrimSpace(name)
 
-		i := slices.IndexFunc(all, func(g docker.GPU) bool { return g.UUID == name || g.Index == name })
+		i := slices.IndexFunc(all, func(g gpu.Card) bool { return g.UUID == name || g.Index == name })
 		if i < 0 {
 			names := make([]string, len(all))
 			for i, g := range all {

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/agent/docker"
 	"github.com/berthml/berth/internal/agent/gpu"
 	"github.com/berthml/berth/internal/agent/mps"
 	"github.com/berthml/berth/internal/agent/sampling"
@@ -30,9 +29,9 @@ func TestChoose(t *testing.T) {
 		{UUID: "MIG-2", Index: "1:2", Parent: "GPU-b"},
 		{UUID: "GPU-c", Index: "2"},
 	}
-	all := []docker.GPU{{UUID: "GPU-a", Index: "0"}, {UUID: "MIG-1", Index: "1:0"}, {UUID: "MIG-2", Index: "1:2"}, {UUID: "GPU-c", Index: "2"}}
+	all := []gpu.Card{cards[0], cards[2], cards[3], cards[4]}
 
-	for wanted, want := range map[string][]docker.GPU{
+	for wanted, want := range map[string][]gpu.Card{
 		"all":            all,
 		"2":              {all[3]},
 		"GPU-c, 0,GPU-a": {all[3], all[0]},

@@ -114,8 +114,9 @@ func contextsOf(cuda string) int {
 }
 
 // share starts a daemon for each GPU that can have one, and says for the others why
-// their trials share by time slices.
-func (g *GPUs) share(ctx context.Context, from source, inventory gpu.Inventory) {
+// their trials share by time slices. cards are those of the devices; contexts is how many clients
+// each takes.
+func (g *GPUs) share(ctx context.Context, from source, cards []gpu.Card, contexts int) {
 	daemons, err := from.mps()
 	if err != nil {
 		g.log.Info("trials share GPUs by time slices", "reason", err)
@@ -125,25 +126,22 @@ func (g *GPUs) share(ctx context.Context, from source, inventory gpu.Inventory) 
 
 	g.sharer = &sharer{daemons: daemons, proc: g.meter.ContainerOf, system: os.DirFS("/proc"), drain: from.drain, kill: killProcess, log: g.log, tell: g.requestReport, states: make(map[string]daemonState)}
 
-	for i := range g.devices {
+	for i, card := range cards {
 		device := &g.devices[i]
-
-		for _, card := range inventory.Cards {
-			if card.UUID != device.ID || device.Problem != "" {
-				continue
-			}
-
-			if why := WhyNoMPS(card, from.user); why != "" {
-				g.log.Info("trials share the GPU by time slices", "device", card.UUID, "reason", why)
-
-				continue
-			}
-
-			g.sharer.ids = append(g.sharer.ids, card.UUID)
-			g.sharer.open(ctx, card.UUID)
-
-			device.MPSContexts, device.MPSProblem = contextsOf(inventory.CUDAVersion), g.sharer.mpsProblem(card.UUID)
+		if device.Problem != "" {
+			continue
 		}
+
+		if why := WhyNoMPS(card, from.user); why != "" {
+			g.log.Info("trials share the GPU by time slices", "device", card.UUID, "reason", why)
+
+			continue
+		}
+
+		g.sharer.ids = append(g.sharer.ids, card.UUID)
+		g.sharer.open(ctx, card.UUID)
+
+		device.MPSContexts, device.MPSProblem = contexts, g.sharer.mpsProblem(card.UUID)
 	}
 }
 

@@ -19,7 +19,7 @@ type source struct {
 	driver gpu.Driver
 
 	// give lets containers have cards; missing says by UUID why one cannot be had.
-	give func(ctx context.Context, cards []docker.GPU) (missing map[string]string, err error)
+	give func(ctx context.Context, cards []gpu.Card) (missing map[string]string, err error)
 
 	mps   func() (daemons, error)
 	drain time.Duration // for which a frozen client's kernels may go on
@@ -64,7 +64,7 @@ func (c Config) openSimulator(hostID string, d *docker.Docker, log *slog.Logger)
 
 	return source{
 		driver: s,
-		give: func(_ context.Context, cards []docker.GPU) (map[string]string, error) {
+		give: func(_ context.Context, cards []gpu.Card) (map[string]string, error) {
 			dirs := make(map[string]string, len(cards))
 			for _, card := range cards {
 				dirs[card.UUID] = s.Mount(card.UUID)
