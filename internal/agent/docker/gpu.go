@@ -55,11 +55,11 @@ func (d *Docker) AddGPUs(ctx context.Context, cards []gpu.Card) (missing map[str
 }
 
 // AddSimulatedGPUs lets Ensure give away simulated GPUs from now on: each is the
-// directory with its socket, by UUID.
-func (d *Docker) AddSimulatedGPUs(dirs map[string]string) {
-	ways := make(map[string]gpuAccess, len(dirs))
-	for uuid, dir := range dirs {
-		ways[uuid] = gpuAccess{driver: driverSimulated, id: dir}
+// directory with its socket, which dir returns by UUID.
+func (d *Docker) AddSimulatedGPUs(cards []gpu.Card, dir func(uuid string) string) {
+	ways := make(map[string]gpuAccess, len(cards))
+	for _, card := range cards {
+		ways[card.UUID] = gpuAccess{driver: driverSimulated, id: dir(card.UUID)}
 	}
 
 	d.gpus.Store(&ways)

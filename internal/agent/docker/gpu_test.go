@@ -75,7 +75,7 @@ func TestWithGPU_Simulated(t *testing.T) {
 	t.Parallel()
 
 	d := setup(t)
-	d.AddSimulatedGPUs(map[string]string{"GPU-1": "/data/gpus/0/gpu"})
+	d.AddSimulatedGPUs([]gpu.Card{{UUID: "GPU-1"}}, func(string) string { return "/data/gpus/0/gpu" })
 
 	l := launch()
 	l.DeviceID = "GPU-1"

@@ -65,12 +65,7 @@ func (c Config) openSimulator(hostID string, d *docker.Docker, log *slog.Logger)
 	return source{
 		driver: s,
 		give: func(_ context.Context, cards []gpu.Card) (map[string]string, error) {
-			dirs := make(map[string]string, len(cards))
-			for _, card := range cards {
-				dirs[card.UUID] = s.Mount(card.UUID)
-			}
-
-			d.AddSimulatedGPUs(dirs)
+			d.AddSimulatedGPUs(cards, s.Mount)
 
 			return map[string]string{}, nil
 		},

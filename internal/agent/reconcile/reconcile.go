@@ -147,12 +147,10 @@ func (r *Reconciler) Register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	all, err := r.containers.List(ctx)
+	containers, err := r.ownContainers(ctx)
 	if err != nil {
 		return err
 	}
-
-	containers, _ := r.splitByHost(all)
 
 	// Until the ledger has taken the machine, which it refuses to a second
 	// worker, its host is not ready.
@@ -211,12 +209,10 @@ func (r *Reconciler) reportFree(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 
-	all, err := r.containers.List(ctx)
+	containers, err := r.ownContainers(ctx)
 	if err != nil {
 		return err
 	}
-
-	containers, _ := r.splitByHost(all)
 
 	return r.ledger.TouchHost(ctx, r.config.Host.ID, r.hostFree(containers), nil)
 }
@@ -275,6 +271,14 @@ func (r *Reconciler) mend(ctx context.Context, containers []berth.Container, orp
 	defer cancel()
 
 	return errors.Join(err, r.release(ctx, containers, leases), r.settleAbsent(ctx, containers, leases))
+}
+
+// ownContainers lists this host's containers.
+func (r *Reconciler) ownContainers(ctx context.Context) ([]berth.Container, error) {
+	all, err := r.containers.List(ctx)
+	ours, _ := r.splitByHost(all)
+
+	return ours, err
 }
 
 // splitByHost separates this host's containers from others'. The executor's are
