@@ -69,43 +69,41 @@ type Use struct {
 // ErrUnsupported, with the known part, when the driver does not report each process's
 // memory.
 func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, error) {
-	var use Use
+	r, containers, at, err := m.cachedReading(ctx, uuid)
+	if err != nil {
+		return Use{}, err
+	}
 
-	err := m.cachedReading(ctx, uuid, func(r Reading, containers map[int]string, at time.Time) error {
-		use.FreeBytes, use.At = r.FreeBytes, at
+	use := Use{FreeBytes: r.FreeBytes, At: at}
+	unnamed := !r.ProcessesKnown
 
-		if !r.ProcessesKnown {
-			return unknownUse(uuid)
-		}
+	if unnamed {
+		r.Processes = nil // a part of them proves nothing
+	}
 
-		unnamed := false
-
-		for _, p := range r.Processes {
-			if id := containers[p.PID]; id != containerID {
-				if !slices.Contains(use.Beside, id) {
-					use.Beside = append(use.Beside, id)
-				}
-
-				continue
+	for _, p := range r.Processes {
+		if id := containers[p.PID]; id != containerID {
+			if !slices.Contains(use.Beside, id) {
+				use.Beside = append(use.Beside, id)
 			}
 
-			unnamed = unnamed || p.Bytes == 0
-			use.PIDs = append(use.PIDs, p.PID)
-			use.Bytes += p.Bytes
-
-			if p.MPS {
-				use.Clients++
-			}
+			continue
 		}
 
-		if unnamed {
-			return unknownUse(uuid)
+		unnamed = unnamed || p.Bytes == 0
+		use.PIDs = append(use.PIDs, p.PID)
+		use.Bytes += p.Bytes
+
+		if p.MPS {
+			use.Clients++
 		}
+	}
 
-		return nil
-	})
+	if unnamed {
+		return use, berth.Errorf(berth.KindInvalid, "GPU %s: the driver does not say what each process holds: %w", uuid, ErrUnsupported)
+	}
 
-	return use, err
+	return use, nil
 }
 
 // FreeBeside returns a GPU's memory less the use of programs outside Berth: the
@@ -114,32 +112,28 @@ func (m *Meter) Container(ctx context.Context, containerID, uuid string) (Use, e
 // others. Where the driver does not report each process's memory, it is the free
 // memory.
 func (m *Meter) FreeBeside(ctx context.Context, uuid string, reserved map[string]int64) (int64, error) {
-	var free int64
+	r, containers, _, err := m.cachedReading(ctx, uuid)
+	if err != nil {
+		return 0, err
+	}
 
-	err := m.cachedReading(ctx, uuid, func(r Reading, containers map[int]string, _ time.Time) error {
-		free = r.FreeBytes
-		held, starts := make(map[string]int64), make(map[string]bool)
-		unknown := r.UsedBytes
+	free, unknown := r.FreeBytes, r.UsedBytes
+	held, starts := make(map[string]int64), make(map[string]bool)
 
-		for _, p := range r.Processes {
-			held[containers[p.PID]] += p.Bytes
-			unknown -= p.Bytes
+	for _, p := range r.Processes {
+		held[containers[p.PID]] += p.Bytes
+		unknown -= p.Bytes
 
-			if p.Bytes == 0 {
-				starts[containers[p.PID]] = true
-			}
+		if p.Bytes == 0 {
+			starts[containers[p.PID]] = true
 		}
+	}
 
-		for id, bytes := range held {
-			free += min(bytes, reserved[id])
-		}
+	for id, bytes := range held {
+		free += min(bytes, reserved[id])
+	}
 
-		free += unnamedBytes(starts, held, reserved, unknown)
-
-		return nil
-	})
-
-	return free, err
+	return free + unnamedBytes(starts, held, reserved, unknown), nil
 }
 
 // Activity returns how busy a GPU was in about the last second. Errors: as of
@@ -162,12 +156,8 @@ func (m *Meter) Activity(ctx context.Context, uuid string) (Activity, error) {
 	return card.activity, card.activityErr
 }
 
-func unknownUse(uuid string) error {
-	return berth.Errorf(berth.KindInvalid, "GPU %s: the driver does not say what each process holds: %w", uuid, ErrUnsupported)
-}
-
-// cachedReading passes on a reading of a GPU with the containers of its processes, and its time.
-func (m *Meter) cachedReading(ctx context.Context, uuid string, take func(Reading, map[int]string, time.Time) error) error {
+// cachedReading returns a reading of a GPU with the containers of its processes, and its time.
+func (m *Meter) cachedReading(ctx context.Context, uuid string) (Reading, map[int]string, time.Time, error) {
 	card := m.card(uuid)
 
 	card.mu.Lock()
@@ -176,18 +166,14 @@ func (m *Meter) cachedReading(ctx context.Context, uuid string, take func(Readin
 	if time.Since(card.at) > freshFor {
 		reading, err := m.driver.Read(ctx, uuid)
 		if ctx.Err() != nil {
-			return ctx.Err() // not the GPU's failure
+			return Reading{}, nil, time.Time{}, ctx.Err() // not the GPU's failure
 		}
 
 		card.reading, card.err, card.at = reading, err, time.Now()
 		card.follow(m.proc)
 	}
 
-	if card.err != nil {
-		return card.err
-	}
-
-	return take(card.reading, card.containers, card.at)
+	return card.reading, card.containers, card.at, card.err
 }
 
 // unnamedBytes is the memory of our containers in starting processes, which the driver does not
