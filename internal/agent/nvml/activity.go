@@ -53,7 +53,7 @@ func (d *driver) Activity(ctx context.Context, uuid string) (gpu.Activity, error
 	giveUp := time.Now().Add(inUseFor)
 
 	for {
-		r, err := ask(ctx, d.calls, d.config.Patience, doing, func() (result, error) {
+		r, err := ask(ctx, d.calls, d.config.patience(), doing, func() (result, error) {
 			activity, wait, err := d.measure(uuid)
 			if errors.Is(err, errInUse) && time.Now().Before(giveUp) {
 				return result{wait: inUsePause}, nil

@@ -38,10 +38,10 @@ type driver struct {
 func Open(ctx context.Context, config Config) (gpu.Driver, error) {
 	const doing = "starting NVIDIA's library"
 
-	d := &driver{config: config.withDefaults(), gauges: make(map[string]*gauge)}
+	d := &driver{config: config, gauges: make(map[string]*gauge)}
 	d.calls = start(d.shutdown)
 
-	failure, err := ask(ctx, d.calls, d.config.StartPatience, doing, func() (failure, err error) {
+	failure, err := ask(ctx, d.calls, d.config.startPatience(), doing, func() (failure, err error) {
 		d.lib, failure = load(d.config.LibraryPath)
 
 		return failure, nil
@@ -71,7 +71,7 @@ func (d *driver) Close() error {
 	d.watch.stop()
 	d.calls.stop()
 
-	timer := time.NewTimer(d.config.Patience)
+	timer := time.NewTimer(d.config.patience())
 	defer timer.Stop()
 
 	for _, l := range []*lane{d.watch, d.calls} {

@@ -37,7 +37,7 @@ func (d *driver) WaitEvent(ctx context.Context) (gpu.Event, error) {
 
 		// listen leaves its events in pending: no event is lost with a caller
 		// that has gone.
-		if _, err := ask(ctx, d.watch, d.config.Patience+turn, "waiting for events of GPUs", d.listen); err != nil {
+		if _, err := ask(ctx, d.watch, d.config.patience()+turn, "waiting for events of GPUs", d.listen); err != nil {
 			return gpu.Event{}, err
 		}
 	}

@@ -40,7 +40,7 @@ func unhang(t *testing.T, f fake, function string) {
 func TestHang(t *testing.T) {
 	t.Parallel()
 	inChild(t, nil, nil, func(t *testing.T, f fake) {
-		d := open(t, Config{Patience: hurry, StartPatience: hurry * 10})
+		d := open(t, Config{Patience: hurry})
 		_, err := d.Inventory(t.Context())
 		require.NoError(t, err)
 
@@ -107,7 +107,7 @@ func TestHang_Open(t *testing.T) {
 	inChild(t, nil, map[string]string{"fault.nvmlInit_v2": "hang"}, func(t *testing.T, f fake) {
 		unhang(t, f, "nvmlInit_v2")
 
-		config := Config{LibraryPath: os.Getenv(libraryEnv), Patience: hurry, StartPatience: hurry}
+		config := Config{LibraryPath: os.Getenv(libraryEnv), Patience: hurry}
 
 		_, err := Open(t.Context(), config)
 		requireSilence(t, err, "(starting NVIDIA's library)")

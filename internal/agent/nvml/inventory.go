@@ -17,7 +17,7 @@ import (
 
 // Inventory lists the cards.
 func (d *driver) Inventory(ctx context.Context) (gpu.Inventory, error) {
-	return ask(ctx, d.calls, d.config.StartPatience, "listing GPUs", d.list)
+	return ask(ctx, d.calls, d.config.startPatience(), "listing GPUs", d.list)
 }
 
 func (d *driver) list() (gpu.Inventory, error) {

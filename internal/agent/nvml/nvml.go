@@ -23,7 +23,10 @@
 // events.go, and stub.go for a build without cgo.
 package nvml
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Config says which library to read, and how patient to be.
 type Config struct {
@@ -35,21 +38,10 @@ type Config struct {
 	// 10 s. The driver itself gives a GPU's system processor 6 s to answer before
 	// it reports XID 119: within 10 s the caller sees the driver's own error.
 	Patience time.Duration
-
-	// StartPatience is the same for Open and Inventory; default 60 s. Without
-	// persistence mode the driver starts each GPU when it is first asked about:
-	// 1 s to 3 s each, and machines have up to 16.
-	StartPatience time.Duration
 }
 
-func (c Config) withDefaults() Config {
-	if c.Patience <= 0 {
-		c.Patience = 10 * time.Second
-	}
+func (c Config) patience() time.Duration { return cmp.Or(c.Patience, 10*time.Second) }
 
-	if c.StartPatience <= 0 {
-		c.StartPatience = 60 * time.Second
-	}
-
-	return c
-}
+// startPatience is the same for Open and Inventory. Without persistence mode the driver starts
+// each GPU when it is first asked about: 1 s to 3 s each, and machines have up to 16.
+func (c Config) startPatience() time.Duration { return 6 * c.patience() }

@@ -21,7 +21,7 @@ import (
 func (d *driver) Read(ctx context.Context, uuid string) (gpu.Reading, error) {
 	doing := fmt.Sprintf("reading GPU %q", uuid)
 
-	return ask(ctx, d.calls, d.config.Patience, doing, func() (gpu.Reading, error) {
+	return ask(ctx, d.calls, d.config.patience(), doing, func() (gpu.Reading, error) {
 		handle, err := d.lib.handle(uuid)
 		if err != nil {
 			return gpu.Reading{}, err
