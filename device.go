@@ -47,10 +47,6 @@ type Device struct {
 	// A cordoned device takes no new attempts; running ones go on.
 	CordonedAt   *time.Time `json:"cordoned_at,omitempty"`   // nil = it is not cordoned
 	CordonReason string     `json:"cordon_reason,omitempty"` // in the person's words; may be empty
-
-	// SlicedFor is for how long its attempts have shared it by time slices although it
-	// takes clients of MPS, while others waited. The placer counts it. 0 = it is not so.
-	SlicedFor time.Duration `json:"-"`
 }
 
 // mpsSuffix marks a class whose attempts share their GPU by MPS.

@@ -109,6 +109,8 @@ func deviceAdvice(d client.Device) string {
 	switch {
 	case d.Advice == nil:
 		return "-"
+	case d.Advice.AtOnce == 0:
+		return "by " + string(d.Advice.Mode)
 	case d.Advice.Trying:
 		return fmt.Sprintf("tries %d by %s", d.Advice.AtOnce, d.Advice.Mode)
 	default:

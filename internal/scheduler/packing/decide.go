@@ -121,7 +121,6 @@ func Decide(hosts []berth.Host, sweeps map[string]SweepLimit, requests []Request
 	r.ledger.toMeasure = len(r.measures)
 	maps.Copy(r.sweeps, sweeps)
 	r.ledger.resolve(requests)
-	r.turnBack(requests)
 
 	decisions := make([]Decision, 0, len(requests))
 	for _, i := range r.order(requests) {
@@ -189,7 +188,7 @@ func (r *round) decide(request *Request) Decision {
 
 	d.former, d.Impossible = r.ledger.impossible(request)
 
-	if !d.Impossible && overdue(request) && !r.ledger.waitsForTurn(request) {
+	if !d.Impossible && overdue(request) {
 		d.Kept, d.Vain = r.ledger.keepFree(request)
 	}
 

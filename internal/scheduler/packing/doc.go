@@ -28,8 +28,8 @@
 // or GPU. It keeps no host whose memory programs outside Berth hold, and at most
 // a quarter of the hosts, or of the GPUs, at once.
 //
-// A GPU that attempts share by time slices without need comes back to MPS in turns, in
-// which it drains (turnback.go).
+// A GPU that is advised to be shared in another mode drains: it takes no request that
+// can be there in that mode until it is empty (advised.go).
 //
 // A host that fails to start containers wins nothing by being empty: hosts that
 // are healthy come first, and for a retry those where the trial has not failed.

@@ -25,7 +25,6 @@ const (
 	breaksDeviceState
 	breaksDeviceKept
 	breaksDeviceMode
-	breaksDeviceTurn
 	breaksDeviceExclusive
 	breaksDeviceBytes
 	breaksDeviceFree
@@ -65,14 +64,11 @@ func (s *site) checkSpot(r *Request, at *spot) rule {
 		return broken
 	}
 
-	switch {
-	case at.device < 0:
+	if at.device < 0 {
 		return fits
-	case s.turnsBack(r, at):
-		return breaksDeviceTurn
-	default:
-		return s.checkDevice(d, at)
 	}
+
+	return s.checkDevice(d, at)
 }
 
 // closedRule returns why the host takes no request like this, of any size.

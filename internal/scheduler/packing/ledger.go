@@ -41,12 +41,10 @@ type spot struct {
 	first  int // index of the GPU's first spot: that in the mode to prefer
 }
 
-// keeping is claimed and kept of a site, for one GPU alone, and the turn for which it
-// is closed to requests that can use MPS (turnback.go).
+// keeping is claimed and kept of a site, for one GPU alone.
 type keeping struct {
 	claimed bool
 	kept    time.Duration
-	turning time.Duration
 }
 
 func newLedger(hosts []berth.Host) *ledger {
@@ -203,7 +201,7 @@ func (l *ledger) place(r *Request) (berth.Placement, bool) {
 func (s *site) best(r *Request, d *berth.Demand, class int) (best candidate, found bool) {
 	for i := range s.spots {
 		at := &s.spots[i]
-		if at.class != class || at.device >= 0 && (s.turnsBack(r, at) || s.drains(r, at) || s.checkDevice(d, at) != fits || s.fitsEarlier(r, i)) {
+		if at.class != class || at.device >= 0 && (s.drains(r, at) || s.checkDevice(d, at) != fits || s.fitsEarlier(r, i)) {
 			continue
 		}
 

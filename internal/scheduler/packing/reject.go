@@ -253,8 +253,6 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 	case breaksDeviceMode:
 		r.Dimension, r.Reason = berth.DimensionState, fmt.Sprintf("host %s, GPU %s: %d attempt(s) share it by %s now, and this one is to share it by %s: "+
 			"it waits for their end", s.Name, dev.ID, dev.Attempts, modeText(dev.Mode), modeText(at.mode))
-	case breaksDeviceTurn:
-		r.Dimension, r.Reason = berth.DimensionState, turnText(s, &dev, s.keeping[at.device].turning)
 	case breaksDeviceExclusive:
 		r.Dimension, r.Needed = berth.DimensionExclusive, 1
 	case breaksDeviceAttempts:

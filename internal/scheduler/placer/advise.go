@@ -149,7 +149,13 @@ func (a *adviser) adviceFor(host *berth.Host, dev *berth.Device, stays bool) ber
 		q.Now = dev.Mode
 	}
 
-	return parallelism.Advise(q)
+	advice := parallelism.Advise(q)
+	if advice == (berth.Advice{}) && dev.Attempts > 0 && dev.Mode == berth.SharingTimeSlicing && slices.Contains(modes, berth.SharingMPS) &&
+		dev.Attempts+waiting.coming >= leastByMPS {
+		return berth.Advice{Company: berth.Company{Mode: berth.SharingMPS}, Why: "nothing needs time slices any more, and more get on by MPS"}
+	}
+
+	return advice
 }
 
 // pool is the groups of requests that may use a GPU.

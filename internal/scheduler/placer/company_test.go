@@ -151,6 +151,47 @@ func TestRound_AQuarterRunsEmpty(t *testing.T) {
 	require.NotContains(t, f.advice, "GPU-0")
 }
 
+// A GPU that attempts share by time slices without need drains, from the first round on, for
+// requests that can use MPS, where at least four would be there, and nothing that comes
+// must have time slices. Once it is empty they are there by MPS.
+func TestRound_AGPUComesBackToMPS(t *testing.T) {
+	t.Parallel()
+
+	apart := onGPU("one", "s1")
+	apart.Apart = true
+
+	for name, c := range map[string]struct {
+		waiting  []berth.WaitingRequest
+		attempts int
+		change   func(f *queue)
+		drains   bool
+	}{
+		"four would be there":     {many(3, "s1"), 1, func(*queue) {}, true},
+		"few would":               {many(2, "s1"), 1, func(*queue) {}, false},
+		"few may, by their limit": {many(9, "s1"), 1, func(f *queue) { f.use["s"] = berth.SweepUse{State: berth.SweepRunning, MaxParallel: 3, Running: 1} }, false},
+		"one must share by turns": {append(many(9, "s1"), apart), 1, func(*queue) {}, false},
+		"MPS is away":             {many(9, "s1"), 1, func(f *queue) { f.hosts[0].Devices[0].MPSProblem = "no daemon" }, false},
+		"it was measured otherwise": {many(9, "s1"), 1, func(f *queue) {
+			f.paces = append(f.paces, paced(s1, "s1", berth.SharingTimeSlicing, 2, 30, 5), paced(s1, "s1", berth.SharingMPS, 2, 30, 10))
+		}, false},
+		"it is empty": {many(3, "s1"), 0, func(*queue) {}, false},
+	} {
+		p, f := setup(t, c.waiting...)
+		sharedBy(f, berth.SharingTimeSlicing, c.attempts, "s1")
+		c.change(f)
+		require.NoError(t, p.Round(t.Context()), name)
+		require.Equal(t, c.drains, len(f.placed) == 0, name)
+
+		if c.drains {
+			require.Contains(t, f.reasons[0]["s1-000"][0].Reason, "it is to be shared by MPS once they have ended: nothing needs time slices any more")
+		}
+
+		if c.attempts == 0 {
+			require.Equal(t, berth.DeviceClass("NVIDIA H200 (MPS)"), f.placed[0]["s1-000"].Class)
+		}
+	}
+}
+
 // Advice is for waiting requests: without any, no GPU keeps one.
 func TestRound_ForgetsAdvice(t *testing.T) {
 	t.Parallel()

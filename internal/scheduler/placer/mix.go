@@ -38,6 +38,7 @@ type pool struct {
 	barred map[berth.SharingMode]bool // modes in which some of it cannot be, or only alone
 	limits map[string]float64         // seconds that an attempt may take, by shape and by template
 	queue  map[string]int             // how many wait, by shape and by template
+	coming int                        // how many of them may start now, by the limits of their sweeps
 }
 
 // size is a request's demand in one mode.
@@ -68,7 +69,13 @@ func poolOf(groups []*group, sweeps map[string]berth.SweepUse, dev *berth.Device
 		}
 
 		p.heavy = p.heavy || g.heavy
-		p.size(g, dev, modes, use.MaxParallel == 0 || use.Running < use.MaxParallel)
+		coming := g.waiting
+		if use.MaxParallel > 0 {
+			coming = min(coming, max(use.MaxParallel-use.Running, 0))
+		}
+
+		p.coming += coming
+		p.size(g, dev, modes, coming > 0)
 
 		limit := time.Duration(use.TrialLimit).Seconds()
 

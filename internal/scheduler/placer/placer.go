@@ -72,7 +72,6 @@ type Placer struct {
 	held      time.Time        // when requests outside the queue got their reason
 	kept      map[string]kept  // by attempt
 	clocks    map[string]clock // by attempt
-	sliced    sliced
 	drains    drains
 	advised   time.Time // when advice was last stored
 	idle      bool      // nothing waited in the last round, and no GPU has an advice
@@ -95,7 +94,7 @@ func (p *Placer) Run(ctx context.Context) error {
 	return p.ledger.Lead(ctx, "placer", func(ctx context.Context) error {
 		p.log.Info("placer leads")
 
-		p.kept, p.clocks, p.sliced, p.drains, p.idle = nil, nil, sliced{}, drains{}, false // of an earlier lead: another may have led since
+		p.kept, p.clocks, p.drains, p.idle = nil, nil, drains{}, false // of an earlier lead: another may have led since
 
 		return p.ledger.ListenPlacer(ctx, poll, func() {
 			err := p.Round(ctx)
@@ -131,8 +130,6 @@ func (p *Placer) Round(ctx context.Context) error {
 
 	advice := newAdviser(queue, groups, &p.drains, time.Since(p.advised) < figuresEvery)
 	told := p.tellAdvice(ctx, advice.advise())
-
-	p.sliced.begin(queue.Hosts, time.Now())
 
 	decisions := packing.Decide(queue.Hosts, limits(queue.Sweeps), requests)
 	advice.fill(decisions, requests)
