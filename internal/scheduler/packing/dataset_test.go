@@ -37,7 +37,7 @@ func TestDecide_DatasetsAndSecretKeys(t *testing.T) {
 		ask := func(id string, names ...string) packing.Request {
 			r := tt.of(names...)
 			r.AttemptID, r.SweepID, r.Demands = id, id, needs(berth.Demand{MemoryBytes: 2 * gib, CPUMilli: 1000})
-			r.Waited, r.Asked = packing.DrainAfter+time.Minute, packing.DrainAfter+time.Minute
+			r.Waited = packing.DrainAfter + time.Minute
 
 			return r
 		}

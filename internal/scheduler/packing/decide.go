@@ -41,7 +41,6 @@ type Request struct {
 	Demands   berth.Demands // its need, by the class of device that it can use
 	Expected  time.Duration // of the whole attempt; 0 = unknown
 	Waited    time.Duration // for room: not behind the sweep's own limit
-	Asked     time.Duration // since it asked, behind that limit too: whose turn it is among its siblings
 	Kept      Place         // kept free for it by the last Decide; zero = none
 
 	Vain        []Place  // as the last Decide said
@@ -211,8 +210,7 @@ func (l SweepLimit) returned(away bool) SweepLimit {
 }
 
 // order returns the indexes of requests: overdue ones first, by age, then by
-// weight. A sweep keeps its places in this order for its oldest requests, so
-// that none waits behind its sweep's limit until the sweep has no heavier ones.
+// weight.
 func (r *round) order(requests []Request) []int {
 	type key struct {
 		index   int
@@ -256,47 +254,7 @@ func (r *round) order(requests []Request) []int {
 		ordered[i] = k.index
 	}
 
-	takeTurns(requests, ordered)
-
 	return ordered
-}
-
-// takeTurns sorts the requests of each sweep that has some whose turn it is: in
-// the places that they have together, these come first, the oldest before others.
-func takeTurns(requests []Request, ordered []int) {
-	places := make(map[string][]int) // of a sweep's requests that are not overdue
-	due := make(map[string]bool)
-
-	for place, i := range ordered {
-		if r := &requests[i]; !overdue(r) {
-			places[r.SweepID] = append(places[r.SweepID], place)
-			due[r.SweepID] = due[r.SweepID] || r.Asked >= DrainAfter
-		}
-	}
-
-	for sweep := range due {
-		if !due[sweep] {
-			continue
-		}
-
-		turns := make([]int, len(places[sweep]))
-		for n, place := range places[sweep] {
-			turns[n] = ordered[place]
-		}
-
-		slices.SortStableFunc(turns, func(a, b int) int {
-			x, y := &requests[a], &requests[b]
-			if x.Asked < DrainAfter && y.Asked < DrainAfter {
-				return 0
-			}
-
-			return cmp.Or(cmp.Compare(y.Asked, x.Asked), cmp.Compare(x.Number, y.Number))
-		})
-
-		for n, place := range places[sweep] {
-			ordered[place] = turns[n]
-		}
-	}
 }
 
 func overdue(request *Request) bool { return overdueFor(request) >= 0 }

@@ -186,30 +186,3 @@ func TestDecide_TheLastAttemptGetsWhatItsHostHas(t *testing.T) {
 		})
 	}
 }
-
-// Among siblings behind the limit of their sweep the oldest goes first, however
-// long the others may run; the order against other sweeps stays.
-func TestDecide_TheOldestBehindTheLimitGoesFirst(t *testing.T) {
-	t.Parallel()
-
-	light, heavy, other := of("s", ask("light", 1, 1)), of("s", ask("heavy", 1, 1)), of("t", ask("other", 1, 1))
-	light.Expected, heavy.Expected, other.Expected = time.Minute, time.Hour, 30*time.Minute
-	light.Asked = packing.DrainAfter
-	heavy.Asked = packing.DrainAfter - time.Second
-
-	order := func() (ids []string) {
-		for _, d := range packing.Decide([]berth.Host{host("a", 4, 8)}, nil, []packing.Request{light, other, heavy}) {
-			ids = append(ids, d.AttemptID)
-		}
-
-		return ids
-	}
-
-	require.Equal(t, []string{"light", "other", "heavy"}, order(), "heavy's place before the other sweep, for light")
-
-	light.Asked--
-	require.Equal(t, []string{"heavy", "other", "light"}, order())
-
-	heavy.Asked, light.Asked = packing.DrainAfter+time.Second, packing.DrainAfter
-	require.Equal(t, []string{"heavy", "other", "light"}, order())
-}

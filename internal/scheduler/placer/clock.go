@@ -8,13 +8,10 @@ import (
 )
 
 // clock is the part of a request's wait that is a wait for room: all of it but
-// the time behind its sweep's own limit. It runs on behind the limit once a
-// sibling took a place of the sweep that the request could not take for want of
-// room: else a wide request would wait until its sweep has no small ones.
+// the time behind its sweep's own limit.
 type clock struct {
 	seen   time.Duration // how long the request had waited in the last round
 	behind time.Duration // of that, behind the limit
-	passed bool          // the last of the sweep to be placed went past this one
 }
 
 // clock is the request's clock as the last round left it. A new leader takes the
@@ -41,29 +38,16 @@ func (c clock) wait(waited time.Duration) time.Duration {
 
 // tick moves the clocks on by a round.
 func (p *Placer) tick(waiting []berth.WaitingRequest, use map[string]berth.SweepUse, decisions []packing.Decision) {
-	of := make(map[string]packing.Decision, len(decisions))
+	limited := make(map[string]bool, len(decisions))
 	for _, d := range decisions {
-		of[d.AttemptID] = d
-	}
-
-	placed := make(map[string]bool)
-
-	for _, w := range waiting {
-		if of[w.AttemptID].Placed {
-			placed[w.SweepID] = true
-		}
+		limited[d.AttemptID] = d.Limited()
 	}
 
 	clocks := make(map[string]clock, len(waiting))
 
 	for _, w := range waiting {
-		c, limited := p.clock(w, use[w.SweepID]), of[w.AttemptID].Limited()
-
-		if placed[w.SweepID] {
-			c.passed = !limited
-		}
-
-		if limited && !c.passed {
+		c := p.clock(w, use[w.SweepID])
+		if limited[w.AttemptID] {
 			c.behind += w.Waited - c.seen
 		}
 

@@ -151,12 +151,6 @@ func request(id string, memory int64) berth.WaitingRequest {
 	}
 }
 
-// durations are footprints of shapes with these run times.
-var durations = map[string]berth.Footprints{
-	"minute": {berth.ClassCPU: {Samples: 1, Duration: berth.Duration(time.Minute)}},
-	"hour":   {berth.ClassCPU: {Samples: 1, Duration: berth.Duration(time.Hour)}},
-}
-
 // last is the newest out-of-memory of a trial before its last attempt.
 func last(had int64) *berth.LastOOM {
 	return &berth.LastOOM{Demand: berth.Demand{MemoryBytes: had, CPUMilli: 1000}, PeakBytes: had, Count: 2, Max: 3}
