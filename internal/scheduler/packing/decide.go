@@ -43,7 +43,6 @@ type Request struct {
 	Waited    time.Duration // for room: not behind the sweep's own limit
 	Kept      Place         // kept free for it by the last Decide; zero = none
 
-	Vain        []Place  // as the last Decide said
 	FailedHosts []string // where earlier attempts of the trial failed through no fault of its own: the last choice
 	ShapeKey    string
 	Measures    bool     // the first of its shape on a GPU, whose demand there is a guess: others of the shape wait for it
@@ -86,9 +85,8 @@ type Decision struct {
 	AttemptID  string
 	Placed     bool
 	Placement  berth.Placement
-	Impossible bool    // no host could ever hold it, even when empty, and no former host either
-	Kept       Place   // takes nothing younger until this request fits; zero = none
-	Vain       []Place // were kept free for the request until a turn was over: the next turn is for another one
+	Impossible bool  // no host could ever hold it, even when empty, and no former host either
+	Kept       Place // takes nothing younger until this request fits; zero = none
 
 	request *Request
 	ledger  *ledger         // as the round left it
@@ -146,7 +144,7 @@ type need struct {
 }
 
 func (r *round) decide(request *Request) Decision {
-	d := Decision{AttemptID: request.AttemptID, Vain: request.Vain, request: request, ledger: r.ledger}
+	d := Decision{AttemptID: request.AttemptID, request: request, ledger: r.ledger}
 	limit := r.sweeps[request.SweepID]
 
 	if d.sweep = sweepRejection(limit, request.Away); d.Limited() {
@@ -188,7 +186,7 @@ func (r *round) decide(request *Request) Decision {
 	d.former, d.Impossible = r.ledger.impossible(request)
 
 	if !d.Impossible && overdue(request) {
-		d.Kept, d.Vain = r.ledger.keepFree(request)
+		d.Kept = r.ledger.keepFree(request)
 	}
 
 	if d.Kept != (Place{}) { // or a younger sibling takes the sweep's free place, and the host is no longer kept
@@ -273,15 +271,16 @@ func overdueFor(request *Request) time.Duration {
 	return request.Waited - DrainAfter
 }
 
-// turnOf returns the turn of an overdue request, and whether the host is kept
-// free in it now or is open to all.
-func turnOf(request *Request) (turn time.Duration, kept bool) {
+// turnOf returns the length of the turn of an overdue request, its number from 0, and
+// whether the host is kept free in it now or is open to all.
+func turnOf(request *Request) (turn time.Duration, number int, kept bool) {
 	turn = firstTurn
 	since := overdueFor(request)
 
 	for ; since >= 2*turn; turn = min(2*turn, longestTurn) {
 		since -= 2 * turn
+		number++
 	}
 
-	return turn, since < turn
+	return turn, number, since < turn
 }

@@ -1,6 +1,9 @@
 package packing
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // seat is a spot of a host.
 type seat struct {
@@ -19,46 +22,32 @@ func (s seat) place() Place {
 }
 
 // keepFree keeps a host, or a GPU where the host itself has room, free of other
-// requests in this round: the last round's, so that its attempts come to an end,
-// else the nearest to fitting. A host that was kept for a turn in vain waits
-// until all others have had their turn: its attempts may run for days. keep
-// returns the kept place, and the places of the turns in vain. It keeps nothing
-// when there is no need, or between turns, while the last place is open to all:
-// no younger request keeps that place then either, or several of them would take
-// turns with it for ever.
-func (l *ledger) keepFree(r *Request) (kept Place, vain []Place) {
-	turn, keeps := turnOf(r)
-	vain = r.Vain
+// requests in this round, and returns it: the last round's, so that its attempts come
+// to an end, else in the first turn the nearest to fitting, and in each later turn
+// another one, as attempts there may run for days. Between turns the place is open to
+// all, and keepFree keeps nothing: no younger request keeps that place then
+// either, or several of them would take turns with it for ever.
+func (l *ledger) keepFree(r *Request) Place {
+	turn, number, keeps := turnOf(r)
 
-	if !keeps {
-		if r.Kept != (Place{}) {
-			vain = append(slices.Clip(vain), r.Kept)
-		}
-
-		last := Place{}
-		if len(vain) > 0 {
-			last = vain[len(vain)-1]
-		}
-
-		if s, ok := l.nearest(r, last, nil, false); ok {
-			s.claimTurns()
-		}
-
-		return Place{}, vain
+	seats := l.seats(r, keeps)
+	if len(seats) == 0 {
+		return Place{}
 	}
 
-	s, ok := l.nearest(r, r.Kept, vain, true)
-	if !ok && len(vain) > 0 {
-		if s, ok = l.nearest(r, r.Kept, nil, true); ok {
-			vain = nil
-		}
-	}
-
-	if !ok {
-		return Place{}, vain
+	s := slices.MinFunc(seats, func(a, b seat) int { return cmp.Compare(a.shortage(r), b.shortage(r)) })
+	if i := slices.IndexFunc(seats, func(s seat) bool { return s.place() == r.Kept }); i >= 0 {
+		s = seats[i]
+	} else if number > 0 {
+		places := slices.CompactFunc(seats, func(a, b seat) bool { return a.place() == b.place() })
+		s = places[number%len(places)]
 	}
 
 	s.claimTurns()
+
+	if !keeps {
+		return Place{}
+	}
 
 	if s.gpu {
 		l.mayKeepGPUs--
@@ -69,7 +58,12 @@ func (l *ledger) keepFree(r *Request) (kept Place, vain []Place) {
 		s.site.kept = turn
 	}
 
-	return s.place(), vain
+	return s.place()
+}
+
+// shortage is how far the request is from fitting there.
+func (s seat) shortage(r *Request) float64 {
+	return s.site.shortage(s.site.demand(r, s.at.class), s.at)
 }
 
 // claimTurns reserves the seat for the turns of one request.
@@ -81,12 +75,9 @@ func (s seat) claimTurns() {
 	}
 }
 
-// nearest is the seat nearest to fitting once the attempts there have ended, or
-// the preferred one, if it can fit. With toKeep it must be of a kind, host or
-// GPU, that has a turn left.
-func (l *ledger) nearest(r *Request, prefer Place, but []Place, toKeep bool) (best seat, found bool) {
-	least := 0.0
-
+// seats are the seats that can fit the request once the attempts there have ended, by
+// host; with toKeep those of a kind, host or GPU, that has a turn left.
+func (l *ledger) seats(r *Request, toKeep bool) (seats []seat) {
 	for i := range l.hosts {
 		s := &l.hosts[i]
 		if s.claimed {
@@ -98,24 +89,14 @@ func (l *ledger) nearest(r *Request, prefer Place, but []Place, toKeep bool) (be
 				continue
 			}
 
-			d := s.demand(r, at.class)
-			here := seat{s, at, at.device >= 0 && s.checkHost(d) == fits}
-
-			if slices.Contains(but, here.place()) || toKeep && l.keepsAll(here) {
-				continue
-			}
-
-			if here.place() == prefer {
-				return here, true
-			}
-
-			if short := s.shortage(d, at); !found || short < least {
-				best, least, found = here, short, true
+			here := seat{s, at, at.device >= 0 && s.checkHost(s.demand(r, at.class)) == fits}
+			if !toKeep || !l.keepsAll(here) {
+				seats = append(seats, here)
 			}
 		}
 	}
 
-	return best, found
+	return seats
 }
 
 // keepsAll reports whether no more of the seat's kind may be kept.

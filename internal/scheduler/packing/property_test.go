@@ -32,7 +32,6 @@ func (w world) copy() world {
 	}
 
 	for i := range out.requests {
-		out.requests[i].Vain = slices.Clone(out.requests[i].Vain)
 		out.requests[i].FailedHosts = slices.Clone(out.requests[i].FailedHosts)
 	}
 
@@ -72,7 +71,6 @@ func drawWorld(t *rapid.T) world {
 			Waited:    time.Duration(rapid.IntRange(0, 12).Draw(t, "waited")) * time.Minute,
 			Kept:      rapid.SampledFrom([]packing.Place{{}, {HostID: "h0"}, {HostID: "h1"}, {"h0", "GPU-h0-0"}, {HostID: "gone"}}).Draw(t, "kept"),
 
-			Vain:        rapid.SampledFrom([][]packing.Place{nil, nil, {{HostID: "h0"}}, {{HostID: "h1"}, {"h0", "GPU-h0-0"}}}).Draw(t, "vain"),
 			FailedHosts: rapid.SampledFrom([][]string{nil, nil, {"h0"}, {"h0", "h1"}, {"gone"}}).Draw(t, "failed"),
 			Away:        rapid.IntRange(0, 4).Draw(t, "away") == 0,
 		})
@@ -310,13 +308,12 @@ type fact struct {
 	rejections []berth.Rejection
 	impossible bool
 	kept       packing.Place
-	vain       []packing.Place
 }
 
 func facts(decisions []packing.Decision) []fact {
 	out := make([]fact, len(decisions))
 	for i, d := range decisions {
-		out[i] = fact{d.AttemptID, d.Placement, d.Rejections(0), d.Impossible, d.Kept, d.Vain}
+		out[i] = fact{d.AttemptID, d.Placement, d.Rejections(0), d.Impossible, d.Kept}
 	}
 
 	return out

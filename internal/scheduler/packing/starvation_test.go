@@ -118,7 +118,7 @@ func TestDecide_NothingStarves(t *testing.T) {
 
 						return
 					case d.AttemptID == "large":
-						large.Kept, large.Vain = d.Kept, d.Vain
+						large.Kept = d.Kept
 					case d.Placed:
 						runs = append(runs, run{d.Placement, now + tt.runs})
 					}

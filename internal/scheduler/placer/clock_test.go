@@ -45,7 +45,7 @@ func (l *limited) round(t *testing.T, waited time.Duration, running int, sweep s
 	l.waiting = []berth.WaitingRequest{l.wide, small}
 	require.NoError(t, l.p.Round(t.Context()))
 
-	return l.all()[small.AttemptID], l.p.kept["wide"].place.HostID != ""
+	return l.all()[small.AttemptID], l.p.kept["wide"].HostID != ""
 }
 
 // A request that waits for a trial of its own sweep to end does not wait for

@@ -69,19 +69,12 @@ type Placer struct {
 	ledger    Ledger
 	log       *slog.Logger
 	explained time.Time
-	held      time.Time        // when requests outside the queue got their reason
-	kept      map[string]kept  // by attempt
-	clocks    map[string]clock // by attempt
+	held      time.Time                // when requests outside the queue got their reason
+	kept      map[string]packing.Place // by attempt: the host or GPU that the last round kept free for it
+	clocks    map[string]clock         // by attempt
 	drains    drains
 	advised   time.Time // when advice was last stored
 	idle      bool      // nothing waited in the last round, and no GPU has an advice
-}
-
-// kept is what a round must know of the one before: the host or GPU kept free
-// for an attempt, and the places kept in vain.
-type kept struct {
-	place packing.Place
-	vain  []packing.Place
 }
 
 // New returns a placer.
@@ -182,11 +175,11 @@ func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*g
 // rememberKept remembers the kept places, for the next round. A new leader does not
 // know them and may choose others: that only takes longer.
 func (p *Placer) rememberKept(decisions []packing.Decision) {
-	p.kept = make(map[string]kept)
+	p.kept = make(map[string]packing.Place)
 
 	for _, d := range decisions {
-		if d.Kept != (packing.Place{}) || len(d.Vain) > 0 {
-			p.kept[d.AttemptID] = kept{d.Kept, d.Vain}
+		if d.Kept != (packing.Place{}) {
+			p.kept[d.AttemptID] = d.Kept
 		}
 	}
 }

@@ -568,11 +568,11 @@ func TestRound_KeepsTheSameHostFree(t *testing.T) {
 	f.hosts[0].MemoryReservedBytes, f.hosts[1].MemoryReservedBytes = 4*gib, 3*gib
 
 	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, map[string]kept{"large": {place: packing.Place{HostID: "second"}}}, p.kept)
+	require.Equal(t, map[string]packing.Place{"large": {HostID: "second"}}, p.kept)
 
 	f.hosts[0].MemoryReservedBytes = 2 * gib // nearer now
 	require.NoError(t, p.Round(t.Context()))
-	require.Equal(t, map[string]kept{"large": {place: packing.Place{HostID: "second"}}}, p.kept)
+	require.Equal(t, map[string]packing.Place{"large": {HostID: "second"}}, p.kept)
 
 	f.hosts[1].MemoryReservedBytes = 0
 	require.NoError(t, p.Round(t.Context()))

@@ -19,7 +19,7 @@ const gatherShapes = time.Second
 // the capacity kept free for it.
 type standing struct {
 	waited time.Duration
-	kept   kept
+	kept   packing.Place
 }
 
 // requests returns the requests of a queue that may be placed, and the same
@@ -40,7 +40,7 @@ func requests(queue berth.Queue, of func(w berth.WaitingRequest) standing) (out 
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber, ShapeKey: w.ShapeKey, Datasets: w.Datasets, SecretKeys: w.SecretKeys, CPUsGiven: w.Resources.CPUs > 0,
 			Demands: g.demands, Measures: g.guessed && makes, Unmeasured: g.guessed && waits, Expected: queue.Footprints[w.ShapeKey].Expected(),
-			Waited: s.waited, Kept: s.kept.place, Vain: s.kept.vain, FailedHosts: w.FailedHosts, Away: w.Away,
+			Waited: s.waited, Kept: s.kept, FailedHosts: w.FailedHosts, Away: w.Away,
 			Lacking: w.Lacking, Unable: w.Unable, Checkpoint: w.Checkpoint, Stored: w.Stored, Holders: w.Holders,
 		})
 	}
