@@ -11,11 +11,6 @@ import (
 	"github.com/berthml/berth/internal/search"
 )
 
-// fillAtOnce is how many trials forgotten by a restored database are made again
-// in one transaction. Their ends are written after it: a crash between the two
-// leaves this many to the end of the sweep.
-const fillAtOnce = 20
-
 // Suggester stores the trials of sweeps.
 type Suggester interface {
 	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
@@ -46,25 +41,22 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 		return SuggestResult{}, err
 	}
 
-	result, _, err := suggest(ctx, a.Sweeps, in, a.forgotten(ctx, in.SweepID))
+	result, err := suggest(ctx, a.Sweeps, in)
 	result.Capacity = capacity
 
 	return result, translate(err)
 }
 
 // FillTrials makes the search suggest again those trials up to number last that
-// a restored database forgot, and returns how many it no longer finds.
-func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int) (missing int, err error) {
+// a restored database forgot, as far as it finds them.
+func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int) error {
 	if last == 0 {
-		return 0, nil
+		return nil
 	}
 
-	result, missing, err := suggest(ctx, ledger, SuggestInput{SweepID: sweepID, First: last, Count: 1}, func(int) error { return nil })
-	if len(result.Numbers) == 0 {
-		missing++
-	}
+	_, err := suggest(ctx, ledger, SuggestInput{SweepID: sweepID, First: last, Count: 1})
 
-	return missing, err
+	return err
 }
 
 // planned reads a trial with the data that decides how it runs. It makes a
@@ -76,91 +68,50 @@ func (a *Activities) planned(ctx context.Context, sweepID string, number int) (b
 		return trial, err
 	}
 
-	in := SuggestInput{SweepID: sweepID, First: number, Count: 1}
-	if _, _, err := suggest(ctx, a.Sweeps, in, a.forgotten(ctx, sweepID)); err != nil {
+	if err := FillTrials(ctx, a.Sweeps, sweepID, number); err != nil {
 		return berth.PlannedTrial{}, err
 	}
 
 	return a.Trials.PlannedTrial(ctx, sweepID, number)
 }
 
-// forgotten ends a trial made again as its workflow did: its sweep may have got
-// that end long ago, and waits for it no more.
-func (a *Activities) forgotten(ctx context.Context, sweepID string) func(number int) error {
-	return func(number int) error {
-		_, err := a.settleClosed(ctx, sweepID, number)
-
-		return err
-	}
-}
-
-// suggest makes and stores the requested trials. It first makes the earlier
-// ones that a restored database forgot, reports each of these, and returns how
-// many the search no longer finds.
-func suggest(
-	ctx context.Context, ledger Suggester, in SuggestInput, forgotten func(number int) error,
-) (result SuggestResult, missing int, err error) {
+// suggest makes and stores the requested trials, and first the earlier ones that a
+// restored database forgot. These end as their workflows did, when the server finds
+// them silent, or when the sweep ends.
+func suggest(ctx context.Context, ledger Suggester, in SuggestInput) (result SuggestResult, err error) {
 	sweep, err := ledger.SweepRecord(ctx, in.SweepID)
 	if err != nil {
-		return result, 0, err
+		return result, err
 	}
 
 	searcher, err := search.New(sweep.Spec)
 	if err != nil {
-		return result, 0, err
+		return result, err
 	}
 
 	shapes := search.NewShapes(sweep.Spec, sweep.ImageDigest)
-	before := in.First - 1 // this many should exist
 
-	for {
-		var (
-			end  search.End // stays EndNone on a retry, and the next call says it
-			anew []int      // that had been there before
-		)
+	var end search.End // stays EndNone on a retry, and the next call says it
 
-		missing = 0
+	result.Numbers, result.Exhausted, err = ledger.Suggest(ctx, in.SweepID, in.First, in.Count,
+		searcher.NeedsEntries(), func(tried berth.Tried) (_ []berth.NewTrial, _ bool, err error) {
+			var values []berth.Assignment
 
-		result.Numbers, result.Exhausted, err = ledger.Suggest(ctx, in.SweepID, in.First, in.Count,
-			searcher.NeedsEntries(), func(tried berth.Tried) (_ []berth.NewTrial, _ bool, err error) {
-				var values []berth.Assignment
-
-				made, limit := tried.Made, in.Count
-				if made < before {
-					limit = min(before-made, fillAtOnce)
-				}
-
-				if values, end, err = searcher.With(tried.Listed, tried.From, tried.Entries).Next(tried, limit); err != nil {
-					return nil, false, err
-				}
-
-				trials := make([]berth.NewTrial, len(values))
-
-				for i, v := range values {
-					number := made + 1 + i
-					trials[i] = berth.NewTrial{ID: trialID(in.SweepID, number), Params: v, Shape: shapes.Of(v)}
-
-					if number <= before {
-						anew = append(anew, number)
-					}
-				}
-
-				missing = max(before-made-len(values), 0)
-
-				return trials, end == search.EndSpace || end == search.EndDraws, nil
-			})
-		result.Reason = end.String()
-
-		for _, number := range anew {
-			if err == nil {
-				err = forgotten(number)
+			limit := in.First - 1 + in.Count - tried.Made
+			if values, end, err = searcher.With(tried.Listed, tried.From, tried.Entries).Next(tried, limit); err != nil {
+				return nil, false, err
 			}
-		}
 
-		if err != nil || len(anew) == 0 {
-			return result, missing, err
-		}
-	}
+			trials := make([]berth.NewTrial, len(values))
+			for i, v := range values {
+				trials[i] = berth.NewTrial{ID: trialID(in.SweepID, tried.Made+1+i), Params: v, Shape: shapes.Of(v)}
+			}
+
+			return trials, end == search.EndSpace || end == search.EndDraws, nil
+		})
+	result.Reason = end.String()
+
+	return result, err
 }
 
 // trialID derives a trial's id from its sweep and number, so that each caller

@@ -80,13 +80,8 @@ func (a *Activities) SetMaxParallel(ctx context.Context, in MaxParallelInput) er
 // the input says otherwise. It returns the final counts. Trials that a restored
 // database forgot, or that are open in it, end first, as their workflows did.
 func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth.Sweep, error) {
-	missing, err := FillTrials(ctx, a.Sweeps, in.SweepID, in.Created)
-	if err != nil {
+	if err := FillTrials(ctx, a.Sweeps, in.SweepID, in.Created); err != nil {
 		return berth.Sweep{}, translate(err)
-	}
-
-	if missing > 0 {
-		in.Reason += MissingTrials(missing)
 	}
 
 	if err := EachOpenTrial(ctx, a.Trials, in.SweepID, func(trial berth.Trial) error {
@@ -118,12 +113,6 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 	sweep.Spec = berth.Spec{Objective: sweep.Spec.Objective} // workflows carry ids and scalars, not documents
 
 	return sweep, translate(err)
-}
-
-// MissingTrials is added to the reason of a sweep when its database was
-// restored and the search does not find all trials again.
-func MissingTrials(n int) string {
-	return fmt.Sprintf("; the last %d trials are missing: the database was restored from before them", n)
 }
 
 // SweepRef names a sweep.

@@ -228,39 +228,21 @@ func (r *restored) SetSweepState(_ context.Context, _ string, state berth.SweepS
 }
 
 // A database was restored from before trials 3 to 60, and the sweep goes on with
-// trial 61: each number has its old values, and forgotten trials end as their
-// workflows did.
+// trial 61, or trial 35 does: each number has its old values.
 func TestSuggestTrials_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 	t.Parallel()
 
-	const trials, kept, open = 65, 2, 50
-
-	r, a := restoredSetup(t, "[{name: x, min: 1, max: 99}]", trials, kept)
-	r.open = open
-
-	got, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: restoredID, First: 61, Count: 5})
-	require.NoError(t, err)
-	require.Equal(t, []int{61, 62, 63, 64, 65}, got.Numbers)
-	require.Equal(t, r.whole, r.trials)
-
-	for n := 1; n <= trials; n++ {
-		_, ended := r.ends[n]
-		require.Equal(t, n < 61 && n != open, ended, "trial %d", n)
-	}
-}
-
-// A trial whose own row was lost goes on, with all before it.
-func TestBeginTrial_OfWhatARestoredDatabaseForgot(t *testing.T) {
-	t.Parallel()
-
-	r, a := restoredSetup(t, "[{name: x, min: 1, max: 99}]", 40, 8)
-	r.open = 35
+	r, a := restoredSetup(t, "[{name: x, min: 1, max: 99}]", 65, 2)
 
 	brief, err := a.BeginTrial(t.Context(), activities.TrialRef{SweepID: restoredID, Number: 35})
 	require.NoError(t, err)
 	require.Equal(t, r.whole[34].ID, brief.TrialID)
 	require.Equal(t, r.whole[:35], r.trials)
-	require.Len(t, r.ends, 34, "the others end as their workflows did")
+
+	got, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: restoredID, First: 61, Count: 5})
+	require.NoError(t, err)
+	require.Equal(t, []int{61, 62, 63, 64, 65}, got.Numbers)
+	require.Equal(t, r.whole, r.trials)
 }
 
 // A trial with attempts goes on when its workflow was lost: it neither waits for a
@@ -293,38 +275,21 @@ func TestBeginTrial_OfAnAdoptedTrial(t *testing.T) {
 }
 
 // A sweep that has suggested everything asks the search for no more. Trials
-// that its database forgot are made again before it ends; it reports those it
-// cannot make.
+// that its database forgot are made again before it ends, and end as their
+// workflows did.
 func TestFinishSweep_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 	t.Parallel()
 
-	for name, tt := range map[string]struct {
-		change func(r *restored)
-		total  int
-		reason string
-	}{
-		"all":  {func(*restored) {}, 50, "every combination was tried"},
-		"some": {func(r *restored) { r.spec.Limits.MaxTrials = 45 }, 45, "every combination was tried; the last 5 trials are missing: the database was restored from before them"},
-		"none": {func(r *restored) { r.spec.Limits.MaxTrials = 9 }, 9, "every combination was tried; the last 41 trials are missing: the database was restored from before them"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	r, a := restoredSetup(t, "[{name: x, min: 1, max: 50}]", 50, 8)
 
-			r, a := restoredSetup(t, "[{name: x, min: 1, max: 50}]", 50, 8)
-			tt.change(r)
-
-			sweep, err := a.FinishSweep(t.Context(), activities.SweepStateInput{
-				SweepID: restoredID, State: berth.SweepSucceeded, Reason: "every combination was tried", Created: 50,
-			})
-			require.NoError(t, err)
-			require.Equal(t, berth.SweepSucceeded, sweep.State)
-			require.Equal(t, tt.reason, sweep.Reason)
-			require.Equal(t, tt.total, sweep.Counts.Total)
-			require.Equal(t, tt.total-8, sweep.Counts.Succeeded)
-			require.Len(t, r.ends, tt.total)
-			require.InDelta(t, float64(tt.total), *r.ends[tt.total].Value, 0, "the value that its workflow knows")
-		})
-	}
+	sweep, err := a.FinishSweep(t.Context(), activities.SweepStateInput{
+		SweepID: restoredID, State: berth.SweepSucceeded, Reason: "every combination was tried", Created: 50,
+	})
+	require.NoError(t, err)
+	require.Equal(t, berth.SweepSucceeded, sweep.State)
+	require.Equal(t, 50, sweep.Counts.Total)
+	require.Equal(t, 42, sweep.Counts.Succeeded)
+	require.InDelta(t, 50, *r.ends[50].Value, 0, "the value that its workflow knows")
 }
 
 // A sweep that ends leaves no trial open that a restored database believes to

@@ -221,13 +221,8 @@ func (o *Orphans) endSweep(ctx context.Context, orphan orphan) error {
 		}
 	}
 
-	missing, err := activities.FillTrials(ctx, o.Ledger, id, orphan.made)
-	if err != nil {
+	if err := activities.FillTrials(ctx, o.Ledger, id, orphan.made); err != nil {
 		return err
-	}
-
-	if missing > 0 {
-		orphan.reason += activities.MissingTrials(missing)
 	}
 
 	open, err := o.endTrials(ctx, id)

@@ -165,13 +165,6 @@ func limits(use map[string]berth.SweepUse) map[string]packing.SweepLimit {
 	return out
 }
 
-// requests returns the requests that may be placed, and the same grouped.
-func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*group) {
-	return requests(queue, func(w berth.WaitingRequest) standing {
-		return standing{p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), p.kept[w.AttemptID]}
-	})
-}
-
 // rememberKept remembers the kept places, for the next round. A new leader does not
 // know them and may choose others: that only takes longer.
 func (p *Placer) rememberKept(decisions []packing.Decision) {

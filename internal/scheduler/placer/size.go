@@ -15,16 +15,9 @@ import (
 // together, they get even parts of a GPU; otherwise each gets half of the rest.
 const gatherShapes = time.Second
 
-// standing is the placer's own state of a request: how long it has waited for room, and
-// the capacity kept free for it.
-type standing struct {
-	waited time.Duration
-	kept   packing.Place
-}
-
 // requests returns the requests of a queue that may be placed, and the same
 // grouped.
-func requests(queue berth.Queue, of func(w berth.WaitingRequest) standing) (out []packing.Request, groups []*group) {
+func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*group) {
 	out = make([]packing.Request, 0, len(queue.Waiting))
 	sizes := sizer{queue: queue, fleet: memory.NewFleet(queue.Hosts), known: make(map[sizeKey]*group)}
 
@@ -35,12 +28,12 @@ func requests(queue berth.Queue, of func(w berth.WaitingRequest) standing) (out 
 			continue
 		}
 
-		s, g := of(w), sizes.of(w)
+		g := sizes.of(w)
 		makes, waits := measures(queue, w, gathers)
 		out = append(out, packing.Request{
 			AttemptID: w.AttemptID, SweepID: w.SweepID, Number: w.TrialNumber, ShapeKey: w.ShapeKey, Datasets: w.Datasets, SecretKeys: w.SecretKeys, CPUsGiven: w.Resources.CPUs > 0,
 			Demands: g.demands, Measures: g.guessed && makes, Unmeasured: g.guessed && waits, Expected: queue.Footprints[w.ShapeKey].Expected(),
-			Waited: s.waited, Kept: s.kept, FailedHosts: w.FailedHosts, Away: w.Away,
+			Waited: p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), Kept: p.kept[w.AttemptID], FailedHosts: w.FailedHosts, Away: w.Away,
 			Lacking: w.Lacking, Unable: w.Unable, Checkpoint: w.Checkpoint, Stored: w.Stored, Holders: w.Holders,
 		})
 	}

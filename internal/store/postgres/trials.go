@@ -58,7 +58,7 @@ func (s *Store) Suggest(
 }
 
 // entriesAtOnce is how many listed assignments are read for one call: more than it
-// makes trials (activities: 8, or 20 that a restored database forgot).
+// makes trials (workflows: 8), beside trials that a restored database forgot.
 const entriesAtOnce = 100
 
 // lastTried reads the newest trial; it reads others on demand.
