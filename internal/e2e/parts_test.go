@@ -43,10 +43,9 @@ func TestParts_ConnectionStorm(t *testing.T) {
 	id := c.submit(busy(4, 4000, half))
 	c.until(id, patience, running(4))
 
-	crowd, err := pgtest.Gather(t.Context(), c.postgres.URL)
+	leave, err := pgtest.Gather(t.Context(), c.postgres.URL, 95) // of the server's 100
 	require.NoError(t, err)
-	t.Cleanup(crowd.Leave)
-	require.Eventually(t, func() bool { return crowd.Size() >= 95 }, patience, tick, "of the server's 100")
+	t.Cleanup(leave)
 
 	var callers sync.WaitGroup
 
@@ -76,7 +75,7 @@ func TestParts_ConnectionStorm(t *testing.T) {
 	require.Eventually(t, func() bool { return len(c.running()) == 0 }, patience, tick, "trials run on to their ends")
 	require.True(t, lives(c.server))
 
-	crowd.Leave()
+	leave()
 	c.requireOnce(id, 4)
 	c.requireTidy()
 }

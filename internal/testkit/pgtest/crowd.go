@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,85 +18,66 @@ const codeTooManyConnections = "53300"
 // other client comes back for one.
 const crowdEvery = 10 * time.Millisecond
 
-// Crowd holds all connections of a server, and takes each free one, as a storm
-// of other clients would.
-type Crowd struct {
-	url  string
-	stop context.CancelFunc
-	done sync.WaitGroup
+// Gather takes all connections of a server, as a storm of other clients would: it
+// ends Berth's, returns once it has least connections, and takes each that is free
+// until leave is called.
+func Gather(test context.Context, url string, least int) (leave func(), err error) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(test))
 
-	mu    sync.Mutex
-	conns []*pgx.Conn
-}
+	var conns []*pgx.Conn
 
-// Gather takes every connection, ends all others, and takes those, too. Leave
-// releases them.
-func Gather(ctx context.Context, url string) (*Crowd, error) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	c := &Crowd{url: url, stop: stop}
+	take := func() error { // connects until the server has no more
+		for {
+			conn, err := pgx.Connect(ctx, url)
 
-	if err := c.take(ctx); err != nil {
-		c.Leave()
+			var refused *pgconn.PgError
+			if errors.As(err, &refused) && refused.Code == codeTooManyConnections {
+				return nil
+			}
+
+			if err != nil {
+				return fmt.Errorf("taking a connection: %w", err)
+			}
+
+			conns = append(conns, conn)
+		}
+	}
+
+	done := make(chan struct{})
+	leave = func() {
+		stop()
+		<-done
+
+		for _, conn := range conns {
+			_ = conn.Close(context.Background())
+		}
+	}
+
+	if err = take(); err == nil {
+		_, err = conns[0].Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE backend_type = 'client backend' AND application_name = 'berth'`)
+	}
+
+	for err == nil && len(conns) < least {
+		if err = take(); err == nil {
+			err = context.Cause(test)
+		}
+	}
+
+	if err != nil {
+		close(done)
+		leave()
 
 		return nil, err
 	}
 
-	if _, err := c.conns[0].Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE backend_type = 'client backend' AND application_name = 'berth'`); err != nil {
-		c.Leave()
+	go func() { // ends with leave
+		defer close(done)
 
-		return nil, fmt.Errorf("ending the connections of others: %w", err)
-	}
-
-	c.done.Go(func() {
-		for c.take(ctx) == nil {
-			select {
-			case <-time.After(crowdEvery):
-			case <-ctx.Done():
-				return
-			}
+		for take() == nil && ctx.Err() == nil {
+			time.Sleep(crowdEvery)
 		}
-	})
+	}()
 
-	return c, nil
-}
-
-// take connects until the server has no more.
-func (c *Crowd) take(ctx context.Context) error {
-	for {
-		conn, err := pgx.Connect(ctx, c.url)
-
-		var refused *pgconn.PgError
-		if errors.As(err, &refused) && refused.Code == codeTooManyConnections {
-			return nil
-		}
-
-		if err != nil {
-			return fmt.Errorf("taking a connection: %w", err)
-		}
-
-		c.mu.Lock()
-		c.conns = append(c.conns, conn)
-		c.mu.Unlock()
-	}
-}
-
-// Size is how many connections the crowd holds.
-func (c *Crowd) Size() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return len(c.conns)
-}
-
-// Leave lets all connections go.
-func (c *Crowd) Leave() {
-	c.stop()
-	c.done.Wait()
-
-	for _, conn := range c.conns {
-		_ = conn.Close(context.Background())
-	}
-
-	c.conns = nil
+	return leave, nil
 }
