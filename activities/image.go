@@ -31,20 +31,9 @@ func (a *Activities) ResolveImage(ctx context.Context, in ImageRef) (berth.Image
 	return image, imageError(err)
 }
 
-// registryMargin is how long before Temporal the activity itself gives up on a silent
-// registry, so that the user gets the activity's error.
-const registryMargin = time.Second
-
 // AskRegistry finds the digest of an image that no host has in its registry. A host
 // that pulls nothing refuses.
 func (a *Activities) AskRegistry(ctx context.Context, in ImageRef) (berth.Image, error) {
-	if deadline, bounded := ctx.Deadline(); bounded {
-		var cancel context.CancelFunc
-
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-registryMargin))
-		defer cancel()
-	}
-
 	image, err := a.Images.AskRegistry(ctx, in.Image)
 
 	if pull, ok := errors.AsType[*berth.PullError](err); ok {

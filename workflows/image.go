@@ -25,8 +25,7 @@ const (
 	// and never does them; then the workflow asks another one.
 	imageTryTimeout = 2 * time.Second
 
-	// registryTimeout is how long a registry may take, with a second for the answer: registries on the
-	// internet take less than 2 s.
+	// registryTimeout is how long a registry may take: registries on the internet take less than 2 s.
 	registryTimeout = 6 * time.Second
 
 	// registryHosts is how many machines ask a registry at most: their credentials may differ.

@@ -110,7 +110,7 @@ func deviceAdvice(d client.Device) string {
 	case d.Advice == nil:
 		return "-"
 	case d.Advice.AtOnce == 0:
-		return "by " + string(d.Advice.Mode)
+		return "by " + d.Advice.Mode
 	case d.Advice.Trying:
 		return fmt.Sprintf("tries %d by %s", d.Advice.AtOnce, d.Advice.Mode)
 	default:

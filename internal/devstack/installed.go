@@ -42,50 +42,30 @@ func FindPostgres(ctx context.Context, dir string) (string, error) {
 }
 
 func findPostgres(ctx context.Context, patterns []string, data string) (installation, error) {
-	all := installations(ctx, patterns)
-
 	wanted, err := dataVersion(data)
 	if err != nil {
 		return installation{}, err
 	}
 
-	for _, i := range all { // newest first
+	for _, i := range installations(ctx, patterns) { // newest first
 		if i.major >= oldestPostgres && (wanted == 0 || i.major == wanted) {
 			return i, nil
 		}
 	}
 
-	return installation{}, missing(all, wanted, data)
+	return installation{}, missing(wanted, data)
 }
 
-// missing explains why none of the installed programs fit. Wanted is the
-// version of the data; 0 = no data yet.
-func missing(all []installation, wanted int, data string) error {
-	const elsewhere = "or give --postgres-url"
-
-	switch {
-	case wanted != 0 && wanted < oldestPostgres:
-		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, and Berth needs %d or newer: upgrade it with pg_upgrade, %s",
-			data, wanted, oldestPostgres, elsewhere)
-	case wanted != 0:
-		return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, which is not installed: "+
-			"on Debian or Ubuntu, run `apt-get install postgresql-%[2]d`, or move the data by pg_upgrade; %[3]s", data, wanted, elsewhere)
-	case len(all) > 0:
-		return berth.Errorf(berth.KindUnavailable, "only PostgreSQL %s is installed, and Berth needs %d or newer: "+
-			"install a newer one, %s", versions(all), oldestPostgres, elsewhere)
-	default:
-		return berth.Errorf(berth.KindUnavailable,
-			"no PostgreSQL server is installed: on Debian or Ubuntu, run `apt-get install postgresql`; %s", elsewhere)
-	}
-}
-
-func versions(all []installation) string {
-	words := make([]string, len(all))
-	for i, one := range all {
-		words[i] = strconv.Itoa(one.major)
+// missing explains that none of the installed programs fit. Wanted is the version of
+// the data; 0 = no data yet.
+func missing(wanted int, data string) error {
+	if wanted == 0 {
+		return berth.Errorf(berth.KindUnavailable, "no server of PostgreSQL %d or newer is installed: "+
+			"on Debian or Ubuntu, run `apt-get install postgresql`; or give --postgres-url", oldestPostgres)
 	}
 
-	return strings.Join(slices.Compact(words), ", ")
+	return berth.Errorf(berth.KindUnavailable, "the database in %s is of PostgreSQL %d, which is not installed, or older than %d: "+
+		"on Debian or Ubuntu, run `apt-get install postgresql-%[2]d`, or move the data by pg_upgrade; or give --postgres-url", data, wanted, oldestPostgres)
 }
 
 // dataVersion is the major version that made a data directory; 0 = none.

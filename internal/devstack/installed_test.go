@@ -56,12 +56,12 @@ func TestFindPostgres(t *testing.T) {
 		"a beta":                {map[string]string{"17": "17.1", "18": "18beta1"}, "", "18", nil},
 		"that of the data":      {map[string]string{"14": "14.11", "16": "16.2"}, "14", "14", nil},
 		"the data's is gone": {map[string]string{"16": "16.2"}, "15", "", []string{
-			"is of PostgreSQL 15, which is not installed: ", "apt-get install postgresql-15`, or move the data by pg_upgrade",
+			"is of PostgreSQL 15, which is not installed, ", "apt-get install postgresql-15`, or move the data by pg_upgrade",
 		}},
 		"the data is of a newer one": {map[string]string{"14": "14.1"}, "16", "", []string{"apt-get install postgresql-16"}},
-		"the data is too old":        {map[string]string{"13": "13.14", "16": "16.2"}, "13", "", []string{"of PostgreSQL 13, and Berth needs 14 or newer", "pg_upgrade"}},
-		"all are too old":            {map[string]string{"13": "13.14", "9.6": "9.6.24"}, "", "", []string{"only PostgreSQL 13, 9 is installed, and Berth needs 14 or newer"}},
-		"none":                       {nil, "", "", []string{"no PostgreSQL server is installed", "apt-get install postgresql`"}},
+		"the data is too old":        {map[string]string{"13": "13.14", "16": "16.2"}, "13", "", []string{"of PostgreSQL 13, which is not installed, or older than 14", "pg_upgrade"}},
+		"all are too old":            {map[string]string{"13": "13.14", "9.6": "9.6.24"}, "", "", []string{"no server of PostgreSQL 14 or newer is installed"}},
+		"none":                       {nil, "", "", []string{"no server of PostgreSQL 14 or newer is installed", "apt-get install postgresql`"}},
 		"none, and there is data":    {nil, "15", "", []string{"apt-get install postgresql-15"}},
 		"no version":                 {map[string]string{"16": "16.2"}, "odd", "", []string{`PG_VERSION holds "odd\n", which is no version`}},
 	} {
