@@ -134,12 +134,6 @@ func TestFloor_Stories(t *testing.T) {
 			needs:     []int64{175, 1000, 175},
 			want:      []ladder{fine(512), {[]int64{512, 1024}, true}, fine(512)},
 		},
-		// An earlier version let the last attempt of one trial set it.
-		"a floor of a whole host": {
-			prior: &berth.Footprint{Source: berth.FootprintFull, Samples: 9, MemoryPeakBytes: 175 * mib, MemoryFloorBytes: host * mib},
-			needs: []int64{175, 175, 175, 175},
-			want:  []ladder{fine(1024), fine(1024), fine(1024), fine(256)},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

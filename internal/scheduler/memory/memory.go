@@ -71,14 +71,6 @@ func reserve(f berth.Footprint, peak, ranOut, margin int64, bounded bool) int64 
 	return max(need, raised)
 }
 
-// ReserveMeasured is Reserve without the raise by an out-of-memory of the
-// shape.
-func ReserveMeasured(f berth.Footprint) int64 {
-	f.MemoryFloorBytes = 0
-
-	return Reserve(f)
-}
-
 // ReserveDevice is Reserve for the memory of a GPU: at least 128 MiB over the peak
 // of a whole run, and 256 over another's.
 func ReserveDevice(f berth.Footprint) int64 {
@@ -90,12 +82,16 @@ func ReserveDevice(f berth.Footprint) int64 {
 	return reserve(f, f.DevicePeakBytes, f.DeviceFloorBytes, margin, true)
 }
 
-// ReserveDeviceMeasured is ReserveDevice without the raise by an out-of-memory of the
-// shape.
-func ReserveDeviceMeasured(f berth.Footprint) int64 {
-	f.DeviceFloorBytes = 0
+// measuredOnly is a footprint without the raise by an out-of-memory of its shape, on
+// the host and on the GPU; zero of nil.
+func measuredOnly(f *berth.Footprint) (measured berth.Footprint) {
+	if f != nil {
+		measured = *f
+	}
 
-	return ReserveDevice(f)
+	measured.MemoryFloorBytes, measured.DeviceFloorBytes = 0, 0
+
+	return measured
 }
 
 func withMargin(peak int64, f berth.Footprint) int64 {
@@ -157,17 +153,7 @@ type Room struct {
 	PerCoreBytes  int64 // of a host's memory, for each of its cores; 0 = not known
 }
 
-// RoomOf returns the most memory that one of the hosts has for one attempt, and has now.
-func RoomOf(hosts []berth.Host) Room {
-	var most Room
-
-	for i := range hosts {
-		most.include(&hosts[i])
-	}
-
-	return most
-}
-
+// include raises the room to what a host has for one attempt, and has now.
 func (r *Room) include(h *berth.Host) {
 	capacity := h.CapacityBytes()
 	r.CapacityBytes = max(r.CapacityBytes, capacity)

@@ -21,11 +21,7 @@ type Ask struct {
 //     for programs outside Berth to end.
 //   - The user's value stands, except for a trial that ran out of it.
 func Size(a Ask, f *berth.Footprint, recent []berth.Host) (d berth.Demand, ok bool) {
-	measured := int64(0)
-	if f != nil {
-		measured = ReserveMeasured(*f)
-	}
-
+	measured := Reserve(measuredOnly(f))
 	r := roomsFor(a.SweepID, Demand(a.Resources, f, Room{}).CPUMilli, recent)
 	d = Demand(a.Resources, f, r.roomHolding(measured))
 

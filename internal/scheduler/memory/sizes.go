@@ -212,14 +212,9 @@ func sizeOnDevice(a Ask, class berth.DeviceClass, d berth.Demand, f *berth.Footp
 		d.DeviceBytes = max(largest/unmeasuredShare, berth.Granule)
 	}
 
-	measured := int64(0)
-	if f != nil {
-		measured = ReserveDeviceMeasured(*f)
-	}
-
 	// What the trial's own end taught the shape is no reason to leave its ladder.
 	last := a.Last
-	if last == nil || !last.Device || min(measured, d.DeviceBytes) > last.Demand.DeviceBytes && !last.Demand.ExclusiveDevice {
+	if last == nil || !last.Device || min(ReserveDevice(measuredOnly(f)), d.DeviceBytes) > last.Demand.DeviceBytes && !last.Demand.ExclusiveDevice {
 		return d
 	}
 

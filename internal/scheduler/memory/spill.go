@@ -94,7 +94,7 @@ func spillOn(a Ask, f *berth.Footprint, hosts []berth.Host, lacks, largest int64
 		return d, true
 	}
 
-	room := RoomOf(hosts).CapacityBytes
+	room := roomsFor("", 0, hosts).ever.CapacityBytes
 	if d.Exclusive { // it has the whole host already
 		d.MemoryBytes -= min(d.SpillBytes, d.MemoryBytes/2)
 	}
