@@ -1,7 +1,7 @@
 // Package search decides which assignment each trial of a sweep tries.
 //
 //	search.go   Searcher: New, Next and its end; Size
-//	verdict.go  why an assignment may not be tried; Complete, Sample
+//	sample.go   Complete, Sample: why an assignment may not be tried
 //	space.go    the parameters in an order in which each can be computed
 //	walk.go     every assignment of a finite space by its number
 //	grid.go     in order; random.go by lot

@@ -15,12 +15,12 @@ func (s *Searcher) prepareEnqueue() error {
 	)
 
 	for i, given := range s.spec.Enqueue {
-		a, v, missing := s.complete(given)
+		a, missing, excluded := s.complete(given)
 		if missing != "" {
 			return berth.Errorf(berth.KindInvalid, "enqueued assignment %d has no value for %q", i, missing)
 		}
 
-		if key := a.Key(); v.ok() && !tried[key] {
+		if key := a.Key(); excluded == nil && !tried[key] {
 			tried[key] = true
 			entries = append(entries, a)
 		}

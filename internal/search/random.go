@@ -110,8 +110,8 @@ func (d *drawer) look(number, try, most int) (drawn []candidate, seen map[string
 	for i := range most {
 		a := berth.Assignment{}
 
-		point, v := d.space.draw(source(d.spec.Search.Seed, number, try+i), a)
-		if v.ok() {
+		point, excluded := d.space.draw(source(d.spec.Search.Seed, number, try+i), a)
+		if excluded == nil {
 			drawn = append(drawn, candidate{Assignment: a, key: a.Key(), point: point, draws: i + 1})
 			keys = append(keys, drawn[len(drawn)-1].key)
 		}
@@ -198,10 +198,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// draw fills a with random values and says whether it may be tried. point
-// is its number in a finite space.
-func (sp *space) draw(random *rand.Rand, a berth.Assignment) (point int64, v verdict) {
-	v = sp.fill(a, func(st step) berth.Value {
+// draw fills a with random values. point is its number in a finite space; the error is
+// fill's.
+func (sp *space) draw(random *rand.Rand, a berth.Assignment) (point int64, err error) {
+	err = sp.fill(a, func(st step) berth.Value {
 		d := &sp.searched[st.dim]
 		if !d.finite {
 			return berth.FloatValue(d.drawFloat(random))
@@ -213,7 +213,7 @@ func (sp *space) draw(random *rand.Rand, a berth.Assignment) (point int64, v ver
 		return d.Point(sp.algorithm, i)
 	})
 
-	return point, v
+	return point, err
 }
 
 // drawFloat is uniform over the range, or over its logarithm. It keeps 12

@@ -17,10 +17,19 @@ type space struct {
 	algorithm string
 	steps     []step // every parameter
 	searched  []dim  // the searched ones, in the order of the document
-	forbid    []*expr.Program
+	forbid    []forbid
 	points    int64 // product of the dims, at most math.MaxInt64
 	finite    bool
 	renders   bool // every assignment renders; else each is checked
+}
+
+// forbid is one condition, and the error of an assignment that it excludes: one for
+// all, as a search may draw many of them.
+type forbid struct {
+	*expr.Program
+
+	source   string
+	excludes error
 }
 
 // step gives one parameter its value.
@@ -76,7 +85,7 @@ func newSpace(s berth.Spec) (*space, error) {
 			return nil, berth.Errorf(berth.KindInvalid, "compiling forbid %q: %w", source, err)
 		}
 
-		sp.forbid = append(sp.forbid, program)
+		sp.forbid = append(sp.forbid, forbid{program, source, berth.Errorf(berth.KindInvalid, "the forbid condition %q excludes it", source)})
 	}
 
 	return sp, nil
@@ -151,12 +160,12 @@ func (sp *space) plain() bool {
 }
 
 // fill gives a, which is empty, the value of every active parameter; pick
-// chooses that of a searched one. It reports whether the result may be tried:
-// nothing forbids it, every derived value can be computed and the command can
+// chooses that of a searched one. The error says why the result may not be tried:
+// a condition forbids it, a derived value cannot be computed, or the command cannot
 // be rendered. A derived value of an inactive parameter is absent like its
 // operand, and a condition that names one does not apply. A condition that
 // cannot be computed, such as a division by zero, forbids.
-func (sp *space) fill(a berth.Assignment, pick func(st step) berth.Value) verdict {
+func (sp *space) fill(a berth.Assignment, pick func(st step) berth.Value) error {
 	for _, st := range sp.steps {
 		if !st.Active(a) {
 			continue
@@ -170,28 +179,31 @@ func (sp *space) fill(a berth.Assignment, pick func(st step) berth.Value) verdic
 		case st.program.Ready(a):
 			v, err := st.program.Number(a)
 			if err != nil {
-				return verdict{cause: uncomputable, name: st.Name, err: err}
+				return berth.Errorf(berth.KindInvalid, "the value of %q cannot be computed: %w", st.Name, err)
 			}
 
 			a[st.Name] = v
 		}
 	}
 
-	for i, program := range sp.forbid {
-		if !program.Ready(a) {
+	for _, f := range sp.forbid {
+		if !f.Ready(a) {
 			continue
 		}
 
-		if bad, err := program.Bool(a); bad || err != nil {
-			return verdict{cause: forbidden, name: sp.spec.Forbid[i], err: err}
+		switch bad, err := f.Bool(a); {
+		case err != nil:
+			return berth.Errorf(berth.KindInvalid, "the forbid condition %q cannot be computed: %w", f.source, err)
+		case bad:
+			return f.excludes
 		}
 	}
 
 	if !sp.renders {
 		if _, err := argv.Render(sp.spec, a); err != nil {
-			return verdict{cause: unrendered, err: err}
+			return err
 		}
 	}
 
-	return verdict{}
+	return nil
 }

@@ -20,18 +20,18 @@ func (sp *space) walk(from int64, yield func(point int64, a berth.Assignment) bo
 // at fills a with the assignment of one point. It reports false when nothing
 // may be tried there.
 func (sp *space) at(point int64, a berth.Assignment) bool {
-	v, own := sp.judge(point, a)
+	own, err := sp.judge(point, a)
 
-	return own && v.ok()
+	return own && err == nil
 }
 
 // judge fills a with the assignment of one point. Points that differ only in
 // parameters that are inactive are the same assignment; the one whose inactive
-// digits are zero stands for all, and own is false for the others.
-func (sp *space) judge(point int64, a berth.Assignment) (v verdict, own bool) {
+// digits are zero stands for all, and own is false for the others. The error is fill's.
+func (sp *space) judge(point int64, a berth.Assignment) (own bool, err error) {
 	used := int64(0)
 
-	v = sp.fill(a, func(st step) berth.Value {
+	err = sp.fill(a, func(st step) berth.Value {
 		d := &sp.searched[st.dim]
 		digit := point / d.stride % d.points
 		used += digit * d.stride
@@ -39,5 +39,5 @@ func (sp *space) judge(point int64, a berth.Assignment) (v verdict, own bool) {
 		return d.Point(sp.algorithm, digit)
 	})
 
-	return v, used == point
+	return used == point, err
 }

@@ -2,57 +2,22 @@ package search
 
 import "github.com/berthml/berth"
 
-// cause is why an assignment may not be tried.
-type cause int
-
-const (
-	allowed      cause = iota
-	uncomputable       // a derived value has no finite result
-	forbidden          // a condition of forbid holds, or cannot be computed
-	unrendered         // the command cannot be made of it
-)
-
-// verdict says whether an assignment may be tried. The zero verdict allows it.
-type verdict struct {
-	cause cause
-	name  string // of the derived parameter, or the text of the condition
-	err   error  // nil = the condition holds
-}
-
-func (v verdict) ok() bool { return v.cause == allowed }
-
-// error is the verdict in words, nil when the assignment may be tried.
-func (v verdict) error() error {
-	switch {
-	case v.cause == allowed:
-		return nil
-	case v.cause == uncomputable:
-		return berth.Errorf(berth.KindInvalid, "the value of %q cannot be computed: %w", v.name, v.err)
-	case v.cause == unrendered:
-		return v.err
-	case v.err != nil:
-		return berth.Errorf(berth.KindInvalid, "the forbid condition %q cannot be computed: %w", v.name, v.err)
-	default:
-		return berth.Errorf(berth.KindInvalid, "the forbid condition %q excludes it", v.name)
-	}
-}
-
 // Complete adds defaults, fixed and derived values to an assignment that the
 // user wrote. The error says why the search would leave it out: an
 // *argv.Error where the command cannot be rendered, else KindInvalid.
 func (s *Searcher) Complete(given berth.Assignment) (berth.Assignment, error) {
-	a, v, missing := s.complete(given)
+	a, missing, err := s.complete(given)
 	if missing != "" {
 		return nil, berth.Errorf(berth.KindInvalid, "there is no value for %q", missing)
 	}
 
-	return a, v.error()
+	return a, err
 }
 
-func (s *Searcher) complete(given berth.Assignment) (a berth.Assignment, v verdict, missing string) {
+func (s *Searcher) complete(given berth.Assignment) (a berth.Assignment, missing string, err error) {
 	a = berth.Assignment{}
 
-	v = s.space.fill(a, func(st step) berth.Value {
+	err = s.space.fill(a, func(st step) berth.Value {
 		value, has := given[st.Name]
 
 		switch {
@@ -67,7 +32,7 @@ func (s *Searcher) complete(given berth.Assignment) (a berth.Assignment, v verdi
 		}
 	})
 
-	return a, v, missing
+	return a, missing, err
 }
 
 // Sample yields up to n assignments of the space, allowed or not, with the
@@ -80,7 +45,7 @@ func (s *Searcher) Sample(n int, yield func(berth.Assignment, error) bool) (all 
 	if sp.finite && sp.points <= int64(n) {
 		for point := range sp.points {
 			a := berth.Assignment{}
-			if v, own := sp.judge(point, a); own && !yield(a, v.error()) {
+			if own, err := sp.judge(point, a); own && !yield(a, err) {
 				return false
 			}
 		}
@@ -93,14 +58,14 @@ func (s *Searcher) Sample(n int, yield func(berth.Assignment, error) bool) (all 
 	for i := range n {
 		a := berth.Assignment{}
 
-		var v verdict
+		var err error
 		if i < corners {
-			v = sp.corner(i, a)
+			err = sp.corner(i, a)
 		} else {
-			_, v = sp.draw(source(s.spec.Search.Seed, 0, i), a)
+			_, err = sp.draw(source(s.spec.Search.Seed, 0, i), a)
 		}
 
-		if !yield(a, v.error()) {
+		if !yield(a, err) {
 			return false
 		}
 	}
@@ -110,7 +75,7 @@ func (s *Searcher) Sample(n int, yield func(berth.Assignment, error) bool) (all 
 
 // corner fills a with the least or, where the bit of i is set, the greatest
 // value of each parameter.
-func (sp *space) corner(i int, a berth.Assignment) verdict {
+func (sp *space) corner(i int, a berth.Assignment) error {
 	return sp.fill(a, func(st step) berth.Value {
 		d := &sp.searched[st.dim]
 		high := i>>st.dim&1 == 1
