@@ -11,7 +11,7 @@ import (
 func TestLedger_Conformance(t *testing.T) {
 	t.Parallel()
 
-	open := func(t *testing.T) ledgertest.Bench {
+	ledgertest.Run(t, func(t *testing.T) ledgertest.Bench {
 		t.Helper()
 
 		b := bare(t)
@@ -19,17 +19,16 @@ func TestLedger_Conformance(t *testing.T) {
 
 		return ledgertest.Bench{
 			Ledger: b.store,
-			Fleet:  b.store,
 			Trial:  func(t *testing.T) berth.PlacementRequest { t.Helper(); return b.next(t, 0) },
-			Pass: func(t *testing.T, d time.Duration) {
-				t.Helper()
-				b.exec(t, "UPDATE leases SET expires_at = expires_at - $1::interval, created_at = created_at - $1::interval", d)
-				b.exec(t, "UPDATE hosts SET last_seen_at = last_seen_at - $1::interval", d)
-				b.exec(t, "UPDATE devices SET lost_at = lost_at - $1::interval", d)
-			},
+			Pass:   b.pass,
 		}
-	}
+	})
+}
 
-	ledgertest.Run(t, open)
-	ledgertest.RunFleet(t, open)
+// pass lets d pass for leases, hosts and GPUs.
+func (b *bundle) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	b.exec(t, "UPDATE leases SET expires_at = expires_at - $1::interval, created_at = created_at - $1::interval", d)
+	b.exec(t, "UPDATE hosts SET last_seen_at = last_seen_at - $1::interval", d)
+	b.exec(t, "UPDATE devices SET lost_at = lost_at - $1::interval", d)
 }

@@ -120,54 +120,6 @@ func testOneLive(t *testing.T, b *bench) {
 	b.requireReserved(t, 1, 1)
 }
 
-// A round decides on the state at its beginning. A GPU that a person has cordoned
-// since takes no attempt of the round; other attempts are placed.
-func testCordoned(t *testing.T, b *bench) {
-	ctx := t.Context()
-	one, two := uuid.NewString(), uuid.NewString()
-	b.host.Devices = []berth.Device{gpu(one), gpu(two)}
-	require.NoError(t, b.RegisterHost(ctx, b.host, "test"))
-
-	_, there := b.onGPU(t, one, 1)
-	second, beside := b.onGPU(t, two, 1)
-	third := b.ask(t, 1)
-	there[second.AttemptID], there[third.AttemptID] = beside[second.AttemptID], b.here(third)[third.AttemptID]
-
-	require.NoError(t, b.CordonDevice(ctx, one, "its fan is loud"))
-	require.NoError(t, b.RegisterHost(ctx, b.host, "test"), "a cordon outlives the worker")
-
-	placed, err := b.Place(ctx, there)
-	require.NoError(t, err)
-	require.ElementsMatch(t, []string{second.AttemptID, third.AttemptID}, placed)
-	b.requireReserved(t, 2, 2)
-
-	require.NoError(t, b.ReadyDevice(ctx, one))
-
-	placed, err = b.Place(ctx, there)
-	require.NoError(t, err)
-	require.Len(t, placed, 1, "it waited, and has its place now")
-}
-
-// The same for a host that a person drains.
-func testDrained(t *testing.T, b *bench) {
-	ctx := t.Context()
-	r := b.ask(t, 1)
-
-	require.NoError(t, b.SetHostState(ctx, b.host.ID, berth.HostDraining))
-
-	placed, err := b.Place(ctx, b.here(r))
-	require.NoError(t, err)
-	require.Empty(t, placed)
-	b.requireReserved(t, 0, 0)
-
-	status, err := b.PlacementStatus(ctx, r.AttemptID)
-	require.NoError(t, err)
-	require.Equal(t, berth.RequestWaiting, status.State)
-
-	require.NoError(t, b.SetHostState(ctx, b.host.ID, berth.HostReady))
-	b.put(t, r)
-}
-
 func testPlacedAtOnce(t *testing.T, b *bench) {
 	const callers = 12
 

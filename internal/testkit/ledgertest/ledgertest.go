@@ -45,19 +45,10 @@ type Ledger interface {
 	ListMemory(ctx context.Context, attemptID string) ([]berth.MemoryPoint, error)
 }
 
-// Fleet is a ledger of hosts with GPUs, and of hosts and GPUs that a person may
-// close. The fake is none: its users have one open host without a GPU.
-type Fleet interface {
-	SetHostState(ctx context.Context, hostID string, state berth.HostState) error
-	CordonDevice(ctx context.Context, id, reason string) error
-	ReadyDevice(ctx context.Context, id string) error
-}
-
 // Bench is a ledger for one test, with the methods that only its maker can
 // provide.
 type Bench struct {
 	Ledger Ledger
-	Fleet  Fleet // the same; nil for Run
 	// Trial makes a trial and returns its first request, which is not made yet.
 	Trial func(t *testing.T) berth.PlacementRequest
 	// Pass lets d pass for leases and hosts.
@@ -68,7 +59,7 @@ type Bench struct {
 func Run(t *testing.T, open func(t *testing.T) Bench) {
 	t.Helper()
 
-	runAll(t, open, map[string]func(*testing.T, *bench){
+	for name, test := range map[string]func(*testing.T, *bench){
 		"request":         testRequest,
 		"book":            testBook,
 		"book as decided": testBookDecided,
@@ -98,26 +89,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"context":         testContext,
 		"placed at once":  testPlacedAtOnce,
 		"finished twice":  testFinishedAtOnce,
-	})
-}
-
-// RunFleet runs the tests of a Fleet.
-func RunFleet(t *testing.T, open func(t *testing.T) Bench) {
-	t.Helper()
-
-	runAll(t, open, map[string]func(*testing.T, *bench){
-		"cordoned":     testCordoned,
-		"drained":      testDrained,
-		"devices":      testDevices,
-		"device modes": testDeviceModes,
-		"device moves": testDeviceMoves,
-	})
-}
-
-func runAll(t *testing.T, open func(t *testing.T) Bench, tests map[string]func(*testing.T, *bench)) {
-	t.Helper()
-
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, setup(t, open(t)))
@@ -129,7 +101,6 @@ func runAll(t *testing.T, open func(t *testing.T) Bench, tests map[string]func(*
 type bench struct {
 	Bench
 	Ledger
-	Fleet
 
 	host berth.Host
 }
@@ -137,7 +108,7 @@ type bench struct {
 func setup(t *testing.T, made Bench) *bench {
 	t.Helper()
 
-	b := &bench{Bench: made, Ledger: made.Ledger, Fleet: made.Fleet, host: berth.Host{
+	b := &bench{Bench: made, Ledger: made.Ledger, host: berth.Host{
 		ID: uuid.NewString(), Name: "a", BootID: "boot-1", CPUMilli: 4000, MemoryBytes: 9 * gib, MemoryHeadroomBytes: gib, MemoryFreeBytes: 8 * gib,
 		DiskFreeBytes: 8 * gib, DiskHeadroomBytes: gib,
 	}}
