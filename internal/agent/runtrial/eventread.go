@@ -3,11 +3,10 @@ package runtrial
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"math"
-	"os"
-	"path"
 	"slices"
-	"syscall"
+	"strings"
 
 	"github.com/berthml/berth/internal/agent/tfevents"
 )
@@ -24,17 +23,19 @@ func (e *eventFiles) find() {
 	left, had := mostEntries, len(e.files)
 
 	for _, at := range e.roots {
-		root, err := os.OpenRoot(at)
-		if err != nil {
-			continue // not there
-		}
+		_ = walkBelow(at, func(name string, info fs.FileInfo) error {
+			if left--; left < 0 {
+				e.many = true
 
-		e.walk(root, at, ".", mostDepth, &left)
-		_ = root.Close() // only read
-	}
+				return errEnough
+			}
 
-	if left <= 0 {
-		e.many = true
+			if info.Mode().IsRegular() && tfevents.IsEventFile(info.Name()) && strings.Count(name, "/") <= mostDepth {
+				e.meet(at, name, info)
+			}
+
+			return nil
+		})
 	}
 
 	if len(e.files) > had {
@@ -42,47 +43,16 @@ func (e *eventFiles) find() {
 	}
 }
 
-func (e *eventFiles) walk(root *os.Root, at, dir string, depth int, left *int) {
-	file, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return
-	}
-	defer file.Close() //nolint:errcheck // only read
-
-	for *left > 0 {
-		entries, err := file.ReadDir(min(*left, 256))
-		*left -= len(entries)
-
-		for _, entry := range entries {
-			switch name := path.Join(dir, entry.Name()); {
-			case entry.IsDir() && depth > 0:
-				e.walk(root, at, name, depth-1, left)
-			case entry.Type().IsRegular() && tfevents.IsEventFile(entry.Name()):
-				e.meet(root, at, name)
-			}
-		}
-
-		if err != nil {
-			return
-		}
-	}
-}
-
 // meet adds a file unless it is known.
-func (e *eventFiles) meet(root *os.Root, at, name string) {
+func (e *eventFiles) meet(at, name string, info fs.FileInfo) {
 	key := at + "\x00" + name
-	if e.known[key] {
-		return
-	}
 
-	if len(e.files) >= mostEventFiles {
+	switch {
+	case e.known[key], !e.isJobs(at, name, info):
+		return
+	case len(e.files) >= mostEventFiles:
 		e.many = true
 
-		return
-	}
-
-	info, err := root.Lstat(name)
-	if err != nil || !e.isJobs(at, name, info) {
 		return
 	}
 

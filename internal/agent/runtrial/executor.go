@@ -141,6 +141,7 @@ type Executor struct {
 	left        hostMemory
 	activity    sampling.Apportioner
 	shimMu      sync.Mutex          // held while the shim's files are written
+	copies      sync.Map            // archive of a working directory → workCopy
 	copying     *semaphore.Weighted // of one: held while the copy of a working directory is made
 
 	mu     sync.Mutex

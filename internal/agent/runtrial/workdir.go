@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,11 +37,10 @@ const (
 // there; not_found when the directory is not; unavailable.
 type ReadWorkdir func(ctx context.Context, image, dir string) (where string, content io.ReadCloser, err error)
 
-// workCopy is what a host keeps of a directory of an image, beside the archive.
+// workCopy is what a worker knows of a directory of an image, beside the archive.
 type workCopy struct {
-	Target string `json:"target"` // where it is in the image
-	Why    string `json:"why"`    // it stays read-only; empty = it does not
-	Bytes  int64  `json:"bytes"`  // of the archive
+	Target string // where it is in the image
+	Why    string // it stays read-only; empty = it does not
 }
 
 // addWorkdir gives the attempt a copy of its working directory that it may write
@@ -76,7 +74,7 @@ func (r *run) addWorkdir(ctx context.Context, l *berth.Launch) error {
 		}
 
 		if err != nil {
-			_ = os.Remove(noteOf(archive)) // the next try makes the copy anew: it may be this one's fault
+			_ = os.Remove(archive) // the next try makes the copy anew: it may be this one's fault
 
 			return berth.Errorf(berth.KindUnavailable, "copying the working directory of attempt %s: %w", r.who.Attempt.ID, err)
 		}
@@ -87,20 +85,16 @@ func (r *run) addWorkdir(ctx context.Context, l *berth.Launch) error {
 	return nil
 }
 
-// workCopy returns the host's copy of a directory of an image. It makes it at first use.
+// workCopy returns the host's copy of a directory of an image.
 func (r *run) workCopy(ctx context.Context, image, dir string) (archive string, kept workCopy, err error) {
 	sum := sha256.Sum256([]byte(image + "\n" + dir))
-	archive = filepath.Join(r.config.DataDir, "workdirs", hex.EncodeToString(sum[:])+archiveEnd)
+	archive = filepath.Join(r.config.DataDir, "workdirs", hex.EncodeToString(sum[:])+".tar")
 
 	err = r.withImage(ctx, image, func() error { // it waits for its image without the lock: others may have theirs
 		if err := r.copying.Acquire(ctx, 1); err != nil {
 			return context.Cause(ctx)
 		}
 		defer r.copying.Release(1)
-
-		if kept, err = readCopy(archive); err == nil {
-			return nil
-		}
 
 		kept, err = r.makeCopy(ctx, image, dir, archive)
 
@@ -110,44 +104,15 @@ func (r *run) workCopy(ctx context.Context, image, dir string) (archive string, 
 	return archive, kept, err
 }
 
-const (
-	archiveEnd = ".tar"
-	noteEnd    = ".json"
-)
-
-// noteOf is the file that says of an archive what it is, and that it is whole.
-func noteOf(archive string) string { return strings.TrimSuffix(archive, archiveEnd) + noteEnd }
-
-// readCopy reads what is kept of a copy, and marks it as used. An archive that is not
-// as long as it was has suffered: it is made anew.
-func readCopy(archive string) (kept workCopy, err error) {
-	data, err := os.ReadFile(noteOf(archive))
-	if err != nil {
-		return kept, err
-	}
-
-	if err := json.Unmarshal(data, &kept); err != nil {
-		return kept, err
-	}
-
-	if kept.Why == "" {
-		info, err := os.Stat(archive)
-		if err != nil {
-			return kept, err
-		}
-
-		if info.Size() != kept.Bytes {
-			return kept, fmt.Errorf("%s has %d bytes of %d", archive, info.Size(), kept.Bytes)
-		}
-	}
-
-	now := time.Now()
-
-	return kept, os.Chtimes(noteOf(archive), now, now)
-}
-
-// makeCopy makes the host's copy. The note promises an archive, so it comes last.
+// makeCopy makes the host's copy of a directory of an image, unless it is there.
 func (r *run) makeCopy(ctx context.Context, image, dir, archive string) (workCopy, error) {
+	if found, _ := r.copies.Load(archive); found != nil {
+		kept, now := found.(workCopy), time.Now() //nolint:forcetypeassert // only these are stored
+		if kept.Why != "" || os.Chtimes(archive, now, now) == nil {
+			return kept, nil
+		}
+	}
+
 	if err := os.MkdirAll(filepath.Dir(archive), 0o700); err != nil {
 		return workCopy{}, fmt.Errorf("making directory: %w", err)
 	}
@@ -155,11 +120,11 @@ func (r *run) makeCopy(ctx context.Context, image, dir, archive string) (workCop
 	r.forgetCopies(filepath.Dir(archive))
 
 	kept, err := r.fetchWork(ctx, image, dir, archive)
-	if err != nil {
-		return kept, err
+	if err == nil {
+		r.copies.Store(archive, kept)
 	}
 
-	return kept, writeJSON(noteOf(archive), "what is kept of a working directory", kept)
+	return kept, err
 }
 
 // covered reports whether a mount hides a directory.
@@ -208,11 +173,13 @@ func (r *run) fetchWork(ctx context.Context, image, dir, archive string) (workCo
 	}
 
 	temporary := archive + ".tmp"
-	if kept.Bytes, err = writeArchive(temporary, content); err != nil {
+
+	size, err := writeArchive(temporary, content)
+	if err != nil {
 		return kept, berth.Errorf(berth.KindUnavailable, "copying %s of image %s: %w", where, image, err)
 	}
 
-	if kept.Why, err = tooLarge(temporary, kept.Bytes); kept.Why != "" || err != nil {
+	if kept.Why, err = tooLarge(temporary, size); kept.Why != "" || err != nil {
 		return kept, errors.Join(err, os.Remove(temporary))
 	}
 
@@ -262,23 +229,15 @@ func tooLarge(archive string, size int64) (string, error) {
 // forgetCopies removes the copies that nobody has used for workKept.
 func (r *run) forgetCopies(dir string) {
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		r.log.Warn("looking for old copies of working directories", "error", err)
-
-		return
-	}
 
 	for _, entry := range entries {
-		base, isNote := strings.CutSuffix(entry.Name(), noteEnd)
-		if info, err := entry.Info(); !isNote || err != nil || time.Since(info.ModTime()) < workKept {
-			continue
+		if info, gone := entry.Info(); gone == nil && time.Since(info.ModTime()) >= workKept {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, entry.Name())))
 		}
+	}
 
-		for _, name := range []string{base + noteEnd, base + archiveEnd} { // in this order: a note promises an archive
-			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				r.log.Warn("removing an old copy of a working directory", "error", err)
-			}
-		}
+	if err != nil {
+		r.log.Warn("removing old copies of working directories", "error", err)
 	}
 }
 

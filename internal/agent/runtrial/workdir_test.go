@@ -206,27 +206,15 @@ func TestPrepare_ForgetsOldCopies(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	r.has(t, "/app", image{"train.py": "x"})
-	r.launch(t)
+	dir := filepath.Join(r.dir, "workdirs")
 
-	notes, err := filepath.Glob(filepath.Join(r.dir, "workdirs", "*.json"))
-	require.NoError(t, err)
-	require.Len(t, notes, 1)
-
-	old := filepath.Join(r.dir, "workdirs", "old")
-
-	for age, there := range map[time.Duration]bool{6 * 24 * time.Hour: true, 8 * 24 * time.Hour: false} {
-		for _, name := range []string{old + ".json", old + ".tar"} {
-			require.NoError(t, os.WriteFile(name, nil, 0o600))
-		}
-
-		before := time.Now().Add(-age)
-		require.NoError(t, os.Chtimes(old+".json", before, before))
-		(&run{Executor: r.Executor}).forgetCopies(filepath.Dir(old))
-
-		_, err := os.Stat(old + ".tar")
-		require.Equal(t, there, err == nil, age)
+	for age, name := range map[time.Duration]string{6 * 24 * time.Hour: "used.tar", 8 * 24 * time.Hour: "old.tar"} {
+		plantFile(t, filepath.Join(dir, name), nil)
+		require.NoError(t, os.Chtimes(filepath.Join(dir, name), time.Now(), time.Now().Add(-age)))
 	}
 
-	require.FileExists(t, notes[0])
+	r.has(t, "/app", image{"train.py": "x"})
+	r.launch(t)
+	require.FileExists(t, filepath.Join(dir, "used.tar"))
+	require.NoFileExists(t, filepath.Join(dir, "old.tar"))
 }
