@@ -1,8 +1,6 @@
 package runtrial
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -11,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 // checkpoints is where the attempts that count of the rig's trial have theirs.
@@ -49,13 +48,14 @@ func TestRun_ShortProbeLeavesNothing(t *testing.T) {
 	ended := r.start(t.Context(), order)
 	box := r.docks.started(t)
 	require.NotContains(t, box.Launch.Environment, "TRIAL_RESUME")
+	require.Equal(t, "probe", box.Launch.Environment["TRIAL_MODE"])
 
 	checkpoint := mountOf(t, box.Launch, "/trial/checkpoint")
 	require.NotEqual(t, r.checkpoints(), checkpoint)
 	require.NoError(t, os.WriteFile(filepath.Join(checkpoint, "two-epochs"), []byte("weights"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, "/trial/out"), "plot"), nil, 0o600))
-	box.Exit(0)
-	require.NoError(t, await(t, ended).err)
+	require.Equal(t, berth.FailureOK, ends(t, box, ended, "", 0).Kind, "it needs no objective")
+	require.Equal(t, berth.FootprintShort, r.books.result(t).Source)
 	require.NoDirExists(t, filepath.Join(r.dir, "attempts", attemptID), "nothing of it stays")
 
 	r.books.place(t, "second", 2) // the ledger says of a short probe that it does not count
@@ -165,13 +165,11 @@ func TestRun_AdoptsAContainerOfAnotherVersion(t *testing.T) {
 	r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
 	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "metrics.jsonl"), []byte(`{"metrics":{"acc":0.5}}`+"\n"), 0o600))
 
-	ctx, shutdown := context.WithCancelCause(t.Context())
-	ended := r.start(ctx, r.order())
-	require.Eventually(t, func() bool { return r.Busy(attemptID) && len(r.docks.launches()) == 2 }, patience, tick)
-	shutdown(errors.New("the worker stops"))
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	r.leaveAfter(t, r.order(), func(*fake.Process) {
+		require.Eventually(t, func() bool { return r.Busy(attemptID) && len(r.docks.launches()) == 2 }, patience, tick)
+	})
 
-	ended = r.start(t.Context(), r.order())
+	ended := r.start(t.Context(), r.order())
 	require.Eventually(t, func() bool { return len(r.docks.launches()) == 3 }, patience, tick)
 	require.Equal(t, "of the earlier version", r.docks.launches()[2].SpecHash)
 	r.docks.started(t).Exit(0)

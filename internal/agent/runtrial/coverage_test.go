@@ -1,7 +1,6 @@
 package runtrial
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -55,21 +54,6 @@ func metered(t *testing.T) (*rig, *dial) {
 	return r, d
 }
 
-// measuredFor runs the attempt for a while and then takes the worker away.
-func (r *rig) measuredFor(t *testing.T, d time.Duration) *fake.Process {
-	t.Helper()
-
-	ctx, shutdown := context.WithCancelCause(t.Context())
-	ended := r.start(ctx, r.order())
-	b := r.docks.started(t)
-
-	time.Sleep(d)
-	shutdown(errors.New("the worker is killed"))
-	require.ErrorIs(t, (<-ended).err, ErrDetached)
-
-	return b
-}
-
 func TestGap_WorkerAway(t *testing.T) {
 	t.Parallel()
 
@@ -87,7 +71,7 @@ func TestGap_WorkerAway(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			r, dial := metered(t)
-			b := r.measuredFor(t, time.Minute)
+			b := r.readFor(t, time.Minute, func(*fake.Process) {})
 
 			time.Sleep(test.away)
 
@@ -121,7 +105,7 @@ func TestGap_ExitWhileTheWorkerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dial := metered(t)
 		dial.turn(155, 155)
-		b := r.measuredFor(t, time.Minute)
+		b := r.readFor(t, time.Minute, func(*fake.Process) {})
 
 		time.Sleep(20 * time.Second)
 		b.Print(berth.Stdout, "acc=1\n")

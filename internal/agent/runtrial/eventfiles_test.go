@@ -178,103 +178,70 @@ func TestEventFiles_LaterOnesReplace(t *testing.T) {
 func TestEventFiles_SayWhatIsCorrupt(t *testing.T) {
 	t.Parallel()
 
-	const file = "events.out.tfevents.1.x"
-
 	whole := eventData(t, "loss", 1, 2, 3)
-	last := len(whole) - tfevents.FooterBytes - 1
+	second := slices.Clone(whole)
+	second[len(whole)/2] ^= 1
 
-	t.Run("data", func(t *testing.T) {
-		t.Parallel()
+	var none []byte
 
+	for name, c := range map[string]struct {
+		data    []byte
+		reports []string
+		note    string
+	}{
+		"data":   {second, []string{"loss/0=1", "loss/2=3"}, `has a record with a wrong checksum at byte \d+, which was left out`},
+		"length": {append(slices.Clone(whole), bytes.Repeat([]byte("garbage"), 9)...), []string{"loss/0=1", "loss/1=2", "loss/2=3"}, fmt.Sprintf("could be read up to byte %d only", len(whole))},
+		"torn":   {whole[:len(whole)-tfevents.FooterBytes-1], []string{"loss/0=1", "loss/1=2"}, ""}, // the program was ended in the middle of it
+		"empty":  {none, nil, ""},
+	} {
 		o, out := eventOutput(t, "loss")
-		second := slices.Clone(whole)
-		at := bytes.Index(second, []byte("loss")) + bytes.Index(second[bytes.Index(second, []byte("loss"))+4:], []byte("loss")) + 4
-		second[at] ^= 1
-		plantFile(t, filepath.Join(out, file), second)
-		require.Equal(t, []string{"loss/0=1", "loss/2=3"}, o.reports(false), "the length is known, so the next one is read")
-		require.Len(t, o.notes(), 1)
-		require.Regexp(t, `its event file "events.out.tfevents.1.x" has a record with a wrong checksum at byte \d+, which was left out`, o.notes()[0])
-	})
+		plantFile(t, filepath.Join(out, "events.out.tfevents.1.x"), c.data)
+		require.Equal(t, c.reports, o.reports(false), name)
+		require.Empty(t, o.reports(true), name)
 
-	t.Run("length", func(t *testing.T) {
-		t.Parallel()
+		if c.note == "" {
+			require.Empty(t, o.notes(), name)
 
-		o, out := eventOutput(t, "loss")
-		plantFile(t, filepath.Join(out, file), append(slices.Clone(whole), bytes.Repeat([]byte("garbage"), 9)...))
-		require.Equal(t, []string{"loss/0=1", "loss/1=2", "loss/2=3"}, o.reports(true))
-		require.Len(t, o.notes(), 1)
-		require.Contains(t, o.notes()[0], fmt.Sprintf("could be read up to byte %d only", len(whole)))
-		require.Empty(t, o.reports(true))
-		require.Len(t, o.notes(), 1, "it is said once")
-	})
-
-	t.Run("torn", func(t *testing.T) {
-		t.Parallel()
-
-		o, out := eventOutput(t, "loss")
-		plantFile(t, filepath.Join(out, file), whole[:last])
-		require.Equal(t, []string{"loss/0=1", "loss/1=2"}, o.reports(true))
-		require.Empty(t, o.notes(), "the program was ended in the middle of it")
-	})
-
-	t.Run("many", func(t *testing.T) {
-		t.Parallel()
-
-		o, out := eventOutput(t, "loss")
-		for i := range 6 {
-			plantFile(t, filepath.Join(out, fmt.Sprintf("%d.tfevents", i)), []byte("this is no event file at all"))
+			continue
 		}
 
-		require.Empty(t, o.reports(true))
-		require.Len(t, o.notes(), mostWrong+1)
-	})
+		require.Len(t, o.notes(), 1, "it is said once")
+		require.Regexp(t, `its event file "events.out.tfevents.1.x" `+c.note, o.notes()[0])
+	}
+
+	o, out := eventOutput(t, "loss")
+	for i := range 6 {
+		plantFile(t, filepath.Join(out, fmt.Sprintf("%d.tfevents", i)), []byte("this is no event file at all"))
+	}
+
+	require.Empty(t, o.reports(true))
+	require.Len(t, o.notes(), mostWrong+1)
 }
 
 func TestEventFiles_AreBounded(t *testing.T) {
 	t.Parallel()
 
-	t.Run("bytes", func(t *testing.T) {
-		t.Parallel()
+	o, out := eventOutput(t, "loss")
+	o.events.left = 150
+	plantFile(t, filepath.Join(out, "x.tfevents"), eventData(t, "loss", 1, 2, 3, 4, 5, 6))
+	require.Less(t, len(o.reports(true)), 6)
+	require.Contains(t, o.notes()[0], "are larger than 256 MiB and were read so far only")
 
-		o, out := eventOutput(t, "loss")
-		o.events.left = 150
-		plantFile(t, filepath.Join(out, "x.tfevents"), eventData(t, "loss", 1, 2, 3, 4, 5, 6))
-		require.Less(t, len(o.reports(true)), 6)
-		require.Contains(t, o.notes()[0], "are larger than 256 MiB and were read so far only")
-	})
+	o, out = eventOutput(t, "loss")
+	for i := range mostEventFiles + 5 {
+		plantFile(t, filepath.Join(out, fmt.Sprintf("%04d.tfevents", i)), nil)
+	}
 
-	t.Run("files", func(t *testing.T) {
-		t.Parallel()
+	require.Empty(t, o.reports(true))
+	require.Len(t, o.events.files, mostEventFiles)
+	require.Contains(t, o.notes()[0], "so many files")
 
-		o, out := eventOutput(t, "loss")
-		for i := range mostEventFiles + 5 {
-			plantFile(t, filepath.Join(out, fmt.Sprintf("%04d.tfevents", i)), nil)
-		}
-
-		require.Empty(t, o.reports(true))
-		require.Len(t, o.events.files, mostEventFiles)
-		require.Contains(t, o.notes()[0], "so many files")
-	})
-
-	t.Run("a long record", func(t *testing.T) {
-		t.Parallel()
-
-		o, out := eventOutput(t, "loss")
-		long := eventData(t, strings.Repeat("x", 3*longestEvent), 1)
-		first := eventData(t, "loss", 1)
-		plantFile(t, filepath.Join(out, "x.tfevents"), slices.Concat(first, long, eventData(t, "acc", 2)))
-		require.Equal(t, []string{"acc/0=2", "loss/0=1"}, o.reports(true))
-		require.Empty(t, o.notes())
-		require.Less(t, eventFilesBytes-o.events.left, int64(2*longestEvent), "it is passed, not read")
-	})
-
-	t.Run("a name that is too long", func(t *testing.T) {
-		t.Parallel()
-
-		o, out := eventOutput(t, "loss")
-		plantFile(t, filepath.Join(out, "x.tfevents"), eventData(t, strings.Repeat("x", metrics.NameBytes+1), 1))
-		require.Empty(t, o.reports(true))
-	})
+	o, out = eventOutput(t, "loss")
+	long, name := eventData(t, strings.Repeat("x", 3*longestEvent), 1), eventData(t, strings.Repeat("x", metrics.NameBytes+1), 1)
+	plantFile(t, filepath.Join(out, "x.tfevents"), slices.Concat(eventData(t, "loss", 1), long, name, eventData(t, "acc", 2)))
+	require.Equal(t, []string{"acc/0=2", "loss/0=1"}, o.reports(true), "neither a long record nor a long name")
+	require.Empty(t, o.notes())
+	require.Less(t, eventFilesBytes-o.events.left, int64(2*longestEvent), "it is passed, not read")
 }
 
 // What a job plants beside event files is not followed, and blocks nobody.

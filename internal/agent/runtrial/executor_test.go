@@ -57,23 +57,11 @@ func TestRun_StartToFinish(t *testing.T) {
 	require.Empty(t, r.docks.boxes(t), "the container is removed once the result is committed")
 	require.NoDirExists(t, filepath.Join(r.dir, "attempts", attemptID, "in"))
 	require.DirExists(t, filepath.Join(r.dir, "attempts", attemptID, "out"), "the artifacts stay")
-}
-
-func TestRun_AgainReturnsTheStoredOutcome(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	box, ended := r.begin(t)
-	box.Print(berth.Stdout, "acc=1\n")
-	box.Exit(0)
-
-	first := await(t, ended)
-	require.NoError(t, first.err)
 
 	again, err := r.Run(t.Context(), r.order())
 	require.NoError(t, err)
-	require.Equal(t, first.outcome.Kind, again.Kind)
-	require.Equal(t, first.outcome.Value, again.Value)
+	require.Equal(t, got.Kind, again.Kind)
+	require.Equal(t, got.Value, again.Value)
 	require.Equal(t, 1, r.docks.made)
 	require.Len(t, r.books.results, 1)
 }
@@ -82,36 +70,19 @@ func TestRun_DetachesAndAdopts(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	ctx, shutdown := context.WithCancelCause(t.Context())
-	ended := r.start(ctx, r.order())
-	box := r.docks.started(t)
-	box.Print(berth.Stdout, "acc=0.25\nx=1\n")
-	require.Eventually(t, func() bool { return len(r.books.pieces(t)) > 0 }, 10*time.Second, time.Millisecond)
-
-	shutdown(errors.New("the worker stops"))
-
-	got := await(t, ended)
-	require.ErrorIs(t, got.err, ErrDetached)
+	box := r.leaveAfter(t, r.order(), func(box *fake.Process) {
+		box.Print(berth.Stdout, "acc=0.25\nx=1\n")
+		require.Eventually(t, func() bool { return len(r.books.pieces(t)) > 0 }, patience, tick)
+	})
 	require.Empty(t, r.docks.called(), "the container goes on")
 	require.Equal(t, berth.ContainerRunning, box.Container().State)
 
 	order := r.order()
 	order.Progress.Usage = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 5}
 
-	ended = r.start(t.Context(), order)
-	require.Eventually(t, func() bool {
-		r.books.mu.Lock()
-		defer r.books.mu.Unlock()
-
-		return len(r.books.running) == 2
-	}, 10*time.Second, time.Millisecond)
-	box.Print(berth.Stdout, "acc=0.5\n")
-	box.Exit(0)
-
-	got = await(t, ended)
-	require.NoError(t, got.err)
-	require.InDelta(t, 0.5, *got.outcome.Value, 0)
-	require.Equal(t, int64(900<<20), got.outcome.Usage.MemoryPeakBytes, "what was measured before counts")
+	got := ends(t, box, r.start(t.Context(), order), "acc=0.5\n", 0)
+	require.InDelta(t, 0.5, *got.Value, 0)
+	require.Equal(t, int64(900<<20), got.Usage.MemoryPeakBytes, "what was measured before counts")
 	require.Equal(t, 1, r.docks.made)
 	require.Equal(t, "acc=0.25\nx=1\nacc=0.5\n", r.books.text(t), "nothing twice")
 	require.Len(t, r.books.metrics(t), 3)
@@ -140,10 +111,7 @@ func TestRun_TheLaunchIsTheSameAgain(t *testing.T) {
 func (r *rig) launch(t *testing.T) berth.Launch {
 	t.Helper()
 
-	who, err := r.books.Assignee(t.Context(), attemptID)
-	require.NoError(t, err)
-
-	return r.launchOf(t, berth.Order{AttemptID: who.Attempt.ID, Token: token})
+	return r.launchOf(t, berth.Order{AttemptID: attemptID})
 }
 
 // launchOf is what an order would start now.
@@ -181,65 +149,46 @@ func TestRun_StopsOnTheOrdersCause(t *testing.T) {
 	require.Empty(t, r.docks.boxes(t))
 }
 
-func TestRun_TimesOut(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.books.says(func(who *berth.Assignee) { who.Spec.Limits.MaxTrialDuration = berth.Duration(20 * time.Millisecond) })
-
-	got := came(t, r.start(t.Context(), r.order()))
-	require.Equal(t, berth.FailureTimedOut, got.Kind)
-	require.Empty(t, r.docks.boxes(t))
-}
-
+// A container that cannot start, and a launch that is wrong in itself, end the attempt with a
+// reason: without an outcome its row stayed live, and the ledger took no other attempt of the trial.
 func TestRun_StartError(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t)
-	r.docks.before = func(l berth.Launch) error {
-		return cmp.Or[error](r.docks.Create(t.Context(), l), &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("no such file: pyton")})
-	}
-
-	order := r.order()
-	order.Progress.Usage = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 9} // of a container that somebody removed
-
-	got := came(t, r.start(t.Context(), order))
-	require.Equal(t, berth.FailureBadCommand, got.Kind)
-	require.Equal(t, order.Progress.Usage, got.Usage)
-	require.Contains(t, got.Message, "pyton")
-	require.Empty(t, r.books.result(t).ContainerID, "none ran")
-	require.Equal(t, berth.FailureBadCommand, r.books.result(t).Outcome.Kind)
-	require.Empty(t, r.docks.boxes(t), "nor does the container that could not start stay")
-}
-
-// A launch that is wrong in itself ends the attempt with its reason: without an
-// outcome its row stayed live, and the ledger took no other attempt of the trial.
-func TestRun_WrongLaunchHasAnOutcome(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct {
-		name   string
+	for name, tt := range map[string]struct {
 		change func(r *rig)
 		says   string
 	}{
-		{"a value that reads as an option", func(r *rig) {
+		"Docker refuses it": {func(r *rig) {
+			r.docks.before = func(l berth.Launch) error {
+				return cmp.Or[error](r.docks.Create(t.Context(), l), &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("no such file: pyton")})
+			}
+		}, "pyton"},
+		"a value that reads as an option": {func(r *rig) {
 			r.books.says(func(who *berth.Assignee) { who.Spec.Command = []string{"python", "train.py", "{{lr}}"} })
 			r.books.says(func(who *berth.Assignee) { who.Trial.Params["lr"] = berth.FloatValue(-0.1) })
 		}, "--lr={{lr}}"},
-		{"what Docker's adapter refuses", func(r *rig) {
-			r.docks.ensureErr = berth.Errorf(berth.KindInvalid, "mount %q: must be an absolute path", "data")
+		"what Docker's adapter refuses": {func(r *rig) {
+			r.docks.before = func(berth.Launch) error {
+				return berth.Errorf(berth.KindInvalid, "mount %q: must be an absolute path", "data")
+			}
 		}, "must be an absolute path"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			r := setup(t)
 			tt.change(r)
 
-			got := came(t, r.start(t.Context(), r.order()))
+			order := r.order()
+			order.Progress.Usage = berth.Usage{MemoryPeakBytes: 900 << 20, Samples: 9} // of a container that somebody removed
+
+			got := came(t, r.start(t.Context(), order))
 			require.Equal(t, berth.FailureBadCommand, got.Kind)
+			require.Equal(t, order.Progress.Usage, got.Usage)
 			require.Contains(t, got.Message, tt.says)
-			require.Equal(t, berth.FailureBadCommand, r.books.result(t).Outcome.Kind)
+			require.Equal(t, got.Message, r.books.result(t).Outcome.Message)
+			require.Empty(t, r.books.result(t).ContainerID, "none ran")
+			require.Empty(t, r.docks.boxes(t), "nor does the container that could not start stay")
 		})
 	}
 }
@@ -316,20 +265,6 @@ func TestRun_GivesBack(t *testing.T) {
 		require.Empty(t, r.docks.boxes(t))
 		require.Equal(t, berth.FailureCanceled, r.books.result(t).Outcome.Kind)
 	}
-}
-
-func TestRun_ShortProbeNeedsNoObjective(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	order := r.order()
-	order.Short = true
-	ended := r.start(t.Context(), order)
-	box := r.docks.started(t)
-	require.Equal(t, "probe", box.Launch.Environment["TRIAL_MODE"])
-	got := ends(t, box, ended, "", 0)
-	require.Equal(t, berth.FailureOK, got.Kind)
-	require.Equal(t, berth.FootprintShort, r.books.result(t).Source)
 }
 
 func TestRun_DockerGoneIsNoExit(t *testing.T) {

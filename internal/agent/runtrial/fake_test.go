@@ -554,6 +554,37 @@ func ends(t *testing.T, box *fake.Process, ended <-chan answer, text string, cod
 	return came(t, ended)
 }
 
+// leave starts an attempt and detaches from it: its container runs on.
+func (r *rig) leave(t *testing.T, order Order) *fake.Process {
+	t.Helper()
+
+	return r.leaveAfter(t, order, func(*fake.Process) {})
+}
+
+// readFor runs an attempt for so long while say prints, then detaches.
+func (r *rig) readFor(t *testing.T, d time.Duration, say func(box *fake.Process)) *fake.Process {
+	t.Helper()
+
+	return r.leaveAfter(t, r.order(), func(box *fake.Process) {
+		say(box)
+		time.Sleep(d)
+	})
+}
+
+// leaveAfter detaches from an attempt once meanwhile has returned.
+func (r *rig) leaveAfter(t *testing.T, order Order, meanwhile func(box *fake.Process)) *fake.Process {
+	t.Helper()
+
+	ctx, shutdown := context.WithCancelCause(t.Context())
+	ended := r.start(ctx, order)
+	box := r.docks.started(t)
+	meanwhile(box)
+	shutdown(errors.New("the worker stops"))
+	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+
+	return box
+}
+
 // bubble runs a case of a test on a clock of its own.
 func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()

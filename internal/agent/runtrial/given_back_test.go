@@ -1,8 +1,6 @@
 package runtrial
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,22 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/testkit/fake"
 )
-
-// leave starts an attempt and detaches from it: its container runs on.
-func (r *rig) leave(t *testing.T, order berth.Order) *fake.Process {
-	t.Helper()
-
-	ctx, shutdown := context.WithCancelCause(t.Context())
-	ended := r.start(ctx, order)
-	box := r.docks.started(t)
-
-	shutdown(errors.New("the worker stops"))
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
-
-	return box
-}
 
 // The attempt that a host takes back may be another kind of run than the one
 // the trial asked for meanwhile. Its launch says what its container does.

@@ -207,28 +207,3 @@ func TestDirs_Make(t *testing.T) {
 	require.FileExists(t, filepath.Join(d.checkpoint, "model"))
 	require.NoError(t, d.clean())
 }
-
-// A reader of the parameters sees the old file or the new one, never half of one.
-func TestWriteFile_ReplacesWhole(t *testing.T) {
-	t.Parallel()
-
-	path := filepath.Join(t.TempDir(), "params.json")
-	require.NoError(t, writeFile(path, []byte("old")))
-
-	reader, err := os.Open(path)
-	require.NoError(t, err)
-
-	defer reader.Close() //nolint:errcheck // only read
-
-	require.NoError(t, writeFile(path, []byte("newer")))
-
-	opened := make([]byte, 8)
-	n, err := reader.Read(opened)
-	require.NoError(t, err)
-	require.Equal(t, "old", string(opened[:n]), "what was open is not written over")
-
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, "newer", string(data))
-	require.Error(t, writeFile(filepath.Join(path, "below"), nil))
-}

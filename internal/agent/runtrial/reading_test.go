@@ -1,8 +1,6 @@
 package runtrial
 
 import (
-	"context"
-	"errors"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -13,21 +11,6 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/testkit/fake"
 )
-
-// readFor runs an attempt for so long while say prints, then detaches.
-func (r *rig) readFor(t *testing.T, d time.Duration, say func(box *fake.Process)) *fake.Process {
-	t.Helper()
-
-	ctx, shutdown := context.WithCancelCause(t.Context())
-	ended := r.start(ctx, r.order())
-	box := r.docks.started(t)
-	say(box)
-	time.Sleep(d)
-	shutdown(errors.New("the worker stops"))
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
-
-	return box
-}
 
 // Docker keeps the newest 30 MiB of a log. A run that adopts the container reads it again from
 // its start. Where that is gone all rows stay, and the result is of what is there.

@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,19 +41,9 @@ func TestRun_SaysThatTheBestIsOfThisAttempt(t *testing.T) {
 
 			ended := x.start(t.Context(), x.order())
 			box := x.starts(t, !c.begins)
-			box.Print(berth.Stdout, c.printed)
-			box.Exit(0)
-
-			got := await(t, ended)
-			require.NoError(t, got.err)
-
-			const note = "; it went on from a checkpoint, and "
-
-			if c.says {
-				require.Contains(t, got.outcome.Message, note+"`"+string(c.strategy)+"` counts only what this attempt reported")
-			} else {
-				require.NotContains(t, got.outcome.Message, note)
-			}
+			got := ends(t, box, ended, c.printed, 0)
+			note := "; it went on from a checkpoint, and `" + string(c.strategy) + "` counts only what this attempt reported"
+			require.Equal(t, c.says, strings.Contains(got.Message, note), got.Message)
 		})
 	}
 }

@@ -1,15 +1,13 @@
 package runtrial
 
 import (
-	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 // restarts has an attempt write a checkpoint, its machine restart, and a job of the machine's
@@ -17,14 +15,11 @@ import (
 func (r *rig) restarts(t *testing.T) {
 	t.Helper()
 
-	ctx, detach := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	box := r.docks.started(t)
-	synctest.Wait()
-	require.NotEmpty(t, r.who(t).Attempt.ContainerID, "the ledger knows that it ran")
-	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "checkpoints", "trial", "state"), []byte("epoch 40"), 0o600))
-	detach()
-	require.ErrorIs(t, (<-ended).err, ErrDetached)
+	box := r.leaveAfter(t, r.order(), func(*fake.Process) {
+		synctest.Wait()
+		require.NotEmpty(t, r.who(t).Attempt.ContainerID, "the ledger knows that it ran")
+		r.writeCheckpoint(t, "state")
+	})
 
 	box.Exit(137)
 	synctest.Wait()

@@ -72,14 +72,6 @@ func TestResumptionOf(t *testing.T) {
 	}
 }
 
-func TestResumeWait(t *testing.T) {
-	t.Parallel()
-
-	require.Equal(t, 10*time.Minute, resumeWait(nil))
-	require.Equal(t, 25*time.Minute, resumeWait([]berth.EarlierCheckpoint{{Took: 5 * time.Minute}, {Took: 20 * time.Minute}}))
-	require.Equal(t, time.Hour, resumeWait([]berth.EarlierCheckpoint{{Took: 20 * time.Hour}}))
-}
-
 // second is the second attempt of a trial, whose first one ran elsewhere.
 type second struct {
 	*rig
@@ -115,7 +107,11 @@ func setupSecond(t *testing.T, restore func(root *os.Root) error) *second {
 			return err
 		}
 		h.Checkpoints = func(context.Context, string, func(context.Context) ([]berth.EarlierCheckpoint, error)) ([]berth.EarlierCheckpoint, error) {
-			return slices.Clone(*x.earlier.Load()), nil
+			if earlier := x.earlier.Load(); earlier != nil {
+				return slices.Clone(*earlier), nil
+			}
+
+			return nil, berth.Errorf(berth.KindUnavailable, "the database restarts")
 		}
 	})
 
@@ -208,39 +204,19 @@ func TestRun_FetchesNothingOnceItMayRun(t *testing.T) {
 	t.Parallel()
 
 	x := setupSecond(t, writes("state", "7"))
-	ctx, detach := context.WithCancel(t.Context())
-	ended := x.start(ctx, x.order())
-	box := x.starts(t, true)
-	detach()
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
-
+	box := x.leave(t, x.order())
+	x.starts(t, true)
 	x.writes(t, "state", "8")
 	require.NoError(t, os.Remove(filepath.Join(x.dir, "attempts", attemptID, launchName)))
 	x.books.says(func(who *berth.Assignee) { who.Attempt.ContainerID = "" })
 
-	ended = x.start(t.Context(), x.order())
+	ended := x.start(t.Context(), x.order())
 
 	require.Eventually(t, func() bool { return len(x.RunningCheckpoints()) == 1 }, patience, tick)
 	box.Exit(0)
 	require.NoError(t, await(t, ended).err)
 	require.Equal(t, map[string]string{"state": "8"}, x.has(t))
 	require.EqualValues(t, 1, x.fetched.Load())
-}
-
-func TestRun_FetchesNothingWhenItsOwnIsNewest(t *testing.T) {
-	t.Parallel()
-
-	x := setupSecond(t, writes("state", "7"))
-	x.knows(berth.EarlierCheckpoint{Number: 1, HostID: hostID, Host: "a", Ran: true, Left: true, Stored: storedAs("x")})
-	x.writes(t, "state", "9")
-
-	ended := x.start(t.Context(), x.order())
-	box := x.starts(t, true)
-	box.Exit(0)
-	require.NoError(t, await(t, ended).err)
-	require.Zero(t, x.fetched.Load())
-	require.Equal(t, map[string]string{"state": "9"}, x.has(t))
-	require.Equal(t, "from the checkpoint of attempt 1 on this host, a", x.resumed(t))
 }
 
 // What is half there is never in the place of the directory; the next run of the
@@ -368,7 +344,8 @@ func waitedFor(t *testing.T, x *second, began time.Time, long time.Duration) *fa
 	return x.docks.Process(attemptID)
 }
 
-// Another host that is about to store the newest one is waited for.
+// Another host that is about to store the newest one is waited for, also where PostgreSQL
+// restarts meanwhile.
 func TestRun_WaitsForTheHostThatStoresIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -380,10 +357,13 @@ func TestRun_WaitsForTheHostThatStoresIt(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		require.Equal(t, "waits until host b has stored the checkpoint of attempt 1", x.who(t).Attempt.Message)
+		x.earlier.Store(nil)
+		time.Sleep(time.Minute)
 		x.knows(berth.EarlierCheckpoint{Number: 1, HostID: "other", Host: "b", Ran: true, Left: true, Stored: storedAs("x")})
 
-		box := waitedFor(t, x, began, 32*time.Second)
+		box := waitedFor(t, x, began, 92*time.Second)
 		require.Equal(t, map[string]string{"state": "7"}, x.has(t))
+		require.Equal(t, fromB, x.resumed(t))
 		box.Exit(0)
 		require.NoError(t, (<-ended).err)
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/testkit/fake"
 )
 
 const hub = "hf_Tp0KenValue42"
@@ -119,17 +120,14 @@ func TestRun_AdoptsAndStillMasks(t *testing.T) {
 	r := setup(t)
 	r.secret(opens(hub))
 
-	ctx, leave := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	box := r.docks.started(t)
 	long := strings.Repeat("x", 16<<10-7)
-	box.Print(berth.Stdout, long+hub[:7]) // Docker cuts it here
-	require.Eventually(t, func() bool { return strings.HasSuffix(r.books.text(t), "x*******") }, patience, tick)
-	leave()
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
+	box := r.leaveAfter(t, r.order(), func(box *fake.Process) {
+		box.Print(berth.Stdout, long+hub[:7]) // Docker cuts it here
+		require.Eventually(t, func() bool { return strings.HasSuffix(r.books.text(t), "x*******") }, patience, tick)
+	})
 
 	r.config.Secret = opens("another value")
-	ended = r.start(t.Context(), r.order())
+	ended := r.start(t.Context(), r.order())
 
 	box.Print(berth.Stdout, hub[7:]+"\n")
 	ends(t, box, ended, "again "+hub+"\nacc=1\n", 0)
@@ -212,37 +210,14 @@ func TestRun_LostSecretStaysLost(t *testing.T) {
 
 	r.config.Secret = opens("another value")
 
-	ctx, leave := context.WithCancel(t.Context())
-	ended := r.start(ctx, r.order())
-	box.Print(berth.Stdout, "first "+hub+"\n")
-	require.Eventually(t, func() bool { return r.books.text(t) != "" }, patience, tick)
-	leave()
-	require.ErrorIs(t, await(t, ended).err, ErrDetached)
-
-	ended = r.start(t.Context(), r.order())
-	ends(t, box, ended, "then "+hub+"\nacc=1\n", 0)
+	r.leaveAfter(t, r.order(), func(*fake.Process) {
+		box.Print(berth.Stdout, "first "+hub+"\n")
+		require.Eventually(t, func() bool { return r.books.text(t) != "" }, patience, tick)
+	})
+	ends(t, box, r.start(t.Context(), r.order()), "then "+hub+"\nacc=1\n", 0)
 
 	require.Equal(t, strings.Repeat("*", len("first "+hub))+"\n"+strings.Repeat("*", len("then "+hub))+"\n*****\n", r.books.text(t))
 	r.requireNoTrace(t, hub)
-}
-
-// A short and common value must not cost a trial its result: the objective's name is in
-// the sweep file, for everyone to read.
-func TestRun_ValueInTheObjectivesNameCostsNoResult(t *testing.T) {
-	t.Parallel()
-
-	r := setup(t)
-	r.secret(opens("test"))
-	r.books.says(func(who *berth.Assignee) {
-		who.Spec.Secrets = []berth.SecretMount{{Name: "user", File: "/run/secrets/user"}}
-		who.Spec.Objective = &berth.Objective{Metric: "test_acc", Goal: berth.GoalMaximize}
-	})
-
-	box, ended := r.begin(t)
-	got := ends(t, box, ended, "test_acc=0.9\n", 0)
-	require.Equal(t, berth.FailureOK, got.Kind, got.Message)
-	require.NotNil(t, got.Value)
-	require.InDelta(t, 0.9, *got.Value, 0)
 }
 
 // A worker that finds one of two files gone still knows the other value, and often this

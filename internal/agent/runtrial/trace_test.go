@@ -2,7 +2,6 @@ package runtrial
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,23 +13,6 @@ import (
 	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/testkit/fake"
 )
-
-// knob is a meter that tests turn.
-type knob struct{ bytes atomic.Int64 }
-
-func (d *knob) Read() (berth.MemorySample, error) {
-	return berth.MemorySample{WorkingSetBytes: d.bytes.Load(), CPU: time.Second}, nil
-}
-
-// holds gives the attempt 300 MiB of its host's memory, until the test turns its meter.
-func (r *rig) holds() *knob {
-	d := &knob{}
-	d.bytes.Store(300 << 20)
-	r.meter = func(berth.Container) (Meter, error) { return d, nil }
-	r.config.SampleEvery = 200 * time.Millisecond
-
-	return d
-}
 
 // answersMemory has the ledger answer PutMemory with an error; nil = it stores.
 func (b *books) answersMemory(answer func() error) {
@@ -122,15 +104,8 @@ func TestPutMemory_DropsWhatIsRefused(t *testing.T) {
 func TestMemory_OfAnAttemptThatIsCutShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.holds()
-
-		ctx, shutdown := context.WithCancelCause(t.Context())
-		ended := r.start(ctx, r.order())
-		r.docks.started(t)
-		time.Sleep(8 * time.Second)
-		shutdown(errors.New("the worker stops"))
-		require.ErrorIs(t, (<-ended).err, ErrDetached)
+		r, _ := metered(t)
+		r.readFor(t, 8*time.Second, func(*fake.Process) {})
 
 		order := r.order()
 		order.Stop = true
@@ -144,8 +119,7 @@ func TestMemory_OfAnAttemptThatIsCutShort(t *testing.T) {
 func TestMemory_FencedDetaches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.holds()
+		r, _ := metered(t)
 
 		var (
 			fenced atomic.Bool

@@ -417,18 +417,13 @@ func TestClean_RemovesWhatIsOver(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left, "nothing ran here yet")
 
-		ctx, shutdown := context.WithCancelCause(t.Context())
-		ended := r.start(ctx, r.order())
-		r.docks.started(t)
-
-		left, err = r.Leftovers()
-		require.NoError(t, err)
-		require.Equal(t, []string{attemptID}, left)
-		require.NoError(t, r.Clean(attemptID))
-		require.DirExists(t, r.file("in"), "a run is at it")
-
-		shutdown(errors.New("the worker stops"))
-		require.ErrorIs(t, (<-ended).err, ErrDetached)
+		r.leaveAfter(t, r.order(), func(*fake.Process) {
+			left, err = r.Leftovers()
+			require.NoError(t, err)
+			require.Equal(t, []string{attemptID}, left)
+			require.NoError(t, r.Clean(attemptID))
+			require.DirExists(t, r.file("in"), "a run is at it")
+		})
 		require.NoError(t, r.Clean(attemptID))
 
 		left, err = r.Leftovers()

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -91,9 +91,8 @@ func TestRun_GathersBesideWhatTheJobHas(t *testing.T) {
 	t.Parallel()
 
 	for name, odd := range map[string]func(r *rig) error{
-		"a file out/work":                 func(r *rig) error { return os.WriteFile(r.file("out/work"), []byte("log of work"), 0o600) },
-		"a link out/work":                 func(r *rig) error { return os.Symlink("/app", r.file("out/work")) },
-		"a directory of the model's name": func(r *rig) error { return os.MkdirAll(r.file("out/work/m.keras"), 0o700) },
+		"a file out/work": func(r *rig) error { return os.WriteFile(r.file("out/work"), []byte("log of work"), 0o600) },
+		"a link out/work": func(r *rig) error { return os.Symlink("/app", r.file("out/work")) },
 		"a file of the model's name, another": func(r *rig) error {
 			return errors.Join(os.MkdirAll(r.file("out/work"), 0o700), os.WriteFile(r.file("out/work/m.keras"), []byte("another"), 0o600))
 		},
@@ -127,48 +126,36 @@ func TestRun_GathersBesideWhatTheJobHas(t *testing.T) {
 func TestGather_WithoutRoot(t *testing.T) {
 	t.Parallel()
 
-	if dir := os.Getenv("BERTH_TEST_GATHER"); dir != "" {
-		d := dirs{attempt: dir, out: filepath.Join(dir, "out")}
-		require.NoError(t, d.gather())
-
-		return
-	}
-
 	if os.Geteuid() != 0 {
 		runtimetest.Skip(t, "only root makes files of others")
 	}
 
 	const worker, job = 1000, 65532
 
-	dir, err := os.MkdirTemp("/tmp", "berth-gather-") //nolint:usetesting // another user has to enter it
+	attempt, err := os.MkdirTemp("/tmp", "berth-gather-") //nolint:usetesting // another user has to enter it
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(attempt)) })
 
-	attempt := filepath.Join(dir, "a")
-	require.NoError(t, os.MkdirAll(filepath.Join(attempt, "work", "runs", "1"), 0o755)) //nolint:gosec // G301: as a job makes it
-	require.NoError(t, os.Mkdir(filepath.Join(attempt, "out"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(attempt, "work/runs/1/model.pt"), []byte("model"), 0o600))
+	d := dirs{attempt: attempt, out: filepath.Join(attempt, "out")}
+	plantFile(t, filepath.Join(d.work(), "runs/1/model.pt"), []byte("model"))
+	require.NoError(t, os.Mkdir(d.out, 0o700))
 
 	for path, uid := range map[string]int{".": worker, "work": worker, "out": worker, "work/runs": job, "work/runs/1": job, "work/runs/1/model.pt": job} {
 		require.NoError(t, os.Chown(filepath.Join(attempt, path), uid, uid))
 	}
 
-	require.NoError(t, os.Chmod(dir, 0o755))                            //nolint:gosec // G302: the same
-	require.NoError(t, os.Chmod(filepath.Join(attempt, "work"), 0o777)) //nolint:gosec // G302: the same
+	runtime.LockOSThread() // the user of this thread's files
+	defer runtime.UnlockOSThread()
 
-	program, err := os.ReadFile(os.Args[0])
+	require.NoError(t, syscall.Setfsuid(worker))
+
+	_, closed := os.ReadDir(filepath.Join(d.work(), "runs"))
+	err = d.gather()
+
+	require.NoError(t, syscall.Setfsuid(0))
+	require.ErrorIs(t, closed, fs.ErrPermission)
 	require.NoError(t, err)
-
-	self := filepath.Join(dir, "test")
-	require.NoError(t, os.WriteFile(self, program, 0o755)) //nolint:gosec // G306: the same
-
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestGather_WithoutRoot$")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "BERTH_TEST_GATHER="+attempt)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: worker, Gid: worker}}
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.Equal(t, map[string]string{"work/runs/1/model.pt": "model"}, filesBelow(t, filepath.Join(attempt, "out")))
+	require.Equal(t, map[string]string{"work/runs/1/model.pt": "model"}, filesBelow(t, d.out))
 }
 
 // What the sweep mounts at the working directory, or above it, is what it gets.
