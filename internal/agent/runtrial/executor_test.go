@@ -230,15 +230,15 @@ func TestRun_FencedAtStartLeavesTheContainer(t *testing.T) {
 func TestRun_FencedWriterLosesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fenced := berth.Errorf(berth.KindFenced, "not ours any more")
-
 		r := setup(t)
-		r.books.metricErrs = []error{fenced, fenced}
+		r.books.metricErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
 		box, ended := r.begin(t)
 
 		box.Print("stdout", "acc=1\n")
-		time.Sleep(time.Minute)
-		got := ends(t, box, ended, "", 0)
+		require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
+		require.Equal(t, berth.ContainerRunning, box.Container().State, "the reconciler decides")
+
+		got := ends(t, box, r.start(t.Context(), r.order()), "", 0)
 		require.Equal(t, berth.FailureOK, got.Kind)
 		require.Len(t, r.books.metrics(t), 1)
 	})

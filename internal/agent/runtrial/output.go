@@ -12,6 +12,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/metrics"
+	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/failure"
 )
 
@@ -242,38 +243,46 @@ func (o *output) readFiles(most int64) {
 	}
 }
 
-// flush reads the files and writes what has gathered, every half second, and what the attempt
-// held over time every ten. A database that is away does not end the attempt: the rest waits,
-// and is part of the verdict. Errors: fenced.
-func (o *output) flush(ctx context.Context, exited <-chan struct{}) error {
+// flush tells the database that the container runs, and every half second what it reports
+// and what it holds. A database that is away does not end the attempt: the rest waits, and is
+// part of the verdict. A worker that leaves stores what it can in lastWriteFor. Errors: fenced.
+func (o *output) flush(ctx context.Context, exited <-chan struct{}, w *sampling.DeviceWatch) (err error) {
 	defer o.keep() // for the run that adopts the container
 
+	announced, told := false, int64(0)
+
 	for n := 1; ; n++ {
+		if !announced {
+			if announced, err = o.run.announce(ctx); err != nil {
+				return err
+			}
+		}
+
 		select {
 		case <-time.After(untilNext(flushEvery)):
-			o.readFiles(readPerLook)
-
-			if err := o.write(ctx); err != nil && ctx.Err() == nil {
-				o.run.log.Warn("storing metrics and log; trying again", "attempt", o.run.who.Attempt.ID, "error", err)
-			}
-
-			if n%int(keepUsageEvery/flushEvery) == 0 {
-				o.keep()
-
-				if err := o.run.putMemory(ctx); err != nil {
-					return err
-				}
-			}
 		case <-exited:
 			o.readFiles(math.MaxInt64)
 
 			return nil
 		case <-ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMemoryFor)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWriteFor)
 			defer cancel()
 
-			return o.run.putMemory(ctx)
+			return o.write(ctx, true)
 		}
+
+		o.readFiles(readPerLook)
+
+		seldom := n%int(keepUsageEvery/flushEvery) == 0
+		if err := o.write(ctx, seldom); err != nil {
+			return err
+		}
+
+		if seldom {
+			o.keep()
+		}
+
+		told = o.run.tellHeld(ctx, told, o, w)
 	}
 }
 
@@ -329,13 +338,18 @@ func (o *output) notes() []string {
 	return slices.DeleteFunc(notes, func(note string) bool { return note == "" })
 }
 
-// write stores what waits.
-func (o *output) write(ctx context.Context) error {
+// write stores what waits, also of what the attempt held over time. What could not be stored
+// waits for the next time. Errors: fenced.
+func (o *output) write(ctx context.Context, memory bool) error {
 	o.mu.Lock()
 	o.push()
 	p, read := pending{Batch: o.metrics.Pending(time.Now()), Pieces: o.pieces}, o.reading()
 	o.pieces = nil
 	o.mu.Unlock()
+
+	if memory {
+		p.Memory = o.run.trace.Take()
+	}
 
 	err := o.keepSource()
 	if err == nil {
@@ -348,10 +362,22 @@ func (o *output) write(ctx context.Context) error {
 
 	o.metrics.Restore(p.Batch)
 
+	if len(p.Memory) > 0 {
+		o.run.trace.Restore(p.Memory)
+	}
+
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	o.pieces = append(p.Pieces, o.pieces...) // in front, as they could not be stored
+	o.pieces = append(p.Pieces, o.pieces...)
+
+	if err != nil && berth.KindOf(err) != berth.KindFenced {
+		if ctx.Err() == nil {
+			o.run.log.Warn("storing metrics and log; trying again", "attempt", o.run.who.Attempt.ID, "error", err)
+		}
+
+		return nil
+	}
 
 	return err
 }

@@ -39,7 +39,7 @@ func TestOutput_LogPieces(t *testing.T) {
 	o.take(chunk(berth.Stderr, "err \xff\x00\n", 3))
 	o.take(chunk(berth.Stdout, strings.Repeat("x", pieceBytes-2)+"\n", 4))
 	o.take(chunk(berth.Stdout, "next piece\n", 5))
-	require.NoError(t, o.write(t.Context()))
+	require.NoError(t, o.write(t.Context(), false))
 
 	require.Equal(t, "one\ntwo\nerr \xff\x00\n"+strings.Repeat("x", pieceBytes-2)+"\nnext piece\n", r.books.text(t))
 	require.Equal(t, berth.LogPiece{Offset: 0, Stream: berth.Stdout, At: noon.Add(2 * time.Second), Data: []byte("one\ntwo\n")}, r.books.pieces(t)[0])
@@ -81,7 +81,7 @@ func TestOutput_StoresUpToTheLimit(t *testing.T) {
 			o.take(chunk(berth.Stdout, "123456\n", i))
 		}
 
-		require.NoError(t, o.write(t.Context()))
+		require.NoError(t, o.write(t.Context(), false))
 	}
 
 	read()
@@ -172,7 +172,7 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 				require.True(rt, o.take(c))
 
 				if rapid.IntRange(0, 2).Draw(rt, "flush") == 0 {
-					require.NoError(rt, o.write(t.Context()))
+					require.NoError(rt, o.write(t.Context(), false))
 				}
 			}
 		}
@@ -183,9 +183,9 @@ func TestOutput_ResumesWithoutGapOrRepeat(t *testing.T) {
 		}
 
 		r.books.logErrs = []error{nil, berth.Errorf(berth.KindUnavailable, "away")}
-		_ = o.write(t.Context())
+		_ = o.write(t.Context(), false)
 		r.books.logErrs = nil
-		require.NoError(rt, o.write(t.Context()))
+		require.NoError(rt, o.write(t.Context(), false))
 
 		stored := r.books.text(t)
 		text, marked := strings.CutSuffix(stored, "\n[berth: the log limit is reached; of what follows the last 256 KiB are kept]\n")
@@ -384,7 +384,7 @@ func TestOutput_TheChoiceOutlivesAKilledWorker(t *testing.T) {
 	_, adopt := autoOutput(t, berth.Objective{Metric: "acc", Goal: berth.GoalMaximize})
 	killed := adopt()
 	killed.take(chunk(berth.Stdout, "acc=0.5\n", 1))
-	require.NoError(t, killed.write(t.Context()))
+	require.NoError(t, killed.write(t.Context(), false))
 
 	next := adopt()
 	appendTo(t, filepath.Join(next.run.dirs.out, metricsName), `{"epoch": 3, "acc": 0.9}`+"\n")

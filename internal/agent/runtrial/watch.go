@@ -17,6 +17,8 @@ import (
 const (
 	// flushEvery is how often metrics and log pieces are written.
 	flushEvery = 500 * time.Millisecond
+	// lastWriteFor is how long a worker that leaves an attempt may take to store what waits.
+	lastWriteFor = time.Second
 	// keepUsageEvery is how often what was measured is written to disk: what a
 	// killed worker measured since is lost, and counts as not measured.
 	keepUsageEvery = 10 * time.Second
@@ -84,12 +86,10 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 
 		return err
 	})
-	group.Go(func() error { return r.announce(followCtx, exited) })
 	group.Go(func() error { return r.sample(followCtx, exited, sampler, excess) })
 	group.Go(func() error { return r.sampleDevice(followCtx, exited, sampler.device, lost) })
-	group.Go(func() error { return r.tellHeld(followCtx, exited, output, sampler.device) })
 	group.Go(func() error { return output.follow(logCtx, exited) })
-	group.Go(func() error { return output.flush(followCtx, exited) })
+	group.Go(func() error { return output.flush(followCtx, exited, sampler.device) })
 	group.Go(func() error { return r.watchSize(followCtx, exited, excess) })
 	group.Go(func() error { return r.supervise(ctx, followCtx, exited, excess, lost) })
 
@@ -113,29 +113,18 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	return seen, nil
 }
 
-// announce writes down that the container runs, however long the database is
-// away: measuring goes on meanwhile. Errors: fenced.
-func (r *run) announce(ctx context.Context, exited <-chan struct{}) error {
-	for {
-		err := r.records.AttemptRunning(ctx, r.who.Attempt.ID, r.order.Token, r.container.ID, r.startedAt)
-		if berth.KindOf(err) == berth.KindFenced {
-			return err
-		}
+// announce writes down that the container runs; the result says it, too. Errors: fenced.
+func (r *run) announce(ctx context.Context) (done bool, err error) {
+	err = r.records.AttemptRunning(ctx, r.who.Attempt.ID, r.order.Token, r.container.ID, r.startedAt)
 
-		if err == nil || ctx.Err() != nil {
-			return nil //nolint:nilerr // who ended ctx knows why
-		}
-
+	switch {
+	case err == nil, berth.KindOf(err) == berth.KindFenced:
+		return true, err
+	case ctx.Err() == nil:
 		r.log.Warn("noting that the attempt runs; trying again", "attempt", r.who.Attempt.ID, "error", err)
-
-		select {
-		case <-time.After(retryEvery):
-		case <-exited: // the result says it, too
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
 	}
+
+	return false, nil
 }
 
 // supervise stops the container for a reason of ours, or ends the followers

@@ -68,12 +68,7 @@ func (r *run) addWorkdir(ctx context.Context, l *berth.Launch) error {
 
 	work := r.dirs.work()
 	if _, err := os.Lstat(work); errors.Is(err, fs.ErrNotExist) { // else an earlier run made it, and the job may have written to it
-		points, err := mountPoints(l.Mounts, kept.Target)
-		if err == nil {
-			err = r.dirs.unpackWork(archive, points)
-		}
-
-		if err != nil {
+		if err := r.dirs.unpackWork(archive); err != nil {
 			_ = os.Remove(archive) // the next try makes the copy anew: it may be this one's fault
 
 			return berth.Errorf(berth.KindUnavailable, "copying the working directory of attempt %s: %w", r.who.Attempt.ID, err)
@@ -130,27 +125,6 @@ func (r *run) makeCopy(ctx context.Context, image, dir, archive string) (workCop
 // covered reports whether a mount hides a directory.
 func covered(mounts []berth.Mount, dir string) bool {
 	return slices.ContainsFunc(mounts, func(m berth.Mount) bool { return m.Target == dir || strings.HasPrefix(dir, m.Target+"/") })
-}
-
-// mountPoints are the mounts below a directory, by path from there: true for a directory.
-func mountPoints(mounts []berth.Mount, dir string) (map[string]bool, error) {
-	points := make(map[string]bool)
-
-	for _, m := range mounts {
-		below, is := strings.CutPrefix(m.Target, dir+"/")
-		if !is {
-			continue
-		}
-
-		info, err := os.Stat(m.Source)
-		if err != nil {
-			return nil, err
-		}
-
-		points[below] = info.IsDir()
-	}
-
-	return points, nil
 }
 
 // fetchWork copies a directory of an image into an archive on the host.

@@ -57,10 +57,9 @@ func eachEntry(archive string, fn func(h *tar.Header, name string, content io.Re
 	}
 }
 
-// unpackWork makes the attempt's working directory, with what the container is to mount
-// in it by path: true for a directory. It is there as a whole or not at all. The job's
-// user is the image's business, so files are open to all, as in dirs.make.
-func (d dirs) unpackWork(archive string, mountPoints map[string]bool) error {
+// unpackWork makes the attempt's working directory. It is there as a whole or not at all. The
+// job's user is the image's business, so files are open to all, as in dirs.make.
+func (d dirs) unpackWork(archive string) error {
 	temporary := filepath.Join(d.attempt, workName+".tmp")
 	if err := os.RemoveAll(temporary); err != nil {
 		return err
@@ -82,12 +81,6 @@ func (d dirs) unpackWork(archive string, mountPoints map[string]bool) error {
 		return files.unpack(root, h, name, content)
 	}); err != nil {
 		return err
-	}
-
-	for _, name := range slices.Sorted(maps.Keys(mountPoints)) {
-		if err := files.mountPoint(root, name, mountPoints[name]); err != nil {
-			return err
-		}
 	}
 
 	_ = walkRoot(root, "", func(_ string, info fs.FileInfo) error {
@@ -146,32 +139,6 @@ func (f *workFiles) unpack(root *os.Root, h *tar.Header, name string, content io
 
 	// Python's byte code is valid for one time of its source.
 	return errors.Join(root.Chmod(name, mode), root.Chtimes(name, h.ModTime, h.ModTime), f.mark(root, name))
-}
-
-// mountPoint makes what Docker would make in the working directory for a mount.
-func (f *workFiles) mountPoint(root *os.Root, name string, directory bool) error {
-	if _, err := root.Lstat(name); err == nil {
-		return nil // the image has it
-	}
-
-	parents := name
-	if !directory {
-		parents = path.Dir(name)
-	}
-
-	if err := root.MkdirAll(parents, 0o755); err != nil {
-		return err
-	}
-
-	for dir := parents; dir != "."; dir = path.Dir(dir) {
-		f.Marks[dir+"/"] = fileMark{}
-	}
-
-	if directory {
-		return nil
-	}
-
-	return errors.Join(root.WriteFile(name, nil, 0o644), f.mark(root, name))
 }
 
 func (f *workFiles) mark(root *os.Root, name string) error {

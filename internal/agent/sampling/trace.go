@@ -58,9 +58,9 @@ func (t *Trace) add(at time.Time, p berth.MemoryPoint) {
 	t.points = timeline.ThinMemory(append(t.points, p), timeline.MemoryInterval(t.newest))
 }
 
-// Storable returns what the database lacks, but an interval that began within the newest
-// second: its GPU may not have been read yet. The trace keeps all of it until stored.
-func (t *Trace) Storable() []berth.MemoryPoint {
+// Take returns what the database lacks, but an interval that began within the newest
+// second: its GPU may not have been read yet.
+func (t *Trace) Take() []berth.MemoryPoint {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -69,20 +69,18 @@ func (t *Trace) Storable() []berth.MemoryPoint {
 		end--
 	}
 
-	return slices.Clone(t.points[:end])
+	taken := t.points[:end:end]
+	t.points = slices.Clone(t.points[end:])
+
+	return taken
 }
 
-// Stored forgets points that the database has now, but those that have grown since.
-func (t *Trace) Stored(points []berth.MemoryPoint) {
+// Restore takes back what could not be stored.
+func (t *Trace) Restore(points []berth.MemoryPoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	had := make(map[berth.MemoryPoint]bool, len(points)) // by figure's address: a larger one has another
-	for _, p := range points {
-		had[p] = true
-	}
-
-	t.points = slices.DeleteFunc(t.points, func(p berth.MemoryPoint) bool { return had[p] })
+	t.points = timeline.ThinMemory(append(points, t.points...), timeline.MemoryInterval(t.newest))
 }
 
 // Rest returns all that the database lacks.

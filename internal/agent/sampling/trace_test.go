@@ -50,3 +50,25 @@ func TestTrace_NoStart(t *testing.T) {
 	require.LessOrEqual(t, ahead.Rest()[0].Second, math.MaxInt32)
 	require.Positive(t, ahead.Rest()[0].Second)
 }
+
+// What could not be stored is told again with what came meanwhile, and so is a figure that grew
+// while it was stored.
+func TestTrace_TakeAndRestore(t *testing.T) {
+	t.Parallel()
+
+	start := time.Now()
+	tr := NewTrace(start)
+	tr.opened = start
+
+	for second, bytes := range []int64{7, 6, 1} {
+		tr.AddHost(bytes, start.Add(time.Duration(second)*time.Second))
+	}
+
+	taken := tr.Take()
+	require.Equal(t, []berth.MemoryPoint{{HostBytes: new(int64(7))}, {Second: 1, HostBytes: new(int64(6))}}, taken, "the newest second goes on")
+	tr.AddHost(8, start.Add(time.Second))
+	require.Equal(t, []berth.MemoryPoint{{Second: 1, HostBytes: new(int64(8))}, {Second: 2, HostBytes: new(int64(1))}}, tr.Rest())
+
+	tr.Restore(taken)
+	require.Equal(t, []berth.MemoryPoint{{HostBytes: new(int64(7))}, {Second: 1, HostBytes: new(int64(8))}}, tr.Take())
+}
