@@ -131,6 +131,14 @@ type pending struct {
 func (r *run) storePending(ctx context.Context, p *pending) error {
 	attempt, token := r.who.Attempt.ID, r.order.Token
 
+	if len(p.Memory) > 0 {
+		if err := r.storable(r.records.PutMemory(ctx, attempt, token, p.Memory)); err != nil {
+			return err
+		}
+
+		p.Memory = nil
+	}
+
 	if len(p.Drop) > 0 {
 		if err := r.storable(r.records.DropMetrics(ctx, attempt, token, p.Drop)); err != nil {
 			return err
@@ -159,14 +167,6 @@ func (r *run) storePending(ctx context.Context, p *pending) error {
 		}
 
 		p.Pieces = p.Pieces[1:]
-	}
-
-	if len(p.Memory) > 0 {
-		if err := r.storable(r.records.PutMemory(ctx, attempt, token, p.Memory)); err != nil {
-			return err
-		}
-
-		p.Memory = nil
 	}
 
 	return nil

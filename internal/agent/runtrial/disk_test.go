@@ -37,7 +37,7 @@ const betweenLooks = 100 * time.Millisecond
 func (r *rig) hasSmallDisk() *atomic.Int64 {
 	free := r.hasDisk()
 	r.config.DiskHeadroom, r.config.Bounds.OutputLimit = 20<<20, 100<<20
-	r.config.SampleEvery = time.Second // hours pass quickly
+	r.seldom()
 
 	return free
 }

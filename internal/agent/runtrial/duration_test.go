@@ -54,6 +54,7 @@ func TestRun_FullProbeIsNotCapped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
+		r.seldom()
 		r.books.says(func(who *berth.Assignee) { who.Attempt.Purpose = berth.PurposeProbe })
 		r.books.says(func(who *berth.Assignee) { who.Spec.Probe.MaxDuration = berth.Duration(time.Minute) })
 

@@ -585,6 +585,9 @@ func (r *rig) leaveAfter(t *testing.T, order Order, meanwhile func(box *fake.Pro
 	return box
 }
 
+// seldom has the attempt sampled each second, so that hours pass quickly.
+func (r *rig) seldom() { r.config.SampleEvery = time.Second }
+
 // bubble runs a case of a test on a clock of its own.
 func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()

@@ -18,6 +18,7 @@ func TestRun_TheLaunchSaysWhetherItIsAShortProbe(t *testing.T) {
 
 	bubble(t, "a run in full goes on", func(t *testing.T) {
 		r := setup(t)
+		r.seldom()
 		box := r.leave(t, r.order())
 		r.writeCheckpoint(t, "model")
 		require.NoError(t, os.WriteFile(filepath.Join(mountOf(t, box.Launch, mountOut), "plot"), nil, 0o600))

@@ -80,6 +80,7 @@ func TestVerdict_HoldsWhatCouldNotBeStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := setup(t)
+		r.seldom()
 		r.books.metricErrs, r.books.logErrs = awayFor(10_000), awayFor(10_000)
 
 		box, ended := r.begin(t)
