@@ -45,7 +45,6 @@ type eventFiles struct {
 	image *workFiles // what of the working directory is the image's; nil = not read yet
 	next  time.Time  // when to look again
 	left  int64      // bytes that may still be read
-	cut   bool       // there were more
 	many  bool       // there were more files, or places to look for them
 	wrong []string   // what of which files could not be read
 }

@@ -87,7 +87,7 @@ func (e *eventFiles) records(f *eventFile, data []byte) (skip int64) {
 			return all
 		}
 
-		whole := int64(min(n, all)) + around //nolint:gosec // G115: it is bounded
+		whole := int64(min(n, all)) + around
 		have := min(whole, int64(len(f.rest)))
 
 		switch {

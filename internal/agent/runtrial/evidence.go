@@ -2,6 +2,8 @@ package runtrial
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -107,11 +109,8 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		seen.usage.OOMKills = max(seen.usage.OOMKills, 1)
 	}
 
-	for _, note := range append(seen.notes, spillNote(r.who.Attempt.Demand), r.heldBackNote(seen.usage), sampling.GapNote(kind, seen.usage)) {
-		if note != "" {
-			message += "; " + note
-		}
-	}
+	notes := append(seen.notes, spillNote(r.who.Attempt.Demand), r.heldBackNote(seen.usage), sampling.GapNote(kind, seen.usage))
+	message = strings.Join(slices.DeleteFunc(append([]string{message}, notes...), func(text string) bool { return text == "" }), "; ")
 
 	return berth.Outcome{
 		Kind: kind, Message: message, ExitCode: &code, Value: value, Usage: seen.usage, StartedAt: started, FinishedAt: finished,

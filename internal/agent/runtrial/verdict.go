@@ -20,14 +20,14 @@ const verdictName = "verdict.json"
 // (rule R6), with what else a commit needs once the container and its log are
 // gone. The first one written stands.
 type verdict struct {
+	pending
+
 	AttemptID string                `json:"attempt_id"`
 	Token     int64                 `json:"token"`
 	Outcome   berth.Outcome         `json:"outcome"`
 	Source    berth.FootprintSource `json:"source"`
 	Intent    failure.Intent        `json:"intent,omitempty"` // why Berth ended it
 	Tail      []string              `json:"tail,omitempty"`   // last lines of both streams, by which it was judged
-
-	pending
 
 	ContainerID  string `json:"container_id,omitempty"`  // empty = no container of it started
 	ImageMissing bool   `json:"image_missing,omitempty"` // it did not start for want of its image
