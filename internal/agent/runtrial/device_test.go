@@ -42,61 +42,43 @@ func (r *rig) wants(device berth.DeviceWanted) {
 	r.books.says(func(who *berth.Assignee) { who.Spec.Resources.Device = device })
 }
 
-// measures says that nobody measured the attempt's shape, and that it shares its GPU so.
-func (r *rig) measures(class berth.DeviceClass, own berth.Size) {
-	r.config.MPSPipe = func(string) (string, error) { return "/run/mps", nil }
-	r.books.says(func(who *berth.Assignee) {
-		who.Measures, who.Attempt.Class, who.Spec.Resources.GPUMemory = true, class, own
-	})
-}
-
-// What an attempt holds that measures its shape is told once it trains, and again
-// when it holds more than its lease.
+// What an attempt holds that measures its shape is told once it trains, and again when it
+// holds more than its lease. What the user wrote stands, and by time slices nothing would
+// bound siblings of such a size.
 func TestRun_TellsWhatItHolds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const mib = 1 << 20
 
-		r, _ := metered(t)
-		holds := func(until time.Duration, bytes int64) scene {
-			return scene{until, sampling.DeviceReading{UsedBytes: bytes, FreeBytes: 8 << 30}, nil}
-		}
-		r.onGPU(t, plays(time.Now(), holds(20*time.Second, 700*mib), holds(30*time.Second, 600*mib), holds(time.Hour, 900*mib))) // less is nothing new
-		r.measures("NVIDIA H200 (MPS)", 0)
-
-		box, ended := r.begin(t)
-		time.Sleep(10 * time.Second)
-		require.Empty(t, r.books.Held(attemptID), "it does not train yet")
-
-		appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), `{"type":"steps","count":9,"seconds":1.1}`+"\n")
-		time.Sleep(30 * time.Second)
-		box.Exit(0)
-		<-ended
-		require.Equal(t, []int64{700 * mib, 900 * mib}, r.books.Held(attemptID))
-	})
-}
-
-// What the user wrote stands, and by time slices nothing would bound siblings of such a size.
-func TestRun_TellsNothingOfWhatStands(t *testing.T) {
-	t.Parallel()
+	const mib = 1 << 20
 
 	for name, tt := range map[string]struct {
 		class berth.DeviceClass
 		own   berth.Size
-	}{"the user's word": {"NVIDIA H200 (MPS)", 2 << 30}, "time slices": {"NVIDIA H200", 0}} {
+		want  []int64
+	}{
+		"a guess":         {"NVIDIA H200 (MPS)", 0, []int64{700 * mib, 900 * mib}},
+		"the user's word": {"NVIDIA H200 (MPS)", 2 << 30, nil},
+		"time slices":     {"NVIDIA H200", 0, nil},
+	} {
 		bubble(t, name, func(t *testing.T) {
-			r := setup(t)
-			r.onGPU(t, func(context.Context, berth.Container, string) (sampling.DeviceReading, error) {
-				return sampling.DeviceReading{UsedBytes: 700 << 20, FreeBytes: 8 << 30}, nil
+			r, _ := metered(t)
+			holds := func(until time.Duration, bytes int64) scene {
+				return scene{until, sampling.DeviceReading{UsedBytes: bytes, FreeBytes: 8 << 30}, nil}
+			}
+			r.onGPU(t, plays(time.Now(), holds(20*time.Second, 700*mib), holds(30*time.Second, 600*mib), holds(time.Hour, 900*mib))) // less is nothing new
+			r.config.MPSPipe = func(string) (string, error) { return "/run/mps", nil }
+			r.books.says(func(who *berth.Assignee) {
+				who.Measures, who.Attempt.Class, who.Spec.Resources.GPUMemory = true, tt.class, tt.own
 			})
-			r.measures(tt.class, tt.own)
 
 			box, ended := r.begin(t)
-			box.Print(berth.Stdout, "acc=0.5\n")
-			time.Sleep(time.Minute) // of a clock that stands still
+			time.Sleep(10 * time.Second)
+			require.Empty(t, r.books.Held(attemptID), "it does not train yet")
+
+			appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), `{"type":"steps","count":9,"seconds":1.1}`+"\n")
+			time.Sleep(30 * time.Second)
 			box.Exit(0)
 			<-ended
-			require.Empty(t, r.books.Held(r.order().AttemptID))
+			require.Equal(t, tt.want, r.books.Held(attemptID))
 		})
 	}
 }

@@ -199,40 +199,19 @@ func TestRun_AFullDiskStartsNothing(t *testing.T) {
 		require.False(t, r.books.result(t).ImageMissing)
 	})
 
-	bubble(t, "for a moment", func(t *testing.T) {
+	bubble(t, "beside its container", func(t *testing.T) { // whose launch cannot be read any more
 		r := setup(t)
-		inTheWay := r.file(filepath.Join("in", paramsName+".tmp"))
-		require.NoError(t, os.MkdirAll(inTheWay, 0o700))
+		box := r.leave(t, r.order())
+		require.NoError(t, r.books.AttemptRunning(t.Context(), attemptID, token, box.Container().ID, time.Now()))
 
-		ended := r.start(t.Context(), r.order())
+		for _, name := range []string{launchName, filepath.Join("in", paramsName)} {
+			require.NoError(t, os.Remove(r.file(name)))
+			require.NoError(t, os.MkdirAll(r.file(name+".tmp"), 0o700))
+		}
 
-		time.Sleep(startPatience / 2)
-		require.NoError(t, os.Remove(inTheWay))
-		time.Sleep(2 * retryEvery)
-		r.docks.started(t).Print(berth.Stdout, "acc=1\n")
-		r.docks.started(t).Exit(0)
-
-		got := await(t, ended)
-		require.NoError(t, got.err)
-		require.Equal(t, berth.FailureOK, got.outcome.Kind)
-	})
-
-	t.Run("beside its container", func(t *testing.T) { // whose launch cannot be read any more
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			r := setup(t)
-			box := r.leave(t, r.order())
-			require.NoError(t, r.books.AttemptRunning(t.Context(), attemptID, token, box.Container().ID, time.Now()))
-
-			for _, name := range []string{launchName, filepath.Join("in", paramsName)} {
-				require.NoError(t, os.Remove(r.file(name)))
-				require.NoError(t, os.MkdirAll(r.file(name+".tmp"), 0o700))
-			}
-
-			got := <-r.start(t.Context(), r.order())
-			require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
-			require.Equal(t, berth.ContainerRunning, box.Container().State, "its result waits for a person")
-		})
+		got := <-r.start(t.Context(), r.order())
+		require.Equal(t, berth.KindUnavailable, berth.KindOf(got.err))
+		require.Equal(t, berth.ContainerRunning, box.Container().State, "its result waits for a person")
 	})
 }
 

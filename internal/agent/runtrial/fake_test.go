@@ -188,27 +188,23 @@ func (d *docks) aroundLogs(ctx context.Context, _ string, call func(context.Cont
 // cut makes a call and reports whether it was cut off.
 func cut(ctx context.Context, off <-chan struct{}, call func(ctx context.Context)) bool {
 	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	watched := make(chan struct{})
+	defer cancel(nil)
 
-	go func() {
-		defer close(watched)
+	var group sync.WaitGroup
 
+	group.Go(func() {
 		select {
 		case <-off:
 			cancel(errCut)
-		case <-ended:
+		case <-ctx.Done():
 		}
-	}()
+	})
 
 	call(ctx)
-	close(ended)
-	<-watched
-
-	was := errors.Is(context.Cause(ctx), errCut)
 	cancel(nil)
+	group.Wait()
 
-	return was
+	return errors.Is(context.Cause(ctx), errCut)
 }
 
 var errCut = errors.New("cut off")

@@ -1,8 +1,8 @@
 package runtrial
 
 import (
-	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,32 +58,23 @@ func TestRun_Spill(t *testing.T) {
 	const oom = "ResourceExhaustedError: OOM when allocating tensor with shape[1024] on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n"
 
 	for code, want := range map[int]berth.FailureKind{0: berth.FailureOK, 1: berth.FailureDeviceOOM} {
-		r := setup(t)
-		r.spills(func(*berth.Assignee) {})
+		bubble(t, string(want), func(t *testing.T) {
+			r, _ := metered(t)
+			r.spills(func(*berth.Assignee) {})
 
-		read := make(chan struct{}, 1)
-		r.config.Device = func(context.Context, berth.Container, string) (sampling.DeviceReading, error) {
-			select {
-			case read <- struct{}{}:
-			default:
+			r.config.Device = plays(time.Now(), scene{time.Hour, sampling.DeviceReading{UsedBytes: 5 << 30, FreeBytes: 100 << 20}, nil})
+			box, ended := r.begin(t)
+			time.Sleep(time.Second)
+
+			if code == 0 {
+				box.Print(berth.Stdout, "acc=0.5\n")
+			} else {
+				box.Print(berth.Stderr, oom)
 			}
 
-			return sampling.DeviceReading{UsedBytes: 5 << 30, FreeBytes: 100 << 20}, nil
-		}
-
-		box, ended := r.begin(t)
-
-		<-read
-		<-read // the first was taken in
-
-		if code == 0 {
-			box.Print(berth.Stdout, "acc=0.5\n")
-		} else {
-			box.Print(berth.Stderr, oom)
-		}
-
-		got := ends(t, box, ended, "", code)
-		require.Equal(t, want, got.Kind, got.Message)
-		require.Contains(t, got.Message, "it ran in unified memory, alone on its GPU, with 40,960 MiB of the host's memory for what the GPU's 81,920 MiB do not hold")
+			got := ends(t, box, ended, "", code)
+			require.Equal(t, want, got.Kind, got.Message)
+			require.Contains(t, got.Message, "it ran in unified memory, alone on its GPU, with 40,960 MiB of the host's memory for what the GPU's 81,920 MiB do not hold")
+		})
 	}
 }
