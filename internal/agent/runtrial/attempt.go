@@ -100,7 +100,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	r.noteEntrypoint(ctx, &outcome)
 
 	return r.settle(ctx, verdict{
-		Outcome: outcome, Tail: seen.tail.lines, pending: seen.pending, ContainerID: r.container.ID,
+		Outcome: outcome, Tail: seen.tail.lines, pending: seen.left, ContainerID: r.container.ID,
 	})
 }
 

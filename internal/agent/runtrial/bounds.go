@@ -33,11 +33,6 @@ func (b Bounds) orDefault() Bounds {
 	}
 }
 
-// allowed is what the classifier tells the user of them.
-func (b Bounds) allowed() failure.Limits {
-	return failure.Limits{LogRateBytes: b.LogRate, LogFloodFor: b.LogFloodFor, OutputBytes: b.OutputLimit}
-}
-
 // excessGrace is what a job has between SIGTERM and SIGKILL that takes more
 // than it may: each second is a gigabyte more.
 const excessGrace = time.Second

@@ -31,7 +31,7 @@ func (r *run) allowed() (time.Duration, failure.Intent) {
 
 // limits are what the attempt was allowed.
 func (r *run) limits() failure.Limits {
-	limits := r.config.Bounds.allowed()
+	limits := failure.Limits{LogRateBytes: r.config.Bounds.LogRate, LogFloodFor: r.config.Bounds.LogFloodFor}
 	limits.OutputBytes, limits.OutputOwn = r.outputLimit()
 
 	if r.short {

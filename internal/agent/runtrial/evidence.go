@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	r.judgeTime(seen.exit)
 
-	shim := seen.shim
+	shim := seen.said
 	peak := shim.peakBytes
 	seen.usage.FrameworkPeakBytes = peak
 
@@ -74,7 +75,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		evidence.OwnPattern = r.who.Spec.Metrics.Pattern != ""
 		value, evidence.ObjectiveStatus = seen.metrics.Objective(*o)
 		evidence.HasObjective = evidence.ObjectiveStatus != ""
-		evidence.Reported, evidence.Near = seen.metrics.Names(), seen.near
+		evidence.Reported, evidence.Near = seen.metrics.Names(), seen.near()
 
 		var at time.Time
 
@@ -89,7 +90,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	}
 
 	if kind == berth.FailureOK && evidence.FromLog && !final && seen.disk.LogUnseen {
-		seen.notes = append(seen.notes, "the disk of Docker's logs is full, and Berth did not look at it when the trial ended: "+
+		seen.omitted = append(seen.omitted, "the disk of Docker's logs is full, and Berth did not look at it when the trial ended: "+
 			"its last reports may be missing (a final record, or a metrics file, is whole)")
 	}
 
@@ -98,18 +99,18 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	}
 
 	if value != nil && !final {
-		seen.notes = append(seen.notes, r.resumedNote(r.who.Spec.Objective.Strategy))
+		seen.omitted = append(seen.omitted, r.resumedNote(r.who.Spec.Objective.Strategy))
 	}
 
 	if value != nil && reportedBy == berth.MetricsStdout && (r.who.Spec.Objective.Strategy == berth.StrategyLast || r.who.Spec.Objective.Strategy == "") {
-		seen.notes = append(seen.notes, seen.place)
+		seen.omitted = append(seen.omitted, seen.place())
 	}
 
 	if evidence.OOMKilled || evidence.OOMEvent { // the cgroup's counter is gone with its container
 		seen.usage.OOMKills = max(seen.usage.OOMKills, 1)
 	}
 
-	notes := append(seen.notes, spillNote(r.who.Attempt.Demand), r.heldBackNote(seen.usage), sampling.GapNote(kind, seen.usage))
+	notes := append(seen.omitted, spillNote(r.who.Attempt.Demand), heldBackNote(seen.usage, r.capMilli(), int64(runtime.NumCPU())), sampling.GapNote(kind, seen.usage))
 	message = strings.Join(slices.DeleteFunc(append([]string{message}, notes...), func(text string) bool { return text == "" }), "; ")
 
 	return berth.Outcome{

@@ -381,11 +381,3 @@ func (o *output) write(ctx context.Context, memory bool) error {
 
 	return err
 }
-
-// lastLines are kept for the classifier.
-func (o *output) lastLines() tail {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-
-	return o.tail
-}

@@ -49,7 +49,7 @@ func TestOutput_LogPieces(t *testing.T) {
 		require.LessOrEqual(t, len(p.Data), pieceBytes, "piece at %d", offset)
 	}
 
-	require.Equal(t, "err \uFFFD\x00", o.lastLines().lines[2], "the classifier reads valid text")
+	require.Equal(t, "err \uFFFD\x00", o.tail.lines[2], "the classifier reads valid text")
 }
 
 func TestOutput_KeepsTheLastLinesForTheClassifier(t *testing.T) {
@@ -63,7 +63,7 @@ func TestOutput_KeepsTheLastLinesForTheClassifier(t *testing.T) {
 	o.take(chunk(berth.Stderr, "\n", 1))
 	o.take(chunk(berth.Stdout, strings.Repeat("é", lineBytes), 1))
 
-	lines := o.lastLines().lines
+	lines := o.tail.lines
 	require.Len(t, lines, tailLines)
 	require.Equal(t, "line 6", lines[0])
 	require.LessOrEqual(t, len(lines[tailLines-1]), lineBytes+2)

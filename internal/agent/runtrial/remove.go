@@ -50,19 +50,22 @@ func (e *Executor) OpenOutputs(attemptID string) (*os.Root, error) {
 
 // MeasureOutputs returns what the files of all attempts and the checkpoints of
 // all trials take on the disk, in bytes, by the name of their directory: the id
-// of the attempt or the trial. It remembers the sum.
+// of the attempt or the trial. What goes meanwhile, or cannot be read, counts as empty. It
+// remembers the sum.
 func (e *Executor) MeasureOutputs(ctx context.Context) (map[string]int64, error) {
-	sizes := make(map[string]int64)
+	sizes, total := make(map[string]int64), int64(0)
 
 	for _, dir := range []string{e.attemptsDir(), e.checkpointsDir()} {
-		if err := measure(ctx, dir, sizes); err != nil {
-			return nil, err
-		}
-	}
+		if err := walkBelow(dir, func(path string, info fs.FileInfo) error {
+			name, _, _ := strings.Cut(path, "/")
+			size := max(diskBytes(info), entryBytes)
+			sizes[name] += size
+			total += size
 
-	total := int64(0)
-	for _, size := range sizes {
-		total += size
+			return ctx.Err()
+		}); err != nil {
+			return nil, fmt.Errorf("measuring the files below %q: %w", dir, err)
+		}
 	}
 
 	e.outputBytes.Store(total)
@@ -72,18 +75,3 @@ func (e *Executor) MeasureOutputs(ctx context.Context) (map[string]int64, error)
 
 // OutputBytes is what MeasureOutputs found last; 0 before.
 func (e *Executor) OutputBytes() int64 { return e.outputBytes.Load() }
-
-// measure adds what each entry of dir takes on the disk, like dirs.larger. What
-// goes meanwhile, or cannot be read, counts as empty.
-func measure(ctx context.Context, dir string, sizes map[string]int64) error {
-	if err := walkBelow(dir, func(path string, info fs.FileInfo) error {
-		name, _, _ := strings.Cut(path, "/")
-		sizes[name] += max(diskBytes(info), entryBytes)
-
-		return ctx.Err()
-	}); err != nil {
-		return fmt.Errorf("measuring the files below %q: %w", dir, err)
-	}
-
-	return nil
-}

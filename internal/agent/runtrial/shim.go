@@ -7,10 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/berthml/berth"
 )
@@ -48,12 +47,12 @@ func (e *Executor) installShim() (string, error) {
 	e.shimMu.Lock()
 	defer e.shimMu.Unlock()
 
-	files, err := shimFiles()
+	files, hash, err := shimFiles()
 	if err != nil {
 		return "", err
 	}
 
-	dir := filepath.Join(e.config.DataDir, "shim", hashOf(files))
+	dir := filepath.Join(e.config.DataDir, "shim", hash)
 
 	for name, data := range files {
 		path := filepath.Join(dir, name)
@@ -79,37 +78,26 @@ func (e *Executor) installShim() (string, error) {
 	return dir, nil
 }
 
-// shimFiles are the shim's files by their path in its directory.
-func shimFiles() (map[string][]byte, error) {
-	root, err := fs.Sub(shimSource, "shim")
-	if err != nil {
-		return nil, fmt.Errorf("opening embedded files: %w", err)
-	}
+// shimFiles are the shim's files by their path in its directory, and the beginning of a
+// SHA-256 of all.
+func shimFiles() (files map[string][]byte, hash string, err error) {
+	files = make(map[string][]byte)
+	sum := sha256.New()
 
-	files := make(map[string][]byte)
-
-	err = fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(shimSource, "shim", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 
-		files[path], err = fs.ReadFile(root, path)
+		name := strings.TrimPrefix(path, "shim/")
+		files[name], err = shimSource.ReadFile(path)
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(files[name]), files[name])
 
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading embedded files: %w", err)
+		return nil, "", fmt.Errorf("reading embedded files: %w", err)
 	}
 
-	return files, nil
-}
-
-// hashOf is the beginning of a SHA-256 of files and their names.
-func hashOf(files map[string][]byte) string {
-	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(sum, "%s %d\n%s", name, len(files[name]), files[name])
-	}
-
-	return hex.EncodeToString(sum.Sum(nil))[:16]
+	return files, hex.EncodeToString(sum.Sum(nil))[:16], nil
 }

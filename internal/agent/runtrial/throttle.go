@@ -2,16 +2,9 @@ package runtrial
 
 import (
 	"fmt"
-	"runtime"
 
 	"github.com/berthml/berth"
 )
-
-// heldBackNote says that the limit of cores made the attempt slower, and what to write;
-// empty when it did not. cores are those of the machine.
-func (r *run) heldBackNote(u berth.Usage) string {
-	return heldBackNote(u, r.capMilli(), int64(runtime.NumCPU()))
-}
 
 // capMilli is what the limit of cores goes by, in thousandths of a core.
 func (r *run) capMilli() int64 {
@@ -23,6 +16,8 @@ func (r *run) capMilli() int64 {
 	return max(r.who.Spec.Resources.ThreadCapMilli(), reserved) // fewer cores are booked than it may keep busy
 }
 
+// heldBackNote says that the limit of cores made the attempt slower, and what to write;
+// empty when it did not.
 func heldBackNote(u berth.Usage, capMilli, machineCores int64) string {
 	share := u.HeldBack()
 	if share < berth.HeldBackFrom {

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/agent/metrics"
 	"github.com/berthml/berth/internal/agent/sampling"
 	"github.com/berthml/berth/internal/failure"
 )
@@ -30,19 +29,16 @@ const (
 
 // observation is what was seen of a container from start or adoption to exit.
 type observation struct {
+	*output
+
 	exit    berth.Container
 	usage   berth.Usage
 	host    failure.HostEvidence
 	disk    failure.DiskEvidence
 	device  *sampling.DeviceWatch
-	torn    bool         // the end of the log cannot be read
-	near    failure.Near // what was printed that seems to be the objective
-	place   string       // which line its last value came from
-	tail    tail
-	metrics *metrics.Series
-	notes   []string // what was left out of them
-	pending pending
-	shim    shimReport
+	said    shimReport
+	left    pending  // of what the output holds
+	omitted []string // what a person must know of it
 }
 
 // errLogStuck is when Docker has not given the rest of a log in time. The
@@ -101,16 +97,13 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	sampler.usage.CPUContended = contended(before, r.cpuIdle())
 	r.settleExcess(excess)
 
-	seen := observation{
-		exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(ctx, exit.FinishedAt), device: sampler.device,
-		torn: output.torn, tail: output.lastLines(), metrics: output.metrics,
-	}
-	seen.pending = output.finish()
-	seen.near, seen.place = output.near(), output.place()
-	seen.shim, seen.pending.Memory = output.shim.report(), r.trace.Rest()
-	seen.notes = append(output.notes(), r.deviceNote)
+	left := output.finish()
+	left.Memory = r.trace.Rest()
 
-	return seen, nil
+	return observation{
+		output: output, exit: exit, usage: sampler.usage, host: sampler.host, disk: r.diskEvidence(ctx, exit.FinishedAt), device: sampler.device,
+		said: output.shim.report(), left: left, omitted: append(output.notes(), r.deviceNote),
+	}, nil
 }
 
 // announce writes down that the container runs; the result says it, too. Errors: fenced.
