@@ -184,3 +184,18 @@ func TestRun_MachineOutOfMemory(t *testing.T) {
 		})
 	}
 }
+
+// An attempt that is stopped while no worker watches: what was measured is stored.
+func TestMemory_OfAnAttemptThatIsCutShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := metered(t)
+		r.readFor(t, 8*time.Second, func(*fake.Process) {})
+
+		order := r.order()
+		order.Stop = true
+		got := came(t, r.start(t.Context(), order))
+		require.Equal(t, berth.FailureCanceled, got.Kind)
+		require.GreaterOrEqual(t, len(r.books.memory(t)), 7)
+	})
+}

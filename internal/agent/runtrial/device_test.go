@@ -108,8 +108,9 @@ func TestRun_MeasuresItsGPU(t *testing.T) {
 		require.Equal(t, int64(910<<20), got.Usage.DevicePeakBytes)
 		require.GreaterOrEqual(t, got.Usage.DeviceSamples, 20)
 
-		_, peak := mostOf(r.books.memory(t))
-		require.Equal(t, int64(910<<20), peak, "what it held over time has the peak, too")
+		require.True(t, slices.ContainsFunc(r.books.memory(t), func(p berth.MemoryPoint) bool {
+			return p.DeviceBytes != nil && *p.DeviceBytes == 910<<20
+		}), "what it held over time has the peak, too")
 	})
 }
 

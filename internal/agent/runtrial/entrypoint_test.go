@@ -3,8 +3,8 @@ package runtrial
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,50 +26,30 @@ func withEntrypoint(t *testing.T, wanted bool) *rig {
 	return r
 }
 
-// The container's argv is all of it, and so is the launch that is written down: a
-// worker that comes later asks no image.
+// The container's argv is all of it, and so is the launch that is written down: a worker that
+// comes later asks no image. A command that could not be run, and may need it, is told so.
 func TestRun_Entrypoint(t *testing.T) {
 	t.Parallel()
 
+	const note = "the image has an ENTRYPOINT (/start.sh run), which does not run: if the command is its arguments, write `entrypoint: true`"
+
 	for wanted, argv := range map[bool][]string{true: {"/start.sh", "run", "train", "--n=1"}, false: {"train", "--n=1"}} {
-		synctest.Test(t, func(t *testing.T) {
-			r := withEntrypoint(t, wanted)
-			box, ended := r.begin(t)
-			require.Equal(t, argv, r.docks.launches()[0].Command)
+		r := withEntrypoint(t, wanted)
+		box, ended := r.begin(t)
+		require.Equal(t, argv, r.docks.launches()[0].Command)
 
-			who, err := r.books.Assignee(t.Context(), attemptID)
-			require.NoError(t, err)
+		kept, found := r.dirs(r.who(t)).launch(token)
+		require.True(t, found)
+		require.Equal(t, argv, kept.Command)
+		require.Equal(t, berth.FailureOK, ends(t, box, ended, "acc=1\n", 0).Kind)
 
-			kept, found := r.dirs(who).launch(token)
-			require.True(t, found)
-			require.Equal(t, argv, kept.Command)
+		r = withEntrypoint(t, wanted)
+		r.docks.before = func(berth.Launch) error {
+			return &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("train: no such file")}
+		}
 
-			box.Print(berth.Stdout, "acc=1\n")
-			box.Exit(0)
-			require.Equal(t, berth.FailureOK, (<-ended).outcome.Kind)
-		})
-	}
-}
-
-func TestRun_SaysThatAnImageHasAnEntrypoint(t *testing.T) {
-	t.Parallel()
-
-	for wanted, says := range map[bool]bool{false: true, true: false} {
-		synctest.Test(t, func(t *testing.T) {
-			r := withEntrypoint(t, wanted)
-			r.docks.before = func(berth.Launch) error {
-				return &berth.StartError{Kind: berth.FailureBadCommand, Err: errors.New("train: no such file")}
-			}
-
-			got := <-r.start(t.Context(), r.order())
-			require.Equal(t, berth.FailureBadCommand, got.outcome.Kind)
-
-			note := "the image has an ENTRYPOINT (/start.sh run), which does not run: if the command is its arguments, write `entrypoint: true`"
-			if says {
-				require.Contains(t, got.outcome.Message, note)
-			} else {
-				require.NotContains(t, got.outcome.Message, note)
-			}
-		})
+		got := came(t, r.start(t.Context(), r.order()))
+		require.Equal(t, berth.FailureBadCommand, got.Kind)
+		require.Equal(t, !wanted, strings.Contains(got.Message, note), got.Message)
 	}
 }

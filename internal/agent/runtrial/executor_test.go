@@ -225,23 +225,38 @@ func TestRun_FencedAtStartLeavesTheContainer(t *testing.T) {
 	require.Empty(t, r.docks.called())
 }
 
-// Metrics that are refused because the attempt is another's for the moment are
-// told again when it is given back.
+// An attempt that is not ours any more is left at the first refusal (rule R4). Metrics that
+// were refused are told again when it is given back.
 func TestRun_FencedWriterLosesNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := setup(t)
-		r.books.metricErrs = []error{berth.Errorf(berth.KindFenced, "not ours any more")}
-		box, ended := r.begin(t)
 
-		box.Print("stdout", "acc=1\n")
-		require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
-		require.Equal(t, berth.ContainerRunning, box.Container().State, "the reconciler decides")
+	fenced := berth.Errorf(berth.KindFenced, "not ours any more")
 
-		got := ends(t, box, r.start(t.Context(), r.order()), "", 0)
-		require.Equal(t, berth.FailureOK, got.Kind)
-		require.Len(t, r.books.metrics(t), 1)
-	})
+	for name, refuse := range map[string]func(r *rig){
+		"metrics": func(r *rig) { r.books.metricErrs = []error{fenced} },
+		"log":     func(r *rig) { r.books.logErrs = []error{fenced} },
+		"memory": func(r *rig) {
+			r.books.Hook(func(h *fake.LedgerHooks) {
+				h.PutMemory = func(context.Context, string, func(context.Context) error) error { return fenced }
+			})
+		},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			r, _ := metered(t)
+			refuse(r)
+
+			box, ended := r.begin(t)
+			box.Print("stdout", "acc=1\n")
+			require.Equal(t, berth.KindFenced, berth.KindOf(await(t, ended).err))
+			require.Equal(t, berth.ContainerRunning, box.Container().State, "the reconciler decides")
+
+			r.books.Hook(func(h *fake.LedgerHooks) { h.PutMemory = nil })
+
+			got := ends(t, box, r.start(t.Context(), r.order()), "", 0)
+			require.Equal(t, berth.FailureOK, got.Kind)
+			require.Len(t, r.books.metrics(t), 1)
+		})
+	}
 }
 
 func TestRun_GivesBack(t *testing.T) {
