@@ -1,25 +1,15 @@
 package postgres_test
 
 import (
-	"cmp"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/store/postgres"
 )
-
-// sweepRow is the sort and filter keys of a listed sweep.
-type sweepRow struct {
-	ID, Name, State, CreatedBy string
-	CreatedAt                  time.Time
-	FinishedAt                 *time.Time
-}
 
 // addSweeps writes n sweeps of six names in five states by three people, many of
 // them made at the same moment.
@@ -35,44 +25,17 @@ func (b *bundle) addSweeps(t *testing.T, n int) {
 	b.exec(t, "ANALYZE sweeps")
 }
 
-// wantSweeps is the expected list of a query, by sorting all rows here.
-func wantSweeps(rows []sweepRow, q berth.SweepQuery) []string {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r sweepRow) bool {
-		return len(q.States) > 0 && !slices.Contains(q.States, berth.SweepState(r.State)) || q.CreatedBy != "" && r.CreatedBy != q.CreatedBy ||
-			!strings.Contains(strings.ToLower(r.Name), strings.ToLower(q.Name))
-	})
+// column is the one column that a statement returns.
+func column[T any](t testing.TB, pool *pgxpool.Pool, statement string) []T {
+	t.Helper()
 
-	slices.SortFunc(rows, func(a, b sweepRow) int {
-		var order int
+	rows, err := pool.Query(t.Context(), statement)
+	require.NoError(t, err)
 
-		switch {
-		case q.Sort.By == berth.SortName:
-			order = strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
-		case q.Sort.By == berth.SortCreatedAt:
-			order = a.CreatedAt.Compare(b.CreatedAt)
-		case a.FinishedAt != nil && b.FinishedAt != nil:
-			order = a.FinishedAt.Compare(*b.FinishedAt)
-		case a.FinishedAt == nil && b.FinishedAt == nil:
-			return -cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
-		case a.FinishedAt == nil:
-			return 1
-		default:
-			return -1
-		}
+	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	require.NoError(t, err)
 
-		if order = cmp.Or(order, strings.Compare(a.ID, b.ID)); q.Sort.Descending {
-			return -order
-		}
-
-		return order
-	})
-
-	ids := make([]string, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-
-	return ids
+	return values
 }
 
 // pages reads a list to its end, limit at once.
@@ -95,26 +58,33 @@ func pages[T any](t *testing.T, total, limit int, read func(after *berth.Positio
 	}
 }
 
-func TestPageSweeps_AsSortedHere(t *testing.T) {
+// sweepSorts are the sorts of lists, each with its ORDER BY for one statement.
+var sweepSorts = map[string]string{
+	"created_at": "created_at, id", "-created_at": "created_at DESC, id DESC",
+	"name": `lower(name) COLLATE "C", id`, "-name": `lower(name) COLLATE "C" DESC, id DESC`,
+	"finished_at":  "finished_at NULLS LAST, CASE WHEN finished_at IS NULL THEN created_at END DESC, CASE WHEN finished_at IS NULL THEN id END DESC, id",
+	"-finished_at": "finished_at DESC NULLS LAST, CASE WHEN finished_at IS NULL THEN created_at END DESC, id DESC",
+}
+
+// Pages together are what one statement returns.
+func TestPageSweeps_AsOneStatement(t *testing.T) {
 	t.Parallel()
 
 	b := bare(t)
 	b.addSweeps(t, 240)
 
-	all, err := b.pool.Query(t.Context(), "SELECT id::text, name, state, created_by, created_at, finished_at FROM sweeps")
-	require.NoError(t, err)
-	rows, err := pgx.CollectRows(all, pgx.RowToStructByPos[sweepRow])
-	require.NoError(t, err)
-
-	for name, q := range map[string]berth.SweepQuery{
-		"all": {}, "state": {States: []berth.SweepState{berth.SweepFailed, berth.SweepPaused}}, "person": {CreatedBy: "you"},
-		"name": {Name: "lr W"}, "percent": {Name: "50%"}, "underscore": {Name: "A_b"}, "backslash": {Name: `c\d`}, "none": {Name: "%%"},
-		"several": {Name: "lr", CreatedBy: "me", States: []berth.SweepState{berth.SweepSucceeded}},
+	for where, q := range map[string]berth.SweepQuery{
+		"true":                            {},
+		"state IN ('failed', 'paused')":   {States: []berth.SweepState{berth.SweepFailed, berth.SweepPaused}},
+		"created_by = 'you'":              {CreatedBy: "you"},
+		"strpos(lower(name), 'lr w') > 0": {Name: "lr W"}, "strpos(name, '50%') > 0": {Name: "50%"}, "strpos(lower(name), 'a_b') > 0": {Name: "A_b"},
+		`strpos(name, 'c\d') > 0`: {Name: `c\d`}, "false": {Name: "%%"},
+		"strpos(lower(name), 'lr') > 0 AND created_by = 'me' AND state = 'succeeded'": {Name: "lr", CreatedBy: "me", States: []berth.SweepState{berth.SweepSucceeded}},
 	} {
-		for _, sort := range sweepSorts {
+		for sort, order := range sweepSorts {
 			q.Sort, q.Count = berth.ParseSort(sort), true
-			want := wantSweeps(rows, q)
-			require.Equal(t, name == "none", len(want) == 0)
+			want := column[string](t, b.pool, "SELECT id::text FROM sweeps WHERE "+where+" ORDER BY "+order)
+			require.Equal(t, where == "false", len(want) == 0, where)
 
 			for _, q.Limit = range []int{7, 500} {
 				got := []string{}
@@ -127,13 +97,11 @@ func TestPageSweeps_AsSortedHere(t *testing.T) {
 					got = append(got, sweep.ID)
 				}
 
-				require.Equal(t, want, got, "%s by %s, %d at once", name, sort, q.Limit)
+				require.Equal(t, want, got, "%s by %s, %d at once", where, sort, q.Limit)
 			}
 		}
 	}
 }
-
-var sweepSorts = []string{"created_at", "-created_at", "name", "-name", "finished_at", "-finished_at"}
 
 func TestPageSweeps_RefusesPositionsOfOthers(t *testing.T) {
 	t.Parallel()
@@ -164,7 +132,7 @@ func TestPageSweeps_TenThousand(t *testing.T) {
 	b.addSweeps(t, 10_000)
 	b.store.Close()
 
-	for _, sort := range sweepSorts {
+	for sort := range sweepSorts {
 		q := berth.SweepQuery{Sort: berth.ParseSort(sort), Limit: 100}
 		read := b.rowsRead(t, "sweeps", func(store *postgres.Store) {
 			first, err := store.PageSweeps(t.Context(), q)

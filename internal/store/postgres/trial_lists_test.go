@@ -1,13 +1,10 @@
 package postgres_test
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
@@ -43,77 +40,26 @@ func (b *bundle) addTrials(t *testing.T, n int) {
 	}
 }
 
-type trialRow struct {
-	Number     int
-	State      string
-	Value      *float64
-	StartedAt  *time.Time
-	FinishedAt *time.Time
+// trialSorts are the sorts of lists, each with its ORDER BY for one statement.
+var trialSorts = map[string]string{
+	"number": "number", "-number": "number DESC", "value": "value NULLS LAST, number", "-value": "value DESC NULLS LAST, number",
+	"duration":  "finished_at - started_at IS NULL, CASE WHEN finished_at - started_at IS NOT NULL THEN state <> 'succeeded' END, finished_at - started_at, number",
+	"-duration": "finished_at - started_at IS NULL, CASE WHEN finished_at - started_at IS NOT NULL THEN state <> 'succeeded' END, finished_at - started_at DESC, number",
 }
 
-// rank is the section of a sorted list that a trial belongs to, and its key.
-func (r trialRow) rank(by string) (section int, key float64) {
-	switch {
-	case by == berth.SortNumber:
-		return 0, float64(r.Number)
-	case by == berth.SortValue && r.Value != nil:
-		return 0, *r.Value
-	case by == berth.SortValue:
-		return 1, 0
-	case r.StartedAt == nil || r.FinishedAt == nil:
-		return 2, 0
-	case r.State == "succeeded":
-		return 0, float64(r.FinishedAt.Sub(*r.StartedAt))
-	default:
-		return 1, float64(r.FinishedAt.Sub(*r.StartedAt))
-	}
-}
-
-func wantTrials(rows []trialRow, q berth.TrialQuery) []int {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r trialRow) bool {
-		return len(q.States) > 0 && !slices.Contains(q.States, berth.TrialState(r.State)) ||
-			q.ValueMin != nil && (r.Value == nil || *r.Value < *q.ValueMin) || q.ValueMax != nil && (r.Value == nil || *r.Value > *q.ValueMax)
-	})
-
-	slices.SortFunc(rows, func(a, b trialRow) int {
-		sa, ka := a.rank(q.Sort.By)
-		sb, kb := b.rank(q.Sort.By)
-
-		order := cmp.Compare(ka, kb)
-		if q.Sort.Descending {
-			order = -order
-		}
-
-		return cmp.Or(cmp.Compare(sa, sb), order, cmp.Compare(a.Number, b.Number))
-	})
-
-	numbers := make([]int, len(rows))
-	for i, r := range rows {
-		numbers[i] = r.Number
-	}
-
-	return numbers
-}
-
-var trialSorts = []string{"number", "-number", "value", "-value", "duration", "-duration"}
-
-func TestPageTrials_AsSortedHere(t *testing.T) {
+// Pages together, and exports, are what one statement returns.
+func TestPageTrials_AsOneStatement(t *testing.T) {
 	t.Parallel()
 
 	b := setup(t)
 	b.addTrials(t, 200)
 
-	all, err := b.pool.Query(t.Context(), "SELECT number, state, value, started_at, finished_at FROM trials")
-	require.NoError(t, err)
-	rows, err := pgx.CollectRows(all, pgx.RowToStructByPos[trialRow])
-	require.NoError(t, err)
-
-	for name, filter := range map[string]berth.TrialFilter{
-		"all": {}, "states": {States: []berth.TrialState{berth.TrialFailed, berth.TrialRunning, berth.TrialSucceeded}},
-		"from": {ValueMin: new(50.0)}, "to": {ValueMax: new(50.0)}, "between": {ValueMin: new(20.0), ValueMax: new(90.5), States: []berth.TrialState{berth.TrialSucceeded}},
-		"none": {ValueMin: new(1e9)},
+	for where, filter := range map[string]berth.TrialFilter{
+		"true": {}, "state IN ('failed', 'running', 'succeeded')": {States: []berth.TrialState{berth.TrialFailed, berth.TrialRunning, berth.TrialSucceeded}},
+		"value >= 50": {ValueMin: new(50.0)}, "value <= 50": {ValueMax: new(50.0)},
+		"value BETWEEN 20 AND 90.5 AND state = 'succeeded'": {ValueMin: new(20.0), ValueMax: new(90.5), States: []berth.TrialState{berth.TrialSucceeded}},
+		"false": {ValueMin: new(1e9)},
 	} {
-		q := berth.TrialQuery{TrialFilter: filter, Sort: berth.ParseSort("number"), Count: true}
 		exported, err := b.store.ExportTrials(t.Context(), b.sweep, filter, 0, 500)
 		require.NoError(t, err)
 
@@ -122,12 +68,14 @@ func TestPageTrials_AsSortedHere(t *testing.T) {
 			got = append(got, trial.Number)
 		}
 
-		require.Equal(t, wantTrials(rows, q), got, "the export of %s", name)
+		require.Equal(t, column[int](t, b.pool, "SELECT number FROM trials WHERE "+where+" ORDER BY number"), got, "the export of %s", where)
 
-		for _, sort := range trialSorts {
+		q := berth.TrialQuery{TrialFilter: filter, Count: true}
+
+		for sort, order := range trialSorts {
 			q.Sort = berth.ParseSort(sort)
-			want := wantTrials(rows, q)
-			require.Equal(t, name == "none", len(want) == 0)
+			want := column[int](t, b.pool, "SELECT number FROM trials WHERE "+where+" ORDER BY "+order)
+			require.Equal(t, where == "false", len(want) == 0, where)
 
 			for _, q.Limit = range []int{7, 500} {
 				got := []int{}
@@ -140,7 +88,7 @@ func TestPageTrials_AsSortedHere(t *testing.T) {
 					got = append(got, trial.Number)
 				}
 
-				require.Equal(t, want, got, "%s by %s, %d at once", name, sort, q.Limit)
+				require.Equal(t, want, got, "%s by %s, %d at once", where, sort, q.Limit)
 			}
 		}
 	}
@@ -249,7 +197,7 @@ func TestPageTrials_FiftyThousand(t *testing.T) {
 	b.addTrials(t, 50_000)
 	b.store.Close()
 
-	for _, sort := range trialSorts {
+	for sort := range trialSorts {
 		q := berth.TrialQuery{Sort: berth.ParseSort(sort), Limit: 500}
 		read := b.rowsRead(t, "trials", func(store *postgres.Store) {
 			for range 8 { // PostgreSQL makes a custom plan until the sixth time
