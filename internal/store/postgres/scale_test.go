@@ -66,14 +66,8 @@ type scaleCall struct {
 	call func(ctx context.Context, s *postgres.Store) error
 }
 
-// drop turns a function with a result into a call without one.
-func drop[T any](ask func(ctx context.Context, s *postgres.Store) (T, error)) func(context.Context, *postgres.Store) error {
-	return func(ctx context.Context, s *postgres.Store) error {
-		_, err := ask(ctx, s)
-
-		return err
-	}
-}
+// failure is the error of a call with a result.
+func failure[T any](_ T, err error) error { return err }
 
 // timed are the calls with targets.
 func (y year) timed(b *testing.B) []scaleCall {
@@ -84,24 +78,15 @@ func (y year) timed(b *testing.B) []scaleCall {
 	spec := longList(b, "")
 
 	return []scaleCall{
-		{"queue of a round", drop(func(ctx context.Context, s *postgres.Store) (berth.Queue, error) { return s.Queue(ctx, 10_000) })},
-		{"hosts and devices", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Host, error) { return s.RecentHosts(ctx) })},
-		{"page of sweeps", drop(func(ctx context.Context, s *postgres.Store) (berth.Page[berth.Sweep], error) {
-			return s.PageSweeps(ctx, newest)
-		})},
-		{"page of 100,000 trials", drop(func(ctx context.Context, s *postgres.Store) (berth.Page[berth.ListedTrial], error) {
-			return s.PageTrials(ctx, y.hundredThousand, best)
-		})},
-		{"report of 1,000 trials", func(ctx context.Context, s *postgres.Store) error {
-			_, err := s.ReportInput(ctx, y.thousand)
-			return err
+		{"queue of a round", func(ctx context.Context, s *postgres.Store) error { return failure(s.Queue(ctx, 10_000)) }},
+		{"hosts and devices", func(ctx context.Context, s *postgres.Store) error { return failure(s.RecentHosts(ctx)) }},
+		{"page of sweeps", func(ctx context.Context, s *postgres.Store) error { return failure(s.PageSweeps(ctx, newest)) }},
+		{"page of 100,000 trials", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.PageTrials(ctx, y.hundredThousand, best))
 		}},
-		{"recent usage of a shape", drop(func(ctx context.Context, s *postgres.Store) ([]berth.RecentUsage, error) {
-			return s.RecentUsage(ctx, "s1")
-		})},
-		{"oldest outputs of a host", drop(func(ctx context.Context, s *postgres.Store) ([]berth.TrialOutputs, error) {
-			return s.OldestOutputs(ctx, y.host, 1000)
-		})},
+		{"report of 1,000 trials", func(ctx context.Context, s *postgres.Store) error { return failure(s.ReportInput(ctx, y.thousand)) }},
+		{"recent usage of a shape", func(ctx context.Context, s *postgres.Store) error { return failure(s.RecentUsage(ctx, "s1")) }},
+		{"oldest outputs of a host", func(ctx context.Context, s *postgres.Store) error { return failure(s.OldestOutputs(ctx, y.host, 1000)) }},
 		{"sweep of 10,000 listed trials", func(ctx context.Context, s *postgres.Store) error {
 			_, _, err := s.CreateSweep(ctx, berth.NewSweep{ID: uuid.NewString(), Spec: spec, ImageDigest: "x", CreatedBy: "local"})
 			return err

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/control/health"
 	"github.com/berthml/berth/internal/scheduler/placer"
 	"github.com/berthml/berth/internal/store/postgres"
 )
@@ -30,95 +29,69 @@ func (y year) further(b *testing.B) []scaleCall {
 		{"round", func(ctx context.Context, s *postgres.Store) error {
 			return placer.New(s, slog.New(slog.DiscardHandler)).Round(ctx)
 		}},
-		{"leases", drop(func(ctx context.Context, s *postgres.Store) ([]berth.HeldLease, error) {
-			return s.ListLeases(ctx, berth.LeaseKey{HostID: uuid.Nil.String(), AttemptID: uuid.Nil.String()}, 100)
-		})},
+		{"leases", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.ListLeases(ctx, berth.LeaseKey{HostID: uuid.Nil.String(), AttemptID: uuid.Nil.String()}, 100))
+		}},
 		{"queue", func(ctx context.Context, s *postgres.Store) error {
 			_, _, err := s.ListQueue(ctx, berth.QueueKey{AttemptID: uuid.Nil.String()}, 100)
 			return err
 		}},
-		{"sweep", drop(func(ctx context.Context, s *postgres.Store) (berth.Sweep, error) { return s.GetSweep(ctx, y.thousand) })},
-		{"sweep by prefix", drop(func(ctx context.Context, s *postgres.Store) (string, error) { return s.FindSweep(ctx, y.thousand[:8]) })},
-		{"trial", drop(func(ctx context.Context, s *postgres.Store) (berth.Trial, error) {
-			return s.GetTrial(ctx, y.thousand, 7)
-		})},
-		{"trial by id", drop(func(ctx context.Context, s *postgres.Store) (berth.Trial, error) { return s.FindTrial(ctx, y.trial) })},
-		{"planned trial", drop(func(ctx context.Context, s *postgres.Store) (berth.PlannedTrial, error) {
-			return s.PlannedTrial(ctx, y.thousand, 7)
-		})},
-		{"ended trials", drop(func(ctx context.Context, s *postgres.Store) ([]berth.TrialEnd, error) {
-			return s.EndedTrials(ctx, y.thousand, []int{1, 2, 3})
-		})},
-		{"silent trials", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Trial, error) {
-			return s.SilentTrials(ctx, berth.Trial{SweepID: uuid.Nil.String()}, time.Hour, 100)
-		})},
-		{"trial times", drop(func(ctx context.Context, s *postgres.Store) (berth.TrialTimes, error) {
-			return s.TrialTimes(ctx, y.hundredThousand)
-		})},
-		{"attempts of a trial", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Attempt, error) {
-			return s.ListAttempts(ctx, y.trial)
-		})},
-		{"attempts of a sweep", drop(func(ctx context.Context, s *postgres.Store) ([]berth.SweepAttempt, error) {
-			return s.ListSweepAttempts(ctx, y.hundredThousand, 0, 0, 100)
-		})},
-		{"attempt", drop(func(ctx context.Context, s *postgres.Store) (berth.Attempt, error) {
-			return s.GetAttempt(ctx, y.attempt)
-		})},
-		{"assignee", drop(func(ctx context.Context, s *postgres.Store) (berth.Assignee, error) { return s.Assignee(ctx, y.runs) })},
-		{"metrics", drop(func(ctx context.Context, s *postgres.Store) ([]berth.MetricPoint, error) {
-			return s.ListMetrics(ctx, y.attempt, "loss", 1000)
-		})},
-		{"metric names", drop(func(ctx context.Context, s *postgres.Store) ([]berth.MetricName, error) {
-			return s.MetricNames(ctx, y.thousand)
-		})},
-		{"curves", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Curve, error) {
-			return s.Curves(ctx, y.thousand, "loss", []int{1, 2, 3}, 100)
-		})},
-		{"exported trials", drop(func(ctx context.Context, s *postgres.Store) ([]berth.ExportedTrial, error) {
-			return s.ExportTrials(ctx, y.hundredThousand, berth.TrialFilter{}, 0, 1000)
-		})},
-		{"log", drop(func(ctx context.Context, s *postgres.Store) ([]berth.LogPiece, error) {
-			return s.ReadLog(ctx, y.attempt, 0, 1000)
-		})},
-		{"memory", drop(func(ctx context.Context, s *postgres.Store) ([]berth.MemoryPoint, error) {
-			return s.ListMemory(ctx, y.attempt)
-		})},
-		{"leases of a host", drop(func(ctx context.Context, s *postgres.Store) ([]berth.HostLease, error) {
-			return s.HostLeases(ctx, y.host)
-		})},
-		{"leases of attempts", drop(func(ctx context.Context, s *postgres.Store) ([]berth.HostLease, error) {
-			return s.LeasesOf(ctx, []string{y.runs})
-		})},
-		{"placement", drop(func(ctx context.Context, s *postgres.Store) (berth.PlacementStatus, error) {
-			return s.PlacementStatus(ctx, y.waits)
-		})},
-		{"footprints", drop(func(ctx context.Context, s *postgres.Store) ([]berth.ProbedShape, error) {
-			return s.ListFootprints(ctx, "", 100)
-		})},
-		{"health", drop(func(ctx context.Context, s *postgres.Store) (health.State, error) { return s.Health(ctx) })},
-		{"GPU", drop(func(ctx context.Context, s *postgres.Store) (berth.Device, error) { return s.GetDevice(ctx, "g7") })},
-		{"files to store", drop(func(ctx context.Context, s *postgres.Store) ([]berth.UnstoredAttempt, error) {
-			return s.FilesToStore(ctx, y.host, 100)
-		})},
-		{"checkpoints to store", drop(func(ctx context.Context, s *postgres.Store) ([]berth.AttemptCheckpoint, error) {
-			return s.CheckpointsToStore(ctx, y.host, 100)
-		})},
-		{"events", drop(func(ctx context.Context, s *postgres.Store) (int, error) { return s.PublishEvents(ctx, 1000) })},
-		{"outbox", drop(func(ctx context.Context, s *postgres.Store) ([]berth.OutboxMessage, error) {
-			return s.ClaimOutbox(ctx, 100, time.Minute)
-		})},
+		{"sweep", func(ctx context.Context, s *postgres.Store) error { return failure(s.GetSweep(ctx, y.thousand)) }},
+		{"sweep by prefix", func(ctx context.Context, s *postgres.Store) error { return failure(s.FindSweep(ctx, y.thousand[:8])) }},
+		{"trial", func(ctx context.Context, s *postgres.Store) error { return failure(s.GetTrial(ctx, y.thousand, 7)) }},
+		{"trial by id", func(ctx context.Context, s *postgres.Store) error { return failure(s.FindTrial(ctx, y.trial)) }},
+		{"planned trial", func(ctx context.Context, s *postgres.Store) error { return failure(s.PlannedTrial(ctx, y.thousand, 7)) }},
+		{"ended trials", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.EndedTrials(ctx, y.thousand, []int{1, 2, 3}))
+		}},
+		{"silent trials", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.SilentTrials(ctx, berth.Trial{SweepID: uuid.Nil.String()}, time.Hour, 100))
+		}},
+		{"trial times", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.TrialTimes(ctx, y.hundredThousand))
+		}},
+		{"attempts of a trial", func(ctx context.Context, s *postgres.Store) error { return failure(s.ListAttempts(ctx, y.trial)) }},
+		{"attempts of a sweep", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.ListSweepAttempts(ctx, y.hundredThousand, 0, 0, 100))
+		}},
+		{"attempt", func(ctx context.Context, s *postgres.Store) error { return failure(s.GetAttempt(ctx, y.attempt)) }},
+		{"assignee", func(ctx context.Context, s *postgres.Store) error { return failure(s.Assignee(ctx, y.runs)) }},
+		{"metrics", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.ListMetrics(ctx, y.attempt, "loss", 1000))
+		}},
+		{"metric names", func(ctx context.Context, s *postgres.Store) error { return failure(s.MetricNames(ctx, y.thousand)) }},
+		{"curves", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.Curves(ctx, y.thousand, "loss", []int{1, 2, 3}, 100))
+		}},
+		{"exported trials", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.ExportTrials(ctx, y.hundredThousand, berth.TrialFilter{}, 0, 1000))
+		}},
+		{"log", func(ctx context.Context, s *postgres.Store) error { return failure(s.ReadLog(ctx, y.attempt, 0, 1000)) }},
+		{"memory", func(ctx context.Context, s *postgres.Store) error { return failure(s.ListMemory(ctx, y.attempt)) }},
+		{"leases of a host", func(ctx context.Context, s *postgres.Store) error { return failure(s.HostLeases(ctx, y.host)) }},
+		{"leases of attempts", func(ctx context.Context, s *postgres.Store) error { return failure(s.LeasesOf(ctx, []string{y.runs})) }},
+		{"placement", func(ctx context.Context, s *postgres.Store) error { return failure(s.PlacementStatus(ctx, y.waits)) }},
+		{"footprints", func(ctx context.Context, s *postgres.Store) error { return failure(s.ListFootprints(ctx, "", 100)) }},
+		{"health", func(ctx context.Context, s *postgres.Store) error { return failure(s.Health(ctx)) }},
+		{"GPU", func(ctx context.Context, s *postgres.Store) error { return failure(s.GetDevice(ctx, "g7")) }},
+		{"files to store", func(ctx context.Context, s *postgres.Store) error { return failure(s.FilesToStore(ctx, y.host, 100)) }},
+		{"checkpoints to store", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.CheckpointsToStore(ctx, y.host, 100))
+		}},
+		{"events", func(ctx context.Context, s *postgres.Store) error { return failure(s.PublishEvents(ctx, 1000)) }},
+		{"outbox", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.ClaimOutbox(ctx, 100, time.Minute))
+		}},
 		{"heartbeat", func(ctx context.Context, s *postgres.Store) error {
 			return s.TouchHost(ctx, y.host, berth.HostFree{MemoryBytes: 2 << 40}, []berth.SeenAttempt{{AttemptID: y.runs, Token: 1}})
 		}},
-		{"running", drop(func(ctx context.Context, s *postgres.Store) ([]string, error) { return s.SuspectLeases(ctx) })},
-		{"withdrawal", drop(func(ctx context.Context, s *postgres.Store) (berth.PlacementStatus, error) {
-			return s.WithdrawRequest(ctx, y.waits)
-		})},
-		{"secrets", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Secret, error) { return s.ListSecrets(ctx) })},
-		{"tokens", drop(func(ctx context.Context, s *postgres.Store) ([]berth.Token, error) { return s.ListTokens(ctx) })},
-		{"paused", drop(func(ctx context.Context, s *postgres.Store) (bool, error) {
-			return s.SetSweepState(ctx, y.open, berth.SweepPaused, "")
-		})},
+		{"running", func(ctx context.Context, s *postgres.Store) error { return failure(s.SuspectLeases(ctx)) }},
+		{"withdrawal", func(ctx context.Context, s *postgres.Store) error { return failure(s.WithdrawRequest(ctx, y.waits)) }},
+		{"secrets", func(ctx context.Context, s *postgres.Store) error { return failure(s.ListSecrets(ctx)) }},
+		{"tokens", func(ctx context.Context, s *postgres.Store) error { return failure(s.ListTokens(ctx)) }},
+		{"paused", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.SetSweepState(ctx, y.open, berth.SweepPaused, ""))
+		}},
 		{"limit", func(ctx context.Context, s *postgres.Store) error { return s.SetMaxParallel(ctx, y.open, 2) }},
 	}
 }
