@@ -71,18 +71,18 @@ func TestSession_HasTheNameAndRoleOfItsToken(t *testing.T) {
 	s.requireEnded(t, hash)
 }
 
+// A session ends with its token, or by its own time. Retention deletes what has ended.
 func TestSession_EndsWithItsToken(t *testing.T) {
 	t.Parallel()
 
 	s := &sessions{bundle: bare(t)}
-	short := s.token(t, "operator", time.Hour)
+	short, revoked := s.token(t, "operator", time.Hour), s.token(t, "operator", 0)
 
 	hash, expires := s.logIn(t, short)
 	require.Equal(t, short.ExpiresAt.UTC(), expires)
 	s.exec(t, "UPDATE api_tokens SET expires_at = now() - interval '1 second' WHERE id = $1", short.ID)
 	s.requireEnded(t, hash)
 
-	revoked := s.token(t, "operator", 0)
 	hash, _ = s.logIn(t, revoked)
 	require.NoError(t, s.store.RevokeToken(t.Context(), revoked.ID))
 	s.requireEnded(t, hash)
@@ -92,8 +92,19 @@ func TestSession_EndsWithItsToken(t *testing.T) {
 		require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 	}
 
-	s.exec(t, "DELETE FROM api_tokens WHERE id = $1", revoked.ID)
-	require.Equal(t, 1, s.rows(t, "sessions"), "the row goes with its token")
+	lasting := s.token(t, "operator", 0)
+	expired, _ := s.logIn(t, lasting)
+	s.exec(t, "UPDATE sessions SET created_at = now() - interval '30 days', expires_at = now() - interval '1 second' WHERE hash = $1", expired)
+	s.requireEnded(t, expired)
+
+	valid, _ := s.logIn(t, lasting)
+	s.exec(t, "DELETE FROM api_tokens WHERE id = $1", short.ID)
+	require.Equal(t, 3, s.rows(t, "sessions"), "the row goes with its token")
+	retainAll(t, s.store)
+	require.Equal(t, 1, s.rows(t, "sessions"))
+
+	_, err := s.store.SessionByHash(t.Context(), valid)
+	require.NoError(t, err)
 }
 
 // TestSession_OldestMakeRoom: a user who logs in again and again fills no
@@ -118,28 +129,4 @@ func TestSession_OldestMakeRoom(t *testing.T) {
 		_, err := s.store.SessionByHash(t.Context(), hash)
 		require.NoError(t, err)
 	}
-}
-
-// A session that has expired is not valid, and retention deletes it.
-func TestSession_RetentionDeletesWhatHasEnded(t *testing.T) {
-	t.Parallel()
-
-	s := &sessions{bundle: bare(t)}
-	token, revoked := s.token(t, "operator", 0), s.token(t, "operator", 0)
-	expired, _ := s.logIn(t, token)
-	s.exec(t, "UPDATE sessions SET created_at = now() - interval '30 days', expires_at = now() - interval '1 second' WHERE hash = $1", expired)
-	s.requireEnded(t, expired)
-	s.logIn(t, revoked)
-	require.NoError(t, s.store.RevokeToken(t.Context(), revoked.ID))
-
-	valid, _ := s.logIn(t, token)
-	require.Equal(t, 3, s.rows(t, "sessions"))
-
-	failed := make(map[string]error)
-	require.False(t, s.store.Retain(t.Context(), berth.Retention{}, failed))
-	require.Empty(t, failed)
-	require.Equal(t, 1, s.rows(t, "sessions"))
-
-	_, err := s.store.SessionByHash(t.Context(), valid)
-	require.NoError(t, err)
 }
