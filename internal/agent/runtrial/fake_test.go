@@ -551,7 +551,7 @@ func ends(t *testing.T, box *fake.Process, ended <-chan answer, text string, cod
 }
 
 // leave starts an attempt and detaches from it: its container runs on.
-func (r *rig) leave(t *testing.T, order Order) *fake.Process {
+func (r *rig) leave(t *testing.T, order berth.Order) *fake.Process {
 	t.Helper()
 
 	return r.leaveAfter(t, order, func(*fake.Process) {})
@@ -568,7 +568,7 @@ func (r *rig) readFor(t *testing.T, d time.Duration, say func(box *fake.Process)
 }
 
 // leaveAfter detaches from an attempt once meanwhile has returned.
-func (r *rig) leaveAfter(t *testing.T, order Order, meanwhile func(box *fake.Process)) *fake.Process {
+func (r *rig) leaveAfter(t *testing.T, order berth.Order, meanwhile func(box *fake.Process)) *fake.Process {
 	t.Helper()
 
 	ctx, shutdown := context.WithCancelCause(t.Context())

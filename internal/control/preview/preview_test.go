@@ -253,15 +253,7 @@ func TestWarnings(t *testing.T) {
 	require.Equal(t, []string{preview.CodeDuration}, codes(late.Warnings))
 }
 
-func TestPlanned(t *testing.T) {
-	t.Parallel()
-
-	require.Equal(t, 6, preview.Planned(decode(t, "")))
-	require.Equal(t, 4, preview.Planned(decode(t, "limits: {max_trials: 4}")))
-	require.Equal(t, 6, preview.Planned(decode(t, "limits: {max_trials: 40}")))
-}
-
-// TestPlannedKeepsToForbid promises no more trials than there are.
+// TestPlannedKeepsToForbid promises no more trials than there are, or than limits.max_trials.
 func TestPlannedKeepsToForbid(t *testing.T) {
 	t.Parallel()
 
@@ -270,6 +262,8 @@ func TestPlannedKeepsToForbid(t *testing.T) {
 		trials     int
 		codes      []string
 	}{
+		"all of a grid":      {"[{name: x, values: [1, 2, 3, 4, 5, 6]}]\nsearch: {algorithm: grid}", 6, []string{"W_MEMORY_MARKS", "W_MANY_SHAPES"}},
+		"a part of a grid":   {"[{name: x, min: 1, max: 1000}]\nsearch: {algorithm: grid}", 300, []string{"W_MEMORY_MARKS", "W_MANY_SHAPES"}},
 		"finite and small":   {"[{name: x, min: 1, max: 1000}]\nforbid: [x > 7]", 7, []string{"W_MEMORY_MARKS", "W_MANY_SHAPES"}},
 		"without end":        {"[{name: x, min: 0.5, max: 1}]\nforbid: [x < 0.9]", 300, nil},
 		"nothing is left":    {"[{name: x, min: 0.5, max: 1}]\nforbid: [x < 0.999999999]", 0, []string{"W_TIGHT_FORBID"}},
