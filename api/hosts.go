@@ -52,9 +52,7 @@ func (h *handlers) RemoveHost(ctx context.Context, r openapi.RemoveHostRequestOb
 			r.ID, berth.DeletePrefix)
 	}
 
-	force := r.Params.Force != nil && *r.Params.Force
-
-	return openapi.RemoveHost204Response{}, h.deps.Store.RemoveHost(ctx, host.ID, force)
+	return openapi.RemoveHost204Response{}, h.deps.Store.RemoveHost(ctx, host.ID, given(r.Params.Force))
 }
 
 // UpdateDevice is PATCH /devices/{id}.

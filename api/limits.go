@@ -25,7 +25,6 @@ type Limits struct {
 	Rate       float64 // requests a second, per token; default 200
 	Burst      int     // requests at once, per token; default: those of two seconds
 	PageRows   int     // of a list; default and most 500 (openapi.yaml)
-
 }
 
 // maxPage is the largest page that the description allows.

@@ -40,5 +40,5 @@ func TestPublisher_NotesHowRoundsEnd(t *testing.T) {
 	require.Eventually(t, func() bool { return !fails() }, 20*time.Second, 20*time.Millisecond)
 
 	stop()
-	<-ended
+	require.ErrorIs(t, <-ended, context.Canceled)
 }

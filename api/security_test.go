@@ -249,9 +249,9 @@ func TestTokenLifeEndsLocalAccess(t *testing.T) {
 
 	store, r := sampled(t)
 
-	body := r.want(http.StatusConflict, "POST", "/api/v1/tokens", `{"name":"ci","role":"viewer"}`, asJSON) // an admin's token could not be made again
+	r.want(http.StatusConflict, "POST", "/api/v1/tokens", `{"name":"ci","role":"viewer"}`, asJSON) // an admin's token could not be made again
 
-	body = r.want(http.StatusCreated, "POST", "/api/v1/tokens", `{"name":"me","role":"admin"}`, asJSON)
+	body := r.want(http.StatusCreated, "POST", "/api/v1/tokens", `{"name":"me","role":"admin"}`, asJSON)
 
 	secret := regexp.MustCompile(`berth_[A-Za-z0-9_-]{43}`).FindString(body)
 	require.NotEmpty(t, secret, body)

@@ -160,7 +160,7 @@ func TestTrialDownload_WaitsForTheStore(t *testing.T) {
 		store.FilesAre(attempt, berth.FilesStored, "")
 	}()
 
-	result := executeWaiting(t.Context(), &told, time.Minute, server, "trial", "download", apitest.SweepID, "2", "--to", dir)
+	result := executeFed(t.Context(), "", &told, time.Minute, server, "trial", "download", apitest.SweepID, "2", "--to", dir)
 	require.Equal(t, ExitOK, result.code, result.stderr)
 	require.Equal(t, content, below(t, dir))
 }
@@ -212,13 +212,13 @@ func TestTrialDownload_BeginsAgain(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(part), 0o700))
 	require.NoError(t, os.WriteFile(part, []byte(strings.Repeat("x", 500_000)), 0o600))
 
-	result := succeed(t, server, "trial", "download", id, "2", "model/weights.h5", "--to", dir)
+	succeed(t, server, "trial", "download", id, "2", "model/weights.h5", "--to", dir)
 	require.Equal(t, map[string]string{"model/weights.h5": large}, below(t, dir))
 	require.Equal(t, 1, cuts)
 
 	store.Change(func() { store.Objects[berth.Digest(sha256.Sum256([]byte("{}\n")))] = "[]\n" })
 
-	result = execute(t.Context(), server, "trial", "download", id, "2", "metrics.jsonl", "--to", dir)
+	result := execute(t.Context(), server, "trial", "download", id, "2", "metrics.jsonl", "--to", dir)
 	require.Equal(t, ExitError, result.code)
 	require.Contains(t, result.stderr, "checksum")
 	require.Len(t, below(t, dir), 1, "what is wrong is thrown away")

@@ -92,9 +92,6 @@ func (o *options) ago(at time.Time) string {
 	return span(max(o.now().Sub(at), 0)) + " ago"
 }
 
-// assignment writes values such as batch=32 lr=0.01.
-func assignment(a berth.Assignment) string { return a.Text(" ") }
-
 // short is the beginning of an id, which is enough of it.
 func short(id string) string { return id[:min(len(id), 8)] }
 

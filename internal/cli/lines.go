@@ -83,7 +83,7 @@ func changeText(b board, trial client.Trial, attempt client.Attempt, before, now
 			again = " again"
 		}
 
-		return fmt.Sprintf("%s runs%s: %s; %s", name, again, attemptText(attempt), assignment(trial.Params))
+		return fmt.Sprintf("%s runs%s: %s; %s", name, again, attemptText(attempt), trial.Params.Text(" "))
 	case client.TrialStateSucceeded:
 		return fmt.Sprintf("%s succeeded: %s, %s; %s done", name, valueText(b.sweep, trial), usageText(attempt), progress(b.sweep.Counts))
 	case client.TrialStateFailed, client.TrialStateInfeasible, client.TrialStateCanceled:

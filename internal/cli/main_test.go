@@ -126,12 +126,8 @@ func executeTo(ctx context.Context, errs *page, server string, args ...string) o
 	return executeFed(ctx, apitest.SweepFile, errs, 0, server, args...)
 }
 
-// executeWaiting is executeTo where downloads wait for files that are being stored.
-func executeWaiting(ctx context.Context, errs *page, storing time.Duration, server string, args ...string) outcome {
-	return executeFed(ctx, apitest.SweepFile, errs, storing, server, args...)
-}
-
-// executeFed is executeWaiting with standard input.
+// executeFed is executeTo with standard input, where downloads wait for files that are being
+// stored.
 func executeFed(ctx context.Context, in string, errs *page, storing time.Duration, server string, args ...string) outcome {
 	var out bytes.Buffer
 

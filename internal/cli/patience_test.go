@@ -86,7 +86,7 @@ func TestWatchOutlastsTrouble(t *testing.T) {
 	require.Contains(t, result.stdout, "best: trial 2")
 	require.Contains(t, result.stderr, "lost the server")
 
-	result = succeed(t, server, "sweep", "submit", "-f", "-")
+	succeed(t, server, "sweep", "submit", "-f", "-")
 }
 
 // A permanent refusal by the server ends the watch, with its exit code.

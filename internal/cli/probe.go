@@ -37,7 +37,7 @@ func (o *options) probeTable(probes []client.Probe) table {
 
 	for _, p := range probes {
 		for _, f := range p.Footprints {
-			t.add(shortKey(p.ShapeKey), assignment(p.Shape.Values), f.DeviceClass, bytesText(f.MemoryPeakBytes), bytesText(f.DevicePeakBytes),
+			t.add(shortKey(p.ShapeKey), p.Shape.Values.Text(" "), f.DeviceClass, bytesText(f.MemoryPeakBytes), bytesText(f.DevicePeakBytes),
 				bytesText(f.ReservedBytes), coresUsed(f.CPUMilli), span(seconds(f.DurationSeconds)), strconv.Itoa(f.Samples), f.Source, o.ago(f.MeasuredAt))
 		}
 	}
@@ -58,7 +58,7 @@ func (o *options) probeDetails(p client.Probe) table {
 	t.add("shape", p.ShapeKey)
 	t.add("image", p.Shape.ImageDigest)
 	t.add("command", strings.Join(p.Shape.Command, " "))
-	t.add("values", assignment(p.Shape.Values))
+	t.add("values", p.Shape.Values.Text(" "))
 
 	for _, f := range p.Footprints {
 		o.addFootprint(&t, f)

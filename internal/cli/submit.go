@@ -183,7 +183,7 @@ func shapeTable(p client.Preview) table {
 			each = span(seconds(s.DurationSeconds))
 		}
 
-		t.add(shortKey(s.Key), assignment(s.Values), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
+		t.add(shortKey(s.Key), s.Values.Text(" "), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
 			ofGPU(s), bytesText(s.DevicePeakBytes), sizedBy(s), bytesText(s.MemoryPeakBytes), each)
 	}
 

@@ -48,7 +48,7 @@ func summaryHead(s summary) string {
 	}
 
 	if s.Best != nil {
-		text += fmt.Sprintf("best: trial %d, %s: %s\n", s.Best.Number, valueText(s.Sweep, *s.Best), assignment(s.Best.Params))
+		text += fmt.Sprintf("best: trial %d, %s: %s\n", s.Best.Number, valueText(s.Sweep, *s.Best), s.Best.Params.Text(" "))
 	}
 
 	return text + failedText(s) + "\n"
@@ -103,7 +103,7 @@ func summaryTable(s summary) table {
 			reserved = fmt.Sprintf("%s - %s", bytesText(shape.ReservedMinBytes), bytesText(shape.ReservedMaxBytes))
 		}
 
-		t.add(shortKey(shape.Key), cmp.Or(assignment(shape.Values), none), strconv.Itoa(shape.Trials), strconv.Itoa(shape.Attempts),
+		t.add(shortKey(shape.Key), cmp.Or(shape.Values.Text(" "), none), strconv.Itoa(shape.Trials), strconv.Itoa(shape.Attempts),
 			probePeak(shape), reserved, bytesText(shape.MeasuredPeakBytes), strconv.Itoa(shape.OOMs))
 	}
 

@@ -155,9 +155,16 @@ func (o *object) integer(name string, in bounds, fallback int64) int64 {
 	return v
 }
 
+// isAuto reports whether a member is absent, null or "auto".
+func (o *object) isAuto(name string) bool {
+	n := o.field(name)
+
+	return n == nil || n.Kind == document.String && n.Text == auto
+}
+
 // integerOrAuto reads a whole number or "auto", which is zero.
 func (o *object) integerOrAuto(name string, in bounds) int64 {
-	if n := o.field(name); n == nil || n.Kind == document.String && n.Text == auto {
+	if o.isAuto(name) {
 		return 0
 	}
 

@@ -29,11 +29,11 @@ const unitHint = "write a number with B, KiB, MiB, GiB, TiB, KB, MB, GB or TB, s
 
 // size reads bytes, a text with a unit, or "auto", which is 0.
 func (o *object) size(name string, low int64, code string) berth.Size {
-	n := o.field(name)
-	if n == nil || n.Kind == document.String && n.Text == auto {
+	if o.isAuto(name) {
 		return 0
 	}
 
+	n := o.field(name)
 	if n.Kind != document.Number && !o.is(n, o.at(name), document.String) {
 		return 0
 	}
@@ -119,7 +119,7 @@ func parseDuration(text string) (time.Duration, bool) {
 func (o *object) cpus(name string) berth.CPUs {
 	const low, high = 0.01, 1024
 
-	if n := o.field(name); n == nil || n.Kind == document.String && n.Text == auto {
+	if o.isAuto(name) {
 		return 0
 	}
 

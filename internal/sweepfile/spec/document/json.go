@@ -32,7 +32,6 @@ func ParseJSON(data []byte) (*Node, error) {
 	b.decoder.UseNumber()
 
 	root := b.value(0)
-	root.move(len(data) - len(text))
 
 	return &root, b.err
 }

@@ -38,7 +38,7 @@ func (k Kind) String() string {
 type Node struct {
 	Kind   Kind
 	Text   string  // String: the text. Number: as strconv reads it. Bool: true or false
-	Offset int     // of its first byte in the document as it was given
+	Offset int     // of its first byte in the document, behind its byte order mark
 	Items  []Node  // List
 	Fields []Field // Object, in the order of the document; names may repeat
 }
@@ -91,9 +91,9 @@ func fail(cause error, text string, offset int, format string, args ...any) erro
 }
 
 // Line is the line, from 1, of a byte of the text, as editors count: a line
-// ends with a line feed, a carriage return or both.
+// ends with a line feed, a carriage return or both. A byte order mark does not count.
 func Line(text string, offset int) int {
-	return max(sort.SearchInts(lineStarts(text, breaks), offset+1), 1)
+	return max(sort.SearchInts(lineStarts(strings.TrimPrefix(text, mark), breaks), offset+1), 1)
 }
 
 // What ends a line, beside a carriage return before a line feed.
@@ -141,28 +141,12 @@ func (n *Node) Locate(pointer string) (begin, value int) {
 	return begin, n.Offset
 }
 
-// move adds to the offset of everything in a tree, such as the byte order mark
-// in front of the text.
-func (n *Node) move(by int) {
-	if by == 0 {
-		return
-	}
-
-	n.Offset += by
-
-	for i := range n.Items {
-		n.Items[i].move(by)
-	}
-
-	for i := range n.Fields {
-		n.Fields[i].Offset += by
-		n.Fields[i].Value.move(by)
-	}
-}
+// mark is the byte order mark, which some editors write in front of a text.
+const mark = "\ufeff"
 
 // decodeText drops a byte order mark and checks that the text is UTF-8.
 func decodeText(data []byte) (string, error) {
-	text := strings.TrimPrefix(string(data), "\ufeff")
+	text := strings.TrimPrefix(string(data), mark)
 	if utf8.ValidString(text) {
 		return text, nil
 	}

@@ -41,8 +41,6 @@ func ParseYAML(data []byte) (*Node, error) {
 
 	switch err := decoder.Decode(&second); {
 	case errors.Is(err, io.EOF):
-		root.move(len(data) - len(text))
-
 		return &root, nil
 	case err != nil:
 		return nil, b.syntax(err, reader.read)
