@@ -43,9 +43,9 @@ func Apply(flags *pflag.FlagSet, getenv func(string) string, others ...string) e
 		}
 
 		if value := getenv(Variable(f.Name)); value != "" {
-			first = set(f, value, items(f, value), "environment variable "+Variable(f.Name))
+			first = set(f, value, "environment variable "+Variable(f.Name))
 		} else if node, ok := file[f.Name]; ok && node.Tag != "!!null" {
-			first = set(f, text(node), fileItems(f, node), "key "+f.Name+" of "+getenv(FileVariable))
+			first = set(f, text(f, node), "key "+f.Name+" of "+getenv(FileVariable))
 		}
 	})
 
@@ -78,11 +78,11 @@ const sourceAnnotation = "berth_source"
 
 // set gives a flag a value. One that takes a list, by commas or by being given again as
 // --dataset is, gets all items at once.
-func set(f *pflag.Flag, value string, items []string, source string) error {
+func set(f *pflag.Flag, value, source string) error {
 	var err error
 
 	if several, ok := f.Value.(pflag.SliceValue); ok && (repeated(f) || commas(f)) {
-		err = several.Replace(items)
+		err = several.Replace(items(f, value))
 	} else {
 		err = f.Value.Set(value)
 	}
@@ -115,36 +115,12 @@ func commas(f *pflag.Flag) bool   { return f.Value.Type() == "stringSlice" }
 // items are those of a variable for a flag that takes a list: one a line, or with commas
 // between. A flag that may be repeated keeps the commas in a text of several lines.
 func items(f *pflag.Flag, value string) []string {
-	value = strings.TrimSpace(value)
+	text := strings.TrimSpace(value)
 	if repeated(f) && strings.Contains(value, "\n") {
-		return strings.FieldsFunc(lines.ReplaceAllString(value, "\n"), func(r rune) bool { return r == '\n' })
+		return strings.FieldsFunc(lines.ReplaceAllString(text, "\n"), func(r rune) bool { return r == '\n' })
 	}
 
-	return strings.FieldsFunc(separated.ReplaceAllString(value, ","), func(r rune) bool { return r == ',' })
-}
-
-// list are the items of a list in the file, or its only value.
-func list(node yaml.Node) []string {
-	if node.Kind != yaml.SequenceNode {
-		return []string{node.Value}
-	}
-
-	items := make([]string, len(node.Content))
-	for i, item := range node.Content {
-		items[i] = item.Value
-	}
-
-	return items
-}
-
-// fileItems are the items of a flag in the file. Those of a list with commas may be
-// written in one text, too.
-func fileItems(f *pflag.Flag, node yaml.Node) []string {
-	if commas(f) {
-		return items(f, text(node))
-	}
-
-	return list(node)
+	return strings.FieldsFunc(separated.ReplaceAllString(text, ","), func(r rune) bool { return r == ',' })
 }
 
 // Typed reports whether a flag was given on the command line itself.
@@ -154,9 +130,24 @@ func Typed(flags *pflag.FlagSet, name string) bool {
 	return f != nil && f.Changed && f.Annotations[sourceAnnotation] == nil
 }
 
-// text is a value as it stands in the file, or a list's with commas between, as
-// a person would give it to the flag.
-func text(node yaml.Node) string { return strings.Join(list(node), ",") }
+// text is a value of the file as a variable would have it: a list is an item a line, or has
+// commas between for a flag that takes no list.
+func text(f *pflag.Flag, node yaml.Node) string {
+	if node.Kind != yaml.SequenceNode {
+		return node.Value
+	}
+
+	end, whole := ",", ""
+	if repeated(f) || commas(f) {
+		end = "\n"
+	}
+
+	for _, item := range node.Content {
+		whole += item.Value + end
+	}
+
+	return strings.TrimSuffix(whole, ",")
+}
 
 func read(path string) (map[string]yaml.Node, error) {
 	if path == "" {

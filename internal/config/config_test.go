@@ -131,6 +131,7 @@ func TestApply_FlagsThatAreGivenAgain(t *testing.T) {
 		want           []string
 	}{
 		"a list":                    {file: "dataset: [a=/data/a, \"b=/data/b,c\"]", want: []string{"a=/data/a", "b=/data/b,c"}},
+		"a list of one":             {file: "dataset: [\"b=/data/b,c\"]", want: []string{"b=/data/b,c"}},
 		"a list by lines":           {file: "dataset:\n- a=/data/a\n- b=/data/b\n", want: []string{"a=/data/a", "b=/data/b"}},
 		"one":                       {file: "dataset: a=/data/a", want: []string{"a=/data/a"}},
 		"a variable of one":         {variable: "a=/data/a", want: []string{"a=/data/a"}},

@@ -214,15 +214,6 @@ func TestTypeOf(t *testing.T) {
 	require.Equal(t, expr.Number, expr.TypeOf(berth.Parameter{Type: berth.ParameterFloat}))
 }
 
-func BenchmarkBool(b *testing.B) {
-	program, err := expr.Compile(`batch * epochs > 65536 and optimizer == "adam"`, expr.Bool, scope)
-	require.NoError(b, err)
-
-	for b.Loop() {
-		_, _ = program.Bool(values)
-	}
-}
-
 func FuzzCompile(f *testing.F) {
 	for _, seed := range []string{"ceil(0.1 * epochs)", "batch > 3 and not amp", `optimizer == "x"`, "((", "1e", "-2**-2"} {
 		f.Add(seed)
