@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/berthml/berth/api/client"
+	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
 // Exit codes; docs/cli.md promises them.
@@ -159,5 +161,23 @@ func usageFlags(cmd *cobra.Command, err error) error {
 		}
 	}
 
-	return exitf(ExitUsage, "%w; see `%s --help`", err, cmd.CommandPath())
+	return exitf(ExitUsage, "%w%s; see `%s --help`", err, nearestFlag(cmd, err), cmd.CommandPath())
+}
+
+// nearestFlag asks for the flag that the user most likely meant; empty = none is like it.
+func nearestFlag(cmd *cobra.Command, err error) string {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return ""
+	}
+
+	var known []string
+
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+
+	if near := spec.Nearest(unknown.GetSpecifiedName(), known); near != "" {
+		return "; did you mean --" + near + "?"
+	}
+
+	return ""
 }

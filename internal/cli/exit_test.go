@@ -59,6 +59,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		"sweep odd":                              "there is no `berth sweep odd`; see `berth sweep --help`",
 		"sweep watch":                            "write `berth sweep watch SWEEP [flags]`",
 		"sweep list --odd":                       "unknown flag: --odd; see `berth sweep list --help`",
+		"sweep submit -f x.yaml --wiat":          "unknown flag: --wiat; did you mean --wait?; see `berth sweep submit --help`",
 		"sweep list --state odd":                 "the request has 1 problem:\n  invalid_request state: ",
 		"sweep list --server http://127.0.0.1:1": "is `berth dev` or `berth server` running?",
 		"sweep list --server http://[":           `--server "http://[" is no URL; write such as http://127.0.0.1:8080`,

@@ -56,6 +56,12 @@ func TestReader_KnowsTheObjective(t *testing.T) {
 		require.Equal(t, []berth.MetricPoint{metric(want, 1, 0.4)}, NewReader("", "val_loss").readAll(berth.Stdout, line), line)
 	}
 
+	for line, want := range map[string][]berth.MetricPoint{
+		"reward 200": {metric("reward", 1, 200)}, "episode 7 reward 200": {metric("reward", 1, 200)}, "reward 200 episodes ahead": nil,
+	} {
+		require.Equal(t, want, NewReader("", "reward").readAll(berth.Stdout, line), line)
+	}
+
 	own := NewReader(`(?P<name>\w+ \w+): (?P<value>\S+)`, "val_loss").readAll(berth.Stdout, "Val Loss: 0.4")
 	require.Equal(t, "val_loss", own[0].Name, "also as a pattern finds it")
 }

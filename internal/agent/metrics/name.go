@@ -27,7 +27,7 @@ var (
 	// joints end what is before a name.
 	joints = words("and or with at to is are the an got reached achieved then but here done finished completed improved result results INFO DEBUG WARNING ERROR")
 	// counting words stand before a number that belongs to no name.
-	counting = words("epoch epochs step steps iter iters iteration iterations batch round fold trial run seed update")
+	counting = words("epoch epochs episode episodes step steps iter iters iteration iterations batch round fold trial run seed update")
 )
 
 func words(text string) map[string]bool {

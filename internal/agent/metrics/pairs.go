@@ -140,7 +140,7 @@ func (r *Reader) pair(name, label, sign, text string, v value) (s sighting, ok b
 		r.unread = true
 
 		return s, false
-	case v.number == "", sign == " " && (rank <= 0 || !strings.ContainsAny(v.number, ".nN")):
+	case v.number == "", sign == " " && (rank <= 0 || !strings.ContainsAny(v.number, ".nN") && v.length < len(text)): // "reward 200" at the line's end
 		return s, false
 	case rank <= 0 && (v.over != "" || counting[strings.ToLower(name)] || sign == ":" && isWhole(v.number) && text[0] != ' '): // main:42, of a logger
 		return s, false
