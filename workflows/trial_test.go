@@ -291,30 +291,47 @@ func TestTrial_TooLargeForAnyGPU(t *testing.T) {
 	}
 }
 
+// An attempt without an outcome, of a lost host or of one that refuses it, is closed before
+// the next one asks: the ledger takes no second live attempt of a trial. A host that is
+// cut off from Temporal alone commits its result, which counts.
 func TestTrial_LostHostIsFencedAndReplaced(t *testing.T) {
 	t.Parallel()
 
-	b := trialSetup(t)
-	b.loses(away(), nil)
+	refused := temporal.NewNonRetryableApplicationError("container belongs to another launch", string(berth.KindConflict), nil)
 
-	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
-	require.Len(t, b.abandoned, 1)
-	require.Equal(t, b.requests[0].AttemptID, b.abandoned[0].AttemptID)
-	require.Len(t, b.requests, 2)
-}
+	for name, tt := range map[string]struct {
+		err       error
+		committed *berth.Outcome
+		requests  int
+		refused   bool // its host must not get it back
+		says      string
+	}{
+		"lost":                {away(), nil, 2, false, "host host did not answer"},
+		"it committed before": {away(), new(ok(0.5)), 1, false, "host host did not answer"},
+		"it refuses":          {refused, nil, 2, true, "host host could not carry the attempt out: container belongs to another launch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-// A host cut off from Temporal alone commits its results.
-func TestTrial_LostHostThatHadCommittedKeepsItsResult(t *testing.T) {
-	t.Parallel()
+			b := trialSetup(t)
+			b.loses(tt.err, nil)
+			b.result = tt.committed
+			b.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+				if info.ActivityType.Name == "AbandonAttempt" {
+					require.Len(t, b.requests, 1, "closed before the next one asks")
+				}
+			})
 
-	b := trialSetup(t)
-	b.loses(away(), nil)
-	b.result = new(ok(0.5))
-
-	result := b.execute(t)
-	require.Equal(t, berth.TrialSucceeded, result.State)
-	require.Equal(t, 0.5, *result.Value) //nolint:testifylint // the very same
-	require.Len(t, b.requests, 1, "nothing is repeated")
+			result := b.execute(t)
+			require.Equal(t, berth.TrialSucceeded, result.State)
+			require.InDelta(t, 0.5, *result.Value, 0)
+			require.Len(t, b.requests, tt.requests)
+			require.Len(t, b.abandoned, 1)
+			require.Equal(t, b.requests[0].AttemptID, b.abandoned[0].AttemptID)
+			require.Equal(t, tt.refused, b.abandoned[0].Refused)
+			require.Contains(t, b.abandoned[0].Message, tt.says)
+		})
+	}
 }
 
 func TestTrial_WaitsForTheSignalAndLooksAnyway(t *testing.T) {
@@ -445,35 +462,31 @@ func TestTrial_TheNextRunCountsOn(t *testing.T) {
 	require.Equal(t, b.requests[1].Last, next.requests[0].Last)
 }
 
-// A stop or a cancellation that comes with the look after which a run would end is this run's.
-func TestTrial_HearsItsEndBeforeTheNextRun(t *testing.T) {
-	t.Parallel()
-
-	for name, end := range endings {
-		b := trialSetup(t)
-		b.waiting = true
-		b.look = func(ref activities.AttemptRef) (berth.PlacementStatus, error) {
-			b.env.SetContinueAsNewSuggested(true)
-			end(b)
-
-			return b.status(ref.AttemptID, berth.RequestWaiting), nil
-		}
-		b.execute(t)
-		require.Equal(t, berth.TrialCanceled, b.settled.State, name)
-	}
-}
-
+// A stop or a cancellation ends a trial that waits, also one that comes with the look after
+// which its run would end: that is this run's.
 func TestTrial_StopOrCancelWhileWaiting(t *testing.T) {
 	t.Parallel()
 
 	for name, end := range endings {
-		b := trialSetup(t)
-		b.waiting = true
-		b.at(time.Second, func() { end(b) })
+		for _, last := range []bool{false, true} {
+			b := trialSetup(t)
+			b.waiting = true
 
-		require.Equal(t, berth.TrialCanceled, b.execute(t).State, name)
-		require.Equal(t, berth.TrialCanceled, b.settled.State)
-		require.Empty(t, b.orders)
+			if last {
+				b.look = func(ref activities.AttemptRef) (berth.PlacementStatus, error) {
+					b.env.SetContinueAsNewSuggested(true)
+					end(b)
+
+					return b.status(ref.AttemptID, berth.RequestWaiting), nil
+				}
+			} else {
+				b.at(time.Second, func() { end(b) })
+			}
+
+			require.Equal(t, berth.TrialCanceled, b.execute(t).State, name)
+			require.Equal(t, berth.TrialCanceled, b.settled.State)
+			require.Empty(t, b.orders)
+		}
 	}
 }
 
@@ -590,26 +603,6 @@ func TestTrial_SlowProbeIsCapped(t *testing.T) {
 	require.Len(t, b.measured, 2)
 	require.True(t, b.measured[0].Capped, "the others are told not to wait")
 	require.False(t, b.measured[1].Capped)
-}
-
-// An attempt that its host refuses has no outcome. The ledger takes no second
-// live attempt of a trial, so the first is closed before the next one is placed.
-func TestTrial_RefusedAttemptIsClosedBeforeTheNext(t *testing.T) {
-	t.Parallel()
-
-	b := trialSetup(t)
-	b.loses(temporal.NewNonRetryableApplicationError("container belongs to another launch", string(berth.KindConflict), nil), nil)
-	b.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
-		if info.ActivityType.Name == "AbandonAttempt" {
-			require.Len(t, b.requests, 1, "closed before the next one asks")
-		}
-	})
-
-	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
-	require.Len(t, b.abandoned, 1)
-	require.Equal(t, b.requests[0].AttemptID, b.abandoned[0].AttemptID)
-	require.True(t, b.abandoned[0].Refused, "its host must not get it back")
-	require.Equal(t, "host host could not carry the attempt out: container belongs to another launch", b.abandoned[0].Message)
 }
 
 // A trial of a shape that another one measures asks for a place at once, at the

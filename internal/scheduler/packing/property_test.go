@@ -244,37 +244,47 @@ func test(t require.TestingT, h *berth.Host, sweep string) {
 	}
 }
 
-func TestDecide_NeverOverCapacity(t *testing.T) {
+// What holds for every decision: no host is over its capacity, each request has one answer,
+// which is true, a sweep keeps its limits, and nothing that fits is left.
+func TestDecide_Properties(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
-		after := book(t, w, w.decide())
+		decisions := w.decide()
+		after := book(t, w, decisions)
 
-		for i, h := range after {
-			if h.Attempts == w.hosts[i].Attempts {
-				continue // nothing of ours came to it
-			}
-
-			require.LessOrEqual(t, h.MemoryReservedBytes, h.MemoryBytes-h.MemoryHeadroomBytes)
-			require.LessOrEqual(t, h.MemoryReservedBytes, h.MemoryFreeBytes)
-			require.LessOrEqual(t, h.CPUMilliReserved, h.CPUMilli)
-			require.GreaterOrEqual(t, h.DiskFreeBytes, h.DiskHeadroomBytes)
-			require.True(t, h.MaxAttempts == 0 || h.Attempts <= h.MaxAttempts)
-
-			for j, dev := range h.Devices {
-				if dev.Attempts == w.hosts[i].Devices[j].Attempts {
-					continue
-				}
-
-				require.True(t, dev.Limit() == 0 || dev.Attempts <= dev.Limit())
-
-				require.LessOrEqual(t, dev.ReservedBytes, dev.CapacityBytes())
-				require.LessOrEqual(t, dev.ReservedBytes, dev.FreeBytes)
-				require.LessOrEqual(t, dev.ContextsReserved, dev.ContextsBy(dev.Mode))
-			}
-		}
+		requireCapacity(t, w, after)
+		requireAnswers(t, w, decisions, after)
+		requireLimits(t, w, decisions)
+		requireNothingFits(t, w, decisions, after)
 	})
+}
+
+func requireCapacity(t *rapid.T, w world, after []berth.Host) {
+	for i, h := range after {
+		if h.Attempts == w.hosts[i].Attempts {
+			continue // nothing of ours came to it
+		}
+
+		require.LessOrEqual(t, h.MemoryReservedBytes, h.MemoryBytes-h.MemoryHeadroomBytes)
+		require.LessOrEqual(t, h.MemoryReservedBytes, h.MemoryFreeBytes)
+		require.LessOrEqual(t, h.CPUMilliReserved, h.CPUMilli)
+		require.GreaterOrEqual(t, h.DiskFreeBytes, h.DiskHeadroomBytes)
+		require.True(t, h.MaxAttempts == 0 || h.Attempts <= h.MaxAttempts)
+
+		for j, dev := range h.Devices {
+			if dev.Attempts == w.hosts[i].Devices[j].Attempts {
+				continue
+			}
+
+			require.True(t, dev.Limit() == 0 || dev.Attempts <= dev.Limit())
+
+			require.LessOrEqual(t, dev.ReservedBytes, dev.CapacityBytes())
+			require.LessOrEqual(t, dev.ReservedBytes, dev.FreeBytes)
+			require.LessOrEqual(t, dev.ContextsReserved, dev.ContextsBy(dev.Mode))
+		}
+	}
 }
 
 func TestDecide_IsPureAndIndependentOfOrder(t *testing.T) {
@@ -319,54 +329,47 @@ func facts(decisions []packing.Decision) []fact {
 	return out
 }
 
-func TestDecide_AnswersEveryRequestOnceAndTruthfully(t *testing.T) {
-	t.Parallel()
+func requireAnswers(t *rapid.T, w world, decisions []packing.Decision, after []berth.Host) {
+	answered := map[string]bool{}
 
-	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		decisions := w.decide()
-		after := book(t, w, decisions)
-		answered := map[string]bool{}
+	for _, d := range decisions {
+		require.False(t, answered[d.AttemptID])
+		answered[d.AttemptID] = true
 
-		for _, d := range decisions {
-			require.False(t, answered[d.AttemptID])
-			answered[d.AttemptID] = true
+		rejections := d.Rejections(0)
+		require.Equal(t, d.Placed, len(rejections) == 0)
+		require.LessOrEqual(t, len(d.Rejections(2)), 2)
 
-			rejections := d.Rejections(0)
-			require.Equal(t, d.Placed, len(rejections) == 0)
-			require.LessOrEqual(t, len(d.Rejections(2)), 2)
+		request := w.request(d.AttemptID)
+		hosts := slices.DeleteFunc(slices.Clone(w.hosts), func(h berth.Host) bool { return h.State == berth.HostFormer })
+		could := slices.ContainsFunc(w.hosts, func(h berth.Host) bool { return holds(h, request) })
+		require.Equal(t, len(hosts) > 0 && !could && offers(w.hosts, request) && !d.Limited(), d.Impossible)
 
-			request := w.request(d.AttemptID)
-			hosts := slices.DeleteFunc(slices.Clone(w.hosts), func(h berth.Host) bool { return h.State == berth.HostFormer })
-			could := slices.ContainsFunc(w.hosts, func(h berth.Host) bool { return holds(h, request) })
-			require.Equal(t, len(hosts) > 0 && !could && offers(w.hosts, request) && !d.Limited(), d.Impossible)
+		said := map[string]bool{}
 
-			said := map[string]bool{}
+		for _, r := range rejections {
+			require.NotEmpty(t, packing.Explain(r))
 
-			for _, r := range rejections {
-				require.NotEmpty(t, packing.Explain(r))
-
-				if r.HostID == "" {
-					continue
-				}
-
-				i := slices.IndexFunc(after, func(h berth.Host) bool { return h.ID == r.HostID })
-				if after[i].State == berth.HostFormer {
-					require.False(t, r.Never)
-					require.Contains(t, r.Reason, "the trial waits until")
-
-					continue
-				}
-
-				said[r.HostID] = true
-				requireTruth(t, r, after[i], request)
+			if r.HostID == "" {
+				continue
 			}
 
-			require.True(t, d.Placed || d.Rejections(1)[0].Dimension == berth.DimensionSweep || len(said) == len(hosts), "each host says why not")
+			i := slices.IndexFunc(after, func(h berth.Host) bool { return h.ID == r.HostID })
+			if after[i].State == berth.HostFormer {
+				require.False(t, r.Never)
+				require.Contains(t, r.Reason, "the trial waits until")
+
+				continue
+			}
+
+			said[r.HostID] = true
+			requireTruth(t, r, after[i], request)
 		}
 
-		require.Len(t, answered, len(w.requests))
-	})
+		require.True(t, d.Placed || d.Rejections(1)[0].Dimension == berth.DimensionSweep || len(said) == len(hosts), "each host says why not")
+	}
+
+	require.Len(t, answered, len(w.requests))
 }
 
 // requireTruth checks the rejection of a request against the host at the end of
@@ -442,37 +445,32 @@ func empty(h berth.Host) berth.Host {
 	return h
 }
 
-func TestDecide_RespectsSweepLimits(t *testing.T) {
-	t.Parallel()
+func requireLimits(t *rapid.T, w world, decisions []packing.Decision) {
+	running, away := map[string]int{}, map[string]int{}
 
-	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		running, away := map[string]int{}, map[string]int{}
+	for id, limit := range w.sweeps {
+		running[id] = limit.Running
+	}
 
-		for id, limit := range w.sweeps {
-			running[id] = limit.Running
+	for _, d := range decisions {
+		r := w.request(d.AttemptID)
+		sweep := r.SweepID
+
+		if !d.Placed {
+			continue
 		}
 
-		for _, d := range w.decide() {
-			r := w.request(d.AttemptID)
-			sweep := r.SweepID
+		running[sweep]++
 
-			if !d.Placed {
-				continue
-			}
-
-			running[sweep]++
-
-			if r.Away {
-				away[sweep]++
-			}
-
-			require.NotEqual(t, "paused", sweep)
-			require.True(t, sweep != "limited" || running[sweep] <= w.sweeps[sweep].MaxParallel)
-			require.True(t, sweep != "limited" || r.Away || running[sweep]+max(w.sweeps[sweep].Away-away[sweep], 0) <= w.sweeps[sweep].MaxParallel,
-				"the places of what is away are for the retries")
+		if r.Away {
+			away[sweep]++
 		}
-	})
+
+		require.NotEqual(t, "paused", sweep)
+		require.True(t, sweep != "limited" || running[sweep] <= w.sweeps[sweep].MaxParallel)
+		require.True(t, sweep != "limited" || r.Away || running[sweep]+max(w.sweeps[sweep].Away-away[sweep], 0) <= w.sweeps[sweep].MaxParallel,
+			"the places of what is away are for the retries")
+	}
 }
 
 // avoids reports whether a trial stays away from a host where it failed and its
@@ -501,45 +499,38 @@ func waitsFor(h berth.Host, dev berth.Device, r packing.Request) (own berth.Dema
 	return own
 }
 
-// TestDecide_LeavesNothingThatFits: a request that is not placed fits nowhere
-// at the end, unless its sweep or a kept host forbids it (backfill).
-func TestDecide_LeavesNothingThatFits(t *testing.T) {
-	t.Parallel()
+// requireNothingFits checks that a request which is not placed fits nowhere at the end,
+// unless its sweep or a kept host forbids it (backfill).
+func requireNothingFits(t *rapid.T, w world, decisions []packing.Decision, after []berth.Host) {
+	closed := map[string]bool{}
 
-	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		decisions := w.decide()
-		after := book(t, w, decisions)
-		closed := map[string]bool{}
+	for _, d := range decisions {
+		if d.Kept.DeviceID == "" {
+			closed[d.Kept.HostID] = true
 
-		for _, d := range decisions {
-			if d.Kept.DeviceID == "" {
-				closed[d.Kept.HostID] = true
-
-				continue
-			}
-
-			// The GPU is closed, and the host keeps room beside it.
-			h := &after[slices.IndexFunc(after, func(h berth.Host) bool { return h.ID == d.Kept.HostID })]
-			dev := &h.Devices[slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == d.Kept.DeviceID })]
-			own := waitsFor(*h, *dev, w.request(d.AttemptID))
-			dev.Problem = "kept"
-			h.MemoryReservedBytes += own.MemoryBytes
-			h.CPUMilliReserved += own.CPUMilli
-			h.Attempts++
-			h.Exclusive = h.Exclusive || own.Exclusive
+			continue
 		}
 
-		open := slices.DeleteFunc(after, func(h berth.Host) bool { return closed[h.ID] })
+		// The GPU is closed, and the host keeps room beside it.
+		h := &after[slices.IndexFunc(after, func(h berth.Host) bool { return h.ID == d.Kept.HostID })]
+		dev := &h.Devices[slices.IndexFunc(h.Devices, func(dev berth.Device) bool { return dev.ID == d.Kept.DeviceID })]
+		own := waitsFor(*h, *dev, w.request(d.AttemptID))
+		dev.Problem = "kept"
+		h.MemoryReservedBytes += own.MemoryBytes
+		h.CPUMilliReserved += own.CPUMilli
+		h.Attempts++
+		h.Exclusive = h.Exclusive || own.Exclusive
+	}
 
-		for _, d := range decisions {
-			if d.Placed || d.Rejections(1)[0].Dimension == berth.DimensionSweep {
-				continue
-			}
+	open := slices.DeleteFunc(after, func(h berth.Host) bool { return closed[h.ID] })
 
-			r := w.request(d.AttemptID)
-			again := world{hosts: slices.DeleteFunc(slices.Clone(open), func(h berth.Host) bool { return avoids(w, r, h) }), requests: []packing.Request{r}}
-			require.False(t, again.decide()[0].Placed, "%s would fit", d.AttemptID)
+	for _, d := range decisions {
+		if d.Placed || d.Rejections(1)[0].Dimension == berth.DimensionSweep {
+			continue
 		}
-	})
+
+		r := w.request(d.AttemptID)
+		again := world{hosts: slices.DeleteFunc(slices.Clone(open), func(h berth.Host) bool { return avoids(w, r, h) }), requests: []packing.Request{r}}
+		require.False(t, again.decide()[0].Placed, "%s would fit", d.AttemptID)
+	}
 }
