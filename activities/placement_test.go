@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,18 +47,32 @@ func TestRequestPlacement_WaitsAMomentForTheDecision(t *testing.T) {
 	t.Parallel()
 
 	empty := berth.Host{ID: "h", State: berth.HostReady, MemoryBytes: 2 << 30, MemoryFreeBytes: 2 << 30, CPUMilli: 2000}
-	full := empty
-	full.MemoryReservedBytes = 3 << 29
+	with := func(change func(h *berth.Host)) berth.Host {
+		h := empty
+		change(&h)
+
+		return h
+	}
 
 	for name, test := range map[string]struct {
 		board board
 		state berth.RequestState
 		looks int
 	}{
-		"placed at once":   {board{host: empty, placed: 2}, berth.RequestPlaced, 2},
-		"not placed":       {board{host: empty}, berth.RequestWaiting, 7},
-		"ledger away":      {board{host: empty, err: berth.Errorf(berth.KindUnavailable, "gone")}, berth.RequestWaiting, 1},
-		"there is no room": {board{host: full}, berth.RequestWaiting, 0},
+		"placed at once":  {board{host: empty, placed: 2}, berth.RequestPlaced, 2},
+		"not placed":      {board{host: empty}, berth.RequestWaiting, 7},
+		"ledger away":     {board{host: empty, err: berth.Errorf(berth.KindUnavailable, "gone")}, berth.RequestWaiting, 1},
+		"memory is taken": {board{host: with(func(h *berth.Host) { h.MemoryReservedBytes = 3 << 29 })}, berth.RequestWaiting, 0},
+		"cores are taken": {board{host: with(func(h *berth.Host) { h.CPUMilliReserved = 1500 })}, berth.RequestWaiting, 0},
+		"alone there":     {board{host: with(func(h *berth.Host) { h.Exclusive = true })}, berth.RequestWaiting, 0},
+		"memory is used":  {board{host: with(func(h *berth.Host) { h.MemoryFreeBytes = 1 << 29 })}, berth.RequestWaiting, 0},
+		"disk is full":    {board{host: with(func(h *berth.Host) { h.DiskHeadroomBytes = 1 })}, berth.RequestWaiting, 0},
+		"no more at once": {board{host: with(func(h *berth.Host) { h.Attempts, h.MaxAttempts = 1, 1 })}, berth.RequestWaiting, 0},
+		"cordoned":        {board{host: with(func(h *berth.Host) { h.CordonedAt, h.CordonSweep = new(time.Unix(0, 0)), "s" })}, berth.RequestWaiting, 0},
+		"lacks the image": {board{host: with(func(h *berth.Host) {
+			h.MissingImages = []berth.MissingImage{{SweepID: "s", Cordoned: true}}
+		})}, berth.RequestWaiting, 0},
+		"host is lost": {board{host: with(func(h *berth.Host) { h.State = berth.HostLost })}, berth.RequestWaiting, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -190,6 +190,14 @@ func TestAfterOOM_Properties(t *testing.T) {
 	})
 }
 
+func TestKnown(t *testing.T) {
+	t.Parallel()
+
+	require.False(t, memory.Known(nil))
+	require.False(t, memory.Known(&berth.Footprint{MemoryFloorBytes: 1}), "an out-of-memory alone measures nothing")
+	require.True(t, memory.Known(&berth.Footprint{Samples: 1}))
+}
+
 // seen is one finished attempt.
 type seen struct {
 	source   berth.FootprintSource
