@@ -32,6 +32,7 @@ type run struct {
 	missed     bool       // the container had exited before this run
 	keeping    sync.Mutex // held while kept is changed
 	kept       record
+	keptData   []byte       // of kept, as this run wrote it
 	sized      atomic.Int64 // what its files took when they were measured last
 	trace      *sampling.Trace
 	deviceNote string        // what a person must know of how it used its GPU; empty = nothing

@@ -32,7 +32,7 @@ type record struct {
 	Disk      keptDisk       `json:"disk,omitzero"`
 }
 
-// keep changes the record and writes it down.
+// keep changes the record and writes it down, unless the file has it.
 func (r *run) keep(change func(k *record)) error {
 	r.keeping.Lock()
 	defer r.keeping.Unlock()
@@ -40,16 +40,26 @@ func (r *run) keep(change func(k *record)) error {
 	change(&r.kept)
 	r.kept.Container = r.container.ID
 
-	return r.dirs.keepRecord(r.kept)
-}
-
-// keepRecord overwrites the file in place: a full disk takes no second copy.
-func (d dirs) keepRecord(k record) error {
-	data, err := json.Marshal(k)
+	data, err := json.Marshal(r.kept)
 	if err != nil {
 		return berth.Errorf(berth.KindInternal, "encoding record of a run: %w", err)
 	}
 
+	if bytes.Equal(data, r.keptData) {
+		return nil
+	}
+
+	if err := r.dirs.keepRecord(data); err != nil {
+		return err
+	}
+
+	r.keptData = data
+
+	return nil
+}
+
+// keepRecord overwrites the file in place: a full disk takes no second copy.
+func (d dirs) keepRecord(data []byte) error {
 	file, err := os.OpenFile(filepath.Join(d.attempt, recordName), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -165,7 +166,9 @@ func TestRecord_GoesWithTheContainer(t *testing.T) {
 	k := record{Container: "c", Source: strings.Repeat("x", recordBytes)}
 
 	for samples := range 2 { // a shorter one overwrites the longer one
-		require.NoError(t, d.keepRecord(k))
+		data, err := json.Marshal(k)
+		require.NoError(t, err)
+		require.NoError(t, d.keepRecord(data))
 		require.Equal(t, k, d.record("c"))
 		require.Equal(t, k, d.record(""), "of an attempt that is over")
 		require.Zero(t, d.record("d"))
