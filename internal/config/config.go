@@ -137,16 +137,17 @@ func text(f *pflag.Flag, node yaml.Node) string {
 		return node.Value
 	}
 
-	end, whole := ",", ""
+	end := ","
 	if repeated(f) || commas(f) {
 		end = "\n"
 	}
 
+	var whole strings.Builder
 	for _, item := range node.Content {
-		whole += item.Value + end
+		whole.WriteString(item.Value + end)
 	}
 
-	return strings.TrimSuffix(whole, ",")
+	return strings.TrimSuffix(whole.String(), ",")
 }
 
 func read(path string) (map[string]yaml.Node, error) {

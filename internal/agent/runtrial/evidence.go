@@ -110,8 +110,9 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		seen.usage.OOMKills = max(seen.usage.OOMKills, 1)
 	}
 
-	notes := append(seen.omitted, spillNote(r.who.Attempt.Demand), heldBackNote(seen.usage, r.capMilli(), int64(runtime.NumCPU())), sampling.GapNote(kind, seen.usage))
-	message = strings.Join(slices.DeleteFunc(append([]string{message}, notes...), func(text string) bool { return text == "" }), "; ")
+	notes := slices.Concat([]string{message}, seen.omitted,
+		[]string{spillNote(r.who.Attempt.Demand), heldBackNote(seen.usage, r.capMilli(), int64(runtime.NumCPU())), sampling.GapNote(kind, seen.usage)})
+	message = strings.Join(slices.DeleteFunc(notes, func(text string) bool { return text == "" }), "; ")
 
 	return berth.Outcome{
 		Kind: kind, Message: message, ExitCode: &code, Value: value, Usage: seen.usage, StartedAt: started, FinishedAt: finished,
