@@ -213,7 +213,7 @@ func TestCheckpoints_FollowATrialFromALostHost(t *testing.T) {
 	var parts []string
 
 	require.Eventually(t, func() bool {
-		parts, _ = filepath.Glob(filepath.Join(to.dir, "host", "attempts", "*", "fetching", "*", "archive.tar"))
+		parts, _ = filepath.Glob(filepath.Join(to.dir, "host", "attempts", "*", "fetching", "*", "checkpoint", "blob"))
 
 		return len(parts) > 0
 	}, 2*time.Minute, time.Millisecond, "nothing is fetched: %s", c.output(to.name))

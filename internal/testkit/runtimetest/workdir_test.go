@@ -125,6 +125,18 @@ func TestWorkdir_WithADataset(t *testing.T) {
 	for target, path := range map[string]string{"/app": dir, "/app/labels.csv": file} {
 		out, outcome := runWith(t, target, path, `assert open("labels.csv").read() == "a,b"; print("acc=1")`)
 		require.Equal(t, berth.FailureOK, outcome.Kind, outcome.Message)
-		require.NoDirExists(t, filepath.Join(out, "work"), target)
+
+		left, _ := filepath.Glob(filepath.Join(out, "work", "*"))
+		if target == "/app" {
+			require.Empty(t, left)
+
+			continue
+		}
+
+		require.Equal(t, []string{filepath.Join(out, "work", "labels.csv")}, left, "the mount's place alone (docs/limits.md)")
+
+		info, err := os.Stat(left[0])
+		require.NoError(t, err)
+		require.Zero(t, info.Size())
 	}
 }
