@@ -91,27 +91,37 @@ func suggest(ctx context.Context, ledger Suggester, in SuggestInput) (result Sug
 
 	shapes := search.NewShapes(sweep.Spec, sweep.ImageDigest)
 
-	var end search.End // stays EndNone on a retry, and the next call says it
+	for {
+		var (
+			end         search.End // stays EndNone on a retry, and the next call says it
+			made, added int
+		)
 
-	result.Numbers, result.Exhausted, err = ledger.Suggest(ctx, in.SweepID, in.First, in.Count,
-		searcher.NeedsEntries(), func(tried berth.Tried) (_ []berth.NewTrial, _ bool, err error) {
-			var values []berth.Assignment
+		result.Numbers, result.Exhausted, err = ledger.Suggest(ctx, in.SweepID, in.First, in.Count,
+			searcher.NeedsEntries(), func(tried berth.Tried) (_ []berth.NewTrial, _ bool, err error) {
+				var values []berth.Assignment
 
-			limit := in.First - 1 + in.Count - tried.Made
-			if values, end, err = searcher.With(tried.Listed, tried.From, tried.Entries).Next(tried, limit); err != nil {
-				return nil, false, err
-			}
+				limit := in.First - 1 + in.Count - tried.Made
+				if values, end, err = searcher.With(tried.Listed, tried.From, tried.Entries).Next(tried, limit); err != nil {
+					return nil, false, err
+				}
 
-			trials := make([]berth.NewTrial, len(values))
-			for i, v := range values {
-				trials[i] = berth.NewTrial{ID: trialID(in.SweepID, tried.Made+1+i), Params: v, Shape: shapes.Of(v)}
-			}
+				trials := make([]berth.NewTrial, len(values))
+				for i, v := range values {
+					trials[i] = berth.NewTrial{ID: trialID(in.SweepID, tried.Made+1+i), Params: v, Shape: shapes.Of(v)}
+				}
 
-			return trials, end == search.EndSpace || end == search.EndDraws, nil
-		})
-	result.Reason = end.String()
+				added = len(values)
+				made = tried.Made + added
 
-	return result, err
+				return trials, end == search.EndSpace || end == search.EndDraws, nil
+			})
+		result.Reason = end.String()
+
+		if err != nil || added == 0 || made >= in.First { // else more trials were forgotten than a call makes
+			return result, err
+		}
+	}
 }
 
 // trialID derives a trial's id from its sweep and number, so that each caller

@@ -349,3 +349,37 @@ type counted struct {
 func (c *counted) GetSweep(context.Context, string) (berth.Sweep, error) {
 	return berth.Sweep{State: c.state, Reason: c.why, Counts: c.counts}, nil
 }
+
+// entries hands the entries of a list to the search, a hundred at a call, as PostgreSQL does.
+type entries struct {
+	shelf
+
+	all []berth.Assignment
+}
+
+func (e *entries) Suggest(
+	ctx context.Context, id string, first, count int, all bool, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
+) ([]int, bool, error) {
+	return e.shelf.Suggest(ctx, id, first, count, all, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+		tried.Listed, tried.From = len(e.all), min(tried.Made, len(e.all))
+		tried.Entries = e.all[tried.From:min(tried.From+100, len(e.all))]
+
+		return suggest(tried)
+	})
+}
+
+// A restored database gets all trials of a list again, also more than are read at once.
+func TestFillTrials_MakesAllThatWereForgotten(t *testing.T) {
+	t.Parallel()
+
+	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nparameters: [{name: x, type: int, min: 1, max: 999}]\nsearch: {algorithm: list}\nenqueue: [{x: 1}]\n"), "")
+	require.NoError(t, err)
+
+	e := &entries{shelf: shelf{spec: s}}
+	for n := range 350 {
+		e.all = append(e.all, berth.Assignment{"x": berth.IntValue(int64(n + 1))})
+	}
+
+	require.NoError(t, activities.FillTrials(t.Context(), e, restoredID, 300))
+	require.Len(t, e.trials, 300)
+}

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -70,23 +72,57 @@ func (e exported) run(cmd *cobra.Command, to *remote) error {
 	return to.export(cmd.Context(), e, out)
 }
 
-// toFile writes a file, and leaves no part of it when that fails.
+// toFile writes a file. It replaces a regular file once all of the new one is there, and
+// leaves no part; it appends to anything else, such as a device or /dev/stdout.
 func (e exported) toFile(cmd *cobra.Command, to *remote) error {
-	file, err := os.Create(e.to)
+	info, err := os.Stat(e.to)
+	replaces := err != nil || info.Mode().IsRegular() && !strings.HasPrefix(e.to, "/dev/")
+
+	var file *os.File
+
+	if replaces {
+		file, err = os.CreateTemp(filepath.Dir(e.to), ".berth-*.part")
+	} else {
+		file, err = os.OpenFile(e.to, os.O_WRONLY|os.O_APPEND, 0)
+	}
+
 	if err != nil {
 		return exitf(ExitUsage, "writing %q: %w; is its directory there?", e.to, err)
 	}
 
-	err = to.export(cmd.Context(), e, file)
-	if closed := file.Close(); err == nil && closed != nil {
-		err = exitf(ExitError, "writing %q: %w", e.to, closed)
+	if err = to.export(cmd.Context(), e, file); err == nil && replaces {
+		err = keepAs(file, e.to, info)
 	}
 
-	if info, failed := os.Lstat(e.to); err != nil && failed == nil && info.Mode().IsRegular() {
-		_ = os.Remove(e.to) // the first error counts
+	_ = file.Close() // a file that is kept is closed
+
+	if err != nil && replaces {
+		_ = os.Remove(file.Name()) // the first error counts
 	}
 
 	return err
+}
+
+// keepAs gives a whole file its name, and the mode of the file that it replaces: nil = none.
+func keepAs(file *os.File, name string, before os.FileInfo) error {
+	mode := os.FileMode(0o644)
+	if before != nil {
+		mode = before.Mode().Perm()
+
+		if target, err := filepath.EvalSymlinks(name); err == nil { // the target of a link, not the link
+			name = target
+		}
+	}
+
+	if err := errors.Join(file.Chmod(mode), file.Sync(), file.Close()); err != nil {
+		return exitf(ExitError, "writing %q: %w", name, err)
+	}
+
+	if err := os.Rename(file.Name(), name); err != nil {
+		return exitf(ExitError, "writing %q: %w", name, err)
+	}
+
+	return nil
 }
 
 // export writes a table as the server sends it. An answer that is cut is an error.

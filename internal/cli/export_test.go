@@ -70,7 +70,7 @@ func TestExport_ToFilesAndStandardOutput(t *testing.T) {
 }
 
 // A part that was cut is not taken for the whole: nothing of it is left.
-func TestExport_CutIsNoFile(t *testing.T) {
+func TestExport_CutKeepsTheOlderFile(t *testing.T) {
 	t.Parallel()
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -88,7 +88,13 @@ func TestExport_CutIsNoFile(t *testing.T) {
 	require.Equal(t, ExitUnreachable, result.code)
 	require.Contains(t, result.stderr, "ended its answer before all was sent")
 
-	require.NoFileExists(t, path)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "an older one", string(data), "the older file stays")
+
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
 }
 
 // A full disk, or a closed reader, does not count as an unreachable server.

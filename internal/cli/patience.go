@@ -48,14 +48,13 @@ func temporaryStatus(status int) bool {
 }
 
 // patiently asks until the server answers or refuses for good, or ctx ends, but at most
-// tries times, and not again at a wrong address; 0 = without a limit. It calls lost for
-// each failed try.
+// tries times; 0 = without a limit. It calls lost for each failed try.
 func patiently[T any](ctx context.Context, tries int, lost func(error), ask func() (T, error)) (T, error) {
 	var p patience
 
 	for try := 1; ; try++ {
 		result, err := ask()
-		if err == nil || ctx.Err() != nil || !temporary(err) || try == tries || tries > 0 && try == 1 && refusedToConnect(err) {
+		if err == nil || ctx.Err() != nil || !temporary(err) || try == tries {
 			return result, err
 		}
 

@@ -2,13 +2,16 @@ package cli
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -145,4 +148,23 @@ func TestPatience(t *testing.T) {
 	require.Equal(t, reconnectMost, p.pause(nil))
 	p.reset()
 	require.Equal(t, reconnectFirst, p.pause(nil))
+}
+
+// A server that restarts between two files of a download is asked again.
+func TestPatiently_AsksAgainAfterARefusedConnection(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+
+		got, err := patiently(t.Context(), fetchTries, func(error) {}, func() (string, error) {
+			if tries++; tries < 3 {
+				return "", unreachable(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+			}
+
+			return "file", nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, "file", got)
+	})
 }

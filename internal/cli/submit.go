@@ -63,8 +63,18 @@ func (o *options) fileVerb(use, about string, run func(cmd *cobra.Command, to *r
 }
 
 func (r *remote) submit(ctx context.Context, file *sweepFile, key string) (client.Sweep, error) {
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+
+	tries := 0
+
 	sweep, err := patiently(ctx, submitTries, func(error) {}, func() (client.Sweep, error) {
-		return answer[client.Sweep](r.CreateSweepWithBody(ctx, &client.CreateSweepParams{IdempotencyKey: key}, file.contentType, file.reader()))
+		sweep, err := answer[client.Sweep](r.CreateSweepWithBody(ctx, &client.CreateSweepParams{IdempotencyKey: key}, file.contentType, file.reader()))
+		if tries++; tries == 1 && refusedToConnect(err) { // the address is wrong, or the server is not started
+			giveUp()
+		}
+
+		return sweep, err
 	})
 
 	return sweep, about(file, err)

@@ -15,6 +15,7 @@ const (
 	// took: a watcher of a large sweep does not keep the server busy.
 	watchEvery = time.Second
 	watchPart  = 10
+	watchMost  = 30 * time.Second
 	// watchAttempts is up to how many trials every look reads all attempts;
 	// beyond, only the end does.
 	watchAttempts = 1000
@@ -110,9 +111,15 @@ func detached(ctx context.Context, id string, err error) error {
 // sweep goes on while the server is in trouble, and so does watch.
 func (r *remote) watch(ctx context.Context, id string, show func(board), lost func(error)) (board, error) {
 	for {
-		began := time.Now()
+		var took time.Duration // of the look that the server answered: an outage is no load
 
-		b, err := patiently(ctx, 0, lost, func() (board, error) { return r.board(ctx, id) })
+		b, err := patiently(ctx, 0, lost, func() (board, error) {
+			began := time.Now()
+			b, err := r.board(ctx, id)
+			took = time.Since(began)
+
+			return b, err
+		})
 		if err != nil {
 			return b, err
 		}
@@ -126,7 +133,7 @@ func (r *remote) watch(ctx context.Context, id string, show func(board), lost fu
 		select {
 		case <-ctx.Done():
 			return b, ctx.Err()
-		case <-time.After(max(watchEvery, watchPart*time.Since(began))):
+		case <-time.After(min(max(watchEvery, watchPart*took), watchMost)):
 		}
 	}
 }

@@ -3,16 +3,19 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/api/client"
 	"github.com/berthml/berth/internal/testkit/apitest"
 )
 
@@ -124,4 +127,68 @@ func TestStreamsEndWhenRefused(t *testing.T) {
 	to, err := o.connect()
 	require.NoError(t, err)
 	require.Equal(t, ExitAuth, ExitCode(to.events("").run(t.Context(), func(serverEvent) error { return nil })))
+}
+
+// doer answers calls without a network, so that time may be faked.
+type doer func(path string) (status int, body string)
+
+func (d doer) Do(request *http.Request) (*http.Response, error) {
+	status, body := d(request.URL.Path)
+
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+// After an outage of ten minutes a watcher looks as often as before it: an outage is no
+// load that its next look has to spare.
+func TestWatch_GoesOnSoonAfterAnOutage(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		const outage = 10 * time.Minute
+
+		began, looks := time.Now(), 0
+		calls, err := client.NewClient("http://berth", client.WithHTTPClient(doer(func(path string) (int, string) {
+			if !strings.HasSuffix(path, "/sweeps/x") {
+				return http.StatusOK, `{"data": []}`
+			}
+
+			looks++
+
+			switch away := time.Since(began); {
+			case looks > 1 && away < outage:
+				return http.StatusServiceUnavailable, ""
+			case looks > 1 && away > outage+time.Minute:
+				return http.StatusOK, `{"id": "x", "state": "succeeded"}`
+			default:
+				return http.StatusOK, `{"id": "x", "state": "running"}`
+			}
+		})))
+		require.NoError(t, err)
+
+		_, err = (&remote{Client: calls}).watch(t.Context(), "x", func(board) {}, func(error) {})
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), outage+2*time.Minute)
+	})
+}
+
+// The result of a sweep is known without its report.
+func TestWatch_NeedsNoReport(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample(t)
+	store.SweepIs(berth.SweepSucceeded)
+
+	server := troubled(t, serve(t, store), func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if !strings.HasSuffix(r.URL.Path, "/report") {
+			return false
+		}
+
+		w.WriteHeader(http.StatusConflict)
+
+		return true
+	})
+
+	result := succeed(t, server, "sweep", "watch", apitest.NewID(1))
+	require.Contains(t, result.stdout, "best: trial 2")
+	require.Contains(t, result.stdout, "what packing saved is not known")
 }

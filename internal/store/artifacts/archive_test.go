@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -112,4 +114,15 @@ func TestArchive_IsTheSameForTheSameFiles(t *testing.T) {
 	_, err = read()
 	require.ErrorIs(t, err, ErrChanged)
 	require.NotErrorIs(t, err, berth.ErrDamaged)
+}
+
+// A store that refuses is mended by a person: only files that cannot be read settle a checkpoint.
+func TestOfStore_ARefusingStoreSettlesNothing(t *testing.T) {
+	t.Parallel()
+
+	_, unstorable := errors.AsType[unstorableError](ofStore(fmt.Errorf("writing to the store: %w", fs.ErrPermission)))
+	require.False(t, unstorable)
+
+	_, unstorable = errors.AsType[unstorableError](ofStore(fileError{fs.ErrPermission}))
+	require.True(t, unstorable)
 }

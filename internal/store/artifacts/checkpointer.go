@@ -243,6 +243,16 @@ func changing(err error) bool {
 	return errors.Is(err, ErrChanged) || errors.Is(err, fs.ErrNotExist) && berth.KindOf(err) != berth.KindNotFound
 }
 
+// ofStore turns missing permission for the files of a checkpoint into unstorableError. The
+// store may refuse, too: a person mends that, and the checkpoint is stored then.
+func ofStore(err error) error {
+	if _, ofFile := errors.AsType[fileError](err); ofFile {
+		return asUnstorable(err)
+	}
+
+	return err
+}
+
 // withEntries calls do with the files of a checkpoint. Errors: not_found when there are
 // none; those of listCheckpoint and of do.
 func (c *Checkpointer) withEntries(ctx context.Context, of berth.AttemptCheckpoint, do func(root *os.Root, entries []entry, bytes int64) error) error {
@@ -306,7 +316,7 @@ func (c *Checkpointer) store(ctx context.Context, of berth.AttemptCheckpoint, ro
 		return readArchive(ctx, root, entries), nil
 	}}, []berth.Artifact{{Bytes: bytes, Digest: archive.Digest}})[0]
 	if err != nil {
-		return asUnstorable(err)
+		return ofStore(err)
 	}
 
 	replaced, err := c.Ledger.FinishCheckpoint(ctx, of, archive.Digest)
