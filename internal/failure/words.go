@@ -170,7 +170,11 @@ func decisive(found []traceback) *traceback {
 // words returns the exception with its further lines.
 func (t *traceback) words(lines []string) string {
 	said := []string{quote(t.exception)}
-	node := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "[[{{node ") })
+	node := len(lines) - 1 // the last: TensorFlow's warnings, such as "End of sequence", name nodes before it
+
+	for node >= 0 && !strings.Contains(lines[node], "[[{{node ") {
+		node--
+	}
 
 	switch {
 	case node > 0 && strings.HasSuffix(t.exception, "Graph execution error:"): // Keras gives the reason before the node where it happened

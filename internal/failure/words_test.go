@@ -46,6 +46,9 @@ func TestClassify_QuotesTheReason(t *testing.T) {
 		"expected axis -1":                     traceback("ValueError: Exception encountered when calling Sequential.call().", "", "\x1b[1mInput 0 of layer \"dense\": expected axis -1 to have value 32\x1b[0m", "", "Arguments received"),
 		"Input should be greater than 0":       traceback("pydantic_core._pydantic_core.ValidationError: 1 validation error for Config", "lr", "  Input should be greater than 0 [type=greater_than]"),
 		"assert x.shape == y.shape":            {head, inner, "    assert x.shape == y.shape", "AssertionError"},
+		"Graph execution error: indices[0] = 9 is not in": append([]string{
+			"W tensorflow/core/framework/local_rendezvous.cc:404] Local rendezvous is aborting with status: OUT_OF_RANGE: End of sequence", "\t [[{{node IteratorGetNext}}]]",
+		}, traceback("tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:", "", "indices[0] = 9 is not in [0, 5)", "\t [[{{node embedding/Gather}}]]")...),
 		"Graph execution error: Received a label value of 10": traceback("tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:", "",
 			"Detected at node compile_loss/Softmax defined at (most recent call last):", "<stack traces unavailable>", "Received a label value of 10 which is outside the valid range",
 			"\t [[{{node compile_loss/Softmax}}]] [Op:__inference_multi_step_on_iterator_1]"),

@@ -76,6 +76,9 @@ func appendLeaves(parts []string, document any) []string {
 	return parts
 }
 
+// hexDigits are the escapes of a URL, which some programs write in lower case.
+var hexDigits = regexp.MustCompile(`%[0-9A-F]{2}`)
+
 // encodings are a text as it is, in JSON, in a URL and in base64.
 func encodings(text []byte) [][]byte {
 	forms := append(inBase64(text), text)
@@ -88,7 +91,7 @@ func encodings(text []byte) [][]byte {
 	plain := strings.ReplaceAll(query, "+", "%20")
 
 	for _, escaped := range []string{query, plain, strings.ReplaceAll(plain, "%2F", "/"), url.PathEscape(string(text))} { // the third is Python's quote
-		forms = append(forms, []byte(escaped))
+		forms = append(forms, []byte(escaped), []byte(hexDigits.ReplaceAllStringFunc(escaped, strings.ToLower)))
 	}
 
 	return forms

@@ -168,6 +168,7 @@ func TestMask_HidesFormsAndParts(t *testing.T) {
 	for name, test := range map[string]struct{ value, printed, piece string }{
 		"urllib.parse.quote":      {aws, "https://s3/?k=" + strings.ReplaceAll(aws, "+", "%2B") + "\n", aws[:8]},
 		"a space as %20":          {"correct horse battery", "p=correct%20horse%20battery\n", "battery"},
+		"lower-case escapes":      {"correct/horse+battery", "p=correct%2fhorse%2bbattery\n", "battery"},
 		"text mode drops the CRs": {"bob\r\nhunter2\r\n", "bob\nhunter2\n", "hunter2"},
 		"quoted":                  {`pa'ss"word\12`, `{"x": "pa'ss\"word\\12"}`, "word"},
 		"kaggle.json":             {`{"username":"bob","key":"` + hub + `"}`, shown, hub},

@@ -92,7 +92,9 @@ func labelOf(name, number string) string {
 	first, _, _ := strings.Cut(name, " ")
 
 	label := splits[strings.ToLower(first)]
-	if partsOf(name, nil).base != "" && (label == best || isWhole(number)) {
+	measures := partsOf(name, nil).base != "" // the name has more than a split: "val loss"
+
+	if measures == isWhole(number) || measures && label == best { // "best=0.28" is a metric of its own
 		return ""
 	}
 

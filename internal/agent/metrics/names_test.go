@@ -77,6 +77,9 @@ func TestNames(t *testing.T) {
 		// Bars that are drawn again.
 		"Keras without terminal": {"accuracy", theBest, "\x1b[1m 1/60\x1b[0m \x1b[37m━━━━\x1b[0m 12s - accuracy: 1.0000\n\x1b[1m31/60\x1b[0m \x1b[32m━━\x1b[0m\x1b[37m━━\x1b[0m 0s - accuracy: 0.8500\n" +
 			"\x1b[1m60/60\x1b[0m \x1b[32m━━━━\x1b[0m 1s - accuracy: 0.9000\n", 0.90},
+		"best of its own":       {"val_acc", theLast, "epoch 3 train_loss=0.31 best=0.28 val_acc=0.91\n", 0.91},
+		"best with a colon":     {"val_loss", theLast, "train_loss: 0.31 | best: 0.93 | val_loss: 0.30\n", 0.30},
+		"Keras 2, first steps":  {"loss", theBest, " 2/60 [>....] - ETA: 12s - loss: 0.0200\n60/60 [=====] - 1s 2ms/step - loss: 0.3500\n", 0.35},
 		"Keras 2":               {"loss", theBest, " 1/60 [.....] - ETA: 12s - loss: 0.0200\n60/60 [=====] - 1s 2ms/step - loss: 0.3500\n", 0.35},
 		"a bar that is removed": {"val_acc", theLast, "\r100%|██████████| 3/3 [00:03<00:00,  1.00s/it, val_acc=0.85]\r                    \r\n", 0.85},
 		"a line that is erased": {"val_acc", theLast, "epoch 2 val_acc=0.910\r\x1b[K\n", 0.91},

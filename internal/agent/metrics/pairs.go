@@ -41,7 +41,7 @@ func batches(line string) (done, all int) {
 // are of the batches so far. The last drawing of one of tqdm counts, unless another bar is below
 // it (moved): it may be over epochs.
 func isOpenBar(line string, moved bool) bool {
-	bar := strings.ContainsAny(line, "━╸╺") || strings.Contains(line, "[=") || strings.Contains(line, "[.")
+	bar := strings.ContainsAny(line, "━╸╺") || strings.Contains(line, "[=") || strings.Contains(line, "[>") || strings.Contains(line, "[.")
 	if !moved && (!bar || strings.Contains(line, "%|")) {
 		return false
 	}

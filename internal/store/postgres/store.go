@@ -193,7 +193,7 @@ func kindOfCode(code string) berth.Kind {
 	}
 
 	switch code[:2] {
-	case "08", "53", "57", "40": // connection, resources, operator intervention, rollback
+	case "08", "25", "40", "53", "57", "58": // connection, read-only, rollback, resources, operator intervention, input and output
 		return berth.KindUnavailable
 	default:
 		return berth.KindInternal
