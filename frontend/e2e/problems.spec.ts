@@ -94,7 +94,7 @@ test("a mark in the editor tells its problem", async ({ watched: page }) => {
   await page.goto("/sweeps/new");
   await paste(page, "name: good\nimage: Bad\ncommand: [a]\n");
   await page.locator(".cm-lint-marker-error").hover();
-  await expect(page.locator(".cm-tooltip-lint")).toContainText("the name must be in lower case: bad");
+  await expect(page.locator(".cm-tooltip-lint")).toContainText("must be in lower case");
 });
 
 test("a file that is too large says so, also one that the browser cannot keep", async ({ watched: page }) => {
