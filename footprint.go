@@ -156,7 +156,6 @@ func NearMemoryLimit(peakBytes, limitBytes int64) bool {
 type RecentUsage struct {
 	Class              DeviceClass
 	FrameworkPeakBytes int64    // the largest by a framework's own word; 0 = none gave it
-	DevicePeakBytes    int64    // the driver's value for that attempt
 	Phases             Phases   // the largest of each
 	StepTime           Duration // the mean of the newest that timed its steps; 0 = none did
 	HeldMilli          int64    // part of their runs in which they held memory of the GPU, in thousandths; 0 = not known

@@ -126,10 +126,10 @@ func TestOf_XLA(t *testing.T) {
 	require.Empty(t, do(0))
 }
 
-func memory(card, peak, framework, device int64) advice.Measured {
+func memory(card, peak, framework int64) advice.Measured {
 	return advice.Measured{
 		Footprint: berth.Footprint{Class: "NVIDIA H200", DevicePeakBytes: peak * mib}, CardBytes: card * mib,
-		Recent: berth.RecentUsage{FrameworkPeakBytes: framework * mib, DevicePeakBytes: device * mib},
+		Recent: berth.RecentUsage{FrameworkPeakBytes: framework * mib},
 	}
 }
 
@@ -146,26 +146,26 @@ func TestOf_Memory(t *testing.T) {
 		evidence string
 	}{
 		"TensorFlow's default mode": {
-			memory(card, 141_450, 145, 141_450),
+			memory(card, 141_450, 145),
 			[]string{"preallocation"},
 			"it held 141,450 MiB of the GPU's 143,771 MiB (98 %), although Berth lets frameworks grow as they need; its framework used at most 145 MiB of that",
 		},
 		"the same without the shim": {
-			memory(card, 141_450, 0, 0),
+			memory(card, 141_450, 0),
 			[]string{"preallocation"},
 			"it held 141,450 MiB of the GPU's 143,771 MiB (98 %), although Berth lets frameworks grow as they need; how much of that it used is not known, as no shim said so",
 		},
 		"JAX's default mode": {
-			memory(card, 107_986, 186, 107_986),
+			memory(card, 107_986, 186),
 			[]string{"preallocation"},
 			"it held 107,986 MiB of the GPU's 143,771 MiB (75 %), although Berth lets frameworks grow as they need; its framework used at most 186 MiB of that",
 		},
-		"JAX without the shim":      {memory(card, 107_986, 0, 0), []string{}, ""},
-		"one that needs the card":   {memory(card, 141_450, 120_000, 141_450), []string{}, ""},
-		"a card that is not known":  {memory(0, 141_450, 0, 0), []string{}, ""},
-		"the CNN":                   {memory(card, 910, 168, 910), []string{}, ""},
-		"JAX's growth":              {memory(card, 880, 186, 880), []string{}, ""},
-		"with unbounded workspaces": {memory(card, 8848, 3492, 8848), []string{}, ""},
+		"JAX without the shim":      {memory(card, 107_986, 0), []string{}, ""},
+		"one that needs the card":   {memory(card, 141_450, 120_000), []string{}, ""},
+		"a card that is not known":  {memory(0, 141_450, 0), []string{}, ""},
+		"the CNN":                   {memory(card, 910, 168), []string{}, ""},
+		"JAX's growth":              {memory(card, 880, 186), []string{}, ""},
+		"with unbounded workspaces": {memory(card, 8848, 3492), []string{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,7 +184,7 @@ func TestOf_Memory(t *testing.T) {
 func TestOf_WithoutActivity(t *testing.T) {
 	t.Parallel()
 
-	m := memory(143_771, 141_450, 145, 141_450)
+	m := memory(143_771, 141_450, 145)
 	m.Footprint.Samples, m.Footprint.CPUMilli, m.CapMilli = 3, 4000, 4000
 	d := advice.Of(m)
 	require.Empty(t, d.Label)
@@ -215,7 +215,7 @@ func TestOf_Anything(t *testing.T) {
 				DeviceActivity: berth.DeviceActivity{SMMilli: figure.Draw(t, "SMs"), DRAMMilli: figure.Draw(t, "bandwidth"), TensorMilli: figure.Draw(t, "tensor cores")},
 			},
 			Recent: berth.RecentUsage{
-				FrameworkPeakBytes: figure.Draw(t, "framework"), DevicePeakBytes: figure.Draw(t, "device"), HeldMilli: figure.Draw(t, "held"),
+				FrameworkPeakBytes: figure.Draw(t, "framework"), HeldMilli: figure.Draw(t, "held"),
 			},
 			CardBytes: figure.Draw(t, "card"), CapMilli: figure.Draw(t, "cap"),
 		}

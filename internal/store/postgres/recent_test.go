@@ -52,7 +52,7 @@ func TestRecentUsage(t *testing.T) {
 	timed.DevicePhases = berth.Phases{StartBytes: 600 * mib, TrainingBytes: 878 * mib}
 	run("GPU-1", berth.FailureOK, timed)
 	require.Equal(t, []berth.RecentUsage{{
-		Class: h200, FrameworkPeakBytes: 168 * mib, DevicePeakBytes: 910 * mib, HeldMilli: 500,
+		Class: h200, FrameworkPeakBytes: 168 * mib, HeldMilli: 500,
 		StepTime: timed.StepTime, Phases: timed.DevicePhases,
 	}}, run("GPU-1", berth.FailureOK, usage(144, 878, 5, 0)))
 
@@ -60,6 +60,6 @@ func TestRecentUsage(t *testing.T) {
 		run("GPU-1", berth.FailureOK, usage(100, 800, 8, 0))
 	}
 
-	require.Equal(t, []berth.RecentUsage{{Class: h200, FrameworkPeakBytes: 100 * mib, DevicePeakBytes: 800 * mib, HeldMilli: 800}},
+	require.Equal(t, []berth.RecentUsage{{Class: h200, FrameworkPeakBytes: 100 * mib, HeldMilli: 800}},
 		run("GPU-1", berth.FailureOK, usage(100, 800, 8, 0)), "the others are older")
 }

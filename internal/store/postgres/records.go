@@ -149,13 +149,9 @@ func (s *Store) RecentUsage(ctx context.Context, shapeKey string) ([]berth.Recen
 	out := make([]berth.RecentUsage, len(rows))
 
 	for i, row := range rows {
-		out[i] = berth.RecentUsage{Class: row.DeviceClass}
-
-		out[i].StepTime = berth.Duration(row.StepNs)
-		out[i].Phases = berth.Phases{StartBytes: row.StartPeakBytes, TrainingBytes: row.TrainingPeakBytes, ValidationBytes: row.ValidationPeakBytes}
-
-		if row.FrameworkPeakBytes > 0 {
-			out[i].FrameworkPeakBytes, out[i].DevicePeakBytes = row.FrameworkPeakBytes, row.DevicePeakBytes
+		out[i] = berth.RecentUsage{
+			Class: row.DeviceClass, FrameworkPeakBytes: row.FrameworkPeakBytes, StepTime: berth.Duration(row.StepNs),
+			Phases: berth.Phases{StartBytes: row.StartPeakBytes, TrainingBytes: row.TrainingPeakBytes, ValidationBytes: row.ValidationPeakBytes},
 		}
 
 		if row.WallNs > 0 {

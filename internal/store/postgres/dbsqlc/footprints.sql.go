@@ -172,7 +172,7 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 
 const recentUsage = `-- name: RecentUsage :many
 WITH newest AS (
-    SELECT a.device_class, a.framework_peak_bytes, a.device_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
+    SELECT a.device_class, a.framework_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
         a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes,
         row_number() OVER (PARTITION BY a.device_class ORDER BY a.finished_at DESC, a.id) AS nth
     FROM (
@@ -181,7 +181,6 @@ WITH newest AS (
     WHERE a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
 )
 SELECT device_class, max(framework_peak_bytes)::bigint AS framework_peak_bytes,
-    ((array_agg(device_peak_bytes ORDER BY framework_peak_bytes DESC, nth))[1])::bigint AS device_peak_bytes,
     coalesce(sum(least(device_active_ns + device_unknown_ns, wall_ns)) FILTER (WHERE device_active_ns > 0), 0)::bigint AS held_ns,
     coalesce(sum(wall_ns) FILTER (WHERE device_active_ns > 0), 0)::bigint AS wall_ns,
     coalesce((array_agg(step_ns ORDER BY nth) FILTER (WHERE step_ns > 0))[1], 0)::bigint AS step_ns,
@@ -200,7 +199,6 @@ type RecentUsageParams struct {
 type RecentUsageRow struct {
 	DeviceClass         berth.DeviceClass
 	FrameworkPeakBytes  int64
-	DevicePeakBytes     int64
 	HeldNs              int64
 	WallNs              int64
 	StepNs              int64
@@ -210,8 +208,7 @@ type RecentUsageRow struct {
 }
 
 // For the newest successful attempts of a shape on each class of GPU: the largest memory by a framework's own
-// count, the driver's value for that attempt, and how long of their runs they held the GPU, where their
-// activity was measured; the peaks by phase, and the mean step of the newest one with a step. It reads only
+// count, and how long of their runs they held the GPU, where their activity was measured; the peaks by phase, and the mean step of the newest one with a step. It reads only
 // the newest trials of a shape.
 func (q *Queries) RecentUsage(ctx context.Context, db DBTX, arg *RecentUsageParams) ([]RecentUsageRow, error) {
 	rows, err := db.Query(ctx, recentUsage, arg.Newest, arg.ShapeKey, arg.MaxTrials)
@@ -225,7 +222,6 @@ func (q *Queries) RecentUsage(ctx context.Context, db DBTX, arg *RecentUsagePara
 		if err := rows.Scan(
 			&i.DeviceClass,
 			&i.FrameworkPeakBytes,
-			&i.DevicePeakBytes,
 			&i.HeldNs,
 			&i.WallNs,
 			&i.StepNs,

@@ -19,11 +19,10 @@ SELECT * FROM class_footprints WHERE shape_key = ANY (@shape_keys::text[]);
 
 -- name: RecentUsage :many
 -- For the newest successful attempts of a shape on each class of GPU: the largest memory by a framework's own
--- count, the driver's value for that attempt, and how long of their runs they held the GPU, where their
--- activity was measured; the peaks by phase, and the mean step of the newest one with a step. It reads only
+-- count, and how long of their runs they held the GPU, where their activity was measured; the peaks by phase, and the mean step of the newest one with a step. It reads only
 -- the newest trials of a shape.
 WITH newest AS (
-    SELECT a.device_class, a.framework_peak_bytes, a.device_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
+    SELECT a.device_class, a.framework_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
         a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes,
         row_number() OVER (PARTITION BY a.device_class ORDER BY a.finished_at DESC, a.id) AS nth
     FROM (
@@ -32,7 +31,6 @@ WITH newest AS (
     WHERE a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
 )
 SELECT device_class, max(framework_peak_bytes)::bigint AS framework_peak_bytes,
-    ((array_agg(device_peak_bytes ORDER BY framework_peak_bytes DESC, nth))[1])::bigint AS device_peak_bytes,
     coalesce(sum(least(device_active_ns + device_unknown_ns, wall_ns)) FILTER (WHERE device_active_ns > 0), 0)::bigint AS held_ns,
     coalesce(sum(wall_ns) FILTER (WHERE device_active_ns > 0), 0)::bigint AS wall_ns,
     coalesce((array_agg(step_ns ORDER BY nth) FILTER (WHERE step_ns > 0))[1], 0)::bigint AS step_ns,
