@@ -61,7 +61,7 @@ func NewReader(pattern, objective string, parameters ...string) *Reader {
 	return r
 }
 
-// Restart forgets what was read: the file is written again from its start.
+// Restart forgets all lines: the program writes its file again from the start.
 func (r *Reader) Restart() {
 	r.steps, r.again, r.epoch, r.columns, r.inside, r.line = make(map[string]int64), false, nil, nil, "", 0
 }

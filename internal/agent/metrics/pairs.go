@@ -12,11 +12,11 @@ import (
 const (
 	number    = `[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?))`
 	mostWords = 6  // of a name
-	nearby    = 40 // bytes of what is in parentheses
+	nearby    = 40 // bytes of a text in parentheses
 )
 
 var (
-	// valued is a number behind a name, or a fraction of whole ones, and what is in parentheses
+	// valued is a number after a name, or a fraction of whole numbers, and a text in parentheses
 	// behind it: 9900/10000, 71.2 (70.1), 0.9 (val).
 	valued = regexp.MustCompile(`^[ \t*]*(` + number + `)(?:/(\d+))?(?:%? +\( *([^()%]{1,40}?) *\))?`)
 	// ratio is how far something is, such as 31/60. That of epochs says nothing of batches.
@@ -51,9 +51,9 @@ func isOpenBar(line string, moved bool) bool {
 	return done < all
 }
 
-// pairs returns what a text has of the one grammar: name=number, name: number, and the
-// objective's own name with a space and a number. label is what the text, or what is before it, says
-// of the names behind.
+// pairs returns the metrics of a text by the one grammar: name=number, name: number, and the
+// objective's own name, a space and a number. label is the data set that the line names before
+// the text; pairs returns the one that it names after it.
 func (r *Reader) pairs(text, label string) ([]sighting, string) {
 	var (
 		found []sighting
@@ -126,7 +126,7 @@ func (r *Reader) pairs(text, label string) ([]sighting, string) {
 }
 
 // pair returns the pair of a name and a value, and notes one of the objective that cannot be
-// read. sign is what is between them and the text.
+// read. sign is the character between name and value.
 func (r *Reader) pair(name, label, sign, text string, v value) (s sighting, ok bool) {
 	if name == "" || v.number == "" && !v.unclear {
 		return s, false
@@ -165,7 +165,7 @@ func (r *Reader) pair(name, label, sign, text string, v value) (s sighting, ok b
 	return s, !open
 }
 
-// value is a number of a line, with what is around it.
+// value is a number of a line, with its neighbours.
 type value struct {
 	number  string // empty = there is none that can be read
 	over    string // the second number of a fraction: 9900/10000

@@ -29,7 +29,7 @@ const (
 	TypeMemory = "memory" // its framework's peak
 )
 
-// splitFields say of which data a record is.
+// splitFields are the fields that name the data set of a record.
 var splitFields = []string{"type", "set", "subset", "stage", "mode", "phase", "split"}
 
 // sighting is a metric in a line.

@@ -27,8 +27,8 @@ type run struct {
 	waited     time.Duration // for its checkpoint, at the longest of its tries
 	intent     failure.Intent
 	askedAt    time.Time  // when Berth asked the container to stop, for its intent
-	disk       keptDisk   // what was seen of the disks
-	diskKept   keptDisk   // what of that is written down
+	disk       keptDisk   // how full the disks were while the container ran
+	diskKept   keptDisk   // the same, as run.json has it
 	missed     bool       // the container had exited before this run
 	keeping    sync.Mutex // held while kept is changed
 	kept       record
