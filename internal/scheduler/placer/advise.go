@@ -134,15 +134,11 @@ func (a *adviser) adviceFor(host *berth.Host, dev *berth.Device, stays bool) ber
 
 	q := parallelism.Question{
 		Paces: a.paces[paceKey{known, place}], Modes: modes, Waiting: make(map[string]int), Limits: waiting.limits,
-		Most: a.mostAtOnce(host, dev, waiting, others), Heavy: waiting.heavy || a.heavy(loaded),
+		Most: mostAtOnce(host, dev, waiting, others), Heavy: waiting.heavy || a.heavy(loaded), Left: waiting.later / others,
 	}
 
 	for _, l := range waiting.loaded { // other GPUs take their part of the queue
 		q.Waiting[m.own(l)] = (waiting.queue[m.own(l)] + others - 1) / others
-	}
-
-	for sweep := range waiting.sweeps {
-		q.Left += a.queue.Sweeps[sweep].Left / others
 	}
 
 	if dev.Attempts > 0 {
@@ -201,7 +197,7 @@ func modes(dev *berth.Device, waiting *pool, stays bool) []berth.SharingMode {
 // smallest one, by its memory and its clients, by its host's memory, and its cores where
 // the sweep file sets them, and by the limits of hosts and sweeps. The limits of sweeps are
 // for all GPUs.
-func (a *adviser) mostAtOnce(host *berth.Host, dev *berth.Device, waiting *pool, others int) int {
+func mostAtOnce(host *berth.Host, dev *berth.Device, waiting *pool, others int) int {
 	most := 0
 
 	for s := range waiting.sizes {
@@ -216,17 +212,11 @@ func (a *adviser) mostAtOnce(host *berth.Host, dev *berth.Device, waiting *pool,
 		}
 	}
 
-	allowed := 0
-
-	for id := range waiting.sweeps {
-		if a.queue.Sweeps[id].MaxParallel == 0 {
-			return most
-		}
-
-		allowed += a.queue.Sweeps[id].MaxParallel
+	if waiting.unlimited {
+		return most
 	}
 
-	return min(most, (allowed+others-1)/others)
+	return min(most, (waiting.maxParallel+others-1)/others)
 }
 
 // fittingAtOnce is how many attempts of one size an empty GPU of an empty host takes at once,

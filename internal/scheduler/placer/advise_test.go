@@ -1,6 +1,7 @@
 package placer
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -134,6 +135,22 @@ func TestRound_TriesMoreWhereMuchIsLeft(t *testing.T) {
 	advice = advises(t, many(2, "s1"), func(f *queue) { f.use["s"] = berth.SweepUse{State: berth.SweepRunning, Left: 100} }, pace).advice["GPU-1"]
 	require.True(t, advice.Trying)
 	require.Equal(t, 8, advice.AtOnce)
+
+	ofFour := pace
+	ofFour.Place = "NVIDIA H200, 1 of 4, 4 cores"
+	small := many(24, "s1") // each of its own sweep with 3 more trials: 18 for each of four GPUs
+	advice = advises(t, small, func(f *queue) {
+		f.hosts[0].Devices = slices.Repeat(f.hosts[0].Devices, 4)
+		for i := range f.hosts[0].Devices {
+			f.hosts[0].Devices[i].ID = fmt.Sprintf("GPU-%d", i)
+		}
+
+		for i := range small {
+			small[i].SweepID = fmt.Sprintf("sweep-%d", i)
+			f.use[small[i].SweepID] = berth.SweepUse{State: berth.SweepRunning, Left: 3}
+		}
+	}, ofFour).advice["GPU-1"]
+	require.True(t, advice.Trying, "all of them together leave much")
 }
 
 // The first of two that share a GPU comes alone: it has the mode that was better when

@@ -31,7 +31,6 @@ type group struct {
 // take trials now.
 type pool struct {
 	groups []*group
-	sweeps map[string]bool
 	loaded []berth.Loaded             // each shape once; of more than exactShapes as many as say so, and one of each template
 	heavy  bool                       // one of the shapes was measured to fill much of a GPU
 	sizes  map[size]bool              // what its requests ask for
@@ -39,6 +38,10 @@ type pool struct {
 	limits map[string]float64         // seconds that an attempt may take, by shape and by template
 	queue  map[string]int             // how many wait, by shape and by template
 	coming int                        // how many of them may start now, by the limits of their sweeps
+	later  int                        // trials of the same sweeps that have yet to ask for a place
+
+	maxParallel int  // of its sweeps together
+	unlimited   bool // one of its sweeps has no max_parallel
 }
 
 // size is a request's demand in one mode.
@@ -51,9 +54,9 @@ type size struct {
 // poolOf is the pool of a GPU's classes, in the order of its modes.
 func poolOf(groups []*group, sweeps map[string]berth.SweepUse, dev *berth.Device) *pool {
 	p := &pool{
-		sweeps: make(map[string]bool), sizes: make(map[size]bool), barred: make(map[berth.SharingMode]bool), limits: make(map[string]float64), queue: make(map[string]int),
+		sizes: make(map[size]bool), barred: make(map[berth.SharingMode]bool), limits: make(map[string]float64), queue: make(map[string]int),
 	}
-	modes, shapes, templates := dev.Modes(), make(map[string]bool), make(map[string]bool)
+	modes, shapes, templates, counted := dev.Modes(), make(map[string]bool), make(map[string]bool), make(map[string]bool)
 
 	for _, g := range groups {
 		use := sweeps[g.sweep]
@@ -62,7 +65,14 @@ func poolOf(groups []*group, sweeps map[string]berth.SweepUse, dev *berth.Device
 			continue
 		}
 
-		p.groups, p.sweeps[g.sweep] = append(p.groups, g), true
+		p.groups = append(p.groups, g)
+
+		if !counted[g.sweep] {
+			counted[g.sweep] = true
+			p.later += use.Left
+			p.maxParallel += use.MaxParallel
+			p.unlimited = p.unlimited || use.MaxParallel == 0
+		}
 
 		if l := g.loaded; !templates[l.Template] || !shapes[l.ShapeKey] && len(shapes) <= exactShapes {
 			shapes[l.ShapeKey], templates[l.Template], p.loaded = true, true, append(p.loaded, l)
