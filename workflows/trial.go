@@ -157,11 +157,10 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 	}
 
 	again := place.status.AttemptID == t.Judged // its outcome was counted already
-	t.Away, t.Short = false, t.Short || place.status.Short
+	t.Away, t.Short = false, place.status.Short // a run placed before the trial was asked for a short one stays whole
 
 	if place.status.AttemptID != AttemptID(t.id, t.Attempts) {
 		t.Revived++
-		t.Short = place.status.Short // it began before the trial was asked for a short run
 	}
 
 	outcome, err := t.execute(ctx, place.status)

@@ -156,7 +156,7 @@ func (t *trial) carryOn(ctx workflow.Context) error {
 func (t *trial) resize(ctx workflow.Context, in activities.PlaceInput) (berth.PlacementStatus, error) {
 	var result activities.PlaceResult
 
-	in.Short = t.Short
+	in.Purpose, in.Short = t.purpose(), t.Short
 
 	err := step(ctx, acts.ResizePlacement, in, &result)
 	if err == nil && result.Status.State == berth.RequestWaiting {

@@ -41,6 +41,7 @@ type trialBundle struct {
 	known   func() bool                                                // the footprint
 	result  *berth.Outcome                                             // that an abandoned attempt had committed
 
+	wasShort          map[string]bool // what the ledger says of requests, by attempt
 	requests, resized []activities.PlaceInput
 	orders            []berth.Order
 	abandoned         []activities.AbandonInput
@@ -53,7 +54,7 @@ func trialSetup(t *testing.T) *trialBundle {
 
 	var a *activities.Activities
 
-	b := &trialBundle{env: environment(), left: berth.RequestWithdrawn, known: func() bool { return false }, brief: activities.TrialBrief{
+	b := &trialBundle{env: environment(), wasShort: make(map[string]bool), left: berth.RequestWithdrawn, known: func() bool { return false }, brief: activities.TrialBrief{
 		TrialID: "trial", Values: "lr=0.1", ShapeKey: shapeKey, MaxAttempts: 3,
 		ProbeMode: berth.ProbeFull, MaxDuration: berth.Duration(time.Hour), Heartbeat: berth.Duration(time.Minute),
 		HostPatience: berth.Duration(2 * time.Minute), ProbeMaxDuration: berth.Duration(2 * time.Minute),
@@ -69,7 +70,7 @@ func trialSetup(t *testing.T) *trialBundle {
 	b.fake(a.JoinProbe, func(context.Context, activities.ProbeRef) error { return nil })
 	b.fake(a.FootprintKnown, func(context.Context, activities.ShapeRef) (bool, error) { return b.known(), nil })
 	b.fake(a.RequestPlacement, func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
-		b.requests = append(b.requests, in)
+		b.requests, b.wasShort[in.AttemptID] = append(b.requests, in), in.Short
 		status := b.status(in.AttemptID, berth.RequestPlaced)
 		status.Demand = berth.Demand{MemoryBytes: 512 * mib, CPUMilli: 1000}
 
@@ -85,6 +86,9 @@ func trialSetup(t *testing.T) *trialBundle {
 	})
 	b.fake(a.ResizePlacement, func(_ context.Context, in activities.PlaceInput) (activities.PlaceResult, error) {
 		b.resized = append(b.resized, in)
+		if b.waiting { // else it was placed before
+			b.wasShort[in.AttemptID] = in.Short
+		}
 
 		return activities.PlaceResult{Status: b.status(in.AttemptID, b.resize(in))}, nil
 	})
@@ -121,8 +125,11 @@ func (b *trialBundle) fake(step, answer any) {
 	b.env.OnActivity(step, mock.Anything, mock.Anything).Return(answer).Maybe()
 }
 
-func (*trialBundle) status(attempt string, state berth.RequestState) berth.PlacementStatus {
-	return berth.PlacementStatus{AttemptID: attempt, State: state, HostID: "h", HostName: "host", Token: 7, Demand: berth.Demand{MemoryBytes: mib}}
+func (b *trialBundle) status(attempt string, state berth.RequestState) berth.PlacementStatus {
+	return berth.PlacementStatus{
+		AttemptID: attempt, State: state, HostID: "h", HostName: "host", Token: 7, Demand: berth.Demand{MemoryBytes: mib},
+		Short: state == berth.RequestPlaced && b.wasShort[attempt],
+	}
 }
 
 // runs makes the attempts end with these outcomes, one after the other.
@@ -755,6 +762,7 @@ func TestTrial_TakesTheShortRunWhileItWaitsBeside(t *testing.T) {
 	b.runs(ok(1), ok(2))
 	b.resize = func(in activities.PlaceInput) berth.RequestState {
 		require.True(t, in.Short, "the ledger knows that it is thrown away")
+		require.Equal(t, berth.PurposeProbe, in.Purpose)
 
 		b.waiting = false
 
@@ -766,6 +774,27 @@ func TestTrial_TakesTheShortRunWhileItWaitsBeside(t *testing.T) {
 	require.InDelta(t, 2.0, *b.execute(t).Value, 0)
 	require.Len(t, b.resized, 1)
 	require.Equal(t, []bool{true, false}, b.short())
+}
+
+// The probe asks for a short run in the moment in which the placer places the trial for a whole
+// one. That run stays whole, and its result counts.
+func TestTrial_PlacedBeforeItWasAskedForAShortRun(t *testing.T) {
+	t.Parallel()
+
+	b := trialSetup(t)
+	b.brief.NeedsProbe, b.brief.ProbeMode, b.waiting = true, berth.ProbeAuto, true
+	b.resize = func(activities.PlaceInput) berth.RequestState { return berth.RequestPlaced }
+	b.told(beside)
+	b.at(10*time.Second, func() {
+		b.waiting = false
+
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Short: true})
+	})
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Len(t, b.resized, 1)
+	require.Equal(t, []bool{false}, b.short())
+	require.Len(t, b.measured, 1, "it measured the shape all the same")
 }
 
 // All trials beside a probe start at the same guess. When that is too small, it

@@ -139,7 +139,7 @@ func TestResizeRequest(t *testing.T) {
 	b.place(t, placed)
 
 	for _, r := range []berth.PlacementRequest{placed, waiting} {
-		r.Short = true
+		r.Short, r.Purpose = true, berth.PurposeProbe
 		status, err := b.store.ResizeRequest(t.Context(), r)
 		require.NoError(t, err)
 		require.Equal(t, r.AttemptID == placed.AttemptID, status.State == berth.RequestPlaced)
@@ -147,6 +147,12 @@ func TestResizeRequest(t *testing.T) {
 	}
 
 	require.True(t, b.place(t, waiting).Short)
+
+	for id, want := range map[string]berth.Purpose{placed.AttemptID: berth.PurposeRun, waiting.AttemptID: berth.PurposeProbe} {
+		attempt, err := b.store.GetAttempt(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, want, attempt.Purpose)
+	}
 }
 
 // The values that size a request are present when it is decided: the user's,

@@ -81,7 +81,7 @@ func (s *Store) ResizeRequest(ctx context.Context, r berth.PlacementRequest) (be
 		rows, err := s.q.ResizeRequest(ctx, tx, &dbsqlc.ResizeRequestParams{
 			AttemptID: r.AttemptID, MemoryBytes: r.Demand.MemoryBytes, CPUMilli: r.Demand.CPUMilli,
 			DeviceBytes: r.Demand.DeviceBytes, Contexts: contexts(r.Demand), Exclusive: r.Demand.Exclusive,
-			ExclusiveDevice: r.Demand.ExclusiveDevice, ExpectedNs: r.Expected.Nanoseconds(), Short: r.Short,
+			ExclusiveDevice: r.Demand.ExclusiveDevice, ExpectedNs: r.Expected.Nanoseconds(), Purpose: r.Purpose, Short: r.Short,
 		})
 		if err != nil || rows == 0 {
 			return err

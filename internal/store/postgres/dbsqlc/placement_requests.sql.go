@@ -630,8 +630,8 @@ func (q *Queries) PlaceRequests(ctx context.Context, db DBTX, arg *PlaceRequests
 const resizeRequest = `-- name: ResizeRequest :execrows
 UPDATE placement_requests
 SET memory_bytes = $1, cpu_milli = $2, device_bytes = $3, contexts = $4, exclusive = $5,
-    exclusive_device = $6, expected_ns = $7, short = $8
-WHERE attempt_id = $9 AND state = 'waiting'
+    exclusive_device = $6, expected_ns = $7, purpose = $8, short = $9
+WHERE attempt_id = $10 AND state = 'waiting'
 `
 
 type ResizeRequestParams struct {
@@ -642,6 +642,7 @@ type ResizeRequestParams struct {
 	Exclusive       bool
 	ExclusiveDevice bool
 	ExpectedNs      int64
+	Purpose         berth.Purpose
 	Short           bool
 	AttemptID       string
 }
@@ -655,6 +656,7 @@ func (q *Queries) ResizeRequest(ctx context.Context, db DBTX, arg *ResizeRequest
 		arg.Exclusive,
 		arg.ExclusiveDevice,
 		arg.ExpectedNs,
+		arg.Purpose,
 		arg.Short,
 		arg.AttemptID,
 	)

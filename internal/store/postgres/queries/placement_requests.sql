@@ -17,7 +17,7 @@ ON CONFLICT (attempt_id) DO NOTHING;
 -- name: ResizeRequest :execrows
 UPDATE placement_requests
 SET memory_bytes = @memory_bytes, cpu_milli = @cpu_milli, device_bytes = @device_bytes, contexts = @contexts, exclusive = @exclusive,
-    exclusive_device = @exclusive_device, expected_ns = @expected_ns, short = @short
+    exclusive_device = @exclusive_device, expected_ns = @expected_ns, purpose = @purpose, short = @short
 WHERE attempt_id = @attempt_id AND state = 'waiting';
 
 -- name: GetPlacementRequest :one
