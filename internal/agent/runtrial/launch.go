@@ -96,6 +96,11 @@ func (r *run) newLaunch() (berth.Launch, error) {
 		return berth.Launch{}, err
 	}
 
+	user, err := argv.Environment(s, r.who.Trial.Params)
+	if err != nil {
+		return berth.Launch{}, err
+	}
+
 	demand := r.who.Attempt.Demand
 
 	launch := berth.Launch{
@@ -107,8 +112,8 @@ func (r *run) newLaunch() (berth.Launch, error) {
 		Image:       r.who.ImageDigest,
 		Command:     command,
 		Workdir:     s.Workdir,
-		Environment: r.environment(),
-		Defaults:    r.defaults(),
+		Environment: r.environment(user),
+		Defaults:    r.defaults(user),
 		Mounts: []berth.Mount{
 			{Source: r.dirs.in, Target: mountIn, ReadOnly: true},
 			{Source: r.dirs.out, Target: mountOut},
@@ -144,10 +149,10 @@ func (r *run) newLaunch() (berth.Launch, error) {
 // environment is what a job finds in its environment. What the user set wins
 // over what is injected only so that unchanged scripts behave; identity and paths are
 // ours (the validator refuses TRIAL_* and what would break packing).
-func (r *run) environment() map[string]string {
+func (r *run) environment(user map[string]string) map[string]string {
 	env := frameworkDefaults(r.threads())
-	maps.Copy(env, r.who.Spec.EnvironmentVariables)
-	r.spill(env)
+	maps.Copy(env, user)
+	r.spill(env, user)
 
 	trial := r.who.Trial
 	mode := modeRun
@@ -225,7 +230,7 @@ const columns = "400"
 // defaults are what libraries find in the environment unless the user says otherwise.
 // They are no part of what identifies a launch: add new ones here, or a version of
 // Berth that goes back does not know its own containers.
-func (r *run) defaults() map[string]string {
+func (r *run) defaults(user map[string]string) map[string]string {
 	env := map[string]string{
 		"USER":                    jobUser, // getpass.getuser and what uses it look here first: the image does not know our user
 		"LOGNAME":                 jobUser,
@@ -248,7 +253,7 @@ func (r *run) defaults() map[string]string {
 			"HF_DATASETS_OFFLINE":  "1",
 		})
 	} else if r.config.Proxy != "" {
-		maps.Copy(env, proxyDefaults(r.config.Proxy, r.who.Spec.EnvironmentVariables))
+		maps.Copy(env, proxyDefaults(r.config.Proxy, user))
 	}
 
 	return env

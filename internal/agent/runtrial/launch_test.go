@@ -132,7 +132,7 @@ func TestLaunch_UsersVariables(t *testing.T) {
 	r := setup(t)
 	r.books.says(func(who *berth.Assignee) {
 		who.Spec.EnvironmentVariables = map[string]string{
-			"OMP_NUM_THREADS": "4", "HOME": "/home/me", "MINE": "x", "TRIAL_ID": "forged", "TRIAL_PARAM_LR": "9",
+			"OMP_NUM_THREADS": "4", "HOME": "/home/me", "MINE": "x", "RATE": "lr={{lr}}", "TRIAL_ID": "forged", "TRIAL_PARAM_LR": "9",
 		}
 	})
 
@@ -140,6 +140,7 @@ func TestLaunch_UsersVariables(t *testing.T) {
 	require.Equal(t, "4", env["OMP_NUM_THREADS"], "the user's wins over what is injected")
 	require.Equal(t, "/home/me", env["HOME"])
 	require.Equal(t, "x", env["MINE"])
+	require.Equal(t, "lr=0.1", env["RATE"])
 	require.Equal(t, "trial", env["TRIAL_ID"], "but not over the identity")
 	require.Equal(t, "0.1", env["TRIAL_PARAM_LR"])
 }

@@ -16,14 +16,13 @@ var fractionVariables = []string{"XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_M
 // spill lets the program use unified memory: as much as the GPU and what of the host's
 // memory is reserved for it hold together. What the user set wins. TensorFlow has no
 // variable for its pool's bound: its program says so itself (docs/packing.md).
-func (r *run) spill(env map[string]string) {
+func (r *run) spill(env, user map[string]string) {
 	demand := r.who.Attempt.Demand
 	if demand.SpillBytes == 0 {
 		return
 	}
 
 	own := map[string]string{"TF_FORCE_UNIFIED_MEMORY": "1"}
-	user := r.who.Spec.EnvironmentVariables
 
 	if user[fractionVariables[0]] == "" && user[fractionVariables[1]] == "" {
 		card := cmp.Or(r.who.CardBytes, demand.DeviceBytes)

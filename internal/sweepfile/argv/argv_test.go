@@ -59,6 +59,26 @@ func TestRender(t *testing.T) {
 	}
 }
 
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+
+	s := berth.Spec{Parameters: []berth.Parameter{{Name: "inactive"}}, EnvironmentVariables: map[string]string{
+		"LR": "{{lr}}", "N": "{{ n }}", "LIST": "{{lr}},{{n}}", "PLAIN": "a {b}}", "OFF": "x{{inactive}}",
+	}}
+	a := berth.Assignment{"lr": berth.FloatValue(1e-4), "n": berth.IntValue(-3)}
+
+	got, err := argv.Environment(s, a)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"LR": "0.0001", "N": "-3", "LIST": "0.0001,-3", "PLAIN": "a {b}}"}, got)
+
+	for value, want := range map[string]string{"{{nobody}}": `environment_variables.X: there is no parameter "nobody"`, "{{lr}": "no placeholder begins at"} {
+		s.EnvironmentVariables = map[string]string{"X": value}
+		_, err := argv.Environment(s, a)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, berth.KindInvalid, berth.KindOf(err))
+	}
+}
+
 func TestSure(t *testing.T) {
 	t.Parallel()
 

@@ -40,12 +40,36 @@ func Render(s berth.Spec, a berth.Assignment) ([]string, error) {
 	return argv, nil
 }
 
-func renderAll(s berth.Spec, a berth.Assignment) ([]string, *Error) {
+// Environment renders the values of environment_variables in the same way; a value may begin
+// with "-". A variable that names an inactive parameter is left out. The error is KindInvalid.
+func Environment(s berth.Spec, a berth.Assignment) (map[string]string, error) {
+	declared, env := declaredBy(s), make(map[string]string, len(s.EnvironmentVariables))
+
+	for name, value := range s.EnvironmentVariables {
+		text, _, active, problem := fill(value, declared, a)
+		if problem != nil {
+			return nil, berth.Errorf(berth.KindInvalid, "rendering environment_variables.%s: %s", name, problem.Reason)
+		}
+
+		if active {
+			env[name] = text
+		}
+	}
+
+	return env, nil
+}
+
+func declaredBy(s berth.Spec) map[string]bool {
 	declared := make(map[string]bool, len(s.Parameters))
 	for _, p := range s.Parameters {
 		declared[p.Name] = true
 	}
 
+	return declared
+}
+
+func renderAll(s berth.Spec, a berth.Assignment) ([]string, *Error) {
+	declared := declaredBy(s)
 	argv, size := make([]string, 0, len(s.Command)), 0
 
 	for i, element := range s.Command {
@@ -77,14 +101,24 @@ func renderAll(s berth.Spec, a berth.Assignment) ([]string, *Error) {
 }
 
 func render(element string, declared map[string]bool, a berth.Assignment) (text string, active bool, problem *Error) {
+	text, dashed, active, problem := fill(element, declared, a)
+	if dashed != "" {
+		return "", false, &Error{Name: dashed, Reason: fmt.Sprintf(
+			"the value %s of %q would be read as an option; write --%s={{%s}}", shorten(a[dashed].String()), dashed, dashed, dashed)}
+	}
+
+	return text, active, problem
+}
+
+// fill puts values in the place of a text's placeholders. dashed is the parameter whose value
+// begins the text with "-"; not active = the text names an inactive parameter.
+func fill(element string, declared map[string]bool, a berth.Assignment) (text, dashed string, active bool, problem *Error) {
 	parts, broken := Parse(element)
 	if broken != "" {
-		return "", false, &Error{Reason: fmt.Sprintf("no placeholder begins at %q", shorten(broken))}
+		return "", "", false, &Error{Reason: fmt.Sprintf("no placeholder begins at %q", shorten(broken))}
 	}
 
 	var b strings.Builder
-
-	dashed := "" // the parameter whose value begins the element with "-"
 
 	for _, p := range parts {
 		if p.Name == "" {
@@ -96,10 +130,10 @@ func render(element string, declared map[string]bool, a berth.Assignment) (text 
 		v, ok := a[p.Name]
 		if !ok {
 			if !declared[p.Name] {
-				return "", false, &Error{Name: p.Name, Reason: fmt.Sprintf("there is no parameter %q", p.Name)}
+				return "", "", false, &Error{Name: p.Name, Reason: fmt.Sprintf("there is no parameter %q", p.Name)}
 			}
 
-			return "", false, nil
+			return "", "", false, nil
 		}
 
 		value := v.String()
@@ -110,12 +144,7 @@ func render(element string, declared map[string]bool, a berth.Assignment) (text 
 		b.WriteString(value)
 	}
 
-	if dashed != "" {
-		return "", false, &Error{Name: dashed, Reason: fmt.Sprintf(
-			"the value %s of %q would be read as an option; write --%s={{%s}}", shorten(a[dashed].String()), dashed, dashed, dashed)}
-	}
-
-	return b.String(), true, nil
+	return b.String(), dashed, true, nil
 }
 
 // shorten cuts a text for a message.

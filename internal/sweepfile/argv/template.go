@@ -49,13 +49,13 @@ func Parse(element string) (parts []Part, broken string) {
 	}
 }
 
-// Names returns the parameters a command uses, in order of appearance, each once.
-func Names(command []string) []string {
+// Names returns the parameters that texts use, in order of appearance, each once.
+func Names(texts []string) []string {
 	var names []string
 
 	seen := map[string]bool{}
 
-	for _, element := range command {
+	for _, element := range texts {
 		parts, _ := Parse(element)
 		for _, p := range parts {
 			if p.Name != "" && !seen[p.Name] {

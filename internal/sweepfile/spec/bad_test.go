@@ -113,6 +113,7 @@ var bad = []struct {
 	{"no memory growth", "", with("environment_variables: {TF_FORCE_GPU_ALLOW_GROWTH: 'false'}"), 422, []string{"E_ENV_DENIED /environment_variables/TF_FORCE_GPU_ALLOW_GROWTH"}},
 	{"preallocation", "", with("environment_variables: {XLA_PYTHON_CLIENT_PREALLOCATE: 'true'}"), 422, []string{"E_ENV_DENIED /environment_variables/XLA_PYTHON_CLIENT_PREALLOCATE"}},
 	{"variable is a number", "", with("environment_variables: {TF_X: 1}"), 400, []string{"E_TYPE /environment_variables/TF_X"}},
+	{"variable of no parameter", "", with("environment_variables: {A: '{{lrr}}', B: '{{lr', C: '{{lr}}'}"), 422, []string{"E_TEMPLATE_PARAM /environment_variables/A", "E_TEMPLATE /environment_variables/B"}},
 	{"40 secret name", "", with("secrets: [{name: ../x, file: /run/secrets/x}]"), 422, []string{"E_SECRET /secrets/0/name"}},
 	{"41 host path", "", with("datasets: [{name: /home/me, target: /data}]"), 422, []string{"E_MOUNT_DENIED /datasets/0/name"}},
 	{"41 host path as source", "", with("datasets: [{name: a, source: /home/me, target: /data}]"), 400, []string{"E_UNKNOWN_FIELD /datasets/0/source"}},

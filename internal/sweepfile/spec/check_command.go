@@ -52,12 +52,17 @@ func (c *checker) byName() map[string]berth.Parameter {
 	return out
 }
 
+const (
+	noPlaceholder = "%q begins no placeholder; write {{name}} with the name of a parameter"
+	noParameter   = "there is no parameter %q%s"
+)
+
 func (c *checker) checkElement(i int, element string, parameters map[string]berth.Parameter, absent map[string]bool) {
 	at := "/command/" + strconv.Itoa(i)
 
 	parts, broken := argv.Parse(element)
 	if broken != "" {
-		c.add(at, codeTemplate, "%q begins no placeholder; write {{name}} with the name of a parameter", shorten(broken))
+		c.add(at, codeTemplate, noPlaceholder, shorten(broken))
 
 		return
 	}
@@ -78,7 +83,7 @@ func (c *checker) checkElement(i int, element string, parameters map[string]bert
 		switch {
 		case part.Name == "":
 		case !ok:
-			c.add(at, codeTemplateParam, "there is no parameter %q%s", part.Name, c.suggestName(part.Name))
+			c.add(at, codeTemplateParam, noParameter, part.Name, c.suggestName(part.Name))
 		case i == 0 && absent[p.Name]:
 			c.add(at, codeCond, "%q is not in every trial, and the others would have no program; name the program without it", p.Name)
 		case j == 0 && absent[p.Name]:

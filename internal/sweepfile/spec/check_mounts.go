@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/sweepfile/argv"
 )
 
 var (
@@ -42,6 +43,8 @@ func (c *checker) checkEnvironment() {
 		return
 	}
 
+	known, parameters := c.reader.clean("/parameters"), c.byName()
+
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		at, value := "/environment_variables"+pointer(name), env[name]
 
@@ -60,8 +63,19 @@ func (c *checker) checkEnvironment() {
 				name, want, shorten(value))
 		}
 
-		if len(value) > maxValueBytes {
-			c.add(at, codeEnvDenied, tooLong, berth.BytesText(int64(len(value))), berth.BytesText(maxValueBytes))
+		if size := argv.Longest([]string{value}, parameters); size > maxValueBytes {
+			c.add(at, codeEnvDenied, tooLong, berth.BytesText(int64(size)), berth.BytesText(maxValueBytes))
+		}
+
+		parts, broken := argv.Parse(value)
+		if broken != "" {
+			c.add(at, codeTemplate, noPlaceholder, shorten(broken))
+		}
+
+		for _, part := range parts {
+			if _, declared := parameters[part.Name]; known && part.Name != "" && !declared {
+				c.add(at, codeTemplateParam, noParameter, part.Name, c.suggestName(part.Name))
+			}
 		}
 	}
 }

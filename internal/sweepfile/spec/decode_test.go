@@ -205,6 +205,7 @@ func TestWarnings(t *testing.T) {
 	require.Empty(t, codes(base))
 	require.Equal(t, []string{"W_PARAM_UNUSED /parameters/1", "W_MEMORY_MARKS /parameters"}, codes(with(two)))
 	require.Equal(t, []string{"W_MEMORY_MARKS /parameters"}, codes(with(two, "command: [train]")))
+	require.Equal(t, []string{"W_MEMORY_MARKS /parameters"}, codes(with(two, "environment_variables: {N: '{{n}}'}")))
 	require.Empty(t, codes(with("parameters: [{name: n, min: 1, max: 5, memory: false}]", "command: [train]")))
 	require.Empty(t, codes(with(
 		"parameters: [{name: n, min: 1, max: 5, memory: true}, {name: d, expr: n * 2}]", `command: [train, "{{d}}"]`)))

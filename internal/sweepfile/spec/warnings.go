@@ -21,7 +21,7 @@ func Warnings(s berth.Spec) []berth.Problem {
 
 		if len(used) > 0 && p.Searched() && !used[p.Name] {
 			out = append(out, problem(CodeParamUnused, "/parameters/"+strconv.Itoa(i),
-				"the command uses other parameters and not %q; add {{%s}}, unless the program reads TRIAL_PARAMS_FILE", p.Name, p.Name))
+				"the command and environment_variables use other parameters and not %q; add {{%s}}, unless the program reads TRIAL_PARAMS_FILE", p.Name, p.Name))
 		}
 	}
 
@@ -57,11 +57,11 @@ func unusedFields(algorithm string, p berth.Parameter, at string) []berth.Proble
 	return out
 }
 
-// usedNames are the parameters the command uses, directly or through derived
-// values and conditions; empty when it uses none.
+// usedNames are the parameters that the command and environment_variables use,
+// directly or through derived values and conditions; empty when they use none.
 func usedNames(s berth.Spec) map[string]bool {
 	used := map[string]bool{}
-	for _, name := range argv.Names(s.Command) {
+	for _, name := range argv.Names(slices.AppendSeq(slices.Clone(s.Command), maps.Values(s.EnvironmentVariables))) {
 		used[name] = true
 	}
 
