@@ -40,7 +40,9 @@ func (c *checker) checkParameters() {
 		}
 
 		variable := strings.ToUpper(p.Name)
-		if other, ok := first[variable]; ok {
+		if other, ok := first[variable]; ok && other == p.Name {
+			c.add(at+"/name", codeParamDup, "%q is declared twice; keep one of them", shorten(p.Name))
+		} else if ok {
 			c.add(at+"/name", codeParamDup, "the name %q clashes with %q: both would be TRIAL_PARAM_%s",
 				shorten(p.Name), shorten(other), shorten(variable))
 		}

@@ -24,6 +24,10 @@ func Decode(data []byte, contentType string) (berth.Spec, error) {
 		return berth.Spec{}, &berth.SpecError{Problems: []berth.Problem{*problem}, Wire: problem.Code != codeTooMany}
 	}
 
+	if problem := foreignFile(root); problem != nil {
+		return berth.Spec{}, &berth.SpecError{Problems: []berth.Problem{*problem}, Wire: true}
+	}
+
 	r := newReader()
 	r.walk(root, "")
 	s := r.spec(root)
@@ -39,6 +43,29 @@ func Decode(data []byte, contentType string) (berth.Spec, error) {
 	}
 
 	return s, nil
+}
+
+// foreignFile recognizes a sweep of another program by the fields of its first level; nil = it is
+// none. One answer says more than one for each field.
+func foreignFile(root *document.Node) *berth.Problem {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			return !slices.ContainsFunc(root.Fields, func(f document.Field) bool { return f.Name == name })
+		})
+	}
+
+	program := ""
+
+	switch {
+	case has("method", "parameters"):
+		program = "W&B"
+	case has("apiVersion", "kind", "spec"):
+		program = "Katib"
+	default:
+		return nil
+	}
+
+	return problemf(codeUnknownField, "this is a sweep of %s; docs/coming-from.md writes one search for %s and for Berth side by side", program, program)
 }
 
 // parse turns bytes into a tree, or into the one problem that prevents it.

@@ -86,7 +86,7 @@ func (o *object) resources() berth.Resources {
 	}
 
 	if r.field("gpus") != nil {
-		r.unsupported("gpus", "a trial runs on one GPU; leave it out")
+		r.unsupported("gpus", "a trial runs on one GPU; leave it out, and write device: gpu if it needs one")
 	}
 
 	return resources

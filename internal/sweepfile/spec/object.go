@@ -269,6 +269,14 @@ func (r *reader) scalar(n *document.Node, pointer string) berth.Value {
 	}
 }
 
+// foreignFields are fields of other programs' files, and what says the same here.
+var foreignFields = map[string]string{
+	"scale":        "write log: true for a logarithmic scale",
+	"distribution": "write min and max, with log: true for a logarithmic scale, or values",
+	"gpu":          "write device: gpu",
+	"num_gpus":     "write device: gpu",
+}
+
 // finish refuses unknown members.
 func (o *object) finish() {
 	if o.node == nil {
@@ -292,7 +300,9 @@ func (o *object) finish() {
 		}
 
 		hint := "there are: " + strings.Join(o.known, ", ")
-		if near := Nearest(f.Name, o.known); near != "" {
+		if near := Nearest(f.Name, o.known); foreignFields[f.Name] != "" {
+			hint = foreignFields[f.Name]
+		} else if near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 

@@ -138,8 +138,20 @@ func (b *yamlBuilder) syntax(err error, read int) error {
 		at = b.lines[b.lastLine(match[2], read)-1]
 	}
 
-	return &Error{Line: Line(b.text, at), Message: match[2] + "; check the indentation and the quotes up to here", cause: cause}
+	message := match[2] + "; check the indentation and the quotes up to here"
+
+	switch line, _, _ := strings.Cut(b.text[at:], "\n"); {
+	case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
+		message = "the line begins with a tab; indent it with spaces"
+	case strings.Contains(line, "{{"):
+		message = match[2] + "; " + quotePlaceholders
+	}
+
+	return &Error{Line: Line(b.text, at), Message: message, cause: cause}
 }
+
+// quotePlaceholders is the likeliest mend: in YAML, { begins an object.
+const quotePlaceholders = `put an element with a placeholder in quotes, such as "--lr={{lr}}"`
 
 // lastLine is the line, from 1, at which the parser gives up. Its scanner has
 // read on, so lines are taken away while the text still fails alike, however it
@@ -235,7 +247,12 @@ func (b *yamlBuilder) object(out *Node, n *yaml.Node, depth int) {
 	for i := 0; i+1 < len(n.Content) && b.err == nil; i += 2 {
 		key := n.Content[i]
 		if key.Kind != yaml.ScalarNode {
-			b.refuse(ErrSyntax, key, "a key must be a text")
+			hint := ""
+			if key.Kind == yaml.MappingNode {
+				hint = "; " + quotePlaceholders
+			}
+
+			b.refuse(ErrSyntax, key, "a key must be a text%s", hint)
 
 			return
 		}

@@ -167,7 +167,7 @@ func TestYAMLRefuses(t *testing.T) {
 		{"a: !!str 1\n", "line 1, column 4: tags are not accepted", document.ErrSyntax},
 		{"{[a]: 1}\n", "line 1, column 2: a key must be a text", document.ErrSyntax},
 		{"a: 1\n---\nb: 2\n", "line 2, column 1: a second document", document.ErrSyntax},
-		{"a:\n\tb: 1\n", "line 2: found character that cannot start", document.ErrSyntax},
+		{"a:\n\tb: 1\n", "line 2: the line begins with a tab", document.ErrSyntax},
 		{"a:\n  b: 1\n c: 2\n", "did not find expected key", document.ErrSyntax},
 		{"a: [1,,2]\n", "did not find expected node content", document.ErrSyntax},
 		{"a: \"\\q\"\n", "unknown escape", document.ErrSyntax},
