@@ -68,6 +68,7 @@ func root() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.AddCommand(serverCommand(), workerCommand(), devCommand(), migrateCommand(), restoreCommand(), doctorCommand())
 	cmd.AddCommand(cli.Commands(func() (cli.LocalDocker, error) { return docker.New(docker.Config{Instance: "look"}) })...)
+	cli.Explain(cmd)
 	allowRecovery(cmd)
 	allowKeys(cmd)
 

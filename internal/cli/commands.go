@@ -46,18 +46,22 @@ func (o *options) commands() []*cobra.Command {
 
 	for _, cmd := range nouns {
 		o.bind(cmd)
-		cmd.SetFlagErrorFunc(usageFlags)
 	}
 
 	return append(nouns, o.initCommand())
 }
 
+// Explain has a command that only has others below it say what a mistyped one should be.
+func Explain(cmd *cobra.Command) {
+	cmd.Args, cmd.SuggestionsMinimumDistance = onlyVerbs, 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.SetFlagErrorFunc(usageFlags) // also of those below
+}
+
 // noun is a command that only has verbs.
 func (o *options) noun(name, about string, verbs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: name, Short: about, Args: onlyVerbs, SuggestionsMinimumDistance: 2,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := &cobra.Command{Use: name, Short: about}
+	Explain(cmd)
 	cmd.AddCommand(verbs...)
 
 	for _, verb := range verbs {
@@ -70,10 +74,10 @@ func (o *options) noun(name, about string, verbs ...*cobra.Command) *cobra.Comma
 // otherVerbs are other tools' names for our verbs.
 var otherVerbs = map[string][]string{
 	"delete": {"rm"},
-	"get":    {"show", "describe"},
-	"list":   {"ls"},
+	"get":    {"show", "describe", "status"},
+	"list":   {"ls", "ps"},
 	"logs":   {"log"},
-	"submit": {"create"},
+	"submit": {"create", "run"},
 }
 
 // verb runs with a connection.

@@ -139,14 +139,25 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// onlyVerbs refuses a verb that a noun does not have.
+// onlyVerbs refuses a verb that a noun does not have, and a noun that berth does not have.
 func onlyVerbs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 
+	near := cmd.SuggestionsFor(args[0])
+
+	for _, name := range []string{"sweep", "trial", "host"} { // a verb without its noun
+		noun, _, _ := cmd.Find([]string{name}) // cmd itself where it has no nouns
+		if verb, _, err := noun.Find(args[:1]); noun != cmd && err == nil && verb != noun {
+			near = []string{name + " " + verb.Name()}
+
+			break
+		}
+	}
+
 	text := fmt.Sprintf("there is no `%s %s`", cmd.CommandPath(), args[0])
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	if len(near) > 0 {
 		text += fmt.Sprintf("; did you mean `%s %s`?", cmd.CommandPath(), near[0])
 	}
 

@@ -55,6 +55,10 @@ func TestMistakesAreExplained(t *testing.T) {
 
 	for command, want := range map[string]string{
 		"sweep sumbit -f x.yaml":                 "there is no `berth sweep sumbit`; did you mean `berth sweep submit`?",
+		"submit -f x.yaml":                       "there is no `berth submit`; did you mean `berth sweep submit`?",
+		"logs x 1":                               "there is no `berth logs`; did you mean `berth trial logs`?",
+		"ps":                                     "there is no `berth ps`; did you mean `berth sweep list`?",
+		"swep list":                              "there is no `berth swep`; did you mean `berth sweep`?",
 		"sweep show":                             "write `berth sweep get SWEEP [flags]`",
 		"sweep odd":                              "there is no `berth sweep odd`; see `berth sweep --help`",
 		"sweep watch":                            "write `berth sweep watch SWEEP [flags]`",

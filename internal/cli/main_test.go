@@ -139,6 +139,7 @@ func executeFed(ctx context.Context, in string, errs *page, storing time.Duratio
 	}
 
 	root := &cobra.Command{Use: "berth", SilenceUsage: true, SilenceErrors: true}
+	Explain(root)
 	root.AddCommand(o.commands()...)
 	root.SetArgs(args)
 	root.SetOut(&out)

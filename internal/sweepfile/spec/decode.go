@@ -54,7 +54,7 @@ func foreignFile(root *document.Node) *berth.Problem {
 		})
 	}
 
-	program := ""
+	var program string
 
 	switch {
 	case has("method", "parameters"):
