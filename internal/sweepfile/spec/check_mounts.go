@@ -63,7 +63,7 @@ func (c *checker) checkEnvironment() {
 				name, want, shorten(value))
 		}
 
-		if size := argv.Longest([]string{value}, parameters); size > maxValueBytes {
+		if size := argv.Longest([]string{value}, parameters) - 1; size > maxValueBytes { // without the end of an argument
 			c.add(at, codeEnvDenied, tooLong, berth.BytesText(int64(size)), berth.BytesText(maxValueBytes))
 		}
 

@@ -48,18 +48,17 @@ func Decode(data []byte, contentType string) (berth.Spec, error) {
 // foreignFile recognizes a sweep of another program by the fields of its first level; nil = it is
 // none. One answer says more than one for each field.
 func foreignFile(root *document.Node) *berth.Problem {
-	has := func(names ...string) bool {
-		return !slices.ContainsFunc(names, func(name string) bool {
-			return !slices.ContainsFunc(root.Fields, func(f document.Field) bool { return f.Name == name })
-		})
+	has := make(map[string]bool, len(root.Fields))
+	for _, f := range root.Fields {
+		has[f.Name] = true
 	}
 
 	var program string
 
 	switch {
-	case has("method", "parameters"):
+	case has["method"] && has["parameters"]:
 		program = "W&B"
-	case has("apiVersion", "kind", "spec"):
+	case has["apiVersion"] && has["kind"] && has["spec"]:
 		program = "Katib"
 	default:
 		return nil

@@ -143,6 +143,7 @@ func TestAccepted(t *testing.T) {
 		`command: [sh, "-c", "echo ';rm -rf /' {{lr}}"]`, // case 33: nothing interprets it
 		`command: [train, '{"a": {"b": 1}}', "{}", "x={{ lr }}"]`,
 		"environment_variables: {TF_FORCE_GPU_ALLOW_GROWTH: 'true', OMP_NUM_THREADS: '2'}",
+		"environment_variables: {A: '" + strings.Repeat("x", 32<<10) + "'}",
 		"name: Ümläut sweep (v2), lr=1",
 		"resources: {device: auto, gpu_memory: auto, gpu_sharing: auto, gpu_memory_spill: false}",
 		"resources: {device: cpu}",
