@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// Placeholder stands in a file of `berth init` where only the script's author knows the
+// value; a sweep with it is refused.
+const Placeholder = "REPLACE-ME"
+
 // Spec is a decoded, defaulted and validated sweep file. It marshals
 // to a document that decodes to the same Spec.
 type Spec struct {

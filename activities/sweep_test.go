@@ -73,7 +73,7 @@ func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 			"no further combination was found in 100,000 draws; forbid leaves too few",
 		},
 	} {
-		s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\n"+test.more), "")
+		s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train, /trial/in/params.json]\n"+test.more), "")
 		require.NoError(t, err)
 
 		store := &shelf{spec: s}
@@ -109,7 +109,7 @@ func TestCapacity_IsWhatFits(t *testing.T) {
 	host := berth.Host{ID: "h", Name: "h", State: berth.HostReady, CPUMilli: 64_000, MemoryBytes: 512 << 30, MemoryFreeBytes: 512 << 30}
 
 	for cpus, want := range map[string]int{"0.25": 256, "1": 64, "16": 64, "0.01": berth.MaxOpenTrials} {
-		s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nparameters: [{name: x, min: 0.1, max: 1.5}]\nresources: {cpus: "+cpus+", memory: 256MiB}\nlimits: {max_trials: 1000}\n"), "")
+		s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train, /trial/in/params.json]\nparameters: [{name: x, min: 0.1, max: 1.5}]\nresources: {cpus: "+cpus+", memory: 256MiB}\nlimits: {max_trials: 1000}\n"), "")
 		require.NoError(t, err)
 
 		store := &shelf{spec: s, hosts: []berth.Host{host}}
@@ -149,7 +149,7 @@ func (*restored) Footprints(ctx context.Context, keys []string) (map[string]bert
 func restoredSetup(t *testing.T, parameters string, trials, kept int) (*restored, *activities.Activities) {
 	t.Helper()
 
-	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nparameters: "+parameters+"\n"), "")
+	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train, /trial/in/params.json]\nparameters: "+parameters+"\n"), "")
 	require.NoError(t, err)
 
 	r := &restored{shelf: shelf{spec: s}, ends: make(map[int]berth.TrialUpdate)}
@@ -372,7 +372,7 @@ func (e *entries) Suggest(
 func TestFillTrials_MakesAllThatWereForgotten(t *testing.T) {
 	t.Parallel()
 
-	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nparameters: [{name: x, type: int, min: 1, max: 999}]\nsearch: {algorithm: list}\nenqueue: [{x: 1}]\n"), "")
+	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train, /trial/in/params.json]\nparameters: [{name: x, type: int, min: 1, max: 999}]\nsearch: {algorithm: list}\nenqueue: [{x: 1}]\n"), "")
 	require.NoError(t, err)
 
 	e := &entries{shelf: shelf{spec: s}}

@@ -34,9 +34,12 @@ function changed(...sections: string[]): string {
   return `${[...parts.values()].join("\n")}\n`;
 }
 
-/** parameters is a file whose command uses no parameter. */
+/** parameters is a file whose command passes all values. */
 function parameters(...rows: string[]): string {
-  return changed(`parameters:\n${rows.map((row) => `  - ${row}`).join("\n")}`, "command: [train]");
+  return changed(
+    `parameters:\n${rows.map((row) => `  - ${row}`).join("\n")}`,
+    "command: [train, /trial/in/params.json]",
+  );
 }
 
 /** one is a file with one problem. */
@@ -85,6 +88,7 @@ export const badFiles: BadFile[] = [
   ofSection("E_TYPE", "/search/seed", "search: {seed: 1.5}"),
   ofSection("E_TYPE", "/objective", "objective: loss", "Metric"),
   ofSection("E_TYPE", "/objective/metric", "objective: {metric: 5}", "Metric"),
+  ofSection("E_FILL_IN", "/objective/metric", "objective: {metric: REPLACE-ME, goal: minimize}", "Metric"),
   ofSection("E_TYPE", "/objective/goal", "objective: {metric: loss, goal: 5}", "Goal"),
   one(
     "E_TYPE",
@@ -201,6 +205,7 @@ export const badFiles: BadFile[] = [
   },
   ofRow("E_FLOAT", "/max", "{name: x, min: 0, max: 1e999}", "To of x"),
   ofRow("E_FLOAT", "/min", "{name: x, min: .nan, max: 1}", "From of x"),
+  one("E_PARAM_UNUSED", "/parameters/0", changed("command: [train]"), "name: lr", "Parameter lr"),
   one("E_GRID", "/parameters/0", changed("search: {algorithm: grid}"), "name: lr", "Parameter lr"),
   one(
     "E_TOO_MANY",

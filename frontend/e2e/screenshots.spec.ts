@@ -76,6 +76,7 @@ command: [/busy, train, "900000", "0.5", "{{mib}}"]
 parameters:
   - {name: mib, values: [100, 300, 700], memory: true}
   - {name: seed, values: [1, 2, 3, 4]}
+environment_variables: {SEED: "{{seed}}"}
 search: {algorithm: grid}
 objective: {metric: val}
 resources: {device: cpu, cpus: 0.2, memory: 1GiB}

@@ -25,7 +25,9 @@ test("a failed trial says why, and a cancel asks first", async ({ watched: page 
   test.setTimeout(3 * minute);
   await page.goto("/sweeps/new?from=example");
   await page.getByLabel("Name", { exact: true }).fill("fails");
-  await page.getByLabel("Command").fill('python3\n-c\nimport sys; print("lr", "{{lr}}"); sys.exit(3)');
+  await page
+    .getByLabel("Command")
+    .fill('python3\n-c\nimport sys; print("lr", "{{lr}}"); sys.exit(3)\n/trial/in/params.json');
   await expect(page.getByText("The file is valid.")).toBeVisible();
   await page.getByRole("button", { name: "Launch" }).click();
   await expect(page.getByRole("heading", { name: "fails" })).toBeVisible();

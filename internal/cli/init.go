@@ -226,7 +226,7 @@ func (r *initiation) sayNext(p script.Plan, report script.Report) {
 	}
 
 	line(report.Framework != "", "wrote %s: %s", r.output, strings.Join(parts, "; "))
-	line(report.Framework == "", "wrote %s. No flags were found: %s.\nA trial finds each value in its environment, too, such as TRIAL_PARAM_LR.", r.output, report.Ended)
+	line(report.Framework == "", "wrote %s. No flags were found: %s.\nA value can come from the environment, too: environment_variables: {LR: \"{{lr}}\"}.", r.output, report.Ended)
 	line(len(report.Stubbed) > 0, "not in %s, so made up for this look: %s", r.looksIn, strings.Join(report.Stubbed, ", "))
 	line(report.More, "The script reads its flags in parts, and more may follow: compare with its --help.")
 	line(len(names[script.Searched]) == 0, "FILL IN what to search: as it is, %s makes one trial.", r.output)

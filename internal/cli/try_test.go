@@ -17,7 +17,7 @@ func yamlFile(text string) *sweepFile {
 	return &sweepFile{name: "sweep.yaml", data: []byte(text), contentType: "application/yaml"}
 }
 
-const tryHead = "name: x\nimage: y:1\ncommand: [train, \"--lr={{lr}}\"]\n"
+const tryHead = "name: x\nimage: y:1\ncommand: [train, \"--lr={{lr}}\", /trial/in/params.json]\n"
 
 func TestTry_ChoosesTheValues(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func (s *stack) fromInside() {
 	s.t.Helper()
 
 	// Two at once, so that there is another trial's directory not to see.
-	id := s.submit(strings.Replace(one("[/busy, fence]"), "values: [1]", "values: [1, 2]", 1))
+	id := s.submit(strings.Replace(one("[/busy, fence]\nenvironment_variables: {N: '{{n}}'}"), "values: [1]", "values: [1, 2]", 1))
 	sweep := s.until(id, patience, ended)
 	require.Equal(s.t, 2, sweep.Counts.Succeeded)
 

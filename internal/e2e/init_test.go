@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,13 +46,14 @@ func berthIn(t *testing.T, dir string, env []string, args ...string) typed {
 	return typed{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
+// decoded is a sweep file that init wrote, its placeholders filled in.
 func decoded(t *testing.T, file string) berth.Spec {
 	t.Helper()
 
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 
-	s, err := spec.Decode(data, "application/yaml")
+	s, err := spec.Decode(bytes.ReplaceAll(data, []byte(berth.Placeholder), []byte("filled_in")), "application/yaml")
 	require.NoError(t, err, string(data))
 
 	return s
@@ -170,7 +172,7 @@ func TestInit_WrongTurns(t *testing.T) {
 	got = berthIn(t, dir, nil, "init", "plain.py", "--image", with, "--force")
 	require.Equal(t, 0, got.code, got.err)
 	require.Contains(t, got.out, "No flags were found")
-	require.Equal(t, "REPLACE-ME", decoded(t, filepath.Join(dir, "sweep.yaml")).Objective.Metric)
+	require.Equal(t, "filled_in", decoded(t, filepath.Join(dir, "sweep.yaml")).Objective.Metric)
 
 	got = berthIn(t, dir, nil, "init", "typing_app.py", "--image", with, "-o", "typer.yaml")
 	require.Equal(t, 0, got.code, got.err)

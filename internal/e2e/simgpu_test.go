@@ -51,6 +51,7 @@ func training(flags, parameters string, extra ...string) string {
 name: simulated
 image: berth-test/busy:1
 command: ['` + command + `']
+environment_variables: {VALUES: /trial/in/params.json}
 parameters: [` + parameters + `]
 search: {algorithm: grid}
 objective: {metric: val, goal: maximize}

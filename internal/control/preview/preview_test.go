@@ -270,7 +270,7 @@ func TestPlannedKeepsToForbid(t *testing.T) {
 		"next to nothing":    {"[{name: x, min: 0.0, max: 1}]\nforbid: [x < 0.99999]", 0, []string{"W_TIGHT_FORBID"}},
 		"little, but enough": {"[{name: x, min: 0.0, max: 1}]\nforbid: [x < 0.999]", 300, nil},
 	} {
-		s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train]\nlimits: {max_trials: 300}\nparameters: "+test.parameters), "")
+		s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train, \"{{x}}\"]\nlimits: {max_trials: 300}\nparameters: "+test.parameters), "")
 		require.NoError(t, err, name)
 
 		p := see(t, s, []berth.Host{host("a", 4, 32*gib)})

@@ -32,9 +32,9 @@ type Guess struct {
 const (
 	fixed       = "type: fixed, value: "
 	logScale    = ", log: true"
-	placeholder = "REPLACE-ME" // stands for a value that only the author knows
-	longestName = 40           // of 64 that a parameter may have, with room to tell it from others
-	longestText = 1000         // of a script's that a sweep file repeats
+	placeholder = berth.Placeholder
+	longestName = 40   // of 64 that a parameter may have, with room to tell it from others
+	longestText = 1000 // of a script's that a sweep file repeats
 )
 
 // noName matches what no parameter's name can have.

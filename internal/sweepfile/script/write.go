@@ -48,7 +48,9 @@ func (p Plan) SweepFile() string {
 
 	if !slices.ContainsFunc(p.Guesses, func(g Guess) bool { return g.Treatment == Searched }) {
 		todo = `# FILL IN: nothing is searched yet. Give the script a flag (argparse) and pass it in the command, "--lr={{lr}}", or let it
-# read the environment, float(os.environ.get("TRIAL_PARAM_LR", "0.001")). Then write the parameter, such as:
+# read a variable, float(os.environ.get("LR", "0.001")), and set it. Then write the parameter, such as:
+# environment_variables: {LR: "{{lr}}"}
+# parameters:
 #   - {name: lr, type: float, min: 0.0001, max: 0.1, log: true}
 `
 	}

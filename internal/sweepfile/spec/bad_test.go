@@ -41,7 +41,7 @@ func with(sections ...string) string {
 }
 
 func parameters(entries ...string) string {
-	return with("parameters: ["+strings.Join(entries, ", ")+"]", "command: [train]")
+	return with("parameters: ["+strings.Join(entries, ", ")+"]", "command: [train, /trial/in/params.json]")
 }
 
 // bad are specs that are refused; want lists "code pointer" of each problem.
@@ -101,8 +101,10 @@ var bad = []struct {
 	{"program that may be absent", "", with(`command: ["bin/{{m}}", x]`, "parameters: [{name: m, values: [a], when: {o: a}}, {name: o, values: [a, b]}]"), 422, []string{"E_COND /command/0"}},
 	{"34 huge with its values", "", with(`command: [train, "`+strings.Repeat("{{o}}", 10)+`"]`, "parameters: [{name: o, values: [a, "+strings.Repeat("x", 20_000)+"]}]"), 422, []string{"E_CMD_SIZE /command"}},
 	{"value longer than a variable", "", parameters("{name: o, values: [a, "+strings.Repeat("x", 40_000)+"]}", "{name: f, value: "+strings.Repeat("x", 40_000)+"}"), 422, []string{"E_CHOICE /parameters/0/values/1", "E_PARAM /parameters/1/value"}},
-	{"nothing may be tried", "", with("command: [train]", "parameters: [{name: n, min: 1, max: 9}]", "forbid: ['n > 0']"), 422, []string{"E_SPACE_EMPTY /parameters"}},
-	{"nothing can be computed", "", with("command: [train]", "parameters: [{name: n, min: 1, max: 9}, {name: d, expr: 'n / 0'}]"), 422, []string{"E_SPACE_EMPTY /parameters"}},
+	{"reaches no program", "", with("command: [train]"), 422, []string{"E_PARAM_UNUSED /parameters/0"}},
+	{"a placeholder of init", "", with("objective: {metric: REPLACE-ME, goal: minimize}"), 422, []string{"E_FILL_IN /objective/metric"}},
+	{"nothing may be tried", "", with(`command: [train, "{{n}}"]`, "parameters: [{name: n, min: 1, max: 9}]", "forbid: ['n > 0']"), 422, []string{"E_SPACE_EMPTY /parameters"}},
+	{"nothing can be computed", "", with(`command: [train, "{{n}}"]`, "parameters: [{name: n, min: 1, max: 9}, {name: d, expr: 'n / 0'}]"), 422, []string{"E_SPACE_EMPTY /parameters"}},
 	{"conditional as an element", "", with(`command: [train, --m, "{{m}}"]`, "parameters: [{name: m, min: 0.5, max: 1, when: {o: a}}, {name: o, values: [a, b]}]"), 422, []string{"E_COND /command/2"}},
 	{"workdir", "", with("workdir: app"), 422, []string{"E_WORKDIR /workdir"}},
 	{"36 variable name", "", with("environment_variables: {1BAD: x, lower: x}"), 422, []string{"E_ENV_NAME /environment_variables/1BAD", "E_ENV_NAME /environment_variables/lower"}},

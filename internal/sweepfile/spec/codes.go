@@ -5,7 +5,7 @@ const (
 	CodeBodyTooLarge  = "E_BODY_TOO_LARGE" // HTTP 413
 	CodeContentType   = "E_CONTENT_TYPE"   // HTTP 415
 	CodeUnsatisfiable = "E_UNSATISFIABLE"
-	CodeParamUnused   = "W_PARAM_UNUSED" // a warning
+	CodeNoSearch      = "W_NO_SEARCH"    // a warning
 	CodeMemoryMarks   = "W_MEMORY_MARKS" // a warning
 	CodeFieldUnused   = "W_FIELD_UNUSED" // a warning
 )
@@ -25,6 +25,7 @@ const (
 	codeFloat         = "E_FLOAT"
 	codeUnit          = "E_UNIT"
 	codeValue         = "E_VALUE"
+	codeFillIn        = "E_FILL_IN"
 	codeTooMany       = "E_TOO_MANY"
 	codeMore          = "E_MORE"
 	codeVersion       = "E_VERSION"
@@ -50,6 +51,7 @@ const (
 	codeParam         = "E_PARAM"
 	codeParamName     = "E_PARAM_NAME"
 	codeParamDup      = "E_PARAM_DUP"
+	codeParamUnused   = "E_PARAM_UNUSED"
 	codeLogRange      = "E_LOG_RANGE"
 	codeStep          = "E_STEP"
 	codeChoice        = "E_CHOICE"

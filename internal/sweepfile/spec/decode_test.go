@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -35,7 +36,10 @@ func TestExample(t *testing.T) {
 
 	s := decode(t, string(data))
 	require.Equal(t, "digits-transfer", s.Name)
-	require.Equal(t, []string{"python3", "train.py", "--lr={{lr}}", "--batch={{batch}}", "--width={{width}}"}, s.Command)
+	require.Equal(t, []string{
+		"python3", "train.py", "--lr={{lr}}", "--batch={{batch}}", "--width={{width}}",
+		"--optimizer={{optimizer}}", "--momentum={{momentum}}",
+	}, s.Command)
 	require.Len(t, s.Parameters, 7)
 	require.InDelta(t, 1e-4, *s.Parameters[0].Min, 0)
 	require.Equal(t, berth.FloatValue(0.001), *s.Parameters[0].Default)
@@ -44,7 +48,7 @@ func TestExample(t *testing.T) {
 	require.Equal(t, berth.Duration(2*time.Hour), s.Limits.MaxDuration)
 	require.InDelta(t, 0.995, *s.Objective.Target, 0)
 	require.Equal(t, berth.Size(64<<20), s.Resources.ShmSize)
-	require.Len(t, spec.Warnings(s), 2, "momentum and optimizer are not in the command")
+	require.Empty(t, spec.Warnings(s))
 }
 
 func TestDefaults(t *testing.T) {
@@ -90,7 +94,7 @@ func TestValuesTakeTheTypeOfTheirParameter(t *testing.T) {
 	s := decode(t, with(
 		"parameters: [{name: lr, min: 0.0, max: 2, default: 1}, {name: n, min: 1, max: 9, default: 2.0}, "+
 			"{name: c, values: [1.0, 2]}, {name: x, value: 1, when: {n: [3.0], c: 1}}]",
-		"enqueue: [{lr: 1, n: 4.0, c: 1}]", "command: [train]"))
+		"enqueue: [{lr: 1, n: 4.0, c: 1}]", "command: [train, /trial/in/params.json]"))
 
 	require.Equal(t, berth.FloatValue(1), *s.Parameters[0].Default)
 	require.Equal(t, berth.IntValue(2), *s.Parameters[1].Default)
@@ -102,7 +106,7 @@ func TestValuesTakeTheTypeOfTheirParameter(t *testing.T) {
 func TestEnqueueAloneDeclaresItsParameters(t *testing.T) {
 	t.Parallel()
 
-	s := decode(t, "name: a\nimage: b\ncommand: [train, '--lr={{lr}}']\nenqueue: [{lr: 0.1, n: 1, seed: 1}, {lr: 1, n: 1, seed: 2}, {lr: 1, n: 2, seed: 3}]\n")
+	s := decode(t, "name: a\nimage: b\ncommand: [train, '--lr={{lr}}', -n, '{{n}}', '{{seed}}']\nenqueue: [{lr: 0.1, n: 1, seed: 1}, {lr: 1, n: 1, seed: 2}, {lr: 1, n: 2, seed: 3}]\n")
 	require.Equal(t, berth.SearchList, s.Search.Algorithm)
 	require.Equal(t, []berth.Parameter{
 		{Name: "lr", Type: berth.ParameterCategorical, Values: berth.Values{berth.FloatValue(0.1), berth.IntValue(1)}, Memory: new(false)},
@@ -202,14 +206,50 @@ func TestWarnings(t *testing.T) {
 	require.Equal(t, []string{"W_FIELD_UNUSED /parameters/0/probabilities"}, codes(with("search: {algorithm: grid}",
 		"parameters: [{name: o, values: [a, b], probabilities: [0.5, 0.5], memory: true}]", `command: [train, "{{o}}"]`)))
 
-	two := "parameters: [{name: lr, min: 0.0, max: 1}, {name: n, min: 1, max: 5}]"
 	require.Empty(t, codes(base))
-	require.Equal(t, []string{"W_PARAM_UNUSED /parameters/1", "W_MEMORY_MARKS /parameters"}, codes(with(two)))
-	require.Equal(t, []string{"W_MEMORY_MARKS /parameters"}, codes(with(two, "command: [train]")))
-	require.Equal(t, []string{"W_MEMORY_MARKS /parameters"}, codes(with(two, "environment_variables: {N: '{{n}}'}")))
-	require.Empty(t, codes(with("parameters: [{name: n, min: 1, max: 5, memory: false}]", "command: [train]")))
-	require.Empty(t, codes(with(
-		"parameters: [{name: n, min: 1, max: 5, memory: true}, {name: d, expr: n * 2}]", `command: [train, "{{d}}"]`)))
+	require.Equal(t, []string{"W_MEMORY_MARKS /parameters"}, codes(parameters("{name: n, min: 1, max: 5}")))
+	require.Empty(t, codes(parameters("{name: n, min: 1, max: 5, memory: false}")))
+	require.Equal(t, []string{"W_NO_SEARCH /parameters"}, codes(with("parameters: [{name: n, value: 1}]", "command: [train]")))
+}
+
+// A searched parameter reaches the program by a placeholder, by another parameter that
+// does, or by the file or the variable that holds its value.
+func TestReached(t *testing.T) {
+	t.Parallel()
+
+	const two = "parameters: [{name: lr, min: 0.0, max: 1}, {name: n, min: 1, max: 5}, {name: d, expr: n * 2}, {name: f, value: 3}]"
+
+	for _, passed := range []string{
+		`command: [train, "--lr={{lr}}", "{{n}}"]`,
+		`command: [train, "--lr={{lr}}", "{{d}}"]`,
+		"command: [train, /trial/in/params.json]",
+		"environment_variables: {N: '{{n}}'}",
+		`command: [sh, -c, "train $TRIAL_PARAMS_FILE"]`,
+		`command: [sh, -c, "train $TRIAL_PARAM_LR $TRIAL_PARAM_N"]`,
+	} {
+		_, err := spec.Decode([]byte(with(two, passed)), "application/yaml")
+		require.NoError(t, err, passed)
+	}
+
+	decode(t, with("parameters: [{name: n, values: [1]}]", "command: [train]")) // of one value, which misleads nobody
+
+	for passed, lost := range map[string]string{
+		"command: [train]": "/parameters/0,/parameters/1",
+		`command: [sh, -c, "train $TRIAL_PARAM_LR_DECAY $TRIAL_PARAM_N"]`: "/parameters/0",
+		`command: [train, "--lr={{lr}}", "{{f}}"]`:                        "/parameters/1",
+	} {
+		_, err := spec.Decode([]byte(with(two, passed)), "application/yaml")
+		refused, ok := errors.AsType[*berth.SpecError](err)
+		require.True(t, ok, passed)
+
+		var at []string
+		for _, p := range refused.Problems {
+			require.Equal(t, "E_PARAM_UNUSED", p.Code)
+			at = append(at, p.Pointer)
+		}
+
+		require.Equal(t, lost, strings.Join(at, ","), passed)
+	}
 }
 
 // problemsOf are those of a capacity, such as "E_UNSATISFIABLE /resources/memory" and the message.

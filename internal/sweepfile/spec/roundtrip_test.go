@@ -48,7 +48,7 @@ func TestRoundTrip(t *testing.T) {
 				low, float64(low)+span, maybe("log", ", log: true"), maybe("count", ", count: 7"),
 				value(t), maybe("probabilities", ", probabilities: [0.25, 0.75]"), pick("memory", "", ", memory: true", ", memory: false"), value(t), maybe("when", ", when: {b: x}"),
 				pick("derived", "{name: d, expr: 'a * 2', memory: true}", "{name: n, min: 0, max: 8, step: 2, default: 4}")),
-			"command: [train]",
+			"command: [train, /trial/in/params.json]",
 			"search: {algorithm: random, seed: "+fmt.Sprint(rapid.Int64Range(-1<<53, 1<<53).Draw(t, "seed"))+"}",
 			pick("objective", "objective: ", "objective: {metric: m, goal: minimize, target: -1.5e-7}"),
 			"resources: {cpus: "+pick("cpus", "auto", "0.01", "1.5", "3")+", memory: "+pick("size", "auto", "1.5GiB", "999MB")+"}",

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/sweepfile/spec/document"
 )
 
@@ -24,6 +25,10 @@ func (r *reader) walk(n *document.Node, at string) {
 		if c, bad := badCharacter(n.Text); bad {
 			r.add(n.Offset, at, codeChar,
 				"the text holds the character %U, which is invisible or reverses what follows; take it out", c)
+		}
+
+		if n.Text == berth.Placeholder {
+			r.add(n.Offset, at, codeFillIn, "replace %s by a value: only the script's author knows it", berth.Placeholder)
 		}
 	case document.Number:
 		r.walkNumber(n, at)

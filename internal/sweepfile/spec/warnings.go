@@ -1,12 +1,10 @@
 package spec
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/sweepfile/argv"
 )
 
 // Warnings lists possible mistakes of a valid spec, in the order of its fields;
@@ -14,15 +12,12 @@ import (
 func Warnings(s berth.Spec) []berth.Problem {
 	var out []berth.Problem
 
-	used := usedNames(s)
+	if !slices.ContainsFunc(s.Parameters, berth.Parameter.Searched) {
+		out = append(out, problem(CodeNoSearch, "/parameters", "no parameter is searched, so the sweep is one trial"))
+	}
 
 	for i, p := range s.Parameters {
 		out = append(out, unusedFields(s.Search.Algorithm, p, "/parameters/"+strconv.Itoa(i))...)
-
-		if len(used) > 0 && p.Searched() && !used[p.Name] {
-			out = append(out, problem(CodeParamUnused, "/parameters/"+strconv.Itoa(i),
-				"the command and environment_variables use other parameters and not %q; add {{%s}}, unless the program reads TRIAL_PARAMS_FILE", p.Name, p.Name))
-		}
 	}
 
 	marked := slices.ContainsFunc(s.Parameters, func(p berth.Parameter) bool { return p.Memory != nil })
@@ -55,35 +50,4 @@ func unusedFields(algorithm string, p berth.Parameter, at string) []berth.Proble
 	}
 
 	return out
-}
-
-// usedNames are the parameters that the command and environment_variables use,
-// directly or through derived values and conditions; empty when they use none.
-func usedNames(s berth.Spec) map[string]bool {
-	used := map[string]bool{}
-	for _, name := range argv.Names(slices.AppendSeq(slices.Clone(s.Command), maps.Values(s.EnvironmentVariables))) {
-		used[name] = true
-	}
-
-	if len(used) == 0 {
-		return used
-	}
-
-	uses := usesOf(s.Parameters, func(int, error) {})
-
-	for size := 0; size != len(used); { // until a round adds nothing
-		size = len(used)
-
-		for _, p := range s.Parameters {
-			if !used[p.Name] {
-				continue
-			}
-
-			for _, name := range slices.AppendSeq(uses[p.Name], maps.Keys(p.When)) {
-				used[name] = true
-			}
-		}
-	}
-
-	return used
 }
