@@ -1,5 +1,7 @@
 package berth
 
+import "regexp"
+
 // FailureKind says how an attempt ended. The classifier is internal/failure.
 type FailureKind string
 
@@ -69,4 +71,26 @@ func (k FailureKind) Policy() FailurePolicy {
 // OutOfMemory reports whether a larger reservation is the answer.
 func (k FailureKind) OutOfMemory() bool {
 	return k == FailureHostOOM || k == FailureDeviceOOM
+}
+
+// digits are what differs between the messages of trials that fail for one reason: counts,
+// sizes, addresses, values of parameters.
+var digits = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
+
+// FailureText is the message of a failure without its numbers: equal for trials that
+// failed for one reason.
+func FailureText(message string) string { return digits.ReplaceAllString(message, "#") }
+
+// FailureReason is why trials of a sweep failed or were infeasible.
+type FailureReason struct {
+	State   TrialState
+	Kind    FailureKind
+	Message string // of the first of them
+	Trials  int    // how many
+	First   int    // the lowest number
+}
+
+// FailedAlike reports whether two trials ended with one kind and for one reason.
+func (e TrialEnd) FailedAlike(o TrialEnd) bool {
+	return e.State == o.State && e.Kind == o.Kind && FailureText(e.Message) == FailureText(o.Message)
 }

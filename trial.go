@@ -98,11 +98,17 @@ type TrialUpdate struct {
 	SweepRun string
 }
 
+// End is the end of the trial for its sweep.
+func (u TrialUpdate) End() TrialEnd {
+	return TrialEnd{Number: u.Number, State: u.State, Kind: u.Kind, Value: u.Value, Message: u.Message}
+}
+
 // TrialEnd says how a trial ended. Told to a sweep, one without a number asks it
 // to look up which of its trials have ended.
 type TrialEnd struct {
-	Number int         `json:"number"`
-	State  TrialState  `json:"state"`
-	Kind   FailureKind `json:"kind,omitempty"`
-	Value  *float64    `json:"value,omitempty"`
+	Number  int         `json:"number"`
+	State   TrialState  `json:"state"`
+	Kind    FailureKind `json:"kind,omitempty"`
+	Value   *float64    `json:"value,omitempty"`
+	Message string      `json:"message,omitempty"`
 }

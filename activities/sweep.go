@@ -102,7 +102,7 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 	}
 
 	if in.State == berth.SweepSucceeded && sweep.Counts.Succeeded == 0 {
-		in.State, in.Reason = berth.SweepFailed, in.Reason+"; no trial succeeded: look at the message of any of them"
+		in.State, in.Reason = berth.SweepFailed, in.Reason+"; no trial succeeded"
 	}
 
 	if _, err := a.Sweeps.SetSweepState(ctx, in.SweepID, in.State, in.Reason); err != nil {
@@ -170,9 +170,9 @@ func (a *Activities) EndedTrials(ctx context.Context, in EndedInput) ([]berth.Tr
 		return nil, translate(err)
 	}
 
-	for i, end := range ends {
+	for _, end := range ends {
 		if end != nil {
-			ended = append(ended, berth.TrialEnd{Number: open[i], State: end.State, Kind: end.Kind, Value: end.Value})
+			ended = append(ended, end.End())
 		}
 	}
 

@@ -51,6 +51,7 @@ var needs = map[string]string{
 	"GET /api/v1/queue":                              "viewer",
 	"GET /api/v1/sweeps/:id/metrics":                 "viewer",
 	"GET /api/v1/sweeps/:id/metric-names":            "viewer",
+	"GET /api/v1/sweeps/:id/failures":                "viewer",
 	"GET /api/v1/sweeps/:id/trials/:number/attempts": "viewer",
 	"GET /api/v1/trials/:id/files":                   "viewer",
 	"GET /api/v1/trials/:id/files/*path":             "viewer",

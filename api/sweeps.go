@@ -12,25 +12,15 @@ import (
 	"github.com/berthml/berth/internal/control/report"
 )
 
-// idPrefix matches a prefix of a row's id; anything else is no id, and must not
-// reach a LIKE.
-var (
-	idPrefix = regexp.MustCompile(`^[0-9a-f-]{1,36}$`)
-	fullID   = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-)
+var fullID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// sweepID completes the beginning of a sweep's id. Errors: not_found, conflict.
-func (s *Server) sweepID(ctx context.Context, id string) (string, error) {
-	id = strings.ToLower(id)
-
-	switch {
-	case !idPrefix.MatchString(id):
-		return "", berth.Errorf(berth.KindNotFound, "no sweep has an id that starts with %q", id)
-	case fullID.MatchString(id):
+// sweepID is the id of the sweep with this name, or whose id begins so. Errors: not_found, conflict.
+func (s *Server) sweepID(ctx context.Context, ref string) (string, error) {
+	if id := strings.ToLower(ref); fullID.MatchString(id) {
 		return id, nil
-	default:
-		return s.deps.Store.FindSweep(ctx, id)
 	}
+
+	return s.deps.Store.FindSweep(ctx, ref)
 }
 
 // sweep reads a sweep without its counts, which take longer the more trials it
@@ -134,14 +124,14 @@ func (h *handlers) eta(ctx context.Context, sweep berth.Sweep) (*openapi.ETA, er
 
 // DeleteSweep is DELETE /sweeps/{id}.
 func (h *handlers) DeleteSweep(ctx context.Context, r openapi.DeleteSweepRequestObject) (openapi.DeleteSweepResponseObject, error) {
-	if len(r.ID) < berth.DeletePrefix {
-		return nil, berth.Errorf(berth.KindInvalid, "%q is too short to delete a sweep for good: give at least the %d characters of its id that lists show",
-			r.ID, berth.DeletePrefix)
-	}
-
 	sweep, err := h.sweep(ctx, r.ID)
 	if err != nil {
 		return nil, err
+	}
+
+	if sweep.Name != r.ID && len(r.ID) < berth.DeletePrefix {
+		return nil, berth.Errorf(berth.KindInvalid, "%q is too short to delete a sweep for good: give its name, or at least the %d characters of its id that lists show",
+			r.ID, berth.DeletePrefix)
 	}
 
 	return openapi.DeleteSweep204Response{}, h.deps.Store.DeleteSweep(ctx, sweep.ID)

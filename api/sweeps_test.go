@@ -438,7 +438,7 @@ func TestDeleteSweep(t *testing.T) {
 
 	for _, slip := range []string{apitest.SweepID[:1], apitest.SweepID[:7]} {
 		body = r.want(http.StatusBadRequest, "DELETE", "/api/v1/sweeps/"+slip, "")
-		require.Contains(t, body, "give at least the 8 characters")
+		require.Contains(t, body, "at least the 8 characters")
 	}
 
 	r.want(http.StatusOK, "GET", path, "") // a slip deletes nothing

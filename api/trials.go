@@ -72,6 +72,22 @@ func checkValues(q berth.TrialFilter) error {
 	return nil
 }
 
+// ListFailures is GET /sweeps/{id}/failures.
+func (h *handlers) ListFailures(ctx context.Context, r openapi.ListFailuresRequestObject) (openapi.ListFailuresResponseObject, error) {
+	sweep, err := h.sweep(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	reasons, err := h.deps.Store.Failures(ctx, sweep.ID)
+
+	return openapi.ListFailures200JSONResponse{Data: all(reasons, func(f berth.FailureReason) openapi.FailureReason {
+		return openapi.FailureReason{
+			State: openapi.TrialState(f.State), FailureKind: string(f.Kind), Message: f.Message, Trials: f.Trials, First: f.First,
+		}
+	})}, err
+}
+
 // GetTrial is GET /sweeps/{id}/trials/{number}.
 func (h *handlers) GetTrial(ctx context.Context, r openapi.GetTrialRequestObject) (openapi.GetTrialResponseObject, error) {
 	trial, err := h.trial(ctx, r.ID, r.Number)

@@ -137,6 +137,7 @@ CREATE TABLE sweeps (
     template            text NOT NULL GENERATED ALWAYS AS (md5(image_digest || coalesce(spec ->> 'command', ''))) STORED, -- sweeps with the same run alike
     trial_limit         json NOT NULL GENERATED ALWAYS AS (coalesce(spec #> '{limits,max_trial_duration}', '"0s"')) STORED,
     metric              text NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,metric}', '')) STORED, -- of the objective; empty = none
+    is_try              boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{labels,berth/try}', '') = 'true') STORED, -- of berth try
     minimizes           boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,goal}', '') = 'minimize') STORED,
     CONSTRAINT sweeps_state CHECK (state IN
         ('pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled')),

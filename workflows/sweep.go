@@ -37,17 +37,17 @@ type CarriedState struct {
 	Failed    int       `json:"failed"`
 	// Infeasible trials need more memory than any machine has: the search
 	// learns it, and limits.max_failed_trials does not count them.
-	Infeasible int      `json:"infeasible,omitempty"`
-	Canceled   int      `json:"canceled"`
-	Exhausted  bool     `json:"exhausted"`        // the search has no more
-	Reason     string   `json:"reason,omitempty"` // why not; empty = every combination was tried
-	Capacity   int      `json:"capacity"`
-	Paused     bool     `json:"paused"`
-	Ending     Ending   `json:"ending"` // zero until the sweep starts no more trials
-	Best       *float64 `json:"best,omitempty"`
-	BestTrial  int      `json:"best_trial,omitempty"`
-	Doubt      Doubt    `json:"doubt,omitzero"`
-	Clock      Clock    `json:"clock,omitzero"`
+	Infeasible int           `json:"infeasible,omitempty"`
+	Canceled   int           `json:"canceled"`
+	Exhausted  bool          `json:"exhausted"`        // the search has no more
+	Reason     string        `json:"reason,omitempty"` // why not; empty = every combination was tried
+	Capacity   int           `json:"capacity"`
+	Paused     bool          `json:"paused"`
+	Ending     Ending        `json:"ending"` // zero until the sweep starts no more trials
+	Best       *float64      `json:"best,omitempty"`
+	BestTrial  int           `json:"best_trial,omitempty"`
+	Streak     FailureStreak `json:"failure_streak,omitzero"`
+	Clock      Clock         `json:"clock,omitzero"`
 }
 
 // Ending says why a sweep starts no more trials, and how it ends.
@@ -147,7 +147,7 @@ func (s *sweep) run(ctx workflow.Context) error {
 			return nil
 		}
 
-		if err := s.doubt(ctx); err != nil {
+		if err := s.pauseOnStreak(ctx); err != nil {
 			return err
 		}
 

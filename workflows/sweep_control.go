@@ -55,7 +55,7 @@ func (s *sweep) checkOpen(update string) error {
 }
 
 func (s *sweep) pause(ctx workflow.Context) (SweepView, error) {
-	reason := cmp.Or(s.Doubt.Why, "paused by a person; resume it to go on")
+	reason := cmp.Or(s.Streak.Why, "paused by a person; resume it to go on")
 	if err := s.setState(ctx, berth.SweepPaused, reason); err != nil {
 		return SweepView{}, err
 	}
@@ -75,7 +75,7 @@ func (s *sweep) resume(ctx workflow.Context) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	s.Paused, s.Doubt.Why = false, ""
+	s.Paused, s.Streak.Why = false, ""
 	s.Clock.resume(workflow.Now(ctx))
 
 	return s.view(), nil
@@ -86,7 +86,7 @@ func (s *sweep) stopNow(ctx workflow.Context) (SweepView, error) {
 		return SweepView{}, err
 	}
 
-	s.Paused, s.Doubt.Why = false, ""
+	s.Paused, s.Streak.Why = false, ""
 	s.stop(ctx, berth.SweepStopped, "stopped by a person")
 
 	return s.view(), nil
@@ -145,8 +145,8 @@ func (s *sweep) say(ctx workflow.Context) {
 
 	text := fmt.Sprintf("**%s** is %s.\n\n%d%s trials ended: %d succeeded, %d failed, %d infeasible, %d canceled; %d open.\n\nBest: %s.",
 		s.plan.Name, s.view().State, s.finished(), planned, s.Succeeded, s.Failed, s.Infeasible, s.Canceled, len(s.Open), best)
-	if s.Doubt.Why != "" {
-		text += "\n\n" + s.Doubt.Why
+	if s.Streak.Why != "" {
+		text += "\n\n" + s.Streak.Why
 	}
 
 	if s.Ending.Reason != "" {

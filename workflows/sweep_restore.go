@@ -18,7 +18,7 @@ func RestoreSweep(sweep berth.Sweep, ran bool, now time.Time) CarriedState {
 		StartedAt: sweep.CreatedAt, Created: n.Total,
 		Succeeded: n.Succeeded, Failed: n.Failed, Infeasible: n.Infeasible, Canceled: n.Canceled,
 		Paused: sweep.State == berth.SweepPaused, Best: sweep.BestValue, BestTrial: sweep.BestTrial,
-		Doubt: Doubt{Told: n.Finished() > 0},
+		Streak: FailureStreak{Told: n.Finished() > 0},
 	}
 
 	if ran {

@@ -243,7 +243,7 @@ func (s *sweep) end(news berth.TrialEnd) {
 		s.Failed++
 	}
 
-	s.Doubt.count(news)
+	s.Streak.count(news)
 
 	if o := s.plan.Objective; o != nil && news.Value != nil && (s.Best == nil || o.Better(*news.Value, *s.Best)) {
 		s.Best, s.BestTrial = news.Value, news.Number
@@ -257,7 +257,9 @@ func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWor
 
 	err := child.Get(ctx, &result)
 	if err == nil {
-		s.news = append(s.news, berth.TrialEnd{Number: number, State: result.State, Kind: result.Kind, Value: result.Value})
+		s.news = append(s.news, berth.TrialEnd{
+			Number: number, State: result.State, Kind: result.Kind, Value: result.Value, Message: result.Message,
+		})
 
 		return
 	}
@@ -275,7 +277,7 @@ func (s *sweep) attend(ctx workflow.Context, number int, child workflow.ChildWor
 		workflow.GetLogger(ctx).Error("settling a trial whose workflow ended", "trial", number, "error", err)
 	}
 
-	s.news = append(s.news, berth.TrialEnd{Number: number, State: update.State, Kind: update.Kind})
+	s.news = append(s.news, update.End())
 }
 
 // lookUp asks the database, and with closed also Temporal, which of these open

@@ -775,6 +775,26 @@ type ExportTable string
 // FailureKind How an attempt ended (docs/errors.md)
 type FailureKind = string
 
+// FailureList defines model for FailureList.
+type FailureList struct {
+	Data []FailureReason `json:"data"`
+}
+
+// FailureReason defines model for FailureReason.
+type FailureReason struct {
+	FailureKind string `json:"failure_kind"`
+
+	// First The lowest number of them
+	First int `json:"first"`
+
+	// Message Of the first of these trials: what happened, and what to do
+	Message string     `json:"message"`
+	State   TrialState `json:"state"`
+
+	// Trials How many trials failed so
+	Trials int `json:"trials"`
+}
+
 // File defines model for File.
 type File struct {
 	Bytes int64 `json:"bytes"`
@@ -2134,7 +2154,7 @@ type ListSweepsParams struct {
 	// State Only sweeps in one of these states
 	State *[]SweepState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Name Only sweeps whose name contains this text, whatever the case
+	// Name Only sweeps whose name contains this text, whatever the case. Without it, sweeps of `berth try` are left out
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
 	// CreatedBy Only sweeps that the token of this name made
@@ -2661,6 +2681,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
 	ExportSweep(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListFailures List why trials of a sweep failed or were infeasible
+	//
+	// Trials whose messages differ in numbers only have one reason.
+	//
+	// Corresponds with GET /sweeps/{id}/failures (the `ListFailures` operationId).
+	ListFailures(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListMetricNames List the metrics that the trials of a sweep reported, by name
 	//
@@ -3511,6 +3538,23 @@ func (c *Client) CloneSweep(ctx context.Context, id ID, params *CloneSweepParams
 // Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
 func (c *Client) ExportSweep(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExportSweepRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListFailures List why trials of a sweep failed or were infeasible
+//
+// Trials whose messages differ in numbers only have one reason.
+//
+// Corresponds with GET /sweeps/{id}/failures (the `ListFailures` operationId).
+func (c *Client) ListFailures(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListFailuresRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -5619,6 +5663,40 @@ func NewExportSweepRequest(server string, id ID, params *ExportSweepParams) (*ht
 	return req, nil
 }
 
+// NewListFailuresRequest constructs an http.Request for the ListFailures method
+func NewListFailuresRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sweeps/%s/failures", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListMetricNamesRequest constructs an http.Request for the ListMetricNames method
 func NewListMetricNamesRequest(server string, id ID) (*http.Request, error) {
 	var err error
@@ -6828,6 +6906,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /sweeps/{id}/export (the `ExportSweep` operationId).
 	ExportSweepWithResponse(ctx context.Context, id ID, params *ExportSweepParams, reqEditors ...RequestEditorFn) (*ExportSweepResponse, error)
+
+	// ListFailuresWithResponse List why trials of a sweep failed or were infeasible
+	//
+	// Trials whose messages differ in numbers only have one reason.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sweeps/{id}/failures (the `ListFailures` operationId).
+	ListFailuresWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ListFailuresResponse, error)
 
 	// ListMetricNamesWithResponse List the metrics that the trials of a sweep reported, by name
 	//
@@ -8696,6 +8783,54 @@ func (r ExportSweepResponse) ContentType() string {
 	return ""
 }
 
+type ListFailuresResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *FailureList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListFailuresResponse) GetJSON200() *FailureList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListFailuresResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListFailuresResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListFailuresResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListFailuresResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListFailuresResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListMetricNamesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10049,6 +10184,21 @@ func (c *ClientWithResponses) ExportSweepWithResponse(ctx context.Context, id ID
 		return nil, err
 	}
 	return ParseExportSweepResponse(rsp)
+}
+
+// ListFailuresWithResponse List why trials of a sweep failed or were infeasible
+//
+// Trials whose messages differ in numbers only have one reason.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sweeps/{id}/failures (the `ListFailures` operationId).
+func (c *ClientWithResponses) ListFailuresWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ListFailuresResponse, error) {
+	rsp, err := c.ListFailures(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListFailuresResponse(rsp)
 }
 
 // ListMetricNamesWithResponse List the metrics that the trials of a sweep reported, by name
@@ -11528,6 +11678,39 @@ func ParseExportSweepResponse(rsp *http.Response) (*ExportSweepResponse, error) 
 			headers.ContentDisposition = value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListFailuresResponse parses an HTTP response from a ListFailuresWithResponse call
+func ParseListFailuresResponse(rsp *http.Response) (*ListFailuresResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListFailuresResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest FailureList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
 	}
 
 	return response, nil

@@ -774,6 +774,26 @@ type ExportTable string
 // FailureKind How an attempt ended (docs/errors.md)
 type FailureKind = string
 
+// FailureList defines model for FailureList.
+type FailureList struct {
+	Data []FailureReason `json:"data"`
+}
+
+// FailureReason defines model for FailureReason.
+type FailureReason struct {
+	FailureKind string `json:"failure_kind"`
+
+	// First The lowest number of them
+	First int `json:"first"`
+
+	// Message Of the first of these trials: what happened, and what to do
+	Message string     `json:"message"`
+	State   TrialState `json:"state"`
+
+	// Trials How many trials failed so
+	Trials int `json:"trials"`
+}
+
 // File defines model for File.
 type File struct {
 	Bytes int64 `json:"bytes"`
@@ -2100,7 +2120,7 @@ type ListSweepsParams struct {
 	// State Only sweeps in one of these states
 	State *[]SweepState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Name Only sweeps whose name contains this text, whatever the case
+	// Name Only sweeps whose name contains this text, whatever the case. Without it, sweeps of `berth try` are left out
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
 	// CreatedBy Only sweeps that the token of this name made
@@ -2286,6 +2306,9 @@ type ServerInterface interface {
 	// CloneSweep Submit the same spec as a new sweep; Berth resolves its image again
 	// (POST /sweeps/{id}/clone)
 	CloneSweep(c *gin.Context, id ID, params CloneSweepParams)
+	// ListFailures List why trials of a sweep failed or were infeasible
+	// (GET /sweeps/{id}/failures)
+	ListFailures(c *gin.Context, id ID)
 	// ListMetricNames List the metrics that the trials of a sweep reported, by name
 	// (GET /sweeps/{id}/metric-names)
 	ListMetricNames(c *gin.Context, id ID)
@@ -3116,6 +3139,31 @@ func (siw *ServerInterfaceWrapper) CloneSweep(c *gin.Context) {
 	siw.Handler.CloneSweep(c, id, params)
 }
 
+// ListFailures operation middleware
+func (siw *ServerInterfaceWrapper) ListFailures(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListFailures(c, id)
+}
+
 // ListMetricNames operation middleware
 func (siw *ServerInterfaceWrapper) ListMetricNames(c *gin.Context) {
 
@@ -3651,6 +3699,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/trials/:id/files", wrapper.ListFiles)
 	router.GET(options.BaseURL+"/sweeps/:id/metrics", wrapper.ListCurves)
 	router.GET(options.BaseURL+"/sweeps/:id/metric-names", wrapper.ListMetricNames)
+	router.GET(options.BaseURL+"/sweeps/:id/failures", wrapper.ListFailures)
 	router.GET(options.BaseURL+"/sweeps/:id/attempts", wrapper.ListSweepAttempts)
 	router.GET(options.BaseURL+"/sweeps/:id/report", wrapper.GetSweepReport)
 	router.GET(options.BaseURL+"/attempts/:id", wrapper.GetAttempt)
@@ -4702,6 +4751,45 @@ func (response CloneSweepdefaultApplicationProblemPlusJSONResponse) VisitCloneSw
 	return err
 }
 
+type ListFailuresRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type ListFailuresResponseObject interface {
+	VisitListFailuresResponse(w http.ResponseWriter) error
+}
+
+type ListFailures200JSONResponse FailureList
+
+func (response ListFailures200JSONResponse) VisitListFailuresResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFailuresdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListFailuresdefaultApplicationProblemPlusJSONResponse) VisitListFailuresResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListMetricNamesRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -5344,6 +5432,9 @@ type StrictServerInterface interface {
 	// CloneSweep Submit the same spec as a new sweep; Berth resolves its image again
 	// (POST /sweeps/{id}/clone)
 	CloneSweep(ctx context.Context, request CloneSweepRequestObject) (CloneSweepResponseObject, error)
+	// ListFailures List why trials of a sweep failed or were infeasible
+	// (GET /sweeps/{id}/failures)
+	ListFailures(ctx context.Context, request ListFailuresRequestObject) (ListFailuresResponseObject, error)
 	// ListMetricNames List the metrics that the trials of a sweep reported, by name
 	// (GET /sweeps/{id}/metric-names)
 	ListMetricNames(ctx context.Context, request ListMetricNamesRequestObject) (ListMetricNamesResponseObject, error)
@@ -6205,6 +6296,32 @@ func (sh *strictHandler) CloneSweep(ctx *gin.Context, id ID, params CloneSweepPa
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(CloneSweepResponseObject); ok {
 		if err := validResponse.VisitCloneSweepResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListFailures operation middleware
+func (sh *strictHandler) ListFailures(ctx *gin.Context, id ID) {
+	var request ListFailuresRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListFailures(ctx.Request.Context(), request.(ListFailuresRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListFailures")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListFailuresResponseObject); ok {
+		if err := validResponse.VisitListFailuresResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -42,19 +42,23 @@ func (o *options) deleteSweepsCommand() *cobra.Command {
 				return exitf(ExitUsage, "this deletes results, logs and files for good; add --yes to do it")
 			}
 
-			for _, id := range args { // before the first is deleted
-				if len(id) < berth.DeletePrefix {
-					return exitf(ExitUsage, "%q is too short to delete a sweep for good; give at least the %d characters of its id that `berth sweep list` shows",
-						id, berth.DeletePrefix)
-				}
-			}
+			sweeps := make([]client.Sweep, len(args))
 
-			for _, id := range args {
-				sweep, err := to.sweep(cmd.Context(), id)
+			for i, ref := range args { // before the first is deleted
+				sweep, err := to.sweep(cmd.Context(), ref)
 				if err != nil {
 					return err
 				}
 
+				if sweep.Name != ref && len(ref) < berth.DeletePrefix {
+					return exitf(ExitUsage, "%q is too short to delete a sweep for good; give its name, or at least the %d characters of its id that `berth sweep list` shows",
+						ref, berth.DeletePrefix)
+				}
+
+				sweeps[i] = sweep
+			}
+
+			for _, sweep := range sweeps {
 				if err := confirm(cmd, "deleted sweep %s (%s)", short(sweep.ID), sweep.Name)(to.DeleteSweep(cmd.Context(), sweep.ID)); err != nil {
 					return err
 				}

@@ -24,7 +24,7 @@ func TestExitCodes(t *testing.T) {
 	for command, want := range map[string]int{
 		"sweep list":                                ExitOK,
 		"sweep":                                     ExitOK,
-		"sweep delete --yes " + sweep + " 7":        ExitUsage,
+		"sweep delete --yes " + sweep + " c4":       ExitUsage,
 		"sweep odd":                                 ExitUsage,
 		"odd":                                       ExitUsage,
 		"sweep list --odd":                          ExitUsage,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth/api/client"
@@ -61,11 +62,14 @@ func (l *lines) sweep(s client.Sweep) {
 }
 
 func withReason(s client.Sweep) string {
-	if s.Reason == "" {
+	switch {
+	case s.Reason == "":
 		return string(s.State)
+	case strings.HasPrefix(s.Reason, string(s.State)): // such as canceled
+		return s.Reason
+	default:
+		return string(s.State) + " (" + s.Reason + ")"
 	}
-
-	return string(s.State) + " (" + s.Reason + ")"
 }
 
 // changeText is the change of a trial, if it matters.

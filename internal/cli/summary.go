@@ -11,13 +11,13 @@ import (
 
 // summary is the result of a sweep.
 type summary struct {
-	Sweep      client.Sweep   `json:"sweep"`
-	Best       *client.Trial  `json:"best,omitempty"`
-	Shapes     []shapeSummary `json:"shapes"`
-	Failed     []client.Trial `json:"failed,omitempty"` // and infeasible ones
-	Attempts   int            `json:"attempts"`
-	OOMRetries int            `json:"oom_retries"`
-	Notes      []string       `json:"notes"` // what packing saved, as in the report
+	Sweep      client.Sweep           `json:"sweep"`
+	Best       *client.Trial          `json:"best,omitempty"`
+	Shapes     []shapeSummary         `json:"shapes"`
+	Failures   []client.FailureReason `json:"failures,omitempty"`
+	Attempts   int                    `json:"attempts"`
+	OOMRetries int                    `json:"oom_retries"`
+	Notes      []string               `json:"notes"` // what packing saved, as in the report
 }
 
 // shapeSummary is the reserved and measured memory of one shape in the sweep.
@@ -56,12 +56,30 @@ func (r *remote) summarize(ctx context.Context, b board) (summary, error) {
 		}
 	}
 
+	failures, err := r.failures(ctx, b.sweep)
+	if err != nil {
+		return s, err
+	}
+
+	s.Failures = failures
+
 	report, err := answer[client.SweepReport](r.GetSweepReport(ctx, b.sweep.ID, &client.GetSweepReportParams{Limit: some(1)}))
 	if s.Notes = report.Notes; err != nil { // the result is known without it
 		s.Notes = []string{"what packing saved is not known: " + err.Error()}
 	}
 
 	return s, nil
+}
+
+// failures are why trials of a sweep failed.
+func (r *remote) failures(ctx context.Context, sweep client.Sweep) ([]client.FailureReason, error) {
+	if sweep.Counts.Failed+sweep.Counts.Infeasible == 0 {
+		return nil, nil
+	}
+
+	list, err := answer[client.FailureList](r.ListFailures(ctx, sweep.ID))
+
+	return list.Data, err
 }
 
 func newSummary(b board) summary {
@@ -72,10 +90,6 @@ func newSummary(b board) summary {
 
 		if b.sweep.Best != nil && trial.Number == b.sweep.Best.Trial {
 			s.Best = &trial
-		}
-
-		if trial.State == client.TrialStateFailed || trial.State == client.TrialStateInfeasible {
-			s.Failed = append(s.Failed, trial)
 		}
 	}
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,19 +9,18 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-func TestFailedText(t *testing.T) {
+func TestFailuresText(t *testing.T) {
 	t.Parallel()
 
-	s := summary{Sweep: client.Sweep{ID: "b80c8fef-a677"}}
-	for i := 1; i <= 8; i++ {
-		s.Failed = append(s.Failed, client.Trial{Number: i, State: client.TrialStateFailed, Message: "no\nvalue"})
+	reasons := []client.FailureReason{
+		{State: client.TrialStateFailed, Message: "no\nvalue", Trials: 1234, First: 2},
+		{State: client.TrialStateInfeasible, FailureKind: "host_oom", Trials: 1, First: 9},
 	}
+	text := "1,234 trials, first 2, failed: no value\ntrial 9 infeasible: host_oom\n"
+	require.Equal(t, text, failuresText("b80c8fef-a677", reasons))
 
-	s.Failed = append(s.Failed, client.Trial{Number: 9, State: client.TrialStateInfeasible, FailureKind: "host_oom"})
-
-	require.Equal(t, "trials 1, 2, 3, 4, 5 and 3 more failed: no value\n"+
-		"trial 9 infeasible: host_oom\n"+
-		"more: berth sweep trials b80c8fef --state failed,infeasible\n", failedText(s))
+	require.Equal(t, text+text+"1,234 trials, first 2, failed: no value\n"+
+		"more: berth sweep trials b80c8fef --state failed,infeasible\n", failuresText("b80c8fef-a677", slices.Repeat(reasons, 3)))
 }
 
 func TestProbePeak(t *testing.T) {

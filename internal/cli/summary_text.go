@@ -6,10 +6,12 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/berthml/berth/api/client"
 )
 
-// failedShown is how many reasons, and how many trials of each, a summary names.
-const failedShown = 5
+// reasonsShown is how many reasons of failures a summary names.
+const reasonsShown = 5
 
 func (o *options) printSummary(w io.Writer, s summary) error {
 	if o.output != formatTable {
@@ -51,46 +53,27 @@ func summaryHead(s summary) string {
 		text += fmt.Sprintf("best: trial %d, %s: %s\n", s.Best.Number, valueText(s.Sweep, *s.Best), s.Best.Params.Text(" "))
 	}
 
-	return text + failedText(s) + "\n"
+	return text + failuresText(s.Sweep.ID, s.Failures) + "\n"
 }
 
-// failedText names why trials failed, once each.
-func failedText(s summary) string {
-	var (
-		lines  []string
-		whys   []string
-		trials = make(map[string][]string)
-	)
+// failuresText is why trials failed, a line for each reason.
+func failuresText(sweepID string, reasons []client.FailureReason) string {
+	var text strings.Builder
 
-	for _, t := range s.Failed {
-		why := fmt.Sprintf("%s: %s\n", t.State, oneLine(cmp.Or(t.Message, t.FailureKind)))
-		if trials[why] == nil {
-			whys = append(whys, why)
+	for _, r := range reasons[:min(len(reasons), reasonsShown)] {
+		which := "trial " + strconv.Itoa(r.First)
+		if r.Trials > 1 {
+			which = fmt.Sprintf("%s trials, first %d,", grouped(int64(r.Trials)), r.First)
 		}
 
-		trials[why] = append(trials[why], strconv.Itoa(t.Number))
+		fmt.Fprintf(&text, "%s %s: %s\n", which, r.State, oneLine(cmp.Or(r.Message, r.FailureKind)))
 	}
 
-	for _, why := range whys[:min(len(whys), failedShown)] {
-		lines = append(lines, trialNames(trials[why])+" "+why)
+	if len(reasons) > reasonsShown {
+		fmt.Fprintf(&text, "more: berth sweep trials %s --state failed,infeasible\n", short(sweepID))
 	}
 
-	if len(s.Failed) > failedShown {
-		lines = append(lines, fmt.Sprintf("more: berth sweep trials %s --state failed,infeasible\n", short(s.Sweep.ID)))
-	}
-
-	return strings.Join(lines, "")
-}
-
-func trialNames(numbers []string) string {
-	switch n := len(numbers); {
-	case n == 1:
-		return "trial " + numbers[0]
-	case n > failedShown:
-		return fmt.Sprintf("trials %s and %d more", strings.Join(numbers[:failedShown], ", "), n-failedShown)
-	default:
-		return "trials " + strings.Join(numbers, ", ")
-	}
+	return text.String()
 }
 
 // summaryTable is the number Berth is about: reserved against measured.

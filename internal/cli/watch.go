@@ -80,12 +80,12 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 
 	last, err := to.watch(ctx, sweep.ID, shown.show, lost)
 	if err != nil {
-		return detached(ctx, sweep.ID, err)
+		return detached(ctx, short(sweep.ID), err)
 	}
 
 	summary, err := patiently(ctx, 0, lost, func() (summary, error) { return to.summarize(ctx, last) })
 	if err != nil {
-		return detached(ctx, sweep.ID, err)
+		return detached(ctx, short(sweep.ID), err)
 	}
 
 	if err := o.printSummary(cmd.OutOrStdout(), summary); err != nil {
@@ -99,9 +99,9 @@ func (o *options) follow(cmd *cobra.Command, to *remote, id string, f following)
 func detached(ctx context.Context, id string, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return exitf(ExitTimeout, "sweep %s has not ended in time and goes on; `berth sweep watch %s` watches again", short(id), short(id))
+		return exitf(ExitTimeout, "sweep %s has not ended in time and goes on; `berth sweep watch %[1]s` watches again", id)
 	case ctx.Err() != nil:
-		return exitf(ExitInterrupt, "stopped watching; sweep %s goes on: `berth sweep watch %s`", short(id), short(id))
+		return exitf(ExitInterrupt, "stopped watching; sweep %s goes on: `berth sweep watch %[1]s`", id)
 	default:
 		return err
 	}

@@ -67,6 +67,8 @@ func sweepList(q berth.SweepQuery) (*keyset, error) {
 
 	if q.Name != "" {
 		k.filter("name ILIKE %[1]s::text", "%"+escapeLike.Replace(q.Name)+"%")
+	} else {
+		k.filters = append(k.filters, "NOT is_try") // a dozen tries would hide the sweeps; who looks for one names it
 	}
 
 	if q.CreatedBy != "" {

@@ -64,6 +64,53 @@ func (r *retained) retain(t *testing.T, keep berth.Retention) {
 	}
 }
 
+func TestFindSweep(t *testing.T) {
+	t.Parallel()
+
+	b, ctx := bare(t), t.Context()
+	b.exec(t, `INSERT INTO sweeps (id, name, spec, image_digest, created_by) VALUES
+		('aaaa0000-0000-4000-8000-000000000001', 'one', '{}', 'sha256:x', 'me'), ('aaaa1111-0000-4000-8000-000000000002', 'two', '{}', 'sha256:x', 'me'),
+		('bbbb0000-0000-4000-8000-000000000003', 'two', '{}', 'sha256:x', 'me'), ('cccc0000-0000-4000-8000-000000000004', 'bbbb', '{}', 'sha256:x', 'me')`)
+
+	for ref, want := range map[string]string{"AAAA0": "aaaa0000-0000-4000-8000-000000000001", "one": "aaaa0000-0000-4000-8000-000000000001", "c": "cccc0000-0000-4000-8000-000000000004"} {
+		id, err := b.store.FindSweep(ctx, ref)
+		require.NoError(t, err, ref)
+		require.Equal(t, want, id, ref)
+	}
+
+	for ref, want := range map[string]berth.Kind{"aaaa": berth.KindConflict, "two": berth.KindConflict, "bbbb": berth.KindConflict, "One": berth.KindNotFound, "on": berth.KindNotFound, "_": berth.KindNotFound} {
+		_, err := b.store.FindSweep(ctx, ref)
+		require.Equal(t, want, berth.KindOf(err), "%s: %v", ref, err)
+	}
+}
+
+// Trials whose messages differ in numbers only failed for one reason.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+
+	for i, message := range []string{"KeyError: 'a', after 3.5 s", "ValueError: no", "KeyError: 'a', after 0.25e-3 s", "fine"} {
+		r := b.request(t, gib)
+		b.place(t, r)
+
+		end := berth.TrialUpdate{TrialID: b.getTrial(t, i+1).ID, SweepID: b.sweep, Number: i + 1, State: berth.TrialFailed, Kind: berth.FailureUserError, Message: message}
+		if message == "fine" {
+			end.State, end.Kind = berth.TrialCanceled, berth.FailureCanceled
+		}
+
+		_, err := b.store.SetTrialState(t.Context(), end)
+		require.NoError(t, err)
+	}
+
+	reasons, err := b.store.Failures(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, []berth.FailureReason{
+		{State: berth.TrialFailed, Kind: berth.FailureUserError, Message: "KeyError: 'a', after 3.5 s", Trials: 2, First: 1},
+		{State: berth.TrialFailed, Kind: berth.FailureUserError, Message: "ValueError: no", Trials: 1, First: 2},
+	}, reasons)
+}
+
 func TestDeleteSweep(t *testing.T) {
 	t.Parallel()
 

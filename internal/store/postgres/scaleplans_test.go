@@ -202,9 +202,11 @@ var ownBounds = map[string]bound{
 	"ListSilentTrials": {milliseconds: 100, least: 200_000},
 	// It reads all 801 GPUs for the ones with an advice.
 	"ClearAdvice": {milliseconds: 10, least: 5000},
+	// It groups the messages of a sweep's failed trials; one sweep has 100,000 trials.
+	"ListFailures": {milliseconds: 200, least: 150_000},
 	// They compare all 2,002 sweeps.
 	"ListSweepsWithSecret": {milliseconds: 10, least: 5000}, "OpenSweeps": {milliseconds: 10, least: 5000},
-	"FindSweepsByPrefix": {milliseconds: 10, least: 5000}, "BestTrials": {milliseconds: 10, least: 5000},
+	"FindSweeps": {milliseconds: 10, least: 5000}, "BestTrials": {milliseconds: 10, least: 5000},
 	// The last trials of a space are drawn from the untried remainder: it is compared with all 100,000 tried
 	// ones.
 	"ListTrialParams": {milliseconds: 150, rowsEach: 1},

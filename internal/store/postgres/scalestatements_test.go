@@ -59,6 +59,7 @@ func (y year) further(b *testing.B) []scaleCall {
 		{"metrics", func(ctx context.Context, s *postgres.Store) error {
 			return failure(s.ListMetrics(ctx, y.attempt, "loss", 1000))
 		}},
+		{"failures", func(ctx context.Context, s *postgres.Store) error { return failure(s.Failures(ctx, y.hundredThousand)) }},
 		{"metric names", func(ctx context.Context, s *postgres.Store) error { return failure(s.MetricNames(ctx, y.thousand)) }},
 		{"curves", func(ctx context.Context, s *postgres.Store) error {
 			return failure(s.Curves(ctx, y.thousand, "loss", []int{1, 2, 3}, 100))

@@ -205,15 +205,22 @@ func (s *Store) FollowSweepRun(ctx context.Context, id, known, runID string) (fo
 	return followed, err
 }
 
-// FindSweep returns the id of the one sweep whose id starts with prefix.
+// FindSweep returns the id of the one sweep that has this name, or an id that starts so.
 // Errors: not_found; conflict when several do.
-func (s *Store) FindSweep(ctx context.Context, prefix string) (string, error) {
-	ids, err := s.q.FindSweepsByPrefix(ctx, s.pool, prefix)
+func (s *Store) FindSweep(ctx context.Context, ref string) (string, error) {
+	ids, err := s.q.FindSweeps(ctx, s.pool, ref)
 	if err != nil {
 		return "", translate(err, "finding sweep")
 	}
 
-	return onlyOne(ids, "sweeps have an id", prefix)
+	switch len(ids) {
+	case 0:
+		return "", berth.Errorf(berth.KindNotFound, "no sweep has the name %q, or an id that starts so", ref)
+	case 1:
+		return ids[0], nil
+	default:
+		return "", berth.Errorf(berth.KindConflict, "several sweeps have the name %q, or an id that starts so; give more of the id", ref)
+	}
 }
 
 // ListSweepRecords returns sweeps newest first, after the given one: the zero

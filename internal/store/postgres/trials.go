@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -176,6 +177,48 @@ func (s *Store) EndedTrials(ctx context.Context, sweepID string, numbers []int) 
 	return collect(rows, err, "listing ended trials of sweep "+sweepID, func(row dbsqlc.ListEndedTrialsRow) berth.TrialEnd { return berth.TrialEnd(row) })
 }
 
+// mostFailures bounds a list that a person reads.
+const mostFailures = 20
+
+// Failures returns why trials of a sweep failed or were infeasible, the most frequent
+// reason first, at most mostFailures.
+func (s *Store) Failures(ctx context.Context, sweepID string) ([]berth.FailureReason, error) {
+	rows, err := s.q.ListFailures(ctx, s.pool, sweepID)
+	if err != nil {
+		return nil, translate(err, "listing failures of sweep "+sweepID)
+	}
+
+	var (
+		reasons []berth.FailureReason
+		index   = make(map[string]int)
+	)
+
+	for _, row := range rows {
+		key := string(row.State) + " " + string(row.Kind) + " " + berth.FailureText(row.Message)
+
+		at, known := index[key]
+		if !known {
+			index[key] = len(reasons)
+			reasons = append(reasons, berth.FailureReason(row))
+
+			continue
+		}
+
+		same := &reasons[at]
+		if row.First < same.First {
+			same.First, same.Message = row.First, row.Message
+		}
+
+		same.Trials += row.Trials
+	}
+
+	slices.SortStableFunc(reasons, func(a, b berth.FailureReason) int {
+		return cmp.Or(cmp.Compare(b.Trials, a.Trials), cmp.Compare(a.First, b.First))
+	})
+
+	return reasons[:min(len(reasons), mostFailures)], nil
+}
+
 // ListTrials returns trials by number, after the given one. Empty states means
 // all.
 func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error) {
@@ -239,7 +282,7 @@ func (s *Store) tellSweep(ctx context.Context, tx pgx.Tx, u berth.TrialUpdate) (
 
 	told, err := s.q.TellSweep(ctx, tx, &dbsqlc.TellSweepParams{
 		SweepID: u.SweepID, RunID: u.SweepRun, WorkflowID: sweepWorkflow(u.SweepID),
-		Payload: encode(berth.TrialEnd{Number: u.Number, State: u.State, Kind: u.Kind, Value: u.Value}),
+		Payload: encode(u.End()),
 	})
 	if err != nil || told == 0 {
 		return nil, err

@@ -641,6 +641,26 @@ class MetricName(Model):
     """
 
 
+class FailureReason(Model):
+    state: Union[Literal['pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled'], str]
+    failure_kind: Union[Literal['ok', 'host_oom', 'device_oom', 'device_busy', 'too_big', 'user_error', 'bad_config', 'crashed', 'killed', 'preempted', 'timed_out', 'no_result', 'not_finite', 'no_device', 'image_missing', 'bad_command', 'neighbour_fault', 'infra', 'canceled', 'pruned', 'log_flood', 'disk_quota'], str]
+    """
+    How an attempt ended (docs/errors.md)
+    """
+    message: str
+    """
+    Of the first of these trials: what happened, and what to do
+    """
+    trials: int
+    """
+    How many trials failed so
+    """
+    first: int
+    """
+    The lowest number of them
+    """
+
+
 class LogPiece(Model):
     offset: int
     length: int
@@ -1385,6 +1405,10 @@ class FileList(Model):
 
 class MetricNameList(Model):
     data: list[MetricName]
+
+
+class FailureList(Model):
+    data: list[FailureReason]
 
 
 class Diagnosis(Model):

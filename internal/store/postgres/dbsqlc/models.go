@@ -477,6 +477,7 @@ type Sweep struct {
 	Template         string
 	TrialLimit       []byte
 	Metric           string
+	IsTry            bool
 	Minimizes        bool
 }
 

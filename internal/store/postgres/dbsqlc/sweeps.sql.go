@@ -17,7 +17,7 @@ UPDATE sweeps
 SET run_id = $1, state = CASE WHEN state = 'pending' THEN 'running' ELSE state END,
     started_at = coalesce(started_at, now())
 WHERE id = $2
-RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes
+RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes
 `
 
 // Waits for trials that are ending and have read the earlier run (TellSweep).
@@ -48,6 +48,7 @@ func (q *Queries) BeginSweepRun(ctx context.Context, db DBTX, runID string, iD s
 		&i.Template,
 		&i.TrialLimit,
 		&i.Metric,
+		&i.IsTry,
 		&i.Minimizes,
 	)
 	return i, err
@@ -174,12 +175,14 @@ func (q *Queries) CountTrials(ctx context.Context, db DBTX, sweepIds []string) (
 	return items, nil
 }
 
-const findSweepsByPrefix = `-- name: FindSweepsByPrefix :many
-SELECT id FROM sweeps WHERE id::text LIKE $1::text || '%' AND deleted_at IS NULL ORDER BY created_at DESC LIMIT 2
+const findSweeps = `-- name: FindSweeps :many
+SELECT id FROM sweeps
+WHERE (starts_with(id::text, lower($1::text)) OR (lower(name) COLLATE "C" = lower($1::text) AND name = $1::text)) AND deleted_at IS NULL
+LIMIT 2
 `
 
-func (q *Queries) FindSweepsByPrefix(ctx context.Context, db DBTX, prefix string) ([]string, error) {
-	rows, err := db.Query(ctx, findSweepsByPrefix, prefix)
+func (q *Queries) FindSweeps(ctx context.Context, db DBTX, ref string) ([]string, error) {
+	rows, err := db.Query(ctx, findSweeps, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +237,7 @@ func (q *Queries) FollowSweepRun(ctx context.Context, db DBTX, arg *FollowSweepR
 }
 
 const getSweep = `-- name: GetSweep :one
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps WHERE id = $1 AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes FROM sweeps WHERE id = $1 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, error) {
@@ -264,6 +267,7 @@ func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, erro
 		&i.Template,
 		&i.TrialLimit,
 		&i.Metric,
+		&i.IsTry,
 		&i.Minimizes,
 	)
 	return i, err
@@ -358,7 +362,7 @@ func (q *Queries) ListSweepEntries(ctx context.Context, db DBTX, arg *ListSweepE
 }
 
 const listSweeps = `-- name: ListSweeps :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes FROM sweeps
 WHERE (created_at, id) < ($1::timestamptz, $2::uuid) AND deleted_at IS NULL
   AND (cardinality($3::text[]) = 0 OR state = ANY ($3::text[]))
 ORDER BY created_at DESC, id DESC
@@ -410,6 +414,7 @@ func (q *Queries) ListSweeps(ctx context.Context, db DBTX, arg *ListSweepsParams
 			&i.Template,
 			&i.TrialLimit,
 			&i.Metric,
+			&i.IsTry,
 			&i.Minimizes,
 		); err != nil {
 			return nil, err
@@ -472,7 +477,7 @@ func (q *Queries) SetSweepState(ctx context.Context, db DBTX, arg *SetSweepState
 }
 
 const sweepsByID = `-- name: SweepsByID :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, minimizes FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND deleted_at IS NULL
 `
 
 // As ListedTrials, of few rows.
@@ -509,6 +514,7 @@ func (q *Queries) SweepsByID(ctx context.Context, db DBTX, ids []string) ([]Swee
 			&i.Template,
 			&i.TrialLimit,
 			&i.Metric,
+			&i.IsTry,
 			&i.Minimizes,
 		); err != nil {
 			return nil, err

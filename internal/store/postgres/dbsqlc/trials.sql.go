@@ -239,16 +239,17 @@ func (q *Queries) LastTrial(ctx context.Context, db DBTX, sweepID string) ([]Las
 }
 
 const listEndedTrials = `-- name: ListEndedTrials :many
-SELECT number, state, failure_kind AS kind, value FROM trials
+SELECT number, state, failure_kind AS kind, value, message FROM trials
 WHERE sweep_id = $1 AND number = ANY ($2::integer[]) AND finished_at IS NOT NULL
 ORDER BY number
 `
 
 type ListEndedTrialsRow struct {
-	Number int
-	State  berth.TrialState
-	Kind   berth.FailureKind
-	Value  *float64
+	Number  int
+	State   berth.TrialState
+	Kind    berth.FailureKind
+	Value   *float64
+	Message string
 }
 
 func (q *Queries) ListEndedTrials(ctx context.Context, db DBTX, sweepID string, numbers []int) ([]ListEndedTrialsRow, error) {
@@ -265,6 +266,50 @@ func (q *Queries) ListEndedTrials(ctx context.Context, db DBTX, sweepID string, 
 			&i.State,
 			&i.Kind,
 			&i.Value,
+			&i.Message,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listFailures = `-- name: ListFailures :many
+SELECT state, failure_kind AS kind, message, count(*)::integer AS trials, min(number)::integer AS first FROM trials
+WHERE sweep_id = $1 AND state IN ('failed', 'infeasible')
+GROUP BY state, failure_kind, message
+ORDER BY count(*) DESC, min(number)
+LIMIT 1000
+`
+
+type ListFailuresRow struct {
+	State   berth.TrialState
+	Kind    berth.FailureKind
+	Message string
+	Trials  int
+	First   int
+}
+
+// The most frequent messages: of more than a thousand, the rest say hardly more.
+func (q *Queries) ListFailures(ctx context.Context, db DBTX, sweepID string) ([]ListFailuresRow, error) {
+	rows, err := db.Query(ctx, listFailures, sweepID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListFailuresRow
+	for rows.Next() {
+		var i ListFailuresRow
+		if err := rows.Scan(
+			&i.State,
+			&i.Kind,
+			&i.Message,
+			&i.Trials,
+			&i.First,
 		); err != nil {
 			return nil, err
 		}

@@ -29,8 +29,10 @@ WHERE (created_at, id) < (@before_time::timestamptz, @before_id::uuid) AND delet
 ORDER BY created_at DESC, id DESC
 LIMIT @max_rows;
 
--- name: FindSweepsByPrefix :many
-SELECT id FROM sweeps WHERE id::text LIKE @prefix::text || '%' AND deleted_at IS NULL ORDER BY created_at DESC LIMIT 2;
+-- name: FindSweeps :many
+SELECT id FROM sweeps
+WHERE (starts_with(id::text, lower(@ref::text)) OR (lower(name) COLLATE "C" = lower(@ref::text) AND name = @ref::text)) AND deleted_at IS NULL
+LIMIT 2;
 
 -- name: CountTrials :many
 SELECT sweep_id, state, count(*)::integer AS trials FROM trials

@@ -12,9 +12,17 @@ FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
 -- name: ListEndedTrials :many
-SELECT number, state, failure_kind AS kind, value FROM trials
+SELECT number, state, failure_kind AS kind, value, message FROM trials
 WHERE sweep_id = @sweep_id AND number = ANY (@numbers::integer[]) AND finished_at IS NOT NULL
 ORDER BY number;
+
+-- name: ListFailures :many
+-- The most frequent messages: of more than a thousand, the rest say hardly more.
+SELECT state, failure_kind AS kind, message, count(*)::integer AS trials, min(number)::integer AS first FROM trials
+WHERE sweep_id = @sweep_id AND state IN ('failed', 'infeasible')
+GROUP BY state, failure_kind, message
+ORDER BY count(*) DESC, min(number)
+LIMIT 1000;
 
 -- name: ListTrials :many
 -- The files of a trial belong to its last attempt: an earlier one failed, and may have been on another host.
