@@ -124,6 +124,9 @@ func (r *initiation) learnFlags() (report script.Report, err error) {
 
 	if r.user = facts.User; !script.AsksForFlags(r.source.text) {
 		report.Ended = "it imports none of argparse, click, typer and absl, and was not run"
+		if report.Flags = script.Variables(r.source.text); len(report.Flags) > 0 {
+			report.Framework = script.Environment
+		}
 
 		return report, nil
 	}
@@ -217,7 +220,12 @@ func (r *initiation) sayNext(p script.Plan, report script.Report) {
 		names[g.Treatment] = append(names[g.Treatment], g.Name)
 	}
 
-	parts := []string{plural(len(p.Guesses)-len(names[script.Command]), "flag", "flags") + " of " + report.Framework}
+	noun := "flag"
+	if report.Framework == script.Environment {
+		noun = "variable"
+	}
+
+	parts := []string{plural(len(p.Guesses)-len(names[script.Command]), noun, noun+"s") + " of " + report.Framework}
 
 	for _, what := range []string{script.Searched, script.Fixed, script.Left, script.Fill, script.Command} {
 		if len(names[what]) > 0 {
@@ -226,7 +234,8 @@ func (r *initiation) sayNext(p script.Plan, report script.Report) {
 	}
 
 	line(report.Framework != "", "wrote %s: %s", r.output, strings.Join(parts, "; "))
-	line(report.Framework == "", "wrote %s. No flags were found: %s.\nA value can come from the environment, too: environment_variables: {LR: \"{{lr}}\"}.", r.output, report.Ended)
+	line(report.Framework == "", "wrote %s. No flags were found: %s.\n%s", r.output, report.Ended,
+		cmp.Or(script.ByHand(r.source.text), `A value can come from the environment, too: environment_variables: {LR: "{{lr}}"}.`))
 	line(len(report.Stubbed) > 0, "not in %s, so made up for this look: %s", r.looksIn, strings.Join(report.Stubbed, ", "))
 	line(report.More, "The script reads its flags in parts, and more may follow: compare with its --help.")
 	line(len(names[script.Searched]) == 0, "FILL IN what to search: as it is, %s makes one trial.", r.output)

@@ -26,6 +26,7 @@ type Guess struct {
 	Treatment string
 	Parameter string   // its fields in YAML, but the name; empty = it has none
 	Elements  []string // of the command
+	Variable  string   // of the environment that carries it; empty = none
 	Why       string
 }
 
@@ -93,7 +94,9 @@ func (f Flag) guess(name string) Guess {
 		g.Treatment, g.Why = Left, f.defaultText()
 	}
 
-	if g.Treatment != Left {
+	if g.Treatment != Left && f.Variable != "" {
+		g.Variable = f.Variable
+	} else if g.Treatment != Left {
 		g.Elements = f.elements("{{" + name + "}}")
 	}
 

@@ -34,9 +34,13 @@ const (
 	TypeNone    = "none" // argparse without a type: a text, for any default
 )
 
+// Environment is the framework of a script that reads variables.
+const Environment = "the environment"
+
 // Flag is one flag of a script.
 type Flag struct {
 	Names    []string     `json:"names"` // empty = by position
+	Variable string       `json:"-"`     // of the environment, in place of a flag
 	Dest     string       `json:"dest"`
 	Type     string       `json:"type"`
 	Form     string       `json:"form"`
@@ -48,7 +52,7 @@ type Flag struct {
 
 // Report is the result of the flags driver.
 type Report struct {
-	Framework string   `json:"framework"` // argparse, click, typer or absl; empty = no flags were found
+	Framework string   `json:"framework"` // argparse, click, typer, absl or Environment; empty = no flags were found
 	Flags     []Flag   `json:"flags"`     // in the order of the command line
 	Stubbed   []string `json:"stubbed"`   // modules that were made up
 	Trouble   string   `json:"error"`     // why the script did not come to its flags, with the place

@@ -63,20 +63,57 @@ func TestAsksForFlags(t *testing.T) {
 	}
 }
 
+func TestVariables(t *testing.T) {
+	t.Parallel()
+
+	found := Variables(`
+lr = float(os.environ.get("LR", "1e-3"))
+batch = int( os.getenv('BATCH_SIZE', 32))
+penalty = os.environ.get("PENALTY", "l2")
+depth = os.environ.get("DEPTH", 4)
+again = os.getenv("LR", "0.5")
+trial = os.environ.get("TRIAL_NUMBER", "1")
+key, home = os.environ["KEY"], os.environ.get("HOME", f())
+`)
+	require.Equal(t, []Flag{
+		{Variable: "LR", Dest: "lr", Type: TypeFloat, Form: FormValue, Default: new(berth.FloatValue(0.001))},
+		{Variable: "BATCH_SIZE", Dest: "batch_size", Type: TypeInt, Form: FormValue, Default: new(berth.IntValue(32))},
+		{Variable: "PENALTY", Dest: "penalty", Form: FormValue, Default: new(berth.StringValue("l2"))},
+		{Variable: "DEPTH", Dest: "depth", Type: TypeInt, Form: FormValue, Default: new(berth.IntValue(4))},
+	}, found)
+
+	file := Plan{Name: "x", Image: "x:1", Guesses: GuessFlags(found), Objective: Objective{Metric: "loss", Goal: "minimize"}, Trials: 3}.SweepFile()
+	require.Contains(t, file, "environment_variables:\n  LR: \"{{lr}}\"\n  BATCH_SIZE: \"{{batch_size}}\"\nparameters:\n")
+	require.Contains(t, file, "# penalty: guess: at the script's default: l2\n")
+	require.NotContains(t, file, "--lr")
+}
+
+func TestByHand(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, `CONFIG holds the values. Let it read the environment, and type the same again:
+  "lr": float(os.environ.get("LR", "1e-3")),
+  "batch_size": int(os.environ.get("BATCH_SIZE", "32")),`, ByHand("import x\nNAMES = {}\nCONFIG = {\n    'lr': 1e-3,  # a\n    \"batch_size\": 32,\n    'opt': 'adam',\n}\n"))
+	require.Contains(t, ByHand("import fire\n"), `"--lr={{lr}}"`)
+	require.Contains(t, ByHand("from omegaconf import X\n"), `"lr={{lr}}"`)
+	require.Contains(t, ByHand("n = int(sys.argv[1])\n"), "by position")
+	require.Empty(t, ByHand("fit()\n"))
+}
+
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 
 	// A package with a module's name may be another project's.
 	own := Recipe{From: "python:3.11-slim", Image: "x:1", Files: []string{"my träin.py", "nets", "shapes.py"}, Missing: []string{"PIL", "keras", "odd", "tensorflow"}}.Dockerfile()
 	require.Contains(t, own, "FROM python:3.11-slim\nUSER root\nWORKDIR /app\n")
-	require.Contains(t, own, "pip install --no-cache-dir pillow tensorflow\n")
+	require.Contains(t, own, "python3 -m pip install --no-cache-dir pillow tensorflow\n")
 	require.Contains(t, own, "# not known: the packages of odd.")
 	require.Contains(t, own, "COPY [\"my träin.py\", \"/app/\"]\nCOPY [\"nets\", \"/app/nets/\"]\nCOPY [\"shapes.py\", \"/app/\"]\n")
 	require.True(t, strings.HasSuffix(own, "\nUSER 65532:65532\n"))
 
 	file := Recipe{From: "mine:1", Requirements: true, Missing: []string{"odd"}, User: "me"}.Dockerfile()
 	require.Contains(t, file, "COPY requirements.txt /app/\n")
-	require.Contains(t, file, "RUN PIP_BREAK_SYSTEM_PACKAGES=1 pip install --no-cache-dir -r requirements.txt\n")
+	require.Contains(t, file, "RUN PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-cache-dir -r requirements.txt\n")
 	require.NotContains(t, file, "odd")
 	require.True(t, strings.HasSuffix(file, "\nUSER me\n"))
 }

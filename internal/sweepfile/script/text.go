@@ -1,7 +1,11 @@
 package script
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -11,6 +15,79 @@ import (
 // of argparse, click or absl, which the driver hooks. A script without one is not run: it
 // would train.
 var AsksForFlags = regexp.MustCompile(`(?m)^[ \t]*(import|from)\b.*\b(argparse|HfArgumentParser|simple_parsing|tyro|jsonargparse|click|typer|absl)\b`).MatchString
+
+var (
+	// variable matches a read of an environment variable that has a literal as its default.
+	variable = regexp.MustCompile(`(?:\b(int|float)\s*\(\s*)?\bos\.(?:environ\.get|getenv)\(\s*["']([A-Za-z_]\w*)["']\s*,\s*(?:"([^"\n]*)"|'([^'\n]*)'|([-+\w.]+))\s*\)`)
+	// dictionary matches one of literals at the top of a script, and setting a number in it.
+	dictionary = regexp.MustCompile(`(?m)^([A-Za-z_]\w*)\s*=\s*\{([^{}]*)\}`)
+	setting    = regexp.MustCompile(`["'](\w+)["']\s*:\s*([-+]?\d[\d_]*(\.?\d*(?:[eE][-+]?\d+)?))\s*(?:[,#\n]|$)`)
+
+	// byHand are the ways to take values that init does not read, and what to write for each.
+	byHand = []struct {
+		uses   *regexp.Regexp
+		advice string
+	}{
+		{regexp.MustCompile(`(?m)^[ \t]*(import|from)\s+fire\b`), `fire says no flags before it runs the function: write into the command what you type, such as fit and "--lr={{lr}}", and each parameter`},
+		{regexp.MustCompile(`(?m)^[ \t]*(import|from)\s+(hydra|omegaconf)\b`), `hydra takes name=value: write "lr={{lr}}" into the command for each parameter`},
+		{regexp.MustCompile(`\bsys\.argv\[`), `the script takes its arguments by position: write "{{lr}}" into the command for each parameter, in that order`},
+	}
+)
+
+// Variables are the environment variables that a script reads with a default, as
+// flags that an environment carries.
+func Variables(text string) []Flag {
+	var flags []Flag
+
+	for _, match := range variable.FindAllStringSubmatch(text, -1) {
+		kind, name, value := match[1], match[2], match[3]+match[4]+match[5]
+		if strings.HasPrefix(name, "TRIAL_") || slices.ContainsFunc(flags, func(f Flag) bool { return f.Variable == name }) {
+			continue
+		}
+
+		f := Flag{Variable: name, Dest: strings.ToLower(name), Type: kind, Form: FormValue, Default: new(berth.StringValue(value))}
+
+		if number, err := strconv.ParseFloat(value, 64); err == nil && (kind != "" || match[5] != "") {
+			f.Type, f.Default = cmp.Or(kind, TypeFloat), new(berth.FloatValue(number))
+
+			if whole, err := strconv.ParseInt(value, 10, 64); err == nil && kind != TypeFloat {
+				f.Type, f.Default = TypeInt, new(berth.IntValue(whole))
+			}
+		}
+
+		flags = append(flags, f)
+	}
+
+	return flags
+}
+
+// ByHand says what to write by hand for a script without flags; empty = nothing is known.
+func ByHand(text string) string {
+	for _, one := range dictionary.FindAllStringSubmatch(text, -1) {
+		var lines strings.Builder
+
+		for _, entry := range setting.FindAllStringSubmatch(one[2], -1) {
+			kind := TypeInt
+			if entry[3] != "" {
+				kind = TypeFloat
+			}
+
+			fmt.Fprintf(&lines, "\n  %q: %s(os.environ.get(%q, %q)),", entry[1], kind, strings.ToUpper(entry[1]), entry[2])
+		}
+
+		if lines.Len() > 0 {
+			return one[1] + " holds the values. Let it read the environment, and type the same again:" + lines.String()
+		}
+	}
+
+	for _, one := range byHand {
+		if one.uses.MatchString(text) {
+			return one.advice
+		}
+	}
+
+	return ""
+}
 
 // higher and lower are the words for results, by the better direction.
 const (

@@ -25,8 +25,8 @@ type Plan struct {
 // SweepFile writes the plan as a commented sweep file.
 func (p Plan) SweepFile() string {
 	var (
-		command, parameters strings.Builder
-		todo                string
+		command, parameters, variables strings.Builder
+		todo                           string
 	)
 
 	for _, g := range p.Guesses {
@@ -34,11 +34,20 @@ func (p Plan) SweepFile() string {
 			fmt.Fprintf(&command, "  - %q\n", element)
 		}
 
+		if g.Variable != "" {
+			fmt.Fprintf(&variables, "  %s: %q\n", g.Variable, "{{"+g.Name+"}}")
+		}
+
 		fmt.Fprintf(&parameters, "  # %s: guess: %s: %s\n", g.Name, g.Treatment, comment(g.Why))
 
 		if g.Parameter != "" {
 			fmt.Fprintf(&parameters, "  - {name: %s, %s}\n", g.Name, g.Parameter)
 		}
+	}
+
+	environment := ""
+	if variables.Len() > 0 {
+		environment = "environment_variables:\n" + variables.String()
 	}
 
 	head := "parameters:\n"
@@ -64,12 +73,12 @@ command:
   - python3
   - %q
 %sworkdir: /app
-%s%s%ssearch: {algorithm: random, seed: 1}
+%s%s%s%ssearch: {algorithm: random, seed: 1}
 objective: {metric: %s, goal: %s}   # guess: %s
 limits: {max_trials: %d, max_failed_trials: 3, max_trial_duration: 1h}   # guess: enough for a first look
 # Metrics are what the script prints, such as val_loss=0.4 or {"val_loss": 0.4}; Keras reports its epochs by itself.
 `, comment(ShellCommand("berth", "init", p.Script)), p.Name, p.Image, comment(p.Build), "/app/"+p.File, command.String(),
-		todo, head, parameters.String(), p.Objective.Metric, p.Objective.Goal, p.Objective.Why, p.Trials)
+		todo, environment, head, parameters.String(), p.Objective.Metric, p.Objective.Goal, p.Objective.Why, p.Trials)
 }
 
 // Recipe is the input of a Dockerfile.
@@ -106,7 +115,7 @@ func (r Recipe) Dockerfile() string {
 	}
 
 	if len(known) > 0 {
-		fmt.Fprintf(&steps, "# On machines with GPUs, TensorFlow is \"tensorflow[and-cuda]\".\nRUN PIP_BREAK_SYSTEM_PACKAGES=1 pip install --no-cache-dir %s\n", strings.Join(known, " "))
+		fmt.Fprintf(&steps, "# On machines with GPUs, TensorFlow is \"tensorflow[and-cuda]\".\nRUN PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-cache-dir %s\n", strings.Join(known, " "))
 	}
 
 	for _, file := range r.Files {
