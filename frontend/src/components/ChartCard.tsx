@@ -31,14 +31,14 @@ export function ChartCard({ title, note, children, twin }: Props) {
 }
 
 /** The meaning of a colour or a shape of a chart. */
-export function Legend({ items }: { items: { text: string; color: string; dash?: string }[] }) {
+export function Legend({ items }: { items: { text: string; color: string; dashName?: string }[] }) {
   return (
     <ul className="plain" style={{ display: "flex", flexWrap: "wrap", gap: "2px 14px" }}>
       {items.map((item, i) => (
         <li key={i}>
           <span className="dot" style={{ background: item.color }} aria-hidden="true" />
           {item.text}
-          {item.dash !== undefined && item.dash !== "" && ` (${item.dash})`}
+          {item.dashName !== undefined && item.dashName !== "" && ` (${item.dashName})`}
         </li>
       ))}
     </ul>

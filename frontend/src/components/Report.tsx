@@ -66,13 +66,16 @@ function factsOf(place: string, totals: Totals): Fact[] {
     );
   }
   facts.push(
-    { name: "At once on a place", value: `${totals.at_once.toFixed(1)} in the mean, ${totals.max_at_once} at most` },
-    { name: "Trials, attempts", value: `${totals.trials}, ${totals.attempts}` },
+    {
+      name: `Trials at once on one ${place === "GPU" ? place : "machine"}`,
+      value: `${totals.at_once.toFixed(1)} on average, ${totals.max_at_once} at most`,
+    },
+    { name: "Ran", value: `${count(totals.trials, "trial")} in ${count(totals.attempts, "attempt")}` },
   );
   if (totals.measured_attempts > 0) {
     facts.push({
       name: "Peak of reserved memory",
-      value: `${percent(totals.peak_bytes / Math.max(totals.peak_reserved_bytes, 1))} of ${bytes(totals.peak_reserved_bytes / totals.measured_attempts)} in the mean`,
+      value: `${percent(totals.peak_bytes / Math.max(totals.peak_reserved_bytes, 1))} of ${bytes(totals.peak_reserved_bytes / totals.measured_attempts)} on average`,
     });
   }
   if (totals.default_byte_seconds > 0) {

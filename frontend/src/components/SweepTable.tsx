@@ -74,9 +74,12 @@ function columnsAt(
       header: <SortButton text="Name" first="name" sort={sort} onSort={onSort} />,
       sort: ordered(sort, "name"),
       cell: (sweep) => (
-        <Link to="/sweeps/$sweepId" params={{ sweepId: sweep.id }} className="clip" title={sweep.name}>
-          {sweep.name}
-        </Link>
+        <>
+          <Link to="/sweeps/$sweepId" params={{ sweepId: sweep.id }} className="clip" title={sweep.name}>
+            {sweep.name}
+          </Link>
+          <span className="mono small">{sweep.id.slice(0, 8)}</span>
+        </>
       ),
     },
     { key: "state", header: "State", cell: (sweep) => <StateLabel look={sweepLooks[sweep.state]} /> },

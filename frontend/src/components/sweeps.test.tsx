@@ -36,7 +36,7 @@ describe("SweepTable", () => {
     expect(within(table).getByText("Running")).toBeTruthy();
     expect(within(table).getByText("0.9876")).toBeTruthy();
     expect(within(table).getByText("5 min")).toBeTruthy();
-    expect(within(table).getByRole("img", { name: "digits: 3 of 24 done, 3 running" })).toBeTruthy();
+    expect(within(table).getByRole("img", { name: "digits: 3 of 24 succeeded, 3 running" })).toBeTruthy();
   });
 
   it("asks for another order, and for the same one turned", async () => {
@@ -80,7 +80,7 @@ describe("progress", () => {
   it("adds up to the planned trials", () => {
     const all = segments(endedSweep("stopped").counts);
     expect(all.reduce((sum, one) => sum + one.count, 0)).toBe(24);
-    expect(progressText(endedSweep("stopped").counts)).toBe("20 of 24 done, 3 failed, 1 canceled");
+    expect(progressText(endedSweep("stopped").counts)).toBe("20 of 24 succeeded, 3 failed, 1 canceled");
     expect(progressText(newSweep().counts)).toBe("no trials yet");
   });
 });
@@ -89,7 +89,7 @@ describe("an ended sweep", () => {
   it("has no part that waits", () => {
     const { counts } = endedSweep("stopped", { counts: { ...endedSweep("stopped").counts, succeeded: 10 } });
     expect(segments(counts, true).map((one) => one.name)).not.toContain("waiting");
-    expect(progressText(counts, true)).toBe("10 of 24 done, 3 failed, 1 canceled, 10 not run");
+    expect(progressText(counts, true)).toBe("10 of 24 succeeded, 3 failed, 1 canceled, 10 not run");
   });
 });
 
@@ -134,7 +134,7 @@ describe("Report", () => {
     expect(facts.slice(0, 3).map((fact) => `${fact.textContent}: ${fact.nextElementSibling?.textContent}`)).toEqual([
       "Machine time in use: 1 h",
       "Charged, beside other sweeps: 15 min",
-      "At once on a place: 4.8 in the mean, 1 at most",
+      "Trials at once on one machine: 4.8 on average, 1 at most",
     ]);
   });
 

@@ -24,6 +24,11 @@ export function valuesText(probe: Probe): string {
     : probe.shape.command.join(" ");
 }
 
+/** programText tells the shapes of two programs apart: the beginning of the image's digest, and the command. */
+export function programText({ shape }: Probe): string {
+  return `${shape.image_digest.replace("sha256:", "").slice(0, 8)} ${shape.command.join(" ")}`;
+}
+
 /** margin is the part of a reservation above the measured peak. */
 export function margin(reserved: number, peak: number): string {
   return peak === 0 ? "–" : `${bytes(reserved - peak)} (${percent((reserved - peak) / peak)})`;

@@ -20,7 +20,7 @@ export function segments(counts: Sweep["counts"], over = false): Segment[] {
   const rest = all - counts.succeeded - counts.running - failed - counts.canceled;
 
   return [
-    { name: "done", count: counts.succeeded, fill: "var(--done)" },
+    { name: "succeeded", count: counts.succeeded, fill: "var(--done)" },
     { name: "running", count: counts.running, fill: striped("var(--run)") },
     { name: "failed", count: failed, fill: "var(--bad)" },
     { name: "canceled", count: counts.canceled, fill: "var(--wait)" },
@@ -34,8 +34,8 @@ export function progressText(counts: Sweep["counts"], over = false): string {
   if (all === 0) return "no trials yet";
 
   const rest = segments(counts, over)
-    .filter((segment) => segment.name !== "done" && segment.name !== "waiting")
+    .filter((segment) => segment.name !== "succeeded" && segment.name !== "waiting")
     .map((segment) => `${grouped(segment.count)} ${segment.name}`);
 
-  return [`${grouped(counts.succeeded)} of ${grouped(all)} done`, ...rest].join(", ");
+  return [`${grouped(counts.succeeded)} of ${grouped(all)} succeeded`, ...rest].join(", ");
 }

@@ -12,7 +12,7 @@ export function timelineHeight(rows: number): number {
 }
 
 export function barColor(look: BarLook, p: Palette): string {
-  return { done: p.done, running: p.run, starting: p.wait, failed: p.bad, canceled: p.wait }[look];
+  return { done: p.done, running: p.run, starting: p.wait, failed: p.bad, repeated: p.warn, canceled: p.wait }[look];
 }
 
 interface RenderApi {

@@ -8,10 +8,11 @@ import { LiveBadge } from "@/components/LiveBadge";
 import { healthQuery } from "@/services/health";
 import type { Me } from "@/services/session";
 
-const pages: { to: "/sweeps" | "/machines" | "/probes" | "/settings"; text: string; icon: IconName }[] = [
+const pages: { to: "/sweeps" | "/machines" | "/probes" | "/health" | "/settings"; text: string; icon: IconName }[] = [
   { to: "/sweeps", text: "Sweeps", icon: "sweeps" },
   { to: "/machines", text: "Machines", icon: "machines" },
   { to: "/probes", text: "Probes", icon: "probes" },
+  { to: "/health", text: "Health", icon: "check" },
   { to: "/settings", text: "Settings", icon: "settings" },
 ];
 

@@ -8,6 +8,7 @@ import {
   getSweep,
   getSweepReport,
   getSweepSchema,
+  listFailures,
   listSweeps,
   pauseSweep,
   previewSweep,
@@ -90,6 +91,16 @@ export function sweepQuery(id: string) {
   return queryOptions({
     queryKey: ["sweep", id],
     queryFn: ({ signal }) => answer(getSweep({ path: { id }, signal })),
+  });
+}
+
+/** failuresQuery says why so many trials of a sweep failed; it is read again when more have. */
+export function failuresQuery(id: string, failed: number) {
+  return queryOptions({
+    queryKey: ["overview", id, "failures", failed], // not after each event
+    queryFn: ({ signal }) => answer(listFailures({ path: { id }, signal })),
+    enabled: failed > 0,
+    placeholderData: keepPreviousData,
   });
 }
 

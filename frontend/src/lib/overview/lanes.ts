@@ -2,7 +2,7 @@ import { gpuName } from "@/lib/format";
 import { failureText } from "@/lib/states";
 import type { Attempt } from "@/services/trials";
 
-export type BarLook = "done" | "running" | "starting" | "failed" | "canceled";
+export type BarLook = "done" | "running" | "starting" | "failed" | "repeated" | "canceled";
 
 export interface Bar {
   trial: number;
@@ -26,11 +26,17 @@ const texts: Record<BarLook, string> = {
   running: "Running",
   starting: "Starting",
   failed: "Failed",
+  repeated: "Out of memory, repeated with more",
   canceled: "Canceled",
 };
 
 /** lanes puts attempts on rows: the rows of one host or GPU are together, and simultaneous attempts have separate rows. */
 export function lanes(attempts: Attempt[], hostNames: ReadonlyMap<string, string>, now: number): Lanes {
+  const newest = new Map<number | undefined, number>();
+  for (const { trial_number: trial, number } of attempts) {
+    newest.set(trial, Math.max(number, newest.get(trial) ?? 0));
+  }
+
   const places = new Map<string, { name: string; list: Attempt[] }>();
   for (const attempt of attempts) {
     const host = hostNames.get(attempt.host_id) ?? attempt.host_id.slice(0, 8);
@@ -51,7 +57,7 @@ export function lanes(attempts: Attempt[], hostNames: ReadonlyMap<string, string
       let row = ends.findIndex((end) => end <= from);
       if (row < 0) row = ends.length;
       ends[row] = to;
-      const look = lookOf(attempt);
+      const look = lookOf(attempt, attempt.number < (newest.get(attempt.trial_number) ?? 0));
       all.bars.push({
         trial: attempt.trial_number ?? 0,
         attempt: attempt.number,
@@ -73,11 +79,13 @@ function start(attempt: Attempt): number {
   return Date.parse(attempt.started_at ?? attempt.placed_at);
 }
 
-function lookOf({ state, failure_kind: kind, started_at: started, finished_at: finished }: Attempt): BarLook {
+function lookOf(attempt: Attempt, followed: boolean): BarLook {
+  const { state, failure_kind: kind, started_at: started, finished_at: finished } = attempt;
   if (kind === undefined && finished === undefined && state !== "abandoned") {
     return started === undefined ? "starting" : "running";
   }
   if (kind === "canceled" || kind === "pruned") return "canceled";
+  if (followed && (kind === "host_oom" || kind === "device_oom")) return "repeated";
 
   return kind === "ok" ? "done" : "failed";
 }

@@ -151,6 +151,16 @@ describe("lanes", () => {
     expect(bars[2]?.to).toBe(now);
   });
 
+  it("tell an attempt that was repeated with more memory from one that failed for good", () => {
+    const tried = { ...outOfMemoryAttempt(), trial_number: 2, number: 1 };
+    const { bars } = lanes([tried, attempt({ trial_number: 2, number: 2 })], new Map(), now);
+    expect(bars.map(({ look, text }) => [look, text])).toContainEqual([
+      "repeated",
+      "Out of memory, repeated with more",
+    ]);
+    expect(lanes([tried], new Map(), now).bars[0]?.look).toBe("failed");
+  });
+
   it("tell simulated GPUs of one machine apart", () => {
     // internal/agent/simgpu/spec.go: all ids begin with GPU-51500000.
     const on = (id: string) => attempt({ trial_number: 1, device_id: id });

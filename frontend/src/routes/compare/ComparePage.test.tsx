@@ -44,8 +44,8 @@ it("draws the best of each, with states in words and what differs in the files",
   await waitFor(() => expect(label).toBe(`${compared}runs 0.5; over 0.6`));
   const rows = within(screen.getByRole("table", { name: "Best values" })).getAllByRole("row");
   expect(rows.slice(1).map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
-    ["runs", "Running", "val_accuracy (maximize)", "0.9876", "2", "3 of 24 done, 3 running"],
-    ["over", "Succeeded", "val_accuracy (maximize)", "0.9876", "2", "20 of 24 done, 3 failed, 1 canceled"],
+    ["runs", "Running", "val_accuracy (maximize)", "0.9876", "2", "3 of 24 succeeded, 3 running"],
+    ["over", "Succeeded", "val_accuracy (maximize)", "0.9876", "2", "20 of 24 succeeded, 3 failed, 1 canceled"],
   ]);
   expect(screen.getByText(/1 sweep goes on\./)).toBeTruthy();
   const files = within(screen.getByRole("table", { name: "Sweep files side by side" })).getAllByRole("row");

@@ -16,7 +16,8 @@ import { count, decimal } from "@/lib/format";
 import { history } from "@/lib/overview/history";
 import { progressText } from "@/lib/progress";
 import { ended, sweepLooks } from "@/lib/states";
-import { bestColors, bestOption, dashName, type BestLine } from "@/plots/bestOption";
+import { bestOption, type BestLine } from "@/plots/bestOption";
+import { lineLook } from "@/plots/lineLooks";
 import { palette } from "@/plots/palette";
 import { usePaused } from "@/routes/usePaused";
 import { chartTrialsQuery, type Part } from "@/services/overview";
@@ -92,7 +93,7 @@ function together(read: UseQueryResult<Part<Trial>>[]) {
 
 function Comparison({ sweeps }: { sweeps: Sweep[] }) {
   const dark = useComputedColorScheme() === "dark";
-  const colors = bestColors(palette(dark));
+  const p = palette(dark);
   const paused = usePaused();
   const cache = useQueryClient();
   const { rows, part, pending, failed } = useQueries({
@@ -143,13 +144,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
         title="Best so far"
         note={
           <>
-            <Legend
-              items={lines.map((line, i) => ({
-                text: line.name,
-                color: colors[i % colors.length] ?? "",
-                dash: dashName(i),
-              }))}
-            />
+            <Legend items={lines.map((line, i) => ({ text: line.name, ...lineLook(p, i) }))} />
             {names.length > 1 ? `They have different metrics: ${metrics}.` : "By number of the trial."}
             {part && " Of sweeps with more than 10,000 trials these are the best and the newest."}
             {running > 0 &&

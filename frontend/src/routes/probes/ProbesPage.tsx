@@ -6,15 +6,16 @@ import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
 import { ago, bytes, duration, zoned } from "@/lib/format";
-import { margin, probeLines, sourceText, valuesText, type ProbeLine } from "@/lib/probes";
+import { probeLines, programText, sourceText, valuesText, type ProbeLine } from "@/lib/probes";
 import { useNow } from "@/lib/useNow";
-import { probesQuery } from "@/services/probes";
+import { probesQuery, type Footprint } from "@/services/probes";
 
 export function ProbesPage() {
   const list = useInfiniteQuery(probesQuery);
   const now = useNow(10_000);
   const lines = useMemo(() => probeLines(list.data?.pages.flatMap((page) => page.data) ?? []), [list.data]);
-  const columns = useMemo(() => columnsAt(now), [now]);
+  const gpus = lines.some((line) => line.footprint.device_class !== "cpu");
+  const columns = useMemo(() => columnsAt(now, gpus), [now, gpus]);
   const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = list;
   const onEnd = useCallback(() => {
     if (hasNextPage && !isFetching && !isFetchNextPageError) void fetchNextPage();
@@ -42,49 +43,48 @@ export function ProbesPage() {
   );
 }
 
-function columnsAt(now: number): Column<ProbeLine>[] {
+/** size is a column of bytes; 0 and absent = not measured. */
+function size(key: string, header: string, of: (footprint: Footprint) => number | undefined): Column<ProbeLine> {
+  return {
+    key,
+    header,
+    className: "num right",
+    cell: ({ footprint }) => ((of(footprint) ?? 0) === 0 ? "–" : bytes(of(footprint) ?? 0)),
+  };
+}
+
+function columnsAt(now: number, gpus: boolean): Column<ProbeLine>[] {
   return [
     {
       key: "values",
       header: "Shape",
       cell: ({ probe }) => (
-        <Link to="/probes/$shapeKey" params={{ shapeKey: probe.shape_key }}>
-          <span className="clip">{valuesText(probe)}</span>
-        </Link>
+        <>
+          <Link to="/probes/$shapeKey" params={{ shapeKey: probe.shape_key }}>
+            <span className="clip">{valuesText(probe)}</span>
+          </Link>
+          <span className="clip small" title={programText(probe)}>
+            {programText(probe)}
+          </span>
+        </>
       ),
     },
     { key: "class", header: "On", cell: ({ footprint }) => footprint.device_class },
-    {
-      key: "peak",
-      header: "Peak",
-      className: "num right",
-      cell: ({ footprint }) => (footprint.memory_peak_bytes === 0 ? "–" : bytes(footprint.memory_peak_bytes)),
-    },
-    {
-      key: "reserved",
-      header: "Next reserves",
-      className: "num right",
-      cell: ({ footprint }) => (footprint.reserved_bytes === 0 ? "–" : bytes(footprint.reserved_bytes)),
-    },
-    {
-      key: "margin",
-      header: "Margin",
-      className: "num right",
-      cell: ({ footprint }) => margin(footprint.reserved_bytes, footprint.memory_peak_bytes),
-    },
-    {
-      key: "gpu",
-      header: "GPU peak",
-      className: "num right",
-      cell: ({ footprint }) => (footprint.device_peak_bytes === undefined ? "–" : bytes(footprint.device_peak_bytes)),
-    },
+    ...(gpus
+      ? [
+          size("gpu", "GPU peak", (footprint) => footprint.device_peak_bytes),
+          size("gpu-reserved", "GPU, next reserves", (footprint) => footprint.device_reserved_bytes),
+        ]
+      : []),
+    size("peak", "Peak", (footprint) => footprint.memory_peak_bytes),
+    size("reserved", "Next reserves", (footprint) => footprint.reserved_bytes),
     {
       key: "duration",
       header: "Duration",
       className: "num right",
       cell: ({ footprint }) => (footprint.samples === 0 ? "–" : duration(footprint.duration_seconds)),
     },
-    { key: "source", header: "Source", cell: ({ footprint }) => sourceText(footprint.source) },
+    { key: "source", header: "Source", className: "num", cell: ({ footprint }) => sourceText(footprint.source) },
     { key: "samples", header: "Attempts", className: "num right", cell: ({ footprint }) => footprint.samples },
     {
       key: "at",

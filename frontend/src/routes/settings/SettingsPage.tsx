@@ -61,8 +61,8 @@ export function SettingsPage() {
                 { name: "Name", value: me.data.name },
                 { name: "Role", value: me.data.role },
                 {
-                  name: "Known by",
-                  value: me.data.known_by === "local" ? "this machine: no token was ever made" : me.data.known_by,
+                  name: "Signed in by",
+                  value: me.data.known_by === "local" ? "this machine, which needs no token" : me.data.known_by,
                 },
                 ...(me.data.expires_at === undefined
                   ? []

@@ -76,9 +76,7 @@ export function TokensSection({ firstWouldLockOut }: { firstWouldLockOut: boolea
       {tokens.isError && (
         <ErrorNote error={tokens.error} doing="Reading tokens" onRetry={() => void tokens.refetch()} />
       )}
-      {tokens.data && tokens.data.data.length === 0 && (
-        <p>There is no token. Who reaches this machine&apos;s own address needs none.</p>
-      )}
+      {tokens.data && tokens.data.data.length === 0 && <p>There is no token: people on this machine need none.</p>}
       {tokens.data && tokens.data.data.length > 0 && (
         <TokenTable
           tokens={tokens.data.data}

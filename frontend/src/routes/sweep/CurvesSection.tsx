@@ -1,14 +1,17 @@
-import { NativeSelect } from "@mantine/core";
+import { Group, NativeSelect, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, useMemo, useState } from "react";
-import { ChartCard } from "@/components/ChartCard";
+import { ChartCard, Legend } from "@/components/ChartCard";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { num, Table } from "@/components/Table";
 import { count, decimal, grouped } from "@/lib/format";
+import { smoothed } from "@/lib/smooth";
 import { ended, trialLooks } from "@/lib/states";
 import type { Line } from "@/plots/CurvesChart";
+import { lineLook, MOST_LOOKS, type LineLook } from "@/plots/lineLooks";
+import { palette } from "@/plots/palette";
 import type { Chosen } from "@/routes/sweep/useChosen";
 import { curvesQuery, metricNamesQuery, type Curve } from "@/services/overview";
 import type { Sweep } from "@/services/sweeps";
@@ -33,7 +36,13 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
   const curves = useQuery(curvesQuery(sweep, name, chosen.text, live));
   const data = useMemo(() => curves.data?.data ?? [], [curves.data]);
   const best = sweep.best?.trial;
-  const lines = useMemo(() => linesOf(data, best), [data, best]);
+  const [log, setLog] = useState(false);
+  const [smoothing, setSmoothing] = useState("0");
+  const looks = useMemo(() => looksOf(chosen.set, best, dark), [chosen.set, best, dark]);
+  const lines = useMemo(
+    () => linesOf(data, looks, palette(dark).run, Number(smoothing), log),
+    [data, looks, dark, smoothing, log],
+  );
   const [had, setHad] = useState(false); // a choice of silent trials takes no card away
   if (!had && data.some(reported)) setHad(true);
 
@@ -46,9 +55,21 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
       note={
         <>
           {curves.data && whose(data, chosen.set.size, sweep.objective !== undefined)}{" "}
-          {lines.some((line) => line.strong) && "The best is in colour. "}
+          {chosen.set.size === 0 && lines.some((line) => line.strong) && "The best is in colour. "}
           {thinned(data)}
           {notFinite(data)}
+          {log && data.some((curve) => curve.values.some((v) => v <= 0)) && "Values of 0 and less are not drawn. "}
+          {chosen.set.size > 0 && (
+            <Legend
+              items={lines
+                .filter((line) => line.strong)
+                .map((line) => ({
+                  text: `trial ${line.trial}`,
+                  color: line.color,
+                  dashName: looks.get(line.trial)?.dashName ?? "",
+                }))}
+            />
+          )}
         </>
       }
       twin={() => (
@@ -75,23 +96,38 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
         />
       )}
     >
-      <NativeSelect
-        label="Metric"
-        size="xs"
-        mb="sm"
-        style={{ maxWidth: 260 }}
-        data={known}
-        value={name}
-        onChange={(event) => {
-          const metric = event.currentTarget.value;
-          void navigate({
-            to: "/sweeps/$sweepId",
-            search: (before) => ({ ...before, metric }),
-            replace: true,
-            resetScroll: false,
-          });
-        }}
-      />
+      <Group gap="md" mb="sm" align="flex-end">
+        <NativeSelect
+          label="Metric"
+          size="xs"
+          style={{ maxWidth: 260 }}
+          data={known}
+          value={name}
+          onChange={(event) => {
+            const metric = event.currentTarget.value;
+            void navigate({
+              to: "/sweeps/$sweepId",
+              search: (before) => ({ ...before, metric }),
+              replace: true,
+              resetScroll: false,
+            });
+          }}
+        />
+        <NativeSelect
+          label="Smoothing"
+          size="xs"
+          data={smoothings}
+          value={smoothing}
+          onChange={(event) => setSmoothing(event.currentTarget.value)}
+        />
+        <Switch
+          label="Log axis"
+          size="xs"
+          mb={6}
+          checked={log}
+          onChange={(event) => setLog(event.currentTarget.checked)}
+        />
+      </Group>
       {failed.isError && (
         <ErrorNote error={failed.error} doing="Reading curves" onRetry={() => void failed.refetch()} />
       )}
@@ -99,7 +135,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
       {curves.data && !data.some(reported) && (
         <p>None of these trials {ended(sweep.state) ? "reported it" : "has reported it yet"}.</p>
       )}
-      {lines.length > 0 && <CurvesChart lines={lines} metric={name} dark={dark} />}
+      {lines.length > 0 && <CurvesChart lines={lines} metric={name} log={log} dark={dark} />}
     </ChartCard>
   );
 }
@@ -122,10 +158,39 @@ function reported(curve: Curve): boolean {
   return curve.total + curve.not_finite > 0;
 }
 
-function linesOf(curves: Curve[], best: number | undefined): Line[] {
-  return curves
-    .filter((curve) => curve.steps.length > 0)
-    .map((curve) => ({ trial: curve.trial, steps: curve.steps, values: curve.values, strong: curve.trial === best }));
+/** smoothings are the weights of TensorBoard's slider that people use. */
+const smoothings = [
+  { value: "0", label: "none" },
+  { value: "0.6", label: "0.6" },
+  { value: "0.9", label: "0.9" },
+  { value: "0.99", label: "0.99" },
+];
+
+/** looksOf are the looks of lines that stand out: those of the chosen trials, or of the best one. */
+function looksOf(chosen: ReadonlySet<number>, best: number | undefined, dark: boolean): Map<number, LineLook> {
+  const p = palette(dark);
+  if (chosen.size > 0) return new Map([...chosen].slice(0, MOST_LOOKS).map((trial, i) => [trial, lineLook(p, i)]));
+
+  return new Map(best === undefined ? [] : [[best, { ...lineLook(p, 0), color: p.pick }]]);
+}
+
+function linesOf(curves: Curve[], looks: Map<number, LineLook>, pale: string, weight: number, log: boolean): Line[] {
+  return curves.flatMap((curve) => {
+    const kept = curve.values.flatMap((value, i) => (log && value <= 0 ? [] : [i]));
+    if (kept.length === 0) return [];
+    const reported = kept.map((i) => curve.values[i] ?? 0);
+
+    return {
+      trial: curve.trial,
+      steps: kept.map((i) => curve.steps[i] ?? 0),
+      values: smoothed(reported, weight),
+      reported,
+      color: pale,
+      dash: [],
+      strong: looks.has(curve.trial),
+      ...looks.get(curve.trial),
+    };
+  });
 }
 
 function thinned(curves: Curve[]): string {

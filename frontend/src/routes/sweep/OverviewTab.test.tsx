@@ -2,6 +2,7 @@ import { act, render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { MantineProvider } from "@mantine/core";
+import type { Line } from "@/plots/CurvesChart";
 import { TrialCharts } from "@/routes/sweep/TrialCharts";
 import { drawApp, type Answers } from "@/test/app";
 import { endedSweep, sweep } from "@/test/factories/sweep";
@@ -16,7 +17,14 @@ vi.mock("@/plots/EChart", () => ({
     return <div role="img" aria-label={props.label} />;
   },
 }));
-vi.mock("@/plots/CurvesChart", () => ({ default: () => <div role="img" aria-label="curves" /> }));
+const curves = vi.hoisted(() => ({ lines: [] as Line[] }));
+vi.mock("@/plots/CurvesChart", () => ({
+  default: ({ lines }: { lines: Line[] }) => {
+    curves.lines = lines;
+
+    return <div role="img" aria-label="curves" />;
+  },
+}));
 
 beforeEach(() => sessionStorage.clear());
 afterEach(() => vi.unstubAllGlobals());
@@ -120,8 +128,8 @@ const curve = (n: number, change = {}) => ({
 });
 
 it.each([
-  ["&trials=1-2", {}, [curve(1), curve(2, { total: 0, steps: [], values: [] })], "Of 2 chosen trials 1 reported it."],
-  ["&trials=1-2", { best: { trial: 2, value: 1, params: {} } }, [curve(1), curve(2)], "Of 2 chosen trials 2 reported it. The best is in colour."],
+  ["&trials=1-2", {}, [curve(1), curve(2, { total: 0, steps: [], values: [] })], "Of 2 chosen trials 1 reported it. trial 1"],
+  ["&trials=1-2", { best: { trial: 2, value: 1, params: {} } }, [curve(1), curve(2)], "Of 2 chosen trials 2 reported it. trial 1trial 2"],
   ["", { objective: undefined, best: undefined }, [curve(1)], "1 trial: the first 50 that ended, and the first 50 that run."],
 ])("says whose curves they are: %s %j", async (chosen, change, data, says) => {
   await drawApp(`/sweeps/${id}?tab=overview${chosen}`, {
@@ -141,9 +149,30 @@ it("says in a trial's row that it diverged, and offers the objective before a tr
     [`GET /sweeps/${id}/metrics`]: [200, { data: [diverged], name: "val_accuracy" }],
   });
   const card = await screen.findByRole("region", { name: "While they ran" });
-  await waitFor(() => expect(within(card).getByRole<HTMLSelectElement>("combobox").value).toBe("val_accuracy"));
+  await waitFor(() =>
+    expect(within(card).getByRole<HTMLSelectElement>("combobox", { name: "Metric" }).value).toBe("val_accuracy"),
+  );
   await userEvent.click(await within(card).findByText("View as table"));
   expect(within(await within(card).findByRole("table")).getByText("98, from step 3")).toBeTruthy();
+});
+
+it("gives each chosen trial a look of its own, and smooths and takes logarithms on request", async () => {
+  const data = [curve(1, { steps: [1, 2], values: [1, 4] }), curve(2, { steps: [1, 2], values: [0, 2] }), curve(3)];
+  await drawApp(`/sweeps/${id}?tab=overview&trials=1-2`, {
+    ...found(),
+    [`GET /sweeps/${id}/metrics`]: [200, { data, name: "val_accuracy" }],
+  });
+  const card = await screen.findByRole("region", { name: "While they ran" });
+  const line = (trial: number) => curves.lines.find((one) => one.trial === trial);
+  await waitFor(() => expect(line(1)?.values).toEqual([1, 4]));
+  expect(new Set([1, 2, 3].map((n) => line(n)?.color)).size).toBe(2); // the third is as pale as the first is blue
+  expect([1, 2, 3].map((n) => line(n)?.strong)).toEqual([true, true, false]);
+  await userEvent.selectOptions(within(card).getByRole("combobox", { name: "Smoothing" }), "0.6");
+  await waitFor(() => expect(line(1)?.values[1]).toBeCloseTo(2.875)); // (0.24 * 1 + 0.4 * 4) / 0.64
+  expect(line(1)?.reported).toEqual([1, 4]);
+  await userEvent.click(within(card).getByRole("switch", { name: "Log axis" }));
+  await waitFor(() => expect(line(2)?.steps).toEqual([2]));
+  expect(within(card).getByText(/Values of 0 and less are not drawn/)).toBeTruthy();
 });
 
 const silent = { total: 0, steps: [], values: [] };
@@ -172,7 +201,7 @@ it("keeps the curves of others while the newest trials have reported nothing, an
   });
   await screen.findByRole("img", { name: "curves" });
   const card = screen.getByRole("region", { name: "While they ran" });
-  expect(within(card).getByRole<HTMLSelectElement>("combobox").value).toBe("val_accuracy");
+  expect(within(card).getByRole<HTMLSelectElement>("combobox", { name: "Metric" }).value).toBe("val_accuracy");
   queries.setQueryData(["overview", id, "curves", "val_accuracy", "9", false], {
     data: [curve(9, silent)],
     name: "val_accuracy",

@@ -44,9 +44,7 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
       )}
       <Group gap="sm" className="card" style={{ padding: "8px 12px" }} role="group" aria-label="Chosen trials">
         {numbers.length === 0 ? (
-          <span>
-            No trial is chosen. Press a mark, or draw over marks or on an axis: all charts show the chosen ones.
-          </span>
+          <span>Click a mark, or drag over several, to choose trials: all charts show the chosen ones.</span>
         ) : (
           <>
             <strong>{count(numbers.length, "trial")} chosen</strong>

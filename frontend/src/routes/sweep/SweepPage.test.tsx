@@ -43,6 +43,30 @@ it("sets no number where there is none", async () => {
   expect(screen.getByRole("button", { name: "Set" }).hasAttribute("disabled")).toBe(true);
 });
 
+it("says why trials failed, once for each reason", async () => {
+  const reasons = [
+    {
+      state: "failed",
+      failure_kind: "no_result",
+      message: "it reported no metric: print val_acc=0.5",
+      trials: 2,
+      first: 4,
+    },
+    { state: "infeasible", failure_kind: "too_big", message: "it needs 900 GiB", trials: 1, first: 9 },
+  ];
+  await drawApp(`/sweeps/${id}`, {
+    ...found,
+    [`GET /sweeps/${id}`]: [200, endedSweep("failed", { id })],
+    [`GET /sweeps/${id}/failures`]: [200, { data: reasons }],
+  });
+  const card = await screen.findByRole("region", { name: "Why trials failed" });
+  await waitFor(() => expect(card.querySelectorAll("li").length).toBe(2));
+  expect([...card.querySelectorAll("li")].map((one) => one.textContent)).toEqual([
+    "2 trials failed, such as trial 4: it reported no metric: print val_acc=0.5",
+    "1 trial needed too much memory, such as trial 9: it needs 900 GiB",
+  ]);
+});
+
 it("offers a viewer nothing, and says why", async () => {
   await drawApp(`/sweeps/${id}`, { ...found, "GET /me": [200, { ...local, role: "viewer" }] });
   expect(await screen.findByText(/Your role is viewer/)).toBeTruthy();

@@ -4,6 +4,7 @@ import { useNavigate, useParams, useRouterState, useSearch } from "@tanstack/rea
 import { lazy, Suspense, useState } from "react";
 import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
+import { Copy } from "@/components/Copy";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Facts, type Fact } from "@/components/Facts";
 import { Icon } from "@/components/Icon";
@@ -19,6 +20,7 @@ import { progressText, segments } from "@/lib/progress";
 import { ended, sweepLooks } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
 import { MissingThing } from "@/routes/errors";
+import { Failures } from "@/routes/sweep/Failures";
 import { ReportTab } from "@/routes/sweep/ReportTab";
 import { SpecTab } from "@/routes/sweep/SpecTab";
 import { SweepControls } from "@/routes/sweep/SweepControls";
@@ -52,6 +54,7 @@ export function SweepPage() {
       <StaleNote query={query} doing="Reading the sweep again" />
       <SweepWarnings />
       <SweepHeader sweep={sweep} />
+      <Failures key={`failures of ${sweep.id}`} sweep={sweep} />
       <SweepTabs key={sweep.id} sweep={sweep} />
     </>
   );
@@ -113,6 +116,14 @@ function SweepWarnings() {
 
 const none: ProblemItem[] = [];
 
+/** commandOf is the command for what a person wants next from a sweep. */
+function commandOf(sweep: Sweep): string {
+  const id = sweep.id.slice(0, 8);
+  if (!ended(sweep.state)) return `berth sweep watch ${id}`;
+
+  return sweep.best ? `berth sweep best ${id} --download` : `berth sweep trials ${id}`;
+}
+
 function SweepHeader({ sweep }: { sweep: Sweep }) {
   const now = useNow();
   const remaining = etaText(sweep);
@@ -143,6 +154,15 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
       value: <time title={zoned(sweep.created_at)}>{`${ago(sweep.created_at, now)} by ${sweep.created_by}`}</time>,
     },
     { name: "Repeated after out of memory", value: count(sweep.counts.oom_retries, "attempt") },
+    {
+      name: "Id",
+      value: (
+        <>
+          <span className="mono break">{sweep.id}</span> <Copy text={sweep.id} size="compact-xs" variant="default" />
+        </>
+      ),
+    },
+    { name: "In a terminal", value: <span className="mono break">{commandOf(sweep)}</span> },
     { name: "Image", value: <span className="mono break">{sweep.image}</span> },
   ];
   if (sweep.temporal_url !== undefined) {

@@ -54,6 +54,7 @@ export function TimelineSection({ sweep, chosen, dark, live }: Props) {
             items={[
               { text: "finished", color: p.done },
               { text: "running", color: p.run },
+              { text: "out of memory, repeated with more", color: p.warn },
               { text: "failed", color: p.bad },
               { text: "starting, canceled or ended early", color: p.wait },
             ]}
