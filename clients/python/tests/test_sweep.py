@@ -51,6 +51,8 @@ def test_the_best_trial_and_its_curves(trained: berth.Sweep) -> None:
     assert best.seconds is not None and best.seconds > 0
     assert trained.metric_names() == ["loss", "score"]
 
+    assert (trained.best_params, trained.best_value) == (best.params, best.value)
+
     score = best.metrics()
     assert score.name == "score"
     assert list(score.index) == [1, 2, 3, 4, 5]
@@ -76,6 +78,17 @@ def test_a_frame_has_a_row_for_each_trial(trained: berth.Sweep) -> None:
     assert frame["peak_bytes"].between(1, 256 << 20).all(), frame["peak_bytes"]
     assert frame["host"].notna().all() and frame["failure"].isna().all() and frame["device_peak_bytes"].isna().all()
     assert frame.sort_values("value").iloc[-1]["params.n"] == 3
+
+
+def test_a_frame_has_the_points_of_all_trials(trained: berth.Sweep) -> None:
+    frame = trained.metrics("score")
+    assert list(frame.columns) == ["trial", "name", "step", "value", "at"]
+    assert list(frame["trial"]) == [number for number in (1, 2, 3) for _ in range(5)]
+    assert frame["value"].iloc[-1] == pytest.approx(1.8)  # trial 3 has n=2
+    every = trained.metrics()
+    assert set(every["name"]) == {"loss", "score"}
+    assert every.loc[every["name"] == "loss", "value"].isna().sum() == 3
+    assert trained.trials_dataframe().equals(trained.dataframe())
 
 
 def test_files_are_downloaded_and_held_to_their_checksum(trained: berth.Sweep, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from berth._errors import (
     UnreachableError,
     WaitTimeoutError,
 )
+from berth._space import Choice, Float, Int
 from berth._sweep import Sweep
 from berth._trial import Trial
 
@@ -41,9 +42,12 @@ __all__ = [
     "BerthError",
     "BerthWarning",
     "BusyError",
+    "Choice",
     "Client",
     "ConflictError",
     "FilesError",
+    "Float",
+    "Int",
     "InvalidError",
     "NoResultError",
     "NotFoundError",

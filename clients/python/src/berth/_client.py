@@ -14,13 +14,17 @@ from typing import Any, Optional, Union
 
 from berth import models
 from berth._errors import BerthError, BerthWarning, NotFoundError, problem_text
+from berth._space import parameters
 from berth._sweep import Sweep
 from berth._transport import CALL_TIMEOUT, M, Transport, parsed, path
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 
 Spec = Union[str, "os.PathLike[str]", Mapping[str, Any]]
-"""A sweep file: its path, its text, or a dict of its content."""
+"""A sweep file: its path, its text, or a dict of its content.
+
+In a dict, ``parameters`` may be a dict of names, to Float, Int or Choice, to a list of choices, or to one value.
+"""
 
 
 def connect(
@@ -180,6 +184,8 @@ class _Document:
         self.name = "the sweep file"
         if isinstance(spec, Mapping):
             self.name, self.kind = "the sweep", "application/json"
+            if isinstance(spec.get("parameters"), Mapping):
+                spec = {**spec, "parameters": parameters(spec["parameters"])}
             self.content = json.dumps(spec, default=_plain, allow_nan=False).encode()
         elif isinstance(spec, str) and ("\n" in spec or spec.lstrip().startswith("{")):
             self.content = spec.encode()

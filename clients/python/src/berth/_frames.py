@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,12 @@ def _values(values: Sequence[Any]) -> pd.Series[Any]:
     if len(here) < len(values) and whole:
         return pd.Series(values, dtype="Int64")
     return pd.Series(values)
+
+
+def metric_frame(table: bytes) -> pd.DataFrame:
+    """Returns the points of an exported table that count, columns as in Sweep.metrics."""
+    frame = pd.read_csv(io.BytesIO(table), parse_dates=["at"])
+    return frame.loc[frame["counts"], ["trial", "name", "step", "value", "at"]].reset_index(drop=True)
 
 
 def series(name: str, points: Sequence[tuple[int, float]]) -> pd.Series[float]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from berth import models
+from berth._errors import NoResultError
+from berth._importance import LEAST_TRIALS, importances
 
 try:
     import matplotlib.pyplot as plt
@@ -71,6 +73,25 @@ def plot_parallel(sweep: Sweep, ax: Optional[Axes]) -> Axes:
     ax.set_xticks(range(len(scales)), [scale.name for scale in scales])
     ax.set(yticks=[], ylim=(-0.05, 1.05), xlim=(-0.2, len(scales) - 0.4), title=f"{sweep.name} {sweep.id[:8]}")
     return ax
+
+
+def plot_importance(sweep: Sweep, ax: Optional[Axes]) -> Axes:
+    """Draws a bar for each parameter that was searched."""
+    trials = [(trial.params, value) for trial, value in _valued(sweep)]
+    if len(trials) < LEAST_TRIALS:
+        raise NoResultError(
+            f"{len(trials)} trials of sweep {sweep.id[:8]} have a value, and {LEAST_TRIALS} are the least for a ranking"
+        )
+    names = list(dict.fromkeys(name for params, _ in trials for name in params))
+    shares = importances(trials, sweep.maximizes, [name for name in names if _varies(name, trials)])
+    ax = _axes(ax)
+    ax.barh(list(shares)[::-1], list(shares.values())[::-1])
+    ax.set(xlabel="importance", xlim=(0, 1), title=f"{sweep.name} {sweep.id[:8]}")
+    return ax
+
+
+def _varies(name: str, trials: Sequence[tuple[dict[str, Any], float]]) -> bool:
+    return len({repr(params.get(name)) for params, _ in trials}) > 1
 
 
 def plot_metric(number: int, name: str, points: Sequence[tuple[int, float]], ax: Optional[Axes]) -> Axes:

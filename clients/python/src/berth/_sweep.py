@@ -177,6 +177,16 @@ class Sweep:
             )
         return self.trial(best.trial)
 
+    @property
+    def best_params(self) -> dict[str, Any]:
+        """The values of the best trial."""
+        return self.best.params
+
+    @property
+    def best_value(self) -> Optional[float]:
+        """The value of the best trial."""
+        return self.best.value
+
     def metric_names(self) -> list[str]:
         """The metrics that its trials reported."""
         names = self._transport.read(models.MetricNameList, path("sweeps", self.id, "metric-names"))
@@ -206,6 +216,21 @@ class Sweep:
 
         names = [parameter["name"] for parameter in self.spec.get("parameters") or []]
         return trial_frame([trial.data for trial in self.trials], names)
+
+    def trials_dataframe(self) -> pd.DataFrame:
+        """The same as dataframe(), by the name that Optuna has for it."""
+        return self.dataframe()
+
+    def metrics(self, name: Optional[str] = None) -> pd.DataFrame:
+        """Each point that its trials reported, of one metric or of all; needs pandas.
+
+        trial, name, step, value (may be NaN or infinite), at; of the attempt that each trial is judged by.
+        """
+        from berth._frames import metric_frame
+
+        at = path("sweeps", self.id, "export")
+        frame = metric_frame(self._transport.call("GET", at, params={"what": "metrics", "format": "csv"}).content)
+        return frame if name is None else frame[frame["name"] == name].reset_index(drop=True)
 
     def to_mlflow(self, *, tracking_uri: Optional[str] = None, experiment: Optional[str] = None) -> dict[int, str]:
         """Writes a run of MLflow for each trial, and returns their ids by the trial's number; needs mlflow.
@@ -239,6 +264,15 @@ class Sweep:
         from berth._plots import plot_parallel
 
         return plot_parallel(self, ax)
+
+    def plot_importance(self, ax: Optional[Axes] = None) -> Axes:
+        """Draws how much each parameter decides the value, as the sweep's page does; needs matplotlib.
+
+        Errors: NoResultError with fewer than 20 values, of which chance alone makes a ranking.
+        """
+        from berth._plots import plot_importance
+
+        return plot_importance(self, ax)
 
     def _trial(self, data: models.Trial) -> Trial:
         return Trial(self._transport, data, self.metric)

@@ -1,0 +1,41 @@
+"""What needs no server: a space in Python, and importances with the figures of the web interface's tests."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import berth
+from berth._client import _Document
+from berth._importance import importances
+
+
+def test_a_space_in_python_is_a_list_of_parameters() -> None:
+    space = {
+        "lr": berth.Float(1e-4, 0.1, log=True),
+        "layers": berth.Int(1, 9, step=2),
+        "opt": berth.Choice(["adam", "sgd"]),
+        "batch": [16, 32],
+        "epochs": 5,
+        "own": {"expr": "batch * 2"},
+    }
+    assert json.loads(_Document({"version": 1, "parameters": space}).content)["parameters"] == [
+        {"name": "lr", "type": "float", "min": 1e-4, "max": 0.1, "log": True},
+        {"name": "layers", "type": "int", "min": 1, "max": 9, "step": 2},
+        {"name": "opt", "values": ["adam", "sgd"]},
+        {"name": "batch", "values": [16, 32]},
+        {"name": "epochs", "value": 5},
+        {"name": "own", "expr": "batch * 2"},
+    ]
+
+
+def test_importances_agree_with_the_web_interface() -> None:
+    grid = [({"lr": i // 10 + 1, "width": i % 10}, 1.0 if i < 30 else 0.0) for i in range(40)]
+    assert importances(grid, True, ["lr", "width"]) == {"lr": 1.0, "width": 0.0}
+    middle = [({"x": i, "opt": "a" if i >= 10 else "b"}, -abs(i - 7)) for i in range(20)]
+    shares = importances(middle, True, ["opt", "x"])
+    assert list(shares) == ["x", "opt"]
+    # x: 48/19 (importance.test.ts). opt: the best 5 are 5 to 9, all b, 10 of 20: 16/19.
+    assert shares["x"] == pytest.approx(48 / 64)
+    assert importances(grid[:19], True, ["lr"]) == {"lr": 0.0}
