@@ -310,7 +310,7 @@ func TestOrphans_LostStore(t *testing.T) {
 	require.WithinDuration(t, time.Now(), got.Clock.Began, time.Minute, "it has run, and has its time anew")
 
 	require.Equal(t, workflows.CarriedState{
-		Clock: workflows.Clock{Began: got.Clock.Began}, StartedAt: *d.sweep(t, 0).StartedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Doubt: workflows.Doubt{Told: true},
+		Clock: workflows.Clock{Began: got.Clock.Began}, StartedAt: *d.sweep(t, 0).StartedAt, Created: 3, Open: []int{3}, Succeeded: 1, Infeasible: 1, Streak: workflows.FailureStreak{Told: true},
 	}, got)
 
 	trial, err := d.temporal.DescribeWorkflowExecution(t.Context(), workflows.TrialWorkflowID(first, 3), "")
