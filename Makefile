@@ -104,6 +104,14 @@ test/chaos: build images ## Random sweeps under random faults, then the invarian
 	PATH="$(CURDIR)/$(BIN):$$PATH" CHAOS_SEED=$(SEED) CHAOS_DURATION=$(DURATION) \
 		$(GO) test -tags integration,nightly -count=$(or $(RUNS),1) -timeout 0 -v -run '^TestChaos$$' ./internal/e2e
 
+.PHONY: dist
+dist: ## Make what a release has in dist/: wheels, tarballs, the image, checksums (IMAGES=no leaves the image out)
+	@scripts/dist
+
+.PHONY: test/dist
+test/dist: ## Install the wheel of dist/ into a new environment, and run a sweep on what it brings
+	@scripts/test-dist
+
 .PHONY: test/nightly
 test/nightly: ## Run what takes long or draws its seeds: chaos, 10,000 worlds, compose, the race detector (SEEDS=5 runs of chaos)
 	@scripts/test-nightly

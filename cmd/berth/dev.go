@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -94,9 +95,24 @@ func typedBackends(flags *pflag.FlagSet) error {
 	return nil
 }
 
+// addressFree refuses an address that the server could not listen on, before a database
+// is made for it. Errors: conflict.
+func addressFree(ctx context.Context, address string) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return berth.Errorf(berth.KindConflict, "cannot listen on %s: %w; end what uses it (another `berth dev`?), or choose another by --listen 127.0.0.1:8081", address, err)
+	}
+
+	return listener.Close()
+}
+
 // run starts the parts in the order in which they need each other and stops
 // them in the reverse order.
 func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) (err error) {
+	if err := addressFree(ctx, d.serving.listen); err != nil {
+		return err
+	}
+
 	unlock, err := datadir.Lock(d.gpus.DataDir, datadir.DevLock, "berth dev")
 	if err != nil {
 		return err

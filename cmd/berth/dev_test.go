@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +13,24 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/control/backends"
 )
+
+// A second `berth dev` on one port says so before it makes a database.
+func TestDev_PortIsTaken(t *testing.T) {
+	t.Parallel()
+
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+
+	defer func() { require.NoError(t, taken.Close()) }()
+
+	var d development
+
+	d.gpus.DataDir, d.listen = filepath.Join(t.TempDir(), "data"), taken.Addr().String()
+	err = d.run(t.Context(), io.Discard, slog.New(slog.DiscardHandler))
+	require.Equal(t, berth.KindConflict, berth.KindOf(err))
+	require.ErrorContains(t, err, "choose another by --listen")
+	require.NoDirExists(t, d.gpus.DataDir)
+}
 
 // A user's shell, or profile, names the Temporal of a team. `berth dev` runs its own, and so do clients of
 // that `berth dev`: neither namespace nor TLS nor key of the team applies to it.

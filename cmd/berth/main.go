@@ -102,8 +102,15 @@ func logger(flags *pflag.FlagSet) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})), nil
 }
 
-// version is the module's, as the build recorded it.
+// released is the version of a release; `make dist` sets it.
+var released string
+
+// version is the release's, else the module's as the build recorded it.
 func version() string {
+	if released != "" {
+		return released
+	}
+
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"

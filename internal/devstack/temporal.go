@@ -218,14 +218,12 @@ func (c TemporalConfig) uiPort() int {
 // FindTemporal returns Temporal's command line tool, beside our own binary or on
 // PATH. Errors: unavailable, with what to run.
 func FindTemporal() (string, error) {
-	if self, err := os.Executable(); err == nil {
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), "temporal")); err == nil {
+	self, _ := os.Executable() // without it nothing is beside us
+
+	for _, name := range []string{filepath.Join(filepath.Dir(self), "temporal"), installedWith("temporal"), "temporal"} {
+		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
-	}
-
-	if path, err := exec.LookPath("temporal"); err == nil {
-		return path, nil
 	}
 
 	return "", berth.Errorf(berth.KindUnavailable,

@@ -33,7 +33,7 @@ from berth._sweep import Sweep
 from berth._trial import Trial
 
 try:
-    __version__ = version("berth-client")
+    __version__ = version("berth")
 except PackageNotFoundError:  # used from the source, without being installed
     __version__ = "0"
 
