@@ -1,5 +1,4 @@
 import { Link } from "@tanstack/react-router";
-import { useMemo } from "react";
 import { Icon } from "@/components/Icon";
 import { LatestAttempt } from "@/components/LatestAttempt";
 import { SortButton } from "@/components/SortButton";
@@ -8,7 +7,7 @@ import { VirtualTable, type Column } from "@/components/VirtualTable";
 import { ago, between, decimal, shortValue, value } from "@/lib/format";
 import { MOST_CHOSEN } from "@/lib/overview/selection";
 import { trialLooks } from "@/lib/states";
-import { bestFirst, ordered, parameterNames, trialNote } from "@/lib/trials";
+import { bestFirst, ordered, trialNote } from "@/lib/trials";
 import type { Objective } from "@/services/sweeps";
 import type { Trial, TrialSort } from "@/services/trials";
 
@@ -22,12 +21,14 @@ interface Props {
   onSort: (sort: TrialSort) => void;
   chosen: ReadonlySet<number>;
   onToggle: (trial: number) => void;
+  /** names are the parameters that have a column. */
+  names: string[];
   onEnd?: () => void;
 }
 
-/** Trials with all their parameters, one a row. */
-export function TrialTable({ sweepId, trials, now, sort, objective, best, onSort, chosen, onToggle, onEnd }: Props) {
-  const names = useMemo(() => parameterNames(trials), [trials]);
+/** Trials with their parameters, one a row. */
+export function TrialTable(props: Props) {
+  const { sweepId, trials, now, sort, objective, best, onSort, chosen, onToggle, names, onEnd } = props;
 
   const columns: Column<Trial>[] = [
     {

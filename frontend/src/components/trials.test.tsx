@@ -50,6 +50,7 @@ describe("TrialTable", () => {
         onSort={nothing}
         chosen={none}
         onToggle={nothing}
+        names={["lr", "optimizer", "batch", "extra"]}
       />,
     );
     for (const name of ["lr", "optimizer", "batch", "extra"])
@@ -73,6 +74,7 @@ describe("TrialTable", () => {
         onSort={nothing}
         chosen={none}
         onToggle={nothing}
+        names={[]}
       />,
     );
     expect(screen.getByText("box, GPU-1")).toBeTruthy();
@@ -94,6 +96,7 @@ describe("TrialTable", () => {
         onSort={sort}
         chosen={none}
         onToggle={nothing}
+        names={[]}
       />,
     );
     await userEvent.click(screen.getByRole("button", { name: /val/ }));

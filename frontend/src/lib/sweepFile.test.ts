@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readForm, removeRow, setCommand, setField, setRow, typed } from "@/lib/sweepFile";
+import { parse } from "yaml";
+import { oneTrial, readForm, removeRow, setCommand, setField, setRow, typed } from "@/lib/sweepFile";
 import { lineOf, rangeOf } from "@/lib/sweepPlaces";
 
 const text = `# A comment at the top.
@@ -148,4 +149,25 @@ objective:
 
     return one;
   }
+});
+
+it("makes a file try one assignment of what is searched", () => {
+  const text = `version: 1
+name: digits
+parameters:
+  - {name: lr, type: float, min: 0.1, max: 1}
+  - {name: epochs, value: 5}
+  - {name: twice, expr: epochs * 2}
+  - {name: momentum, min: 0, max: 1, when: opt == "sgd"}
+search: {algorithm: grid}
+limits: {max_trials: 40, max_duration: 2h}
+`;
+  expect(parse(oneTrial(text, { lr: 0.25, epochs: 5, twice: 10 }))).toEqual({
+    version: 1,
+    name: "digits (again)",
+    parameters: (parse(text) as { parameters: unknown }).parameters,
+    search: { algorithm: "random" },
+    enqueue: [{ lr: 0.25 }],
+    limits: { max_trials: 1, max_duration: "2h" },
+  });
 });

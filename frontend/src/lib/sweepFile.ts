@@ -279,6 +279,23 @@ export function yamlOf(json: string, key: string): string {
   return doc.toString({ lineWidth: 0 });
 }
 
+/** oneTrial makes a sweep file try one assignment of its searched parameters, and nothing else. */
+export function oneTrial(text: string, params: Record<string, unknown>): string {
+  return edit(text, (doc) => {
+    const list = doc.toJS() as { parameters?: Record<string, unknown>[] };
+    const fixed = (one: Record<string, unknown>) => "value" in one || "expr" in one;
+    const searched = (list.parameters ?? []).filter((one) => !fixed(one)).map((one) => String(one.name));
+    const values = Object.entries(params)
+      .filter(([name]) => searched.includes(name))
+      .map(([name, v]) => [name, typeof v === "number" ? typed(String(v)) : v]);
+
+    doc.set("name", `${String(doc.get("name"))} (again)`);
+    doc.set("search", { algorithm: "random" });
+    doc.set("enqueue", doc.createNode([Object.fromEntries(values)]));
+    doc.setIn(["limits", "max_trials"], typed("1"));
+  });
+}
+
 /** edit applies a change to the document; a text that cannot be read stays. */
 function edit(text: string, change: (doc: Document) => void): string {
   const doc = parseDocument(text === "" ? "version: 1\n" : text, asWritten);

@@ -11,6 +11,13 @@ export function parameterNames(trials: Trial[]): string[] {
   return [...names];
 }
 
+/** constants are the parameters that have one value in all of several trials. */
+export function constants(trials: Trial[]): Set<string> {
+  const same = (name: string) => new Set(trials.map((trial) => JSON.stringify(trial.params[name]))).size === 1;
+
+  return new Set(trials.length < 2 ? [] : parameterNames(trials).filter(same));
+}
+
 /** bestFirst is the order in which the best trial comes first. */
 export function bestFirst(goal: Objective["goal"] | undefined): TrialSort {
   return goal === "minimize" ? "value" : "-value";

@@ -33,6 +33,7 @@ export interface CompareSearch {
 
 export interface NewSearch {
   from?: string; // "example", or the id of an earlier sweep
+  trial?: number; // of that sweep: it alone runs again
 }
 
 type Raw = Record<string, unknown>;
@@ -92,7 +93,10 @@ export function parseCompareSearch(raw: Raw): CompareSearch {
 }
 
 export function parseNewSearch(raw: Raw): NewSearch {
-  return typeof raw.from === "string" && raw.from !== "" ? { from: raw.from } : {};
+  if (typeof raw.from !== "string" || raw.from === "") return {};
+  const trial = finite(raw.trial);
+
+  return { from: raw.from, ...(trial !== undefined && { trial }) };
 }
 
 /** text is the user's search; the router reads a name such as 12 as a number. The API takes 200 characters. */

@@ -67,6 +67,21 @@ it("says why trials failed, once for each reason", async () => {
   ]);
 });
 
+it("leaves out the columns of constants, which a person can show", async () => {
+  const rows = [1, 2].map((number) => trial({ number, params: { lr: number / 10, epochs: 5 } }));
+  await drawApp(`/sweeps/${id}?tab=trials`, {
+    ...found,
+    [`GET /sweeps/${id}/trials`]: [200, { data: rows, total: 2 }],
+  });
+  expect(await screen.findByRole("columnheader", { name: "lr" })).toBeTruthy();
+  expect(screen.queryByRole("columnheader", { name: "epochs" })).toBeNull();
+  await userEvent.click(screen.getByRole("button", { name: "Columns" }));
+  await userEvent.click(await screen.findByRole("menuitem", { name: "Show epochs" }));
+  expect(await screen.findByRole("columnheader", { name: "epochs" })).toBeTruthy();
+  await userEvent.click(screen.getByRole("menuitem", { name: "Hide lr" }));
+  await waitFor(() => expect(screen.queryByRole("columnheader", { name: "lr" })).toBeNull());
+});
+
 it("offers a viewer nothing, and says why", async () => {
   await drawApp(`/sweeps/${id}`, { ...found, "GET /me": [200, { ...local, role: "viewer" }] });
   expect(await screen.findByText(/Your role is viewer/)).toBeTruthy();

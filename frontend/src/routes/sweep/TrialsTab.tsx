@@ -1,16 +1,17 @@
-import { Button, Group } from "@mantine/core";
+import { Button, Group, Menu } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
+import { Icon } from "@/components/Icon";
 import { Loading } from "@/components/Loading";
 import { RangeFilter } from "@/components/RangeFilter";
 import { StateFilter } from "@/components/StateFilter";
 import { TrialTable } from "@/components/TrialTable";
-import { count } from "@/lib/format";
+import { count, value } from "@/lib/format";
 import { MOST_CHOSEN } from "@/lib/overview/selection";
 import { trialLooks } from "@/lib/states";
-import { matching } from "@/lib/trials";
+import { constants, matching, parameterNames } from "@/lib/trials";
 import { useNow } from "@/lib/useNow";
 import type { SweepSearch } from "@/routes/search";
 import { ExportTrials } from "@/routes/sweep/ExportTrials";
@@ -29,6 +30,10 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
   const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, sort }, !usePaused()));
   const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = list;
   const trials = useMemo(() => list.data?.pages.flatMap((page) => page.data) ?? [], [list.data]);
+  const names = useMemo(() => parameterNames(trials), [trials]);
+  const same = useMemo(() => constants(trials), [trials]);
+  const [asked, setAsked] = useState<Record<string, boolean>>({}); // columns that a person shows or hides
+  const shown = names.filter((name) => asked[name] ?? !same.has(name));
   const filtered = states.length > 0 || min !== undefined || max !== undefined;
 
   const onEnd = useCallback(() => {
@@ -49,6 +54,26 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
         <StateFilter looks={trialLooks} chosen={states} onChange={(state) => look({ state })} />
         <RangeFilter label="Value at least" value={min} onValue={(value) => look({ min: value })} />
         <RangeFilter label="Value at most" value={max} onValue={(value) => look({ max: value })} />
+        <Menu closeOnItemClick={false}>
+          <Menu.Target>
+            <Button size="xs" variant="default">
+              Columns
+            </Button>
+          </Menu.Target>
+          <Menu.Dropdown>
+            {names.map((name) => (
+              <Menu.Item
+                key={name}
+                aria-label={`${shown.includes(name) ? "Hide" : "Show"} ${name}`}
+                onClick={() => setAsked({ ...asked, [name]: !shown.includes(name) })}
+                leftSection={<Icon name={shown.includes(name) ? "check" : "dashed"} size={12} />}
+              >
+                {name}
+                {same.has(name) && ` = ${value(trials[0]?.params[name])}`}
+              </Menu.Item>
+            ))}
+          </Menu.Dropdown>
+        </Menu>
         <ExportTrials sweepId={sweep.id} filter={{ states, min, max }} />
       </Group>
       {chosen.set.size >= MOST_CHOSEN && <p role="status">{count(MOST_CHOSEN, "trial")} are chosen. No more can be.</p>}
@@ -78,6 +103,7 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
           best={sweep.best?.trial}
           chosen={chosen.set}
           onToggle={chosen.toggle}
+          names={shown}
           onSort={(next) => look({ sort: next })}
           onEnd={onEnd}
         />

@@ -1,4 +1,4 @@
-import { Anchor, Title } from "@mantine/core";
+import { Anchor, Group, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { PageTitle } from "@/components/PageTitle";
@@ -7,7 +7,7 @@ import { Attempts } from "@/components/Attempts";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Facts, type Fact } from "@/components/Facts";
 import { Icon } from "@/components/Icon";
-import { PageLink } from "@/components/links";
+import { PageButton, PageLink } from "@/components/links";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { StaleNote } from "@/components/StaleNote";
@@ -24,6 +24,7 @@ import { LogPanel } from "@/routes/trial/LogPanel";
 import { MemoryPanel } from "@/routes/trial/MemoryPanel";
 import { MetricsPanel } from "@/routes/trial/MetricsPanel";
 import { hostsQuery } from "@/services/hosts";
+import { useCanSteer } from "@/services/session";
 import { sweepQuery } from "@/services/sweeps";
 import { attemptsQuery, trialQuery, type Trial } from "@/services/trials";
 
@@ -31,6 +32,7 @@ export function TrialPage() {
   const { sweepId, number } = useParams({ from: "/sweeps/$sweepId/trials/$number" });
   const n = Number(number);
   const paused = usePaused();
+  const canSteer = useCanSteer();
   const trial = useQuery({ ...trialQuery(sweepId, n, !paused), enabled: Number.isInteger(n) && n > 0 });
   const sweep = useQuery(sweepQuery(sweepId));
   const attempts = useQuery({ ...attemptsQuery(sweepId, n), enabled: trial.isSuccess });
@@ -65,7 +67,14 @@ export function TrialPage() {
         </PageLink>{" "}
         /
       </nav>
-      <PageTitle text={`Trial ${n}`} />
+      <Group justify="space-between" align="flex-start">
+        <PageTitle text={`Trial ${n}`} />
+        {canSteer && (
+          <PageButton to="/sweeps/new" search={{ from: sweepId, trial: n }} variant="default" size="xs">
+            Run again…
+          </PageButton>
+        )}
+      </Group>
       <StaleNote query={trial} doing="Reading the trial again" />
       <div style={{ display: "grid", gap: 16 }}>
         <TrialHeader trial={trial.data} metric={sweep.data?.objective?.metric} />
