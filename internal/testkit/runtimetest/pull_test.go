@@ -188,7 +188,7 @@ func TestPull_TellsErrorsApart(t *testing.T) {
 	r.Down(false)
 	require.NoError(t, pull(digest))
 	require.True(t, here(t, digest))
-	require.Equal(t, 1, r.Layers())
+	require.Positive(t, r.Layers(), "Docker asks again for a layer that broke off")
 }
 
 // No machine waits for an image that it cannot run.
