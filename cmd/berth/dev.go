@@ -109,7 +109,7 @@ func addressFree(ctx context.Context, address string) error {
 // run starts the parts in the order in which they need each other and stops
 // them in the reverse order.
 func (d *development) run(ctx context.Context, out io.Writer, log *slog.Logger) (err error) {
-	if err := addressFree(ctx, d.serving.listen); err != nil {
+	if err := addressFree(ctx, d.listen); err != nil {
 		return err
 	}
 

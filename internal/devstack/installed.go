@@ -45,8 +45,8 @@ func FindPostgres(ctx context.Context, dir string) (string, error) {
 // bin and the rest in lib/berth; such as /usr/local/lib/berth/temporal.
 func installedWith(name string) string {
 	self, _ := os.Executable() // without it nothing is there
-	if real, err := filepath.EvalSymlinks(self); err == nil {
-		self = real
+	if linked, err := filepath.EvalSymlinks(self); err == nil {
+		self = linked
 	}
 
 	return filepath.Join(filepath.Dir(self), "..", "lib", "berth", name)

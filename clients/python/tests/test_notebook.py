@@ -25,11 +25,11 @@ def test_the_notebook_runs(
 
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     data = [output.get("data", {}) for output in outputs]
-    assert sum("image/png" in shown for shown in data) == 3
+    assert sum("image/png" in shown for shown in data) == 4
     tables = [shown["text/html"] for shown in data if "text/html" in shown]
-    assert any("params.lr" in table for table in tables) and any("8 of 8 trials ended" in table for table in tables)
+    assert any("params.lr" in table for table in tables) and any("24 of 24 trials ended" in table for table in tables)
     streams = "".join(output["text"] for output in outputs if output["output_type"] == "stream")
-    assert "8/8" in streams and "trial" in streams, "a bar shows how far the sweep is"
+    assert "24/24" in streams and "trial" in streams, "a bar shows how far the sweep is"
     assert "Warning" not in streams
     assert float((tmp_path / "best" / "model.txt").read_text()) ** 2 == pytest.approx(
         client.sweep("notebook").best.value
