@@ -91,7 +91,7 @@ key, home = os.environ["KEY"], os.environ.get("HOME", f())
 func TestByHand(t *testing.T) {
 	t.Parallel()
 
-	require.Equal(t, `CONFIG holds the values. Let it read the environment, and type the same again:
+	require.Equal(t, `CONFIG holds the values. Let it read the environment (import os), and type the same again with --force:
   "lr": float(os.environ.get("LR", "1e-3")),
   "batch_size": int(os.environ.get("BATCH_SIZE", "32")),`, ByHand("import x\nNAMES = {}\nCONFIG = {\n    'lr': 1e-3,  # a\n    \"batch_size\": 32,\n    'opt': 'adam',\n}\n"))
 	require.Contains(t, ByHand("import fire\n"), `"--lr={{lr}}"`)

@@ -76,7 +76,7 @@ func ByHand(text string) string {
 		}
 
 		if lines.Len() > 0 {
-			return one[1] + " holds the values. Let it read the environment, and type the same again:" + lines.String()
+			return one[1] + " holds the values. Let it read the environment (import os), and type the same again with --force:" + lines.String()
 		}
 	}
 
