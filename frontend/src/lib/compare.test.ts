@@ -10,9 +10,8 @@ describe("specLines", () => {
   it("tells parameters by their name, and marks what differs", () => {
     expect(lines.filter((line) => line.differs).map((line) => [line.path, ...line.values])).toEqual([
       ["name", "a", "b"],
-      ["parameters[lr].name", "lr", "–"],
-      ["parameters[lr].min", "1", "–"],
-      ["parameters[opt].values", "p", "p, q"],
+      ["parameters[lr]", "min: 1", "–"],
+      ["parameters[opt]", "values: p", "values: p, q"],
     ]);
     expect(lines.find((line) => line.path === "command")).toEqual({
       path: "command",

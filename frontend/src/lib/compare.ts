@@ -33,10 +33,14 @@ export function specLines(specs: unknown[]): SpecLine[] {
   });
 }
 
-/** leaves are the values of a document that hold no others; named things are identified by name, not by place. */
+/** leaves are the values of a document that hold no others; a named thing is one, identified by name, not by place. */
 function leaves(node: unknown, path = "", all = new Map<string, unknown>()): Map<string, unknown> {
   if (Array.isArray(node) && node.some((item) => typeof item === "object" && item !== null)) {
-    node.forEach((item: unknown, i) => leaves(item, `${path}[${nameOf(item) ?? i}]`, all));
+    node.forEach((item: unknown, i) => {
+      const name = nameOf(item);
+      if (name === undefined) leaves(item, `${path}[${i}]`, all);
+      else all.set(`${path}[${name}]`, item);
+    });
   } else if (!Array.isArray(node) && typeof node === "object" && node !== null && Object.keys(node).length > 0) {
     for (const [key, item] of Object.entries(node)) leaves(item, path === "" ? key : `${path}.${key}`, all);
   } else if (path !== "") all.set(path, node);
@@ -46,6 +50,12 @@ function leaves(node: unknown, path = "", all = new Map<string, unknown>()): Map
 
 /** told is a leaf as a user writes it. */
 function told(leaf: unknown): string {
+  if (nameOf(leaf) !== undefined) {
+    const fields = Object.entries(leaf as object).filter(([key]) => key !== "name");
+
+    return fields.map(([key, value]) => `${key}: ${told(value)}`).join("; ");
+  }
+
   return Array.isArray(leaf) && leaf.length > 0 ? leaf.map(text).join(", ") : text(leaf);
 }
 

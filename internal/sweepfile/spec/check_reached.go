@@ -11,10 +11,6 @@ import (
 	"github.com/berthml/berth/internal/sweepfile/argv"
 )
 
-// allValues are texts with which a program gets every value: the file of the values, by
-// its path or, for a shell, by its variable.
-var allValues = []string{"/trial/in/params.json", "TRIAL_PARAMS_FILE"}
-
 // ownVariable is the variable that holds one value, as a shell would name it.
 var ownVariable = regexp.MustCompile(`TRIAL_PARAM_\w+`)
 
@@ -40,7 +36,7 @@ func (c *checker) checkReached() {
 func reachedNames(s berth.Spec) map[string]bool {
 	texts := slices.AppendSeq(slices.Clone(s.Command), maps.Values(s.EnvironmentVariables))
 	all := strings.Join(texts, "\n")
-	everyOne := slices.ContainsFunc(allValues, func(text string) bool { return strings.Contains(all, text) })
+	everyOne := strings.Contains(all, "/trial/in/params.json") || strings.Contains(all, "TRIAL_PARAMS_FILE") // the file of all values
 	variables := ownVariable.FindAllString(all, -1)
 	reached := map[string]bool{}
 
@@ -49,13 +45,15 @@ func reachedNames(s berth.Spec) map[string]bool {
 	}
 
 	for _, p := range s.Parameters {
-		reached[p.Name] = reached[p.Name] || everyOne || slices.Contains(variables, "TRIAL_PARAM_"+strings.ToUpper(p.Name))
+		if everyOne || slices.Contains(variables, "TRIAL_PARAM_"+strings.ToUpper(p.Name)) {
+			reached[p.Name] = true
+		}
 	}
 
 	uses := usesOf(s.Parameters, func(int, error) {})
 
-	for grew := true; grew; {
-		grew = false
+	for known := -1; known != len(reached); {
+		known = len(reached)
 
 		for _, p := range s.Parameters {
 			if !reached[p.Name] {
@@ -63,7 +61,6 @@ func reachedNames(s berth.Spec) map[string]bool {
 			}
 
 			for _, name := range slices.AppendSeq(uses[p.Name], maps.Keys(p.When)) {
-				grew = grew || !reached[name]
 				reached[name] = true
 			}
 		}

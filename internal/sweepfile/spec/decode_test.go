@@ -231,6 +231,7 @@ func TestReached(t *testing.T) {
 		require.NoError(t, err, passed)
 	}
 
+	decode(t, with("parameters: [{name: opt, values: [sgd, adam]}, {name: m, min: 0.0, max: 1, when: {opt: sgd}}]", `command: [train, "--m={{m}}"]`))
 	decode(t, with("parameters: [{name: n, values: [1]}]", "command: [train]")) // of one value, which misleads nobody
 
 	for passed, lost := range map[string]string{
