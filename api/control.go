@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -67,6 +68,7 @@ func (h *handlers) update(ctx context.Context, id, update string, args ...any) (
 // conflict.
 func (h *handlers) steer(ctx context.Context, id, what string, tell func(id string) error) (openapi.SweepJSONResponse, error) {
 	none := openapi.SweepJSONResponse{}
+	what = strings.ReplaceAll(what, "_", " ") // for people
 
 	for deadline := time.Now().Add(startPatience); ; {
 		sweep, err := h.sweep(ctx, id)

@@ -28,6 +28,7 @@ export function Failures({ sweep }: { sweep: Sweep }) {
               to="/sweeps/$sweepId/trials/$number"
               params={{ sweepId: sweep.id, number: String(reason.first) }}
               fz="inherit"
+              underline="always"
             >
               trial {reason.first}
             </PageLink>
