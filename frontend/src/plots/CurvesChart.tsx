@@ -5,6 +5,8 @@ import { linePlot } from "@/plots/linePlot";
 
 export interface Line {
   trial: number;
+  /** name, where it is not the number of the trial. */
+  name?: string;
   steps: number[];
   /** values are drawn. */
   values: number[];
@@ -72,5 +74,5 @@ function tipOf(line: Line | undefined, step: number): string {
   const drawn = line.values[i];
   const smooth = drawn === undefined || drawn === value ? "" : `, smoothed ${decimal(drawn)}`;
 
-  return `trial ${line.trial}: ${decimal(value)} at step ${grouped(step)}${smooth}`;
+  return `${line.name ?? `trial ${line.trial}`}: ${decimal(value)} at step ${grouped(step)}${smooth}`;
 }

@@ -1,6 +1,7 @@
 import { cleanup, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { Line } from "@/plots/CurvesChart";
 import { drawApp, type Answers } from "@/test/app";
 import { endedSweep, sweep } from "@/test/factories/sweep";
 import { trial } from "@/test/factories/trial";
@@ -14,6 +15,9 @@ vi.mock("@/plots/EChart", () => ({
 
     return null;
   },
+}));
+vi.mock("@/plots/CurvesChart", () => ({
+  default: ({ lines }: { lines: Line[] }) => <div role="img" aria-label={lines.map((line) => line.name).join("; ")} />,
 }));
 beforeEach(() => {
   label = "";
@@ -29,11 +33,23 @@ const runs = sweep({ id: "a", name: "runs", spec: { ...spec, image: "one" } });
 const over = endedSweep("succeeded", { id: "b", name: "over", spec: { ...spec, image: "two" } });
 const trials = (...values: number[]) =>
   [200, { data: values.map((value, i) => trial({ number: i + 1, value })), total: values.length }] as [number, unknown];
+const curves = (trial: number) =>
+  [
+    200,
+    {
+      name: "val_accuracy",
+      data: [
+        { trial, state: "succeeded", attempt_id: "x", total: 2, not_finite: 0, steps: [1, 2], values: [0.1, 0.5] },
+      ],
+    },
+  ] as [number, unknown];
 const answers = (change: Answers = {}): Answers => ({
   "GET /sweeps/a": [200, runs],
   "GET /sweeps/b": [200, over],
   "GET /sweeps/a/trials": trials(0.5),
   "GET /sweeps/b/trials": trials(0.6, 0.4),
+  "GET /sweeps/a/metrics": curves(2),
+  "GET /sweeps/b/metrics": curves(2),
   ...change,
 });
 const compared = "Best value so far of 2 sweeps: ";
@@ -50,6 +66,16 @@ it("draws the best of each, with states in words and what differs in the files",
   expect(screen.getByText(/1 sweep goes on\./)).toBeTruthy();
   const files = within(screen.getByRole("table", { name: "Sweep files side by side" })).getAllByRole("row");
   expect(files.slice(1).map((row) => row.textContent)).toEqual(["imageonetwo"]);
+});
+
+it("draws the curves of the best trials where one metric judges all", async () => {
+  await drawApp(path, answers());
+  expect(await screen.findByRole("img", { name: "runs, trial 2; over, trial 2" })).toBeTruthy();
+  cleanup();
+  const loss = { ...over, objective: { metric: "loss", goal: "minimize" } };
+  await drawApp(path, answers({ "GET /sweeps/b": [200, loss] }));
+  await screen.findByText(/They have different metrics/);
+  expect(screen.queryByRole("region", { name: "Curves of the best trials" })).toBeNull();
 });
 
 it.each([

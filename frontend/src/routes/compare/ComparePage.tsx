@@ -19,6 +19,7 @@ import { ended, sweepLooks } from "@/lib/states";
 import { bestOption, type BestLine } from "@/plots/bestOption";
 import { lineLook } from "@/plots/lineLooks";
 import { palette } from "@/plots/palette";
+import { BestCurves } from "@/routes/compare/BestCurves";
 import { usePaused } from "@/routes/usePaused";
 import { chartTrialsQuery, type Part } from "@/services/overview";
 import { sweepQuery, type Sweep } from "@/services/sweeps";
@@ -117,6 +118,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
       best: history(rows[i] ?? none, sweep.objective?.goal ?? "maximize").best,
     }));
   }, [sweeps, rows]);
+  const apartNames = useMemo(() => apart(sweeps), [sweeps]);
   const option = useMemo(() => bestOption(lines, metrics, palette(dark)), [lines, metrics, dark]);
   const running = sweeps.filter((sweep) => !ended(sweep.state)).length;
 
@@ -170,6 +172,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
           label={`Best value so far of ${count(sweeps.length, "sweep")}: ${lines.map(lineText).join("; ")}`}
         />
       </ChartCard>
+      <BestCurves sweeps={sweeps} names={apartNames} live={!paused} dark={dark} />
       <Specs sweeps={sweeps} />
     </div>
   );
