@@ -145,7 +145,8 @@ func (s *stack) setSecret(name, value string) {
 func (s *stack) touch(box container, path string) {
 	s.t.Helper()
 
-	out, err := s.docker("exec", box.id, "touch", path).CombinedOutput()
+	// Detached: a program that waits for the file may end, and its container with touch in it, before touch does.
+	out, err := s.docker("exec", "--detach", box.id, "touch", path).CombinedOutput()
 	require.NoError(s.t, err, string(out))
 }
 

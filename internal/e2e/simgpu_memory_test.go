@@ -154,6 +154,9 @@ func (s *stack) sceneNeighbourFault() {
 	t := s.t
 	t.Helper()
 
+	// A busy Docker ends the canceled ones late; the culprit must find room beside its victims.
+	require.Eventually(t, func() bool { return s.card(0).ReservedBytes == 0 }, patience, tick, "the scene before holds nothing")
+
 	resources := gpuResources("gpu_memory: 1200MiB")
 	victims := s.submit(onGPU(3, "200", "--steps 300 --cpu 0s --gpu 50ms", resources, charged))
 	require.Eventually(t, func() bool { return len(s.trains(victims, 0)) == 3 }, patience, tick, "all three are clients of MPS")
