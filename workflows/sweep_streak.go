@@ -89,8 +89,8 @@ func (s *sweep) pauseOnStreak(ctx workflow.Context) error {
 	return s.pauseClock(ctx)
 }
 
-// manyLeft reports whether as many trials are left as have failed, or more: a pause
-// should save what was lost, or it is not worth a person's way.
+// manyLeft reports whether at least as many trials are left as have failed: a pause
+// interrupts a person, so it must save as much as was lost.
 func (s *sweep) manyLeft() bool {
 	switch {
 	case s.Ending.State != "": // everything is suggested

@@ -13,7 +13,7 @@ import (
 
 // ends makes trials end as the letters say, in the order of their numbers: u and v
 // failed with two exceptions, n without a result, c crashed, i is infeasible, s
-// succeeded. What comes after the last letter ends as that does.
+// succeeded. Trials after the last letter end as it says.
 func ends(letters string) func(number int) berth.TrialEnd {
 	return func(number int) berth.TrialEnd {
 		switch letters[min(number, len(letters))-1] {

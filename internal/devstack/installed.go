@@ -44,10 +44,7 @@ func FindPostgres(ctx context.Context, dir string) (string, error) {
 // installedWith is the path of what `make dist` packs beside berth, whose programs are in
 // bin and the rest in lib/berth; such as /usr/local/lib/berth/temporal.
 func installedWith(name string) string {
-	self, _ := os.Executable() // without it nothing is there
-	if linked, err := filepath.EvalSymlinks(self); err == nil {
-		self = linked
-	}
+	self, _ := os.Executable() // behind any link; without it nothing is there
 
 	return filepath.Join(filepath.Dir(self), "..", "lib", "berth", name)
 }

@@ -186,6 +186,7 @@ func TestPull_TellsErrorsApart(t *testing.T) {
 	}
 
 	r.Down(false)
+	require.Zero(t, r.Layers(), "no refused pull fetched one")
 	require.NoError(t, pull(digest))
 	require.True(t, here(t, digest))
 	require.Positive(t, r.Layers(), "Docker asks again for a layer that broke off")

@@ -268,7 +268,7 @@ class Sweep:
     def plot_importance(self, ax: Optional[Axes] = None) -> Axes:
         """Draws how much each parameter decides the value, as the sweep's page does; needs matplotlib.
 
-        Errors: NoResultError with fewer than 20 values, of which chance alone makes a ranking.
+        Errors: NoResultError with fewer than 20 values: chance alone would rank them.
         """
         from berth._plots import plot_importance
 
