@@ -5,6 +5,7 @@ import { Live } from "@/services/live";
 import { again, newQueryClient } from "@/services/query";
 
 let opened = 0;
+let change: (event: MessageEvent<string>) => void = () => undefined;
 
 beforeEach(() => {
   opened = 0;
@@ -16,7 +17,9 @@ beforeEach(() => {
       constructor() {
         opened++;
       }
-      addEventListener() {}
+      addEventListener(kind: string, listener: typeof change) {
+        if (kind === "change") change = listener;
+      }
       close() {}
     },
   );
@@ -44,6 +47,28 @@ it("opens no stream of a hidden page when the browser is online again, until it 
   turn(false);
   expect(opened).toBe(3);
   end();
+});
+
+it("reads nothing for a change that came just before the stream of a hidden page closed", async () => {
+  const queries = new QueryClient();
+  const read = vi.fn(() => 1);
+  const list = new QueryObserver(queries, { queryKey: ["sweeps"], queryFn: read, staleTime: Infinity });
+  const leave = list.subscribe(() => undefined);
+  const end = new Live(queries).start();
+  const hear = () => change(new MessageEvent("change", { data: '{"kind":"sweep.succeeded","sweep_id":"a"}' }));
+  hear();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(read).toHaveBeenCalledTimes(2); // at first, and for the change
+
+  turn(true);
+  await vi.advanceTimersByTimeAsync(29_990);
+  hear();
+  await vi.advanceTimersByTimeAsync(1); // read at once
+  hear(); // not before 250 ms have passed
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(read).toHaveBeenCalledTimes(3);
+  end();
+  leave();
 });
 
 const failed = { state: { status: "error", error: new ApiError(503, {}), data: {} } };

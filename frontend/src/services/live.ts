@@ -56,6 +56,7 @@ export class Live {
       () => {
         asleep = true;
         this.stream.sleep();
+        this.invalidator.stop(); // a hidden page reads nothing: waking reads it all
       },
       () => {
         asleep = false;
