@@ -78,6 +78,8 @@ type TrialQuery struct {
 	After *Position // nil = from the beginning
 	Limit int
 	Count bool // fill Page.Total, up to MostTrialsCounted
+
+	Metrics []string // names of those that LatestAttempt.Metrics tells
 }
 
 // ListedTrial is a trial with the newest attempt's values that a list shows.
@@ -104,4 +106,6 @@ type LatestAttempt struct {
 	// Metric is the newest point of the objective's metric; of a sweep without an
 	// objective, of the first metric by name. nil = it reported none.
 	Metric *MetricPoint
+	// Metrics are the newest points of TrialQuery.Metrics that it reported, in no order.
+	Metrics []MetricPoint
 }

@@ -47,6 +47,7 @@ type Sweep struct {
 	ImageDigest string     `json:"image_digest"`
 	State       SweepState `json:"state"`
 	Reason      string     `json:"reason,omitempty"` // why it ended, or what the user must do
+	Note        string     `json:"note,omitempty"`   // of a person, at most 1,000 characters; words that begin with # are its tags
 	MaxParallel int        `json:"max_parallel"`     // live value; 0 = auto
 	CreatedBy   string     `json:"created_by"`
 	CreatedAt   time.Time  `json:"created_at"`

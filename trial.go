@@ -43,6 +43,7 @@ type Trial struct {
 	State      TrialState  `json:"state"`
 	Kind       FailureKind `json:"failure_kind,omitempty"` // of the attempt that decided
 	Message    string      `json:"message,omitempty"`      // in plain words, with the next step
+	Note       string      `json:"note,omitempty"`         // of a person, as of a sweep
 	Value      *float64    `json:"value,omitempty"`        // of the objective
 	Attempts   int         `json:"attempts"`
 	CreatedAt  time.Time   `json:"created_at"`

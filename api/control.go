@@ -40,7 +40,24 @@ func (h *handlers) StopSweep(ctx context.Context, r openapi.StopSweepRequestObje
 
 // UpdateSweep is PATCH /sweeps/{id}.
 func (h *handlers) UpdateSweep(ctx context.Context, r openapi.UpdateSweepRequestObject) (openapi.UpdateSweepResponseObject, error) {
-	sweep, err := h.update(ctx, r.ID, workflows.UpdateSetMaxParallel, r.Body.MaxParallel)
+	if r.Body.Note != nil {
+		sweep, err := h.sweep(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+
+		if err := h.deps.Store.SetSweepNote(ctx, sweep.ID, *r.Body.Note); err != nil {
+			return nil, err
+		}
+
+		if r.Body.MaxParallel == nil {
+			answer, err := h.answerSweep(ctx, sweep.ID)
+
+			return openapi.UpdateSweep200JSONResponse{SweepJSONResponse: answer}, err
+		}
+	}
+
+	sweep, err := h.update(ctx, r.ID, workflows.UpdateSetMaxParallel, *r.Body.MaxParallel)
 
 	return openapi.UpdateSweep200JSONResponse{SweepJSONResponse: sweep}, err
 }
@@ -82,13 +99,7 @@ func (h *handlers) steer(ctx context.Context, id, what string, tell func(id stri
 
 		err = tell(sweep.ID)
 		if err == nil {
-			if sweep, err = h.readSweep(ctx, sweep.ID, h.deps.Store.GetSweep); err != nil {
-				return none, err
-			}
-
-			out, err := h.toSweep(sweep, true)
-
-			return openapi.SweepJSONResponse(out), err
+			return h.answerSweep(ctx, sweep.ID)
 		}
 
 		if berth.KindOf(err) != berth.KindNotFound {
@@ -105,4 +116,16 @@ func (h *handlers) steer(ctx context.Context, id, what string, tell func(id stri
 		case <-time.After(startRetry):
 		}
 	}
+}
+
+// answerSweep is a sweep as it is now, with its spec.
+func (h *handlers) answerSweep(ctx context.Context, id string) (openapi.SweepJSONResponse, error) {
+	sweep, err := h.readSweep(ctx, id, h.deps.Store.GetSweep)
+	if err != nil {
+		return openapi.SweepJSONResponse{}, err
+	}
+
+	out, err := h.toSweep(sweep, true)
+
+	return openapi.SweepJSONResponse(out), err
 }

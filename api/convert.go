@@ -18,7 +18,7 @@ import (
 func (s *Server) toSweep(sweep berth.Sweep, withSpec bool) (openapi.Sweep, error) {
 	out := openapi.Sweep{
 		ID: sweep.ID, Name: sweep.Name, Image: sweep.Spec.Image, ImageDigest: sweep.ImageDigest, State: openapi.SweepState(sweep.State),
-		Reason: sweep.Reason, MaxParallel: sweep.MaxParallel, CreatedBy: sweep.CreatedBy, CreatedAt: sweep.CreatedAt,
+		Reason: sweep.Reason, Note: sweep.Note, MaxParallel: sweep.MaxParallel, CreatedBy: sweep.CreatedBy, CreatedAt: sweep.CreatedAt,
 		StartedAt: utc(sweep.StartedAt), FinishedAt: utc(sweep.FinishedAt),
 		Counts: openapi.Counts{
 			Total: sweep.Counts.Total, Planned: sweep.Counts.Planned, Waiting: sweep.Counts.Waiting, Running: sweep.Counts.Running,
@@ -54,7 +54,7 @@ func (s *Server) toSweep(sweep berth.Sweep, withSpec bool) (openapi.Sweep, error
 func (s *Server) toTrial(t berth.Trial) openapi.Trial {
 	out := openapi.Trial{
 		ID: t.ID, SweepID: t.SweepID, Number: t.Number, Params: t.Params, ShapeKey: t.ShapeKey,
-		State: openapi.TrialState(t.State), FailureKind: string(t.Kind), Message: t.Message, Value: t.Value,
+		State: openapi.TrialState(t.State), FailureKind: string(t.Kind), Message: t.Message, Note: t.Note, Value: t.Value,
 		Attempts: t.Attempts, CreatedAt: t.CreatedAt, StartedAt: utc(t.StartedAt), FinishedAt: utc(t.FinishedAt),
 		TemporalURL: s.temporalURL(workflows.TrialWorkflowID(t.SweepID, t.Number)), OutputsRemoved: t.OutputsRemoved,
 		KeptHost: toKeptHost(t.Kept),
@@ -86,6 +86,10 @@ func (s *Server) toListedTrial(t berth.ListedTrial) openapi.Trial {
 	out.LatestAttempt = &openapi.LatestAttempt{
 		ID: l.ID, Number: l.Number, State: openapi.AttemptState(l.State), Purpose: string(l.Purpose), HostID: l.HostID, HostName: l.HostName,
 		DeviceID: l.DeviceID, MemoryBytes: l.MemoryBytes, DeviceBytes: l.DeviceBytes, MemoryPeakBytes: l.MemoryPeakBytes, DevicePeakBytes: l.DevicePeakBytes,
+	}
+
+	if len(l.Metrics) > 0 {
+		out.LatestAttempt.Metrics = all(l.Metrics, toMetric)
 	}
 
 	if l.Metric != nil {

@@ -61,6 +61,7 @@ var needs = map[string]string{
 	"PATCH /api/v1/devices/:id":                      "operator",
 	"PATCH /api/v1/hosts/:id":                        "operator",
 	"PATCH /api/v1/sweeps/:id":                       "operator",
+	"PATCH /api/v1/sweeps/:id/trials/:number":        "operator",
 	"POST /api/v1/sweep-previews":                    "operator",
 	"POST /api/v1/sweep-validations":                 "operator",
 	"POST /api/v1/sweeps":                            "operator",
@@ -218,9 +219,10 @@ func TestUnknownIDs(t *testing.T) {
 	store, r := sampled(t)
 
 	bodies := map[string]string{
-		"PATCH /api/v1/sweeps/:id":  `{"max_parallel":2}`,
-		"PATCH /api/v1/hosts/:id":   `{"state":"ready"}`,
-		"PATCH /api/v1/devices/:id": `{"state":"ready"}`,
+		"PATCH /api/v1/sweeps/:id":                `{"max_parallel":2}`,
+		"PATCH /api/v1/sweeps/:id/trials/:number": `{"note":"x"}`,
+		"PATCH /api/v1/hosts/:id":                 `{"state":"ready"}`,
+		"PATCH /api/v1/devices/:id":               `{"state":"ready"}`,
 	}
 
 	queries := map[string]string{"GET /api/v1/sweeps/:id/metrics": "?name=loss"}

@@ -182,6 +182,27 @@ func TestSteering(t *testing.T) {
 	require.Equal(t, []string{"pause " + id, "resume " + id, "stop " + id, "set_max_parallel " + id, "cancel " + id}, store.Updates)
 }
 
+func TestNotes(t *testing.T) {
+	t.Parallel()
+
+	store, r := sampled(t)
+	store.SweepIs(berth.SweepSucceeded) // a note needs no workflow
+	sweep := "/api/v1/sweeps/" + apitest.NewID(1)
+
+	body := r.want(http.StatusOK, "PATCH", sweep, `{"note":"old loss #baseline"}`, asJSON)
+	require.Equal(t, "old loss #baseline", read[openapi.Sweep](t, body).Note)
+	require.Empty(t, store.Updates)
+	require.Len(t, read[openapi.SweepList](t, r.want(http.StatusOK, "GET", "/api/v1/sweeps?name=%23baseline", "")).Data, 1)
+
+	body = r.want(http.StatusOK, "PATCH", sweep+"/trials/1", `{"note":"odd"}`, asJSON)
+	require.Equal(t, "odd", read[openapi.Trial](t, body).Note)
+	require.Equal(t, "odd", read[openapi.Trial](t, r.want(http.StatusOK, "GET", sweep+"/trials/1", "")).Note)
+
+	r.want(http.StatusBadRequest, "PATCH", sweep, `{}`, asJSON)
+	r.want(http.StatusBadRequest, "PATCH", sweep+"/trials/1", `{"note":"`+strings.Repeat("x", 1001)+`"}`, asJSON)
+	r.want(http.StatusNotFound, "PATCH", sweep+"/trials/99", `{"note":"x"}`, asJSON)
+}
+
 func TestListsHavePages(t *testing.T) {
 	t.Parallel()
 

@@ -25,6 +25,7 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 			States: as[berth.TrialState](given(r.Params.State)), ValueMin: r.Params.ValueMin, ValueMax: r.Params.ValueMax,
 		},
 		Sort: berth.ParseSort(string(cmp.Or(given(r.Params.Sort), openapi.TrialSortNumber))), Limit: limit,
+		Metrics: r.Params.Metric,
 	}
 	if err := checkValues(query.TrialFilter); err != nil {
 		return nil, err
@@ -93,6 +94,22 @@ func (h *handlers) GetTrial(ctx context.Context, r openapi.GetTrialRequestObject
 	trial, err := h.trial(ctx, r.ID, r.Number)
 
 	return openapi.GetTrial200JSONResponse(h.toTrial(trial)), err
+}
+
+// UpdateTrial is PATCH /sweeps/{id}/trials/{number}.
+func (h *handlers) UpdateTrial(ctx context.Context, r openapi.UpdateTrialRequestObject) (openapi.UpdateTrialResponseObject, error) {
+	trial, err := h.trial(ctx, r.ID, r.Number)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := h.deps.Store.SetTrialNote(ctx, trial.SweepID, trial.Number, r.Body.Note); err != nil {
+		return nil, err
+	}
+
+	trial.Note = r.Body.Note
+
+	return openapi.UpdateTrial200JSONResponse(h.toTrial(trial)), nil
 }
 
 func (h *handlers) trial(ctx context.Context, id string, number int) (berth.Trial, error) {

@@ -129,6 +129,7 @@ CREATE TABLE sweeps (
     deleted_at          timestamptz,
     outputs_removed_at  timestamptz,
     resumed_at          timestamptz, -- after a pause; limits on its age count from here
+    note                text NOT NULL DEFAULT '', -- of a person
     -- Fields of the sweep file that statements read.
     resources           json NOT NULL GENERATED ALWAYS AS (coalesce(spec -> 'resources', '{}')) STORED,
     datasets            json NOT NULL GENERATED ALWAYS AS (coalesce(spec -> 'datasets', '[]')) STORED,
@@ -144,6 +145,7 @@ CREATE TABLE sweeps (
     CONSTRAINT sweeps_finished_iff_terminal
         CHECK ((finished_at IS NOT NULL) = (state IN ('succeeded', 'failed', 'stopped', 'canceled'))),
     CONSTRAINT sweeps_max_parallel CHECK (max_parallel >= 0),
+    CONSTRAINT sweeps_note CHECK (char_length(note) <= 1000),
     CONSTRAINT sweeps_deleted_once_ended CHECK (deleted_at IS NULL OR finished_at IS NOT NULL)
 );
 
@@ -173,6 +175,8 @@ CREATE TABLE trials (
     created_at   timestamptz NOT NULL DEFAULT now(),
     started_at   timestamptz,
     finished_at  timestamptz,
+    note         text NOT NULL DEFAULT '', -- of a person
+    CONSTRAINT trials_note CHECK (char_length(note) <= 1000),
     CONSTRAINT trials_number UNIQUE (sweep_id, number),
     CONSTRAINT trials_number_from_one CHECK (number >= 1),
     CONSTRAINT trials_state CHECK (state IN

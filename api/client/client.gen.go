@@ -1033,6 +1033,9 @@ type LatestAttempt struct {
 	// MemoryPeakBytes Measured, once it has ended; 0 = not
 	MemoryPeakBytes int64 `json:"memory_peak_bytes"`
 
+	// Metrics The newest point of each metric that the query names
+	Metrics []Metric `json:"metrics,omitempty"`
+
 	// Number From 1 in its trial
 	Number int `json:"number"`
 
@@ -1759,9 +1762,12 @@ type Sweep struct {
 	ImageDigest string `json:"image_digest"`
 
 	// MaxParallel 0 = as many as fit
-	MaxParallel int        `json:"max_parallel"`
-	Name        string     `json:"name"`
-	Objective   *Objective `json:"objective,omitempty"`
+	MaxParallel int    `json:"max_parallel"`
+	Name        string `json:"name"`
+
+	// Note Of people
+	Note      string     `json:"note,omitempty"`
+	Objective *Objective `json:"objective,omitempty"`
 
 	// Reason Why it ended, or what a person must do
 	Reason string `json:"reason,omitempty"`
@@ -1795,8 +1801,11 @@ type SweepList struct {
 
 // SweepPatch defines model for SweepPatch.
 type SweepPatch struct {
-	// MaxParallel 0 = as many as fit
-	MaxParallel int `json:"max_parallel"`
+	// MaxParallel 0 = as many as fit; of a sweep that goes on
+	MaxParallel *int `json:"max_parallel,omitempty"`
+
+	// Note Of people; words that begin with # are its tags
+	Note *string `json:"note,omitempty"`
 }
 
 // SweepReport What a sweep used. An attempt counts from its container's start to its end
@@ -1881,7 +1890,10 @@ type Trial struct {
 
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
-	Number  int    `json:"number"`
+
+	// Note Of people
+	Note   string `json:"note,omitempty"`
+	Number int    `json:"number"`
 
 	// OutputsRemoved Why the files of its last attempt were removed, in plain words; absent = they were not
 	OutputsRemoved string `json:"outputs_removed,omitempty"`
@@ -1911,6 +1923,12 @@ type TrialList struct {
 
 	// Total Trials that match, as counted for the first page; 100000 = that many or more
 	Total int `json:"total"`
+}
+
+// TrialPatch defines model for TrialPatch.
+type TrialPatch struct {
+	// Note Of people; words that begin with # are its tags
+	Note string `json:"note"`
 }
 
 // TrialSort defines model for TrialSort.
@@ -2154,7 +2172,7 @@ type ListSweepsParams struct {
 	// State Only sweeps in one of these states
 	State *[]SweepState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Name Only sweeps whose name contains this text, whatever the case. Without it, sweeps of `berth try` are left out
+	// Name Only sweeps whose name or note contains this text, whatever the case. Without it, sweeps of `berth try` are left out
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
 	// CreatedBy Only sweeps that the token of this name made
@@ -2250,6 +2268,9 @@ type ListTrialsParams struct {
 	// ValueMax Only trials with at most this value
 	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
 
+	// Metric Tells the newest point of each of these metrics, too
+	Metric []string `form:"metric,omitempty" json:"metric,omitempty"`
+
 	// Sort A minus means descending. By value, trials without one come last. By duration, from start to end, succeeded trials come first, then other ended ones, then the rest. Ties are by ascending number
 	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`
 }
@@ -2301,6 +2322,9 @@ type CloneSweepJSONRequestBody = SweepCopy
 
 // RerunFailedTrialsJSONRequestBody defines body for RerunFailedTrials for application/json ContentType.
 type RerunFailedTrialsJSONRequestBody = SweepCopy
+
+// UpdateTrialJSONRequestBody defines body for UpdateTrial for application/json ContentType.
+type UpdateTrialJSONRequestBody = TrialPatch
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
@@ -2637,14 +2661,14 @@ type ClientInterface interface {
 	// Corresponds with GET /sweeps/{id} (the `GetSweep` operationId).
 	GetSweep(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// UpdateSweepWithBody Change how many trials run at once
+	// UpdateSweepWithBody Change how many trials run at once, or the note
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /sweeps/{id} (the `UpdateSweep` operationId).
 	UpdateSweepWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// UpdateSweep Change how many trials run at once
+	// UpdateSweep Change how many trials run at once, or the note
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2746,6 +2770,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /sweeps/{id}/trials/{number} (the `GetTrial` operationId).
 	GetTrial(ctx context.Context, id ID, number TrialNumber, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateTrialWithBody Change the note of a trial
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /sweeps/{id}/trials/{number} (the `UpdateTrial` operationId).
+	UpdateTrialWithBody(ctx context.Context, id ID, number TrialNumber, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateTrial Change the note of a trial
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /sweeps/{id}/trials/{number} (the `UpdateTrial` operationId).
+	UpdateTrial(ctx context.Context, id ID, number TrialNumber, body UpdateTrialJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTrialAttempts List the attempts of a trial, first to last
 	//
@@ -3433,7 +3471,7 @@ func (c *Client) GetSweep(ctx context.Context, id ID, reqEditors ...RequestEdito
 	return c.Client.Do(req)
 }
 
-// UpdateSweepWithBody Change how many trials run at once
+// UpdateSweepWithBody Change how many trials run at once, or the note
 //
 // Takes any type of body and a specified content type.
 //
@@ -3450,7 +3488,7 @@ func (c *Client) UpdateSweepWithBody(ctx context.Context, id ID, contentType str
 	return c.Client.Do(req)
 }
 
-// UpdateSweep Change how many trials run at once
+// UpdateSweep Change how many trials run at once, or the note
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3713,6 +3751,40 @@ func (c *Client) ListTrials(ctx context.Context, id ID, params *ListTrialsParams
 // Corresponds with GET /sweeps/{id}/trials/{number} (the `GetTrial` operationId).
 func (c *Client) GetTrial(ctx context.Context, id ID, number TrialNumber, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetTrialRequest(c.Server, id, number)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateTrialWithBody Change the note of a trial
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /sweeps/{id}/trials/{number} (the `UpdateTrial` operationId).
+func (c *Client) UpdateTrialWithBody(ctx context.Context, id ID, number TrialNumber, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateTrialRequestWithBody(c.Server, id, number, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateTrial Change the note of a trial
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /sweeps/{id}/trials/{number} (the `UpdateTrial` operationId).
+func (c *Client) UpdateTrial(ctx context.Context, id ID, number TrialNumber, body UpdateTrialJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateTrialRequest(c.Server, id, number, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6144,6 +6216,18 @@ func NewListTrialsRequest(server string, id ID, params *ListTrialsParams) (*http
 
 		}
 
+		if params.Metric != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "metric", params.Metric, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Sort != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sort", *params.Sort, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -6207,6 +6291,60 @@ func NewGetTrialRequest(server string, id ID, number TrialNumber) (*http.Request
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewUpdateTrialRequest calls the generic UpdateTrial builder with application/json body
+func NewUpdateTrialRequest(server string, id ID, number TrialNumber, body UpdateTrialJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateTrialRequestWithBody(server, id, number, "application/json", bodyReader)
+}
+
+// NewUpdateTrialRequestWithBody constructs an http.Request for the UpdateTrial method, with any body, and a specified content type
+func NewUpdateTrialRequestWithBody(server string, id ID, number TrialNumber, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sweeps/%s/trials/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -6856,14 +6994,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /sweeps/{id} (the `GetSweep` operationId).
 	GetSweepWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetSweepResponse, error)
 
-	// UpdateSweepWithBodyWithResponse Change how many trials run at once
+	// UpdateSweepWithBodyWithResponse Change how many trials run at once, or the note
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /sweeps/{id} (the `UpdateSweep` operationId).
 	UpdateSweepWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateSweepResponse, error)
 
-	// UpdateSweepWithResponse Change how many trials run at once
+	// UpdateSweepWithResponse Change how many trials run at once, or the note
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6989,6 +7127,20 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /sweeps/{id}/trials/{number} (the `GetTrial` operationId).
 	GetTrialWithResponse(ctx context.Context, id ID, number TrialNumber, reqEditors ...RequestEditorFn) (*GetTrialResponse, error)
+
+	// UpdateTrialWithBodyWithResponse Change the note of a trial
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /sweeps/{id}/trials/{number} (the `UpdateTrial` operationId).
+	UpdateTrialWithBodyWithResponse(ctx context.Context, id ID, number TrialNumber, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateTrialResponse, error)
+
+	// UpdateTrialWithResponse Change the note of a trial
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /sweeps/{id}/trials/{number} (the `UpdateTrial` operationId).
+	UpdateTrialWithResponse(ctx context.Context, id ID, number TrialNumber, body UpdateTrialJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateTrialResponse, error)
 
 	// ListTrialAttemptsWithResponse List the attempts of a trial, first to last
 	//
@@ -9277,6 +9429,54 @@ func (r GetTrialResponse) ContentType() string {
 	return ""
 }
 
+type UpdateTrialResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Trial
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateTrialResponse) GetJSON200() *Trial {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateTrialResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateTrialResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateTrialResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateTrialResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateTrialResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListTrialAttemptsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10093,7 +10293,7 @@ func (c *ClientWithResponses) GetSweepWithResponse(ctx context.Context, id ID, r
 	return ParseGetSweepResponse(rsp)
 }
 
-// UpdateSweepWithBodyWithResponse Change how many trials run at once
+// UpdateSweepWithBodyWithResponse Change how many trials run at once, or the note
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10106,7 +10306,7 @@ func (c *ClientWithResponses) UpdateSweepWithBodyWithResponse(ctx context.Contex
 	return ParseUpdateSweepResponse(rsp)
 }
 
-// UpdateSweepWithResponse Change how many trials run at once
+// UpdateSweepWithResponse Change how many trials run at once, or the note
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10333,6 +10533,32 @@ func (c *ClientWithResponses) GetTrialWithResponse(ctx context.Context, id ID, n
 		return nil, err
 	}
 	return ParseGetTrialResponse(rsp)
+}
+
+// UpdateTrialWithBodyWithResponse Change the note of a trial
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /sweeps/{id}/trials/{number} (the `UpdateTrial` operationId).
+func (c *ClientWithResponses) UpdateTrialWithBodyWithResponse(ctx context.Context, id ID, number TrialNumber, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateTrialResponse, error) {
+	rsp, err := c.UpdateTrialWithBody(ctx, id, number, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateTrialResponse(rsp)
+}
+
+// UpdateTrialWithResponse Change the note of a trial
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /sweeps/{id}/trials/{number} (the `UpdateTrial` operationId).
+func (c *ClientWithResponses) UpdateTrialWithResponse(ctx context.Context, id ID, number TrialNumber, body UpdateTrialJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateTrialResponse, error) {
+	rsp, err := c.UpdateTrial(ctx, id, number, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateTrialResponse(rsp)
 }
 
 // ListTrialAttemptsWithResponse List the attempts of a trial, first to last
@@ -12009,6 +12235,39 @@ func ParseGetTrialResponse(rsp *http.Response) (*GetTrialResponse, error) {
 	}
 
 	response := &GetTrialResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Trial
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseUpdateTrialResponse parses an HTTP response from a UpdateTrialWithResponse call
+func ParseUpdateTrialResponse(rsp *http.Response) (*UpdateTrialResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateTrialResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

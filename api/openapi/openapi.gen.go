@@ -1032,6 +1032,9 @@ type LatestAttempt struct {
 	// MemoryPeakBytes Measured, once it has ended; 0 = not
 	MemoryPeakBytes int64 `json:"memory_peak_bytes"`
 
+	// Metrics The newest point of each metric that the query names
+	Metrics []Metric `json:"metrics,omitempty"`
+
 	// Number From 1 in its trial
 	Number int `json:"number"`
 
@@ -1758,9 +1761,12 @@ type Sweep struct {
 	ImageDigest string `json:"image_digest"`
 
 	// MaxParallel 0 = as many as fit
-	MaxParallel int        `json:"max_parallel"`
-	Name        string     `json:"name"`
-	Objective   *Objective `json:"objective,omitempty"`
+	MaxParallel int    `json:"max_parallel"`
+	Name        string `json:"name"`
+
+	// Note Of people
+	Note      string     `json:"note,omitempty"`
+	Objective *Objective `json:"objective,omitempty"`
 
 	// Reason Why it ended, or what a person must do
 	Reason string `json:"reason,omitempty"`
@@ -1794,8 +1800,11 @@ type SweepList struct {
 
 // SweepPatch defines model for SweepPatch.
 type SweepPatch struct {
-	// MaxParallel 0 = as many as fit
-	MaxParallel int `json:"max_parallel"`
+	// MaxParallel 0 = as many as fit; of a sweep that goes on
+	MaxParallel *int `json:"max_parallel,omitempty"`
+
+	// Note Of people; words that begin with # are its tags
+	Note *string `json:"note,omitempty"`
 }
 
 // SweepReport What a sweep used. An attempt counts from its container's start to its end
@@ -1880,7 +1889,10 @@ type Trial struct {
 
 	// Message In plain words, with the next step
 	Message string `json:"message,omitempty"`
-	Number  int    `json:"number"`
+
+	// Note Of people
+	Note   string `json:"note,omitempty"`
+	Number int    `json:"number"`
 
 	// OutputsRemoved Why the files of its last attempt were removed, in plain words; absent = they were not
 	OutputsRemoved string `json:"outputs_removed,omitempty"`
@@ -1910,6 +1922,12 @@ type TrialList struct {
 
 	// Total Trials that match, as counted for the first page; 100000 = that many or more
 	Total int `json:"total"`
+}
+
+// TrialPatch defines model for TrialPatch.
+type TrialPatch struct {
+	// Note Of people; words that begin with # are its tags
+	Note string `json:"note"`
 }
 
 // TrialSort defines model for TrialSort.
@@ -2120,7 +2138,7 @@ type ListSweepsParams struct {
 	// State Only sweeps in one of these states
 	State *[]SweepState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Name Only sweeps whose name contains this text, whatever the case. Without it, sweeps of `berth try` are left out
+	// Name Only sweeps whose name or note contains this text, whatever the case. Without it, sweeps of `berth try` are left out
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
 	// CreatedBy Only sweeps that the token of this name made
@@ -2189,6 +2207,9 @@ type ListTrialsParams struct {
 	// ValueMax Only trials with at most this value
 	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
 
+	// Metric Tells the newest point of each of these metrics, too
+	Metric []string `form:"metric,omitempty" json:"metric,omitempty"`
+
 	// Sort A minus means descending. By value, trials without one come last. By duration, from start to end, succeeded trials come first, then other ended ones, then the rest. Ties are by ascending number
 	Sort *TrialSort `form:"sort,omitempty" json:"sort,omitempty"`
 }
@@ -2222,6 +2243,9 @@ type CloneSweepJSONRequestBody = SweepCopy
 
 // RerunFailedTrialsJSONRequestBody defines body for RerunFailedTrials for application/json ContentType.
 type RerunFailedTrialsJSONRequestBody = SweepCopy
+
+// UpdateTrialJSONRequestBody defines body for UpdateTrial for application/json ContentType.
+type UpdateTrialJSONRequestBody = TrialPatch
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
@@ -2294,7 +2318,7 @@ type ServerInterface interface {
 	// GetSweep Get a sweep
 	// (GET /sweeps/{id})
 	GetSweep(c *gin.Context, id ID)
-	// UpdateSweep Change how many trials run at once
+	// UpdateSweep Change how many trials run at once, or the note
 	// (PATCH /sweeps/{id})
 	UpdateSweep(c *gin.Context, id ID)
 	// ListSweepAttempts List all attempts of a sweep by trial and number
@@ -2336,6 +2360,9 @@ type ServerInterface interface {
 	// GetTrial Get a trial
 	// (GET /sweeps/{id}/trials/{number})
 	GetTrial(c *gin.Context, id ID, number TrialNumber)
+	// UpdateTrial Change the note of a trial
+	// (PATCH /sweeps/{id}/trials/{number})
+	UpdateTrial(c *gin.Context, id ID, number TrialNumber)
 	// ListTrialAttempts List the attempts of a trial, first to last
 	// (GET /sweeps/{id}/trials/{number}/attempts)
 	ListTrialAttempts(c *gin.Context, id ID, number TrialNumber)
@@ -3467,6 +3494,14 @@ func (siw *ServerInterfaceWrapper) ListTrials(c *gin.Context) {
 		return
 	}
 
+	// ------------- Optional query parameter "metric" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "metric", c.Request.URL.Query(), &params.Metric, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter metric: %w", err), http.StatusBadRequest)
+		return
+	}
+
 	// ------------- Optional query parameter "sort" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -3517,6 +3552,40 @@ func (siw *ServerInterfaceWrapper) GetTrial(c *gin.Context) {
 	}
 
 	siw.Handler.GetTrial(c, id, number)
+}
+
+// UpdateTrial operation middleware
+func (siw *ServerInterfaceWrapper) UpdateTrial(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "number" -------------
+	var number TrialNumber
+
+	err = runtime.BindStyledParameterWithOptions("simple", "number", c.Param("number"), &number, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "integer", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter number: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.UpdateTrial(c, id, number)
 }
 
 // ListTrialAttempts operation middleware
@@ -3695,6 +3764,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/sweeps/:id/rerun-failed", wrapper.RerunFailedTrials)
 	router.GET(options.BaseURL+"/sweeps/:id/trials", wrapper.ListTrials)
 	router.GET(options.BaseURL+"/sweeps/:id/trials/:number", wrapper.GetTrial)
+	router.PATCH(options.BaseURL+"/sweeps/:id/trials/:number", wrapper.UpdateTrial)
 	router.GET(options.BaseURL+"/sweeps/:id/trials/:number/attempts", wrapper.ListTrialAttempts)
 	router.GET(options.BaseURL+"/trials/:id/files", wrapper.ListFiles)
 	router.GET(options.BaseURL+"/sweeps/:id/metrics", wrapper.ListCurves)
@@ -5162,6 +5232,47 @@ func (response GetTrialdefaultApplicationProblemPlusJSONResponse) VisitGetTrialR
 	return err
 }
 
+type UpdateTrialRequestObject struct {
+	ID     ID          `json:"id"`
+	Number TrialNumber `json:"number"`
+	Body   *UpdateTrialJSONRequestBody
+}
+
+type UpdateTrialResponseObject interface {
+	VisitUpdateTrialResponse(w http.ResponseWriter) error
+}
+
+type UpdateTrial200JSONResponse Trial
+
+func (response UpdateTrial200JSONResponse) VisitUpdateTrialResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateTrialdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateTrialdefaultApplicationProblemPlusJSONResponse) VisitUpdateTrialResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListTrialAttemptsRequestObject struct {
 	ID     ID          `json:"id"`
 	Number TrialNumber `json:"number"`
@@ -5420,7 +5531,7 @@ type StrictServerInterface interface {
 	// GetSweep Get a sweep
 	// (GET /sweeps/{id})
 	GetSweep(ctx context.Context, request GetSweepRequestObject) (GetSweepResponseObject, error)
-	// UpdateSweep Change how many trials run at once
+	// UpdateSweep Change how many trials run at once, or the note
 	// (PATCH /sweeps/{id})
 	UpdateSweep(ctx context.Context, request UpdateSweepRequestObject) (UpdateSweepResponseObject, error)
 	// ListSweepAttempts List all attempts of a sweep by trial and number
@@ -5462,6 +5573,9 @@ type StrictServerInterface interface {
 	// GetTrial Get a trial
 	// (GET /sweeps/{id}/trials/{number})
 	GetTrial(ctx context.Context, request GetTrialRequestObject) (GetTrialResponseObject, error)
+	// UpdateTrial Change the note of a trial
+	// (PATCH /sweeps/{id}/trials/{number})
+	UpdateTrial(ctx context.Context, request UpdateTrialRequestObject) (UpdateTrialResponseObject, error)
 	// ListTrialAttempts List the attempts of a trial, first to last
 	// (GET /sweeps/{id}/trials/{number}/attempts)
 	ListTrialAttempts(ctx context.Context, request ListTrialAttemptsRequestObject) (ListTrialAttemptsResponseObject, error)
@@ -6582,6 +6696,51 @@ func (sh *strictHandler) GetTrial(ctx *gin.Context, id ID, number TrialNumber) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetTrialResponseObject); ok {
 		if err := validResponse.VisitGetTrialResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// UpdateTrial operation middleware
+func (sh *strictHandler) UpdateTrial(ctx *gin.Context, id ID, number TrialNumber) {
+	var request UpdateTrialRequestObject
+
+	request.ID = id
+	request.Number = number
+
+	var body UpdateTrialJSONRequestBody
+	var err error
+	// A request validator built on kin-openapi's openapi3filter with
+	// KeepValidatedValue leaves the value it validated on the body. Bind
+	// that value, matching member names exactly, so the handler receives
+	// what was validated instead of a second, case-insensitive decode.
+	if vb, ok := ctx.Request.Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+		err = ctx.ShouldBindJSON(&body)
+	} else if binding.Validator != nil {
+		// ShouldBindJSON runs the struct validator after decoding; keep that.
+		err = binding.Validator.ValidateStruct(&body)
+	}
+	if err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateTrial(ctx.Request.Context(), request.(UpdateTrialRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateTrial")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(UpdateTrialResponseObject); ok {
+		if err := validResponse.VisitUpdateTrialResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -28,7 +28,7 @@ func (o *options) commands() []*cobra.Command {
 			o.deleteSweepsCommand(), o.setCommand(), o.copyCommand("clone", "Submit the same spec as a new sweep", (*remote).clone),
 			o.copyCommand("rerun-failed", "Submit the values of the failed, infeasible and canceled trials as a new sweep", (*remote).rerunFailed)),
 		o.noun("trial", "Look at one trial",
-			o.getTrialCommand(), o.attemptsCommand(), o.logsCommand(), o.metricsCommand(), o.filesCommand(), o.downloadCommand()),
+			o.getTrialCommand(), o.setTrialCommand(), o.attemptsCommand(), o.logsCommand(), o.metricsCommand(), o.filesCommand(), o.downloadCommand()),
 		o.noun("probe", "What was measured of each memory shape",
 			o.listProbesCommand(), o.getProbeCommand(), o.forgetProbeCommand()),
 		o.noun("host", "Machines that run trials",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -72,19 +73,59 @@ func (o *options) deleteSweepsCommand() *cobra.Command {
 }
 
 func (o *options) setCommand() *cobra.Command {
-	var parallel int
+	var (
+		parallel int
+		note     string
+	)
 
-	cmd := o.verb("set SWEEP --max-parallel N", "Change how many trials of a sweep run at once", cobra.ExactArgs(1),
+	cmd := o.verb("set SWEEP", "Change how many trials of a sweep run at once, or its note", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			if !cmd.Flags().Changed("max-parallel") || parallel < 0 {
-				return exitf(ExitUsage, "say how many with --max-parallel N; 0 = as many as fit")
+			var change client.SweepPatch
+			if cmd.Flags().Changed("max-parallel") {
+				change.MaxParallel = &parallel
 			}
 
-			return show(o, cmd, stateTable)(answer[client.Sweep](to.UpdateSweep(cmd.Context(), args[0], client.SweepPatch{MaxParallel: parallel})))
+			if cmd.Flags().Changed("note") {
+				change.Note = &note
+			}
+
+			if change == (client.SweepPatch{}) || parallel < 0 {
+				return exitf(ExitUsage, "say what to change: --max-parallel N (0 = as many as fit), or --note TEXT")
+			}
+
+			return show(o, cmd, stateTable)(answer[client.Sweep](to.UpdateSweep(cmd.Context(), args[0], change)))
 		})
 	cmd.Flags().IntVar(&parallel, "max-parallel", 0, "trials at once; 0 = as many as fit")
+	bindNote(cmd, &note)
 
 	return o.completeSweep(cmd)
+}
+
+func (o *options) setTrialCommand() *cobra.Command {
+	var note string
+
+	cmd := o.verb("set SWEEP NUMBER", "Change the note of a trial", cobra.ExactArgs(2),
+		func(cmd *cobra.Command, to *remote, args []string) error {
+			number, err := trialNumber(args[1])
+			if err == nil && !cmd.Flags().Changed("note") {
+				err = exitf(ExitUsage, "say what to note with --note TEXT")
+			}
+
+			if err != nil {
+				return err
+			}
+
+			return show(o, cmd, func(trial client.Trial) table {
+				return table{rows: [][]string{{strconv.Itoa(trial.Number), string(trial.State), trial.Note}}}
+			})(answer[client.Trial](to.UpdateTrial(cmd.Context(), args[0], number, client.TrialPatch{Note: note})))
+		})
+	bindNote(cmd, &note)
+
+	return o.completeSweep(cmd)
+}
+
+func bindNote(cmd *cobra.Command, note *string) {
+	cmd.Flags().StringVar(note, "note", "", `a note for people; words such as #baseline are its tags, and `+"`berth sweep list --name`"+` finds both; "" removes it`)
 }
 
 // copyCommand makes a new sweep of an old one.

@@ -60,6 +60,10 @@ func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 		t.add("message", trial.Message)
 	}
 
+	if trial.Note != "" {
+		t.add("note", trial.Note)
+	}
+
 	if len(attempts) > 0 && attempts[len(attempts)-1].Resumed != "" {
 		t.add("resumed", attempts[len(attempts)-1].Resumed)
 	}

@@ -254,6 +254,8 @@ def test_a_sweep_is_steered(client: berth.Client, capfd: pytest.CaptureFixture[s
     assert sweep.set_max_parallel(2).data.max_parallel == 2
     running = next(trial for trial in sweep.trials if trial.state == "running")
     assert running.files() == []
+    assert sweep.set_note("slow #odd").data.note == "slow #odd" and running.set_note("first").data.note == "first"
+    assert [found.id for found in client.sweeps(name="#odd")] == [sweep.id]
     sweep.cancel()
     began = time.monotonic()
     assert sweep.wait(timeout=60).state == "canceled"

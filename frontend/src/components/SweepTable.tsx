@@ -78,7 +78,10 @@ function columnsAt(
           <Link to="/sweeps/$sweepId" params={{ sweepId: sweep.id }} className="clip" title={sweep.name}>
             {sweep.name}
           </Link>
-          <span className="mono small">{sweep.id.slice(0, 8)}</span>
+          <span className="clip" title={sweep.note}>
+            <span className="mono small">{sweep.id.slice(0, 8)}</span>
+            {sweep.note !== undefined && ` ${sweep.note}`}
+          </span>
         </>
       ),
     },

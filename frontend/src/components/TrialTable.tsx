@@ -9,7 +9,7 @@ import { MOST_CHOSEN } from "@/lib/overview/selection";
 import { trialLooks } from "@/lib/states";
 import { bestFirst, ordered, trialNote } from "@/lib/trials";
 import type { Objective } from "@/services/sweeps";
-import type { Trial, TrialSort } from "@/services/trials";
+import type { Metric, Trial, TrialSort } from "@/services/trials";
 
 interface Props {
   sweepId: string;
@@ -21,14 +21,15 @@ interface Props {
   onSort: (sort: TrialSort) => void;
   chosen: ReadonlySet<number>;
   onToggle: (trial: number) => void;
-  /** names are the parameters that have a column. */
+  /** names are the parameters that have a column, metrics the metrics beside the objective. */
   names: string[];
+  metrics: string[];
   onEnd?: () => void;
 }
 
 /** Trials with their parameters, one a row. */
 export function TrialTable(props: Props) {
-  const { sweepId, trials, now, sort, objective, best, onSort, chosen, onToggle, names, onEnd } = props;
+  const { sweepId, trials, now, sort, objective, best, onSort, chosen, onToggle, names, metrics, onEnd } = props;
 
   const columns: Column<Trial>[] = [
     {
@@ -72,6 +73,12 @@ export function TrialTable(props: Props) {
       className: "num right",
       cell: (trial) => <Result trial={trial} />,
     },
+    ...metrics.map((name): Column<Trial> => ({
+      key: `m.${name}`,
+      header: name,
+      className: "num right",
+      cell: (trial) => <LastPoint point={trial.latest_attempt?.metrics?.find((metric) => metric.name === name)} />,
+    })),
     ...names.map((name): Column<Trial> => ({
       key: `p.${name}`,
       header: name,
@@ -91,8 +98,21 @@ export function TrialTable(props: Props) {
       cell: (trial) => trial.latest_attempt && <LatestAttempt attempt={trial.latest_attempt} />,
     },
     { key: "attempts", header: "Attempts", className: "num right", cell: (trial) => trial.attempts },
+    ...(trials.some((trial) => trial.note !== undefined)
+      ? [
+          {
+            key: "note",
+            header: "Note",
+            cell: ({ note }: Trial) => (
+              <span className="clip" title={note}>
+                {note}
+              </span>
+            ),
+          },
+        ]
+      : []),
     {
-      key: "note",
+      key: "why",
       header: "Why",
       cell: (trial) => {
         const note = trialNote(trial);
@@ -135,4 +155,11 @@ function Result({ trial }: { trial: Trial }) {
       </div>
     </>
   );
+}
+
+/** The newest point of a metric that a trial reported. */
+function LastPoint({ point }: { point: Metric | undefined }) {
+  if (!point) return "–";
+
+  return <span title={`at step ${point.step}`}>{point.value === undefined ? "not finite" : decimal(point.value)}</span>;
 }

@@ -51,6 +51,7 @@ describe("TrialTable", () => {
         chosen={none}
         onToggle={nothing}
         names={["lr", "optimizer", "batch", "extra"]}
+        metrics={[]}
       />,
     );
     for (const name of ["lr", "optimizer", "batch", "extra"])
@@ -75,6 +76,7 @@ describe("TrialTable", () => {
         chosen={none}
         onToggle={nothing}
         names={[]}
+        metrics={[]}
       />,
     );
     expect(screen.getByText("box, GPU-1")).toBeTruthy();
@@ -97,6 +99,7 @@ describe("TrialTable", () => {
         chosen={none}
         onToggle={nothing}
         names={[]}
+        metrics={[]}
       />,
     );
     await userEvent.click(screen.getByRole("button", { name: /val/ }));

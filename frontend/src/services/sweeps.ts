@@ -238,6 +238,10 @@ export function setParallel(id: string, maxParallel: number) {
   return answer(updateSweep({ path: { id }, body: { max_parallel: maxParallel } }));
 }
 
+export function setNote(id: string, note: string) {
+  return answer(updateSweep({ path: { id }, body: { note } }));
+}
+
 export function clone(id: string, key: string) {
   return answer(cloneSweep({ path: { id }, body: {}, headers: { "Idempotency-Key": key } }));
 }

@@ -8,6 +8,7 @@ import {
   listMetrics,
   listTrialAttempts,
   listTrials,
+  updateTrial,
   type Attempt,
   type ExportFormat,
   type TrialSort,
@@ -39,6 +40,9 @@ export function live(attempt: Attempt): boolean {
 /** The server counts a list up to this number; the count then reads as "so many or more". */
 export const MOST_TRIALS = 100_000;
 
+/** The API tells the newest points of so many metrics at once. */
+export const MOST_METRICS = 10;
+
 /** The filter of a list of trials; absent fields do not matter. */
 export interface TrialFilter {
   states?: TrialState[];
@@ -56,9 +60,15 @@ function matching({ states = [], min, max }: TrialFilter) {
   };
 }
 
-export function trialsQuery(sweepId: string, { states = [], min, max, sort = "number" }: TrialFilter, live = true) {
+/** metrics are those whose newest points are shown beside the objective's, at most MOST_METRICS. */
+export function trialsQuery(
+  sweepId: string,
+  { states = [], min, max, sort = "number" }: TrialFilter,
+  live = true,
+  metrics: string[] = [],
+) {
   return infiniteQueryOptions({
-    queryKey: ["sweep", sweepId, "trials", { states, min, max, sort }],
+    queryKey: ["sweep", sweepId, "trials", { states, min, max, sort, metrics }],
     queryFn: ({ pageParam, signal }) =>
       answer(
         listTrials({
@@ -67,6 +77,7 @@ export function trialsQuery(sweepId: string, { states = [], min, max, sort = "nu
             limit: PAGE,
             sort,
             ...matching({ states, min, max }),
+            ...(metrics.length > 0 && { metric: metrics }),
             ...(pageParam !== undefined && { cursor: pageParam }),
           },
           signal,
@@ -143,4 +154,8 @@ export function exportAddress(sweepId: string, filter: TrialFilter, format: Expo
   const query = new URLSearchParams(asked.map(([name, value]) => [name, String(value)])); // states with commas between
 
   return apiUrl(`/sweeps/${sweepId}/export?${query}`);
+}
+
+export function setTrialNote(sweepId: string, number: number, note: string) {
+  return answer(updateTrial({ path: { id: sweepId, number }, body: { note } }));
 }

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -66,7 +68,7 @@ func sweepList(q berth.SweepQuery) (*keyset, error) {
 	}
 
 	if q.Name != "" {
-		k.filter("name ILIKE %[1]s::text", "%"+escapeLike.Replace(q.Name)+"%")
+		k.filter("(name ILIKE %[1]s::text OR note ILIKE %[1]s::text)", "%"+escapeLike.Replace(q.Name)+"%")
 	} else {
 		k.filters = append(k.filters, "NOT is_try") // a dozen tries would hide the sweeps; who looks for one names it
 	}
@@ -133,8 +135,33 @@ func (s *Store) PageTrials(ctx context.Context, sweepID string, q berth.TrialQue
 		page.Rows = convertAll(inOrder(ids, rows, func(row dbsqlc.ListedTrialsRow) string { return row.Trial.ID }), toListedTrial)
 		page.Next, page.Total = next, total
 
-		return err
+		if err != nil || len(q.Metrics) == 0 {
+			return err
+		}
+
+		return s.addMetrics(ctx, tx, page.Rows, q.Metrics)
 	})
+}
+
+// addMetrics tells the newest points of metrics of listed trials.
+func (s *Store) addMetrics(ctx context.Context, db dbsqlc.DBTX, trials []berth.ListedTrial, names []string) error {
+	latest := make(map[string]*berth.LatestAttempt, len(trials))
+
+	for _, trial := range trials {
+		if trial.Latest != nil {
+			latest[trial.Latest.ID] = trial.Latest
+		}
+	}
+
+	rows, err := s.q.NewestMetrics(ctx, db, slices.Collect(maps.Keys(latest)), names)
+	for _, row := range rows {
+		attempt := latest[row.AttemptID]
+		attempt.Metrics = append(attempt.Metrics, berth.MetricPoint{
+			Name: row.Name, Step: row.Step, Value: row.Value, Status: row.Status, Final: row.Final, At: row.At,
+		})
+	}
+
+	return err
 }
 
 func trialList(sweepID string, q berth.TrialQuery) (*keyset, error) {

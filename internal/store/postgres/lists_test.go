@@ -151,3 +151,33 @@ func TestPageSweeps_TenThousand(t *testing.T) {
 		require.Less(t, read, 1000, "by %s", sort)
 	}
 }
+
+func TestNotes(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	named := func(text string) int {
+		page, err := b.store.PageSweeps(t.Context(), berth.SweepQuery{Name: text, Sort: berth.ParseSort("-created_at"), Limit: 10})
+		require.NoError(t, err)
+
+		return len(page.Rows)
+	}
+	require.Zero(t, named("#baseline"))
+
+	require.NoError(t, b.store.SetSweepNote(t.Context(), b.sweep, "the old loss #baseline"))
+	require.Equal(t, 1, named("#BASE"))
+
+	sweep, err := b.store.GetSweep(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, "the old loss #baseline", sweep.Note)
+
+	b.addTrials(t, 1)
+	require.NoError(t, b.store.SetTrialNote(t.Context(), b.sweep, 1, "odd curve"))
+
+	trial, err := b.store.GetTrial(t.Context(), b.sweep, 1)
+	require.NoError(t, err)
+	require.Equal(t, "odd curve", trial.Note)
+
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.SetSweepNote(t.Context(), b.host.ID, "x")))
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.SetTrialNote(t.Context(), b.sweep, 99, "x")))
+}

@@ -74,7 +74,7 @@ func (y year) timed(b *testing.B) []scaleCall {
 	b.Helper()
 
 	newest := berth.SweepQuery{Limit: 50, Sort: berth.Sort{By: berth.SortCreatedAt, Descending: true}}
-	best := berth.TrialQuery{Limit: 50, Sort: berth.Sort{By: berth.SortValue}}
+	best := berth.TrialQuery{Limit: 50, Metrics: []string{"loss"}, Sort: berth.Sort{By: berth.SortValue}}
 	spec := longList(b, "")
 
 	return []scaleCall{

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -58,6 +59,9 @@ func (y year) further(b *testing.B) []scaleCall {
 		{"assignee", func(ctx context.Context, s *postgres.Store) error { return failure(s.Assignee(ctx, y.runs)) }},
 		{"metrics", func(ctx context.Context, s *postgres.Store) error {
 			return failure(s.ListMetrics(ctx, y.attempt, "loss", 1000))
+		}},
+		{"notes", func(ctx context.Context, s *postgres.Store) error {
+			return errors.Join(s.SetSweepNote(ctx, y.hundredThousand, "x"), s.SetTrialNote(ctx, y.hundredThousand, 99_999, "x"))
 		}},
 		{"failures", func(ctx context.Context, s *postgres.Store) error { return failure(s.Failures(ctx, y.hundredThousand)) }},
 		{"metric names", func(ctx context.Context, s *postgres.Store) error { return failure(s.MetricNames(ctx, y.thousand)) }},

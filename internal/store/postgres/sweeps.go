@@ -331,6 +331,18 @@ func (s *Store) SetMaxParallel(ctx context.Context, id string, n int) error {
 	})
 }
 
+// SetSweepNote changes what a person noted of a sweep. Errors: not_found.
+func (s *Store) SetSweepNote(ctx context.Context, id, note string) error {
+	return s.inTx(ctx, "noting of sweep "+id, func(tx pgx.Tx) error {
+		rows, err := s.q.SetSweepNote(ctx, tx, note, id)
+		if err := must(rows, err, "noting", "no sweep "+id); err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{Kind: "sweep.note", SweepID: id, Subject: id})
+	})
+}
+
 // FirstTrialRan is when a sweep's first trial got its place; zero while none has.
 func (s *Store) FirstTrialRan(ctx context.Context, id string) (time.Time, error) {
 	began, err := s.q.FirstTrialRan(ctx, s.pool, id)

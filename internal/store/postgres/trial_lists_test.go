@@ -100,8 +100,8 @@ func TestPageTrials_ShowsTheNewestAttempt(t *testing.T) {
 	b := setup(t)
 	b.addTrials(t, 16)
 
-	list := func() []berth.ListedTrial {
-		page, err := b.store.PageTrials(t.Context(), b.sweep, berth.TrialQuery{Sort: berth.ParseSort("number"), Limit: 50})
+	list := func(metrics ...string) []berth.ListedTrial {
+		page, err := b.store.PageTrials(t.Context(), b.sweep, berth.TrialQuery{Sort: berth.ParseSort("number"), Limit: 50, Metrics: metrics})
 		require.NoError(t, err)
 		require.Len(t, page.Rows, 16)
 
@@ -129,6 +129,14 @@ func TestPageTrials_ShowsTheNewestAttempt(t *testing.T) {
 		require.Equal(t, "loss", trial.Latest.Metric.Name, "the objective's")
 		require.Equal(t, int64(5), trial.Latest.Metric.Step)
 		require.InDelta(t, 0.5, trial.Latest.Metric.Value, 0)
+	}
+
+	for _, trial := range list("accuracy", "loss", "none") {
+		if trial.Latest != nil {
+			names := []string{trial.Latest.Metrics[0].Name, trial.Latest.Metrics[1].Name}
+			require.ElementsMatch(t, []string{"accuracy", "loss"}, names)
+			require.Contains(t, trial.Latest.Metrics, *trial.Latest.Metric)
+		}
 	}
 
 	b.exec(t, `UPDATE sweeps SET spec = '{"name": "x"}'`)

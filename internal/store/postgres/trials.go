@@ -219,6 +219,18 @@ func (s *Store) Failures(ctx context.Context, sweepID string) ([]berth.FailureRe
 	return reasons[:min(len(reasons), mostFailures)], nil
 }
 
+// SetTrialNote changes what a person noted of a trial. Errors: not_found.
+func (s *Store) SetTrialNote(ctx context.Context, sweepID string, number int, note string) error {
+	return s.inTx(ctx, "noting of a trial of sweep "+sweepID, func(tx pgx.Tx) error {
+		id, err := s.q.SetTrialNote(ctx, tx, &dbsqlc.SetTrialNoteParams{SweepID: sweepID, Number: number, Note: note})
+		if err != nil {
+			return err
+		}
+
+		return s.notify(ctx, tx, berth.Event{Kind: "trial.note", SweepID: sweepID, Subject: id})
+	})
+}
+
 // ListTrials returns trials by number, after the given one. Empty states means
 // all.
 func (s *Store) ListTrials(ctx context.Context, sweepID string, states []string, after, limit int) ([]berth.Trial, error) {

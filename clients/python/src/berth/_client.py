@@ -120,7 +120,7 @@ class Client:
     ) -> list[Sweep]:
         """Lists sweeps, newest first.
 
-        ``state`` keeps one or several states, ``name`` those whose name contains the text.
+        ``state`` keeps one or several states, ``name`` those whose name or note contains the text.
         ``sort`` is created_at, name or finished_at, with a minus for descending.
         ``limit`` is how many at most; None = all.
         """

@@ -117,6 +117,11 @@ class Sweep:
         self.data = self._transport.change(models.Sweep, "PATCH", path("sweeps", self.id), {"max_parallel": trials})
         return self
 
+    def set_note(self, note: str) -> Sweep:
+        """Notes at most 1,000 characters; "" removes them. Client.sweeps(name="#odd") finds tags in them."""
+        self.data = self._transport.change(models.Sweep, "PATCH", path("sweeps", self.id), {"note": note})
+        return self
+
     def delete(self) -> None:
         """Deletes the sweep, which must have ended, with its trials, results, logs and files."""
         self._transport.call("DELETE", path("sweeps", self.id))

@@ -82,6 +82,11 @@ class Trial:
         self.data = self._transport.read(models.Trial, self._path())
         return self
 
+    def set_note(self, note: str) -> Trial:
+        """As Sweep.set_note."""
+        self.data = self._transport.change(models.Trial, "PATCH", self._path(), {"note": note})
+        return self
+
     def attempts(self) -> list[models.Attempt]:
         """Its container launches, first to last, with each one's reservation and use."""
         return self._transport.read(models.AttemptList, self._path() + "/attempts").data

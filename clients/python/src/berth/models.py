@@ -92,9 +92,20 @@ class Counts(Model):
 
 
 class SweepPatch(Model):
-    max_parallel: int
+    max_parallel: Optional[int] = None
     """
-    0 = as many as fit
+    0 = as many as fit; of a sweep that goes on
+    """
+    note: Optional[str] = None
+    """
+    Of people; words that begin with # are its tags
+    """
+
+
+class TrialPatch(Model):
+    note: str
+    """
+    Of people; words that begin with # are its tags
     """
 
 
@@ -1078,6 +1089,10 @@ class Sweep(Model):
     """
     Why it ended, or what a person must do
     """
+    note: Optional[str] = None
+    """
+    Of people
+    """
     max_parallel: int
     """
     0 = as many as fit
@@ -1193,6 +1208,10 @@ class LatestAttempt(Model):
     last_metric: Optional[Metric] = None
     """
     The newest point of the objective's metric; of a sweep without an objective, of its first metric by name
+    """
+    metrics: Optional[list[Metric]] = None
+    """
+    The newest point of each metric that the query names
     """
 
 
@@ -1656,6 +1675,10 @@ class Trial(Model):
     message: Optional[str] = None
     """
     In plain words, with the next step
+    """
+    note: Optional[str] = None
+    """
+    Of people
     """
     value: Optional[float] = None
     attempts: int

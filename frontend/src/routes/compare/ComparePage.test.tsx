@@ -68,6 +68,16 @@ it("draws the best of each, with states in words and what differs in the files",
   expect(files.slice(1).map((row) => row.textContent)).toEqual(["imageonetwo"]);
 });
 
+it("ranks the best trials of all by one objective", async () => {
+  await drawApp(path, answers());
+  const best = within(await screen.findByRole("table", { name: "Best 3 trials of all" })).getAllByRole("row");
+  expect(best.slice(1).map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent))).toEqual([
+    ["over", "1", "0.6"],
+    ["runs", "1", "0.5"],
+    ["over", "2", "0.4"],
+  ]);
+});
+
 it("draws the curves of the best trials where one metric judges all", async () => {
   await drawApp(path, answers());
   expect(await screen.findByRole("img", { name: "runs, trial 2; over, trial 2" })).toBeTruthy();

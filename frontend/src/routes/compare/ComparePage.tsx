@@ -20,6 +20,7 @@ import { bestOption, type BestLine } from "@/plots/bestOption";
 import { lineLook } from "@/plots/lineLooks";
 import { palette } from "@/plots/palette";
 import { BestCurves } from "@/routes/compare/BestCurves";
+import { BestTrials } from "@/routes/compare/BestTrials";
 import { usePaused } from "@/routes/usePaused";
 import { chartTrialsQuery, type Part } from "@/services/overview";
 import { sweepQuery, type Sweep } from "@/services/sweeps";
@@ -173,6 +174,7 @@ function Comparison({ sweeps }: { sweeps: Sweep[] }) {
         />
       </ChartCard>
       <BestCurves sweeps={sweeps} names={apartNames} live={!paused} dark={dark} />
+      <BestTrials sweeps={sweeps} names={apartNames} rows={rows} />
       <Specs sweeps={sweeps} />
     </div>
   );

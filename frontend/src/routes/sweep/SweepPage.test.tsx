@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
 import { drawApp, hold, local, type Answers } from "@/test/app";
 import { endedSweep, newSweep, sweep } from "@/test/factories/sweep";
-import { trial } from "@/test/factories/trial";
+import { runningTrial, trial } from "@/test/factories/trial";
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -80,6 +80,22 @@ it("leaves out the columns of constants, which a person can show", async () => {
   expect(await screen.findByRole("columnheader", { name: "epochs" })).toBeTruthy();
   await userEvent.click(screen.getByRole("menuitem", { name: "Hide lr" }));
   await waitFor(() => expect(screen.queryByRole("columnheader", { name: "lr" })).toBeNull());
+});
+
+it("adds a column with the last values of another metric", async () => {
+  const metrics = [{ name: "loss", step: 7, value: 0.25, status: "finite", at: "2026-01-01T00:00:00Z" }];
+  const running = { ...trial({ number: 1 }), latest_attempt: { ...runningTrial().latest_attempt, metrics } };
+  const rows = [running, trial({ number: 2 })];
+  await drawApp(`/sweeps/${id}?tab=trials`, {
+    ...found,
+    [`GET /sweeps/${id}/trials`]: [200, { data: rows, total: 2 }],
+    [`GET /sweeps/${id}/metric-names`]: [200, { data: [{ name: "val_accuracy" }, { name: "loss" }] }],
+  });
+  await userEvent.click(await screen.findByRole("button", { name: "Columns" }));
+  expect(screen.queryByRole("menuitem", { name: /val_accuracy/ })).toBeNull(); // the objective has its column
+  await userEvent.click(await screen.findByRole("menuitem", { name: "Show loss" }));
+  expect(await screen.findByRole("columnheader", { name: "loss" })).toBeTruthy();
+  expect(screen.getByText("0.25").title).toBe("at step 7");
 });
 
 it("offers a viewer nothing, and says why", async () => {

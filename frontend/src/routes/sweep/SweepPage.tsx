@@ -5,6 +5,7 @@ import { lazy, Suspense, useState } from "react";
 import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
 import { Copy } from "@/components/Copy";
+import { EditNote } from "@/components/EditNote";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Facts, type Fact } from "@/components/Facts";
 import { Icon } from "@/components/Icon";
@@ -26,7 +27,7 @@ import { SpecTab } from "@/routes/sweep/SpecTab";
 import { SweepControls } from "@/routes/sweep/SweepControls";
 import { TrialsTab } from "@/routes/sweep/TrialsTab";
 import type { SweepTab } from "@/routes/search";
-import { sweepQuery, type ProblemItem, type Sweep } from "@/services/sweeps";
+import { setNote, sweepQuery, type ProblemItem, type Sweep } from "@/services/sweeps";
 
 const OverviewTab = lazy(() => import("@/routes/sweep/OverviewTab").then((m) => ({ default: m.OverviewTab })));
 
@@ -163,6 +164,7 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
       ),
     },
     { name: "In a terminal", value: <span className="mono break">{commandOf(sweep)}</span> },
+    { name: "Note", value: <EditNote note={sweep.note ?? ""} save={(note) => setNote(sweep.id, note)} /> },
     { name: "Image", value: <span className="mono break">{sweep.image}</span> },
   ];
   if (sweep.temporal_url !== undefined) {

@@ -1,7 +1,7 @@
 import { Button, Group, Menu } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo, useState, type ReactNode } from "react";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Icon } from "@/components/Icon";
 import { Loading } from "@/components/Loading";
@@ -17,8 +17,9 @@ import type { SweepSearch } from "@/routes/search";
 import { ExportTrials } from "@/routes/sweep/ExportTrials";
 import { useChosen } from "@/routes/sweep/useChosen";
 import { usePaused } from "@/routes/usePaused";
+import { metricNamesQuery } from "@/services/overview";
 import type { Sweep } from "@/services/sweeps";
-import { MOST_TRIALS, trialsQuery, type TrialSort, type TrialState } from "@/services/trials";
+import { MOST_METRICS, MOST_TRIALS, trialsQuery, type TrialSort, type TrialState } from "@/services/trials";
 
 const none: TrialState[] = [];
 
@@ -27,13 +28,17 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
   const navigate = useNavigate({ from: "/sweeps/$sweepId" });
   const chosen = useChosen();
   const now = useNow(5000);
-  const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, sort }, !usePaused()));
+  const live = !usePaused();
+  const [metrics, setMetrics] = useState<string[]>([]); // columns that a person adds
+  const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, sort }, live, metrics));
+  const reported = useQuery(metricNamesQuery(sweep, live)).data?.data.map(({ name }) => name) ?? [];
   const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = list;
   const trials = useMemo(() => list.data?.pages.flatMap((page) => page.data) ?? [], [list.data]);
   const names = useMemo(() => parameterNames(trials), [trials]);
   const same = useMemo(() => constants(trials), [trials]);
   const [asked, setAsked] = useState<Record<string, boolean>>({}); // columns that a person shows or hides
   const shown = names.filter((name) => asked[name] ?? !same.has(name));
+  const others = reported.filter((name) => name !== sweep.objective?.metric);
   const filtered = states.length > 0 || min !== undefined || max !== undefined;
 
   const onEnd = useCallback(() => {
@@ -61,16 +66,26 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
             </Button>
           </Menu.Target>
           <Menu.Dropdown>
+            {names.length > 0 && <Menu.Label>Parameters</Menu.Label>}
             {names.map((name) => (
-              <Menu.Item
+              <ColumnItem
                 key={name}
-                aria-label={`${shown.includes(name) ? "Hide" : "Show"} ${name}`}
-                onClick={() => setAsked({ ...asked, [name]: !shown.includes(name) })}
-                leftSection={<Icon name={shown.includes(name) ? "check" : "dashed"} size={12} />}
+                name={name}
+                shown={shown.includes(name)}
+                onTurn={(on) => setAsked({ ...asked, [name]: on })}
               >
-                {name}
                 {same.has(name) && ` = ${value(trials[0]?.params[name])}`}
-              </Menu.Item>
+              </ColumnItem>
+            ))}
+            {others.length > 0 && <Menu.Label>Last values of metrics</Menu.Label>}
+            {others.map((name) => (
+              <ColumnItem
+                key={name}
+                name={name}
+                shown={metrics.includes(name)}
+                onTurn={(on) => setMetrics(on ? [...metrics, name] : metrics.filter((one) => one !== name))}
+                disabled={metrics.length >= MOST_METRICS && !metrics.includes(name)}
+              />
             ))}
           </Menu.Dropdown>
         </Menu>
@@ -104,6 +119,7 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
           chosen={chosen.set}
           onToggle={chosen.toggle}
           names={shown}
+          metrics={metrics}
           onSort={(next) => look({ sort: next })}
           onEnd={onEnd}
         />
@@ -116,6 +132,28 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
         </p>
       )}
     </>
+  );
+}
+
+interface ColumnItemProps {
+  name: string;
+  shown: boolean;
+  onTurn: (on: boolean) => void;
+  disabled?: boolean;
+  children?: ReactNode;
+}
+
+function ColumnItem({ name, shown, onTurn, disabled = false, children }: ColumnItemProps) {
+  return (
+    <Menu.Item
+      aria-label={`${shown ? "Hide" : "Show"} ${name}`}
+      onClick={() => onTurn(!shown)}
+      disabled={disabled}
+      leftSection={<Icon name={shown ? "check" : "dashed"} size={12} />}
+    >
+      {name}
+      {children}
+    </Menu.Item>
   );
 }
 

@@ -84,3 +84,22 @@ it("does not follow a log while live updates are paused", async () => {
   expect(await screen.findByText(/shown, following as it is written$/)).toBeTruthy();
   expect(streamAddress()).toMatch(/log\?follow=true&offset=5$/);
 });
+
+it("changes a note, whose tags lead to the sweeps that have them", async () => {
+  const noted = trial({ note: "odd curve #ablation" });
+  const { asked } = await drawApp("/sweeps/s1/trials/1", {
+    ...found(1),
+    "GET /sweeps/s1/trials/1": [200, noted],
+    "PATCH /sweeps/s1/trials/1": [200, noted],
+  });
+  expect((await screen.findByRole("link", { name: "#ablation" })).getAttribute("href")).toBe(
+    "/sweeps?name=%23ablation",
+  );
+  await userEvent.click(screen.getByRole("button", { name: "Change…" }));
+  const field = screen.getByLabelText("Note for people");
+  await userEvent.clear(field);
+  await userEvent.type(field, " fine ");
+  await userEvent.click(screen.getByRole("button", { name: "Save" }));
+  await waitFor(() => expect(asked.find(({ call }) => call.startsWith("PATCH"))?.body).toBe('{"note":"fine"}'));
+  await waitFor(() => expect(screen.queryByLabelText("Note for people")).toBeNull());
+});

@@ -4,6 +4,7 @@ import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { PageTitle } from "@/components/PageTitle";
 import { isMissing } from "@/api/errors";
 import { Attempts } from "@/components/Attempts";
+import { EditNote } from "@/components/EditNote";
 import { ErrorNote } from "@/components/ErrorNote";
 import { Facts, type Fact } from "@/components/Facts";
 import { Icon } from "@/components/Icon";
@@ -26,7 +27,7 @@ import { MetricsPanel } from "@/routes/trial/MetricsPanel";
 import { hostsQuery } from "@/services/hosts";
 import { useCanSteer } from "@/services/session";
 import { sweepQuery } from "@/services/sweeps";
-import { attemptsQuery, trialQuery, type Trial } from "@/services/trials";
+import { attemptsQuery, setTrialNote, trialQuery, type Trial } from "@/services/trials";
 
 export function TrialPage() {
   const { sweepId, number } = useParams({ from: "/sweeps/$sweepId/trials/$number" });
@@ -106,6 +107,10 @@ function TrialHeader({ trial, metric }: { trial: Trial; metric: string | undefin
     { name: "Attempts", value: trial.attempts },
     { name: "Duration", value: between(trial.started_at, trial.finished_at, now) },
     { name: "Created", value: <When at={trial.created_at} /> },
+    {
+      name: "Note",
+      value: <EditNote note={trial.note ?? ""} save={(note) => setTrialNote(trial.sweep_id, trial.number, note)} />,
+    },
     {
       name: "Probe of its kind",
       value: (

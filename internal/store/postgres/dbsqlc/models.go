@@ -470,6 +470,7 @@ type Sweep struct {
 	DeletedAt        *time.Time
 	OutputsRemovedAt *time.Time
 	ResumedAt        *time.Time
+	Note             string
 	Resources        []byte
 	Datasets         []byte
 	SecretNames      json.RawMessage
@@ -510,4 +511,5 @@ type Trial struct {
 	CreatedAt   time.Time
 	StartedAt   *time.Time
 	FinishedAt  *time.Time
+	Note        string
 }

@@ -17,7 +17,7 @@ UPDATE sweeps
 SET run_id = $1, state = CASE WHEN state = 'pending' THEN 'running' ELSE state END,
     started_at = coalesce(started_at, now())
 WHERE id = $2
-RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes
+RETURNING id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, note, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes
 `
 
 // Waits for trials that are ending and have read the earlier run (TellSweep).
@@ -41,6 +41,7 @@ func (q *Queries) BeginSweepRun(ctx context.Context, db DBTX, runID string, iD s
 		&i.DeletedAt,
 		&i.OutputsRemovedAt,
 		&i.ResumedAt,
+		&i.Note,
 		&i.Resources,
 		&i.Datasets,
 		&i.SecretNames,
@@ -237,7 +238,7 @@ func (q *Queries) FollowSweepRun(ctx context.Context, db DBTX, arg *FollowSweepR
 }
 
 const getSweep = `-- name: GetSweep :one
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes FROM sweeps WHERE id = $1 AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, note, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes FROM sweeps WHERE id = $1 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, error) {
@@ -260,6 +261,7 @@ func (q *Queries) GetSweep(ctx context.Context, db DBTX, id string) (Sweep, erro
 		&i.DeletedAt,
 		&i.OutputsRemovedAt,
 		&i.ResumedAt,
+		&i.Note,
 		&i.Resources,
 		&i.Datasets,
 		&i.SecretNames,
@@ -362,7 +364,7 @@ func (q *Queries) ListSweepEntries(ctx context.Context, db DBTX, arg *ListSweepE
 }
 
 const listSweeps = `-- name: ListSweeps :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes FROM sweeps
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, note, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes FROM sweeps
 WHERE (created_at, id) < ($1::timestamptz, $2::uuid) AND deleted_at IS NULL
   AND (cardinality($3::text[]) = 0 OR state = ANY ($3::text[]))
 ORDER BY created_at DESC, id DESC
@@ -407,6 +409,7 @@ func (q *Queries) ListSweeps(ctx context.Context, db DBTX, arg *ListSweepsParams
 			&i.DeletedAt,
 			&i.OutputsRemovedAt,
 			&i.ResumedAt,
+			&i.Note,
 			&i.Resources,
 			&i.Datasets,
 			&i.SecretNames,
@@ -452,6 +455,18 @@ func (q *Queries) SetSweepMaxParallel(ctx context.Context, db DBTX, maxParallel 
 	return result.RowsAffected(), nil
 }
 
+const setSweepNote = `-- name: SetSweepNote :execrows
+UPDATE sweeps SET note = $1 WHERE id = $2 AND deleted_at IS NULL
+`
+
+func (q *Queries) SetSweepNote(ctx context.Context, db DBTX, note string, iD string) (int64, error) {
+	result, err := db.Exec(ctx, setSweepNote, note, iD)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const setSweepState = `-- name: SetSweepState :execrows
 UPDATE sweeps
 SET state = $1, reason = $2,
@@ -477,7 +492,7 @@ func (q *Queries) SetSweepState(ctx context.Context, db DBTX, arg *SetSweepState
 }
 
 const sweepsByID = `-- name: SweepsByID :many
-SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND deleted_at IS NULL
+SELECT id, name, spec, image_digest, state, reason, max_parallel, planned, created_by, created_at, started_at, finished_at, run_id, deleted_at, outputs_removed_at, resumed_at, note, resources, datasets, secret_names, max_attempts, template, trial_limit, metric, is_try, minimizes FROM sweeps WHERE id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND deleted_at IS NULL
 `
 
 // As ListedTrials, of few rows.
@@ -507,6 +522,7 @@ func (q *Queries) SweepsByID(ctx context.Context, db DBTX, ids []string) ([]Swee
 			&i.DeletedAt,
 			&i.OutputsRemovedAt,
 			&i.ResumedAt,
+			&i.Note,
 			&i.Resources,
 			&i.Datasets,
 			&i.SecretNames,

@@ -14,7 +14,7 @@ import (
 )
 
 const exportTrials = `-- name: ExportTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.host_id::text, '')::text AS host_id,
     coalesce(h.name, '')::text AS host_name, coalesce(a.device_id, '')::text AS device_id, a.exit_code,
     coalesce(a.memory_bytes, 0)::bigint AS memory_bytes, coalesce(a.device_bytes, 0)::bigint AS device_bytes,
@@ -90,6 +90,7 @@ func (q *Queries) ExportTrials(ctx context.Context, db DBTX, arg *ExportTrialsPa
 			&i.Trial.CreatedAt,
 			&i.Trial.StartedAt,
 			&i.Trial.FinishedAt,
+			&i.Trial.Note,
 			&i.Attempts,
 			&i.AttemptID,
 			&i.AttemptNumber,
@@ -141,7 +142,7 @@ func (q *Queries) FindTrialParams(ctx context.Context, db DBTX, sweepID string, 
 }
 
 const getPlannedTrial = `-- name: GetPlannedTrial :one
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND t.number = $2
 `
@@ -169,6 +170,7 @@ func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, 
 		&i.Trial.CreatedAt,
 		&i.Trial.StartedAt,
 		&i.Trial.FinishedAt,
+		&i.Trial.Note,
 		&i.Spec,
 		&i.Attempts,
 	)
@@ -398,7 +400,7 @@ func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) 
 }
 
 const listTrials = `-- name: ListTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
     coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
@@ -460,6 +462,7 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 			&i.Trial.CreatedAt,
 			&i.Trial.StartedAt,
 			&i.Trial.FinishedAt,
+			&i.Trial.Note,
 			&i.Attempts,
 			&i.Reasons,
 			&i.KeptHostID,
@@ -479,7 +482,7 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 }
 
 const listedTrials = `-- name: ListedTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, (r.requested_at IS NOT NULL)::boolean AS waits,
     coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
     coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
@@ -563,6 +566,7 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, iDs 
 			&i.Trial.CreatedAt,
 			&i.Trial.StartedAt,
 			&i.Trial.FinishedAt,
+			&i.Trial.Note,
 			&i.Attempts,
 			&i.Reasons,
 			&i.Waits,
@@ -600,6 +604,51 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, iDs 
 	return items, nil
 }
 
+const newestMetrics = `-- name: NewestMetrics :many
+SELECT a.id::text AS attempt_id, p.name, p.step, p.value, p.status, p.final, p.at
+FROM unnest($1::uuid[]) a (id) CROSS JOIN unnest($2::text[]) n (name)
+CROSS JOIN LATERAL (SELECT attempt_id, name, step, value, status, final, at FROM metrics m WHERE m.attempt_id = a.id AND m.name = n.name ORDER BY m.step DESC LIMIT 1) p
+`
+
+type NewestMetricsRow struct {
+	AttemptID string
+	Name      string
+	Step      int64
+	Value     float64
+	Status    berth.MetricStatus
+	Final     bool
+	At        time.Time
+}
+
+// The newest point of each of the named metrics of each attempt: one look-up in the primary key each.
+func (q *Queries) NewestMetrics(ctx context.Context, db DBTX, attemptIDs []string, names []string) ([]NewestMetricsRow, error) {
+	rows, err := db.Query(ctx, newestMetrics, attemptIDs, names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []NewestMetricsRow
+	for rows.Next() {
+		var i NewestMetricsRow
+		if err := rows.Scan(
+			&i.AttemptID,
+			&i.Name,
+			&i.Step,
+			&i.Value,
+			&i.Status,
+			&i.Final,
+			&i.At,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const objectiveMetric = `-- name: ObjectiveMetric :one
 SELECT metric FROM sweeps WHERE id = $1
 `
@@ -609,6 +658,23 @@ func (q *Queries) ObjectiveMetric(ctx context.Context, db DBTX, id string) (stri
 	var metric string
 	err := row.Scan(&metric)
 	return metric, err
+}
+
+const setTrialNote = `-- name: SetTrialNote :one
+UPDATE trials SET note = $1 WHERE sweep_id = $2 AND number = $3 RETURNING id
+`
+
+type SetTrialNoteParams struct {
+	Note    string
+	SweepID string
+	Number  int
+}
+
+func (q *Queries) SetTrialNote(ctx context.Context, db DBTX, arg *SetTrialNoteParams) (string, error) {
+	row := db.QueryRow(ctx, setTrialNote, arg.Note, arg.SweepID, arg.Number)
+	var id string
+	err := row.Scan(&id)
+	return id, err
 }
 
 const setTrialState = `-- name: SetTrialState :one

@@ -79,6 +79,9 @@ SET max_parallel = @max_parallel,
     resumed_at = CASE WHEN max_parallel > 0 AND (@max_parallel = 0 OR @max_parallel > max_parallel) THEN now() ELSE resumed_at END
 WHERE id = @id AND finished_at IS NULL;
 
+-- name: SetSweepNote :execrows
+UPDATE sweeps SET note = @note WHERE id = @id AND deleted_at IS NULL;
+
 -- name: LockSweep :exec
 SELECT pg_advisory_xact_lock(hashtextextended('sweep:' || @id::text, 0));
 
