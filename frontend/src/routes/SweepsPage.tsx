@@ -79,7 +79,7 @@ export function SweepsPage() {
         )}
       </Group>
       <Group mb="sm" gap="sm">
-        <TextFilter label="Name contains" text={name} onText={(text) => look({ name: text })} />
+        <TextFilter label="Name or note" text={name} onText={(text) => look({ name: text })} />
         <TextFilter label="Created by" text={by} onText={(text) => look({ by: text })} />
         <NativeSelect
           className="phone"
