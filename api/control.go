@@ -40,26 +40,25 @@ func (h *handlers) StopSweep(ctx context.Context, r openapi.StopSweepRequestObje
 
 // UpdateSweep is PATCH /sweeps/{id}.
 func (h *handlers) UpdateSweep(ctx context.Context, r openapi.UpdateSweepRequestObject) (openapi.UpdateSweepResponseObject, error) {
-	if r.Body.Note != nil {
-		sweep, err := h.sweep(ctx, r.ID)
-		if err != nil {
-			return nil, err
-		}
-
-		if err := h.deps.Store.SetSweepNote(ctx, sweep.ID, *r.Body.Note); err != nil {
-			return nil, err
-		}
-
-		if r.Body.MaxParallel == nil {
-			answer, err := h.answerSweep(ctx, sweep.ID)
-
-			return openapi.UpdateSweep200JSONResponse{SweepJSONResponse: answer}, err
+	if r.Body.MaxParallel != nil {
+		sweep, err := h.update(ctx, r.ID, workflows.UpdateSetMaxParallel, *r.Body.MaxParallel)
+		if err != nil || r.Body.Note == nil {
+			return openapi.UpdateSweep200JSONResponse{SweepJSONResponse: sweep}, err
 		}
 	}
 
-	sweep, err := h.update(ctx, r.ID, workflows.UpdateSetMaxParallel, *r.Body.MaxParallel)
+	sweep, err := h.sweep(ctx, r.ID)
+	if err == nil && r.Body.Note != nil {
+		err = h.deps.Store.SetSweepNote(ctx, sweep.ID, *r.Body.Note, r.Body.NoteWas)
+	}
 
-	return openapi.UpdateSweep200JSONResponse{SweepJSONResponse: sweep}, err
+	if err != nil {
+		return nil, err
+	}
+
+	answer, err := h.answerSweep(ctx, sweep.ID)
+
+	return openapi.UpdateSweep200JSONResponse{SweepJSONResponse: answer}, err
 }
 
 // CancelSweep is POST /sweeps/{id}/cancel.

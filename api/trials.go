@@ -103,7 +103,7 @@ func (h *handlers) UpdateTrial(ctx context.Context, r openapi.UpdateTrialRequest
 		return nil, err
 	}
 
-	if err := h.deps.Store.SetTrialNote(ctx, trial.SweepID, trial.Number, r.Body.Note); err != nil {
+	if err := h.deps.Store.SetTrialNote(ctx, trial.SweepID, trial.Number, r.Body.Note, r.Body.NoteWas); err != nil {
 		return nil, err
 	}
 

@@ -138,7 +138,7 @@ CREATE TABLE sweeps (
     template            text NOT NULL GENERATED ALWAYS AS (md5(image_digest || coalesce(spec ->> 'command', ''))) STORED, -- sweeps with the same run alike
     trial_limit         json NOT NULL GENERATED ALWAYS AS (coalesce(spec #> '{limits,max_trial_duration}', '"0s"')) STORED,
     metric              text NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,metric}', '')) STORED, -- of the objective; empty = none
-    is_try              boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{labels,berth/try}', '') = 'true') STORED, -- of berth try
+    is_try              boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{labels,berth/try}', '') = 'true' AND coalesce(spec #>> '{limits,max_trials}', '') = '1') STORED, -- of berth try; one that was made a sweep has more trials
     minimizes           boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,goal}', '') = 'minimize') STORED,
     CONSTRAINT sweeps_state CHECK (state IN
         ('pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled')),
@@ -192,6 +192,7 @@ CREATE INDEX trials_by_state ON trials (sweep_id, state);
 CREATE INDEX trials_unfinished_shape ON trials (shape_key) WHERE finished_at IS NULL;
 CREATE INDEX trials_by_value ON trials (sweep_id, value, number) WHERE value IS NOT NULL;
 CREATE INDEX trials_by_duration ON trials (sweep_id, (finished_at - started_at), number) WHERE finished_at IS NOT NULL;
+CREATE INDEX trials_noted ON trials (sweep_id) WHERE note <> '';
 CREATE INDEX trials_of_shape ON trials (shape_key, created_at);
 -- By their values: a random search asks which of its draws were tried. The digest keeps the index small.
 CREATE INDEX trials_by_params ON trials (sweep_id, (md5(params::text)::uuid));

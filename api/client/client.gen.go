@@ -1806,6 +1806,9 @@ type SweepPatch struct {
 
 	// Note Of people; words that begin with # are its tags
 	Note *string `json:"note,omitempty"`
+
+	// NoteWas The note that this one takes the place of; another one there is a conflict
+	NoteWas *string `json:"note_was,omitempty"`
 }
 
 // SweepReport What a sweep used. An attempt counts from its container's start to its end
@@ -1929,6 +1932,9 @@ type TrialList struct {
 type TrialPatch struct {
 	// Note Of people; words that begin with # are its tags
 	Note string `json:"note"`
+
+	// NoteWas The note that this one takes the place of; another one there is a conflict
+	NoteWas *string `json:"note_was,omitempty"`
 }
 
 // TrialSort defines model for TrialSort.
@@ -2172,7 +2178,7 @@ type ListSweepsParams struct {
 	// State Only sweeps in one of these states
 	State *[]SweepState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Name Only sweeps whose name or note contains this text, whatever the case. Without it, sweeps of `berth try` are left out
+	// Name Only sweeps whose name or note, or the note of a trial, contains this text, whatever the case. Without it, sweeps of `berth try` are left out
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
 	// CreatedBy Only sweeps that the token of this name made

@@ -18,6 +18,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/datadir"
 	"github.com/berthml/berth/internal/agent/secrets"
+	"github.com/berthml/berth/internal/cli"
 	"github.com/berthml/berth/internal/config"
 	"github.com/berthml/berth/internal/control/backends"
 	"github.com/berthml/berth/internal/devstack"
@@ -100,7 +101,7 @@ func typedBackends(flags *pflag.FlagSet) error {
 func addressFree(ctx context.Context, address string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return berth.Errorf(berth.KindConflict, "cannot listen on %s: %w; end what uses it (another `berth dev`?), or choose another by --listen 127.0.0.1:8081", address, err)
+		return berth.Errorf(berth.KindConflict, "cannot listen on %s: %w; end what uses it (another `berth dev`?), or choose another by --listen 127.0.0.1:8081, but give two on one machine each a part of it", address, err)
 	}
 
 	return listener.Close()
@@ -233,6 +234,11 @@ func (d *development) announce(out io.Writer) func(url string) {
 			fmt.Fprintf(out, "  Temporal UI  %s\n", d.temporalUI)
 		}
 
-		fmt.Fprintf(out, "  data         %s\n\nTry: berth sweep submit -f sweep.yaml --wait   (Ctrl-C here stops all; starting again resumes)\n\n", d.gpus.DataDir)
+		try := "Try: "
+		if url != cli.DefaultServer { // else the command would reach the Berth there
+			try = "First, where you type commands: export BERTH_SERVER=" + url + "\nTry: "
+		}
+
+		fmt.Fprintf(out, "  data         %s\n\n"+try+"berth sweep submit -f sweep.yaml --wait   (Ctrl-C here stops all; starting again resumes)\n\n", d.gpus.DataDir)
 	}
 }

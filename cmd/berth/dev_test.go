@@ -6,11 +6,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/cli"
 	"github.com/berthml/berth/internal/control/backends"
 )
 
@@ -30,6 +32,24 @@ func TestDev_PortIsTaken(t *testing.T) {
 	require.Equal(t, berth.KindConflict, berth.KindOf(err))
 	require.ErrorContains(t, err, "choose another by --listen")
 	require.NoDirExists(t, d.gpus.DataDir)
+}
+
+// Another Berth may have the address that commands look at without a word.
+func TestDev_SaysHowCommandsFindIt(t *testing.T) {
+	t.Parallel()
+
+	var (
+		d   development
+		out strings.Builder
+	)
+
+	d.gpus.DataDir = t.TempDir()
+	d.announce(&out)("http://127.0.0.1:8081")
+	require.Contains(t, out.String(), "export BERTH_SERVER=http://127.0.0.1:8081\nTry: berth sweep submit")
+
+	out.Reset()
+	d.announce(&out)(cli.DefaultServer)
+	require.NotContains(t, out.String(), "export")
 }
 
 // A user's shell, or profile, names the Temporal of a team. `berth dev` runs its own, and so do clients of

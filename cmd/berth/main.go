@@ -38,10 +38,15 @@ func main() {
 // second.
 const stoppingHint = time.Second
 
-// interruptible ends the context at the first Ctrl-C or SIGTERM, for an orderly
-// end. The second ends the process at once, as if we caught none.
+// interruptible ends the context at the first Ctrl-C or SIGTERM, and when the terminal is
+// closed, for an orderly end. The second ends the process at once, as if we caught none.
 func interruptible(ctx context.Context, out io.Writer) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+		ends = append(ends, syscall.SIGHUP)
+	}
+
+	ctx, stop := signal.NotifyContext(ctx, ends...)
 
 	context.AfterFunc(ctx, func() {
 		stop()

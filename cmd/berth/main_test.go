@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 	"time"
@@ -42,7 +43,11 @@ func hang() {
 func TestInterruptible_TheSecondSignalEndsTheProcess(t *testing.T) {
 	t.Parallel()
 
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			continue // these tests run under nohup
+		}
+
 		child := exec.CommandContext(t.Context(), os.Args[0])
 		child.Env = append(os.Environ(), hangVariable+"=1")
 		output, err := child.StdoutPipe()

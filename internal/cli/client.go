@@ -32,13 +32,13 @@ type remote struct {
 }
 
 func (o *options) connect() (*remote, error) {
-	server := strings.TrimSuffix(cmp.Or(o.server, o.getenv("BERTH_SERVER"), defaultServer), "/")
+	server := strings.TrimSuffix(cmp.Or(o.server, o.getenv("BERTH_SERVER"), DefaultServer), "/")
 	if !strings.Contains(server, "://") {
 		server = "http://" + server
 	}
 
 	if at, err := url.Parse(server); err != nil || at.Host == "" {
-		return nil, exitf(ExitUsage, "--server %q is no URL; write such as %s", server, defaultServer)
+		return nil, exitf(ExitUsage, "--server %q is no URL; write such as %s", server, DefaultServer)
 	}
 
 	transport, err := o.transport()

@@ -169,8 +169,32 @@ func TestInit_CommandsOfMessagesAreQuoted(t *testing.T) {
 
 	commands := regexp.MustCompile(`(?m)^  (docker build .*)\n  (berth sweep submit .*)$`).FindStringSubmatch(out.stdout)
 	require.NotNil(t, commands, out.stdout)
-	require.Equal(t, []string{"docker", "build", "-t", "it-s-mine-my-train:1", filepath.Join(f.dir, "it's <mine>")}, words(t, commands[1]))
+	image := words(t, commands[1])[3]
+	require.Regexp(t, "^it-s-mine-my-train-[0-9a-f]{4}:1$", image)
+	require.Equal(t, []string{"docker", "build", "-t", image, filepath.Join(f.dir, "it's <mine>")}, words(t, commands[1]))
 	require.Equal(t, []string{"berth", "sweep", "submit", "-f", file, "--wait"}, words(t, commands[2]))
+}
+
+func TestInit_EachProjectHasAnImageOfItsOwn(t *testing.T) {
+	t.Parallel()
+
+	images := make(map[string]bool)
+
+	for _, project := range []string{"mnist", "cifar"} {
+		f := newInit(t, argparseScript, berth.Looked{Stdout: []byte(foundFlags)})
+		script := filepath.Join(f.dir, project, "src", "train.py")
+		f.write(t, project+"/src/train.py", argparseScript)
+
+		out := f.run(t, "init", script, "--image", "mine:1", "-o", filepath.Join(f.dir, project+".yaml"))
+		require.Zero(t, out.code, out.stderr)
+
+		image := regexp.MustCompile(`docker build -t (\S+)`).FindStringSubmatch(out.stdout)
+		require.NotNil(t, image, out.stdout)
+
+		images[image[1]] = true
+	}
+
+	require.Len(t, images, 2)
 }
 
 // words returns a shell's words of a command.

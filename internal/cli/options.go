@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const defaultServer = "http://127.0.0.1:8080"
+// DefaultServer is where commands look without --server and BERTH_SERVER.
+const DefaultServer = "http://127.0.0.1:8080"
 
 // options are the flags that every client command has.
 type options struct {
@@ -33,7 +34,7 @@ func newOptions(docker func() (LocalDocker, error)) *options {
 
 func (o *options) bind(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&o.server, "server", "", "where Berth is; default: BERTH_SERVER, else "+defaultServer)
+	flags.StringVar(&o.server, "server", "", "where Berth is; default: BERTH_SERVER, else "+DefaultServer)
 	flags.StringVar(&o.caFile, "ca-file", "", "PEM file of the authority that signed the server's certificate, beside those that this machine trusts; default: BERTH_CA_FILE")
 	flags.StringVar(&o.token, "token", "", "API token; default: BERTH_TOKEN, which other users of the machine cannot see")
 	flags.StringVarP(&o.output, "output", "o", "table", "table, json, yaml or csv")

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,7 +44,9 @@ func readSource(name string) (*source, error) {
 		return nil, exitf(ExitUsage, "reading the script: %w", err)
 	}
 
-	s := &source{path: path, dir: filepath.Dir(path), name: slug(whole), image: slug(whole) + ":1", files: []string{filepath.Base(path)}}
+	// Two projects may both have src/train.py: the second build would take the first's name.
+	image := fmt.Sprintf("%s-%.2x:1", slug(whole), sha256.Sum256([]byte(whole)))
+	s := &source{path: path, dir: filepath.Dir(path), name: slug(whole), image: image, files: []string{filepath.Base(path)}}
 	s.dockerfile, s.build = filepath.Join(s.dir, "Dockerfile"), script.ShellCommand("docker", "build", "-t", s.image, s.dir)
 	s.addText(string(text))
 	slices.Sort(s.files[1:])

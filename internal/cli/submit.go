@@ -32,9 +32,7 @@ func (o *options) submitCommand() *cobra.Command {
 			return err
 		}
 
-		for _, warning := range sweep.Warnings {
-			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s\n", warning.Code, warning.Detail)
-		}
+		warn(cmd, sweep)
 
 		return o.submitted(cmd, to, sweep, follow)
 	})
@@ -224,3 +222,10 @@ func sizedBy(s client.PreviewShape) string {
 
 // shortKey is as much of a shape's key as people need.
 func shortKey(key string) string { return key[:min(len(key), 12)] }
+
+// warn tells what the server warns of with a new sweep.
+func warn(cmd *cobra.Command, sweep client.Sweep) {
+	for _, warning := range sweep.Warnings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s\n", warning.Code, warning.Detail)
+	}
+}

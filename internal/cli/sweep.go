@@ -37,7 +37,7 @@ func (o *options) listSweepsCommand() *cobra.Command {
 		}, limit))
 	})
 	cmd.Flags().StringSliceVar(&filter, "state", nil, "only sweeps in these states, such as running,paused")
-	cmd.Flags().StringVar(&name, "name", "", "only sweeps whose name or note contains this, whatever the case; \"(try)\" finds those of `berth try`, which are left out else")
+	cmd.Flags().StringVar(&name, "name", "", "only sweeps whose name or note contains this, whatever the case; \"(try)\" finds those of `berth try`, which are left out else once they ended")
 	cmd.Flags().StringVar(&by, "created-by", "", "only sweeps that the token of this name made")
 	cmd.Flags().StringVar(&sorted, "sort", "", "created_at, name or finished_at; a minus before it means descending (default -created_at)")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many at most; 0 = all")

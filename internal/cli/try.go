@@ -36,6 +36,7 @@ func (o *options) tryCommand() *cobra.Command {
 				return err
 			}
 
+			warn(cmd, sweep)
 			say(cmd.ErrOrStderr(), "trying one trial as sweep %s (%s); Ctrl-C cancels it\n", short(sweep.ID), sweep.Name)
 
 			if err := o.tryTrial(cmd, to, sweep.ID, file.name); cmd.Context().Err() == nil {

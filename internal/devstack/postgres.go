@@ -206,17 +206,26 @@ func (c cluster) house(ctx context.Context) error {
 	return c.checkWay(ctx)
 }
 
-// checkWay checks that PostgreSQL's user can enter our directory. It tries, so that access
-// lists count. Errors: invalid, with the permission to change.
+// checkWay checks that PostgreSQL's user can run its programs and enter our directory. It
+// tries, so that access lists count. Errors: invalid, with the permission to change.
 func (c cluster) checkWay(ctx context.Context) error {
 	if c.as == nil {
 		return nil // we made it ourselves
 	}
 
-	cmd := c.command(ctx, "postgres", "--version")
-	cmd.Dir = c.dir
+	try := func(dir string) error {
+		cmd := c.command(ctx, "postgres", "--version")
+		cmd.Dir = dir
 
-	err := cmd.Run()
+		return cmd.Run()
+	}
+
+	if err := try("/"); errors.Is(err, fs.ErrPermission) {
+		return berth.Errorf(berth.KindInvalid, "the user %d, as which PostgreSQL runs, cannot run the programs in %s: `namei -l %[2]s` shows which directory on the way is closed; "+
+			"run `chmod o+x` on that, or install Berth where everybody may enter, such as /opt/berth", c.as.Uid, c.bin)
+	}
+
+	err := try(c.dir)
 
 	switch {
 	case err == nil:

@@ -3,6 +3,7 @@ package devstack
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +45,24 @@ func TestStartPostgres_SaysWhichDirectoryIsClosed(t *testing.T) {
 	server, err := StartPostgres(t.Context(), PostgresConfig{Dir: filepath.Join(closed, "berth", "postgres"), Volatile: true})
 	require.NoError(t, err)
 	require.NoError(t, server.Stop())
+}
+
+func TestStartPostgres_SaysWhenItsProgramsAreClosed(t *testing.T) {
+	t.Parallel()
+
+	if os.Geteuid() != 0 {
+		runtimetest.Skip(t, "only root runs PostgreSQL as another user")
+	}
+
+	root := servers(t)
+	bin := filepath.Join(root, "closed", "bin")
+	require.NoError(t, os.MkdirAll(bin, 0o755))                                                    //nolint:gosec // G301: only the one above is closed
+	require.NoError(t, os.Chmod(filepath.Dir(bin), 0o700))                                         //nolint:gosec // G302: a directory
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "postgres"), []byte("#!/bin/sh\n"), 0o755)) //nolint:gosec // G306: a program
+
+	err := cluster{bin: bin, dir: root, as: &syscall.Credential{Uid: 65534, Gid: 65534}}.checkWay(t.Context())
+	require.ErrorContains(t, err, "cannot run the programs in "+bin)
+	require.Equal(t, berth.KindInvalid, berth.KindOf(err))
 }
 
 // A relative directory is one below where Berth runs, not where PostgreSQL does.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -94,14 +95,15 @@ func TestInit_ADockerfileOfItsOwn(t *testing.T) {
 	got := berthIn(t, dir, nil, "init", "main.py", "--base", "berth-examples/python:3.11")
 	require.Equal(t, 0, got.code, got.err)
 	require.Contains(t, got.out, "wrote Dockerfile: berth-examples/python:3.11, and main.py helper.py")
-	require.Contains(t, got.out, "docker build -t own-thing-main:1 .")
+	image := regexp.MustCompile(`docker build -t (own-thing-main-[0-9a-f]{4}:1) \.`).FindStringSubmatch(got.out)
+	require.NotNil(t, image, got.out)
 	require.NoError(t, os.Chmod(filepath.Join(dir, "helper.py"), 0o600))
 
-	build := exec.CommandContext(t.Context(), "docker", "build", "--quiet", "--tag", "own-thing-main:1", dir)
+	build := exec.CommandContext(t.Context(), "docker", "build", "--quiet", "--tag", image[1], dir)
 	build.Env = append(os.Environ(), "DOCKER_BUILDKIT=0")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, string(output))
-	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", "own-thing-main:1").Run() })
+	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", image[1]).Run() })
 
 	s := decoded(t, filepath.Join(dir, "sweep.yaml"))
 	args := []string{"run", "--rm", "--network", "none", "--read-only", "--user", "65532:65532", s.Image}

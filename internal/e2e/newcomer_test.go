@@ -69,7 +69,6 @@ func (n newcomer) walk(t *testing.T, s *stack) {
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/newcomer/"+n.name)))
 
 	env := []string{"BERTH_SERVER=" + s.url, "DOCKER_BUILDKIT=0"}
-	image := n.name + "-train:1"
 	commands := 0
 	types := func(words ...string) typed {
 		t.Helper()
@@ -88,14 +87,17 @@ func (n newcomer) walk(t *testing.T, s *stack) {
 	require.Contains(t, got.out, "objective: "+string(n.objective.Goal)+" "+n.objective.Metric+" (")
 
 	// The test runs the commands that the output names next.
-	build, submit := "docker build -t "+image+" .", "berth sweep submit -f sweep.yaml --wait"
+	image := regexp.MustCompile(`docker build -t (` + n.name + `-train-[0-9a-f]{4}:1) \.`).FindStringSubmatch(got.out)
+	require.NotNil(t, image, got.out)
+
+	build, submit := "docker build -t "+image[1]+" .", "berth sweep submit -f sweep.yaml --wait"
 	require.Contains(t, got.out, "then type:\n  "+build+"\n  "+submit+"\n")
 
 	file := decoded(t, filepath.Join(dir, "sweep.yaml"))
 	require.Equal(t, n.parameters, written(t, file))
 	require.Equal(t, &n.objective, file.Objective)
 
-	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", image).Run() })
+	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "docker", "rmi", image[1]).Run() })
 	types(strings.Fields(build)...)
 
 	got = types(strings.Fields(submit)...)
@@ -121,7 +123,7 @@ func (n newcomer) walk(t *testing.T, s *stack) {
 	require.Contains(t, got.out, filepath.Base(best))
 	require.FileExists(t, filepath.Join(best, n.model))
 
-	value := n.load(t, image, best)
+	value := n.load(t, image[1], best)
 
 	if n.keepsBest { // and the last epoch counted
 		require.LessOrEqual(t, value, sweep.Best.Value+0.001)

@@ -8,6 +8,7 @@ import pytest
 
 import berth
 from berth._client import _Document
+from berth._frames import metric_frame
 from berth._importance import importances
 
 
@@ -39,3 +40,10 @@ def test_importances_agree_with_the_web_interface() -> None:
     # x: 48/19 (importance.test.ts). opt: the best 5 are 5 to 9, all b, 10 of 20: 16/19.
     assert shares["x"] == pytest.approx(48 / 64)
     assert importances(grid[:19], True, ["lr"]) == {"lr": 0.0}
+
+
+def test_a_point_at_a_whole_second_leaves_the_column_times() -> None:
+    table = b"trial,attempt,counts,name,step,value,at\n"
+    table += b"1,1,True,loss,1,0.5,2026-11-28T10:00:00.123456Z\n1,1,True,loss,2,0.4,2026-11-28T10:00:01Z\n"
+    frame = metric_frame(table)
+    assert frame["at"].diff().dt.total_seconds()[1] == pytest.approx(0.876544)

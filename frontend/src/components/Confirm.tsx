@@ -13,13 +13,25 @@ interface Props {
   error: unknown;
   onConfirm: () => void;
   onClose: () => void;
+  /** keeps what was typed: only its buttons close it. */
+  keeps?: boolean;
   children: ReactNode;
 }
 
 /** Asks before something that cannot be undone, and shows the server's refusal where the question was. */
-export function Confirm({ opened, title, action, danger, busy, disabled, error, onConfirm, onClose, children }: Props) {
+export function Confirm(props: Props) {
+  const { opened, title, action, danger, busy, disabled, error, onConfirm, onClose, keeps = false, children } = props;
+
   return (
-    <Modal opened={opened} onClose={onClose} title={title} centered closeButtonProps={{ "aria-label": "Close" }}>
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={title}
+      centered
+      closeOnClickOutside={!keeps}
+      closeOnEscape={!keeps}
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
       {children}
       {error !== null && error !== undefined && (
         <div style={{ marginTop: 12 }}>

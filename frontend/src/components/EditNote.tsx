@@ -9,24 +9,28 @@ const LONGEST = 1000; // characters, as the API takes them
 
 interface Props {
   note: string;
-  save: (note: string) => Promise<unknown>;
+  /** save takes the new note, and the one that the person saw. */
+  save: (note: string, was: string) => Promise<unknown>;
 }
 
 /** What people noted of a sweep or a trial, and a way to change it. */
 export function EditNote({ note, save }: Props) {
   const [draft, setDraft] = useState<string>(); // absent = it is not being changed
+  const [seen, setSeen] = useState("");
   const queries = useQueryClient();
   const saving = useMutation({
-    mutationFn: save,
+    mutationFn: (text: string) => save(text, seen),
     onSuccess: async () => {
       setDraft(undefined);
       await queries.invalidateQueries({ queryKey: ["sweep"] });
       await queries.invalidateQueries({ queryKey: ["sweeps"] }); // live updates may be paused
+      await queries.invalidateQueries({ queryKey: ["overview"] }); // charts and comparisons show notes
     },
   });
   const open = () => {
     saving.reset();
     setDraft(note);
+    setSeen(note);
   };
 
   return (
@@ -41,6 +45,7 @@ export function EditNote({ note, save }: Props) {
         opened={draft !== undefined}
         title="Note"
         action="Save"
+        keeps
         busy={saving.isPending}
         error={saving.error}
         onConfirm={() => saving.mutate((draft ?? "").trim())}

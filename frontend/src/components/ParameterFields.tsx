@@ -61,7 +61,7 @@ export function ParameterFields({ row, problems, onChange, onRemove }: Props) {
           style={{ flex: "1 1 100px" }}
         />
         {row.kind === "other" ? (
-          <p style={{ flex: "2 1 160px", margin: 0, fontSize: 13 }}>Depends on others: edit it in the YAML.</p>
+          <p style={{ flex: "2 1 160px", margin: 0, fontSize: 13 }}>Edit its values in the YAML.</p>
         ) : (
           <NativeSelect
             size="xs"

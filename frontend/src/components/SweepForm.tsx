@@ -57,7 +57,12 @@ export function SweepForm({ text, model, problems, kept, onChange }: Props) {
       />
       <DraftArea
         label="Command"
-        description="One argument a line; {{name}} stands for the value of a parameter"
+        description={
+          model.commandInText
+            ? "An argument has several lines: edit it in the YAML"
+            : "One argument a line; {{name}} stands for the value of a parameter"
+        }
+        readOnly={model.commandInText}
         autosize
         minRows={3}
         maxRows={10}

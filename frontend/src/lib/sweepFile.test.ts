@@ -171,3 +171,20 @@ limits: {max_trials: 40, max_duration: 2h}
     limits: { max_trials: 1, max_duration: "2h" },
   });
 });
+
+it("keeps a text choice that looks like a number a text", () => {
+  const text = `name: x
+parameters:
+  - {name: tf, values: ["2.10", "2.15"]}
+  - {name: lr, values: [1e-4, 0.01]}
+`;
+  const one = parse(oneTrial(text, { tf: "2.10", lr: 0.01 })) as { enqueue: unknown };
+  expect(one.enqueue).toEqual([{ tf: "2.10", lr: 0.01 }]);
+});
+
+it("leaves to the text what its fields cannot hold", () => {
+  expect(rowOf('parameters: [{name: sizes, values: ["64,32", "128,16"]}]').kind).toBe("other");
+  expect(rowOf("parameters: [{name: sizes, values: [a, b]}]").kind).toBe("categorical");
+  expect(form('command: [sh, -c, "set -e\\npython3 train.py"]').commandInText).toBe(true);
+  expect(form('command: [sh, -c, "python3 train.py"]').commandInText).toBe(false);
+});

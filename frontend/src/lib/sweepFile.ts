@@ -29,6 +29,7 @@ export interface FormModel {
   name: string;
   image: string;
   command: string; // one argument a line
+  commandInText: boolean; // an argument has line breaks: the form cannot show it
   metric: string;
   goal: string;
   algorithm: string;
@@ -45,12 +46,14 @@ export function readForm(text: string): FormModel | undefined {
   if (doc.errors.length > 0 || !isMap(doc.contents)) return undefined;
 
   const command = doc.getIn(["command"], true);
+  const words = isSeq(command) ? command.items.map((_, i) => textAt(doc, ["command", i])) : [];
   const rows = doc.getIn(["parameters"], true);
 
   return {
     name: textAt(doc, ["name"]),
     image: textAt(doc, ["image"]),
-    command: isSeq(command) ? command.items.map((_, i) => textAt(doc, ["command", i])).join("\n") : "",
+    command: words.join("\n"),
+    commandInText: words.some((word) => word.trimEnd().includes("\n")),
     metric: textAt(doc, ["objective", "metric"]),
     goal: textAt(doc, ["objective", "goal"]),
     algorithm: textAt(doc, ["search", "algorithm"]),
@@ -64,16 +67,16 @@ function readRow(doc: Document, i: number): ParameterRow {
   const at = (key: string) => textAt(doc, ["parameters", i, key]);
   const has = (key: string) => doc.hasIn(["parameters", i, key]);
   const values = doc.getIn(["parameters", i, "values"], true);
+  const choices = isSeq(values) ? values.items.map((_, j) => textAt(doc, ["parameters", i, "values", j])) : [];
+  const apart = choices.every((choice) => choice !== "" && !choice.includes(",")); // as the form writes them
 
   return {
     name: at("name"),
-    kind: kindOf(at("type"), has, `${at("min")}${at("max")}`),
+    kind: apart ? kindOf(at("type"), has, `${at("min")}${at("max")}`) : "other",
     min: at("min"),
     max: at("max"),
     log: at("log") === "true",
-    values: isSeq(values)
-      ? values.items.map((_, j) => textAt(doc, ["parameters", i, "values", j])).join(", ")
-      : at("value"),
+    values: isSeq(values) ? choices.join(", ") : at("value"),
     memory: at("memory") === "true",
   };
 }
@@ -287,7 +290,7 @@ export function oneTrial(text: string, params: Record<string, unknown>): string 
     const searched = (list.parameters ?? []).filter((one) => !fixed(one)).map((one) => String(one.name));
     const values = Object.entries(params)
       .filter(([name]) => searched.includes(name))
-      .map(([name, v]) => [name, typeof v === "number" ? typed(String(v)) : v]);
+      .map(([name, v]) => [name, typeof v === "number" ? typed(String(v)) : typeof v === "string" ? literal(v) : v]);
 
     doc.set("name", `${String(doc.get("name"))} (again)`);
     doc.set("search", { algorithm: "random" });

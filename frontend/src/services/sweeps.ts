@@ -238,8 +238,8 @@ export function setParallel(id: string, maxParallel: number) {
   return answer(updateSweep({ path: { id }, body: { max_parallel: maxParallel } }));
 }
 
-export function setNote(id: string, note: string) {
-  return answer(updateSweep({ path: { id }, body: { note } }));
+export function setNote(id: string, note: string, was: string) {
+  return answer(updateSweep({ path: { id }, body: { note, note_was: was } }));
 }
 
 export function clone(id: string, key: string) {

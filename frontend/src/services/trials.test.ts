@@ -40,3 +40,22 @@ it("reads a list of many pages again so slowly that it asks for one page a secon
   expect(reads - before).toBeGreaterThanOrEqual(40);
   expect(reads - before).toBeLessThanOrEqual(65);
 });
+
+it("reads trials again while they run, whose reports no event tells", async () => {
+  let reads = 0;
+  let state = "running";
+  configure("http://localhost/api/v1");
+  vi.stubGlobal("fetch", () => {
+    reads++;
+
+    return Promise.resolve(Response.json({ data: [trial({ state: state as "running" })], total: 1 }));
+  });
+  const list = new InfiniteQueryObserver(newQueryClient(), trialsQuery("s", {}));
+  const end = list.subscribe(() => undefined);
+  await vi.advanceTimersByTimeAsync(9000);
+  expect(reads).toBe(3);
+  state = "succeeded";
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(reads).toBe(4);
+  end();
+});

@@ -14,6 +14,7 @@ import {
   type TrialSort,
   type TrialState,
 } from "@/api/generated";
+import { settled } from "@/lib/states";
 import { every } from "@/services/query";
 
 export type {
@@ -86,12 +87,12 @@ export function trialsQuery(
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: keepPreviousData,
-    // No event says why trials wait. Every page is read again, so a list of many is left to events.
+    // No event says why trials wait, or what they report. Every page is read again, so a list of many is left to events.
     refetchInterval: (query) => {
       const pages = query.state.data?.pages ?? [];
-      const waits = pages.some((page) => page.data.some((trial) => trial.state === "waiting"));
+      const changes = pages.some((page) => page.data.some((trial) => !settled(trial.state)));
 
-      return every(query, live && waits && pages.length <= 2);
+      return every(query, live && changes && pages.length <= 2);
     },
   });
 }
@@ -156,6 +157,6 @@ export function exportAddress(sweepId: string, filter: TrialFilter, format: Expo
   return apiUrl(`/sweeps/${sweepId}/export?${query}`);
 }
 
-export function setTrialNote(sweepId: string, number: number, note: string) {
-  return answer(updateTrial({ path: { id: sweepId, number }, body: { note } }));
+export function setTrialNote(sweepId: string, number: number, note: string, was: string) {
+  return answer(updateTrial({ path: { id: sweepId, number }, body: { note, note_was: was } }));
 }

@@ -68,9 +68,10 @@ func sweepList(q berth.SweepQuery) (*keyset, error) {
 	}
 
 	if q.Name != "" {
-		k.filter("(name ILIKE %[1]s::text OR note ILIKE %[1]s::text)", "%"+escapeLike.Replace(q.Name)+"%")
+		k.filter(`(name ILIKE %[1]s::text OR note ILIKE %[1]s::text OR EXISTS (
+			SELECT 1 FROM trials t WHERE t.sweep_id = sweeps.id AND t.note <> '' AND t.note ILIKE %[1]s::text))`, "%"+escapeLike.Replace(q.Name)+"%")
 	} else {
-		k.filters = append(k.filters, "NOT is_try") // a dozen tries would hide the sweeps; who looks for one names it
+		k.filters = append(k.filters, "NOT (is_try AND finished_at IS NOT NULL)") // a dozen tries would hide the sweeps; who looks for one names it
 	}
 
 	if q.CreatedBy != "" {

@@ -18,7 +18,7 @@ func (b *bundle) addSweeps(t *testing.T, n int) {
 	b.exec(t, `
 		INSERT INTO sweeps (id, name, spec, image_digest, state, created_by, created_at, finished_at)
 		SELECT gen_random_uuid(), (ARRAY['lr', 'LR wide', '50% off', 'a_b', 'aXb', 'c\d'])[1 + n % 6] || CASE WHEN n % 4 = 0 THEN '' ELSE ' ' || n / 3 END,
-			json_build_object('name', 'x', 'note', repeat('x', 1500), 'labels', json_build_object('berth/try', (n % 7 = 0)::text)), 'sha256:x', s.state, (ARRAY['me', 'you', 'ci'])[1 + n % 3],
+			json_build_object('name', 'x', 'note', repeat('x', 1500), 'labels', json_build_object('berth/try', (n % 7 = 0)::text), 'limits', json_build_object('max_trials', 1)), 'sha256:x', s.state, (ARRAY['me', 'you', 'ci'])[1 + n % 3],
 			'2026-11-25T00:00:00Z'::timestamptz + n / 4 * interval '1.000001 second',
 			CASE WHEN s.state IN ('succeeded', 'failed') THEN '2026-11-26T00:00:00Z'::timestamptz + n * 7919 % 97 * interval '1 minute' END
 		FROM generate_series(1, $1) n, LATERAL (SELECT (ARRAY['running', 'succeeded', 'failed', 'paused', 'pending'])[1 + n * 31 % 5] AS state) s`, n)
@@ -85,7 +85,7 @@ func TestPageSweeps_AsOneStatement(t *testing.T) {
 			q.Sort, q.Count = berth.ParseSort(sort), true
 			tries := ""
 			if q.Name == "" {
-				tries = "spec #>> '{labels,berth/try}' <> 'true' AND "
+				tries = "(spec #>> '{labels,berth/try}' <> 'true' OR finished_at IS NULL) AND "
 			}
 
 			want := column[string](t, b.pool, "SELECT id::text FROM sweeps WHERE "+tries+where+" ORDER BY "+order)
@@ -152,6 +152,25 @@ func TestPageSweeps_TenThousand(t *testing.T) {
 	}
 }
 
+// Of a try that a person made a sweep of its own, the label is left.
+func TestPageSweeps_ShowsWhatRunsAndWhatWasATry(t *testing.T) {
+	t.Parallel()
+
+	b := bare(t)
+
+	for name, limits := range map[string]string{"ended try": "1", "running try": "1", "sweep of a try": "50"} {
+		b.exec(t, `INSERT INTO sweeps (id, name, spec, image_digest, created_by, state, finished_at) VALUES (gen_random_uuid(), $1,
+			json_build_object('labels', json_build_object('berth/try', 'true'), 'limits', json_build_object('max_trials', $2::int)), 'sha256:x', 'me',
+			CASE WHEN $1 = 'running try' THEN 'running' ELSE 'succeeded' END, CASE WHEN $1 <> 'running try' THEN now() END)`, name, limits)
+	}
+
+	page, err := b.store.PageSweeps(t.Context(), berth.SweepQuery{Sort: berth.ParseSort("name"), Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, page.Rows, 2)
+	require.Equal(t, "running try", page.Rows[0].Name)
+	require.Equal(t, "sweep of a try", page.Rows[1].Name)
+}
+
 func TestNotes(t *testing.T) {
 	t.Parallel()
 
@@ -164,7 +183,7 @@ func TestNotes(t *testing.T) {
 	}
 	require.Zero(t, named("#baseline"))
 
-	require.NoError(t, b.store.SetSweepNote(t.Context(), b.sweep, "the old loss #baseline"))
+	require.NoError(t, b.store.SetSweepNote(t.Context(), b.sweep, "the old loss #baseline", nil))
 	require.Equal(t, 1, named("#BASE"))
 
 	sweep, err := b.store.GetSweep(t.Context(), b.sweep)
@@ -172,12 +191,19 @@ func TestNotes(t *testing.T) {
 	require.Equal(t, "the old loss #baseline", sweep.Note)
 
 	b.addTrials(t, 1)
-	require.NoError(t, b.store.SetTrialNote(t.Context(), b.sweep, 1, "odd curve"))
+	require.NoError(t, b.store.SetTrialNote(t.Context(), b.sweep, 1, "odd curve", nil))
 
 	trial, err := b.store.GetTrial(t.Context(), b.sweep, 1)
 	require.NoError(t, err)
 	require.Equal(t, "odd curve", trial.Note)
 
-	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.SetSweepNote(t.Context(), b.host.ID, "x")))
-	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.SetTrialNote(t.Context(), b.sweep, 99, "x")))
+	require.Equal(t, 1, named("ODD CURVE"), "a sweep is found by the notes of its trials, too")
+
+	seen := "odd curve"
+	require.NoError(t, b.store.SetTrialNote(t.Context(), b.sweep, 1, "the colleague's", &seen))
+	require.Equal(t, berth.KindConflict, berth.KindOf(b.store.SetTrialNote(t.Context(), b.sweep, 1, "mine", &seen)))
+	require.Equal(t, berth.KindConflict, berth.KindOf(b.store.SetSweepNote(t.Context(), b.sweep, "mine", &seen)))
+
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.SetSweepNote(t.Context(), b.host.ID, "x", nil)))
+	require.Equal(t, berth.KindNotFound, berth.KindOf(b.store.SetTrialNote(t.Context(), b.sweep, 99, "x", nil)))
 }

@@ -61,7 +61,7 @@ func (y year) further(b *testing.B) []scaleCall {
 			return failure(s.ListMetrics(ctx, y.attempt, "loss", 1000))
 		}},
 		{"notes", func(ctx context.Context, s *postgres.Store) error {
-			return errors.Join(s.SetSweepNote(ctx, y.hundredThousand, "x"), s.SetTrialNote(ctx, y.hundredThousand, 99_999, "x"))
+			return errors.Join(s.SetSweepNote(ctx, y.hundredThousand, "x", nil), s.SetTrialNote(ctx, y.hundredThousand, 99_999, "x", nil))
 		}},
 		{"failures", func(ctx context.Context, s *postgres.Store) error { return failure(s.Failures(ctx, y.hundredThousand)) }},
 		{"metric names", func(ctx context.Context, s *postgres.Store) error { return failure(s.MetricNames(ctx, y.thousand)) }},

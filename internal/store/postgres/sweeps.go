@@ -331,16 +331,25 @@ func (s *Store) SetMaxParallel(ctx context.Context, id string, n int) error {
 	})
 }
 
-// SetSweepNote changes what a person noted of a sweep. Errors: not_found.
-func (s *Store) SetSweepNote(ctx context.Context, id, note string) error {
+// SetSweepNote changes what a person noted of a sweep. was is the note that the person saw;
+// nil = whatever is there. Errors: not_found, and conflict where another note is there.
+func (s *Store) SetSweepNote(ctx context.Context, id, note string, was *string) error {
 	return s.inTx(ctx, "noting of sweep "+id, func(tx pgx.Tx) error {
-		rows, err := s.q.SetSweepNote(ctx, tx, note, id)
-		if err := must(rows, err, "noting", "no sweep "+id); err != nil {
+		rows, err := s.q.SetSweepNote(ctx, tx, &dbsqlc.SetSweepNoteParams{ID: id, Note: note, Was: was})
+		if err := noted(rows, err, was); err != nil {
 			return err
 		}
 
 		return s.notify(ctx, tx, berth.Event{Kind: "sweep.note", SweepID: id, Subject: id})
 	})
+}
+
+func noted(rows int64, err error, was *string) error {
+	if err == nil && rows == 0 && was != nil {
+		return berth.Errorf(berth.KindConflict, "another person changed the note in the meantime; load the page again to see it")
+	}
+
+	return must(rows, err, "noting", "it does not exist")
 }
 
 // FirstTrialRan is when a sweep's first trial got its place; zero while none has.

@@ -219,15 +219,15 @@ func (s *Store) Failures(ctx context.Context, sweepID string) ([]berth.FailureRe
 	return reasons[:min(len(reasons), mostFailures)], nil
 }
 
-// SetTrialNote changes what a person noted of a trial. Errors: not_found.
-func (s *Store) SetTrialNote(ctx context.Context, sweepID string, number int, note string) error {
+// SetTrialNote is SetSweepNote of a trial.
+func (s *Store) SetTrialNote(ctx context.Context, sweepID string, number int, note string, was *string) error {
 	return s.inTx(ctx, "noting of a trial of sweep "+sweepID, func(tx pgx.Tx) error {
-		id, err := s.q.SetTrialNote(ctx, tx, &dbsqlc.SetTrialNoteParams{SweepID: sweepID, Number: number, Note: note})
-		if err != nil {
+		ids, err := s.q.SetTrialNote(ctx, tx, &dbsqlc.SetTrialNoteParams{SweepID: sweepID, Number: number, Note: note, Was: was})
+		if err := noted(int64(len(ids)), err, was); err != nil {
 			return err
 		}
 
-		return s.notify(ctx, tx, berth.Event{Kind: "trial.note", SweepID: sweepID, Subject: id})
+		return s.notify(ctx, tx, berth.Event{Kind: "trial.note", SweepID: sweepID, Subject: ids[0]})
 	})
 }
 

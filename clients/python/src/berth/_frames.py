@@ -57,7 +57,8 @@ def _values(values: Sequence[Any]) -> pd.Series[Any]:
 
 def metric_frame(table: bytes) -> pd.DataFrame:
     """Returns the points of an exported table that count, columns as in Sweep.metrics."""
-    frame = pd.read_csv(io.BytesIO(table), parse_dates=["at"])
+    frame = pd.read_csv(io.BytesIO(table))
+    frame["at"] = pd.to_datetime(frame["at"], format="ISO8601", utc=True)  # a whole second has no fraction
     return frame.loc[frame["counts"], ["trial", "name", "step", "value", "at"]].reset_index(drop=True)
 
 

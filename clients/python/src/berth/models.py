@@ -100,12 +100,20 @@ class SweepPatch(Model):
     """
     Of people; words that begin with # are its tags
     """
+    note_was: Optional[str] = None
+    """
+    The note that this one takes the place of; another one there is a conflict
+    """
 
 
 class TrialPatch(Model):
     note: str
     """
     Of people; words that begin with # are its tags
+    """
+    note_was: Optional[str] = None
+    """
+    The note that this one takes the place of; another one there is a conflict
     """
 
 

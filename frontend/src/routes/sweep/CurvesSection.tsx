@@ -56,7 +56,7 @@ export function CurvesSection({ sweep, chosen, dark, live }: Props) {
         <>
           {curves.data && whose(data, chosen.set.size, sweep.objective !== undefined)}{" "}
           {chosen.set.size === 0 && lines.some((line) => line.strong) && "The best is in colour. "}
-          {thinned(data)}
+          {thinned(data, smoothing !== "0")}
           {notFinite(data)}
           {log && data.some((curve) => curve.values.some((v) => v <= 0)) && "Values of 0 and less are not drawn. "}
           {chosen.set.size > 0 && (
@@ -193,10 +193,10 @@ function linesOf(curves: Curve[], looks: Map<number, LineLook>, pale: string, we
   });
 }
 
-function thinned(curves: Curve[]): string {
-  return curves.some((curve) => curve.total > curve.steps.length)
-    ? "Long curves are thinned so that their peaks stay. "
-    : "";
+function thinned(curves: Curve[], smooth: boolean): string {
+  if (!curves.some((curve) => curve.total > curve.steps.length)) return "";
+
+  return `Long curves are thinned so that their peaks stay. ${smooth ? "They are smoothed over the points drawn, not over all. " : ""}`;
 }
 
 function notFinite(curves: Curve[]): string {

@@ -54,7 +54,7 @@ export function SweepPage() {
       </Group>
       <StaleNote query={query} doing="Reading the sweep again" />
       <SweepWarnings />
-      <SweepHeader sweep={sweep} />
+      <SweepHeader key={`header of ${sweep.id}`} sweep={sweep} />
       <Failures key={`failures of ${sweep.id}`} sweep={sweep} />
       <SweepTabs key={sweep.id} sweep={sweep} />
     </>
@@ -164,7 +164,7 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
       ),
     },
     { name: "In a terminal", value: <span className="mono break">{commandOf(sweep)}</span> },
-    { name: "Note", value: <EditNote note={sweep.note ?? ""} save={(note) => setNote(sweep.id, note)} /> },
+    { name: "Note", value: <EditNote note={sweep.note ?? ""} save={(note, was) => setNote(sweep.id, note, was)} /> },
     { name: "Image", value: <span className="mono break">{sweep.image}</span> },
   ];
   if (sweep.temporal_url !== undefined) {

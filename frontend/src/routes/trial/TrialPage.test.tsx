@@ -99,7 +99,12 @@ it("changes a note, whose tags lead to the sweeps that have them", async () => {
   const field = screen.getByLabelText("Note for people");
   await userEvent.clear(field);
   await userEvent.type(field, " fine ");
+  await userEvent.keyboard("{Escape}"); // keeps what was typed
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
-  await waitFor(() => expect(asked.find(({ call }) => call.startsWith("PATCH"))?.body).toBe('{"note":"fine"}'));
+  await waitFor(() =>
+    expect(asked.find(({ call }) => call.startsWith("PATCH"))?.body).toBe(
+      '{"note":"fine","note_was":"odd curve #ablation"}',
+    ),
+  );
   await waitFor(() => expect(screen.queryByLabelText("Note for people")).toBeNull());
 });

@@ -78,7 +78,7 @@ export function TrialPage() {
       </Group>
       <StaleNote query={trial} doing="Reading the trial again" />
       <div style={{ display: "grid", gap: 16 }}>
-        <TrialHeader trial={trial.data} metric={sweep.data?.objective?.metric} />
+        <TrialHeader key={trial.data.id} trial={trial.data} metric={sweep.data?.objective?.metric} />
         {trial.data.waiting && trial.data.waiting.length > 0 && (
           <Waiting rejections={trial.data.waiting} kept={trial.data.kept_host} />
         )}
@@ -109,7 +109,9 @@ function TrialHeader({ trial, metric }: { trial: Trial; metric: string | undefin
     { name: "Created", value: <When at={trial.created_at} /> },
     {
       name: "Note",
-      value: <EditNote note={trial.note ?? ""} save={(note) => setTrialNote(trial.sweep_id, trial.number, note)} />,
+      value: (
+        <EditNote note={trial.note ?? ""} save={(note, was) => setTrialNote(trial.sweep_id, trial.number, note, was)} />
+      ),
     },
     {
       name: "Probe of its kind",

@@ -456,11 +456,17 @@ func (q *Queries) SetSweepMaxParallel(ctx context.Context, db DBTX, maxParallel 
 }
 
 const setSweepNote = `-- name: SetSweepNote :execrows
-UPDATE sweeps SET note = $1 WHERE id = $2 AND deleted_at IS NULL
+UPDATE sweeps SET note = $1 WHERE id = $2 AND deleted_at IS NULL AND note = coalesce($3::text, note)
 `
 
-func (q *Queries) SetSweepNote(ctx context.Context, db DBTX, note string, iD string) (int64, error) {
-	result, err := db.Exec(ctx, setSweepNote, note, iD)
+type SetSweepNoteParams struct {
+	Note string
+	ID   string
+	Was  *string
+}
+
+func (q *Queries) SetSweepNote(ctx context.Context, db DBTX, arg *SetSweepNoteParams) (int64, error) {
+	result, err := db.Exec(ctx, setSweepNote, arg.Note, arg.ID, arg.Was)
 	if err != nil {
 		return 0, err
 	}

@@ -660,21 +660,41 @@ func (q *Queries) ObjectiveMetric(ctx context.Context, db DBTX, id string) (stri
 	return metric, err
 }
 
-const setTrialNote = `-- name: SetTrialNote :one
-UPDATE trials SET note = $1 WHERE sweep_id = $2 AND number = $3 RETURNING id
+const setTrialNote = `-- name: SetTrialNote :many
+UPDATE trials SET note = $1
+WHERE sweep_id = $2 AND number = $3 AND note = coalesce($4::text, note) RETURNING id
 `
 
 type SetTrialNoteParams struct {
 	Note    string
 	SweepID string
 	Number  int
+	Was     *string
 }
 
-func (q *Queries) SetTrialNote(ctx context.Context, db DBTX, arg *SetTrialNoteParams) (string, error) {
-	row := db.QueryRow(ctx, setTrialNote, arg.Note, arg.SweepID, arg.Number)
-	var id string
-	err := row.Scan(&id)
-	return id, err
+func (q *Queries) SetTrialNote(ctx context.Context, db DBTX, arg *SetTrialNoteParams) ([]string, error) {
+	rows, err := db.Query(ctx, setTrialNote,
+		arg.Note,
+		arg.SweepID,
+		arg.Number,
+		arg.Was,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const setTrialState = `-- name: SetTrialState :one

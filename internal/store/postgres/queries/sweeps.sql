@@ -80,7 +80,7 @@ SET max_parallel = @max_parallel,
 WHERE id = @id AND finished_at IS NULL;
 
 -- name: SetSweepNote :execrows
-UPDATE sweeps SET note = @note WHERE id = @id AND deleted_at IS NULL;
+UPDATE sweeps SET note = @note WHERE id = @id AND deleted_at IS NULL AND note = coalesce(sqlc.narg(was)::text, note);
 
 -- name: LockSweep :exec
 SELECT pg_advisory_xact_lock(hashtextextended('sweep:' || @id::text, 0));

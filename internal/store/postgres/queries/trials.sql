@@ -73,8 +73,9 @@ LEFT JOIN LATERAL (
 ) m ON true
 WHERE t.id = ANY (ARRAY(SELECT unnest(@ids::uuid[])));
 
--- name: SetTrialNote :one
-UPDATE trials SET note = @note WHERE sweep_id = @sweep_id AND number = @number RETURNING id;
+-- name: SetTrialNote :many
+UPDATE trials SET note = @note
+WHERE sweep_id = @sweep_id AND number = @number AND note = coalesce(sqlc.narg(was)::text, note) RETURNING id;
 
 -- name: NewestMetrics :many
 -- The newest point of each of the named metrics of each attempt: one look-up in the primary key each.
