@@ -2178,7 +2178,7 @@ type ListSweepsParams struct {
 	// State Only sweeps in one of these states
 	State *[]SweepState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Name Only sweeps whose name or note, or the note of a trial, contains this text, whatever the case. Without it, sweeps of `berth try` are left out
+	// Name Only sweeps whose name or note, or the note of a trial, contains this text, whatever the case. Without it, ended sweeps of `berth try` are left out
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
 	// CreatedBy Only sweeps that the token of this name made
