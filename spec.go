@@ -77,14 +77,20 @@ func (s Spec) WantsShim() bool { return s.Shim == nil || *s.Shim }
 const (
 	SearchGrid   = "grid"
 	SearchRandom = "random"
+	SearchSobol  = "sobol"
+	SearchTPE    = "tpe"
 	SearchList   = "list" // only the assignments in Enqueue
 )
 
 // SearchSpec chooses the algorithm.
 type SearchSpec struct {
-	Algorithm string `json:"algorithm"` // grid, random or list; default random
-	Seed      int64  `json:"seed"`      // default 0
+	Algorithm string `json:"algorithm"`         // grid, list, random, sobol or tpe; default random
+	Seed      int64  `json:"seed"`              // default 0
+	Startup   int    `json:"startup,omitempty"` // ended trials before a search that learns does so; tpe: default 10
 }
+
+// Learns says whether later trials depend on the results of earlier ones.
+func (s SearchSpec) Learns() bool { return s.Algorithm == SearchTPE }
 
 // Goal is the direction of an objective.
 type Goal string

@@ -44,7 +44,8 @@ type Trial struct {
 	Kind       FailureKind `json:"failure_kind,omitempty"` // of the attempt that decided
 	Message    string      `json:"message,omitempty"`      // in plain words, with the next step
 	Note       string      `json:"note,omitempty"`         // of a person, as of a sweep
-	Value      *float64    `json:"value,omitempty"`        // of the objective
+	Origin     Origin      `json:"origin"`
+	Value      *float64    `json:"value,omitempty"` // of the objective
 	Attempts   int         `json:"attempts"`
 	CreatedAt  time.Time   `json:"created_at"`
 	StartedAt  *time.Time  `json:"started_at,omitempty"`
@@ -55,11 +56,37 @@ type Trial struct {
 	OutputsRemoved string `json:"outputs_removed,omitempty"` // why the files of its last attempt were removed, in plain words; empty = they were not
 }
 
+// Observation is what a search learns from an earlier trial.
+type Observation struct {
+	Number int
+	Params Assignment
+	State  TrialState
+	Kind   FailureKind
+	Value  *float64 // of the objective; nil = it has none
+}
+
+// Origin is where the values of a trial come from. A search that learns knew all trials
+// with smaller numbers: some had ended, the others were open.
+type Origin struct {
+	By    string `json:"by"`              // the algorithm, or "enqueue"
+	Ended int    `json:"ended,omitempty"` // trials from which it learned
+	Open  int    `json:"open,omitempty"`  // trials without a result
+	Known string `json:"known,omitempty"` // the numbers of the ended trials it knew, such as "1-8,10"
+}
+
+// SearchNeeds is what a search wants to know of earlier trials beside the last one.
+type SearchNeeds struct {
+	Entries bool // all listed assignments, not only the next ones
+	Past    bool // Tried.Past
+}
+
 // NewTrial is a suggestion to be stored before anything runs.
 type NewTrial struct {
 	ID     string
 	Params Assignment
 	Shape  Shape
+	Origin Origin
+	Lost   string // why it is canceled at once; empty = it is not
 }
 
 // Tried is the state from which a search continues.
@@ -70,6 +97,8 @@ type Tried struct {
 	// Seen returns which of keys are Assignment.Key of a made trial; of nil, the keys of
 	// all trials. nil = no trial counts as made.
 	Seen func(keys []string) (map[string]bool, error)
+
+	Past []Observation // all trials by number, of a search that learns; else nil
 
 	Listed  int          // assignments that the sweep tries first
 	From    int          // number of listed assignments before Entries

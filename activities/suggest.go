@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"encoding/binary"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -14,7 +16,7 @@ import (
 // Suggester stores the trials of sweeps.
 type Suggester interface {
 	SweepRecord(ctx context.Context, id string) (berth.Sweep, error)
-	Suggest(ctx context.Context, sweepID string, first, count int, allEntries bool,
+	Suggest(ctx context.Context, sweepID string, first, count int, needs berth.SearchNeeds,
 		suggest func(berth.Tried) ([]berth.NewTrial, bool, error)) (numbers []int, exhausted bool, err error)
 }
 
@@ -31,6 +33,7 @@ type SuggestResult struct {
 	Exhausted bool   `json:"exhausted"`        // the search finds no other combination; limits.max_trials alone does not make it true
 	Reason    string `json:"reason,omitempty"` // why nothing follows these trials, for the user; empty = the search goes on
 	Capacity  int    `json:"capacity"`         // attempts of the sweep that the machines hold at once
+	Later     bool   `json:"later,omitempty"`  // enough trials wait: a search that learns chooses later with more results
 }
 
 // SuggestTrials asks the search for the next trials and stores them before
@@ -54,7 +57,7 @@ func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int)
 		return nil
 	}
 
-	_, err := suggest(ctx, ledger, SuggestInput{SweepID: sweepID, First: last, Count: 1})
+	_, err := suggest(ctx, ledger, SuggestInput{SweepID: sweepID, First: last + 1, Count: 0})
 
 	return err
 }
@@ -98,23 +101,37 @@ func suggest(ctx context.Context, ledger Suggester, in SuggestInput) (result Sug
 		)
 
 		result.Numbers, result.Exhausted, err = ledger.Suggest(ctx, in.SweepID, in.First, in.Count,
-			searcher.NeedsEntries(), func(tried berth.Tried) (_ []berth.NewTrial, _ bool, err error) {
-				var values []berth.Assignment
+			searcher.Needs(), func(tried berth.Tried) (_ []berth.NewTrial, _ bool, err error) {
+				made, added = tried.Made, 0
 
-				limit := in.First - 1 + in.Count - tried.Made
-				if values, end, err = searcher.With(tried.Listed, tried.From, tried.Entries).Next(tried, limit); err != nil {
-					return nil, false, err
+				if searcher.Needs().Past && made+1 < in.First {
+					lost := lostTrials(in, made, shapes)
+					made, added = made+len(lost), len(lost)
+
+					return lost, false, nil
 				}
 
-				trials := make([]berth.NewTrial, len(values))
-				for i, v := range values {
-					trials[i] = berth.NewTrial{ID: trialID(in.SweepID, tried.Made+1+i), Params: v, Shape: shapes.Of(v)}
+				limit := in.First - 1 + in.Count - made
+				if searcher.Needs().Past {
+					most := mayWait(sweep.Spec.Search, tried)
+					result.Later, limit = most < limit, min(most, limit)
 				}
 
-				added = len(values)
-				made = tried.Made + added
+				var suggestions []search.Suggestion
+				if limit > 0 {
+					suggestions, end, err = searcher.With(tried.Listed, tried.From, tried.Entries).Next(tried, limit)
+				}
 
-				return trials, end == search.EndSpace || end == search.EndDraws, nil
+				trials := make([]berth.NewTrial, len(suggestions))
+				for i, s := range suggestions {
+					s.Origin.Known = known(searcher, tried)
+					trials[i] = berth.NewTrial{ID: trialID(in.SweepID, made+1+i), Params: s.Values, Shape: shapes.Of(s.Values), Origin: s.Origin}
+				}
+
+				added = len(trials)
+				made += added
+
+				return trials, end == search.EndSpace || end == search.EndDraws, err
 			})
 		result.Reason = end.String()
 
@@ -123,6 +140,81 @@ func suggest(ctx context.Context, ledger Suggester, in SuggestInput) (result Sug
 		}
 	}
 }
+
+// SlackOf is how many trials of a search that learns wait when so many run: a place that is
+// free is filled at once, and little is chosen with less knowledge than it could be.
+func SlackOf(running int) int { return max(2, running/8) }
+
+// mayWait is how many more trials a search that learns may choose now.
+func mayWait(s berth.SearchSpec, tried berth.Tried) int {
+	waiting, running := 0, 0
+
+	for _, o := range tried.Past {
+		switch {
+		case o.State == berth.TrialRunning:
+			running++
+		case !o.State.Terminal():
+			waiting++
+		}
+	}
+
+	return max(SlackOf(running)-waiting, s.Startup+tried.Listed-tried.Made, 0)
+}
+
+// known are the trials whose ends a suggestion depends on; empty for a search that does not
+// learn.
+func known(searcher *search.Searcher, tried berth.Tried) string {
+	var ended []int
+
+	for _, o := range tried.Past {
+		if o.State.Terminal() {
+			ended = append(ended, o.Number)
+		}
+	}
+
+	if !searcher.Needs().Past {
+		return ""
+	}
+
+	return ranges(ended)
+}
+
+// ranges are ascending numbers as text, such as "1-8,10".
+func ranges(numbers []int) string {
+	var parts []string
+
+	for i := 0; i < len(numbers); {
+		from := i
+		for i++; i < len(numbers) && numbers[i] == numbers[i-1]+1; {
+			i++
+		}
+
+		part := strconv.Itoa(numbers[from])
+		if last := numbers[i-1]; last > numbers[from] {
+			part += "-" + strconv.Itoa(last)
+		}
+
+		parts = append(parts, part)
+	}
+
+	return strings.Join(parts, ",")
+}
+
+// lostTrials stand for those that a restored database forgot, of a search that would choose
+// other values today: it does not know what ran under their numbers.
+func lostTrials(in SuggestInput, made int, shapes search.Shapes) []berth.NewTrial {
+	lost := make([]berth.NewTrial, min(in.First-1-made, lostAtOnce))
+	for i := range lost {
+		lost[i] = berth.NewTrial{
+			ID: trialID(in.SweepID, made+1+i), Params: berth.Assignment{}, Shape: shapes.Of(berth.Assignment{}),
+			Lost: "the database was restored from before this trial, and its values are not known",
+		}
+	}
+
+	return lost
+}
+
+const lostAtOnce = 100
 
 // trialID derives a trial's id from its sweep and number, so that each caller
 // gets the same.

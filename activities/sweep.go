@@ -21,6 +21,8 @@ type SweepPlan struct {
 	MaxFailedTrials int              `json:"max_failed_trials"`
 	MaxDuration     berth.Duration   `json:"max_duration"`
 	Objective       *berth.Objective `json:"objective,omitempty"`
+	Learns          bool             `json:"learns,omitempty"`  // its search depends on results
+	Startup         int              `json:"startup,omitempty"` // trials that it chooses without
 }
 
 // SweepRun names a run of a sweep's workflow.
@@ -47,6 +49,8 @@ func (a *Activities) BeginSweep(ctx context.Context, in SweepRun) (SweepPlan, er
 		MaxFailedTrials: limits.MaxFailedTrials,
 		MaxDuration:     limits.MaxDuration,
 		Objective:       sweep.Spec.Objective,
+		Learns:          sweep.Spec.Search.Learns(),
+		Startup:         sweep.Spec.Search.Startup,
 	}, nil
 }
 

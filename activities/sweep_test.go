@@ -20,6 +20,7 @@ type shelf struct {
 	hosts  []berth.Host
 	spec   berth.Spec
 	trials []berth.NewTrial
+	states []berth.TrialState // of the first trials; the others wait
 }
 
 func (s *shelf) SweepRecord(context.Context, string) (berth.Sweep, error) {
@@ -29,7 +30,7 @@ func (s *shelf) SweepRecord(context.Context, string) (berth.Sweep, error) {
 func (s *shelf) ListHosts(context.Context) ([]berth.Host, error) { return s.hosts, nil }
 
 func (s *shelf) Suggest(
-	_ context.Context, _ string, first, count int, _ bool,
+	_ context.Context, _ string, first, count int, needs berth.SearchNeeds,
 	suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
 ) (numbers []int, exhausted bool, err error) {
 	if len(s.trials) >= first {
@@ -39,14 +40,76 @@ func (s *shelf) Suggest(
 	made := map[string]bool{}
 	tried := berth.Tried{Made: len(s.trials), Seen: func([]string) (map[string]bool, error) { return made, nil }}
 
-	for _, trial := range s.trials {
+	for i, trial := range s.trials {
 		made[trial.Params.Key()], tried.Last = true, trial.Params
+
+		if needs.Past {
+			o := berth.Observation{Number: i + 1, Params: trial.Params, State: berth.TrialWaiting}
+			if i < len(s.states) {
+				o.State = s.states[i]
+			}
+
+			if trial.Lost != "" {
+				o.State = berth.TrialCanceled
+			}
+
+			if o.State == berth.TrialSucceeded {
+				o.Value = new(float64(i))
+			}
+
+			tried.Past = append(tried.Past, o)
+		}
 	}
 
 	trials, exhausted, err := suggest(tried)
 	s.trials = append(s.trials, trials...)
 
 	return sequence(first, len(s.trials)), exhausted, err
+}
+
+// A search that learns chooses while few trials wait, and says what it knew. Trials that a
+// restored database forgot are no others under their numbers.
+func TestSuggestTrials_ChoosesLate(t *testing.T) {
+	t.Parallel()
+
+	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train, /trial/in/params.json]\nparameters: [{name: x, min: 0.1, max: 9}]\n"+
+		"objective: {metric: m, goal: maximize}\nsearch: {algorithm: tpe, startup: 4}\nlimits: {max_trials: 99}\n"), "")
+	require.NoError(t, err)
+
+	l := &shelf{spec: s}
+	a := &activities.Activities{Sweeps: l, Placements: l, Trials: unmeasured{}}
+	ask := func(first, count int) activities.SuggestResult {
+		result, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: restoredID, First: first, Count: count})
+		require.NoError(t, err)
+
+		return result
+	}
+
+	require.Equal(t, []int{1, 2, 3, 4}, ask(1, 8).Numbers, "the startup points")
+	require.Equal(t, "sobol", l.trials[3].Origin.By)
+
+	again := ask(5, 8)
+	require.Empty(t, again.Numbers)
+	require.True(t, again.Later, "four wait")
+	require.False(t, again.Exhausted)
+
+	l.states = []berth.TrialState{berth.TrialSucceeded, berth.TrialRunning, berth.TrialRunning, berth.TrialSucceeded}
+	again = ask(5, 8)
+	require.Equal(t, []int{5, 6}, again.Numbers)
+	require.True(t, again.Later)
+
+	l.states = []berth.TrialState{berth.TrialSucceeded, berth.TrialSucceeded, berth.TrialRunning, berth.TrialSucceeded, berth.TrialSucceeded, berth.TrialRunning}
+	require.Equal(t, []int{7}, ask(7, 1).Numbers)
+	require.Equal(t, berth.Origin{By: "tpe", Ended: 4, Open: 2, Known: "1-2,4-5"}, l.trials[6].Origin)
+
+	require.Equal(t, []int{10}, ask(10, 1).Numbers)
+
+	for _, lost := range l.trials[7:9] {
+		require.Contains(t, lost.Lost, "its values are not known")
+		require.Empty(t, lost.Params)
+	}
+
+	require.Empty(t, l.trials[9].Lost)
 }
 
 func sequence(first, last int) (numbers []int) {
@@ -358,9 +421,9 @@ type entries struct {
 }
 
 func (e *entries) Suggest(
-	ctx context.Context, id string, first, count int, all bool, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
+	ctx context.Context, id string, first, count int, needs berth.SearchNeeds, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
 ) ([]int, bool, error) {
-	return e.shelf.Suggest(ctx, id, first, count, all, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+	return e.shelf.Suggest(ctx, id, first, count, needs, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
 		tried.Listed, tried.From = len(e.all), min(tried.Made, len(e.all))
 		tried.Entries = e.all[tried.From:min(tried.From+100, len(e.all))]
 

@@ -176,6 +176,7 @@ CREATE TABLE trials (
     started_at   timestamptz,
     finished_at  timestamptz,
     note         text NOT NULL DEFAULT '', -- of a person
+    origin       json NOT NULL DEFAULT '{}', -- where its values come from
     CONSTRAINT trials_note CHECK (char_length(note) <= 1000),
     CONSTRAINT trials_number UNIQUE (sweep_id, number),
     CONSTRAINT trials_number_from_one CHECK (number >= 1),

@@ -125,6 +125,11 @@ type sweep struct {
 
 	roomSince time.Time // the window has not been full; zero = it is
 
+	// Of a search that learns: enough trials wait, and it chooses no more before this time, or
+	// a trial's end; zero = it does.
+	askAt    time.Time
+	askPause time.Duration // before askAt
+
 	looked bool // at the hosts, since a trial ended and no longer than lostCheck ago
 }
 

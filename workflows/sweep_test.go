@@ -37,6 +37,7 @@ type sweepBundle struct {
 	ended  func(in activities.EndedInput) []berth.TrialEnd // how trials ended, as the sweep looks
 	again  map[int]int                                     // numbers for which the search once suggests others, that there were
 
+	choose                func() int   // how many trials a search that learns gives at most; nil = as many as asked for
 	beginning, suggesting func()       // called in these steps
 	finishing             func() error // and in this one
 
@@ -84,6 +85,11 @@ func sweepSetup(t *testing.T) *sweepBundle {
 
 			r := activities.SuggestResult{Capacity: b.holds}
 			again := len(b.again)
+
+			if b.choose != nil {
+				most := b.choose()
+				r.Later, in.Count = most < in.Count, min(most, in.Count)
+			}
 
 			for n := in.First; n < in.First+in.Count && n <= b.total; n++ {
 				r.Numbers = append(r.Numbers, cmp.Or(b.again[n], n))
@@ -395,6 +401,60 @@ func TestSweep_OneBadLookAtTheHostsDoesNotLast(t *testing.T) {
 }
 
 // A sweep that its own max_parallel keeps narrow does not ask about the hosts.
+// Once its startup points are out, a search that learns has few more trials open than the
+// machines hold.
+func TestSweep_ChoosesLateWhenItsSearchLearns(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.plan.Learns, b.plan.Startup = true, 18
+	b.holds, b.total = 10, 60
+
+	var open []int
+
+	for _, at := range []time.Duration{30 * time.Second, 150 * time.Second} {
+		b.env.RegisterDelayedCallback(func() { open = append(open, b.running) }, at)
+	}
+
+	b.execute(t)
+	require.Equal(t, []int{20, 12}, open)
+	require.Len(t, b.started, 60)
+}
+
+// While enough trials wait, the search is asked again after half a second, then twice as
+// long each time: other sweeps' ends give them places, of which no event tells this one. An
+// end of its own counts at once.
+func TestSweep_AsksASearchThatLearnsAgain(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.plan.Learns, b.plan.Startup = true, 2
+	b.holds, b.total, b.takes = 100, 8, 10*time.Minute
+	b.long = map[int]time.Duration{1: 20 * time.Second}
+
+	var asks []time.Duration
+
+	began, give := b.env.Now(), 2
+	b.choose = func() int {
+		asks = append(asks, b.env.Now().Sub(began).Round(100*time.Millisecond))
+
+		if b.env.Now().Sub(began) > 5*time.Minute {
+			give = 8
+		}
+
+		most := give
+		give = 0
+
+		return most
+	}
+
+	b.execute(t)
+	require.Len(t, b.started, 8)
+
+	half := 500 * time.Millisecond
+	require.Equal(t, []time.Duration{0, half, 3 * half, 7 * half, 15 * half, 31 * half, 20 * time.Second, 20*time.Second + half}, asks[:8])
+}
+
 func TestSweep_LooksAtTheHostsOnlyForAWiderWindow(t *testing.T) {
 	t.Parallel()
 

@@ -32,6 +32,11 @@ const (
 	// started in this time. A burst of 16 takes Temporal 400 ms with its database
 	// in a file.
 	topUp = 400 * time.Millisecond
+	// A search that learns chooses late, while few trials wait (SlackOf), of which some may have
+	// got a place at any time, since another sweep's trial ended. The sweep asks again after
+	// askFirst, then twice as long each time, up to askMost.
+	askFirst = 500 * time.Millisecond
+	askMost  = time.Minute
 )
 
 // room is how many more trials may be opened now.
@@ -49,12 +54,19 @@ func (s *sweep) room() int {
 }
 
 // window is how many trials are open at once: twice as many as can run, so that
-// all places are filled at once when they free at one moment.
+// all places are filled at once when they free at one moment. A search that learns has few
+// more than can run once it chooses by results: values that wait were chosen with less
+// knowledge.
 func (s *sweep) window() int { return s.windowOf(s.Capacity) }
 
 // windowOf is the window on machines that hold capacity attempts.
 func (s *sweep) windowOf(capacity int) int {
-	return min(max(s.running(capacity)*2, windowMin), berth.MaxOpenTrials)
+	open := max(s.running(capacity)*2, windowMin)
+	if s.plan.Learns && s.Created >= s.plan.Startup {
+		open = s.running(capacity) + activities.SlackOf(s.running(capacity))
+	}
+
+	return min(open, berth.MaxOpenTrials)
 }
 
 // running is how many trials can run at once on machines that hold capacity
@@ -75,6 +87,8 @@ func (s *sweep) due(ctx workflow.Context) bool {
 		s.roomSince = time.Time{}
 
 		return false
+	case s.askAt.After(workflow.Now(ctx)):
+		return false
 	case len(s.Open) < max(s.running(s.Capacity), 1):
 		return true
 	case s.roomSince.IsZero():
@@ -86,6 +100,10 @@ func (s *sweep) due(ctx workflow.Context) bool {
 
 // dueIn is how long trials that there is room for wait still.
 func (s *sweep) dueIn(ctx workflow.Context) time.Duration {
+	if left := s.askAt.Sub(workflow.Now(ctx)); left > 0 && s.room() > 0 {
+		return left
+	}
+
 	if s.roomSince.IsZero() || s.room() == 0 {
 		return 0
 	}
@@ -134,6 +152,12 @@ func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 	s.Exhausted, s.Reason = result.Exhausted, result.Reason
 	s.Capacity, s.looked = result.Capacity, true
 
+	s.askAt = time.Time{}
+	if result.Later {
+		s.askPause = min(max(2*s.askPause, askFirst), askMost)
+		s.askAt = workflow.Now(ctx).Add(s.askPause)
+	}
+
 	for _, number := range result.Numbers {
 		s.Created = max(s.Created, number)
 		s.Open = append(s.Open, number)
@@ -149,7 +173,7 @@ func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 
 	s.decide(ctx)
 
-	return room > in.Count && !s.Exhausted, nil
+	return room > in.Count && !s.Exhausted && !result.Later, nil
 }
 
 // start starts the workflows of trials, which outlive this run of the sweep.
@@ -231,6 +255,7 @@ func (s *sweep) end(news berth.TrialEnd) {
 
 	s.Open = slices.Delete(s.Open, i, i+1)
 	s.looked = false
+	s.askAt, s.askPause = time.Time{}, 0
 
 	switch news.State {
 	case berth.TrialSucceeded:

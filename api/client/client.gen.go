@@ -1210,6 +1210,18 @@ type Objective struct {
 	Target *float64 `json:"target,omitempty"`
 }
 
+// Origin Where the values of a trial come from
+type Origin struct {
+	// By The algorithm, or enqueue; sobol before an algorithm learns, and where it finds nothing new
+	By string `json:"by"`
+
+	// Ended Trials from whose ends an algorithm that learns chose
+	Ended int `json:"ended,omitempty"`
+
+	// Open Trials without a result at that time
+	Open int `json:"open,omitempty"`
+}
+
 // Preview defines model for Preview.
 type Preview struct {
 	// AtOnce Trials that run at once when nothing else of Berth is on the machines, 500 at most; 0 = none can
@@ -1897,6 +1909,9 @@ type Trial struct {
 	// Note Of people
 	Note   string `json:"note,omitempty"`
 	Number int    `json:"number"`
+
+	// Origin Where the values of a trial come from
+	Origin Origin `json:"origin"`
 
 	// OutputsRemoved Why the files of its last attempt were removed, in plain words; absent = they were not
 	OutputsRemoved string `json:"outputs_removed,omitempty"`

@@ -43,6 +43,15 @@ var sourceTexts = map[string]string{
 	berth.MetricsShim: "Keras, through the shim",
 }
 
+// originText is such as "tpe, which knew 37 ended trials and 22 without a result".
+func originText(o client.Origin) string {
+	if o.Ended == 0 {
+		return o.By
+	}
+
+	return fmt.Sprintf("%s, which knew %s and %d without a result", o.By, plural(o.Ended, "ended trial", "ended trials"), o.Open)
+}
+
 func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 	var t table
 
@@ -54,6 +63,10 @@ func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 		if text := sourceTexts[attempts[len(attempts)-1].MetricSource]; text != "" && trial.Value != nil {
 			t.add("value from", text)
 		}
+	}
+
+	if text := originText(trial.Origin); text != "" {
+		t.add("values by", text)
 	}
 
 	if trial.Message != "" {

@@ -31,8 +31,8 @@ var rows = [][]string{
 	{"cmd/"},
 }
 
-// support is for tests: it may know everything, and nothing else knows it.
-var support = []string{"internal/testkit", "internal/e2e", "internal/lawtest"}
+// support is for tests and benches: it may know everything, and nothing else knows it.
+var support = []string{"internal/testkit", "internal/e2e", "internal/lawtest", "bench"}
 
 // only narrows the rows, by prefix of the importer.
 var only = map[string][]string{

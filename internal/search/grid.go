@@ -9,7 +9,7 @@ import (
 
 // nextGrid returns the points of the grid behind that of the last trial, in order and
 // without those enqueued. The first parameter changes slowest.
-func (s *Searcher) nextGrid(tried berth.Tried, limit int) (out []berth.Assignment, err error) {
+func (s *Searcher) nextGrid(tried berth.Tried, limit int) (out []Suggestion, err error) {
 	from := int64(0)
 
 	if tried.Made > s.listed {
@@ -23,7 +23,7 @@ func (s *Searcher) nextGrid(tried berth.Tried, limit int) (out []berth.Assignmen
 
 	s.space.walk(from, func(point int64, a berth.Assignment) bool {
 		if _, enqueued := slices.BinarySearch(s.excluded, point); !enqueued {
-			out = append(out, maps.Clone(a))
+			out = append(out, Suggestion{maps.Clone(a), berth.Origin{By: berth.SearchGrid}})
 		}
 
 		return len(out) < limit

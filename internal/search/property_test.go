@@ -112,7 +112,7 @@ func TestSuggestionsAreValid(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, suggestions)
 
-		for _, a := range suggestions {
+		for _, a := range values(suggestions) {
 			checkValid(t, s, a)
 		}
 	})
@@ -129,9 +129,9 @@ func run(t *rapid.T, s berth.Spec, name string) []string {
 		batch := rapid.IntRange(1, 40).Draw(t, name)
 		more, end, err := searcher.Next(triedOf(history), batch)
 		require.NoError(t, err)
-		history = append(history, more...)
+		history = append(history, values(more)...)
 
-		for _, a := range more {
+		for _, a := range values(more) {
 			checkValid(t, s, a)
 		}
 
@@ -198,7 +198,7 @@ func TestDistributions(t *testing.T) {
 
 	var small, narrow, sgd, negative float64
 
-	for _, a := range suggestions {
+	for _, a := range values(suggestions) {
 		v, _ := a["lr"].Number()
 		w, _ := a["width"].Number()
 		x, _ := a["x"].Number()

@@ -30,7 +30,7 @@ const (
 // twice. When draws keep hitting old ones in a space small enough, it draws
 // from the untried rest, so the last ones are found too. stop says why there
 // are fewer than limit.
-func (s *Searcher) nextRandom(tried berth.Tried, limit int) (out []berth.Assignment, stop End, err error) {
+func (s *Searcher) nextRandom(tried berth.Tried, limit int) (out []Suggestion, stop End, err error) {
 	d := &drawer{Searcher: s, tried: tried, batch: map[string]bool{}}
 
 	for len(out) < limit {
@@ -38,7 +38,7 @@ func (s *Searcher) nextRandom(tried berth.Tried, limit int) (out []berth.Assignm
 
 		switch {
 		case err == nil && end == EndNone:
-			out = append(out, a)
+			out = append(out, Suggestion{a, berth.Origin{By: s.spec.Search.Algorithm}})
 		case err == nil && end == EndDraws && len(out) > 0:
 			return out, EndNone, nil // the next call has all draws for the next trial
 		default:
@@ -110,7 +110,7 @@ func (d *drawer) look(number, try, most int) (drawn []candidate, seen map[string
 	for i := range most {
 		a := berth.Assignment{}
 
-		point, excluded := d.space.draw(source(d.spec.Search.Seed, number, try+i), a)
+		point, excluded := d.space.draw(d.parts(number, try+i), a)
 		if excluded == nil {
 			drawn = append(drawn, candidate{Assignment: a, key: a.Key(), point: point, draws: i + 1})
 			keys = append(keys, drawn[len(drawn)-1].key)
@@ -198,16 +198,34 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// draw fills a with random values. point is its number in a finite space; the error is
-// fill's.
-func (sp *space) draw(random *rand.Rand, a berth.Assignment) (point int64, err error) {
-	err = sp.fill(a, func(st step) berth.Value {
-		d := &sp.searched[st.dim]
-		if !d.finite {
-			return berth.FloatValue(d.drawFloat(random))
+// parts are the numbers in [0, 1) of one draw for one trial, by searched parameter: random
+// ones; for the first draw of an adaptive or sobol search those of Sobol's sequence.
+func (s *Searcher) parts(number, try int) func(dim int) float64 {
+	random := source(s.spec.Search.Seed, number, try)
+	if try > 0 || s.spec.Search.Algorithm == berth.SearchRandom {
+		return func(int) float64 { return random.Float64() }
+	}
+
+	return func(dim int) float64 {
+		shift := uint32(mix(mix(uint64(s.spec.Search.Seed))+uint64(dim)) >> sobolBits) //nolint:gosec // G115: the higher half
+		if at, ok := sobol(number-s.listed, dim, shift); ok {
+			return at
 		}
 
-		i := d.drawIndex(random)
+		return random.Float64()
+	}
+}
+
+// draw fills a with the values at parts. point is its number in a finite space; the error is
+// fill's.
+func (sp *space) draw(parts func(dim int) float64, a berth.Assignment) (point int64, err error) {
+	err = sp.fill(a, func(st step) berth.Value {
+		d, part := &sp.searched[st.dim], parts(st.dim)
+		if !d.finite {
+			return berth.FloatValue(d.floatAt(part))
+		}
+
+		i := d.indexAt(part)
 		point += i * d.stride
 
 		return d.Point(sp.algorithm, i)
@@ -216,34 +234,34 @@ func (sp *space) draw(random *rand.Rand, a berth.Assignment) (point int64, err e
 	return point, err
 }
 
-// drawFloat is uniform over the range, or over its logarithm. It keeps 12
-// digits, so that processors which differ in the last bit of exp or of a fused
-// multiply-add still draw the same value.
-func (d *dim) drawFloat(random *rand.Rand) float64 {
+// floatAt is uniform over the range, or over its logarithm.
+func (d *dim) floatAt(part float64) float64 {
 	low, high := *d.Min, *d.Max
-	part := random.Float64()
-	v := low + part*(high-low)
-
 	if d.Log {
-		v = math.Exp(math.Log(low) + part*(math.Log(high)-math.Log(low)))
+		return d.rounded(math.Exp(math.Log(low) + part*(math.Log(high)-math.Log(low))))
 	}
 
+	return d.rounded(low + part*(high-low))
+}
+
+// rounded keeps 12 digits, so that processors which differ in the last bit of exp or of a
+// fused multiply-add still suggest the same value, and the bounds.
+func (d *dim) rounded(v float64) float64 {
 	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', drawDigits, 64), 64); err == nil {
 		v = rounded
 	}
 
-	return min(max(v, low), high)
+	return min(max(v, *d.Min), *d.Max)
 }
 
-// drawIndex is the number of a point: by its probability for a choice,
-// otherwise uniform over the points, or over the logarithm of whole numbers;
-// each owns the range half a unit to either side.
-func (d *dim) drawIndex(random *rand.Rand) int64 {
+// indexAt is the number of a point: by its probability for a choice, otherwise uniform over
+// the points, or over the logarithm of whole numbers; each owns the range half a unit to
+// either side.
+func (d *dim) indexAt(part float64) int64 {
 	switch {
 	case len(d.Probabilities) > 0:
-		at := random.Float64()
 		for i, p := range d.Probabilities {
-			if at -= p; at < 0 {
+			if part -= p; part < 0 {
 				return int64(i)
 			}
 		}
@@ -251,10 +269,10 @@ func (d *dim) drawIndex(random *rand.Rand) int64 {
 		return d.points - 1
 	case d.Log && d.Step == nil:
 		low, high := math.Log(*d.Min-0.5), math.Log(*d.Max+0.5)
-		v := math.Round(math.Exp(low + random.Float64()*(high-low)))
+		v := math.Round(math.Exp(low + part*(high-low)))
 
 		return int64(min(max(v-*d.Min, 0), float64(d.points-1)))
 	default:
-		return random.Int64N(d.points)
+		return min(int64(part*float64(d.points)), d.points-1)
 	}
 }

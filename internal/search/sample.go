@@ -62,7 +62,7 @@ func (s *Searcher) Sample(n int, yield func(berth.Assignment, error) bool) (all 
 		if i < corners {
 			err = sp.corner(i, a)
 		} else {
-			_, err = sp.draw(source(s.spec.Search.Seed, 0, i), a)
+			_, err = sp.draw(s.parts(0, i), a)
 		}
 
 		if !yield(a, err) {

@@ -17,6 +17,7 @@ type Searcher struct {
 	space    *space
 	listed   int                // number of enqueued assignments
 	from     int                // number of these before enqueue
+	model    *tpe               // nil = the search does not learn
 	enqueue  []berth.Assignment // complete, without duplicates and forbidden ones
 	enqueued map[string]bool    // their keys
 	excluded []int64            // grid: the enqueued points, ascending
@@ -31,6 +32,9 @@ func New(s berth.Spec) (*Searcher, error) {
 	}
 
 	searcher := &Searcher{spec: s, space: sp}
+	if s.Search.Algorithm == berth.SearchTPE {
+		searcher.model = newTPE(sp)
+	}
 
 	if s.Search.Algorithm == berth.SearchGrid && (!sp.finite || sp.points > maxWalk) {
 		return nil, berth.Errorf(berth.KindInvalid, "a grid must have at most %d points", maxWalk)
@@ -39,10 +43,17 @@ func New(s berth.Spec) (*Searcher, error) {
 	return searcher, searcher.prepareEnqueue()
 }
 
-// NeedsEntries says whether Next looks at all enqueued assignments, not only at the
-// next ones: a grid leaves out its enqueued points. A random search finds them among
-// its earlier trials.
-func (s *Searcher) NeedsEntries() bool { return s.spec.Search.Algorithm == berth.SearchGrid }
+// Needs says what Next looks at. A grid leaves out its enqueued points; a random search
+// finds them among its earlier trials.
+func (s *Searcher) Needs() berth.SearchNeeds {
+	return berth.SearchNeeds{Entries: s.spec.Search.Algorithm == berth.SearchGrid, Past: s.model != nil}
+}
+
+// Suggestion is the assignment of one trial, and where it comes from.
+type Suggestion struct {
+	Values berth.Assignment
+	Origin berth.Origin
+}
 
 // End says why a search suggests nothing more.
 type End int
@@ -74,7 +85,7 @@ func (e End) String() string {
 // EndNone there is at least one suggestion, and fewer than limit only where forbid
 // leaves so few that one call cannot find more. Errors: as of tried.Seen; internal
 // when the last trial is no point of its grid.
-func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []berth.Assignment, end End, err error) {
+func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []Suggestion, end End, err error) {
 	made := tried.Made
 
 	if most := s.spec.Limits.MaxTrials; most > 0 && limit >= most-made {
@@ -82,7 +93,7 @@ func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []berth.Assig
 	}
 
 	for limit > len(suggestions) && made+len(suggestions)-s.from < len(s.enqueue) {
-		suggestions = append(suggestions, s.enqueue[made+len(suggestions)-s.from])
+		suggestions = append(suggestions, Suggestion{s.enqueue[made+len(suggestions)-s.from], berth.Origin{By: "enqueue"}})
 	}
 
 	limit -= len(suggestions)
@@ -92,7 +103,7 @@ func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []berth.Assig
 		return suggestions, end, nil
 	}
 
-	var more []berth.Assignment
+	var more []Suggestion
 
 	stop := EndSpace
 	tried.Made = made
@@ -100,8 +111,10 @@ func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []berth.Assig
 	switch s.spec.Search.Algorithm {
 	case berth.SearchGrid:
 		more, err = s.nextGrid(tried, limit)
-	case berth.SearchRandom:
+	case berth.SearchRandom, berth.SearchSobol:
 		more, stop, err = s.nextRandom(tried, limit)
+	case berth.SearchTPE:
+		more, stop, err = s.nextLearned(tried, limit)
 	}
 
 	if len(more) < limit {

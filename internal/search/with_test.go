@@ -42,24 +42,24 @@ func TestWith_ContinuesAsTheWholeFile(t *testing.T) {
 			from := min(len(history), len(listed))
 			entries := listed[from:min(from+2, len(listed))]
 
-			if plan.NeedsEntries() {
+			if plan.Needs().Entries {
 				from, entries = 0, listed
 			}
 
 			want, _, err := whole.Next(triedOf(history), 2)
 			require.NoError(t, err)
 
-			var got []berth.Assignment
+			var got []search.Suggestion
 
 			got, end, err = plan.With(len(listed), from, entries).Next(triedOf(history), 2)
 			require.NoError(t, err)
 			require.Equal(t, want, got, name)
 
-			for _, a := range got {
+			for _, a := range values(got) {
 				require.Equal(t, shapes.Of(a), planned.Of(a), name)
 			}
 
-			history = append(history, got...)
+			history = append(history, values(got)...)
 		}
 	}
 }

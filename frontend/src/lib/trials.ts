@@ -40,6 +40,11 @@ export function matching(total: number, most: number, one: string): string {
   return total >= most ? `${grouped(most)} ${one}s or more` : count(total, one);
 }
 
+/** originText says who chose the values of a trial, and how much it knew. */
+export function originText({ by, ended = 0, open = 0 }: Trial["origin"]): string {
+  return ended === 0 ? by : `${by}, which knew ${count(ended, "ended trial")} and ${grouped(open)} without a result`;
+}
+
 /** trialNote is one line with the reason why a trial failed or waits. */
 export function trialNote(trial: Trial): string {
   const waiting = trial.waiting?.[0];

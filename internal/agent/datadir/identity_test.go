@@ -25,7 +25,7 @@ func placeOn(t *testing.T, store *postgres.Store, host berth.Host) {
 	})
 	require.NoError(t, err)
 
-	_, _, err = store.Suggest(t.Context(), sweep, 1, 1, false, func(berth.Tried) ([]berth.NewTrial, bool, error) {
+	_, _, err = store.Suggest(t.Context(), sweep, 1, 1, berth.SearchNeeds{}, func(berth.Tried) ([]berth.NewTrial, bool, error) {
 		return []berth.NewTrial{{ID: trial, Params: berth.Assignment{"lr": berth.FloatValue(1)}, Shape: shape}}, false, nil
 	})
 	require.NoError(t, err)

@@ -97,13 +97,13 @@ func TestAcceptedIsRunnable(t *testing.T) {
 
 		accepted++
 
-		for i, a := range trials {
+		for i, trial := range trials {
 			host := berth.Host{ID: "a", Name: "a", State: berth.HostReady, CPUMilli: cores, MemoryBytes: room, MemoryFreeBytes: room}
 			demand, _ := memory.Size(memory.Ask{Resources: s.Resources}, nil, []berth.Host{host})
 			decided := packing.Decide([]berth.Host{host}, nil, []packing.Request{{AttemptID: "a", Number: 1, Demands: berth.Demands{berth.ClassCPU: demand}}})
 			require.True(t, decided[0].Placed, "%v", decided[0].Rejections(0))
 
-			requireLaunch(t, rig, s, a, i+1, demand)
+			requireLaunch(t, rig, s, trial.Values, i+1, demand)
 		}
 	})
 

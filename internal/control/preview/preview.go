@@ -91,14 +91,14 @@ func Planned(s berth.Spec) int {
 }
 
 // planned returns the number of trials, judged by the first MaxEnumerated.
-func planned(s berth.Spec, values []berth.Assignment, end search.End) int {
+func planned(s berth.Spec, suggestions []search.Suggestion, end search.End) int {
 	limit := s.Limits.MaxTrials
 	size, finite := search.Size(s)
 
 	switch {
 	case end != search.EndNone:
-		return len(values)
-	case len(values) < fewFound: // forbid leaves next to nothing
+		return len(suggestions)
+	case len(suggestions) < fewFound: // forbid leaves next to nothing
 		return 0
 	case !finite || limit > 0 && int64(limit) < size:
 		return limit
@@ -135,20 +135,20 @@ func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
 		return nil, err
 	}
 
-	values, end, err := searcher.Next(berth.Tried{}, most)
+	suggestions, end, err := searcher.Next(berth.Tried{}, most)
 	if err != nil {
 		return nil, err
 	}
 
 	sketch := &Sketch{
-		spec: s, complete: end != search.EndNone, planned: planned(s, values, end),
-		tight: end == search.EndDraws || end == search.EndNone && len(values) < fewFound,
+		spec: s, complete: end != search.EndNone, planned: planned(s, suggestions, end),
+		tight: end == search.EndDraws || end == search.EndNone && len(suggestions) < fewFound,
 	}
 	index := map[string]int{}
 	shapes := search.NewShapes(s, imageDigest)
 
-	for _, a := range values {
-		shape := shapes.Of(a)
+	for _, suggestion := range suggestions {
+		shape := shapes.Of(suggestion.Values)
 		key := shape.Key()
 
 		i, seen := index[key]

@@ -108,7 +108,7 @@ func (d *database) installation(t *testing.T) berth.Installation {
 func (d *database) add(t *testing.T, sweep string, states ...berth.TrialState) {
 	t.Helper()
 
-	_, _, err := d.Suggest(t.Context(), sweep, 1, len(states), false, func(berth.Tried) ([]berth.NewTrial, bool, error) {
+	_, _, err := d.Suggest(t.Context(), sweep, 1, len(states), berth.SearchNeeds{}, func(berth.Tried) ([]berth.NewTrial, bool, error) {
 		trials := make([]berth.NewTrial, len(states))
 		for i := range trials {
 			trials[i] = berth.NewTrial{ID: uuid.NewString(), Params: berth.Assignment{"x": berth.IntValue(int64(i + 1))}}

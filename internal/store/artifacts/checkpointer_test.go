@@ -74,7 +74,7 @@ func setupTrials(t *testing.T) *trials {
 	require.NoError(t, x.db.RegisterHost(t.Context(), berth.Host{
 		ID: x.second, Name: "b", BootID: "boot", CPUMilli: 64_000, MemoryBytes: 64 * gib, MemoryFreeBytes: 64 * gib,
 	}, "test"))
-	_, _, err := x.db.Suggest(t.Context(), x.sweep, 1, 1, false, func(berth.Tried) ([]berth.NewTrial, bool, error) {
+	_, _, err := x.db.Suggest(t.Context(), x.sweep, 1, 1, berth.SearchNeeds{}, func(berth.Tried) ([]berth.NewTrial, bool, error) {
 		return []berth.NewTrial{{ID: x.trial, Params: berth.Assignment{}, Shape: berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}}}, false, nil
 	})
 	require.NoError(t, err)

@@ -138,7 +138,7 @@ func (b *bench) ended(content map[string]string) (trial, attempt string) {
 	shape := berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}
 	trial, attempt = uuid.NewString(), uuid.NewString()
 
-	_, _, err := b.db.Suggest(ctx, b.sweep, b.trials, 1, false, func(berth.Tried) ([]berth.NewTrial, bool, error) {
+	_, _, err := b.db.Suggest(ctx, b.sweep, b.trials, 1, berth.SearchNeeds{}, func(berth.Tried) ([]berth.NewTrial, bool, error) {
 		return []berth.NewTrial{{ID: trial, Params: berth.Assignment{"lr": berth.FloatValue(1)}, Shape: shape}}, false, nil
 	})
 	require.NoError(b.t, err)

@@ -39,6 +39,7 @@ func toTrial(row dbsqlc.Trial) berth.Trial {
 		Kind:       row.FailureKind,
 		Message:    row.Message,
 		Note:       row.Note,
+		Origin:     row.Origin,
 		Value:      row.Value,
 		CreatedAt:  row.CreatedAt,
 		StartedAt:  row.StartedAt,

@@ -54,7 +54,7 @@ func TestSweepFile_IsReadByThoseWhoShowIt(t *testing.T) {
 
 	b.request(t, gib)
 
-	_, _, err = b.store.Suggest(t.Context(), b.sweep, 2, 8, false, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+	_, _, err = b.store.Suggest(t.Context(), b.sweep, 2, 8, berth.SearchNeeds{}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
 		require.Equal(t, 10_000, tried.Listed)
 		require.Equal(t, 1, tried.From)
 		require.Less(t, len(tried.Entries), 200)

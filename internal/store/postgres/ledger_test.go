@@ -53,7 +53,7 @@ func TestSuggest_RetryReturnsTheSameTrials(t *testing.T) {
 	b := setup(t)
 	first := b.request(t, gib)
 	again := func(from int) []int {
-		numbers, _, err := b.store.Suggest(t.Context(), b.sweep, from, 8, false, func(berth.Tried) ([]berth.NewTrial, bool, error) {
+		numbers, _, err := b.store.Suggest(t.Context(), b.sweep, from, 8, berth.SearchNeeds{}, func(berth.Tried) ([]berth.NewTrial, bool, error) {
 			t.Error("a repeated call must not ask the search again")
 
 			return nil, false, nil
@@ -87,7 +87,7 @@ func TestSuggest_TellsWhatWasTried(t *testing.T) {
 	own := berth.Assignment{"lr": berth.FloatValue(1e15)}
 	other := berth.Assignment{"lr": berth.FloatValue(2)}
 
-	_, _, err := b.store.Suggest(t.Context(), b.sweep, 2, 8, false, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+	_, _, err := b.store.Suggest(t.Context(), b.sweep, 2, 8, berth.SearchNeeds{}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
 		require.Equal(t, 1, tried.Made)
 		require.Equal(t, own, tried.Last)
 
@@ -110,7 +110,7 @@ func TestSuggest_FillsWhatARestoredDatabaseForgot(t *testing.T) {
 	b := setup(t)
 	b.next(t, gib)
 
-	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 6, 2, false, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+	numbers, _, err := b.store.Suggest(t.Context(), b.sweep, 6, 2, berth.SearchNeeds{}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
 		require.Equal(t, 1, tried.Made)
 
 		trials := make([]berth.NewTrial, 6)
@@ -217,4 +217,53 @@ func TestRequestPlacement_WithdrawsWhatTheTrialIsPast(t *testing.T) {
 	second := b.again(t, first, 2)
 	require.Equal(t, berth.RequestWithdrawn, b.status(t, first))
 	require.Equal(t, berth.RequestWaiting, b.status(t, second))
+}
+
+// A search that learns gets all trials before the sweep is locked. What it made is not stored
+// when another call stored trials meanwhile, and trials that a restored database forgot end.
+func TestSuggest_OfASearchThatLearns(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.next(t, gib)
+	b.exec(t, "UPDATE trials SET state = 'succeeded', value = 0.5, finished_at = now()")
+
+	trial := func(x float64) berth.NewTrial {
+		return berth.NewTrial{ID: uuid.NewString(), Params: berth.Assignment{"lr": berth.FloatValue(x)}, Origin: berth.Origin{By: "tpe", Ended: 1, Known: "1"}}
+	}
+	suggest := func(first int, meanwhile func(), trials ...berth.NewTrial) ([]int, error) {
+		numbers, _, err := b.store.Suggest(t.Context(), b.sweep, first, 2, berth.SearchNeeds{Past: true}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+			require.Len(t, tried.Past, tried.Made)
+			require.Equal(t, berth.TrialSucceeded, tried.Past[0].State)
+			require.InDelta(t, 0.5, *tried.Past[0].Value, 0)
+			meanwhile()
+
+			return trials, false, nil
+		})
+
+		return numbers, err
+	}
+
+	_, err := suggest(2, func() {
+		numbers, err := suggest(2, func() {}, trial(2), trial(3))
+		require.NoError(t, err)
+		require.Equal(t, []int{2, 3}, numbers)
+	}, trial(7))
+	require.NoError(t, err, "they are the trials that this call would have stored")
+	require.Equal(t, berth.FloatValue(2), b.getTrial(t, 2).Params["lr"])
+	require.Equal(t, berth.Origin{By: "tpe", Ended: 1, Known: "1"}, b.getTrial(t, 2).Origin)
+
+	_, err = suggest(5, func() {
+		_, err := suggest(4, func() {}, trial(4))
+		require.NoError(t, err)
+	}, trial(8))
+	require.Equal(t, berth.KindUnavailable, berth.KindOf(err), "made from what is not so any more")
+
+	_, err = suggest(6, func() {}, berth.NewTrial{ID: uuid.NewString(), Params: berth.Assignment{}, Lost: "not known"})
+	require.NoError(t, err)
+
+	lost := b.getTrial(t, 5)
+	require.Equal(t, berth.TrialCanceled, lost.State)
+	require.Equal(t, "not known", lost.Message)
+	require.NotNil(t, lost.FinishedAt)
 }

@@ -173,7 +173,7 @@ func (l *ledger) ask(ctx context.Context) (bool, error) {
 	trial, number := uuid.NewString(), len(l.requests)+1
 	shape := berth.Shape{ImageDigest: "sha256:x", Command: []string{fmt.Sprint(l.rand.IntN(3))}}
 
-	_, _, err := l.store.Suggest(ctx, l.sweep, number, 1, false, func(berth.Tried) ([]berth.NewTrial, bool, error) {
+	_, _, err := l.store.Suggest(ctx, l.sweep, number, 1, berth.SearchNeeds{}, func(berth.Tried) ([]berth.NewTrial, bool, error) {
 		return []berth.NewTrial{{ID: trial, Params: berth.Assignment{}, Shape: shape}}, false, nil
 	})
 	if err != nil {

@@ -106,7 +106,7 @@ func (y year) suggests(b *testing.B, most float64) func(ctx context.Context, s *
 	require.NoError(b, err)
 
 	return func(ctx context.Context, s *postgres.Store) error {
-		_, _, err := s.Suggest(ctx, y.hundredThousand, 100_001, 8, false, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+		_, _, err := s.Suggest(ctx, y.hundredThousand, 100_001, 8, berth.SearchNeeds{}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
 			_, _, err := searcher.Next(tried, 8)
 
 			return nil, true, err

@@ -156,7 +156,7 @@ func (b *bundle) next(t *testing.T, memory int64) berth.PlacementRequest {
 	shape := berth.Shape{ImageDigest: "sha256:x", Command: []string{"run"}}
 	trial := uuid.NewString()
 
-	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, 1, false,
+	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, 1, berth.SearchNeeds{},
 		func(berth.Tried) ([]berth.NewTrial, bool, error) {
 			return []berth.NewTrial{{ID: trial, Params: berth.Assignment{"lr": berth.FloatValue(1e15)}, Shape: shape}}, false, nil
 		})

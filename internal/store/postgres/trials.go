@@ -14,16 +14,22 @@ import (
 )
 
 // Suggest stores count trials of a sweep from number first on; suggest makes them from the
-// earlier trials. With allEntries it reads all listed assignments for suggest, not only the
-// next ones. A repeated call returns the trials that the earlier call stored, so that an
-// activity's retry yields the same trials. It returns at most count trials: a workflow that
-// is older than the database may lack thousands. In a database restored from before the
-// trials ahead of first, suggest makes these again, so that numbers have no gaps. exhausted
-// is suggest's own result, true when it has no more.
+// earlier trials, of which it needs what needs says. A repeated call returns the trials that
+// the earlier call stored, so that an activity's retry yields the same trials. It returns at
+// most count trials: a workflow that is older than the database may lack thousands. In a
+// database restored from before the trials ahead of first, suggest makes these again, so that
+// numbers have no gaps. exhausted is suggest's own result, true when it has no more.
 func (s *Store) Suggest(
-	ctx context.Context, sweepID string, first, count int, allEntries bool,
+	ctx context.Context, sweepID string, first, count int, needs berth.SearchNeeds,
 	suggest func(berth.Tried) (trials []berth.NewTrial, exhausted bool, err error),
 ) (numbers []int, exhausted bool, err error) {
+	if needs.Past {
+		suggest, err = s.suggestAhead(ctx, sweepID, first, suggest)
+		if err != nil {
+			return nil, false, err
+		}
+	}
+
 	err = s.inTx(ctx, "suggesting trials of sweep "+sweepID, func(tx pgx.Tx) error {
 		if err := s.q.LockSweep(ctx, tx, sweepID); err != nil {
 			return err
@@ -40,7 +46,7 @@ func (s *Store) Suggest(
 			return nil
 		}
 
-		if err := s.addEntries(ctx, tx, sweepID, allEntries, &tried); err != nil {
+		if err := s.addEntries(ctx, tx, sweepID, needs.Entries, &tried); err != nil {
 			return err
 		}
 
@@ -56,6 +62,49 @@ func (s *Store) Suggest(
 	})
 
 	return numbers, exhausted, err
+}
+
+// suggestAhead suggests from all earlier trials before the sweep is locked: a model takes
+// long, and what it makes is the result's to store, unless another call stored trials
+// meanwhile. These are this call's own from before a retry, which Suggest returns.
+func (s *Store) suggestAhead(
+	ctx context.Context, sweepID string, first int, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
+) (stored func(berth.Tried) ([]berth.NewTrial, bool, error), err error) {
+	var (
+		trials []berth.NewTrial
+		done   bool
+		made   int
+	)
+
+	err = s.inSnapshot(ctx, "reading trials of sweep "+sweepID, func(tx pgx.Tx) error {
+		tried, err := s.lastTried(ctx, tx, sweepID)
+		if err != nil || tried.Made >= first {
+			return err
+		}
+
+		rows, err := s.q.ListObservations(ctx, tx, sweepID)
+		if err != nil {
+			return err
+		}
+
+		if err := s.addEntries(ctx, tx, sweepID, false, &tried); err != nil {
+			return err
+		}
+
+		tried.Past = convertAll(rows, func(row dbsqlc.ListObservationsRow) berth.Observation { return berth.Observation(row) })
+		made = tried.Made
+		trials, done, err = suggest(tried)
+
+		return err
+	})
+
+	return func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+		if tried.Made != made {
+			return nil, false, berth.Errorf(berth.KindUnavailable, "trials of sweep %s were stored while others were suggested", sweepID)
+		}
+
+		return trials, done, nil
+	}, err
 }
 
 // entriesAtOnce is how many listed assignments are read for one call: more than it
@@ -130,7 +179,7 @@ func (s *Store) insertTrials(ctx context.Context, tx pgx.Tx, sweepID string, fir
 		}
 
 		if err := s.q.InsertTrial(ctx, tx, &dbsqlc.InsertTrialParams{
-			ID: trial.ID, SweepID: sweepID, Number: first + i, Params: trial.Params, ShapeKey: key,
+			ID: trial.ID, SweepID: sweepID, Number: first + i, Params: trial.Params, ShapeKey: key, Origin: trial.Origin, Lost: trial.Lost,
 		}); err != nil {
 			return err
 		}

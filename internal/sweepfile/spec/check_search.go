@@ -41,6 +41,11 @@ func (c *checker) checkSearch() {
 	default:
 		c.checkRandom()
 	}
+
+	if c.spec.Search.Algorithm == berth.SearchTPE && c.spec.Objective == nil && c.reader.clean("/objective") {
+		c.add("/search/algorithm", codeObjective, "tpe learns from the results: say which metric to improve, such as "+
+			"objective: {metric: val_accuracy, goal: maximize}; or take random")
+	}
 }
 
 func (c *checker) checkGrid() {

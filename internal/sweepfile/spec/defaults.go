@@ -9,7 +9,10 @@ import (
 	"github.com/berthml/berth"
 )
 
-const defaultProbe = 2 * time.Minute
+const (
+	defaultProbe   = 2 * time.Minute
+	defaultStartup = 10 // Optuna's n_startup_trials
+)
 
 // applyDefaults fills in values that depend on other fields and gives every
 // value the type of its parameter. clean says whether a section was read
@@ -23,6 +26,10 @@ func applyDefaults(s *berth.Spec, clean func(pointer string) bool) {
 
 	if s.Search.Algorithm == "" {
 		s.Search.Algorithm = berth.SearchRandom
+	}
+
+	if s.Search.Algorithm == berth.SearchTPE && s.Search.Startup == 0 {
+		s.Search.Startup = defaultStartup
 	}
 
 	if s.Probe.MaxDuration == 0 {

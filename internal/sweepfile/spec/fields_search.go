@@ -8,9 +8,12 @@ import (
 )
 
 // planned are algorithms the format has and this version does not.
-var planned = []string{"sobol", "tpe", "asha", "hyperband", "median", "bayes"}
+var planned = []string{"auto", "gp", "asha", "hyperband", "median", "bayes"}
 
-const algorithmHint = "today there are grid, random and list"
+// maxStartup is more than any model needs: the smallest sweeps that learn have 20 trials.
+const maxStartup = 1000
+
+const algorithmHint = "today there are grid, list, random, sobol and tpe"
 
 func (o *object) search() berth.SearchSpec {
 	s := o.object("search")
@@ -19,12 +22,13 @@ func (o *object) search() berth.SearchSpec {
 	spec := berth.SearchSpec{
 		Algorithm: s.text("algorithm"),
 		Seed:      s.integer("seed", bounds{-maxWhole, maxWhole, codeRange}, 0),
+		Startup:   int(s.integer("startup", bounds{1, maxStartup, codeRange}, 0)),
 	}
 
 	n := s.field("algorithm")
 
 	switch {
-	case n == nil, slices.Contains([]string{berth.SearchGrid, berth.SearchRandom, berth.SearchList}, spec.Algorithm):
+	case n == nil, slices.Contains([]string{berth.SearchGrid, berth.SearchList, berth.SearchRandom, berth.SearchSobol, berth.SearchTPE}, spec.Algorithm):
 	case slices.Contains(planned, spec.Algorithm):
 		s.add(n.Offset, s.at("algorithm"), codeUnsupported, "%q is not there yet; %s", spec.Algorithm, algorithmHint)
 	default:

@@ -45,8 +45,8 @@ func unusedFields(algorithm string, p berth.Parameter, at string) []berth.Proble
 		add("count", berth.SearchGrid)
 	}
 
-	if len(p.Probabilities) > 0 && algorithm != berth.SearchRandom {
-		add("probabilities", berth.SearchRandom)
+	if len(p.Probabilities) > 0 && algorithm != berth.SearchRandom && algorithm != berth.SearchSobol {
+		add("probabilities", "random and sobol")
 	}
 
 	return out

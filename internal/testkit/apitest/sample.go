@@ -49,8 +49,8 @@ func AttemptID(trial, number int) string { return NewID(20 + 10*trial + number) 
 const sample = `
 UPDATE hosts SET last_seen_at = '2100-01-01T12:00:00Z', stores_files = true;
 UPDATE sweeps SET state = 'succeeded', created_at = '2026-11-21T12:00:00Z', started_at = '2026-11-21T12:00:00Z', finished_at = '2026-11-21T12:01:32Z';
-INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, created_at, started_at, finished_at)
-SELECT md5((10 + n)::text)::uuid, md5('1')::uuid, n, json_build_object('lr', 0.01, 'width', width), key, 'succeeded', 'ok', value,
+INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, origin, created_at, started_at, finished_at)
+SELECT md5((10 + n)::text)::uuid, md5('1')::uuid, n, json_build_object('lr', 0.01, 'width', width), key, 'succeeded', 'ok', value, '{"by": "grid"}',
 	'2026-11-21T12:00:00Z', '2026-11-21T12:00:00Z', '2026-11-21T12:00:40Z'
 FROM (VALUES (1, 32, 0.91), (2, 32, 0.97), (3, 64, 0.95), (4, 64, 0.93)) t (n, width, value)
 JOIN shapes ON shape #>> '{values,width}' = width::text;

@@ -227,6 +227,25 @@ class PreviewDuration(Model):
     max_seconds: float
 
 
+class Origin(Model):
+    """
+    Where the values of a trial come from
+    """
+
+    by: str
+    """
+    The algorithm, or enqueue; sobol before an algorithm learns, and where it finds nothing new
+    """
+    ended: Optional[int] = None
+    """
+    Trials from whose ends an algorithm that learns chose
+    """
+    open: Optional[int] = None
+    """
+    Trials without a result at that time
+    """
+
+
 class Rejection(Model):
     """
     Why a trial does not go to one host
@@ -1688,6 +1707,7 @@ class Trial(Model):
     """
     Of people
     """
+    origin: Origin
     value: Optional[float] = None
     attempts: int
     created_at: AwareDatetime

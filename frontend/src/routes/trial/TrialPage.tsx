@@ -16,6 +16,7 @@ import { StateLabel } from "@/components/StateLabel";
 import { When } from "@/components/When";
 import { Waiting } from "@/components/Waiting";
 import { between, decimal, value } from "@/lib/format";
+import { originText } from "@/lib/trials";
 import { settled, trialLooks } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
 import { MissingThing } from "@/routes/errors";
@@ -104,6 +105,7 @@ function TrialHeader({ trial, metric }: { trial: Trial; metric: string | undefin
       name: metric ?? "Value",
       value: trial.value === undefined ? "no result" : <strong>{decimal(trial.value)}</strong>,
     },
+    { name: "Values by", value: originText(trial.origin) },
     { name: "Attempts", value: trial.attempts },
     { name: "Duration", value: between(trial.started_at, trial.finished_at, now) },
     { name: "Created", value: <When at={trial.created_at} /> },

@@ -7,6 +7,7 @@ export function trial(change: Partial<Trial> = {}): Trial {
     id: "t1",
     sweep_id: "s1",
     number: 1,
+    origin: { by: "random" },
     params: { lr: 0.01, optimizer: "adam", batch: 32 },
     shape_key: "0123456789abcdef",
     state: "succeeded",

@@ -512,4 +512,5 @@ type Trial struct {
 	StartedAt   *time.Time
 	FinishedAt  *time.Time
 	Note        string
+	Origin      berth.Origin
 }

@@ -14,7 +14,7 @@ import (
 )
 
 const exportTrials = `-- name: ExportTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.host_id::text, '')::text AS host_id,
     coalesce(h.name, '')::text AS host_name, coalesce(a.device_id, '')::text AS device_id, a.exit_code,
     coalesce(a.memory_bytes, 0)::bigint AS memory_bytes, coalesce(a.device_bytes, 0)::bigint AS device_bytes,
@@ -91,6 +91,7 @@ func (q *Queries) ExportTrials(ctx context.Context, db DBTX, arg *ExportTrialsPa
 			&i.Trial.StartedAt,
 			&i.Trial.FinishedAt,
 			&i.Trial.Note,
+			&i.Trial.Origin,
 			&i.Attempts,
 			&i.AttemptID,
 			&i.AttemptNumber,
@@ -142,7 +143,7 @@ func (q *Queries) FindTrialParams(ctx context.Context, db DBTX, sweepID string, 
 }
 
 const getPlannedTrial = `-- name: GetPlannedTrial :one
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND t.number = $2
 `
@@ -171,6 +172,7 @@ func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, 
 		&i.Trial.StartedAt,
 		&i.Trial.FinishedAt,
 		&i.Trial.Note,
+		&i.Trial.Origin,
 		&i.Spec,
 		&i.Attempts,
 	)
@@ -187,8 +189,9 @@ func (q *Queries) InsertShape(ctx context.Context, db DBTX, key string, shape be
 }
 
 const insertTrial = `-- name: InsertTrial :exec
-INSERT INTO trials (id, sweep_id, number, params, shape_key)
-VALUES ($1, $2, $3, $4, $5)
+INSERT INTO trials (id, sweep_id, number, params, shape_key, origin, state, message, finished_at)
+VALUES ($1, $2, $3, $4, $5, $6,
+    CASE WHEN $7::text = '' THEN 'pending' ELSE 'canceled' END, $7, CASE WHEN $7 <> '' THEN now() END)
 `
 
 type InsertTrialParams struct {
@@ -197,6 +200,8 @@ type InsertTrialParams struct {
 	Number   int
 	Params   berth.Assignment
 	ShapeKey string
+	Origin   berth.Origin
+	Lost     string
 }
 
 func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialParams) error {
@@ -206,6 +211,8 @@ func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialPara
 		arg.Number,
 		arg.Params,
 		arg.ShapeKey,
+		arg.Origin,
+		arg.Lost,
 	)
 	return err
 }
@@ -323,6 +330,45 @@ func (q *Queries) ListFailures(ctx context.Context, db DBTX, sweepID string) ([]
 	return items, nil
 }
 
+const listObservations = `-- name: ListObservations :many
+SELECT number, params, state, failure_kind AS kind, value FROM trials WHERE sweep_id = $1 ORDER BY number
+`
+
+type ListObservationsRow struct {
+	Number int
+	Params berth.Assignment
+	State  berth.TrialState
+	Kind   berth.FailureKind
+	Value  *float64
+}
+
+// What a search learns from: all trials.
+func (q *Queries) ListObservations(ctx context.Context, db DBTX, sweepID string) ([]ListObservationsRow, error) {
+	rows, err := db.Query(ctx, listObservations, sweepID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListObservationsRow
+	for rows.Next() {
+		var i ListObservationsRow
+		if err := rows.Scan(
+			&i.Number,
+			&i.Params,
+			&i.State,
+			&i.Kind,
+			&i.Value,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSilentTrials = `-- name: ListSilentTrials :many
 SELECT t.id, t.sweep_id, t.number FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.finished_at IS NULL AND s.finished_at IS NULL AND (t.sweep_id, t.number) > ($1, $2::integer)
@@ -400,7 +446,7 @@ func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) 
 }
 
 const listTrials = `-- name: ListTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
     coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
@@ -463,6 +509,7 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 			&i.Trial.StartedAt,
 			&i.Trial.FinishedAt,
 			&i.Trial.Note,
+			&i.Trial.Origin,
 			&i.Attempts,
 			&i.Reasons,
 			&i.KeptHostID,
@@ -482,7 +529,7 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 }
 
 const listedTrials = `-- name: ListedTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, (r.requested_at IS NOT NULL)::boolean AS waits,
     coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
     coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
@@ -567,6 +614,7 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, iDs 
 			&i.Trial.StartedAt,
 			&i.Trial.FinishedAt,
 			&i.Trial.Note,
+			&i.Trial.Origin,
 			&i.Attempts,
 			&i.Reasons,
 			&i.Waits,

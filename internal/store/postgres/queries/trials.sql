@@ -2,8 +2,9 @@
 INSERT INTO shapes (key, shape) VALUES (@key, @shape) ON CONFLICT (key) DO NOTHING;
 
 -- name: InsertTrial :exec
-INSERT INTO trials (id, sweep_id, number, params, shape_key)
-VALUES (@id, @sweep_id, @number, @params, @shape_key);
+INSERT INTO trials (id, sweep_id, number, params, shape_key, origin, state, message, finished_at)
+VALUES (@id, @sweep_id, @number, @params, @shape_key, @origin,
+    CASE WHEN @lost::text = '' THEN 'pending' ELSE 'canceled' END, @lost, CASE WHEN @lost <> '' THEN now() END);
 
 -- name: GetPlannedTrial :one
 -- attempts is the number of the last: an attempt given back has no row for its second request.
@@ -91,6 +92,10 @@ SELECT metric FROM sweeps WHERE id = @id;
 -- Assignment.Key gives.
 SELECT params::text FROM trials
 WHERE sweep_id = @sweep_id AND md5(params::text)::uuid = ANY (ARRAY(SELECT md5(k)::uuid FROM unnest(@keys::text[]) k));
+
+-- name: ListObservations :many
+-- What a search learns from: all trials.
+SELECT number, params, state, failure_kind AS kind, value FROM trials WHERE sweep_id = @sweep_id ORDER BY number;
 
 -- name: ListTrialParams :many
 SELECT params::text FROM trials WHERE sweep_id = @sweep_id;

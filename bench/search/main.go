@@ -1,0 +1,337 @@
+// Command search runs Berth's searches on tables of measured configurations and on
+// functions, with several trials open at once that end in the order of their own run times.
+// It prints one JSON line for each run; bench/search/run compares them with Optuna's.
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search"
+)
+
+// problem is a space with a value and a run time of each of its points.
+type problem struct {
+	name       string
+	parameters []berth.Parameter
+	// try is what a trial measures: its value and its run time, both with noise.
+	try func(a berth.Assignment, noise *rand.Rand) (loss, seconds float64)
+	// regret is how far a point is from the best: of a table the share of all points that are
+	// better, of a function its value less its minimum.
+	regret func(a berth.Assignment) float64
+}
+
+// table is the description of a table by bench/search/tables.py.
+type table struct {
+	Name  string `json:"name"`
+	Sizes []int  `json:"sizes"` // values of each parameter
+	Kinds []bool `json:"cat"`   // it is a choice
+	Seeds int    `json:"seeds"` // measurements of each point
+	N     int    `json:"n"`     // points
+}
+
+func main() {
+	data := flag.String("data", "", "directory of the tables")
+	names := flag.String("problems", "", "names, with commas; empty = all")
+	algorithms := flag.String("algorithms", "tpe,random", "names, with commas")
+	widths := flag.String("q", "1,8,24", "trials open at once, with commas")
+	trials := flag.Int("trials", 100, "trials of a run")
+	seeds := flag.Int("seeds", 60, "runs of each kind")
+	first := flag.Int("first", 0, "the first seed")
+	flag.Parse()
+
+	if err := run(*data, split(*names), split(*algorithms), split(*widths), *trials, *first, *seeds); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func split(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
+
+func run(data string, names, algorithms, widths []string, trials, first, seeds int) error {
+	problems, err := tables(data)
+	if err != nil {
+		return err
+	}
+
+	for _, p := range append(problems, functions()...) {
+		if len(names) > 0 && !slices.Contains(names, p.name) {
+			continue
+		}
+
+		for _, width := range widths {
+			q, err := strconv.Atoi(width)
+			if err != nil {
+				return fmt.Errorf("-q %q: %w", width, err)
+			}
+
+			for _, algorithm := range algorithms {
+				for seed := first; seed < first+seeds; seed++ {
+					if err := p.study(algorithm, q, trials, seed); err != nil {
+						return fmt.Errorf("%s: %w", p.name, err)
+					}
+				}
+			}
+		}
+	}
+
+	return nil
+}
+
+// study is one run; it prints its result.
+func (p problem) study(algorithm string, q, trials, seed int) error {
+	searcher, err := search.New(berth.Spec{
+		Parameters: p.parameters, Objective: &berth.Objective{Metric: "loss", Goal: berth.GoalMinimize},
+		Search: berth.SearchSpec{Algorithm: algorithm, Seed: int64(seed), Startup: 10},
+	})
+	if err != nil {
+		return err
+	}
+
+	var (
+		past     []berth.Observation
+		ends     []float64 // of each trial
+		losses   []float64
+		running  []int
+		now      float64
+		spent    time.Duration
+		keys     = make(map[string]bool)
+		noise    = rand.New(rand.NewPCG(uint64(seed), 99)) //nolint:gosec // a measurement
+		best     = -1
+		halfways float64
+	)
+
+	for done := range trials {
+		for len(past) < trials && len(running) < q {
+			tried := berth.Tried{Made: len(past), Past: past, Seen: func([]string) (map[string]bool, error) { return keys, nil }}
+			if len(past) > 0 {
+				tried.Last = past[len(past)-1].Params
+			}
+
+			began := time.Now()
+
+			more, end, err := searcher.Next(tried, 1)
+			if err != nil || len(more) == 0 {
+				return fmt.Errorf("no suggestion: %s: %w", end, err)
+			}
+
+			spent += time.Since(began)
+			a := more[0].Values
+			keys[a.Key()] = true
+			loss, seconds := p.try(a, noise)
+			running = append(running, len(past))
+			losses, ends = append(losses, loss), append(ends, now+seconds)
+			past = append(past, berth.Observation{Number: len(past) + 1, Params: a, State: berth.TrialRunning})
+		}
+
+		next := slices.MinFunc(running, func(a, b int) int {
+			if ends[a] < ends[b] {
+				return -1
+			}
+
+			return 1
+		})
+		running = slices.DeleteFunc(running, func(i int) bool { return i == next })
+		now = ends[next]
+		past[next].State, past[next].Value = berth.TrialSucceeded, new(losses[next])
+
+		if best < 0 || losses[next] < losses[best] {
+			best = next
+		}
+
+		if done == trials/2-1 {
+			halfways = p.regret(past[best].Params)
+		}
+	}
+
+	return json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"problem": p.name, "q": q, "by": "berth " + algorithm, "seed": seed, "half": halfways,
+		"full": p.regret(past[best].Params), "seconds": spent.Seconds() / float64(trials),
+	})
+}
+
+func tables(data string) ([]problem, error) {
+	if data == "" {
+		return nil, nil
+	}
+
+	var list []table
+
+	text, err := os.ReadFile(filepath.Join(data, "tables.json")) //nolint:gosec // G304: an argument
+	if err != nil {
+		return nil, err
+	}
+
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("tables.json: %w", err)
+	}
+
+	problems := make([]problem, len(list))
+
+	for i, t := range list {
+		losses, err := floats(filepath.Join(data, t.Name+".loss"))
+		if err != nil {
+			return nil, err
+		}
+
+		times, err := floats(filepath.Join(data, t.Name+".time"))
+		if err != nil {
+			return nil, err
+		}
+
+		problems[i] = t.problem(losses, times)
+	}
+
+	return problems, nil
+}
+
+func floats(path string) ([]float32, error) {
+	data, err := os.ReadFile(path) //nolint:gosec // G304: below an argument
+	out := make([]float32, len(data)/4)
+
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+
+	return out, err
+}
+
+func (t table) problem(losses, times []float32) problem {
+	p := problem{name: t.Name}
+
+	for j, size := range t.Sizes {
+		one := berth.Parameter{Name: "p" + strconv.Itoa(j), Type: berth.ParameterInt, Min: new(0.0), Max: new(float64(size - 1))}
+		if t.Kinds[j] || size == 2 {
+			one = berth.Parameter{Name: one.Name, Type: berth.ParameterCategorical}
+			for v := range size {
+				one.Values = append(one.Values, berth.IntValue(int64(v)))
+			}
+		}
+
+		p.parameters = append(p.parameters, one)
+	}
+
+	point := func(a berth.Assignment) int {
+		i := 0
+
+		for j, size := range t.Sizes {
+			v, _ := a["p"+strconv.Itoa(j)].Number()
+			i = i*size + int(v)
+		}
+
+		return i
+	}
+
+	means := make([]float64, t.N)
+	for i := range means {
+		for s := range t.Seeds {
+			means[i] += float64(losses[i*t.Seeds+s]) / float64(t.Seeds)
+		}
+	}
+
+	sorted := slices.Clone(means)
+	slices.Sort(sorted)
+
+	p.try = func(a berth.Assignment, noise *rand.Rand) (loss, seconds float64) {
+		at := point(a)*t.Seeds + noise.IntN(t.Seeds)
+
+		return float64(losses[at]), float64(times[at])
+	}
+	p.regret = func(a berth.Assignment) float64 {
+		better, _ := slices.BinarySearch(sorted, means[point(a)])
+
+		return float64(better) / float64(t.N)
+	}
+
+	return p
+}
+
+// functions are search.md's, with run times that are log-normal with a deviation of a half.
+func functions() []problem {
+	number := func(name string, low, high float64) berth.Parameter {
+		return berth.Parameter{Name: name, Type: berth.ParameterFloat, Min: &low, Max: &high}
+	}
+	at := func(a berth.Assignment, name string) float64 {
+		v, _ := a[name].Number()
+
+		return v
+	}
+	function := func(name string, f func(berth.Assignment) float64, parameters ...berth.Parameter) problem {
+		return problem{name: name, parameters: parameters, regret: f, try: func(a berth.Assignment, noise *rand.Rand) (loss, seconds float64) {
+			return f(a), math.Exp(noise.NormFloat64() / 2)
+		}}
+	}
+
+	var six, five []berth.Parameter
+	for j := range 6 {
+		six = append(six, number("x"+strconv.Itoa(j), 0, 1))
+	}
+
+	for j := range 5 {
+		five = append(five, number("x"+strconv.Itoa(j), -5, 5))
+	}
+
+	lr, width, depth := number("lr", 1e-5, 1), number("width", 16, 512), number("depth", 1, 8)
+	lr.Log, width.Type, width.Step, depth.Type = true, berth.ParameterInt, new(16.0), berth.ParameterInt
+	choice := berth.Parameter{Name: "c", Type: berth.ParameterCategorical, Values: berth.Values{berth.IntValue(0), berth.IntValue(1), berth.IntValue(2)}}
+
+	return []problem{
+		function("branin", func(a berth.Assignment) float64 {
+			x, y := at(a, "x"), at(a, "y")
+			bow := y - 5.1/(4*math.Pi*math.Pi)*x*x + 5/math.Pi*x - 6
+
+			return bow*bow + 10*(1-1/(8*math.Pi))*math.Cos(x) + 10 - 0.39788735772973816
+		}, number("x", -5, 10), number("y", 0, 15)),
+		function("sphere5", func(a berth.Assignment) float64 {
+			sum := 0.0
+			for j := range 5 {
+				sum += math.Pow(at(a, "x"+strconv.Itoa(j))-1, 2)
+			}
+
+			return sum
+		}, five...),
+		function("hartmann6", func(a berth.Assignment) float64 {
+			sum := 3.322368011391339
+
+			for i, weight := range []float64{1, 1.2, 3, 3.2} {
+				square := 0.0
+				for j := range 6 {
+					square += hartmannScale[i][j] * math.Pow(at(a, "x"+strconv.Itoa(j))-hartmannPlace[i][j], 2)
+				}
+
+				sum -= weight * math.Exp(-square)
+			}
+
+			return sum
+		}, six...),
+		function("mixed4", func(a berth.Assignment) float64 {
+			c := int(at(a, "c"))
+
+			return math.Pow(math.Log10(at(a, "lr"))+[]float64{1, 3, 2.5}[c], 2) + .3*math.Pow((at(a, "width")-256)/128, 2) +
+				.1*math.Pow(at(a, "depth")-4, 2) + []float64{.2, 0, .5}[c]
+		}, lr, width, depth, choice),
+	}
+}
+
+var (
+	hartmannScale = [4][6]float64{{10, 3, 17, 3.5, 1.7, 8}, {.05, 10, 17, .1, 8, 14}, {3, 3.5, 1.7, 10, 17, 8}, {17, 8, .05, 10, .1, 14}}
+	hartmannPlace = [4][6]float64{
+		{.1312, .1696, .5569, .0124, .8283, .5886},
+		{.2329, .4135, .8307, .3736, .1004, .9991},
+		{.2348, .1451, .3522, .2883, .3047, .6650},
+		{.4047, .8828, .8732, .5743, .1091, .0381},
+	}
+)

@@ -1,0 +1,154 @@
+package search
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/berthml/berth"
+)
+
+// end is how an earlier trial teaches a model.
+type end int
+
+const (
+	open       end = iota // it has no result yet
+	complete              // it has a value
+	infeasible            // its values cannot work: they need too much memory, or the training diverged
+)
+
+// known is an earlier trial that a model knows.
+type known struct {
+	at   []float64 // by searched parameter its coordinate; NaN = it is inactive
+	end  end
+	loss float64 // of a complete one; less is better
+}
+
+// past is what a model knows of earlier trials, by number.
+type past struct {
+	trials []known
+	ended  int // of them; the others are open
+	tried  map[string]bool
+}
+
+// observe reads earlier trials. Those that failed by no fault of their values, or were
+// canceled, teach nothing, but are not tried again.
+func (s *Searcher) observe(observations []berth.Observation) *past {
+	p := &past{tried: make(map[string]bool, len(observations))}
+
+	for _, o := range observations {
+		k := known{at: s.space.coordinates(o.Params)}
+
+		switch {
+		case !o.State.Terminal():
+		case o.State == berth.TrialSucceeded && o.Value != nil:
+			k.end, k.loss = complete, *o.Value
+			if s.spec.Objective != nil && s.spec.Objective.Goal == berth.GoalMaximize {
+				k.loss = -k.loss
+			}
+		case o.State == berth.TrialInfeasible || o.Kind == berth.FailureNotFinite:
+			k.end = infeasible
+		default:
+			p.tried[key(k.at)] = true
+
+			continue
+		}
+
+		p.add(k)
+	}
+
+	return p
+}
+
+func (p *past) add(k known) {
+	p.trials = append(p.trials, k)
+	p.tried[key(k.at)] = true
+
+	if k.end != open {
+		p.ended++
+	}
+}
+
+// coordinates are the values of the searched parameters as numbers: a choice by its
+// number, NaN where an assignment has none.
+func (sp *space) coordinates(a berth.Assignment) []float64 {
+	at := make([]float64, len(sp.searched))
+	for i := range sp.searched {
+		at[i] = sp.searched[i].coordinate(a)
+	}
+
+	return at
+}
+
+func (d *dim) coordinate(a berth.Assignment) float64 {
+	v, has := a[d.Name]
+	if !has {
+		return math.NaN()
+	}
+
+	if d.Type == berth.ParameterCategorical {
+		for i, choice := range d.Values {
+			if v == choice {
+				return float64(i)
+			}
+		}
+
+		return math.NaN()
+	}
+
+	if x, isNumber := v.Number(); isNumber {
+		return x
+	}
+
+	return math.NaN()
+}
+
+// assign is the assignment with the values nearest to coordinates, of which it takes those
+// of active parameters: actual. The error is fill's.
+func (sp *space) assign(at []float64) (a berth.Assignment, actual []float64, err error) {
+	a = berth.Assignment{}
+	err = sp.fill(a, func(st step) berth.Value { return sp.searched[st.dim].value(sp.algorithm, at[st.dim]) })
+
+	return a, sp.coordinates(a), err
+}
+
+// value is coordinate's inverse: the nearest value that the parameter may have.
+func (d *dim) value(algorithm string, at float64) berth.Value {
+	if d.finite {
+		return d.Point(algorithm, d.index(at))
+	}
+
+	return berth.FloatValue(d.rounded(at))
+}
+
+// index is the number of the point nearest to a coordinate.
+func (d *dim) index(at float64) int64 {
+	if d.Type != berth.ParameterCategorical {
+		at = (at - *d.Min) / d.unit()
+	}
+
+	return int64(min(max(math.Round(at), 0), float64(d.points-1)))
+}
+
+// unit is the distance of two points of a number that has points.
+func (d *dim) unit() float64 {
+	if d.Step != nil {
+		return *d.Step
+	}
+
+	return 1
+}
+
+// key is a text that only equal coordinates have.
+func key(at []float64) string {
+	text := make([]byte, 0, 8*len(at))
+
+	for _, x := range at {
+		if math.IsNaN(x) {
+			x = math.Inf(1) // one of the many
+		}
+
+		text = binary.LittleEndian.AppendUint64(text, math.Float64bits(x))
+	}
+
+	return string(text)
+}
