@@ -79,18 +79,22 @@ const (
 	SearchRandom = "random"
 	SearchSobol  = "sobol"
 	SearchTPE    = "tpe"
+	SearchGP     = "gp"
+	SearchAuto   = "auto" // gp, or tpe where that is better
 	SearchList   = "list" // only the assignments in Enqueue
 )
 
 // SearchSpec chooses the algorithm.
 type SearchSpec struct {
-	Algorithm string `json:"algorithm"`         // grid, list, random, sobol or tpe; default random
+	Algorithm string `json:"algorithm"`         // default random
 	Seed      int64  `json:"seed"`              // default 0
-	Startup   int    `json:"startup,omitempty"` // ended trials before a search that learns does so; tpe: default 10
+	Startup   int    `json:"startup,omitempty"` // ended trials before a search that learns does so: default 10
 }
 
 // Learns says whether later trials depend on the results of earlier ones.
-func (s SearchSpec) Learns() bool { return s.Algorithm == SearchTPE }
+func (s SearchSpec) Learns() bool {
+	return s.Algorithm == SearchTPE || s.Algorithm == SearchGP || s.Algorithm == SearchAuto
+}
 
 // Goal is the direction of an objective.
 type Goal string

@@ -1,6 +1,10 @@
 package search
 
-import "github.com/berthml/berth"
+import (
+	"slices"
+
+	"github.com/berthml/berth"
+)
 
 // modelDraw is the number of the draw that a model's random numbers belong to, apart from
 // those of the drawer.
@@ -15,11 +19,15 @@ func (s *Searcher) nextLearned(tried berth.Tried, limit int) (out []Suggestion, 
 
 	for len(out) < limit {
 		number := tried.Made + len(out)
-		origin := berth.Origin{By: s.spec.Search.Algorithm, Ended: p.ended, Open: len(p.trials) - p.ended}
+		origin := berth.Origin{Ended: p.ended, Open: len(p.trials) - p.ended}
 
 		var a berth.Assignment
+
 		if p.ended >= s.spec.Search.Startup {
-			a = s.model.suggest(p, source(s.spec.Search.Seed, number, modelDraw))
+			var m model
+
+			m, origin.By = s.modelFor(p)
+			a = m.suggest(p, source(s.spec.Search.Seed, number, modelDraw))
 		}
 
 		if a != nil {
@@ -40,9 +48,25 @@ func (s *Searcher) nextLearned(tried berth.Tried, limit int) (out []Suggestion, 
 			}
 		}
 
-		p.add(known{at: s.space.coordinates(a)})
+		p.add(known{number: number + 1, at: s.space.coordinates(a)})
 		out = append(out, Suggestion{a, origin})
 	}
 
 	return out, EndNone, nil
+}
+
+// mostForGP is up to how many ended trials a Gaussian process suggests: its time grows with
+// their cube, and Optuna's AutoSampler changes there, too.
+const mostForGP = 250
+
+// modelFor is the model that suggests now, and its name. auto takes TPE for parameters with
+// conditions.
+func (s *Searcher) modelFor(p *past) (m model, name string) {
+	conditional := slices.ContainsFunc(s.space.searched, func(d dim) bool { return len(d.When) > 0 })
+
+	if s.spec.Search.Algorithm == berth.SearchTPE || p.ended > mostForGP || s.spec.Search.Algorithm == berth.SearchAuto && conditional {
+		return s.tpe, berth.SearchTPE
+	}
+
+	return s.gp, berth.SearchGP
 }

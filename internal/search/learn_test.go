@@ -115,19 +115,27 @@ func problem(name, algorithm string, seed int64) (berth.Spec, func(berth.Assignm
 }
 
 // The medians of 100 trials lie where those of Optuna 5.0.0's TPE do, of which random search
-// is far away (search.md: .106 and 1.25, .006 and .227 one at a time).
-func TestTPE_FindsGoodValues(t *testing.T) {
+// is far away (.106 and 1.25, .006 and .227 one at a time); a Gaussian process finds better
+// ones.
+func TestModels_FindGoodValues(t *testing.T) {
 	t.Parallel()
 
 	for _, test := range []struct {
-		problem string
-		q       int
-		most    float64
-	}{{"hartmann6", 1, .3}, {"hartmann6", 8, .5}, {"mixed4", 1, .02}, {"mixed4", 8, .05}} {
+		algorithm, problem string
+		q, seeds           int
+		most               float64
+	}{
+		{berth.SearchTPE, "hartmann6", 1, 11, .3},
+		{berth.SearchTPE, "hartmann6", 8, 11, .5},
+		{berth.SearchTPE, "mixed4", 1, 11, .02},
+		{berth.SearchTPE, "mixed4", 8, 11, .05},
+		{berth.SearchAuto, "hartmann6", 24, 3, .25},
+		{berth.SearchGP, "mixed4", 8, 3, .005},
+	} {
 		var best []float64
 
-		for seed := range int64(11) {
-			s, f := problem(test.problem, berth.SearchTPE, seed)
+		for seed := range test.seeds {
+			s, f := problem(test.problem, test.algorithm, int64(seed))
 			least := slices.MinFunc(study(t, s, 100, test.q, f), func(a, b berth.Observation) int {
 				return cmp.Compare(f(a.Params), f(b.Params))
 			})
@@ -135,18 +143,18 @@ func TestTPE_FindsGoodValues(t *testing.T) {
 		}
 
 		slices.Sort(best)
-		t.Logf("%s, %d at once: median %.4f of %.4f", test.problem, test.q, best[5], best)
-		require.Less(t, best[5], test.most, "%s, %d at once", test.problem, test.q)
+		t.Logf("%s of %s, %d at once: %.4f", test.algorithm, test.problem, test.q, best)
+		require.Less(t, best[len(best)/2], test.most, "%s of %s, %d at once", test.algorithm, test.problem, test.q)
 	}
 }
 
 // Whatever a space is like, no assignment comes twice, each is valid, and a finite space is
 // tried whole.
-func TestTPE_TriesAFiniteSpaceWhole(t *testing.T) {
+func TestModels_TryAFiniteSpaceWhole(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSpec(t, berth.SearchTPE, true)
+		s := drawSpec(t, rapid.SampledFrom([]string{berth.SearchTPE, berth.SearchGP}).Draw(t, "algorithm"), true)
 		s.Search.Startup = rapid.IntRange(1, 5).Draw(t, "startup")
 		s.Objective = &berth.Objective{Metric: "m", Goal: berth.GoalMaximize}
 		searcher, err := search.New(s)
@@ -195,24 +203,62 @@ func TestTPE_TriesAFiniteSpaceWhole(t *testing.T) {
 }
 
 // A suggestion depends on the stored trials alone: in batches or one by one, now or later.
-func TestTPE_IsDerivedFromItsHistory(t *testing.T) {
+func TestModels_AreDerivedFromTheirHistory(t *testing.T) {
 	t.Parallel()
 
-	s, f := problem("mixed4", berth.SearchTPE, 3)
-	past := study(t, s, 60, 5, f)
-	searcher, err := search.New(s)
-	require.NoError(t, err)
+	for _, algorithm := range []string{berth.SearchTPE, berth.SearchGP} {
+		s, f := problem("mixed4", algorithm, 3)
+		past := study(t, s, 40, 5, f)
+		searcher, err := search.New(s)
+		require.NoError(t, err)
 
-	for n := range past {
-		known := slices.Clone(past[:n])
-		for i := range known { // as study did
-			if i+5 > n {
-				known[i].State, known[i].Value = berth.TrialRunning, nil
+		for n := range past {
+			known := slices.Clone(past[:n])
+			for i := range known { // as study did
+				if i+5 > n {
+					known[i].State, known[i].Value = berth.TrialRunning, nil
+				}
+			}
+
+			again, _, err := searcher.Next(pastOf(known), 2)
+			require.NoError(t, err)
+			require.Equal(t, past[n].Params.Key(), again[0].Values.Key(), "trial %d of %s", n+1, algorithm)
+		}
+	}
+}
+
+// auto takes TPE where a Gaussian process is slow or was not measured.
+func TestAuto_ChoosesItsModel(t *testing.T) {
+	t.Parallel()
+
+	by := func(s berth.Spec, ended int) string {
+		searcher, err := search.New(s)
+		require.NoError(t, err)
+
+		past := make([]berth.Observation, ended)
+		for i := range past {
+			past[i] = berth.Observation{
+				Number: i + 1, State: berth.TrialSucceeded, Value: new(float64(i)),
+				Params: berth.Assignment{"x": berth.FloatValue(float64(i) / 1000), "o": berth.StringValue("a")},
 			}
 		}
 
-		again, _, err := searcher.Next(pastOf(known), 3)
+		next, _, err := searcher.Next(pastOf(past), 1)
 		require.NoError(t, err)
-		require.Equal(t, past[n].Params.Key(), again[0].Values.Key(), "trial %d", n+1)
+		require.Equal(t, ended, next[0].Origin.Ended)
+
+		return next[0].Origin.By
 	}
+
+	s := spec(berth.SearchAuto, floatRange("x", 0, 1), choice("o", "a", "b"))
+	s.Search.Startup = 10
+	require.Equal(t, berth.SearchSobol, by(s, 9))
+	require.Equal(t, berth.SearchGP, by(s, 10))
+	require.Equal(t, berth.SearchTPE, by(s, 251))
+
+	s.Parameters = append(s.Parameters, floatRange("m", 0, 1))
+	s.Parameters[2].When = map[string]berth.Values{"o": {berth.StringValue("b")}}
+	require.Equal(t, berth.SearchTPE, by(s, 10))
+	s.Search.Algorithm = berth.SearchGP
+	require.Equal(t, berth.SearchGP, by(s, 10))
 }

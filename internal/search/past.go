@@ -18,9 +18,10 @@ const (
 
 // known is an earlier trial that a model knows.
 type known struct {
-	at   []float64 // by searched parameter its coordinate; NaN = it is inactive
-	end  end
-	loss float64 // of a complete one; less is better
+	number int
+	at     []float64 // by searched parameter its coordinate; NaN = it is inactive
+	end    end
+	loss   float64 // of a complete one; less is better
 }
 
 // past is what a model knows of earlier trials, by number.
@@ -36,7 +37,7 @@ func (s *Searcher) observe(observations []berth.Observation) *past {
 	p := &past{tried: make(map[string]bool, len(observations))}
 
 	for _, o := range observations {
-		k := known{at: s.space.coordinates(o.Params)}
+		k := known{number: o.Number, at: s.space.coordinates(o.Params)}
 
 		switch {
 		case !o.State.Terminal():

@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/berthml/berth"
 )
@@ -17,7 +18,7 @@ type Searcher struct {
 	space    *space
 	listed   int                // number of enqueued assignments
 	from     int                // number of these before enqueue
-	model    *tpe               // nil = the search does not learn
+	tpe, gp  model              // nil = the search does not learn
 	enqueue  []berth.Assignment // complete, without duplicates and forbidden ones
 	enqueued map[string]bool    // their keys
 	excluded []int64            // grid: the enqueued points, ascending
@@ -32,8 +33,8 @@ func New(s berth.Spec) (*Searcher, error) {
 	}
 
 	searcher := &Searcher{spec: s, space: sp}
-	if s.Search.Algorithm == berth.SearchTPE {
-		searcher.model = newTPE(sp)
+	if s.Search.Learns() {
+		searcher.tpe, searcher.gp = newTPE(sp), &gp{sp}
 	}
 
 	if s.Search.Algorithm == berth.SearchGrid && (!sp.finite || sp.points > maxWalk) {
@@ -43,10 +44,15 @@ func New(s berth.Spec) (*Searcher, error) {
 	return searcher, searcher.prepareEnqueue()
 }
 
+// model suggests from earlier trials. A suggestion is a pure function of these and of random.
+type model interface {
+	suggest(p *past, random *rand.Rand) berth.Assignment
+}
+
 // Needs says what Next looks at. A grid leaves out its enqueued points; a random search
 // finds them among its earlier trials.
 func (s *Searcher) Needs() berth.SearchNeeds {
-	return berth.SearchNeeds{Entries: s.spec.Search.Algorithm == berth.SearchGrid, Past: s.model != nil}
+	return berth.SearchNeeds{Entries: s.spec.Search.Algorithm == berth.SearchGrid, Past: s.spec.Search.Learns()}
 }
 
 // Suggestion is the assignment of one trial, and where it comes from.
@@ -113,7 +119,7 @@ func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []Suggestion,
 		more, err = s.nextGrid(tried, limit)
 	case berth.SearchRandom, berth.SearchSobol:
 		more, stop, err = s.nextRandom(tried, limit)
-	case berth.SearchTPE:
+	case berth.SearchTPE, berth.SearchGP, berth.SearchAuto:
 		more, stop, err = s.nextLearned(tried, limit)
 	}
 

@@ -34,7 +34,7 @@ interface Props {
 const trimmed: Same = (text, value) => text.trim() === value.trim();
 const sameLines: Same = (text, value) => commandLines(text).join("\n") === commandLines(value).join("\n");
 
-const algorithms = ["grid", "list", "random", "sobol", "tpe"];
+const algorithms = ["auto", "gp", "grid", "list", "random", "sobol", "tpe"];
 
 /** The main fields of a sweep file. Each change is made in the text, which holds all of it. */
 export function SweepForm({ text, model, problems, kept, onChange }: Props) {

@@ -26,7 +26,7 @@ describe("offers", () => {
     ["fields of a mapping that has none yet", "name: a\nretry:\n  |\nimage: b\n", ["max_attempts"]],
     ["the field in place of a part of its name", "search:\n  |al|\n", ["algorithm", "startup", "seed"]],
     ["the field in place of one that has a value", "probe:\n  |mod|: full\n", ["mode", "max_duration"]],
-    ["values that are listed", "search: {algorithm: |}", ["grid", "list", "random", "sobol", "tpe"]],
+    ["values that are listed", "search: {algorithm: |}", ["auto", "gp", "grid", "list", "random", "sobol", "tpe"]],
     ["values on a line with its field", "objective:\n  metric: a\n  goal: |max|\n", ["maximize", "minimize"]],
     ["true and false", "network: |", ["true", "false"]],
     ["what stands beside a number", "limits: {max_parallel: |}", ["auto"]],

@@ -164,7 +164,7 @@ var bad = []struct {
 	{"enqueue", "", with("enqueue: [{lr: 5}, {rl: 0.01}, {}]"), 422, []string{"E_ENQUEUE /enqueue/0/lr", "E_ENQUEUE /enqueue/1/rl", "E_ENQUEUE /enqueue/2"}},
 	{"enqueue forbidden", "", with("enqueue: [{lr: 0.01}]", "forbid: ['lr < 0.02']"), 422, []string{"E_ENQUEUE /enqueue/0"}},
 	{"62 unknown algorithm", "", with("search: {algorithm: magic}"), 422, []string{"E_ALGO /search/algorithm"}},
-	{"62 later algorithm", "", with("search: {algorithm: gp}"), 422, []string{"E_UNSUPPORTED /search/algorithm"}},
+	{"62 later algorithm", "", with("search: {algorithm: asha}"), 422, []string{"E_UNSUPPORTED /search/algorithm"}},
 	{"tpe without an objective", "", with("search: {algorithm: tpe}"), 422, []string{"E_OBJECTIVE /search/algorithm"}},
 	{"startup 0", "", with("search: {algorithm: sobol, startup: 0}"), 422, []string{"E_RANGE /search/startup"}},
 	{"63 no trials", "", with("limits: {max_trials: 0}"), 422, []string{"E_TRIALS /limits/max_trials"}},

@@ -42,9 +42,9 @@ func (c *checker) checkSearch() {
 		c.checkRandom()
 	}
 
-	if c.spec.Search.Algorithm == berth.SearchTPE && c.spec.Objective == nil && c.reader.clean("/objective") {
-		c.add("/search/algorithm", codeObjective, "tpe learns from the results: say which metric to improve, such as "+
-			"objective: {metric: val_accuracy, goal: maximize}; or take random")
+	if c.spec.Search.Learns() && c.spec.Objective == nil && c.reader.clean("/objective") {
+		c.add("/search/algorithm", codeObjective, "%s learns from the results: say which metric to improve, such as "+
+			"objective: {metric: val_accuracy, goal: maximize}; or take random", c.spec.Search.Algorithm)
 	}
 }
 

@@ -28,7 +28,7 @@ func applyDefaults(s *berth.Spec, clean func(pointer string) bool) {
 		s.Search.Algorithm = berth.SearchRandom
 	}
 
-	if s.Search.Algorithm == berth.SearchTPE && s.Search.Startup == 0 {
+	if s.Search.Learns() && s.Search.Startup == 0 {
 		s.Search.Startup = defaultStartup
 	}
 

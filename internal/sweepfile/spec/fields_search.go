@@ -8,12 +8,12 @@ import (
 )
 
 // planned are algorithms the format has and this version does not.
-var planned = []string{"auto", "gp", "asha", "hyperband", "median", "bayes"}
+var planned = []string{"asha", "hyperband", "median", "bayes"}
 
 // maxStartup is more than any model needs: the smallest sweeps that learn have 20 trials.
 const maxStartup = 1000
 
-const algorithmHint = "today there are grid, list, random, sobol and tpe"
+const algorithmHint = "today there are auto, gp, grid, list, random, sobol and tpe"
 
 func (o *object) search() berth.SearchSpec {
 	s := o.object("search")
@@ -28,7 +28,7 @@ func (o *object) search() berth.SearchSpec {
 	n := s.field("algorithm")
 
 	switch {
-	case n == nil, slices.Contains([]string{berth.SearchGrid, berth.SearchList, berth.SearchRandom, berth.SearchSobol, berth.SearchTPE}, spec.Algorithm):
+	case n == nil, spec.Learns(), slices.Contains([]string{berth.SearchGrid, berth.SearchList, berth.SearchRandom, berth.SearchSobol}, spec.Algorithm):
 	case slices.Contains(planned, spec.Algorithm):
 		s.add(n.Offset, s.at("algorithm"), codeUnsupported, "%q is not there yet; %s", spec.Algorithm, algorithmHint)
 	default:

@@ -1,0 +1,105 @@
+package search
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func newProcess() *process {
+	nan := math.NaN()
+
+	return &process{
+		apart:  []bool{false, true, false},
+		points: [][]float64{{.1, 0, .3}, {.4, 1, nan}, {.8, 0, .9}, {.15, 2, .35}, {.6, 1, nan}},
+		scores: []float64{-1, .4, 1.2, -.6, .1},
+		theta:  theta{weights: []float64{.7, -.2, .4}, scale: .3, noise: -3},
+	}
+}
+
+// The slope is that of the value.
+func TestProcess_SlopeOfThePosterior(t *testing.T) {
+	t.Parallel()
+
+	g := newProcess()
+	at := append(append([]float64{}, g.theta.weights...), g.theta.scale, g.theta.noise)
+	slope, none := make([]float64, len(at)), make([]float64, len(at))
+	g.posterior(at, slope, g.differences())
+
+	for i := range at {
+		const step = 1e-5
+
+		up, down := append([]float64{}, at...), append([]float64{}, at...)
+		up[i] += step
+		down[i] -= step
+		want := (g.posterior(up, none, g.differences()) - g.posterior(down, none, g.differences())) / (2 * step)
+		require.InDelta(t, want, slope[i], 1e-6, "theta %d", i)
+	}
+
+	before := g.posterior(at, none, g.differences())
+	g.theta = newTheta(3)
+	g.fit()
+
+	fitted := append(append([]float64{}, g.theta.weights...), g.theta.scale, g.theta.noise)
+	require.Less(t, g.posterior(fitted, none, g.differences()), before)
+}
+
+// A factor that grew row by row is one of the covariance, and its inverse is that.
+func TestProcess_FactorAndInverse(t *testing.T) {
+	t.Parallel()
+
+	g := newProcess()
+	weights := g.weights()
+
+	for range g.points {
+		g.add(weights)
+	}
+
+	covariance := func(i, k int) float64 {
+		row := make([]float64, i+1)
+		g.covariances(g.points[i], row, weights)
+
+		if i == k {
+			row[k] += math.Exp(g.theta.noise) + leastNoise
+		}
+
+		return row[k]
+	}
+	inverse := g.factor.inverse()
+	lower := func(m [][]float64, i, k int) float64 { return m[max(i, k)][min(i, k)] }
+
+	for i := range g.points {
+		for k := range i + 1 {
+			require.InDelta(t, covariance(i, k), dot(g.factor[i][:k+1], g.factor[k]), 1e-12)
+		}
+
+		for k := range g.points {
+			sum := 0.0
+			for m := range g.points {
+				sum += covariance(max(i, m), min(i, m)) * lower(inverse, m, k)
+			}
+
+			want := 0.0
+			if i == k {
+				want = 1
+			}
+
+			require.InDelta(t, want, sum, 1e-9)
+		}
+	}
+}
+
+// Bad trials count by rank, good ones by their distances, and those that cannot work are worst.
+func TestNormalScores(t *testing.T) {
+	t.Parallel()
+
+	sorted := []known{{end: complete, loss: 1}, {end: complete, loss: 2}, {end: complete, loss: 5}, {end: complete, loss: 1e9}, {end: infeasible}, {end: infeasible}}
+	scores := normalScores(sorted)
+	require.InDelta(t, -1.383, scores[0], 1e-3) // of rank 1/12
+	require.InDelta(t, scores[3], scores[0]+(scores[3]-scores[0])*1, 0)
+	require.InDelta(t, scores[0]+(scores[3]-scores[0])/(1e9-1), scores[1], 1e-9)
+	require.InDelta(t, .210, scores[3], 1e-3)
+	require.InDelta(t, scores[4], scores[5], 0)
+	require.Greater(t, scores[4], scores[3])
+}
