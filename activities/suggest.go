@@ -122,9 +122,9 @@ func suggest(ctx context.Context, ledger Suggester, in SuggestInput) (result Sug
 					suggestions, end, err = searcher.With(tried.Listed, tried.From, tried.Entries).Next(tried, limit)
 				}
 
-				trials := make([]berth.NewTrial, len(suggestions))
+				trials, ended := make([]berth.NewTrial, len(suggestions)), known(tried)
 				for i, s := range suggestions {
-					s.Origin.Known = known(searcher, tried)
+					s.Origin.Known = ended
 					trials[i] = berth.NewTrial{ID: trialID(in.SweepID, made+1+i), Params: s.Values, Shape: shapes.Of(s.Values), Origin: s.Origin}
 				}
 
@@ -161,19 +161,15 @@ func mayWait(s berth.SearchSpec, tried berth.Tried) int {
 	return max(SlackOf(running)-waiting, s.Startup+tried.Listed-tried.Made, 0)
 }
 
-// known are the trials whose ends a suggestion depends on; empty for a search that does not
+// known are the trials whose ends a suggestion depends on; none of a search that does not
 // learn.
-func known(searcher *search.Searcher, tried berth.Tried) string {
+func known(tried berth.Tried) string {
 	var ended []int
 
 	for _, o := range tried.Past {
 		if o.State.Terminal() {
 			ended = append(ended, o.Number)
 		}
-	}
-
-	if !searcher.Needs().Past {
-		return ""
 	}
 
 	return ranges(ended)

@@ -39,6 +39,7 @@ A_TRIAL: dict[str, Any] = {
     "number": 1,
     "state": "succeeded",
     "params": {"lr": 0.1},
+    "origin": {"by": "random"},
     "shape_key": "k",
     "created_at": "2026-01-01T00:00:00Z",
     "attempts": 1,
@@ -171,8 +172,8 @@ def a_file(**changes: object) -> dict[str, Any]:
 
 
 def a_trial(url: str) -> berth.Trial:
-    data = {"id": "t", "sweep_id": "s", "number": 1, "params": {}, "shape_key": "k", "state": "succeeded",
-            "attempts": 1, "created_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+    data = {"id": "t", "sweep_id": "s", "number": 1, "params": {}, "origin": {"by": "random"},
+            "shape_key": "k", "state": "succeeded", "attempts": 1, "created_at": "2026-01-01T00:00:00Z"}  # fmt: skip
     return berth.Trial(Transport(url, None), berth.models.Trial.model_validate(data), "score")
 
 

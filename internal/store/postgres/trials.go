@@ -172,6 +172,10 @@ func sequence(first, last int) []int {
 }
 
 func (s *Store) insertTrials(ctx context.Context, tx pgx.Tx, sweepID string, first int, trials []berth.NewTrial) error {
+	if len(trials) == 0 {
+		return nil
+	}
+
 	for i, trial := range trials {
 		key := trial.Shape.Key()
 		if err := s.q.InsertShape(ctx, tx, key, trial.Shape); err != nil {
