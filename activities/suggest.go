@@ -196,8 +196,8 @@ func ranges(numbers []int) string {
 	return strings.Join(parts, ",")
 }
 
-// lostTrials stand for those that a restored database forgot, of a search that would choose
-// other values today: it does not know what ran under their numbers.
+// lostTrials stand for trials that a restored database forgot. A search that learns would
+// choose other values today, and does not know what ran under their numbers.
 func lostTrials(in SuggestInput, made int, shapes search.Shapes) []berth.NewTrial {
 	lost := make([]berth.NewTrial, min(in.First-1-made, lostAtOnce))
 	for i := range lost {

@@ -67,8 +67,8 @@ func (s *shelf) Suggest(
 	return sequence(first, len(s.trials)), exhausted, err
 }
 
-// A search that learns chooses while few trials wait, and says what it knew. Trials that a
-// restored database forgot are no others under their numbers.
+// A search that learns chooses while few trials wait, and says what it knew. It makes no
+// other trials under the numbers that a restored database forgot.
 func TestSuggestTrials_ChoosesLate(t *testing.T) {
 	t.Parallel()
 

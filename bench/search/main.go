@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/bench/search/functions"
 	"github.com/berthml/berth/internal/search"
 )
 
@@ -67,7 +68,7 @@ func run(data string, names, algorithms, widths []string, trials, first, seeds i
 		return err
 	}
 
-	for _, p := range append(problems, functions()...) {
+	for _, p := range append(problems, functionProblems()...) {
 		if len(names) > 0 && !slices.Contains(names, p.name) {
 			continue
 		}
@@ -259,79 +260,15 @@ func (t table) problem(losses, times []float32) problem {
 	return p
 }
 
-// functions are search.md's, with run times that are log-normal with a deviation of a half.
-func functions() []problem {
-	number := func(name string, low, high float64) berth.Parameter {
-		return berth.Parameter{Name: name, Type: berth.ParameterFloat, Min: &low, Max: &high}
-	}
-	at := func(a berth.Assignment, name string) float64 {
-		v, _ := a[name].Number()
+// functionProblems have run times that are log-normal with a deviation of a half.
+func functionProblems() []problem {
+	var out []problem
 
-		return v
-	}
-	function := func(name string, f func(berth.Assignment) float64, parameters ...berth.Parameter) problem {
-		return problem{name: name, parameters: parameters, regret: f, try: func(a berth.Assignment, noise *rand.Rand) (loss, seconds float64) {
-			return f(a), math.Exp(noise.NormFloat64() / 2)
-		}}
+	for _, f := range functions.All() {
+		out = append(out, problem{name: f.Name, parameters: f.Parameters, regret: f.Loss, try: func(a berth.Assignment, noise *rand.Rand) (loss, seconds float64) {
+			return f.Loss(a), math.Exp(noise.NormFloat64() / 2)
+		}})
 	}
 
-	var six, five []berth.Parameter
-	for j := range 6 {
-		six = append(six, number("x"+strconv.Itoa(j), 0, 1))
-	}
-
-	for j := range 5 {
-		five = append(five, number("x"+strconv.Itoa(j), -5, 5))
-	}
-
-	lr, width, depth := number("lr", 1e-5, 1), number("width", 16, 512), number("depth", 1, 8)
-	lr.Log, width.Type, width.Step, depth.Type = true, berth.ParameterInt, new(16.0), berth.ParameterInt
-	choice := berth.Parameter{Name: "c", Type: berth.ParameterCategorical, Values: berth.Values{berth.IntValue(0), berth.IntValue(1), berth.IntValue(2)}}
-
-	return []problem{
-		function("branin", func(a berth.Assignment) float64 {
-			x, y := at(a, "x"), at(a, "y")
-			bow := y - 5.1/(4*math.Pi*math.Pi)*x*x + 5/math.Pi*x - 6
-
-			return bow*bow + 10*(1-1/(8*math.Pi))*math.Cos(x) + 10 - 0.39788735772973816
-		}, number("x", -5, 10), number("y", 0, 15)),
-		function("sphere5", func(a berth.Assignment) float64 {
-			sum := 0.0
-			for j := range 5 {
-				sum += math.Pow(at(a, "x"+strconv.Itoa(j))-1, 2)
-			}
-
-			return sum
-		}, five...),
-		function("hartmann6", func(a berth.Assignment) float64 {
-			sum := 3.322368011391339
-
-			for i, weight := range []float64{1, 1.2, 3, 3.2} {
-				square := 0.0
-				for j := range 6 {
-					square += hartmannScale[i][j] * math.Pow(at(a, "x"+strconv.Itoa(j))-hartmannPlace[i][j], 2)
-				}
-
-				sum -= weight * math.Exp(-square)
-			}
-
-			return sum
-		}, six...),
-		function("mixed4", func(a berth.Assignment) float64 {
-			c := int(at(a, "c"))
-
-			return math.Pow(math.Log10(at(a, "lr"))+[]float64{1, 3, 2.5}[c], 2) + .3*math.Pow((at(a, "width")-256)/128, 2) +
-				.1*math.Pow(at(a, "depth")-4, 2) + []float64{.2, 0, .5}[c]
-		}, lr, width, depth, choice),
-	}
+	return out
 }
-
-var (
-	hartmannScale = [4][6]float64{{10, 3, 17, 3.5, 1.7, 8}, {.05, 10, 17, .1, 8, 14}, {3, 3.5, 1.7, 10, 17, 8}, {17, 8, .05, 10, .1, 14}}
-	hartmannPlace = [4][6]float64{
-		{.1312, .1696, .5569, .0124, .8283, .5886},
-		{.2329, .4135, .8307, .3736, .1004, .9991},
-		{.2348, .1451, .3522, .2883, .3047, .6650},
-		{.4047, .8828, .8732, .5743, .1091, .0381},
-	}
-)

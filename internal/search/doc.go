@@ -12,6 +12,6 @@
 //
 // A suggestion is a pure function of the spec, the trial's number and the earlier
 // trials in berth.Tried: a grid goes on behind the last one, a random search
-// asks which of its draws were tried, and a model reads all results. So a search has no state: it continues
-// after a restart from the stored trials, in batches of any size.
+// asks which of its draws were tried, and a model reads all results. So a search has no
+// state: it continues after a restart from the stored trials, in batches of any size.
 package search

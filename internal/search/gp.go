@@ -121,13 +121,13 @@ func (m *gp) hunt(p *past, random *rand.Rand) *hunt {
 	known := slices.Clone(g.scores)
 	g.factor.solve(known)
 
-	// The best mean at a tried point: a measurement alone may be lucky.
-	best, column := math.Inf(1), make([]float64, len(ended))
+	// The best mean at a tried point, which is its score less its share of the noise: a
+	// measurement alone may be lucky.
+	best, shares := math.Inf(1), slices.Clone(known)
+	g.factor.solveUp(shares)
 
-	for i := range ended {
-		g.covariances(g.points[i], column, h.weights)
-		g.factor.solve(column)
-		best = min(best, dot(column, known))
+	for i, score := range g.scores {
+		best = min(best, score-g.noise()*shares[i])
 	}
 
 	g.points = append(g.points, m.space.units(waiting)...)
@@ -183,9 +183,7 @@ func (h *hunt) improvement(unit []float64) float64 {
 		sum += deviation * (z*normal(z) + math.Exp(-z*z/2)/math.Sqrt(2*math.Pi))
 	}
 
-	const digits = 1e9 // as argmax
-
-	return math.Round(math.Log(sum/float64(len(h.draws))+1e-300)*digits) / digits
+	return coarse(math.Log(sum/float64(len(h.draws)) + 1e-300))
 }
 
 // climb improves a candidate parameter by parameter.
@@ -230,21 +228,6 @@ func (h *hunt) mutated(at []float64, random *rand.Rand) []float64 {
 	return out
 }
 
-// split are the ended trials, the best first, and the open ones.
-func (p *past) split() (ended, waiting []known) {
-	for _, k := range p.trials {
-		if k.end == open {
-			waiting = append(waiting, k)
-		} else {
-			ended = append(ended, k)
-		}
-	}
-
-	slices.SortStableFunc(ended, known.compare)
-
-	return ended, waiting
-}
-
 // numberBefore is the number of the trial before the newest n.
 func numberBefore(trials []known, n int) int {
 	numbers := make([]int, len(trials))
@@ -276,12 +259,12 @@ func normalScores(sorted []known) []float64 {
 		}
 	}
 
-	complete := slices.IndexFunc(sorted, func(k known) bool { return k.end == infeasible })
-	if complete < 0 {
-		complete = len(sorted)
+	valued := slices.IndexFunc(sorted, func(k known) bool { return k.end == infeasible })
+	if valued < 0 {
+		valued = len(sorted)
 	}
 
-	half := min(len(sorted)/2, complete-1)
+	half := min(len(sorted)/2, valued-1)
 	if half < 1 || sorted[half].loss <= sorted[0].loss {
 		return scores
 	}
@@ -349,16 +332,11 @@ func (sp *space) filled(at []float64, random *rand.Rand) []float64 {
 }
 
 func (d *dim) lot(random *rand.Rand) float64 {
-	part := random.Float64()
-
-	switch {
-	case d.Type == berth.ParameterCategorical:
-		return float64(d.indexAt(part))
-	case d.finite:
-		return *d.Min + float64(d.indexAt(part))*d.unit()
-	default:
-		return d.floatAt(part)
+	if d.finite {
+		return d.pointAt(d.indexAt(random.Float64()))
 	}
+
+	return d.floatAt(random.Float64())
 }
 
 // near are coordinates around one: all choices, the next points of few, or draws at four
@@ -368,7 +346,7 @@ func (d *dim) near(at float64, random *rand.Rand) []float64 {
 
 	if d.Type == berth.ParameterCategorical {
 		for k := range d.points {
-			out = append(out, float64(k))
+			out = append(out, d.pointAt(k))
 		}
 
 		return out
@@ -379,7 +357,7 @@ func (d *dim) near(at float64, random *rand.Rand) []float64 {
 	if d.finite && d.points <= few {
 		for _, k := range []int64{-2, -1, 1, 2} {
 			if i := d.index(at) + k; i >= 0 && i < d.points {
-				out = append(out, *d.Min+float64(i)*d.unit())
+				out = append(out, d.pointAt(i))
 			}
 		}
 
@@ -389,16 +367,8 @@ func (d *dim) near(at float64, random *rand.Rand) []float64 {
 	low, high := d.scale(*d.Min), d.scale(*d.Max)
 
 	for _, distance := range []float64{0.1, 0.03, 0.009, 0.0027} { // of the range
-		y := min(max(d.scale(at)+(high-low)*distance*random.NormFloat64(), low), high)
-		if d.Log {
-			y = math.Exp(y)
-		}
-
-		if d.finite {
-			y = *d.Min + float64(d.index(y))*d.unit()
-		}
-
-		out = append(out, y)
+		y := d.scale(at) + (high-low)*distance*random.NormFloat64()
+		out = append(out, d.unscaled(min(max(y, low), high)))
 	}
 
 	return out

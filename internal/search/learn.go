@@ -10,49 +10,50 @@ import (
 // those of the drawer.
 const modelDraw = drawsApart << 20
 
-// nextLearned suggests by the model once enough trials ended, each as if the ones before
-// it were open; until then, and where the model finds nothing new, by Sobol's sequence and
-// the rest of the space, as nextRandom does.
-func (s *Searcher) nextLearned(tried berth.Tried, limit int) (out []Suggestion, stop End, err error) {
-	p := s.observe(tried.Past)
-	d := &drawer{Searcher: s, tried: tried, batch: map[string]bool{}}
+// suggest makes the suggestion for one trial: by a model once enough trials ended, each as
+// if the ones before it were open; until then, where the model finds nothing new, and of a
+// search that does not learn, by the next draw. Another end than EndNone is the reason for
+// none.
+func (d *drawer) suggest(number int) (Suggestion, End, error) {
+	if d.past == nil {
+		a, end, err := d.next(number)
 
-	for len(out) < limit {
-		number := tried.Made + len(out)
-		origin := berth.Origin{Ended: p.ended, Open: len(p.trials) - p.ended}
-
-		var a berth.Assignment
-
-		if p.ended >= s.spec.Search.Startup {
-			var m model
-
-			m, origin.By = s.modelFor(p)
-			a = m.suggest(p, source(s.spec.Search.Seed, number, modelDraw))
-		}
-
-		if a != nil {
-			d.batch[a.Key()] = true
-			d.left, d.walked = nil, false
-		} else {
-			var end End
-
-			origin.By = berth.SearchSobol
-
-			a, end, err = d.next(number)
-			if err != nil || end != EndNone {
-				if end == EndDraws && len(out) > 0 {
-					end = EndNone // the next call has all draws for the next trial
-				}
-
-				return out, end, err
-			}
-		}
-
-		p.add(known{number: number + 1, at: s.space.coordinates(a)})
-		out = append(out, Suggestion{a, origin})
+		return Suggestion{a, berth.Origin{By: d.spec.Search.Algorithm}}, end, err
 	}
 
-	return out, EndNone, nil
+	origin := berth.Origin{By: berth.SearchSobol, Ended: d.past.ended, Open: len(d.past.trials) - d.past.ended}
+
+	a, by := d.learned(number)
+	if a != nil {
+		origin.By = by
+		d.batch[a.Key()] = true
+		d.left, d.walked = nil, false
+	} else {
+		var (
+			end End
+			err error
+		)
+
+		if a, end, err = d.next(number); err != nil || end != EndNone {
+			return Suggestion{}, end, err
+		}
+	}
+
+	d.past.add(known{number: number + 1, at: d.space.coordinates(a)})
+
+	return Suggestion{a, origin}, EndNone, nil
+}
+
+// learned is a model's suggestion and the model's name; nil = too few trials ended, or it
+// finds nothing new.
+func (d *drawer) learned(number int) (a berth.Assignment, by string) {
+	if d.past.ended < d.spec.Search.Startup {
+		return nil, ""
+	}
+
+	m, by := d.modelFor(d.past)
+
+	return m.suggest(d.past, source(d.spec.Search.Seed, number, modelDraw)), by
 }
 
 // mostForGP is up to how many ended trials a Gaussian process suggests: its time grows with

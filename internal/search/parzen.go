@@ -144,9 +144,7 @@ func (d *dim) bounds() (low, high float64) {
 		return d.scale(*d.Min), d.scale(*d.Max)
 	}
 
-	last := *d.Min + float64(d.points-1)*d.unit()
-
-	return d.scale(*d.Min - d.unit()/2), d.scale(last + d.unit()/2)
+	return d.scale(*d.Min - d.unit()/2), d.scale(d.pointAt(d.points-1) + d.unit()/2)
 }
 
 // scale is where a parameter is uniform: its logarithm, or itself.
@@ -322,16 +320,7 @@ func (c *column) draw(random *rand.Rand, kernel int) float64 {
 	from, to := normal((c.low-mu)/sigma), normal((c.high-mu)/sigma)
 	y := mu + sigma*math.Sqrt2*math.Erfinv(2*(from+random.Float64()*(to-from))-1)
 
-	y = min(max(y, c.low), c.high)
-	if c.Log {
-		y = math.Exp(y)
-	}
-
-	if c.finite {
-		return *c.Min + float64(c.index(y))*c.unit()
-	}
-
-	return c.rounded(y)
+	return c.unscaled(min(max(y, c.low), c.high))
 }
 
 // pick is a number by its weight; the weights' sum is 1.

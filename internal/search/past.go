@@ -1,8 +1,10 @@
 package search
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/berthml/berth"
 )
@@ -31,8 +33,8 @@ type past struct {
 	tried  map[string]bool
 }
 
-// observe reads earlier trials. Those that failed by no fault of their values, or were
-// canceled, teach nothing, but are not tried again.
+// observe reads earlier trials. A trial that was canceled, or failed for another reason than
+// its values, teaches nothing, but its values are not tried again.
 func (s *Searcher) observe(observations []berth.Observation) *past {
 	p := &past{tried: make(map[string]bool, len(observations))}
 
@@ -69,6 +71,26 @@ func (p *past) add(k known) {
 	}
 }
 
+// split are the ended trials, the best first, and the open ones.
+func (p *past) split() (ended, waiting []known) {
+	for _, k := range p.trials {
+		if k.end == open {
+			waiting = append(waiting, k)
+		} else {
+			ended = append(ended, k)
+		}
+	}
+
+	slices.SortStableFunc(ended, known.compare)
+
+	return ended, waiting
+}
+
+// compare puts better trials first: by value, and those that cannot work last.
+func (k known) compare(other known) int {
+	return cmp.Or(cmp.Compare(k.end, other.end), cmp.Compare(k.loss, other.loss))
+}
+
 // coordinates are the values of the searched parameters as numbers: a choice by its
 // number, NaN where an assignment has none.
 func (sp *space) coordinates(a berth.Assignment) []float64 {
@@ -103,8 +125,8 @@ func (d *dim) coordinate(a berth.Assignment) float64 {
 	return math.NaN()
 }
 
-// assign is the assignment with the values nearest to coordinates, of which it takes those
-// of active parameters: actual. The error is fill's.
+// assign makes the assignment with the values nearest to coordinates; actual are its own
+// coordinates, without inactive parameters. The error is fill's.
 func (sp *space) assign(at []float64) (a berth.Assignment, actual []float64, err error) {
 	a = berth.Assignment{}
 	err = sp.fill(a, func(st step) berth.Value { return sp.searched[st.dim].value(sp.algorithm, at[st.dim]) })
@@ -128,6 +150,28 @@ func (d *dim) index(at float64) int64 {
 	}
 
 	return int64(min(max(math.Round(at), 0), float64(d.points-1)))
+}
+
+// pointAt is index's inverse: the coordinate of a point.
+func (d *dim) pointAt(i int64) float64 {
+	if d.Type == berth.ParameterCategorical {
+		return float64(i)
+	}
+
+	return *d.Min + float64(i)*d.unit()
+}
+
+// unscaled is scale's inverse: the nearest coordinate that the parameter may have.
+func (d *dim) unscaled(y float64) float64 {
+	if d.Log {
+		y = math.Exp(y)
+	}
+
+	if d.finite {
+		return d.pointAt(d.index(y))
+	}
+
+	return d.rounded(y)
 }
 
 // unit is the distance of two points of a number that has points.

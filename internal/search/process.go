@@ -83,12 +83,15 @@ func (g *process) weights() []float64 {
 	return weights
 }
 
+// noise is the variance of a measurement.
+func (g *process) noise() float64 { return math.Exp(g.theta.noise) + leastNoise }
+
 // add adds a point to the factor; g.points has it already at the factor's end.
 func (g *process) add(weights []float64) {
 	n := len(g.factor)
 	row := make([]float64, n)
 	g.covariances(g.points[n], row, weights)
-	g.factor = g.factor.add(row, math.Exp(g.theta.scale)+math.Exp(g.theta.noise)+leastNoise)
+	g.factor = g.factor.add(row, math.Exp(g.theta.scale)+g.noise())
 }
 
 // factor is a lower triangle L whose L L^T is a covariance, by rows.

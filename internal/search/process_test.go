@@ -61,7 +61,7 @@ func TestProcess_FactorAndInverse(t *testing.T) {
 		g.covariances(g.points[i], row, weights)
 
 		if i == k {
-			row[k] += math.Exp(g.theta.noise) + leastNoise
+			row[k] += g.noise()
 		}
 
 		return row[k]
@@ -90,7 +90,7 @@ func TestProcess_FactorAndInverse(t *testing.T) {
 	}
 }
 
-// Bad trials count by rank, good ones by their distances, and those that cannot work are worst.
+// Bad trials count by rank and good ones by their distances; what cannot work is worst.
 func TestNormalScores(t *testing.T) {
 	t.Parallel()
 
@@ -102,4 +102,24 @@ func TestNormalScores(t *testing.T) {
 	require.InDelta(t, .210, scores[3], 1e-3)
 	require.InDelta(t, scores[4], scores[5], 0)
 	require.Greater(t, scores[4], scores[3])
+}
+
+// A mean at a tried point is its score less its share of the noise.
+func TestProcess_MeansOfTriedPoints(t *testing.T) {
+	t.Parallel()
+
+	g := newProcess()
+	for range g.points {
+		g.add(g.weights())
+	}
+
+	shares := append([]float64{}, g.scores...)
+	g.factor.solve(shares)
+	g.factor.solveUp(shares)
+
+	column := make([]float64, len(g.points))
+	for i, point := range g.points {
+		g.covariances(point, column, g.weights())
+		require.InDelta(t, dot(column, shares), g.scores[i]-g.noise()*shares[i], 1e-12)
+	}
 }

@@ -26,19 +26,22 @@ const (
 	drawDigits = 12
 )
 
-// nextRandom draws the trials after the first made ones. No assignment comes
-// twice. When draws keep hitting old ones in a space small enough, it draws
-// from the untried rest, so the last ones are found too. stop says why there
-// are fewer than limit.
-func (s *Searcher) nextRandom(tried berth.Tried, limit int) (out []Suggestion, stop End, err error) {
+// nextDrawn makes the trials after the first made ones, by lot, evenly or by a model. No
+// assignment comes twice. When draws keep hitting old ones in a space small enough, it draws
+// from the untried rest, so the last ones are found too. stop says why there are fewer than
+// limit.
+func (s *Searcher) nextDrawn(tried berth.Tried, limit int) (out []Suggestion, stop End, err error) {
 	d := &drawer{Searcher: s, tried: tried, batch: map[string]bool{}}
+	if s.spec.Search.Learns() {
+		d.past = s.observe(tried.Past)
+	}
 
 	for len(out) < limit {
-		a, end, err := d.next(tried.Made + len(out))
+		suggestion, end, err := d.suggest(tried.Made + len(out))
 
 		switch {
 		case err == nil && end == EndNone:
-			out = append(out, Suggestion{a, berth.Origin{By: s.spec.Search.Algorithm}})
+			out = append(out, suggestion)
 		case err == nil && end == EndDraws && len(out) > 0:
 			return out, EndNone, nil // the next call has all draws for the next trial
 		default:
@@ -49,11 +52,12 @@ func (s *Searcher) nextRandom(tried berth.Tried, limit int) (out []Suggestion, s
 	return out, EndNone, nil
 }
 
-// drawer is one call of nextRandom.
+// drawer is one call of nextDrawn.
 type drawer struct {
 	*Searcher
 
 	tried  berth.Tried
+	past   *past           // of a search that learns; else nil
 	batch  map[string]bool // keys drawn in this call
 	draws  int             // made in this call
 	left   []int64         // points not tried, ascending, once walked

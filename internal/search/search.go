@@ -117,10 +117,9 @@ func (s *Searcher) Next(tried berth.Tried, limit int) (suggestions []Suggestion,
 	switch s.spec.Search.Algorithm {
 	case berth.SearchGrid:
 		more, err = s.nextGrid(tried, limit)
-	case berth.SearchRandom, berth.SearchSobol:
-		more, stop, err = s.nextRandom(tried, limit)
-	case berth.SearchTPE, berth.SearchGP, berth.SearchAuto:
-		more, stop, err = s.nextLearned(tried, limit)
+	case berth.SearchList:
+	default:
+		more, stop, err = s.nextDrawn(tried, limit)
 	}
 
 	if len(more) < limit {

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -12,8 +11,8 @@ import (
 	"github.com/berthml/berth"
 )
 
-// drawsForModel is how many draws a model makes for one suggestion, of which many may have
-// been tried: then a space is nearly full, and the rest of it is drawn from.
+// drawsForModel is how many draws tpe makes for one suggestion at most. Most of them were
+// tried where the space is nearly full; then the drawer takes from what is left.
 const drawsForModel = 20 * candidatesOfTPE
 
 // The constants of Optuna 5.0.0's TPESampler.
@@ -151,19 +150,11 @@ func (d density) put(row, at []float64) {
 
 // densities are those of the groups.
 func (m *tpe) densities(p *past) []density {
-	var ended []int
+	ended, _ := p.split()
+	good := make(map[int]bool) // by number
 
-	for i, k := range p.trials {
-		if k.end != open {
-			ended = append(ended, i)
-		}
-	}
-
-	slices.SortStableFunc(ended, func(a, b int) int { return p.trials[a].compare(p.trials[b]) })
-
-	good := make([]bool, len(p.trials))
-	for _, i := range ended[:min((len(ended)+9)/10, mostBelow)] {
-		good[i] = true
+	for _, k := range ended[:min((len(ended)+9)/10, mostBelow)] {
+		good[k.number] = true
 	}
 
 	out := make([]density, len(m.groups))
@@ -176,12 +167,12 @@ func (m *tpe) densities(p *past) []density {
 
 		var below, above [][]float64
 
-		for i, k := range p.trials {
+		for _, k := range p.trials {
 			row, whole := k.row(group)
 
 			switch {
 			case !whole:
-			case good[i]:
+			case good[k.number]:
 				below = append(below, row)
 			default:
 				above = append(above, row)
@@ -192,11 +183,6 @@ func (m *tpe) densities(p *past) []density {
 	}
 
 	return out
-}
-
-// compare puts better trials first: by value, and those that cannot work last.
-func (k known) compare(other known) int {
-	return cmp.Or(cmp.Compare(k.end, other.end), cmp.Compare(k.loss, other.loss))
 }
 
 // row are the coordinates of some parameters; whole = all of them are active.
@@ -212,21 +198,22 @@ func (k known) row(dims []int) (row []float64, whole bool) {
 	return row, true
 }
 
-// argmax is the place of the largest score, the first of equals. Scores count to nine
-// digits behind the point, so that processors which differ in the last bits choose alike.
+// argmax is the place of the largest score, the first of equals.
 func argmax(scores []float64) int {
-	const digits = 1e9
-
 	best := 0
 
 	for i, score := range scores {
-		if math.Round(score*digits) > math.Round(scores[best]*digits) {
+		if coarse(score) > coarse(scores[best]) {
 			best = i
 		}
 	}
 
 	return best
 }
+
+// coarse is a score to nine digits behind the point, so that processors which differ in
+// the last bits choose alike.
+func coarse(score float64) float64 { return math.Round(score*1e9) / 1e9 }
 
 // conditionText is one text for equal conditions.
 func conditionText(when map[string]berth.Values) string {

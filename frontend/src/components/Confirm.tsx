@@ -13,7 +13,7 @@ interface Props {
   error: unknown;
   onConfirm: () => void;
   onClose: () => void;
-  /** keeps what was typed: only its buttons close it. */
+  /** keeps: only its buttons close it, so that no click loses a typed text. */
   keeps?: boolean;
   children: ReactNode;
 }
