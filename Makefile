@@ -188,6 +188,10 @@ bench/web: build ## Time the web interface with 50,000 trials, and watch its mem
 bench/search: ## Compare a search with Optuna's default on tables of measured configurations (ALGORITHM=tpe, SEEDS=60)
 	@bench/search/run
 
+.PHONY: bench/stopping
+bench/stopping: ## Run the rules of early stopping over measured learning curves: what each saves, and how often it loses the best run
+	@bench/stopping/run
+
 .PHONY: bench/scale
 bench/scale: ## Time rounds and pages on a database with 700 waiting sweeps and a long history, and bound their statements (SCALE_TRIALS=200000)
 	$(GO) test -run '^$$' -bench 'BenchmarkScale' -benchtime 5x -timeout 30m ./internal/store/postgres

@@ -13,7 +13,7 @@ type FootprintSource string
 // The sources, from the most to the least trusted.
 const (
 	FootprintFull    FootprintSource = "full"    // a whole run
-	FootprintShort   FootprintSource = "short"   // two epochs under the Keras caps
+	FootprintShort   FootprintSource = "short"   // two epochs under the Keras caps, or until early stopping
 	FootprintPartial FootprintSource = "partial" // a run in progress, a run cut off by the probe's time cap, or one with an unmeasured part
 	FootprintRaised  FootprintSource = "raised"  // nothing but an out-of-memory was seen
 )

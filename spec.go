@@ -27,6 +27,7 @@ type Spec struct {
 	Enqueue              []Assignment      `json:"enqueue,omitempty"` // tried first, in this order
 	Search               SearchSpec        `json:"search"`
 	Objective            *Objective        `json:"objective,omitempty"`
+	EarlyStop            *EarlyStop        `json:"early_stop,omitempty"`
 	Limits               Limits            `json:"limits"`
 	Resources            Resources         `json:"resources"`
 	Probe                ProbeSpec         `json:"probe"`
@@ -94,6 +95,29 @@ type SearchSpec struct {
 // Learns says whether later trials depend on the results of earlier ones.
 func (s SearchSpec) Learns() bool {
 	return s.Algorithm == SearchTPE || s.Algorithm == SearchGP || s.Algorithm == SearchAuto
+}
+
+// Rules of early stopping.
+const (
+	StopASHA      = "asha"      // at rung Min·Eta^k only the best 1/Eta go on
+	StopMedian    = "median"    // worse than the median of finished trials
+	StopPatience  = "patience"  // no better for so many reports: the trial ends well
+	StopThreshold = "threshold" // a value beyond a bound
+)
+
+// EarlyStop stops trials while they run, by what they report of the objective. A step is what
+// the job logs the metric at, mostly an epoch.
+type EarlyStop struct {
+	Rule     string   `json:"rule"`
+	Min      int64    `json:"min"`                 // the first step that is judged; default 1
+	Max      int64    `json:"max,omitempty"`       // steps from here on are not judged; 0 = all are; asha needs it
+	Eta      int64    `json:"eta,omitempty"`       // asha: 2 or more; default 3
+	Startup  int      `json:"startup,omitempty"`   // asha: other trials that must have come to the step, default 4; median: that must have succeeded, default 5
+	Interval int64    `json:"interval,omitempty"`  // median: steps from one judgement to the next; default 1
+	Patience int      `json:"patience,omitempty"`  // patience: reports without an improvement
+	MinDelta float64  `json:"min_delta,omitempty"` // patience: an improvement is more than this
+	Above    *float64 `json:"above,omitempty"`     // threshold: a value above it stops the trial
+	Below    *float64 `json:"below,omitempty"`     // threshold: a value below it stops the trial
 }
 
 // Goal is the direction of an objective.

@@ -69,12 +69,13 @@ type Counts struct {
 	Failed     int `json:"failed"`
 	Infeasible int `json:"infeasible"`
 	Canceled   int `json:"canceled"`
+	Pruned     int `json:"pruned"`      // stopped early
 	OOMRetries int `json:"oom_retries"` // attempts that ran out of memory and were followed by another
 }
 
 // Finished is the number of trials in a terminal state.
 func (c Counts) Finished() int {
-	return c.Succeeded + c.Failed + c.Infeasible + c.Canceled
+	return c.Succeeded + c.Failed + c.Infeasible + c.Canceled + c.Pruned
 }
 
 // NewSweep is a sweep to be accepted.

@@ -15,6 +15,7 @@ const (
 	TrialFailed     TrialState = "failed"     // ended without a result by its own fault
 	TrialInfeasible TrialState = "infeasible" // needs more memory than it can get; the search learns it
 	TrialCanceled   TrialState = "canceled"   // stopped by a person or the sweep
+	TrialPruned     TrialState = "pruned"     // stopped early, by what it reported; the search learns its last value
 )
 
 // OpenTrialStates are the states of a trial that has not ended.
@@ -25,7 +26,7 @@ func OpenTrialStates() []string {
 // Terminal reports whether the trial has ended for good.
 func (s TrialState) Terminal() bool {
 	switch s {
-	case TrialSucceeded, TrialFailed, TrialInfeasible, TrialCanceled:
+	case TrialSucceeded, TrialFailed, TrialInfeasible, TrialCanceled, TrialPruned:
 		return true
 	default:
 		return false
@@ -62,7 +63,40 @@ type Observation struct {
 	Params Assignment
 	State  TrialState
 	Kind   FailureKind
-	Value  *float64 // of the objective; nil = it has none
+	Value  *float64 // of the objective; of a pruned trial the last that was judged; nil = it has none
+	Step   int64    // of the value of a pruned trial
+}
+
+// RungReport is what an attempt reported of the objective when it came to a rung: a step at
+// which a rule of early stopping judges trials. Nil = it is NaN or infinite.
+type RungReport struct {
+	Rung  int64    `json:"rung"` // from 0
+	Step  int64    `json:"step"`
+	Value *float64 `json:"value"`
+	Best  *float64 `json:"best"`            // up to this step
+	Ended bool     `json:"ended,omitempty"` // the attempt has ended: nothing is left to stop
+}
+
+// RungValue is what another trial reported at a rung.
+type RungValue struct {
+	Value     *float64
+	Succeeded bool // the trial has
+}
+
+// StopDecision is a rule's answer, and why in numbers.
+type StopDecision struct {
+	Stop bool
+	Why  string
+}
+
+// Rung is a report with its answer, as the ledger keeps it.
+type Rung struct {
+	Rung  int64     `json:"rung"`
+	Step  int64     `json:"step"`
+	Value *float64  `json:"value"`
+	Stop  bool      `json:"stop"`
+	Why   string    `json:"why"`
+	At    time.Time `json:"at"`
 }
 
 // Origin is where the values of a trial come from. A search that learns knew all trials

@@ -63,6 +63,17 @@ func TestRunTrial_FailureIsNotRepeated(t *testing.T) {
 	require.Equal(t, berth.FailureUserError, outcome.Kind)
 }
 
+// A trial that was stopped early did what was wanted.
+func TestRunTrial_StoppedEarly(t *testing.T) {
+	t.Parallel()
+
+	outcome, err := runs(t, nil, berth.Order{AttemptID: "a", Token: 1}, func(context.Context, berth.Order) (berth.Outcome, error) {
+		return berth.Outcome{Kind: berth.FailurePruned, Message: "stopped early"}, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, berth.FailurePruned, outcome.Kind)
+}
+
 // letting records which attempts are fenced.
 type letting struct {
 	activities.Trials

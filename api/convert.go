@@ -23,7 +23,7 @@ func (s *Server) toSweep(sweep berth.Sweep, withSpec bool) (openapi.Sweep, error
 		Counts: openapi.Counts{
 			Total: sweep.Counts.Total, Planned: sweep.Counts.Planned, Waiting: sweep.Counts.Waiting, Running: sweep.Counts.Running,
 			Succeeded: sweep.Counts.Succeeded, Failed: sweep.Counts.Failed, Infeasible: sweep.Counts.Infeasible,
-			Canceled: sweep.Counts.Canceled, OomRetries: sweep.Counts.OOMRetries,
+			Canceled: sweep.Counts.Canceled, Pruned: sweep.Counts.Pruned, OomRetries: sweep.Counts.OOMRetries,
 		},
 	}
 
@@ -66,6 +66,10 @@ func (s *Server) toTrial(t berth.Trial) openapi.Trial {
 	}
 
 	return out
+}
+
+func toRung(r berth.Rung) openapi.Rung {
+	return openapi.Rung{Rung: r.Rung, Step: r.Step, Value: r.Value, Stop: r.Stop, Why: r.Why, At: r.At}
 }
 
 func toRejection(r berth.Rejection) openapi.Rejection {

@@ -92,8 +92,18 @@ func (h *handlers) ListFailures(ctx context.Context, r openapi.ListFailuresReque
 // GetTrial is GET /sweeps/{id}/trials/{number}.
 func (h *handlers) GetTrial(ctx context.Context, r openapi.GetTrialRequestObject) (openapi.GetTrialResponseObject, error) {
 	trial, err := h.trial(ctx, r.ID, r.Number)
+	if err != nil {
+		return nil, err
+	}
 
-	return openapi.GetTrial200JSONResponse(h.toTrial(trial)), err
+	rungs, err := h.deps.Store.ListRungs(ctx, trial.ID)
+	out := h.toTrial(trial)
+
+	if len(rungs) > 0 {
+		out.Rungs = all(rungs, toRung)
+	}
+
+	return openapi.GetTrial200JSONResponse(out), err
 }
 
 // UpdateTrial is PATCH /sweeps/{id}/trials/{number}.

@@ -181,9 +181,9 @@ CREATE TABLE trials (
     CONSTRAINT trials_number UNIQUE (sweep_id, number),
     CONSTRAINT trials_number_from_one CHECK (number >= 1),
     CONSTRAINT trials_state CHECK (state IN
-        ('pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled')),
+        ('pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled', 'pruned')),
     CONSTRAINT trials_finished_iff_terminal
-        CHECK ((finished_at IS NOT NULL) = (state IN ('succeeded', 'failed', 'infeasible', 'canceled'))),
+        CHECK ((finished_at IS NOT NULL) = (state IN ('succeeded', 'failed', 'infeasible', 'canceled', 'pruned'))),
     CONSTRAINT trials_value_only_when_succeeded CHECK (value IS NULL OR state = 'succeeded'),
     CONSTRAINT trials_value_finite
         CHECK (value IS NULL OR (value > '-Infinity'::double precision AND value < 'Infinity'::double precision))
@@ -197,6 +197,21 @@ CREATE INDEX trials_noted ON trials (sweep_id) WHERE note <> '';
 CREATE INDEX trials_of_shape ON trials (shape_key, created_at);
 -- By their values: a random search asks which of its draws were tried. The digest keeps the index small.
 CREATE INDEX trials_by_params ON trials (sweep_id, (md5(params::text)::uuid));
+
+-- What trials reported where early stopping judges them, and the answer: a retry, or a later attempt of the trial, gets the same.
+CREATE TABLE rungs (
+    trial_id uuid NOT NULL REFERENCES trials (id) ON DELETE CASCADE,
+    rung     bigint NOT NULL,
+    sweep_id uuid NOT NULL,
+    step     bigint NOT NULL,
+    value    double precision, -- NULL = NaN or infinite
+    stop     boolean NOT NULL,
+    why      text NOT NULL,
+    at       timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (trial_id, rung)
+);
+
+CREATE INDEX rungs_of_sweep ON rungs (sweep_id, rung);
 
 CREATE TABLE placement_requests (
     attempt_id       uuid PRIMARY KEY,

@@ -39,6 +39,7 @@ type CarriedState struct {
 	// learns it, and limits.max_failed_trials does not count them.
 	Infeasible int           `json:"infeasible,omitempty"`
 	Canceled   int           `json:"canceled"`
+	Pruned     int           `json:"pruned,omitempty"` // stopped early
 	Exhausted  bool          `json:"exhausted"`        // the search has no more
 	Reason     string        `json:"reason,omitempty"` // why not; empty = every combination was tried
 	Capacity   int           `json:"capacity"`

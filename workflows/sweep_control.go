@@ -129,7 +129,9 @@ func (s *sweep) view() SweepView {
 }
 
 // finished is how many trials have ended.
-func (s *CarriedState) finished() int { return s.Succeeded + s.Failed + s.Infeasible + s.Canceled }
+func (s *CarriedState) finished() int {
+	return s.Succeeded + s.Failed + s.Infeasible + s.Canceled + s.Pruned
+}
 
 // say shows the sweep's progress on its page in Temporal's UI.
 func (s *sweep) say(ctx workflow.Context) {
@@ -143,8 +145,8 @@ func (s *sweep) say(ctx workflow.Context) {
 		best = fmt.Sprintf("trial %d with %s = %g", s.BestTrial, s.plan.Objective.Metric, *s.Best)
 	}
 
-	text := fmt.Sprintf("**%s** is %s.\n\n%d%s trials ended: %d succeeded, %d failed, %d infeasible, %d canceled; %d open.\n\nBest: %s.",
-		s.plan.Name, s.view().State, s.finished(), planned, s.Succeeded, s.Failed, s.Infeasible, s.Canceled, len(s.Open), best)
+	text := fmt.Sprintf("**%s** is %s.\n\n%d%s trials ended: %d succeeded, %d stopped early, %d failed, %d infeasible, %d canceled; %d open.\n\nBest: %s.",
+		s.plan.Name, s.view().State, s.finished(), planned, s.Succeeded, s.Pruned, s.Failed, s.Infeasible, s.Canceled, len(s.Open), best)
 	if s.Streak.Why != "" {
 		text += "\n\n" + s.Streak.Why
 	}

@@ -16,7 +16,7 @@ func RestoreSweep(sweep berth.Sweep, ran bool, now time.Time) CarriedState {
 	n := sweep.Counts
 	state := CarriedState{
 		StartedAt: sweep.CreatedAt, Created: n.Total,
-		Succeeded: n.Succeeded, Failed: n.Failed, Infeasible: n.Infeasible, Canceled: n.Canceled,
+		Succeeded: n.Succeeded, Failed: n.Failed, Infeasible: n.Infeasible, Canceled: n.Canceled, Pruned: n.Pruned,
 		Paused: sweep.State == berth.SweepPaused, Best: sweep.BestValue, BestTrial: sweep.BestTrial,
 		Streak: FailureStreak{Told: n.Finished() > 0},
 	}

@@ -26,7 +26,7 @@ var pauseAfterAlike = map[berth.FailureKind]int{
 // whatever their values are. Infeasible trials do not count, because the search
 // learns from them; canceled ones do not, because a person wanted them to end.
 type FailureStreak struct {
-	Ended  int            `json:"ended,omitempty"` // trials that succeeded or failed, up to pauseWindow
+	Ended  int            `json:"ended,omitempty"` // trials that succeeded, were stopped early or failed, up to pauseWindow
 	Failed int            `json:"failed,omitempty"`
 	Alike  int            `json:"alike,omitempty"` // of them, from the first on, that failed for the reason of Last
 	Last   berth.TrialEnd `json:"last,omitzero"`   // the last that failed
@@ -36,7 +36,7 @@ type FailureStreak struct {
 
 // count takes in the end of a trial.
 func (f *FailureStreak) count(end berth.TrialEnd) {
-	if f.Told || f.Ended >= pauseWindow || end.State != berth.TrialSucceeded && end.State != berth.TrialFailed {
+	if f.Told || f.Ended >= pauseWindow || end.State == berth.TrialInfeasible || end.State == berth.TrialCanceled {
 		return
 	}
 

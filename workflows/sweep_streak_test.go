@@ -12,8 +12,8 @@ import (
 )
 
 // ends makes trials end as the letters say, in the order of their numbers: u and v
-// failed with two exceptions, n without a result, c crashed, i is infeasible, s
-// succeeded. Trials after the last letter end as it says.
+// failed with two exceptions, n without a result, c crashed, i is infeasible, p was
+// stopped early, s succeeded. Trials after the last letter end as it says.
 func ends(letters string) func(number int) berth.TrialEnd {
 	return func(number int) berth.TrialEnd {
 		switch letters[min(number, len(letters))-1] {
@@ -27,6 +27,8 @@ func ends(letters string) func(number int) berth.TrialEnd {
 			return failedEnd(number, berth.FailureCrashed, "aborted")
 		case 'i':
 			return berth.TrialEnd{Number: number, State: berth.TrialInfeasible, Kind: berth.FailureTooBig}
+		case 'p':
+			return berth.TrialEnd{Number: number, State: berth.TrialPruned, Kind: berth.FailurePruned}
 		default:
 			return berth.TrialEnd{Number: number, State: berth.TrialSucceeded, Kind: berth.FailureOK, Value: new(0.5)}
 		}
@@ -70,6 +72,7 @@ func TestSweep_PausesItselfWhenItsFirstTrialsFail(t *testing.T) {
 		"every second":     {"susususususususususus", 40, ""}, // 10 of 20
 		"most":             {"suusuusuusuusuususs", 40, "11 of the first 17 trials failed"},
 		"infeasible":       {"i", 40, ""},
+		"stopped early":    {"puuuup", 40, ""},
 		"infeasible first": {"iiuuu", 40, "the first 3 trials failed"},
 		"later":            {"ssssssssssssssssssssuuuuuuuuuuuuuuus", 40, ""},
 		"few are left":     {"u", 5, ""},

@@ -264,6 +264,8 @@ func (s *sweep) end(news berth.TrialEnd) {
 		s.Canceled++
 	case berth.TrialInfeasible:
 		s.Infeasible++
+	case berth.TrialPruned:
+		s.Pruned++
 	default:
 		s.Failed++
 	}

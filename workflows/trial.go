@@ -227,6 +227,10 @@ func (t *trial) judge(o berth.Outcome, policy berth.FailurePolicy) (berth.TrialU
 		end.State = berth.TrialCanceled
 
 		return end, true
+	case o.Kind == berth.FailurePruned:
+		end.State = berth.TrialPruned
+
+		return end, true
 	case policy.Next == berth.NextRemove:
 		end.State = berth.TrialInfeasible
 

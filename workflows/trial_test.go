@@ -252,6 +252,7 @@ func TestTrial_EndsAccordingToKind(t *testing.T) {
 		"user error is not repeated":                   {[]berth.FailureKind{berth.FailureUserError}, failed, berth.FailureUserError, 1, ""},
 		"bad command is not repeated":                  {[]berth.FailureKind{berth.FailureBadCommand}, failed, berth.FailureBadCommand, 1, ""},
 		"missing result is not repeated":               {[]berth.FailureKind{berth.FailureNoResult}, failed, berth.FailureNoResult, 1, ""},
+		"stopped early":                                {[]berth.FailureKind{berth.FailurePruned}, berth.TrialPruned, berth.FailurePruned, 1, ""},
 		"crash is repeated until attempts are used up": {[]berth.FailureKind{crashed}, failed, crashed, 3, ""},
 		"out of memory for ever is infeasible":         {[]berth.FailureKind{oom}, berth.TrialInfeasible, berth.FailureTooBig, 3, ""},
 		"it was never tried with more memory":          {[]berth.FailureKind{crashed, crashed, oom}, failed, oom, 3, "gave up after 3 attempts"},

@@ -372,6 +372,7 @@ const (
 	TrialStateInfeasible TrialState = "infeasible"
 	TrialStatePending    TrialState = "pending"
 	TrialStateProbing    TrialState = "probing"
+	TrialStatePruned     TrialState = "pruned"
 	TrialStateRunning    TrialState = "running"
 	TrialStateSucceeded  TrialState = "succeeded"
 	TrialStateWaiting    TrialState = "waiting"
@@ -389,6 +390,8 @@ func (e TrialState) Valid() bool {
 	case TrialStatePending:
 		return true
 	case TrialStateProbing:
+		return true
+	case TrialStatePruned:
 		return true
 	case TrialStateRunning:
 		return true
@@ -540,7 +543,10 @@ type Counts struct {
 	OomRetries int `json:"oom_retries"`
 
 	// Planned At the end, when it is known; else 0
-	Planned   int `json:"planned"`
+	Planned int `json:"planned"`
+
+	// Pruned Stopped early
+	Pruned    int `json:"pruned"`
 	Running   int `json:"running"`
 	Succeeded int `json:"succeeded"`
 
@@ -1645,6 +1651,26 @@ type ReportTrial struct {
 	Number   int             `json:"number"`
 }
 
+// Rung A step at which early stopping judged a trial
+type Rung struct {
+	At time.Time `json:"at"`
+
+	// Rung From 0
+	Rung int64 `json:"rung"`
+
+	// Step Of the report that was judged
+	Step int64 `json:"step"`
+
+	// Stop The trial was stopped there
+	Stop bool `json:"stop"`
+
+	// Value Of the objective; absent = NaN or infinite
+	Value *float64 `json:"value,omitempty"`
+
+	// Why In numbers
+	Why string `json:"why"`
+}
+
 // Secret defines model for Secret.
 type Secret struct {
 	CreatedAt time.Time `json:"created_at"`
@@ -1917,7 +1943,10 @@ type Trial struct {
 	OutputsRemoved string `json:"outputs_removed,omitempty"`
 
 	// Params The value of each active parameter; whole numbers and others are told apart by the point
-	Params    Values     `json:"params"`
+	Params Values `json:"params"`
+
+	// Rungs Where early stopping judged it; not in lists
+	Rungs     []Rung     `json:"rungs,omitempty"`
 	ShapeKey  string     `json:"shape_key"`
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	State     TrialState `json:"state"`

@@ -90,6 +90,12 @@ func changeText(b board, trial client.Trial, attempt client.Attempt, before, now
 		return fmt.Sprintf("%s runs%s: %s; %s", name, again, attemptText(attempt), trial.Params.Text(" "))
 	case client.TrialStateSucceeded:
 		return fmt.Sprintf("%s succeeded: %s, %s; %s done", name, valueText(b.sweep, trial), usageText(attempt), progress(b.sweep.Counts))
+	case client.TrialStatePruned:
+		if before.state == trial.State {
+			return ""
+		}
+
+		return fmt.Sprintf("%s %s; %s done", name, trial.Message, progress(b.sweep.Counts))
 	case client.TrialStateFailed, client.TrialStateInfeasible, client.TrialStateCanceled:
 		if before.state == trial.State {
 			return ""
@@ -147,6 +153,10 @@ func usageText(a client.Attempt) string {
 // countsText is such as 12/24 done, 2 running, 10 waiting, 1 failed.
 func countsText(c client.Counts) string {
 	text := fmt.Sprintf("%s done, %d running, %d waiting", progress(c), c.Running, c.Waiting)
+
+	if c.Pruned > 0 {
+		text += fmt.Sprintf(", %d stopped early", c.Pruned)
+	}
 
 	if failed := c.Failed + c.Infeasible; failed > 0 {
 		text += fmt.Sprintf(", %d failed", failed)

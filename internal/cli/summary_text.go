@@ -37,7 +37,7 @@ func summaryHead(s summary) string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{c.Failed, "failed"}, {c.Infeasible, "infeasible"}, {c.Canceled, "canceled"}} {
+	}{{c.Pruned, "stopped early"}, {c.Failed, "failed"}, {c.Infeasible, "infeasible"}, {c.Canceled, "canceled"}} {
 		if part.n > 0 {
 			ends = append(ends, fmt.Sprintf("%d %s", part.n, part.what))
 		}

@@ -70,7 +70,9 @@ func progress(c client.Counts) string {
 	return strconv.Itoa(finished(c))
 }
 
-func finished(c client.Counts) int { return c.Succeeded + c.Failed + c.Infeasible + c.Canceled }
+func finished(c client.Counts) int {
+	return c.Succeeded + c.Failed + c.Infeasible + c.Canceled + c.Pruned
+}
 
 func (o *options) getSweepCommand() *cobra.Command {
 	return o.completeSweep(o.verb("get SWEEP", "Show a sweep", cobra.ExactArgs(1), func(cmd *cobra.Command, to *remote, args []string) error {
@@ -91,8 +93,8 @@ func (o *options) sweepDetails(s client.Sweep) table {
 	}
 
 	c := s.Counts
-	t.add("trials", fmt.Sprintf("%s done: %d succeeded, %d failed, %d infeasible, %d canceled; %d running, %d waiting",
-		progress(c), c.Succeeded, c.Failed, c.Infeasible, c.Canceled, c.Running, c.Waiting))
+	t.add("trials", fmt.Sprintf("%s done: %d succeeded, %d stopped early, %d failed, %d infeasible, %d canceled; %d running, %d waiting",
+		progress(c), c.Succeeded, c.Pruned, c.Failed, c.Infeasible, c.Canceled, c.Running, c.Waiting))
 	t.add("oom retries", strconv.Itoa(c.OomRetries))
 
 	if s.Objective != nil {

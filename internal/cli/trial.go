@@ -52,6 +52,15 @@ func originText(o client.Origin) string {
 	return fmt.Sprintf("%s, which knew %s and %d without a result", o.By, plural(o.Ended, "ended trial", "ended trials"), o.Open)
 }
 
+// rungText is how early stopping judged a trial at a rung.
+func rungText(r client.Rung) string {
+	if r.Stop {
+		return "stopped: " + r.Why
+	}
+
+	return "goes on: " + r.Why
+}
+
 func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 	var t table
 
@@ -79,6 +88,10 @@ func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 
 	if len(attempts) > 0 && attempts[len(attempts)-1].Resumed != "" {
 		t.add("resumed", attempts[len(attempts)-1].Resumed)
+	}
+
+	for _, rung := range trial.Rungs {
+		t.add("judged", rungText(rung))
 	}
 
 	for _, reason := range trial.Waiting {

@@ -26,7 +26,8 @@ const (
 	IntentCancel  Intent = "cancel"  // a person or the sweep
 	IntentStop    Intent = "stop"    // to run again later: a drain, a preemption
 	IntentTimeout Intent = "timeout" // max_trial_duration
-	IntentPrune   Intent = "prune"   // early stopping
+	IntentPrune   Intent = "prune"   // early stopping: it was worse than others
+	IntentPlateau Intent = "plateau" // early stopping: it improves no more, and keeps its value
 	IntentFlood   Intent = "flood"   // its log came faster than Limits.LogRateBytes
 	IntentQuota   Intent = "quota"   // its files are larger than Limits.OutputBytes
 	IntentDevice  Intent = "device"  // its GPU is lost
@@ -37,7 +38,8 @@ const (
 // Evidence is all that is known of an attempt that ended. Zero values mean
 // "not seen" or "not measured".
 type Evidence struct {
-	Intent Intent
+	Intent  Intent
+	StopWhy string // of early stopping, in numbers
 
 	StartKind    berth.FailureKind // of the berth.StartError, when it could not start
 	StartMessage string
@@ -115,6 +117,10 @@ type DeviceEvidence struct {
 // Python ends.
 func Classify(e Evidence) (berth.FailureKind, string) {
 	kind, message := classify(e)
+	if e.Final && e.ObjectiveStatus == berth.MetricFinite && kind == berth.FailurePruned {
+		return berth.FailureOK, fmt.Sprintf("finished: its final %q stands; early stopping came later", e.Objective)
+	}
+
 	if e.Final && e.ObjectiveStatus == berth.MetricFinite && afterwards[kind] {
 		return berth.FailureOK, fmt.Sprintf("finished: its final %q stands; afterwards it failed (%s, exit code %d): %s",
 			e.Objective, kind, e.ExitCode, e.lastWords())

@@ -124,7 +124,22 @@ func TestClassify(t *testing.T) {
 		"preempted":              {failure.Evidence{Intent: failure.IntentStop, ExitCode: 143}, berth.FailurePreempted, "checkpoint"},
 		"timed out":              {failure.Evidence{Intent: failure.IntentTimeout, ExitCode: 137}, berth.FailureTimedOut, "max_trial_duration"},
 		"probed for long enough": {failure.Evidence{Intent: failure.IntentProbed, ExitCode: 143, Limits: failure.Limits{ProbeFor: 2 * time.Minute}}, berth.FailureOK, "2m0s"},
-		"pruned":                 {failure.Evidence{Intent: failure.IntentPrune, ExitCode: 75}, berth.FailurePruned, "early"},
+		"pruned":                 {failure.Evidence{Intent: failure.IntentPrune, ExitCode: 75, StopWhy: "it was worse"}, berth.FailurePruned, "stopped early: it was worse"},
+		"pruned, exit 0":         {with(objective, func(e *failure.Evidence) { e.Intent = failure.IntentPrune }), berth.FailurePruned, "stopped early"},
+		"final before a stop": {
+			with(objective, func(e *failure.Evidence) { e.Intent, e.ExitCode, e.Final = failure.IntentPrune, 143, true }),
+			berth.FailureOK, `finished: its final "val_accuracy" stands; early stopping came later`,
+		},
+		"plateau": {
+			with(objective, func(e *failure.Evidence) {
+				e.Intent, e.ExitCode, e.StopWhy = failure.IntentPlateau, 75, "no better in 5 reports"
+			}),
+			berth.FailureOK, "stopped early, and its value stands: no better in 5 reports",
+		},
+		"plateau of NaN": {
+			failure.Evidence{Intent: failure.IntentPlateau, Objective: "loss", HasObjective: true, ObjectiveStatus: berth.MetricNaN},
+			berth.FailureNotFinite, "stopped early: ",
+		},
 
 		"log flood": {
 			failure.Evidence{

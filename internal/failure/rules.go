@@ -51,7 +51,13 @@ func intended(e Evidence) (berth.FailureKind, string) {
 	case IntentCancel:
 		return berth.FailureCanceled, "canceled"
 	case IntentPrune:
-		return berth.FailurePruned, "stopped early: its intermediate values were worse than others'"
+		return berth.FailurePruned, "stopped early: " + e.StopWhy
+	case IntentPlateau:
+		if e.ObjectiveStatus != berth.MetricFinite {
+			return berth.FailureNotFinite, "stopped early: " + e.StopWhy
+		}
+
+		return berth.FailureOK, "stopped early, and its value stands: " + e.StopWhy
 	case IntentTimeout:
 		return berth.FailureTimedOut, "ran longer than limits.max_trial_duration; raise it or make the trial shorter"
 	case IntentProbed: // its purpose is reached, whatever error the stop caused

@@ -84,7 +84,7 @@ type hunt struct {
 }
 
 func (m *gp) hunt(p *past, random *rand.Rand) *hunt {
-	ended, waiting := p.split()
+	ended, waiting := p.split(known.compareLoss)
 	h := &hunt{space: m.space, past: p}
 
 	for _, k := range ended[:min(bestAround, len(ended))] {
@@ -249,7 +249,7 @@ func normalScores(sorted []known) []float64 {
 
 	for from := 0; from < len(sorted); {
 		to := from
-		for to < len(sorted) && sorted[to].compare(sorted[from]) == 0 {
+		for to < len(sorted) && sorted[to].compareLoss(sorted[from]) == 0 {
 			to++
 		}
 

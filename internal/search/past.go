@@ -15,6 +15,7 @@ type end int
 const (
 	open       end = iota // it has no result yet
 	complete              // it has a value
+	stopped               // early, with the value that was judged last
 	infeasible            // its values cannot work: they need too much memory, or the training diverged
 )
 
@@ -23,7 +24,8 @@ type known struct {
 	number int
 	at     []float64 // by searched parameter its coordinate; NaN = it is inactive
 	end    end
-	loss   float64 // of a complete one; less is better
+	loss   float64 // of a complete or stopped one; less is better
+	step   int64   // of the loss of a stopped one
 }
 
 // past is what a model knows of earlier trials, by number.
@@ -43,12 +45,16 @@ func (s *Searcher) observe(observations []berth.Observation) *past {
 
 		switch {
 		case !o.State.Terminal():
-		case o.State == berth.TrialSucceeded && o.Value != nil:
+		case (o.State == berth.TrialSucceeded || o.State == berth.TrialPruned) && o.Value != nil:
 			k.end, k.loss = complete, *o.Value
+			if o.State == berth.TrialPruned {
+				k.end, k.step = stopped, o.Step
+			}
+
 			if s.spec.Objective != nil && s.spec.Objective.Goal == berth.GoalMaximize {
 				k.loss = -k.loss
 			}
-		case o.State == berth.TrialInfeasible || o.Kind == berth.FailureNotFinite:
+		case o.State == berth.TrialInfeasible || o.State == berth.TrialPruned || o.Kind == berth.FailureNotFinite:
 			k.end = infeasible
 		default:
 			p.tried[key(k.at)] = true
@@ -71,8 +77,8 @@ func (p *past) add(k known) {
 	}
 }
 
-// split are the ended trials, the best first, and the open ones.
-func (p *past) split() (ended, waiting []known) {
+// split are the ended trials, the best first by compare, and the open ones.
+func (p *past) split(compare func(a, b known) int) (ended, waiting []known) {
 	for _, k := range p.trials {
 		if k.end == open {
 			waiting = append(waiting, k)
@@ -81,13 +87,29 @@ func (p *past) split() (ended, waiting []known) {
 		}
 	}
 
-	slices.SortStableFunc(ended, known.compare)
+	slices.SortStableFunc(ended, compare)
 
 	return ended, waiting
 }
 
-// compare puts better trials first: by value, and those that cannot work last.
+// compare puts better trials first, as Optuna's TPE does: by value, then stopped ones, the one
+// that came further before the other, and those that cannot work last.
 func (k known) compare(other known) int {
+	return cmp.Or(cmp.Compare(k.end, other.end), cmp.Compare(other.step, k.step), cmp.Compare(k.loss, other.loss))
+}
+
+// compareLoss takes the last value of a stopped trial for its result: a process learns where
+// values are bad, and a trial that was among the first to be judged says no more than one
+// that was stopped (Salinas and others, ICML 2023).
+func (k known) compareLoss(other known) int {
+	if k.end == stopped {
+		k.end = complete
+	}
+
+	if other.end == stopped {
+		other.end = complete
+	}
+
 	return cmp.Or(cmp.Compare(k.end, other.end), cmp.Compare(k.loss, other.loss))
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
 )
 
 func newProcess() *process {
@@ -102,6 +104,54 @@ func TestNormalScores(t *testing.T) {
 	require.InDelta(t, .210, scores[3], 1e-3)
 	require.InDelta(t, scores[4], scores[5], 0)
 	require.Greater(t, scores[4], scores[3])
+}
+
+// A process takes the last value of a stopped trial for its result; TPE puts stopped trials
+// behind all with a result, the one that came further first.
+func TestSplit_StoppedTrials(t *testing.T) {
+	t.Parallel()
+
+	at := func(number int, e end, loss float64, step int64) known {
+		return known{number: number, end: e, loss: loss, step: step, at: []float64{float64(number)}}
+	}
+	p := &past{tried: map[string]bool{}}
+
+	for _, k := range []known{at(1, infeasible, 0, 0), at(2, stopped, .1, 3), at(3, complete, .5, 0), at(4, stopped, .4, 9), at(5, complete, .2, 0), at(6, open, 0, 0)} {
+		p.add(k)
+	}
+
+	numbers := func(trials []known) (out []int) {
+		for _, k := range trials {
+			out = append(out, k.number)
+		}
+
+		return out
+	}
+
+	ended, waiting := p.split(known.compareLoss)
+	require.Equal(t, []int{2, 5, 4, 3, 1}, numbers(ended))
+	require.Equal(t, []int{6}, numbers(waiting))
+	require.Equal(t, []int{5, 3, 4, 2, 1}, numbers(func() []known { ended, _ := p.split(known.compare); return ended }()))
+}
+
+// A stopped trial teaches its last value; one that was stopped without a number cannot work.
+func TestObserve_StoppedTrials(t *testing.T) {
+	t.Parallel()
+
+	s, err := New(berth.Spec{
+		Parameters: []berth.Parameter{{Name: "x", Type: berth.ParameterFloat, Min: new(0.0), Max: new(1.0)}},
+		Search:     berth.SearchSpec{Algorithm: berth.SearchGP}, Objective: &berth.Objective{Goal: berth.GoalMaximize}, Limits: berth.Limits{MaxTrials: 9},
+	})
+	require.NoError(t, err)
+
+	p := s.observe([]berth.Observation{
+		{Number: 1, Params: berth.Assignment{"x": berth.FloatValue(.5)}, State: berth.TrialPruned, Kind: berth.FailurePruned, Value: new(.25), Step: 3},
+		{Number: 2, Params: berth.Assignment{"x": berth.FloatValue(.6)}, State: berth.TrialPruned, Kind: berth.FailurePruned},
+	})
+	require.Equal(t, []known{
+		{number: 1, at: []float64{.5}, end: stopped, loss: -.25, step: 3}, {number: 2, at: []float64{.6}, end: infeasible},
+	}, p.trials)
+	require.Equal(t, 2, p.ended)
 }
 
 // A mean at a tried point is its score less its share of the noise.

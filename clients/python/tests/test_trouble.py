@@ -21,7 +21,7 @@ from berth._transport import Pauses, Transport, retry_after
 pytestmark = pytest.mark.usefixtures("slept")
 
 HOSTS: dict[str, Any] = {"data": []}
-COUNTS = ("total", "planned", "waiting", "running", "succeeded", "failed", "infeasible", "canceled", "oom_retries")
+COUNTS = ("total", "planned", "waiting", "running", "succeeded", "failed", "infeasible", "canceled", "pruned", "oom_retries")
 A_SWEEP: dict[str, Any] = {
     "id": "s",
     "name": "n",

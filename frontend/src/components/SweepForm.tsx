@@ -7,10 +7,12 @@ import {
   setCommand,
   setField,
   setRow,
+  setStopRule,
   typed,
   type FormModel,
   type Kept,
   type Path,
+  type StopField,
 } from "@/lib/sweepFile";
 import type { Same } from "@/lib/useDraft";
 import { useId, type RefObject } from "react";
@@ -33,6 +35,21 @@ interface Props {
 
 const trimmed: Same = (text, value) => text.trim() === value.trim();
 const sameLines: Same = (text, value) => commandLines(text).join("\n") === commandLines(value).join("\n");
+
+const rules = ["asha", "median", "patience", "threshold"];
+
+/** What each rule needs, beside its name. */
+const ruleFields: Record<string, { field: StopField; label: string }[]> = {
+  asha: [
+    { field: "min", label: "First epoch judged" },
+    { field: "max", label: "Last epoch" },
+  ],
+  patience: [{ field: "patience", label: "Reports without an improvement" }],
+  threshold: [
+    { field: "above", label: "Stop above" },
+    { field: "below", label: "Stop below" },
+  ],
+};
 
 const algorithms = ["auto", "gp", "grid", "list", "random", "sobol", "tpe"];
 
@@ -142,6 +159,26 @@ export function SweepForm({ text, model, problems, kept, onChange }: Props) {
           error={problem("/search/algorithm") ?? problem("/search")}
           onChange={(event) => set(["search", "algorithm"], event.currentTarget.value)}
         />
+      </Group>
+      <Group grow align="flex-start">
+        <NativeSelect
+          label="Early stopping"
+          value={model.earlyStop("rule")}
+          data={[{ value: "", label: "none" }, ...rules]}
+          error={problem("/early_stop/rule") ?? problem("/early_stop")}
+          onChange={(event) => onChange(setStopRule(text, event.currentTarget.value))}
+        />
+        {(ruleFields[model.earlyStop("rule")] ?? []).map(({ field, label }) => (
+          <DraftInput
+            key={field}
+            label={label}
+            inputMode="decimal"
+            value={model.earlyStop(field)}
+            error={problem(`/early_stop/${field}`)}
+            same={trimmed}
+            onText={(value) => setNumber(["early_stop", field], value)}
+          />
+        ))}
       </Group>
       <Group grow align="flex-start">
         <DraftInput

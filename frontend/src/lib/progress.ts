@@ -17,11 +17,12 @@ const striped = (color: string) =>
 export function segments(counts: Sweep["counts"], over = false): Segment[] {
   const all = Math.max(counts.planned, counts.total);
   const failed = counts.failed + counts.infeasible;
-  const rest = all - counts.succeeded - counts.running - failed - counts.canceled;
+  const rest = all - counts.succeeded - counts.running - failed - counts.canceled - counts.pruned;
 
   return [
     { name: "succeeded", count: counts.succeeded, fill: "var(--done)" },
     { name: "running", count: counts.running, fill: striped("var(--run)") },
+    { name: "stopped early", count: counts.pruned, fill: striped("var(--done)") },
     { name: "failed", count: failed, fill: "var(--bad)" },
     { name: "canceled", count: counts.canceled, fill: "var(--wait)" },
     { name: over ? "not run" : "waiting", count: Math.max(0, rest), fill: "var(--line)" },

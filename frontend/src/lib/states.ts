@@ -35,6 +35,7 @@ export const trialLooks: Record<TrialState, StateLook> = {
   failed: { text: "Failed", icon: "cross", color: bad },
   infeasible: { text: "Needs too much memory", icon: "warning", color: warn },
   canceled: { text: "Canceled", icon: "slash", color: wait },
+  pruned: { text: "Stopped early", icon: "square", color: wait },
 };
 
 export const sweepStates = Object.keys(sweepLooks) as SweepState[];
@@ -47,7 +48,7 @@ export function ended(state: SweepState): boolean {
 
 /** settled says that a trial will not change any more. */
 export function settled(state: TrialState): boolean {
-  return state === "succeeded" || state === "failed" || state === "infeasible" || state === "canceled";
+  return ["succeeded", "failed", "infeasible", "canceled", "pruned"].includes(state);
 }
 
 /** How an attempt ended, in words; docs/state_machine.md defines the kinds. */
@@ -71,7 +72,7 @@ const failures: Record<string, string> = {
   neighbour_fault: "A neighbour on its GPU failed",
   infra: "The machine, Docker or Berth failed",
   canceled: "Canceled",
-  pruned: "Ended early",
+  pruned: "Stopped early",
   log_flood: "Printed too much",
   disk_quota: "Wrote too many files",
   short_probe: "Short probe, to measure memory",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { oneTrial, readForm, removeRow, setCommand, setField, setRow, typed } from "@/lib/sweepFile";
+import { oneTrial, readForm, removeRow, setCommand, setField, setRow, setStopRule, typed } from "@/lib/sweepFile";
 import { lineOf, rangeOf } from "@/lib/sweepPlaces";
 
 const text = `# A comment at the top.
@@ -52,6 +52,14 @@ describe("edits", () => {
   it("keep comments and all else", () => {
     const next = setField(text, ["name"], "other");
     expect(next).toBe(text.replace("name: digits", "name: other"));
+  });
+
+  it("begin another rule of early stopping", () => {
+    const asha = setField(setStopRule(text, "asha"), ["early_stop", "max"], typed("27"));
+    expect(asha).toContain("early_stop: {rule: asha, max: 27}");
+    expect((["rule", "max", "min"] as const).map(form(asha).earlyStop)).toEqual(["asha", "27", ""]);
+    expect(setStopRule(asha, "median")).toContain("early_stop: {rule: median}");
+    expect(setStopRule(asha, "")).toBe(text);
   });
 
   it("add what is not there and remove what is empty", () => {

@@ -24,6 +24,8 @@ export interface ParameterRow {
   memory: boolean;
 }
 
+export type StopField = "rule" | "min" | "max" | "patience" | "above" | "below";
+
 /** The form's view of a sweep file. Numbers are texts, so that half a number can be typed. */
 export interface FormModel {
   name: string;
@@ -33,6 +35,7 @@ export interface FormModel {
   metric: string;
   goal: string;
   algorithm: string;
+  earlyStop: (field: StopField) => string;
   maxTrials: string;
   maxParallel: string;
   parameters: ParameterRow[];
@@ -57,6 +60,7 @@ export function readForm(text: string): FormModel | undefined {
     metric: textAt(doc, ["objective", "metric"]),
     goal: textAt(doc, ["objective", "goal"]),
     algorithm: textAt(doc, ["search", "algorithm"]),
+    earlyStop: (field) => textAt(doc, ["early_stop", field]),
     maxTrials: textAt(doc, ["limits", "max_trials"]),
     maxParallel: textAt(doc, ["limits", "max_parallel"]),
     parameters: isSeq(rows) ? rows.items.map((_, i) => readRow(doc, i)) : [],
@@ -105,6 +109,14 @@ function scalarText(v: unknown): string {
 /** setField changes one value of a text and leaves all else, comments too, as it is. An empty value removes the field. */
 export function setField(text: string, path: Path, value: string | Scalar): string {
   return edit(text, (doc) => put(doc, path, value === "" ? undefined : value));
+}
+
+/** setStopRule begins another rule of early stopping with nothing of the one before; "" = none. */
+export function setStopRule(text: string, rule: string): string {
+  return edit(text, (doc) => {
+    if (rule === "") doc.delete("early_stop");
+    else doc.set("early_stop", flow(doc, { rule }));
+  });
 }
 
 /** setCommand makes one argument of each line. The last line counts only when it has text. */

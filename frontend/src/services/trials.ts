@@ -26,6 +26,7 @@ export type {
   MemoryPoint,
   Metric,
   Rejection,
+  Rung,
   Trial,
   TrialSort,
   TrialState,

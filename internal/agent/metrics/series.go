@@ -50,6 +50,10 @@ type Series struct {
 	needed  string        // the metric by which trials are ranked; empty = there is none
 	ended   bool          // nothing is held back any more
 	mask    *masking.Mask // hides secrets in names; nil = there are none
+
+	// Hear is told each value of the needed metric of the chosen source, in order, also of one
+	// that was thinned. Nil = nobody asks.
+	Hear func(p berth.MetricPoint)
 }
 
 // sourceReports are what one source reported.
@@ -178,6 +182,10 @@ func (s *Series) known() (n int) {
 
 // send queues a point, unless too many come. The caller holds s.mu.
 func (s *Series) send(p berth.MetricPoint) {
+	if s.Hear != nil && p.Name == s.needed && !p.Final {
+		s.Hear(p)
+	}
+
 	if s.thin.add(p) {
 		s.queue = append(s.queue, p)
 	}

@@ -37,19 +37,25 @@ func (b Bounds) orDefault() Bounds {
 // than it may: each second is a gigabyte more.
 const excessGrace = time.Second
 
-// stopExcess stops a container that takes more than it may.
+// pruneGrace is what a job has that is stopped for being worse than others: Keras ends its fit
+// between two batches, and nothing else of it is needed.
+const pruneGrace = 5 * time.Second
+
+// stopExcess stops a container that takes more than it may, or that early stopping ends.
 func (r *run) stopExcess(ctx context.Context, why failure.Intent) error {
-	r.log.Warn("attempt takes more than it may; stopping it", "attempt", r.who.Attempt.ID, "why", why)
+	r.log.Info("stopping an attempt", "attempt", r.who.Attempt.ID, "why", why)
 
 	return r.end(ctx, why)
 }
 
 // settleExcess takes in what was found out at the exit, when nothing was left
-// to stop.
+// to stop. An attempt that ended before early stopping reached it ended by itself.
 func (r *run) settleExcess(excess <-chan failure.Intent) {
 	select {
 	case why := <-excess:
-		r.intent = cmp.Or(r.intent, why)
+		if why != failure.IntentPrune && why != failure.IntentPlateau {
+			r.intent = cmp.Or(r.intent, why)
+		}
 	default:
 	}
 }

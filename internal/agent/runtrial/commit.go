@@ -6,6 +6,7 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/agent/metrics"
+	"github.com/berthml/berth/internal/search/stopping"
 )
 
 // verdict returns the one that an earlier Run wrote down.
@@ -124,6 +125,7 @@ type pending struct {
 
 	Pieces []berth.LogPiece    `json:"pieces,omitempty"` // of the log
 	Memory []berth.MemoryPoint `json:"memory,omitempty"` // what it held over time
+	Rungs  []berth.RungReport  `json:"rungs,omitempty"`  // that early stopping did not judge
 }
 
 // storePending takes out of what is pending what it has stored, or what can never be
@@ -154,6 +156,13 @@ func (r *run) storePending(ctx context.Context, p *pending) error {
 		}
 
 		p.Points = p.Points[len(some):]
+	}
+
+	for ; len(p.Rungs) > 0; p.Rungs = p.Rungs[1:] {
+		_, err := r.judgeRung(ctx, p.Rungs[0], stopping.New(*r.who.Spec.EarlyStop, *r.who.Spec.Objective))
+		if err := r.storable(err); err != nil {
+			return err
+		}
 	}
 
 	for len(p.Pieces) > 0 {

@@ -67,6 +67,15 @@ func (t timely) PutMetrics(ctx context.Context, attemptID string, token int64, p
 	return timed(ctx, func(ctx context.Context) error { return t.records.PutMetrics(ctx, attemptID, token, points) })
 }
 
+func (t timely) JudgeRung(
+	ctx context.Context, attemptID string, token int64, report berth.RungReport, decide func([]berth.RungValue) berth.StopDecision,
+) (berth.StopDecision, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+
+	return t.records.JudgeRung(ctx, attemptID, token, report, decide)
+}
+
 func (t timely) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
 	return timed(ctx, func(ctx context.Context) error { return t.records.DropMetrics(ctx, attemptID, token, names) })
 }

@@ -40,6 +40,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	evidence := failure.Evidence{
 		Intent:           r.intent,
+		StopWhy:          r.kept.StopWhy,
 		ExitCode:         code,
 		ReportedKind:     shim.kind,
 		LogTail:          seen.tail.lines,
@@ -128,7 +129,7 @@ func (r *run) judgeTime(exit berth.Container) {
 	const sigkill, sigterm = 128 + 9, 128 + 15
 
 	limit, why := r.allowed()
-	if r.intent == why && exit.FinishedAt.Before(r.askedAt) {
+	if (r.intent == why || r.prunes()) && exit.FinishedAt.Before(r.askedAt) {
 		r.intent = failure.IntentNone
 	}
 
@@ -136,6 +137,11 @@ func (r *run) judgeTime(exit berth.Container) {
 		(exit.ExitCode == sigkill || exit.ExitCode == sigterm) {
 		r.intent = why
 	}
+}
+
+// prunes reports whether early stopping stopped the container.
+func (r *run) prunes() bool {
+	return r.intent == failure.IntentPrune || r.intent == failure.IntentPlateau
 }
 
 // concludeGone is the outcome of a container that somebody removed, whom

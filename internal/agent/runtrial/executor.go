@@ -52,6 +52,9 @@ type Records interface {
 	NoteResumed(ctx context.Context, attemptID string, token int64, text string) error
 	FinishAttempt(ctx context.Context, r berth.Result) error
 	PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error
+	// JudgeRung stores a report and decide's answer, once for a trial and a rung, and returns the stored answer. Errors: fenced.
+	JudgeRung(ctx context.Context, attemptID string, token int64, report berth.RungReport,
+		decide func(others []berth.RungValue) berth.StopDecision) (berth.StopDecision, error)
 	// DropMetrics removes all points of these names.
 	DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error
 	PutLog(ctx context.Context, attemptID string, token int64, piece berth.LogPiece) error

@@ -65,6 +65,7 @@ type output struct {
 	earlier reading // of an earlier run
 	stored  reading // up to which all is in the database; for the goroutine that writes
 
+	judge  *judge
 	pace   *pace
 	readAt atomic.Int64          // when the last chunk was, Unix time in ns
 	flood  chan<- failure.Intent // told once when the log is a flood; nil = nobody asks
@@ -312,12 +313,12 @@ func (o *output) finish() pending {
 		o.mark(note)
 	}
 
-	return pending{Batch: o.metrics.Pending(time.Now()), Pieces: o.pieces}
+	return pending{Batch: o.metrics.Pending(time.Now()), Pieces: o.pieces, Rungs: o.judge.rest()}
 }
 
 // notes say what was left out; empty ones say nothing.
 func (o *output) notes() []string {
-	notes := slices.Concat(o.metrics.Notes(), o.file.notes(), o.events.notes())
+	notes := slices.Concat(o.metrics.Notes(), o.file.notes(), o.events.notes(), o.judge.notes())
 
 	if o.fromLog() {
 		if o.pace.lossy {
@@ -354,6 +355,10 @@ func (o *output) write(ctx context.Context, memory bool) error {
 	err := o.keepSource()
 	if err == nil {
 		err = o.run.storePending(ctx, &p)
+	}
+
+	if err == nil {
+		err = o.judge.ask(ctx)
 	}
 
 	if err == nil {

@@ -26,8 +26,9 @@ type record struct {
 	Container string         `json:"container"` // its id
 	Usage     berth.Usage    `json:"usage"`     // what was measured so far
 	Intent    failure.Intent `json:"intent,omitempty"`
-	AskedAt   time.Time      `json:"asked_at,omitzero"` // when Berth asked the container to stop, for its intent
-	Source    string         `json:"source,omitempty"`  // where its metrics come from; empty = none was chosen
+	AskedAt   time.Time      `json:"asked_at,omitzero"`  // when Berth asked the container to stop, for its intent
+	StopWhy   string         `json:"stop_why,omitempty"` // of early stopping, in numbers
+	Source    string         `json:"source,omitempty"`   // where its metrics come from; empty = none was chosen
 	Log       reading        `json:"log,omitzero"`
 	Disk      keptDisk       `json:"disk,omitzero"`
 }

@@ -456,8 +456,8 @@ func TestShimPython_CollectorDuringImports(t *testing.T) {
 	}
 }
 
-// stopping trains for ever, and says when a batch has begun.
-const stopping = `
+// stoppedFit trains for ever, and says when a batch has begun.
+const stoppedFit = `
 import os, signal, sys, time
 from keras.src.trainer import fit
 class Batch:
@@ -477,22 +477,22 @@ func TestShimPython_Stop(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"between two batches":     {stopping + "fit(9, callbacks=[Batch()], batches=99)\nprint('result')", 75, "began\nsaved\nberth: stopped on request"},
-		"a handler of its own":    {stopping + own + "fit(9, callbacks=[Batch()], batches=99)", 9, "began\n"},
-		"one that it sets later":  {stopping + "class Own:\n    def on_train_begin(self):\n        " + own + "fit(9, callbacks=[Own(), Batch()], batches=99)", 9, "began\n"},
+		"between two batches":     {stoppedFit + "fit(9, callbacks=[Batch()], batches=99)\nprint('result')", 75, "began\nsaved\nberth: stopped on request"},
+		"a handler of its own":    {stoppedFit + own + "fit(9, callbacks=[Batch()], batches=99)", 9, "began\n"},
+		"one that it sets later":  {stoppedFit + "class Own:\n    def on_train_begin(self):\n        " + own + "fit(9, callbacks=[Own(), Batch()], batches=99)", 9, "began\n"},
 		"without Keras":           {"import time\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
-		"between two fits":        {stopping + "fit(1)\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
-		"after a fit that failed": {stopping + "class Bad:\n    def on_train_batch_end(self, batch): 1 / 0\ntry:\n    fit(1, callbacks=[Bad()])\nexcept ZeroDivisionError:\n    pass\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
+		"between two fits":        {stoppedFit + "fit(1)\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
+		"after a fit that failed": {stoppedFit + "class Bad:\n    def on_train_batch_end(self, batch): 1 / 0\ntry:\n    fit(1, callbacks=[Bad()])\nexcept ZeroDivisionError:\n    pass\nprint('began', flush=True)\ntime.sleep(60)", -int(syscall.SIGTERM), "began\n"},
 		"in a fit inside a callback": {
-			stopping + "class Small:\n    def on_epoch_end(self, epoch, logs):\n        fit(1, callbacks=[Batch()], batches=1)\nclass Whole:\n    def on_epoch_end(self, epoch, logs): print('whole epoch')\nfit(9, callbacks=[Small(), Whole()])",
+			stoppedFit + "class Small:\n    def on_epoch_end(self, epoch, logs):\n        fit(1, callbacks=[Batch()], batches=1)\nclass Whole:\n    def on_epoch_end(self, epoch, logs): print('whole epoch')\nfit(9, callbacks=[Small(), Whole()])",
 			75, "began\nsaved\nwhole epoch\nberth: stopped on request",
 		},
 		"a script that catches it and goes on": {
-			stopping + "try:\n    fit(9, callbacks=[Batch()], batches=99)\nexcept:\n    pass\nfit(1)\nprint('result')",
+			stoppedFit + "try:\n    fit(9, callbacks=[Batch()], batches=99)\nexcept:\n    pass\nfit(1)\nprint('result')",
 			-int(syscall.SIGTERM), "began\nsaved\nberth: stopped on request",
 		},
 		"in a validation": {
-			stopping + "class Test:\n    def on_test_batch_end(self, batch):\n        print('began', flush=True); time.sleep(1)\n    def on_epoch_end(self, epoch, logs): print('whole epoch')\nfit(9, callbacks=[Test()])",
+			stoppedFit + "class Test:\n    def on_test_batch_end(self, batch):\n        print('began', flush=True); time.sleep(1)\n    def on_epoch_end(self, epoch, logs): print('whole epoch')\nfit(9, callbacks=[Test()])",
 			75, "began\nwhole epoch\nberth: stopped on request",
 		},
 	} {

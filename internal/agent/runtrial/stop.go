@@ -36,6 +36,10 @@ func (r *run) end(ctx context.Context, why failure.Intent) error {
 	}
 
 	grace := r.config.Grace
+	if r.intent == failure.IntentPrune {
+		grace = min(grace, pruneGrace)
+	}
+
 	if r.intent == failure.IntentFlood || r.intent == failure.IntentQuota || r.intent == failure.IntentMemory {
 		grace = excessGrace
 	}

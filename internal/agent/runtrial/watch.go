@@ -61,9 +61,9 @@ func (r *run) watch(ctx context.Context) (observation, error) {
 	r.missed = r.container.Adopted && r.container.State == berth.ContainerExited
 	before := r.cpuIdle()
 	output := newOutput(r)
-	excess := make(chan failure.Intent, 3) // one place for each that may send
+	excess := make(chan failure.Intent, 4) // one place for each that may send
 	lost := make(chan struct{})
-	output.flood = excess
+	output.flood, output.judge = excess, newJudge(r, output, excess)
 
 	group, followCtx := errgroup.WithContext(followCtx)
 	exited := make(chan struct{})

@@ -280,6 +280,7 @@ func TestObserve_OtherEndsTeachNothing(t *testing.T) {
 
 	teaching := map[berth.FailureKind]bool{
 		berth.FailureOK: true, berth.FailureNoResult: true, berth.FailureNotFinite: true, berth.FailureHostOOM: true,
+		berth.FailurePruned: true,
 	}
 
 	prior := berth.Footprint{ShapeKey: "key", Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: mib, CPUMilli: 1}

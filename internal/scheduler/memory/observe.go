@@ -15,7 +15,7 @@ const floorRuns = enoughSamples
 // nil for the first attempt. ok is false when there is nothing to store: the
 // attempt taught nothing and there was no prior.
 //
-//   - A run that ended well raises the peaks, enters the means, and ages the
+//   - A run that ended well, or was stopped early, raises the peaks, enters the means, and ages the
 //     floor.
 //   - A run that ended well and was not measured throughout (u.Unseen, or its
 //     GPU could not be read) only raises the peaks: the shape needs at least that
@@ -33,7 +33,7 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 		return f, prior != nil
 	}
 
-	whole := kind == berth.FailureOK || kind == berth.FailureNoResult || kind == berth.FailureNotFinite
+	whole := kind == berth.FailureOK || kind == berth.FailureNoResult || kind == berth.FailureNotFinite || kind == berth.FailurePruned
 
 	switch {
 	case kind == berth.FailureHostOOM && setsFloor(f, u, reserved):

@@ -51,6 +51,7 @@ var grants = []grant{
 	{"output_removals", "SELECT, INSERT, UPDATE, DELETE", "SELECT, INSERT, UPDATE, DELETE"},
 	{"paces", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},
 	{"placement_requests", "SELECT, UPDATE", "SELECT, INSERT, UPDATE"},
+	{"rungs", "SELECT", "SELECT, INSERT"},
 	{"schema_version", "SELECT", "SELECT"},
 	{"secrets", "SELECT, INSERT, UPDATE, DELETE", "SELECT"},
 	{"sessions", "SELECT, INSERT, DELETE", ""},

@@ -219,6 +219,44 @@ func TestRequestPlacement_WithdrawsWhatTheTrialIsPast(t *testing.T) {
 	require.Equal(t, berth.RequestWaiting, b.status(t, second))
 }
 
+// Of a trial that was stopped early a search learns the last value that was judged.
+func TestSuggest_OfStoppedTrials(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	r := b.request(t, gib)
+	token := b.place(t, r).Token
+
+	for rung, value := range []*float64{new(0.25), new(0.75)} {
+		_, err := b.store.JudgeRung(t.Context(), r.AttemptID, token, berth.RungReport{Rung: int64(rung), Step: int64(3 * rung), Value: value},
+			func([]berth.RungValue) berth.StopDecision { return berth.StopDecision{Stop: rung == 1, Why: "worse"} })
+		require.NoError(t, err)
+	}
+
+	rungs, err := b.store.ListRungs(t.Context(), r.TrialID)
+	require.NoError(t, err)
+	require.Len(t, rungs, 2)
+	require.Equal(t, berth.Rung{Rung: 1, Step: 3, Value: new(0.75), Stop: true, Why: "worse", At: rungs[1].At}, rungs[1])
+
+	changed, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{TrialID: r.TrialID, SweepID: b.sweep, State: berth.TrialPruned, Kind: berth.FailurePruned})
+	require.NoError(t, err)
+	require.True(t, changed)
+
+	_, _, err = b.store.Suggest(t.Context(), b.sweep, 2, 1, berth.SearchNeeds{Past: true}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+		require.Equal(t, []berth.Observation{{
+			Number: 1, Params: tried.Past[0].Params, State: berth.TrialPruned, Kind: berth.FailurePruned, Value: new(0.75), Step: 3,
+		}}, tried.Past)
+
+		return nil, true, nil
+	})
+	require.NoError(t, err)
+
+	sweep, err := b.store.GetSweep(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, berth.Counts{Total: 1, Pruned: 1}, sweep.Counts)
+	require.Nil(t, sweep.BestValue)
+}
+
 // A search that learns gets all trials before the sweep is locked. What it made is not stored
 // when another call stored trials meanwhile, and trials that a restored database forgot end.
 func TestSuggest_OfASearchThatLearns(t *testing.T) {

@@ -297,6 +297,8 @@ func count(c *berth.Counts, state berth.TrialState, n int) {
 		c.Infeasible += n
 	case berth.TrialCanceled:
 		c.Canceled += n
+	case berth.TrialPruned:
+		c.Pruned += n
 	case berth.TrialPending, berth.TrialProbing, berth.TrialWaiting:
 		c.Waiting += n
 	}

@@ -46,6 +46,11 @@ func (c *checker) checkSearch() {
 		c.add("/search/algorithm", codeObjective, "%s learns from the results: say which metric to improve, such as "+
 			"objective: {metric: val_accuracy, goal: maximize}; or take random", c.spec.Search.Algorithm)
 	}
+
+	if c.spec.EarlyStop != nil && c.spec.Objective == nil && c.reader.clean("/objective") {
+		c.add("/early_stop", codeObjective, "trials are stopped by what they report: say which metric to improve, such as "+
+			"objective: {metric: val_accuracy, goal: maximize}; or leave early_stop out")
+	}
 }
 
 func (c *checker) checkGrid() {

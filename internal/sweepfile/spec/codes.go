@@ -69,6 +69,7 @@ const (
 	codeConcurrency   = "E_CONCURRENCY"
 	codeObjective     = "E_OBJECTIVE"
 	codeDirection     = "E_DIRECTION"
+	codeEarlyStop     = "E_EARLY_STOP"
 	codeMetrics       = "E_METRICS"
 	codeMem           = "E_MEM"
 	codeTimeout       = "E_TIMEOUT"

@@ -157,7 +157,11 @@ func TestAccepted(t *testing.T) {
 		"probe: {mode: off}\nresources: {memory: 1GiB}",
 		"secrets: []\ndatasets: []",
 		"labels:",
-		"search: {early_stop: }",
+		"early_stop:",
+		"objective: {metric: acc}\nearly_stop: {rule: asha, min: 1, max: 27, eta: 3}",
+		"objective: {metric: acc}\nearly_stop: {rule: median, min: 0, max: 10, startup: 3, interval: 2}",
+		"objective: {metric: acc}\nearly_stop: {rule: patience, patience: 5, min_delta: 0.001}",
+		"objective: {metric: acc}\nearly_stop: {rule: threshold, below: 0.1, above: 1}",
 		"network: true",
 		"shim: false",
 	} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -101,7 +102,14 @@ func requireRow(t *testing.T, page, key string, p property) {
 
 			text := fmt.Sprint(*bound)
 			if *bound >= 10_000 {
-				text = fmt.Sprintf("%d,%03d", int(*bound)/1000, int(*bound)%1000)
+				text = ""
+				rest := int(*bound)
+
+				for ; rest >= 1000; rest /= 1000 {
+					text = fmt.Sprintf(",%03d", rest%1000) + text
+				}
+
+				text = strconv.Itoa(rest) + text
 			}
 
 			require.Contains(t, row, text, key)

@@ -63,6 +63,9 @@ FROM (VALUES (1, 1, 'probe', 'ok', 4096, 600, 0, 40), (2, 1, 'run', 'ok', 704, 6
 	(VALUES ('2026-11-21T12:00:00Z'::timestamptz, interval '1 second')) times (s, second);
 INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes, cpu_milli, duration_ns, measured_at)
 SELECT key, 'full', 3, CASE shape #>> '{values,width}' WHEN '32' THEN 610 ELSE 900 END * 1048576::bigint, 950, 40e9, '2026-11-21T12:00:00Z' FROM shapes;
+INSERT INTO rungs (trial_id, rung, sweep_id, step, value, stop, why, at)
+SELECT md5('14')::uuid, n, md5('1')::uuid, step, value, false, why, '2026-11-21T12:00:10Z'
+FROM (VALUES (0, 1, 0.5, 'its val_accuracy of 0.5 at step 1 is number 1 of 4; the best one goes on'), (1, 3, NULL, 'its attempt had ended')) r (n, step, value, why);
 DELETE FROM outbox;
 DELETE FROM events`
 

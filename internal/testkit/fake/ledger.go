@@ -29,9 +29,10 @@ type Ledger struct {
 	refused  map[string]bool   // attempts that do not go back to their host
 	results  map[string]berth.Result
 	metrics  map[string]map[metricKey]berth.MetricPoint // by attempt
-	logs     map[string]map[int64]berth.LogPiece        // by attempt and offset
-	memory   map[string][]berth.MemoryPoint             // by attempt
-	held     map[string][]int64                         // the values that MeasureRunning got, by attempt
+	rungs    map[rungKey]berth.Rung
+	logs     map[string]map[int64]berth.LogPiece // by attempt and offset
+	memory   map[string][]berth.MemoryPoint      // by attempt
+	held     map[string][]int64                  // the values that MeasureRunning got, by attempt
 }
 
 // Trial is a trial's row before it runs.
@@ -57,6 +58,11 @@ type lease struct {
 	proof   string
 }
 
+type rungKey struct {
+	trial string
+	rung  int64
+}
+
 type metricKey struct {
 	name string
 	step int64
@@ -72,7 +78,7 @@ func NewLedger(changed func()) *Ledger {
 	return &Ledger{
 		changed: changed, hosts: map[string]*berth.Host{}, targets: map[string]berth.Host{}, trials: map[string]Trial{}, requests: map[string]*request{},
 		attempts: map[string]*berth.Attempt{}, leases: map[string]*lease{}, refused: map[string]bool{}, results: map[string]berth.Result{},
-		metrics: map[string]map[metricKey]berth.MetricPoint{}, logs: map[string]map[int64]berth.LogPiece{}, memory: map[string][]berth.MemoryPoint{}, held: map[string][]int64{},
+		metrics: map[string]map[metricKey]berth.MetricPoint{}, rungs: map[rungKey]berth.Rung{}, logs: map[string]map[int64]berth.LogPiece{}, memory: map[string][]berth.MemoryPoint{}, held: map[string][]int64{},
 	}
 }
 

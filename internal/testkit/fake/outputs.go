@@ -43,6 +43,57 @@ func (l *Ledger) own(attemptID string, token int64) error {
 	return nil
 }
 
+// JudgeRung stores a report and decide's answer, once for a trial and a rung.
+func (l *Ledger) JudgeRung(
+	ctx context.Context, attemptID string, token int64, report berth.RungReport, decide func([]berth.RungValue) berth.StopDecision,
+) (decision berth.StopDecision, err error) {
+	err = l.do(ctx, "JudgeRung", attemptID, func() error {
+		if err := l.own(attemptID, token); err != nil {
+			return err
+		}
+
+		trial := l.trials[l.attempts[attemptID].TrialID]
+		key := rungKey{trial.ID, report.Rung}
+
+		if judged, found := l.rungs[key]; found {
+			decision = berth.StopDecision{Stop: judged.Stop, Why: judged.Why}
+
+			return nil
+		}
+
+		var others []berth.RungValue
+
+		for other, judged := range l.rungs {
+			if other.rung == key.rung && l.trials[other.trial].SweepID == trial.SweepID {
+				others = append(others, berth.RungValue{Value: judged.Value, Succeeded: l.trials[other.trial].State == berth.TrialSucceeded})
+			}
+		}
+
+		decision = decide(others)
+		l.rungs[key] = berth.Rung{Rung: report.Rung, Step: report.Step, Value: report.Value, Stop: decision.Stop, Why: decision.Why}
+
+		return nil
+	})
+
+	return decision, err
+}
+
+// Rungs are where a trial was judged, in order.
+func (l *Ledger) Rungs(trialID string) (rungs []berth.Rung) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	for key, rung := range l.rungs {
+		if key.trial == trialID {
+			rungs = append(rungs, rung)
+		}
+	}
+
+	slices.SortFunc(rungs, func(a, b berth.Rung) int { return cmp.Compare(a.Rung, b.Rung) })
+
+	return rungs
+}
+
 // DropMetrics removes all points of these names.
 func (l *Ledger) DropMetrics(ctx context.Context, attemptID string, token int64, names []string) error {
 	return l.do(ctx, "DropMetrics", attemptID, func() error {

@@ -83,6 +83,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		"host leases":     testHostLeases,
 		"host comes back": testHostComesBack,
 		"metrics":         testMetrics,
+		"rungs":           testRungs,
 		"log":             testLog,
 		"note wait":       testNoteWait,
 		"checkpoints":     testCheckpoints,

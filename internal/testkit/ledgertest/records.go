@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -41,6 +42,49 @@ func testMetrics(t *testing.T, b *bench) {
 	points, err = b.ListMetrics(ctx, r.AttemptID, "", 10)
 	require.NoError(t, err)
 	require.Equal(t, []berth.MetricPoint{point("acc", 1, 0.2)}, points)
+}
+
+// A trial is judged at a rung once, against what the others reported there: a repeated
+// report, and one of a later attempt, get the stored answer.
+func testRungs(t *testing.T, b *bench) {
+	r, token := b.place(t, 1)
+	other, otherToken := b.place(t, 1)
+	ctx := t.Context()
+	asked := 0
+
+	judge := func(r berth.PlacementRequest, token, rung int64, value *float64, want ...berth.RungValue) (berth.StopDecision, error) {
+		return b.JudgeRung(ctx, r.AttemptID, token, berth.RungReport{Rung: rung, Step: 3, Value: value}, func(others []berth.RungValue) berth.StopDecision {
+			asked++
+
+			require.ElementsMatch(t, want, others)
+
+			return berth.StopDecision{Stop: rung == 1, Why: fmt.Sprintf("number %d", asked)}
+		})
+	}
+	judged := func(want, got berth.StopDecision, err error) {
+		t.Helper()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+
+	_, err := judge(r, token-1, 0, new(0.5))
+	requireFenced(t, err)
+
+	decision, err := judge(r, token, 0, new(0.5))
+	judged(berth.StopDecision{Why: "number 1"}, decision, err)
+
+	decision, err = judge(r, token, 0, new(0.7)) // the answer was lost, or it is read again
+	judged(berth.StopDecision{Why: "number 1"}, decision, err)
+
+	decision, err = judge(r, token, 1, nil)
+	judged(berth.StopDecision{Stop: true, Why: "number 2"}, decision, err)
+
+	decision, err = judge(other, otherToken, 0, new(0.25), berth.RungValue{Value: new(0.5)})
+	judged(berth.StopDecision{Why: "number 3"}, decision, err)
+
+	decision, err = judge(other, otherToken, 1, new(0.25), berth.RungValue{})
+	judged(berth.StopDecision{Stop: true, Why: "number 4"}, decision, err)
+	require.Equal(t, 4, asked)
 }
 
 // The reason why an attempt waits is shown until its container runs.

@@ -25,7 +25,9 @@ Row = dict[str, Any]
 BATCH_METRICS = 1000
 BATCH_PARAMS = 100
 
-MLFLOW_STATUS = {"succeeded": "FINISHED", "failed": "FAILED", "infeasible": "FAILED", "canceled": "KILLED"}
+MLFLOW_STATUS = {
+    "succeeded": "FINISHED", "failed": "FAILED", "infeasible": "FAILED", "canceled": "KILLED", "pruned": "FINISHED",
+}  # fmt: skip
 
 TAGS = (
     "state", "failure_kind", "attempts", "host", "device",
@@ -160,7 +162,7 @@ def to_tensorboard(transport: Transport, sweep_id: str, directory: Union[str, os
     def session(tag: str, data: HParamsPluginData) -> Summary.Value:
         return Summary.Value(tag=tag, metadata=metadata.create_summary_metadata(data), tensor=metadata.NULL_TENSOR)
 
-    status = {"succeeded": api_pb2.STATUS_SUCCESS, "running": api_pb2.STATUS_RUNNING}
+    status = {"succeeded": api_pb2.STATUS_SUCCESS, "pruned": api_pb2.STATUS_SUCCESS, "running": api_pb2.STATUS_RUNNING}
     status.update(dict.fromkeys(("failed", "infeasible", "canceled"), api_pb2.STATUS_FAILURE))
     root = Path(directory) / sweep_id[:8]
     for trial, points in results(transport, sweep_id):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-ENDED = ("succeeded", "failed", "infeasible", "canceled")
+ENDED = ("succeeded", "failed", "infeasible", "canceled", "pruned")
 
 # What the server sends at most of one metric, and of a log in one answer.
 MOST_POINTS = 100_000
@@ -44,7 +44,7 @@ class Trial:
 
     @property
     def state(self) -> str:
-        """pending, probing, waiting, running, succeeded, failed, infeasible or canceled."""
+        """pending, probing, waiting, running, succeeded, failed, infeasible, canceled or pruned (stopped early)."""
         return self.data.state
 
     @property

@@ -140,7 +140,7 @@ class _Watch:
 
 def finished(counts: models.Counts) -> int:
     """Returns how many trials have ended."""
-    return counts.succeeded + counts.failed + counts.infeasible + counts.canceled
+    return counts.succeeded + counts.failed + counts.infeasible + counts.canceled + counts.pruned
 
 
 def counts_text(sweep: models.Sweep) -> str:
@@ -148,7 +148,7 @@ def counts_text(sweep: models.Sweep) -> str:
     counts = sweep.counts
     total = max(counts.planned, counts.total)
     parts = [f"{finished(counts)} of {total} trials ended" if total else f"{finished(counts)} trials ended"]
-    others = ("running", "waiting", "failed", "infeasible", "canceled")
+    others = ("running", "waiting", "pruned", "failed", "infeasible", "canceled")
     parts += [f"{getattr(counts, name)} {name}" for name in others if getattr(counts, name)]
     if sweep.best:
         parts.append(f"best {sweep.best.value:.6g} (trial {sweep.best.trial})")

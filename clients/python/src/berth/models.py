@@ -85,6 +85,10 @@ class Counts(Model):
     Need more memory than they can get
     """
     canceled: int
+    pruned: int
+    """
+    Stopped early
+    """
     oom_retries: int
     """
     Attempts that ran out of memory and were followed by another
@@ -225,6 +229,34 @@ class PreviewDuration(Model):
 
     min_seconds: float
     max_seconds: float
+
+
+class Rung(Model):
+    """
+    A step at which early stopping judged a trial
+    """
+
+    rung: int
+    """
+    From 0
+    """
+    step: int
+    """
+    Of the report that was judged
+    """
+    value: Optional[float] = None
+    """
+    Of the objective; absent = NaN or infinite
+    """
+    stop: bool
+    """
+    The trial was stopped there
+    """
+    why: str
+    """
+    In numbers
+    """
+    at: AwareDatetime
 
 
 class Origin(Model):
@@ -619,7 +651,7 @@ class Curve(Model):
     """
     Its number
     """
-    state: Union[Literal['pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled'], str]
+    state: Union[Literal['pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled', 'pruned'], str]
     attempt_id: str
     steps: list[int]
     """
@@ -680,7 +712,7 @@ class MetricName(Model):
 
 
 class FailureReason(Model):
-    state: Union[Literal['pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled'], str]
+    state: Union[Literal['pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled', 'pruned'], str]
     failure_kind: Union[Literal['ok', 'host_oom', 'device_oom', 'device_busy', 'too_big', 'user_error', 'bad_config', 'crashed', 'killed', 'preempted', 'timed_out', 'no_result', 'not_finite', 'no_device', 'image_missing', 'bad_command', 'neighbour_fault', 'infra', 'canceled', 'pruned', 'log_flood', 'disk_quota'], str]
     """
     How an attempt ended (docs/errors.md)
@@ -1692,7 +1724,7 @@ class Trial(Model):
     number: int
     params: dict[str, Any]
     shape_key: str
-    state: Union[Literal['pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled'], str]
+    state: Union[Literal['pending', 'probing', 'waiting', 'running', 'succeeded', 'failed', 'infeasible', 'canceled', 'pruned'], str]
     failure_kind: Optional[Union[Literal['ok', 'host_oom', 'device_oom', 'device_busy', 'too_big', 'user_error', 'bad_config', 'crashed', 'killed', 'preempted', 'timed_out', 'no_result', 'not_finite', 'no_device', 'image_missing', 'bad_command', 'neighbour_fault', 'infra', 'canceled', 'pruned', 'log_flood', 'disk_quota'], str]] = (
         None
     )
@@ -1726,6 +1758,10 @@ class Trial(Model):
     outputs_removed: Optional[str] = None
     """
     Why the files of its last attempt were removed, in plain words; absent = they were not
+    """
+    rungs: Optional[list[Rung]] = None
+    """
+    Where early stopping judged it; not in lists
     """
     temporal_url: Optional[str] = None
     """

@@ -172,8 +172,8 @@ describe("lanes", () => {
     expect(rows).toEqual(["box, GPU-5150…0000", "box, GPU-5150…0001"]);
   });
 
-  it("call a pruned attempt ended early, not canceled", () => {
+  it("call a pruned attempt stopped early, not canceled", () => {
     const { bars } = lanes([attempt({ trial_number: 1, failure_kind: "pruned" })], new Map(), now);
-    expect(bars[0]?.text).toBe("Ended early");
+    expect(bars[0]?.text).toBe("Stopped early");
   });
 });

@@ -56,7 +56,7 @@ export function TimelineSection({ sweep, chosen, dark, live }: Props) {
               { text: "running", color: p.run },
               { text: "out of memory, repeated with more", color: p.warn },
               { text: "failed", color: p.bad },
-              { text: "starting, canceled or ended early", color: p.wait },
+              { text: "starting, canceled or stopped early", color: p.wait },
             ]}
           />
           Attempts by host and GPU. Attempts at one time are in rows below each other.

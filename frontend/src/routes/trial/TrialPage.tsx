@@ -21,6 +21,7 @@ import { settled, trialLooks } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
 import { MissingThing } from "@/routes/errors";
 import { usePaused } from "@/routes/usePaused";
+import { Rungs } from "@/components/Rungs";
 import { FilesPanel } from "@/routes/trial/FilesPanel";
 import { LogPanel } from "@/routes/trial/LogPanel";
 import { MemoryPanel } from "@/routes/trial/MemoryPanel";
@@ -83,6 +84,7 @@ export function TrialPage() {
         {trial.data.waiting && trial.data.waiting.length > 0 && (
           <Waiting rejections={trial.data.waiting} kept={trial.data.kept_host} />
         )}
+        {trial.data.rungs && <Rungs rungs={trial.data.rungs} metric={sweep.data?.objective?.metric} />}
         {attempts.isError && (
           <ErrorNote error={attempts.error} doing="Reading attempts" onRetry={() => void attempts.refetch()} />
         )}
@@ -139,7 +141,9 @@ function TrialHeader({ trial, metric }: { trial: Trial; metric: string | undefin
     <section className="card" aria-label="Overview">
       {trial.state !== "succeeded" && trial.message !== undefined && trial.message !== "" && (
         <div style={{ marginBottom: 14 }}>
-          <Note kind={bad ? "bad" : settled(trial.state) ? "good" : "plain"}>{trial.message}</Note>
+          <Note kind={bad ? "bad" : settled(trial.state) && trial.state !== "pruned" ? "good" : "plain"}>
+            {trial.message}
+          </Note>
         </div>
       )}
       <Facts facts={facts} />

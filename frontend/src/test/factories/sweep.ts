@@ -9,6 +9,7 @@ const nothing = {
   failed: 0,
   infeasible: 0,
   canceled: 0,
+  pruned: 0,
   oom_retries: 0,
 };
 

@@ -429,6 +429,17 @@ type PlacementRequest struct {
 	KeptSince       *time.Time
 }
 
+type Rung struct {
+	TrialID string
+	Rung    int64
+	SweepID string
+	Step    int64
+	Value   *float64
+	Stop    bool
+	Why     string
+	At      time.Time
+}
+
 type Secret struct {
 	Name       string
 	Ciphertext []byte

@@ -331,7 +331,11 @@ func (q *Queries) ListFailures(ctx context.Context, db DBTX, sweepID string) ([]
 }
 
 const listObservations = `-- name: ListObservations :many
-SELECT number, params, state, failure_kind AS kind, value FROM trials WHERE sweep_id = $1 ORDER BY number
+SELECT t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step
+FROM trials t LEFT JOIN LATERAL (
+    SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
+) r ON t.state = 'pruned'
+WHERE t.sweep_id = $1 ORDER BY t.number
 `
 
 type ListObservationsRow struct {
@@ -340,9 +344,10 @@ type ListObservationsRow struct {
 	State  berth.TrialState
 	Kind   berth.FailureKind
 	Value  *float64
+	Step   int64
 }
 
-// What a search learns from: all trials.
+// What a search learns from: all trials; of pruned ones the last value that was judged.
 func (q *Queries) ListObservations(ctx context.Context, db DBTX, sweepID string) ([]ListObservationsRow, error) {
 	rows, err := db.Query(ctx, listObservations, sweepID)
 	if err != nil {
@@ -358,6 +363,7 @@ func (q *Queries) ListObservations(ctx context.Context, db DBTX, sweepID string)
 			&i.State,
 			&i.Kind,
 			&i.Value,
+			&i.Step,
 		); err != nil {
 			return nil, err
 		}
@@ -750,7 +756,7 @@ WITH changed AS (
     UPDATE trials
     SET state = $1, failure_kind = $2, message = $3, value = $4,
         started_at = CASE WHEN $1 = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
-        finished_at = CASE WHEN $1 IN ('succeeded', 'failed', 'infeasible', 'canceled') THEN now() END
+        finished_at = CASE WHEN $1 IN ('succeeded', 'failed', 'infeasible', 'canceled', 'pruned') THEN now() END
     WHERE trials.id = $5 AND finished_at IS NULL
     RETURNING trials.id, trials.finished_at
 ), withdrawn AS (

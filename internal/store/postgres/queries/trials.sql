@@ -94,8 +94,12 @@ SELECT params::text FROM trials
 WHERE sweep_id = @sweep_id AND md5(params::text)::uuid = ANY (ARRAY(SELECT md5(k)::uuid FROM unnest(@keys::text[]) k));
 
 -- name: ListObservations :many
--- What a search learns from: all trials.
-SELECT number, params, state, failure_kind AS kind, value FROM trials WHERE sweep_id = @sweep_id ORDER BY number;
+-- What a search learns from: all trials; of pruned ones the last value that was judged.
+SELECT t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step
+FROM trials t LEFT JOIN LATERAL (
+    SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
+) r ON t.state = 'pruned'
+WHERE t.sweep_id = @sweep_id ORDER BY t.number;
 
 -- name: ListTrialParams :many
 SELECT params::text FROM trials WHERE sweep_id = @sweep_id;
@@ -111,7 +115,7 @@ WITH changed AS (
     UPDATE trials
     SET state = @state, failure_kind = @failure_kind, message = @message, value = @value,
         started_at = CASE WHEN @state = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
-        finished_at = CASE WHEN @state IN ('succeeded', 'failed', 'infeasible', 'canceled') THEN now() END
+        finished_at = CASE WHEN @state IN ('succeeded', 'failed', 'infeasible', 'canceled', 'pruned') THEN now() END
     WHERE trials.id = @id AND finished_at IS NULL
     RETURNING trials.id, trials.finished_at
 ), withdrawn AS (
