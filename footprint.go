@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"time"
 )
 
@@ -16,6 +17,9 @@ const (
 	FootprintShort   FootprintSource = "short"   // two epochs under the Keras caps, or until early stopping
 	FootprintPartial FootprintSource = "partial" // a run in progress, a run cut off by the probe's time cap, or one with an unmeasured part
 	FootprintRaised  FootprintSource = "raised"  // nothing but an out-of-memory was seen
+
+	// FootprintPredicted is no measurement: it follows from shapes that differ in numbers.
+	FootprintPredicted FootprintSource = "predicted"
 )
 
 // Footprint is the measured need of a shape on one class of device. Peaks are the
@@ -204,6 +208,25 @@ func (s Shape) Key() string {
 	sum := sha256.Sum256(data)
 
 	return hex.EncodeToString(sum[:])
+}
+
+// Family is the key of the shapes that differ from this one in numbers only, and these numbers
+// by name. A shape without numbers is a family by itself.
+func (s Shape) Family() (key string, numbers []float64) {
+	values := maps.Clone(s.Values)
+
+	for _, name := range s.Values.Names() {
+		if n, ok := s.Values[name].Number(); ok {
+			numbers = append(numbers, n)
+			values[name] = StringValue("a number")
+		}
+	}
+
+	if len(numbers) > 0 {
+		s.Values = values
+	}
+
+	return s.Key(), numbers
 }
 
 // ShortKey is the first 12 hex digits of a key, for people.

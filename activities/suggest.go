@@ -117,6 +117,10 @@ func suggest(ctx context.Context, ledger Suggester, in SuggestInput) (result Sug
 					result.Later, limit = most < limit, min(most, limit)
 				}
 
+				if corners := searcher.Corners(); made < corners {
+					limit = min(limit, corners-made)
+				}
+
 				var suggestions []search.Suggestion
 				if limit > 0 {
 					suggestions, end, err = searcher.With(tried.Listed, tried.From, tried.Entries).Next(tried, limit)

@@ -120,6 +120,27 @@ func sequence(first, last int) (numbers []int) {
 	return numbers
 }
 
+// The corners of what decides memory come alone, before the other startup points.
+func TestSuggestTrials_CornersFirst(t *testing.T) {
+	t.Parallel()
+
+	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train, /trial/in/params.json]\nparameters: [{name: x, min: 1, max: 9, memory: true}]\n"+
+		"enqueue: [{x: 5}]\nobjective: {metric: m, goal: maximize}\nsearch: {algorithm: auto}\nlimits: {max_trials: 9}\n"), "")
+	require.NoError(t, err)
+
+	l := &shelf{spec: s}
+	a := &activities.Activities{Sweeps: l, Placements: l, Trials: unmeasured{}}
+
+	for _, want := range [][]int{{1, 2, 3}, {4, 5, 6, 7, 8, 9}} {
+		result, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: restoredID, First: want[0], Count: 8})
+		require.NoError(t, err)
+		require.Equal(t, want, result.Numbers)
+	}
+
+	require.Equal(t, []berth.Value{berth.IntValue(5), berth.IntValue(9), berth.IntValue(1)},
+		[]berth.Value{l.trials[0].Params["x"], l.trials[1].Params["x"], l.trials[2].Params["x"]})
+}
+
 func TestSuggestTrials_SaysWhyItEnds(t *testing.T) {
 	t.Parallel()
 

@@ -22,7 +22,7 @@ type TrialBrief struct {
 	Values           string          `json:"values"` // in plain words, such as batch=16, lr=0.001
 	ShapeKey         string          `json:"shape_key"`
 	NeedsProbe       bool            `json:"needs_probe"`
-	Guessed          bool            `json:"guessed,omitempty"` // it goes on, and an attempt may have had the size of an unmeasured shape
+	Guessed          bool            `json:"guessed,omitempty"` // an attempt has, or may have had, the size of an unmeasured shape
 	ProbeMode        berth.ProbeMode `json:"probe_mode"`
 	ProbeMaxDuration berth.Duration  `json:"probe_max_duration"`
 	MaxAttempts      int             `json:"max_attempts"`
@@ -50,7 +50,7 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		Values:           describe(trial.Params),
 		ShapeKey:         trial.ShapeKey,
 		NeedsProbe:       probed && !goesOn && !memory.KnownAnywhere(trial.Footprints),
-		Guessed:          probed && goesOn, // footprints measured by then are not stored
+		Guessed:          probed && (goesOn || memory.Predicted(trial.Footprints)), // of one that goes on, footprints measured by then are not stored
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,

@@ -159,8 +159,11 @@ CREATE INDEX sweeps_held ON sweeps (id) WHERE state IN ('paused', 'stopping', 'c
 CREATE TABLE shapes (
     key        text PRIMARY KEY,
     shape      json NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now()
+    created_at timestamptz NOT NULL DEFAULT now(),
+    family     text NOT NULL DEFAULT '' -- of the shapes that differ in numbers only: measured ones predict the others
 );
+
+CREATE INDEX shapes_of_family ON shapes (family, created_at);
 
 CREATE TABLE trials (
     id           uuid PRIMARY KEY,
@@ -403,7 +406,7 @@ CREATE TABLE footprints (
     measured_at        timestamptz NOT NULL DEFAULT now(),
     -- Siblings that succeeded since an out-of-memory raised the floor: enough of them lower it again.
     floor_passed       integer NOT NULL DEFAULT 0,
-    CONSTRAINT footprints_source CHECK (source IN ('full', 'short', 'partial', 'raised')),
+    CONSTRAINT footprints_source CHECK (source IN ('full', 'short', 'partial', 'raised', 'predicted')),
     CONSTRAINT footprints_not_negative
         CHECK (samples >= 0 AND memory_peak_bytes >= 0 AND memory_floor_bytes >= 0 AND device_peak_bytes >= 0)
 );
@@ -562,7 +565,7 @@ CREATE TABLE device_footprints (
     device_tensor_milli integer NOT NULL DEFAULT 0,
     PRIMARY KEY (shape_key, device_class),
     CONSTRAINT device_footprints_class CHECK (device_class NOT IN ('', 'cpu')),
-    CONSTRAINT device_footprints_source CHECK (source IN ('full', 'short', 'partial', 'raised')),
+    CONSTRAINT device_footprints_source CHECK (source IN ('full', 'short', 'partial', 'raised', 'predicted')),
     CONSTRAINT device_footprints_not_negative
         CHECK (samples >= 0 AND memory_peak_bytes >= 0 AND memory_floor_bytes >= 0 AND floor_passed >= 0 AND device_peak_bytes >= 0
         AND device_floor_bytes >= 0 AND device_passed >= 0)

@@ -214,3 +214,39 @@ func TestAuto_ChoosesItsModel(t *testing.T) {
 	s.Search.Algorithm = berth.SearchGP
 	require.Equal(t, berth.SearchGP, by(s, 10))
 }
+
+// A search that learns begins at the corners of the marked numbers, the largest first: their
+// shapes predict the memory of all between.
+func TestModels_BeginAtCorners(t *testing.T) {
+	t.Parallel()
+
+	s := berth.Spec{
+		Parameters: []berth.Parameter{
+			{Name: "lr", Type: berth.ParameterFloat, Min: new(1e-4), Max: new(0.1), Log: true},
+			{Name: "batch", Type: berth.ParameterInt, Min: new(16.0), Max: new(128.0), Step: new(16.0), Memory: new(true)},
+			{Name: "width", Type: berth.ParameterCategorical, Values: berth.Values{berth.IntValue(64), berth.IntValue(32), berth.IntValue(256)}, Memory: new(true)},
+			{Name: "optimizer", Type: berth.ParameterCategorical, Values: berth.Values{berth.StringValue("adam"), berth.StringValue("sgd")}, Memory: new(true)},
+		},
+		Search:    berth.SearchSpec{Algorithm: berth.SearchAuto, Startup: 10},
+		Objective: &berth.Objective{Metric: "acc", Goal: berth.GoalMaximize},
+		Limits:    berth.Limits{MaxTrials: 20},
+	}
+
+	corners := func(s berth.Spec) (all [][2]string) {
+		for _, o := range study(t, s, 5, 2, func(berth.Assignment) float64 { return 0 }) {
+			all = append(all, [2]string{o.Params["batch"].String(), o.Params["width"].String()})
+		}
+
+		return all
+	}
+
+	got := corners(s)
+	require.Equal(t, [][2]string{{"128", "256"}, {"16", "32"}, {"128", "32"}, {"16", "256"}}, got[:4])
+
+	s.Search.Algorithm = berth.SearchSobol
+	require.NotEqual(t, got[:4], corners(s)[:4], "a search that does not learn is spread evenly")
+
+	s.Search.Algorithm = berth.SearchAuto
+	s.Parameters[1].Memory, s.Parameters[2].Memory = nil, nil
+	require.NotEqual(t, got[:4], corners(s)[:4], "nothing is marked")
+}

@@ -203,7 +203,8 @@ func mix(x uint64) uint64 {
 }
 
 // parts are the numbers in [0, 1) of one draw for one trial, by searched parameter: random
-// ones; for the first draw of an adaptive or sobol search those of Sobol's sequence.
+// ones; for the first draw of an adaptive or sobol search those of Sobol's sequence, with the
+// corners first.
 func (s *Searcher) parts(number, try int) func(dim int) float64 {
 	random := source(s.spec.Search.Seed, number, try)
 	if try > 0 || s.spec.Search.Algorithm == berth.SearchRandom {
@@ -211,6 +212,10 @@ func (s *Searcher) parts(number, try int) func(dim int) float64 {
 	}
 
 	return func(dim int) float64 {
+		if c, marked := s.corners[dim]; marked && number-s.listed < s.cornered {
+			return c.part(number - s.listed)
+		}
+
 		shift := uint32(mix(mix(uint64(s.spec.Search.Seed))+uint64(dim)) >> sobolBits) //nolint:gosec // G115: the higher half
 		if at, ok := sobol(number-s.listed, dim, shift); ok {
 			return at

@@ -19,6 +19,8 @@ type Searcher struct {
 	listed   int                // number of enqueued assignments
 	from     int                // number of these before enqueue
 	tpe, gp  model              // nil = the search does not learn
+	corners  map[int]corner     // by searched parameter
+	cornered int                // trials that begin at corners
 	enqueue  []berth.Assignment // complete, without duplicates and forbidden ones
 	enqueued map[string]bool    // their keys
 	excluded []int64            // grid: the enqueued points, ascending
@@ -35,6 +37,7 @@ func New(s berth.Spec) (*Searcher, error) {
 	searcher := &Searcher{spec: s, space: sp}
 	if s.Search.Learns() {
 		searcher.tpe, searcher.gp = newTPE(sp), &gp{sp}
+		searcher.corners, searcher.cornered = cornersFor(sp)
 	}
 
 	if s.Search.Algorithm == berth.SearchGrid && (!sp.finite || sp.points > maxWalk) {

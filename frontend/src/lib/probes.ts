@@ -65,6 +65,7 @@ const sources: Record<string, string> = {
   short: "a short run",
   partial: "a part of a run",
   raised: "raised after out of memory",
+  predicted: "predicted from shapes that differ in numbers",
 };
 
 export function sourceText(source: string): string {

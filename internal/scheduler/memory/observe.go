@@ -27,10 +27,14 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 		f = *prior
 	}
 
+	if f.Source == berth.FootprintPredicted { // what is measured takes its place
+		f = berth.Footprint{Class: f.Class}
+	}
+
 	f.ShapeKey = key
 
 	if reserved.SpillBytes > 0 { // its memory is partly on the GPU and partly on the host, and the driver tells neither
-		return f, prior != nil
+		return taughtNothing(prior)
 	}
 
 	whole := kind == berth.FailureOK || kind == berth.FailureNoResult || kind == berth.FailureNotFinite || kind == berth.FailurePruned
@@ -69,10 +73,18 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 			f.DeviceFloorBytes, f.DevicePassed = aged(f.DeviceFloorBytes, f.DevicePassed)
 		}
 	default:
-		return f, prior != nil
+		return taughtNothing(prior)
 	}
 
 	return f, true
+}
+
+func taughtNothing(prior *berth.Footprint) (berth.Footprint, bool) {
+	if prior == nil {
+		return berth.Footprint{}, false
+	}
+
+	return *prior, true
 }
 
 // setsFloor reports whether an out-of-memory tells what other trials of the
@@ -106,9 +118,24 @@ func aged(floor int64, passed int) (int64, int) {
 }
 
 // Known reports whether a footprint can size a reservation without a probe: at
-// least one run was measured throughout.
+// least one run was measured throughout, or it is predicted.
 func Known(f *berth.Footprint) bool {
-	return f != nil && f.Samples > 0
+	return f != nil && (f.Samples > 0 || f.Source == berth.FootprintPredicted)
+}
+
+// Predicted reports whether no class of a shape was measured, but some is predicted.
+func Predicted(known berth.Footprints) bool {
+	predicted := false
+
+	for _, f := range known {
+		if f.Samples > 0 {
+			return false
+		}
+
+		predicted = predicted || f.Source == berth.FootprintPredicted
+	}
+
+	return predicted
 }
 
 // Sized reports whether a footprint can size an MPS client's reservation of a GPU: a whole
@@ -126,7 +153,10 @@ func ObserveRunning(prior *berth.Footprint, key string, u berth.Usage) (f berth.
 	f.ShapeKey = key
 	f.MemoryPeakBytes = max(f.MemoryPeakBytes, u.MemoryPeakBytes)
 	f.DevicePeakBytes = max(f.DevicePeakBytes, u.DevicePeakBytes)
-	f.Source = better(f.Source, berth.FootprintPartial)
+
+	if f.Source != berth.FootprintPredicted { // a prediction of a whole run says more, and has risen with its peaks
+		f.Source = better(f.Source, berth.FootprintPartial)
+	}
 
 	return f
 }

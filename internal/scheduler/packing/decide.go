@@ -208,7 +208,8 @@ func (l SweepLimit) returned(away bool) SweepLimit {
 }
 
 // order returns the indexes of requests: overdue ones first, by age, then by
-// weight.
+// weight. Of those that asked within a second the trial with the lower number comes first: a
+// search begins with the corners of its space (search.cornersFor).
 func (r *round) order(requests []Request) []int {
 	type key struct {
 		index   int
@@ -223,7 +224,7 @@ func (r *round) order(requests []Request) []int {
 	for i := range requests {
 		request := &requests[i]
 		keys[i] = key{
-			index: i, overdue: overdue(request), waited: request.Waited,
+			index: i, overdue: overdue(request), waited: request.Waited.Truncate(time.Second),
 			weight: cmp.Or(request.Expected, unknownRun).Seconds() * largest.dominantShare(request),
 		}
 	}

@@ -69,6 +69,7 @@ func TestDecide_Order(t *testing.T) {
 	later.Waited = 2 * packing.DrainAfter
 	first, second := ask("z", 2, 1), ask("y", 2, 1)
 	first.Number, second.Number = 1, 2
+	second.Waited = 300 * time.Millisecond // their workflows asked within a second
 
 	var order []string
 	for _, d := range packing.Decide([]berth.Host{host("a", 8, 8)}, nil, []packing.Request{second, first, old, long, wide, late, later}) {

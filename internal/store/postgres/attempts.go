@@ -66,7 +66,7 @@ func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int6
 			return err
 		}
 
-		if err := s.q.LockShapeKey(ctx, tx, row.ShapeKey); err != nil {
+		if _, err := s.q.LockFamily(ctx, tx, row.ShapeKey); err != nil {
 			return err
 		}
 
@@ -231,7 +231,8 @@ func fencedError(rows int64, err error, attemptID string, token int64) error {
 // mergeFootprint merges the attempt's usage into the footprint of its shape on the
 // attempt's device class. The placer sizes waiting requests by it.
 func (s *Store) mergeFootprint(ctx context.Context, tx pgx.Tx, r berth.Result, class berth.DeviceClass) error {
-	if err := s.q.LockShapeKey(ctx, tx, r.ShapeKey); err != nil {
+	locked, err := s.q.LockFamily(ctx, tx, r.ShapeKey)
+	if err != nil {
 		return err
 	}
 
@@ -244,13 +245,21 @@ func (s *Store) mergeFootprint(ctx context.Context, tx pgx.Tx, r berth.Result, c
 		return err
 	}
 
-	if u := r.Outcome.Usage; class == berth.ClassCPU || !u.DeviceMeasured() || u.DevicePeakBytes > 0 {
-		return nil
+	if u := r.Outcome.Usage; class != berth.ClassCPU && u.DeviceMeasured() && u.DevicePeakBytes == 0 {
+		r.Reserved.DeviceBytes = 0 // it ran on cores, whatever it had booked
+
+		if err := s.learn(ctx, tx, r, known[r.ShapeKey], berth.ClassCPU); err != nil {
+			return err
+		}
 	}
 
-	r.Reserved.DeviceBytes = 0 // it ran on cores, whatever it had booked
+	for _, family := range locked {
+		if err := s.predict(ctx, tx, family.Family); err != nil {
+			return err
+		}
+	}
 
-	return s.learn(ctx, tx, r, known[r.ShapeKey], berth.ClassCPU)
+	return nil
 }
 
 // learn merges the attempt's usage into the footprint of one class.

@@ -178,7 +178,9 @@ func (s *Store) insertTrials(ctx context.Context, tx pgx.Tx, sweepID string, fir
 
 	for i, trial := range trials {
 		key := trial.Shape.Key()
-		if err := s.q.InsertShape(ctx, tx, key, trial.Shape); err != nil {
+		family, _ := trial.Shape.Family()
+
+		if err := s.q.InsertShape(ctx, tx, &dbsqlc.InsertShapeParams{Key: key, Shape: trial.Shape, Family: family}); err != nil {
 			return err
 		}
 
@@ -217,8 +219,7 @@ func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int) (b
 	planned := berth.PlannedTrial{Trial: toTrial(row.Trial), Spec: row.Spec}
 	planned.Attempts = row.Attempts
 
-	known, err := s.Footprints(ctx, []string{planned.ShapeKey})
-	planned.Footprints = known[planned.ShapeKey]
+	planned.Footprints, err = s.knownOrPredicted(ctx, planned.ShapeKey)
 
 	return planned, err
 }

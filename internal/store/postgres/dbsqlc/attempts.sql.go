@@ -715,13 +715,34 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 	return items, nil
 }
 
-const lockShapeKey = `-- name: LockShapeKey :exec
-SELECT pg_advisory_xact_lock(hashtextextended('shape:' || $1::text, 0))
+const lockFamily = `-- name: LockFamily :many
+SELECT s.family, pg_advisory_xact_lock(hashtextextended('family:' || s.family, 0)) FROM shapes s WHERE s.key = $1
 `
 
-func (q *Queries) LockShapeKey(ctx context.Context, db DBTX, shapeKey string) error {
-	_, err := db.Exec(ctx, lockShapeKey, shapeKey)
-	return err
+type LockFamilyRow struct {
+	Family             string
+	PgAdvisoryXactLock interface{}
+}
+
+// Locks the family of a shape: its footprints change one after the other.
+func (q *Queries) LockFamily(ctx context.Context, db DBTX, shapeKey string) ([]LockFamilyRow, error) {
+	rows, err := db.Query(ctx, lockFamily, shapeKey)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LockFamilyRow
+	for rows.Next() {
+		var i LockFamilyRow
+		if err := rows.Scan(&i.Family, &i.PgAdvisoryXactLock); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const markAttemptRunning = `-- name: MarkAttemptRunning :execrows

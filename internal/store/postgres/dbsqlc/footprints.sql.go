@@ -170,6 +170,90 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 	return items, nil
 }
 
+const measuredOfFamily = `-- name: MeasuredOfFamily :many
+SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.device_floor_bytes, f.device_passed, f.cpu_milli, f.duration_ns, f.measured_at, f.device_sm_milli, f.device_dram_milli, f.device_tensor_milli, k.shape FROM shapes k JOIN class_footprints f ON f.shape_key = k.key
+WHERE f.samples > 0 AND k.key = ANY (ARRAY(
+    (SELECT o.key FROM shapes o WHERE o.family = $1 ORDER BY o.created_at LIMIT $2)
+    UNION
+    (SELECT n.key FROM shapes n WHERE n.family = $1 ORDER BY n.created_at DESC LIMIT $2)
+))
+`
+
+type MeasuredOfFamilyRow struct {
+	ClassFootprint ClassFootprint
+	Shape          berth.Shape
+}
+
+// Measured shapes of a family: among the first ones are the corners of the space, among the newest the values that a search likes.
+func (q *Queries) MeasuredOfFamily(ctx context.Context, db DBTX, family string, maxRows int) ([]MeasuredOfFamilyRow, error) {
+	rows, err := db.Query(ctx, measuredOfFamily, family, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MeasuredOfFamilyRow
+	for rows.Next() {
+		var i MeasuredOfFamilyRow
+		if err := rows.Scan(
+			&i.ClassFootprint.ShapeKey,
+			&i.ClassFootprint.DeviceClass,
+			&i.ClassFootprint.Source,
+			&i.ClassFootprint.Samples,
+			&i.ClassFootprint.MemoryPeakBytes,
+			&i.ClassFootprint.MemoryFloorBytes,
+			&i.ClassFootprint.FloorPassed,
+			&i.ClassFootprint.DevicePeakBytes,
+			&i.ClassFootprint.DeviceFloorBytes,
+			&i.ClassFootprint.DevicePassed,
+			&i.ClassFootprint.CPUMilli,
+			&i.ClassFootprint.DurationNs,
+			&i.ClassFootprint.MeasuredAt,
+			&i.ClassFootprint.DeviceSMMilli,
+			&i.ClassFootprint.DeviceDRAMMilli,
+			&i.ClassFootprint.DeviceTensorMilli,
+			&i.Shape,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const openOfFamily = `-- name: OpenOfFamily :many
+SELECT n.key, n.shape FROM (SELECT s.key, s.shape FROM shapes s WHERE s.family = $1 ORDER BY s.created_at DESC LIMIT $2) n
+WHERE EXISTS (SELECT FROM trials t WHERE t.shape_key = n.key AND t.finished_at IS NULL)
+`
+
+type OpenOfFamilyRow struct {
+	Key   string
+	Shape berth.Shape
+}
+
+// The newest shapes of a family that open trials have.
+func (q *Queries) OpenOfFamily(ctx context.Context, db DBTX, family string, maxRows int) ([]OpenOfFamilyRow, error) {
+	rows, err := db.Query(ctx, openOfFamily, family, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OpenOfFamilyRow
+	for rows.Next() {
+		var i OpenOfFamilyRow
+		if err := rows.Scan(&i.Key, &i.Shape); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const recentUsage = `-- name: RecentUsage :many
 WITH newest AS (
     SELECT a.device_class, a.framework_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,

@@ -462,6 +462,7 @@ type Shape struct {
 	Key       string
 	Shape     berth.Shape
 	CreatedAt time.Time
+	Family    string
 }
 
 type Sweep struct {

@@ -180,11 +180,17 @@ func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, 
 }
 
 const insertShape = `-- name: InsertShape :exec
-INSERT INTO shapes (key, shape) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING
+INSERT INTO shapes (key, shape, family) VALUES ($1, $2, $3) ON CONFLICT (key) DO NOTHING
 `
 
-func (q *Queries) InsertShape(ctx context.Context, db DBTX, key string, shape berth.Shape) error {
-	_, err := db.Exec(ctx, insertShape, key, shape)
+type InsertShapeParams struct {
+	Key    string
+	Shape  berth.Shape
+	Family string
+}
+
+func (q *Queries) InsertShape(ctx context.Context, db DBTX, arg *InsertShapeParams) error {
+	_, err := db.Exec(ctx, insertShape, arg.Key, arg.Shape, arg.Family)
 	return err
 }
 

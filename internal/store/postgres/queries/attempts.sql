@@ -128,8 +128,9 @@ WHERE a.id = @id;
 SELECT t.shape_key, a.device_class FROM attempts a JOIN trials t ON t.id = a.trial_id
 WHERE a.id = @id AND a.token = @token AND a.state = 'running' AND a.device_id IS NOT NULL;
 
--- name: LockShapeKey :exec
-SELECT pg_advisory_xact_lock(hashtextextended('shape:' || @shape_key::text, 0));
+-- name: LockFamily :many
+-- Locks the family of a shape: its footprints change one after the other.
+SELECT s.family, pg_advisory_xact_lock(hashtextextended('family:' || s.family, 0)) FROM shapes s WHERE s.key = @shape_key;
 
 -- name: ReviveAttempts :many
 -- Gives abandoned attempts back to their host instead of placing new ones: the attempt of one trial, or all

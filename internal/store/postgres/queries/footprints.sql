@@ -67,3 +67,17 @@ ON CONFLICT (shape_key, device_class) DO UPDATE SET
 WITH gpus AS (DELETE FROM device_footprints d WHERE d.shape_key = @shape_key RETURNING d.shape_key),
     cpu AS (DELETE FROM footprints f WHERE f.shape_key = @shape_key RETURNING f.shape_key)
 SELECT ((SELECT count(*) FROM gpus) + (SELECT count(*) FROM cpu))::bigint;
+
+-- name: OpenOfFamily :many
+-- The newest shapes of a family that open trials have.
+SELECT n.key, n.shape FROM (SELECT s.key, s.shape FROM shapes s WHERE s.family = @family ORDER BY s.created_at DESC LIMIT @max_rows) n
+WHERE EXISTS (SELECT FROM trials t WHERE t.shape_key = n.key AND t.finished_at IS NULL);
+
+-- name: MeasuredOfFamily :many
+-- Measured shapes of a family: among the first ones are the corners of the space, among the newest the values that a search likes.
+SELECT sqlc.embed(f), k.shape FROM shapes k JOIN class_footprints f ON f.shape_key = k.key
+WHERE f.samples > 0 AND k.key = ANY (ARRAY(
+    (SELECT o.key FROM shapes o WHERE o.family = @family ORDER BY o.created_at LIMIT @max_rows)
+    UNION
+    (SELECT n.key FROM shapes n WHERE n.family = @family ORDER BY n.created_at DESC LIMIT @max_rows)
+));

@@ -1,5 +1,5 @@
 -- name: InsertShape :exec
-INSERT INTO shapes (key, shape) VALUES (@key, @shape) ON CONFLICT (key) DO NOTHING;
+INSERT INTO shapes (key, shape, family) VALUES (@key, @shape, @family) ON CONFLICT (key) DO NOTHING;
 
 -- name: InsertTrial :exec
 INSERT INTO trials (id, sweep_id, number, params, shape_key, origin, state, message, finished_at)
