@@ -87,7 +87,7 @@ const (
 
 // SearchSpec chooses the algorithm.
 type SearchSpec struct {
-	Algorithm string `json:"algorithm"`         // default random
+	Algorithm string `json:"algorithm"`         // default auto with an objective, else random
 	Seed      int64  `json:"seed"`              // default 0
 	Startup   int    `json:"startup,omitempty"` // ended trials before a search that learns does so: default 10
 }

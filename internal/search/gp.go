@@ -84,7 +84,7 @@ type hunt struct {
 }
 
 func (m *gp) hunt(p *past, random *rand.Rand) *hunt {
-	ended, waiting := p.split(known.compareLoss)
+	ended, waiting := p.split()
 	h := &hunt{space: m.space, past: p}
 
 	for _, k := range ended[:min(bestAround, len(ended))] {

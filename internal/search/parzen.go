@@ -166,7 +166,7 @@ func widths(mu []float64, low, high float64) []float64 {
 		order[i] = i
 	}
 
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(mu[a], mu[b]) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(mu[a], mu[b]), a-b) })
 
 	at := func(i int) float64 {
 		switch {

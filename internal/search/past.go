@@ -38,10 +38,13 @@ type past struct {
 // observe reads earlier trials. A trial that was canceled, or failed for another reason than
 // its values, teaches nothing, but its values are not tried again.
 func (s *Searcher) observe(observations []berth.Observation) *past {
-	p := &past{tried: make(map[string]bool, len(observations))}
+	dims := len(s.space.searched)
+	p := &past{tried: make(map[string]bool, len(observations)), trials: make([]known, 0, len(observations)+1)}
+	coordinates := make([]float64, dims*len(observations))
 
-	for _, o := range observations {
-		k := known{number: o.Number, at: s.space.coordinates(o.Params)}
+	for i, o := range observations {
+		k := known{number: o.Number, at: coordinates[i*dims : (i+1)*dims : (i+1)*dims]}
+		s.space.locate(o.Params, k.at)
 
 		switch {
 		case !o.State.Terminal():
@@ -77,8 +80,35 @@ func (p *past) add(k known) {
 	}
 }
 
-// split are the ended trials, the best first by compare, and the open ones.
-func (p *past) split(compare func(a, b known) int) (ended, waiting []known) {
+// best are the numbers of the n best ended trials, by known.compare; of equal ones the earlier.
+func (p *past) best(n int) map[int]bool {
+	var top []*known // the best first
+
+	for i := range p.trials {
+		k := &p.trials[i]
+		if k.end == open || len(top) == n && (n == 0 || k.compare(*top[n-1]) >= 0) {
+			continue
+		}
+
+		at := len(top)
+		for at > 0 && k.compare(*top[at-1]) < 0 {
+			at--
+		}
+
+		top = slices.Insert(top, at, k)
+		top = top[:min(len(top), n)]
+	}
+
+	numbers := make(map[int]bool, n)
+	for _, k := range top {
+		numbers[k.number] = true
+	}
+
+	return numbers
+}
+
+// split are the ended trials, the best first by compareLoss, and the open ones.
+func (p *past) split() (ended, waiting []known) {
 	for _, k := range p.trials {
 		if k.end == open {
 			waiting = append(waiting, k)
@@ -87,7 +117,7 @@ func (p *past) split(compare func(a, b known) int) (ended, waiting []known) {
 		}
 	}
 
-	slices.SortStableFunc(ended, compare)
+	slices.SortStableFunc(ended, known.compareLoss)
 
 	return ended, waiting
 }
@@ -117,11 +147,16 @@ func (k known) compareLoss(other known) int {
 // number, NaN where an assignment has none.
 func (sp *space) coordinates(a berth.Assignment) []float64 {
 	at := make([]float64, len(sp.searched))
+	sp.locate(a, at)
+
+	return at
+}
+
+// locate writes the coordinates of an assignment.
+func (sp *space) locate(a berth.Assignment, at []float64) {
 	for i := range sp.searched {
 		at[i] = sp.searched[i].coordinate(a)
 	}
-
-	return at
 }
 
 func (d *dim) coordinate(a berth.Assignment) float64 {

@@ -1,7 +1,9 @@
 package search
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -128,10 +130,13 @@ func TestSplit_StoppedTrials(t *testing.T) {
 		return out
 	}
 
-	ended, waiting := p.split(known.compareLoss)
+	ended, waiting := p.split()
 	require.Equal(t, []int{2, 5, 4, 3, 1}, numbers(ended))
 	require.Equal(t, []int{6}, numbers(waiting))
-	require.Equal(t, []int{5, 3, 4, 2, 1}, numbers(func() []known { ended, _ := p.split(known.compare); return ended }()))
+
+	for n, want := range [][]int{{}, {5}, {5, 3}, {5, 3, 4}, {5, 3, 4, 2}, {5, 3, 4, 2, 1}} {
+		require.ElementsMatch(t, want, slices.Collect(maps.Keys(p.best(n))))
+	}
 }
 
 // A stopped trial teaches its last value; one that was stopped without a number cannot work.

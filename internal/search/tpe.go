@@ -150,12 +150,7 @@ func (d density) put(row, at []float64) {
 
 // densities are those of the groups.
 func (m *tpe) densities(p *past) []density {
-	ended, _ := p.split(known.compare)
-	good := make(map[int]bool) // by number
-
-	for _, k := range ended[:min((len(ended)+9)/10, mostBelow)] {
-		good[k.number] = true
-	}
+	good := p.best(min((p.ended+9)/10, mostBelow))
 
 	out := make([]density, len(m.groups))
 

@@ -21,7 +21,9 @@ from berth._transport import Pauses, Transport, retry_after
 pytestmark = pytest.mark.usefixtures("slept")
 
 HOSTS: dict[str, Any] = {"data": []}
-COUNTS = ("total", "planned", "waiting", "running", "succeeded", "failed", "infeasible", "canceled", "pruned", "oom_retries")
+COUNTS = (
+    "total", "planned", "waiting", "running", "succeeded", "failed", "infeasible", "canceled", "pruned", "oom_retries",
+)  # fmt: skip
 A_SWEEP: dict[str, Any] = {
     "id": "s",
     "name": "n",

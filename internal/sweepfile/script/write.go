@@ -73,7 +73,7 @@ command:
   - python3
   - %q
 %sworkdir: /app
-%s%s%s%ssearch: {algorithm: random, seed: 1}
+%s%s%s%ssearch: {algorithm: auto, seed: 1}
 objective: {metric: %s, goal: %s}   # guess: %s
 limits: {max_trials: %d, max_failed_trials: 3, max_trial_duration: 1h}   # guess: enough for a first look
 # Metrics are what the script prints, such as val_loss=0.4 or {"val_loss": 0.4}; Keras reports its epochs by itself.

@@ -97,14 +97,14 @@ func (c *checker) checkRandom() {
 
 		n, ok := p.Points(berth.SearchRandom)
 		if !ok {
-			c.add("/limits/max_trials", codeTrials, "random search over %q never runs out of values; say how many trials to make, "+
+			c.add("/limits/max_trials", codeTrials, "a search over %q never runs out of values; say how many trials to make, "+
 				"such as max_trials: 50", p.Name)
 
 			return
 		}
 
 		if product *= min(n, maxTrials+1); product > maxTrials {
-			c.add("/limits/max_trials", codeTrials, "random search has more than %d values to try; say how many trials to make, "+
+			c.add("/limits/max_trials", codeTrials, "the search has more than %d values to try; say how many trials to make, "+
 				"such as max_trials: 50", maxTrials)
 
 			return

@@ -24,7 +24,11 @@ func applyDefaults(s *berth.Spec, clean func(pointer string) bool) {
 		s.Search.Algorithm = berth.SearchList
 	}
 
-	if s.Search.Algorithm == "" {
+	switch {
+	case s.Search.Algorithm != "":
+	case s.Objective != nil && slices.ContainsFunc(s.Parameters, berth.Parameter.Searched):
+		s.Search.Algorithm = berth.SearchAuto
+	default:
 		s.Search.Algorithm = berth.SearchRandom
 	}
 
