@@ -43,6 +43,7 @@ var needs = map[string]string{
 	"GET /api/v1/sweeps/:id":                         "viewer",
 	"GET /api/v1/sweeps/:id/attempts":                "viewer",
 	"GET /api/v1/sweeps/:id/export":                  "viewer",
+	"GET /api/v1/sweeps/:id/insight":                 "viewer",
 	"GET /api/v1/sweeps/:id/report":                  "viewer",
 	"GET /api/v1/sweeps/:id/trials":                  "viewer",
 	"GET /api/v1/sweeps/:id/trials/:number":          "viewer",

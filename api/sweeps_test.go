@@ -271,6 +271,7 @@ func TestAnswers(t *testing.T) {
 
 	for _, path := range []string{
 		"/api/v1/sweeps", sweep, sweep + "/trials", sweep + "/trials/4", sweep + "/trials/3/attempts", sweep + "/attempts?limit=1", sweep + "/report?limit=1",
+		sweep + "/insight",
 		"/api/v1/attempts/" + attempt, "/api/v1/attempts/" + attempt + "/metrics", "/api/v1/attempts/" + attempt + "/log",
 		"/api/v1/attempts/" + attempt + "/log?offset=3&limit=8", "/api/v1/probes/aaaa", "/api/v1/hosts", "/api/v1/hosts/laptop",
 		"/api/v1/tokens", "/api/v1/me", "/api/v1/server", "/livez", "/readyz",

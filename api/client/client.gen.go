@@ -1004,6 +1004,67 @@ type HostUsage struct {
 	Points []UsagePoint `json:"points"`
 }
 
+// InsightBest defines model for InsightBest.
+type InsightBest struct {
+	// At Its end
+	At    time.Time `json:"at"`
+	Trial int       `json:"trial"`
+	Value float64   `json:"value"`
+}
+
+// InsightImportance defines model for InsightImportance.
+type InsightImportance struct {
+	// Importance How far its values in the best trials differ from its values in all, as a share of all differences, 0 to 1. Absent = too few trials have the parameter, fewer than 20
+	Importance *float64 `json:"importance,omitempty"`
+	Parameter  string   `json:"parameter"`
+
+	// Trials With the parameter and a value
+	Trials int `json:"trials"`
+}
+
+// InsightOrigin defines model for InsightOrigin.
+type InsightOrigin struct {
+	// By Who chose the values: the algorithm, or enqueue
+	By     string `json:"by"`
+	Trials int    `json:"trials"`
+}
+
+// InsightRung defines model for InsightRung.
+type InsightRung struct {
+	// Best Absent = none was finite
+	Best *float64 `json:"best,omitempty"`
+
+	// Cut The best value of a trial that was stopped there
+	Cut *float64 `json:"cut,omitempty"`
+
+	// LastStep The highest; a job may skip steps
+	LastStep int64 `json:"last_step"`
+
+	// Rung From 0
+	Rung int64 `json:"rung"`
+
+	// Step The lowest at which a trial was judged there
+	Step int64 `json:"step"`
+
+	// Stopped Of them
+	Stopped int `json:"stopped"`
+
+	// Trials That came there
+	Trials int `json:"trials"`
+}
+
+// InsightSample What the importance is of
+type InsightSample struct {
+	// Problem Why no parameter has an importance, such as too few trials; absent = some has, or too few trials have each
+	Problem string `json:"problem,omitempty"`
+
+	// TopShare The best part of these, which is compared with all
+	TopShare float64 `json:"top_share"`
+
+	// Trials That succeeded with a value
+	Trials int `json:"trials"`
+}
+
 // KeptHost The host kept free for an attempt that has waited too long: no younger one goes there until the attempt fits or its turn is over, an hour at first; absent = none
 type KeptHost struct {
 	// DeviceID The GPU kept free; absent = the whole host
@@ -1826,6 +1887,30 @@ type Sweep struct {
 type SweepCopy struct {
 	// Name Of the new sweep; default: the old one's
 	Name string `json:"name,omitempty"`
+}
+
+// SweepInsight defines model for SweepInsight.
+type SweepInsight struct {
+	// Best Trials that were the best when they ended, in that order
+	Best []InsightBest `json:"best"`
+
+	// FromTrial The first trial that counts; above 1 when more than 10,000 ended: the newest count
+	FromTrial int `json:"from_trial"`
+
+	// Importance By parameter with two values or more, most important first: PED-ANOVA with groups of values
+	Importance []InsightImportance `json:"importance"`
+
+	// ImportanceOf What the importance is of
+	ImportanceOf InsightSample `json:"importance_of"`
+
+	// Origins Most trials first
+	Origins []InsightOrigin `json:"origins"`
+
+	// Rungs Where early stopping judged these trials: the first 100 rungs
+	Rungs []InsightRung `json:"rungs"`
+
+	// Trials That count, in any state
+	Trials int `json:"trials"`
 }
 
 // SweepList defines model for SweepList.
@@ -2763,6 +2848,13 @@ type ClientInterface interface {
 	// Corresponds with GET /sweeps/{id}/failures (the `ListFailures` operationId).
 	ListFailures(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetSweepInsight Get what a sweep's trials tell so far
+	//
+	// Which parameters decide, the best values as they came, what early stopping did, who chose the values. Of all trials, or of those from the newest 10,000 that ended on
+	//
+	// Corresponds with GET /sweeps/{id}/insight (the `GetSweepInsight` operationId).
+	GetSweepInsight(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListMetricNames List the metrics that the trials of a sweep reported, by name
 	//
 	// Corresponds with GET /sweeps/{id}/metric-names (the `ListMetricNames` operationId).
@@ -3643,6 +3735,23 @@ func (c *Client) ExportSweep(ctx context.Context, id ID, params *ExportSweepPara
 // Corresponds with GET /sweeps/{id}/failures (the `ListFailures` operationId).
 func (c *Client) ListFailures(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListFailuresRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSweepInsight Get what a sweep's trials tell so far
+//
+// Which parameters decide, the best values as they came, what early stopping did, who chose the values. Of all trials, or of those from the newest 10,000 that ended on
+//
+// Corresponds with GET /sweeps/{id}/insight (the `GetSweepInsight` operationId).
+func (c *Client) GetSweepInsight(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSweepInsightRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -5819,6 +5928,40 @@ func NewListFailuresRequest(server string, id ID) (*http.Request, error) {
 	return req, nil
 }
 
+// NewGetSweepInsightRequest constructs an http.Request for the GetSweepInsight method
+func NewGetSweepInsightRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/sweeps/%s/insight", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListMetricNamesRequest constructs an http.Request for the ListMetricNames method
 func NewListMetricNamesRequest(server string, id ID) (*http.Request, error) {
 	var err error
@@ -7103,6 +7246,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /sweeps/{id}/failures (the `ListFailures` operationId).
 	ListFailuresWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ListFailuresResponse, error)
+
+	// GetSweepInsightWithResponse Get what a sweep's trials tell so far
+	//
+	// Which parameters decide, the best values as they came, what early stopping did, who chose the values. Of all trials, or of those from the newest 10,000 that ended on
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /sweeps/{id}/insight (the `GetSweepInsight` operationId).
+	GetSweepInsightWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetSweepInsightResponse, error)
 
 	// ListMetricNamesWithResponse List the metrics that the trials of a sweep reported, by name
 	//
@@ -9033,6 +9185,54 @@ func (r ListFailuresResponse) ContentType() string {
 	return ""
 }
 
+type GetSweepInsightResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SweepInsight
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSweepInsightResponse) GetJSON200() *SweepInsight {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSweepInsightResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSweepInsightResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSweepInsightResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSweepInsightResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSweepInsightResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListMetricNamesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10449,6 +10649,21 @@ func (c *ClientWithResponses) ListFailuresWithResponse(ctx context.Context, id I
 		return nil, err
 	}
 	return ParseListFailuresResponse(rsp)
+}
+
+// GetSweepInsightWithResponse Get what a sweep's trials tell so far
+//
+// Which parameters decide, the best values as they came, what early stopping did, who chose the values. Of all trials, or of those from the newest 10,000 that ended on
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /sweeps/{id}/insight (the `GetSweepInsight` operationId).
+func (c *ClientWithResponses) GetSweepInsightWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetSweepInsightResponse, error) {
+	rsp, err := c.GetSweepInsight(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSweepInsightResponse(rsp)
 }
 
 // ListMetricNamesWithResponse List the metrics that the trials of a sweep reported, by name
@@ -11975,6 +12190,39 @@ func ParseListFailuresResponse(rsp *http.Response) (*ListFailuresResponse, error
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest FailureList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSweepInsightResponse parses an HTTP response from a GetSweepInsightWithResponse call
+func ParseGetSweepInsightResponse(rsp *http.Response) (*GetSweepInsightResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSweepInsightResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SweepInsight
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

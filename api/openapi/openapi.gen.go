@@ -1003,6 +1003,67 @@ type HostUsage struct {
 	Points []UsagePoint `json:"points"`
 }
 
+// InsightBest defines model for InsightBest.
+type InsightBest struct {
+	// At Its end
+	At    time.Time `json:"at"`
+	Trial int       `json:"trial"`
+	Value float64   `json:"value"`
+}
+
+// InsightImportance defines model for InsightImportance.
+type InsightImportance struct {
+	// Importance How far its values in the best trials differ from its values in all, as a share of all differences, 0 to 1. Absent = too few trials have the parameter, fewer than 20
+	Importance *float64 `json:"importance,omitempty"`
+	Parameter  string   `json:"parameter"`
+
+	// Trials With the parameter and a value
+	Trials int `json:"trials"`
+}
+
+// InsightOrigin defines model for InsightOrigin.
+type InsightOrigin struct {
+	// By Who chose the values: the algorithm, or enqueue
+	By     string `json:"by"`
+	Trials int    `json:"trials"`
+}
+
+// InsightRung defines model for InsightRung.
+type InsightRung struct {
+	// Best Absent = none was finite
+	Best *float64 `json:"best,omitempty"`
+
+	// Cut The best value of a trial that was stopped there
+	Cut *float64 `json:"cut,omitempty"`
+
+	// LastStep The highest; a job may skip steps
+	LastStep int64 `json:"last_step"`
+
+	// Rung From 0
+	Rung int64 `json:"rung"`
+
+	// Step The lowest at which a trial was judged there
+	Step int64 `json:"step"`
+
+	// Stopped Of them
+	Stopped int `json:"stopped"`
+
+	// Trials That came there
+	Trials int `json:"trials"`
+}
+
+// InsightSample What the importance is of
+type InsightSample struct {
+	// Problem Why no parameter has an importance, such as too few trials; absent = some has, or too few trials have each
+	Problem string `json:"problem,omitempty"`
+
+	// TopShare The best part of these, which is compared with all
+	TopShare float64 `json:"top_share"`
+
+	// Trials That succeeded with a value
+	Trials int `json:"trials"`
+}
+
 // KeptHost The host kept free for an attempt that has waited too long: no younger one goes there until the attempt fits or its turn is over, an hour at first; absent = none
 type KeptHost struct {
 	// DeviceID The GPU kept free; absent = the whole host
@@ -1827,6 +1888,30 @@ type SweepCopy struct {
 	Name string `json:"name,omitempty"`
 }
 
+// SweepInsight defines model for SweepInsight.
+type SweepInsight struct {
+	// Best Trials that were the best when they ended, in that order
+	Best []InsightBest `json:"best"`
+
+	// FromTrial The first trial that counts; above 1 when more than 10,000 ended: the newest count
+	FromTrial int `json:"from_trial"`
+
+	// Importance By parameter with two values or more, most important first: PED-ANOVA with groups of values
+	Importance []InsightImportance `json:"importance"`
+
+	// ImportanceOf What the importance is of
+	ImportanceOf InsightSample `json:"importance_of"`
+
+	// Origins Most trials first
+	Origins []InsightOrigin `json:"origins"`
+
+	// Rungs Where early stopping judged these trials: the first 100 rungs
+	Rungs []InsightRung `json:"rungs"`
+
+	// Trials That count, in any state
+	Trials int `json:"trials"`
+}
+
 // SweepList defines model for SweepList.
 type SweepList struct {
 	Data       []Sweep `json:"data"`
@@ -2383,6 +2468,9 @@ type ServerInterface interface {
 	// ListFailures List why trials of a sweep failed or were infeasible
 	// (GET /sweeps/{id}/failures)
 	ListFailures(c *gin.Context, id ID)
+	// GetSweepInsight Get what a sweep's trials tell so far
+	// (GET /sweeps/{id}/insight)
+	GetSweepInsight(c *gin.Context, id ID)
 	// ListMetricNames List the metrics that the trials of a sweep reported, by name
 	// (GET /sweeps/{id}/metric-names)
 	ListMetricNames(c *gin.Context, id ID)
@@ -3241,6 +3329,31 @@ func (siw *ServerInterfaceWrapper) ListFailures(c *gin.Context) {
 	siw.Handler.ListFailures(c, id)
 }
 
+// GetSweepInsight operation middleware
+func (siw *ServerInterfaceWrapper) GetSweepInsight(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetSweepInsight(c, id)
+}
+
 // ListMetricNames operation middleware
 func (siw *ServerInterfaceWrapper) ListMetricNames(c *gin.Context) {
 
@@ -3822,6 +3935,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/sweeps/:id/failures", wrapper.ListFailures)
 	router.GET(options.BaseURL+"/sweeps/:id/attempts", wrapper.ListSweepAttempts)
 	router.GET(options.BaseURL+"/sweeps/:id/report", wrapper.GetSweepReport)
+	router.GET(options.BaseURL+"/sweeps/:id/insight", wrapper.GetSweepInsight)
 	router.GET(options.BaseURL+"/attempts/:id", wrapper.GetAttempt)
 	router.GET(options.BaseURL+"/attempts/:id/metrics", wrapper.ListMetrics)
 	router.GET(options.BaseURL+"/attempts/:id/memory", wrapper.GetAttemptMemory)
@@ -4910,6 +5024,45 @@ func (response ListFailuresdefaultApplicationProblemPlusJSONResponse) VisitListF
 	return err
 }
 
+type GetSweepInsightRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetSweepInsightResponseObject interface {
+	VisitGetSweepInsightResponse(w http.ResponseWriter) error
+}
+
+type GetSweepInsight200JSONResponse SweepInsight
+
+func (response GetSweepInsight200JSONResponse) VisitGetSweepInsightResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSweepInsightdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSweepInsightdefaultApplicationProblemPlusJSONResponse) VisitGetSweepInsightResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListMetricNamesRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -5596,6 +5749,9 @@ type StrictServerInterface interface {
 	// ListFailures List why trials of a sweep failed or were infeasible
 	// (GET /sweeps/{id}/failures)
 	ListFailures(ctx context.Context, request ListFailuresRequestObject) (ListFailuresResponseObject, error)
+	// GetSweepInsight Get what a sweep's trials tell so far
+	// (GET /sweeps/{id}/insight)
+	GetSweepInsight(ctx context.Context, request GetSweepInsightRequestObject) (GetSweepInsightResponseObject, error)
 	// ListMetricNames List the metrics that the trials of a sweep reported, by name
 	// (GET /sweeps/{id}/metric-names)
 	ListMetricNames(ctx context.Context, request ListMetricNamesRequestObject) (ListMetricNamesResponseObject, error)
@@ -6486,6 +6642,32 @@ func (sh *strictHandler) ListFailures(ctx *gin.Context, id ID) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListFailuresResponseObject); ok {
 		if err := validResponse.VisitListFailuresResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetSweepInsight operation middleware
+func (sh *strictHandler) GetSweepInsight(ctx *gin.Context, id ID) {
+	var request GetSweepInsightRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSweepInsight(ctx.Request.Context(), request.(GetSweepInsightRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSweepInsight")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetSweepInsightResponseObject); ok {
+		if err := validResponse.VisitGetSweepInsightResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -20,7 +20,7 @@ func (o *options) commands() []*cobra.Command {
 	nouns := []*cobra.Command{
 		o.noun("sweep", "Submit, watch and steer sweeps",
 			o.submitCommand(), o.validateCommand(), o.previewCommand(), o.listSweepsCommand(), o.getSweepCommand(), o.watchCommand(),
-			o.trialsCommand(), o.bestCommand(), o.reportCommand(), o.exportCommand(),
+			o.trialsCommand(), o.bestCommand(), o.insightCommand(), o.reportCommand(), o.exportCommand(),
 			o.steerCommand("pause", "Start no trial until resumed; running ones go on", (*client.Client).PauseSweep),
 			o.steerCommand("resume", "Start trials again after a pause", (*client.Client).ResumeSweep),
 			o.steerCommand("stop", "Start no trial any more; running ones finish", (*client.Client).StopSweep),

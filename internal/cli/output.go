@@ -142,6 +142,23 @@ func printTable(w io.Writer, t table) error {
 	return columns.Flush()
 }
 
+// printTables writes the tables that have rows, each with an empty line behind it.
+func printTables(w io.Writer, tables ...table) error {
+	for _, t := range tables {
+		if len(t.rows) == 0 {
+			continue
+		}
+
+		if err := printTable(w, t); err != nil {
+			return err
+		}
+
+		say(w, "\n")
+	}
+
+	return nil
+}
+
 // oneLine is a text without line ends and terminal controls.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {

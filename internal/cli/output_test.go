@@ -49,7 +49,7 @@ func TestOutput(t *testing.T) {
 		"sweep list", "sweep list -o csv", "sweep get "+sweep, "sweep trials "+sweep, "sweep trials "+sweep+" -o csv",
 		"sweep trials "+sweep+" --state failed -o json", "sweep best "+sweep, "sweep best "+sweep+" -o yaml", "sweep watch "+sweep,
 		"sweep validate -f -", "sweep preview -f -", "sweep report "+sweep, "sweep report --limit 1 "+sweep, "sweep report -o csv "+sweep,
-		"sweep report nonsense", "sweep report", "trial get "+sweep+" 3", "trial attempts "+sweep+" 3", "trial logs "+sweep+" 1", "trial logs "+sweep+" 3", "trial logs -f "+sweep+" 3", "trial metrics "+sweep+" 3",
+		"sweep insight "+sweep, "sweep insight -o yaml "+sweep, "sweep report nonsense", "sweep report", "trial get "+sweep+" 3", "trial attempts "+sweep+" 3", "trial logs "+sweep+" 1", "trial logs "+sweep+" 3", "trial logs -f "+sweep+" 3", "trial metrics "+sweep+" 3",
 		"trial logs -f "+sweep+" 1", "trial metrics "+sweep+" 1", "probe list", "probe get aaaa", "host list",
 		"host drain laptop", "device list", "token list",
 	)

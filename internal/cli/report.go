@@ -53,16 +53,8 @@ func (o *options) printReport(w io.Writer, r client.SweepReport) error {
 		return o.print(w, r, func() table { return reportTrialTable(r) })
 	}
 
-	for _, t := range []table{reportPlaceTable(r), reportTrialTable(r), reportLossTable(r)} {
-		if len(t.rows) == 0 {
-			continue
-		}
-
-		if err := printTable(w, t); err != nil {
-			return err
-		}
-
-		say(w, "\n")
+	if err := printTables(w, reportPlaceTable(r), reportTrialTable(r), reportLossTable(r)); err != nil {
+		return err
 	}
 
 	if n := len(r.Trials); n > 0 && r.NextCursor != "" {

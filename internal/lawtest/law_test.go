@@ -20,7 +20,7 @@ var rows = [][]string{
 		"internal/sweepfile/expr", "internal/sweepfile/argv", "internal/sweepfile/spec/document", "internal/agent/gpu", "internal/agent/simgpu/wire", "internal/agent/tfevents",
 		"internal/agent/filetime", "internal/control/health", "internal/control/timeline", "internal/store/postgres/dbsqlc", "internal/export", "internal/web", "migrations", "api/openapi", "api/client", "frontend",
 	},
-	{"internal/search", "internal/search/stopping"},
+	{"internal/search", "internal/search/stopping", "internal/search/insight"},
 	{"internal/sweepfile/", "internal/scheduler/", "internal/control/advice", "internal/control/report", "internal/failure", "internal/masking"},
 	{"internal/agent/metrics", "internal/agent/sampling", "internal/control/preview"},
 	{"activities", "internal/agent/", "internal/store/", "internal/scheduler/placer", "internal/control/retention", "internal/devstack", "internal/config"},

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fake import Request, fake_server, problem
+from matplotlib.patches import Rectangle
 from test_trouble import A_SWEEP, A_TRIAL
 
 import berth
@@ -69,6 +70,28 @@ def test_a_call_that_cannot_be_sent_is_no_lost_server() -> None:
 
 
 ENDED: dict[str, Any] = {**A_SWEEP, "state": "succeeded", "finished_at": "2026-01-01T00:01:00Z"}
+
+
+def test_the_importance_is_the_one_of_the_server() -> None:
+    insight: dict[str, Any] = {
+        "trials": 40,
+        "from_trial": 1,
+        "importance": [{"parameter": "lr", "importance": 0.8, "trials": 40}, {"parameter": "rare", "trials": 3}],
+        "importance_of": {"trials": 40, "top_share": 0.25},
+        "best": [{"trial": 7, "value": 0.5, "at": "2026-01-01T00:00:00Z"}],
+        "rungs": [{"rung": 0, "step": 3, "last_step": 3, "trials": 9, "stopped": 6, "best": 0.5, "cut": 0.7}],
+        "origins": [{"by": "gp", "trials": 40}],
+    }
+    few = {"trials": 1, "top_share": 0.25, "problem": "This needs 20 trials with a value; there is 1."}
+    none = {**insight, "importance": [], "importance_of": few}
+    with fake_server(*(lambda r, body=body: r.send(200, body) for body in (ENDED, insight, insight, none))) as (url, _):
+        sweep = berth.connect(url).sweep("0")
+        assert [(rung.step, rung.stopped) for rung in sweep.insight().rungs] == [(3, 6)]
+        axes = sweep.plot_importance()
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["rare", "lr"]
+        assert [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)] == [0, 0.8]
+        with pytest.raises(berth.NoResultError, match="there is 1"):
+            sweep.plot_importance()
 
 
 def test_waiting_no_time_for_a_sweep_that_has_ended() -> None:

@@ -1,4 +1,4 @@
-"""What needs no server: a space in Python, and importances with the figures of the web interface's tests."""
+"""What needs no server: a space in Python, and the columns of tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 import berth
 from berth._client import _Document
 from berth._frames import metric_frame
-from berth._importance import importances
 
 
 def test_a_space_in_python_is_a_list_of_parameters() -> None:
@@ -29,17 +28,6 @@ def test_a_space_in_python_is_a_list_of_parameters() -> None:
         {"name": "epochs", "value": 5},
         {"name": "own", "expr": "batch * 2"},
     ]
-
-
-def test_importances_agree_with_the_web_interface() -> None:
-    grid = [({"lr": i // 10 + 1, "width": i % 10}, 1.0 if i < 30 else 0.0) for i in range(40)]
-    assert importances(grid, True, ["lr", "width"]) == {"lr": 1.0, "width": 0.0}
-    middle = [({"x": i, "opt": "a" if i >= 10 else "b"}, -abs(i - 7)) for i in range(20)]
-    shares = importances(middle, True, ["opt", "x"])
-    assert list(shares) == ["x", "opt"]
-    # x: 48/19 (importance.test.ts). opt: the best 5 are 5 to 9, all b, 10 of 20: 16/19.
-    assert shares["x"] == pytest.approx(48 / 64)
-    assert importances(grid[:19], True, ["lr"]) == {"lr": 0.0}
 
 
 def test_a_point_at_a_whole_second_leaves_the_column_times() -> None:

@@ -140,6 +140,9 @@ def test_charts_and_tables_of_notebooks(trained: berth.Sweep) -> None:
     axes = trained.best.plot()
     trained.trial(1).plot(ax=axes)
     assert len(axes.lines) == 2
+    assert [step.trial for step in trained.insight().best][-1] == trained.best.number
+    with pytest.raises(berth.NoResultError, match="This needs 20 trials with a value; there are 3"):
+        trained.plot_importance()
 
     assert "python-trained" in trained._repr_html_() and trained.url in trained._repr_html_()
     assert "<td" in trained.best._repr_html_() and "2.8" in trained.best._repr_html_()

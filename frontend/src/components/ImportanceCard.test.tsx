@@ -1,33 +1,37 @@
 import { screen } from "@testing-library/react";
 import { expect, it } from "vitest";
 import { ImportanceCard } from "@/components/ImportanceCard";
-import { importances } from "@/lib/overview/importance";
-import { scored } from "@/lib/overview/sample";
 import { draw } from "@/test/draw";
-import { trial } from "@/test/factories/trial";
+import { insight } from "@/test/factories/insight";
 
-/** Trials whose value rises with a parameter that half of them have. */
-const conditional = (n: number) =>
-  Array.from({ length: n }, (_, i) =>
-    trial({
-      number: i + 1,
-      value: Math.floor(i / 2),
-      params: i % 2 ? { kind: "a", depth: i } : { kind: "b", width: i },
-    }),
-  );
-
-it.each([
-  [30, /of those that at least 20 trials have, no parameter stands out\. Too few have depth, width\./],
-  [24, /no parameter stands out\. Too few have depth, width\./],
-])("judges no parameter that too few of %d trials have", async (n, says) => {
-  const rows = conditional(n);
-  const list = importances(scored(rows), "maximize", ["kind", "depth", "width"]);
-  await draw(<ImportanceCard list={list} trials={n} metric="acc" part={false} />);
-  expect(screen.getByText(says)).toBeTruthy();
+it("shows a row for each parameter, also for one that too few trials have", async () => {
+  const importance = [
+    { parameter: "kind", importance: 1, trials: 40 },
+    { parameter: "depth", trials: 15 },
+  ];
+  await draw(<ImportanceCard insight={insight({ importance })} metric="acc" />);
+  expect(screen.getAllByRole("row").map((row) => row.textContent)).toEqual([
+    "ParameterImportance",
+    "kind100 %",
+    "depthtoo few trials",
+  ]);
+  expect(screen.getByText(/the best 25 % of 40 trials by acc/)).toBeTruthy();
+  expect(screen.queryByText(/do not count/)).toBeNull();
 });
 
-it("shows a table where no parameter can be judged", async () => {
-  const list = importances(scored(conditional(30)), "maximize", ["depth", "width"]);
-  await draw(<ImportanceCard list={list} trials={30} metric="acc" part={false} />);
-  expect(screen.getAllByText("too few trials")).toHaveLength(2);
+it("says that the oldest trials do not count", async () => {
+  await draw(<ImportanceCard insight={insight({ from_trial: 4001 })} metric="acc" />);
+  expect(screen.getByText(/Trials before 4,001 do not count/)).toBeTruthy();
+});
+
+it("says instead why there is no importance", async () => {
+  const problem = "This needs 20 trials with a value; there are 12. With fewer, chance decides.";
+  await draw(
+    <ImportanceCard
+      insight={insight({ importance: [], importance_of: { trials: 12, top_share: 0.25, problem } })}
+      metric="acc"
+    />,
+  );
+  expect(screen.getByText(problem)).toBeTruthy();
+  expect(screen.queryByRole("table")).toBeNull();
 });

@@ -1,6 +1,7 @@
 import { hashKey, queryOptions, type QueryKey } from "@tanstack/react-query";
 import { answer } from "@/api/client";
 import {
+  getSweepInsight,
   listCurves,
   listMetricNames,
   listSweepAttempts,
@@ -14,7 +15,7 @@ import { bestFirst } from "@/lib/trials";
 import { again, WHILE_RUNNING, type Reading } from "@/services/query";
 import type { Sweep } from "@/services/sweeps";
 
-export type { Curve } from "@/api/generated";
+export type { Curve, SweepInsight as Insight } from "@/api/generated";
 
 const PAGE = 500;
 const MOST_PAGES = 20; // 10,000 trials, or attempts
@@ -123,6 +124,18 @@ export function metricNamesQuery(sweep: Sweep, live: boolean) {
     queryKey,
     placeholderData: until(queryKey),
     queryFn: ({ signal }) => answer(listMetricNames({ path: { id: sweep.id }, signal })),
+    refetchInterval,
+  });
+}
+
+export function insightQuery(sweep: Sweep, live: boolean) {
+  const { over, refetchInterval } = paced(sweep, live);
+  const queryKey = ["overview", sweep.id, "insight", over];
+
+  return queryOptions({
+    queryKey,
+    placeholderData: until(queryKey),
+    queryFn: ({ signal }) => answer(getSweepInsight({ path: { id: sweep.id }, signal })),
     refetchInterval,
   });
 }

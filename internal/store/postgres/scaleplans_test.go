@@ -204,6 +204,8 @@ var ownBounds = map[string]bound{
 	"ClearAdvice": {milliseconds: 10, least: 5000},
 	// It groups the messages of a sweep's failed trials; one sweep has 100,000 trials.
 	"ListFailures": {milliseconds: 200, least: 150_000},
+	// They read the newest 10,000 ended trials, and three rungs of each.
+	"OldestOfEnded": {milliseconds: 20, least: 15_000}, "InsightRungs": {milliseconds: 100, least: 60_000},
 	// They compare all 2,002 sweeps.
 	"ListSweepsWithSecret": {milliseconds: 10, least: 5000}, "OpenSweeps": {milliseconds: 10, least: 5000},
 	"FindSweeps": {milliseconds: 10, least: 5000}, "BestTrials": {milliseconds: 10, least: 5000},

@@ -14,7 +14,7 @@ import (
 // yearOfBerth fills a database as it is after a year, with %[1]d trials that ended. Of 2,000
 // sweeps 1,300 have ended; the other 700 have max_parallel 1, 27 or 28 leases and 16 waiting
 // requests each, and 20 of them list 10,000 trials. Sweep u1 has 1,000 trials that ended,
-// sweep u2 has 100,000. There are 100 hosts with 8 GPUs, and 24 leases on each GPU.
+// sweep u2 has 100,000, judged at three rungs each. There are 100 hosts with 8 GPUs, and 24 leases on each GPU.
 var yearOfBerth = []string{
 	`INSERT INTO shapes (key, shape) SELECT 's' || n, '{}' FROM generate_series(0, 19) n`,
 	`INSERT INTO footprints (shape_key, source, samples, memory_peak_bytes) SELECT 's' || n, 'full', 1, 1 FROM generate_series(0, 19) n`,
@@ -50,6 +50,9 @@ var yearOfBerth = []string{
 	SELECT attempt, sweep, md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, 1, 1, 1, 1, 'released', at, at + interval '1 hour', at + interval '10 minutes', 'exited', 's' || n %% 20 FROM ended`,
 	`INSERT INTO metrics (attempt_id, name, step, value, status, at)
 	SELECT attempt, 'loss', step, 1.0 / step, 'finite', at FROM (SELECT attempt, at FROM ended ORDER BY sweep <> md5('u1')::uuid, number LIMIT 10000) e, generate_series(1, 500) step`,
+
+	`INSERT INTO rungs (trial_id, rung, sweep_id, step, value, stop, why)
+	SELECT trial, rung, sweep, rung + 1, n %% 7919, n %% 3 = 0, 'worse' FROM ended, generate_series(0, 2) rung WHERE sweep = md5('u2')::uuid`,
 
 	// Running trials.
 	`CREATE TABLE runs AS SELECT md5('rt' || n)::uuid AS trial, md5('ra' || n)::uuid AS attempt, md5('w' || 1300 + n %% 700)::uuid AS sweep, n / 700 + 1 AS number, n FROM generate_series(0, 19199) n`,

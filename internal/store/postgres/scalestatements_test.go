@@ -71,6 +71,9 @@ func (y year) further(b *testing.B) []scaleCall {
 		{"exported trials", func(ctx context.Context, s *postgres.Store) error {
 			return failure(s.ExportTrials(ctx, y.hundredThousand, berth.TrialFilter{}, 0, 1000))
 		}},
+		{"insight", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.InsightInput(ctx, berth.Sweep{ID: y.hundredThousand}))
+		}},
 		{"log", func(ctx context.Context, s *postgres.Store) error { return failure(s.ReadLog(ctx, y.attempt, 0, 1000)) }},
 		{"memory", func(ctx context.Context, s *postgres.Store) error { return failure(s.ListMemory(ctx, y.attempt)) }},
 		{"leases of a host", func(ctx context.Context, s *postgres.Store) error { return failure(s.HostLeases(ctx, y.host)) }},

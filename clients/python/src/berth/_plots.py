@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from berth import models
 from berth._errors import NoResultError
-from berth._importance import LEAST_TRIALS, importances
 
 try:
     import matplotlib.pyplot as plt
@@ -76,22 +75,15 @@ def plot_parallel(sweep: Sweep, ax: Optional[Axes]) -> Axes:
 
 
 def plot_importance(sweep: Sweep, ax: Optional[Axes]) -> Axes:
-    """Draws a bar for each parameter that was searched."""
-    trials = [(trial.params, value) for trial, value in _valued(sweep)]
-    if len(trials) < LEAST_TRIALS:
-        raise NoResultError(
-            f"{len(trials)} trials of sweep {sweep.id[:8]} have a value, and {LEAST_TRIALS} are the least for a ranking"
-        )
-    names = list(dict.fromkeys(name for params, _ in trials for name in params))
-    shares = importances(trials, sweep.maximizes, [name for name in names if _varies(name, trials)])
+    """Draws a bar for each parameter with two values or more."""
+    insight = sweep.insight()
+    if not insight.importance:
+        raise NoResultError(f"sweep {sweep.id[:8]}: {insight.importance_of.problem}")
+    names = [item.parameter for item in insight.importance]
     ax = _axes(ax)
-    ax.barh(list(shares)[::-1], list(shares.values())[::-1])
+    ax.barh(names[::-1], [item.importance or 0.0 for item in insight.importance][::-1])
     ax.set(xlabel="importance", xlim=(0, 1), title=f"{sweep.name} {sweep.id[:8]}")
     return ax
-
-
-def _varies(name: str, trials: Sequence[tuple[dict[str, Any], float]]) -> bool:
-    return len({repr(params.get(name)) for params, _ in trials}) > 1
 
 
 def plot_metric(number: int, name: str, points: Sequence[tuple[int, float]], ax: Optional[Axes]) -> Axes:

@@ -197,6 +197,10 @@ class Sweep:
         names = self._transport.read(models.MetricNameList, path("sweeps", self.id, "metric-names"))
         return [item.name for item in names.data]
 
+    def insight(self) -> models.SweepInsight:
+        """What its trials tell so far: which parameters decide, best values, early stopping, who chose the values."""
+        return self._transport.read(models.SweepInsight, path("sweeps", self.id, "insight"))
+
     def report(self) -> models.SweepReport:
         """The sweep's use and the saving by packing (docs/report.md), with all its trials."""
         report: Optional[models.SweepReport] = None

@@ -369,6 +369,85 @@ class DeviceActivity(Model):
     """
 
 
+class InsightImportance(Model):
+    parameter: str
+    importance: Optional[float] = None
+    """
+    How far its values in the best trials differ from its values in all, as a share of all differences, 0 to 1. Absent = too few trials have the parameter, fewer than 20
+    """
+    trials: int
+    """
+    With the parameter and a value
+    """
+
+
+class InsightSample(Model):
+    """
+    What the importance is of
+    """
+
+    trials: int
+    """
+    That succeeded with a value
+    """
+    top_share: float
+    """
+    The best part of these, which is compared with all
+    """
+    problem: Optional[str] = None
+    """
+    Why no parameter has an importance, such as too few trials; absent = some has, or too few trials have each
+    """
+
+
+class InsightBest(Model):
+    trial: int
+    value: float
+    at: AwareDatetime
+    """
+    Its end
+    """
+
+
+class InsightRung(Model):
+    rung: int
+    """
+    From 0
+    """
+    step: int
+    """
+    The lowest at which a trial was judged there
+    """
+    last_step: int
+    """
+    The highest; a job may skip steps
+    """
+    trials: int
+    """
+    That came there
+    """
+    stopped: int
+    """
+    Of them
+    """
+    best: Optional[float] = None
+    """
+    Absent = none was finite
+    """
+    cut: Optional[float] = None
+    """
+    The best value of a trial that was stopped there
+    """
+
+
+class InsightOrigin(Model):
+    by: str
+    """
+    Who chose the values: the algorithm, or enqueue
+    """
+    trials: int
+
+
 class ReportTotals(Model):
     """
     Attempts on GPUs, or on the cores of hosts
@@ -1391,6 +1470,34 @@ class Attempt(Model):
 class AttemptList(Model):
     data: list[Attempt]
     next_cursor: Optional[str] = None
+
+
+class SweepInsight(Model):
+    trials: int
+    """
+    That count, in any state
+    """
+    from_trial: int
+    """
+    The first trial that counts; above 1 when more than 10,000 ended: the newest count
+    """
+    importance: list[InsightImportance]
+    """
+    By parameter with two values or more, most important first: PED-ANOVA with groups of values
+    """
+    importance_of: InsightSample
+    best: list[InsightBest]
+    """
+    Trials that were the best when they ended, in that order
+    """
+    rungs: list[InsightRung]
+    """
+    Where early stopping judged these trials: the first 100 rungs
+    """
+    origins: list[InsightOrigin]
+    """
+    Most trials first
+    """
 
 
 class ReportTrial(Model):

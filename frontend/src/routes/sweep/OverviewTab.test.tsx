@@ -5,6 +5,7 @@ import { MantineProvider } from "@mantine/core";
 import type { Line } from "@/plots/CurvesChart";
 import { TrialCharts } from "@/routes/sweep/TrialCharts";
 import { drawApp, type Answers } from "@/test/app";
+import { insight } from "@/test/factories/insight";
 import { endedSweep, sweep } from "@/test/factories/sweep";
 import { attempt, trial } from "@/test/factories/trial";
 
@@ -41,6 +42,7 @@ function found(): Answers {
     [`GET /sweeps/${id}/trials`]: [200, { data: two, total: 2 }],
     [`GET /sweeps/${id}/metric-names`]: [200, names],
     [`GET /sweeps/${id}/metrics`]: [200, { data: [], name: "loss" }],
+    [`GET /sweeps/${id}/insight`]: [200, insight()],
     [`GET /sweeps/${id}/attempts`]: [200, { data: [attempt({ trial_number: 1 })] }],
     "GET /hosts": [200, { data: [] }],
   };
@@ -249,18 +251,35 @@ it("does not choose by a range that is no longer drawn", async () => {
   expect(choose).toHaveBeenLastCalledWith([1, 2, 3]); // all have such a width; no range is drawn on lr
 });
 
-it("tells no importance from some of the trials, and says which are counted", async () => {
-  const rows = Array.from({ length: 20 }, (_, i) =>
-    trial({ number: i + 1, value: i, params: { opt: i < 10 ? "sgd" : "adam", lr: i } }),
-  );
-  const { rerender } = render(charts(rows));
-  expect(await screen.findByRole("table", { name: "Importance of parameters" })).toBeTruthy();
+it("says which trials are counted", async () => {
+  const { rerender } = render(charts(two));
   expect(screen.queryByText(/Counts are of/)).toBeNull();
-  rerender(charts(rows, true));
-  expect(screen.queryByRole("table", { name: "Importance of parameters" })).toBeNull();
-  expect(screen.getByText(/needs all trials, and the page reads 20 of those/)).toBeTruthy();
-  expect(screen.getByText(/Counts are of the 20 trials that are shown/)).toBeTruthy();
-  expect(await screen.findByRole("img", { name: /0 running of the 20 that are shown/ })).toBeTruthy();
+  rerender(charts(two, true));
+  expect(screen.getByText(/Counts are of the 2 trials that are shown/)).toBeTruthy();
+  expect(await screen.findByRole("img", { name: /0 running of the 2 that are shown/ })).toBeTruthy();
+});
+
+it("shows what the server says of the trials, and early stopping where it judged any", async () => {
+  const answers = found();
+  const { queries } = await drawApp(`/sweeps/${id}?tab=overview`, answers);
+  expect(await screen.findByRole("table", { name: "Importance of parameters" })).toBeTruthy();
+  expect(screen.queryByRole("region", { name: "Early stopping" })).toBeNull();
+  const rungs = [
+    { rung: 0, step: 3, last_step: 4, trials: 1200, stopped: 800, best: 0.9, cut: 0.7 },
+    { rung: 1, step: 9, last_step: 9, trials: 1, stopped: 0 },
+  ];
+  answers[`GET /sweeps/${id}/insight`] = [200, insight({ rungs, importance_of: { trials: 1, top_share: 0.25 } })];
+  await act(() => queries.invalidateQueries({ queryKey: ["overview", id, "insight"] }));
+  const card = await screen.findByRole("region", { name: "Early stopping" });
+  expect(within(card).getAllByRole("row").slice(1).map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
+    ["3 to 4", "1,200", "800", "0.9", "0.7"],
+    ["9", "1", "0", "–", "–"],
+  ]); // prettier-ignore
+  expect(screen.queryByRole("region", { name: "Importance of parameters" })).toBeNull();
+  answers[`GET /sweeps/${id}/insight`] = [403, { detail: "Not now." }];
+  await act(() => queries.invalidateQueries({ queryKey: ["overview", id, "insight"] }));
+  expect(await screen.findByText(/Not now/)).toBeTruthy();
+  expect(screen.queryByRole("region", { name: "Early stopping" })).toBeTruthy();
 });
 
 it("says how many trials with a value it draws, wherever it draws a sample", async () => {

@@ -9,6 +9,7 @@ import { StaleNote } from "@/components/StaleNote";
 import { count, grouped } from "@/lib/format";
 import { MOST_CHOSEN } from "@/lib/overview/selection";
 import { CurvesSection } from "@/routes/sweep/CurvesSection";
+import { InsightSection } from "@/routes/sweep/InsightSection";
 import { TimelineSection } from "@/routes/sweep/TimelineSection";
 import { TrialCharts } from "@/routes/sweep/TrialCharts";
 import { useChosen } from "@/routes/sweep/useChosen";
@@ -74,14 +75,9 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
           </>
         )}
       </Group>
-      <TrialCharts
-        cleared={cleared}
-        sweep={sweep}
-        trials={rows}
-        part={rows.length < total}
-        chosen={chosen}
-        dark={dark}
-      />
+      <TrialCharts cleared={cleared} sweep={sweep} trials={rows} part={rows.length < total} chosen={chosen} dark={dark}>
+        <InsightSection sweep={sweep} live={live} />
+      </TrialCharts>
       <CurvesSection sweep={sweep} chosen={chosen} dark={dark} live={live} />
       <TimelineSection sweep={sweep} chosen={chosen} dark={dark} live={live} />
     </div>

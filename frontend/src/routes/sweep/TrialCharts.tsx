@@ -1,11 +1,9 @@
-import { lazy, useCallback, useMemo, useRef } from "react";
+import { lazy, useCallback, useMemo, useRef, type ReactNode } from "react";
 import { ChartCard, Legend } from "@/components/ChartCard";
-import { ImportanceCard } from "@/components/ImportanceCard";
 import { num, Table } from "@/components/Table";
 import { count, decimal, grouped, shortValue } from "@/lib/format";
 import { axesOf, inside, place, type Axis } from "@/lib/overview/axes";
 import { history, within } from "@/lib/overview/history";
-import { importances } from "@/lib/overview/importance";
 import { MOST_LINES, sample, scored, type Scored } from "@/lib/overview/sample";
 import { trialLooks } from "@/lib/states";
 import { historyOption, jitter, sliceOption } from "@/plots/options";
@@ -29,10 +27,12 @@ interface Props {
   part?: boolean;
   chosen: Chosen;
   dark: boolean;
+  /** children come behind the history. */
+  children?: ReactNode;
 }
 
 /** The charts that are made of trials alone: history, parallel coordinates, slices. */
-export function TrialCharts({ cleared, sweep, trials, part = false, chosen, dark }: Props) {
+export function TrialCharts({ cleared, sweep, trials, part = false, chosen, dark, children }: Props) {
   const p = palette(dark);
   const metric = sweep.objective?.metric ?? "value";
   const goal = sweep.objective?.goal ?? "maximize";
@@ -41,7 +41,6 @@ export function TrialCharts({ cleared, sweep, trials, part = false, chosen, dark
   const axes = useMemo(() => axesOf(done, sweep.spec), [done, sweep.spec]);
   const lines = useMemo(() => sample(done, goal), [done, goal]);
   const names = useMemo(() => axes.map((axis) => axis.name), [axes]);
-  const weights = useMemo(() => (part ? [] : importances(done, goal, names)), [part, done, goal, names]);
   const best = useMemo(() => lines.toReversed(), [lines]);
 
   const twin = () => (
@@ -62,9 +61,9 @@ export function TrialCharts({ cleared, sweep, trials, part = false, chosen, dark
   return (
     <>
       <HistoryCard trials={trials} part={part} past={past} metric={metric} chosen={chosen} p={p} />
+      {children}
       {done.length > 1 && axes.length > 0 && (
         <>
-          <ImportanceCard list={weights} trials={done.length} metric={metric} part={part} />
           <ParallelCard
             key={`${cleared}/${names.join("/")}`} // ranges go with the axes on which they were drawn
             axes={axes}
@@ -160,7 +159,7 @@ function HistoryCard({
 interface Parameters extends Drawn {
   axes: Axis[];
   lines: Scored[];
-  twin: () => React.ReactNode;
+  twin: () => ReactNode;
 }
 
 function ParallelCard({ axes, lines, total, metric, chosen, p, twin }: Parameters & { total: number }) {

@@ -37,6 +37,70 @@ func (q *Queries) InsertRung(ctx context.Context, db DBTX, arg *InsertRungParams
 	return err
 }
 
+const insightRungs = `-- name: InsightRungs :many
+SELECT r.rung, min(r.step)::bigint AS step, max(r.step)::bigint AS last_step, count(*)::integer AS trials,
+    (count(*) FILTER (WHERE r.stop))::integer AS stopped,
+    coalesce(CASE WHEN $1::boolean THEN max(r.value) ELSE min(r.value) END, 'NaN')::double precision AS best,
+    coalesce(CASE WHEN $1 THEN max(r.value) FILTER (WHERE r.stop) ELSE min(r.value) FILTER (WHERE r.stop) END, 'NaN')::double precision AS cut
+FROM trials t CROSS JOIN LATERAL (
+    SELECT trial_id, rung, sweep_id, step, value, stop, why, at FROM rungs j WHERE j.trial_id = t.id AND j.rung < $2::bigint ORDER BY j.rung LIMIT $2
+) r
+WHERE t.sweep_id = $3 AND t.number >= $4
+GROUP BY r.rung ORDER BY r.rung
+`
+
+type InsightRungsParams struct {
+	Maximize   bool
+	MaxRungs   int
+	SweepID    string
+	FromNumber int
+}
+
+type InsightRungsRow struct {
+	Rung     int64
+	Step     int64
+	LastStep int64
+	Trials   int
+	Stopped  int
+	Best     float64
+	Cut      float64
+}
+
+// What became of a sweep's trials at its first rungs; the best value is the lowest or the highest. NaN = there is none.
+// The limit has the planner look up each trial's rungs in the primary key: other sweeps may have millions.
+func (q *Queries) InsightRungs(ctx context.Context, db DBTX, arg *InsightRungsParams) ([]InsightRungsRow, error) {
+	rows, err := db.Query(ctx, insightRungs,
+		arg.Maximize,
+		arg.MaxRungs,
+		arg.SweepID,
+		arg.FromNumber,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []InsightRungsRow
+	for rows.Next() {
+		var i InsightRungsRow
+		if err := rows.Scan(
+			&i.Rung,
+			&i.Step,
+			&i.LastStep,
+			&i.Trials,
+			&i.Stopped,
+			&i.Best,
+			&i.Cut,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listRungs = `-- name: ListRungs :many
 SELECT rung, step, value, stop, why, at FROM rungs WHERE trial_id = $1 ORDER BY rung
 `

@@ -223,6 +223,47 @@ func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialPara
 	return err
 }
 
+const insightTrials = `-- name: InsightTrials :many
+SELECT number, params, state, value, coalesce(origin ->> 'by', '')::text AS by, finished_at FROM trials
+WHERE sweep_id = $1 AND number >= $2 ORDER BY number
+`
+
+type InsightTrialsRow struct {
+	Number     int
+	Params     berth.Assignment
+	State      berth.TrialState
+	Value      *float64
+	By         string
+	FinishedAt *time.Time
+}
+
+func (q *Queries) InsightTrials(ctx context.Context, db DBTX, sweepID string, fromNumber int) ([]InsightTrialsRow, error) {
+	rows, err := db.Query(ctx, insightTrials, sweepID, fromNumber)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []InsightTrialsRow
+	for rows.Next() {
+		var i InsightTrialsRow
+		if err := rows.Scan(
+			&i.Number,
+			&i.Params,
+			&i.State,
+			&i.Value,
+			&i.By,
+			&i.FinishedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lastTrial = `-- name: LastTrial :many
 SELECT number, params FROM trials WHERE sweep_id = $1 ORDER BY number DESC LIMIT 1
 `
@@ -718,6 +759,31 @@ func (q *Queries) ObjectiveMetric(ctx context.Context, db DBTX, id string) (stri
 	var metric string
 	err := row.Scan(&metric)
 	return metric, err
+}
+
+const oldestOfEnded = `-- name: OldestOfEnded :many
+SELECT number FROM trials WHERE sweep_id = $1 AND finished_at IS NOT NULL ORDER BY number DESC LIMIT 1 OFFSET $2
+`
+
+// The first of the newest ended trials; none when there are fewer.
+func (q *Queries) OldestOfEnded(ctx context.Context, db DBTX, sweepID string, newer int) ([]int, error) {
+	rows, err := db.Query(ctx, oldestOfEnded, sweepID, newer)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int
+	for rows.Next() {
+		var number int
+		if err := rows.Scan(&number); err != nil {
+			return nil, err
+		}
+		items = append(items, number)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const setTrialNote = `-- name: SetTrialNote :many

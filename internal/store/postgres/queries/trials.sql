@@ -101,6 +101,14 @@ FROM trials t LEFT JOIN LATERAL (
 ) r ON t.state = 'pruned'
 WHERE t.sweep_id = @sweep_id ORDER BY t.number;
 
+-- name: OldestOfEnded :many
+-- The first of the newest ended trials; none when there are fewer.
+SELECT number FROM trials WHERE sweep_id = @sweep_id AND finished_at IS NOT NULL ORDER BY number DESC LIMIT 1 OFFSET @newer;
+
+-- name: InsightTrials :many
+SELECT number, params, state, value, coalesce(origin ->> 'by', '')::text AS by, finished_at FROM trials
+WHERE sweep_id = @sweep_id AND number >= @from_number ORDER BY number;
+
 -- name: ListTrialParams :many
 SELECT params::text FROM trials WHERE sweep_id = @sweep_id;
 
