@@ -1949,7 +1949,7 @@ class Footprint(Model):
     """
     cpu, or a GPU's model, its MIG profile, and (MPS) where attempts share it so
     """
-    source: Union[Literal['full', 'short', 'partial', 'raised'], str]
+    source: Union[Literal['full', 'short', 'partial', 'raised', 'predicted'], str]
     """
     How it was measured: in a whole run, in two epochs, in a part of a run, or by an out-of-memory alone
     """
