@@ -90,6 +90,9 @@ type SearchSpec struct {
 	Algorithm string `json:"algorithm"`         // default auto with an objective, else random
 	Seed      int64  `json:"seed"`              // default 0
 	Startup   int    `json:"startup,omitempty"` // ended trials before a search that learns does so: default 10
+
+	// From names earlier sweeps, by name or id, whose trials a search that learns knows from the start.
+	From []string `json:"from,omitempty"`
 }
 
 // Learns says whether later trials depend on the results of earlier ones.

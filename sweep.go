@@ -85,6 +85,7 @@ type NewSweep struct {
 	ImageDigest string
 	Planned     int // trials in all, when known; else 0
 	CreatedBy   string
+	From        []string // ids of the sweeps whose trials its search knows from the start
 
 	// Idempotency: the same key with the same body answers with the first
 	// sweep; with another body it is a conflict. An empty key is never looked up.

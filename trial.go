@@ -104,6 +104,7 @@ type Rung struct {
 type Origin struct {
 	By    string `json:"by"`              // the algorithm, or "enqueue"
 	Ended int    `json:"ended,omitempty"` // trials from which it learned
+	Prior int    `json:"prior,omitempty"` // trials of earlier sweeps from which it learned
 	Open  int    `json:"open,omitempty"`  // trials without a result
 	Known string `json:"known,omitempty"` // the numbers of the ended trials it knew, such as "1-8,10"
 }
@@ -132,7 +133,8 @@ type Tried struct {
 	// all trials. nil = no trial counts as made.
 	Seen func(keys []string) (map[string]bool, error)
 
-	Past []Observation // all trials by number, of a search that learns; else nil
+	Past  []Observation   // all trials by number, of a search that learns; else nil
+	Prior [][]Observation // of earlier sweeps; less is better for each value
 
 	Listed  int          // assignments that the sweep tries first
 	From    int          // number of listed assignments before Entries

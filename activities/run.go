@@ -76,7 +76,7 @@ func (a *Activities) RunTrial(ctx context.Context, order berth.Order) (berth.Out
 		return outcome, temporal.NewCanceledError(outcome)
 	case outcome.Kind == berth.FailureCanceled:
 		return outcome, nil // this activity was not canceled: Temporal would take the error for a failure, and repeat it for ever
-	case outcome.Kind == berth.FailurePruned: // it did what was wanted
+	case outcome.Kind == berth.FailurePruned: // it ended as it should
 		return outcome, nil
 	case outcome.Kind != berth.FailureOK:
 		return outcome, failed(outcome)

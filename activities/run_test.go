@@ -63,7 +63,7 @@ func TestRunTrial_FailureIsNotRepeated(t *testing.T) {
 	require.Equal(t, berth.FailureUserError, outcome.Kind)
 }
 
-// A trial that was stopped early did what was wanted.
+// A trial that was stopped early ended as it should.
 func TestRunTrial_StoppedEarly(t *testing.T) {
 	t.Parallel()
 

@@ -120,7 +120,7 @@ func sequence(first, last int) (numbers []int) {
 	return numbers
 }
 
-// The corners of what decides memory come alone, before the other startup points.
+// Trials at the corners come alone, before the other startup points.
 func TestSuggestTrials_CornersFirst(t *testing.T) {
 	t.Parallel()
 

@@ -55,7 +55,7 @@ func (s *Server) toTrial(t berth.Trial) openapi.Trial {
 	out := openapi.Trial{
 		ID: t.ID, SweepID: t.SweepID, Number: t.Number, Params: t.Params, ShapeKey: t.ShapeKey,
 		State: openapi.TrialState(t.State), FailureKind: string(t.Kind), Message: t.Message, Note: t.Note, Value: t.Value,
-		Origin:   openapi.Origin{By: t.Origin.By, Ended: t.Origin.Ended, Open: t.Origin.Open},
+		Origin:   openapi.Origin{By: t.Origin.By, Ended: t.Origin.Ended, Prior: t.Origin.Prior, Open: t.Origin.Open},
 		Attempts: t.Attempts, CreatedAt: t.CreatedAt, StartedAt: utc(t.StartedAt), FinishedAt: utc(t.FinishedAt),
 		TemporalURL: s.temporalURL(workflows.TrialWorkflowID(t.SweepID, t.Number)), OutputsRemoved: t.OutputsRemoved,
 		KeptHost: toKeptHost(t.Kept),

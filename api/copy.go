@@ -71,7 +71,7 @@ func newSweep(sweep openapi.Sweep) openapi.NewSweepJSONResponse {
 
 // onlyTrials is a spec that tries exactly the values of these trials.
 func onlyTrials(s berth.Spec, trials []berth.Trial) berth.Spec {
-	s.Search.Algorithm = berth.SearchList
+	s.Search = berth.SearchSpec{Algorithm: berth.SearchList, Seed: s.Search.Seed}
 	s.Limits.MaxTrials = 0
 	s.Enqueue = make([]berth.Assignment, len(trials))
 	parameters := make([]berth.Parameter, len(s.Parameters))

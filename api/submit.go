@@ -95,8 +95,13 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 		return "", false, nil, err
 	}
 
+	from, _, err := s.earlier(ctx, sent)
+	if err != nil {
+		return "", false, nil, err
+	}
+
 	id, created, err = s.deps.Store.CreateSweep(ctx, berth.NewSweep{
-		ID: uuid.NewString(), Spec: sent, ImageDigest: digest, Planned: preview.Planned(sent),
+		ID: uuid.NewString(), Spec: sent, ImageDigest: digest, Planned: preview.Planned(sent), From: from,
 		CreatedBy: by.Person, Route: by.Route, Key: by.Key, BodyHash: by.BodyHash,
 	})
 	if want.key != "" {
@@ -164,7 +169,12 @@ func (s *Server) problems(ctx context.Context, want berth.Spec) ([]berth.Problem
 		return nil, nil, err
 	}
 
-	problems := append(spec.CheckPolicy(want, s.config.Policy), spec.CheckSecrets(want, slices.Sorted(maps.Keys(secrets)), s.deps.Keys != nil)...)
+	_, unknown, err := s.earlier(ctx, want)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	problems := slices.Concat(unknown, spec.CheckPolicy(want, s.config.Policy), spec.CheckSecrets(want, slices.Sorted(maps.Keys(secrets)), s.deps.Keys != nil))
 	if len(hosts) > 0 { // before a machine was ever seen nothing is known to be too much
 		has := capacity(hosts)
 		has.SecretKeys = secrets
@@ -172,6 +182,31 @@ func (s *Server) problems(ctx context.Context, want berth.Spec) ([]berth.Problem
 	}
 
 	return problems, hosts, nil
+}
+
+// earlier are the ids of the sweeps that a search learns from, and their problems.
+func (s *Server) earlier(ctx context.Context, want berth.Spec) (ids []string, problems []berth.Problem, err error) {
+	for i, name := range want.Search.From {
+		id, err := s.sweepID(ctx, name)
+
+		teaches := false
+		if err == nil {
+			teaches, err = s.deps.Store.TeachesSearch(ctx, id)
+		}
+
+		switch kind := berth.KindOf(err); {
+		case err != nil && kind != berth.KindNotFound && kind != berth.KindConflict:
+			return nil, nil, err
+		case err != nil:
+			problems = append(problems, spec.FromProblem(i, err.Error()))
+		case !teaches:
+			problems = append(problems, spec.FromProblem(i, fmt.Sprintf("no trial of sweep %q has ended with a result yet", name)))
+		default:
+			ids = append(ids, id)
+		}
+	}
+
+	return ids, problems, nil
 }
 
 // secrets are the public parts of the keys that open the stored secrets, by their

@@ -522,3 +522,25 @@ func TestProbe_DiagnosisOfHalfCores(t *testing.T) {
 		require.Contains(t, got.Why, want)
 	}
 }
+
+// A search learns from earlier sweeps; one that nobody has, or that has no result, is named.
+func TestCreateSweep_From(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample(t)
+	store.AddSweep(2, "young", berth.SweepRunning)
+
+	r := setup(t, store)
+	file := strings.Replace(apitest.SweepFile, "search: {algorithm: grid}", "search: {algorithm: auto, from: [NAME]}\nlimits: {max_trials: 4}", 1)
+
+	for name, says := range map[string]string{"absent": `"pointer":"/search/from/0"`, "young": `no trial of sweep \"young\" has ended with a result yet`} {
+		status, body := r.text(http.MethodPost, "/api/v1/sweeps", strings.Replace(file, "NAME", name, 1), "Content-Type: application/yaml", "Idempotency-Key: b")
+		require.Equal(t, http.StatusUnprocessableEntity, status, body)
+		require.Contains(t, body, "E_FROM")
+		require.Contains(t, body, says)
+	}
+
+	status, body := r.text(http.MethodPost, "/api/v1/sweeps", strings.Replace(file, "NAME", "digits", 1), "Content-Type: application/yaml", "Idempotency-Key: c")
+	require.Equal(t, http.StatusCreated, status, body)
+	require.Equal(t, 4, store.Count("priors"))
+}

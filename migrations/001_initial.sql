@@ -216,6 +216,18 @@ CREATE TABLE rungs (
 
 CREATE INDEX rungs_of_sweep ON rungs (sweep_id, rung);
 
+-- Trials of earlier sweeps from which a search learns, copied when the sweep was submitted: the earlier sweep may be deleted.
+CREATE TABLE priors (
+    sweep_id uuid NOT NULL REFERENCES sweeps (id) ON DELETE CASCADE,
+    earlier  integer NOT NULL, -- of the named sweeps, from 0
+    number   integer NOT NULL,
+    params   json NOT NULL,
+    state    text NOT NULL,
+    loss     double precision, -- less is better; NULL = these values cannot work
+    step     bigint NOT NULL,
+    PRIMARY KEY (sweep_id, earlier, number)
+);
+
 CREATE TABLE placement_requests (
     attempt_id       uuid PRIMARY KEY,
     sweep_id         uuid NOT NULL REFERENCES sweeps (id) ON DELETE CASCADE,

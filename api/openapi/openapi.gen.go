@@ -1286,6 +1286,9 @@ type Origin struct {
 
 	// Open Trials without a result at that time
 	Open int `json:"open,omitempty"`
+
+	// Prior Trials of earlier sweeps from which it learned
+	Prior int `json:"prior,omitempty"`
 }
 
 // Preview defines model for Preview.

@@ -1,6 +1,6 @@
 // Command memory reads a sweep that has ended, and says of each shape whether its need could
 // be predicted from the shapes that were measured when its first attempt was placed, and how
-// far the prediction lay from what was measured then.
+// far the prediction lay from the measured peak.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command stopping runs Berth's rules of early stopping over learning curves that were
 // measured elsewhere: sweeps are simulated step by step with several trials at once, and
-// compared with the same sweeps without a rule. It prints a Markdown table of what each rule
-// saves and loses, and fails unless asha meets its bounds.
+// compared with the same sweeps without a rule. It prints each rule's savings and
+// losses as a Markdown table, and fails unless asha meets its bounds.
 package main
 
 import (
@@ -108,7 +108,7 @@ func run(data string, out io.Writer) error {
 	return gate.check()
 }
 
-// checkGolden compares decisions with those of Optuna 5.0.0's SuccessiveHalvingPruner:
+// checkGolden compares decisions with Optuna 5.0.0's SuccessiveHalvingPruner:
 // trials come to one rung one after the other.
 func checkGolden() error {
 	golden := []bool{false, false, true, false, true, false, true, false, true}

@@ -88,7 +88,7 @@ func (s *sweep) start() {
 }
 
 // finishStep goes on to the next moment at which a step ends. Of steps that end at the same
-// moment, the one of the earlier start comes first.
+// moment, the run that started earlier comes first.
 func (s *sweep) finishStep() {
 	at := 0
 

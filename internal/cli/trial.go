@@ -45,11 +45,16 @@ var sourceTexts = map[string]string{
 
 // originText is such as "tpe, which knew 37 ended trials and 22 without a result".
 func originText(o client.Origin) string {
-	if o.Ended == 0 {
+	if o.Ended == 0 && o.Prior == 0 {
 		return o.By
 	}
 
-	return fmt.Sprintf("%s, which knew %s and %d without a result", o.By, plural(o.Ended, "ended trial", "ended trials"), o.Open)
+	earlier := ""
+	if o.Prior > 0 {
+		earlier = fmt.Sprintf(", %d of earlier sweeps", o.Prior)
+	}
+
+	return fmt.Sprintf("%s, which knew %s%s and %d without a result", o.By, plural(o.Ended, "ended trial", "ended trials"), earlier, o.Open)
 }
 
 // rungText is how early stopping judged a trial at a rung.

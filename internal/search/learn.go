@@ -21,7 +21,9 @@ func (d *drawer) suggest(number int) (Suggestion, End, error) {
 		return Suggestion{a, berth.Origin{By: d.spec.Search.Algorithm}}, end, err
 	}
 
-	origin := berth.Origin{By: berth.SearchSobol, Ended: d.past.ended, Open: len(d.past.trials) - d.past.ended}
+	origin := berth.Origin{
+		By: berth.SearchSobol, Ended: d.past.ended, Prior: d.past.prior, Open: len(d.past.trials) - d.past.ended - d.past.prior,
+	}
 
 	a, by := d.learned(number)
 	if a != nil {
@@ -47,7 +49,7 @@ func (d *drawer) suggest(number int) (Suggestion, End, error) {
 // learned is a model's suggestion and the model's name; nil = too few trials ended, or it
 // finds nothing new.
 func (d *drawer) learned(number int) (a berth.Assignment, by string) {
-	if d.past.ended < d.spec.Search.Startup {
+	if d.past.teachers() < d.spec.Search.Startup {
 		return nil, ""
 	}
 
@@ -65,7 +67,7 @@ const mostForGP = 250
 func (s *Searcher) modelFor(p *past) (m model, name string) {
 	conditional := slices.ContainsFunc(s.space.searched, func(d dim) bool { return len(d.When) > 0 })
 
-	if s.spec.Search.Algorithm == berth.SearchTPE || p.ended > mostForGP || s.spec.Search.Algorithm == berth.SearchAuto && conditional {
+	if s.spec.Search.Algorithm == berth.SearchTPE || p.teachers() > mostForGP || s.spec.Search.Algorithm == berth.SearchAuto && conditional {
 		return s.tpe, berth.SearchTPE
 	}
 

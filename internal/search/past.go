@@ -31,13 +31,138 @@ type known struct {
 // past is what a model knows of earlier trials, by number.
 type past struct {
 	trials []known
-	ended  int // of them; the others are open
+	prior  int // of them, from earlier sweeps: the first ones
+	ended  int // of the sweep's own; the others are open
 	tried  map[string]bool
 }
 
-// observe reads earlier trials. A trial that was canceled, or failed for another reason than
-// its values, teaches nothing, but its values are not tried again.
-func (s *Searcher) observe(observations []berth.Observation) *past {
+// observe reads earlier trials, and before them the trials of earlier sweeps. A trial that was
+// canceled, or failed for another reason than its values, teaches nothing, but its values are
+// not tried again.
+func (s *Searcher) observe(observations []berth.Observation, priors [][]berth.Observation) *past {
+	p := s.observeOwn(observations)
+	if len(priors) == 0 {
+		return p
+	}
+
+	rank(p.trials)
+
+	own := p.trials
+	p.trials = nil
+
+	for _, prior := range priors {
+		p.trials = append(p.trials, thinned(s.usable(prior), mostPriors/len(priors))...)
+	}
+
+	for i := range p.trials {
+		p.trials[i].number = i - len(p.trials) // before all of this sweep
+	}
+
+	p.prior = len(p.trials)
+	p.trials = append(p.trials, own...)
+
+	return p
+}
+
+// mostPriors is how many trials of earlier sweeps count: a Gaussian process suggests from 250,
+// and most of these should be the sweep's own.
+const mostPriors = 100
+
+// usable are the trials of an earlier sweep that are in this space, ranked.
+func (s *Searcher) usable(prior []berth.Observation) (trials []known) {
+	for _, o := range prior {
+		k := known{number: o.Number, at: s.space.coordinates(o.Params), end: infeasible}
+		if o.Value != nil {
+			k.end, k.loss = complete, *o.Value
+		}
+
+		if s.space.holds(o.Params) {
+			trials = append(trials, k)
+		}
+	}
+
+	rank(trials)
+
+	return trials
+}
+
+// holds reports whether an assignment of another sweep has a value in range for each parameter.
+func (sp *space) holds(a berth.Assignment) bool {
+	for i := range sp.searched {
+		d := &sp.searched[i]
+		if !d.Active(a) {
+			continue
+		}
+
+		v, has := a[d.Name]
+		n, isNumber := v.Number()
+
+		switch {
+		case !has:
+			return false
+		case d.Type == berth.ParameterCategorical:
+			if !slices.Contains(d.Values, v) {
+				return false
+			}
+		case !isNumber || n < *d.Min || n > *d.Max:
+			return false
+		}
+	}
+
+	return true
+}
+
+// rank puts the place of each ended trial among the others, between 0 and 1, for its loss: so
+// trials of sweeps with other metrics, data or lengths compare. Equal ones share a place.
+func rank(trials []known) {
+	var ended []*known
+
+	for i := range trials {
+		if k := &trials[i]; k.end == complete || k.end == stopped {
+			ended = append(ended, k)
+		}
+	}
+
+	slices.SortStableFunc(ended, func(a, b *known) int { return a.compareLoss(*b) })
+
+	places := make([]float64, len(ended))
+
+	for from := 0; from < len(ended); {
+		to := from
+		for to < len(ended) && ended[to].loss == ended[from].loss {
+			to++
+		}
+
+		for i := from; i < to; i++ {
+			places[i] = float64(from+to) / 2 / float64(len(ended))
+		}
+
+		from = to
+	}
+
+	for i, k := range ended {
+		k.loss = places[i]
+	}
+}
+
+// thinned are at most n trials, spread over their ranks, the best one first.
+func thinned(trials []known, n int) []known {
+	if len(trials) <= n {
+		return trials
+	}
+
+	sorted := slices.Clone(trials)
+	slices.SortStableFunc(sorted, known.compareLoss)
+
+	out := make([]known, n)
+	for i := range out {
+		out[i] = sorted[i*len(sorted)/n]
+	}
+
+	return out
+}
+
+func (s *Searcher) observeOwn(observations []berth.Observation) *past {
 	dims := len(s.space.searched)
 	p := &past{tried: make(map[string]bool, len(observations)), trials: make([]known, 0, len(observations)+1)}
 	coordinates := make([]float64, dims*len(observations))
@@ -79,6 +204,9 @@ func (p *past) add(k known) {
 		p.ended++
 	}
 }
+
+// teachers is how many trials a model learns from.
+func (p *past) teachers() int { return p.prior + p.ended }
 
 // best are the numbers of the n best ended trials, by known.compare; of equal ones the earlier.
 func (p *past) best(n int) map[int]bool {
@@ -123,7 +251,7 @@ func (p *past) split() (ended, waiting []known) {
 }
 
 // compare puts better trials first, as Optuna's TPE does: by value, then stopped ones, the one
-// that came further before the other, and those that cannot work last.
+// that came further first, and values that cannot work last.
 func (k known) compare(other known) int {
 	return cmp.Or(cmp.Compare(k.end, other.end), cmp.Compare(other.step, k.step), cmp.Compare(k.loss, other.loss))
 }

@@ -152,7 +152,7 @@ func TestObserve_StoppedTrials(t *testing.T) {
 	p := s.observe([]berth.Observation{
 		{Number: 1, Params: berth.Assignment{"x": berth.FloatValue(.5)}, State: berth.TrialPruned, Kind: berth.FailurePruned, Value: new(.25), Step: 3},
 		{Number: 2, Params: berth.Assignment{"x": berth.FloatValue(.6)}, State: berth.TrialPruned, Kind: berth.FailurePruned},
-	})
+	}, nil)
 	require.Equal(t, []known{
 		{number: 1, at: []float64{.5}, end: stopped, loss: -.25, step: 3}, {number: 2, at: []float64{.6}, end: infeasible},
 	}, p.trials)

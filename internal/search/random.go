@@ -33,7 +33,7 @@ const (
 func (s *Searcher) nextDrawn(tried berth.Tried, limit int) (out []Suggestion, stop End, err error) {
 	d := &drawer{Searcher: s, tried: tried, batch: map[string]bool{}}
 	if s.spec.Search.Learns() {
-		d.past = s.observe(tried.Past)
+		d.past = s.observe(tried.Past, tried.Prior)
 	}
 
 	for len(out) < limit {

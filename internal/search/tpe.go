@@ -150,7 +150,7 @@ func (d density) put(row, at []float64) {
 
 // densities are those of the groups.
 func (m *tpe) densities(p *past) []density {
-	good := p.best(min((p.ended+9)/10, mostBelow))
+	good := p.best(min((p.teachers()+9)/10, mostBelow))
 
 	out := make([]density, len(m.groups))
 

@@ -41,8 +41,11 @@ export function matching(total: number, most: number, one: string): string {
 }
 
 /** originText says who chose the values of a trial, and how much it knew. */
-export function originText({ by, ended = 0, open = 0 }: Trial["origin"]): string {
-  return ended === 0 ? by : `${by}, which knew ${count(ended, "ended trial")} and ${grouped(open)} without a result`;
+export function originText({ by, ended = 0, prior = 0, open = 0 }: Trial["origin"]): string {
+  if (ended + prior === 0) return by;
+  const earlier = prior === 0 ? "" : `, ${grouped(prior)} of earlier sweeps`;
+
+  return `${by}, which knew ${count(ended, "ended trial")}${earlier} and ${grouped(open)} without a result`;
 }
 
 /** trialNote is one line with the reason why a trial failed or waits. */

@@ -52,7 +52,7 @@ type Series struct {
 	mask    *masking.Mask // hides secrets in names; nil = there are none
 
 	// Hear is told each value of the needed metric of the chosen source, in order, also of one
-	// that was thinned. Nil = nobody asks.
+	// that was thinned. Nil = none listens.
 	Hear func(p berth.MetricPoint)
 }
 

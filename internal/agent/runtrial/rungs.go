@@ -50,8 +50,8 @@ func (j *judge) hear(p berth.MetricPoint) {
 	j.reports = append(j.reports, j.follower.Add(p.Step, value)...)
 }
 
-// ask has the reports judged that were not. Those that the database does not take now wait
-// for the next time: a stop that comes late is still right. Errors: fenced.
+// ask has new reports judged. While the database is away they wait for the next time: a late
+// stop is still right. Errors: fenced.
 func (j *judge) ask(ctx context.Context) error {
 	if j == nil {
 		return nil

@@ -101,8 +101,8 @@ func TestRungs_AGoodTrialGoesOn(t *testing.T) {
 	}, r.books.Rungs("trial"))
 }
 
-// A trial that had ended when the stop would have come has its result, and what it reported
-// counts when others are judged.
+// A trial that has ended before the stop has its result, and its reports count when others are
+// judged.
 func TestRungs_AllReportedAtTheEnd(t *testing.T) {
 	t.Parallel()
 

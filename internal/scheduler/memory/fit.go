@@ -5,8 +5,7 @@ import "math"
 // terms are the functions of a fit.
 type terms func(x []float64) []float64
 
-// termsFor are the terms that n points in so many dimensions can tell apart: a constant and
-// one for each dimension; with the products of two from as many points as there are terms,
+// termsFor are the terms that n points can tell apart: a constant and one for each dimension; with the products of two from as many points as there are terms,
 // since between corners they give no more than these have; with squares from half as many more.
 // nil = too few points.
 func termsFor(dimensions, n int) terms {

@@ -16,8 +16,8 @@ const (
 	// repeatSpread is by how much repeated runs of a shape differ (629-648 MiB, 2 cores,
 	// 2026-11-21): a shape that needs no more than another may be measured above it by this.
 	repeatSpread = 1.05
-	// A fit is exceeded by what it does not know: at least by these, and by as much as any
-	// sibling exceeds a fit of the others. GPUs get more: TensorFlow's allocator doubles its
+	// Margins of a fit: at least these, or as much as any sibling exceeds a fit of the others.
+	// GPUs get more: TensorFlow's allocator doubles its
 	// regions, so that peaks rise in steps.
 	hostMargin   = 1.10
 	deviceMargin = 1.25
@@ -140,9 +140,8 @@ func newPeaks(points [][]float64, values []float64, margin float64) peaks {
 	return p
 }
 
-// at is the peak of a shape between the siblings: by the fit with its margin, not above the
-// least of the siblings that are as large in every number, nor below the most of those that
-// are as small.
+// at is the peak of a shape between the siblings: by the fit with its margin, not above any
+// sibling that is as large in every number, nor below any that is as small.
 func (p *peaks) at(x []float64) (peak float64, ok bool) {
 	above, below := math.Inf(1), 0.0
 

@@ -183,7 +183,7 @@ func TestPredict_Properties(t *testing.T) {
 	})
 }
 
-// What is measured takes the place of a prediction; what teaches nothing leaves it.
+// A measurement takes the place of a prediction; an attempt that teaches nothing leaves it.
 func TestObserve_AfterAPrediction(t *testing.T) {
 	t.Parallel()
 

@@ -48,7 +48,7 @@ func (r *Rule) Follow() *Follower { return &Follower{rule: r, at: r.stop.Min} }
 
 // Add takes in a report; a nil value is NaN or infinite. It returns the rungs that the
 // attempt came to, mostly none. Reports at earlier steps than the newest are left out: an
-// attempt that reads its log again, or a job that counts anew, is not judged twice.
+// attempt that reads its log again, or a job that counts from 1 again, is not judged twice.
 func (f *Follower) Add(step int64, value *float64) []berth.RungReport {
 	if f.seen && step <= f.last {
 		return nil
@@ -66,7 +66,7 @@ func (f *Follower) Add(step int64, value *float64) []berth.RungReport {
 	case berth.StopASHA:
 		return f.rungs(step, value, func(at int64) int64 { return at * stop.Eta })
 	case berth.StopMedian:
-		f.at = max(f.at, step-(step-stop.Min)%stop.Interval) // one of those that a report passed
+		f.at = max(f.at, step-(step-stop.Min)%stop.Interval) // the last that the report passed
 		f.rung = (f.at - stop.Min) / stop.Interval
 
 		return f.rungs(step, value, func(at int64) int64 { return at + stop.Interval })
@@ -205,8 +205,8 @@ func (r *Rule) halve(own berth.RungReport, others []berth.RungValue) berth.StopD
 		r.objective.Metric, text(*own.Value), own.Step, rank, n, best)}
 }
 
-// median stops a trial whose best is worse than the median of what trials that succeeded
-// reported at this rung, as Optuna's MedianPruner does.
+// median stops a trial whose best is worse than the median of the trials that succeeded, at
+// this rung, as Optuna's MedianPruner does.
 func (r *Rule) median(own berth.RungReport, others []berth.RungValue) berth.StopDecision {
 	var values []float64
 

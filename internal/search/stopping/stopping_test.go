@@ -27,7 +27,7 @@ func flags(rule *stopping.Rule, values ...float64) (stops []int) {
 	return stops
 }
 
-// The flags are those of Optuna 5.0.0's SuccessiveHalvingPruner and MedianPruner.
+// Optuna 5.0.0's SuccessiveHalvingPruner and MedianPruner decide so.
 func TestDecide_AsOptuna(t *testing.T) {
 	t.Parallel()
 

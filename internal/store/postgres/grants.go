@@ -51,6 +51,7 @@ var grants = []grant{
 	{"output_removals", "SELECT, INSERT, UPDATE, DELETE", "SELECT, INSERT, UPDATE, DELETE"},
 	{"paces", "SELECT, DELETE", "SELECT, INSERT, UPDATE"},
 	{"placement_requests", "SELECT, UPDATE", "SELECT, INSERT, UPDATE"},
+	{"priors", "SELECT, INSERT", "SELECT"},
 	{"rungs", "SELECT", "SELECT, INSERT"},
 	{"schema_version", "SELECT", "SELECT"},
 	{"secrets", "SELECT, INSERT, UPDATE, DELETE", "SELECT"},

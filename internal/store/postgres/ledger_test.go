@@ -257,6 +257,51 @@ func TestSuggest_OfStoppedTrials(t *testing.T) {
 	require.Nil(t, sweep.BestValue)
 }
 
+// A sweep has copies of earlier sweeps' trials, each with its loss: less is better. They stay
+// when the earlier sweep is deleted.
+func TestCreateSweep_CopiesPriors(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	for range 4 {
+		b.next(t, gib)
+	}
+
+	teaches, err := b.store.TeachesSearch(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.False(t, teaches, "nothing has ended")
+
+	b.exec(t, "UPDATE trials SET state = 'succeeded', value = 0.5, finished_at = now() WHERE number = 1")
+	b.exec(t, "UPDATE trials SET state = 'pruned', finished_at = now() WHERE number = 2")
+	b.exec(t, "INSERT INTO rungs (trial_id, rung, sweep_id, step, value, stop, why) SELECT id, 0, sweep_id, 3, 0.25, true, 'worse' FROM trials WHERE number = 2")
+	b.exec(t, "UPDATE trials SET state = 'infeasible', finished_at = now() WHERE number = 3")
+	b.exec(t, "UPDATE trials SET state = 'failed', failure_kind = 'crashed', finished_at = now() WHERE number = 4")
+
+	teaches, err = b.store.TeachesSearch(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.True(t, teaches)
+
+	id := uuid.NewString()
+	_, _, err = b.store.CreateSweep(t.Context(), berth.NewSweep{ID: id, Spec: berth.Spec{Name: "warm"}, ImageDigest: "sha256:x", CreatedBy: "local", From: []string{b.sweep}})
+	require.NoError(t, err)
+	b.exec(t, "DELETE FROM sweeps WHERE id = $1", b.sweep)
+
+	_, _, err = b.store.Suggest(t.Context(), id, 1, 1, berth.SearchNeeds{Past: true}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+		require.Empty(t, tried.Past)
+		require.Len(t, tried.Prior, 1)
+
+		lr := berth.Assignment{"lr": berth.FloatValue(1e15)}
+		require.Equal(t, []berth.Observation{
+			{Number: 1, Params: lr, State: berth.TrialSucceeded, Value: new(-0.5)},
+			{Number: 2, Params: lr, State: berth.TrialPruned, Value: new(-0.25), Step: 3},
+			{Number: 3, Params: lr, State: berth.TrialInfeasible},
+		}, tried.Prior[0])
+
+		return nil, true, nil
+	})
+	require.NoError(t, err)
+}
+
 // A search that learns gets all trials before the sweep is locked. What it made is not stored
 // when another call stored trials meanwhile, and trials that a restored database forgot end.
 func TestSuggest_OfASearchThatLearns(t *testing.T) {

@@ -83,8 +83,8 @@ func (s *Store) families(ctx context.Context, tx pgx.Tx, family string) (map[ber
 	return families, nil
 }
 
-// alike reports whether a prediction says nothing new: its peaks are within 1 % of those that
-// are stored.
+// alike reports whether a prediction says nothing new: its peaks are within 1 % of the stored
+// ones.
 func alike(f, stored berth.Footprint) bool {
 	near := func(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/100 }
 

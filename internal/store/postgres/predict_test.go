@@ -49,8 +49,8 @@ func (b *bundle) planned(t *testing.T, number int) berth.Footprints {
 	return trial.Footprints
 }
 
-// Two measured shapes of a family predict those between them: of trials that are there, and
-// of those that come later. What is measured, or ran out of memory, is not predicted.
+// Two measured shapes of a family predict all shapes between them, of present and of later
+// trials. A measured shape is not predicted.
 func TestPredict(t *testing.T) {
 	t.Parallel()
 

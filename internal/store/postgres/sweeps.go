@@ -49,6 +49,12 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 			return err
 		}
 
+		for i, from := range n.From {
+			if err := s.q.CopyPriors(ctx, tx, &dbsqlc.CopyPriorsParams{SweepID: n.ID, Earlier: i, FromSweep: from}); err != nil {
+				return err
+			}
+		}
+
 		if err := s.q.InsertOutbox(ctx, tx, &dbsqlc.InsertOutboxParams{
 			Kind: berth.OutboxStartSweep, WorkflowID: sweepWorkflow(n.ID), Payload: encode(map[string]string{"sweep_id": n.ID}),
 		}); err != nil {

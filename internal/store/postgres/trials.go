@@ -91,6 +91,12 @@ func (s *Store) suggestAhead(
 			return err
 		}
 
+		priors, err := s.q.ListPriors(ctx, tx, sweepID)
+		if err != nil {
+			return err
+		}
+
+		tried.Prior = toPriors(priors)
 		tried.Past = convertAll(rows, func(row dbsqlc.ListObservationsRow) berth.Observation { return berth.Observation(row) })
 		made = tried.Made
 		trials, done, err = suggest(tried)
@@ -229,6 +235,28 @@ func (s *Store) EndedTrials(ctx context.Context, sweepID string, numbers []int) 
 	rows, err := s.q.ListEndedTrials(ctx, s.pool, sweepID, numbers)
 
 	return collect(rows, err, "listing ended trials of sweep "+sweepID, func(row dbsqlc.ListEndedTrialsRow) berth.TrialEnd { return berth.TrialEnd(row) })
+}
+
+// TeachesSearch reports whether a search can learn from a sweep: a trial of it has a value.
+func (s *Store) TeachesSearch(ctx context.Context, sweepID string) (bool, error) {
+	teaches, err := s.q.HasLessons(ctx, s.pool, sweepID)
+
+	return teaches, translate(err, "reading trials of sweep "+sweepID)
+}
+
+// toPriors are the trials of earlier sweeps, by sweep.
+func toPriors(rows []dbsqlc.ListPriorsRow) (priors [][]berth.Observation) {
+	for _, row := range rows {
+		for len(priors) <= row.Earlier {
+			priors = append(priors, nil)
+		}
+
+		priors[row.Earlier] = append(priors[row.Earlier], berth.Observation{
+			Number: row.Number, Params: row.Params, State: row.State, Value: row.Value, Step: row.Step,
+		})
+	}
+
+	return priors
 }
 
 // mostFailures bounds a list that a person reads.

@@ -187,6 +187,8 @@ var bad = []struct {
 	{"negative delta", "", with("objective: {metric: a}\nearly_stop: {rule: patience, patience: 3, min_delta: -1}"), 422, []string{"E_EARLY_STOP /early_stop"}},
 	{"threshold without a bound", "", with("objective: {metric: a}\nearly_stop: {rule: threshold}"), 422, []string{"E_EARLY_STOP /early_stop"}},
 	{"threshold without room", "", with("objective: {metric: a}\nearly_stop: {rule: threshold, above: 1, below: 1}"), 422, []string{"E_EARLY_STOP /early_stop"}},
+	{"from of a search that does not learn", "", with("search: {algorithm: grid, from: [a]}"), 422, []string{"E_GRID /parameters/0", "E_FROM /search/from"}},
+	{"from too many", "", with("objective: {metric: a}\nsearch: {from: [a, b, c, d, e, f, g, h, i]}"), 422, []string{"E_TOO_MANY /search/from"}},
 	{"71 seed with a fraction", "", with("search: {seed: 1.5}"), 400, []string{"E_TYPE /search/seed"}},
 	{"72 memory 0", "", with("resources: {memory: 0, gpu_memory: 5}"), 422, []string{"E_MEM /resources/memory", "E_MEM /resources/gpu_memory"}},
 	{"73 unit", "", with("resources: {memory: 10XB}"), 422, []string{"E_UNIT /resources/memory"}},

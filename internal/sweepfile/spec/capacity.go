@@ -103,6 +103,11 @@ func lacksOf(s berth.Spec, has Capacity, host HostCapacity) []berth.Problem {
 	return out
 }
 
+// FromProblem is that of an earlier sweep from which the search cannot learn.
+func FromProblem(i int, why string) berth.Problem {
+	return problem(codeFrom, fmt.Sprintf("/search/from/%d", i), "%s", why)
+}
+
 func problem(code, pointer, format string, args ...any) berth.Problem {
 	return berth.Problem{Code: code, Pointer: pointer, Message: fmt.Sprintf(format, args...)}
 }

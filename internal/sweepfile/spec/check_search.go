@@ -47,6 +47,10 @@ func (c *checker) checkSearch() {
 			"objective: {metric: val_accuracy, goal: maximize}; or take random", c.spec.Search.Algorithm)
 	}
 
+	if len(c.spec.Search.From) > 0 && !c.spec.Search.Learns() {
+		c.add("/search/from", codeFrom, "%s search looks at no results; leave from out, or take auto, gp or tpe", c.spec.Search.Algorithm)
+	}
+
 	if c.spec.EarlyStop != nil && c.spec.Objective == nil && c.reader.clean("/objective") {
 		c.add("/early_stop", codeObjective, "trials are stopped by what they report: say which metric to improve, such as "+
 			"objective: {metric: val_accuracy, goal: maximize}; or leave early_stop out")

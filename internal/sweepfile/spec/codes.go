@@ -64,6 +64,7 @@ const (
 	codeExpr          = "E_EXPR"
 	codeEnqueue       = "E_ENQUEUE"
 	codeAlgo          = "E_ALGO"
+	codeFrom          = "E_FROM"
 	codeUnsupported   = "E_UNSUPPORTED"
 	codeTrials        = "E_TRIALS"
 	codeConcurrency   = "E_CONCURRENCY"

@@ -11,6 +11,9 @@ import (
 // stopRules are what users of other tools look for among the algorithms.
 var stopRules = []string{"asha", "hyperband", "median"}
 
+// maxFrom is how many earlier sweeps a search learns from.
+const maxFrom = 8
+
 // maxStartup is more than any model needs: the smallest sweeps that learn have 20 trials.
 const maxStartup = 1000
 
@@ -24,6 +27,11 @@ func (o *object) search() berth.SearchSpec {
 		Algorithm: s.text("algorithm"),
 		Seed:      s.integer("seed", bounds{-maxWhole, maxWhole, codeRange}, 0),
 		Startup:   int(s.integer("startup", bounds{1, maxStartup, codeRange}, 0)),
+		From:      s.texts("from"),
+	}
+
+	if len(spec.From) > maxFrom {
+		s.add(s.field("from").Offset, s.at("from"), codeTooMany, "a search learns from %d earlier sweeps at most", maxFrom)
 	}
 
 	n := s.field("algorithm")

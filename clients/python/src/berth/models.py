@@ -272,6 +272,10 @@ class Origin(Model):
     """
     Trials from whose ends an algorithm that learns chose
     """
+    prior: Optional[int] = None
+    """
+    Trials of earlier sweeps from which it learned
+    """
     open: Optional[int] = None
     """
     Trials without a result at that time

@@ -429,6 +429,16 @@ type PlacementRequest struct {
 	KeptSince       *time.Time
 }
 
+type Prior struct {
+	SweepID string
+	Earlier int
+	Number  int
+	Params  berth.Assignment
+	State   berth.TrialState
+	Loss    *float64
+	Step    int64
+}
+
 type Rung struct {
 	TrialID string
 	Rung    int64

@@ -13,6 +13,29 @@ import (
 	"github.com/berthml/berth"
 )
 
+const copyPriors = `-- name: CopyPriors :exec
+INSERT INTO priors (sweep_id, earlier, number, params, state, loss, step)
+SELECT $1, $2::integer, t.number, t.params, t.state,
+    coalesce(t.value, r.value) * CASE WHEN s.spec #>> '{objective,goal}' = 'minimize' THEN 1 ELSE -1 END, coalesce(r.step, 0)
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id LEFT JOIN LATERAL (
+    SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
+) r ON t.state = 'pruned'
+WHERE t.sweep_id = $3 AND (t.state IN ('succeeded', 'pruned', 'infeasible') AND (t.state <> 'succeeded' OR t.value IS NOT NULL) OR t.failure_kind = 'not_finite')
+ORDER BY t.number DESC LIMIT 1000
+`
+
+type CopyPriorsParams struct {
+	SweepID   string
+	Earlier   int
+	FromSweep string
+}
+
+// The newest trials of a sweep that teach a search, for another one.
+func (q *Queries) CopyPriors(ctx context.Context, db DBTX, arg *CopyPriorsParams) error {
+	_, err := db.Exec(ctx, copyPriors, arg.SweepID, arg.Earlier, arg.FromSweep)
+	return err
+}
+
 const exportTrials = `-- name: ExportTrials :many
 SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.host_id::text, '')::text AS host_id,
@@ -177,6 +200,18 @@ func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, 
 		&i.Attempts,
 	)
 	return i, err
+}
+
+const hasLessons = `-- name: HasLessons :one
+SELECT EXISTS (SELECT FROM trials t WHERE t.sweep_id = $1 AND t.state IN ('succeeded', 'pruned') AND (t.state = 'pruned' OR t.value IS NOT NULL))::boolean
+`
+
+// Whether a trial of the sweep teaches a search.
+func (q *Queries) HasLessons(ctx context.Context, db DBTX, sweepID string) (bool, error) {
+	row := db.QueryRow(ctx, hasLessons, sweepID)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const insertShape = `-- name: InsertShape :exec
@@ -409,6 +444,46 @@ func (q *Queries) ListObservations(ctx context.Context, db DBTX, sweepID string)
 			&i.Params,
 			&i.State,
 			&i.Kind,
+			&i.Value,
+			&i.Step,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listPriors = `-- name: ListPriors :many
+SELECT earlier, number, params, state, loss AS value, step FROM priors WHERE sweep_id = $1 ORDER BY earlier, number
+`
+
+type ListPriorsRow struct {
+	Earlier int
+	Number  int
+	Params  berth.Assignment
+	State   berth.TrialState
+	Value   *float64
+	Step    int64
+}
+
+func (q *Queries) ListPriors(ctx context.Context, db DBTX, sweepID string) ([]ListPriorsRow, error) {
+	rows, err := db.Query(ctx, listPriors, sweepID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListPriorsRow
+	for rows.Next() {
+		var i ListPriorsRow
+		if err := rows.Scan(
+			&i.Earlier,
+			&i.Number,
+			&i.Params,
+			&i.State,
 			&i.Value,
 			&i.Step,
 		); err != nil {

@@ -193,3 +193,21 @@ WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL AND t.number > @after_numb
     AND (sqlc.narg(value_max)::double precision IS NULL OR t.value <= sqlc.narg(value_max)::double precision)
 ORDER BY t.number
 LIMIT @max_rows;
+
+-- name: CopyPriors :exec
+-- The newest trials of a sweep that teach a search, for another one.
+INSERT INTO priors (sweep_id, earlier, number, params, state, loss, step)
+SELECT @sweep_id, @earlier::integer, t.number, t.params, t.state,
+    coalesce(t.value, r.value) * CASE WHEN s.spec #>> '{objective,goal}' = 'minimize' THEN 1 ELSE -1 END, coalesce(r.step, 0)
+FROM trials t JOIN sweeps s ON s.id = t.sweep_id LEFT JOIN LATERAL (
+    SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
+) r ON t.state = 'pruned'
+WHERE t.sweep_id = @from_sweep AND (t.state IN ('succeeded', 'pruned', 'infeasible') AND (t.state <> 'succeeded' OR t.value IS NOT NULL) OR t.failure_kind = 'not_finite')
+ORDER BY t.number DESC LIMIT 1000;
+
+-- name: ListPriors :many
+SELECT earlier, number, params, state, loss AS value, step FROM priors WHERE sweep_id = @sweep_id ORDER BY earlier, number;
+
+-- name: HasLessons :one
+-- Whether a trial of the sweep teaches a search.
+SELECT EXISTS (SELECT FROM trials t WHERE t.sweep_id = @sweep_id AND t.state IN ('succeeded', 'pruned') AND (t.state = 'pruned' OR t.value IS NOT NULL))::boolean;
