@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/bench/search/functions"
 	"github.com/berthml/berth/internal/search"
+	"github.com/berthml/berth/internal/search/functions"
 )
 
 // problem is a space with a value and a run time of each of its points.

@@ -8,21 +8,14 @@ import (
 	"math"
 	"os"
 	"strconv"
+
+	"github.com/berthml/berth/internal/search/simulate"
 )
-
-// curve is what one run measured: value and seconds of step i+1 at index i. Seconds are those
-// of the step alone. Smaller values are better.
-type curve struct {
-	values, seconds []float64
-}
-
-// final returns the value of the last step.
-func (c *curve) final() float64 { return c.values[len(c.values)-1] }
 
 // task is a set of runs from which sweeps are drawn.
 type task struct {
 	name string
-	runs []curve
+	runs []simulate.Run
 }
 
 // readTasks reads a file of bench/stopping/curves.py.
@@ -67,20 +60,20 @@ func parseTasks(text io.Reader) (tasks []task, err error) {
 
 		t := &tasks[len(tasks)-1]
 		if len(t.runs) == 0 || row[1] != lastRun {
-			t.runs = append(t.runs, curve{})
+			t.runs = append(t.runs, simulate.Run{})
 		}
 
 		lastTask, lastRun = row[0], row[1]
 
-		if err := t.runs[len(t.runs)-1].add(row[2:]); err != nil {
+		if err := add(&t.runs[len(t.runs)-1], row[2:]); err != nil {
 			return nil, fmt.Errorf("task %q, run %q: %w", row[0], row[1], err)
 		}
 	}
 }
 
 // add takes in step, value and seconds of the next step.
-func (c *curve) add(row []string) error {
-	if want := strconv.Itoa(len(c.values) + 1); row[0] != want {
+func add(r *simulate.Run, row []string) error {
+	if want := strconv.Itoa(len(r.Values) + 1); row[0] != want {
 		return fmt.Errorf("step %q follows, not %s", row[0], want)
 	}
 
@@ -95,7 +88,7 @@ func (c *curve) add(row []string) error {
 		numbers[i] = x
 	}
 
-	c.values, c.seconds = append(c.values, numbers[0]), append(c.seconds, numbers[1])
+	r.Values, r.Seconds = append(r.Values, numbers[0]), append(r.Seconds, numbers[1])
 
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search/simulate"
 	"github.com/berthml/berth/internal/search/stopping"
 )
 
@@ -141,10 +142,10 @@ func (s study) measure(tasks []task, q int) []tally {
 	for i, from := range tasks {
 		for seed := range s.sweeps {
 			runs := s.draw(from, uint64(seed), uint64(i))
-			without := simulate(runs, q, s.scale, never)
+			without := sweep(runs, q, s.scale, never)
 
 			for j, r := range rules {
-				tallies[j].add(without, simulate(runs, q, s.scale, r.stop))
+				tallies[j].add(without, sweep(runs, q, s.scale, r.stop))
 			}
 		}
 	}
@@ -153,13 +154,13 @@ func (s study) measure(tasks []task, q int) []tally {
 }
 
 // draw returns the runs of a sweep in the order of their starts.
-func (s study) draw(from task, seed, stream uint64) []curve {
+func (s study) draw(from task, seed, stream uint64) []simulate.Run {
 	order := rand.New(rand.NewPCG(seed, stream)).Perm(len(from.runs)) //nolint:gosec // G404: a measurement
 	if s.trials > 0 {
 		order = order[:min(s.trials, len(order))]
 	}
 
-	runs := make([]curve, len(order))
+	runs := make([]simulate.Run, len(order))
 	for i, at := range order {
 		runs[i] = from.runs[at]
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search/simulate"
 )
 
 // Four runs of three steps. The third is the best in the end, and the worst at first.
@@ -27,7 +28,7 @@ a,four,2,2,10
 a,four,3,2,10
 `
 
-func tinyRuns(t *testing.T) []curve {
+func tinyRuns(t *testing.T) []simulate.Run {
 	t.Helper()
 
 	tasks, err := parseTasks(strings.NewReader(tiny))
@@ -43,8 +44,8 @@ func TestParseTasks(t *testing.T) {
 	tasks, err := parseTasks(strings.NewReader("task,run,step,value,seconds\na,x,1,2,3\na,x,2,1,4\nb,x,1,5,6\nb,y,1,7,8\n"))
 	require.NoError(t, err)
 	require.Equal(t, []task{
-		{name: "a", runs: []curve{{values: []float64{2, 1}, seconds: []float64{3, 4}}}},
-		{name: "b", runs: []curve{{values: []float64{5}, seconds: []float64{6}}, {values: []float64{7}, seconds: []float64{8}}}},
+		{name: "a", runs: []simulate.Run{{Values: []float64{2, 1}, Seconds: []float64{3, 4}}}},
+		{name: "b", runs: []simulate.Run{{Values: []float64{5}, Seconds: []float64{6}}, {Values: []float64{7}, Seconds: []float64{8}}}},
 	}, tasks)
 
 	for text, want := range map[string]string{
@@ -93,7 +94,7 @@ func TestSimulate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, c.want, simulate(tinyRuns(t), c.q, evenly, c.stop))
+			require.Equal(t, c.want, sweep(tinyRuns(t), c.q, evenly, c.stop))
 		})
 	}
 }

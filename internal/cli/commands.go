@@ -39,6 +39,7 @@ func (o *options) commands() []*cobra.Command {
 			o.createTokenCommand(), o.listTokensCommand(), o.revokeTokenCommand()),
 		o.noun("secret", "What trials may read and no one else",
 			o.setSecretCommand(), o.listSecretsCommand(), o.deleteSecretCommand()),
+		o.noun("search", "Compare searches without running trials", o.simulateCommand()),
 		o.imageCommand(),
 		o.tryCommand(),
 		o.eventsCommand(),

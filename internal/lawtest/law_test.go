@@ -20,7 +20,8 @@ var rows = [][]string{
 		"internal/sweepfile/expr", "internal/sweepfile/argv", "internal/sweepfile/spec/document", "internal/agent/gpu", "internal/agent/simgpu/wire", "internal/agent/tfevents",
 		"internal/agent/filetime", "internal/control/health", "internal/control/timeline", "internal/store/postgres/dbsqlc", "internal/export", "internal/web", "migrations", "api/openapi", "api/client", "frontend",
 	},
-	{"internal/search", "internal/search/stopping", "internal/search/insight"},
+	{"internal/search", "internal/search/stopping", "internal/search/insight", "internal/search/functions"},
+	{"internal/search/simulate"},
 	{"internal/sweepfile/", "internal/scheduler/", "internal/control/advice", "internal/control/report", "internal/failure", "internal/masking"},
 	{"internal/agent/metrics", "internal/agent/sampling", "internal/control/preview"},
 	{"activities", "internal/agent/", "internal/store/", "internal/scheduler/placer", "internal/control/retention", "internal/devstack", "internal/config"},
@@ -40,7 +41,7 @@ var only = map[string][]string{
 	"internal/control/temporal": {"activities", "workflows", "internal/control/health", ""},   // it is given its ledger
 	"worker":                    {"activities", "workflows", "internal/control/temporal", ""}, // it registers, and is given the rest
 	"internal/cli": {
-		"api/client", "internal/sweepfile/script", "internal/sweepfile/spec", "internal/sweepfile/spec/document", "", // a client of the API like any other
+		"api/client", "internal/sweepfile/script", "internal/sweepfile/spec", "internal/sweepfile/spec/document", "internal/search/functions", "internal/search/simulate", "", // a client of the API like any other
 	},
 }
 

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/bench/search/functions"
 	"github.com/berthml/berth/internal/search"
+	"github.com/berthml/berth/internal/search/functions"
 )
 
 // study runs a search on a function: q trials are open at once, and end in the order in which

@@ -1,5 +1,5 @@
-// Package functions has functions on which searches are tried: by bench/search against other
-// programs, and by tests.
+// Package functions has functions on which searches are tried: by `berth search simulate`, by
+// bench/search against other programs, and by tests.
 package functions
 
 import (
