@@ -19,7 +19,7 @@ func Commands(docker func() (LocalDocker, error)) []*cobra.Command {
 func (o *options) commands() []*cobra.Command {
 	nouns := []*cobra.Command{
 		o.noun("sweep", "Submit, watch and steer sweeps",
-			o.submitCommand(), o.validateCommand(), o.previewCommand(), o.listSweepsCommand(), o.getSweepCommand(), o.watchCommand(),
+			o.submitCommand(), o.importCommand(), o.validateCommand(), o.previewCommand(), o.listSweepsCommand(), o.getSweepCommand(), o.watchCommand(),
 			o.trialsCommand(), o.bestCommand(), o.insightCommand(), o.reportCommand(), o.exportCommand(),
 			o.steerCommand("pause", "Start no trial until resumed; running ones go on", (*client.Client).PauseSweep),
 			o.steerCommand("resume", "Start trials again after a pause", (*client.Client).ResumeSweep),

@@ -41,7 +41,7 @@ var only = map[string][]string{
 	"internal/control/temporal": {"activities", "workflows", "internal/control/health", ""},   // it is given its ledger
 	"worker":                    {"activities", "workflows", "internal/control/temporal", ""}, // it registers, and is given the rest
 	"internal/cli": {
-		"api/client", "internal/sweepfile/script", "internal/sweepfile/spec", "internal/sweepfile/spec/document", "internal/search/functions", "internal/search/simulate", "", // a client of the API like any other
+		"api/client", "internal/sweepfile/imports", "internal/sweepfile/script", "internal/sweepfile/spec", "internal/sweepfile/spec/document", "internal/search/functions", "internal/search/simulate", "", // a client of the API like any other
 	},
 }
 

@@ -64,7 +64,7 @@ func foreignFile(root *document.Node) *berth.Problem {
 		return nil
 	}
 
-	return problemf(codeUnknownField, "this is a sweep of %s; docs/coming-from.md writes one search for %s and for Berth side by side", program, program)
+	return problemf(codeUnknownField, "this is a sweep of %s; `berth sweep import FILE` turns it into one of Berth's", program)
 }
 
 // parse turns bytes into a tree, or into the one problem that prevents it.
