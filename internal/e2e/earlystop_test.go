@@ -10,9 +10,8 @@ import (
 	"github.com/berthml/berth/api/client"
 )
 
-// A trial that is worse than the one before is stopped while it runs, and the next takes its
-// place.
-func TestEarlyStop_EndsWorseTrials(t *testing.T) {
+// Trials beyond a bound are stopped while they run, and say why.
+func TestEarlyStop_EndsTrialsBeyondABound(t *testing.T) {
 	t.Parallel()
 
 	s := plain(t)
@@ -20,12 +19,11 @@ func TestEarlyStop_EndsWorseTrials(t *testing.T) {
 name: early
 image: berth-test/busy:1
 command: [/busy, epochs, "8000", "{{x}}", "5"]
-parameters: [{name: x, values: [8, 4, 6]}]
+parameters: [{name: x, values: [8, 4, 3]}]
 search: {algorithm: grid}
 objective: {metric: val}
-early_stop: {rule: asha, max: 4, eta: 2, startup: 1}
+early_stop: {rule: threshold, below: 1.2, max: 4}
 metrics: {source: stdout}
-limits: {max_parallel: 1}
 ` + small)
 
 	sweep := s.until(id, patience, ended)
