@@ -24,7 +24,7 @@ describe("offers", () => {
     ["the same in one line", "objective: {metric: a, |}", ["goal", "target", "strategy"]],
     ["the same in an unfinished line", "objective: {metric: a, |", ["goal", "target", "strategy"]],
     ["fields of a mapping that has none yet", "name: a\nretry:\n  |\nimage: b\n", ["max_attempts"]],
-    ["the field in place of a part of its name", "search:\n  |al|\n", ["algorithm", "startup", "seed"]],
+    ["the field in place of a part of its name", "search:\n  |al|\n", ["algorithm", "startup", "from", "seed"]],
     ["the field in place of one that has a value", "probe:\n  |mod|: full\n", ["mode", "max_duration"]],
     ["values that are listed", "search: {algorithm: |}", ["auto", "gp", "grid", "list", "random", "sobol", "tpe"]],
     ["values on a line with its field", "objective:\n  metric: a\n  goal: |max|\n", ["maximize", "minimize"]],
