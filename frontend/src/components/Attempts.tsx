@@ -108,6 +108,7 @@ function Ending({ attempt }: { attempt: Attempt }) {
     );
 
   const good = attempt.failure_kind === "ok";
+  const stopped = attempt.failure_kind === "pruned";
   const memory = attempt.failure_kind === "host_oom" || attempt.failure_kind === "device_oom";
   const reason = failureText(attempt.failure_kind);
   const text = attempt.state !== "abandoned" ? reason : reason === "" ? "Given up" : `Given up: ${lower(reason)}`;
@@ -115,8 +116,8 @@ function Ending({ attempt }: { attempt: Attempt }) {
   return (
     <span className="state" style={{ whiteSpace: "normal" }}>
       <Icon
-        name={good ? "check" : memory ? "warning" : "cross"}
-        color={good ? "var(--done)" : memory ? "var(--warn)" : "var(--bad)"}
+        name={good ? "check" : stopped ? "square" : memory ? "warning" : "cross"}
+        color={good ? "var(--done)" : stopped ? "var(--wait)" : memory ? "var(--warn)" : "var(--bad)"}
       />
       {text}
     </span>

@@ -16,7 +16,7 @@ image: my-image:1
 command: [python3, train.py, "--lr={{lr}}"]
 parameters:
   - {name: lr, type: float, min: 0.0001, max: 0.1, log: true}
-search: {algorithm: random}
+search: {algorithm: auto}
 objective: {metric: val_accuracy, goal: maximize}
 limits: {max_trials: 20}
 metrics: {source: stdout}   # the program prints {"epoch": 1, "val_accuracy": 0.9}
