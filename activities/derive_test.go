@@ -18,7 +18,7 @@ import (
 )
 
 // ledgerWorld stores suggestions, loses answers, and forgets what a worker that died had
-// chosen. Its trials go on meanwhile.
+// chosen. Trials that were stored run on.
 type ledgerWorld struct {
 	shelf
 
@@ -26,7 +26,7 @@ type ledgerWorld struct {
 	past   []berth.Observation
 }
 
-// Suggest stores what it can.
+// Suggest stores trials once, when nothing is lost.
 func (w *ledgerWorld) Suggest(
 	_ context.Context, _ string, first, count int, _ berth.SearchNeeds, suggest func(berth.Tried) ([]berth.NewTrial, bool, error),
 ) (numbers []int, exhausted bool, err error) {
@@ -126,7 +126,7 @@ func numbersOf(t *testing.T, text string) (numbers []int) {
 }
 
 // Each trial of a search that learns can be derived from what the ledger keeps: the trials
-// before it, of which those that its origin names had ended.
+// before it. Its origin says which of them had ended.
 func TestSuggestTrials_AreDerivedAgain(t *testing.T) {
 	t.Parallel()
 

@@ -523,7 +523,7 @@ func TestProbe_DiagnosisOfHalfCores(t *testing.T) {
 	}
 }
 
-// A search learns from earlier sweeps; one that nobody has, or that has no result, is named.
+// A search learns from earlier sweeps. The error names a sweep that does not exist, or that has no result.
 func TestCreateSweep_From(t *testing.T) {
 	t.Parallel()
 

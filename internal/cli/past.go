@@ -138,7 +138,6 @@ func (p *pastTrials) distance(a, b berth.Assignment) (sum float64) {
 
 // pastCurve is what a trial reported of the objective.
 type pastCurve struct {
-	steps  []int64
 	values []float64
 	at     []time.Time
 }
@@ -152,7 +151,7 @@ func readCurves(path, metric string) (map[string]*pastCurve, error) {
 
 	err := eachRow(path, []string{"trial", "counts", "name", "step", "value", "at"}, func(row map[string]string) {
 		value, valueErr := strconv.ParseFloat(row["value"], 64)
-		step, stepErr := strconv.ParseInt(row["step"], 10, 64)
+		_, stepErr := strconv.ParseInt(row["step"], 10, 64)
 		at, atErr := time.Parse(time.RFC3339Nano, row["at"])
 
 		if row["name"] != metric || row["counts"] != "true" || errors.Join(valueErr, stepErr, atErr) != nil {
@@ -161,7 +160,7 @@ func readCurves(path, metric string) (map[string]*pastCurve, error) {
 
 		c := cmp.Or(curves[row["trial"]], &pastCurve{})
 		curves[row["trial"]] = c
-		c.steps, c.values, c.at = append(c.steps, step), append(c.values, value), append(c.at, at)
+		c.values, c.at = append(c.values, value), append(c.at, at)
 	})
 
 	return curves, err

@@ -168,7 +168,8 @@ func (s *simulation) compare(sweep berth.Spec, does func(seed int) made) (rows [
 	}
 
 	for i := range rows {
-		rows[i].sum(*sweep.Objective, rows[0])
+		rows[i].sum()
+		rows[i].reach(*sweep.Objective, rows[0])
 	}
 
 	return rows, nil
@@ -201,56 +202,46 @@ func (s *simulation) one(sweep berth.Spec, algorithm string, rule *berth.EarlySt
 	})
 }
 
-// sum adds up the sweeps of a row; base is the row that the others are measured by.
-func (r *simulated) sum(objective berth.Objective, base simulated) {
-	of := func(value func(o simulate.Outcome) float64, share float64) float64 {
-		values := make([]float64, len(r.outcomes))
-		for i, o := range r.outcomes {
-			values[i] = value(o)
-		}
+const middle = 0.5 // the quantile of the median
 
-		slices.Sort(values)
-
-		return values[min(int(share*float64(len(values))), len(values)-1)]
-	}
-
-	const middle = 0.5
-
+// sum adds up the sweeps of a row, but for Reached.
+func (r *simulated) sum() {
 	for i, share := range []float64{0.25, middle, 0.75} {
-		r.Best[i] = of(func(o simulate.Outcome) float64 { return o.Best }, share)
+		r.Best[i] = r.quantile(share, func(o simulate.Outcome) float64 { return o.Best })
 	}
 
-	r.Seconds = of(func(o simulate.Outcome) float64 { return o.Seconds }, middle)
-	r.Wall = of(func(o simulate.Outcome) float64 { return o.Wall }, middle)
-	r.Stopped = of(func(o simulate.Outcome) float64 { return float64(o.Stopped) }, middle)
+	r.Seconds = r.quantile(middle, func(o simulate.Outcome) float64 { return o.Seconds })
+	r.Wall = r.quantile(middle, func(o simulate.Outcome) float64 { return o.Wall })
+	r.Stopped = r.quantile(middle, func(o simulate.Outcome) float64 { return float64(o.Stopped) })
+}
 
-	goal, all := base.medians()
-	reached := of(func(o simulate.Outcome) float64 {
+// reach fills in Reached; base is the first row, summed.
+func (r *simulated) reach(objective berth.Objective, base simulated) {
+	reached := r.quantile(middle, func(o simulate.Outcome) float64 {
 		for i, found := range o.Found {
-			if !math.IsNaN(found) && !objective.Better(goal, found) {
-				return o.Spent[i] / all
+			if !math.IsNaN(found) && !objective.Better(base.Best[1], found) {
+				return o.Spent[i] / base.Seconds
 			}
 		}
 
 		return math.Inf(1)
-	}, middle)
+	})
 
 	if !math.IsInf(reached, 1) {
 		r.Reached = &reached
 	}
 }
 
-// medians are the median of the best value and of the seconds.
-func (r *simulated) medians() (best, seconds float64) {
-	var values, times []float64
-	for _, o := range r.outcomes {
-		values, times = append(values, o.Best), append(times, o.Seconds)
+// quantile is a figure of the row's sweeps; share is in [0, 1].
+func (r *simulated) quantile(share float64, figure func(o simulate.Outcome) float64) float64 {
+	figures := make([]float64, len(r.outcomes))
+	for i, o := range r.outcomes {
+		figures[i] = figure(o)
 	}
 
-	slices.Sort(values)
-	slices.Sort(times)
+	slices.Sort(figures)
 
-	return values[len(values)/2], times[len(times)/2]
+	return figures[min(int(share*float64(len(figures))), len(figures)-1)]
 }
 
 func simulationTable(rows []simulated) table {

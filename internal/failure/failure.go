@@ -35,6 +35,9 @@ const (
 	IntentProbed  Intent = "probed"  // a short probe ran for Limits.ProbeFor
 )
 
+// StopsEarly reports whether early stopping asked.
+func (i Intent) StopsEarly() bool { return i == IntentPrune || i == IntentPlateau }
+
 // Evidence is all that is known of an attempt that ended. Zero values mean
 // "not seen" or "not measured".
 type Evidence struct {

@@ -53,7 +53,7 @@ func (r *run) stopExcess(ctx context.Context, why failure.Intent) error {
 func (r *run) settleExcess(excess <-chan failure.Intent) {
 	select {
 	case why := <-excess:
-		if why != failure.IntentPrune && why != failure.IntentPlateau {
+		if !why.StopsEarly() {
 			r.intent = cmp.Or(r.intent, why)
 		}
 	default:

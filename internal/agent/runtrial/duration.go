@@ -46,7 +46,7 @@ func (r *run) source(u berth.Usage) berth.FootprintSource {
 	switch {
 	case u.Unseen > 0, r.intent == failure.IntentProbed:
 		return berth.FootprintPartial
-	case r.short, r.prunes(): // it has reported: all of an epoch was seen
+	case r.short, r.intent.StopsEarly(): // it has reported: all of an epoch was seen
 		return berth.FootprintShort
 	default:
 		return berth.FootprintFull

@@ -129,7 +129,7 @@ func (r *run) judgeTime(exit berth.Container) {
 	const sigkill, sigterm = 128 + 9, 128 + 15
 
 	limit, why := r.allowed()
-	if (r.intent == why || r.prunes()) && exit.FinishedAt.Before(r.askedAt) {
+	if (r.intent == why || r.intent.StopsEarly()) && exit.FinishedAt.Before(r.askedAt) {
 		r.intent = failure.IntentNone
 	}
 
@@ -137,11 +137,6 @@ func (r *run) judgeTime(exit berth.Container) {
 		(exit.ExitCode == sigkill || exit.ExitCode == sigterm) {
 		r.intent = why
 	}
-}
-
-// prunes reports whether early stopping stopped the container.
-func (r *run) prunes() bool {
-	return r.intent == failure.IntentPrune || r.intent == failure.IntentPlateau
 }
 
 // concludeGone is the outcome of a container that somebody removed, whom

@@ -27,7 +27,7 @@ func Observe(prior *berth.Footprint, key string, source berth.FootprintSource, k
 		f = *prior
 	}
 
-	if f.Source == berth.FootprintPredicted { // what is measured takes its place
+	if f.Source == berth.FootprintPredicted { // the measurement replaces the prediction
 		f = berth.Footprint{Class: f.Class}
 	}
 

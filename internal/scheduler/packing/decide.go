@@ -208,7 +208,7 @@ func (l SweepLimit) returned(away bool) SweepLimit {
 }
 
 // order returns the indexes of requests: overdue ones first, by age, then by
-// weight. Of those that asked within a second the trial with the lower number comes first: a
+// weight. When two asked within a second, the trial with the lower number comes first: a
 // search begins with the corners of its space (search.cornersFor).
 func (r *round) order(requests []Request) []int {
 	type key struct {
