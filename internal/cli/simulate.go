@@ -142,6 +142,11 @@ type simulated struct {
 
 // compare simulates each search, without and with the file's rule.
 func (s *simulation) compare(sweep berth.Spec, does func(seed int) made) (rows []simulated, err error) {
+	if s.seeds < 1 || s.atOnce < 1 || s.maxTrials < 0 {
+		return nil, exitf(ExitUsage, "--seeds %d, --at-once %d, --max-trials %d: the first two are at least 1, the last is 0 for its default or more",
+			s.seeds, s.atOnce, s.maxTrials)
+	}
+
 	rules := []*berth.EarlyStop{nil}
 	if sweep.EarlyStop != nil {
 		rules = append(rules, sweep.EarlyStop)
@@ -198,7 +203,7 @@ func (s *simulation) one(sweep berth.Spec, algorithm string, rule *berth.EarlySt
 	}
 
 	return simulate.Sweep(simulate.World{
-		Objective: *sweep.Objective, EarlyStop: rule, Trials: sweep.Limits.MaxTrials, AtOnce: max(s.atOnce, 1), Choose: choose,
+		Objective: *sweep.Objective, EarlyStop: rule, Trials: sweep.Limits.MaxTrials, AtOnce: s.atOnce, Choose: choose,
 	})
 }
 

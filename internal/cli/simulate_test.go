@@ -129,10 +129,14 @@ func TestSimulate_Refuses(t *testing.T) {
 		require.ErrorContains(t, err, tt.says, name)
 	}
 
-	s := simulation{file: file, trials: trials, algorithms: []string{"grid"}, seeds: 1}
+	s := simulation{file: file, trials: trials, algorithms: []string{"grid"}, atOnce: 1, seeds: 1}
 	sweep, does, err := s.world(&cobra.Command{})
 	require.NoError(t, err)
 
 	_, err = s.compare(sweep, does)
 	require.ErrorContains(t, err, "--algorithm grid cannot be simulated")
+
+	s.algorithms, s.seeds = []string{"random"}, 0
+	_, err = s.compare(sweep, does)
+	require.ErrorContains(t, err, "--seeds 0, --at-once 1, --max-trials 0: the first two are at least 1")
 }
