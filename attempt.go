@@ -43,7 +43,8 @@ type Attempt struct {
 	Kind        FailureKind  `json:"failure_kind,omitempty"`
 	Message     string       `json:"message,omitempty"`
 	ExitCode    *int         `json:"exit_code,omitempty"`
-	Value       *float64     `json:"value,omitempty"` // of the objective; nil unless Kind is ok
+	Value       *float64     `json:"value,omitempty"` // as Outcome.Value
+	Results     Results      `json:"results,omitempty"`
 	Usage       Usage        `json:"usage"`
 
 	MetricSource string `json:"metric_source,omitempty"` // as Outcome.MetricSource
@@ -64,7 +65,7 @@ type Attempt struct {
 
 // Outcome returns the stored end of the attempt.
 func (a Attempt) Outcome() Outcome {
-	o := Outcome{Kind: a.Kind, Message: a.Message, ExitCode: a.ExitCode, Value: a.Value, Usage: a.Usage, MetricSource: a.MetricSource}
+	o := Outcome{Kind: a.Kind, Message: a.Message, ExitCode: a.ExitCode, Value: a.Value, Results: a.Results, Usage: a.Usage, MetricSource: a.MetricSource}
 	if a.StartedAt != nil {
 		o.StartedAt = *a.StartedAt
 	}
@@ -89,7 +90,8 @@ type Outcome struct {
 	Kind     FailureKind `json:"failure_kind"`
 	Message  string      `json:"message"` // in plain words, with the next step
 	ExitCode *int        `json:"exit_code,omitempty"`
-	Value    *float64    `json:"value,omitempty"` // of the objective; nil unless Kind is ok
+	Value    *float64    `json:"value,omitempty"` // of the objective; nil unless Kind is ok and all constraints hold
+	Results  Results     `json:"results,omitempty"`
 	Usage    Usage       `json:"usage"`
 
 	// MetricSource is where the objective came from: one of the metric sources, or the shim. Empty = it was not reported.

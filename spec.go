@@ -1,8 +1,10 @@
 package berth
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -27,6 +29,7 @@ type Spec struct {
 	Enqueue              []Assignment      `json:"enqueue,omitempty"` // tried first, in this order
 	Search               SearchSpec        `json:"search"`
 	Objective            *Objective        `json:"objective,omitempty"`
+	Constraints          []Constraint      `json:"constraints,omitempty"`
 	EarlyStop            *EarlyStop        `json:"early_stop,omitempty"`
 	Limits               Limits            `json:"limits"`
 	Resources            Resources         `json:"resources"`
@@ -142,12 +145,106 @@ const (
 	StrategyMean Strategy = "mean"
 )
 
-// Objective is the metric that the search improves.
+// Objective is the metric that the search improves. It marshals to an object, or with further
+// ones to a list.
 type Objective struct {
 	Metric   string   `json:"metric"`
 	Goal     Goal     `json:"goal"`             // default maximize
 	Target   *float64 `json:"target,omitempty"` // reached = the sweep ends with success
 	Strategy Strategy `json:"strategy"`         // default last
+
+	// Further objectives, at most 3, each without Further and Target. The search looks for
+	// trials that are best at some trade between all. Lists and charts show the first.
+	Further []Objective `json:"-"`
+}
+
+// objective is an Objective without its methods.
+type objective Objective
+
+// MarshalJSON writes an object, or a list.
+func (o Objective) MarshalJSON() ([]byte, error) {
+	if len(o.Further) == 0 {
+		return json.Marshal(objective(o))
+	}
+
+	list := []objective{objective(o)}
+	for _, f := range o.Further {
+		list = append(list, objective(f))
+	}
+
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (o *Objective) UnmarshalJSON(data []byte) error {
+	if !bytes.HasPrefix(data, []byte("[")) {
+		return json.Unmarshal(data, (*objective)(o))
+	}
+
+	var list []Objective
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+
+	if len(list) > 0 {
+		*o = list[0]
+		o.Further = list[1:]
+	}
+
+	return nil
+}
+
+// Loss is a value of the metric as a number of which less is better.
+func (o Objective) Loss(value float64) float64 {
+	if o.Goal == GoalMaximize {
+		return -value
+	}
+
+	return value
+}
+
+// Constraint bounds a result. A trial that breaks one has no value, so that it is never the
+// best; the search learns how far it was off.
+type Constraint struct {
+	Metric string   `json:"metric"`
+	Max    *float64 `json:"max,omitempty"`
+	Min    *float64 `json:"min,omitempty"`
+}
+
+// Beyond is by how much a value is beyond the bounds; 0 or less = it is within.
+func (c Constraint) Beyond(value float64) float64 {
+	beyond := math.Inf(-1)
+	if c.Max != nil {
+		beyond = value - *c.Max
+	}
+
+	if c.Min != nil {
+		beyond = max(beyond, *c.Min-value)
+	}
+
+	return beyond
+}
+
+// Results are what a trial reported, by metric of Spec.Wanted. Nil = its sweep has neither
+// further objectives nor constraints.
+type Results map[string]float64
+
+// Wanted are the metrics that each trial reports: the objectives, the first one first, then
+// those of constraints, whose last value counts. It is empty without an objective.
+func (s Spec) Wanted() []Objective {
+	if s.Objective == nil {
+		return nil
+	}
+
+	wanted := append([]Objective{*s.Objective}, s.Objective.Further...)
+
+	for _, c := range s.Constraints {
+		if !slices.ContainsFunc(wanted, func(o Objective) bool { return o.Metric == c.Metric }) {
+			wanted = append(wanted, Objective{Metric: c.Metric, Goal: GoalMaximize, Strategy: StrategyLast})
+		}
+	}
+
+	return wanted
 }
 
 // Better reports whether a is better than b for this goal.

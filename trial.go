@@ -46,7 +46,8 @@ type Trial struct {
 	Message    string      `json:"message,omitempty"`      // in plain words, with the next step
 	Note       string      `json:"note,omitempty"`         // of a person, as of a sweep
 	Origin     Origin      `json:"origin"`
-	Value      *float64    `json:"value,omitempty"` // of the objective
+	Value      *float64    `json:"value,omitempty"` // of the objective; nil = none yet, or a constraint is broken
+	Results    Results     `json:"results,omitempty"`
 	Attempts   int         `json:"attempts"`
 	CreatedAt  time.Time   `json:"created_at"`
 	StartedAt  *time.Time  `json:"started_at,omitempty"`
@@ -65,6 +66,8 @@ type Observation struct {
 	Kind   FailureKind
 	Value  *float64 // of the objective; of a pruned trial the last that was judged; nil = it has none
 	Step   int64    // of the value of a pruned trial
+
+	Results Results
 }
 
 // RungReport is what an attempt reported of the objective when it came to a rung: a step at

@@ -105,6 +105,10 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 		in.Reason += fmt.Sprintf("; %d of its trials were infeasible: they needed more than any machine has", n)
 	}
 
+	if len(sweep.Spec.Constraints) > 0 && sweep.Counts.Succeeded > 0 && sweep.BestTrial == 0 {
+		in.Reason += "; each of its trials breaks a constraint"
+	}
+
 	if in.State == berth.SweepSucceeded && sweep.Counts.Succeeded == 0 {
 		in.State, in.Reason = berth.SweepFailed, in.Reason+"; no trial succeeded"
 	}

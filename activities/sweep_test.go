@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -410,9 +411,14 @@ func TestFinishSweep_CountsInfeasibleTrials(t *testing.T) {
 			berth.Counts{Succeeded: 1, Infeasible: 39},
 			"limits.max_trials is reached; 39 of its trials were infeasible: they needed more than any machine has",
 		},
-		"none": {berth.Counts{Succeeded: 40}, "limits.max_trials is reached"},
+		"none":                       {berth.Counts{Succeeded: 40}, "limits.max_trials is reached"},
+		"none keeps its constraints": {berth.Counts{Succeeded: 40}, "limits.max_trials is reached; each of its trials breaks a constraint"},
 	} {
 		e := &counted{counts: tt.counts}
+		if strings.Contains(name, "constraints") {
+			e.constraints = []berth.Constraint{{Metric: "ms", Max: new(1.0)}}
+		}
+
 		a := &activities.Activities{Sweeps: e, Trials: e, Workflows: e}
 
 		sweep, err := a.FinishSweep(t.Context(), activities.SweepStateInput{
@@ -427,11 +433,12 @@ func TestFinishSweep_CountsInfeasibleTrials(t *testing.T) {
 type counted struct {
 	restored
 
-	counts berth.Counts
+	counts      berth.Counts
+	constraints []berth.Constraint
 }
 
 func (c *counted) GetSweep(context.Context, string) (berth.Sweep, error) {
-	return berth.Sweep{State: c.state, Reason: c.why, Counts: c.counts}, nil
+	return berth.Sweep{State: c.state, Reason: c.why, Counts: c.counts, Spec: berth.Spec{Constraints: c.constraints}}, nil
 }
 
 // entries hands the entries of a list to the search, a hundred at a call, as PostgreSQL does.

@@ -28,7 +28,10 @@ func (s *Server) toSweep(sweep berth.Sweep, withSpec bool) (openapi.Sweep, error
 	}
 
 	if o := sweep.Spec.Objective; o != nil {
-		out.Objective = &openapi.Objective{Metric: o.Metric, Goal: string(o.Goal), Target: o.Target}
+		out.Objective = new(toObjective(*o))
+		out.Constraints = all(sweep.Spec.Constraints, func(c berth.Constraint) openapi.Constraint {
+			return openapi.Constraint{Metric: c.Metric, Max: c.Max, Min: c.Min}
+		})
 	}
 
 	if sweep.BestValue != nil {
@@ -51,10 +54,14 @@ func (s *Server) toSweep(sweep berth.Sweep, withSpec bool) (openapi.Sweep, error
 	return out, nil
 }
 
+func toObjective(o berth.Objective) openapi.Objective {
+	return openapi.Objective{Metric: o.Metric, Goal: string(o.Goal), Target: o.Target, Further: all(o.Further, toObjective)}
+}
+
 func (s *Server) toTrial(t berth.Trial) openapi.Trial {
 	out := openapi.Trial{
 		ID: t.ID, SweepID: t.SweepID, Number: t.Number, Params: t.Params, ShapeKey: t.ShapeKey,
-		State: openapi.TrialState(t.State), FailureKind: string(t.Kind), Message: t.Message, Note: t.Note, Value: t.Value,
+		State: openapi.TrialState(t.State), FailureKind: string(t.Kind), Message: t.Message, Note: t.Note, Value: t.Value, Results: t.Results,
 		Origin:   openapi.Origin{By: t.Origin.By, Ended: t.Origin.Ended, Prior: t.Origin.Prior, Open: t.Origin.Open},
 		Attempts: t.Attempts, CreatedAt: t.CreatedAt, StartedAt: utc(t.StartedAt), FinishedAt: utc(t.FinishedAt),
 		TemporalURL: s.temporalURL(workflows.TrialWorkflowID(t.SweepID, t.Number)), OutputsRemoved: t.OutputsRemoved,

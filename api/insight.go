@@ -28,6 +28,9 @@ func (h *handlers) GetSweepInsight(ctx context.Context, r openapi.GetSweepInsigh
 		Best: all(found.Best, func(s insight.Step) openapi.InsightBest {
 			return openapi.InsightBest{Trial: s.Trial, Value: s.Value, At: s.At.UTC()}
 		}),
+		Front: all(found.Front, func(t insight.Trial) openapi.InsightFront {
+			return openapi.InsightFront{Trial: t.Number, Results: t.Results}
+		}),
 		Rungs: all(in.Rungs, func(r insight.Rung) openapi.InsightRung {
 			return openapi.InsightRung{Rung: r.Rung, Step: r.Step, LastStep: r.LastStep, Trials: r.Trials, Stopped: r.Stopped, Best: r.Best, Cut: r.Cut}
 		}),

@@ -137,9 +137,9 @@ CREATE TABLE sweeps (
     max_attempts        integer NOT NULL GENERATED ALWAYS AS (greatest((spec #>> '{retry,max_attempts}')::integer, 1)) STORED,
     template            text NOT NULL GENERATED ALWAYS AS (md5(image_digest || coalesce(spec ->> 'command', ''))) STORED, -- sweeps with the same run alike
     trial_limit         json NOT NULL GENERATED ALWAYS AS (coalesce(spec #> '{limits,max_trial_duration}', '"0s"')) STORED,
-    metric              text NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,metric}', '')) STORED, -- of the objective; empty = none
+    metric              text NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,metric}', spec #>> '{objective,0,metric}', '')) STORED, -- of the first objective; empty = none
     is_try              boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{labels,berth/try}', '') = 'true' AND coalesce(spec #>> '{limits,max_trials}', '') = '1') STORED, -- of berth try; one that was made a sweep has more trials
-    minimizes           boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,goal}', '') = 'minimize') STORED,
+    minimizes           boolean NOT NULL GENERATED ALWAYS AS (coalesce(spec #>> '{objective,goal}', spec #>> '{objective,0,goal}', '') = 'minimize') STORED,
     CONSTRAINT sweeps_state CHECK (state IN
         ('pending', 'running', 'paused', 'stopping', 'canceling', 'succeeded', 'failed', 'stopped', 'canceled')),
     CONSTRAINT sweeps_finished_iff_terminal
@@ -180,6 +180,7 @@ CREATE TABLE trials (
     finished_at  timestamptz,
     note         text NOT NULL DEFAULT '', -- of a person
     origin       json NOT NULL DEFAULT '{}', -- where its values come from
+    results      json NOT NULL DEFAULT '{}', -- of a succeeded one by metric, in a sweep with further objectives or constraints
     CONSTRAINT trials_note CHECK (char_length(note) <= 1000),
     CONSTRAINT trials_number UNIQUE (sweep_id, number),
     CONSTRAINT trials_number_from_one CHECK (number >= 1),
@@ -296,6 +297,7 @@ CREATE TABLE attempts (
     message               text NOT NULL DEFAULT '',
     exit_code             integer,
     value                 double precision,
+    results               json NOT NULL DEFAULT '{}', -- as of its trial
     memory_peak_bytes     bigint NOT NULL DEFAULT 0,
     device_peak_bytes     bigint NOT NULL DEFAULT 0,
     cpu_ns                bigint NOT NULL DEFAULT 0,

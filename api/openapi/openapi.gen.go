@@ -530,6 +530,13 @@ type Best struct {
 	Value float64 `json:"value"`
 }
 
+// Constraint A bound on a result
+type Constraint struct {
+	Max    *float64 `json:"max,omitempty"`
+	Metric string   `json:"metric"`
+	Min    *float64 `json:"min,omitempty"`
+}
+
 // Counts Trials by state
 type Counts struct {
 	Canceled int `json:"canceled"`
@@ -1011,6 +1018,13 @@ type InsightBest struct {
 	Value float64   `json:"value"`
 }
 
+// InsightFront defines model for InsightFront.
+type InsightFront struct {
+	// Results The objectives' metrics and the constraints', by name; of a sweep with several objectives or constraints
+	Results Results `json:"results"`
+	Trial   int     `json:"trial"`
+}
+
 // InsightImportance defines model for InsightImportance.
 type InsightImportance struct {
 	// Importance How far its values in the best trials differ from its values in all, as a share of all differences, 0 to 1. Absent = too few trials have the parameter, fewer than 20
@@ -1271,9 +1285,11 @@ type NewToken struct {
 
 // Objective defines model for Objective.
 type Objective struct {
-	Goal   Goal     `json:"goal"`
-	Metric string   `json:"metric"`
-	Target *float64 `json:"target,omitempty"`
+	// Further The other objectives, in the order of the sweep file
+	Further []Objective `json:"further,omitempty"`
+	Goal    Goal        `json:"goal"`
+	Metric  string      `json:"metric"`
+	Target  *float64    `json:"target,omitempty"`
 }
 
 // Origin Where the values of a trial come from
@@ -1714,6 +1730,9 @@ type ReportTrial struct {
 	Number   int             `json:"number"`
 }
 
+// Results The objectives' metrics and the constraints', by name; of a sweep with several objectives or constraints
+type Results = map[string]float64
+
 // Rung A step at which early stopping judged a trial
 type Rung struct {
 	At time.Time `json:"at"`
@@ -1846,7 +1865,8 @@ type StoredSecret struct {
 
 // Sweep defines model for Sweep.
 type Sweep struct {
-	Best *Best `json:"best,omitempty"`
+	Best        *Best        `json:"best,omitempty"`
+	Constraints []Constraint `json:"constraints,omitempty"`
 
 	// Counts Trials by state
 	Counts     Counts     `json:"counts"`
@@ -1898,6 +1918,9 @@ type SweepInsight struct {
 
 	// FromTrial The first trial that counts; above 1 when more than 10,000 ended: the newest count
 	FromTrial int `json:"from_trial"`
+
+	// Front With several objectives, the trials that no other one beats in all of them; the best at the first objective first
+	Front []InsightFront `json:"front,omitempty"`
 
 	// Importance By parameter with two values or more, most important first: PED-ANOVA with groups of values
 	Importance []InsightImportance `json:"importance"`
@@ -2032,6 +2055,9 @@ type Trial struct {
 	// Params The value of each active parameter; whole numbers and others are told apart by the point
 	Params Values `json:"params"`
 
+	// Results The objectives' metrics and the constraints', by name; of a sweep with several objectives or constraints
+	Results Results `json:"results,omitempty"`
+
 	// Rungs Where early stopping judged it; not in lists
 	Rungs     []Rung     `json:"rungs,omitempty"`
 	ShapeKey  string     `json:"shape_key"`
@@ -2040,8 +2066,10 @@ type Trial struct {
 	SweepID   string     `json:"sweep_id"`
 
 	// TemporalURL Its workflow in Temporal's web UI, when the server knows where that is
-	TemporalURL string   `json:"temporal_url,omitempty"`
-	Value       *float64 `json:"value,omitempty"`
+	TemporalURL string `json:"temporal_url,omitempty"`
+
+	// Value Of the objective; absent = none yet, or a constraint is broken
+	Value *float64 `json:"value,omitempty"`
 
 	// Waiting Why it does not run, candidate by candidate
 	Waiting []Rejection `json:"waiting,omitempty"`

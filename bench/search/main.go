@@ -20,6 +20,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/search"
 	"github.com/berthml/berth/internal/search/functions"
+	"github.com/berthml/berth/internal/search/pareto"
 )
 
 // problem is a space with a value and a run time of each of its points.
@@ -31,6 +32,39 @@ type problem struct {
 	// regret is how far a point is from the best: of a table the share of all points that are
 	// better, of a function its value less its minimum.
 	regret func(a berth.Assignment) float64
+	// ranks are the shares of all points that are better in each of two objectives; nil = the
+	// problem has one. The regret is then the share of the whole table's hypervolume that the
+	// tried points lack.
+	ranks   func(a berth.Assignment) []float64
+	latency func(a berth.Assignment) float64
+	volume  float64 // of the whole table's ranks
+}
+
+// objective is what the search improves.
+func (p problem) objective() *berth.Objective {
+	o := &berth.Objective{Metric: "loss", Goal: berth.GoalMinimize}
+	if p.ranks != nil {
+		o.Further = []berth.Objective{{Metric: "latency", Goal: berth.GoalMinimize}}
+	}
+
+	return o
+}
+
+// far is the regret of what was tried; best is the trial with the least loss.
+func (p problem) far(past []berth.Observation, best int) float64 {
+	if p.ranks == nil {
+		return p.regret(past[best].Params)
+	}
+
+	var ranks [][]float64
+
+	for _, o := range past {
+		if o.State.Terminal() {
+			ranks = append(ranks, p.ranks(o.Params))
+		}
+	}
+
+	return 1 - pareto.Volume(ranks, []float64{1, 1})/p.volume
 }
 
 // table is the description of a table by bench/search/tables.py.
@@ -95,7 +129,7 @@ func run(data string, names, algorithms, widths []string, trials, first, seeds i
 // study is one run; it prints its result.
 func (p problem) study(algorithm string, q, trials, seed int) error {
 	searcher, err := search.New(berth.Spec{
-		Parameters: p.parameters, Objective: &berth.Objective{Metric: "loss", Goal: berth.GoalMinimize},
+		Parameters: p.parameters, Objective: p.objective(),
 		Search: berth.SearchSpec{Algorithm: algorithm, Seed: int64(seed), Startup: 10},
 	})
 	if err != nil {
@@ -148,19 +182,22 @@ func (p problem) study(algorithm string, q, trials, seed int) error {
 		running = slices.DeleteFunc(running, func(i int) bool { return i == next })
 		now = ends[next]
 		past[next].State, past[next].Value = berth.TrialSucceeded, new(losses[next])
+		if p.ranks != nil {
+			past[next].Results = berth.Results{"loss": losses[next], "latency": p.latency(past[next].Params)}
+		}
 
 		if best < 0 || losses[next] < losses[best] {
 			best = next
 		}
 
 		if done == trials/2-1 {
-			halfways = p.regret(past[best].Params)
+			halfways = p.far(past, best)
 		}
 	}
 
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{
 		"problem": p.name, "q": q, "by": "berth " + algorithm, "seed": seed, "half": halfways,
-		"full": p.regret(past[best].Params), "seconds": spent.Seconds() / float64(trials),
+		"full": p.far(past, best), "seconds": spent.Seconds() / float64(trials),
 	})
 }
 
@@ -180,9 +217,9 @@ func tables(data string) ([]problem, error) {
 		return nil, fmt.Errorf("tables.json: %w", err)
 	}
 
-	problems := make([]problem, len(list))
+	var problems []problem
 
-	for i, t := range list {
+	for _, t := range list {
 		losses, err := floats(filepath.Join(data, t.Name+".loss"))
 		if err != nil {
 			return nil, err
@@ -193,7 +230,12 @@ func tables(data string) ([]problem, error) {
 			return nil, err
 		}
 
-		problems[i] = t.problem(losses, times)
+		problems = append(problems, t.problem(losses, times))
+
+		latencies, err := floats(filepath.Join(data, t.Name+".latency"))
+		if err == nil {
+			problems = append(problems, t.withLatency(problems[len(problems)-1], latencies))
+		}
 	}
 
 	return problems, nil
@@ -225,17 +267,6 @@ func (t table) problem(losses, times []float32) problem {
 		p.parameters = append(p.parameters, one)
 	}
 
-	point := func(a berth.Assignment) int {
-		i := 0
-
-		for j, size := range t.Sizes {
-			v, _ := a["p"+strconv.Itoa(j)].Number()
-			i = i*size + int(v)
-		}
-
-		return i
-	}
-
 	means := make([]float64, t.N)
 	for i := range means {
 		for s := range t.Seeds {
@@ -247,17 +278,63 @@ func (t table) problem(losses, times []float32) problem {
 	slices.Sort(sorted)
 
 	p.try = func(a berth.Assignment, noise *rand.Rand) (loss, seconds float64) {
-		at := point(a)*t.Seeds + noise.IntN(t.Seeds)
+		at := t.point(a)*t.Seeds + noise.IntN(t.Seeds)
 
 		return float64(losses[at]), float64(times[at])
 	}
 	p.regret = func(a berth.Assignment) float64 {
-		better, _ := slices.BinarySearch(sorted, means[point(a)])
+		better, _ := slices.BinarySearch(sorted, means[t.point(a)])
 
 		return float64(better) / float64(t.N)
 	}
 
 	return p
+}
+
+// withLatency is a table with the latency as a second objective.
+func (t table) withLatency(p problem, latencies []float32) problem {
+	sorted := slices.Clone(latencies)
+	slices.Sort(sorted)
+
+	loss := p.regret
+	p.name += "_latency"
+	p.latency = func(a berth.Assignment) float64 { return float64(latencies[t.point(a)]) }
+	p.ranks = func(a berth.Assignment) []float64 {
+		better, _ := slices.BinarySearch(sorted, latencies[t.point(a)])
+
+		return []float64{loss(a), float64(better) / float64(t.N)}
+	}
+
+	ranks := make([][]float64, t.N)
+	for i := range ranks {
+		ranks[i] = p.ranks(t.assignment(i))
+	}
+
+	p.volume = pareto.Volume(ranks, []float64{1, 1})
+
+	return p
+}
+
+// point is the number of a table's point.
+func (t table) point(a berth.Assignment) (i int) {
+	for j, size := range t.Sizes {
+		v, _ := a["p"+strconv.Itoa(j)].Number()
+		i = i*size + int(v)
+	}
+
+	return i
+}
+
+// assignment is point's inverse.
+func (t table) assignment(i int) berth.Assignment {
+	a := berth.Assignment{}
+
+	for j, size := range slices.Backward(t.Sizes) {
+		a["p"+strconv.Itoa(j)] = berth.IntValue(int64(i % size))
+		i /= size
+	}
+
+	return a
 }
 
 // functionProblems have run times that are log-normal with a deviation of a half.

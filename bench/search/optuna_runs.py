@@ -9,11 +9,13 @@ import argparse
 import heapq
 import json
 import math
+import os
 import time
 from typing import Any, Callable
 
 import numpy as np
 import optuna
+from optuna._hypervolume import compute_hypervolume
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 Values = dict[str, Any]
@@ -22,12 +24,16 @@ Values = dict[str, Any]
 class Problem:
     """A space with a value and a run time of each of its points, as in main.go."""
 
+    # With a latency, the regret is of all tried points.
+    latency: Callable[[Values], float] | None = None
+    far: Callable[[list[Values]], float]
+
     def __init__(self, name: str, space: Values, attempt: Callable[[Values, Any], tuple[float, float]], regret: Callable[[Values], float]) -> None:
         self.name, self.space, self.attempt, self.regret = name, space, attempt, regret
 
 
-def table(data: str, about: Values) -> Problem:
-    """Reads one of the tables of tables.py."""
+def table(data: str, about: Values, latency: bool = False) -> Problem:
+    """Reads one of the tables of tables.py, with the latency as a second objective where it is asked for."""
     sizes, seeds = about["sizes"], about["seeds"]
     losses = np.fromfile(f"{data}/{about['name']}.loss", np.float32).reshape(-1, seeds)
     seconds = np.fromfile(f"{data}/{about['name']}.time", np.float32).reshape(-1, seeds)
@@ -48,7 +54,17 @@ def table(data: str, about: Values) -> Problem:
     def regret(values: Values) -> float:
         return float(np.searchsorted(ordered, means[point(values)])) / len(means)
 
-    return Problem(about["name"], space, attempt, regret)
+    problem = Problem(about["name"] + ("_latency" if latency else ""), space, attempt, regret)
+    if latency:
+        latencies = np.fromfile(f"{data}/{about['name']}.latency", np.float32)
+        loss_ranks = np.searchsorted(ordered, means) / len(means)
+        latency_ranks = np.searchsorted(np.sort(latencies), latencies) / len(means)
+        ranks = np.stack([loss_ranks, latency_ranks], axis=1)
+        whole = compute_hypervolume(ranks, np.ones(2))
+        problem.latency = lambda values: float(latencies[point(values)])
+        problem.far = lambda tried: 1 - compute_hypervolume(ranks[[point(values) for values in tried]], np.ones(2)) / whole
+
+    return problem
 
 
 def functions() -> list[Problem]:
@@ -104,7 +120,9 @@ def functions() -> list[Problem]:
 def study(problem: Problem, q: int, trials: int, seed: int) -> Values:
     """Runs Optuna's default sampler with q trials open at once."""
     noise = np.random.default_rng([seed, 99])
-    runs = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+    directions = ["minimize"] * (2 if problem.latency else 1)
+    runs = optuna.create_study(directions=directions, sampler=optuna.samplers.TPESampler(seed=seed))
+    ended: list[Values] = []
     open_trials: list[tuple[float, int, Any, float]] = []
     made, now, spent, half = 0, 0.0, 0.0, math.nan
     best: tuple[float, Values] = (math.inf, {})
@@ -117,12 +135,13 @@ def study(problem: Problem, q: int, trials: int, seed: int) -> Values:
             heapq.heappush(open_trials, (now + seconds, made, trial, loss))
             made += 1
         now, _, trial, loss = heapq.heappop(open_trials)
-        runs.tell(trial, loss)
+        runs.tell(trial, [loss, problem.latency(trial.params)] if problem.latency else loss)
+        ended.append(trial.params)
         if loss < best[0]:
             best = (loss, trial.params)
         if done == trials // 2 - 1:
-            half = problem.regret(best[1])
-    full = problem.regret(best[1])
+            half = problem.far(ended) if problem.latency else problem.regret(best[1])
+    full = problem.far(ended) if problem.latency else problem.regret(best[1])
     return {"problem": problem.name, "q": q, "by": "optuna", "seed": seed, "half": half, "full": full, "seconds": spent / trials}
 
 
@@ -138,7 +157,9 @@ def main() -> None:
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with open(f"{args.data}/tables.json") as file:
-        problems = [table(args.data, about) for about in json.load(file)] + functions()
+        described = json.load(file)
+    problems = [table(args.data, about) for about in described] + functions()
+    problems += [table(args.data, about, True) for about in described if os.path.exists(f"{args.data}/{about['name']}.latency")]
     for problem in problems:
         if args.problems and problem.name not in args.problems.split(","):
             continue

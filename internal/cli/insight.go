@@ -3,7 +3,9 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,7 +35,7 @@ func (o *options) printInsight(w io.Writer, found client.SweepInsight) error {
 		return o.print(w, found, func() table { return importanceTable(found) })
 	}
 
-	if err := printTables(w, importanceTable(found), o.bestSoFarTable(found), stopsTable(found), originsTable(found)); err != nil {
+	if err := printTables(w, importanceTable(found), o.bestSoFarTable(found), frontTable(found), stopsTable(found), originsTable(found)); err != nil {
 		return err
 	}
 
@@ -73,6 +75,22 @@ func (o *options) bestSoFarTable(found client.SweepInsight) table {
 
 	for _, b := range found.Best {
 		t.add(number(b.Value), strconv.Itoa(b.Trial), o.ago(b.At))
+	}
+
+	return t
+}
+
+// frontTable has the trials that no other one beats in all objectives.
+func frontTable(found client.SweepInsight) table {
+	if len(found.Front) == 0 {
+		return table{}
+	}
+
+	names := slices.Sorted(maps.Keys(found.Front[0].Results))
+	t := table{header: append([]string{"best trades"}, names...)}
+
+	for _, f := range found.Front {
+		t.add(append([]string{"trial " + strconv.Itoa(f.Trial)}, resultCells(f.Results, names)...)...)
 	}
 
 	return t

@@ -47,6 +47,39 @@ Importance: how far values in the best 25 % of 40 trials differ from values in a
 `, succeed(t, serve(t, store), "sweep", "insight", "rising").stdout)
 }
 
+// With several objectives and constraints, tables and details have all results.
+func TestSweepWithSeveralObjectives(t *testing.T) {
+	t.Parallel()
+
+	store := apitest.Sample(t)
+	sweep := store.AddSweep(2, "two", berth.SweepRunning)
+
+	store.Exec(`UPDATE sweeps SET spec = jsonb_set(spec::jsonb, '{objective}', '[{"metric": "acc", "goal": "maximize"}, {"metric": "ms", "goal": "minimize"}]')
+		|| '{"constraints": [{"metric": "ms", "max": 20}]}' WHERE id = $1`, sweep)
+	store.Exec("INSERT INTO sweep_files (sweep_id, spec) SELECT id, spec FROM sweeps WHERE id = $1", sweep)
+	store.Exec(`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, value, results, message, started_at, finished_at)
+		SELECT md5('two' || n)::uuid, $1, n, json_build_object('lr', n / 100.0), $2, 'succeeded', CASE WHEN ms <= 20 THEN acc END,
+			json_build_object('acc', acc, 'ms', ms), CASE WHEN ms > 20 THEN 'its ms is more than 20' ELSE 'finished' END, $3::timestamptz, $3::timestamptz
+		FROM (VALUES (1, 0.9, 12), (2, 0.8, 9), (3, 0.95, 30), (4, 0.7, 10)) v (n, acc, ms)`, sweep, apitest.SmallShape, apitest.Start)
+
+	server := serve(t, store)
+	require.Contains(t, succeed(t, server, "sweep", "insight", "two").stdout, `BEST TRADES  ACC  MS
+trial 1      0.9  12
+trial 2      0.8  9
+`)
+
+	details := succeed(t, server, "sweep", "get", "two").stdout
+	require.Regexp(t, `objective +maximize acc, minimize ms\nconstraint +ms at most 20\nbest +trial 1: 0.9\n`, details)
+
+	trials := succeed(t, server, "sweep", "trials", "two").stdout
+	require.Regexp(t, `TRIAL +STATE +VALUE +ACC +MS `, trials)
+	require.Regexp(t, `\n3 +succeeded +- +0.95 +30 .* its ms is more than 20\n`, trials)
+	require.Regexp(t, `\n4 +succeeded +0.7 +0.7 +10 .*0.04\s*\n`, trials)
+
+	require.Regexp(t, `value +-\nacc +0.95\nms +30\n`, succeed(t, server, "trial", "get", "two", "3").stdout)
+	require.Regexp(t, `acc +0.9\nms +12\n`, succeed(t, server, "sweep", "best", "two").stdout)
+}
+
 func TestSweepInsight_OfALargeSweep(t *testing.T) {
 	t.Parallel()
 

@@ -126,7 +126,10 @@ func valueText(s client.Sweep, t client.Trial) string {
 		name = s.Objective.Metric
 	}
 
-	if t.Value == nil {
+	switch {
+	case t.Value == nil && len(t.Results) > 0:
+		return "breaks a constraint"
+	case t.Value == nil:
 		return "done"
 	}
 

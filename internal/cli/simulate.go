@@ -86,6 +86,10 @@ func (s *simulation) world(cmd *cobra.Command) (sweep berth.Spec, does func(seed
 		return sweep, nil, exitf(ExitUsage, "%s has no objective: nothing says which trial is better", f.name)
 	}
 
+	if len(sweep.Objective.Further) > 0 || len(sweep.Constraints) > 0 {
+		return sweep, nil, exitf(ExitUsage, "%s has several objectives or constraints; simulate it with one objective and none", f.name)
+	}
+
 	past, err := readPast(sweep, s.trials, s.metrics)
 	if err != nil {
 		return sweep, nil, err

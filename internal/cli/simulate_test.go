@@ -114,6 +114,9 @@ func TestSimulate_Refuses(t *testing.T) {
 	aimless := filepath.Join(t.TempDir(), "aimless.yaml")
 	require.NoError(t, os.WriteFile(aimless, []byte(strings.Split(pastFile, "objective")[0]+"limits: {max_trials: 9}\nsearch: {algorithm: random}\n"), 0o600))
 
+	bounded := filepath.Join(t.TempDir(), "bounded.yaml")
+	require.NoError(t, os.WriteFile(bounded, []byte(pastFile+"constraints: [{metric: ms, max: 9}]\n"), 0o600))
+
 	for name, tt := range map[string]struct {
 		s    simulation
 		says string
@@ -121,6 +124,7 @@ func TestSimulate_Refuses(t *testing.T) {
 		"nothing":         {simulation{}, "name a sweep file and its past trials"},
 		"unknown problem": {simulation{problem: "rosenbrock"}, "there are branin, sphere5, hartmann6 and mixed4"},
 		"no objective":    {simulation{file: aimless, trials: trials}, "has no objective"},
+		"a constraint":    {simulation{file: bounded, trials: trials}, "has several objectives or constraints"},
 		"another table":   {simulation{file: file, trials: metrics}, `has no column "number"`},
 		"no trials":       {simulation{file: file, trials: file}, `has no column "number"`},
 		"absent":          {simulation{file: file, trials: "absent.csv"}, "absent.csv"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -98,7 +99,11 @@ func (o *options) sweepDetails(s client.Sweep) table {
 	t.add("oom retries", strconv.Itoa(c.OomRetries))
 
 	if s.Objective != nil {
-		t.add("objective", s.Objective.Goal+" "+s.Objective.Metric)
+		t.add("objective", objectivesText(*s.Objective))
+	}
+
+	for _, c := range s.Constraints {
+		t.add("constraint", constraintText(c))
 	}
 
 	if s.Best != nil {
@@ -127,4 +132,27 @@ func (o *options) sweepDetails(s client.Sweep) table {
 	}
 
 	return t
+}
+
+func objectivesText(o client.Objective) string {
+	texts := []string{o.Goal + " " + o.Metric}
+	for _, further := range o.Further {
+		texts = append(texts, further.Goal+" "+further.Metric)
+	}
+
+	return strings.Join(texts, ", ")
+}
+
+func constraintText(c client.Constraint) string {
+	var bounds []string
+
+	if c.Min != nil {
+		bounds = append(bounds, "at least "+number(*c.Min))
+	}
+
+	if c.Max != nil {
+		bounds = append(bounds, "at most "+number(*c.Max))
+	}
+
+	return c.Metric + " " + strings.Join(bounds, ", ")
 }

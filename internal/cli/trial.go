@@ -72,6 +72,7 @@ func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 	t.add("trial", strconv.Itoa(trial.Number))
 	t.add("state", string(trial.State), trial.FailureKind)
 	t.add("value", maybeNumber(trial.Value))
+	t.addResults(trial.Results)
 
 	if len(attempts) > 0 {
 		if text := sourceTexts[attempts[len(attempts)-1].MetricSource]; text != "" && trial.Value != nil {

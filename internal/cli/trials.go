@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -69,17 +70,44 @@ func parameterCells(t client.Trial, names []string) []string {
 	return cells
 }
 
-// trialTable has a column for each parameter.
+// trialTable has a column for each parameter, and for each result beside the objective's value.
 func trialTable(trials []client.Trial) table {
-	names := parameterNames(trials)
-	t := table{header: append(append([]string{"trial", "state", "value", "attempts", "took"}, names...), "message")}
+	names, results := parameterNames(trials), resultNames(trials)
+	t := table{header: slices.Concat([]string{"trial", "state", "value"}, results, []string{"attempts", "took"}, names, []string{"message"})}
 
 	for _, trial := range trials {
-		row := []string{strconv.Itoa(trial.Number), string(trial.State), maybeNumber(trial.Value), strconv.Itoa(trial.Attempts), took(trial)}
-		t.rows = append(t.rows, append(append(row, parameterCells(trial, names)...), why(trial)))
+		t.rows = append(t.rows, slices.Concat(
+			[]string{strconv.Itoa(trial.Number), string(trial.State), maybeNumber(trial.Value)}, resultCells(trial.Results, results),
+			[]string{strconv.Itoa(trial.Attempts), took(trial)}, parameterCells(trial, names), []string{why(trial)}))
 	}
 
 	return t
+}
+
+// resultNames are the metrics of any trial's results, in ascending order.
+func resultNames(trials []client.Trial) []string {
+	names := make(map[string]bool)
+
+	for _, t := range trials {
+		for name := range t.Results {
+			names[name] = true
+		}
+	}
+
+	return slices.Sorted(maps.Keys(names))
+}
+
+func resultCells(results map[string]float64, names []string) []string {
+	cells := make([]string, len(names))
+
+	for i, name := range names {
+		cells[i] = none
+		if value, has := results[name]; has {
+			cells[i] = number(value)
+		}
+	}
+
+	return cells
 }
 
 func took(t client.Trial) string {
@@ -96,7 +124,7 @@ func why(t client.Trial) string {
 		return t.Waiting[0].Reason
 	}
 
-	if t.State == client.TrialStateSucceeded {
+	if t.State == client.TrialStateSucceeded && (t.Value != nil || len(t.Results) == 0) { // else it breaks a constraint
 		return ""
 	}
 
@@ -158,6 +186,7 @@ func bestTable(sweep client.Sweep, trial client.Trial) table {
 
 	if sweep.Objective != nil {
 		t.add(sweep.Objective.Metric, number(sweep.Best.Value))
+		t.addResults(trial.Results, sweep.Objective.Metric)
 	}
 
 	for _, name := range trial.Params.Names() {
@@ -165,4 +194,13 @@ func bestTable(sweep client.Sweep, trial client.Trial) table {
 	}
 
 	return t
+}
+
+// addResults adds a row for each result but those with the names.
+func (t *table) addResults(results map[string]float64, but ...string) {
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		if !slices.Contains(but, name) {
+			t.add(name, number(results[name]))
+		}
+	}
 }

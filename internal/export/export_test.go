@@ -39,11 +39,13 @@ func sample() (berth.Spec, []berth.ExportedTrial) {
 			{Name: "warmup", Type: berth.ParameterDerived, Expr: "ceil(0.1 * epochs)"},
 		},
 		Datasets: []berth.DatasetMount{{Name: "flowers", Target: "/data/flowers"}},
+
+		Objective: &berth.Objective{Metric: "acc"}, Constraints: []berth.Constraint{{Metric: "ms", Max: new(20.0)}},
 	}
 
 	full := berth.ExportedTrial{
 		Trial: berth.Trial{
-			ID: "00000000-0000-0000-0000-000000000001", Number: 1, State: berth.TrialSucceeded, Value: new(0.97), Attempts: 3,
+			ID: "00000000-0000-0000-0000-000000000001", Number: 1, State: berth.TrialSucceeded, Value: new(0.97), Results: berth.Results{"acc": 0.97, "ms": 12}, Attempts: 3,
 			Kind: berth.FailureOK, Message: "two\nlines, \"quoted\"", CreatedAt: start, StartedAt: new(start), FinishedAt: new(start.Add(1500 * time.Millisecond)),
 			Params: berth.Assignment{
 				"lr": berth.FloatValue(1e-5), "batch": berth.IntValue(16), "optimizer": berth.StringValue("sgd"), "momentum": berth.FloatValue(1),
@@ -110,7 +112,7 @@ func TestCSV(t *testing.T) {
 	}
 
 	require.Equal(t, map[string]string{
-		"number": "1", "id": "00000000-0000-0000-0000-000000000001", "state": "succeeded", "value": "0.97",
+		"number": "1", "id": "00000000-0000-0000-0000-000000000001", "state": "succeeded", "value": "0.97", "results.acc": "0.97", "results.ms": "12.0",
 		"params.lr": "1e-05", "params.batch": "16", "params.optimizer": "sgd", "params.momentum": "1.0", "params.nesterov": "false", "params.width": "64",
 		"params.rate": "1.0", "params.mixed": "1", "params.epochs": "5", "params.warmup": "1.0",
 		"failure_kind": "ok", "message": "two\nlines, \"quoted\"", "attempts": "3", "attempt": "3", "attempt_id": "00000000-0000-0000-0000-000000000002",
@@ -123,7 +125,7 @@ func TestCSV(t *testing.T) {
 	waits := cells(2)
 	require.Equal(t, "'=adam", waits["params.optimizer"], "no spreadsheet takes it for a formula")
 
-	for _, empty := range []string{"value", "params.momentum", "failure_kind", "message", "attempt", "exit_code", "host", "device", "memory_peak_bytes", "seconds", "finished_at", "datasets.flowers"} {
+	for _, empty := range []string{"value", "params.momentum", "failure_kind", "message", "attempt", "exit_code", "host", "device", "memory_peak_bytes", "seconds", "finished_at", "results.acc", "results.ms", "datasets.flowers"} {
 		require.Empty(t, waits[empty], empty)
 	}
 }

@@ -9,12 +9,14 @@ type Trials struct {
 	Columns []Column
 
 	params   []Column // each named as its parameter
+	results  []string
 	datasets []string
 }
 
 // prefixes of columns that are named by the sweep file.
 const (
 	ParamPrefix   = "params."
+	ResultPrefix  = "results."
 	DatasetPrefix = "datasets."
 )
 
@@ -38,6 +40,13 @@ func NewTrials(spec berth.Spec) *Trials {
 		Column{"memory_reserved_bytes", Integer, false}, Column{"memory_peak_bytes", Integer, false},
 		Column{"device_reserved_bytes", Integer, false}, Column{"device_peak_bytes", Integer, false},
 		Column{"seconds", Float, false}, Column{"created_at", Time, true}, Column{"started_at", Time, false}, Column{"finished_at", Time, false})
+
+	if wanted := spec.Wanted(); len(wanted) > 1 {
+		for _, o := range wanted {
+			t.results = append(t.results, o.Metric)
+			t.Columns = append(t.Columns, Column{Name: ResultPrefix + o.Metric, Kind: Float})
+		}
+	}
 
 	for _, name := range t.datasets {
 		t.Columns = append(t.Columns, Column{Name: DatasetPrefix + name, Kind: Text})
@@ -80,6 +89,14 @@ func (t *Trials) Row(trial berth.ExportedTrial) (Row, error) {
 	row = append(row, exitCode(a), unlessZero(trial.HostName), unlessZero(a.DeviceID),
 		unlessZero(a.Demand.MemoryBytes), unlessZero(a.Usage.MemoryPeakBytes), unlessZero(a.Demand.DeviceBytes), unlessZero(a.Usage.DevicePeakBytes),
 		seconds(trial.Trial), trial.CreatedAt, orNil(trial.StartedAt), orNil(trial.FinishedAt))
+
+	for _, name := range t.results {
+		if value, has := trial.Results[name]; has {
+			row = append(row, value)
+		} else {
+			row = append(row, nil)
+		}
+	}
 
 	for _, name := range t.datasets {
 		row = append(row, unlessZero(a.Datasets[name]))

@@ -660,10 +660,10 @@ func TestClassify_NoResult(t *testing.T) {
 	}{
 		"another name": {
 			failure.Evidence{Objective: "val_acc", Reported: []string{"loss", "val_accuracy", "val_accuracy_top5"}},
-			"ended well but never reported \"val_acc\"; it reported \"loss\", \"val_accuracy\", \"val_accuracy_top5\"; did you mean `objective: {metric: val_accuracy}`?",
+			"ended well but never reported \"val_acc\"; it reported \"loss\", \"val_accuracy\", \"val_accuracy_top5\"; did you mean `metric: val_accuracy`?",
 		},
-		"other names": {failure.Evidence{Objective: "f1", Reported: []string{"loss"}}, "ended well but never reported \"f1\"; it reported \"loss\"; set objective.metric to one of these"},
-		"many names":  {failure.Evidence{Objective: "f1", Reported: []string{"a", "b", "c", "d", "e", "g", "h", "i", "j", "k"}}, `"i" and 2 more; set objective.metric`},
+		"other names": {failure.Evidence{Objective: "f1", Reported: []string{"loss"}}, "ended well but never reported \"f1\"; it reported \"loss\"; set its metric to one of these"},
+		"many names":  {failure.Evidence{Objective: "f1", Reported: []string{"a", "b", "c", "d", "e", "g", "h", "i", "j", "k"}}, `"i" and 2 more; set its metric`},
 		"nothing":     {failure.Evidence{Objective: "f1"}, `it reported no metric: append lines such as {"epoch": 1, "f1": 0.5} to the file that TRIAL_METRICS_FILE names`},
 		"a line that was not read": {
 			failure.Evidence{
@@ -677,16 +677,16 @@ func TestClassify_NoResult(t *testing.T) {
 			"metrics.pattern found \"loss\" in what it printed: change the pattern, or leave it out",
 		},
 		"a pattern of its own, and nothing": {failure.Evidence{Objective: "val_acc", FromLog: true, OwnPattern: true}, "metrics.pattern found nothing in what it printed"},
-		"of no training":                    {failure.Evidence{Objective: "accuracy", Reported: []string{"train_acc", "training accuracy", "test_acc", "val_acc"}}, "did you mean `objective: {metric: val_acc}`?"},
-		"more words":                        {failure.Evidence{Objective: "loss", Reported: []string{"KL loss", "total recon loss", "val kl_loss"}}, "did you mean `objective: {metric: KL loss}`?"},
+		"of no training":                    {failure.Evidence{Objective: "accuracy", Reported: []string{"train_acc", "training accuracy", "test_acc", "val_acc"}}, "did you mean `metric: val_acc`?"},
+		"more words":                        {failure.Evidence{Objective: "loss", Reported: []string{"KL loss", "total recon loss", "val kl_loss"}}, "did you mean `metric: KL loss`?"},
 		"a letter is wrong, and it is none of the first names": {
 			failure.Evidence{
 				Objective: "val_axcuracy", FromLog: true,
 				Reported: []string{"batch_size", "dropout", "epoch", "epochs", "hidden", "loss", "lr", "seed", "val_accuracy", "val_loss"},
 			},
-			`"seed" and 2 more; did you mean ` + "`objective: {metric: val_accuracy}`?",
+			`"seed" and 2 more; did you mean ` + "`metric: val_accuracy`?",
 		},
-		"a name that YAML reads as more": {failure.Evidence{Objective: "acc", Reported: []string{"best: acc"}}, "did you mean `objective: {metric: \"best: acc\"}`?"},
+		"a name that YAML reads as more": {failure.Evidence{Objective: "acc", Reported: []string{"best: acc"}}, "did you mean `metric: \"best: acc\"`?"},
 		"nothing printed":                {failure.Evidence{Objective: "f1", FromLog: true}, `it printed nothing that reads as a metric: print such as "f1=0.5"`},
 	} {
 		t.Run(name, func(t *testing.T) {

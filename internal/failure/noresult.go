@@ -81,14 +81,14 @@ func similar(objective string, names []string) string {
 	}
 
 	if near == "" {
-		return "; set objective.metric to one of these"
+		return "; set its metric to one of these"
 	}
 
 	if strings.ContainsAny(near, `,:#{}[]"'`) {
 		near = strconv.Quote(near)
 	}
 
-	return fmt.Sprintf("; did you mean `objective: {metric: %s}`?", near)
+	return fmt.Sprintf("; did you mean `metric: %s`?", near)
 }
 
 // nameDistance is how far a name is from the objective's; ok is false for an unrelated name. A

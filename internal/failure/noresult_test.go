@@ -27,6 +27,6 @@ func TestSimilar_ProposesNoOtherMetric(t *testing.T) {
 		"val_los": "val_loss", "score": "scores", "acc": "best acc", "train_acc": "training_accuracy", "val_accuracy": "valid_acc",
 		"val_loss": "eval_loss", "loss": "KL loss", "val_axcuracy": "val_accuracy",
 	} {
-		require.Contains(t, similar(objective, []string{name, "lr"}), "{metric: "+name+"}")
+		require.Contains(t, similar(objective, []string{name, "lr"}), "did you mean `metric: "+name+"`?")
 	}
 }

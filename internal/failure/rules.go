@@ -53,6 +53,10 @@ func intended(e Evidence) (berth.FailureKind, string) {
 	case IntentPrune:
 		return berth.FailurePruned, "stopped early: " + e.StopWhy
 	case IntentPlateau:
+		if !e.HasObjective { // a constraint's metric, which mostly comes at the end
+			return berth.FailureNoResult, fmt.Sprintf("stopped early: %s; but it had not reported %q: report it with each epoch, or leave early_stop out", e.StopWhy, e.Objective)
+		}
+
 		if e.ObjectiveStatus != berth.MetricFinite {
 			return berth.FailureNotFinite, "stopped early: " + e.StopWhy
 		}

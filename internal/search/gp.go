@@ -71,16 +71,16 @@ func (m *gp) suggest(p *past, random *rand.Rand) berth.Assignment {
 	return top.Assignment
 }
 
-// hunt is one suggestion: the process with the open trials, and fantasies of these.
+// hunt is one suggestion: the process with the open trials, fantasies of these, and the
+// processes of constraints.
 type hunt struct {
-	space   *space
-	past    *past
-	process process
-	weights []float64
-	draws   [][]float64 // by fantasy: L^-1 of all scores
-	least   []float64   // by fantasy: the best score of all
-	best    [][]float64 // coordinates of the best trials
-	buffer  []float64
+	space       *space
+	past        *past
+	objective   belief
+	constraints []belief
+	draws       [][]float64 // by fantasy: L^-1 of all scores
+	least       []float64   // by fantasy: the best score of all; nil = none is known that keeps all constraints
+	best        [][]float64 // coordinates of the best trials
 }
 
 func (m *gp) hunt(p *past, random *rand.Rand) *hunt {
@@ -91,52 +91,39 @@ func (m *gp) hunt(p *past, random *rand.Rand) *hunt {
 		h.best = append(h.best, k.at)
 	}
 
-	g := process{apart: make([]bool, len(m.space.searched)), theta: newTheta(len(m.space.searched))}
-	for j := range g.apart {
-		g.apart[j] = m.space.searched[j].Type == berth.ParameterCategorical
-	}
+	h.constraints = m.constraints(ended)
 
-	g.points, g.scores = m.space.units(ended), normalScores(ended)
-
-	fitted := g
-	if n := len(ended); n > pointsToFit {
-		fitted.points, fitted.scores = nil, nil
-		old := numberBefore(ended, pointsToFit/2)
-
-		for i, k := range ended { // by rank
-			if i < pointsToFit/2 || k.number > old {
-				fitted.points, fitted.scores = append(fitted.points, g.points[i]), append(fitted.scores, g.scores[i])
-			}
+	// What a trial is worth does not depend on the constraints that it breaks.
+	for i := range ended {
+		if k := &ended[i]; k.end == infeasible && k.beyond != nil {
+			k.end, k.loss = complete, k.own
 		}
 	}
 
-	fitted.fit()
-	g.theta = fitted.theta
-	h.weights = g.weights()
-
-	for range ended {
-		g.add(h.weights)
-	}
-
-	known := slices.Clone(g.scores)
-	g.factor.solve(known)
+	slices.SortStableFunc(ended, known.compareLoss)
+	h.objective = m.believe(ended, normalScores(ended))
 
 	// The best mean at a tried point, which is its score less its share of the noise: a
 	// measurement alone may be lucky.
-	best, shares := math.Inf(1), slices.Clone(known)
+	g := &h.objective
+	best, shares := math.Inf(1), slices.Clone(g.solved)
 	g.factor.solveUp(shares)
 
 	for i, score := range g.scores {
-		best = min(best, score-g.noise()*shares[i])
+		if !slices.ContainsFunc(ended[i].beyond, broken) {
+			best = min(best, score-g.noise()*shares[i])
+		}
 	}
 
 	g.points = append(g.points, m.space.units(waiting)...)
 	for range waiting {
-		g.add(h.weights)
+		g.add(g.weights)
 	}
 
+	g.buffer = make([]float64, len(g.factor))
+
 	for range fantasies {
-		draw := append(slices.Clone(known), make([]float64, len(waiting))...)
+		draw := append(slices.Clone(g.solved), make([]float64, len(waiting))...)
 		least := best
 
 		for i := len(ended); i < len(draw); i++ {
@@ -151,9 +138,100 @@ func (m *gp) hunt(p *past, random *rand.Rand) *hunt {
 		}
 	}
 
-	h.process, h.buffer = g, make([]float64, len(g.factor))
+	if math.IsInf(best, 1) {
+		h.least = nil
+	}
 
 	return h
+}
+
+func broken(beyond float64) bool { return beyond > 0 }
+
+// belief is a process after what ended.
+type belief struct {
+	process
+
+	weights []float64
+	solved  []float64 // L^-1 of the scores
+	buffer  []float64 // L^-1 of the covariances with the point that was asked for last
+}
+
+// believe makes a process of trials, the most telling ones first.
+func (m *gp) believe(ended []known, scores []float64) belief {
+	g := process{apart: make([]bool, len(m.space.searched)), theta: newTheta(len(m.space.searched)), scores: scores}
+	for j := range g.apart {
+		g.apart[j] = m.space.searched[j].Type == berth.ParameterCategorical
+	}
+
+	g.points = m.space.units(ended)
+
+	fitted := g
+	if n := len(ended); n > pointsToFit {
+		fitted.points, fitted.scores = nil, nil
+		old := numberBefore(ended, pointsToFit/2)
+
+		for i, k := range ended {
+			if i < pointsToFit/2 || k.number > old {
+				fitted.points, fitted.scores = append(fitted.points, g.points[i]), append(fitted.scores, g.scores[i])
+			}
+		}
+	}
+
+	fitted.fit()
+	g.theta = fitted.theta
+	b := belief{process: g, weights: g.weights(), solved: slices.Clone(scores), buffer: make([]float64, len(ended))}
+
+	for range ended {
+		b.add(b.weights)
+	}
+
+	b.factor.solve(b.solved)
+
+	return b
+}
+
+// at is the mean of what ended, and the deviation there.
+func (b *belief) at(unit []float64) (mean, deviation float64) {
+	b.covariances(unit, b.buffer, b.weights)
+	b.factor.solve(b.buffer)
+
+	variance := math.Exp(b.theta.scale)
+	for _, x := range b.buffer {
+		variance -= x * x
+	}
+
+	return dot(b.solved, b.buffer), math.Sqrt(max(variance, 1e-10))
+}
+
+// constraints are processes of how far results are beyond each constraint, near which the
+// scale is that of the median, and far from which it is logarithmic. The trials nearest to
+// the edge tell most.
+func (m *gp) constraints(ended []known) (out []belief) {
+	var tested []known
+
+	for _, k := range ended {
+		if k.beyond != nil {
+			tested = append(tested, k)
+		}
+	}
+
+	if len(tested) == 0 {
+		return nil
+	}
+
+	for c := range tested[0].beyond {
+		far := func(k known) float64 { return math.Abs(k.beyond[c]) }
+		slices.SortStableFunc(tested, func(a, b known) int { return cmp.Compare(far(a), far(b)) })
+
+		unit, scores := max(far(tested[len(tested)/2]), 1e-300), make([]float64, len(tested))
+		for i, k := range tested {
+			scores[i] = math.Asinh(k.beyond[c] / unit)
+		}
+
+		out = append(out, m.believe(tested, scores))
+	}
+
+	return out
 }
 
 // judge says how promising a point is; ok = it may be tried and was not.
@@ -166,24 +244,30 @@ func (h *hunt) judge(at []float64) (c promising, ok bool) {
 	return promising{Assignment: a, at: actual, score: h.improvement(h.space.unit(actual))}, true
 }
 
-// improvement is the logarithm of the expected improvement over the fantasies.
+// improvement is the logarithm of the expected improvement over the fantasies, times the
+// chance that all constraints are kept; of that chance alone while none that was tried keeps
+// them.
 func (h *hunt) improvement(unit []float64) float64 {
-	h.process.covariances(unit, h.buffer, h.weights)
-	h.process.factor.solve(h.buffer)
+	chance := 0.0
 
-	variance := math.Exp(h.process.theta.scale)
-	for _, x := range h.buffer {
-		variance -= x * x
+	for c := range h.constraints {
+		mean, deviation := h.constraints[c].at(unit)
+		chance += logNormal(-mean / deviation)
 	}
 
-	deviation, sum := math.Sqrt(max(variance, 1e-10)), 0.0
+	if h.least == nil {
+		return coarse(chance)
+	}
+
+	_, deviation := h.objective.at(unit)
+	sum := 0.0
 
 	for s, draw := range h.draws {
-		z := (h.least[s] - dot(h.buffer, draw)) / deviation
+		z := (h.least[s] - dot(h.objective.buffer, draw)) / deviation
 		sum += deviation * (z*normal(z) + math.Exp(-z*z/2)/math.Sqrt(2*math.Pi))
 	}
 
-	return coarse(math.Log(sum/float64(len(h.draws)) + 1e-300))
+	return coarse(math.Log(sum/float64(len(h.draws))+1e-300) + chance)
 }
 
 // climb improves a candidate parameter by parameter.

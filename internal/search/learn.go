@@ -63,11 +63,11 @@ func (d *drawer) learned(number int) (a berth.Assignment, by string) {
 const mostForGP = 250
 
 // modelFor is the model that suggests now, and its name. auto takes TPE for parameters with
-// conditions.
+// conditions, and for several objectives.
 func (s *Searcher) modelFor(p *past) (m model, name string) {
 	conditional := slices.ContainsFunc(s.space.searched, func(d dim) bool { return len(d.When) > 0 })
 
-	if s.spec.Search.Algorithm == berth.SearchTPE || p.teachers() > mostForGP || s.spec.Search.Algorithm == berth.SearchAuto && conditional {
+	if s.spec.Search.Algorithm == berth.SearchTPE || s.several() || p.teachers() > mostForGP || s.spec.Search.Algorithm == berth.SearchAuto && conditional {
 		return s.tpe, berth.SearchTPE
 	}
 

@@ -18,6 +18,15 @@ import (
 func study(t testing.TB, s berth.Spec, trials, q int, f func(berth.Assignment) float64) []berth.Observation {
 	t.Helper()
 
+	return studyResults(t, s, trials, q, func(a berth.Assignment) (value *float64, results berth.Results) { return new(f(a)), nil })
+}
+
+// studyResults is study for trials with further results.
+func studyResults(
+	t testing.TB, s berth.Spec, trials, q int, f func(berth.Assignment) (*float64, berth.Results),
+) []berth.Observation {
+	t.Helper()
+
 	searcher, err := search.New(s)
 	require.NoError(t, err)
 
@@ -25,8 +34,9 @@ func study(t testing.TB, s berth.Spec, trials, q int, f func(berth.Assignment) f
 
 	for len(past) < trials {
 		for i := range past {
-			if i+q <= len(past) && past[i].Value == nil {
-				past[i].State, past[i].Value = berth.TrialSucceeded, new(f(past[i].Params))
+			if i+q <= len(past) && !past[i].State.Terminal() {
+				past[i].State = berth.TrialSucceeded
+				past[i].Value, past[i].Results = f(past[i].Params)
 			}
 		}
 

@@ -44,9 +44,13 @@ const (
 )
 
 // newParzen makes the density of observations, the oldest first: rows with a coordinate
-// for each of dims.
-func newParzen(dims []*dim, rows [][]float64) *parzen {
+// for each of dims. alike = all weigh the same.
+func newParzen(dims []*dim, rows [][]float64, alike bool) *parzen {
 	weights := observationWeights(len(rows))
+	if alike {
+		weights = slices.Repeat([]float64{1}, len(rows))
+	}
+
 	if n := len(rows) - mostKernels; n > 0 {
 		rows, weights = rows[n:], weights[n:]
 	}

@@ -72,7 +72,7 @@ func TestParzen_IsOptunas(t *testing.T) {
 			dims = append(dims, &sp.searched[i])
 		}
 
-		p := newParzen(dims, column(rows, test.dims...))
+		p := newParzen(dims, column(rows, test.dims...), false)
 		require.InDeltaSlice(t, test.want[:], p.logDensities(column(queries, test.dims...)), 1e-9, "%v", test.dims)
 
 		if len(test.dims) == 1 && test.dims[0] == 0 {
@@ -89,7 +89,7 @@ func TestParzen_DrawsByItsDensity(t *testing.T) {
 
 	for i, points := range map[int]int{1: 16, 2: 3} {
 		d := &sp.searched[i]
-		p := newParzen([]*dim{d}, map[int][][]float64{1: {{8}, {64}, {64}}, 2: {{0}, {2}, {2}}}[i])
+		p := newParzen([]*dim{d}, map[int][][]float64{1: {{8}, {64}, {64}}, 2: {{0}, {2}, {2}}}[i], false)
 
 		var all [][]float64
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search/pareto"
 )
 
 // end is how an earlier trial teaches a model.
@@ -16,7 +17,7 @@ const (
 	open       end = iota // it has no result yet
 	complete              // it has a value
 	stopped               // early, with the value that was judged last
-	infeasible            // its values cannot work: they need too much memory, or the training diverged
+	infeasible            // its values cannot work: they need too much memory, the training diverged, or a constraint is broken
 )
 
 // known is an earlier trial that a model knows.
@@ -24,8 +25,11 @@ type known struct {
 	number int
 	at     []float64 // by searched parameter its coordinate; NaN = it is inactive
 	end    end
-	loss   float64 // of a complete or stopped one; less is better
-	step   int64   // of the loss of a stopped one
+	loss   float64   // of a complete or stopped one; less is better. Of an infeasible one by how much constraints are broken
+	losses []float64 // of a complete one, with several objectives; loss is then its place among all
+	beyond []float64 // by constraint, by how much its result is beyond it; nil = not known
+	own    float64   // of an infeasible one with beyond: the loss of its objective
+	step   int64     // of the loss of a stopped one
 }
 
 // past is what a model knows of earlier trials, by number.
@@ -71,7 +75,7 @@ const mostPriors = 100
 // usable are the trials of an earlier sweep that are in this space, ranked.
 func (s *Searcher) usable(prior []berth.Observation) (trials []known) {
 	for _, o := range prior {
-		k := known{number: o.Number, at: s.space.coordinates(o.Params), end: infeasible}
+		k := known{number: o.Number, at: s.space.coordinates(o.Params), end: infeasible, loss: math.Inf(1)}
 		if o.Value != nil {
 			k.end, k.loss = complete, *o.Value
 		}
@@ -173,17 +177,18 @@ func (s *Searcher) observeOwn(observations []berth.Observation) *past {
 
 		switch {
 		case !o.State.Terminal():
-		case (o.State == berth.TrialSucceeded || o.State == berth.TrialPruned) && o.Value != nil:
-			k.end, k.loss = complete, *o.Value
+		case (o.State == berth.TrialSucceeded || o.State == berth.TrialPruned) && o.Value != nil && (len(o.Results) > 0 || !s.several()):
+			k.end, k.loss, k.losses, k.beyond = complete, s.spec.Objective.Loss(*o.Value), s.losses(o), s.beyond(o)
 			if o.State == berth.TrialPruned {
 				k.end, k.step = stopped, o.Step
 			}
-
-			if s.spec.Objective != nil && s.spec.Objective.Goal == berth.GoalMaximize {
-				k.loss = -k.loss
+		case o.State == berth.TrialSucceeded && len(o.Results) > 0:
+			k.end, k.beyond, k.own = infeasible, s.beyond(o), s.spec.Objective.Loss(o.Results[s.spec.Objective.Metric])
+			for _, x := range k.beyond {
+				k.loss += max(x, 0)
 			}
 		case o.State == berth.TrialInfeasible || o.State == berth.TrialPruned || o.Kind == berth.FailureNotFinite:
-			k.end = infeasible
+			k.end, k.loss = infeasible, math.Inf(1)
 		default:
 			p.tried[key(k.at)] = true
 
@@ -193,7 +198,60 @@ func (s *Searcher) observeOwn(observations []berth.Observation) *past {
 		p.add(k)
 	}
 
+	if s.several() {
+		p.placeByFronts()
+	}
+
 	return p
+}
+
+// several reports whether there are several objectives.
+func (s *Searcher) several() bool {
+	return s.spec.Objective != nil && len(s.spec.Objective.Further) > 0
+}
+
+// beyond is by how much results are beyond each constraint; nil = there are no constraints,
+// or the trial did not come so far.
+func (s *Searcher) beyond(o berth.Observation) (beyond []float64) {
+	for _, c := range s.spec.Constraints {
+		if value, has := o.Results[c.Metric]; has {
+			beyond = append(beyond, c.Beyond(value))
+		}
+	}
+
+	return beyond
+}
+
+// losses are those of several objectives; nil = there is one.
+func (s *Searcher) losses(o berth.Observation) []float64 {
+	if !s.several() {
+		return nil
+	}
+
+	losses := []float64{s.spec.Objective.Loss(*o.Value)}
+	for _, further := range s.spec.Objective.Further {
+		losses = append(losses, further.Loss(o.Results[further.Metric]))
+	}
+
+	return losses
+}
+
+// placeByFronts puts the place of each complete trial among all for its loss.
+func (p *past) placeByFronts() {
+	var (
+		places []int // in trials
+		losses [][]float64
+	)
+
+	for i, k := range p.trials {
+		if k.end == complete {
+			places, losses = append(places, i), append(losses, k.losses)
+		}
+	}
+
+	for place, i := range pareto.Order(losses, goodOfSeveral(p.teachers())) {
+		p.trials[places[i]].loss = float64(place)
+	}
 }
 
 func (p *past) add(k known) {

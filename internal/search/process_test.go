@@ -154,7 +154,7 @@ func TestObserve_StoppedTrials(t *testing.T) {
 		{Number: 2, Params: berth.Assignment{"x": berth.FloatValue(.6)}, State: berth.TrialPruned, Kind: berth.FailurePruned},
 	}, nil)
 	require.Equal(t, []known{
-		{number: 1, at: []float64{.5}, end: stopped, loss: -.25, step: 3}, {number: 2, at: []float64{.6}, end: infeasible},
+		{number: 1, at: []float64{.5}, end: stopped, loss: -.25, step: 3}, {number: 2, at: []float64{.6}, end: infeasible, loss: math.Inf(1)},
 	}, p.trials)
 	require.Equal(t, 2, p.ended)
 }

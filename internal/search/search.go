@@ -36,7 +36,7 @@ func New(s berth.Spec) (*Searcher, error) {
 
 	searcher := &Searcher{spec: s, space: sp}
 	if s.Search.Learns() {
-		searcher.tpe, searcher.gp = newTPE(sp), &gp{sp}
+		searcher.tpe, searcher.gp = newTPE(sp, searcher.several()), &gp{sp}
 		searcher.corners, searcher.cornered = cornersFor(sp)
 	}
 

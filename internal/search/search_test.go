@@ -33,7 +33,9 @@ func derived(name, expr string) berth.Parameter {
 }
 
 func spec(algorithm string, parameters ...berth.Parameter) berth.Spec {
-	return berth.Spec{Search: berth.SearchSpec{Algorithm: algorithm}, Parameters: parameters}
+	return berth.Spec{
+		Search: berth.SearchSpec{Algorithm: algorithm}, Parameters: parameters, Objective: &berth.Objective{Metric: "loss", Goal: berth.GoalMinimize},
+	}
 }
 
 // all asks for suggestions in batches until the search ends.

@@ -21,17 +21,31 @@ const (
 	mostBelow       = 25 // default_gamma: a tenth of the ended trials are good ones, at most so many
 )
 
+// goodOfSeveral is how many of n ended trials are good ones with several objectives (Optuna's
+// default_gamma_multiobjective).
+func goodOfSeveral(n int) int { return (n + 9) / 10 }
+
 // tpe suggests as Optuna's multivariate tree-structured Parzen estimator does: where the
 // density of good trials is large against that of all others. Trials without a result
 // count among the others (constant_liar), and parameters with one condition are modelled
 // together (group). Unlike Optuna it passes over candidates that were tried or may not be.
+// With several objectives it models each parameter alone, and good trials weigh alike
+// (Optuna's defaults there).
 type tpe struct {
-	space  *space
-	groups [][]int // of searched parameters, by their condition; the unconditional ones first
+	space   *space
+	groups  [][]int // of searched parameters, by their condition; the unconditional ones first
+	several bool    // objectives: each parameter but none is a group, and the first group is empty
 }
 
-func newTPE(sp *space) *tpe {
-	m := &tpe{space: sp, groups: [][]int{nil}}
+func newTPE(sp *space, several bool) *tpe {
+	m := &tpe{space: sp, groups: [][]int{nil}, several: several}
+	if several {
+		for i := range sp.searched {
+			m.groups = append(m.groups, []int{i})
+		}
+
+		return m
+	}
 
 	var conditions []string
 
@@ -74,58 +88,42 @@ func (d density) score(rows [][]float64) []float64 {
 }
 
 // best is the best of some draws.
-func (d density) best(random *rand.Rand) (row []float64, score float64) {
+func (d density) best(random *rand.Rand) []float64 {
 	rows := make([][]float64, candidatesOfTPE)
 	for i := range rows {
 		rows[i] = d.below.draw(random)
 	}
 
-	scores := d.score(rows)
-	i := argmax(scores)
-
-	return rows[i], scores[i]
+	return rows[argmax(d.score(rows))]
 }
 
 // suggest is the best of the candidates that may be tried and were not; nil when it finds
 // none.
 func (m *tpe) suggest(p *past, random *rand.Rand) berth.Assignment {
 	densities := m.densities(p)
-	root, rest := densities[0], densities[1:]
 
 	var (
 		found []berth.Assignment
-		rows  [][]float64 // of the unconditional parameters
-		more  []float64   // scores of the active conditional ones
+		ats   [][]float64 // their coordinates
 		known = make(map[string]bool)
 	)
 
 	at := make([]float64, len(m.space.searched))
-	scores := make([]float64, len(rest))
 
 	for try := 0; try < drawsForModel && len(found) < candidatesOfTPE; try++ {
-		if try%candidatesOfTPE == 0 { // else those that were tried would come again
-			for g, d := range rest {
-				row, score := d.best(random)
-				scores[g] = score
-				d.put(row, at)
+		for g, d := range densities {
+			switch {
+			case g == 0 || m.several:
+				d.put(d.below.draw(random), at)
+			case try%candidatesOfTPE == 0: // else those that were tried would come again
+				d.put(d.best(random), at)
 			}
 		}
 
-		row := root.below.draw(random)
-		root.put(row, at)
-
 		a, actual, err := m.space.assign(at)
 		if text := key(actual); err == nil && !p.tried[text] && !known[text] {
-			sum := 0.0
-
-			for g, d := range rest {
-				if !math.IsNaN(actual[d.dims[0]]) {
-					sum += scores[g]
-				}
-			}
-
 			known[text] = true
-			found, rows, more = append(found, a), append(rows, row), append(more, sum)
+			found, ats = append(found, a), append(ats, actual)
 		}
 	}
 
@@ -133,12 +131,34 @@ func (m *tpe) suggest(p *past, random *rand.Rand) berth.Assignment {
 		return nil
 	}
 
-	sums := root.score(rows)
-	for i := range sums {
-		sums[i] += more[i]
+	sums := make([]float64, len(found))
+	for _, d := range densities {
+		d.addScores(sums, ats)
 	}
 
 	return found[argmax(sums)]
+}
+
+// addScores adds the scores of candidates in which the group is active.
+func (d density) addScores(sums []float64, ats [][]float64) {
+	var (
+		rows   [][]float64
+		active []int
+	)
+
+	for i, at := range ats {
+		if row, whole := (known{at: at}).row(d.dims); whole {
+			rows, active = append(rows, row), append(active, i)
+		}
+	}
+
+	if len(rows) == 0 {
+		return
+	}
+
+	for j, score := range d.score(rows) {
+		sums[active[j]] += score
+	}
 }
 
 // put writes a group's coordinates to where they belong.
@@ -150,7 +170,12 @@ func (d density) put(row, at []float64) {
 
 // densities are those of the groups.
 func (m *tpe) densities(p *past) []density {
-	good := p.best(min((p.teachers()+9)/10, mostBelow))
+	count := goodOfSeveral(p.teachers())
+	if !m.several {
+		count = min(count, mostBelow)
+	}
+
+	good := p.best(count)
 
 	out := make([]density, len(m.groups))
 
@@ -174,7 +199,7 @@ func (m *tpe) densities(p *past) []density {
 			}
 		}
 
-		out[g] = density{group, newParzen(dims, below), newParzen(dims, above)}
+		out[g] = density{group, newParzen(dims, below, m.several), newParzen(dims, above, false)}
 	}
 
 	return out

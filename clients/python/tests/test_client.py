@@ -94,6 +94,36 @@ def test_the_importance_is_the_one_of_the_server() -> None:
             sweep.plot_importance()
 
 
+def test_several_objectives() -> None:
+    """The best trades, and every result beside the value."""
+    trial = {**A_TRIAL, "number": 2, "state": "succeeded", "value": 0.9, "results": {"acc": 0.9, "ms": 12.5}}
+    broken = {**trial, "number": 3, "results": {"acc": 0.95, "ms": 30.0}, "message": "its ms of 30 is more than 20"}
+    del broken["value"]
+    sample = {"trials": 2, "top_share": 0.25}
+    insight: dict[str, Any] = {
+        **{
+            "trials": 2,
+            "from_trial": 1,
+            "importance": [],
+            "importance_of": sample,
+            "best": [],
+            "rungs": [],
+            "origins": [],
+        },
+        "front": [{"trial": 2, "results": trial["results"]}],
+    }
+    sweep_data = {**ENDED, "spec": {"parameters": [{"name": "lr"}]}}
+    answers = (sweep_data, insight, trial, {"data": [trial, broken], "total": 2})
+    with fake_server(*(lambda r, body=body: r.send(200, body) for body in answers)) as (url, _):
+        sweep = berth.connect(url).sweep("0")
+        (best,) = sweep.best_trials
+        assert best.results == {"acc": 0.9, "ms": 12.5}
+        assert "12.5" in best._repr_html_()
+        frame = sweep.dataframe()
+        assert list(frame["results.ms"]) == [12.5, 30.0]
+        assert list(frame["value"].isna()) == [False, True]
+
+
 def test_waiting_no_time_for_a_sweep_that_has_ended() -> None:
     """wait(timeout=0) asks whether it has ended."""
     with fake_server(lambda r: r.send(200, ENDED)) as (url, _):

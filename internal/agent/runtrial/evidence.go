@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -62,48 +63,27 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		HostRestarted:    r.config.BootID != "" && seen.exit.BootID != "" && seen.exit.BootID != r.config.BootID,
 	}
 
-	var (
-		value      *float64
-		final      bool   // so is what was reported of the objective
-		reportedBy string // the tier that reported it
-	)
-
-	if o := r.who.Spec.Objective; o != nil && !r.short {
-		source := r.who.Spec.Metrics.Source
-		reportedBy = seen.metrics.Source(o.Metric)
-		evidence.Objective, evidence.FromEvents = o.Metric, source == berth.MetricsTensorBoard
-		evidence.FromLog = source == berth.MetricsStdout || source == berth.MetricsAuto && (reportedBy == "" || reportedBy == berth.MetricsStdout)
-		evidence.OwnPattern = r.who.Spec.Metrics.Pattern != ""
-		value, evidence.ObjectiveStatus = seen.metrics.Objective(*o)
-		evidence.HasObjective = evidence.ObjectiveStatus != ""
-		evidence.Reported, evidence.Near = seen.metrics.Names(), seen.near()
-
-		var at time.Time
-
-		at, final = seen.metrics.ReportedAt(*o)
-		evidence.Final = final
-		evidence.ReportedSince = !r.disk.LogFullAt.IsZero() && at.After(r.disk.LogFullAt)
-	}
+	results, reportedBy := r.results(seen, &evidence)
 
 	kind, message := failure.Classify(evidence)
 	if kind == berth.FailureOK && r.short && !r.order.Short {
 		kind, message = berth.FailurePreempted, "it was started as a short probe, so it has no result; Berth runs the trial in full"
 	}
 
-	if kind == berth.FailureOK && evidence.FromLog && !final && seen.disk.LogUnseen {
+	if kind == berth.FailureOK && evidence.FromLog && !evidence.Final && seen.disk.LogUnseen {
 		seen.omitted = append(seen.omitted, "the disk of Docker's logs is full, and Berth did not look at it when the trial ended: "+
 			"its last reports may be missing (a final record, or a metrics file, is whole)")
 	}
 
-	if kind != berth.FailureOK {
-		value = nil
+	if kind != berth.FailureOK || r.short {
+		results = nil
 	}
 
-	if value != nil && !final {
+	if results != nil && !evidence.Final {
 		seen.omitted = append(seen.omitted, r.resumedNote(r.who.Spec.Objective.Strategy))
 	}
 
-	if value != nil && reportedBy == berth.MetricsStdout && (r.who.Spec.Objective.Strategy == berth.StrategyLast || r.who.Spec.Objective.Strategy == "") {
+	if results != nil && reportedBy == berth.MetricsStdout && (r.who.Spec.Objective.Strategy == berth.StrategyLast || r.who.Spec.Objective.Strategy == "") {
 		seen.omitted = append(seen.omitted, seen.place())
 	}
 
@@ -111,14 +91,85 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		seen.usage.OOMKills = max(seen.usage.OOMKills, 1)
 	}
 
+	var value *float64
+
+	if results != nil {
+		if seen.omitted = append(seen.omitted, brokenNote(r.who.Spec.Constraints, results)); seen.omitted[len(seen.omitted)-1] == "" {
+			value = new(results[r.who.Spec.Objective.Metric])
+		}
+	}
+
+	if len(results) < 2 { // the value says all
+		results = nil
+	}
+
 	notes := slices.Concat([]string{message}, seen.omitted,
 		[]string{spillNote(r.who.Attempt.Demand), heldBackNote(seen.usage, r.capMilli(), int64(runtime.NumCPU())), sampling.GapNote(kind, seen.usage)})
 	message = strings.Join(slices.DeleteFunc(notes, func(text string) bool { return text == "" }), "; ")
 
 	return berth.Outcome{
-		Kind: kind, Message: message, ExitCode: &code, Value: value, Usage: seen.usage, StartedAt: started, FinishedAt: finished,
+		Kind: kind, Message: message, ExitCode: &code, Value: value, Results: results, Usage: seen.usage, StartedAt: started, FinishedAt: finished,
 		DeviceFault: failure.OwnDeviceFault(evidence, kind), MetricSource: reportedBy,
 	}
+}
+
+// results are what was reported of the metrics that the sweep wants, nil when it wants none,
+// and the source that reported the objective. The evidence is of the first metric that lacks
+// a finite value, else of the objective.
+func (r *run) results(seen observation, evidence *failure.Evidence) (results berth.Results, reportedBy string) {
+	if r.short || r.who.Spec.Objective == nil {
+		return nil, ""
+	}
+
+	setting := r.who.Spec.Metrics
+	evidence.OwnPattern, evidence.FromEvents = setting.Pattern != "", setting.Source == berth.MetricsTensorBoard
+	evidence.Reported, evidence.Near = seen.metrics.Names(), seen.near() // to the objective
+	evidence.Final, evidence.ReportedSince = true, !r.disk.LogFullAt.IsZero()
+	results = berth.Results{}
+
+	for i, o := range r.who.Spec.Wanted() {
+		value, status := seen.metrics.Objective(o)
+		source := seen.metrics.Source(o.Metric)
+		at, final := seen.metrics.ReportedAt(o)
+
+		if i == 0 {
+			reportedBy = source
+		}
+
+		if value != nil {
+			results[o.Metric] = *value
+		}
+
+		if i == 0 || value == nil && evidence.ObjectiveStatus == berth.MetricFinite {
+			evidence.Objective, evidence.ObjectiveStatus, evidence.HasObjective = o.Metric, status, status != ""
+		}
+
+		if i > 0 && evidence.Objective == o.Metric {
+			evidence.Near = failure.Near{}
+		}
+
+		evidence.FromLog = evidence.FromLog || setting.Source == berth.MetricsStdout ||
+			setting.Source == berth.MetricsAuto && (source == "" || source == berth.MetricsStdout)
+		evidence.Final = evidence.Final && final
+		evidence.ReportedSince = evidence.ReportedSince && at.After(r.disk.LogFullAt)
+	}
+
+	return results, reportedBy
+}
+
+// brokenNote says which constraint results break; empty = they break none.
+func brokenNote(constraints []berth.Constraint, results berth.Results) string {
+	for _, c := range constraints {
+		switch value := results[c.Metric]; {
+		case c.Beyond(value) <= 0:
+		case c.Max != nil && value > *c.Max:
+			return fmt.Sprintf("it breaks a constraint, so it is not ranked: its %s of %g is more than %g", c.Metric, value, *c.Max)
+		default:
+			return fmt.Sprintf("it breaks a constraint, so it is not ranked: its %s of %g is less than %g", c.Metric, value, *c.Min)
+		}
+	}
+
+	return ""
 }
 
 // judgeTime says whether the container ended because its time was up. One that

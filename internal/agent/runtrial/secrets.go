@@ -57,10 +57,10 @@ func (r *run) placeSecrets(ctx context.Context, l berth.Launch, prepared bool) e
 		values = append(values, value)
 	}
 
-	var public []string // the objective's name is in the sweep file
+	var public []string // names in the sweep file
 
-	if o := r.who.Spec.Objective; o != nil {
-		public = []string{o.Metric, epochName(o.Metric)}
+	for _, o := range r.who.Spec.Wanted() {
+		public = append(public, o.Metric, epochName(o.Metric))
 	}
 
 	r.mask = masking.New(values, public...)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search/pareto"
 )
 
 const (
@@ -34,7 +35,8 @@ type Trial struct {
 	Params     berth.Assignment
 	State      berth.TrialState
 	Value      *float64 // of the objective
-	By         string   // who chose the values, as in berth.Origin; empty = not known
+	Results    berth.Results
+	By         string // who chose the values, as in berth.Origin; empty = not known
 	FinishedAt *time.Time
 }
 
@@ -52,8 +54,9 @@ type Rung struct {
 type Insight struct {
 	Trials     int // that count
 	Importance []Importance
-	Sample     Sample // what Importance is of
-	Best       []Step // by time; each is better than the one before
+	Sample     Sample  // what Importance is of
+	Best       []Step  // by time; each is better than the one before
+	Front      []Trial // of several objectives: no other trial beats one in all; the best at the first one first
 	Origins    []Origin
 }
 
@@ -85,6 +88,7 @@ func Make(in Input) Insight {
 	})
 	out.Best = bestSoFar(done, *in.Objective)
 	out.Importance, out.Sample = importances(done, *in.Objective)
+	out.Front = front(done, *in.Objective)
 
 	return out
 }
@@ -102,6 +106,36 @@ func bestSoFar(done []Trial, objective berth.Objective) (steps []Step) {
 	}
 
 	return steps
+}
+
+// front are the trials that none dominates; nil = there is one objective. A restored database
+// may lack the results of a trial.
+func front(done []Trial, objective berth.Objective) (best []Trial) {
+	if len(objective.Further) == 0 {
+		return nil
+	}
+
+	all := append([]berth.Objective{objective}, objective.Further...)
+	done = slices.DeleteFunc(slices.Clone(done), func(t Trial) bool { return len(t.Results) == 0 })
+	losses := make([][]float64, len(done))
+
+	for i, t := range done {
+		for _, o := range all {
+			losses[i] = append(losses[i], o.Loss(t.Results[o.Metric]))
+		}
+	}
+
+	for i, is := range pareto.Front(losses) {
+		if is {
+			best = append(best, done[i])
+		}
+	}
+
+	slices.SortStableFunc(best, func(a, b Trial) int {
+		return cmp.Compare(objective.Loss(*a.Value), objective.Loss(*b.Value))
+	})
+
+	return best
 }
 
 // origins counts trials by who chose them, most first.

@@ -30,6 +30,18 @@ func TestMake(t *testing.T) {
 	require.Equal(t, want, Make(in), "a pruned trial is not the best, and of two that ended at once the lower number is")
 	require.Equal(t, 1, in.Trials[0].Number, "the input stays as it is")
 
+	in.Objective = &berth.Objective{Metric: "loss", Goal: berth.GoalMinimize, Further: []berth.Objective{{Metric: "recall", Goal: berth.GoalMaximize}}}
+	for i, recall := range []float64{0.5, 0.9, 0.4, 1, 0.5} {
+		in.Trials[i].Results = berth.Results{"loss": *in.Trials[i].Value, "recall": recall}
+	}
+
+	numbers := []int{}
+	for _, trial := range Make(in).Front {
+		numbers = append(numbers, trial.Number)
+	}
+
+	require.Equal(t, []int{1, 5, 2}, numbers, "3 is worse than 1 in both, and 4 was stopped early")
+
 	in.Objective = nil
 	want.Best, want.Sample = nil, Sample{Problem: "The sweep has no objective."}
 	require.Equal(t, want, Make(in))

@@ -113,7 +113,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 	return s.inTx(ctx, "finishing attempt "+r.AttemptID, func(tx pgx.Tx) error {
 		o := r.Outcome
 		params := &dbsqlc.FinishAttemptParams{
-			ID: r.AttemptID, Token: r.Token, ContainerID: r.ContainerID, FailureKind: o.Kind, Message: o.Message, ExitCode: o.ExitCode, Value: o.Value,
+			ID: r.AttemptID, Token: r.Token, ContainerID: r.ContainerID, FailureKind: o.Kind, Message: o.Message, ExitCode: o.ExitCode, Value: o.Value, Results: o.Results,
 			MemoryPeakBytes: o.Usage.MemoryPeakBytes, DevicePeakBytes: o.Usage.DevicePeakBytes,
 			CPUNs: int64(o.Usage.CPU), WallNs: int64(o.Usage.Wall), Samples: o.Usage.Samples, OOMKills: o.Usage.OOMKills,
 			UnseenNs:           int64(o.Usage.Unseen),
@@ -135,6 +135,10 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 
 		if r.Datasets == nil {
 			params.Datasets = map[string]string{}
+		}
+
+		if o.Results == nil {
+			params.Results = berth.Results{}
 		}
 
 		if !o.StartedAt.IsZero() {

@@ -41,6 +41,7 @@ func toTrial(row dbsqlc.Trial) berth.Trial {
 		Note:       row.Note,
 		Origin:     row.Origin,
 		Value:      row.Value,
+		Results:    row.Results,
 		CreatedAt:  row.CreatedAt,
 		StartedAt:  row.StartedAt,
 		FinishedAt: row.FinishedAt,
@@ -64,6 +65,7 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 		Kind:        row.FailureKind,
 		Message:     row.Message,
 		Value:       row.Value,
+		Results:     row.Results,
 
 		MetricSource: row.MetricSource, Resumed: row.Resumed,
 

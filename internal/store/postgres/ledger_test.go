@@ -244,7 +244,7 @@ func TestSuggest_OfStoppedTrials(t *testing.T) {
 
 	_, _, err = b.store.Suggest(t.Context(), b.sweep, 2, 1, berth.SearchNeeds{Past: true}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
 		require.Equal(t, []berth.Observation{{
-			Number: 1, Params: tried.Past[0].Params, State: berth.TrialPruned, Kind: berth.FailurePruned, Value: new(0.75), Step: 3,
+			Number: 1, Params: tried.Past[0].Params, State: berth.TrialPruned, Kind: berth.FailurePruned, Value: new(0.75), Step: 3, Results: berth.Results{},
 		}}, tried.Past)
 
 		return nil, true, nil
@@ -255,6 +255,44 @@ func TestSuggest_OfStoppedTrials(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, berth.Counts{Total: 1, Pruned: 1}, sweep.Counts)
 	require.Nil(t, sweep.BestValue)
+}
+
+// A trial's results are those of its last attempt. The one without a value, which broke a
+// constraint, is not the best.
+func TestSetTrialState_KeepsResults(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.begin(t, berth.Spec{Name: "two", Objective: &berth.Objective{
+		Metric: "acc", Goal: berth.GoalMinimize, Further: []berth.Objective{{Metric: "ms", Goal: berth.GoalMinimize}},
+	}})
+
+	for i, value := range []*float64{nil, new(0.75), new(0.5)} {
+		r := b.request(t, gib)
+		results := berth.Results{"acc": 0.75 - 0.25*float64(i), "ms": float64(i) / 3}
+		b.place(t, r)
+		b.finish(t, r, berth.Outcome{Kind: berth.FailureOK, Message: "finished", Value: value, Results: results})
+
+		_, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{TrialID: r.TrialID, SweepID: b.sweep, Number: r.Number, State: berth.TrialSucceeded, Value: value})
+		require.NoError(t, err)
+
+		trial, err := b.store.GetTrial(t.Context(), b.sweep, i+1)
+		require.NoError(t, err)
+		require.Equal(t, results, trial.Results)
+		require.Equal(t, value, trial.Value)
+	}
+
+	sweep, err := b.store.GetSweep(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, 3, sweep.BestTrial)
+
+	_, _, err = b.store.Suggest(t.Context(), b.sweep, 4, 1, berth.SearchNeeds{Past: true}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+		require.Len(t, tried.Past, 3)
+		require.Equal(t, berth.Results{"acc": 0.25, "ms": 2.0 / 3}, tried.Past[2].Results)
+
+		return nil, true, nil
+	})
+	require.NoError(t, err)
 }
 
 // A sweep has copies of earlier sweeps' trials, each with its loss: less is better. They stay

@@ -233,7 +233,7 @@ func TestStudies(t *testing.T) {
 
 	result, err := read(t, file, "other")
 	require.NoError(t, err)
-	require.Contains(t, result.Losses, imports.Loss{Key: "directions", Instead: "one objective decides: the first of 2 is kept"})
+	require.Contains(t, result.Losses, imports.Loss{Key: "directions", Instead: "the first of 2 objectives is kept: make objective a list, with the name of each metric"})
 	require.Equal(t, berth.GoalMaximize, decode(t, result.Text).Objective.Goal)
 }
 

@@ -89,7 +89,7 @@ func (d *draft) readOptuna(text string) error {
 		d.Objective.Goal = berth.GoalMaximize
 	}
 	if len(s.directions) > 1 {
-		d.lose("directions", "one objective decides: the first of %d is kept", len(s.directions))
+		d.lose("directions", "the first of %d objectives is kept: make objective a list, with the name of each metric", len(s.directions))
 	}
 	if slices.ContainsFunc(s.trials, func(t *optunaTrial) bool { return t.state == trialPruned }) {
 		d.lose("pruner", "trials were pruned, and a journal does not say by which rule: write early_stop, such as {rule: median}")

@@ -51,9 +51,37 @@ func (c *checker) checkSearch() {
 		c.add("/search/from", codeFrom, "%s search looks at no results; leave from out, or take auto, gp or tpe", c.spec.Search.Algorithm)
 	}
 
+	c.checkObjectives()
+
 	if c.spec.EarlyStop != nil && c.spec.Objective == nil && c.reader.clean("/objective") {
 		c.add("/early_stop", codeObjective, "trials are stopped by what they report: say which metric to improve, such as "+
 			"objective: {metric: val_accuracy, goal: maximize}; or leave early_stop out")
+	}
+}
+
+// checkObjectives checks what does not go with several objectives, or without one.
+func (c *checker) checkObjectives() {
+	o := c.spec.Objective
+
+	switch {
+	case o == nil && len(c.spec.Constraints) > 0 && c.reader.clean("/objective"):
+		c.add("/constraints", codeObjective, "constraints bound the trials among which the best is looked for: say what is best, such as "+
+			"objective: {metric: val_accuracy, goal: maximize}; or leave constraints out")
+	case o == nil || len(o.Further) == 0:
+		return
+	}
+
+	if c.spec.EarlyStop != nil {
+		c.add("/early_stop", codeEarlyStop, "early stopping judges one objective, and a trial that is bad at the first may be the best at another; "+
+			"leave early_stop out, or name one objective and bound the others by constraints")
+	}
+
+	if len(c.spec.Search.From) > 0 {
+		c.add("/search/from", codeFrom, "earlier trials count by their rank in one objective; leave from out, or name one objective")
+	}
+
+	if c.spec.Search.Algorithm == berth.SearchGP {
+		c.add("/search/algorithm", codeObjective, "gp searches one objective; take auto or tpe, or name one objective and bound the others by constraints")
 	}
 }
 

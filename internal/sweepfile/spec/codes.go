@@ -70,6 +70,7 @@ const (
 	codeConcurrency   = "E_CONCURRENCY"
 	codeObjective     = "E_OBJECTIVE"
 	codeDirection     = "E_DIRECTION"
+	codeConstraint    = "E_CONSTRAINT"
 	codeEarlyStop     = "E_EARLY_STOP"
 	codeMetrics       = "E_METRICS"
 	codeMem           = "E_MEM"

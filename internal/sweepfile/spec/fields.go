@@ -33,6 +33,7 @@ func (r *reader) spec(root *document.Node) berth.Spec {
 		Enqueue:              o.enqueue(),
 		Search:               o.search(),
 		Objective:            o.objective(),
+		Constraints:          o.constraints(),
 		EarlyStop:            o.earlyStop(),
 		Limits:               o.limits(),
 		Resources:            o.resources(),

@@ -157,13 +157,85 @@ func zero(x *float64) float64 {
 	return *x
 }
 
+// maxObjectives is more than a person can weigh against each other.
+const maxObjectives = 4
+
+// objective reads an object, or a list of up to maxObjectives.
 func (o *object) objective() *berth.Objective {
 	n := o.field("objective")
-	if n == nil {
+
+	switch {
+	case n == nil:
+		return nil
+	case n.Kind != document.List:
+		return o.oneObjective(n, o.at("objective"))
+	}
+
+	var all []berth.Objective
+
+	o.each("objective", func(item *document.Node, at string) {
+		one := *o.oneObjective(item, at)
+
+		switch {
+		case slices.ContainsFunc(all, func(other berth.Objective) bool { return other.Metric == one.Metric }):
+			o.add(item.Offset, at+"/metric", codeObjective, "%q is an objective already", shorten(one.Metric))
+		case one.Target != nil && len(n.Items) > 1:
+			o.add(item.Offset, at+"/target", codeObjective, "with several objectives none has a target; set limits.max_trials")
+		}
+
+		all = append(all, one)
+	})
+
+	if len(all) == 0 || len(all) > maxObjectives {
+		o.add(n.Offset, o.at("objective"), codeObjective, "name 1 to %d objectives", maxObjectives)
+
 		return nil
 	}
 
-	j := o.object("objective")
+	first := all[0]
+	if len(all) > 1 {
+		first.Further = all[1:]
+	}
+
+	return &first
+}
+
+func (o *object) constraints() (out []berth.Constraint) {
+	o.each("constraints", func(n *document.Node, at string) {
+		c := o.open(n, at)
+		defer c.finish()
+
+		one := berth.Constraint{Metric: c.text("metric"), Max: c.number("max"), Min: c.number("min")}
+
+		switch {
+		case n.Kind != document.Object:
+		case one.Metric == "" || len(one.Metric) > maxMetric:
+			c.add(n.Offset, c.at("metric"), codeConstraint, "name the metric that is bounded, in at most %d bytes, such as latency_ms", maxMetric)
+		case slices.ContainsFunc(out, func(other berth.Constraint) bool { return other.Metric == one.Metric }):
+			c.add(n.Offset, c.at("metric"), codeConstraint, "%q has a constraint already; write max and min into one", shorten(one.Metric))
+		case one.Max == nil && one.Min == nil:
+			c.add(n.Offset, at, codeConstraint, "say what %q may be at most or at least, such as max: 20", shorten(one.Metric))
+		case one.Max != nil && one.Min != nil && *one.Min > *one.Max:
+			c.add(n.Offset, c.at("min"), codeConstraint, "no value is both: min is greater than max")
+		}
+
+		out = append(out, one)
+	})
+
+	if len(out) > maxConstraints {
+		o.add(o.field("constraints").Offset, o.at("constraints"), codeTooMany, "a sweep has at most %d constraints", maxConstraints)
+	}
+
+	return out
+}
+
+const (
+	maxMetric      = 200 // bytes of a metric's name
+	maxConstraints = 16
+)
+
+func (o *object) oneObjective(n *document.Node, at string) *berth.Objective {
+	j := o.open(n, at)
 	defer j.finish()
 
 	objective := &berth.Objective{
@@ -173,9 +245,9 @@ func (o *object) objective() *berth.Objective {
 		Strategy: berth.Strategy(j.enum("strategy", codeValue, "last", "best", "mean")),
 	}
 
-	if n.Kind == document.Object && (len(objective.Metric) == 0 || len(objective.Metric) > 200) {
+	if n.Kind == document.Object && (len(objective.Metric) == 0 || len(objective.Metric) > maxMetric) {
 		j.add(n.Offset, j.at("metric"), codeObjective,
-			"name the metric to %s, in at most 200 bytes, such as val_accuracy", objective.Goal)
+			"name the metric to %s, in at most %d bytes, such as val_accuracy", objective.Goal, maxMetric)
 	}
 
 	return objective

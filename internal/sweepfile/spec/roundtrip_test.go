@@ -50,7 +50,7 @@ func TestRoundTrip(t *testing.T) {
 				pick("derived", "{name: d, expr: 'a * 2', memory: true}", "{name: n, min: 0, max: 8, step: 2, default: 4}")),
 			"command: [train, /trial/in/params.json]",
 			"search: {algorithm: random, seed: "+fmt.Sprint(rapid.Int64Range(-1<<53, 1<<53).Draw(t, "seed"))+"}",
-			pick("objective", "objective: ", "objective: {metric: m, goal: minimize, target: -1.5e-7}"),
+			pick("objective", "objective: ", "objective: {metric: m, goal: minimize, target: -1.5e-7}", "objective: [{metric: m, strategy: mean}, {metric: n, goal: minimize}]\nconstraints: [{metric: o, max: 0}]"),
 			"resources: {cpus: "+pick("cpus", "auto", "0.01", "1.5", "3")+", memory: "+pick("size", "auto", "1.5GiB", "999MB")+"}",
 			"limits: {max_trials: 3, max_duration: "+pick("duration", "null", "1d", "90s", "1h0.5s")+"}",
 			"labels: "+pick("labels", "{}", "{a: b, team/x: 'ü'}"),

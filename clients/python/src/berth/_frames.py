@@ -24,6 +24,8 @@ def trial_frame(trials: Sequence[models.Trial], parameters: Sequence[str]) -> pd
         "state": pd.Series([trial.state for trial in trials], dtype="object"),
         "value": pd.Series([trial.value for trial in trials], dtype="float64"),
     }
+    for name in dict.fromkeys(name for trial in trials for name in trial.results or {}):
+        columns[f"results.{name}"] = pd.Series([(trial.results or {}).get(name) for trial in trials], dtype="float64")
     for name in names:
         columns[f"params.{name}"] = _values([trial.params.get(name) for trial in trials])
     columns["host"] = pd.Series([a.host_name if a else None for a in newest], dtype="object")

@@ -15,7 +15,8 @@ def sweep(data: models.Sweep, url: str) -> str:
     """Returns a sweep as HTML."""
     rows = [("trials", escape(counts_text(data)))]
     if data.objective:
-        rows.append(("objective", escape(f"{data.objective.goal} {data.objective.metric}")))
+        objectives = [data.objective, *(data.objective.further or [])]
+        rows.append(("objective", escape(", ".join(f"{one.goal} {one.metric}" for one in objectives))))
     if data.eta:
         rows.append(("still takes", f"{span(data.eta.min_seconds)} to {span(data.eta.max_seconds)}"))
     if data.reason:
@@ -28,9 +29,11 @@ def sweep(data: models.Sweep, url: str) -> str:
 def trial(data: models.Trial, url: str) -> str:
     """Returns a trial as HTML."""
     rows = [(escape(name), escape(str(value))) for name, value in data.params.items()]
+    for name, value in (data.results or {}).items():
+        rows.append((escape(name), f"{value:.6g}"))
     if data.value is not None:
         rows.insert(0, ("value", f"{data.value:.6g}"))
-    if data.message and data.state != "succeeded":
+    if data.message and (data.state != "succeeded" or data.value is None):
         rows.append(("message", escape(data.message)))
     return _table(f'<a href="{escape(url)}">trial {data.number}</a>', data.state, rows)
 

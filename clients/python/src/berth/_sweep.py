@@ -183,6 +183,11 @@ class Sweep:
         return self.trial(best.trial)
 
     @property
+    def best_trials(self) -> list[Trial]:
+        """With several objectives, the trials that no other one beats in all; the best at the first one first."""
+        return [self.trial(one.trial) for one in self.insight().front or []]
+
+    @property
     def best_params(self) -> dict[str, Any]:
         """The values of the best trial."""
         return self.best.params
@@ -217,9 +222,10 @@ class Sweep:
     def dataframe(self) -> pd.DataFrame:
         """One row for each trial; needs pandas.
 
-        number, state, value, params.* (one column for each parameter; empty where a trial has none),
-        host, device, reserved_bytes, peak_bytes and the same of the GPU's memory (device_…; empty =
-        not measured, or no GPU), of the newest attempt; seconds from start to end, failure, message.
+        number, state, value, results.* (of several objectives and constraints), params.* (one column for
+        each parameter; empty where a trial has none), host, device, reserved_bytes, peak_bytes and the same
+        of the GPU's memory (device_…; empty = not measured, or no GPU), of the newest attempt; seconds from
+        start to end, failure, message.
         """
         from berth._frames import trial_frame
 

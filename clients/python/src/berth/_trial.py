@@ -54,8 +54,13 @@ class Trial:
 
     @property
     def value(self) -> Optional[float]:
-        """The value of the objective; None = none (yet)."""
+        """The value of the objective; None = none (yet), or a constraint is broken."""
         return self.data.value
+
+    @property
+    def results(self) -> dict[str, float]:
+        """The objectives' metrics and the constraints', by name; empty unless the sweep has several, or constraints."""
+        return self.data.results or {}
 
     @property
     def params(self) -> dict[str, Any]:

@@ -46,6 +46,20 @@ class Objective(Model):
     metric: str
     goal: Union[Literal['maximize', 'minimize'], str]
     target: Optional[float] = None
+    further: Optional[list[Objective]] = None
+    """
+    The other objectives, in the order of the sweep file
+    """
+
+
+class Constraint(Model):
+    """
+    A bound on a result
+    """
+
+    metric: str
+    max: Optional[float] = None
+    min: Optional[float] = None
 
 
 class Best(Model):
@@ -411,6 +425,11 @@ class InsightBest(Model):
     """
     Its end
     """
+
+
+class InsightFront(Model):
+    trial: int
+    results: dict[str, float]
 
 
 class InsightRung(Model):
@@ -1245,6 +1264,7 @@ class Sweep(Model):
     finished_at: Optional[AwareDatetime] = None
     counts: Counts
     objective: Optional[Objective] = None
+    constraints: Optional[list[Constraint]] = None
     best: Optional[Best] = None
     eta: Optional[ETA] = None
     temporal_url: Optional[str] = None
@@ -1493,6 +1513,10 @@ class SweepInsight(Model):
     best: list[InsightBest]
     """
     Trials that were the best when they ended, in that order
+    """
+    front: Optional[list[InsightFront]] = None
+    """
+    With several objectives, the trials that no other one beats in all of them; the best at the first objective first
     """
     rungs: list[InsightRung]
     """
@@ -1852,6 +1876,10 @@ class Trial(Model):
     """
     origin: Origin
     value: Optional[float] = None
+    """
+    Of the objective; absent = none yet, or a constraint is broken
+    """
+    results: Optional[dict[str, float]] = None
     attempts: int
     created_at: AwareDatetime
     started_at: Optional[AwareDatetime] = None
@@ -2094,3 +2122,6 @@ class Host(Model):
 
 class HostList(Model):
     data: list[Host]
+
+
+Objective.model_rebuild()

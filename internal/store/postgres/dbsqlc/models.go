@@ -68,6 +68,7 @@ type Attempt struct {
 	Message             string
 	ExitCode            *int
 	Value               *float64
+	Results             berth.Results
 	MemoryPeakBytes     int64
 	DevicePeakBytes     int64
 	CPUNs               int64
@@ -535,4 +536,5 @@ type Trial struct {
 	FinishedAt  *time.Time
 	Note        string
 	Origin      berth.Origin
+	Results     berth.Results
 }

@@ -272,7 +272,7 @@ func (q *Queries) OldSweeps(ctx context.Context, db DBTX, keep time.Duration, ma
 const oldestOutputs = `-- name: OldestOutputs :many
 WITH kept AS MATERIALIZED (
     SELECT a.id, a.number, a.state, a.files_state, t.id AS trial_id, t.sweep_id, t.number AS trial_number
-    FROM attempts a CROSS JOIN LATERAL (SELECT id, sweep_id, number, params, shape_key, state, failure_kind, message, value, created_at, started_at, finished_at, note, origin FROM trials k WHERE k.id = a.trial_id OFFSET 0) t
+    FROM attempts a CROSS JOIN LATERAL (SELECT id, sweep_id, number, params, shape_key, state, failure_kind, message, value, created_at, started_at, finished_at, note, origin, results FROM trials k WHERE k.id = a.trial_id OFFSET 0) t
     WHERE a.host_id = $1 AND a.outputs_removed_at IS NULL
 )
 SELECT a.trial_id AS trial_id, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids, (now() - s.ended_at)::interval AS ended_for,

@@ -16,7 +16,7 @@ import (
 const copyPriors = `-- name: CopyPriors :exec
 INSERT INTO priors (sweep_id, earlier, number, params, state, loss, step)
 SELECT $1, $2::integer, t.number, t.params, t.state,
-    coalesce(t.value, r.value) * CASE WHEN s.spec #>> '{objective,goal}' = 'minimize' THEN 1 ELSE -1 END, coalesce(r.step, 0)
+    coalesce(t.value, r.value) * CASE WHEN s.minimizes THEN 1 ELSE -1 END, coalesce(r.step, 0)
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id LEFT JOIN LATERAL (
     SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
 ) r ON t.state = 'pruned'
@@ -37,7 +37,7 @@ func (q *Queries) CopyPriors(ctx context.Context, db DBTX, arg *CopyPriorsParams
 }
 
 const exportTrials = `-- name: ExportTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.host_id::text, '')::text AS host_id,
     coalesce(h.name, '')::text AS host_name, coalesce(a.device_id, '')::text AS device_id, a.exit_code,
     coalesce(a.memory_bytes, 0)::bigint AS memory_bytes, coalesce(a.device_bytes, 0)::bigint AS device_bytes,
@@ -45,7 +45,7 @@ SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kin
     a.datasets
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 LEFT JOIN LATERAL (
-    SELECT l.id, l.trial_id, l.number, l.stage, l.purpose, l.state, l.host_id, l.device_id, l.token, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.container_id, l.failure_kind, l.message, l.exit_code, l.value, l.memory_peak_bytes, l.device_peak_bytes, l.cpu_ns, l.wall_ns, l.samples, l.oom_kills, l.placed_at, l.started_at, l.finished_at, l.unseen_ns, l.refused, l.outputs_removed_at, l.outputs_removed_why, l.device_class, l.exclusive_device, l.device_sm_milli, l.device_dram_milli, l.device_tensor_milli, l.framework_peak_bytes, l.device_fault, l.device_active_ns, l.device_unknown_ns, l.mix, l.mix_own, l.spill_bytes, l.steps, l.step_ns, l.start_peak_bytes, l.training_peak_bytes, l.validation_peak_bytes, l.files_state, l.files_problem, l.files_left_out, l.files_tries, l.files_retry_at, l.files_settled_at, l.datasets, l.metric_source, l.cpu_periods, l.cpu_throttled, l.checkpoint_left, l.checkpoint_settled_at, l.checkpoint_problem, l.resumed FROM attempts l
+    SELECT l.id, l.trial_id, l.number, l.stage, l.purpose, l.state, l.host_id, l.device_id, l.token, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.container_id, l.failure_kind, l.message, l.exit_code, l.value, l.results, l.memory_peak_bytes, l.device_peak_bytes, l.cpu_ns, l.wall_ns, l.samples, l.oom_kills, l.placed_at, l.started_at, l.finished_at, l.unseen_ns, l.refused, l.outputs_removed_at, l.outputs_removed_why, l.device_class, l.exclusive_device, l.device_sm_milli, l.device_dram_milli, l.device_tensor_milli, l.framework_peak_bytes, l.device_fault, l.device_active_ns, l.device_unknown_ns, l.mix, l.mix_own, l.spill_bytes, l.steps, l.step_ns, l.start_peak_bytes, l.training_peak_bytes, l.validation_peak_bytes, l.files_state, l.files_problem, l.files_left_out, l.files_tries, l.files_retry_at, l.files_settled_at, l.datasets, l.metric_source, l.cpu_periods, l.cpu_throttled, l.checkpoint_left, l.checkpoint_settled_at, l.checkpoint_problem, l.resumed FROM attempts l
     WHERE l.trial_id = t.id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = l.id AND r.short)
     ORDER BY l.number DESC LIMIT 1
 ) a ON true
@@ -115,6 +115,7 @@ func (q *Queries) ExportTrials(ctx context.Context, db DBTX, arg *ExportTrialsPa
 			&i.Trial.FinishedAt,
 			&i.Trial.Note,
 			&i.Trial.Origin,
+			&i.Trial.Results,
 			&i.Attempts,
 			&i.AttemptID,
 			&i.AttemptNumber,
@@ -166,7 +167,7 @@ func (q *Queries) FindTrialParams(ctx context.Context, db DBTX, sweepID string, 
 }
 
 const getPlannedTrial = `-- name: GetPlannedTrial :one
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND t.number = $2
 `
@@ -196,6 +197,7 @@ func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, 
 		&i.Trial.FinishedAt,
 		&i.Trial.Note,
 		&i.Trial.Origin,
+		&i.Trial.Results,
 		&i.Spec,
 		&i.Attempts,
 	)
@@ -259,7 +261,7 @@ func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialPara
 }
 
 const insightTrials = `-- name: InsightTrials :many
-SELECT number, params, state, value, coalesce(origin ->> 'by', '')::text AS by, finished_at FROM trials
+SELECT number, params, state, value, results, coalesce(origin ->> 'by', '')::text AS by, finished_at FROM trials
 WHERE sweep_id = $1 AND number >= $2 ORDER BY number
 `
 
@@ -268,6 +270,7 @@ type InsightTrialsRow struct {
 	Params     berth.Assignment
 	State      berth.TrialState
 	Value      *float64
+	Results    berth.Results
 	By         string
 	FinishedAt *time.Time
 }
@@ -286,6 +289,7 @@ func (q *Queries) InsightTrials(ctx context.Context, db DBTX, sweepID string, fr
 			&i.Params,
 			&i.State,
 			&i.Value,
+			&i.Results,
 			&i.By,
 			&i.FinishedAt,
 		); err != nil {
@@ -413,7 +417,7 @@ func (q *Queries) ListFailures(ctx context.Context, db DBTX, sweepID string) ([]
 }
 
 const listObservations = `-- name: ListObservations :many
-SELECT t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step
+SELECT t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step, t.results
 FROM trials t LEFT JOIN LATERAL (
     SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
 ) r ON t.state = 'pruned'
@@ -421,12 +425,13 @@ WHERE t.sweep_id = $1 ORDER BY t.number
 `
 
 type ListObservationsRow struct {
-	Number int
-	Params berth.Assignment
-	State  berth.TrialState
-	Kind   berth.FailureKind
-	Value  *float64
-	Step   int64
+	Number  int
+	Params  berth.Assignment
+	State   berth.TrialState
+	Kind    berth.FailureKind
+	Value   *float64
+	Step    int64
+	Results berth.Results
 }
 
 // What a search learns from: all trials; of pruned ones the last value that was judged.
@@ -446,6 +451,7 @@ func (q *Queries) ListObservations(ctx context.Context, db DBTX, sweepID string)
 			&i.Kind,
 			&i.Value,
 			&i.Step,
+			&i.Results,
 		); err != nil {
 			return nil, err
 		}
@@ -574,7 +580,7 @@ func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) 
 }
 
 const listTrials = `-- name: ListTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
     coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
@@ -638,6 +644,7 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 			&i.Trial.FinishedAt,
 			&i.Trial.Note,
 			&i.Trial.Origin,
+			&i.Trial.Results,
 			&i.Attempts,
 			&i.Reasons,
 			&i.KeptHostID,
@@ -657,7 +664,7 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 }
 
 const listedTrials = `-- name: ListedTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, (r.requested_at IS NOT NULL)::boolean AS waits,
     coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
     coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
@@ -674,7 +681,7 @@ LEFT JOIN LATERAL (
     SELECT w.attempt_id, w.sweep_id, w.trial_id, w.workflow_id, w.number, w.stage, w.purpose, w.shape_key, w.memory_bytes, w.cpu_milli, w.device_bytes, w.contexts, w.exclusive, w.expected_ns, w.state, w.reasons, w.requested_at, w.decided_at, w.tries, w.refusal, w.not_before, w.revives, w.short, w.last_oom, w.exclusive_device, w.kept_host_id, w.kept_device_id, w.kept_since FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
 ) r ON true
 LEFT JOIN hosts k ON k.id = r.kept_host_id
-LEFT JOIN LATERAL (SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts l WHERE l.trial_id = t.id ORDER BY l.number DESC LIMIT 1) a ON true
+LEFT JOIN LATERAL (SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts l WHERE l.trial_id = t.id ORDER BY l.number DESC LIMIT 1) a ON true
 LEFT JOIN hosts h ON h.id = a.host_id
 LEFT JOIN LATERAL (
     SELECT p.attempt_id, p.name, p.step, p.value, p.status, p.final, p.at FROM metrics p
@@ -743,6 +750,7 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, iDs 
 			&i.Trial.FinishedAt,
 			&i.Trial.Note,
 			&i.Trial.Origin,
+			&i.Trial.Results,
 			&i.Attempts,
 			&i.Reasons,
 			&i.Waits,
@@ -902,6 +910,7 @@ const setTrialState = `-- name: SetTrialState :one
 WITH changed AS (
     UPDATE trials
     SET state = $1, failure_kind = $2, message = $3, value = $4,
+        results = CASE WHEN $1 = 'succeeded' THEN coalesce((SELECT a.results FROM attempts a WHERE a.trial_id = $5 ORDER BY a.number DESC LIMIT 1), '{}') ELSE '{}' END,
         started_at = CASE WHEN $1 = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
         finished_at = CASE WHEN $1 IN ('succeeded', 'failed', 'infeasible', 'canceled', 'pruned') THEN now() END
     WHERE trials.id = $5 AND finished_at IS NULL

@@ -57,7 +57,7 @@ SELECT EXISTS (SELECT FROM attempts a WHERE a.id = @id AND a.token = @token AND 
 -- name: FinishAttempt :one
 -- Returns whether this is the database's first news of the container, and the attempt's device class.
 UPDATE attempts u
-SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value,
+SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value, results = @results,
     memory_peak_bytes = @memory_peak_bytes, device_peak_bytes = @device_peak_bytes, cpu_ns = @cpu_ns,
     wall_ns = @wall_ns, samples = @samples, framework_peak_bytes = @framework_peak_bytes,
     steps = @steps, step_ns = @step_ns, start_peak_bytes = @start_peak_bytes, training_peak_bytes = @training_peak_bytes, validation_peak_bytes = @validation_peak_bytes,

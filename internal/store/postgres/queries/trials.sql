@@ -95,7 +95,7 @@ WHERE sweep_id = @sweep_id AND md5(params::text)::uuid = ANY (ARRAY(SELECT md5(k
 
 -- name: ListObservations :many
 -- What a search learns from: all trials; of pruned ones the last value that was judged.
-SELECT t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step
+SELECT t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step, t.results
 FROM trials t LEFT JOIN LATERAL (
     SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
 ) r ON t.state = 'pruned'
@@ -106,7 +106,7 @@ WHERE t.sweep_id = @sweep_id ORDER BY t.number;
 SELECT number FROM trials WHERE sweep_id = @sweep_id AND finished_at IS NOT NULL ORDER BY number DESC LIMIT 1 OFFSET @newer;
 
 -- name: InsightTrials :many
-SELECT number, params, state, value, coalesce(origin ->> 'by', '')::text AS by, finished_at FROM trials
+SELECT number, params, state, value, results, coalesce(origin ->> 'by', '')::text AS by, finished_at FROM trials
 WHERE sweep_id = @sweep_id AND number >= @from_number ORDER BY number;
 
 -- name: ListTrialParams :many
@@ -122,6 +122,7 @@ SELECT number, params FROM trials WHERE sweep_id = @sweep_id ORDER BY number DES
 WITH changed AS (
     UPDATE trials
     SET state = @state, failure_kind = @failure_kind, message = @message, value = @value,
+        results = CASE WHEN @state = 'succeeded' THEN coalesce((SELECT a.results FROM attempts a WHERE a.trial_id = @id ORDER BY a.number DESC LIMIT 1), '{}') ELSE '{}' END,
         started_at = CASE WHEN @state = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
         finished_at = CASE WHEN @state IN ('succeeded', 'failed', 'infeasible', 'canceled', 'pruned') THEN now() END
     WHERE trials.id = @id AND finished_at IS NULL
@@ -198,7 +199,7 @@ LIMIT @max_rows;
 -- The newest trials of a sweep that teach a search, for another one.
 INSERT INTO priors (sweep_id, earlier, number, params, state, loss, step)
 SELECT @sweep_id, @earlier::integer, t.number, t.params, t.state,
-    coalesce(t.value, r.value) * CASE WHEN s.spec #>> '{objective,goal}' = 'minimize' THEN 1 ELSE -1 END, coalesce(r.step, 0)
+    coalesce(t.value, r.value) * CASE WHEN s.minimizes THEN 1 ELSE -1 END, coalesce(r.step, 0)
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id LEFT JOIN LATERAL (
     SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
 ) r ON t.state = 'pruned'
