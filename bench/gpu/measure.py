@@ -9,6 +9,7 @@ import concurrent.futures
 import contextlib
 import itertools
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -161,11 +162,17 @@ def decisions(out, part, trials=14):
 
 
 def prediction(out, _):
-    """Nine shapes: the reservations for six trials of each, after one was measured, against their use. About 2 minutes."""
+    """Sixteen shapes, of which those that were measured predict the others (.build/bench-memory). About 3 minutes."""
     forget()
-    values = {"filters": [16, 32, 64], "batch": [32, 128, 512], "rows": [8000]}
-    out["first"] = run(train(**values, seed=[1]))
-    out["then"] = run(train(**values, seed=[2, 3, 4, 5, 6, 7]))
+    file = train(batch=[32, 64, 128, 256], filters=[16, 32, 64, 128], rows=[4000], epochs=[2])
+    file["parameters"].append({"name": "lr", "min": 1e-5, "max": 1e-2, "log": True, "memory": False})
+    file["command"].append("--lr={{lr}}")
+    file.update(name="prediction", search={"algorithm": "auto", "startup": 32}, limits={**file["limits"], "max_trials": 40})
+    out["auto"] = run(file)
+    done = subprocess.run([".build/bench-memory", "-server", os.environ["BERTH_SERVER"], "-sweep", "prediction", "-numbers", "batch,filters"],
+                          check=True, capture_output=True, text=True)
+    out["report"] = done.stdout.splitlines()
+    print(done.stdout, flush=True)
 
 
 def filling(out, part, mib=1900, hold=40):

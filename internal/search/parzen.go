@@ -129,6 +129,10 @@ func newColumn(d *dim, at []float64) column {
 		sigma := c.sigma[i]
 		c.cut = append(c.cut, logMass((c.low-mu)/sigma, (c.high-mu)/sigma))
 
+		if !d.finite {
+			continue
+		}
+
 		known, is := class[[2]float64{mu, sigma}]
 		if !is {
 			known = len(c.classes)
@@ -349,19 +353,25 @@ func logMass(a, b float64) float64 {
 		a, b = -b, -a // where the tail is exact
 	}
 
-	if b > 0 {
+	switch {
+	case b > 0:
 		return math.Log1p(-normal(a) - normal(-b))
+	case b > -remote:
+		return math.Log(normal(b) - normal(a))
+	default:
+		return logNormal(b)
 	}
-
-	high := logNormal(b)
-
-	return high + math.Log1p(-math.Exp(logNormal(a)-high))
 }
+
+// remote is how many deviations away a kernel counts next to nothing, e^-72, beside the prior:
+// there logMass has its whole tail for the part of it.
+const remote = 12
+
+// far is how low normal is exact.
+const far = -30
 
 // logNormal is the logarithm of normal, far below zero by its asymptotic series.
 func logNormal(x float64) float64 {
-	const far = -30
-
 	if x > far {
 		return math.Log(normal(x))
 	}
