@@ -188,6 +188,10 @@ bench/web: build ## Time the web interface with 50,000 trials, and watch its mem
 bench/search: ## Compare a search with Optuna's default on tables of measured configurations (ALGORITHM=tpe, SEEDS=60)
 	@bench/search/run
 
+.PHONY: bench/workflow
+bench/workflow: build images ## Search with 24 trials at once through the real workflow, and compare with a search that knows all at once (SEEDS=20)
+	@bench/search/workflow
+
 .PHONY: bench/memory
 bench/memory: build images ## Run a sweep over 16 memory shapes, and say how well unmeasured ones were predicted
 	@bench/memory/run

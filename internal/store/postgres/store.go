@@ -63,6 +63,7 @@ type Store struct {
 	exports  chan struct{} // full while pages of exportsAtOnce are read
 	troubles sync.Map      // why a lead's lock cannot be asked for: string by the lead's name
 	rounds   rounds
+	observed observed
 }
 
 // Open connects, and checks that the database answers and that Berth can run on

@@ -82,7 +82,7 @@ func (s *Store) suggestAhead(
 			return err
 		}
 
-		rows, err := s.q.ListObservations(ctx, tx, sweepID)
+		tried.Past, err = s.observations(ctx, tx, sweepID)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,6 @@ func (s *Store) suggestAhead(
 		}
 
 		tried.Prior = toPriors(priors)
-		tried.Past = convertAll(rows, func(row dbsqlc.ListObservationsRow) berth.Observation { return berth.Observation(row) })
 		made = tried.Made
 		trials, done, err = suggest(tried)
 

@@ -417,14 +417,15 @@ func (q *Queries) ListFailures(ctx context.Context, db DBTX, sweepID string) ([]
 }
 
 const listObservations = `-- name: ListObservations :many
-SELECT t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step, t.results
+SELECT t.id, t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step, t.results
 FROM trials t LEFT JOIN LATERAL (
-    SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
-) r ON t.state = 'pruned'
-WHERE t.sweep_id = $1 ORDER BY t.number
+    SELECT j.value, j.step FROM rungs j WHERE t.state = 'pruned' AND j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
+) r ON true
+WHERE t.sweep_id = $1 AND t.number >= $2 ORDER BY t.number
 `
 
 type ListObservationsRow struct {
+	ID      string
 	Number  int
 	Params  berth.Assignment
 	State   berth.TrialState
@@ -434,9 +435,9 @@ type ListObservationsRow struct {
 	Results berth.Results
 }
 
-// What a search learns from: all trials; of pruned ones the last value that was judged.
-func (q *Queries) ListObservations(ctx context.Context, db DBTX, sweepID string) ([]ListObservationsRow, error) {
-	rows, err := db.Query(ctx, listObservations, sweepID)
+// What a search learns from: trials from a number on; of pruned ones the last value that was judged.
+func (q *Queries) ListObservations(ctx context.Context, db DBTX, sweepID string, fromNumber int) ([]ListObservationsRow, error) {
+	rows, err := db.Query(ctx, listObservations, sweepID, fromNumber)
 	if err != nil {
 		return nil, err
 	}
@@ -445,6 +446,7 @@ func (q *Queries) ListObservations(ctx context.Context, db DBTX, sweepID string)
 	for rows.Next() {
 		var i ListObservationsRow
 		if err := rows.Scan(
+			&i.ID,
 			&i.Number,
 			&i.Params,
 			&i.State,

@@ -94,12 +94,12 @@ SELECT params::text FROM trials
 WHERE sweep_id = @sweep_id AND md5(params::text)::uuid = ANY (ARRAY(SELECT md5(k)::uuid FROM unnest(@keys::text[]) k));
 
 -- name: ListObservations :many
--- What a search learns from: all trials; of pruned ones the last value that was judged.
-SELECT t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step, t.results
+-- What a search learns from: trials from a number on; of pruned ones the last value that was judged.
+SELECT t.id, t.number, t.params, t.state, t.failure_kind AS kind, coalesce(t.value, r.value) AS value, coalesce(r.step, 0)::bigint AS step, t.results
 FROM trials t LEFT JOIN LATERAL (
-    SELECT j.value, j.step FROM rungs j WHERE j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
-) r ON t.state = 'pruned'
-WHERE t.sweep_id = @sweep_id ORDER BY t.number;
+    SELECT j.value, j.step FROM rungs j WHERE t.state = 'pruned' AND j.trial_id = t.id ORDER BY j.rung DESC LIMIT 1
+) r ON true
+WHERE t.sweep_id = @sweep_id AND t.number >= @from_number ORDER BY t.number;
 
 -- name: OldestOfEnded :many
 -- The first of the newest ended trials; none when there are fewer.
