@@ -31,7 +31,7 @@ func TestInsight_OfALargeSweep(t *testing.T) {
 	found := get[openapi.SweepInsight](r, "/api/v1/sweeps/"+sweep+"/insight")
 	require.Equal(t, 4, found.FromTrial)
 	require.Equal(t, 10_002, found.Trials)
-	require.Equal(t, openapi.InsightSample{Trials: 10_000, TopShare: 0.25}, found.ImportanceOf)
+	require.Equal(t, openapi.InsightSample{Trials: 10_000, TopShare: 0.1}, found.ImportanceOf)
 	require.Equal(t, []openapi.InsightOrigin{{By: "gp", Trials: 10_002}}, found.Origins)
 	require.Equal(t, []openapi.InsightBest{
 		{Trial: 4, Value: 0, At: apitest.Start.Add(4 * time.Second)},

@@ -1923,7 +1923,7 @@ type SweepInsight struct {
 	// Front With several objectives, the trials that no other one beats in all of them; the best at the first objective first
 	Front []InsightFront `json:"front,omitempty"`
 
-	// Importance By parameter with two values or more, most important first: PED-ANOVA with groups of values
+	// Importance By parameter with two values or more, most important first: PED-ANOVA, as Optuna has it
 	Importance []InsightImportance `json:"importance"`
 
 	// ImportanceOf What the importance is of

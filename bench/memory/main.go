@@ -73,7 +73,7 @@ func run(ctx context.Context, server, sweep string, numbers []string) error {
 	var all []attempt
 
 	for _, a := range attempts.JSON200.Data {
-		if a.FinishedAt != nil {
+		if a.FinishedAt != nil && a.Usage.MemoryPeakBytes > 0 {
 			all = append(all, attempt{
 				shape: a.ShapeKey, at: at[a.TrialNumber], placed: a.PlacedAt, end: *a.FinishedAt, peak: a.Usage.MemoryPeakBytes, device: a.Usage.DevicePeakBytes,
 				outOfMemory: strings.HasSuffix(a.FailureKind, "_oom"),

@@ -242,6 +242,8 @@ export const badFiles: BadFile[] = [
   one("E_TRIALS", "/limits/max_trials", changed("limits:"), "name: digits", "Trials at most"),
   ofSection("E_CONCURRENCY", "/limits/max_parallel", "limits: {max_trials: 5, max_parallel: 0}", "Trials at once"),
   ofSection("E_OBJECTIVE", "/objective/metric", "objective: {goal: minimize}", "Metric"),
+  ofSection("E_OBJECTIVE", "/objective/0/target", "objective: [{metric: a, target: 1}, {metric: b}]", "Metric"),
+  ofSection("E_CONSTRAINT", "/constraints/0", "constraints: [{metric: b}]", undefined, "objective: {metric: a}"),
   ofSection("E_EARLY_STOP", "/early_stop", "early_stop: {rule: asha}", "Early stopping", "objective: {metric: loss}"),
   ofSection("E_FROM", "/search/from", "search: {algorithm: random, from: [digits]}"),
   ofSection("E_DIRECTION", "/objective/goal", "objective: {metric: a, goal: up}", "Goal"),

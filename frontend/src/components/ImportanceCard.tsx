@@ -23,7 +23,7 @@ export function ImportanceCard({ insight, metric }: Props) {
           <div className="chartnote">
             How far the values of the best {percent(of.top_share)} of {count(of.trials, "trial")} by {metric} differ
             from those of all, as a share of all differences. A parameter that only some trials have is judged among
-            those. It says where the best are, not why. Method: PED-ANOVA (Watanabe et al., 2023) with groups of values.
+            those. It says where the best are, not why. Method: PED-ANOVA (Watanabe et al., 2023), as Optuna has it.
             {from > 1 && ` Trials before ${grouped(from)} do not count.`}
           </div>
           <table className="table" aria-label="Importance of parameters">

@@ -82,6 +82,26 @@ async function type(label: string, text: string) {
   return field;
 }
 
+it("leaves a list of objectives to the YAML, with its problems", async () => {
+  const list = "name: a\nobjective:\n  - {metric: acc, target: 1} # first\n  - {metric: ms, goal: minimize}\n";
+  const model = readForm(list);
+  if (!model) throw new Error("no form");
+  const change = vi.fn<(text: string) => void>();
+  const problems = new Map([["/objective/0/target", "no target with several"]]);
+  await draw(<SweepForm text={list} model={model} problems={problems} kept={{ current: [] }} onChange={change} />);
+  const metric = screen.getByLabelText<HTMLInputElement>("Metric");
+  expect(metric.value).toBe("acc, ms");
+  expect(screen.getByText("A list of objectives: edit it in the YAML")).toBeTruthy();
+  expect(screen.getByText("no target with several")).toBeTruthy();
+  const goal = screen.getByLabelText<HTMLSelectElement>("Goal");
+  expect(goal.disabled).toBe(true);
+  expect(goal.selectedOptions[0]?.text).toBe("in the YAML");
+  await userEvent.type(metric, "x");
+  expect(change).not.toHaveBeenCalled();
+  await userEvent.type(screen.getByLabelText("Name"), "b");
+  expect(change).toHaveBeenLastCalledWith(list.replace("name: a", "name: ab"));
+});
+
 describe("SweepForm, key by key", () => {
   it.each(["0.5", "0.001", "-0.5", "1e-4", "1.0"])("takes the number %s", async (number) => {
     await draw(<Page />);

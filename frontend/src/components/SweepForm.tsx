@@ -141,14 +141,22 @@ export function SweepForm({ text, model, problems, kept, onChange }: Props) {
       <Group grow align="flex-start">
         <DraftInput
           label="Metric"
+          description={model.objectiveInText && "A list of objectives: edit it in the YAML"}
+          readOnly={model.objectiveInText}
+          inputWrapperOrder={["label", "input", "description", "error"]}
           value={model.metric}
-          error={problem("/objective/metric") ?? problem("/objective")}
+          error={
+            model.objectiveInText
+              ? together([...problemsBelow(problems, "/objective").values()])
+              : (problem("/objective/metric") ?? problem("/objective"))
+          }
           onText={(value) => set(["objective", "metric"], value)}
         />
         <NativeSelect
           label="Goal"
           value={model.goal}
-          data={[{ value: "", label: "not set" }, "maximize", "minimize"]}
+          disabled={model.objectiveInText}
+          data={[{ value: "", label: model.objectiveInText ? "in the YAML" : "not set" }, "maximize", "minimize"]}
           error={problem("/objective/goal")}
           onChange={(event) => set(["objective", "goal"], event.currentTarget.value)}
         />

@@ -1,10 +1,12 @@
 import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import { Icon } from "@/components/Icon";
 import { LatestAttempt } from "@/components/LatestAttempt";
 import { SortButton } from "@/components/SortButton";
 import { StateLabel } from "@/components/StateLabel";
 import { VirtualTable, type Column } from "@/components/VirtualTable";
 import { ago, between, decimal, shortValue, value } from "@/lib/format";
+import { breaksConstraint } from "@/lib/objectives";
 import { MOST_CHOSEN } from "@/lib/overview/selection";
 import { trialLooks } from "@/lib/states";
 import { bestFirst, ordered, trialNote } from "@/lib/trials";
@@ -71,13 +73,18 @@ export function TrialTable(props: Props) {
       ),
       sort: ordered(sort, "value"),
       className: "num right",
-      cell: (trial) => <Result trial={trial} />,
+      cell: (trial) => <Result trial={trial} metric={objective?.metric} />,
     },
     ...metrics.map((name): Column<Trial> => ({
       key: `m.${name}`,
       header: name,
       className: "num right",
-      cell: (trial) => <LastPoint point={trial.latest_attempt?.metrics?.find((metric) => metric.name === name)} />,
+      cell: ({ results, latest_attempt: latest }) => {
+        const result = results?.[name];
+        if (result !== undefined) return decimal(result);
+
+        return <LastPoint point={latest?.metrics?.find((metric) => metric.name === name)} />;
+      },
     })),
     ...names.map((name): Column<Trial> => ({
       key: `p.${name}`,
@@ -141,17 +148,29 @@ export function TrialTable(props: Props) {
   );
 }
 
-/** The value of a trial, or the last that one reported that has none yet. */
-function Result({ trial }: { trial: Trial }) {
+/** The value of a trial; without one its result that is not ranked, or the last that it reported. */
+function Result({ trial, metric = "" }: { trial: Trial; metric: string | undefined }) {
   if (trial.value !== undefined) return decimal(trial.value);
+  const result = trial.results?.[metric];
   const last = trial.latest_attempt?.last_metric;
+  if (breaksConstraint(trial)) {
+    return <NoValue>{result !== undefined && `${decimal(result)} `}breaks a constraint</NoValue>;
+  }
   if (!last) return "–";
 
   return (
+    <NoValue title={`${last.name} at step ${last.step}`}>
+      {last.value === undefined ? "not finite" : decimal(last.value)} at step {last.step}
+    </NoValue>
+  );
+}
+
+function NoValue({ title, children }: { title?: string; children: ReactNode }) {
+  return (
     <>
       –
-      <div style={{ fontSize: 12, color: "var(--mantine-color-dimmed)" }} title={`${last.name} at step ${last.step}`}>
-        {last.value === undefined ? "not finite" : decimal(last.value)} at step {last.step}
+      <div style={{ fontSize: 12, color: "var(--mantine-color-dimmed)" }} title={title}>
+        {children}
       </div>
     </>
   );

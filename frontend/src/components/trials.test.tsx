@@ -15,6 +15,7 @@ import { draw } from "@/test/draw";
 import { advisedDevice, cordonedDevice, host, keptHost, sickDevice, simulatedDevice } from "@/test/factories/host";
 import {
   attempt,
+  brokenTrial,
   failedTrial,
   infeasibleTrial,
   outOfMemoryAttempt,
@@ -85,6 +86,39 @@ describe("TrialTable", () => {
     expect(screen.getByText(/since 1 min ago: box has too little/)).toBeTruthy();
   });
 
+  it("shows the results of a trial that breaks a constraint, and which", async () => {
+    const latest = runningTrial().latest_attempt;
+    const metrics = [{ name: "ms", step: 7, value: 12, status: "finite" as const, at: "2026-01-01T00:00:00Z" }];
+    const rows = [
+      brokenTrial(),
+      trial({ number: 2, value: 0.9, results: { acc: 0.9, ms: 15 }, latest_attempt: latest && { ...latest, metrics } }),
+      { ...runningTrial(), number: 3, latest_attempt: latest && { ...latest, metrics } },
+    ];
+    await draw(
+      <TrialTable
+        sweepId="s"
+        trials={rows}
+        now={now}
+        sort="number"
+        objective={{ metric: "acc", goal: "maximize" }}
+        best={2}
+        onSort={nothing}
+        chosen={none}
+        onToggle={nothing}
+        names={[]}
+        metrics={["ms"]}
+      />,
+    );
+    const cells = screen.getAllByRole("row").slice(1, 4).map((row) => [...row.children].map((cell) => cell.textContent)); // prettier-ignore
+    expect(cells.map((row) => row.slice(3, 5))).toEqual([
+      ["–0.97 breaks a constraint", "30"],
+      ["0.9", "15"], // a result, not the newest point
+      ["–0.8 at step 3", "12"],
+    ]);
+    expect(cells[0]?.at(-1)).toContain("its ms of 30 is more than 20");
+    expect(cells[1]?.at(-1)).toBe("");
+  });
+
   it("asks for the order by value", async () => {
     const sort = vi.fn();
     await draw(
@@ -120,7 +154,8 @@ describe("order", () => {
 
   it("knows names, notes and totals", () => {
     expect(parameterNames([trial(), failedTrial()])).toEqual(["lr", "optimizer", "batch"]);
-    expect(trialNote(trial())).toBe("");
+    expect(trialNote(trial({ message: "finished" }))).toBe("");
+    expect(trialNote(brokenTrial())).toContain("its ms of 30 is more than 20");
     expect(matching(1, 100, "trial")).toBe("1 trial");
     expect(matching(100, 100, "trial")).toBe("100 trials or more");
   });

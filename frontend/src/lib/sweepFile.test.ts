@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { oneTrial, readForm, removeRow, setCommand, setField, setRow, setStopRule, typed } from "@/lib/sweepFile";
+import { oneTrial } from "@/lib/oneTrial";
+import { readForm, removeRow, setCommand, setField, setRow, setStopRule, typed } from "@/lib/sweepFile";
 import { lineOf, rangeOf } from "@/lib/sweepPlaces";
 
 const text = `# A comment at the top.
@@ -52,6 +53,13 @@ describe("edits", () => {
   it("keep comments and all else", () => {
     const next = setField(text, ["name"], "other");
     expect(next).toBe(text.replace("name: digits", "name: other"));
+  });
+
+  it("leave a list of objectives as it is, also in an edit of a field that it has not", () => {
+    const list = "objective:\n  - {metric: acc} # first\n  - {metric: ms, goal: minimize}\n";
+    expect(form(list)).toMatchObject({ metric: "acc, ms", goal: "", objectiveInText: true });
+    expect(form(text).objectiveInText).toBe(false);
+    for (const value of ["loss", ""]) expect(setField(list, ["objective", "metric"], value)).toBe(list);
   });
 
   it("begin another rule of early stopping", () => {

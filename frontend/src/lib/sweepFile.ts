@@ -32,8 +32,9 @@ export interface FormModel {
   image: string;
   command: string; // one argument a line
   commandInText: boolean; // an argument has line breaks: the form cannot show it
-  metric: string;
+  metric: string; // of a list, all with commas between
   goal: string;
+  objectiveInText: boolean; // it is a list, of which the form has no fields
   algorithm: string;
   earlyStop: (field: StopField) => string;
   maxTrials: string;
@@ -51,14 +52,17 @@ export function readForm(text: string): FormModel | undefined {
   const command = doc.getIn(["command"], true);
   const words = isSeq(command) ? command.items.map((_, i) => textAt(doc, ["command", i])) : [];
   const rows = doc.getIn(["parameters"], true);
+  const objective = doc.getIn(["objective"], true);
+  const metrics = isSeq(objective) ? objective.items.map((_, i) => textAt(doc, ["objective", i, "metric"])) : undefined;
 
   return {
     name: textAt(doc, ["name"]),
     image: textAt(doc, ["image"]),
     command: words.join("\n"),
     commandInText: words.some((word) => word.trimEnd().includes("\n")),
-    metric: textAt(doc, ["objective", "metric"]),
+    metric: metrics?.join(", ") ?? textAt(doc, ["objective", "metric"]),
     goal: textAt(doc, ["objective", "goal"]),
+    objectiveInText: metrics !== undefined,
     algorithm: textAt(doc, ["search", "algorithm"]),
     earlyStop: (field) => textAt(doc, ["early_stop", field]),
     maxTrials: textAt(doc, ["limits", "max_trials"]),
@@ -193,8 +197,12 @@ export function removeRow(text: string, i: number): string {
 /** The value for put to write; undefined removes the key. */
 type Written = string | string[] | Scalar | Scalar[] | undefined;
 
-/** put writes one value. A step of the path that holds no mapping, as in a bare `objective:`, becomes one. */
+/**
+ * put writes one value. A step of the path that holds no mapping, as in a bare `objective:`, becomes one; a list has
+ * no fields, and stays.
+ */
 function put(doc: Document, path: Path, value: Written): void {
+  if (typeof path.at(-1) === "string" && isSeq(doc.getIn(path.slice(0, -1), true))) return;
   if (value === undefined) {
     if (isCollection(doc.getIn(path.slice(0, -1), true))) doc.deleteIn(path);
 
@@ -220,7 +228,7 @@ function put(doc: Document, path: Path, value: Written): void {
 }
 
 /** literal is a text as a node, in quotes where it would else be read as a number, true or null. */
-function literal(value: string | Scalar): Scalar {
+export function literal(value: string | Scalar): Scalar {
   if (typeof value !== "string") return value;
   const node = new Scalar(value);
   if (typeof scalarOf(value) !== "string") node.type = Scalar.QUOTE_DOUBLE;
@@ -294,25 +302,8 @@ export function yamlOf(json: string, key: string): string {
   return doc.toString({ lineWidth: 0 });
 }
 
-/** oneTrial makes a sweep file try one assignment of its searched parameters, and nothing else. */
-export function oneTrial(text: string, params: Record<string, unknown>): string {
-  return edit(text, (doc) => {
-    const list = doc.toJS() as { parameters?: Record<string, unknown>[] };
-    const fixed = (one: Record<string, unknown>) => "value" in one || "expr" in one;
-    const searched = (list.parameters ?? []).filter((one) => !fixed(one)).map((one) => String(one.name));
-    const values = Object.entries(params)
-      .filter(([name]) => searched.includes(name))
-      .map(([name, v]) => [name, typeof v === "number" ? typed(String(v)) : typeof v === "string" ? literal(v) : v]);
-
-    doc.set("name", `${String(doc.get("name"))} (again)`);
-    doc.set("search", { algorithm: "random" });
-    doc.set("enqueue", doc.createNode([Object.fromEntries(values)]));
-    doc.setIn(["limits", "max_trials"], typed("1"));
-  });
-}
-
 /** edit applies a change to the document; a text that cannot be read stays. */
-function edit(text: string, change: (doc: Document) => void): string {
+export function edit(text: string, change: (doc: Document) => void): string {
   const doc = parseDocument(text === "" ? "version: 1\n" : text, asWritten);
   if (doc.errors.length > 0) return text;
   change(doc);

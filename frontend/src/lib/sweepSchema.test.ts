@@ -22,6 +22,7 @@ describe("offers", () => {
   it.each([
     ["fields of a mapping, not those that it has", "objective:\n  metric: a\n  |", ["goal", "target", "strategy"]],
     ["the same in one line", "objective: {metric: a, |}", ["goal", "target", "strategy"]],
+    ["the same of an item of a list", "objective: [{metric: a, |}]", ["goal", "target", "strategy"]],
     ["the same in an unfinished line", "objective: {metric: a, |", ["goal", "target", "strategy"]],
     ["fields of a mapping that has none yet", "name: a\nretry:\n  |\nimage: b\n", ["max_attempts"]],
     ["the field in place of a part of its name", "search:\n  |al|\n", ["algorithm", "startup", "from", "seed"]],
@@ -78,7 +79,12 @@ describe("offers", () => {
 
 describe("help", () => {
   it.each([
-    ["a field", "|objective|: {metric: a}", ""],
+    [
+      "a field",
+      "|objective|: {metric: a}",
+      "What is best; or a list of up to 4, of which lists and charts show the first.",
+    ],
+    ["a field without a description", "|retry|: {max_attempts: 2}", ""],
     [
       "a field with choices",
       "objective: {metric: a, |goal|: minimize}",

@@ -1,4 +1,5 @@
 import { count, grouped } from "@/lib/format";
+import { breaksConstraint } from "@/lib/objectives";
 import { trialLooks, failureText } from "@/lib/states";
 import type { Objective } from "@/services/sweeps";
 import type { Trial, TrialSort } from "@/services/trials";
@@ -48,11 +49,11 @@ export function originText({ by, ended = 0, prior = 0, open = 0 }: Trial["origin
   return `${by}, which knew ${count(ended, "ended trial")}${earlier} and ${grouped(open)} without a result`;
 }
 
-/** trialNote is one line with the reason why a trial failed or waits. */
+/** trialNote is one line with the reason why a trial failed, waits, or is not ranked. */
 export function trialNote(trial: Trial): string {
   const waiting = trial.waiting?.[0];
   if (waiting) return waiting.reason;
-  if (trial.state === "succeeded" || trial.state === "running") return "";
+  if (trial.state === "running" || (trial.state === "succeeded" && !breaksConstraint(trial))) return "";
 
   return trial.message ?? failureText(trial.failure_kind);
 }

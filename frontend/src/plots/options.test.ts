@@ -13,7 +13,7 @@ import { axesOf } from "@/lib/overview/axes";
 import { history } from "@/lib/overview/history";
 import { scored } from "@/lib/overview/sample";
 import { bestOption } from "@/plots/bestOption";
-import { historyOption, sliceOption } from "@/plots/options";
+import { historyOption, sliceOption, tradesOption, type Trade } from "@/plots/options";
 import { palette } from "@/plots/palette";
 import { parallelOption } from "@/plots/parallelOption";
 import { failedTrial, runningTrial, trial } from "@/test/factories/trial";
@@ -118,6 +118,27 @@ it("draws the best of a sweep with one trial as a point, and numbers trials as w
   expect(strokes(svg(option([1, 50])))).toBe(2); // a line of no length, and the point
   expect(texts(option([1, 50]))).toEqual(expect.arrayContaining(["0", "1"]));
   expect(texts(option([1, 50])).join()).not.toContain("0.2");
+});
+
+it("draws the best trades in another colour and joined, and all objectives of each trial as text", () => {
+  const trades: Trade[] = [
+    { trial: 3, results: { acc: 0.8, ms: 19 }, front: false },
+    { trial: 1, results: { acc: 0.95, ms: 18 }, front: true },
+    { trial: 2, results: { acc: 0.9, ms: 12 }, front: true },
+  ];
+  const option = tradesOption(trades, ["acc", "ms"], new Set([2]), p);
+  const [line, marks] = option.series as {
+    data: { text: string; value: number[]; symbol?: string; itemStyle: { color: string } }[];
+  }[];
+  expect(marks?.data.map((one) => [one.text, one.value, one.itemStyle.color, one.symbol])).toEqual([
+    ["Trial 3: acc 0.8, ms 19", [0.8, 19], p.run, undefined],
+    ["Trial 1: acc 0.95, ms 18", [0.95, 18], p.done, "diamond"],
+    ["Trial 2: acc 0.9, ms 12", [0.9, 12], p.pick, "diamond"],
+  ]);
+  expect(line?.data).toEqual([[0.95, 18], [0.9, 12]]); // prettier-ignore
+  expect(texts(option)).toEqual(expect.arrayContaining(["acc", "ms"]));
+  const [none] = tradesOption(trades, ["acc", "ms", "mb"], new Set(), p).series as { data: object[] }[];
+  expect(none?.data).toEqual([]);
 });
 
 it.each([

@@ -212,6 +212,55 @@ export function sliceOption(
   };
 }
 
+/** Trade is a trial with the results of all objectives, by metric; front: no other trial is better in all objectives. */
+export interface Trade {
+  trial: number;
+  results: Record<string, number>;
+  front: boolean;
+}
+
+/** tradeAt is a trial's place among the first two objectives. */
+export function tradeAt({ results }: Trade, [x = "", y = ""]: string[]): [number, number] {
+  return [results[x] ?? NaN, results[y] ?? NaN];
+}
+
+/** The first two objectives over each other. The front is joined unless there is a third one, which scatters it. */
+export function tradesOption(trades: Trade[], metrics: string[], chosen: Chosen, p: Palette): EChartsCoreOption {
+  const joined = metrics.length > 2 ? [] : trades.filter(({ front }) => front);
+  const text = ({ trial, results }: Trade) =>
+    `Trial ${trial}: ${metrics.map((name) => `${name} ${decimal(results[name] ?? NaN)}`).join(", ")}`;
+
+  return {
+    grid: { left: 8, right: 16, top: 28, bottom: 28, containLabel: true },
+    tooltip: tooltip(p),
+    brush: brush(p),
+    toolbox: { show: false },
+    xAxis: { type: "value", name: metrics[0], nameLocation: "middle", nameGap: 26, scale: true, ...axisLook(p) },
+    yAxis: valueAxis(p, metrics[1] ?? ""),
+    series: [
+      {
+        name: "joined",
+        type: "line",
+        showSymbol: false,
+        silent: true,
+        lineStyle: { color: p.done, width: 1 },
+        data: joined.map((one) => tradeAt(one, metrics)),
+        z: 2,
+      },
+      {
+        name: "trades",
+        type: "scatter",
+        data: trades.map((one) => {
+          const look = mark(one.trial, ...tradeAt(one, metrics), text(one), chosen, p, one.front ? p.done : p.run);
+
+          return one.front ? { ...look, symbol: "diamond", symbolSize: look.symbolSize + 4 } : look;
+        }),
+        z: 3,
+      },
+    ],
+  };
+}
+
 /** jitter sets marks of one choice apart; it is the same at each draw. */
 export function jitter(n: number): number {
   return (((n * 7919) % 101) / 100 - 0.5) * 0.5;

@@ -29,6 +29,7 @@ import type { Schema } from "@/lib/sweepSchema";
 import { again } from "@/services/query";
 
 export type {
+  Constraint,
   Objective,
   Preview,
   PreviewDevice,

@@ -3,27 +3,22 @@ package insight
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/search/pareto"
 )
 
 const (
 	// LeastTrials is how many trials a parameter needs: with fewer, chance alone makes it look
 	// important.
 	LeastTrials = 20
-	// TopShare is the best part of the trials, which is compared with all; PED-ANOVA's gamma.
-	// Its authors' 0.1 would leave 2 of 20 trials.
-	TopShare = 0.25
-	// groupCount is into how many groups of about the same size numbers are put; with fewer
-	// distinct ones, each is a group.
-	groupCount = 4
-	// rounding is more than sums of parts of 1 are off; a smaller score would be a share of nothing.
-	rounding = 1e-9
+	// TopShare is the best part of the trials, which is compared with all (Optuna's
+	// target_quantile).
+	TopShare = 0.1
+	// mostCells is into how many cells the range of a number is parted (Optuna's n_steps).
+	mostCells = 50
 )
 
 // Importance is how much a parameter tells the best trials from all.
@@ -32,20 +27,20 @@ type Importance struct {
 	Share     float64 // of the scores of all parameters, 0 to 1
 	Trials    int     // that have the parameter; with fewer than LeastTrials, Share is 0
 
-	score float64 // divergence, less its mean by chance; not below 0
+	score float64
 }
 
 // Sample is what the importance is of.
 type Sample struct {
 	Trials  int    // that succeeded with a value
-	Problem string // why Importance is empty, or all 0; a sentence, empty = it is neither
+	Problem string // why Importance is empty; a sentence, empty = it is not
 }
 
-// importances returns how much the values of each parameter differ between the best quarter
-// of trials and all of them, most important first: PED-ANOVA (Watanabe et al., IJCAI 2023),
-// with groups of values in place of its kernel densities. A parameter that only some trials
-// have is scored within those. One that has the same value in all is left out.
-func importances(done []Trial, objective berth.Objective) ([]Importance, Sample) {
+// importances returns how far the values of each searched parameter in the best trials differ
+// from those in all, most important first: PED-ANOVA (Watanabe et al., IJCAI 2023) as Optuna
+// 5.0.0 has it (optuna/importance/_ped_anova), so that its dashboard shows the same. A
+// parameter that has the same value in all trials is left out.
+func importances(done []Trial, parameters []berth.Parameter, objective berth.Objective) ([]Importance, Sample) {
 	sample := Sample{Trials: len(done)}
 
 	if len(done) < LeastTrials {
@@ -59,25 +54,31 @@ func importances(done []Trial, objective berth.Objective) ([]Importance, Sample)
 		return nil, sample
 	}
 
-	order := slices.SortedStableFunc(slices.Values(done), func(a, b Trial) int {
-		if objective.Goal == berth.GoalMinimize {
-			return cmp.Compare(*a.Value, *b.Value)
-		}
-
-		return cmp.Compare(*b.Value, *a.Value)
-	})
-
 	var (
 		list []Importance
 		sum  float64
 	)
 
-	for _, name := range varying(order) {
-		one := Importance{Parameter: name}
+	top := best(done, objective)
 
-		values, params := having(order, name)
-		if one.Trials = len(values); one.Trials >= LeastTrials {
-			one.score = scoreOf(values, grouping(params))
+	for _, p := range parameters {
+		if !p.Searched() {
+			continue
+		}
+
+		p.Values = withSeen(p, done)
+
+		all, varies := cellsOf(p, done)
+		if !varies {
+			continue
+		}
+
+		one := Importance{Parameter: p.Name, Trials: len(all)}
+		if among, _ := cellsOf(p, top); one.Trials >= LeastTrials && len(among) > 0 {
+			// Of a parameter with a condition, by how much more of the best have it (Conditional
+			// PED-ANOVA, theorem 4.2).
+			part, partOfTop := float64(len(all))/float64(len(done)), float64(len(among))/float64(len(top))
+			one.score = partOfTop * partOfTop / part * divergence(density(p, among), density(p, all))
 		}
 
 		sum += one.score
@@ -91,149 +92,215 @@ func importances(done []Trial, objective berth.Objective) ([]Importance, Sample)
 	slices.SortFunc(list, func(a, b Importance) int {
 		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Parameter, b.Parameter))
 	})
-	sample.Problem = flatText(list, len(done))
+
+	if len(list) == 0 {
+		sample.Problem = "No parameter has two values."
+	}
 
 	return list, sample
 }
 
-// flatText says that no parameter tells the best trials from all; empty = one does, or none
-// could be scored.
-func flatText(list []Importance, trials int) string {
-	if len(list) == 0 {
-		return "No parameter has two values."
-	}
+// best are the best tenth of the trials, with all that are as good as the last of them; with
+// several objectives those that a search takes for good ones.
+func best(done []Trial, objective berth.Objective) (top []Trial) {
+	n := int(math.Ceil(TopShare * float64(len(done))))
 
-	var few []string
-
-	for _, one := range list {
-		if one.score > 0 {
-			return ""
+	if len(objective.Further) > 0 {
+		losses := lossesOf(done, objective)
+		for _, i := range pareto.Order(losses, n)[:n] {
+			top = append(top, done[i])
 		}
 
-		if one.Trials < LeastTrials {
-			few = append(few, one.Parameter)
+		return top
+	}
+
+	losses := make([]float64, len(done))
+	for i, t := range done {
+		losses[i] = objective.Loss(*t.Value)
+	}
+
+	last := slices.Sorted(slices.Values(losses))[n-1]
+
+	for i, t := range done {
+		if losses[i] <= last {
+			top = append(top, t)
 		}
 	}
 
-	switch len(few) {
-	case 0:
-		return fmt.Sprintf("The best quarter of %d trials has about the same values as all: no parameter stands out.", trials)
-	case len(list):
-		return ""
-	default:
-		return fmt.Sprintf("The best quarter of %d trials has about the same values as all: of those that at least %d trials have, no parameter stands out. Too few have %s.",
-			trials, LeastTrials, strings.Join(few, ", "))
-	}
+	return top
 }
 
-// varying returns the parameters with two values or more.
-func varying(trials []Trial) (names []string) {
-	first, varies := make(map[string]string), make(map[string]bool)
+// withSeen are a parameter's choices, and those of trials that a list makes, which are no part
+// of the sweep's plan.
+func withSeen(p berth.Parameter, trials []Trial) berth.Values {
+	values := p.Values
+	if p.Type != berth.ParameterCategorical {
+		return values
+	}
+
+	seen := make(map[berth.Value]bool, len(values))
+	for _, v := range values {
+		seen[v] = true
+	}
 
 	for _, t := range trials {
-		for name, v := range t.Params {
-			before, seen := first[name]
-			if !seen {
-				first[name] = label(v)
-			} else if !varies[name] && before != label(v) {
-				varies[name] = true
-				names = append(names, name)
+		if v, has := t.Params[p.Name]; has && !seen[v] {
+			seen[v], values = true, append(slices.Clip(values), v)
+		}
+	}
+
+	return values
+}
+
+// cells is into how many cells a parameter's range is parted.
+func cells(p berth.Parameter) int {
+	if p.Type == berth.ParameterCategorical {
+		return len(p.Values)
+	}
+
+	width := *p.Max - *p.Min
+
+	switch {
+	case p.Type == berth.ParameterInt && p.Log:
+		return min(int(math.Ceil(math.Log2(width+1)))+1, mostCells)
+	case p.Step != nil:
+		return min(int(math.Round(width / *p.Step))+1, mostCells)
+	case p.Type == berth.ParameterInt:
+		return min(int(width)+1, mostCells)
+	default:
+		return mostCells
+	}
+}
+
+// cellsOf are the cells of the trials that have the parameter; varies = not all have the same
+// value.
+func cellsOf(p berth.Parameter, trials []Trial) (at []int, varies bool) {
+	var first berth.Value
+
+	for _, t := range trials {
+		v, has := t.Params[p.Name]
+		if !has {
+			continue
+		}
+
+		if len(at) == 0 {
+			first = v
+		}
+
+		varies = varies || v != first
+		at = append(at, cellOf(p, v))
+	}
+
+	return at, varies
+}
+
+func cellOf(p berth.Parameter, v berth.Value) int {
+	if p.Type == berth.ParameterCategorical {
+		return max(slices.Index(p.Values, v), 0)
+	}
+
+	x, _ := v.Number()
+	low, high := *p.Min, *p.Max
+
+	if p.Log {
+		x, low, high = math.Log(x), math.Log(low), math.Log(high)
+	}
+
+	n := cells(p)
+
+	return min(max(int(math.Ceil((x-low)/(high-low)*float64(n-1)-0.5)), 0), n-1)
+}
+
+// density is a Parzen estimate by cell: a kernel at each cell that has trials, weighted by
+// how many, and a wide one with the weight of one trial. Its width is Scott's.
+func density(p berth.Parameter, at []int) []float64 {
+	counts := make([]float64, cells(p))
+	for _, cell := range at {
+		counts[cell]++
+	}
+
+	out := make([]float64, len(counts))
+	add := func(weight float64, kernel func(cell int) float64) {
+		for cell := range out {
+			out[cell] += weight / float64(len(at)+1) * kernel(cell)
+		}
+	}
+
+	if p.Type == berth.ParameterCategorical {
+		kernels := 1.0 // the wide one, and one for each choice that has trials
+
+		for _, count := range counts {
+			if count > 0 {
+				kernels++
 			}
 		}
-	}
 
-	return names
-}
+		everywhere := 1 / kernels
+		all := 1 + everywhere*float64(len(counts))
 
-// having returns the values and the parameter of the trials that have it, in their order.
-func having(order []Trial, name string) (values []float64, params []berth.Value) {
-	for _, t := range order {
-		if v, has := t.Params[name]; has {
-			values, params = append(values, *t.Value), append(params, v)
+		for own, count := range counts {
+			add(count, func(cell int) float64 {
+				if cell == own {
+					return (1 + everywhere) / all
+				}
+
+				return everywhere / all
+			})
 		}
+
+		add(1, func(int) float64 { return 1 / float64(len(counts)) })
+
+		return out
 	}
 
-	return values, params
+	sigma := scott(at)
+	for own, count := range counts {
+		add(count, truncated(float64(own), sigma, len(counts)))
+	}
+
+	add(1, truncated(float64(len(counts)-1)/2, float64(len(counts)), len(counts)))
+
+	return out
 }
 
-// scoreOf is the score of a parameter, from the values of the trials that have it, the best
-// first, and their groups. For groups with parts a of all trials and b of the best, the
-// Pearson divergence is the sum of (b - a)^2 / a. Trials that are as good as the last of the
-// best m share the places that are left, each with the same weight. When weights with a sum of
-// squares s are dealt to n trials by chance, the mean over k groups is
-// (k - 1) / m^2 * (n * s - m^2) / (n - 1), which is taken off.
-func scoreOf(values []float64, groups []string) float64 {
-	n := float64(len(values))
-	m := max(1, math.Round(TopShare*n))
-	last := values[int(m)-1]
+// truncated is a normal distribution over n cells.
+func truncated(mu, sigma float64, n int) func(cell int) float64 {
+	below := func(x float64) float64 { return math.Erfc((mu-x)/sigma/math.Sqrt2) / 2 }
+	all := below(float64(n)-0.5) - below(-0.5)
 
-	better := slices.Index(values, last)
-	tied := 0
-
-	for better+tied < len(values) && values[better+tied] == last {
-		tied++
-	}
-
-	shared := (m - float64(better)) / float64(tied) // the weight of each that is as good as the last of the best
-	all, best := make(map[string]float64), make(map[string]float64)
-
-	for i, group := range groups {
-		all[group]++
-
-		if i < better {
-			best[group]++
-		} else if i < better+tied {
-			best[group] += shared
-		}
-	}
-
-	divergence := 0.0
-
-	for _, group := range slices.Sorted(maps.Keys(all)) { // sums depend on the order
-		a, b := all[group]/n, best[group]/m
-		divergence += (b - a) * (b - a) / a
-	}
-
-	squares := float64(better) + float64(tied)*shared*shared
-	chance := float64(len(all)-1) / (m * m) * (n*squares - m*m) / (n - 1)
-
-	if score := divergence - chance; score >= rounding {
-		return score
-	}
-
-	return 0
+	return func(cell int) float64 { return (below(float64(cell)+0.5) - below(float64(cell)-0.5)) / all }
 }
 
-// grouping returns the group of each value. Equal values are in one group.
-func grouping(values []berth.Value) []string {
-	labels, numbers := make([]string, len(values)), make([]float64, 0, len(values))
+// scott is the width of kernels by Scott's rule, at least half a cell at 1.64 deviations.
+func scott(at []int) float64 {
+	sorted := slices.Sorted(slices.Values(at))
+	n := float64(len(at))
+	mean, square := 0.0, 0.0
 
-	for i, v := range values {
-		labels[i] = label(v)
-
-		if x, isNumber := v.Number(); isNumber {
-			numbers = append(numbers, x)
-		}
+	for _, x := range at {
+		mean += float64(x) / n
 	}
 
-	sorted := slices.Sorted(slices.Values(numbers))
-	if len(numbers) < len(values) || len(slices.Compact(slices.Clone(sorted))) <= groupCount {
-		return labels
+	for _, x := range at {
+		square += (float64(x) - mean) * (float64(x) - mean)
 	}
 
-	for i, x := range numbers {
-		below, _ := slices.BinarySearch(sorted, x)
-		labels[i] = strconv.Itoa(groupCount * below / len(sorted))
-	}
+	// The first cell up to which a quarter of the trials lie, and the first one beyond three.
+	low := sorted[max(len(at)/4-1, 0)]
+	high := sorted[min(len(at)*3/4, len(at)-1)]
+	deviation := math.Sqrt(square / max(1, n-1))
 
-	return labels
+	return max(1.059*min(float64(high-low)/1.34, deviation)*math.Pow(n, -0.2), 0.5/1.64)
 }
 
-// label is a text that equal values have; 1 and 1.0 are equal.
-func label(v berth.Value) string {
-	if x, isNumber := v.Number(); isNumber {
-		return strconv.FormatFloat(x, 'g', -1, 64)
+// divergence is Pearson's, of the best trials' density from all trials'.
+func divergence(top, all []float64) (sum float64) {
+	const least = 1e-12
+
+	for i, a := range all {
+		ratio := (top[i]+least)/(a+least) - 1
+		sum += (a + least) * ratio * ratio
 	}
 
-	return v.String()
+	return sum
 }

@@ -23,10 +23,11 @@ const (
 
 // Input is the state of a sweep.
 type Input struct {
-	Objective *berth.Objective // nil = none: no trial is better than another
-	From      int              // the first trial that counts; 1 = all count
-	Trials    []Trial          // from there on, by number
-	Rungs     []Rung           // of these trials, by rung
+	Objective  *berth.Objective // nil = none: no trial is better than another
+	Parameters []berth.Parameter
+	From       int     // the first trial that counts; 1 = all count
+	Trials     []Trial // from there on, by number
+	Rungs      []Rung  // of these trials, by rung
 }
 
 // Trial is a trial of the sweep, in any state.
@@ -87,7 +88,7 @@ func Make(in Input) Insight {
 		return t.State != berth.TrialSucceeded || t.Value == nil || t.FinishedAt == nil
 	})
 	out.Best = bestSoFar(done, *in.Objective)
-	out.Importance, out.Sample = importances(done, *in.Objective)
+	out.Importance, out.Sample = importances(done, in.Parameters, *in.Objective)
 	out.Front = front(done, *in.Objective)
 
 	return out
@@ -115,17 +116,9 @@ func front(done []Trial, objective berth.Objective) (best []Trial) {
 		return nil
 	}
 
-	all := append([]berth.Objective{objective}, objective.Further...)
 	done = slices.DeleteFunc(slices.Clone(done), func(t Trial) bool { return len(t.Results) == 0 })
-	losses := make([][]float64, len(done))
 
-	for i, t := range done {
-		for _, o := range all {
-			losses[i] = append(losses[i], o.Loss(t.Results[o.Metric]))
-		}
-	}
-
-	for i, is := range pareto.Front(losses) {
+	for i, is := range pareto.Front(lossesOf(done, objective)) {
 		if is {
 			best = append(best, done[i])
 		}
@@ -136,6 +129,19 @@ func front(done []Trial, objective berth.Objective) (best []Trial) {
 	})
 
 	return best
+}
+
+// lossesOf are the trials' losses by objective.
+func lossesOf(trials []Trial, objective berth.Objective) [][]float64 {
+	losses := make([][]float64, len(trials))
+
+	for i, t := range trials {
+		for _, o := range append([]berth.Objective{objective}, objective.Further...) {
+			losses[i] = append(losses[i], o.Loss(t.Results[o.Metric]))
+		}
+	}
+
+	return losses
 }
 
 // origins counts trials by who chose them, most first.

@@ -13,7 +13,7 @@ import (
 
 // InsightInput reads the input of a sweep's insight, in the order of charts.
 func (s *Store) InsightInput(ctx context.Context, sweep berth.Sweep) (insight.Input, error) {
-	in := insight.Input{Objective: sweep.Spec.Objective, From: 1}
+	in := insight.Input{Objective: sweep.Spec.Objective, Parameters: sweep.Spec.Parameters, From: 1}
 
 	done, err := takeTurn(ctx, s.charts)
 	if err != nil {

@@ -1507,7 +1507,7 @@ class SweepInsight(Model):
     """
     importance: list[InsightImportance]
     """
-    By parameter with two values or more, most important first: PED-ANOVA with groups of values
+    By parameter with two values or more, most important first: PED-ANOVA, as Optuna has it
     """
     importance_of: InsightSample
     best: list[InsightBest]

@@ -6,10 +6,15 @@ import type { Line } from "@/plots/CurvesChart";
 import { TrialCharts } from "@/routes/sweep/TrialCharts";
 import { drawApp, type Answers } from "@/test/app";
 import { insight } from "@/test/factories/insight";
-import { endedSweep, sweep } from "@/test/factories/sweep";
-import { attempt, trial } from "@/test/factories/trial";
+import { endedSweep, sweep, tradeSweep } from "@/test/factories/sweep";
+import { attempt, brokenTrial, trial } from "@/test/factories/trial";
 
-type Drawn = { label: string; onAxis?: (axis: number, ranges: [number, number][]) => void };
+type Drawn = {
+  label: string;
+  onAxis?: (axis: number, ranges: [number, number][]) => void;
+  onPick?: (trial: number) => void;
+  onRectangle?: (x: [number, number], y: [number, number]) => void;
+};
 const drawn = new Map<string, Drawn>();
 vi.mock("@/plots/EChart", () => ({
   default: (props: Drawn) => {
@@ -280,6 +285,62 @@ it("shows what the server says of the trials, and early stopping where it judged
   await act(() => queries.invalidateQueries({ queryKey: ["overview", id, "insight"] }));
   expect(await screen.findByText(/Not now/)).toBeTruthy();
   expect(screen.queryByRole("region", { name: "Early stopping" })).toBeTruthy();
+});
+
+const rows = [
+  trial({ number: 1, value: 0.95, results: { acc: 0.95, ms: 18, mb: 5 } }),
+  trial({ number: 2, value: 0.9, results: { acc: 0.9, ms: 12, mb: 4 } }),
+  trial({ number: 3, value: 0.8, results: { acc: 0.8, ms: 19, mb: 9 } }),
+  { ...brokenTrial(), number: 4 },
+];
+const front = rows.slice(0, 2).map(({ number, results = {} }) => ({ trial: number, results }));
+
+async function trades(change = {}) {
+  const { router } = await drawApp(`/sweeps/${id}?tab=overview`, {
+    ...found(),
+    [`GET /sweeps/${id}`]: [200, tradeSweep(change)],
+    [`GET /sweeps/${id}/trials`]: [200, { data: rows, total: 4 }],
+    [`GET /sweeps/${id}/insight`]: [200, insight({ front })],
+  });
+  const card = await screen.findByRole("region", { name: "Best trades" });
+  expect(card.previousElementSibling?.getAttribute("aria-label")).toBe("History");
+
+  return { card, router };
+}
+
+it("shows the best trades among the trials that keep the constraints, which can be chosen", async () => {
+  const { card, router } = await trades();
+  expect(await within(card).findByRole("img", { name: "Best trades of acc and ms: 2 of 3 trials" })).toBeTruthy();
+  expect(within(card).getByText("other trials (1)")).toBeTruthy();
+  expect(within(card).getByText(/Trials that break a constraint are left out/)).toBeTruthy();
+  expect(within(card).queryByText(/first two/)).toBeNull();
+  act(() => drawn.get("Best")?.onRectangle?.([0.7, 0.92], [10, 40])); // 4 is in it, too
+  await waitFor(() => expect(router.state.location.search).toMatchObject({ trials: "2-3" }));
+  act(() => drawn.get("Best")?.onPick?.(3));
+  await waitFor(() => expect(router.state.location.search).toMatchObject({ trials: "2" }));
+  await userEvent.click(within(card).getByText("View as table"));
+  const table = await within(card).findByRole("table", { name: "Best trades" });
+  expect(within(table).getAllByRole("row").map((row) => [...row.children].slice(1).map((cell) => cell.textContent))).toEqual([
+    ["Trial", "acc", "ms"],
+    ["1", "0.95", "18"],
+    ["2", "0.9", "12"],
+  ]); // prettier-ignore
+});
+
+it("draws the first two of more objectives, and has all in the table", async () => {
+  const further = ["ms", "mb"].map((metric) => ({ metric, goal: "minimize" as const }));
+  const objective = { metric: "acc", goal: "maximize" as const, further };
+  const { card } = await trades({ objective, constraints: undefined });
+  expect(within(card).getByText(/The chart shows the first two of 3 objectives, the table all/)).toBeTruthy();
+  expect(within(card).queryByText(/constraint/)).toBeNull();
+  await userEvent.click(within(card).getByText("View as table"));
+  expect(await within(card).findByRole("columnheader", { name: "mb" })).toBeTruthy();
+});
+
+it("has no card of best trades with one objective", async () => {
+  await drawApp(`/sweeps/${id}?tab=overview`, found());
+  expect(await screen.findByRole("table", { name: "Importance of parameters" })).toBeTruthy();
+  expect(screen.queryByRole("region", { name: "Best trades" })).toBeNull();
 });
 
 it("says how many trials with a value it draws, wherever it draws a sample", async () => {

@@ -76,7 +76,7 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
         )}
       </Group>
       <TrialCharts cleared={cleared} sweep={sweep} trials={rows} part={rows.length < total} chosen={chosen} dark={dark}>
-        <InsightSection sweep={sweep} live={live} />
+        <InsightSection sweep={sweep} trials={rows} chosen={chosen} dark={dark} live={live} />
       </TrialCharts>
       <CurvesSection sweep={sweep} chosen={chosen} dark={dark} live={live} />
       <TimelineSection sweep={sweep} chosen={chosen} dark={dark} live={live} />

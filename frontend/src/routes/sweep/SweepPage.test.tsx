@@ -2,7 +2,7 @@ import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
 import { drawApp, hold, local, type Answers } from "@/test/app";
-import { endedSweep, newSweep, sweep } from "@/test/factories/sweep";
+import { endedSweep, newSweep, sweep, tradeSweep } from "@/test/factories/sweep";
 import { runningTrial, trial } from "@/test/factories/trial";
 
 afterEach(() => {
@@ -96,6 +96,53 @@ it("adds a column with the last values of another metric", async () => {
   await userEvent.click(await screen.findByRole("menuitem", { name: "Show loss" }));
   expect(await screen.findByRole("columnheader", { name: "loss" })).toBeTruthy();
   expect(screen.getByText("0.25").title).toBe("at step 7");
+});
+
+it("has columns of the other objectives and of the constraints, which a person can hide", async () => {
+  const constraints = [
+    { metric: "ms", max: 20 },
+    { metric: "acc", min: 0.5 },
+    { metric: "size", min: 1, max: 9 },
+  ];
+  await drawApp(`/sweeps/${id}?tab=trials`, {
+    ...found,
+    [`GET /sweeps/${id}`]: [200, tradeSweep({ constraints })],
+    [`GET /sweeps/${id}/trials`]: [200, { data: [trial({ results: { acc: 0.95, ms: 12, size: 3 } })], total: 1 }],
+  });
+  expect(await screen.findByRole("columnheader", { name: "size" })).toBeTruthy();
+  const heads = screen.getAllByRole("columnheader").map((head) => head.textContent.trim());
+  expect(heads.filter((head) => /acc|ms|size/.test(head))).toEqual(["acc", "ms", "size"]);
+  await userEvent.click(screen.getByRole("button", { name: "Columns" }));
+  await userEvent.click(await screen.findByRole("menuitem", { name: "Hide ms" }));
+  await waitFor(() => expect(screen.queryByRole("columnheader", { name: "ms" })).toBeNull());
+});
+
+it("asks for no more metrics than the server tells at once", async () => {
+  const constraints = Array.from({ length: 12 }, (_, i) => ({ metric: `m${i}`, max: 1 }));
+  await drawApp(`/sweeps/${id}?tab=trials`, {
+    ...found,
+    [`GET /sweeps/${id}`]: [200, sweep({ constraints })],
+    [`GET /sweeps/${id}/trials`]: [200, { data: [trial()], total: 1 }],
+  });
+  expect(await screen.findByRole("columnheader", { name: "m9" })).toBeTruthy();
+  expect(screen.queryByRole("columnheader", { name: "m10" })).toBeNull();
+});
+
+it("says what all objectives and constraints are", async () => {
+  const constraints = [
+    { metric: "ms", max: 20 },
+    { metric: "size", min: 1, max: 9 },
+  ];
+  const { queries } = await drawApp(`/sweeps/${id}`, {
+    ...found,
+    [`GET /sweeps/${id}`]: [200, tradeSweep({ constraints })],
+  });
+  const fact = async (name: string) => (await screen.findByText(name)).parentElement?.textContent;
+  expect(await fact("Objectives")).toBe("Objectivesmaximize acc, minimize ms");
+  expect(await fact("Constraints")).toBe("Constraintsms at most 20, size at least 1 and at most 9");
+  queries.setQueryData(["sweep", id], sweep());
+  await waitFor(() => expect(screen.queryByText("Constraints")).toBeNull());
+  expect(screen.queryByText("Objectives")).toBeNull();
 });
 
 it("offers a viewer nothing, and says why", async () => {

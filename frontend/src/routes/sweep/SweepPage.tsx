@@ -17,6 +17,7 @@ import { StaleNote } from "@/components/StaleNote";
 import { StateLabel } from "@/components/StateLabel";
 import { ago, between, count, decimal, zoned } from "@/lib/format";
 import { etaText } from "@/lib/eta";
+import { constraintText, objectivesOf } from "@/lib/objectives";
 import { progressText, segments } from "@/lib/progress";
 import { ended, sweepLooks } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
@@ -129,6 +130,7 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
   const now = useNow();
   const remaining = etaText(sweep);
   const goal = sweep.objective?.goal === "minimize" ? "lowest" : "highest";
+  const objectives = objectivesOf(sweep.objective).map((one) => `${one.goal} ${one.metric}`);
   const facts: Fact[] = [
     { name: "State", value: <StateLabel look={sweepLooks[sweep.state]} /> },
     {
@@ -147,6 +149,8 @@ function SweepHeader({ sweep }: { sweep: Sweep }) {
         "no result yet"
       ),
     },
+    ...(objectives.length > 1 ? [{ name: "Objectives", value: objectives.join(", ") }] : []),
+    ...(sweep.constraints ? [{ name: "Constraints", value: sweep.constraints.map(constraintText).join(", ") }] : []),
     { name: "At once", value: sweep.max_parallel === 0 ? "as many as fit" : count(sweep.max_parallel, "trial") },
     { name: "Duration", value: between(sweep.started_at, sweep.finished_at, now) },
     ...(remaining === undefined ? [] : [{ name: "Still takes", value: remaining }]),

@@ -9,6 +9,7 @@ import { RangeFilter } from "@/components/RangeFilter";
 import { StateFilter } from "@/components/StateFilter";
 import { TrialTable } from "@/components/TrialTable";
 import { count, value } from "@/lib/format";
+import { otherResults } from "@/lib/objectives";
 import { MOST_CHOSEN } from "@/lib/overview/selection";
 import { trialLooks } from "@/lib/states";
 import { constants, matching, parameterNames } from "@/lib/trials";
@@ -29,7 +30,8 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
   const chosen = useChosen();
   const now = useNow(5000);
   const live = !usePaused();
-  const [metrics, setMetrics] = useState<string[]>([]); // columns that a person adds
+  const [wanted] = useState(() => otherResults(sweep));
+  const [metrics, setMetrics] = useState(wanted.slice(0, MOST_METRICS)); // columns; a person adds and removes some
   const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, sort }, live, metrics));
   const reported = useQuery(metricNamesQuery(sweep, live)).data?.data.map(({ name }) => name) ?? [];
   const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = list;
@@ -38,7 +40,7 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
   const same = useMemo(() => constants(trials), [trials]);
   const [asked, setAsked] = useState<Record<string, boolean>>({}); // columns that a person shows or hides
   const shown = names.filter((name) => asked[name] ?? !same.has(name));
-  const others = reported.filter((name) => name !== sweep.objective?.metric);
+  const others = [...new Set([...wanted, ...reported])].filter((name) => name !== sweep.objective?.metric);
   const filtered = states.length > 0 || min !== undefined || max !== undefined;
 
   const onEnd = useCallback(() => {

@@ -3,8 +3,8 @@ import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it, vi } from "vitest";
 import { MOST_POINTS } from "@/services/trials";
 import { drawApp, streamAddress } from "@/test/app";
-import { sweep } from "@/test/factories/sweep";
-import { attempt, trial } from "@/test/factories/trial";
+import { sweep, tradeSweep } from "@/test/factories/sweep";
+import { attempt, brokenTrial, trial } from "@/test/factories/trial";
 
 vi.mock("@/plots/LineChart", () => ({ default: () => null }));
 afterEach(() => {
@@ -28,6 +28,23 @@ const found = (points: number) => ({
       })),
     },
   ] as [number, unknown],
+});
+
+it.each([
+  ["keeps the constraints", trial({ results: { acc: 0.95, ms: 12 } }), "0.95", "12", undefined],
+  ["breaks one", brokenTrial(), "0.97 (breaks a constraint)", "30", /its ms of 30 is more than 20$/],
+] as const)("shows all results of a trial that %s", async (_, shown, acc, ms, message) => {
+  await drawApp("/sweeps/s1/trials/1", {
+    ...found(1),
+    "GET /sweeps/s1": [200, tradeSweep()],
+    "GET /sweeps/s1/trials/1": [200, shown],
+  });
+  const fact = async (name: string) => (await screen.findByText(name, { selector: "dt" })).nextSibling?.textContent;
+  expect(await fact("acc")).toBe(acc);
+  expect(await fact("ms")).toBe(ms);
+  const note = screen.getByRole("region", { name: "Overview" }).querySelector(".note");
+  expect(note?.textContent ?? "").toMatch(message ?? /^$/);
+  expect(note?.className ?? "").toBe(message ? "note plain" : "");
 });
 
 it("says that metrics were cut", async () => {

@@ -16,6 +16,7 @@ import { StateLabel } from "@/components/StateLabel";
 import { When } from "@/components/When";
 import { Waiting } from "@/components/Waiting";
 import { between, decimal, value } from "@/lib/format";
+import { breaksConstraint, otherResults } from "@/lib/objectives";
 import { originText } from "@/lib/trials";
 import { settled, trialLooks } from "@/lib/states";
 import { useNow } from "@/lib/useNow";
@@ -28,7 +29,7 @@ import { MemoryPanel } from "@/routes/trial/MemoryPanel";
 import { MetricsPanel } from "@/routes/trial/MetricsPanel";
 import { hostsQuery } from "@/services/hosts";
 import { useCanSteer } from "@/services/session";
-import { sweepQuery } from "@/services/sweeps";
+import { sweepQuery, type Sweep } from "@/services/sweeps";
 import { attemptsQuery, setTrialNote, trialQuery, type Trial } from "@/services/trials";
 
 export function TrialPage() {
@@ -80,7 +81,7 @@ export function TrialPage() {
       </Group>
       <StaleNote query={trial} doing="Reading the trial again" />
       <div style={{ display: "grid", gap: 16 }}>
-        <TrialHeader key={trial.data.id} trial={trial.data} metric={sweep.data?.objective?.metric} />
+        <TrialHeader key={trial.data.id} trial={trial.data} sweep={sweep.data} />
         {trial.data.waiting && trial.data.waiting.length > 0 && (
           <Waiting rejections={trial.data.waiting} kept={trial.data.kept_host} />
         )}
@@ -98,15 +99,30 @@ export function TrialPage() {
   );
 }
 
-function TrialHeader({ trial, metric }: { trial: Trial; metric: string | undefined }) {
+function TrialHeader({ trial, sweep }: { trial: Trial; sweep: Sweep | undefined }) {
   const now = useNow();
   const bad = trial.state === "failed" || trial.state === "infeasible";
+  const broken = breaksConstraint(trial);
+  const metric = sweep?.objective?.metric;
+  const result = trial.results?.[metric ?? ""];
   const facts: Fact[] = [
     { name: "State", value: <StateLabel look={trialLooks[trial.state]} /> },
     {
       name: metric ?? "Value",
-      value: trial.value === undefined ? "no result" : <strong>{decimal(trial.value)}</strong>,
+      value:
+        trial.value !== undefined ? (
+          <strong>{decimal(trial.value)}</strong>
+        ) : broken && result !== undefined ? (
+          `${decimal(result)} (breaks a constraint)`
+        ) : (
+          "no result"
+        ),
     },
+    ...(sweep ? otherResults(sweep) : []).flatMap((name): Fact[] => {
+      const other = trial.results?.[name];
+
+      return other === undefined ? [] : [{ name, value: decimal(other) }];
+    }),
     { name: "Values by", value: originText(trial.origin) },
     { name: "Attempts", value: trial.attempts },
     { name: "Duration", value: between(trial.started_at, trial.finished_at, now) },
@@ -139,9 +155,9 @@ function TrialHeader({ trial, metric }: { trial: Trial; metric: string | undefin
 
   return (
     <section className="card" aria-label="Overview">
-      {trial.state !== "succeeded" && trial.message !== undefined && trial.message !== "" && (
+      {(trial.state !== "succeeded" || broken) && trial.message !== undefined && trial.message !== "" && (
         <div style={{ marginBottom: 14 }}>
-          <Note kind={bad ? "bad" : settled(trial.state) && trial.state !== "pruned" ? "good" : "plain"}>
+          <Note kind={bad ? "bad" : settled(trial.state) && trial.state !== "pruned" && !broken ? "good" : "plain"}>
             {trial.message}
           </Note>
         </div>

@@ -31,6 +31,16 @@ export function sweep(change: Partial<Sweep> = {}): Sweep {
   };
 }
 
+/** A sweep with two objectives and a constraint. */
+export function tradeSweep(change: Partial<Sweep> = {}): Sweep {
+  return sweep({
+    objective: { metric: "acc", goal: "maximize", further: [{ metric: "ms", goal: "minimize" }] },
+    constraints: [{ metric: "ms", max: 20 }],
+    best: { trial: 1, value: 0.95 },
+    ...change,
+  });
+}
+
 /** ended is a sweep that has come to its end in a state. */
 export function endedSweep(state: SweepState, change: Partial<Sweep> = {}): Sweep {
   return sweep({

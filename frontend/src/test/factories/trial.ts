@@ -82,6 +82,15 @@ export function failedTrial(): Trial {
   });
 }
 
+/** A trial of a sweep with a constraint, which it breaks. */
+export function brokenTrial(): Trial {
+  return trial({
+    value: undefined,
+    results: { acc: 0.97, ms: 30 },
+    message: "finished; it breaks a constraint, so it is not ranked: its ms of 30 is more than 20",
+  });
+}
+
 export function infeasibleTrial(): Trial {
   return trial({
     state: "infeasible",
