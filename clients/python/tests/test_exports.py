@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any, Optional
 from urllib.parse import parse_qs, urlsplit
 
+import optuna
 import pytest
 from fake import Request, fake_server
 from mlflow import MlflowClient
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages.journal import JournalFileBackend
 from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer
 from tensorboard.context import RequestContext
 from tensorboard.plugins import base_plugin
@@ -72,13 +75,13 @@ POINTS = [
 
 
 @contextmanager
-def a_sweep(cut: bool = False) -> Iterator[berth.Sweep]:
+def a_sweep(cut: bool = False, data: dict[str, Any] = SWEEP) -> Iterator[berth.Sweep]:
     """Serves the sweep; of its metrics half, if they are cut."""
 
     def answer(r: Request) -> None:
         where = urlsplit(r.path)
         if not where.path.endswith("/export"):
-            r.send(200, SWEEP)
+            r.send(200, data)
             return
         asked = parse_qs(where.query)
         assert asked["format"] == ["jsonl"]
@@ -248,3 +251,35 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp
 @pytest.mark.parametrize(("text", "seconds"), [("2026-01-01T00:00:00Z", 0), ("2026-01-01T00:00:00.5Z", 0.5)])
 def test_times_have_fractions_of_any_length(text: str, seconds: float) -> None:
     assert _unix(text) == 1767225600 + seconds
+
+
+def test_optuna_reads_its_study(tmp_path: Path) -> None:
+    parameters: list[dict[str, Any]] = [
+        {"name": "lr", "type": "float", "min": 0.001, "max": 1, "log": True},
+        {"name": "batch", "type": "int", "min": 8, "max": 64, "step": 8},
+        {"name": "optimizer", "type": "categorical", "values": ["adam", "sgd"]},
+        {"name": "momentum", "type": "float", "min": 0, "max": 1, "when": {"optimizer": ["sgd"]}},
+        {"name": "nesterov", "type": "fixed", "value": True},
+    ]
+    constraint = {"metric": "loss", "max": 0.2}
+    objective = {"metric": "loss", "goal": "minimize"}
+    data = {**SWEEP, "spec": {"parameters": parameters}, "objective": objective, "constraints": [constraint]}
+    with a_sweep(data=data) as sweep:
+        file = sweep.to_optuna(tmp_path / "journal.log")
+        with pytest.raises(optuna.exceptions.DuplicatedStudyError):
+            sweep.to_optuna(file)
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(file)))
+    study = optuna.load_study(study_name="digits 01234567", storage=storage)
+    assert study.metric_names == ["loss"] and study.direction == optuna.study.StudyDirection.MINIMIZE
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "FAIL", "FAIL"], "open trials are left out"
+    first = study.trials[0]
+    assert first.params == {"lr": 0.1, "batch": 8, "optimizer": "adam"}
+    assert first.distributions["lr"] == FloatDistribution(0.001, 1, log=True)
+    assert first.distributions["batch"] == IntDistribution(8, 64, step=8)
+    assert first.distributions["optimizer"] == CategoricalDistribution(["adam", "sgd"])
+    assert first.value == 0.25 and first.constraints == {"loss": pytest.approx(0.05)}
+    assert first.intermediate_values[0] == 0.5 and len(first.intermediate_values) == len(LOSSES)
+    assert first.duration is not None and first.duration.total_seconds() == pytest.approx(58.873456)
+    assert first.user_attrs == {"berth.trial": 1, "berth.state": "succeeded"}
+    with a_sweep() as sweep, pytest.raises(berth.NoResultError, match="has no objective"):
+        sweep.to_optuna(tmp_path / "other.log")

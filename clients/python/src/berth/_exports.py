@@ -1,4 +1,4 @@
-"""Sweeps for MLflow and TensorBoard, written by their own libraries."""
+"""Sweeps for MLflow, TensorBoard and Optuna, written by their own libraries."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import os
 import posixpath
 import re
 import tempfile
+import warnings
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Optional, Union
 
+from berth._errors import NoResultError
 from berth._transport import Transport, path
 
 if TYPE_CHECKING:
@@ -193,3 +195,71 @@ def to_tensorboard(transport: Transport, sweep_id: str, directory: Union[str, os
             for event in events:
                 writer.write(event.SerializeToString())
     return root
+
+
+def to_optuna(transport: Transport, sweep: models.Sweep, file: Union[str, os.PathLike[str]]) -> Path:
+    """Adds the sweep's ended trials to an Optuna journal, as a new study."""
+    try:
+        import optuna
+        from optuna.storages.journal import JournalFileBackend
+        from optuna.trial import TrialState
+    except ImportError as error:
+        raise ImportError("this needs Optuna: pip install 'optuna>=5'") from error
+
+    if sweep.objective is None:
+        raise NoResultError(f"sweep {sweep.id[:8]} has no objective, which a study needs")
+    objectives = [sweep.objective, *(sweep.objective.further or [])]
+    distributions = {one["name"]: space for one in (sweep.spec or {}).get("parameters", []) if (space := _space(one))}
+    states = {"succeeded": TrialState.COMPLETE, "pruned": TrialState.PRUNED}
+    trials = []
+    for trial, points in results(transport, sweep.id):
+        if not trial["finished_at"]:
+            continue
+        named = _named(trial, "results.") or {sweep.objective.metric: trial["value"]}
+        named = {name: value for name, value in named.items() if value is not None}
+        state = states.get(trial["state"], TrialState.FAIL)
+        complete = state == TrialState.COMPLETE and all(one.metric in named for one in objectives)
+        params = {name: value for name, value in _named(trial, "params.").items() if name in distributions}
+        curve = {p["step"]: _number(p) for p in points if p["name"] == sweep.objective.metric and not p["final"]}
+        frozen = optuna.trial.create_trial(
+            state=TrialState.FAIL if state == TrialState.COMPLETE and not complete else state,
+            values=[float(named[one.metric]) for one in objectives] if complete else None,
+            params=params,
+            distributions={name: distributions[name] for name in params},
+            intermediate_values=curve if len(objectives) == 1 else {},
+            user_attrs={"berth.trial": trial["number"], "berth.state": trial["state"]},
+            constraints={c.metric: _beyond(c, named[c.metric]) for c in sweep.constraints or [] if c.metric in named},
+        )
+        frozen.datetime_start = datetime.fromtimestamp(_began(trial))
+        frozen.datetime_complete = datetime.fromtimestamp(_unix(trial["finished_at"]))
+        trials.append(frozen)
+    study = optuna.create_study(
+        storage=optuna.storages.JournalStorage(JournalFileBackend(os.fspath(file))),
+        study_name=f"{sweep.name} {sweep.id[:8]}",
+        directions=[optuna.study.StudyDirection[one.goal.upper()] for one in objectives],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names([one.metric for one in objectives])
+    study.add_trials(trials)
+    return Path(file)
+
+
+def _space(parameter: Row) -> Any:
+    """Returns the distribution of a searched parameter; None = it is fixed or derived."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    low, high, log, step = (parameter.get(key) for key in ("min", "max", "log", "step"))
+    if parameter["type"] == "categorical":
+        return CategoricalDistribution(parameter["values"])
+    if parameter["type"] == "int":
+        return IntDistribution(int(low or 0), int(high or 0), log=bool(log), step=int(step or 1))
+    if parameter["type"] == "float":
+        return FloatDistribution(float(low or 0), float(high or 0), log=bool(log), step=step)
+    return None
+
+
+def _beyond(constraint: models.Constraint, value: float) -> float:
+    """Returns by how much a result is beyond a constraint; 0 or less = it is within."""
+    over = -float("inf") if constraint.max is None else value - constraint.max
+    return over if constraint.min is None else max(over, constraint.min - value)

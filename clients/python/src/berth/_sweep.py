@@ -268,6 +268,17 @@ class Sweep:
 
         return to_tensorboard(self._transport, self.id, directory)
 
+    def to_optuna(self, file: Union[str, os.PathLike[str]]) -> Path:
+        """Adds the ended trials to an Optuna journal as a new study, and returns the file; needs optuna 5.
+
+        For Optuna's dashboard, plots and terminators: values, curves, constraints and states. Trials that
+        failed, were canceled or needed too much memory are FAIL. A second call to the same file is refused
+        by Optuna: the study is there.
+        """
+        from berth._exports import to_optuna
+
+        return to_optuna(self._transport, self.refresh().data, file)
+
     def plot_history(self, ax: Optional[Axes] = None) -> Axes:
         """Draws the value of each trial, and the best so far; needs matplotlib."""
         from berth._plots import plot_history
