@@ -86,6 +86,7 @@ type NewSweep struct {
 	Planned     int // trials in all, when known; else 0
 	CreatedBy   string
 	From        []string // ids of the sweeps whose trials its search knows from the start
+	PriorsOf    string   // the sweep whose search knew from the start what this one's does; empty = none
 
 	// Idempotency: the same key with the same body answers with the first
 	// sweep; with another body it is a conflict. An empty key is never looked up.

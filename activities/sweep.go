@@ -106,7 +106,7 @@ func (a *Activities) FinishSweep(ctx context.Context, in SweepStateInput) (berth
 	}
 
 	if len(sweep.Spec.Constraints) > 0 && sweep.Counts.Succeeded > 0 && sweep.BestTrial == 0 {
-		in.Reason += "; each of its trials breaks a constraint"
+		in.Reason += "; each trial that succeeded breaks a constraint"
 	}
 
 	if in.State == berth.SweepSucceeded && sweep.Counts.Succeeded == 0 {

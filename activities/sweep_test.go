@@ -412,7 +412,7 @@ func TestFinishSweep_CountsInfeasibleTrials(t *testing.T) {
 			"limits.max_trials is reached; 39 of its trials were infeasible: they needed more than any machine has",
 		},
 		"none":                       {berth.Counts{Succeeded: 40}, "limits.max_trials is reached"},
-		"none keeps its constraints": {berth.Counts{Succeeded: 40}, "limits.max_trials is reached; each of its trials breaks a constraint"},
+		"none keeps its constraints": {berth.Counts{Succeeded: 40}, "limits.max_trials is reached; each trial that succeeded breaks a constraint"},
 	} {
 		e := &counted{counts: tt.counts}
 		if strings.Contains(name, "constraints") {

@@ -21,7 +21,7 @@ func (h *handlers) CloneSweep(ctx context.Context, r openapi.CloneSweepRequestOb
 		return nil, err
 	}
 
-	sweep, created, err := h.submitCopy(ctx, old, "clone", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) { return old.Spec, nil })
+	sweep, created, err := h.submitCopy(ctx, old, old.ID, "clone", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) { return old.Spec, nil })
 	if created {
 		return openapi.CloneSweep201JSONResponse{NewSweepJSONResponse: newSweep(sweep)}, err
 	}
@@ -36,7 +36,7 @@ func (h *handlers) RerunFailedTrials(ctx context.Context, r openapi.RerunFailedT
 		return nil, err
 	}
 
-	sweep, created, err := h.submitCopy(ctx, old, "rerun-failed", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) {
+	sweep, created, err := h.submitCopy(ctx, old, "", "rerun-failed", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) {
 		return h.failedOnly(ctx, old)
 	})
 	if created {
@@ -97,9 +97,11 @@ func onlyTrials(s berth.Spec, trials []berth.Trial) berth.Spec {
 }
 
 // submitCopy submits a spec made from another sweep's. An idempotency key stands
-// for the caller's body: the same call may make another spec by now.
+// for the caller's body: the same call may make another spec by now. A search learns from
+// what the learned sweep's did, although that may be deleted, or its name another's; empty =
+// from what its own spec names.
 func (h *handlers) submitCopy(
-	ctx context.Context, old berth.Sweep, verb, key string, change *openapi.SweepCopy, copied func() (berth.Spec, error),
+	ctx context.Context, old berth.Sweep, learned, verb, key string, change *openapi.SweepCopy, copied func() (berth.Spec, error),
 ) (openapi.Sweep, bool, error) {
 	sent := cmp.Or(change, &openapi.SweepCopy{})
 
@@ -109,7 +111,7 @@ func (h *handlers) submitCopy(
 	}
 
 	return h.submit(ctx, submission{
-		spec:  func() (berth.Spec, error) { return readCopy(copied, sent.Name) },
+		spec: func() (berth.Spec, error) { return readCopy(copied, sent.Name) }, learned: learned,
 		route: "POST " + location(old.ID) + "/" + verb, key: key, body: body,
 	})
 }

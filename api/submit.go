@@ -25,6 +25,8 @@ type submission struct {
 	route string
 	key   string // idempotency; empty = none
 	body  []byte // the caller's body, for which the key stands
+
+	learned string // a sweep: the search learns from what its search did; empty = from what the spec names
 }
 
 // submit stores a sweep, or finds the sweep of the same call, made before: that one needs
@@ -77,7 +79,12 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 		return "", false, nil, err
 	}
 
-	problems, _, err := s.problems(ctx, sent)
+	checked := sent
+	if want.learned != "" {
+		checked.Search.From = nil
+	}
+
+	problems, _, err := s.problems(ctx, checked)
 	if err != nil {
 		return "", false, nil, err
 	}
@@ -95,13 +102,13 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 		return "", false, nil, err
 	}
 
-	from, _, err := s.earlier(ctx, sent)
+	from, _, err := s.earlier(ctx, checked)
 	if err != nil {
 		return "", false, nil, err
 	}
 
 	id, created, err = s.deps.Store.CreateSweep(ctx, berth.NewSweep{
-		ID: uuid.NewString(), Spec: sent, ImageDigest: digest, Planned: preview.Planned(sent), From: from,
+		ID: uuid.NewString(), Spec: sent, ImageDigest: digest, Planned: preview.Planned(sent), From: from, PriorsOf: want.learned,
 		CreatedBy: by.Person, Route: by.Route, Key: by.Key, BodyHash: by.BodyHash,
 	})
 	if want.key != "" {
@@ -200,7 +207,7 @@ func (s *Server) earlier(ctx context.Context, want berth.Spec) (ids []string, pr
 		case err != nil:
 			problems = append(problems, spec.FromProblem(i, err.Error()))
 		case !teaches:
-			problems = append(problems, spec.FromProblem(i, fmt.Sprintf("no trial of sweep %q has ended with a result yet", name)))
+			problems = append(problems, spec.FromProblem(i, fmt.Sprintf("no trial of sweep %q has a value from which a search learns", name)))
 		default:
 			ids = append(ids, id)
 		}

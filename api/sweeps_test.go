@@ -533,7 +533,7 @@ func TestCreateSweep_From(t *testing.T) {
 	r := setup(t, store)
 	file := strings.Replace(apitest.SweepFile, "search: {algorithm: grid}", "search: {algorithm: auto, from: [NAME]}\nlimits: {max_trials: 4}", 1)
 
-	for name, says := range map[string]string{"absent": `"pointer":"/search/from/0"`, "young": `no trial of sweep \"young\" has ended with a result yet`} {
+	for name, says := range map[string]string{"absent": `"pointer":"/search/from/0"`, "young": `no trial of sweep \"young\" has a value from which a search learns`} {
 		status, body := r.text(http.MethodPost, "/api/v1/sweeps", strings.Replace(file, "NAME", name, 1), "Content-Type: application/yaml", "Idempotency-Key: b")
 		require.Equal(t, http.StatusUnprocessableEntity, status, body)
 		require.Contains(t, body, "E_FROM")
@@ -543,4 +543,10 @@ func TestCreateSweep_From(t *testing.T) {
 	status, body := r.text(http.MethodPost, "/api/v1/sweeps", strings.Replace(file, "NAME", "digits", 1), "Content-Type: application/yaml", "Idempotency-Key: c")
 	require.Equal(t, http.StatusCreated, status, body)
 	require.Equal(t, 4, store.Count("priors"))
+
+	// A clone learns from the same, although its name is two sweeps' by now.
+	warm := read[openapi.Sweep](t, body).ID
+	body = r.want(http.StatusCreated, "POST", "/api/v1/sweeps/"+warm+"/clone", "", "Idempotency-Key: d")
+	require.NotEqual(t, warm, read[openapi.Sweep](t, body).ID)
+	require.Equal(t, 8, store.Count("priors"))
 }

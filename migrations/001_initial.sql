@@ -210,6 +210,7 @@ CREATE TABLE rungs (
     step     bigint NOT NULL,
     value    double precision, -- NULL = NaN or infinite
     stop     boolean NOT NULL,
+    ended    boolean NOT NULL DEFAULT false, -- its attempt had ended: nothing was judged, others are compared with it
     why      text NOT NULL,
     at       timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (trial_id, rung)

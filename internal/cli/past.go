@@ -19,6 +19,7 @@ import (
 type pastTrials struct {
 	parameters []berth.Parameter // that are searched
 	trials     []pastTrial
+	rows       int // of the table: these, and trials that did not succeed
 }
 
 type pastTrial struct {
@@ -36,6 +37,8 @@ func readPast(sweep berth.Spec, trials, metrics string) (*pastTrials, error) {
 	}
 
 	err = eachRow(trials, []string{"number", "state", "value", "seconds"}, func(row map[string]string) {
+		past.rows++
+
 		if row["state"] != string(berth.TrialSucceeded) {
 			return
 		}
@@ -139,6 +142,7 @@ func (p *pastTrials) distance(a, b berth.Assignment) (sum float64) {
 // pastCurve is what a trial reported of the objective.
 type pastCurve struct {
 	values []float64
+	steps  []int64
 	at     []time.Time
 }
 
@@ -151,7 +155,7 @@ func readCurves(path, metric string) (map[string]*pastCurve, error) {
 
 	err := eachRow(path, []string{"trial", "counts", "name", "step", "value", "at"}, func(row map[string]string) {
 		value, valueErr := strconv.ParseFloat(row["value"], 64)
-		_, stepErr := strconv.ParseInt(row["step"], 10, 64)
+		step, stepErr := strconv.ParseInt(row["step"], 10, 64)
 		at, atErr := time.Parse(time.RFC3339Nano, row["at"])
 
 		if row["name"] != metric || row["counts"] != "true" || errors.Join(valueErr, stepErr, atErr) != nil {
@@ -160,7 +164,7 @@ func readCurves(path, metric string) (map[string]*pastCurve, error) {
 
 		c := cmp.Or(curves[row["trial"]], &pastCurve{})
 		curves[row["trial"]] = c
-		c.values, c.at = append(c.values, value), append(c.at, at)
+		c.values, c.steps, c.at = append(c.values, value), append(c.steps, step), append(c.at, at)
 	})
 
 	return curves, err
@@ -173,7 +177,7 @@ func (c *pastCurve) run(value, seconds float64) (r simulate.Run) {
 		return simulate.Run{Values: []float64{value}, Seconds: []float64{seconds}}
 	}
 
-	r.Values = c.values
+	r.Values, r.Steps, r.End = c.values, c.steps, &value
 	first := seconds
 
 	for i := range c.at[1:] {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,6 +21,8 @@ type simulation struct {
 	file, trials, metrics, problem string
 	algorithms                     []string
 	atOnce, seeds, maxTrials       int
+
+	note string // about the past trials
 }
 
 func (o *options) simulateCommand() *cobra.Command {
@@ -42,6 +45,8 @@ func (o *options) simulateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+
+			say(cmd.ErrOrStderr(), "%s", s.note)
 
 			return o.print(cmd.OutOrStdout(), rows, func() table { return simulationTable(rows) })
 		},
@@ -93,6 +98,11 @@ func (s *simulation) world(cmd *cobra.Command) (sweep berth.Spec, does func(seed
 	past, err := readPast(sweep, s.trials, s.metrics)
 	if err != nil {
 		return sweep, nil, err
+	}
+
+	s.note = fmt.Sprintf("%s of the table succeeded and can run again, of %d.\n", plural(len(past.trials), "trial", "trials"), past.rows)
+	if s.trialsOf(sweep) >= len(past.trials) {
+		s.note += "Each simulated sweep runs all of them: searches differ in their order alone. Fewer --max-trials tell more.\n"
 	}
 
 	return sweep, func(int) made { return past.untried() }, nil
@@ -184,22 +194,23 @@ func (s *simulation) compare(sweep berth.Spec, does func(seed int) made) (rows [
 	return rows, nil
 }
 
+// trialsOf is how many trials a simulated sweep has.
+func (s *simulation) trialsOf(sweep berth.Spec) int {
+	const enough = 100
+
+	return cmp.Or(s.maxTrials, sweep.Limits.MaxTrials, enough)
+}
+
 // one is one simulated sweep.
 func (s *simulation) one(sweep berth.Spec, algorithm string, rule *berth.EarlyStop, seed int, does made) (o simulate.Outcome, err error) {
-	const startup, trials = 10, 100
+	const startup = 10
 
 	if !slices.Contains([]string{berth.SearchAuto, berth.SearchGP, berth.SearchTPE, berth.SearchSobol, berth.SearchRandom}, algorithm) {
 		return o, exitf(ExitUsage, "--algorithm %s cannot be simulated; there are auto, gp, tpe, sobol and random", algorithm)
 	}
 
 	sweep.Search = berth.SearchSpec{Algorithm: algorithm, Seed: int64(seed), Startup: max(sweep.Search.Startup, startup)}
-	if sweep.Limits.MaxTrials = max(s.maxTrials, sweep.Limits.MaxTrials); s.maxTrials > 0 {
-		sweep.Limits.MaxTrials = s.maxTrials
-	}
-
-	if sweep.Limits.MaxTrials == 0 {
-		sweep.Limits.MaxTrials = trials
-	}
+	sweep.Limits.MaxTrials = s.trialsOf(sweep)
 
 	choose, err := simulate.Searched(sweep, does)
 	if err != nil {

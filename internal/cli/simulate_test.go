@@ -64,11 +64,12 @@ func TestReadPast(t *testing.T) {
 	past, err := readPast(sweep, trials, metrics)
 	require.NoError(t, err)
 	require.Len(t, past.trials, 30, "one failed")
+	require.Equal(t, 31, past.rows)
 
 	value := 1 - 225.0/300
 	require.Equal(t, pastTrial{
 		berth.Assignment{"lr": berth.FloatValue(0.001), "opt": berth.StringValue("adam")},
-		simulate.Run{Values: []float64{value / 3, value * 2 / 3, value}, Seconds: []float64{20, 5, 5}},
+		simulate.Run{Values: []float64{value / 3, value * 2 / 3, value}, Seconds: []float64{20, 5, 5}, Steps: []int64{1, 2, 3}, End: &value},
 	}, past.trials[0], "the start belongs to the first epoch")
 
 	does := past.untried()
@@ -115,7 +116,7 @@ func TestSimulate_Refuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(aimless, []byte(strings.Split(pastFile, "objective")[0]+"limits: {max_trials: 9}\nsearch: {algorithm: random}\n"), 0o600))
 
 	bounded := filepath.Join(t.TempDir(), "bounded.yaml")
-	require.NoError(t, os.WriteFile(bounded, []byte(pastFile+"constraints: [{metric: ms, max: 9}]\n"), 0o600))
+	require.NoError(t, os.WriteFile(bounded, []byte(strings.Replace(pastFile, "early_stop: {rule: asha, max: 3, startup: 1}", "constraints: [{metric: ms, max: 9}]", 1)), 0o600))
 
 	for name, tt := range map[string]struct {
 		s    simulation

@@ -152,7 +152,7 @@ func (o *options) bestCommand() *cobra.Command {
 			}
 
 			if sweep.Best == nil {
-				return exitf(ExitNotFound, "sweep %s has no trial with a value yet", short(sweep.ID))
+				return exitf(ExitNotFound, "sweep %s has no trial with a value; `berth sweep trials %[1]s` says what became of each", short(sweep.ID))
 			}
 
 			trial, err := answer[client.Trial](to.GetTrial(cmd.Context(), sweep.ID, sweep.Best.Trial))

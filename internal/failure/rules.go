@@ -51,6 +51,10 @@ func intended(e Evidence) (berth.FailureKind, string) {
 	case IntentCancel:
 		return berth.FailureCanceled, "canceled"
 	case IntentPrune:
+		if e.HasObjective && e.ObjectiveStatus != berth.MetricFinite {
+			return berth.FailureNotFinite, "stopped early: " + e.StopWhy
+		}
+
 		return berth.FailurePruned, "stopped early: " + e.StopWhy
 	case IntentPlateau:
 		if !e.HasObjective { // a constraint's metric, which mostly comes at the end

@@ -110,7 +110,7 @@ func (m *gp) hunt(p *past, random *rand.Rand) *hunt {
 	g.factor.solveUp(shares)
 
 	for i, score := range g.scores {
-		if !slices.ContainsFunc(ended[i].beyond, broken) {
+		if ended[i].end != unproven && !slices.ContainsFunc(ended[i].beyond, broken) {
 			best = min(best, score-g.noise()*shares[i])
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	complete              // it has a value
 	stopped               // early, with the value that was judged last
 	infeasible            // its values cannot work: they need too much memory, the training diverged, or a constraint is broken
+	unproven              // as stopped, in a search with constraints, of which nothing is known
 )
 
 // known is an earlier trial that a model knows.
@@ -181,6 +182,9 @@ func (s *Searcher) observeOwn(observations []berth.Observation) *past {
 			k.end, k.loss, k.losses, k.beyond = complete, s.spec.Objective.Loss(*o.Value), s.losses(o), s.beyond(o)
 			if o.State == berth.TrialPruned {
 				k.end, k.step = stopped, o.Step
+				if len(s.spec.Constraints) > 0 {
+					k.end = unproven
+				}
 			}
 		case o.State == berth.TrialSucceeded && len(o.Results) > 0:
 			k.end, k.beyond, k.own = infeasible, s.beyond(o), s.spec.Objective.Loss(o.Results[s.spec.Objective.Metric])
@@ -309,7 +313,8 @@ func (p *past) split() (ended, waiting []known) {
 }
 
 // compare puts better trials first, as Optuna's TPE does: by value, then stopped ones, the one
-// that came further first, and values that cannot work last.
+// that came further first, and values that cannot work last. In a search with constraints
+// stopped ones come after those that broke a constraint: they may break it by more.
 func (k known) compare(other known) int {
 	return cmp.Or(cmp.Compare(k.end, other.end), cmp.Compare(other.step, k.step), cmp.Compare(k.loss, other.loss))
 }
@@ -318,11 +323,11 @@ func (k known) compare(other known) int {
 // values are bad, and a trial that was among the first to be judged says no more than one
 // that was stopped (Salinas and others, ICML 2023).
 func (k known) compareLoss(other known) int {
-	if k.end == stopped {
+	if k.end == stopped || k.end == unproven {
 		k.end = complete
 	}
 
-	if other.end == stopped {
+	if other.end == stopped || other.end == unproven {
 		other.end = complete
 	}
 

@@ -3,6 +3,7 @@ package search
 import (
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -157,6 +158,29 @@ func TestObserve_StoppedTrials(t *testing.T) {
 		{number: 1, at: []float64{.5}, end: stopped, loss: -.25, step: 3}, {number: 2, at: []float64{.6}, end: infeasible, loss: math.Inf(1)},
 	}, p.trials)
 	require.Equal(t, 2, p.ended)
+}
+
+// Nothing is known of the constraints of a stopped trial: it comes behind one that broke them,
+// and is no proof that they can be kept.
+func TestObserve_StoppedTrialsWithConstraints(t *testing.T) {
+	t.Parallel()
+
+	s, err := New(berth.Spec{
+		Parameters: []berth.Parameter{{Name: "x", Type: berth.ParameterFloat, Min: new(0.0), Max: new(1.0)}},
+		Search:     berth.SearchSpec{Algorithm: berth.SearchGP}, Objective: &berth.Objective{Metric: "a", Goal: berth.GoalMaximize},
+		Constraints: []berth.Constraint{{Metric: "b", Max: new(1.0)}},
+	})
+	require.NoError(t, err)
+
+	p := s.observe([]berth.Observation{
+		{Number: 1, Params: berth.Assignment{"x": berth.FloatValue(.5)}, State: berth.TrialPruned, Kind: berth.FailurePruned, Value: new(.25), Step: 3},
+		{Number: 2, Params: berth.Assignment{"x": berth.FloatValue(.6)}, State: berth.TrialSucceeded, Results: berth.Results{"a": .1, "b": 3}},
+	}, nil)
+	require.Equal(t, map[int]bool{2: true}, p.best(1))
+
+	h := (&gp{s.space}).hunt(p, rand.New(rand.NewPCG(1, 1)))
+	require.Nil(t, h.least)
+	require.Len(t, h.constraints, 1)
 }
 
 // A mean at a tried point is its score less its share of the noise.

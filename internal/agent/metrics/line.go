@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/berthml/berth"
@@ -22,6 +23,8 @@ type Reader struct {
 	Restarted bool   // a nearer name took the objective's place; its user sets it to false
 	From      Place  // of the newest value of the objective
 	Near      Missed // lines that seem to have the objective
+
+	Counted atomic.Bool // the newest value of the objective named no step: that is the number of the report
 
 	pattern *regexp.Regexp // the sweep's own; nil = there is none
 	target  target
@@ -109,6 +112,7 @@ func (r *Reader) Read(stream, line string, at time.Time) (points []berth.MetricP
 		switch {
 		case i == last:
 			name = r.target.name
+			r.Counted.Store(s.step == nil)
 		case name == r.target.name, r.ignored[failure.PlainName(name)], len(name) > NameBytes:
 			continue
 		}

@@ -53,7 +53,7 @@ type Series struct {
 
 	// Hear is told each value of the needed metric of the chosen source, in order, also of one
 	// that was thinned. Nil = none listens.
-	Hear func(p berth.MetricPoint)
+	Hear func(source string, p berth.MetricPoint)
 }
 
 // sourceReports are what one source reported.
@@ -183,7 +183,7 @@ func (s *Series) known() (n int) {
 // send queues a point, unless too many come. The caller holds s.mu.
 func (s *Series) send(p berth.MetricPoint) {
 	if s.Hear != nil && p.Name == s.needed && !p.Final {
-		s.Hear(p)
+		s.Hear(s.chosen, p)
 	}
 
 	if s.thin.add(p) {

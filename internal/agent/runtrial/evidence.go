@@ -99,7 +99,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 		}
 	}
 
-	if len(results) < 2 { // the value says all
+	if len(results) == 1 && value != nil { // which says all
 		results = nil
 	}
 

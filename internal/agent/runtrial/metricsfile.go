@@ -22,13 +22,14 @@ const (
 type metricsFile struct {
 	*recordFile
 
+	reader *metrics.Reader
 	unread unreadLines
 }
 
 // newMetricsFile reads a job's metrics into a series.
 func newMetricsFile(r *run, series *metrics.Series, objective string) *metricsFile {
 	reader := metrics.NewReader("", objective)
-	m := &metricsFile{unread: unreadLines{mask: r.mask}}
+	m := &metricsFile{reader: reader, unread: unreadLines{mask: r.mask}}
 
 	m.recordFile = newRecordFile(r, r.dirs.out, metricsName, metricsFileBytes, func(line []byte) {
 		points := reader.Read(berth.Stdout, string(line), time.Now().UTC())

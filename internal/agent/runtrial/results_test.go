@@ -55,6 +55,26 @@ func TestResults(t *testing.T) {
 	}
 }
 
+// A bound on the objective itself: the trial is not ranked, and its number is kept.
+func TestResults_ABoundOfTheObjective(t *testing.T) {
+	t.Parallel()
+
+	for printed, c := range map[string]struct {
+		value   *float64
+		results berth.Results
+	}{
+		"acc=0.5\n": {nil, berth.Results{"acc": 0.5}}, "acc=0.7\n": {new(0.7), nil},
+	} {
+		r := setup(t)
+		r.books.says(func(who *berth.Assignee) { who.Spec.Constraints = []berth.Constraint{{Metric: "acc", Min: new(0.6)}} })
+
+		box, ended := r.begin(t)
+		got := ends(t, box, ended, printed, 0)
+		require.Equal(t, c.value, got.Value)
+		require.Equal(t, c.results, got.Results)
+	}
+}
+
 // A final record stands only when it has all that is wanted.
 func TestResults_FinalWhenAllAre(t *testing.T) {
 	t.Parallel()

@@ -13,12 +13,17 @@ import (
 // judge follows the objective of an attempt and has it judged where its sweep's rule of
 // early stopping says. Nil = the sweep has none.
 type judge struct {
-	run  *run
-	rule *stopping.Rule
-	tell chan<- failure.Intent // told once that the attempt is to be stopped
+	run     *run
+	rule    *stopping.Rule
+	counted func(source string) bool // the newest report named no step
+	tell    chan<- failure.Intent    // told once that the attempt is to be stopped
 
 	mu       sync.Mutex
 	follower *stopping.Follower
+	first    *berth.MetricPoint // whose step is only counted: the job may report once, at its end
+	heard    bool               // a report
+	from     int64              // the step of the first
+	over     bool               // a report was at early_stop.max, or beyond: the trial is not stopped any more
 	reports  []berth.RungReport // not judged yet
 	answered bool               // one was judged
 	stop     bool               // tell was told
@@ -32,15 +37,44 @@ func newJudge(r *run, o *output, tell chan<- failure.Intent) *judge {
 	}
 
 	rule := stopping.New(*spec.EarlyStop, *spec.Objective)
-	j := &judge{run: r, rule: rule, tell: tell, follower: rule.Follow()}
+	j := &judge{run: r, rule: rule, tell: tell, follower: rule.Follow(), counted: func(source string) bool {
+		return source == berth.MetricsFile && o.file.reader.Counted.Load() || source == berth.MetricsStdout && o.printed.Counted.Load()
+	}}
 	o.metrics.Hear = j.hear
 
 	return j
 }
 
-func (j *judge) hear(p berth.MetricPoint) {
+func (j *judge) hear(source string, p berth.MetricPoint) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
+	if j.counted(source) && !j.heard && j.first == nil {
+		j.first = &p
+
+		return
+	}
+
+	j.takeFirst()
+	j.take(p)
+}
+
+// takeFirst takes in the report that waited for a second one. The caller holds j.mu.
+func (j *judge) takeFirst() {
+	if j.first != nil {
+		j.take(*j.first)
+		j.first = nil
+	}
+}
+
+// take takes in a report. The caller holds j.mu.
+func (j *judge) take(p berth.MetricPoint) {
+	if !j.heard {
+		j.heard, j.from = true, p.Step
+	}
+
+	most := j.run.who.Spec.EarlyStop.Max
+	j.over = j.over || most > 0 && p.Step >= most
 
 	var value *float64
 	if p.Status == berth.MetricFinite {
@@ -59,7 +93,7 @@ func (j *judge) ask(ctx context.Context) error {
 
 	for {
 		j.mu.Lock()
-		if len(j.reports) == 0 || j.stop {
+		if len(j.reports) == 0 || j.stop || j.over {
 			j.mu.Unlock()
 
 			return nil
@@ -118,6 +152,11 @@ func (j *judge) rest() (reports []berth.RungReport) {
 		return nil
 	}
 
+	j.mu.Lock()
+	defer j.mu.Unlock()
+
+	j.takeFirst()
+
 	for _, report := range j.reports {
 		report.Ended = true
 		reports = append(reports, report)
@@ -128,11 +167,20 @@ func (j *judge) rest() (reports []berth.RungReport) {
 
 // notes say that a trial came to its end without having been judged.
 func (j *judge) notes() []string {
-	if j == nil || j.answered || len(j.reports) == 0 {
+	if j == nil || j.answered {
 		return nil
 	}
 
-	return []string{fmt.Sprintf("early stopping had nothing to judge: %q was reported at its end only", j.run.who.Spec.Objective.Metric)}
+	metric, most := j.run.who.Spec.Objective.Metric, j.run.who.Spec.EarlyStop.Max
+
+	switch {
+	case j.heard && most > 0 && j.from >= most:
+		return []string{fmt.Sprintf("early stopping had nothing to judge: %q was first reported at step %d, and early_stop.max is %d", metric, j.from, most)}
+	case len(j.reports) > 0 && j.rule.Compares():
+		return []string{fmt.Sprintf("early stopping had nothing to judge: %q was reported at its end only", metric)}
+	default:
+		return nil
+	}
 }
 
 // judgeRung has a report judged.

@@ -57,7 +57,7 @@ var asha = berth.EarlyStop{Rule: berth.StopASHA, Min: 1, Max: 9, Eta: 3}
 
 func report(epochs ...int) (text string) {
 	for _, epoch := range epochs {
-		text += fmt.Sprintf("epoch %d acc=0.%d\n", epoch, epoch)
+		text += fmt.Sprintf("{\"epoch\": %d, \"acc\": 0.%d}\n", epoch, epoch)
 	}
 
 	return text
@@ -166,16 +166,53 @@ func TestRungs_APlateauKeepsItsValue(t *testing.T) {
 	require.Contains(t, got.Message, "stopped early, and its value stands: its acc has not improved in 2 reports, up to step 3; its best is 0.5")
 }
 
-// NaN stops a trial at once, and the search learns that its values cannot work.
+// A trial that reports when it has finished, and then takes its time to save a model, keeps its
+// result.
+func TestRungs_FinishedTrialsAreNotStopped(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct{ printed, says string }{
+		"one report":             {"Test acc: 0.1\n", `"acc" was reported at its end only`},
+		"all epochs at once":     {report(1, 2, 3, 4, 5, 6, 7, 8, 9), `"acc" was reported at its end only`},
+		"steps are no epochs":    {`{"epoch": 1, "step": 500, "acc": 0.1}` + "\n", `"acc" was first reported at step 500, and early_stop.max is 9`},
+		"an epoch after another": {"acc=0.1\nacc=0.2\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := judged(t, asha, 0.5, 0.6)
+			box, ended := r.begin(t)
+			box.Print(berth.Stdout, c.printed)
+
+			if c.says == "" {
+				require.Equal(t, berth.FailurePruned, came(t, ended).Kind)
+
+				return
+			}
+
+			for _, later := range []string{"saved", "done"} { // each is stored after what came before was judged
+				stored := len(r.books.metrics(t))
+				box.Print(berth.Stdout, later+"=1\n")
+				require.Eventually(t, func() bool { return len(r.books.metrics(t)) > stored }, patience, tick)
+			}
+
+			got := ends(t, box, ended, "", 0)
+			require.Equal(t, berth.FailureOK, got.Kind, got.Message)
+			require.Contains(t, got.Message, "early stopping had nothing to judge: "+c.says)
+		})
+	}
+}
+
+// NaN stops a trial at once, and it fails: its values cannot work.
 func TestRungs_NaN(t *testing.T) {
 	t.Parallel()
 
 	r := judged(t, asha)
 	box, ended := r.begin(t)
-	box.Print(berth.Stdout, "epoch 1 acc=nan\n")
+	box.Print(berth.Stdout, "{\"epoch\": 1, \"acc\": NaN}\n")
 
 	got := came(t, ended)
-	require.Equal(t, berth.FailurePruned, got.Kind)
+	require.Equal(t, berth.FailureNotFinite, got.Kind)
 	require.Contains(t, got.Message, "its acc is NaN or infinite at step 1")
 }
 

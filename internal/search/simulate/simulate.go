@@ -17,6 +17,8 @@ import (
 type Run struct {
 	Values  []float64
 	Seconds []float64
+	Steps   []int64  // at which the values are reported; nil = 1, 2, …
+	End     *float64 // what counts when the trial comes to its end; nil = its last value
 }
 
 // World is a sweep to simulate.
@@ -183,6 +185,9 @@ func (s *sweep) finishStep() {
 func (s *sweep) end(t *trial, state berth.TrialState) {
 	o := &s.past[t.number-1]
 	o.State, o.Value, o.Step = state, finite(t.run.Values[t.done-1]), int64(t.done)
+	if t.run.End != nil && t.done == len(t.run.Values) {
+		o.Value = finite(*t.run.End)
+	}
 
 	if state == berth.TrialSucceeded && o.Value == nil {
 		o.State, o.Kind = berth.TrialFailed, berth.FailureNotFinite
@@ -203,8 +208,11 @@ func (s *sweep) judge(t *trial) (stop bool) {
 	}
 
 	step := int64(t.done)
-	if s.Step != nil {
+	switch {
+	case s.Step != nil:
 		step = s.Step(t.done, len(t.run.Values))
+	case t.run.Steps != nil:
+		step = t.run.Steps[t.done-1]
 	}
 
 	for _, r := range t.follower.Add(step, finite(t.run.Values[t.done-1])) {

@@ -27,6 +27,12 @@ func New(stop berth.EarlyStop, objective berth.Objective) *Rule {
 // being worse than others, but since it improves no more.
 func (r *Rule) Keeps() bool { return r.stop.Rule == berth.StopPatience }
 
+// Compares reports whether the rule compares trials with each other: it asks at its steps, and
+// not only when it stops one.
+func (r *Rule) Compares() bool {
+	return r.stop.Rule == berth.StopASHA || r.stop.Rule == berth.StopMedian
+}
+
 // Follower follows what one attempt reports of the objective, in order.
 type Follower struct {
 	rule *Rule
@@ -118,11 +124,9 @@ func (f *Follower) rungs(step int64, value *float64, next func(at int64) int64) 
 // counts is the value that counts by the objective's strategy, up to now.
 func (f *Follower) counts(value *float64) *float64 {
 	switch {
-	case value == nil:
-		return nil
 	case f.rule.objective.Strategy == berth.StrategyBest:
 		return f.best
-	case f.rule.objective.Strategy == berth.StrategyMean:
+	case f.rule.objective.Strategy == berth.StrategyMean && f.finite > 0:
 		return new(f.sum / float64(f.finite))
 	default:
 		return value
@@ -146,7 +150,7 @@ func (r *Rule) Decide(own berth.RungReport, others []berth.RungValue) berth.Stop
 	switch {
 	case own.Ended:
 		return berth.StopDecision{Why: "its attempt had ended"}
-	case own.Value == nil && r.stop.Rule != berth.StopPatience:
+	case own.Value == nil && r.stop.Rule == berth.StopThreshold:
 		return berth.StopDecision{Stop: true, Why: fmt.Sprintf("its %s is NaN or infinite at step %d", metric, own.Step)}
 	}
 
@@ -186,6 +190,10 @@ func (r *Rule) halve(own berth.RungReport, others []berth.RungValue) berth.StopD
 		return berth.StopDecision{Why: fmt.Sprintf("%d of %d trials that must come there first were at step %d", len(others), r.stop.Startup, own.Step)}
 	}
 
+	if own.Value == nil {
+		return berth.StopDecision{Stop: true, Why: fmt.Sprintf("its %s is NaN or infinite at step %d", r.objective.Metric, own.Step)}
+	}
+
 	rank, n := 1, len(others)+1
 
 	for _, o := range others {
@@ -218,6 +226,10 @@ func (r *Rule) median(own berth.RungReport, others []berth.RungValue) berth.Stop
 
 	if len(values) < r.stop.Startup {
 		return berth.StopDecision{Why: fmt.Sprintf("%d of %d trials that must succeed before were at step %d", len(values), r.stop.Startup, own.Step)}
+	}
+
+	if own.Best == nil {
+		return berth.StopDecision{Stop: true, Why: fmt.Sprintf("its %s was NaN or infinite up to step %d", r.objective.Metric, own.Step)}
 	}
 
 	slices.Sort(values)

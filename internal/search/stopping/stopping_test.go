@@ -203,3 +203,35 @@ func TestFollow_MostRungs(t *testing.T) {
 
 	require.Equal(t, 1000, judged)
 }
+
+// NaN at one step is the worst value there, which the first trials may have; a best or a mean
+// over the steps does not fall with it.
+func TestDecide_NaN(t *testing.T) {
+	t.Parallel()
+
+	others := []berth.RungValue{{Value: new(1.0), Succeeded: true}, {Value: new(2.0), Succeeded: true}, {Value: new(3.0), Succeeded: true}}
+
+	for _, c := range []struct {
+		rule     string
+		strategy berth.Strategy
+		values   []float64
+		startup  int
+		stops    bool
+	}{
+		{berth.StopASHA, berth.StrategyLast, []float64{0.5, math.NaN()}, 4, false},
+		{berth.StopASHA, berth.StrategyLast, []float64{0.5, math.NaN()}, 3, true},
+		{berth.StopASHA, berth.StrategyBest, []float64{0.5, math.NaN()}, 3, false},
+		{berth.StopASHA, berth.StrategyMean, []float64{0.5, math.NaN()}, 3, false},
+		{berth.StopMedian, berth.StrategyLast, []float64{0.5, math.NaN()}, 3, false},
+		{berth.StopMedian, berth.StrategyLast, []float64{math.NaN(), math.NaN()}, 3, true},
+		{berth.StopMedian, berth.StrategyLast, []float64{math.NaN(), math.NaN()}, 4, false},
+		{berth.StopThreshold, berth.StrategyLast, []float64{0.5, math.NaN()}, 0, true},
+	} {
+		objective := loss
+		objective.Strategy = c.strategy
+		rule := stopping.New(berth.EarlyStop{Rule: c.rule, Min: 2, Max: 9, Eta: 3, Interval: 1, Startup: c.startup, Above: new(9.0)}, objective)
+		reports := follow(rule, c.values...)
+		require.Len(t, reports, 1)
+		require.Equal(t, c.stops, rule.Decide(reports[0], others).Stop, "%+v", c)
+	}
+}

@@ -324,7 +324,12 @@ func TestCreateSweep_CopiesPriors(t *testing.T) {
 	require.NoError(t, err)
 	b.exec(t, "DELETE FROM sweeps WHERE id = $1", b.sweep)
 
-	_, _, err = b.store.Suggest(t.Context(), id, 1, 1, berth.SearchNeeds{Past: true}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
+	clone := uuid.NewString()
+	_, _, err = b.store.CreateSweep(t.Context(), berth.NewSweep{ID: clone, Spec: berth.Spec{Name: "warm"}, ImageDigest: "sha256:x", CreatedBy: "local", PriorsOf: id})
+	require.NoError(t, err)
+	require.Equal(t, 6, number[int](t, b.pool, "SELECT count(*) FROM priors WHERE sweep_id IN ($1, $2)", id, clone), "a clone learns from the same")
+
+	_, _, err = b.store.Suggest(t.Context(), clone, 1, 1, berth.SearchNeeds{Past: true}, func(tried berth.Tried) ([]berth.NewTrial, bool, error) {
 		require.Empty(t, tried.Past)
 		require.Len(t, tried.Prior, 1)
 

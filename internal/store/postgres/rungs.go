@@ -46,7 +46,7 @@ func (s *Store) JudgeRung(
 
 		return s.q.InsertRung(ctx, tx, &dbsqlc.InsertRungParams{
 			TrialID: owner.TrialID, Rung: report.Rung, SweepID: owner.SweepID, Step: report.Step, Value: report.Value,
-			Stop: decision.Stop, Why: decision.Why,
+			Stop: decision.Stop, Ended: report.Ended, Why: decision.Why,
 		})
 	})
 

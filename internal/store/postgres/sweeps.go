@@ -55,6 +55,12 @@ func (s *Store) CreateSweep(ctx context.Context, n berth.NewSweep) (id string, c
 			}
 		}
 
+		if n.PriorsOf != "" {
+			if err := s.q.ClonePriors(ctx, tx, n.ID, n.PriorsOf); err != nil {
+				return err
+			}
+		}
+
 		if err := s.q.InsertOutbox(ctx, tx, &dbsqlc.InsertOutboxParams{
 			Kind: berth.OutboxStartSweep, WorkflowID: sweepWorkflow(n.ID), Payload: encode(map[string]string{"sweep_id": n.ID}),
 		}); err != nil {

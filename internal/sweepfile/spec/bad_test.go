@@ -182,6 +182,8 @@ var bad = []struct {
 	{"objectives and early stopping", "", with("objective: [{metric: a}, {metric: b}]\nearly_stop: {rule: median}"), 422, []string{"E_EARLY_STOP /early_stop"}},
 	{"objectives and earlier sweeps", "", with("objective: [{metric: a}, {metric: b}]\nsearch: {from: [c]}"), 422, []string{"E_FROM /search/from"}},
 	{"objectives and gp", "", with("objective: [{metric: a}, {metric: b}]\nsearch: {algorithm: gp}"), 422, []string{"E_OBJECTIVE /search/algorithm"}},
+	{"constraints and earlier sweeps", "", with("objective: {metric: a}\nconstraints: [{metric: b, max: 1}]\nsearch: {from: [c]}"), 422, []string{"E_FROM /search/from"}},
+	{"constraints and asha", "", with("objective: {metric: a}\nconstraints: [{metric: b, max: 1}]\nearly_stop: {rule: asha, max: 9}"), 422, []string{"E_EARLY_STOP /early_stop/rule"}},
 	{"constraints without objective", "", with("constraints: [{metric: a, max: 1}]"), 422, []string{"E_OBJECTIVE /constraints"}},
 	{"constraint without metric", "", with("objective: {metric: a}\nconstraints: [{max: 1}]"), 422, []string{"E_CONSTRAINT /constraints/0/metric"}},
 	{"constraint without bound", "", with("objective: {metric: a}\nconstraints: [{metric: b}]"), 422, []string{"E_CONSTRAINT /constraints/0"}},

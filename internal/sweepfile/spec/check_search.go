@@ -63,6 +63,15 @@ func (c *checker) checkSearch() {
 func (c *checker) checkObjectives() {
 	o := c.spec.Objective
 
+	if len(c.spec.Constraints) > 0 && len(c.spec.Search.From) > 0 {
+		c.add("/search/from", codeFrom, "of earlier trials only the objective is known, not whether they keep the constraints; leave from out, or constraints")
+	}
+
+	if e := c.spec.EarlyStop; len(c.spec.Constraints) > 0 && e != nil && (e.Rule == berth.StopASHA || e.Rule == berth.StopMedian) {
+		c.add("/early_stop/rule", codeEarlyStop, "%s compares trials by the objective alone, and would stop those that keep the constraints; "+
+			"take patience or threshold, or leave early_stop or constraints out", e.Rule)
+	}
+
 	switch {
 	case o == nil && len(c.spec.Constraints) > 0 && c.reader.clean("/objective"):
 		c.add("/constraints", codeObjective, "constraints bound the trials among which the best is looked for: say what is best, such as "+
@@ -73,7 +82,7 @@ func (c *checker) checkObjectives() {
 
 	if c.spec.EarlyStop != nil {
 		c.add("/early_stop", codeEarlyStop, "early stopping judges one objective, and a trial that is bad at the first may be the best at another; "+
-			"leave early_stop out, or name one objective and bound the others by constraints")
+			"leave early_stop out, or name one objective")
 	}
 
 	if len(c.spec.Search.From) > 0 {

@@ -177,7 +177,7 @@ class Sweep:
             if self.metric is None:
                 raise NoResultError(f"sweep {self.id[:8]} has no objective, so no trial is the best")
             raise NoResultError(
-                f"no trial of sweep {self.id[:8]} has a value of {self.metric} yet; the sweep is {self.state}, "
+                f"no trial of sweep {self.id[:8]} has a value of {self.metric}; the sweep is {self.state}, "
                 "and sweep.dataframe() or trial.message says what became of each trial"
             )
         return self.trial(best.trial)

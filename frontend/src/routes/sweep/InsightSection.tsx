@@ -34,7 +34,9 @@ export function InsightSection({ sweep, trials, chosen, dark, live }: Props) {
     <>
       <StaleNote query={read} doing="Reading the importance again" />
       {front.length > 0 && <TradesCard sweep={sweep} front={front} trials={trials} chosen={chosen} dark={dark} />}
-      {read.data.importance_of.trials > 1 && <ImportanceCard insight={read.data} metric={metric} />}
+      {read.data.importance_of.trials > 1 && (
+        <ImportanceCard insight={read.data} metric={sweep.objective?.further ? "all objectives" : metric} />
+      )}
       {read.data.rungs.length > 0 && <StopsCard rungs={read.data.rungs} metric={metric} />}
     </>
   );

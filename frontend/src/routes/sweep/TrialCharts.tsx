@@ -115,7 +115,8 @@ function HistoryCard({
             ]}
           />
           {part && `Counts are of the ${count(trials.length, "trial")} that are shown. `}
-          Draw a rectangle to choose those in it that are done.
+          Trials that were stopped early or break a constraint are left out. Draw a rectangle to choose those in it that
+          are done.
         </>
       }
       twin={() => (

@@ -447,6 +447,7 @@ type Rung struct {
 	Step    int64
 	Value   *float64
 	Stop    bool
+	Ended   bool
 	Why     string
 	At      time.Time
 }

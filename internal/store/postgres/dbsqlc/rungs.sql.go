@@ -11,7 +11,7 @@ import (
 )
 
 const insertRung = `-- name: InsertRung :exec
-INSERT INTO rungs (trial_id, rung, sweep_id, step, value, stop, why) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO rungs (trial_id, rung, sweep_id, step, value, stop, ended, why) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 `
 
 type InsertRungParams struct {
@@ -21,6 +21,7 @@ type InsertRungParams struct {
 	Step    int64
 	Value   *float64
 	Stop    bool
+	Ended   bool
 	Why     string
 }
 
@@ -32,6 +33,7 @@ func (q *Queries) InsertRung(ctx context.Context, db DBTX, arg *InsertRungParams
 		arg.Step,
 		arg.Value,
 		arg.Stop,
+		arg.Ended,
 		arg.Why,
 	)
 	return err
@@ -43,7 +45,7 @@ SELECT r.rung, min(r.step)::bigint AS step, max(r.step)::bigint AS last_step, co
     coalesce(CASE WHEN $1::boolean THEN max(r.value) ELSE min(r.value) END, 'NaN')::double precision AS best,
     coalesce(CASE WHEN $1 THEN max(r.value) FILTER (WHERE r.stop) ELSE min(r.value) FILTER (WHERE r.stop) END, 'NaN')::double precision AS cut
 FROM trials t CROSS JOIN LATERAL (
-    SELECT trial_id, rung, sweep_id, step, value, stop, why, at FROM rungs j WHERE j.trial_id = t.id AND j.rung < $2::bigint ORDER BY j.rung LIMIT $2
+    SELECT trial_id, rung, sweep_id, step, value, stop, ended, why, at FROM rungs j WHERE j.trial_id = t.id AND NOT j.ended AND j.rung < $2::bigint ORDER BY j.rung LIMIT $2
 ) r
 WHERE t.sweep_id = $3 AND t.number >= $4
 GROUP BY r.rung ORDER BY r.rung

@@ -13,6 +13,16 @@ import (
 	"github.com/berthml/berth"
 )
 
+const clonePriors = `-- name: ClonePriors :exec
+INSERT INTO priors (sweep_id, earlier, number, params, state, loss, step)
+SELECT $1::uuid, earlier, number, params, state, loss, step FROM priors p WHERE p.sweep_id = $2
+`
+
+func (q *Queries) ClonePriors(ctx context.Context, db DBTX, sweepID string, ofSweep string) error {
+	_, err := db.Exec(ctx, clonePriors, sweepID, ofSweep)
+	return err
+}
+
 const copyPriors = `-- name: CopyPriors :exec
 INSERT INTO priors (sweep_id, earlier, number, params, state, loss, step)
 SELECT $1, $2::integer, t.number, t.params, t.state,

@@ -17,7 +17,7 @@ SELECT r.value, (t.state = 'succeeded')::boolean AS succeeded FROM rungs r JOIN 
 WHERE r.sweep_id = @sweep_id AND r.rung = @rung AND r.trial_id <> @trial_id;
 
 -- name: InsertRung :exec
-INSERT INTO rungs (trial_id, rung, sweep_id, step, value, stop, why) VALUES (@trial_id, @rung, @sweep_id, @step, @value, @stop, @why);
+INSERT INTO rungs (trial_id, rung, sweep_id, step, value, stop, ended, why) VALUES (@trial_id, @rung, @sweep_id, @step, @value, @stop, @ended, @why);
 
 -- name: InsightRungs :many
 -- What became of a sweep's trials at its first rungs; the best value is the lowest or the highest. NaN = there is none.
@@ -27,7 +27,7 @@ SELECT r.rung, min(r.step)::bigint AS step, max(r.step)::bigint AS last_step, co
     coalesce(CASE WHEN @maximize::boolean THEN max(r.value) ELSE min(r.value) END, 'NaN')::double precision AS best,
     coalesce(CASE WHEN @maximize THEN max(r.value) FILTER (WHERE r.stop) ELSE min(r.value) FILTER (WHERE r.stop) END, 'NaN')::double precision AS cut
 FROM trials t CROSS JOIN LATERAL (
-    SELECT * FROM rungs j WHERE j.trial_id = t.id AND j.rung < @max_rungs::bigint ORDER BY j.rung LIMIT @max_rungs
+    SELECT * FROM rungs j WHERE j.trial_id = t.id AND NOT j.ended AND j.rung < @max_rungs::bigint ORDER BY j.rung LIMIT @max_rungs
 ) r
 WHERE t.sweep_id = @sweep_id AND t.number >= @from_number
 GROUP BY r.rung ORDER BY r.rung;

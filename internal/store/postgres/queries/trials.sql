@@ -206,6 +206,10 @@ FROM trials t JOIN sweeps s ON s.id = t.sweep_id LEFT JOIN LATERAL (
 WHERE t.sweep_id = @from_sweep AND (t.state IN ('succeeded', 'pruned', 'infeasible') AND (t.state <> 'succeeded' OR t.value IS NOT NULL) OR t.failure_kind = 'not_finite')
 ORDER BY t.number DESC LIMIT 1000;
 
+-- name: ClonePriors :exec
+INSERT INTO priors (sweep_id, earlier, number, params, state, loss, step)
+SELECT @sweep_id::uuid, earlier, number, params, state, loss, step FROM priors p WHERE p.sweep_id = @of_sweep;
+
 -- name: ListPriors :many
 SELECT earlier, number, params, state, loss AS value, step FROM priors WHERE sweep_id = @sweep_id ORDER BY earlier, number;
 
