@@ -18,7 +18,7 @@ var rows = [][]string{
 	{""},
 	{
 		"internal/sweepfile/expr", "internal/sweepfile/argv", "internal/sweepfile/spec/document", "internal/agent/gpu", "internal/agent/simgpu/wire", "internal/agent/tfevents",
-		"internal/agent/filetime", "internal/control/health", "internal/control/timeline", "internal/store/postgres/dbsqlc", "internal/export", "internal/web", "migrations", "api/openapi", "api/client", "frontend",
+		"internal/agent/filetime", "internal/control/health", "internal/control/timeline", "internal/store/postgres/dbsqlc", "internal/export", "internal/search/pareto", "internal/web", "migrations", "api/openapi", "api/client", "frontend",
 	},
 	{"internal/search", "internal/search/stopping", "internal/search/insight", "internal/search/functions"},
 	{"internal/search/simulate"},

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berthml/berth/internal/search/pareto"
+	_ "github.com/berthml/berth/internal/testkit/testseed"
 )
 
 // testdata/optuna.json has what _split_trials and compute_hypervolume of Optuna 5.0.0 make of
