@@ -203,6 +203,19 @@ func (o Objective) Loss(value float64) float64 {
 	return value
 }
 
+// All are the objective and the further ones.
+func (o Objective) All() []Objective { return append([]Objective{o}, o.Further...) }
+
+// Losses are the losses of results by objective.
+func (o Objective) Losses(results Results) []float64 {
+	losses := make([]float64, 0, 1+len(o.Further))
+	for _, one := range o.All() {
+		losses = append(losses, one.Loss(results[one.Metric]))
+	}
+
+	return losses
+}
+
 // Constraint bounds a result. A trial that breaks one has no value, so that it is never the
 // best; the search learns how far it was off.
 type Constraint struct {
@@ -236,7 +249,7 @@ func (s Spec) Wanted() []Objective {
 		return nil
 	}
 
-	wanted := append([]Objective{*s.Objective}, s.Objective.Further...)
+	wanted := s.Objective.All()
 
 	for _, c := range s.Constraints {
 		if !slices.ContainsFunc(wanted, func(o Objective) bool { return o.Metric == c.Metric }) {

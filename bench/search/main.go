@@ -50,7 +50,7 @@ func (p problem) objective() *berth.Objective {
 	return o
 }
 
-// far is the regret of what was tried; best is the trial with the least loss.
+// far is the regret of the trials so far; best is the one with the least loss.
 func (p problem) far(past []berth.Observation, best int) float64 {
 	if p.ranks == nil {
 		return p.regret(past[best].Params)

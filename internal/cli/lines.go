@@ -127,7 +127,7 @@ func valueText(s client.Sweep, t client.Trial) string {
 	}
 
 	switch {
-	case t.Value == nil && len(t.Results) > 0:
+	case breaksConstraint(t):
 		return "breaks a constraint"
 	case t.Value == nil:
 		return "done"

@@ -118,13 +118,16 @@ func took(t client.Trial) string {
 	return span(t.FinishedAt.Sub(*t.StartedAt))
 }
 
+// breaksConstraint reports whether a trial has results, but no value by which it is ranked.
+func breaksConstraint(t client.Trial) bool { return t.Value == nil && len(t.Results) > 0 }
+
 // why is a trial's message, or why it waits.
 func why(t client.Trial) string {
 	if t.Message == "" && len(t.Waiting) > 0 {
 		return t.Waiting[0].Reason
 	}
 
-	if t.State == client.TrialStateSucceeded && (t.Value != nil || len(t.Results) == 0) { // else it breaks a constraint
+	if t.State == client.TrialStateSucceeded && !breaksConstraint(t) {
 		return ""
 	}
 

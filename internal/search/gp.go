@@ -147,7 +147,7 @@ func (m *gp) hunt(p *past, random *rand.Rand) *hunt {
 
 func broken(beyond float64) bool { return beyond > 0 }
 
-// belief is a process after what ended.
+// belief is a process that has learned from the ended trials.
 type belief struct {
 	process
 
@@ -190,7 +190,7 @@ func (m *gp) believe(ended []known, scores []float64) belief {
 	return b
 }
 
-// at is the mean of what ended, and the deviation there.
+// at returns the mean and the deviation at a point.
 func (b *belief) at(unit []float64) (mean, deviation float64) {
 	b.covariances(unit, b.buffer, b.weights)
 	b.factor.solve(b.buffer)

@@ -179,7 +179,11 @@ func (s *Searcher) observeOwn(observations []berth.Observation) *past {
 		switch {
 		case !o.State.Terminal():
 		case (o.State == berth.TrialSucceeded || o.State == berth.TrialPruned) && o.Value != nil && (len(o.Results) > 0 || !s.several()):
-			k.end, k.loss, k.losses, k.beyond = complete, s.spec.Objective.Loss(*o.Value), s.losses(o), s.beyond(o)
+			k.end, k.loss, k.beyond = complete, s.spec.Objective.Loss(*o.Value), s.beyond(o)
+			if s.several() {
+				k.losses = s.spec.Objective.Losses(o.Results)
+			}
+
 			if o.State == berth.TrialPruned {
 				k.end, k.step = stopped, o.Step
 				if len(s.spec.Constraints) > 0 {
@@ -224,20 +228,6 @@ func (s *Searcher) beyond(o berth.Observation) (beyond []float64) {
 	}
 
 	return beyond
-}
-
-// losses are those of several objectives; nil = there is one.
-func (s *Searcher) losses(o berth.Observation) []float64 {
-	if !s.several() {
-		return nil
-	}
-
-	losses := []float64{s.spec.Objective.Loss(*o.Value)}
-	for _, further := range s.spec.Objective.Further {
-		losses = append(losses, further.Loss(o.Results[further.Metric]))
-	}
-
-	return losses
 }
 
 // placeByFronts puts the place of each complete trial among all for its loss.

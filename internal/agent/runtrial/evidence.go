@@ -75,7 +75,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 			"its last reports may be missing (a final record, or a metrics file, is whole)")
 	}
 
-	if kind != berth.FailureOK || r.short {
+	if kind != berth.FailureOK {
 		results = nil
 	}
 
@@ -94,7 +94,10 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	var value *float64
 
 	if results != nil {
-		if seen.omitted = append(seen.omitted, brokenNote(r.who.Spec.Constraints, results)); seen.omitted[len(seen.omitted)-1] == "" {
+		broken := brokenNote(r.who.Spec.Constraints, results)
+		seen.omitted = append(seen.omitted, broken)
+
+		if broken == "" {
 			value = new(results[r.who.Spec.Objective.Metric])
 		}
 	}
@@ -113,7 +116,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 	}
 }
 
-// results are what was reported of the metrics that the sweep wants, nil when it wants none,
+// results has the reported value of each metric that the sweep wants, nil when it wants none,
 // and the source that reported the objective. The evidence is of the first metric that lacks
 // a finite value, else of the objective.
 func (r *run) results(seen observation, evidence *failure.Evidence) (results berth.Results, reportedBy string) {

@@ -54,8 +54,8 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 	}
 
 	if p.ProbesNeeded > 1 && 2*p.ProbesNeeded > p.Enumerated {
-		add(CodeManyShapes, "/parameters", "%d of %d trials have a shape of their own, so most are measured, unless those between measured ones are predicted; "+
-			"mark with memory: true only what changes memory, and numbers as numbers or choices of numbers", p.ProbesNeeded, p.Enumerated)
+		add(CodeManyShapes, "/parameters", "%d of %d trials have a shape of their own, so most are measured, unless they lie between measured ones; "+
+			"mark with memory: true only what changes memory", p.ProbesNeeded, p.Enumerated)
 	}
 
 	if k.tight {

@@ -134,11 +134,8 @@ func front(done []Trial, objective berth.Objective) (best []Trial) {
 // lossesOf are the trials' losses by objective.
 func lossesOf(trials []Trial, objective berth.Objective) [][]float64 {
 	losses := make([][]float64, len(trials))
-
 	for i, t := range trials {
-		for _, o := range append([]berth.Objective{objective}, objective.Further...) {
-			losses[i] = append(losses[i], o.Loss(t.Results[o.Metric]))
-		}
+		losses[i] = objective.Losses(t.Results)
 	}
 
 	return losses
