@@ -133,14 +133,13 @@ it("says what all objectives and constraints are", async () => {
     { metric: "ms", max: 20 },
     { metric: "size", min: 1, max: 9 },
   ];
-  const { queries } = await drawApp(`/sweeps/${id}`, {
-    ...found,
-    [`GET /sweeps/${id}`]: [200, tradeSweep({ constraints })],
-  });
+  const answers: Answers = { ...found, [`GET /sweeps/${id}`]: [200, tradeSweep({ constraints })] };
+  const { queries } = await drawApp(`/sweeps/${id}`, answers);
   const fact = async (name: string) => (await screen.findByText(name)).parentElement?.textContent;
   expect(await fact("Objectives")).toBe("Objectivesmaximize acc, minimize ms");
   expect(await fact("Constraints")).toBe("Constraintsms at most 20, size at least 1 and at most 9");
-  queries.setQueryData(["sweep", id], sweep());
+  answers[`GET /sweeps/${id}`] = [200, sweep()];
+  await queries.invalidateQueries({ queryKey: ["sweep", id] });
   await waitFor(() => expect(screen.queryByText("Constraints")).toBeNull());
   expect(screen.queryByText("Objectives")).toBeNull();
 });
@@ -188,16 +187,17 @@ it("writes the file with numbers as the server wrote them", async () => {
 
 it("says how long it still takes and from which figures, and nothing of it once it has ended", async () => {
   const eta = { min_seconds: 240, max_seconds: 372, why: "17 to start and 3 that run at once" };
-  const { queries } = await drawApp(`/sweeps/${id}`, { ...found, [`GET /sweeps/${id}`]: [200, sweep({ eta })] });
+  const answers: Answers = { ...found, [`GET /sweeps/${id}`]: [200, sweep({ eta })] };
+  const { queries } = await drawApp(`/sweeps/${id}`, answers);
   const fact = (await screen.findByText("Still takes")).parentElement;
   expect(fact?.textContent).toBe("Still takes4 min to 6 min 12 s");
   expect(screen.getByText("Still takes, if it goes on as now: 17 to start and 3 that run at once.")).toBeTruthy();
 
-  await waitFor(() => {
-    queries.setQueryData(["sweep", id], sweep({ state: "paused" })); // again: the stream's start may read the sweep once more
-    expect(screen.getByText("not known while it is paused")).toBeTruthy();
-  });
-  queries.setQueryData(["sweep", id], endedSweep("succeeded"));
+  answers[`GET /sweeps/${id}`] = [200, sweep({ state: "paused" })];
+  await queries.invalidateQueries({ queryKey: ["sweep", id] });
+  expect(await screen.findByText("not known while it is paused")).toBeTruthy();
+  answers[`GET /sweeps/${id}`] = [200, endedSweep("succeeded")];
+  await queries.invalidateQueries({ queryKey: ["sweep", id] });
   await waitFor(() => expect(screen.queryByText("Still takes")).toBeNull());
 });
 

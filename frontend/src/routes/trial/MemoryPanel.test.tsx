@@ -79,11 +79,13 @@ it("has the same figures as a table", async () => {
 
 it("shows no GPU to an attempt that has none, and names what was not measured of one that has", async () => {
   const cores = memory([point(0, { host_bytes: MiB })]);
-  const { queries } = await drawApp("/sweeps/s1/trials/1", answers({ "GET /attempts/a1/memory": [200, cores] }));
+  const found = answers({ "GET /attempts/a1/memory": [200, cores] });
+  const { queries } = await drawApp("/sweeps/s1/trials/1", found);
   await waitFor(() => expect([...charts.keys()]).toEqual(["Machine memory"]));
   expect(screen.queryByText(/Not measured/)).toBeNull();
 
-  queries.setQueryData(["sweep", "s1", "memory", 1, "a1"], { ...cores, device_reserved_bytes: MiB });
+  found["GET /attempts/a1/memory"] = [200, { ...cores, device_reserved_bytes: MiB }];
+  await queries.invalidateQueries({ queryKey: ["sweep", "s1", "memory"] });
   expect(await screen.findByText(/Not measured: GPU memory, SM activity\./)).toBeTruthy();
   expect([...charts.keys()]).toEqual(["Machine memory"]);
 });
