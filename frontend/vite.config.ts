@@ -13,7 +13,7 @@ export default defineConfig({
   server: { proxy: { "/api": server, "/healthz": server }, fs: { allow: [".."] } },
   test: {
     environment: "jsdom",
-    setupFiles: ["src/test/setup.ts"],
+    setupFiles: ["src/test/setup.tsx"],
     include: ["src/**/*.test.{ts,tsx}"],
     css: false,
     testTimeout: 15_000,

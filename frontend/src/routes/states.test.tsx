@@ -13,8 +13,6 @@ afterEach(() => {
   localStorage.clear();
 });
 
-vi.mock("@/plots/EChart", () => ({ default: ({ label }: { label: string }) => <div role="img" aria-label={label} /> }));
-
 const refused: [number, unknown] = [400, { detail: "Not now." }];
 const nothing: [number, unknown] = [200, { data: [], total: 0 }];
 

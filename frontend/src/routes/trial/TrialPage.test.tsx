@@ -6,7 +6,6 @@ import { drawApp, streamAddress } from "@/test/app";
 import { sweep, tradeSweep } from "@/test/factories/sweep";
 import { attempt, brokenTrial, trial } from "@/test/factories/trial";
 
-vi.mock("@/plots/LineChart", () => ({ default: () => null }));
 afterEach(() => {
   vi.unstubAllGlobals();
   localStorage.clear();
