@@ -39,12 +39,12 @@ type SuggestResult struct {
 // SuggestTrials asks the search for the next trials and stores them before
 // anything runs. A retry gets the same trials.
 func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (SuggestResult, error) {
-	capacity, err := a.Capacity(ctx, SweepRef{SweepID: in.SweepID})
+	capacity, free, err := a.places(ctx, in.SweepID)
 	if err != nil {
-		return SuggestResult{}, err
+		return SuggestResult{}, translate(err)
 	}
 
-	result, err := suggest(ctx, a.Sweeps, in)
+	result, err := suggest(ctx, a.Sweeps, in, free)
 	result.Capacity = capacity
 
 	return result, translate(err)
@@ -57,7 +57,7 @@ func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int)
 		return nil
 	}
 
-	_, err := suggest(ctx, ledger, SuggestInput{SweepID: sweepID, First: last + 1, Count: 0})
+	_, err := suggest(ctx, ledger, SuggestInput{SweepID: sweepID, First: last + 1, Count: 0}, 0)
 
 	return err
 }
@@ -80,8 +80,8 @@ func (a *Activities) planned(ctx context.Context, sweepID string, number int) (b
 
 // suggest makes and stores the requested trials, and first the earlier ones that a
 // restored database forgot. These end as their workflows did, when the server finds
-// them silent, or when the sweep ends.
-func suggest(ctx context.Context, ledger Suggester, in SuggestInput) (result SuggestResult, err error) {
+// them silent, or when the sweep ends. free is how many more trials the machines take now.
+func suggest(ctx context.Context, ledger Suggester, in SuggestInput, free int) (result SuggestResult, err error) {
 	sweep, err := ledger.SweepRecord(ctx, in.SweepID)
 	if err != nil {
 		return result, err
@@ -113,7 +113,7 @@ func suggest(ctx context.Context, ledger Suggester, in SuggestInput) (result Sug
 
 				limit := in.First - 1 + in.Count - made
 				if searcher.Needs().Past {
-					most := mayWait(sweep.Spec.Search, tried)
+					most := mayChoose(sweep.Spec, tried, free)
 					result.Later, limit = most < limit, min(most, limit)
 				}
 
@@ -149,8 +149,9 @@ func suggest(ctx context.Context, ledger Suggester, in SuggestInput) (result Sug
 // free is filled at once, and little is chosen with less knowledge than it could be.
 func SlackOf(running int) int { return max(2, running/8) }
 
-// mayWait is how many more trials a search that learns may choose now.
-func mayWait(s berth.SearchSpec, tried berth.Tried) int {
+// mayChoose is how many more trials a search that learns may choose now: those that start at
+// once in free places, and a few that wait.
+func mayChoose(s berth.Spec, tried berth.Tried, free int) int {
 	waiting, running := 0, 0
 
 	for _, o := range tried.Past {
@@ -162,7 +163,11 @@ func mayWait(s berth.SearchSpec, tried berth.Tried) int {
 		}
 	}
 
-	return max(SlackOf(running)-waiting, s.Startup+tried.Listed-tried.Made, 0)
+	if limit := int(s.Limits.MaxParallel); limit > 0 {
+		free = min(free, max(limit-running, 0))
+	}
+
+	return max(free+SlackOf(running)-waiting, s.Search.Startup+tried.Listed-tried.Made, 0)
 }
 
 // known are the trials whose ends a suggestion depends on; none of a search that does not
@@ -226,21 +231,29 @@ func trialID(sweepID string, number int) string {
 // their own demand, as the preview shows, or as many as the machines' cores allow if
 // that is more, because an advice may put more on a GPU than an even share of the cores.
 func (a *Activities) Capacity(ctx context.Context, in SweepRef) (int, error) {
+	capacity, _, err := a.places(ctx, in.SweepID)
+
+	return capacity, translate(err)
+}
+
+// places are a sweep's Capacity, and how many more of its attempts fit by their own demand
+// now, beside those that run.
+func (a *Activities) places(ctx context.Context, sweepID string) (capacity, free int, err error) {
 	hosts, err := a.Placements.ListHosts(ctx)
 	if err != nil {
-		return 0, translate(err)
+		return 0, 0, err
 	}
 
-	sweep, err := a.Sweeps.SweepRecord(ctx, in.SweepID)
+	sweep, err := a.Sweeps.SweepRecord(ctx, sweepID)
 	if err != nil {
-		return 0, translate(err)
+		return 0, 0, err
 	}
 
-	fit, err := preview.AtOnce(sweep.Spec, sweep.ImageDigest, hosts, func(keys []string) (map[string]berth.Footprints, error) {
+	fit, free, err := preview.AtOnce(sweep.Spec, sweep.ImageDigest, hosts, func(keys []string) (map[string]berth.Footprints, error) {
 		return a.Trials.Footprints(ctx, keys)
 	})
 
-	return max(fit, byCores(hosts)), translate(err)
+	return max(fit, byCores(hosts)), free, err
 }
 
 // perCore is how many trials a core of a machine with GPUs may have at once, if the

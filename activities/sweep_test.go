@@ -113,6 +113,30 @@ func TestSuggestTrials_ChoosesLate(t *testing.T) {
 	require.Empty(t, l.trials[9].Lost)
 }
 
+// Trials that have not started yet do not wait while the machines have room for them: they
+// are about to start. Those that max_parallel keeps out do.
+func TestSuggestTrials_ChoosesForFreePlaces(t *testing.T) {
+	t.Parallel()
+
+	for maxParallel, want := range map[string]int{"auto": 8 + 2 - 4, "6": 6 + 2 - 4, "1": 0} {
+		s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train, /trial/in/params.json]\nparameters: [{name: x, min: 0.1, max: 9}]\n"+
+			"objective: {metric: m, goal: maximize}\nsearch: {algorithm: tpe, startup: 4}\nresources: {cpus: 1, memory: 64MiB}\n"+
+			"limits: {max_trials: 99, max_parallel: "+maxParallel+"}\n"), "")
+		require.NoError(t, err)
+
+		l := &shelf{spec: s, hosts: []berth.Host{{
+			ID: "h", Name: "h", State: berth.HostReady, CPUMilli: 20_000, CPUMilliReserved: 12_000, MemoryBytes: 512 << 30, MemoryFreeBytes: 512 << 30,
+		}}}
+		a := &activities.Activities{Sweeps: l, Placements: l, Trials: unmeasured{}}
+
+		for i, count := range []int{4, want} {
+			result, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: restoredID, First: 1 + 4*i, Count: 4 + 4*i})
+			require.NoError(t, err)
+			require.Len(t, result.Numbers, count, "trial %d, max_parallel: %s", 1+4*i, maxParallel)
+		}
+	}
+}
+
 func sequence(first, last int) (numbers []int) {
 	for n := first; n <= last; n++ {
 		numbers = append(numbers, n)

@@ -113,20 +113,28 @@ func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
 }
 
 // AtOnce is how many trials of a sweep run at once on otherwise idle hosts, as the
-// placer decides: at most berth.MaxOpenTrials. It looks at as many trials, the first
-// ones. footprints returns their shapes' footprints.
-func AtOnce(s berth.Spec, imageDigest string, hosts []berth.Host, footprints func(keys []string) (map[string]berth.Footprints, error)) (int, error) {
+// placer decides, and how many more the hosts take now, beside the running attempts: at
+// most berth.MaxOpenTrials. It looks at as many trials, the first ones. footprints returns
+// their shapes' footprints.
+func AtOnce(
+	s berth.Spec, imageDigest string, hosts []berth.Host, footprints func(keys []string) (map[string]berth.Footprints, error),
+) (idle, now int, err error) {
 	sketch, err := enumerate(s, imageDigest, berth.MaxOpenTrials)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 
 	known, err := footprints(sketch.Keys())
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 
-	return sketch.Preview(hosts, known).AtOnce, nil
+	p := sketch.Preview(hosts, known)
+	for _, h := range p.Hosts {
+		now += h.AtOnceNow
+	}
+
+	return p.AtOnce, now, nil
 }
 
 func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
