@@ -28,7 +28,7 @@ type containerRuntime struct {
 	containers reconcile.Containers
 	images     activities.Images
 	executor   activities.Executor
-	attempts   reconcile.Attempts         // the executor's attempts; nil when simulated
+	attempts   reconcile.Attempts         // the executor's attempts
 	files      retention.Files            // of attempts on this machine; nil when simulated
 	outputs    storable                   // the same, to be stored; nil when simulated
 	waiting    func() []berth.SeenAttempt // attempts that wait for their image; nil when simulated
@@ -169,6 +169,7 @@ func simulated(s *simulate.Machine, host berth.Host) containerRuntime {
 		containers: s,
 		images:     s,
 		executor:   s,
+		attempts:   s,
 		free: func([]berth.Container) berth.HostFree {
 			return berth.HostFree{MemoryBytes: host.MemoryBytes, DiskBytes: host.DiskHeadroomBytes}
 		},

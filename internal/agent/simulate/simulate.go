@@ -128,6 +128,25 @@ func (m *Machine) List(context.Context) ([]berth.Container, error) {
 	return list, nil
 }
 
+// Busy reports whether an attempt is running.
+func (m *Machine) Busy(attemptID string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	_, running := m.running[attemptID]
+
+	return running
+}
+
+// Untidy is false: attempts have no files.
+func (m *Machine) Untidy() bool { return false }
+
+// Leftovers are none.
+func (m *Machine) Leftovers() ([]string, error) { return nil, nil }
+
+// Clean does nothing.
+func (m *Machine) Clean(string) error { return nil }
+
 // Stop does nothing: a simulated container ends by itself.
 func (m *Machine) Stop(context.Context, string, time.Duration) error { return nil }
 
