@@ -170,11 +170,14 @@ def prediction(out, _):
     file["parameters"].append({"name": "lr", "min": 1e-5, "max": 1e-2, "log": True, "memory": False})
     file["command"].append("--lr={{lr}}")
     file.update(name="prediction", search={"algorithm": "auto", "startup": 32}, limits={**file["limits"], "max_trials": 40, "max_parallel": 4})
+    watcher = subprocess.Popen([".build/bench-memory", "-server", os.environ["BERTH_SERVER"], "-sweep", "prediction", "-numbers", "batch,filters"],
+                               stdout=subprocess.PIPE, text=True)
     out["auto"] = run(file)
-    done = subprocess.run([".build/bench-memory", "-server", os.environ["BERTH_SERVER"], "-sweep", "prediction", "-numbers", "batch,filters"],
-                          check=True, capture_output=True, text=True)
-    out["report"] = done.stdout.splitlines()
-    print(done.stdout, flush=True)
+    report, _ = watcher.communicate()
+    if watcher.returncode:
+        sys.exit("bench-memory failed")
+    out["report"] = report.splitlines()
+    print(report, flush=True)
 
 
 def filling(out, part, mib=1900, hold=40):

@@ -1,6 +1,5 @@
-// Command memory reads a sweep that has ended, and says of each shape whether its need could
-// be predicted from the shapes that were measured when its first attempt was placed, and how
-// far the prediction lay from the measured peak.
+// Command memory watches a sweep, and says of each shape whether Berth had predicted its need
+// when its first attempt was placed, and how far the prediction lay from the measured peak.
 package main
 
 import (
@@ -18,12 +17,11 @@ import (
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
-	"github.com/berthml/berth/internal/scheduler/memory"
 )
 
 func main() {
 	server := flag.String("server", "http://127.0.0.1:8080", "address of Berth")
-	sweep := flag.String("sweep", "", "name or id of the sweep")
+	sweep := flag.String("sweep", "", "name or id of the sweep, which may come later")
 	numbers := flag.String("numbers", "", "the parameters that decide memory, with commas")
 	flag.Parse()
 
@@ -37,18 +35,30 @@ func main() {
 type attempt struct {
 	shape       string
 	at          []float64
-	placed, end time.Time
+	placed      time.Time
 	peak        int64
 	device      int64
 	outOfMemory bool
 }
 
-const mostRows = 500
+const (
+	mostRows  = 500
+	lookEvery = 200 * time.Millisecond
+	patience  = time.Hour
+)
 
 func run(ctx context.Context, server, sweep string, numbers []string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+
 	api, err := client.NewClientWithResponses(server + "/api/v1")
 	if err != nil {
 		return fmt.Errorf("reaching %s: %w", server, err)
+	}
+
+	predictions, err := watch(ctx, api, sweep)
+	if err != nil {
+		return err
 	}
 
 	trials, err := api.ListTrialsWithResponse(ctx, sweep, &client.ListTrialsParams{Limit: new(mostRows)})
@@ -75,19 +85,50 @@ func run(ctx context.Context, server, sweep string, numbers []string) error {
 	for _, a := range attempts.JSON200.Data {
 		if a.FinishedAt != nil && a.Usage.MemoryPeakBytes > 0 {
 			all = append(all, attempt{
-				shape: a.ShapeKey, at: at[a.TrialNumber], placed: a.PlacedAt, end: *a.FinishedAt, peak: a.Usage.MemoryPeakBytes, device: a.Usage.DevicePeakBytes,
+				shape: a.ShapeKey, at: at[a.TrialNumber], placed: a.PlacedAt, peak: a.Usage.MemoryPeakBytes, device: a.Usage.DevicePeakBytes,
 				outOfMemory: strings.HasSuffix(a.FailureKind, "_oom"),
 			})
 		}
 	}
 
-	report(os.Stdout, all)
+	report(os.Stdout, all, predictions)
 
 	return nil
 }
 
-// report judges the first attempt of each shape.
-func report(out io.Writer, all []attempt) {
+// watch reads what is predicted of each shape until the sweep has ended, in the order of time.
+func watch(ctx context.Context, api *client.ClientWithResponses, sweep string) (map[string][]client.Footprint, error) {
+	seen := make(map[string][]client.Footprint)
+
+	for {
+		probes, err := api.ListProbesWithResponse(ctx, &client.ListProbesParams{Limit: new(mostRows)})
+		if err != nil || probes.JSON200 == nil {
+			return nil, fmt.Errorf("reading what is known of shapes: %w", cmp.Or(err, errors.New(probes.Status())))
+		}
+
+		for _, probe := range probes.JSON200.Data {
+			for _, f := range probe.Footprints {
+				if string(f.Source) == string(berth.FootprintPredicted) {
+					seen[probe.ShapeKey] = append(seen[probe.ShapeKey], f)
+				}
+			}
+		}
+
+		now, err := api.GetSweepWithResponse(ctx, sweep, nil)
+		if err != nil {
+			return nil, fmt.Errorf("reading sweep %s: %w", sweep, err)
+		}
+
+		if now.JSON200 != nil && now.JSON200.FinishedAt != nil {
+			return seen, nil
+		}
+
+		time.Sleep(lookEvery)
+	}
+}
+
+// report judges the first attempt of each shape by the last prediction before it was placed.
+func report(out io.Writer, all []attempt, predictions map[string][]client.Footprint) {
 	slices.SortFunc(all, func(a, b attempt) int { return a.placed.Compare(b.placed) })
 
 	var (
@@ -109,8 +150,15 @@ func report(out io.Writer, all []attempt) {
 
 		seen[a.shape] = true
 
-		f, ok := memory.NewFamily(measuredBefore(all, a.placed)).Predict(a.shape, a.at)
-		if !ok {
+		var f *client.Footprint
+
+		for _, p := range predictions[a.shape] {
+			if !p.MeasuredAt.After(a.placed) {
+				f = &p
+			}
+		}
+
+		if f == nil {
 			measured++
 
 			fmt.Fprintf(out, "| %v | measures | %s |\n", a.at, mib(a.peak, a.device))
@@ -133,30 +181,6 @@ func report(out io.Writer, all []attempt) {
 		fmt.Fprintf(out, "\n%d shapes: %d measured, %d predicted, %d of them below the measured peak; median slack %.0f %%; %d attempts ran out of memory\n",
 			len(seen), measured, len(slack), below, 100*slack[len(slack)/2], outOfMemory)
 	}
-}
-
-// measuredBefore are the shapes with an attempt that had ended, with their largest peaks.
-func measuredBefore(all []attempt, at time.Time) (siblings []memory.Sibling) {
-	index := make(map[string]int)
-
-	for _, a := range all {
-		if !a.end.Before(at) || a.outOfMemory {
-			continue
-		}
-
-		i, found := index[a.shape]
-		if !found {
-			i = len(siblings)
-			index[a.shape] = i
-			siblings = append(siblings, memory.Sibling{At: a.at})
-		}
-
-		f := &siblings[i].Footprint
-		f.Class = berth.ClassCPU
-		f.MemoryPeakBytes, f.DevicePeakBytes = max(f.MemoryPeakBytes, a.peak), max(f.DevicePeakBytes, a.device)
-	}
-
-	return siblings
 }
 
 func mib(host, device int64) string {

@@ -13,14 +13,16 @@ const MostSiblings = 100
 const (
 	// leastSiblings must be measured: what one of them needs says nothing of the others.
 	leastSiblings = 2
-	// repeatSpread is by how much repeated runs of a shape differ (629-648 MiB, 2 cores,
-	// 2026-11-21): a shape that needs no more than another may be measured above it by this.
-	repeatSpread = 1.05
-	// Margins of a fit: at least these, or as much as any sibling exceeds a fit of the others.
-	// GPUs get more: TensorFlow's allocator doubles its
-	// regions, so that peaks rise in steps.
+	// hostSpread and deviceSpread are by how much repeated runs of a shape differ (629-648 MiB of
+	// a host, 2 cores, 2026-11-21; 1132-1138 MiB of a GPU, one H200, 2026-11-28): a shape that
+	// needs no more than another may be measured above it by this.
+	hostSpread   = 1.05
+	deviceSpread = 1.02
+	// Margins of a fit: at least these, or as much as any sibling between others exceeds a fit of
+	// these. GPUs get more: TensorFlow's allocator doubles its regions, so that peaks rise in
+	// steps, up to 1.22 times the fit of four corners (16 shapes, one H200, 2026-11-28).
 	hostMargin   = 1.10
-	deviceMargin = 1.25
+	deviceMargin = 1.22
 	// manySiblings have outliers: from here on, one in fifty may exceed the margin.
 	manySiblings = 50
 )
@@ -34,6 +36,7 @@ type Sibling struct {
 // Family predicts what unmeasured shapes need from measured siblings on one class of device.
 type Family struct {
 	siblings     []Sibling
+	at           [][]float64 // their numbers
 	low, wide    []float64   // of each number
 	points       [][]float64 // the numbers that differ, each between 0 and 1
 	host, device peaks
@@ -58,11 +61,11 @@ func NewFamily(siblings []Sibling) *Family {
 	host, device := make([]float64, len(siblings)), make([]float64, len(siblings))
 
 	for i, s := range siblings {
-		f.points = append(f.points, f.scaled(s.At))
+		f.at, f.points = append(f.at, s.At), append(f.points, f.scaled(s.At))
 		host[i], device[i] = float64(s.Footprint.MemoryPeakBytes), float64(s.Footprint.DevicePeakBytes)
 	}
 
-	f.host, f.device = newPeaks(f.points, host, hostMargin), newPeaks(f.points, device, deviceMargin)
+	f.host, f.device = newPeaks(f.points, host, hostMargin, hostSpread), newPeaks(f.points, device, deviceMargin, deviceSpread)
 
 	return f
 }
@@ -71,7 +74,7 @@ func NewFamily(siblings []Sibling) *Family {
 // measured ones: one that is as small in every number, and one that is as large. Elsewhere a
 // fit may be far off.
 func (f *Family) Predict(key string, at []float64) (footprint berth.Footprint, ok bool) {
-	if f.points == nil || !f.spans(at) {
+	if f.points == nil || !between(f.at, at) {
 		return footprint, false
 	}
 
@@ -84,12 +87,6 @@ func (f *Family) Predict(key string, at []float64) (footprint berth.Footprint, o
 		ShapeKey: key, Class: nearest.Class, Source: berth.FootprintPredicted, MemoryPeakBytes: int64(host), DevicePeakBytes: int64(device),
 		CPUMilli: nearest.CPUMilli, Duration: nearest.Duration, DeviceActivity: nearest.DeviceActivity,
 	}, ok && deviceOK
-}
-
-// spans reports whether a shape lies between siblings.
-func (f *Family) spans(at []float64) bool {
-	return slices.ContainsFunc(f.siblings, func(s Sibling) bool { return covers(s.At, at) }) &&
-		slices.ContainsFunc(f.siblings, func(s Sibling) bool { return covers(at, s.At) })
 }
 
 func (f *Family) scaled(at []float64) (out []float64) {
@@ -127,11 +124,12 @@ type peaks struct {
 	rising bool // more of a number never needs less memory
 	terms  terms
 	fit    []float64 // coefficients of terms; nil = too few points
-	margin float64
+	margin float64   // of the fit
+	spread float64   // of repeated runs
 }
 
-func newPeaks(points [][]float64, values []float64, margin float64) peaks {
-	p := peaks{points: points, values: values, rising: rises(points, values), terms: termsFor(len(points[0]), len(points))}
+func newPeaks(points [][]float64, values []float64, margin, spread float64) peaks {
+	p := peaks{points: points, values: values, spread: spread, rising: rises(points, values), terms: termsFor(len(points[0]), len(points))}
 	if p.terms != nil {
 		p.fit = leastSquares(p.terms, points, values)
 		p.margin = max(margin, excess(p.terms, points, values))
@@ -147,7 +145,7 @@ func (p *peaks) at(x []float64) (peak float64, ok bool) {
 
 	for i, point := range p.points {
 		if p.rising && covers(point, x) {
-			above = min(above, p.values[i]*repeatSpread)
+			above = min(above, p.values[i]*p.spread)
 		}
 
 		if p.rising && covers(x, point) {
@@ -167,7 +165,7 @@ func (p *peaks) at(x []float64) (peak float64, ok bool) {
 func rises(points [][]float64, values []float64) bool {
 	for i, p := range points {
 		for k, other := range points {
-			if covers(p, other) && values[i]*repeatSpread < values[k] {
+			if covers(p, other) && values[i]*hostSpread < values[k] {
 				return false
 			}
 		}
@@ -187,28 +185,35 @@ func covers(a, b []float64) bool {
 	return true
 }
 
-// excess is by how much points exceed a fit of the others, the margin of conformal prediction;
-// 0 when there are no more points than coefficients.
+// excess is by how much points between others exceed a fit of these, the margin of conformal
+// prediction; 0 when there are no more points than coefficients. Corners do not count: nothing
+// is predicted so far from all others.
 func excess(t terms, points [][]float64, values []float64) float64 {
 	if len(points) <= len(t(points[0])) {
 		return 0
 	}
 
-	ratios := make([]float64, len(points))
+	ratios := []float64{0}
 
 	for i, p := range points {
-		fit := leastSquares(t, slices.Delete(slices.Clone(points), i, i+1), slices.Delete(slices.Clone(values), i, i+1))
-		if expected := value(t, fit, p); expected > 0 {
-			ratios[i] = values[i] / expected
+		others, theirs := slices.Delete(slices.Clone(points), i, i+1), slices.Delete(slices.Clone(values), i, i+1)
+		if expected := value(t, leastSquares(t, others, theirs), p); expected > 0 && between(others, p) {
+			ratios = append(ratios, values[i]/expected)
 		}
 	}
 
 	slices.Sort(ratios)
 
 	allowed := 0
-	if len(ratios) >= manySiblings {
+	if len(ratios) > manySiblings {
 		allowed = len(ratios) / manySiblings
 	}
 
 	return ratios[len(ratios)-1-allowed]
+}
+
+// between reports whether one of the points is as large as x in every number, and one as small.
+func between(points [][]float64, x []float64) bool {
+	return slices.ContainsFunc(points, func(p []float64) bool { return covers(p, x) }) &&
+		slices.ContainsFunc(points, func(p []float64) bool { return covers(x, p) })
 }

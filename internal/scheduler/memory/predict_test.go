@@ -221,3 +221,54 @@ func reversed(siblings []memory.Sibling) []memory.Sibling {
 
 	return out
 }
+
+// Peaks of 16 shapes on one H200 (docs/measurements/nvidia-h200-2026-11-28.md), in the order in which
+// they ran, four at once: batch, filters, MiB of the host and of the GPU.
+var onH200 = [][4]int64{
+	{32, 16, 905, 744},
+	{256, 16, 935, 1128},
+	{32, 128, 977, 1138},
+	{256, 128, 1015, 2674},
+	{256, 32, 936, 1132},
+	{64, 128, 1003, 1650},
+	{128, 128, 989, 1650},
+	{128, 64, 937, 1134},
+	{128, 32, 932, 1132},
+	{64, 16, 914, 744},
+	{64, 64, 947, 1134},
+	{32, 32, 914, 876},
+	{128, 16, 904, 872},
+	{64, 32, 925, 876},
+	{32, 64, 919, 876},
+	{256, 64, 954, 1646},
+}
+
+// What is measured between the corners of a real card's steps makes predictions no worse: a
+// corner that the others do not span says nothing of the margin.
+func TestPredict_OfARealGPU(t *testing.T) {
+	t.Parallel()
+
+	const corners, atOnce = 4, 4
+
+	var (
+		siblings []memory.Sibling
+		slack    []float64
+	)
+
+	for i, shape := range onH200 {
+		at := []float64{float64(shape[0]), float64(shape[1])}
+
+		if i >= corners {
+			f := predicted(t, at, siblings[:max(corners, i-atOnce+1)]...)
+			require.GreaterOrEqual(t, f.MemoryPeakBytes, shape[2]*mib, "the host, at %v", at)
+			require.GreaterOrEqual(t, f.DevicePeakBytes, shape[3]*mib, "the GPU, at %v", at)
+
+			slack = append(slack, float64(f.MemoryPeakBytes+f.DevicePeakBytes)/float64((shape[2]+shape[3])*mib)-1)
+		}
+
+		siblings = append(siblings, sibling(shape[2], shape[3], at...))
+	}
+
+	slices.Sort(slack)
+	require.Less(t, slack[len(slack)/2], 0.2)
+}

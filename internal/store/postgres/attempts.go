@@ -66,7 +66,8 @@ func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int6
 			return err
 		}
 
-		if _, err := s.q.LockFamily(ctx, tx, row.ShapeKey); err != nil {
+		locked, err := s.q.LockFamily(ctx, tx, row.ShapeKey)
+		if err != nil {
 			return err
 		}
 
@@ -77,6 +78,10 @@ func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int6
 
 		f := memory.ObserveRunning(known[row.ShapeKey].Of(row.DeviceClass), row.ShapeKey, u)
 		if err := s.storeFootprint(ctx, tx, f, row.DeviceClass); err != nil {
+			return err
+		}
+
+		if err := s.predictFamilies(ctx, tx, locked); err != nil {
 			return err
 		}
 
@@ -257,13 +262,7 @@ func (s *Store) mergeFootprint(ctx context.Context, tx pgx.Tx, r berth.Result, c
 		}
 	}
 
-	for _, family := range locked {
-		if err := s.predict(ctx, tx, family.Family); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return s.predictFamilies(ctx, tx, locked)
 }
 
 // learn merges the attempt's usage into the footprint of one class.

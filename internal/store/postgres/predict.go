@@ -14,6 +14,17 @@ import (
 // predictedShapes of a family are looked at, the newest: twice as many as a sweep has open.
 const predictedShapes = 2 * berth.MaxOpenTrials
 
+// predictFamilies predicts in the locked family of a shape; none where nobody stored the shape.
+func (s *Store) predictFamilies(ctx context.Context, tx pgx.Tx, locked []dbsqlc.LockFamilyRow) error {
+	for _, family := range locked {
+		if err := s.predict(ctx, tx, family.Family); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
 // predict stores what unmeasured shapes of open trials need, as measured ones of their family
 // say. A measured class of a shape, or one that ran out of memory, stays as it is. The caller
 // has locked the family.
@@ -104,10 +115,8 @@ func (s *Store) knownOrPredicted(ctx context.Context, key string) (berth.Footpri
 			return err
 		}
 
-		for _, family := range locked {
-			if err := s.predict(ctx, tx, family.Family); err != nil {
-				return err
-			}
+		if err := s.predictFamilies(ctx, tx, locked); err != nil {
+			return err
 		}
 
 		known, err = s.footprintsOf(ctx, tx, []string{key})
