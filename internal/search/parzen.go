@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -106,8 +105,9 @@ func newColumn(d *dim, at []float64) column {
 		all := 1 + prior*float64(d.points)
 		c.hit, c.miss = math.Log((1+prior)/all), math.Log(prior/all)
 
-		for _, x := range at {
-			c.choice = append(c.choice, int(x))
+		c.choice = make([]int, n, n+1)
+		for i, x := range at {
+			c.choice[i] = int(x)
 		}
 
 		c.choice = append(c.choice, -1)
@@ -116,22 +116,29 @@ func newColumn(d *dim, at []float64) column {
 	}
 
 	c.low, c.high = d.bounds()
-	for _, x := range at {
-		c.mu = append(c.mu, min(max(d.scale(x), c.low), c.high))
+	c.mu = make([]float64, n, n+1)
+
+	for i, x := range at {
+		c.mu[i] = min(max(d.scale(x), c.low), c.high)
 	}
 
 	c.sigma = append(widths(c.mu, c.low, c.high), c.high-c.low)
 	c.mu = append(c.mu, (c.low+c.high)/2)
+	c.cut = make([]float64, n+1)
+
+	for i, mu := range c.mu {
+		c.cut[i] = logMass((c.low-mu)/c.sigma[i], (c.high-mu)/c.sigma[i])
+	}
+
+	if !d.finite {
+		return c
+	}
 
 	class := make(map[[2]float64]int)
+	c.class = make([]int, 0, n+1)
 
 	for i, mu := range c.mu {
 		sigma := c.sigma[i]
-		c.cut = append(c.cut, logMass((c.low-mu)/sigma, (c.high-mu)/sigma))
-
-		if !d.finite {
-			continue
-		}
 
 		known, is := class[[2]float64{mu, sigma}]
 		if !is {
@@ -167,14 +174,28 @@ func (d *dim) scale(x float64) float64 {
 // widths are the standard deviations of kernels: the larger distance to a neighbour or
 // bound, of the outermost ones to their only neighbour.
 func widths(mu []float64, low, high float64) []float64 {
-	n := len(mu)
-	order := make([]int, n)
-
-	for i := range order {
-		order[i] = i
+	type place struct {
+		mu float64
+		i  int
 	}
 
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(mu[a], mu[b]), a-b) })
+	n := len(mu)
+	order := make([]place, n)
+
+	for i, x := range mu {
+		order[i] = place{x, i}
+	}
+
+	slices.SortFunc(order, func(a, b place) int {
+		switch {
+		case a.mu < b.mu:
+			return -1
+		case a.mu > b.mu:
+			return 1
+		default:
+			return a.i - b.i
+		}
+	})
 
 	at := func(i int) float64 {
 		switch {
@@ -183,11 +204,11 @@ func widths(mu []float64, low, high float64) []float64 {
 		case i >= n:
 			return high
 		default:
-			return mu[order[i]]
+			return order[i].mu
 		}
 	}
 
-	out := make([]float64, n)
+	out := make([]float64, n, n+1) // with room for the prior's
 	least := (high - low) / min(narrowest, float64(n+2))
 
 	for i := range order {
@@ -202,7 +223,7 @@ func widths(mu []float64, low, high float64) []float64 {
 			width = left
 		}
 
-		out[order[i]] = min(max(width, least), high-low)
+		out[order[i].i] = min(max(width, least), high-low)
 	}
 
 	return out
@@ -215,9 +236,12 @@ func (p *parzen) logDensities(rows [][]float64) []float64 {
 		weights[i] = math.Log(w)
 	}
 
+	n := len(weights)
+	all := slices.Repeat(weights, len(rows))
 	logs := make([][]float64, len(rows)) // by row and kernel
+
 	for r := range logs {
-		logs[r] = slices.Clone(weights)
+		logs[r] = all[r*n : (r+1)*n]
 	}
 
 	at := make([]float64, len(rows))
@@ -359,12 +383,12 @@ func logMass(a, b float64) float64 {
 	case b > -remote:
 		return math.Log(normal(b) - normal(a))
 	default:
-		return logNormal(b)
+		return -b * b / 2
 	}
 }
 
-// remote is how many deviations away a kernel counts next to nothing, e^-72, beside the prior:
-// there logMass has its whole tail for the part of it.
+// remote is how many deviations away a kernel counts nothing beside the prior: e^-72, as a
+// bound of its mass.
 const remote = 12
 
 // far is how low normal is exact.
@@ -381,6 +405,10 @@ func logNormal(x float64) float64 {
 	return -square/2 - math.Log(-x) - math.Log(2*math.Pi)/2 + math.Log1p(-1/square+3/(square*square))
 }
 
+// negligible is how far below the largest logarithm a term adds nothing: e^-45 of it, which
+// 2,000 of them leave below the last bit.
+const negligible = 45
+
 func logSumExp(logs []float64) float64 {
 	most := slices.Max(logs)
 	if math.IsInf(most, 0) {
@@ -388,8 +416,11 @@ func logSumExp(logs []float64) float64 {
 	}
 
 	sum := 0.0
+
 	for _, x := range logs {
-		sum += math.Exp(x - most)
+		if x > most-negligible {
+			sum += math.Exp(x - most)
+		}
 	}
 
 	return most + math.Log(sum)
