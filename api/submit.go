@@ -16,6 +16,7 @@ import (
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/openapi"
 	"github.com/berthml/berth/internal/control/preview"
+	"github.com/berthml/berth/internal/search"
 	"github.com/berthml/berth/internal/sweepfile/spec"
 )
 
@@ -193,12 +194,21 @@ func (s *Server) problems(ctx context.Context, want berth.Spec) ([]berth.Problem
 
 // earlier are the ids of the sweeps that a search learns from, and their problems.
 func (s *Server) earlier(ctx context.Context, want berth.Spec) (ids []string, problems []berth.Problem, err error) {
+	if len(want.Search.From) == 0 {
+		return nil, nil, nil
+	}
+
+	searcher, err := search.New(want)
+	if err != nil {
+		return nil, nil, err
+	}
+
 	for i, name := range want.Search.From {
 		id, err := s.sweepID(ctx, name)
 
-		teaches := false
+		var lessons []berth.Assignment
 		if err == nil {
-			teaches, err = s.deps.Store.TeachesSearch(ctx, id)
+			lessons, err = s.deps.Store.Lessons(ctx, id)
 		}
 
 		switch kind := berth.KindOf(err); {
@@ -206,8 +216,11 @@ func (s *Server) earlier(ctx context.Context, want berth.Spec) (ids []string, pr
 			return nil, nil, err
 		case err != nil:
 			problems = append(problems, spec.FromProblem(i, err.Error()))
-		case !teaches:
+		case len(lessons) == 0:
 			problems = append(problems, spec.FromProblem(i, fmt.Sprintf("no trial of sweep %q has a value from which a search learns", name)))
+		case !slices.ContainsFunc(lessons, searcher.Holds):
+			problems = append(problems, spec.FromProblem(i, fmt.Sprintf(
+				"the trials of sweep %q have other parameters, or other values of them, than this sweep: name the parameters alike, and let their ranges hold earlier values", name)))
 		default:
 			ids = append(ids, id)
 		}

@@ -533,11 +533,18 @@ func TestCreateSweep_From(t *testing.T) {
 	r := setup(t, store)
 	file := strings.Replace(apitest.SweepFile, "search: {algorithm: grid}", "search: {algorithm: auto, from: [NAME]}\nlimits: {max_trials: 4}", 1)
 
-	for name, says := range map[string]string{"absent": `"pointer":"/search/from/0"`, "young": `no trial of sweep \"young\" has a value from which a search learns`} {
-		status, body := r.text(http.MethodPost, "/api/v1/sweeps", strings.Replace(file, "NAME", name, 1), "Content-Type: application/yaml", "Idempotency-Key: b")
+	other := strings.ReplaceAll(strings.ReplaceAll(file, "name: lr", "name: rate"), "{{lr}}", "{{rate}}")
+	require.NotEqual(t, file, other)
+
+	for _, test := range []struct{ file, name, says string }{
+		{file, "absent", `"pointer":"/search/from/0"`},
+		{file, "young", `no trial of sweep \"young\" has a value from which a search learns`},
+		{other, "digits", `the trials of sweep \"digits\" have other parameters, or other values of them, than this sweep`},
+	} {
+		status, body := r.text(http.MethodPost, "/api/v1/sweeps", strings.Replace(test.file, "NAME", test.name, 1), "Content-Type: application/yaml", "Idempotency-Key: b")
 		require.Equal(t, http.StatusUnprocessableEntity, status, body)
 		require.Contains(t, body, "E_FROM")
-		require.Contains(t, body, says)
+		require.Contains(t, body, test.says)
 	}
 
 	status, body := r.text(http.MethodPost, "/api/v1/sweeps", strings.Replace(file, "NAME", "digits", 1), "Content-Type: application/yaml", "Idempotency-Key: c")

@@ -209,6 +209,7 @@ func (e LeaseState) Valid() bool {
 // Defines values for PreviewShapeSizedBy.
 const (
 	Measured   PreviewShapeSizedBy = "measured"
+	Predicted  PreviewShapeSizedBy = "predicted"
 	Spec       PreviewShapeSizedBy = "spec"
 	Unmeasured PreviewShapeSizedBy = "unmeasured"
 )
@@ -217,6 +218,8 @@ const (
 func (e PreviewShapeSizedBy) Valid() bool {
 	switch e {
 	case Measured:
+		return true
+	case Predicted:
 		return true
 	case Spec:
 		return true

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,24 +36,30 @@ func report(b *testing.B, times []time.Duration, name string) {
 }
 
 // BenchmarkFreedToNext measures the time from a container's exit to the next
-// one running on its place, and, in the same run, how long Docker itself takes
-// to create and start such a container.
+// one running on its place, with a search that does not learn and one that does, and, in
+// the same run, how long Docker itself takes to create and start such a container.
 func BenchmarkFreedToNext(b *testing.B) {
 	const trials = 30
 
 	s := start(b)
-	id := s.submit(busy(trials, 300, small, "limits: {max_parallel: 1}"))
-	require.Equal(b, trials, s.until(id, patience, ended).Counts.Succeeded)
 
-	attempts := s.attempts(id)
-	slices.SortFunc(attempts, func(x, y client.Attempt) int { return x.StartedAt.Compare(*y.StartedAt) })
+	for _, algorithm := range []string{"grid", "tpe, startup: 2"} {
+		file := busy(trials, 300, small, "limits: {max_parallel: 1}")
+		id := s.submit(strings.Replace(file, "algorithm: grid", "algorithm: "+algorithm, 1))
+		require.Equal(b, trials, s.until(id, patience, ended).Counts.Succeeded)
 
-	gaps := make([]time.Duration, 0, trials)
-	for i := 1; i < len(attempts); i++ {
-		gaps = append(gaps, attempts[i].StartedAt.Sub(*attempts[i-1].FinishedAt))
+		attempts := s.attempts(id)
+		slices.SortFunc(attempts, func(x, y client.Attempt) int { return x.StartedAt.Compare(*y.StartedAt) })
+
+		gaps := make([]time.Duration, 0, trials)
+		for i := 1; i < len(attempts); i++ {
+			gaps = append(gaps, attempts[i].StartedAt.Sub(*attempts[i-1].FinishedAt))
+		}
+
+		name, _, _ := strings.Cut(algorithm, ",")
+		report(b, gaps, "freed-to-next-"+name)
 	}
 
-	report(b, gaps, "freed-to-next")
 	report(b, createAndStart(b, trials), "docker")
 	b.ReportMetric(0, "ns/op")
 }

@@ -81,7 +81,7 @@ func (s *Searcher) usable(prior []berth.Observation) (trials []known) {
 			k.end, k.loss = complete, *o.Value
 		}
 
-		if s.space.holds(o.Params) {
+		if s.Holds(o.Params) {
 			trials = append(trials, k)
 		}
 	}
@@ -91,10 +91,10 @@ func (s *Searcher) usable(prior []berth.Observation) (trials []known) {
 	return trials
 }
 
-// holds reports whether an assignment of another sweep has a value in range for each parameter.
-func (sp *space) holds(a berth.Assignment) bool {
-	for i := range sp.searched {
-		d := &sp.searched[i]
+// Holds reports whether an assignment of another sweep has a value in range for each parameter.
+func (s *Searcher) Holds(a berth.Assignment) bool {
+	for i := range s.space.searched {
+		d := &s.space.searched[i]
 		if !d.Active(a) {
 			continue
 		}

@@ -9,6 +9,7 @@ import type { Preview } from "@/services/sweeps";
 const sizes: Record<string, string> = {
   spec: "from the file",
   measured: "measured",
+  predicted: "predicted from measured shapes",
   unmeasured: "guess, not measured",
 };
 

@@ -42,6 +42,7 @@ type SizedBy string
 const (
 	SizedBySpec       SizedBy = "spec"       // resources.memory
 	SizedByMeasured   SizedBy = "measured"   // a footprint with its margin
+	SizedByPredicted  SizedBy = "predicted"  // from measured shapes
 	SizedByUnmeasured SizedBy = "unmeasured" // a guess, until the shape is measured
 )
 
@@ -234,6 +235,8 @@ func (k *Sketch) size(shape *Shape, known map[string]berth.Footprints, hosts []b
 	switch {
 	case k.spec.Resources.Memory > 0 && shape.Demand.MemoryBytes == int64(k.spec.Resources.Memory):
 		shape.SizedBy = SizedBySpec
+	case f != nil && f.Source == berth.FootprintPredicted:
+		shape.SizedBy = SizedByPredicted
 	case memory.Known(f), memory.Sized(f):
 		shape.SizedBy = SizedByMeasured
 	}

@@ -99,6 +99,11 @@ func TestMeasured(t *testing.T) {
 
 	require.Equal(t, 2, p.ProbesCached)
 	require.Equal(t, preview.SizedByMeasured, p.Shapes[0].SizedBy)
+
+	predicted := full(600*mib, 10*time.Second)
+	predicted.Source, predicted.Samples = berth.FootprintPredicted, 0
+	guessed := see(t, decode(t, ""), []berth.Host{host("a", 8, 2*gib)}, predicted, full(600*mib, 20*time.Second))
+	require.Equal(t, preview.SizedByPredicted, guessed.Shapes[0].SizedBy)
 	require.EqualValues(t, 704*mib, p.Shapes[0].Demand.MemoryBytes)
 	require.Equal(t, 2, p.AtOnce)
 	require.Equal(t, "2 at once: host a: needs 704 MiB of memory, 640 MiB free", p.Why)

@@ -305,9 +305,9 @@ func TestCreateSweep_CopiesPriors(t *testing.T) {
 		b.next(t, gib)
 	}
 
-	teaches, err := b.store.TeachesSearch(t.Context(), b.sweep)
+	lessons, err := b.store.Lessons(t.Context(), b.sweep)
 	require.NoError(t, err)
-	require.False(t, teaches, "nothing has ended")
+	require.Empty(t, lessons, "nothing has ended")
 
 	b.exec(t, "UPDATE trials SET state = 'succeeded', value = 0.5, finished_at = now() WHERE number = 1")
 	b.exec(t, "UPDATE trials SET state = 'pruned', finished_at = now() WHERE number = 2")
@@ -315,9 +315,9 @@ func TestCreateSweep_CopiesPriors(t *testing.T) {
 	b.exec(t, "UPDATE trials SET state = 'infeasible', finished_at = now() WHERE number = 3")
 	b.exec(t, "UPDATE trials SET state = 'failed', failure_kind = 'crashed', finished_at = now() WHERE number = 4")
 
-	teaches, err = b.store.TeachesSearch(t.Context(), b.sweep)
+	lessons, err = b.store.Lessons(t.Context(), b.sweep)
 	require.NoError(t, err)
-	require.True(t, teaches)
+	require.Len(t, lessons, 2)
 
 	id := uuid.NewString()
 	_, _, err = b.store.CreateSweep(t.Context(), berth.NewSweep{ID: id, Spec: berth.Spec{Name: "warm"}, ImageDigest: "sha256:x", CreatedBy: "local", From: []string{b.sweep}})

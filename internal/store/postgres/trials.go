@@ -236,11 +236,12 @@ func (s *Store) EndedTrials(ctx context.Context, sweepID string, numbers []int) 
 	return collect(rows, err, "listing ended trials of sweep "+sweepID, func(row dbsqlc.ListEndedTrialsRow) berth.TrialEnd { return berth.TrialEnd(row) })
 }
 
-// TeachesSearch reports whether a search can learn from a sweep: a trial of it has a value.
-func (s *Store) TeachesSearch(ctx context.Context, sweepID string) (bool, error) {
-	teaches, err := s.q.HasLessons(ctx, s.pool, sweepID)
+// Lessons are the values of a sweep's trials from which a search learns: the newest 1,000 with
+// a result.
+func (s *Store) Lessons(ctx context.Context, sweepID string) ([]berth.Assignment, error) {
+	lessons, err := s.q.ListLessons(ctx, s.pool, sweepID)
 
-	return teaches, translate(err, "reading trials of sweep "+sweepID)
+	return lessons, translate(err, "reading trials of sweep "+sweepID)
 }
 
 // toPriors are the trials of earlier sweeps, by sweep.

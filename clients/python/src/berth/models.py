@@ -189,7 +189,7 @@ class PreviewShape(Model):
     """
     Of memory_bytes, for what no GPU can hold: it would run in unified memory (gpu_memory_spill); absent = it would not
     """
-    sized_by: Union[Literal['spec', 'measured', 'unmeasured'], str]
+    sized_by: Union[Literal['spec', 'measured', 'predicted', 'unmeasured'], str]
     """
     Where memory_bytes comes from
     """

@@ -214,18 +214,6 @@ func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, 
 	return i, err
 }
 
-const hasLessons = `-- name: HasLessons :one
-SELECT EXISTS (SELECT FROM trials t WHERE t.sweep_id = $1 AND t.state IN ('succeeded', 'pruned') AND (t.state = 'pruned' OR t.value IS NOT NULL))::boolean
-`
-
-// Whether a trial of the sweep teaches a search.
-func (q *Queries) HasLessons(ctx context.Context, db DBTX, sweepID string) (bool, error) {
-	row := db.QueryRow(ctx, hasLessons, sweepID)
-	var column_1 bool
-	err := row.Scan(&column_1)
-	return column_1, err
-}
-
 const insertShape = `-- name: InsertShape :exec
 INSERT INTO shapes (key, shape, family) VALUES ($1, $2, $3) ON CONFLICT (key) DO NOTHING
 `
@@ -419,6 +407,33 @@ func (q *Queries) ListFailures(ctx context.Context, db DBTX, sweepID string) ([]
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listLessons = `-- name: ListLessons :many
+SELECT t.params FROM trials t
+WHERE t.sweep_id = $1 AND t.state IN ('succeeded', 'pruned') AND (t.state = 'pruned' OR t.value IS NOT NULL)
+ORDER BY t.number DESC LIMIT 1000
+`
+
+// The newest trials of a sweep that teach a search a value.
+func (q *Queries) ListLessons(ctx context.Context, db DBTX, sweepID string) ([]berth.Assignment, error) {
+	rows, err := db.Query(ctx, listLessons, sweepID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []berth.Assignment
+	for rows.Next() {
+		var params berth.Assignment
+		if err := rows.Scan(&params); err != nil {
+			return nil, err
+		}
+		items = append(items, params)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

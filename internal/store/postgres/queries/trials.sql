@@ -213,6 +213,8 @@ SELECT @sweep_id::uuid, earlier, number, params, state, loss, step FROM priors p
 -- name: ListPriors :many
 SELECT earlier, number, params, state, loss AS value, step FROM priors WHERE sweep_id = @sweep_id ORDER BY earlier, number;
 
--- name: HasLessons :one
--- Whether a trial of the sweep teaches a search.
-SELECT EXISTS (SELECT FROM trials t WHERE t.sweep_id = @sweep_id AND t.state IN ('succeeded', 'pruned') AND (t.state = 'pruned' OR t.value IS NOT NULL))::boolean;
+-- name: ListLessons :many
+-- The newest trials of a sweep that teach a search a value.
+SELECT t.params FROM trials t
+WHERE t.sweep_id = @sweep_id AND t.state IN ('succeeded', 'pruned') AND (t.state = 'pruned' OR t.value IS NOT NULL)
+ORDER BY t.number DESC LIMIT 1000;
