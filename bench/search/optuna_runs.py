@@ -22,13 +22,16 @@ Values = dict[str, Any]
 
 
 class Problem:
-    """A space with a value and a run time of each of its points, as in main.go."""
+    """A space with a value and a run time of each of its points, as in main.go.
+
+    A space with conditions is a function that asks for its parameters.
+    """
 
     # With a latency, the regret is of all tried points.
     latency: Callable[[Values], float] | None = None
     far: Callable[[list[Values]], float]
 
-    def __init__(self, name: str, space: Values, attempt: Callable[[Values, Any], tuple[float, float]], regret: Callable[[Values], float]) -> None:
+    def __init__(self, name: str, space: Values | Callable[[Any], None], attempt: Callable[[Values, Any], tuple[float, float]], regret: Callable[[Values], float]) -> None:
         self.name, self.space, self.attempt, self.regret = name, space, attempt, regret
 
 
@@ -97,7 +100,23 @@ def functions() -> list[Problem]:
     def sphere(v: Values) -> float:
         return sum((v[f"x{j}"] - 1) ** 2 for j in range(5))
 
-    spaces = {
+    def branches(v: Values) -> float:
+        rate = math.log10(v["lr"])
+        if v["c"] == 0:
+            return (rate + 3) ** 2 + 4 * (v["momentum"] - 0.9) ** 2 + 0.1 * (v["depth"] - 4) ** 2
+        return (rate + 1) ** 2 + 4 * (v["beta"] - 0.3) ** 2 + 0.3 * ((v["units"] - 256) / 128) ** 2 + 0.2
+
+    def ask_branches(trial: Any) -> None:
+        trial.suggest_float("lr", 1e-5, 1, log=True)
+        if trial.suggest_categorical("c", [0, 1]) == 0:
+            trial.suggest_float("momentum", 0, 1)
+            trial.suggest_int("depth", 1, 8)
+        else:
+            trial.suggest_float("beta", 0, 1)
+            trial.suggest_int("units", 16, 512)
+
+    spaces: Values = {
+        "branches": (branches, ask_branches),
         "branin": (branin, {"x": FloatDistribution(-5, 10), "y": FloatDistribution(0, 15)}),
         "sphere5": (sphere, {f"x{j}": FloatDistribution(-5, 5) for j in range(5)}),
         "hartmann6": (hartmann, {f"x{j}": FloatDistribution(0, 1) for j in range(6)}),
@@ -129,7 +148,9 @@ def study(problem: Problem, q: int, trials: int, seed: int) -> Values:
     for done in range(trials):
         while made < trials and len(open_trials) < q:
             began = time.perf_counter()
-            trial = runs.ask(problem.space)
+            trial = runs.ask() if callable(problem.space) else runs.ask(problem.space)
+            if callable(problem.space):
+                problem.space(trial)
             spent += time.perf_counter() - began
             loss, seconds = problem.attempt(trial.params, noise)
             heapq.heappush(open_trials, (now + seconds, made, trial, loss))

@@ -56,7 +56,7 @@ func (o *options) simulateCommand() *cobra.Command {
 	flags.StringVarP(&s.file, "file", "f", "", "the sweep file: its parameters, objective, early_stop and limits")
 	flags.StringVar(&s.trials, "trials", "", "past trials, as `berth sweep export SWEEP` writes them")
 	flags.StringVar(&s.metrics, "metrics", "", "their metrics, as `berth sweep export SWEEP --what metrics` writes them")
-	flags.StringVar(&s.problem, "problem", "", "instead of a file: branin, sphere5, hartmann6 or mixed4")
+	flags.StringVar(&s.problem, "problem", "", "instead of a file: branin, sphere5, hartmann6, mixed4 or branches")
 	flags.StringSliceVar(&s.algorithms, "algorithm", []string{berth.SearchRandom, berth.SearchTPE, berth.SearchAuto}, "searches to compare; the first is the measure of the others")
 	flags.IntVar(&s.atOnce, "at-once", 8, "trials at once")                                              //nolint:mnd // a small GPU's
 	flags.IntVar(&s.seeds, "seeds", 20, "sweeps of each kind")                                           //nolint:mnd // the quartiles of fewer say little
@@ -75,7 +75,7 @@ func (s *simulation) world(cmd *cobra.Command) (sweep berth.Spec, does func(seed
 	}
 
 	if s.file == "" || s.trials == "" {
-		return sweep, nil, exitf(ExitUsage, "name a sweep file and its past trials (-f FILE --trials CSV), or --problem branin, sphere5, hartmann6 or mixed4")
+		return sweep, nil, exitf(ExitUsage, "name a sweep file and its past trials (-f FILE --trials CSV), or --problem branin, sphere5, hartmann6, mixed4 or branches")
 	}
 
 	f, err := readSweepFile(cmd, s.file, nil)
@@ -115,7 +115,7 @@ func (s *simulation) function() (sweep berth.Spec, does func(seed int) made, err
 
 	i := slices.IndexFunc(functions.All(), func(f functions.Function) bool { return f.Name == s.problem })
 	if i < 0 {
-		return sweep, nil, exitf(ExitUsage, "there is no problem %q; there are branin, sphere5, hartmann6 and mixed4", s.problem)
+		return sweep, nil, exitf(ExitUsage, "there is no problem %q; there are branin, sphere5, hartmann6, mixed4 and branches", s.problem)
 	}
 
 	f := functions.All()[i]

@@ -123,7 +123,7 @@ func TestSimulate_Refuses(t *testing.T) {
 		says string
 	}{
 		"nothing":         {simulation{}, "name a sweep file and its past trials"},
-		"unknown problem": {simulation{problem: "rosenbrock"}, "there are branin, sphere5, hartmann6 and mixed4"},
+		"unknown problem": {simulation{problem: "rosenbrock"}, "there are branin, sphere5, hartmann6, mixed4 and branches"},
 		"no objective":    {simulation{file: aimless, trials: trials}, "has no objective"},
 		"a constraint":    {simulation{file: bounded, trials: trials}, "has several objectives or constraints"},
 		"another table":   {simulation{file: file, trials: metrics}, `has no column "number"`},

@@ -1,8 +1,6 @@
 package search
 
 import (
-	"slices"
-
 	"github.com/berthml/berth"
 )
 
@@ -62,12 +60,10 @@ func (d *drawer) learned(number int) (a berth.Assignment, by string) {
 // their cube, and Optuna's AutoSampler changes there, too.
 const mostForGP = 250
 
-// modelFor is the model that suggests now, and its name. auto takes TPE for parameters with
-// conditions, and for several objectives.
+// modelFor is the model that suggests now, and its name. auto takes TPE for several objectives
+// only: with conditions, too, a process finds better values (bench/search, branches).
 func (s *Searcher) modelFor(p *past) (m model, name string) {
-	conditional := slices.ContainsFunc(s.space.searched, func(d dim) bool { return len(d.When) > 0 })
-
-	if s.spec.Search.Algorithm == berth.SearchTPE || s.several() || p.teachers() > mostForGP || s.spec.Search.Algorithm == berth.SearchAuto && conditional {
+	if s.spec.Search.Algorithm == berth.SearchTPE || s.several() || p.teachers() > mostForGP {
 		return s.tpe, berth.SearchTPE
 	}
 

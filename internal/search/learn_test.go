@@ -220,9 +220,7 @@ func TestAuto_ChoosesItsModel(t *testing.T) {
 
 	s.Parameters = append(s.Parameters, floatRange("m", 0, 1))
 	s.Parameters[2].When = map[string]berth.Values{"o": {berth.StringValue("b")}}
-	require.Equal(t, berth.SearchTPE, by(s, 10))
-	s.Search.Algorithm = berth.SearchGP
-	require.Equal(t, berth.SearchGP, by(s, 10))
+	require.Equal(t, berth.SearchGP, by(s, 10), "with a condition")
 }
 
 // A search that learns begins at the corners of the marked numbers, the largest first: their

@@ -16,19 +16,31 @@ type Function struct {
 	Loss       func(a berth.Assignment) float64
 }
 
-// All are branin, sphere5, hartmann6 (each less its minimum), and mixed4: a logarithmic
-// number, a stepped one, a whole one and a choice, with a basin for each choice.
+// All are branin, sphere5, hartmann6 (each less its minimum), mixed4: a logarithmic
+// number, a stepped one, a whole one and a choice, with a basin for each choice, and branches:
+// a choice of two with parameters of their own, and one for both.
 func All() []Function {
 	lr, width, depth := number("lr", 1e-5, 1), number("width", 16, 512), number("depth", 1, 8)
 	lr.Log, width.Type, width.Step, depth.Type = true, berth.ParameterInt, new(16.0), berth.ParameterInt
 	choice := berth.Parameter{Name: "c", Type: berth.ParameterCategorical, Values: berth.Values{berth.IntValue(0), berth.IntValue(1), berth.IntValue(2)}}
+
+	pair, units := choice, number("units", 16, 512)
+	pair.Values, units.Type = pair.Values[:2], berth.ParameterInt
 
 	return []Function{
 		{"branin", []berth.Parameter{number("x", -5, 10), number("y", 0, 15)}, branin},
 		{"sphere5", numbers(5, -5, 5), sphere5},
 		{"hartmann6", numbers(6, 0, 1), hartmann6},
 		{"mixed4", []berth.Parameter{lr, width, depth, choice}, mixed4},
+		{"branches", []berth.Parameter{lr, pair, under(0, number("momentum", 0, 1)), under(0, depth), under(1, number("beta", 0, 1)), under(1, units)}, branches},
 	}
+}
+
+// under makes a parameter active where c has a value.
+func under(c int64, p berth.Parameter) berth.Parameter {
+	p.When = map[string]berth.Values{"c": {berth.IntValue(c)}}
+
+	return p
 }
 
 func number(name string, low, high float64) berth.Parameter {
@@ -94,4 +106,13 @@ func mixed4(a berth.Assignment) float64 {
 
 	return math.Pow(math.Log10(at(a, "lr"))+[]float64{1, 3, 2.5}[c], 2) + .3*math.Pow((at(a, "width")-256)/128, 2) +
 		.1*math.Pow(at(a, "depth")-4, 2) + []float64{.2, 0, .5}[c]
+}
+
+func branches(a berth.Assignment) float64 {
+	rate := math.Log10(at(a, "lr"))
+	if at(a, "c") == 0 {
+		return math.Pow(rate+3, 2) + 4*math.Pow(at(a, "momentum")-.9, 2) + .1*math.Pow(at(a, "depth")-4, 2)
+	}
+
+	return math.Pow(rate+1, 2) + 4*math.Pow(at(a, "beta")-.3, 2) + .3*math.Pow((at(a, "units")-256)/128, 2) + .2
 }
