@@ -114,7 +114,7 @@ func watch(ctx context.Context, api *client.ClientWithResponses, sweep string) (
 			}
 		}
 
-		now, err := api.GetSweepWithResponse(ctx, sweep, nil)
+		now, err := api.GetSweepWithResponse(ctx, sweep)
 		if err != nil {
 			return nil, fmt.Errorf("reading sweep %s: %w", sweep, err)
 		}

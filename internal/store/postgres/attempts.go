@@ -66,8 +66,7 @@ func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int6
 			return err
 		}
 
-		locked, err := s.q.LockFamily(ctx, tx, row.ShapeKey)
-		if err != nil {
+		if _, err := s.q.LockFamily(ctx, tx, row.ShapeKey); err != nil {
 			return err
 		}
 
@@ -78,10 +77,6 @@ func (s *Store) MeasureRunning(ctx context.Context, attemptID string, token int6
 
 		f := memory.ObserveRunning(known[row.ShapeKey].Of(row.DeviceClass), row.ShapeKey, u)
 		if err := s.storeFootprint(ctx, tx, f, row.DeviceClass); err != nil {
-			return err
-		}
-
-		if err := s.predictFamilies(ctx, tx, locked); err != nil {
 			return err
 		}
 

@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -82,33 +81,4 @@ func TestPredict(t *testing.T) {
 	require.Equal(t, berth.FootprintFull, f.Source)
 	require.Equal(t, int64(500*mib), f.MemoryPeakBytes)
 	require.Greater(t, b.planned(t, 6)[berth.ClassCPU].MemoryPeakBytes, int64(500*mib), "what was measured since counts")
-}
-
-// Runs that go on predict too, on a GPU: what they have needed until now.
-func TestPredict_WhileCornersRun(t *testing.T) {
-	t.Parallel()
-
-	const shared = h200 + " (MPS)"
-
-	b := setup(t)
-	b.register(t, "GPU-1")
-
-	small, large, between := b.batches(t, 16, "adam"), b.batches(t, 64, "adam"), b.batches(t, 40, "adam")
-
-	for bytes, r := range map[int64]berth.PlacementRequest{700 * mib: small, 1100 * mib: large} {
-		r.Demand.DeviceBytes = 4 * gib
-		_, err := b.store.RequestPlacement(t.Context(), r)
-		require.NoError(t, err)
-
-		token := b.placeAs(t, r, berth.Placement{HostID: b.host.ID, DeviceID: "GPU-1", Class: shared, Demand: r.Demand}).Token
-		require.NoError(t, b.store.AttemptRunning(t.Context(), r.AttemptID, token, "c", time.Now()))
-		require.Empty(t, b.footprints(t, between.ShapeKey))
-
-		_, err = b.store.MeasureRunning(t.Context(), r.AttemptID, token, berth.Usage{MemoryPeakBytes: gib, DevicePeakBytes: bytes}, 50*gib)
-		require.NoError(t, err)
-	}
-
-	f := b.footprints(t, between.ShapeKey).Of(shared)
-	require.Equal(t, berth.FootprintPredicted, f.Source)
-	require.InDelta(t, 1.22*900*mib, f.DevicePeakBytes, mib, "by a line, and its margin")
 }

@@ -172,7 +172,7 @@ func (q *Queries) ListFootprints(ctx context.Context, db DBTX, afterKey string, 
 
 const measuredOfFamily = `-- name: MeasuredOfFamily :many
 SELECT f.shape_key, f.device_class, f.source, f.samples, f.memory_peak_bytes, f.memory_floor_bytes, f.floor_passed, f.device_peak_bytes, f.device_floor_bytes, f.device_passed, f.cpu_milli, f.duration_ns, f.measured_at, f.device_sm_milli, f.device_dram_milli, f.device_tensor_milli, k.shape FROM shapes k JOIN class_footprints f ON f.shape_key = k.key
-WHERE (f.samples > 0 OR f.source = 'partial' AND f.device_peak_bytes > 0) AND k.key = ANY (ARRAY(
+WHERE f.samples > 0 AND k.key = ANY (ARRAY(
     (SELECT o.key FROM shapes o WHERE o.family = $1 ORDER BY o.created_at LIMIT $2)
     UNION
     (SELECT n.key FROM shapes n WHERE n.family = $1 ORDER BY n.created_at DESC LIMIT $2)
@@ -184,8 +184,7 @@ type MeasuredOfFamilyRow struct {
 	Shape          berth.Shape
 }
 
-// Measured shapes of a family, also on a GPU until now by a run that goes on: among the first ones are the corners of the space, among the
-// newest the values that a search likes.
+// Measured shapes of a family: among the first ones are the corners of the space, among the newest the values that a search likes.
 func (q *Queries) MeasuredOfFamily(ctx context.Context, db DBTX, family string, maxRows int) ([]MeasuredOfFamilyRow, error) {
 	rows, err := db.Query(ctx, measuredOfFamily, family, maxRows)
 	if err != nil {

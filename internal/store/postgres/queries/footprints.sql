@@ -74,10 +74,9 @@ SELECT n.key, n.shape FROM (SELECT s.key, s.shape FROM shapes s WHERE s.family =
 WHERE EXISTS (SELECT FROM trials t WHERE t.shape_key = n.key AND t.finished_at IS NULL);
 
 -- name: MeasuredOfFamily :many
--- Measured shapes of a family, also on a GPU until now by a run that goes on: among the first ones are the corners of the space, among the
--- newest the values that a search likes.
+-- Measured shapes of a family: among the first ones are the corners of the space, among the newest the values that a search likes.
 SELECT sqlc.embed(f), k.shape FROM shapes k JOIN class_footprints f ON f.shape_key = k.key
-WHERE (f.samples > 0 OR f.source = 'partial' AND f.device_peak_bytes > 0) AND k.key = ANY (ARRAY(
+WHERE f.samples > 0 AND k.key = ANY (ARRAY(
     (SELECT o.key FROM shapes o WHERE o.family = @family ORDER BY o.created_at LIMIT @max_rows)
     UNION
     (SELECT n.key FROM shapes n WHERE n.family = @family ORDER BY n.created_at DESC LIMIT @max_rows)
