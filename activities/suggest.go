@@ -3,13 +3,16 @@ package activities
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/control/preview"
+	"github.com/berthml/berth/internal/scheduler/memory"
 	"github.com/berthml/berth/internal/search"
 )
 
@@ -44,10 +47,50 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 		return SuggestResult{}, translate(err)
 	}
 
+	measures, err := a.measuresCorners(ctx, in)
+	if err != nil || measures {
+		return SuggestResult{Capacity: capacity, Later: true}, translate(err)
+	}
+
 	result, err := suggest(ctx, a.Sweeps, in, free)
 	result.Capacity = capacity
 
 	return result, translate(err)
+}
+
+// cornerPatience is how long after a sweep's start its corners may measure before other trials
+// are chosen. It bounds how long places idle for them.
+const cornerPatience = time.Minute
+
+// measuresCorners reports whether trials at the corners of a sweep's memory shapes are about to
+// measure what others then need: chosen now, these would be measured, too.
+func (a *Activities) measuresCorners(ctx context.Context, in SuggestInput) (bool, error) {
+	sweep, err := a.Sweeps.SweepRecord(ctx, in.SweepID)
+	if err != nil || sweep.StartedAt == nil || time.Since(*sweep.StartedAt) > cornerPatience || sweep.Spec.Probe.Mode == berth.ProbeOff {
+		return false, err
+	}
+
+	searcher, err := search.New(sweep.Spec)
+	if err != nil || in.First <= searcher.Cornered() || searcher.Cornered() == 0 {
+		return false, err
+	}
+
+	open, err := a.Trials.ListTrials(ctx, in.SweepID, berth.OpenTrialStates(), 0, searcher.Cornered())
+	if err != nil {
+		return false, err
+	}
+
+	var keys []string
+
+	for _, trial := range open {
+		if trial.Number <= searcher.Cornered() {
+			keys = append(keys, trial.ShapeKey)
+		}
+	}
+
+	known, err := a.Trials.Footprints(ctx, keys)
+
+	return slices.ContainsFunc(keys, func(key string) bool { return !memory.KnownAnywhere(known[key]) }), err
 }
 
 // FillTrials makes the search suggest again those trials up to number last that
@@ -117,8 +160,10 @@ func suggest(ctx context.Context, ledger Suggester, in SuggestInput, free int) (
 					result.Later, limit = most < limit, min(most, limit)
 				}
 
-				if corners := searcher.Corners(); made < corners {
-					limit = min(limit, corners-made)
+				for _, last := range []int{searcher.Corners(), searcher.Cornered()} {
+					if made < last {
+						limit = min(limit, last-made)
+					}
 				}
 
 				var suggestions []search.Suggestion

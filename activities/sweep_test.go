@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,10 +23,12 @@ type shelf struct {
 	spec   berth.Spec
 	trials []berth.NewTrial
 	states []berth.TrialState // of the first trials; the others wait
+
+	started *time.Time
 }
 
 func (s *shelf) SweepRecord(context.Context, string) (berth.Sweep, error) {
-	return berth.Sweep{Spec: s.spec}, nil
+	return berth.Sweep{Spec: s.spec, StartedAt: s.started}, nil
 }
 
 func (s *shelf) ListHosts(context.Context) ([]berth.Host, error) { return s.hosts, nil }
@@ -111,6 +114,74 @@ func TestSuggestTrials_ChoosesLate(t *testing.T) {
 	}
 
 	require.Empty(t, l.trials[9].Lost)
+}
+
+// Other shapes wait for the corners, which predict them: until these have ended or are known,
+// a minute at most.
+func TestSuggestTrials_CornersMeasureFirst(t *testing.T) {
+	t.Parallel()
+
+	s, err := spec.Decode([]byte("name: a\nimage: b\ncommand: [train, /trial/in/params.json]\n"+
+		"parameters: [{name: x, min: 1, max: 9, memory: true}, {name: y, min: 1, max: 9, memory: true}]\n"+
+		"objective: {metric: m, goal: maximize}\nsearch: {algorithm: auto}\nlimits: {max_trials: 99}\n"), "")
+	require.NoError(t, err)
+
+	for name, test := range map[string]struct {
+		states  []berth.TrialState
+		started time.Duration // ago
+		known   bool
+		waits   bool
+	}{
+		"they run":             {nil, time.Second, false, true},
+		"one runs":             {[]berth.TrialState{berth.TrialSucceeded, berth.TrialFailed, berth.TrialSucceeded, berth.TrialRunning}, time.Second, false, true},
+		"all have ended":       {[]berth.TrialState{berth.TrialSucceeded, berth.TrialFailed, berth.TrialSucceeded, berth.TrialSucceeded}, time.Second, false, false},
+		"they run for long":    {nil, 2 * time.Minute, false, false},
+		"another sweep did it": {nil, time.Second, true, false},
+	} {
+		l := &shelf{spec: s, states: test.states, started: new(time.Now().Add(-test.started))}
+		a := &activities.Activities{Sweeps: l, Placements: l, Trials: corners{shelf: l, known: test.known}}
+
+		for _, first := range []int{1, 3} { // the largest and the smallest, then the two others
+			result, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: restoredID, First: first, Count: 8})
+			require.NoError(t, err)
+			require.Len(t, result.Numbers, 2)
+		}
+
+		result, err := a.SuggestTrials(t.Context(), activities.SuggestInput{SweepID: restoredID, First: 5, Count: 8})
+		require.NoError(t, err)
+		require.Equal(t, test.waits, len(result.Numbers) == 0, name)
+		require.True(t, result.Later, name)
+	}
+}
+
+// corners has the footprints of all shapes, or of none.
+type corners struct {
+	activities.Trials
+	*shelf
+
+	known bool
+}
+
+func (c corners) ListTrials(context.Context, string, []string, int, int) (open []berth.Trial, err error) {
+	for i, trial := range c.trials {
+		if i >= len(c.states) || !c.states[i].Terminal() {
+			open = append(open, berth.Trial{Number: i + 1, ShapeKey: trial.Shape.Key()})
+		}
+	}
+
+	return open, nil
+}
+
+func (c corners) Footprints(_ context.Context, keys []string) (map[string]berth.Footprints, error) {
+	known := make(map[string]berth.Footprints)
+
+	for _, key := range keys {
+		if c.known {
+			known[key] = berth.Footprints{berth.ClassCPU: {Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 1 << 30}}
+		}
+	}
+
+	return known, nil
 }
 
 // Trials that have not started yet do not wait while the machines have room for them: they

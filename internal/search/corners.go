@@ -25,6 +25,16 @@ func (s *Searcher) Corners() int {
 	return s.listed + 2 //nolint:mnd // the largest and the smallest
 }
 
+// Cornered is the number of the last trial that a search which learns puts at a corner; 0 = none
+// is at one.
+func (s *Searcher) Cornered() int {
+	if s.cornered == 0 {
+		return 0
+	}
+
+	return s.listed + s.cornered
+}
+
 // cornersFor are the corners by searched parameter, and how many trials begin there: four, two
 // of one number, none where there are hardly more shapes.
 func cornersFor(sp *space) (corners map[int]corner, trials int) {
