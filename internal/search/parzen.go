@@ -127,7 +127,7 @@ func newColumn(d *dim, at []float64) column {
 	c.cut = make([]float64, n+1)
 
 	for i, mu := range c.mu {
-		c.cut[i] = logMass((c.low-mu)/c.sigma[i], (c.high-mu)/c.sigma[i])
+		c.cut[i] = logMass(cutoffAt((c.low-mu)/c.sigma[i]), cutoffAt((c.high-mu)/c.sigma[i]))
 	}
 
 	if !d.finite {
@@ -302,18 +302,36 @@ func (c *column) addTo(logs [][]float64, at []float64) {
 }
 
 // addMasses is addTo for a number with points: a kernel's mass within half a step. Few
-// points have few classes of kernels.
+// points have few classes of kernels, and neighbours share an edge.
 func (c *column) addMasses(logs [][]float64, at []float64) {
 	half := c.unit() / 2
 	masses := make(map[float64][]float64, len(at)) // by coordinate and class
+	edges := make(map[float64][]cutoff, len(at))   // by edge and class
+
+	cutoffs := func(edge float64) []cutoff {
+		found, is := edges[edge]
+		if !is {
+			y := c.scale(edge)
+			found = make([]cutoff, len(c.classes))
+
+			for j, i := range c.classes {
+				found[j] = cutoffAt((y - c.mu[i]) / c.sigma[i])
+			}
+
+			edges[edge] = found
+		}
+
+		return found
+	}
 
 	for r, x := range at {
 		byClass, is := masses[x]
 		if !is {
-			from, to := c.scale(x-half), c.scale(x+half)
+			from, to := cutoffs(x-half), cutoffs(x+half)
+			byClass = make([]float64, len(c.classes))
 
-			for _, i := range c.classes {
-				byClass = append(byClass, logMass((from-c.mu[i])/c.sigma[i], (to-c.mu[i])/c.sigma[i])-c.cut[i])
+			for j, i := range c.classes {
+				byClass[j] = logMass(from[j], to[j]) - c.cut[i]
 			}
 
 			masses[x] = byClass
@@ -371,25 +389,37 @@ func pick(random *rand.Rand, weights []float64) int {
 // normal is the standard normal distribution function.
 func normal(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
-// logMass is the logarithm of the standard normal mass between a and b.
-func logMass(a, b float64) float64 {
-	if a > 0 {
-		a, b = -b, -a // where the tail is exact
+// cutoff is a place on a standard normal distribution, and the mass beyond it: away from the
+// middle, where it is exact.
+type cutoff struct{ z, tail float64 }
+
+func cutoffAt(z float64) cutoff {
+	if away := math.Abs(z); away < remote {
+		return cutoff{z, normal(-away)}
 	}
 
+	return cutoff{z, 0}
+}
+
+// logMass is the logarithm of the standard normal mass between a and b.
+func logMass(a, b cutoff) float64 {
 	switch {
-	case b > 0:
-		return math.Log1p(-normal(a) - normal(-b))
-	case b > -remote:
-		return math.Log(normal(b) - normal(a))
+	case a.z <= 0 && b.z > 0:
+		return math.Log1p(-a.tail - b.tail)
+	case a.z > 0 && a.z < remote:
+		return math.Log(a.tail - b.tail)
+	case a.z <= 0 && b.z > -remote:
+		return math.Log(b.tail - a.tail)
 	default:
-		return -b * b / 2
+		near := min(math.Abs(a.z), math.Abs(b.z))
+
+		return -near * near / 2
 	}
 }
 
-// remote is how many deviations away a kernel counts nothing beside the prior: e^-72, as a
+// remote is how many deviations away a kernel counts nothing beside the prior: e^-50, as a
 // bound of its mass.
-const remote = 12
+const remote = 10
 
 // far is how low normal is exact.
 const far = -30
