@@ -196,6 +196,10 @@ bench/workflow: build images ## Search with 24 trials at once through the real w
 bench/memory: build images ## Run a sweep over 16 memory shapes, and say how well unmeasured ones were predicted
 	@bench/memory/run
 
+.PHONY: bench/suggest
+bench/suggest: ## Time one suggestion of tpe and gp after 100 to 10,000 trials, with 24 open
+	$(GO) test -run '^$$' -bench Suggest -count 3 ./internal/search
+
 .PHONY: bench/stopping
 bench/stopping: ## Run the rules of early stopping over measured learning curves: what each saves, and how often it loses the best run
 	@bench/stopping/run

@@ -108,7 +108,7 @@ func watch(ctx context.Context, api *client.ClientWithResponses, sweep string) (
 
 		for _, probe := range probes.JSON200.Data {
 			for _, f := range probe.Footprints {
-				if string(f.Source) == string(berth.FootprintPredicted) {
+				if f.Source == string(berth.FootprintPredicted) {
 					seen[probe.ShapeKey] = append(seen[probe.ShapeKey], f)
 				}
 			}

@@ -109,10 +109,12 @@ func mixed4(a berth.Assignment) float64 {
 }
 
 func branches(a berth.Assignment) float64 {
+	square := func(x float64) float64 { return x * x }
 	rate := math.Log10(at(a, "lr"))
+
 	if at(a, "c") == 0 {
-		return math.Pow(rate+3, 2) + 4*math.Pow(at(a, "momentum")-.9, 2) + .1*math.Pow(at(a, "depth")-4, 2)
+		return square(rate+3) + 4*square(at(a, "momentum")-.9) + .1*square(at(a, "depth")-4)
 	}
 
-	return math.Pow(rate+1, 2) + 4*math.Pow(at(a, "beta")-.3, 2) + .3*math.Pow((at(a, "units")-256)/128, 2) + .2
+	return square(rate+1) + 4*square(at(a, "beta")-.3) + .3*square((at(a, "units")-256)/128) + .2
 }
