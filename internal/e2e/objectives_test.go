@@ -25,6 +25,7 @@ search: {algorithm: tpe, startup: 2}
 objective: [{metric: acc}, {metric: ms, goal: minimize}]
 constraints: [{metric: ms, max: 2}]
 metrics: {source: stdout, pattern: '(?P<name>acc|ms)=(?P<value>[0-9]+)'}
+limits: {max_parallel: 2}
 ` + small)
 
 	sweep := s.until(id, patience, ended)
