@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"flag"
@@ -18,9 +19,9 @@ import (
 	"time"
 
 	"github.com/berthml/berth"
-	"github.com/berthml/berth/internal/search"
 	"github.com/berthml/berth/internal/search/functions"
 	"github.com/berthml/berth/internal/search/pareto"
+	"github.com/berthml/berth/internal/search/simulate"
 )
 
 // problem is a space with a value and a run time of each of its points.
@@ -50,18 +51,17 @@ func (p problem) objective() *berth.Objective {
 	return o
 }
 
-// far is the regret of the trials so far; best is the one with the least loss.
-func (p problem) far(past []berth.Observation, best int) float64 {
+// far is the regret of trials that ended.
+func (p problem) far(ended []berth.Observation) float64 {
 	if p.ranks == nil {
-		return p.regret(past[best].Params)
+		best := slices.MinFunc(ended, func(a, b berth.Observation) int { return cmp.Compare(*a.Value, *b.Value) })
+
+		return p.regret(best.Params)
 	}
 
-	var ranks [][]float64
-
-	for _, o := range past {
-		if o.State.Terminal() {
-			ranks = append(ranks, p.ranks(o.Params))
-		}
+	ranks := make([][]float64, len(ended))
+	for i, o := range ended {
+		ranks[i] = p.ranks(o.Params)
 	}
 
 	return 1 - pareto.Volume(ranks, []float64{1, 1})/p.volume
@@ -128,76 +128,52 @@ func run(data string, names, algorithms, widths []string, trials, first, seeds i
 
 // study is one run; it prints its result.
 func (p problem) study(algorithm string, q, trials, seed int) error {
-	searcher, err := search.New(berth.Spec{
+	noise := rand.New(rand.NewPCG(uint64(seed), 99)) //nolint:gosec // a measurement
+
+	choose, err := simulate.Searched(berth.Spec{
 		Parameters: p.parameters, Objective: p.objective(),
 		Search: berth.SearchSpec{Algorithm: algorithm, Seed: int64(seed), Startup: 10},
+	}, func(a berth.Assignment) (berth.Assignment, simulate.Run, bool) {
+		loss, seconds := p.try(a, noise)
+		run := simulate.Run{Values: []float64{loss}, Seconds: []float64{seconds}}
+
+		if p.ranks != nil {
+			run.Results = berth.Results{"loss": loss, "latency": p.latency(a)}
+		}
+
+		return a, run, true
 	})
 	if err != nil {
 		return err
 	}
 
-	var (
-		past     []berth.Observation
-		ends     []float64 // of each trial
-		losses   []float64
-		running  []int
-		now      float64
-		spent    time.Duration
-		keys     = make(map[string]bool)
-		noise    = rand.New(rand.NewPCG(uint64(seed), 99)) //nolint:gosec // a measurement
-		best     = -1
-		halfways float64
-	)
+	spent := time.Duration(0)
 
-	for done := range trials {
-		for len(past) < trials && len(running) < q {
-			tried := berth.Tried{Made: len(past), Past: past, Seen: func([]string) (map[string]bool, error) { return keys, nil }}
-			if len(past) > 0 {
-				tried.Last = past[len(past)-1].Params
-			}
-
+	done, err := simulate.Sweep(simulate.World{
+		Objective: *p.objective(), Trials: trials, AtOnce: q,
+		Choose: func(past []berth.Observation) (berth.Assignment, simulate.Run, bool, error) {
 			began := time.Now()
+			defer func() { spent += time.Since(began) }()
 
-			more, end, err := searcher.Next(tried, 1)
-			if err != nil || len(more) == 0 {
-				return fmt.Errorf("no suggestion: %s: %w", end, err)
-			}
+			return choose(past)
+		},
+	})
+	if err != nil {
+		return err
+	}
 
-			spent += time.Since(began)
-			a := more[0].Values
-			keys[a.Key()] = true
-			loss, seconds := p.try(a, noise)
-			running = append(running, len(past))
-			losses, ends = append(losses, loss), append(ends, now+seconds)
-			past = append(past, berth.Observation{Number: len(past) + 1, Params: a, State: berth.TrialRunning})
-		}
+	ended := make([]berth.Observation, 0, trials)
+	for _, number := range done.Ended {
+		ended = append(ended, done.Past[number-1])
+	}
 
-		next := slices.MinFunc(running, func(a, b int) int {
-			if ends[a] < ends[b] {
-				return -1
-			}
-
-			return 1
-		})
-		running = slices.DeleteFunc(running, func(i int) bool { return i == next })
-		now = ends[next]
-		past[next].State, past[next].Value = berth.TrialSucceeded, new(losses[next])
-		if p.ranks != nil {
-			past[next].Results = berth.Results{"loss": losses[next], "latency": p.latency(past[next].Params)}
-		}
-
-		if best < 0 || losses[next] < losses[best] {
-			best = next
-		}
-
-		if done == trials/2-1 {
-			halfways = p.far(past, best)
-		}
+	if len(ended) < trials {
+		return fmt.Errorf("no suggestion after %d trials", len(ended))
 	}
 
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"problem": p.name, "q": q, "by": "berth " + algorithm, "seed": seed, "half": halfways,
-		"full": p.far(past, best), "seconds": spent.Seconds() / float64(trials),
+		"problem": p.name, "q": q, "by": "berth " + algorithm, "seed": seed, "half": p.far(ended[:trials/2]),
+		"full": p.far(ended), "seconds": spent.Seconds() / float64(trials),
 	})
 }
 

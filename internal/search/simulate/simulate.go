@@ -17,8 +17,9 @@ import (
 type Run struct {
 	Values  []float64
 	Seconds []float64
-	Steps   []int64  // at which the values are reported; nil = 1, 2, …
-	End     *float64 // what counts when the trial comes to its end; nil = its last value
+	Steps   []int64       // at which the values are reported; nil = 1, 2, …
+	End     *float64      // what counts when the trial comes to its end; nil = its last value
+	Results berth.Results // of several objectives
 }
 
 // World is a sweep to simulate.
@@ -37,13 +38,15 @@ type World struct {
 
 // Outcome is what a sweep found and took.
 type Outcome struct {
-	Best    float64   // value of the best trial that succeeded; NaN = none did
-	Found   []float64 // the same after each trial that ended; NaN before the first succeeded
-	Spent   []float64 // Seconds at that time
-	Trial   int       // number of the best one; 0 = none
-	Seconds float64   // of all trials together
-	Wall    float64   // from the first start to the last end
-	Stopped int       // trials that early stopping ended
+	Best    float64             // value of the best trial that succeeded; NaN = none did
+	Found   []float64           // the same after each trial that ended; NaN before the first succeeded
+	Spent   []float64           // Seconds at that time
+	Trial   int                 // number of the best one; 0 = none
+	Seconds float64             // of all trials together
+	Wall    float64             // from the first start to the last end
+	Stopped int                 // trials that early stopping ended
+	Past    []berth.Observation // all trials, by number
+	Ended   []int               // their numbers, in the order of their ends
 }
 
 // Searched chooses by a search of a valid spec; does says what a trial with these values would
@@ -121,6 +124,8 @@ func Sweep(w World) (Outcome, error) {
 		}
 
 		if len(s.running) == 0 {
+			s.outcome.Past = s.past
+
 			return s.outcome, nil
 		}
 
@@ -184,7 +189,9 @@ func (s *sweep) finishStep() {
 
 func (s *sweep) end(t *trial, state berth.TrialState) {
 	o := &s.past[t.number-1]
-	o.State, o.Value, o.Step = state, finite(t.run.Values[t.done-1]), int64(t.done)
+	o.State, o.Value, o.Step, o.Results = state, finite(t.run.Values[t.done-1]), int64(t.done), t.run.Results
+	s.outcome.Ended = append(s.outcome.Ended, t.number)
+
 	if t.run.End != nil && t.done == len(t.run.Values) {
 		o.Value = finite(*t.run.End)
 	}
