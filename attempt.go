@@ -33,6 +33,7 @@ type Attempt struct {
 	Number      int          `json:"number"` // from 1 in its trial
 	Stage       string       `json:"stage"`
 	Purpose     Purpose      `json:"purpose"`
+	ShapeKey    string       `json:"shape_key"` // what its use teaches
 	State       AttemptState `json:"state"`
 	HostID      string       `json:"host_id"`
 	DeviceID    string       `json:"device_id,omitempty"`
@@ -82,7 +83,6 @@ type SweepAttempt struct {
 	Attempt
 
 	TrialNumber int
-	ShapeKey    string
 }
 
 // Outcome is the one result of an attempt.

@@ -148,7 +148,7 @@ func (h *handlers) ListTrialAttempts(ctx context.Context, r openapi.ListTrialAtt
 	attempts, err := h.deps.Store.ListAttempts(ctx, trial.ID)
 
 	return openapi.ListTrialAttempts200JSONResponse{Data: all(attempts, func(a berth.Attempt) openapi.Attempt {
-		return toSweepAttempt(berth.SweepAttempt{Attempt: a, TrialNumber: trial.Number, ShapeKey: trial.ShapeKey})
+		return toSweepAttempt(berth.SweepAttempt{Attempt: a, TrialNumber: trial.Number})
 	})}, err
 }
 

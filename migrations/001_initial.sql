@@ -198,7 +198,6 @@ CREATE INDEX trials_unfinished_shape ON trials (shape_key) WHERE finished_at IS 
 CREATE INDEX trials_by_value ON trials (sweep_id, value, number) WHERE value IS NOT NULL;
 CREATE INDEX trials_by_duration ON trials (sweep_id, (finished_at - started_at), number) WHERE finished_at IS NOT NULL;
 CREATE INDEX trials_noted ON trials (sweep_id) WHERE note <> '';
-CREATE INDEX trials_of_shape ON trials (shape_key, created_at);
 -- By their values: a random search asks which of its draws were tried. The digest keeps the index small.
 CREATE INDEX trials_by_params ON trials (sweep_id, (md5(params::text)::uuid));
 
@@ -284,6 +283,7 @@ CREATE TABLE attempts (
     number                integer NOT NULL,
     stage                 text NOT NULL,
     purpose               text NOT NULL,
+    shape_key             text NOT NULL DEFAULT '', -- what its footprint is of
     state                 text NOT NULL DEFAULT 'placed',
     host_id               uuid NOT NULL REFERENCES hosts (id),
     device_id             text REFERENCES devices (id),
@@ -368,6 +368,7 @@ CREATE TABLE attempts (
 );
 
 -- Invariant I1: at most one live attempt per trial and stage.
+CREATE INDEX attempts_of_shape ON attempts (shape_key, placed_at);
 CREATE UNIQUE INDEX attempts_one_live ON attempts (trial_id, stage) WHERE state IN ('placed', 'running');
 CREATE INDEX attempts_out_of_memory ON attempts (trial_id) WHERE failure_kind IN ('host_oom', 'device_oom');
 -- Each round of the placer reads these two: few of all attempts.

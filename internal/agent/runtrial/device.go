@@ -26,7 +26,7 @@ func (r *run) sampleDevice(ctx context.Context, exited <-chan struct{}, w *sampl
 		return nil
 	}
 
-	who := sampling.Tenant{DeviceID: id, AttemptID: r.who.Attempt.ID, ContainerID: r.container.ID, Shape: r.who.Trial.ShapeKey}
+	who := sampling.Tenant{DeviceID: id, AttemptID: r.who.Attempt.ID, ContainerID: r.container.ID, Shape: r.who.Attempt.ShapeKey}
 	r.activity.Watch(id, who.ContainerID)
 
 	defer r.activity.Unwatch(who)

@@ -317,7 +317,7 @@ func (s *Store) ListSweepAttempts(ctx context.Context, sweepID string, afterTria
 	})
 
 	return collect(rows, err, "listing attempts of sweep "+sweepID, func(row dbsqlc.ListSweepAttemptsRow) berth.SweepAttempt {
-		return berth.SweepAttempt{Attempt: toAttempt(row.Attempt), TrialNumber: row.TrialNumber, ShapeKey: row.ShapeKey}
+		return berth.SweepAttempt{Attempt: toAttempt(row.Attempt), TrialNumber: row.TrialNumber}
 	})
 }
 

@@ -58,6 +58,7 @@ func toAttempt(row dbsqlc.Attempt) berth.Attempt {
 		State:       row.State,
 		HostID:      row.HostID,
 		DeviceID:    deref(row.DeviceID),
+		ShapeKey:    row.ShapeKey,
 		Class:       row.DeviceClass,
 		Token:       row.Token,
 		ContainerID: row.ContainerID,

@@ -105,6 +105,34 @@ func TestMeasureRunning(t *testing.T) {
 	fenced()
 }
 
+// An attempt teaches the shape that it was placed for, whatever its trial's is.
+func TestMeasureRunning_OfItsOwnShape(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.register(t, "GPU-1")
+	b.exec(t, "INSERT INTO shapes (key, shape) VALUES ('own', '{}')")
+
+	r := b.next(t, gib)
+	trials := r.ShapeKey
+	r.ShapeKey, r.Demand.DeviceBytes = "own", 50*gib
+
+	_, err := b.store.RequestPlacement(t.Context(), r)
+	require.NoError(t, err)
+
+	token := b.placeAs(t, r, berth.Placement{HostID: b.host.ID, DeviceID: "GPU-1", Class: h200 + " (MPS)", Demand: r.Demand}).Token
+
+	who, err := b.store.Assignee(t.Context(), r.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, []string{"own", trials}, []string{who.Attempt.ShapeKey, who.Trial.ShapeKey})
+
+	require.NoError(t, b.store.AttemptRunning(t.Context(), r.AttemptID, token, "c", time.Now()))
+	_, err = b.store.MeasureRunning(t.Context(), r.AttemptID, token, berth.Usage{DevicePeakBytes: gib}, 50*gib)
+	require.NoError(t, err)
+	require.NotEmpty(t, b.footprints(t, "own"))
+	require.Empty(t, b.footprints(t, trials))
+}
+
 // A program that used none of its GPU ran on cores. Its attempt teaches its
 // need on cores, and that it needs no GPU.
 func TestFinishAttempt_ThatNeedsNoGPU(t *testing.T) {

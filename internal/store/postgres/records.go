@@ -134,14 +134,14 @@ func toProbedShapes(rows []dbsqlc.ListFootprintsRow) []berth.ProbedShape {
 // recentAttempts is how many of a shape's newest attempts on a class count as recent.
 const recentAttempts = 20
 
-// recentTrials is how many of a shape's newest trials are read for these: a class where none of
+// recentRows is how many of a shape's newest attempts are read for these: a class where none of
 // them ran has no recent usage.
-const recentTrials = 500
+const recentRows = 500
 
 // RecentUsage returns the usage of a shape's newest attempts beyond its footprints, for
 // each class of GPU where one ended well.
 func (s *Store) RecentUsage(ctx context.Context, shapeKey string) ([]berth.RecentUsage, error) {
-	rows, err := s.q.RecentUsage(ctx, s.pool, &dbsqlc.RecentUsageParams{ShapeKey: shapeKey, Newest: recentAttempts, MaxTrials: recentTrials})
+	rows, err := s.q.RecentUsage(ctx, s.pool, &dbsqlc.RecentUsageParams{ShapeKey: shapeKey, Newest: recentAttempts, MaxRows: recentRows})
 	if err != nil {
 		return nil, translate(err, "reading the newest attempts of shape "+shapeKey)
 	}

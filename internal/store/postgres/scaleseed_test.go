@@ -42,8 +42,8 @@ var yearOfBerth = []string{
 	UNION ALL SELECT md5('u2t' || n)::uuid, md5('u2a' || n)::uuid, md5('u2')::uuid, n, n, now() - interval '2 hours' FROM generate_series(1, 100000) n`,
 	`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, failure_kind, value, created_at, started_at, finished_at)
 	SELECT trial, sweep, number, ('{"lr":' || n || '}')::json, 's' || n %% 20, 'succeeded', 'ok', n %% 7919, at, at, at + interval '10 minutes' FROM ended`,
-	`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, failure_kind, placed_at, started_at, finished_at, files_state)
-	SELECT attempt, trial, 1, 'main', 'run', 'finished', md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, nextval('lease_tokens'), 1, 1, 'ok', at, at, at + interval '10 minutes', 'stored' FROM ended`,
+	`INSERT INTO attempts (id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, failure_kind, placed_at, started_at, finished_at, files_state)
+	SELECT attempt, trial, 1, 'main', 'run', 's' || n %% 20, 'finished', md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, nextval('lease_tokens'), 1, 1, 'ok', at, at, at + interval '10 minutes', 'stored' FROM ended`,
 	`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, state, requested_at, decided_at)
 	SELECT attempt, sweep, trial, 'w', 1, 'main', 'run', 's' || n %% 20, 1, 1, 'placed', at, at FROM ended`,
 	`INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, state, created_at, expires_at, released_at, proof, shape_key)
@@ -57,8 +57,8 @@ var yearOfBerth = []string{
 	// Running trials.
 	`CREATE TABLE runs AS SELECT md5('rt' || n)::uuid AS trial, md5('ra' || n)::uuid AS attempt, md5('w' || 1300 + n %% 700)::uuid AS sweep, n / 700 + 1 AS number, n FROM generate_series(0, 19199) n`,
 	`INSERT INTO trials (id, sweep_id, number, params, shape_key, state, started_at) SELECT trial, sweep, number, '{"lr": 0.5}', 's' || n %% 20, 'running', now() FROM runs`,
-	`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, placed_at, started_at, container_id)
-	SELECT attempt, trial, 1, 'main', 'run', 'running', md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, nextval('lease_tokens'), 1, 1, now(), now(), 'c' || n FROM runs`,
+	`INSERT INTO attempts (id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, placed_at, started_at, container_id)
+	SELECT attempt, trial, 1, 'main', 'run', 's' || n %% 20, 'running', md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, nextval('lease_tokens'), 1, 1, now(), now(), 'c' || n FROM runs`,
 	`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli, state, decided_at)
 	SELECT attempt, sweep, trial, 'w', 1, 'main', 'run', 's' || n %% 20, 1, 1, 'placed', now() FROM runs`,
 	`INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, shape_key, expires_at)
@@ -67,8 +67,8 @@ var yearOfBerth = []string{
 	// Waiting trials. Every fiftieth has run before, on a host that failed.
 	`INSERT INTO trials (id, sweep_id, number, params, shape_key, state)
 	SELECT md5('q' || n)::uuid, md5('w' || 1300 + n %% 700)::uuid, n / 700 + 101, '{"lr": 0.5}', 's1', 'waiting' FROM generate_series(0, 700 * 16 - 1) n`,
-	`INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, failure_kind, placed_at, started_at, finished_at)
-	SELECT md5('p1' || n)::uuid, md5('q' || n)::uuid, 1, 'main', 'run', 'finished', md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, nextval('lease_tokens'), 1, 1, 'infra', now(), now(), now()
+	`INSERT INTO attempts (id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, failure_kind, placed_at, started_at, finished_at)
+	SELECT md5('p1' || n)::uuid, md5('q' || n)::uuid, 1, 'main', 'run', 's1', 'finished', md5('h' || n %% 800 / 8)::uuid, 'g' || n %% 800, nextval('lease_tokens'), 1, 1, 'infra', now(), now(), now()
 	FROM generate_series(0, 700 * 16 - 1, 50) n`,
 	`INSERT INTO placement_requests (attempt_id, sweep_id, trial_id, workflow_id, number, stage, purpose, shape_key, memory_bytes, cpu_milli)
 	SELECT md5('p' || t.id)::uuid, t.sweep_id, t.id, 'w', coalesce(a.number + 1, 1), 'main', 'run', t.shape_key, 1, 1

@@ -54,9 +54,9 @@ SELECT md5((10 + n)::text)::uuid, md5('1')::uuid, n, json_build_object('lr', 0.0
 	'2026-11-21T12:00:00Z', '2026-11-21T12:00:00Z', '2026-11-21T12:00:40Z'
 FROM (VALUES (1, 32, 0.91), (2, 32, 0.97), (3, 64, 0.95), (4, 64, 0.93)) t (n, width, value)
 JOIN shapes ON shape #>> '{values,width}' = width::text;
-INSERT INTO attempts (id, trial_id, number, stage, purpose, state, host_id, token, failure_kind, memory_bytes, cpu_milli, memory_peak_bytes,
+INSERT INTO attempts (id, trial_id, number, stage, purpose, shape_key, state, host_id, token, failure_kind, memory_bytes, cpu_milli, memory_peak_bytes,
 	cpu_ns, wall_ns, samples, placed_at, started_at, finished_at)
-SELECT md5((20 + 10 * t + n)::text)::uuid, md5((10 + t)::text)::uuid, n, 'main', purpose, 'finished', md5('100')::uuid, nextval('lease_tokens'), kind,
+SELECT md5((20 + 10 * t + n)::text)::uuid, md5((10 + t)::text)::uuid, n, 'main', purpose, (SELECT shape_key FROM trials WHERE id = md5((10 + t)::text)::uuid), 'finished', md5('100')::uuid, nextval('lease_tokens'), kind,
 	reserved * 1048576::bigint, 1000, peak * 1048576::bigint, 30e9, (ends - begins) * 1e9, 10, s + begins * second, s + begins * second, s + ends * second
 FROM (VALUES (1, 1, 'probe', 'ok', 4096, 600, 0, 40), (2, 1, 'run', 'ok', 704, 610, 40, 80), (3, 1, 'probe', 'host_oom', 768, 768, 0, 10),
 	(3, 2, 'run', 'ok', 1280, 900, 12, 52), (4, 1, 'run', 'ok', 1024, 890, 54, 92)) a (t, n, purpose, kind, reserved, peak, begins, ends),

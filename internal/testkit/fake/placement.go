@@ -127,7 +127,7 @@ func (l *Ledger) book(r *request, p berth.Placement) {
 	l.tokens++
 	r.state, r.Demand = berth.RequestPlaced, p.Demand
 	l.attempts[r.AttemptID] = &berth.Attempt{
-		ID: r.AttemptID, TrialID: r.TrialID, Number: r.Number, Stage: r.Stage, Purpose: r.Purpose, State: berth.AttemptPlaced,
+		ID: r.AttemptID, TrialID: r.TrialID, Number: r.Number, Stage: r.Stage, Purpose: r.Purpose, ShapeKey: r.ShapeKey, State: berth.AttemptPlaced,
 		HostID: p.HostID, Class: cmp.Or(p.Class, berth.ClassCPU), Token: l.tokens, Demand: r.Demand, PlacedAt: l.now(),
 	}
 

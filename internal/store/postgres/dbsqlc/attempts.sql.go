@@ -191,10 +191,10 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 }
 
 const getAssignee = `-- name: GetAssignee :one
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.shape_key, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     (a.device_id IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM device_footprints f WHERE f.shape_key = t.shape_key AND f.device_class = a.device_class AND f.samples > 0))::boolean AS measures,
+        SELECT 1 FROM device_footprints f WHERE f.shape_key = a.shape_key AND f.device_class = a.device_class AND f.samples > 0))::boolean AS measures,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
         WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
@@ -230,6 +230,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Attempt.Number,
 		&i.Attempt.Stage,
 		&i.Attempt.Purpose,
+		&i.Attempt.ShapeKey,
 		&i.Attempt.State,
 		&i.Attempt.HostID,
 		&i.Attempt.DeviceID,
@@ -305,7 +306,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 }
 
 const getAttempt = `-- name: GetAttempt :one
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts e WHERE e.id = $1 AND NOT EXISTS (
+SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts e WHERE e.id = $1 AND NOT EXISTS (
     SELECT 1 FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHERE t.id = e.trial_id AND s.deleted_at IS NOT NULL)
 `
 
@@ -319,6 +320,7 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.Number,
 		&i.Stage,
 		&i.Purpose,
+		&i.ShapeKey,
 		&i.State,
 		&i.HostID,
 		&i.DeviceID,
@@ -383,7 +385,7 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 }
 
 const getRunning = `-- name: GetRunning :one
-SELECT t.shape_key, a.device_class FROM attempts a JOIN trials t ON t.id = a.trial_id
+SELECT a.shape_key, a.device_class FROM attempts a
 WHERE a.id = $1 AND a.token = $2 AND a.state = 'running' AND a.device_id IS NOT NULL
 `
 
@@ -401,7 +403,7 @@ func (q *Queries) GetRunning(ctx context.Context, db DBTX, iD string, token int6
 }
 
 const listAttempts = `-- name: ListAttempts :many
-SELECT id, trial_id, number, stage, purpose, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts WHERE trial_id = $1 ORDER BY stage, number
+SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts WHERE trial_id = $1 ORDER BY stage, number
 `
 
 func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]Attempt, error) {
@@ -419,6 +421,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.Number,
 			&i.Stage,
 			&i.Purpose,
+			&i.ShapeKey,
 			&i.State,
 			&i.HostID,
 			&i.DeviceID,
@@ -507,7 +510,7 @@ WITH own AS MATERIALIZED (
         OFFSET 0
     ) a
 )
-SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, t.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
+SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, a.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
     a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     a.memory_bytes, coalesce((SELECT l.device_bytes FROM leases l WHERE l.attempt_id = a.id), a.device_bytes)::bigint AS device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
     a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.device_active_ns, a.device_unknown_ns, a.started_at, a.finished_at
@@ -609,7 +612,7 @@ func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int, 
 }
 
 const listSweepAttempts = `-- name: ListSweepAttempts :many
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, t.number AS trial_number, t.shape_key
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.shape_key, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, t.number AS trial_number
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND (t.number, a.number) > ($2::integer, $3::integer)
 ORDER BY t.number, a.number
@@ -626,7 +629,6 @@ type ListSweepAttemptsParams struct {
 type ListSweepAttemptsRow struct {
 	Attempt     Attempt
 	TrialNumber int
-	ShapeKey    string
 }
 
 func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweepAttemptsParams) ([]ListSweepAttemptsRow, error) {
@@ -649,6 +651,7 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.Attempt.Number,
 			&i.Attempt.Stage,
 			&i.Attempt.Purpose,
+			&i.Attempt.ShapeKey,
 			&i.Attempt.State,
 			&i.Attempt.HostID,
 			&i.Attempt.DeviceID,
@@ -709,7 +712,6 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.Attempt.CheckpointProblem,
 			&i.Attempt.Resumed,
 			&i.TrialNumber,
-			&i.ShapeKey,
 		); err != nil {
 			return nil, err
 		}

@@ -259,9 +259,7 @@ WITH newest AS (
     SELECT a.device_class, a.framework_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
         a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes,
         row_number() OVER (PARTITION BY a.device_class ORDER BY a.finished_at DESC, a.id) AS nth
-    FROM (
-        SELECT id FROM trials WHERE shape_key = $2 ORDER BY created_at DESC LIMIT $3
-    ) t JOIN attempts a ON a.trial_id = t.id
+    FROM (SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts WHERE shape_key = $2 ORDER BY placed_at DESC LIMIT $3) a
     WHERE a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
 )
 SELECT device_class, max(framework_peak_bytes)::bigint AS framework_peak_bytes,
@@ -275,9 +273,9 @@ GROUP BY device_class ORDER BY device_class
 `
 
 type RecentUsageParams struct {
-	Newest    int
-	ShapeKey  string
-	MaxTrials int
+	Newest   int
+	ShapeKey string
+	MaxRows  int
 }
 
 type RecentUsageRow struct {
@@ -293,9 +291,9 @@ type RecentUsageRow struct {
 
 // For the newest successful attempts of a shape on each class of GPU: the largest memory by a framework's own
 // count, and how long of their runs they held the GPU, where their activity was measured; the peaks by phase, and the mean step of the newest one with a step. It reads only
-// the newest trials of a shape.
+// the newest attempts of a shape.
 func (q *Queries) RecentUsage(ctx context.Context, db DBTX, arg *RecentUsageParams) ([]RecentUsageRow, error) {
-	rows, err := db.Query(ctx, recentUsage, arg.Newest, arg.ShapeKey, arg.MaxTrials)
+	rows, err := db.Query(ctx, recentUsage, arg.Newest, arg.ShapeKey, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}

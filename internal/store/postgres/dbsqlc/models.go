@@ -54,6 +54,7 @@ type Attempt struct {
 	Number              int
 	Stage               string
 	Purpose             berth.Purpose
+	ShapeKey            string
 	State               berth.AttemptState
 	HostID              string
 	DeviceID            *string

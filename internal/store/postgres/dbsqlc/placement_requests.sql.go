@@ -512,9 +512,9 @@ WITH decided AS (
     WHERE r.attempt_id = d.attempt_id AND (d.device_id = '' OR v.id IS NOT NULL)
     RETURNING r.attempt_id, r.sweep_id, r.trial_id, r.workflow_id, r.number, r.stage, r.purpose, r.shape_key, r.memory_bytes, r.cpu_milli, r.device_bytes, r.contexts, r.exclusive, r.expected_ns, r.state, r.reasons, r.requested_at, r.decided_at, r.tries, r.refusal, r.not_before, r.revives, r.short, r.last_oom, r.exclusive_device, r.kept_host_id, r.kept_device_id, r.kept_since, d.device_activity, d.mix, d.mix_own, d.spill_bytes, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
 ), new_attempts AS (
-    INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
+    INSERT INTO attempts (id, trial_id, number, stage, purpose, shape_key, host_id, device_id, device_class, token,
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes)
-    SELECT attempt_id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
+    SELECT attempt_id, trial_id, number, stage, purpose, shape_key, host_id, device_id, device_class, token,
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes FROM placed
 ), new_leases AS (
     INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,

@@ -7,7 +7,7 @@ SELECT * FROM attempts e WHERE e.id = @id AND NOT EXISTS (
 SELECT * FROM attempts WHERE trial_id = @trial_id ORDER BY stage, number;
 
 -- name: ListSweepAttempts :many
-SELECT sqlc.embed(a), t.number AS trial_number, t.shape_key
+SELECT sqlc.embed(a), t.number AS trial_number
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL AND (t.number, a.number) > (@after_trial::integer, @after_number::integer)
 ORDER BY t.number, a.number
@@ -112,7 +112,7 @@ FROM locked l WHERE a.id = l.id;
 SELECT sqlc.embed(a), l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
     s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     (a.device_id IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM device_footprints f WHERE f.shape_key = t.shape_key AND f.device_class = a.device_class AND f.samples > 0))::boolean AS measures,
+        SELECT 1 FROM device_footprints f WHERE f.shape_key = a.shape_key AND f.device_class = a.device_class AND f.samples > 0))::boolean AS measures,
     ARRAY(SELECT e.id FROM attempts e JOIN leases o ON o.attempt_id = e.id
         WHERE e.trial_id = a.trial_id AND e.number < a.number AND o.host_id = a.host_id
         ORDER BY e.number)::uuid[] AS earlier
@@ -125,7 +125,7 @@ WHERE a.id = @id;
 
 -- name: GetRunning :one
 -- The shape and the class of an attempt that runs with this token.
-SELECT t.shape_key, a.device_class FROM attempts a JOIN trials t ON t.id = a.trial_id
+SELECT a.shape_key, a.device_class FROM attempts a
 WHERE a.id = @id AND a.token = @token AND a.state = 'running' AND a.device_id IS NOT NULL;
 
 -- name: LockFamily :many
@@ -204,7 +204,7 @@ WITH own AS MATERIALIZED (
         OFFSET 0
     ) a
 )
-SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, t.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
+SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, a.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
     a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     a.memory_bytes, coalesce((SELECT l.device_bytes FROM leases l WHERE l.attempt_id = a.id), a.device_bytes)::bigint AS device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
     a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.device_active_ns, a.device_unknown_ns, a.started_at, a.finished_at

@@ -20,14 +20,12 @@ SELECT * FROM class_footprints WHERE shape_key = ANY (@shape_keys::text[]);
 -- name: RecentUsage :many
 -- For the newest successful attempts of a shape on each class of GPU: the largest memory by a framework's own
 -- count, and how long of their runs they held the GPU, where their activity was measured; the peaks by phase, and the mean step of the newest one with a step. It reads only
--- the newest trials of a shape.
+-- the newest attempts of a shape.
 WITH newest AS (
     SELECT a.device_class, a.framework_peak_bytes, a.wall_ns, a.device_active_ns, a.device_unknown_ns,
         a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes,
         row_number() OVER (PARTITION BY a.device_class ORDER BY a.finished_at DESC, a.id) AS nth
-    FROM (
-        SELECT id FROM trials WHERE shape_key = @shape_key ORDER BY created_at DESC LIMIT @max_trials
-    ) t JOIN attempts a ON a.trial_id = t.id
+    FROM (SELECT * FROM attempts WHERE shape_key = @shape_key ORDER BY placed_at DESC LIMIT @max_rows) a
     WHERE a.device_id IS NOT NULL AND a.state = 'finished' AND a.failure_kind = 'ok'
 )
 SELECT device_class, max(framework_peak_bytes)::bigint AS framework_peak_bytes,

@@ -162,9 +162,9 @@ WITH decided AS (
     WHERE r.attempt_id = d.attempt_id AND (d.device_id = '' OR v.id IS NOT NULL)
     RETURNING r.*, d.device_activity, d.mix, d.mix_own, d.spill_bytes, d.host_id, nullif(d.device_id, '') AS device_id, d.device_class, d.mode, nextval('lease_tokens') AS token
 ), new_attempts AS (
-    INSERT INTO attempts (id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
+    INSERT INTO attempts (id, trial_id, number, stage, purpose, shape_key, host_id, device_id, device_class, token,
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes)
-    SELECT attempt_id, trial_id, number, stage, purpose, host_id, device_id, device_class, token,
+    SELECT attempt_id, trial_id, number, stage, purpose, shape_key, host_id, device_id, device_class, token,
         memory_bytes, cpu_milli, device_bytes, contexts, exclusive, exclusive_device, mix, mix_own, spill_bytes FROM placed
 ), new_leases AS (
     INSERT INTO leases (attempt_id, sweep_id, host_id, device_id, memory_bytes, cpu_milli, device_bytes, contexts, exclusive,
