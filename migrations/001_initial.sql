@@ -351,7 +351,7 @@ CREATE TABLE attempts (
     checkpoint_settled_at timestamptz, -- its host has stored them, or will not
     checkpoint_problem    text NOT NULL DEFAULT '', -- why it will not
     resumed               text NOT NULL DEFAULT '', -- from which checkpoint it went on, in plain words
-    CONSTRAINT attempts_number UNIQUE (trial_id, stage, number),
+    CONSTRAINT attempts_number UNIQUE (trial_id, number),
     CONSTRAINT attempts_state CHECK (state IN ('placed', 'running', 'finished', 'abandoned')),
     CONSTRAINT attempts_purpose CHECK (purpose IN ('run', 'probe')),
     CONSTRAINT attempts_finished_iff_ended CHECK ((finished_at IS NOT NULL) = (state IN ('finished', 'abandoned'))),
@@ -367,9 +367,9 @@ CREATE TABLE attempts (
     CONSTRAINT attempts_cpu_throttled CHECK (0 <= cpu_throttled AND cpu_throttled <= cpu_periods)
 );
 
--- Invariant I1: at most one live attempt per trial and stage.
+-- Invariant I1: at most one live attempt per trial, whatever its stage.
 CREATE INDEX attempts_of_shape ON attempts (shape_key, placed_at);
-CREATE UNIQUE INDEX attempts_one_live ON attempts (trial_id, stage) WHERE state IN ('placed', 'running');
+CREATE UNIQUE INDEX attempts_one_live ON attempts (trial_id) WHERE state IN ('placed', 'running');
 CREATE INDEX attempts_out_of_memory ON attempts (trial_id) WHERE failure_kind IN ('host_oom', 'device_oom');
 -- Each round of the placer reads these two: few of all attempts.
 CREATE INDEX attempts_neighbour_fault ON attempts (trial_id) WHERE failure_kind = 'neighbour_fault';

@@ -44,14 +44,12 @@ func (s *Store) RequestPlacement(ctx context.Context, r berth.PlacementRequest) 
 		}
 
 		if err := s.q.FenceEarlierAttempts(ctx, tx, &dbsqlc.FenceEarlierAttemptsParams{
-			TrialID: r.TrialID, Stage: r.Stage, Number: r.Number, Message: "its trial went on without it",
+			TrialID: r.TrialID, Number: r.Number, Message: "its trial went on without it",
 		}); err != nil {
 			return err
 		}
 
-		if err := s.q.WithdrawEarlierRequests(ctx, tx, &dbsqlc.WithdrawEarlierRequestsParams{
-			TrialID: r.TrialID, Stage: r.Stage, Number: r.Number,
-		}); err != nil {
+		if err := s.q.WithdrawEarlierRequests(ctx, tx, r.TrialID, r.Number); err != nil {
 			return err
 		}
 

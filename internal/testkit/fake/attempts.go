@@ -177,13 +177,13 @@ func (l *Ledger) FinishAttempt(ctx context.Context, r berth.Result) error {
 // withdraws requests for them.
 func (l *Ledger) fenceEarlier(r berth.PlacementRequest) {
 	for _, earlier := range l.requests {
-		if earlier.TrialID == r.TrialID && earlier.Stage == r.Stage && earlier.Number < r.Number && earlier.state == berth.RequestWaiting {
+		if earlier.TrialID == r.TrialID && earlier.Number < r.Number && earlier.state == berth.RequestWaiting {
 			earlier.state = berth.RequestWithdrawn
 		}
 	}
 
 	for _, a := range l.attempts {
-		if a.TrialID == r.TrialID && a.Stage == r.Stage && a.Number < r.Number && !over(a) {
+		if a.TrialID == r.TrialID && a.Number < r.Number && !over(a) {
 			l.refused[a.ID] = true
 			l.abandon(a, berth.FailureInfra, "its trial went on without it")
 		}

@@ -63,7 +63,7 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 
 		for _, a := range l.attempts {
 			if !over(a) {
-				live[a.TrialID+"/"+a.Stage] = true
+				live[a.TrialID] = true
 			}
 		}
 
@@ -90,11 +90,11 @@ func (l *Ledger) Place(ctx context.Context, decisions map[string]berth.Placement
 				return berth.Errorf(berth.KindExhausted, "the database refused to book more than there is")
 			}
 
-			if live[r.TrialID+"/"+r.Stage] {
+			if live[r.TrialID] {
 				return berth.Errorf(berth.KindConflict, "trial %s has a live attempt", r.TrialID)
 			}
 
-			live[r.TrialID+"/"+r.Stage] = true
+			live[r.TrialID] = true
 			booked[host.ID] = host
 			placed = append(placed, id)
 		}

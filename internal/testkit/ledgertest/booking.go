@@ -100,9 +100,9 @@ func testAllOrNothing(t *testing.T, b *bench) {
 
 func testOneLive(t *testing.T, b *bench) {
 	first := b.Trial(t)
-	first.Demand = berth.Demand{MemoryBytes: gib, CPUMilli: 1000}
+	first.Demand, first.Stage = berth.Demand{MemoryBytes: gib, CPUMilli: 1000}, "features" // a trial's stages run one after the other
 	second := first
-	second.AttemptID, second.Number = uuid.NewString(), 2
+	second.AttemptID, second.Number, second.Stage = uuid.NewString(), 2, berth.StageMain
 
 	for _, r := range []berth.PlacementRequest{second, first} { // in this order: the second withdraws or fences the first
 		_, err := b.RequestPlacement(t.Context(), r)

@@ -67,25 +67,19 @@ func (q *Queries) AbandonHostAttempts(ctx context.Context, db DBTX, arg *Abandon
 const fenceEarlierAttempts = `-- name: FenceEarlierAttempts :exec
 UPDATE attempts
 SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = 'infra', message = $1, refused = true, finished_at = now()
-WHERE trial_id = $2 AND stage = $3 AND number < $4 AND state IN ('placed', 'running')
+WHERE trial_id = $2 AND number < $3 AND state IN ('placed', 'running')
 `
 
 type FenceEarlierAttemptsParams struct {
 	Message string
 	TrialID string
-	Stage   string
 	Number  int
 }
 
 // A workflow that asks for attempt n is past the earlier ones: one that is open all the same comes from a
 // restored ledger, or had no outcome.
 func (q *Queries) FenceEarlierAttempts(ctx context.Context, db DBTX, arg *FenceEarlierAttemptsParams) error {
-	_, err := db.Exec(ctx, fenceEarlierAttempts,
-		arg.Message,
-		arg.TrialID,
-		arg.Stage,
-		arg.Number,
-	)
+	_, err := db.Exec(ctx, fenceEarlierAttempts, arg.Message, arg.TrialID, arg.Number)
 	return err
 }
 
@@ -403,7 +397,7 @@ func (q *Queries) GetRunning(ctx context.Context, db DBTX, iD string, token int6
 }
 
 const listAttempts = `-- name: ListAttempts :many
-SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts WHERE trial_id = $1 ORDER BY stage, number
+SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts WHERE trial_id = $1 ORDER BY number
 `
 
 func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]Attempt, error) {

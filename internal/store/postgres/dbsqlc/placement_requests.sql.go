@@ -290,7 +290,7 @@ SELECT r.sweep_id, s.name AS sweep_name, t.number AS trial_number,
     CASE WHEN r.refusal <> '' THEN r.refusal ELSE 'attempt ' || open.number || ' of the trial is still open on host ' || h.name END::text AS reason,
     count(*) OVER ()::integer AS requests
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
-LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
+LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
 WHERE r.state = 'waiting' AND (r.refusal <> '' OR (open.id IS NOT NULL AND r.requested_at < now() - $1::interval))
 ORDER BY r.requested_at
@@ -373,7 +373,7 @@ SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept
         WHERE r.number > 1 AND NOT r.short AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.checkpoint_left
         ORDER BY k.number DESC LIMIT 1), '')::text AS checkpoint_host
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
-LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
+LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
 WHERE r.attempt_id = ANY (ARRAY(SELECT attempt_id FROM offered)) AND r.state = 'waiting'
 ORDER BY greatest(r.requested_at, s.resumed_at), r.attempt_id
@@ -720,19 +720,13 @@ func (q *Queries) StoreReasons(ctx context.Context, db DBTX, arg *StoreReasonsPa
 
 const withdrawEarlierRequests = `-- name: WithdrawEarlierRequests :exec
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
-WHERE trial_id = $1 AND stage = $2 AND number < $3 AND state = 'waiting'
+WHERE trial_id = $1 AND number < $2 AND state = 'waiting'
 `
-
-type WithdrawEarlierRequestsParams struct {
-	TrialID string
-	Stage   string
-	Number  int
-}
 
 // What FenceEarlierAttempts does for attempts: a restored ledger still waits for a place for an attempt that
 // the trial is past.
-func (q *Queries) WithdrawEarlierRequests(ctx context.Context, db DBTX, arg *WithdrawEarlierRequestsParams) error {
-	_, err := db.Exec(ctx, withdrawEarlierRequests, arg.TrialID, arg.Stage, arg.Number)
+func (q *Queries) WithdrawEarlierRequests(ctx context.Context, db DBTX, trialID string, number int) error {
+	_, err := db.Exec(ctx, withdrawEarlierRequests, trialID, number)
 	return err
 }
 

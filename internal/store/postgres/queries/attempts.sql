@@ -4,7 +4,7 @@ SELECT * FROM attempts e WHERE e.id = @id AND NOT EXISTS (
     SELECT 1 FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHERE t.id = e.trial_id AND s.deleted_at IS NOT NULL);
 
 -- name: ListAttempts :many
-SELECT * FROM attempts WHERE trial_id = @trial_id ORDER BY stage, number;
+SELECT * FROM attempts WHERE trial_id = @trial_id ORDER BY number;
 
 -- name: ListSweepAttempts :many
 SELECT sqlc.embed(a), t.number AS trial_number
@@ -93,7 +93,7 @@ WHERE id = @id AND state IN ('placed', 'running');
 -- restored ledger, or had no outcome.
 UPDATE attempts
 SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = 'infra', message = @message, refused = true, finished_at = now()
-WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state IN ('placed', 'running');
+WHERE trial_id = @trial_id AND number < @number AND state IN ('placed', 'running');
 
 -- name: AbandonHostAttempts :exec
 -- AbandonAttempt for all open attempts of a host, for good. Attempts abandoned before do not go back either;

@@ -73,7 +73,7 @@ SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept
         WHERE r.number > 1 AND NOT r.short AND k.trial_id = r.trial_id AND k.stage = r.stage AND k.checkpoint_left
         ORDER BY k.number DESC LIMIT 1), '')::text AS checkpoint_host
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
-LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
+LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
 WHERE r.attempt_id = ANY (ARRAY(SELECT attempt_id FROM offered)) AND r.state = 'waiting'
 ORDER BY greatest(r.requested_at, s.resumed_at), r.attempt_id;
@@ -240,7 +240,7 @@ SELECT r.sweep_id, s.name AS sweep_name, t.number AS trial_number,
     CASE WHEN r.refusal <> '' THEN r.refusal ELSE 'attempt ' || open.number || ' of the trial is still open on host ' || h.name END::text AS reason,
     count(*) OVER ()::integer AS requests
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
-LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.stage = r.stage AND open.state IN ('placed', 'running')
+LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
 WHERE r.state = 'waiting' AND (r.refusal <> '' OR (open.id IS NOT NULL AND r.requested_at < now() - @late::interval))
 ORDER BY r.requested_at
@@ -254,7 +254,7 @@ WHERE attempt_id = @attempt_id AND state = 'waiting';
 -- What FenceEarlierAttempts does for attempts: a restored ledger still waits for a place for an attempt that
 -- the trial is past.
 UPDATE placement_requests SET state = 'withdrawn', decided_at = now(), reasons = '[]'
-WHERE trial_id = @trial_id AND stage = @stage AND number < @number AND state = 'waiting';
+WHERE trial_id = @trial_id AND number < @number AND state = 'waiting';
 
 -- name: ListQueue :many
 -- Waiting requests, in the order of ListWaitingRequests, then the requests put off. It counts all of them to
