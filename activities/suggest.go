@@ -36,7 +36,7 @@ type SuggestResult struct {
 	Exhausted bool   `json:"exhausted"`        // the search finds no other combination; limits.max_trials alone does not make it true
 	Reason    string `json:"reason,omitempty"` // why nothing follows these trials, for the user; empty = the search goes on
 	Capacity  int    `json:"capacity"`         // attempts of the sweep that the machines hold at once
-	Later     bool   `json:"later,omitempty"`  // enough trials wait: a search that learns chooses later with more results
+	Later     bool   `json:"later,omitempty"`  // a search that learns chooses later, with more results: enough trials wait, or corners are being measured
 }
 
 // SuggestTrials asks the search for the next trials and stores them before

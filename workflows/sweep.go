@@ -126,8 +126,8 @@ type sweep struct {
 
 	roomSince time.Time // the window has not been full; zero = it is
 
-	// Of a search that learns: enough trials wait, and it chooses no more before this time, or
-	// a trial's end; zero = it does.
+	// Of a search that learns: it chooses no more trials before this time, or a trial's end;
+	// zero = it does.
 	askAt    time.Time
 	askPause time.Duration // before askAt
 

@@ -42,22 +42,28 @@ func TestSweep(t *testing.T) {
 		want  simulate.Outcome
 	}{
 		"one after the other": {simulate.World{AtOnce: 1, Trials: 9}, simulate.Outcome{
-			Best: 1, Trial: 2, Found: []float64{4, 1, 1, 1}, Spent: []float64{20, 40, 45, 65}, Seconds: 65, Wall: 65,
+			Best: 1, Trial: 2, Ended: []int{1, 2, 3, 4}, Found: []float64{4, 1, 1, 1}, Spent: []float64{20, 40, 45, 65}, Seconds: 65, Wall: 65,
 		}},
 		"two at once, three in all": {simulate.World{AtOnce: 2, Trials: 3}, simulate.Outcome{
-			Best: 1, Trial: 2, Found: []float64{4, 1, 1}, Spent: []float64{30, 40, 45}, Seconds: 45, Wall: 25,
+			Best: 1, Trial: 2, Ended: []int{1, 2, 3}, Found: []float64{4, 1, 1}, Spent: []float64{30, 40, 45}, Seconds: 45, Wall: 25,
 		}},
 		"asha": {simulate.World{AtOnce: 1, Trials: 4, EarlyStop: &berth.EarlyStop{Rule: berth.StopASHA, Min: 1, Max: 2, Eta: 2}}, simulate.Outcome{
-			Best: 3, Trial: 4, Found: []float64{4, 4, 4, 3}, Spent: []float64{20, 30, 35, 55}, Seconds: 55, Wall: 55, Stopped: 1,
+			Best: 3, Trial: 4, Ended: []int{1, 2, 3, 4}, Found: []float64{4, 4, 4, 3}, Spent: []float64{20, 30, 35, 55}, Seconds: 55, Wall: 55, Stopped: 1,
 		}},
 		"patience keeps the value": {simulate.World{AtOnce: 1, Trials: 1, EarlyStop: &berth.EarlyStop{Rule: berth.StopPatience, Min: 1, Patience: 1}}, simulate.Outcome{
-			Best: 4, Trial: 1, Found: []float64{4}, Spent: []float64{20}, Seconds: 20, Wall: 20,
+			Best: 4, Trial: 1, Ended: []int{1}, Found: []float64{4}, Spent: []float64{20}, Seconds: 20, Wall: 20,
 		}},
 	} {
 		tt.world.Objective, tt.world.Choose = loss, runs
 
 		got, err := simulate.Sweep(tt.world)
 		require.NoError(t, err)
+
+		best := got.Past[got.Trial-1]
+		require.InDelta(t, got.Best, *best.Value, 0, name)
+		require.Equal(t, berth.TrialSucceeded, best.State, name)
+
+		got.Past = nil
 		require.Equal(t, tt.want, got, name)
 	}
 }
