@@ -2586,7 +2586,7 @@ type ClientInterface interface {
 
 	// GetAttemptMemory Get an attempt's memory over time, beside its reservation
 	//
-	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: the framework's own peak has no time.
+	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. device_peak_bytes may be more than any point: the framework's own peak has no time.
 	//
 	// Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
 	GetAttemptMemory(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3043,7 +3043,7 @@ func (c *Client) ReadLog(ctx context.Context, id AttemptID, params *ReadLogParam
 
 // GetAttemptMemory Get an attempt's memory over time, beside its reservation
 //
-// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: the framework's own peak has no time.
+// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. device_peak_bytes may be more than any point: the framework's own peak has no time.
 //
 // Corresponds with GET /attempts/{id}/memory (the `GetAttemptMemory` operationId).
 func (c *Client) GetAttemptMemory(ctx context.Context, id AttemptID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6933,7 +6933,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetAttemptMemoryWithResponse Get an attempt's memory over time, beside its reservation
 	//
-	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: the framework's own peak has no time.
+	// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. device_peak_bytes may be more than any point: the framework's own peak has no time.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10073,7 +10073,7 @@ func (c *ClientWithResponses) ReadLogWithResponse(ctx context.Context, id Attemp
 
 // GetAttemptMemoryWithResponse Get an attempt's memory over time, beside its reservation
 //
-// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. There are none of attempts that an older worker ran. device_peak_bytes may be more than any point: the framework's own peak has no time.
+// At most 500 points. Each is the most of an interval of interval_seconds, so peaks stay; an attempt that lives longer has longer intervals. A running attempt's newest points come within 10 s. device_peak_bytes may be more than any point: the framework's own peak has no time.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -54,7 +54,7 @@ func TestListLeases(t *testing.T) {
 	require.Equal(t, new(int64(5)), held[0].MeasuredBytes, "the newest point")
 	require.Equal(t, new(int64(9)), held[0].MeasuredDeviceBytes, "the point before knows it")
 	require.WithinDuration(t, held[0].Since.Add(8*time.Second), *held[0].MeasuredAt, time.Second, "no container has started: since it was placed")
-	require.Nil(t, held[1].MeasuredBytes, "an older worker says nothing")
+	require.Nil(t, held[1].MeasuredBytes, "nothing was measured yet")
 	require.Nil(t, held[1].MeasuredAt)
 
 	for _, tt := range []struct {

@@ -54,7 +54,7 @@ export function MemoryPanel({ sweepId, number, attempt }: Props) {
 function nothing(attempt: Attempt): string {
   return live(attempt)
     ? "Nothing was measured yet. A running attempt's newest figures come within 10 s."
-    : "Nothing was measured. There are no figures of an attempt that ended before the first, or that an older worker ran.";
+    : "Nothing was measured. The attempt ended before the first figure.";
 }
 
 interface Figure {

@@ -5,7 +5,7 @@ import { ErrorNote } from "@/components/ErrorNote";
 import { Loading } from "@/components/Loading";
 import { Note } from "@/components/Note";
 import { num, right, Table } from "@/components/Table";
-import { decimal, grouped } from "@/lib/format";
+import { count, decimal, grouped } from "@/lib/format";
 import { series, table, type Series } from "@/lib/metrics";
 import type { ChartLine } from "@/plots/LineChart";
 import { usePaused } from "@/routes/usePaused";
@@ -76,7 +76,7 @@ function MetricTable({ lines }: { lines: Series[] }) {
 
   return (
     <details style={{ marginTop: 8 }}>
-      <summary>As a table ({rows.length} steps)</summary>
+      <summary>As a table ({count(rows.length, "step")})</summary>
       {shown.length < rows.length && <p>The last {shown.length} steps.</p>}
       <Table
         label="Metrics by step"
