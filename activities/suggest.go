@@ -42,17 +42,22 @@ type SuggestResult struct {
 // SuggestTrials asks the search for the next trials and stores them before
 // anything runs. A retry gets the same trials.
 func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (SuggestResult, error) {
-	capacity, free, err := a.places(ctx, in.SweepID)
+	sweep, err := a.Sweeps.SweepRecord(ctx, in.SweepID)
 	if err != nil {
 		return SuggestResult{}, translate(err)
 	}
 
-	measures, err := a.measuresCorners(ctx, in)
+	capacity, free, err := a.places(ctx, sweep)
+	if err != nil {
+		return SuggestResult{}, translate(err)
+	}
+
+	measures, err := a.measuresCorners(ctx, sweep, in.First)
 	if err != nil || measures {
 		return SuggestResult{Capacity: capacity, Later: true}, translate(err)
 	}
 
-	result, err := suggest(ctx, a.Sweeps, in, free)
+	result, err := suggest(ctx, a.Sweeps, sweep, in, free)
 	result.Capacity = capacity
 
 	return result, translate(err)
@@ -63,19 +68,23 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 const cornerPatience = time.Minute
 
 // measuresCorners reports whether trials at the corners of a sweep's memory shapes are about to
-// measure what others then need: chosen now, these would be measured, too.
-func (a *Activities) measuresCorners(ctx context.Context, in SuggestInput) (bool, error) {
-	sweep, err := a.Sweeps.SweepRecord(ctx, in.SweepID)
-	if err != nil || sweep.StartedAt == nil || time.Since(*sweep.StartedAt) > cornerPatience || sweep.Spec.Probe.Mode == berth.ProbeOff {
-		return false, err
+// measure what trials from number first on then need: chosen now, these would be measured, too.
+func (a *Activities) measuresCorners(ctx context.Context, sweep berth.Sweep, first int) (bool, error) {
+	if sweep.StartedAt == nil || time.Since(*sweep.StartedAt) > cornerPatience || sweep.Spec.Probe.Mode == berth.ProbeOff {
+		return false, nil
 	}
 
 	searcher, err := search.New(sweep.Spec)
-	if err != nil || in.First <= searcher.Cornered() || searcher.Cornered() == 0 {
+	if err != nil {
 		return false, err
 	}
 
-	open, err := a.Trials.ListTrials(ctx, in.SweepID, berth.OpenTrialStates(), 0, searcher.Cornered())
+	_, last := searcher.Corners()
+	if last == 0 || first <= last {
+		return false, nil
+	}
+
+	open, err := a.Trials.ListTrials(ctx, sweep.ID, berth.OpenTrialStates(), 0, last)
 	if err != nil {
 		return false, err
 	}
@@ -83,7 +92,7 @@ func (a *Activities) measuresCorners(ctx context.Context, in SuggestInput) (bool
 	var keys []string
 
 	for _, trial := range open {
-		if trial.Number <= searcher.Cornered() {
+		if trial.Number <= last {
 			keys = append(keys, trial.ShapeKey)
 		}
 	}
@@ -100,7 +109,12 @@ func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int)
 		return nil
 	}
 
-	_, err := suggest(ctx, ledger, SuggestInput{SweepID: sweepID, First: last + 1, Count: 0}, 0)
+	sweep, err := ledger.SweepRecord(ctx, sweepID)
+	if err != nil {
+		return err
+	}
+
+	_, err = suggest(ctx, ledger, sweep, SuggestInput{SweepID: sweepID, First: last + 1, Count: 0}, 0)
 
 	return err
 }
@@ -124,18 +138,14 @@ func (a *Activities) planned(ctx context.Context, sweepID string, number int) (b
 // suggest makes and stores the requested trials, and first the earlier ones that a
 // restored database forgot. These end as their workflows did, when the server finds
 // them silent, or when the sweep ends. free is how many more trials the machines take now.
-func suggest(ctx context.Context, ledger Suggester, in SuggestInput, free int) (result SuggestResult, err error) {
-	sweep, err := ledger.SweepRecord(ctx, in.SweepID)
-	if err != nil {
-		return result, err
-	}
-
+func suggest(ctx context.Context, ledger Suggester, sweep berth.Sweep, in SuggestInput, free int) (result SuggestResult, err error) {
 	searcher, err := search.New(sweep.Spec)
 	if err != nil {
 		return result, err
 	}
 
 	shapes := search.NewShapes(sweep.Spec, sweep.ImageDigest)
+	smallest, lastCorner := searcher.Corners()
 
 	for {
 		var (
@@ -160,7 +170,7 @@ func suggest(ctx context.Context, ledger Suggester, in SuggestInput, free int) (
 					result.Later, limit = most < limit, min(most, limit)
 				}
 
-				for _, last := range []int{searcher.Corners(), searcher.Cornered()} {
+				for _, last := range []int{smallest, lastCorner} {
 					if made < last {
 						limit = min(limit, last-made)
 					}
@@ -276,20 +286,20 @@ func trialID(sweepID string, number int) string {
 // their own demand, as the preview shows, or as many as the machines' cores allow if
 // that is more, because an advice may put more on a GPU than an even share of the cores.
 func (a *Activities) Capacity(ctx context.Context, in SweepRef) (int, error) {
-	capacity, _, err := a.places(ctx, in.SweepID)
+	sweep, err := a.Sweeps.SweepRecord(ctx, in.SweepID)
+	if err != nil {
+		return 0, translate(err)
+	}
+
+	capacity, _, err := a.places(ctx, sweep)
 
 	return capacity, translate(err)
 }
 
 // places are a sweep's Capacity, and how many more of its attempts fit by their own demand
 // now, beside those that run.
-func (a *Activities) places(ctx context.Context, sweepID string) (capacity, free int, err error) {
+func (a *Activities) places(ctx context.Context, sweep berth.Sweep) (capacity, free int, err error) {
 	hosts, err := a.Placements.ListHosts(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-
-	sweep, err := a.Sweeps.SweepRecord(ctx, sweepID)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -38,7 +38,7 @@ func (s *Server) validateSweep(c *gin.Context) error {
 		return err
 	}
 
-	problems, _, err := s.problems(c.Request.Context(), decoded)
+	problems, _, _, err := s.problems(c.Request.Context(), decoded)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *Server) previewSweep(c *gin.Context) error {
 }
 
 func (s *Server) preview(ctx context.Context, want berth.Spec) (openapi.Preview, error) {
-	problems, hosts, err := s.problems(ctx, want)
+	problems, hosts, _, err := s.problems(ctx, want)
 	if err != nil {
 		return openapi.Preview{}, err
 	}

@@ -85,7 +85,7 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 		checked.Search.From = nil
 	}
 
-	problems, _, err := s.problems(ctx, checked)
+	problems, _, from, err := s.problems(ctx, checked)
 	if err != nil {
 		return "", false, nil, err
 	}
@@ -99,11 +99,6 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 	}
 
 	digest, warnings, err := s.resolve(ctx, sent.Image)
-	if err != nil {
-		return "", false, nil, err
-	}
-
-	from, _, err := s.earlier(ctx, checked)
 	if err != nil {
 		return "", false, nil, err
 	}
@@ -165,31 +160,31 @@ func (s *Server) resolve(ctx context.Context, ref string) (digest string, warnin
 const imagePause = 10 * time.Second
 
 // problems are the problems of a valid spec by the administrator's rules and
-// the machines.
-func (s *Server) problems(ctx context.Context, want berth.Spec) ([]berth.Problem, []berth.Host, error) {
-	hosts, err := s.deps.Store.ListHosts(ctx)
+// the machines, these, and the ids of the sweeps that its search learns from.
+func (s *Server) problems(ctx context.Context, want berth.Spec) (problems []berth.Problem, hosts []berth.Host, from []string, err error) {
+	hosts, err = s.deps.Store.ListHosts(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 
 	secrets, err := s.secrets(ctx, want)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 
-	_, unknown, err := s.earlier(ctx, want)
+	from, unknown, err := s.earlier(ctx, want)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 
-	problems := slices.Concat(unknown, spec.CheckPolicy(want, s.config.Policy), spec.CheckSecrets(want, slices.Sorted(maps.Keys(secrets)), s.deps.Keys != nil))
+	problems = slices.Concat(unknown, spec.CheckPolicy(want, s.config.Policy), spec.CheckSecrets(want, slices.Sorted(maps.Keys(secrets)), s.deps.Keys != nil))
 	if len(hosts) > 0 { // before a machine was ever seen nothing is known to be too much
 		has := capacity(hosts)
 		has.SecretKeys = secrets
 		problems = append(problems, spec.CheckCapacity(want, has)...)
 	}
 
-	return problems, hosts, nil
+	return problems, hosts, from, nil
 }
 
 // earlier are the ids of the sweeps that a search learns from, and their problems.

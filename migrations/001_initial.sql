@@ -367,8 +367,8 @@ CREATE TABLE attempts (
     CONSTRAINT attempts_cpu_throttled CHECK (0 <= cpu_throttled AND cpu_throttled <= cpu_periods)
 );
 
--- Invariant I1: at most one live attempt per trial, whatever its stage.
 CREATE INDEX attempts_of_shape ON attempts (shape_key, placed_at);
+-- Invariant I1: at most one live attempt per trial, whatever its stage.
 CREATE UNIQUE INDEX attempts_one_live ON attempts (trial_id) WHERE state IN ('placed', 'running');
 CREATE INDEX attempts_out_of_memory ON attempts (trial_id) WHERE failure_kind IN ('host_oom', 'device_oom');
 -- Each round of the placer reads these two: few of all attempts.

@@ -14,25 +14,15 @@ type corner struct {
 	turned    bool    // it is low where others are high
 }
 
-// Corners is the number of the trial at the smallest corner, the one after the largest; 0 = none
-// is at a corner. All other shapes lie between these two: trials after them are better started
-// when these have asked for their places.
-func (s *Searcher) Corners() int {
+// Corners are the numbers of the trial at the smallest corner, the one after the largest, and
+// of the last trial at a corner; 0 = none is at one. All other shapes lie between the first
+// two: trials after them are better started when these have asked for their places.
+func (s *Searcher) Corners() (smallest, last int) {
 	if s.cornered == 0 {
-		return 0
+		return 0, 0
 	}
 
-	return s.listed + 2 //nolint:mnd // the largest and the smallest
-}
-
-// Cornered is the number of the last trial that a search which learns puts at a corner; 0 = none
-// is at one.
-func (s *Searcher) Cornered() int {
-	if s.cornered == 0 {
-		return 0
-	}
-
-	return s.listed + s.cornered
+	return s.listed + 2, s.listed + s.cornered //nolint:mnd // the largest and the smallest
 }
 
 // cornersFor are the corners by searched parameter, and how many trials begin there: four, two

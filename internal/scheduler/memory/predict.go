@@ -35,16 +35,16 @@ type Sibling struct {
 
 // Family predicts what unmeasured shapes need from measured siblings on one class of device.
 type Family struct {
-	siblings     []Sibling
-	at           [][]float64 // their numbers
-	low, wide    []float64   // of each number
-	points       [][]float64 // the numbers that differ, each between 0 and 1
+	footprints   []berth.Footprint // of the siblings
+	at           [][]float64       // their numbers
+	low, wide    []float64         // of each number
+	points       [][]float64       // the numbers that differ, each between 0 and 1
 	host, device peaks
 }
 
 // NewFamily returns the family of these siblings, which have equally many numbers.
 func NewFamily(siblings []Sibling) *Family {
-	f := &Family{siblings: siblings}
+	f := &Family{}
 	if len(siblings) < leastSiblings {
 		return f
 	}
@@ -61,7 +61,7 @@ func NewFamily(siblings []Sibling) *Family {
 	host, device := make([]float64, len(siblings)), make([]float64, len(siblings))
 
 	for i, s := range siblings {
-		f.at, f.points = append(f.at, s.At), append(f.points, f.scaled(s.At))
+		f.footprints, f.at, f.points = append(f.footprints, s.Footprint), append(f.at, s.At), append(f.points, f.scaled(s.At))
 		host[i], device[i] = float64(s.Footprint.MemoryPeakBytes), float64(s.Footprint.DevicePeakBytes)
 	}
 
@@ -81,7 +81,7 @@ func (f *Family) Predict(key string, at []float64) (footprint berth.Footprint, o
 	x := f.scaled(at)
 	host, ok := f.host.at(x)
 	device, deviceOK := f.device.at(x)
-	nearest := f.siblings[nearest(f.points, x)].Footprint
+	nearest := f.footprints[nearest(f.points, x)]
 
 	return berth.Footprint{
 		ShapeKey: key, Class: nearest.Class, Source: berth.FootprintPredicted, MemoryPeakBytes: int64(host), DevicePeakBytes: int64(device),
