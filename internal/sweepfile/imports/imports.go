@@ -74,6 +74,8 @@ func (d *draft) read(text []byte) error {
 		d.readWandB(root)
 	case has["trialCommand"], has["searchSpace"], has["searchSpaceFile"]:
 		return d.readNNI(root)
+	case has["searchSpacePath"]:
+		return errors.New("this is an NNI configuration of version 1: import the file that searchSpacePath names, and take the rest from here by hand")
 	case isSpace(root):
 		d.lose("_type", "a search space alone says no more than the parameters: import the configuration (config.yml) to have the rest")
 		d.readNNISpace(root, "", nniConfig{})
