@@ -78,8 +78,8 @@ type WaitingFiles struct {
 	Problem  string        // why the last try failed; empty = none did
 }
 
-// A checkpoint of a trial is all that lies in /trial/checkpoint. Workers with a store keep
-// the newest of each trial there, so that the next attempt may go on from it on another host.
+// A checkpoint of a trial is all that lies in /trial/checkpoint. Each stage has its own. Workers
+// with a store keep the newest one there, so that the next attempt may go on from it on another host.
 
 // ErrDamaged is an object that is not what its name says.
 var ErrDamaged = errors.New("its SHA-256 is not that of its name")
@@ -111,5 +111,6 @@ type EarlierCheckpoint struct {
 type AttemptCheckpoint struct {
 	AttemptID string
 	TrialID   string
+	Stage     string
 	Token     int64
 }

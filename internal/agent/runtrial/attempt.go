@@ -79,7 +79,9 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 		"container", berth.ShortKey(r.container.ID), "adopted", r.container.Adopted)
 
 	if !r.short {
-		r.writing.Store(r.who.Attempt.ID, berth.AttemptCheckpoint{AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, Token: r.order.Token})
+		r.writing.Store(r.who.Attempt.ID, berth.AttemptCheckpoint{
+			AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, Stage: r.who.Attempt.Stage, Token: r.order.Token,
+		})
 		defer r.writing.Delete(r.who.Attempt.ID)
 	}
 

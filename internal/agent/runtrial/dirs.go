@@ -34,7 +34,7 @@ type dirs struct {
 	out        string // metrics and artifacts
 	shim       string // the shim's records
 	secrets    string // files of secrets, each mounted by itself
-	checkpoint string // of the trial; survives attempts, but a short probe has its own
+	checkpoint string // of the trial's stage; survives attempts, but a short probe has its own
 	copied     int64  // bytes of what the image has in the working directory
 }
 
@@ -47,13 +47,25 @@ func (e *Executor) dirs(who berth.Assignee) dirs {
 		out:        filepath.Join(attempt, "out"),
 		shim:       filepath.Join(attempt, "shim"),
 		secrets:    filepath.Join(e.secretsDir(), who.Attempt.ID),
-		checkpoint: filepath.Join(e.checkpointsDir(), who.Trial.ID),
+		checkpoint: e.checkpointDir(who.Trial.ID, who.Attempt.Stage),
 	}
 }
 
 func (e *Executor) attemptsDir() string { return filepath.Join(e.config.DataDir, "attempts") }
 
 func (e *Executor) checkpointsDir() string { return filepath.Join(e.config.DataDir, "checkpoints") }
+
+// ofStages ends the name of the directory with the checkpoints of a trial's earlier stages.
+const ofStages = ".stages"
+
+// checkpointDir is the checkpoint directory of a trial's stage.
+func (e *Executor) checkpointDir(trialID, stage string) string {
+	if stage == berth.StageMain {
+		return filepath.Join(e.checkpointsDir(), trialID)
+	}
+
+	return filepath.Join(e.checkpointsDir(), trialID+ofStages, stage)
+}
 
 // make creates the directories and the parameters file. Doing it again, as
 // after a crash, changes nothing the job may have written. The job's user is

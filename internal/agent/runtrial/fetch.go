@@ -143,12 +143,12 @@ func (e *Executor) headroom(more int64, doing string) error {
 	return nil
 }
 
-// OpenCheckpoint opens the checkpoint directory of a trial. No link leads out of it.
+// OpenCheckpoint opens the checkpoint directory of an attempt. No link leads out of it.
 // Errors: not_found.
-func (e *Executor) OpenCheckpoint(trialID string) (*os.Root, error) {
-	root, err := os.OpenRoot(filepath.Join(e.checkpointsDir(), trialID))
+func (e *Executor) OpenCheckpoint(of berth.AttemptCheckpoint) (*os.Root, error) {
+	root, err := os.OpenRoot(e.checkpointDir(of.TrialID, of.Stage))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, berth.Errorf(berth.KindNotFound, "opening the checkpoint of trial %s: %w", trialID, err)
+		return nil, berth.Errorf(berth.KindNotFound, "opening the checkpoint of trial %s: %w", of.TrialID, err)
 	}
 
 	return root, err

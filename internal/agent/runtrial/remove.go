@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -19,11 +20,12 @@ func (e *Executor) RemoveOutputs(r berth.OutputRemoval) error {
 		return berth.Errorf(berth.KindConflict, "removing files of attempt %s: it runs", r.AttemptID)
 	}
 
-	d := e.dirs(berth.Assignee{Attempt: berth.Attempt{ID: r.AttemptID}, Trial: berth.Trial{ID: r.TrialID}})
+	var (
+		checkpoint = e.checkpointDir(r.TrialID, berth.StageMain)
+		all        error
+	)
 
-	var all error
-
-	for _, dir := range []string{d.attempt, d.checkpoint} {
+	for _, dir := range []string{filepath.Join(e.attemptsDir(), r.AttemptID), checkpoint, checkpoint + ofStages} {
 		if err := os.RemoveAll(dir); err != nil {
 			all = errors.Join(all, fmt.Errorf("removing files of attempt %s: %w", r.AttemptID, err))
 		}
@@ -58,6 +60,7 @@ func (e *Executor) MeasureOutputs(ctx context.Context) (map[string]int64, error)
 	for _, dir := range []string{e.attemptsDir(), e.checkpointsDir()} {
 		if err := walkBelow(dir, func(path string, info fs.FileInfo) error {
 			name, _, _ := strings.Cut(path, "/")
+			name = strings.TrimSuffix(name, ofStages)
 			size := max(diskBytes(info), entryBytes)
 			sizes[name] += size
 			total += size

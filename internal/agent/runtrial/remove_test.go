@@ -18,6 +18,7 @@ func TestRemoveOutputs(t *testing.T) {
 	removal := berth.OutputRemoval{AttemptID: attemptID, TrialID: "trial"}
 	mine, others := []string{
 		filepath.Join(r.dir, "attempts", attemptID, "out", "model.keras"), filepath.Join(r.dir, "checkpoints", "trial", "epoch1"),
+		filepath.Join(r.dir, "checkpoints", "trial.stages", "base", "epoch1"),
 	}, filepath.Join(r.dir, "checkpoints", "other", "epoch1")
 
 	for _, path := range append(mine, others) {
@@ -29,7 +30,7 @@ func TestRemoveOutputs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, sizes[attemptID]+sizes["trial"]+sizes["other"], e.OutputBytes(), "it is remembered for the host's report")
 	require.GreaterOrEqual(t, sizes[attemptID], int64(3*entryBytes), "a model in a directory of the attempt's")
-	require.Equal(t, int64(2*entryBytes), sizes["trial"], "a checkpoint in the trial's directory")
+	require.Equal(t, int64(5*entryBytes), sizes["trial"], "a checkpoint in the trial's directory, and one of a stage")
 
 	require.NoError(t, e.RemoveOutputs(removal))
 	require.NoError(t, e.RemoveOutputs(removal), "what is gone is a success")

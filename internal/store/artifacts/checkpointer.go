@@ -35,8 +35,8 @@ type CheckpointLedger interface {
 
 // CheckpointFiles are the checkpoints on this host.
 type CheckpointFiles interface {
-	// OpenCheckpoint opens the directory of a trial. Errors: not_found.
-	OpenCheckpoint(trialID string) (*os.Root, error)
+	// OpenCheckpoint opens the directory of an attempt. Errors: not_found.
+	OpenCheckpoint(of berth.AttemptCheckpoint) (*os.Root, error)
 	// RunningCheckpoints returns the checkpoints of attempts whose containers
 	// run.
 	RunningCheckpoints() []berth.AttemptCheckpoint
@@ -256,7 +256,7 @@ func ofStore(err error) error {
 // withEntries calls do with the files of a checkpoint. Errors: not_found when there are
 // none; those of listCheckpoint and of do.
 func (c *Checkpointer) withEntries(ctx context.Context, of berth.AttemptCheckpoint, do func(root *os.Root, entries []entry, bytes int64) error) error {
-	root, err := c.Files.OpenCheckpoint(of.TrialID)
+	root, err := c.Files.OpenCheckpoint(of)
 	if err != nil {
 		return asUnstorable(err)
 	}

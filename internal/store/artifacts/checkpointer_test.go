@@ -30,8 +30,8 @@ type checkpoints struct {
 	full    error  // why the disk takes no spool
 }
 
-func (c *checkpoints) OpenCheckpoint(trial string) (*os.Root, error) {
-	root, err := os.OpenRoot(filepath.Join(c.dir, trial))
+func (c *checkpoints) OpenCheckpoint(of berth.AttemptCheckpoint) (*os.Root, error) {
+	root, err := os.OpenRoot(filepath.Join(c.dir, of.TrialID))
 	if os.IsNotExist(err) {
 		return nil, berth.Errorf(berth.KindNotFound, "there is no directory")
 	}
@@ -414,7 +414,7 @@ func TestCheckpointer_SaysWhyOneIsNotStored(t *testing.T) {
 // closed are checkpoints that the worker may not read.
 type closed struct{ *checkpoints }
 
-func (closed) OpenCheckpoint(string) (*os.Root, error) {
+func (closed) OpenCheckpoint(berth.AttemptCheckpoint) (*os.Root, error) {
 	return nil, &fs.PathError{Op: "open", Path: "checkpoint", Err: fs.ErrPermission}
 }
 

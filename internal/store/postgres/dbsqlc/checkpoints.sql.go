@@ -41,7 +41,7 @@ func (q *Queries) BeginCheckpoint(ctx context.Context, db DBTX, arg *BeginCheckp
 }
 
 const checkpointsToStore = `-- name: CheckpointsToStore :many
-SELECT a.id AS attempt_id, a.trial_id, a.token FROM attempts a
+SELECT a.id AS attempt_id, a.trial_id, a.stage, a.token FROM attempts a
 WHERE a.host_id = $1 AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL AND a.state = 'finished' AND a.failure_kind <> 'ok'
 ORDER BY a.finished_at, a.id LIMIT $2
 `
@@ -49,6 +49,7 @@ ORDER BY a.finished_at, a.id LIMIT $2
 type CheckpointsToStoreRow struct {
 	AttemptID string
 	TrialID   string
+	Stage     string
 	Token     int64
 }
 
@@ -62,7 +63,12 @@ func (q *Queries) CheckpointsToStore(ctx context.Context, db DBTX, hostID string
 	var items []CheckpointsToStoreRow
 	for rows.Next() {
 		var i CheckpointsToStoreRow
-		if err := rows.Scan(&i.AttemptID, &i.TrialID, &i.Token); err != nil {
+		if err := rows.Scan(
+			&i.AttemptID,
+			&i.TrialID,
+			&i.Stage,
+			&i.Token,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -52,7 +52,7 @@ WHERE a.host_id = @host_id AND a.checkpoint_left AND a.checkpoint_settled_at IS 
 
 -- name: CheckpointsToStore :many
 -- Attempts of a host that have ended, left a checkpoint and are to be run again. One that ended well is not.
-SELECT a.id AS attempt_id, a.trial_id, a.token FROM attempts a
+SELECT a.id AS attempt_id, a.trial_id, a.stage, a.token FROM attempts a
 WHERE a.host_id = @host_id AND a.checkpoint_left AND a.checkpoint_settled_at IS NULL AND a.state = 'finished' AND a.failure_kind <> 'ok'
 ORDER BY a.finished_at, a.id LIMIT @max_rows;
 
