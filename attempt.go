@@ -22,7 +22,7 @@ const (
 	PurposeProbe Purpose = "probe" // measures its shape too; with mode short its result is thrown away
 )
 
-// StageMain is the only stage there is today.
+// StageMain is the stage of a trial's own command, after those of Spec.Stages.
 const StageMain = "main"
 
 // Attempt is one container launch of a trial. Its id comes from the workflow:
@@ -120,5 +120,7 @@ type Result struct {
 	ContainerID  string            // empty = no container of it started
 	Datasets     map[string]string // versions of the data sets that it had, by name; "" = not known
 	ImageMissing bool              // it did not start, as its image was not on the host
+	StageKey     string            // trials share its output by this key; empty = they do not
+	Stage        string            // that the key is of
 	Checkpoint   bool              // it left files in /trial/checkpoint
 }

@@ -74,6 +74,7 @@ const (
 	DimensionExclusive   Dimension = "exclusive"
 	DimensionDataset     Dimension = "dataset" // a data set that the sweep mounts is not there
 	DimensionSecret      Dimension = "secret"  // a secret that the sweep mounts cannot be opened there
+	DimensionStage       Dimension = "stage"   // the output of an earlier stage is on another host
 	DimensionSweep       Dimension = "sweep"   // paused, or its max_parallel is reached
 	DimensionTrial       Dimension = "trial"   // an earlier attempt of it is open, or the ledger refuses the request
 )

@@ -38,6 +38,10 @@ const HostGrace = 15 * time.Minute
 // hours of work are not given up.
 const CheckpointSilence = time.Hour
 
+// StageSilence is how long the host with the only copy of a stage's output may be silent
+// before the stage runs again elsewhere: time to restart its worker, or the database.
+const StageSilence = 5 * time.Minute
+
 // Host is a machine with a worker. Totals are the most that Berth may hand out; headroom is kept
 // free on purpose; reserved is the sum of leases. It exceeds the totals for a while when the
 // worker came back with smaller ones. Berth reserves no disk: while less is free than the headroom,

@@ -121,6 +121,9 @@ type WaitingRequest struct {
 	Checkpoint  string      // id of the host that alone has the trial's newest checkpoint; empty = none, or it is in the store
 	Stored      bool        // its newest checkpoint is in the store, or its host is about to store it
 	Holders     []string    // ids of the hosts that have that one, or a newer one, in their directory
+	Inputs      bool        // it reads outputs of earlier stages
+	InputHosts  []string    // ids of the hosts that have all of them
+	Shared      bool        // of a stage: others wait for what it makes
 	Apart       bool        // on a GPU it is no MPS client beside others: a fault ended it there, or its sweep's program has recently faulted by itself
 	Away        bool        // an earlier attempt of the trial is one of SweepUse's Away
 	Blocked     string      // why it cannot be placed wherever there is room; empty = it can
@@ -167,4 +170,8 @@ type Assignee struct {
 	CardBytes   int64    // total memory of the attempt's GPU; 0 = it has none
 	Measures    bool     // no run of its shape was measured throughout on such a GPU
 	Earlier     []string // attempts of the trial that had the same host; their containers must go first
+
+	// Spec and the trial's values are those of the attempt's stage.
+	StageKey string       // of its stage; empty = StageMain
+	Inputs   []StageInput // what earlier stages wrote, in order
 }

@@ -27,6 +27,7 @@ type Spec struct {
 	Parameters           []Parameter       `json:"parameters,omitempty"`
 	Forbid               []string          `json:"forbid,omitempty"`  // boolean expressions; true = never tried
 	Enqueue              []Assignment      `json:"enqueue,omitempty"` // tried first, in this order
+	Stages               []Stage           `json:"stages,omitempty"`  // each runs before Command, once for equal inputs
 	Search               SearchSpec        `json:"search"`
 	Objective            *Objective        `json:"objective,omitempty"`
 	Constraints          []Constraint      `json:"constraints,omitempty"`

@@ -123,6 +123,7 @@ type NewTrial struct {
 	ID     string
 	Params Assignment
 	Shape  Shape
+	Stages []StageRun // before its own command, in order
 	Origin Origin
 	Lost   string // why it is canceled at once; empty = it is not
 }
@@ -144,7 +145,8 @@ type Tried struct {
 	Entries []Assignment // complete, in order
 }
 
-// PlannedTrial is a trial with all that decides how it runs.
+// PlannedTrial is a trial with all that decides how one of its stages runs: Params are the
+// values that the stage reads, ShapeKey and Spec its own.
 type PlannedTrial struct {
 	Trial
 
@@ -161,6 +163,8 @@ type TrialUpdate struct {
 	Kind    FailureKind
 	Message string
 	Value   *float64
+
+	FailedStage string // key of the stage in which it failed: its sweep's other trials that need it fail, too
 
 	// SweepRun is the run of the sweep's workflow that started the trial and
 	// gets its end from Temporal itself; empty = none does.

@@ -26,7 +26,10 @@ type Sweeps interface {
 type Trials interface {
 	TrialLister
 
-	PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error)
+	PlannedTrial(ctx context.Context, sweepID string, number int, stage string) (berth.PlannedTrial, error)
+	// StageStates are the stages of a trial, in order, without their names.
+	StageStates(ctx context.Context, sweepID string, number int) ([]berth.StageState, error)
+	StageKnown(ctx context.Context, key string) (bool, error)
 	EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error)
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error)
@@ -54,6 +57,8 @@ type Placements interface {
 type Workflows interface {
 	// JoinProbe starts the workflow that measures a shape, or joins the running one.
 	JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string) error
+	// JoinStage starts the workflow that has one trial run a stage, or joins the running one.
+	JoinStage(ctx context.Context, key, trialWorkflowID string) error
 	// TrialEnd is how the workflow of a trial ended; nil while it goes on.
 	TrialEnd(ctx context.Context, sweepID string, number int) (*berth.TrialUpdate, error)
 }

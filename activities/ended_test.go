@@ -30,6 +30,8 @@ func (s *slowTemporal) SetTrialState(context.Context, berth.TrialUpdate) (bool, 
 
 func (*slowTemporal) JoinProbe(context.Context, string, string) error { return nil }
 
+func (*slowTemporal) JoinStage(context.Context, string, string) error { return nil }
+
 func (s *slowTemporal) TrialEnd(_ context.Context, sweepID string, number int) (*berth.TrialUpdate, error) {
 	s.calls.Add(1)
 	time.Sleep(30 * time.Millisecond)

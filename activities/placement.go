@@ -23,6 +23,7 @@ type PlaceInput struct {
 	WorkflowID string         `json:"workflow_id"`
 	AttemptID  string         `json:"attempt_id"`
 	Number     int            `json:"number"` // of the attempt
+	Stage      string         `json:"stage"`
 	Purpose    berth.Purpose  `json:"purpose"`
 	Short      bool           `json:"short,omitempty"` // a short probe, which is thrown away
 	Last       *berth.LastOOM `json:"last,omitempty"`  // nil = none of the trial's attempts ran out of memory
@@ -56,7 +57,7 @@ func (a *Activities) ResizePlacement(ctx context.Context, in PlaceInput) (PlaceR
 func (a *Activities) request(ctx context.Context, in PlaceInput,
 	ask func(context.Context, berth.PlacementRequest) (berth.PlacementStatus, error),
 ) (PlaceResult, error) {
-	trial, err := a.planned(ctx, in.SweepID, in.Trial)
+	trial, err := a.planned(ctx, in.SweepID, in.Trial, in.Stage)
 	if err != nil {
 		return PlaceResult{}, translate(err)
 	}
@@ -73,7 +74,7 @@ func (a *Activities) request(ctx context.Context, in PlaceInput,
 
 	request := berth.PlacementRequest{
 		AttemptID: in.AttemptID, SweepID: in.SweepID, TrialID: trial.ID, WorkflowID: in.WorkflowID,
-		Number: in.Number, Stage: berth.StageMain, Purpose: in.Purpose, Short: in.Short, ShapeKey: trial.ShapeKey,
+		Number: in.Number, Stage: in.Stage, Purpose: in.Purpose, Short: in.Short, ShapeKey: trial.ShapeKey,
 		Demand: shown(demands, trial.Spec.Resources), Last: in.Last, Expected: trial.Footprints.Expected(),
 	}
 

@@ -22,7 +22,7 @@ type board struct {
 	err    error
 }
 
-func (b *board) PlannedTrial(context.Context, string, int) (berth.PlannedTrial, error) {
+func (b *board) PlannedTrial(context.Context, string, int, string) (berth.PlannedTrial, error) {
 	return berth.PlannedTrial{Spec: berth.Spec{Resources: berth.Resources{Memory: 1 << 30, CPUs: berth.DefaultCPUMilli}}}, nil
 }
 

@@ -119,11 +119,11 @@ func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int)
 	return err
 }
 
-// planned reads a trial with the data that decides how it runs. It makes a
+// planned reads a trial with the data that decides how a stage of it runs. It makes a
 // trial again that a restored database forgot: its workflow says that it
 // existed.
-func (a *Activities) planned(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error) {
-	trial, err := a.Trials.PlannedTrial(ctx, sweepID, number)
+func (a *Activities) planned(ctx context.Context, sweepID string, number int, stage string) (berth.PlannedTrial, error) {
+	trial, err := a.Trials.PlannedTrial(ctx, sweepID, number, stage)
 	if berth.KindOf(err) != berth.KindNotFound {
 		return trial, err
 	}
@@ -132,7 +132,7 @@ func (a *Activities) planned(ctx context.Context, sweepID string, number int) (b
 		return berth.PlannedTrial{}, err
 	}
 
-	return a.Trials.PlannedTrial(ctx, sweepID, number)
+	return a.Trials.PlannedTrial(ctx, sweepID, number, stage)
 }
 
 // suggest makes and stores the requested trials, and first the earlier ones that a
@@ -144,7 +144,7 @@ func suggest(ctx context.Context, ledger Suggester, sweep berth.Sweep, in Sugges
 		return result, err
 	}
 
-	shapes := search.NewShapes(sweep.Spec, sweep.ImageDigest)
+	shapes, recipes := search.NewShapes(sweep.Spec, sweep.ImageDigest, berth.StageMain), search.NewRecipes(sweep.Spec, sweep.ID, sweep.ImageDigest)
 	smallest, lastCorner := searcher.Corners()
 
 	for {
@@ -183,8 +183,13 @@ func suggest(ctx context.Context, ledger Suggester, sweep berth.Sweep, in Sugges
 
 				trials, ended := make([]berth.NewTrial, len(suggestions)), known(tried)
 				for i, s := range suggestions {
+					stages, err := recipes.Of(s.Values)
+					if err != nil {
+						return nil, false, err
+					}
+
 					s.Origin.Known = ended
-					trials[i] = berth.NewTrial{ID: trialID(in.SweepID, made+1+i), Params: s.Values, Shape: shapes.Of(s.Values), Origin: s.Origin}
+					trials[i] = berth.NewTrial{ID: trialID(in.SweepID, made+1+i), Params: s.Values, Shape: shapes.Of(s.Values), Stages: stages, Origin: s.Origin}
 				}
 
 				added = len(trials)

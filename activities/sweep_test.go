@@ -381,7 +381,7 @@ func (r *restored) ListTrials(_ context.Context, _ string, _ []string, after, li
 	return page, nil
 }
 
-func (r *restored) PlannedTrial(_ context.Context, _ string, number int) (berth.PlannedTrial, error) {
+func (r *restored) PlannedTrial(_ context.Context, _ string, number int, _ string) (berth.PlannedTrial, error) {
 	if number > len(r.trials) {
 		return berth.PlannedTrial{}, berth.Errorf(berth.KindNotFound, "no trial %d", number)
 	}

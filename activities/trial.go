@@ -16,13 +16,24 @@ type TrialRef struct {
 	Number  int    `json:"number"`
 }
 
+// StageBrief is the stage that a trial runs next.
+type StageBrief struct {
+	Stage      string `json:"stage"`
+	StageKey   string `json:"stage_key,omitempty"` // empty = StageMain
+	ShapeKey   string `json:"shape_key"`
+	NeedsProbe bool   `json:"needs_probe"`
+	Guessed    bool   `json:"guessed,omitempty"` // an attempt has, or may have had, the size of an unmeasured shape
+
+	Failed *berth.TrialUpdate `json:"failed,omitempty"` // how the stage failed in another trial of the sweep
+}
+
 // TrialBrief is the input of a trial's workflow.
 type TrialBrief struct {
+	StageBrief
+
 	TrialID          string          `json:"trial_id"`
-	Values           string          `json:"values"` // in plain words, such as batch=16, lr=0.001
-	ShapeKey         string          `json:"shape_key"`
-	NeedsProbe       bool            `json:"needs_probe"`
-	Guessed          bool            `json:"guessed,omitempty"` // an attempt has, or may have had, the size of an unmeasured shape
+	Values           string          `json:"values"`           // in plain words, such as batch=16, lr=0.001
+	Staged           bool            `json:"staged,omitempty"` // its sweep has stages
 	ProbeMode        berth.ProbeMode `json:"probe_mode"`
 	ProbeMaxDuration berth.Duration  `json:"probe_max_duration"`
 	MaxAttempts      int             `json:"max_attempts"`
@@ -37,20 +48,25 @@ type TrialBrief struct {
 
 // BeginTrial returns the input of a trial's workflow.
 func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, error) {
-	trial, err := a.planned(ctx, in.SweepID, in.Number)
+	trial, err := a.planned(ctx, in.SweepID, in.Number, berth.StageMain)
 	if err != nil {
 		return TrialBrief{}, translate(err)
 	}
 
 	spec := trial.Spec
-	probed, goesOn := spec.Probe.Mode != berth.ProbeOff, trial.Attempts > 0
+	stage := stageBrief(trial, berth.StageMain, trial.Attempts > 0)
+
+	if len(spec.Stages) > 0 {
+		if stage, err = a.nextStage(ctx, in, spec, trial.Attempts > 0); err != nil {
+			return TrialBrief{}, translate(err)
+		}
+	}
 
 	return TrialBrief{
+		StageBrief:       stage,
 		TrialID:          trial.ID,
 		Values:           describe(trial.Params),
-		ShapeKey:         trial.ShapeKey,
-		NeedsProbe:       probed && !goesOn && !memory.KnownAnywhere(trial.Footprints),
-		Guessed:          probed && (goesOn || memory.Predicted(trial.Footprints)), // of one that goes on, footprints measured by then are not stored
+		Staged:           len(spec.Stages) > 0,
 		ProbeMode:        spec.Probe.Mode,
 		ProbeMaxDuration: spec.Probe.MaxDuration,
 		MaxAttempts:      spec.Retry.MaxAttempts,
@@ -60,6 +76,91 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 		HostPatience:     berth.Duration(cmp.Or(a.Patience.Host, defaultHostPatience)),
 		Made:             trial.Attempts,
 	}, nil
+}
+
+// stageBrief says how a stage of a trial runs. goesOn: it may have run before.
+func stageBrief(trial berth.PlannedTrial, stage string, goesOn bool) StageBrief {
+	probed := trial.Spec.Probe.Mode != berth.ProbeOff
+
+	return StageBrief{
+		Stage: stage, ShapeKey: trial.ShapeKey,
+		NeedsProbe: probed && !goesOn && !memory.KnownAnywhere(trial.Footprints),
+		Guessed:    probed && (goesOn || memory.Predicted(trial.Footprints)), // of one that goes on, footprints measured by then are not stored
+	}
+}
+
+// NextStage is the first stage of a trial whose output is not there, or StageMain.
+func (a *Activities) NextStage(ctx context.Context, in TrialRef) (StageBrief, error) {
+	trial, err := a.planned(ctx, in.SweepID, in.Number, berth.StageMain)
+	if err != nil {
+		return StageBrief{}, translate(err)
+	}
+
+	next, err := a.nextStage(ctx, in, trial.Spec, false)
+
+	return next, translate(err)
+}
+
+func (a *Activities) nextStage(ctx context.Context, in TrialRef, spec berth.Spec, goesOn bool) (StageBrief, error) {
+	states, err := a.Trials.StageStates(ctx, in.SweepID, in.Number)
+	if err != nil {
+		return StageBrief{}, err
+	}
+
+	stage, key := berth.StageMain, ""
+
+	for i, state := range states {
+		if state.Known {
+			continue
+		}
+
+		if stage, key = spec.Stages[i].Name, state.Key; state.Failed != nil {
+			failed := *state.Failed
+			failed.Message = fmt.Sprintf("stage %s failed in trial %d: %s", stage, failed.Number, failed.Message)
+
+			return StageBrief{Stage: stage, StageKey: key, Failed: &failed}, nil
+		}
+
+		break
+	}
+
+	trial, err := a.Trials.PlannedTrial(ctx, in.SweepID, in.Number, stage)
+	if err != nil {
+		return StageBrief{}, err
+	}
+
+	next := stageBrief(trial, stage, goesOn)
+	next.StageKey = key
+
+	return next, nil
+}
+
+// StageRef names the stage that a trial needs.
+type StageRef struct {
+	Key        string `json:"key"`
+	Stage      string `json:"stage"`
+	SweepID    string `json:"sweep_id"`
+	TrialID    string `json:"trial_id"`
+	WorkflowID string `json:"workflow_id"`
+}
+
+// JoinStage makes a trial wait for the output of a stage, or run it.
+func (a *Activities) JoinStage(ctx context.Context, in StageRef) error {
+	if _, err := a.Trials.SetTrialState(ctx, berth.TrialUpdate{
+		TrialID: in.TrialID, SweepID: in.SweepID, State: berth.TrialWaiting,
+		Message: "waits for stage " + in.Stage + ", " + berth.ShortKey(in.Key) + ", which another trial runs",
+	}); err != nil {
+		return translate(err)
+	}
+
+	return translate(a.Workflows.JoinStage(ctx, in.Key, in.WorkflowID))
+}
+
+// StageKnown reports whether the output of a stage is there.
+func (a *Activities) StageKnown(ctx context.Context, in StageRef) (bool, error) {
+	known, err := a.Trials.StageKnown(ctx, in.Key)
+
+	return known, translate(err)
 }
 
 // describe renders an assignment on one line, at most 120 bytes, for summaries.

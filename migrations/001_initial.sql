@@ -181,6 +181,10 @@ CREATE TABLE trials (
     note         text NOT NULL DEFAULT '', -- of a person
     origin       json NOT NULL DEFAULT '{}', -- where its values come from
     results      json NOT NULL DEFAULT '{}', -- of a succeeded one by metric, in a sweep with further objectives or constraints
+    stage_keys   text[] NOT NULL DEFAULT '{}', -- of its stages, in order
+    stage_shapes text[] NOT NULL DEFAULT '{}', -- their shapes
+    failed_stage text NOT NULL DEFAULT '', -- key of the stage in which it failed
+    CONSTRAINT trials_stages CHECK (cardinality(stage_keys) = cardinality(stage_shapes)),
     CONSTRAINT trials_note CHECK (char_length(note) <= 1000),
     CONSTRAINT trials_number UNIQUE (sweep_id, number),
     CONSTRAINT trials_number_from_one CHECK (number >= 1),
@@ -200,6 +204,8 @@ CREATE INDEX trials_by_duration ON trials (sweep_id, (finished_at - started_at),
 CREATE INDEX trials_noted ON trials (sweep_id) WHERE note <> '';
 -- By their values: a random search asks which of its draws were tried. The digest keeps the index small.
 CREATE INDEX trials_by_params ON trials (sweep_id, (md5(params::text)::uuid));
+CREATE INDEX trials_failed_stage ON trials (sweep_id, failed_stage) WHERE failed_stage <> '';
+CREATE INDEX trials_unfinished_stages ON trials USING gin (stage_keys) WHERE finished_at IS NULL AND stage_keys <> '{}';
 
 -- What trials reported where early stopping judges them, and the answer: a retry, or a later attempt of the trial, gets the same.
 CREATE TABLE rungs (
@@ -409,6 +415,28 @@ CREATE TABLE leases (
 CREATE INDEX leases_unreleased ON leases (host_id) WHERE state <> 'released';
 CREATE INDEX leases_unreleased_sweep ON leases (sweep_id) WHERE state <> 'released';
 CREATE INDEX leases_unreleased_device ON leases (device_id) WHERE device_id IS NOT NULL AND state <> 'released';
+
+-- Outputs of stages that trials share. The files are those of the attempt.
+CREATE TABLE stage_outputs (
+    key        text PRIMARY KEY,
+    stage      text NOT NULL,
+    attempt_id uuid NOT NULL UNIQUE REFERENCES attempts (id) ON DELETE CASCADE,
+    made_at    timestamptz NOT NULL DEFAULT now()
+);
+
+-- Outputs that are there.
+CREATE VIEW shared_outputs AS
+SELECT o.key, o.attempt_id, h.id AS host_id, h.last_seen_at
+FROM stage_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id JOIN hosts h ON h.id = a.host_id
+WHERE a.outputs_removed_at IS NULL AND s.deleted_at IS NULL AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at);
+
+-- Outputs that an unfinished trial needs, or a container that has not ended for certain.
+CREATE VIEW held_outputs AS
+SELECT o.attempt_id FROM stage_outputs o
+WHERE EXISTS (SELECT 1 FROM trials t WHERE t.stage_keys @> ARRAY[o.key] AND t.finished_at IS NULL AND t.stage_keys <> '{}')
+    OR EXISTS (
+        SELECT 1 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id
+        WHERE l.state <> 'released' AND o.key = ANY (t.stage_keys));
 
 CREATE TABLE footprints (
     shape_key          text PRIMARY KEY REFERENCES shapes (key),

@@ -28,6 +28,9 @@ func TrialWorkflowID(sweepID string, number int) string {
 // ProbeWorkflowID names the workflow that measures one shape.
 func ProbeWorkflowID(shapeKey string) string { return "probe-" + shapeKey }
 
+// StageWorkflowID names the workflow that has one trial run a stage for all that need it.
+func StageWorkflowID(key string) string { return "stage-" + key }
+
 // AttemptID derives an attempt's id from its trial's workflow, so that a
 // replay or retry computes the same (rule R1).
 func AttemptID(trialWorkflowID string, number int) string {
@@ -38,10 +41,11 @@ func AttemptID(trialWorkflowID string, number int) string {
 const (
 	SignalPlaced        = "placed"         // to a trial: look at your placement request
 	SignalProbe         = "probe"          // to a trial: ProbeRole
+	SignalStage         = "stage"          // to a trial: StageRole
 	SignalStop          = "stop"           // to a trial: do not start another attempt
 	SignalTrialFinished = "trial_finished" // to a sweep: berth.TrialEnd, of a trial that an earlier run started; without a number: look them up
-	SignalWant          = "want"           // to a probe: ProbeWanted
-	SignalMeasured      = "measured"       // to a probe: ProbeMeasured
+	SignalWant          = "want"           // to a probe or a stage: ProbeWanted
+	SignalMeasured      = "measured"       // to a probe or a stage: ProbeMeasured
 )
 
 // Updates of a SweepWorkflow. Each answers with the sweep's new state, and is
@@ -61,7 +65,8 @@ type Placed struct {
 	AttemptID string `json:"attempt_id"`
 }
 
-// ProbeWanted tells a probe that a trial waits for the footprint.
+// ProbeWanted tells a probe that a trial waits for the footprint, or a stage that one waits
+// for the output.
 type ProbeWanted struct {
 	WorkflowID string `json:"workflow_id"`
 }
@@ -75,8 +80,16 @@ type ProbeRole struct {
 	ShapeKey string `json:"shape_key"` // whose probe this is
 }
 
-// ProbeMeasured tells a probe how its carrier's run went.
+// ProbeMeasured tells a probe, or a stage, how its carrier's run went.
 type ProbeMeasured struct {
 	WorkflowID string `json:"workflow_id"`
 	Capped     bool   `json:"capped"` // still running, but longer than probe.max_duration
+
+	Failed bool `json:"failed,omitempty"` // of a stage: the carrier's trial has ended, and may have failed by it
+}
+
+// StageRole tells a waiting trial its part in a stage.
+type StageRole struct {
+	Key   string `json:"key"`
+	Carry bool   `json:"carry"` // run it for all; else look at the ledger: it is there, or has failed
 }

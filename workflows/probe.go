@@ -10,15 +10,16 @@ import (
 	"github.com/berthml/berth/activities"
 )
 
-// ProbeInput names the shape of a ProbeWorkflow; the rest is carried over by
-// continue-as-new.
+// ProbeInput names the shape of a ProbeWorkflow, or the key of a StageWorkflow; the rest is
+// carried over by continue-as-new.
 type ProbeInput struct {
 	ShapeKey string   `json:"shape_key"`
-	Waiting  []string `json:"waiting,omitempty"` // workflow ids of trials that wait for the footprint, in order of arrival
-	Beside   []string `json:"beside,omitempty"`  // of them, the trials told to run until then
-	Carrier  string   `json:"carrier,omitempty"` // the trial whose run measures; empty = none
-	Capped   bool     `json:"capped,omitempty"`  // the carrier runs longer than it may; the next one measures short
-	Asked    bool     `json:"asked,omitempty"`   // a trial that waits beside the carrier was asked for the short run
+	StageKey string   `json:"stage_key,omitempty"` // of a StageWorkflow
+	Waiting  []string `json:"waiting,omitempty"`   // workflow ids of trials that wait for the footprint, in order of arrival
+	Beside   []string `json:"beside,omitempty"`    // of them, the trials told to run until then
+	Carrier  string   `json:"carrier,omitempty"`   // the trial whose run measures; empty = none
+	Capped   bool     `json:"capped,omitempty"`    // the carrier runs longer than it may; the next one measures short
+	Asked    bool     `json:"asked,omitempty"`     // a trial that waits beside the carrier was asked for the short run
 }
 
 // ProbeResult says how a probe ended.
@@ -35,6 +36,19 @@ type ProbeResult struct {
 // for a carrier that waits, is paused or is slow, and whichever run ends first
 // measures the shape. When the measuring run fails, the next trial takes over.
 func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
+	return elect(ctx, in, ProbeWorkflow)
+}
+
+// StageWorkflow makes one of the trials that need a stage run it, as an attempt of its own,
+// and tells the others when the output is there. It is shared by all sweeps. When the trial
+// ends without an output, the others look whether the stage has failed for them, and the next
+// trial takes over.
+func StageWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
+	return elect(ctx, in, StageWorkflow)
+}
+
+// elect is a ProbeWorkflow or a StageWorkflow, self.
+func elect(ctx workflow.Context, in ProbeInput, self any) (ProbeResult, error) {
 	p := &probe{ProbeInput: in, want: workflow.GetSignalChannel(ctx, SignalWant), done: workflow.GetSignalChannel(ctx, SignalMeasured)}
 
 	for {
@@ -45,8 +59,9 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 			return ProbeResult{}, err
 		}
 
-		if known {
+		if known || p.failed {
 			p.release(ctx)
+			p.failed = false
 		}
 
 		if len(p.Waiting) == 0 && (p.Carrier == "" || known) {
@@ -58,15 +73,17 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 		}
 
 		if p.Carrier == "" && p.candidate() >= 0 {
-			p.elect(ctx)
+			p.choose(ctx)
 
 			continue
 		}
 
-		p.runWaitingBeside(ctx)
+		if p.StageKey == "" {
+			p.runWaitingBeside(ctx)
+		}
 
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !p.news() {
-			return ProbeResult{}, workflow.NewContinueAsNewError(ctx, ProbeWorkflow, p.ProbeInput)
+			return ProbeResult{}, workflow.NewContinueAsNewError(ctx, self, p.ProbeInput)
 		}
 
 		if err := p.await(ctx); err != nil {
@@ -75,9 +92,11 @@ func ProbeWorkflow(ctx workflow.Context, in ProbeInput) (ProbeResult, error) {
 	}
 }
 
-// probe is the state of one ProbeWorkflow.
+// probe is the state of one ProbeWorkflow, or StageWorkflow.
 type probe struct {
 	ProbeInput
+
+	failed bool // a carrier's trial ended
 
 	want, done workflow.ReceiveChannel
 }
@@ -100,7 +119,7 @@ func (p *probe) receive() {
 		p.Capped = p.Capped || done.Capped
 
 		if done.WorkflowID == p.Carrier {
-			p.Carrier = ""
+			p.Carrier, p.failed = "", done.Failed
 		}
 
 		p.leave(done.WorkflowID)
@@ -129,12 +148,18 @@ func (p *probe) leave(workflowID string) {
 func (p *probe) known(ctx workflow.Context) (bool, error) {
 	var known bool
 
+	if p.StageKey != "" {
+		err := step(ctx, acts.StageKnown, activities.StageRef{Key: p.StageKey}, &known)
+
+		return known, err
+	}
+
 	err := step(ctx, acts.FootprintKnown, activities.ShapeRef{ShapeKey: p.ShapeKey}, &known)
 
 	return known, err
 }
 
-// release tells all waiting trials to go on with the footprint.
+// release tells all waiting trials to go on with the footprint, or to look at the ledger.
 func (p *probe) release(ctx workflow.Context) {
 	p.sendRoles(ctx, p.Waiting, ProbeRole{Ready: true})
 	p.Waiting, p.Beside = nil, nil
@@ -154,8 +179,8 @@ func (p *probe) candidate() int {
 	return first
 }
 
-// elect gives the measuring run to the first candidate, if it still lives.
-func (p *probe) elect(ctx workflow.Context) {
+// choose gives the run to the first candidate, if it still lives.
+func (p *probe) choose(ctx workflow.Context) {
 	next := p.Waiting[p.candidate()]
 	p.Asked = p.Asked || slices.Contains(p.Beside, next)
 	p.leave(next)
@@ -164,8 +189,12 @@ func (p *probe) elect(ctx workflow.Context) {
 		p.Carrier = next
 	}
 
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**Shape %s**\n\n%s measures it; %d trial(s) wait.",
-		berth.ShortKey(p.ShapeKey), p.Carrier, len(p.Waiting)))
+	what, does := "Shape "+berth.ShortKey(p.ShapeKey), "measures"
+	if p.StageKey != "" {
+		what, does = "Stage "+berth.ShortKey(p.StageKey), "runs"
+	}
+
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s**\n\n%s %s it; %d trial(s) wait.", what, p.Carrier, does, len(p.Waiting)))
 }
 
 // runWaitingBeside lets the waiting trials run beside the measuring one.
@@ -183,11 +212,16 @@ func (p *probe) runWaitingBeside(ctx workflow.Context) {
 // probe's workflow, as the start of a child takes its parent's.
 func (p *probe) sendRoles(ctx workflow.Context, ids []string, role ProbeRole) (told, ended []string) {
 	role.ShapeKey = p.ShapeKey
+	signal, message := SignalProbe, any(role)
+
+	if p.StageKey != "" {
+		signal, message = SignalStage, StageRole{Key: p.StageKey, Carry: !role.Ready}
+	}
 
 	for some := range slices.Chunk(ids, startMax) {
 		sent := make([]workflow.Future, len(some))
 		for i, id := range some {
-			sent[i] = workflow.SignalExternalWorkflow(ctx, id, "", SignalProbe, role)
+			sent[i] = workflow.SignalExternalWorkflow(ctx, id, "", signal, message)
 		}
 
 		for i, id := range some {
@@ -213,7 +247,7 @@ func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bo
 // await waits for a signal. From time to time it tells every trial its role
 // again, in case one died without a word: a live one ignores that.
 func (p *probe) await(ctx workflow.Context) error {
-	got, err := awaitFor(ctx, recheckLongest, "offer the measuring run again", p.news)
+	got, err := awaitFor(ctx, recheckLongest, "offer the run again", p.news)
 	if err != nil || got {
 		return err
 	}

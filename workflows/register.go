@@ -7,5 +7,6 @@ func Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflow(SweepWorkflow)
 	r.RegisterWorkflow(TrialWorkflow)
 	r.RegisterWorkflow(ProbeWorkflow)
+	r.RegisterWorkflow(StageWorkflow)
 	r.RegisterWorkflow(ImageWorkflow)
 }

@@ -24,6 +24,9 @@ type TrialInput struct {
 type CarriedTrial struct {
 	Brief activities.TrialBrief `json:"brief"`
 
+	CarriesStage bool `json:"carries_stage,omitempty"` // this trial's run makes the output of its stage, for all
+	Before       int  `json:"before,omitempty"`        // attempts made in earlier stages
+
 	Attempts int              `json:"attempts,omitempty"` // made so far
 	Charged  int              `json:"charged,omitempty"`  // of those, the attempts that were the trial's own fault
 	OOMs     int              `json:"ooms,omitempty"`
@@ -55,6 +58,7 @@ func TrialWorkflow(ctx workflow.Context, in TrialInput) (TrialResult, error) {
 	t := &trial{
 		in: in, id: workflow.GetInfo(ctx).WorkflowExecution.ID, CarriedTrial: CarriedTrial{Status: berth.TrialWaiting},
 		placed: workflow.GetSignalChannel(ctx, SignalPlaced), probe: workflow.GetSignalChannel(ctx, SignalProbe), stop: workflow.GetSignalChannel(ctx, SignalStop),
+		stages: workflow.GetSignalChannel(ctx, SignalStage),
 	}
 	if in.Carried != nil {
 		t.CarriedTrial = *in.Carried
@@ -79,9 +83,12 @@ type trial struct {
 	in TrialInput
 	id string // of the workflow
 
-	placed, probe, stop workflow.ReceiveChannel
+	placed, probe, stages, stop workflow.ReceiveChannel
 
-	told bool // that the sweep starts nothing any more
+	told      bool // that the sweep starts nothing any more
+	inputLost bool // while it waited for a place, the output of an earlier stage was lost
+
+	strays []string // shapes of earlier stages whose probe has the trial measure them still
 }
 
 // stopped reports whether the sweep starts nothing any more.
@@ -101,15 +108,25 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 		}
 	}
 
-	if t.Brief.NeedsProbe {
-		if err := t.awaitProbe(ctx); err != nil {
-			return berth.TrialUpdate{}, err
+	for {
+		if t.Brief.Failed != nil {
+			return *t.Brief.Failed, nil
 		}
 
-		t.Brief.NeedsProbe = false
-	}
+		if changed, err := t.joinStage(ctx); err != nil {
+			return berth.TrialUpdate{}, err
+		} else if changed {
+			continue
+		}
 
-	for {
+		if t.Brief.NeedsProbe {
+			if err := t.awaitProbe(ctx); err != nil {
+				return berth.TrialUpdate{}, err
+			}
+
+			t.Brief.NeedsProbe = false
+		}
+
 		// A trial of a stopped sweep asks once more when its host is away: the host gives
 		// the running attempt back when it returns. Nothing new is placed.
 		if t.stopped() && t.Attempts >= t.Brief.Made && !t.Away {
@@ -117,8 +134,20 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 		}
 
 		end, done, err := t.attempt(ctx)
-		if err != nil || done {
+
+		switch {
+		case err != nil:
 			return end, err
+		case done && t.Brief.StageKey != "" && end.State == berth.TrialSucceeded:
+			if err := t.nextStage(ctx); err != nil {
+				return end, err
+			}
+		case done:
+			return t.stageEnd(end), nil
+		case t.Brief.Staged: // an input may be lost
+			if err := t.nextStage(ctx); err != nil {
+				return end, err
+			}
 		}
 	}
 }
@@ -127,7 +156,7 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 // ran again.
 func (t *trial) notStarted() berth.TrialUpdate {
 	message := "the sweep was stopped before this trial ran"
-	if t.Attempts > 1 {
+	if t.Attempts-t.Before > 1 {
 		message = "the sweep was stopped while this trial waited to run again"
 	}
 
@@ -144,6 +173,12 @@ func (t *trial) attempt(ctx workflow.Context) (end berth.TrialUpdate, done bool,
 	place, err := t.place(ctx)
 	if workflow.IsContinueAsNewError(err) {
 		return end, true, err // the probe waits for the next run
+	}
+
+	if place.lost {
+		t.Revived++ // the request had no attempt
+
+		return end, false, nil
 	}
 
 	if err != nil || place.end != nil {
@@ -242,11 +277,11 @@ func (t *trial) judge(o berth.Outcome, policy berth.FailurePolicy) (berth.TrialU
 			return *t.infeasible(t.Last.Demand), true
 		}
 
-		end.Message = fmt.Sprintf("gave up after %d attempts; the last one: %s", t.made(), o.Message)
+		end.Message = fmt.Sprintf("gave up after %d attempts; the last one: %s", t.made()-t.Before, o.Message)
 
 		return end, true
-	case t.made()-t.Charged >= berth.MaxFreeRetries:
-		end.Message = fmt.Sprintf("gave up after %d attempts that failed through no fault of the trial; the last one: %s", t.made(), o.Message)
+	case t.made()-t.Before-t.Charged >= berth.MaxFreeRetries:
+		end.Message = fmt.Sprintf("gave up after %d attempts that failed through no fault of the trial; the last one: %s", t.made()-t.Before, o.Message)
 
 		return end, true
 	default:
@@ -280,6 +315,8 @@ func (t *trial) settle(ctx workflow.Context, end berth.TrialUpdate) (TrialResult
 	for unheard := true; unheard; unheard = t.probe.Len() > 0 { // after all its attempts: the shape waits for none of them any more
 		t.measured(clean, false)
 	}
+
+	t.leaveStage(clean, true)
 
 	for t.placed.ReceiveAsync(nil) || t.stop.ReceiveAsync(nil) { // the SDK warns of signals that a workflow leaves
 	}

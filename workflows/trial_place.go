@@ -15,6 +15,7 @@ type placing struct {
 	status berth.PlacementStatus
 	asked  berth.Demand
 	end    *berth.TrialUpdate
+	lost   bool // it was withdrawn, as the output of an earlier stage is gone
 }
 
 // place asks for a place and waits for it. The signal is a shortcut: a timer
@@ -22,7 +23,7 @@ type placing struct {
 func (t *trial) place(ctx workflow.Context) (placing, error) {
 	in := activities.PlaceInput{
 		SweepID: t.in.SweepID, Trial: t.in.Number, WorkflowID: t.id,
-		AttemptID: AttemptID(t.id, t.Attempts), Number: t.Attempts, Purpose: t.purpose(), Short: t.Short, Last: t.Last,
+		AttemptID: AttemptID(t.id, t.Attempts), Number: t.Attempts, Stage: t.Brief.Stage, Purpose: t.purpose(), Short: t.Short, Last: t.Last,
 	}
 
 	result, err := t.requestPlace(ctx, in)
@@ -42,6 +43,10 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 	}
 
 	switch status.State {
+	case berth.RequestWithdrawn:
+		if t.inputLost {
+			return placing{lost: true}, nil
+		}
 	case berth.RequestPlaced:
 		return placing{status: status, asked: status.Demand}, nil
 	case berth.RequestImpossible:
@@ -50,10 +55,11 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 			Message: "no machine could ever hold it: " + firstOf(status.Reasons),
 		}}, nil
 	default:
-		end := t.notStarted()
-
-		return placing{end: &end}, nil
 	}
+
+	end := t.notStarted()
+
+	return placing{end: &end}, nil
 }
 
 // requestPlace puts the request to the ledger. An existing one answers with its state.
@@ -83,6 +89,7 @@ func notFound(err error) bool {
 func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, status berth.PlacementStatus) (berth.PlacementStatus, error) {
 	ref := activities.AttemptRef{AttemptID: in.AttemptID}
 	check := func(ctx workflow.Context, do any) error { return step(ctx, do, ref, &status) }
+	t.inputLost = false
 
 	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
 		signaled, unmeasured, stopped := false, t.Beside, t.stopped()
@@ -126,6 +133,16 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 
 		if err != nil {
 			return status, err
+		}
+
+		if status.State == berth.RequestWaiting && t.Brief.Staged && !signaled {
+			if t.inputLost, err = t.needsEarlierStage(ctx); err == nil && t.inputLost {
+				err = check(ctx, acts.WithdrawPlacement)
+			}
+
+			if err != nil {
+				return status, err
+			}
 		}
 
 		t.Away = t.Away && !t.stopped() // its host had a whole pause to come back

@@ -29,7 +29,7 @@ func (t *trial) awaitProbe(ctx workflow.Context) error {
 		answered := false
 
 		_, err := awaitFor(ctx, pause, "look for the footprint", func() bool {
-			answered = answered || t.probe.ReceiveAsync(&role)
+			answered = answered || t.hearRole(&role)
 
 			return answered || t.stopped()
 		})
@@ -62,7 +62,7 @@ func (t *trial) answerUnreadRoles() {
 	var role ProbeRole
 
 	heard := false
-	for t.probe.ReceiveAsync(&role) {
+	for t.hearRole(&role) {
 		heard = true
 	}
 
@@ -74,6 +74,20 @@ func (t *trial) answerUnreadRoles() {
 	if t.Brief.ShapeKey != "" {
 		t.noteRole(role)
 	}
+}
+
+// hearRole reads a role from the probe of the trial's shape. The probe of an earlier stage's
+// shape is told that nothing measures it here.
+func (t *trial) hearRole(role *ProbeRole) bool {
+	for t.probe.ReceiveAsync(role) {
+		if t.Brief.ShapeKey == "" || role.ShapeKey == t.Brief.ShapeKey {
+			return true
+		}
+
+		t.strays = append(t.strays, role.ShapeKey)
+	}
+
+	return false
 }
 
 // noteRole notes what the probe expects of this trial.
@@ -93,7 +107,7 @@ func (t *trial) take(role ProbeRole) {
 func (t *trial) released() bool {
 	var role ProbeRole
 
-	for t.Beside && t.probe.ReceiveAsync(&role) {
+	for t.Beside && t.hearRole(&role) {
 		t.take(role)
 	}
 
@@ -108,9 +122,12 @@ func (t *trial) measured(ctx workflow.Context, capped bool) {
 		t.answerUnreadRoles()
 	}
 
-	if !t.Carries && !t.Beside {
-		return
+	shapes := t.strays
+	if t.Carries || t.Beside {
+		shapes = append(shapes, t.Brief.ShapeKey)
 	}
+
+	t.strays = nil
 
 	if !capped {
 		t.Carries, t.Beside = false, false
@@ -119,7 +136,9 @@ func (t *trial) measured(ctx workflow.Context, capped bool) {
 	clean, _ := workflow.NewDisconnectedContext(ctx)
 	news := ProbeMeasured{WorkflowID: t.id, Capped: capped}
 
-	if err := workflow.SignalExternalWorkflow(clean, ProbeWorkflowID(t.Brief.ShapeKey), "", SignalMeasured, news).Get(clean, nil); err != nil {
-		workflow.GetLogger(ctx).Warn("telling the probe", "shape_key", t.Brief.ShapeKey, "error", err)
+	for _, shape := range shapes {
+		if err := workflow.SignalExternalWorkflow(clean, ProbeWorkflowID(shape), "", SignalMeasured, news).Get(clean, nil); err != nil {
+			workflow.GetLogger(ctx).Warn("telling the probe", "shape_key", shape, "error", err)
+		}
 	}
 }

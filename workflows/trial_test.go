@@ -55,7 +55,7 @@ func trialSetup(t *testing.T) *trialBundle {
 	var a *activities.Activities
 
 	b := &trialBundle{env: environment(), wasShort: make(map[string]bool), left: berth.RequestWithdrawn, known: func() bool { return false }, brief: activities.TrialBrief{
-		TrialID: "trial", Values: "lr=0.1", ShapeKey: shapeKey, MaxAttempts: 3,
+		StageBrief: activities.StageBrief{Stage: berth.StageMain, ShapeKey: shapeKey}, TrialID: "trial", Values: "lr=0.1", MaxAttempts: 3,
 		ProbeMode: berth.ProbeFull, MaxDuration: berth.Duration(time.Hour), Heartbeat: berth.Duration(time.Minute),
 		HostPatience: berth.Duration(2 * time.Minute), ProbeMaxDuration: berth.Duration(2 * time.Minute),
 	}}
@@ -708,7 +708,7 @@ func TestTrial_AnswersTheProbeOnce(t *testing.T) {
 func TestTrial_ALateWordChangesNoRun(t *testing.T) {
 	t.Parallel()
 
-	short := workflows.ProbeRole{Short: true}
+	short := workflows.ProbeRole{ShapeKey: shapeKey, Short: true}
 	whole, twice := []bool{false}, []bool{true, false}
 
 	for name, tt := range map[string]struct {
@@ -770,7 +770,9 @@ func TestTrial_TakesTheShortRunWhileItWaitsBeside(t *testing.T) {
 		return berth.RequestPlaced
 	}
 	b.told(beside)
-	b.at(10*time.Second, func() { b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Short: true}) })
+	b.at(10*time.Second, func() {
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{ShapeKey: shapeKey, Short: true})
+	})
 
 	require.InDelta(t, 2.0, *b.execute(t).Value, 0)
 	require.Len(t, b.resized, 1)
@@ -789,7 +791,7 @@ func TestTrial_PlacedBeforeItWasAskedForAShortRun(t *testing.T) {
 	b.at(10*time.Second, func() {
 		b.waiting = false
 
-		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Short: true})
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{ShapeKey: shapeKey, Short: true})
 	})
 
 	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
@@ -891,7 +893,7 @@ func TestTrial_GivenBackIsNoShortProbe(t *testing.T) {
 	b.brief.NeedsProbe, b.brief.ProbeMode = true, berth.ProbeAuto
 	b.told(beside)
 	b.loses(away(), func() {
-		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{Short: true})
+		b.env.SignalWorkflow(workflows.SignalProbe, workflows.ProbeRole{ShapeKey: shapeKey, Short: true})
 
 		b.waiting = true
 	})

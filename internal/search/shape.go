@@ -68,21 +68,23 @@ func counts(p berth.Parameter, marked bool, blocked map[string]bool, scope expr.
 	}
 }
 
-// Shapes makes the shapes of a sweep's trials. Trials of one shape share a probe.
+// Shapes makes the shapes of a stage of a sweep's trials. Trials of one shape share a probe.
 type Shapes struct {
 	spec   berth.Spec
+	stage  string
 	digest string
 	names  []string
 }
 
-// NewShapes prepares the shapes of a valid spec that runs the given image.
-func NewShapes(s berth.Spec, imageDigest string) Shapes {
-	return Shapes{spec: s, digest: imageDigest, names: MemoryParameters(s)}
+// NewShapes prepares the shapes of a valid spec that runs the given image, for one stage.
+func NewShapes(s berth.Spec, imageDigest, stage string) Shapes {
+	return Shapes{spec: s.ForStage(stage), stage: stage, digest: imageDigest, names: MemoryParameters(s)}
 }
 
 // Of is the shape of one trial. Inactive parameters are absent, so that trials
 // with and without one differ.
 func (h Shapes) Of(a berth.Assignment) berth.Shape {
+	a = h.spec.ValuesFor(h.stage, a)
 	values := berth.Assignment{}
 
 	for _, name := range h.names {
@@ -97,7 +99,7 @@ func (h Shapes) Of(a berth.Assignment) berth.Shape {
 		Entrypoint:  h.spec.Entrypoint,
 		Workdir:     h.spec.Workdir,
 		Values:      values,
-		Stage:       berth.StageMain,
+		Stage:       h.stage,
 		Environment: h.spec.EnvironmentVariables,
 		CPUMilli:    h.spec.Resources.ThreadCapMilli(),
 		Datasets:    h.spec.DatasetNames(),

@@ -66,7 +66,7 @@ func TestEditsMakeAnotherShape(t *testing.T) {
 		first, _, err := searcher.Next(berth.Tried{}, 1)
 		require.NoError(t, err)
 
-		return search.NewShapes(s, "sha256:1").Of(first[0].Values).Key()
+		return search.NewShapes(s, "sha256:1", berth.StageMain).Of(first[0].Values).Key()
 	}
 
 	keys := map[string]string{"": key(func(*berth.Spec) {})}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -51,7 +52,7 @@ type dim struct {
 }
 
 func newSpace(s berth.Spec) (*space, error) {
-	sp := &space{spec: s, algorithm: s.Search.Algorithm, points: 1, finite: true, renders: len(s.Command) == 0 || argv.Sure(s)}
+	sp := &space{spec: s, algorithm: s.Search.Algorithm, points: 1, finite: true, renders: len(s.Command) == 0 || len(s.Stages) == 0 && argv.Sure(s)}
 	scope := expr.Scope{}
 
 	for _, p := range s.Parameters {
@@ -199,8 +200,17 @@ func (sp *space) fill(a berth.Assignment, pick func(st step) berth.Value) error 
 		}
 	}
 
-	if !sp.renders {
-		if _, err := argv.Render(sp.spec, a); err != nil {
+	if sp.renders {
+		return nil
+	}
+
+	for _, stage := range append(sp.spec.StagesBefore(berth.StageMain), berth.StageMain) {
+		_, err := argv.Render(sp.spec.ForStage(stage), sp.spec.ValuesFor(stage, a))
+		if problem, ok := errors.AsType[*argv.Error](err); ok && stage != berth.StageMain {
+			problem.Stage = stage
+		}
+
+		if err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func TestWith_ContinuesAsTheWholeFile(t *testing.T) {
 		plan, err := search.New(s.Plan())
 		require.NoError(t, err)
 
-		shapes, planned := search.NewShapes(s, "sha256:x"), search.NewShapes(s.Plan(), "sha256:x")
+		shapes, planned := search.NewShapes(s, "sha256:x", berth.StageMain), search.NewShapes(s.Plan(), "sha256:x", berth.StageMain)
 		listed := whole.Enqueued()
 		require.Len(t, listed, 4)
 

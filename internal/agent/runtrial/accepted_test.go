@@ -127,7 +127,7 @@ func requireExplained(t *rapid.T, err error) {
 func requireLaunch(t *rapid.T, rig *rig, s berth.Spec, a berth.Assignment, number int, demand berth.Demand) {
 	who := rig.who(t)
 	who.Spec, who.Trial.Params, who.Trial.Number, who.Attempt.Demand = s, a, number, demand
-	who.Trial.ShapeKey = search.NewShapes(s, imageID).Of(a).Key()
+	who.Trial.ShapeKey = search.NewShapes(s, imageID, berth.StageMain).Of(a).Key()
 
 	data, err := json.Marshal(a)
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func requireLaunch(t *rapid.T, rig *rig, s berth.Spec, a berth.Assignment, numbe
 	require.NoError(t, json.Unmarshal(data, &stored))
 	require.Equal(t, a, stored, "what is stored comes back")
 
-	l, err := (&run{Executor: rig.Executor, order: rig.order(), who: who, dirs: rig.dirs(who)}).newLaunch() // prepare would return the launch that it kept
+	l, err := (&run{Executor: rig.Executor, order: rig.order(), who: who, dirs: rig.dirs(who)}).newLaunch(t.Context()) // prepare would return the launch that it kept
 	require.NoError(t, err, a.Key())
 	require.NoError(t, docker.CheckLaunch(l))
 	require.NotEmpty(t, l.Command[0])

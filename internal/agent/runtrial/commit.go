@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/berthml/berth"
@@ -74,6 +75,12 @@ func (r *run) commit(ctx context.Context, v verdict) (berth.Outcome, error) {
 		r.emptyExcess(v)
 	}
 
+	if r.shares(v.Outcome) { // nothing goes on from its checkpoint
+		if err := os.RemoveAll(r.dirs.checkpoint); err != nil {
+			r.log.Warn("removing the checkpoint of a stage", "attempt", r.who.Attempt.ID, "error", err)
+		}
+	}
+
 	r.tidy(ctx, r.who)
 
 	return v.Outcome, nil
@@ -88,7 +95,13 @@ func (r *run) store(ctx context.Context, v *verdict) error {
 
 	launch, _ := r.dirs.launch(r.order.Token) // none when it never was to start
 
+	shared := ""
+	if r.shares(v.Outcome) {
+		shared = r.who.StageKey
+	}
+
 	return r.records.FinishAttempt(ctx, berth.Result{
+		StageKey: shared, Stage: r.who.Attempt.Stage,
 		Datasets:  r.unchanged(launch.Datasets),
 		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Attempt.ShapeKey,
 		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: v.Outcome, Source: v.Source,

@@ -63,6 +63,10 @@ func (t timely) FinishAttempt(ctx context.Context, r berth.Result) error {
 	return timed(ctx, func(ctx context.Context) error { return t.records.FinishAttempt(ctx, r) })
 }
 
+func (t timely) DropStageOutput(ctx context.Context, attemptID, hostID string) error {
+	return timed(ctx, func(ctx context.Context) error { return t.records.DropStageOutput(ctx, attemptID, hostID) })
+}
+
 func (t timely) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {
 	return timed(ctx, func(ctx context.Context) error { return t.records.PutMetrics(ctx, attemptID, token, points) })
 }

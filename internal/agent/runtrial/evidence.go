@@ -65,7 +65,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	results, reportedBy := r.results(seen, &evidence)
 
-	kind, message := failure.Classify(evidence)
+	kind, message := r.judgeOutput(failure.Classify(evidence))
 	if kind == berth.FailureOK && r.short && !r.order.Short {
 		kind, message = berth.FailurePreempted, "it was started as a short probe, so it has no result; Berth runs the trial in full"
 	}

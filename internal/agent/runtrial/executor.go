@@ -51,6 +51,8 @@ type Records interface {
 	// NoteResumed stores from which checkpoint an attempt goes on, in plain words.
 	NoteResumed(ctx context.Context, attemptID string, token int64, text string) error
 	FinishAttempt(ctx context.Context, r berth.Result) error
+	// DropStageOutput forgets the output of a stage that is not on this host, where the attempt that wrote it ran.
+	DropStageOutput(ctx context.Context, attemptID, hostID string) error
 	PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error
 	// JudgeRung stores a report and decide's answer, once for a trial and a rung, and returns the stored answer. Errors: fenced.
 	JudgeRung(ctx context.Context, attemptID string, token int64, report berth.RungReport,

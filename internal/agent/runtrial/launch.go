@@ -32,7 +32,7 @@ func (r *run) prepare(ctx context.Context) (berth.Launch, error) {
 			return berth.Launch{}, err
 		}
 
-		if launch, err = r.newLaunch(); err != nil {
+		if launch, err = r.newLaunch(ctx); err != nil {
 			return berth.Launch{}, err
 		}
 
@@ -88,7 +88,7 @@ func (r *run) noteContainer(l berth.Launch) {
 }
 
 // newLaunch is what the attempt's container is, computed anew.
-func (r *run) newLaunch() (berth.Launch, error) {
+func (r *run) newLaunch(ctx context.Context) (berth.Launch, error) {
 	s := r.who.Spec
 
 	command, err := argv.Render(s, r.who.Trial.Params)
@@ -135,6 +135,10 @@ func (r *run) newLaunch() (berth.Launch, error) {
 		return berth.Launch{}, err
 	}
 
+	if err := r.addInputs(ctx, &launch); err != nil {
+		return berth.Launch{}, err
+	}
+
 	r.addSecrets(&launch)
 
 	if s.WantsShim() {
@@ -165,13 +169,20 @@ func (r *run) environment(user map[string]string) map[string]string {
 		env["KERAS_MAX_STEPS_PER_EPOCH"] = "30"
 	}
 
+	if r.ofStage() {
+		env["TRIAL_SEED"] = strconv.FormatInt(stageSeed(r.who.StageKey), 10)
+	} else {
+		maps.Copy(env, map[string]string{
+			"TRIAL_SWEEP":   r.who.SweepID,
+			"TRIAL_ID":      trial.ID,
+			"TRIAL_NUMBER":  strconv.Itoa(trial.Number),
+			"TRIAL_ATTEMPT": strconv.Itoa(r.who.Attempt.Number),
+			"TRIAL_SEED":    strconv.FormatInt(trialSeed(r.who.Spec.Search.Seed, trial.Number), 10),
+		})
+	}
+
 	maps.Copy(env, map[string]string{
-		"TRIAL_SWEEP":        r.who.SweepID,
-		"TRIAL_ID":           trial.ID,
-		"TRIAL_NUMBER":       strconv.Itoa(trial.Number),
-		"TRIAL_ATTEMPT":      strconv.Itoa(r.who.Attempt.Number),
 		"TRIAL_STAGE":        r.who.Attempt.Stage,
-		"TRIAL_SEED":         strconv.FormatInt(trialSeed(r.who.Spec.Search.Seed, trial.Number), 10),
 		modeVariable:         mode,
 		"TRIAL_CPUS":         strconv.FormatFloat(float64(r.who.Attempt.Demand.CPUMilli)/1000, 'f', -1, 64),
 		"TRIAL_PARAMS_FILE":  mountIn + "/" + paramsName,

@@ -2,6 +2,7 @@ package preview
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -32,6 +33,7 @@ type Preview struct {
 	Hosts        []HostFit
 	Waves        int       // 0 = not known
 	Duration     *Duration // nil = nothing was measured
+	Stages       []Stage
 	Warnings     []berth.Problem
 }
 
@@ -60,6 +62,14 @@ type Shape struct {
 	Duration time.Duration   // of one attempt; 0 = not known
 }
 
+// Stage is a stage of the sweep's enumerated trials.
+type Stage struct {
+	Name  string
+	Runs  int           // different keys: as often as it runs, if nothing is there
+	Known int           // of them, those whose output is there
+	Each  time.Duration // of one run, measured; 0 = not known
+}
+
 // Duration is a range of wall-clock time: packed perfectly, and wave by wave.
 type Duration struct {
 	Min, Max time.Duration
@@ -71,9 +81,10 @@ type Sketch struct {
 	trials     []int // index into shapes, trial by trial
 	shapes     []Shape
 	complete   bool
-	planned    int      // total number of trials; 0 = not known
-	secretKeys []string // that hosts must have: public parts
-	tight      bool     // forbid leaves less than the search can be relied on to find
+	planned    int                 // total number of trials; 0 = not known
+	secretKeys []string            // that hosts must have: public parts
+	tight      bool                // forbid leaves less than the search can be relied on to find
+	stages     []map[string]string // by stage: shape by key
 }
 
 // fewFound is how many trials one call of the search must find for its next
@@ -154,7 +165,11 @@ func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
 		tight: end == search.EndDraws || end == search.EndNone && len(suggestions) < fewFound,
 	}
 	index := map[string]int{}
-	shapes := search.NewShapes(s, imageDigest)
+	shapes, recipes := search.NewShapes(s, imageDigest, berth.StageMain), search.NewRecipes(s, "", imageDigest)
+
+	for range s.Stages {
+		sketch.stages = append(sketch.stages, map[string]string{})
+	}
 
 	for _, suggestion := range suggestions {
 		shape := shapes.Of(suggestion.Values)
@@ -169,6 +184,15 @@ func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
 
 		sketch.shapes[i].Trials++
 		sketch.trials = append(sketch.trials, i)
+
+		stages, err := recipes.Of(suggestion.Values)
+		if err != nil {
+			return nil, err
+		}
+
+		for n, stage := range stages {
+			sketch.stages[n][stage.Key] = stage.Shape.Key()
+		}
 	}
 
 	return sketch, nil
@@ -181,15 +205,51 @@ func (k *Sketch) Keys() []string {
 		keys[i] = shape.Key
 	}
 
+	for _, stage := range k.stages {
+		keys = slices.AppendSeq(keys, maps.Values(stage))
+	}
+
+	slices.Sort(keys)
+
+	return slices.Compact(keys)
+}
+
+// StageKeys are the outputs of stages of which Preview wants to know whether they are there.
+func (k *Sketch) StageKeys() (keys []string) {
+	for _, stage := range k.stages {
+		keys = slices.AppendSeq(keys, maps.Keys(stage))
+	}
+
 	return keys
+}
+
+// seeStages counts the runs of each stage; made are outputs that are there.
+func (k *Sketch) seeStages(made []string, known map[string]berth.Footprints) (stages []Stage) {
+	for i, of := range k.stages {
+		stage := Stage{Name: k.spec.Stages[i].Name, Runs: len(of)}
+
+		for key, shape := range of {
+			stage.Each = max(stage.Each, known[shape].Expected())
+
+			if slices.Contains(made, key) {
+				stage.Known++
+			}
+		}
+
+		stages = append(stages, stage)
+	}
+
+	return stages
 }
 
 // NeedSecretKey keeps the trials on hosts that have a key, by its public part.
 func (k *Sketch) NeedSecretKey(key string) { k.secretKeys = append(k.secretKeys, key) }
 
-// Preview predicts the sweep on these hosts, with these footprints.
-func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints) Preview {
-	p := Preview{Trials: k.planned, Enumerated: len(k.trials), Complete: k.complete, Shapes: slices.Clone(k.shapes)}
+// Preview predicts the sweep on these hosts, with these footprints and outputs of stages.
+func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints, made ...string) Preview {
+	p := Preview{
+		Trials: k.planned, Enumerated: len(k.trials), Complete: k.complete, Shapes: slices.Clone(k.shapes), Stages: k.seeStages(made, known),
+	}
 	capacity := largest(hosts)
 
 	for i := range p.Shapes {

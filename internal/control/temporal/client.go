@@ -201,6 +201,16 @@ func (c *Client) JoinProbe(ctx context.Context, shapeKey, trialWorkflowID string
 	return translate(err, "joining probe of shape "+berth.ShortKey(shapeKey))
 }
 
+// JoinStage starts the election of the trial that runs a stage, or joins the running one.
+func (c *Client) JoinStage(ctx context.Context, key, trialWorkflowID string) error {
+	id := workflows.StageWorkflowID(key)
+	_, err := c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalWant, workflows.ProbeWanted{WorkflowID: trialWorkflowID},
+		client.StartWorkflowOptions{ID: id, TaskQueue: c.queue, StaticSummary: "stage " + berth.ShortKey(key)},
+		workflows.StageWorkflow, workflows.ProbeInput{StageKey: key})
+
+	return translate(err, "joining stage "+berth.ShortKey(key))
+}
+
 // A sweep that has just been made does not know its updates until its workflow has
 // begun, which takes a moment, or longer on a busy machine.
 const (

@@ -54,6 +54,9 @@ type Request struct {
 	Checkpoint  string   // the host that alone has the checkpoint it would go on from; empty = none
 	Stored      bool     // its checkpoint is in the store, or will be in a while
 	Holders     []string // hosts that have its stored checkpoint in their directory
+	Inputs      bool     // it reads outputs of earlier stages
+	InputHosts  []string // hosts that have all of them
+	Shared      bool     // others wait for what it makes
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away
 
@@ -138,7 +141,7 @@ type round struct {
 // need identifies the part of a request that decides whether it fits somewhere.
 type need struct {
 	size    int
-	mounts  string // data sets and keys that the host must have
+	mounts  string // data sets and keys that the host must have, and hosts with its inputs
 	sweep   string // where a host is cordoned for this sweep alone; else empty
 	attempt string // where it avoids a host; else empty
 }
@@ -158,6 +161,9 @@ func (r *round) decide(request *Request) Decision {
 	}
 
 	needed := need{size: request.size, mounts: strings.Join(request.Datasets, "/") + " " + strings.Join(request.SecretKeys, "/")}
+	if request.Inputs {
+		needed.mounts += " " + strings.Join(request.InputHosts, "/")
+	}
 
 	if request.avoid = r.ledger.avoid(request); len(request.avoid) > 0 {
 		needed.attempt = request.AttemptID
@@ -207,13 +213,14 @@ func (l SweepLimit) returned(away bool) SweepLimit {
 	return l
 }
 
-// order returns the indexes of requests: overdue ones first, by age, then by
-// weight. When two asked within a second, the trial with the lower number comes first: a
+// order returns the indexes of requests: overdue ones first, by age, then those whose output
+// others wait for, then by weight. When two asked within a second, the trial with the lower number comes first: a
 // search begins with the corners of its space (search.cornersFor).
 func (r *round) order(requests []Request) []int {
 	type key struct {
 		index   int
 		overdue bool
+		shared  bool
 		weight  float64
 		waited  time.Duration
 	}
@@ -224,7 +231,7 @@ func (r *round) order(requests []Request) []int {
 	for i := range requests {
 		request := &requests[i]
 		keys[i] = key{
-			index: i, overdue: overdue(request), waited: request.Waited.Truncate(time.Second),
+			index: i, overdue: overdue(request), shared: request.Shared, waited: request.Waited.Truncate(time.Second),
 			weight: cmp.Or(request.Expected, unknownRun).Seconds() * largest.dominantShare(request),
 		}
 	}
@@ -233,6 +240,12 @@ func (r *round) order(requests []Request) []int {
 		switch {
 		case a.overdue != b.overdue:
 			if a.overdue {
+				return -1
+			}
+
+			return 1
+		case !a.overdue && a.shared != b.shared:
+			if a.shared {
 				return -1
 			}
 

@@ -14,6 +14,7 @@ const (
 	breaksState
 	breaksDataset
 	breaksSecret
+	breaksInputs
 	breaksCordon
 	breaksKept
 	breaksExclusive
@@ -82,6 +83,8 @@ func (s *site) closedRule(r *Request) rule {
 		return breaksDisk
 	case s.lacks(r) != fits:
 		return s.lacks(r)
+	case !s.hasInputs(r):
+		return breaksInputs
 	case slices.Contains(r.avoid, s.ID):
 		return breaksCordon
 	case s.kept > 0:
@@ -179,7 +182,7 @@ func activityLimit(dev *berth.Device, d *berth.Demand) int64 {
 
 // takes reports whether the host takes more than test attempts of a request's sweep.
 func (s *site) takes(r *Request) bool {
-	return s.State == berth.HostReady && s.lacks(r) == fits && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
+	return s.State == berth.HostReady && s.lacks(r) == fits && s.hasInputs(r) && !s.CordonedFor(r.SweepID) && !slices.Contains(r.avoid, s.ID)
 }
 
 // lacks returns why the host never takes the request: it has no such data set, or no
@@ -194,6 +197,9 @@ func (s *site) lacks(r *Request) rule {
 		return fits
 	}
 }
+
+// hasInputs reports whether the host has the outputs of earlier stages that the request reads.
+func (s *site) hasInputs(r *Request) bool { return !r.Inputs || slices.Contains(r.InputHosts, s.ID) }
 
 // missing is the first of the names that the host does not have; empty = it has all.
 func missing(names, has []string) string {

@@ -209,6 +209,9 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 		r.Dimension, r.Needed = berth.DimensionSecret, 1
 		r.Reason = fmt.Sprintf("host %s: cannot open the sweep's secrets; start its worker with --secrets-key and a file that holds the private key of %s",
 			s.Name, missing(request.SecretKeys, s.SecretKeys))
+	case breaksInputs:
+		r.Dimension, r.Needed = berth.DimensionStage, 1
+		r.Reason = fmt.Sprintf("host %s: has not the outputs of earlier stages that the trial reads; it goes where they were made", s.Name)
 	case breaksCordon:
 		r.Dimension, r.Reason = berth.DimensionState, s.cordonReason(request)
 	case breaksKept:

@@ -35,6 +35,7 @@ func (p *Placer) requests(queue berth.Queue) (out []packing.Request, groups []*g
 			Demands: g.demands, Measures: g.guessed && makes, Unmeasured: g.guessed && waits, Expected: queue.Footprints[w.ShapeKey].Expected(),
 			Waited: p.clock(w, queue.Sweeps[w.SweepID]).wait(w.Waited), Kept: p.kept[w.AttemptID], FailedHosts: w.FailedHosts, Away: w.Away,
 			Lacking: w.Lacking, Unable: w.Unable, Checkpoint: w.Checkpoint, Stored: w.Stored, Holders: w.Holders,
+			Inputs: w.Inputs, InputHosts: w.InputHosts, Shared: w.Shared,
 		})
 	}
 

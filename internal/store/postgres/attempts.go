@@ -24,7 +24,7 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 		return berth.Assignee{}, translate(err, "reading log of attempt "+attemptID)
 	}
 
-	return berth.Assignee{
+	who := berth.Assignee{
 		Attempt:     toAttempt(row.Attempt),
 		LeaseID:     row.LeaseID,
 		SweepID:     row.SweepID,
@@ -38,7 +38,9 @@ func (s *Store) Assignee(ctx context.Context, attemptID string) (berth.Assignee,
 		CardBytes: row.CardBytes,
 		Measures:  row.Measures,
 		Earlier:   row.Earlier,
-	}, nil
+	}
+
+	return who, s.addStages(ctx, &who, row.StageKeys)
 }
 
 // AttemptRunning records the container of an attempt. Errors: fenced when the
@@ -152,6 +154,12 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 
 		if err != nil {
 			return err
+		}
+
+		if r.StageKey != "" {
+			if err := s.q.PutStageOutput(ctx, tx, &dbsqlc.PutStageOutputParams{Key: r.StageKey, Stage: r.Stage, AttemptID: r.AttemptID}); err != nil {
+				return err
+			}
 		}
 
 		// Before the lease, as requests come before hosts.

@@ -56,7 +56,7 @@ func (b *bundle) round(t *testing.T) {
 	must := func(errs ...error) { t.Helper(); require.NoError(t, errors.Join(errs...)) }
 
 	r := b.request(t, gib)
-	_, noPlan := b.store.PlannedTrial(ctx, b.sweep, b.trial)
+	_, noPlan := b.store.PlannedTrial(ctx, b.sweep, b.trial, berth.StageMain)
 	_, noSuspects := b.store.SuspectLeases(ctx)
 	must(noPlan, noSuspects)
 	require.Len(t, b.queue(t).Waiting, 1)

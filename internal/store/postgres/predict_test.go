@@ -43,7 +43,7 @@ func (b *bundle) measures(t *testing.T, r berth.PlacementRequest, peak int64) {
 func (b *bundle) planned(t *testing.T, number int) berth.Footprints {
 	t.Helper()
 
-	trial, err := b.store.PlannedTrial(t.Context(), b.sweep, number)
+	trial, err := b.store.PlannedTrial(t.Context(), b.sweep, number, berth.StageMain)
 	require.NoError(t, err)
 
 	return trial.Footprints

@@ -65,6 +65,10 @@ func (s *Store) readQueue(ctx context.Context, tx pgx.Tx, limit int, queue *bert
 		return err
 	}
 
+	if err := s.addInputs(ctx, tx, queue); err != nil {
+		return err
+	}
+
 	return s.addLacking(ctx, tx, queue.Waiting)
 }
 
@@ -101,6 +105,27 @@ func (s *Store) addCheckpoints(ctx context.Context, tx pgx.Tx, queue *berth.Queu
 	for i := range queue.Waiting {
 		w := &queue.Waiting[i]
 		w.Holders, w.Stored = hosts[w.AttemptID]
+	}
+
+	return nil
+}
+
+// addInputs adds to requests where the outputs of earlier stages are that they read.
+func (s *Store) addInputs(ctx context.Context, tx pgx.Tx, queue *berth.Queue) error {
+	rows, err := s.q.ListWaitingInputs(ctx, tx)
+	if err != nil {
+		return err
+	}
+
+	inputs := make(map[string]dbsqlc.ListWaitingInputsRow, len(rows))
+	for _, row := range rows {
+		inputs[row.AttemptID] = row
+	}
+
+	for i := range queue.Waiting {
+		w := &queue.Waiting[i]
+		row := inputs[w.AttemptID]
+		w.Inputs, w.InputHosts, w.Shared = row.Inputs > 0, row.Hosts, row.Shared
 	}
 
 	return nil

@@ -62,6 +62,15 @@ func (s *Store) deleteSweep(ctx context.Context, id, why string) error {
 		}
 
 		if rows == 0 {
+			held, err := s.q.HoldsOutputs(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+
+			if held {
+				return berth.Errorf(berth.KindConflict, "trials of another sweep read what its stages wrote; delete it when they have ended, or cancel that sweep")
+			}
+
 			return berth.Errorf(berth.KindConflict, "containers of the sweep are still being removed; try again in a moment, "+
 				"or see with `berth host list` which host does not answer")
 		}

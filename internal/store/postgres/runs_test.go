@@ -217,7 +217,7 @@ func TestPlannedTrial(t *testing.T) {
 	b := setup(t)
 	r := b.request(t, gib)
 
-	planned, err := b.store.PlannedTrial(t.Context(), b.sweep, 1)
+	planned, err := b.store.PlannedTrial(t.Context(), b.sweep, 1, berth.StageMain)
 	require.NoError(t, err)
 	require.Equal(t, r.TrialID, planned.ID)
 	require.Equal(t, "acc", planned.Spec.Objective.Metric)
@@ -235,11 +235,11 @@ func TestPlannedTrial(t *testing.T) {
 	require.NoError(t, b.store.FinishAttempt(t.Context(), result(r, first.Token, berth.Outcome{Kind: berth.FailureCrashed, FinishedAt: time.Now()})))
 	b.place(t, b.again(t, r, 3))
 
-	planned, err = b.store.PlannedTrial(t.Context(), b.sweep, 1)
+	planned, err = b.store.PlannedTrial(t.Context(), b.sweep, 1, berth.StageMain)
 	require.NoError(t, err)
 	require.Equal(t, 3, planned.Attempts, "the number of the last")
 
-	_, err = b.store.PlannedTrial(t.Context(), b.sweep, 2)
+	_, err = b.store.PlannedTrial(t.Context(), b.sweep, 2, berth.StageMain)
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 }
 

@@ -41,7 +41,9 @@ func (y year) further(b *testing.B) []scaleCall {
 		{"sweep by prefix", func(ctx context.Context, s *postgres.Store) error { return failure(s.FindSweep(ctx, y.thousand[:8])) }},
 		{"trial", func(ctx context.Context, s *postgres.Store) error { return failure(s.GetTrial(ctx, y.thousand, 7)) }},
 		{"trial by id", func(ctx context.Context, s *postgres.Store) error { return failure(s.FindTrial(ctx, y.trial)) }},
-		{"planned trial", func(ctx context.Context, s *postgres.Store) error { return failure(s.PlannedTrial(ctx, y.thousand, 7)) }},
+		{"planned trial", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.PlannedTrial(ctx, y.thousand, 7, berth.StageMain))
+		}},
 		{"ended trials", func(ctx context.Context, s *postgres.Store) error {
 			return failure(s.EndedTrials(ctx, y.thousand, []int{1, 2, 3}))
 		}},

@@ -182,16 +182,26 @@ func (s *Store) insertTrials(ctx context.Context, tx pgx.Tx, sweepID string, fir
 	}
 
 	for i, trial := range trials {
-		key := trial.Shape.Key()
-		family, _ := trial.Shape.Family()
+		row := &dbsqlc.InsertTrialParams{
+			ID: trial.ID, SweepID: sweepID, Number: first + i, Params: trial.Params, ShapeKey: trial.Shape.Key(), Origin: trial.Origin, Lost: trial.Lost,
+			StageKeys: []string{}, StageShapes: []string{},
+		}
+		shapes := []berth.Shape{trial.Shape}
 
-		if err := s.q.InsertShape(ctx, tx, &dbsqlc.InsertShapeParams{Key: key, Shape: trial.Shape, Family: family}); err != nil {
-			return err
+		for _, stage := range trial.Stages {
+			row.StageKeys, row.StageShapes = append(row.StageKeys, stage.Key), append(row.StageShapes, stage.Shape.Key())
+			shapes = append(shapes, stage.Shape)
 		}
 
-		if err := s.q.InsertTrial(ctx, tx, &dbsqlc.InsertTrialParams{
-			ID: trial.ID, SweepID: sweepID, Number: first + i, Params: trial.Params, ShapeKey: key, Origin: trial.Origin, Lost: trial.Lost,
-		}); err != nil {
+		for _, shape := range shapes {
+			family, _ := shape.Family()
+
+			if err := s.q.InsertShape(ctx, tx, &dbsqlc.InsertShapeParams{Key: shape.Key(), Shape: shape, Family: family}); err != nil {
+				return err
+			}
+		}
+
+		if err := s.q.InsertTrial(ctx, tx, row); err != nil {
 			return err
 		}
 	}
@@ -213,16 +223,20 @@ func (s *Store) GetTrial(ctx context.Context, sweepID string, number int) (berth
 	return trials[0], nil
 }
 
-// PlannedTrial returns a trial with the data that decides how it runs. Errors:
+// PlannedTrial returns a trial with the data that decides how one of its stages runs. Errors:
 // not_found.
-func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int) (berth.PlannedTrial, error) {
+func (s *Store) PlannedTrial(ctx context.Context, sweepID string, number int, stage string) (berth.PlannedTrial, error) {
 	row, err := s.q.GetPlannedTrial(ctx, s.pool, sweepID, number)
 	if err != nil {
 		return berth.PlannedTrial{}, translate(err, fmt.Sprintf("reading trial %d of sweep %s", number, sweepID))
 	}
 
-	planned := berth.PlannedTrial{Trial: toTrial(row.Trial), Spec: row.Spec}
-	planned.Attempts = row.Attempts
+	planned := berth.PlannedTrial{Trial: toTrial(row.Trial), Spec: row.Spec.ForStage(stage)}
+	planned.Attempts, planned.Params = row.Attempts, row.Spec.ValuesFor(stage, row.Trial.Params)
+
+	if i := row.Spec.StageIndex(stage); i >= 0 && i < len(row.Trial.StageShapes) {
+		planned.ShapeKey = row.Trial.StageShapes[i]
+	}
 
 	planned.Footprints, err = s.knownOrPredicted(ctx, planned.ShapeKey)
 
@@ -349,7 +363,7 @@ func (s *Store) SilentTrials(ctx context.Context, after berth.Trial, silent time
 func (s *Store) SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error) {
 	err = s.inTx(ctx, "setting state of trial "+u.TrialID, func(tx pgx.Tx) error {
 		rows, err := s.q.SetTrialState(ctx, tx, &dbsqlc.SetTrialStateParams{
-			ID: u.TrialID, State: u.State, FailureKind: u.Kind, Message: u.Message, Value: u.Value,
+			ID: u.TrialID, State: u.State, FailureKind: u.Kind, Message: u.Message, Value: u.Value, FailedStage: u.FailedStage,
 		})
 		if err != nil || rows == 0 {
 			return err

@@ -16,6 +16,7 @@ const MaxBytes = 128 << 10
 type Error struct {
 	Element int    // index into the command; -1 = the command as a whole
 	Name    string // of the parameter at fault; empty = none
+	Stage   string // whose command it is; empty = the trial's own
 	Reason  string
 }
 

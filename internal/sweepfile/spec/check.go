@@ -30,6 +30,7 @@ func (c *checker) run() {
 	c.checkEnvironment()
 	c.checkMounts()
 	c.checkParameters()
+	c.checkStages()
 	c.checkReached()
 	c.checkSearch()
 	c.checkResources()

@@ -9,37 +9,40 @@ import (
 )
 
 func (c *checker) checkCommand() {
-	command := c.spec.Command
-
-	switch {
-	case len(command) == 0:
+	if len(c.spec.Command) == 0 {
 		c.add("/command", codeCmd, "write the command as a list, one argument per element, such as [python3, train.py]")
-	case command[0] == "":
-		c.add("/command/0", codeCmd, "the first element is the program; it cannot be empty")
-	}
-
-	known := c.reader.clean("/parameters")
-	parameters := c.byName()
-
-	if size := argv.Longest(command, parameters); size > argv.MaxBytes {
-		c.add("/command", codeCmdSize, "the command and its values can have %s; at most %s are passed; put data into a file",
-			berth.BytesText(int64(size)), berth.BytesText(argv.MaxBytes))
-
-		return
 	}
 
 	if w := c.spec.Workdir; w != "" && (!path.IsAbs(w) || path.Clean(w) != w) {
 		c.add("/workdir", codeWorkdir, "write an absolute path without .. or a slash at the end, such as /app")
 	}
 
-	if !known {
+	c.checkArguments("/command", c.spec.Command)
+}
+
+// checkArguments checks the command of trials, or of a stage.
+func (c *checker) checkArguments(at string, command []string) {
+	if len(command) > 0 && command[0] == "" {
+		c.add(at+"/0", codeCmd, "the first element is the program; it cannot be empty")
+	}
+
+	parameters := c.byName()
+
+	if size := argv.Longest(command, parameters); size > argv.MaxBytes {
+		c.add(at, codeCmdSize, "the command and its values can have %s; at most %s are passed; put data into a file",
+			berth.BytesText(int64(size)), berth.BytesText(argv.MaxBytes))
+
+		return
+	}
+
+	if !c.reader.clean("/parameters") {
 		return // the names are not known
 	}
 
 	absent := c.maybeAbsent()
 
 	for i, element := range command {
-		c.checkElement(i, element, parameters, absent)
+		c.checkElement(at, i, element, parameters, absent)
 	}
 }
 
@@ -57,8 +60,8 @@ const (
 	noParameter   = "there is no parameter %q%s"
 )
 
-func (c *checker) checkElement(i int, element string, parameters map[string]berth.Parameter, absent map[string]bool) {
-	at := "/command/" + strconv.Itoa(i)
+func (c *checker) checkElement(of string, i int, element string, parameters map[string]berth.Parameter, absent map[string]bool) {
+	at := of + "/" + strconv.Itoa(i)
 
 	parts, broken := argv.Parse(element)
 	if broken != "" {
@@ -74,7 +77,7 @@ func (c *checker) checkElement(i int, element string, parameters map[string]bert
 		}
 	}
 
-	empty := i == 0 && element != "" // checkCommand reports a literally empty one
+	empty := i == 0 && element != "" // checkArguments reports a literally empty one
 
 	for j, part := range parts {
 		p, ok := parameters[part.Name]

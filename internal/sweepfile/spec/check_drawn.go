@@ -22,7 +22,7 @@ const (
 // checkDrawn looks at assignments as the search completes them: derived values
 // are only known then.
 func (c *checker) checkDrawn() {
-	for _, section := range []string{"/parameters", "/forbid", "/command", "/search", "/limits/max_trials"} {
+	for _, section := range []string{"/parameters", "/forbid", "/command", "/stages", "/search", "/limits/max_trials"} {
 		if !c.reader.clean(section) {
 			return
 		}
@@ -69,12 +69,17 @@ func (c *checker) checkSample(searcher *search.Searcher) {
 		return !errors.As(err, &problem) && (!sure || !tried) // else there is nothing more to find
 	})
 
+	at := "/command"
+	if problem != nil && problem.Stage != "" && len(c.spec.Stages[c.spec.StageIndex(problem.Stage)].Command) > 0 {
+		at = "/stages/" + strconv.Itoa(c.spec.StageIndex(problem.Stage)) + at
+	}
+
 	switch {
 	case problem != nil && problem.Element >= 0:
-		c.add("/command/"+strconv.Itoa(problem.Element), codeArgDash, "with %s, %s, or keep the value at 0 or above, such as with max(0, …)",
+		c.add(at+"/"+strconv.Itoa(problem.Element), codeArgDash, "with %s, %s, or keep the value at 0 or above, such as with max(0, …)",
 			shorten(with.Text(", ")), problem.Reason)
 	case problem != nil:
-		c.add("/command", codeCmdSize, "%v", problem)
+		c.add(at, codeCmdSize, "%v", problem)
 	case all && !tried:
 		c.add("/parameters", codeSpaceEmpty, "there is no combination that may be tried; of the last one: %v", reason)
 	}

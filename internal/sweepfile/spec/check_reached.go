@@ -31,10 +31,14 @@ func (c *checker) checkReached() {
 	}
 }
 
-// reachedNames are the parameters that the command and environment_variables pass,
+// reachedNames are the parameters that commands and environment_variables pass,
 // directly or through derived values and conditions.
 func reachedNames(s berth.Spec) map[string]bool {
 	texts := slices.AppendSeq(slices.Clone(s.Command), maps.Values(s.EnvironmentVariables))
+	for _, stage := range s.Stages {
+		texts = append(texts, stage.Command...)
+	}
+
 	all := strings.Join(texts, "\n")
 	everyOne := strings.Contains(all, "/trial/in/params.json") || strings.Contains(all, "TRIAL_PARAMS_FILE") // the file of all values
 	variables := ownVariable.FindAllString(all, -1)

@@ -154,19 +154,24 @@ func (c *checker) checkRandom() {
 }
 
 func (c *checker) checkResources() {
-	r, l, p := c.spec.Resources, c.spec.Limits, c.spec.Probe
+	l, p := c.spec.Limits, c.spec.Probe
 
-	if r.Memory > 0 && r.ShmSize > r.Memory {
-		c.add("/resources/shm_size", codeRange, "shm_size is part of memory and cannot be larger; memory is %s", berth.BytesText(int64(r.Memory)))
-	}
-
-	if p.Mode == berth.ProbeOff && r.Memory == 0 {
-		c.add("/resources/memory", codeMem, "without a probe nothing measures the memory; write a size here, or probe.mode: auto")
-	}
+	c.checkResourcesAt("/resources", c.spec.Resources)
 
 	if p.MaxDuration > l.MaxTrialDuration {
 		c.add("/probe/max_duration", codeTimeout, "a probe of %s cannot be longer than a trial; limits.max_trial_duration is %s",
 			time.Duration(p.MaxDuration), time.Duration(l.MaxTrialDuration))
+	}
+}
+
+// checkResourcesAt checks the resources of trials, or of a stage.
+func (c *checker) checkResourcesAt(at string, r berth.Resources) {
+	if r.Memory > 0 && r.ShmSize > r.Memory {
+		c.add(at+"/shm_size", codeRange, "shm_size is part of memory and cannot be larger; memory is %s", berth.BytesText(int64(r.Memory)))
+	}
+
+	if c.spec.Probe.Mode == berth.ProbeOff && r.Memory == 0 {
+		c.add(at+"/memory", codeMem, "without a probe nothing measures the memory; write a size here, or probe.mode: auto")
 	}
 }
 

@@ -8,6 +8,7 @@ const (
 	CodeNoSearch      = "W_NO_SEARCH"    // a warning
 	CodeMemoryMarks   = "W_MEMORY_MARKS" // a warning
 	CodeFieldUnused   = "W_FIELD_UNUSED" // a warning
+	CodeStageShares   = "W_STAGE_SHARES" // a warning
 )
 
 // The other codes, in the order of docs/errors.md.
@@ -72,6 +73,7 @@ const (
 	codeDirection     = "E_DIRECTION"
 	codeConstraint    = "E_CONSTRAINT"
 	codeEarlyStop     = "E_EARLY_STOP"
+	codeStage         = "E_STAGE"
 	codeMetrics       = "E_METRICS"
 	codeMem           = "E_MEM"
 	codeTimeout       = "E_TIMEOUT"

@@ -76,7 +76,7 @@ func TestDocs_Limits(t *testing.T) {
 
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)`(?: \\(also ([^)]*)\\))? \\| `(E_\\w+)` \\|")
 	rows := row.FindAllStringSubmatch(page(t, "limits.md"), -1)
-	require.Len(t, rows, 1)
+	require.Len(t, rows, 3)
 
 	refused := func(line, code string) {
 		_, err := spec.Decode([]byte(file+line+"\n"), "application/yaml")
@@ -102,7 +102,7 @@ func TestDocs_Examples(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	files, err := filepath.Glob(filepath.Join(root, "examples", "*", "sweep.yaml"))
 	require.NoError(t, err)
-	require.Len(t, files, 8)
+	require.Len(t, files, 9)
 
 	script, err := os.ReadFile(filepath.Join(root, "scripts", "example-images"))
 	require.NoError(t, err)

@@ -31,6 +31,7 @@ func (r *reader) spec(root *document.Node) berth.Spec {
 		Parameters:           o.parameters(),
 		Forbid:               o.texts("forbid"),
 		Enqueue:              o.enqueue(),
+		Stages:               o.stages(),
 		Search:               o.search(),
 		Objective:            o.objective(),
 		Constraints:          o.constraints(),

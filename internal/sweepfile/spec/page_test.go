@@ -58,6 +58,12 @@ func TestSweepFilePage(t *testing.T) {
 				below.Properties = schema.Defs[ref].Properties
 			}
 
+			if key == "stages.resources" { // as resources
+				requireRow(t, page, key, p)
+
+				continue
+			}
+
 			walk(key+".", below)
 
 			if p.Items == nil && len(below.Properties) > 0 {

@@ -30,7 +30,7 @@ func Warnings(s berth.Spec) []berth.Problem {
 			"parameter is taken to change the memory and each combination is probed; mark those that do"))
 	}
 
-	return out
+	return append(out, stageWarnings(s)...)
 }
 
 // unusedFields reports fields that mean something to another algorithm only.

@@ -27,7 +27,7 @@ func (l *Ledger) Assignee(ctx context.Context, attemptID string) (berth.Assignee
 		trial := l.trials[a.TrialID]
 		who = berth.Assignee{
 			Attempt: *a, LeaseID: l.leases[attemptID].ID, SweepID: trial.SweepID, Spec: trial.Spec, ImageDigest: trial.ImageDigest,
-			Trial: trial.Trial,
+			Trial: trial.Trial, StageKey: trial.StageKey, Inputs: trial.Inputs,
 		}
 
 		for _, p := range l.logs[attemptID] {
@@ -44,6 +44,23 @@ func (l *Ledger) Assignee(ctx context.Context, attemptID string) (berth.Assignee
 
 		return who, nil
 	}))
+}
+
+// DropStageOutput forgets the output of a stage.
+func (l *Ledger) DropStageOutput(ctx context.Context, attemptID, _ string) error {
+	return l.do(ctx, "DropStageOutput", attemptID, func() error {
+		l.dropped = append(l.dropped, attemptID)
+
+		return nil
+	})
+}
+
+// Dropped are the attempts whose outputs were forgotten.
+func (l *Ledger) Dropped() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return slices.Clone(l.dropped)
 }
 
 // current finds an attempt that may still be written with this token. Errors: fenced.

@@ -33,6 +33,7 @@ type Ledger struct {
 	logs     map[string]map[int64]berth.LogPiece // by attempt and offset
 	memory   map[string][]berth.MemoryPoint      // by attempt
 	held     map[string][]int64                  // the values that MeasureRunning got, by attempt
+	dropped  []string                            // attempts whose outputs were forgotten
 }
 
 // Trial is a trial's row before it runs.
@@ -41,6 +42,8 @@ type Trial struct {
 
 	Spec        berth.Spec
 	ImageDigest string
+	StageKey    string // of the stage that its attempts run; empty = its own command
+	Inputs      []berth.StageInput
 }
 
 type request struct {

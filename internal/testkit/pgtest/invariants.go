@@ -29,16 +29,16 @@ var always = []struct{ name, query string }{
 		SELECT l.device_id || ' is shared as ' || string_agg(DISTINCT a.device_class, ' and ')
 		FROM leases l JOIN attempts a ON a.id = l.attempt_id WHERE l.device_id IS NOT NULL AND l.state <> 'released'
 		GROUP BY l.device_id HAVING count(DISTINCT a.device_class) > 1 OR bool_or(l.exclusive_device) AND count(*) > 1`},
-	{"I3 one result per trial", `
-		SELECT t.sweep_id || ' trial ' || t.number || ' has ' || count(*) || ' results'
+	{"I3 one result per trial and stage", `
+		SELECT t.sweep_id || ' trial ' || t.number || ' has ' || count(*) || ' results of stage ' || a.stage
 		FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 		WHERE a.failure_kind = 'ok'
-		GROUP BY t.id, s.spec -> 'probe' ->> 'mode'
+		GROUP BY t.id, a.stage, s.spec -> 'probe' ->> 'mode'
 		HAVING count(*) FILTER (WHERE a.purpose = 'run') > 1 OR count(*) FILTER (WHERE a.purpose = 'probe') > 1
 			OR count(*) > 1 AND s.spec -> 'probe' ->> 'mode' NOT IN ('short', 'auto') -- a short probe is thrown away`},
 	{"I3 a trial that succeeded has its result", `
 		SELECT t.id::text FROM trials t WHERE t.state = 'succeeded'
-			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok')`},
+			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.stage = 'main')`},
 	{"I3 a result was written with the lease's token", `
 		SELECT a.id || ' of sweep ' || t.sweep_id || ' trial ' || t.number || ' finished with token ' || a.token || ', its lease has ' || l.token
 		FROM attempts a JOIN leases l ON l.attempt_id = a.id JOIN trials t ON t.id = a.trial_id
@@ -49,8 +49,10 @@ var always = []struct{ name, query string }{
 		WHERE a.state = 'abandoned' AND a.token = l.token`},
 	{"I3 the result of a trial is that of its attempt", `
 		SELECT t.id || ' of sweep ' || t.sweep_id || ' trial ' || t.number || ' has ' || coalesce(t.value::text, 'none') || ', its attempt ' || coalesce(a.value::text, 'none')
-		FROM trials t JOIN LATERAL (SELECT value FROM attempts WHERE trial_id = t.id AND failure_kind = 'ok' ORDER BY number DESC LIMIT 1) a ON true
+		FROM trials t JOIN LATERAL (SELECT value FROM attempts WHERE trial_id = t.id AND failure_kind = 'ok' AND stage = 'main' ORDER BY number DESC LIMIT 1) a ON true
 		WHERE t.state = 'succeeded' AND t.value IS DISTINCT FROM a.value`},
+	{"I3 an output that trials share is of an attempt that ended well", `
+		SELECT o.key FROM stage_outputs o JOIN attempts a ON a.id = o.attempt_id WHERE a.failure_kind <> 'ok' OR a.stage <> o.stage`},
 	{"I4 an end has a cause", `SELECT id::text FROM trials WHERE finished_at IS NOT NULL AND failure_kind = ''`},
 }
 

@@ -185,7 +185,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 }
 
 const getAssignee = `-- name: GetAssignee :one
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.shape_key, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.shape_key, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state, t.stage_keys,
     s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     (a.device_id IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM device_footprints f WHERE f.shape_key = a.shape_key AND f.device_class = a.device_class AND f.samples > 0))::boolean AS measures,
@@ -208,6 +208,7 @@ type GetAssigneeRow struct {
 	Params      berth.Assignment
 	ShapeKey    string
 	TrialState  berth.TrialState
+	StageKeys   []string
 	Spec        berth.Spec
 	ImageDigest string
 	CardBytes   int64
@@ -290,6 +291,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Params,
 		&i.ShapeKey,
 		&i.TrialState,
+		&i.StageKeys,
 		&i.Spec,
 		&i.ImageDigest,
 		&i.CardBytes,

@@ -217,6 +217,10 @@ type Footprint struct {
 	FloorPassed      int
 }
 
+type HeldOutput struct {
+	AttemptID string
+}
+
 type Host struct {
 	ID                  string
 	Name                string
@@ -478,6 +482,20 @@ type Shape struct {
 	Family    string
 }
 
+type SharedOutput struct {
+	Key        string
+	AttemptID  string
+	HostID     string
+	LastSeenAt time.Time
+}
+
+type StageOutput struct {
+	Key       string
+	Stage     string
+	AttemptID string
+	MadeAt    time.Time
+}
+
 type Sweep struct {
 	ID               string
 	Name             string
@@ -539,4 +557,7 @@ type Trial struct {
 	Note        string
 	Origin      berth.Origin
 	Results     berth.Results
+	StageKeys   []string
+	StageShapes []string
+	FailedStage string
 }

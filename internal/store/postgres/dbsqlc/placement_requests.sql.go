@@ -333,6 +333,49 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 	return items, nil
 }
 
+const listWaitingInputs = `-- name: ListWaitingInputs :many
+SELECT r.attempt_id, (r.stage <> 'main')::boolean AS shared, n.inputs::integer AS inputs, ARRAY(
+    SELECT o.host_id FROM shared_outputs o WHERE o.key = ANY (t.stage_keys[1:n.inputs]) GROUP BY o.host_id HAVING count(*) = n.inputs)::uuid[] AS hosts
+FROM placement_requests r JOIN trials t ON t.id = r.trial_id JOIN sweeps s ON s.id = r.sweep_id CROSS JOIN LATERAL (
+    SELECT CASE WHEN r.stage = 'main' THEN cardinality(t.stage_keys) ELSE (
+        SELECT e.position - 1 FROM json_array_elements(s.spec -> 'stages') WITH ORDINALITY AS e (stage, position) WHERE e.stage ->> 'name' = r.stage) END AS inputs
+) n
+WHERE r.state = 'waiting' AND r.not_before <= now() AND t.stage_keys <> '{}'
+`
+
+type ListWaitingInputsRow struct {
+	AttemptID string
+	Shared    bool
+	Inputs    int
+	Hosts     []string
+}
+
+// Of waiting requests of trials with stages: how many earlier outputs they read, and the hosts that have all of these.
+func (q *Queries) ListWaitingInputs(ctx context.Context, db DBTX) ([]ListWaitingInputsRow, error) {
+	rows, err := db.Query(ctx, listWaitingInputs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListWaitingInputsRow
+	for rows.Next() {
+		var i ListWaitingInputsRow
+		if err := rows.Scan(
+			&i.AttemptID,
+			&i.Shared,
+			&i.Inputs,
+			&i.Hosts,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listWaitingRequests = `-- name: ListWaitingRequests :many
 WITH offered AS MATERIALIZED (
     SELECT r.attempt_id FROM sweep_offers o CROSS JOIN LATERAL (

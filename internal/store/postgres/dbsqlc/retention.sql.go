@@ -77,6 +77,7 @@ const deleteSweep = `-- name: DeleteSweep :execrows
 UPDATE sweeps s SET deleted_at = now()
 WHERE s.id = $1 AND s.finished_at IS NOT NULL AND s.deleted_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
 `
 
 // Hides a sweep that has ended and holds nothing any more. Its rows go later, in small steps.
@@ -189,7 +190,7 @@ WITH noted AS (
         files_problem = CASE WHEN a.files_state = 'pending' THEN 'removed before they were stored: ' || $1::text ELSE a.files_problem END
     FROM trials t JOIN sweeps s ON s.id = t.sweep_id
     WHERE t.id = a.trial_id AND t.id = ANY ($2::uuid[]) AND a.host_id = $3 AND a.outputs_removed_at IS NULL
-        AND s.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+        AND a.id NOT IN (SELECT attempt_id FROM held_outputs) AND s.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
     RETURNING a.host_id, a.id, a.trial_id, t.sweep_id
 ), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)
@@ -232,6 +233,18 @@ func (q *Queries) ExpireOutputs(ctx context.Context, db DBTX, arg *ExpireOutputs
 	return items, nil
 }
 
+const holdsOutputs = `-- name: HoldsOutputs :one
+SELECT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1)
+`
+
+// Whether a trial of another sweep needs what stages of this one wrote.
+func (q *Queries) HoldsOutputs(ctx context.Context, db DBTX, sweepID string) (bool, error) {
+	row := db.QueryRow(ctx, holdsOutputs, sweepID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const markOutputsRemoved = `-- name: MarkOutputsRemoved :exec
 UPDATE sweeps SET outputs_removed_at = now() WHERE id = $1
 `
@@ -245,6 +258,7 @@ const oldSweeps = `-- name: OldSweeps :many
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.finished_at < now() - $1::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
 ORDER BY s.finished_at LIMIT $2
 `
 
@@ -272,8 +286,8 @@ func (q *Queries) OldSweeps(ctx context.Context, db DBTX, keep time.Duration, ma
 const oldestOutputs = `-- name: OldestOutputs :many
 WITH kept AS MATERIALIZED (
     SELECT a.id, a.number, a.state, a.files_state, t.id AS trial_id, t.sweep_id, t.number AS trial_number
-    FROM attempts a CROSS JOIN LATERAL (SELECT id, sweep_id, number, params, shape_key, state, failure_kind, message, value, created_at, started_at, finished_at, note, origin, results FROM trials k WHERE k.id = a.trial_id OFFSET 0) t
-    WHERE a.host_id = $1 AND a.outputs_removed_at IS NULL
+    FROM attempts a CROSS JOIN LATERAL (SELECT id, sweep_id, number, params, shape_key, state, failure_kind, message, value, created_at, started_at, finished_at, note, origin, results, stage_keys, stage_shapes, failed_stage FROM trials k WHERE k.id = a.trial_id OFFSET 0) t
+    WHERE a.host_id = $1 AND a.outputs_removed_at IS NULL AND a.id NOT IN (SELECT attempt_id FROM held_outputs)
 )
 SELECT a.trial_id AS trial_id, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids, (now() - s.ended_at)::interval AS ended_for,
     bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored
@@ -397,6 +411,7 @@ const sweepsWithOldOutputs = `-- name: SweepsWithOldOutputs :many
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < now() - $1::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
   AND NOT EXISTS (
     SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id JOIN hosts h ON h.id = a.host_id
     WHERE t.sweep_id = s.id AND a.state = 'finished' AND h.stores_files AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)

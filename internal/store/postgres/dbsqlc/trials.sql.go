@@ -46,8 +46,18 @@ func (q *Queries) CopyPriors(ctx context.Context, db DBTX, arg *CopyPriorsParams
 	return err
 }
 
+const dropStageOutput = `-- name: DropStageOutput :exec
+DELETE FROM stage_outputs o USING attempts a WHERE o.attempt_id = $1 AND a.id = o.attempt_id AND a.host_id = $2
+`
+
+// Forgets an output that is not on its host any more.
+func (q *Queries) DropStageOutput(ctx context.Context, db DBTX, attemptID string, hostID string) error {
+	_, err := db.Exec(ctx, dropStageOutput, attemptID, hostID)
+	return err
+}
+
 const exportTrials = `-- name: ExportTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, t.stage_keys, t.stage_shapes, t.failed_stage, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.host_id::text, '')::text AS host_id,
     coalesce(h.name, '')::text AS host_name, coalesce(a.device_id, '')::text AS device_id, a.exit_code,
     coalesce(a.memory_bytes, 0)::bigint AS memory_bytes, coalesce(a.device_bytes, 0)::bigint AS device_bytes,
@@ -126,6 +136,9 @@ func (q *Queries) ExportTrials(ctx context.Context, db DBTX, arg *ExportTrialsPa
 			&i.Trial.Note,
 			&i.Trial.Origin,
 			&i.Trial.Results,
+			&i.Trial.StageKeys,
+			&i.Trial.StageShapes,
+			&i.Trial.FailedStage,
 			&i.Attempts,
 			&i.AttemptID,
 			&i.AttemptNumber,
@@ -177,7 +190,7 @@ func (q *Queries) FindTrialParams(ctx context.Context, db DBTX, sweepID string, 
 }
 
 const getPlannedTrial = `-- name: GetPlannedTrial :one
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, t.stage_keys, t.stage_shapes, t.failed_stage, s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND t.number = $2
 `
@@ -208,6 +221,9 @@ func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, 
 		&i.Trial.Note,
 		&i.Trial.Origin,
 		&i.Trial.Results,
+		&i.Trial.StageKeys,
+		&i.Trial.StageShapes,
+		&i.Trial.FailedStage,
 		&i.Spec,
 		&i.Attempts,
 	)
@@ -230,19 +246,21 @@ func (q *Queries) InsertShape(ctx context.Context, db DBTX, arg *InsertShapePara
 }
 
 const insertTrial = `-- name: InsertTrial :exec
-INSERT INTO trials (id, sweep_id, number, params, shape_key, origin, state, message, finished_at)
-VALUES ($1, $2, $3, $4, $5, $6,
-    CASE WHEN $7::text = '' THEN 'pending' ELSE 'canceled' END, $7, CASE WHEN $7 <> '' THEN now() END)
+INSERT INTO trials (id, sweep_id, number, params, shape_key, origin, stage_keys, stage_shapes, state, message, finished_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+    CASE WHEN $9::text = '' THEN 'pending' ELSE 'canceled' END, $9, CASE WHEN $9 <> '' THEN now() END)
 `
 
 type InsertTrialParams struct {
-	ID       string
-	SweepID  string
-	Number   int
-	Params   berth.Assignment
-	ShapeKey string
-	Origin   berth.Origin
-	Lost     string
+	ID          string
+	SweepID     string
+	Number      int
+	Params      berth.Assignment
+	ShapeKey    string
+	Origin      berth.Origin
+	StageKeys   []string
+	StageShapes []string
+	Lost        string
 }
 
 func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialParams) error {
@@ -253,6 +271,8 @@ func (q *Queries) InsertTrial(ctx context.Context, db DBTX, arg *InsertTrialPara
 		arg.Params,
 		arg.ShapeKey,
 		arg.Origin,
+		arg.StageKeys,
+		arg.StageShapes,
 		arg.Lost,
 	)
 	return err
@@ -607,7 +627,7 @@ func (q *Queries) ListTrialParams(ctx context.Context, db DBTX, sweepID string) 
 }
 
 const listTrials = `-- name: ListTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, t.stage_keys, t.stage_shapes, t.failed_stage, (SELECT count(*) FROM attempts a WHERE a.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host,
     coalesce(r.kept_device_id, '')::text AS kept_device_id, coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce((SELECT a.outputs_removed_why FROM attempts a WHERE a.trial_id = t.id
@@ -672,6 +692,9 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 			&i.Trial.Note,
 			&i.Trial.Origin,
 			&i.Trial.Results,
+			&i.Trial.StageKeys,
+			&i.Trial.StageShapes,
+			&i.Trial.FailedStage,
 			&i.Attempts,
 			&i.Reasons,
 			&i.KeptHostID,
@@ -691,7 +714,7 @@ func (q *Queries) ListTrials(ctx context.Context, db DBTX, arg *ListTrialsParams
 }
 
 const listedTrials = `-- name: ListedTrials :many
-SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
+SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kind, t.message, t.value, t.created_at, t.started_at, t.finished_at, t.note, t.origin, t.results, t.stage_keys, t.stage_shapes, t.failed_stage, (SELECT count(*) FROM attempts n WHERE n.trial_id = t.id)::integer AS attempts,
     coalesce(r.reasons, '[]')::jsonb AS reasons, (r.requested_at IS NOT NULL)::boolean AS waits,
     coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
     coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
@@ -778,6 +801,9 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, iDs 
 			&i.Trial.Note,
 			&i.Trial.Origin,
 			&i.Trial.Results,
+			&i.Trial.StageKeys,
+			&i.Trial.StageShapes,
+			&i.Trial.FailedStage,
 			&i.Attempts,
 			&i.Reasons,
 			&i.Waits,
@@ -896,6 +922,23 @@ func (q *Queries) OldestOfEnded(ctx context.Context, db DBTX, sweepID string, ne
 	return items, nil
 }
 
+const putStageOutput = `-- name: PutStageOutput :exec
+INSERT INTO stage_outputs (key, stage, attempt_id) VALUES ($1, $2, $3)
+ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now()
+`
+
+type PutStageOutputParams struct {
+	Key       string
+	Stage     string
+	AttemptID string
+}
+
+// A second output of a stage replaces the first, which was lost.
+func (q *Queries) PutStageOutput(ctx context.Context, db DBTX, arg *PutStageOutputParams) error {
+	_, err := db.Exec(ctx, putStageOutput, arg.Key, arg.Stage, arg.AttemptID)
+	return err
+}
+
 const setTrialNote = `-- name: SetTrialNote :many
 UPDATE trials SET note = $1
 WHERE sweep_id = $2 AND number = $3 AND note = coalesce($4::text, note) RETURNING id
@@ -936,11 +979,11 @@ func (q *Queries) SetTrialNote(ctx context.Context, db DBTX, arg *SetTrialNotePa
 const setTrialState = `-- name: SetTrialState :one
 WITH changed AS (
     UPDATE trials
-    SET state = $1, failure_kind = $2, message = $3, value = $4,
-        results = CASE WHEN $1 = 'succeeded' THEN coalesce((SELECT a.results FROM attempts a WHERE a.trial_id = $5 ORDER BY a.number DESC LIMIT 1), '{}') ELSE '{}' END,
+    SET state = $1, failure_kind = $2, message = $3, value = $4, failed_stage = $5,
+        results = CASE WHEN $1 = 'succeeded' THEN coalesce((SELECT a.results FROM attempts a WHERE a.trial_id = $6 ORDER BY a.number DESC LIMIT 1), '{}') ELSE '{}' END,
         started_at = CASE WHEN $1 = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
         finished_at = CASE WHEN $1 IN ('succeeded', 'failed', 'infeasible', 'canceled', 'pruned') THEN now() END
-    WHERE trials.id = $5 AND finished_at IS NULL
+    WHERE trials.id = $6 AND finished_at IS NULL
     RETURNING trials.id, trials.finished_at
 ), withdrawn AS (
     UPDATE placement_requests r SET state = 'withdrawn', decided_at = now(), reasons = '[]'
@@ -959,6 +1002,7 @@ type SetTrialStateParams struct {
 	FailureKind berth.FailureKind
 	Message     string
 	Value       *float64
+	FailedStage string
 	ID          string
 }
 
@@ -970,11 +1014,173 @@ func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialState
 		arg.FailureKind,
 		arg.Message,
 		arg.Value,
+		arg.FailedStage,
 		arg.ID,
 	)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const stageInputs = `-- name: StageInputs :many
+SELECT o.key, o.attempt_id FROM shared_outputs o WHERE o.key = ANY ($1::text[])
+`
+
+type StageInputsRow struct {
+	Key       string
+	AttemptID string
+}
+
+// The attempts that wrote the outputs of stages.
+func (q *Queries) StageInputs(ctx context.Context, db DBTX, keys []string) ([]StageInputsRow, error) {
+	rows, err := db.Query(ctx, stageInputs, keys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StageInputsRow
+	for rows.Next() {
+		var i StageInputsRow
+		if err := rows.Scan(&i.Key, &i.AttemptID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const stageStates = `-- name: StageStates :many
+SELECT k.key, k.shape_key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.last_seen_at > now() - $1::interval) AS known,
+    coalesce(f.number, 0)::integer AS failed_in, coalesce(f.state, '')::text AS failed_state, coalesce(f.failure_kind, '')::text AS failed_kind, coalesce(f.message, '')::text AS failed_message
+FROM trials t CROSS JOIN LATERAL (
+    SELECT n AS position, t.stage_keys[n]::text AS key, t.stage_shapes[n]::text AS shape_key FROM generate_subscripts(t.stage_keys, 1) n
+) k
+LEFT JOIN LATERAL (
+    SELECT e.number, e.state, e.failure_kind, e.message FROM trials e
+    WHERE e.sweep_id = t.sweep_id AND e.failed_stage = k.key AND e.failed_stage <> '' ORDER BY e.number LIMIT 1
+) f ON true
+WHERE t.sweep_id = $2 AND t.number = $3
+ORDER BY k.position
+`
+
+type StageStatesParams struct {
+	Silent  time.Duration
+	SweepID string
+	Number  int
+}
+
+type StageStatesRow struct {
+	Key           string
+	ShapeKey      string
+	Known         bool
+	FailedIn      int
+	FailedState   string
+	FailedKind    string
+	FailedMessage string
+}
+
+// The stages of a trial in order. The output of a host that is removed, or is silent for long, is lost.
+func (q *Queries) StageStates(ctx context.Context, db DBTX, arg *StageStatesParams) ([]StageStatesRow, error) {
+	rows, err := db.Query(ctx, stageStates, arg.Silent, arg.SweepID, arg.Number)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StageStatesRow
+	for rows.Next() {
+		var i StageStatesRow
+		if err := rows.Scan(
+			&i.Key,
+			&i.ShapeKey,
+			&i.Known,
+			&i.FailedIn,
+			&i.FailedState,
+			&i.FailedKind,
+			&i.FailedMessage,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const stageUse = `-- name: StageUse :many
+WITH used AS (
+    SELECT o.stage, min(array_position(t.stage_keys, o.key)) AS position, count(*) AS trials, w.sweep_id = $1 AS own,
+        greatest(coalesce(a.finished_at - a.started_at, '0'), '0') AS took
+    FROM trials t JOIN stage_outputs o ON o.key = ANY (t.stage_keys) JOIN attempts a ON a.id = o.attempt_id JOIN trials w ON w.id = a.trial_id
+    WHERE t.sweep_id = $1 AND t.state = 'succeeded'
+    GROUP BY o.stage, o.key, a.id, w.sweep_id
+)
+SELECT u.stage AS name, sum(u.trials)::integer AS trials, (count(*) FILTER (WHERE u.own))::integer AS runs,
+    coalesce(sum(u.took) FILTER (WHERE u.own), '0')::interval AS spent, sum(u.trials * u.took)::interval AS alone
+FROM used u GROUP BY u.stage ORDER BY min(u.position)
+`
+
+type StageUseRow struct {
+	Name   string
+	Trials int
+	Runs   int
+	Spent  time.Duration
+	Alone  time.Duration
+}
+
+// What the succeeded trials of a sweep had of each stage, in the order in which they run.
+func (q *Queries) StageUse(ctx context.Context, db DBTX, sweepID string) ([]StageUseRow, error) {
+	rows, err := db.Query(ctx, stageUse, sweepID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StageUseRow
+	for rows.Next() {
+		var i StageUseRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Trials,
+			&i.Runs,
+			&i.Spent,
+			&i.Alone,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const stagesKnown = `-- name: StagesKnown :many
+SELECT o.key FROM shared_outputs o WHERE o.key = ANY ($1::text[]) AND o.last_seen_at > now() - $2::interval
+`
+
+func (q *Queries) StagesKnown(ctx context.Context, db DBTX, keys []string, silent time.Duration) ([]string, error) {
+	rows, err := db.Query(ctx, stagesKnown, keys, silent)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var key string
+		if err := rows.Scan(&key); err != nil {
+			return nil, err
+		}
+		items = append(items, key)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const trialTimes = `-- name: TrialTimes :many

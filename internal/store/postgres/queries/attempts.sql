@@ -109,7 +109,7 @@ SET state = 'abandoned', token = nextval('lease_tokens'), failure_kind = @failur
 FROM locked l WHERE a.id = l.id;
 
 -- name: GetAssignee :one
-SELECT sqlc.embed(a), l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state,
+SELECT sqlc.embed(a), l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state, t.stage_keys,
     s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     (a.device_id IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM device_footprints f WHERE f.shape_key = a.shape_key AND f.device_class = a.device_class AND f.samples > 0))::boolean AS measures,

@@ -78,6 +78,16 @@ LEFT JOIN hosts h ON h.id = open.host_id
 WHERE r.attempt_id = ANY (ARRAY(SELECT attempt_id FROM offered)) AND r.state = 'waiting'
 ORDER BY greatest(r.requested_at, s.resumed_at), r.attempt_id;
 
+-- name: ListWaitingInputs :many
+-- Of waiting requests of trials with stages: how many earlier outputs they read, and the hosts that have all of these.
+SELECT r.attempt_id, (r.stage <> 'main')::boolean AS shared, n.inputs::integer AS inputs, ARRAY(
+    SELECT o.host_id FROM shared_outputs o WHERE o.key = ANY (t.stage_keys[1:n.inputs]) GROUP BY o.host_id HAVING count(*) = n.inputs)::uuid[] AS hosts
+FROM placement_requests r JOIN trials t ON t.id = r.trial_id JOIN sweeps s ON s.id = r.sweep_id CROSS JOIN LATERAL (
+    SELECT CASE WHEN r.stage = 'main' THEN cardinality(t.stage_keys) ELSE (
+        SELECT e.position - 1 FROM json_array_elements(s.spec -> 'stages') WITH ORDINALITY AS e (stage, position) WHERE e.stage ->> 'name' = r.stage) END AS inputs
+) n
+WHERE r.state = 'waiting' AND r.not_before <= now() AND t.stage_keys <> '{}';
+
 -- name: HoldRequests :exec
 -- Says why requests wait that no sweep offers to the placer: their sweep takes no trials, or its earlier ones go first.
 WITH held AS (

@@ -2,13 +2,19 @@
 -- Hides a sweep that has ended and holds nothing any more. Its rows go later, in small steps.
 UPDATE sweeps s SET deleted_at = now()
 WHERE s.id = @id AND s.finished_at IS NOT NULL AND s.deleted_at IS NULL
-  AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released');
+  AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id);
+
+-- name: HoldsOutputs :one
+-- Whether a trial of another sweep needs what stages of this one wrote.
+SELECT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @sweep_id);
 
 -- name: OldSweeps :many
 -- Sweeps that ended longer ago than keep and hold nothing any more, oldest first.
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.finished_at < now() - @keep::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
 ORDER BY s.finished_at LIMIT @max_rows;
 
 -- name: SweepsWithOldOutputs :many
@@ -16,6 +22,7 @@ ORDER BY s.finished_at LIMIT @max_rows;
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < now() - @keep::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
   AND NOT EXISTS (
     SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id JOIN hosts h ON h.id = a.host_id
     WHERE t.sweep_id = s.id AND a.state = 'finished' AND h.stores_files AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
@@ -55,7 +62,7 @@ UPDATE sweeps SET outputs_removed_at = now() WHERE id = @id;
 WITH kept AS MATERIALIZED (
     SELECT a.id, a.number, a.state, a.files_state, t.id AS trial_id, t.sweep_id, t.number AS trial_number
     FROM attempts a CROSS JOIN LATERAL (SELECT * FROM trials k WHERE k.id = a.trial_id OFFSET 0) t
-    WHERE a.host_id = @host_id AND a.outputs_removed_at IS NULL
+    WHERE a.host_id = @host_id AND a.outputs_removed_at IS NULL AND a.id NOT IN (SELECT attempt_id FROM held_outputs)
 )
 SELECT a.trial_id AS trial_id, array_agg(a.id ORDER BY a.number)::uuid[] AS attempt_ids, (now() - s.ended_at)::interval AS ended_for,
     bool_or(h.stores_files AND s.deleted_at IS NULL AND a.state = 'finished' AND a.files_state = 'pending')::boolean AS unstored
@@ -76,7 +83,7 @@ WITH noted AS (
         files_problem = CASE WHEN a.files_state = 'pending' THEN 'removed before they were stored: ' || @why::text ELSE a.files_problem END
     FROM trials t JOIN sweeps s ON s.id = t.sweep_id
     WHERE t.id = a.trial_id AND t.id = ANY (@trial_ids::uuid[]) AND a.host_id = @host_id AND a.outputs_removed_at IS NULL
-        AND s.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
+        AND a.id NOT IN (SELECT attempt_id FROM held_outputs) AND s.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
     RETURNING a.host_id, a.id, a.trial_id, t.sweep_id
 ), asked AS (
     INSERT INTO output_removals (host_id, attempt_id, trial_id)

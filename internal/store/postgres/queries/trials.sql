@@ -2,8 +2,8 @@
 INSERT INTO shapes (key, shape, family) VALUES (@key, @shape, @family) ON CONFLICT (key) DO NOTHING;
 
 -- name: InsertTrial :exec
-INSERT INTO trials (id, sweep_id, number, params, shape_key, origin, state, message, finished_at)
-VALUES (@id, @sweep_id, @number, @params, @shape_key, @origin,
+INSERT INTO trials (id, sweep_id, number, params, shape_key, origin, stage_keys, stage_shapes, state, message, finished_at)
+VALUES (@id, @sweep_id, @number, @params, @shape_key, @origin, @stage_keys, @stage_shapes,
     CASE WHEN @lost::text = '' THEN 'pending' ELSE 'canceled' END, @lost, CASE WHEN @lost <> '' THEN now() END);
 
 -- name: GetPlannedTrial :one
@@ -11,6 +11,49 @@ VALUES (@id, @sweep_id, @number, @params, @shape_key, @origin,
 SELECT sqlc.embed(t), s.spec, coalesce((SELECT max(a.number) FROM attempts a WHERE a.trial_id = t.id), 0)::integer AS attempts
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number = @number;
+
+-- name: StageStates :many
+-- The stages of a trial in order. The output of a host that is removed, or is silent for long, is lost.
+SELECT k.key, k.shape_key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.last_seen_at > now() - @silent::interval) AS known,
+    coalesce(f.number, 0)::integer AS failed_in, coalesce(f.state, '')::text AS failed_state, coalesce(f.failure_kind, '')::text AS failed_kind, coalesce(f.message, '')::text AS failed_message
+FROM trials t CROSS JOIN LATERAL (
+    SELECT n AS position, t.stage_keys[n]::text AS key, t.stage_shapes[n]::text AS shape_key FROM generate_subscripts(t.stage_keys, 1) n
+) k
+LEFT JOIN LATERAL (
+    SELECT e.number, e.state, e.failure_kind, e.message FROM trials e
+    WHERE e.sweep_id = t.sweep_id AND e.failed_stage = k.key AND e.failed_stage <> '' ORDER BY e.number LIMIT 1
+) f ON true
+WHERE t.sweep_id = @sweep_id AND t.number = @number
+ORDER BY k.position;
+
+-- name: StageInputs :many
+-- The attempts that wrote the outputs of stages.
+SELECT o.key, o.attempt_id FROM shared_outputs o WHERE o.key = ANY (@keys::text[]);
+
+-- name: PutStageOutput :exec
+-- A second output of a stage replaces the first, which was lost.
+INSERT INTO stage_outputs (key, stage, attempt_id) VALUES (@key, @stage, @attempt_id)
+ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now();
+
+-- name: DropStageOutput :exec
+-- Forgets an output that is not on its host any more.
+DELETE FROM stage_outputs o USING attempts a WHERE o.attempt_id = @attempt_id AND a.id = o.attempt_id AND a.host_id = @host_id;
+
+-- name: StagesKnown :many
+SELECT o.key FROM shared_outputs o WHERE o.key = ANY (@keys::text[]) AND o.last_seen_at > now() - @silent::interval;
+
+-- name: StageUse :many
+-- What the succeeded trials of a sweep had of each stage, in the order in which they run.
+WITH used AS (
+    SELECT o.stage, min(array_position(t.stage_keys, o.key)) AS position, count(*) AS trials, w.sweep_id = @sweep_id AS own,
+        greatest(coalesce(a.finished_at - a.started_at, '0'), '0') AS took
+    FROM trials t JOIN stage_outputs o ON o.key = ANY (t.stage_keys) JOIN attempts a ON a.id = o.attempt_id JOIN trials w ON w.id = a.trial_id
+    WHERE t.sweep_id = @sweep_id AND t.state = 'succeeded'
+    GROUP BY o.stage, o.key, a.id, w.sweep_id
+)
+SELECT u.stage AS name, sum(u.trials)::integer AS trials, (count(*) FILTER (WHERE u.own))::integer AS runs,
+    coalesce(sum(u.took) FILTER (WHERE u.own), '0')::interval AS spent, sum(u.trials * u.took)::interval AS alone
+FROM used u GROUP BY u.stage ORDER BY min(u.position);
 
 -- name: ListEndedTrials :many
 SELECT number, state, failure_kind AS kind, value, message FROM trials
@@ -121,7 +164,7 @@ SELECT number, params FROM trials WHERE sweep_id = @sweep_id ORDER BY number DES
 -- request and fences its running attempt, for its host to stop: nothing runs for an ended trial.
 WITH changed AS (
     UPDATE trials
-    SET state = @state, failure_kind = @failure_kind, message = @message, value = @value,
+    SET state = @state, failure_kind = @failure_kind, message = @message, value = @value, failed_stage = @failed_stage,
         results = CASE WHEN @state = 'succeeded' THEN coalesce((SELECT a.results FROM attempts a WHERE a.trial_id = @id ORDER BY a.number DESC LIMIT 1), '{}') ELSE '{}' END,
         started_at = CASE WHEN @state = 'running' THEN coalesce(started_at, now()) ELSE started_at END,
         finished_at = CASE WHEN @state IN ('succeeded', 'failed', 'infeasible', 'canceled', 'pruned') THEN now() END

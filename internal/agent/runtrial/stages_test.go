@@ -1,0 +1,105 @@
+package runtrial
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// ofStageBase has the rig's attempt run a stage, as the ledger shows it.
+func ofStageBase(who *berth.Assignee) {
+	who.Attempt.Stage, who.StageKey = "base", "0123"
+	who.Spec.Objective = nil
+	who.Trial.Params = berth.Assignment{"width": berth.IntValue(2)}
+	who.Spec.Command = []string{"python", "base.py"}
+}
+
+// The container of a stage is told nothing of its trial, and has a checkpoint of its own.
+func TestStage_IsToldNothingOfItsTrial(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.says(ofStageBase)
+
+	l := r.launch(t)
+	for _, hidden := range []string{"TRIAL_ID", "TRIAL_NUMBER", "TRIAL_SWEEP", "TRIAL_ATTEMPT"} {
+		require.NotContains(t, l.Environment, hidden)
+	}
+
+	require.Equal(t, "base", l.Environment["TRIAL_STAGE"])
+	require.Equal(t, "2", l.Environment["TRIAL_PARAM_WIDTH"])
+	require.Equal(t, "1719280593", l.Environment["TRIAL_SEED"], "of the key: FNV-1a")
+	require.Equal(t, filepath.Join(r.dir, "checkpoints", "trial.stages", "base"), l.Mounts[2].Source)
+}
+
+// Outputs of earlier stages are mounted, read-only.
+func TestStage_InputsAreMounted(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	written := filepath.Join(r.dir, "attempts", "earlier", "out")
+	require.NoError(t, os.MkdirAll(written, 0o750))
+	r.books.says(func(who *berth.Assignee) {
+		who.Inputs = []berth.StageInput{{Name: "base-model", Key: "0123", AttemptID: "earlier"}}
+	})
+
+	l := r.launch(t)
+	require.Contains(t, l.Mounts, berth.Mount{Source: written, Target: "/trial/stages/base-model", ReadOnly: true})
+	require.Equal(t, "/trial/stages/base-model", l.Environment["TRIAL_STAGE_BASE_MODEL"])
+	require.Contains(t, l.Environment, "TRIAL_ID")
+}
+
+// An output that is gone is forgotten, so that its stage runs again; the trial is not to blame.
+func TestStage_LostInputIsForgotten(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.says(func(who *berth.Assignee) {
+		who.Inputs = []berth.StageInput{{Name: "base", Key: "0123", AttemptID: "earlier"}}
+	})
+
+	got := came(t, r.start(t.Context(), r.order()))
+	require.Equal(t, berth.FailureInfra, got.Kind)
+	require.Contains(t, got.Message, "the output of stage base is not on host")
+	require.Equal(t, []string{"earlier"}, r.books.Dropped())
+	require.Empty(t, r.docks.launches())
+}
+
+// What a stage wrote is shared once it ended well, and a checkpoint is not needed any more.
+func TestStage_OutputIsShared(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		file string
+		code int
+		kind berth.FailureKind
+		key  string
+	}{
+		"ended well":    {"base.keras", 0, berth.FailureOK, "0123"},
+		"wrote nothing": {metricsName, 0, berth.FailureNoResult, ""},
+		"failed":        {"base.keras", 1, berth.FailureUserError, ""},
+	} {
+		r := setup(t)
+		r.books.says(ofStageBase)
+
+		box, ended := r.begin(t)
+		checkpoint := filepath.Join(r.dir, "checkpoints", "trial.stages", "base", "epoch1")
+		require.NoError(t, os.WriteFile(r.file("out/"+test.file), []byte("x"), 0o600))
+		require.NoError(t, os.WriteFile(checkpoint, []byte("x"), 0o600))
+
+		got := ends(t, box, ended, "done\n", test.code)
+		require.Equal(t, test.kind, got.Kind, name)
+		require.Equal(t, test.key, r.books.result(t).StageKey, name)
+
+		if test.kind == berth.FailureOK {
+			require.NoFileExists(t, checkpoint, name)
+			require.FileExists(t, r.file("out/base.keras"), name)
+		} else {
+			require.FileExists(t, checkpoint, name)
+		}
+	}
+}

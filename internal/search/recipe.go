@@ -1,0 +1,96 @@
+package search
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/sweepfile/argv"
+)
+
+// keyFormat is part of each key. Raise it when stages with equal parts could write something else.
+const keyFormat = 1
+
+// Recipes makes the stages of a sweep's trials.
+type Recipes struct {
+	spec    berth.Spec
+	sweepID string
+	digest  string
+	shapes  []Shapes // by stage
+}
+
+// NewRecipes prepares the stages of a valid spec that runs the given image.
+func NewRecipes(s berth.Spec, sweepID, imageDigest string) Recipes {
+	r := Recipes{spec: s, sweepID: sweepID, digest: imageDigest}
+	for _, stage := range s.Stages {
+		r.shapes = append(r.shapes, NewShapes(s, imageDigest, stage.Name))
+	}
+
+	return r
+}
+
+// stageParts are all that the output of a stage depends on. Cores, memory, GPU and host are
+// none of it, nor who submitted the sweep, and how it searches.
+type stageParts struct {
+	Format      int                 `json:"format"`
+	Stage       string              `json:"stage"`
+	Earlier     []string            `json:"earlier"` // keys of the stages before it
+	Image       string              `json:"image"`
+	Command     []string            `json:"command"` // rendered
+	Entrypoint  bool                `json:"entrypoint,omitempty"`
+	Workdir     string              `json:"workdir,omitempty"`
+	Values      berth.Assignment    `json:"values"` // that it reads
+	Environment map[string]string   `json:"environment,omitempty"`
+	Secrets     []berth.SecretMount `json:"secrets,omitempty"`
+	Sweep       string              `json:"sweep,omitempty"` // with a network: nobody knows what it loads
+}
+
+// Of are the stages of one trial, in order. Errors: invalid when a command cannot be rendered.
+func (r Recipes) Of(a berth.Assignment) ([]berth.StageRun, error) {
+	runs, earlier := make([]berth.StageRun, 0, len(r.spec.Stages)), []string{}
+
+	for i, stage := range r.spec.Stages {
+		spec, values := r.spec.ForStage(stage.Name), r.spec.ValuesFor(stage.Name, a)
+
+		command, err := argv.Render(spec, values)
+		if err != nil {
+			return nil, fmt.Errorf("stage %s: %w", stage.Name, err)
+		}
+
+		environment, err := argv.Environment(spec, values)
+		if err != nil {
+			return nil, fmt.Errorf("stage %s: %w", stage.Name, err)
+		}
+
+		parts := stageParts{
+			Format: keyFormat, Stage: stage.Name, Earlier: earlier, Image: r.digest, Command: command, Entrypoint: spec.Entrypoint,
+			Workdir: spec.Workdir, Values: values, Environment: environment, Secrets: spec.Secrets,
+		}
+		if spec.Network {
+			parts.Sweep = r.sweepID
+		}
+
+		key, err := parts.key()
+		if err != nil {
+			return nil, fmt.Errorf("stage %s: %w", stage.Name, err)
+		}
+
+		earlier = append(earlier, key)
+		runs = append(runs, berth.StageRun{Name: stage.Name, Key: key, Shape: r.shapes[i].Of(a)})
+	}
+
+	return runs, nil
+}
+
+func (p stageParts) key() (string, error) {
+	data, err := json.Marshal(p) // canonical: members in order, maps sorted
+	if err != nil {
+		return "", berth.Errorf(berth.KindInternal, "encoding the parts of a key: %w", err)
+	}
+
+	sum := sha256.Sum256(data)
+
+	return hex.EncodeToString(sum[:]), nil
+}

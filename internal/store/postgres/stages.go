@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
+)
+
+// StageStates are the stages of a trial, in order, and whether their outputs are there.
+func (s *Store) StageStates(ctx context.Context, sweepID string, number int) ([]berth.StageState, error) {
+	rows, err := s.q.StageStates(ctx, s.pool, &dbsqlc.StageStatesParams{SweepID: sweepID, Number: number, Silent: berth.StageSilence})
+
+	return collect(rows, err, fmt.Sprintf("reading stages of trial %d of sweep %s", number, sweepID), func(row dbsqlc.StageStatesRow) berth.StageState {
+		state := berth.StageState{Key: row.Key, ShapeKey: row.ShapeKey, Known: row.Known}
+		if row.FailedIn > 0 {
+			state.Failed = &berth.TrialUpdate{
+				Number: row.FailedIn, State: berth.TrialState(row.FailedState), Kind: berth.FailureKind(row.FailedKind), Message: row.FailedMessage,
+			}
+		}
+
+		return state
+	})
+}
+
+// StageKnown reports whether the output of a stage is there.
+func (s *Store) StageKnown(ctx context.Context, key string) (bool, error) {
+	known, err := s.StagesKnown(ctx, []string{key})
+
+	return len(known) > 0, err
+}
+
+// StagesKnown returns those of keys whose output is there.
+func (s *Store) StagesKnown(ctx context.Context, keys []string) ([]string, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+
+	known, err := s.q.StagesKnown(ctx, s.pool, keys, berth.StageSilence)
+
+	return known, translate(err, "reading stages")
+}
+
+// DropStageOutput forgets the output of a stage that is not any more on the host where the
+// attempt wrote it, so that it is made again.
+func (s *Store) DropStageOutput(ctx context.Context, attemptID, hostID string) error {
+	return translate(s.q.DropStageOutput(ctx, s.pool, attemptID, hostID), "forgetting the output of attempt "+attemptID)
+}
+
+// addStages has an assignee see its stage: the values that this reads, its spec, and the
+// outputs of the stages before it.
+func (s *Store) addStages(ctx context.Context, who *berth.Assignee, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+
+	stage, whole := who.Attempt.Stage, who.Spec
+	who.Spec, who.Trial.Params = whole.ForStage(stage), whole.ValuesFor(stage, who.Trial.Params)
+
+	before := whole.StagesBefore(stage)
+	if i := whole.StageIndex(stage); i >= 0 {
+		who.StageKey = keys[i]
+	}
+
+	rows, err := s.q.StageInputs(ctx, s.pool, keys[:len(before)])
+	if err != nil {
+		return translate(err, "reading inputs of attempt "+who.Attempt.ID)
+	}
+
+	wrote := make(map[string]string, len(rows))
+	for _, row := range rows {
+		wrote[row.Key] = row.AttemptID
+	}
+
+	for i, name := range before {
+		who.Inputs = append(who.Inputs, berth.StageInput{Name: name, Key: keys[i], AttemptID: wrote[keys[i]]})
+	}
+
+	return nil
+}

@@ -1,0 +1,245 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/berthml/berth"
+)
+
+// stagedSetup is a bundle whose sweep has the stages base and features; its trials read n.
+func stagedSetup(t *testing.T) *bundle {
+	t.Helper()
+
+	b := setup(t)
+	b.begin(t, stagedSweep)
+
+	return b
+}
+
+var stagedSweep = berth.Spec{
+	Name: "s", Command: []string{"run", "{{n}}", "{{m}}"}, Parameters: []berth.Parameter{{Name: "n"}, {Name: "m"}},
+	Stages: []berth.Stage{{Name: "base", Command: []string{"base"}}, {Name: "features", Command: []string{"features", "{{n}}"}, Parameters: []string{"n"}}},
+}
+
+func stageShape(stage string) berth.Shape {
+	return berth.Shape{ImageDigest: "sha256:x", Command: []string{stage}, Stage: stage}
+}
+
+// staged makes a trial with these keys of its stages, and returns its request for one of them.
+func (b *bundle) staged(t *testing.T, stage string, keys ...string) berth.PlacementRequest {
+	t.Helper()
+
+	b.trial++
+	trial := berth.NewTrial{
+		ID: uuid.NewString(), Params: berth.Assignment{"n": berth.IntValue(int64(b.trial)), "m": berth.IntValue(7)}, Shape: stageShape(berth.StageMain),
+		Stages: []berth.StageRun{{Name: "base", Key: keys[0], Shape: stageShape("base")}, {Name: "features", Key: keys[1], Shape: stageShape("features")}},
+	}
+
+	_, _, err := b.store.Suggest(t.Context(), b.sweep, b.trial, 1, berth.SearchNeeds{},
+		func(berth.Tried) ([]berth.NewTrial, bool, error) { return []berth.NewTrial{trial}, false, nil })
+	require.NoError(t, err)
+
+	return berth.PlacementRequest{
+		AttemptID: uuid.NewString(), SweepID: b.sweep, TrialID: trial.ID, WorkflowID: "w", Number: 1,
+		Stage: stage, Purpose: berth.PurposeRun, ShapeKey: stageShape(stage).Key(), Demand: berth.Demand{MemoryBytes: gib, CPUMilli: 1000},
+	}
+}
+
+// makes runs a stage of a new trial to its output, and returns its attempt.
+func (b *bundle) makes(t *testing.T, stage, key string, keys ...string) berth.PlacementRequest {
+	t.Helper()
+
+	r := b.staged(t, stage, keys...)
+	_, err := b.store.RequestPlacement(t.Context(), r)
+	require.NoError(t, err)
+
+	done := result(r, b.place(t, r).Token, berth.Outcome{Kind: berth.FailureOK, Message: "m", FinishedAt: time.Now()})
+	done.StageKey, done.Stage = key, stage
+	require.NoError(t, b.store.FinishAttempt(t.Context(), done))
+
+	return r
+}
+
+// known are the stages of the newest trial whose output is there.
+func (b *bundle) known(t *testing.T) (known []bool) {
+	t.Helper()
+
+	states, err := b.store.StageStates(t.Context(), b.sweep, b.trial)
+	require.NoError(t, err)
+
+	for _, state := range states {
+		known = append(known, state.Known)
+	}
+
+	return known
+}
+
+// An output is known to all trials with its key, until it is lost.
+func TestStages_AreKnownByKey(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	made := b.makes(t, "base", "k1", "k1", "k2")
+	require.Equal(t, []bool{true, false}, b.known(t))
+
+	other := *b
+	other.begin(t, stagedSweep)
+	other.staged(t, "features", "k1", "k3")
+	require.Equal(t, []bool{true, false}, other.known(t), "of another sweep, too")
+
+	is, err := b.store.StageKnown(t.Context(), "k1")
+	require.NoError(t, err)
+	require.True(t, is)
+
+	other.staged(t, "base", "k9", "k3")
+	require.Equal(t, []bool{false, false}, other.known(t))
+
+	for name, lose := range map[string]func(){
+		"the host is silent for long": func() { b.exec(t, "UPDATE hosts SET last_seen_at = now() - interval '6 minutes'") },
+		"the host is removed":         func() { b.exec(t, "UPDATE hosts SET removed_at = now(), attempts = 0") },
+		"its files are removed":       func() { b.exec(t, "UPDATE attempts SET outputs_removed_at = now(), outputs_removed_why = 'x'") },
+		"its sweep is deleted": func() {
+			b.exec(t, "UPDATE sweeps SET state = 'canceled', finished_at = now(), deleted_at = now() WHERE id = $1", b.sweep)
+		},
+		"it is forgotten": func() { require.NoError(t, b.store.DropStageOutput(t.Context(), made.AttemptID, b.host.ID)) },
+	} {
+		lose()
+
+		is, err := b.store.StageKnown(t.Context(), "k1")
+		require.NoError(t, err)
+		require.False(t, is, name)
+
+		b.exec(t, "UPDATE hosts SET last_seen_at = now(), removed_at = NULL")
+		b.exec(t, "UPDATE attempts SET outputs_removed_at = NULL, outputs_removed_why = ''")
+		b.exec(t, "UPDATE sweeps SET state = 'pending', finished_at = NULL, deleted_at = NULL")
+	}
+
+	require.NoError(t, b.store.DropStageOutput(t.Context(), made.AttemptID, uuid.NewString()), "another host's word changes nothing")
+}
+
+// An attempt sees the values, the shape and the spec of its stage, and what earlier ones wrote.
+func TestStages_AnAttemptSeesItsOwn(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	made := b.makes(t, "base", "k1", "k1", "k2")
+	r := b.staged(t, "features", "k1", "k2")
+	_, err := b.store.RequestPlacement(t.Context(), r)
+	require.NoError(t, err)
+	b.place(t, r)
+
+	who, err := b.store.Assignee(t.Context(), r.AttemptID)
+	require.NoError(t, err)
+	require.Equal(t, "k2", who.StageKey)
+	require.Equal(t, []berth.StageInput{{Name: "base", Key: "k1", AttemptID: made.AttemptID}}, who.Inputs)
+	require.Equal(t, []string{"features", "{{n}}"}, who.Spec.Command)
+	require.Equal(t, berth.Assignment{"n": berth.IntValue(2)}, who.Trial.Params)
+
+	planned, err := b.store.PlannedTrial(t.Context(), b.sweep, 2, "features")
+	require.NoError(t, err)
+	require.Equal(t, stageShape("features").Key(), planned.ShapeKey)
+	require.Equal(t, []string{"features", "{{n}}"}, planned.Spec.Command)
+
+	planned, err = b.store.PlannedTrial(t.Context(), b.sweep, 2, berth.StageMain)
+	require.NoError(t, err)
+	require.Equal(t, stageShape(berth.StageMain).Key(), planned.ShapeKey)
+	require.Len(t, planned.Params, 2)
+}
+
+// A request goes where the outputs are that it reads; one that others wait for says so.
+func TestStages_RequestsKnowTheirInputs(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	b.makes(t, "base", "k1", "k1", "k2")
+
+	for stage, want := range map[string]berth.WaitingRequest{
+		"base":          {Shared: true},
+		"features":      {Shared: true, Inputs: true, InputHosts: []string{b.host.ID}},
+		berth.StageMain: {Inputs: true},
+	} {
+		r := b.staged(t, stage, "k1", "k2")
+		_, err := b.store.RequestPlacement(t.Context(), r)
+		require.NoError(t, err)
+
+		queue, err := b.store.Queue(t.Context(), 10)
+		require.NoError(t, err)
+
+		for _, w := range queue.Waiting {
+			if w.AttemptID == r.AttemptID {
+				require.Equal(t, want.Inputs, w.Inputs, stage)
+				require.ElementsMatch(t, want.InputHosts, w.InputHosts, stage)
+				require.Equal(t, want.Shared, w.Shared, stage)
+			}
+		}
+	}
+}
+
+// The failure of a stage is told to the sweep's other trials, and to no other sweep's.
+func TestStages_FailureIsTold(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	r := b.staged(t, "base", "k1", "k2")
+	_, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{
+		TrialID: r.TrialID, SweepID: b.sweep, Number: 1, State: berth.TrialFailed, Kind: berth.FailureUserError, Message: "broken", FailedStage: "k1",
+	})
+	require.NoError(t, err)
+
+	b.staged(t, "base", "k1", "k2")
+
+	states, err := b.store.StageStates(t.Context(), b.sweep, 2)
+	require.NoError(t, err)
+	require.Equal(t, &berth.TrialUpdate{Number: 1, State: berth.TrialFailed, Kind: berth.FailureUserError, Message: "broken"}, states[0].Failed)
+	require.Nil(t, states[1].Failed)
+
+	other := *b
+	other.begin(t, stagedSweep)
+	other.staged(t, "base", "k1", "k2")
+
+	states, err = b.store.StageStates(t.Context(), other.sweep, 1)
+	require.NoError(t, err)
+	require.Nil(t, states[0].Failed)
+}
+
+// An output that an unfinished trial needs is not removed, by no limit and no person.
+func TestStages_OutputsAreHeld(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	b.makes(t, "base", "k1", "k1", "k2")
+	b.settle(t, berth.PlacementRequest{TrialID: trialOf(t, b)}, berth.TrialCanceled, berth.FailureCanceled, nil)
+	b.setState(t, berth.SweepCanceled)
+	b.exec(t, "UPDATE sweeps SET finished_at = now() - interval '1 day' WHERE id = $1", b.sweep)
+
+	other := *b
+	other.begin(t, stagedSweep)
+	reads := other.staged(t, "features", "k1", "k3")
+
+	require.ErrorContains(t, b.store.DeleteSweep(t.Context(), b.sweep), "trials of another sweep read what its stages wrote")
+
+	oldest, err := b.store.OldestOutputs(t.Context(), b.host.ID, 10)
+	require.NoError(t, err)
+	require.Empty(t, oldest)
+
+	other.settle(t, reads, berth.TrialCanceled, berth.FailureCanceled, nil)
+
+	oldest, err = b.store.OldestOutputs(t.Context(), b.host.ID, 10)
+	require.NoError(t, err)
+	require.Len(t, oldest, 1)
+	require.NoError(t, b.store.DeleteSweep(t.Context(), b.sweep))
+}
+
+// trialOf is the id of the sweep's first trial.
+func trialOf(t *testing.T, b *bundle) string {
+	t.Helper()
+
+	trial, err := b.store.GetTrial(t.Context(), b.sweep, 1)
+	require.NoError(t, err)
+
+	return trial.ID
+}

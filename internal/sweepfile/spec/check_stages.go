@@ -1,0 +1,154 @@
+package spec
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/sweepfile/argv"
+	"github.com/berthml/berth/internal/sweepfile/spec/document"
+)
+
+var stageName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+
+const stageHint = "such as {name: features, parameters: [base]}, which runs the sweep's command, or {name: features, command: [python3, features.py]}"
+
+func (o *object) stages() []berth.Stage {
+	var out []berth.Stage
+
+	o.each("stages", func(n *document.Node, pointer string) {
+		s := o.open(n, pointer)
+		stage := berth.Stage{Name: s.text("name"), Command: s.texts("command"), Parameters: append([]string{}, s.texts("parameters")...)}
+
+		if s.field("resources") != nil {
+			resources := s.resources()
+			stage.Resources = &resources
+		}
+
+		if s.field("image") != nil {
+			s.unsupported("image", "a stage runs in the sweep's image; leave it out")
+		}
+
+		if s.field("parameters") == nil {
+			stage.Parameters = append(stage.Parameters, argv.Names(stage.Command)...)
+		}
+
+		if s.field("parameters") == nil && s.field("command") == nil && n.Kind == document.Object {
+			s.add(n.Offset, pointer, codeStage, "say what the stage runs, or which parameters it reads: %s", stageHint)
+		}
+
+		out = append(out, stage)
+		s.finish()
+	})
+
+	return out
+}
+
+func (c *checker) checkStages() {
+	stages := c.spec.Stages
+
+	if len(stages) > berth.MaxStages {
+		c.add("/stages", codeTooMany, "there are %d stages; a sweep has at most %d", len(stages), berth.MaxStages)
+
+		return
+	}
+
+	if len(stages) > 0 && len(c.spec.Datasets) > 0 {
+		c.add("/datasets", codeUnsupported, "a sweep with stages mounts no data sets; bake the data into the image")
+	}
+
+	for i, stage := range stages {
+		at := "/stages/" + strconv.Itoa(i)
+
+		switch {
+		case !stageName.MatchString(stage.Name):
+			c.add(at+"/name", codeStage, "a stage's name has 1 to %d of a-z, 0-9 and -, and does not begin with -, such as features", berth.MaxStageName)
+		case stage.Name == berth.StageMain:
+			c.add(at+"/name", codeStage, "%s is the sweep's own command, which runs after all stages; choose another name", berth.StageMain)
+		case slices.ContainsFunc(stages[:i], func(other berth.Stage) bool { return other.Name == stage.Name }):
+			c.add(at+"/name", codeStage, "%q is a stage already; choose another name", stage.Name)
+		}
+
+		c.checkStageCommand(at, stage)
+
+		if stage.Resources != nil {
+			c.checkResourcesAt(at+"/resources", *stage.Resources)
+		}
+
+		if stage.Resources != nil && stage.Resources.GPUMemorySpill {
+			c.add(at+"/resources/gpu_memory_spill", codeUnsupported, "a stage does not run in unified memory; leave it out")
+		}
+	}
+}
+
+// checkStageCommand checks what a stage runs, and what it reads.
+func (c *checker) checkStageCommand(at string, stage berth.Stage) {
+	if !c.reader.clean("/parameters") {
+		return
+	}
+
+	parameters := c.byName()
+
+	for i, name := range stage.Parameters {
+		switch _, declared := parameters[name]; {
+		case !declared && len(stage.Command) == 0 || !declared && !slices.Contains(argv.Names(stage.Command), name):
+			c.add(at+"/parameters/"+strconv.Itoa(i), codeStage, noParameter, shorten(name), c.suggestName(name))
+		case slices.Contains(stage.Parameters[:i], name):
+			c.add(at+"/parameters/"+strconv.Itoa(i), codeStage, "%q is here twice; keep one", name)
+		}
+	}
+
+	for _, name := range argv.Names(stage.Command) {
+		if !slices.Contains(stage.Parameters, name) {
+			c.add(at+"/parameters", codeStage, "the stage's command reads %q: add it here, or leave parameters out", name)
+		}
+	}
+
+	if len(stage.Command) > 0 {
+		c.checkArguments(at+"/command", stage.Command)
+	}
+}
+
+// stageWarnings are possible mistakes of stages: those that share nothing.
+func stageWarnings(s berth.Spec) (out []berth.Problem) {
+	for i, stage := range s.Stages {
+		var ranges, searched []string
+
+		all := true
+
+		for _, p := range s.Parameters {
+			if !p.Searched() {
+				continue
+			}
+
+			read := slices.Contains(stage.Parameters, p.Name)
+			all = all && read
+
+			if read {
+				searched = append(searched, p.Name)
+			}
+
+			if read && p.Type == berth.ParameterFloat && len(p.Values) == 0 {
+				ranges = append(ranges, p.Name)
+			}
+		}
+
+		at := "/stages/" + strconv.Itoa(i)
+
+		switch {
+		case len(ranges) > 0:
+			out = append(out, problem(CodeStageShares, at, "the stage %s reads %s, of which hardly two trials have the same value: it runs for each trial, and nothing is shared",
+				stage.Name, strings.Join(ranges, ", ")))
+		case all && len(searched) > 0:
+			out = append(out, problem(CodeStageShares, at, "the stage %s reads every searched parameter: it runs for each trial, and nothing is shared", stage.Name))
+		}
+	}
+
+	if len(s.Stages) > 0 && s.Network {
+		out = append(out, problem(CodeStageShares, "/network", "with a network nobody knows what a stage loads: its output is shared within this sweep only"))
+	}
+
+	return out
+}

@@ -1,0 +1,104 @@
+package berth
+
+import "slices"
+
+// Limits of stages.
+const (
+	MaxStages    = 8
+	MaxStageName = 32 // bytes
+)
+
+// Stage is a part of the work of each trial, which runs before the trial's own command.
+// Trials with the same inputs share one run of it: its container gets the values that the
+// stage reads and nothing else that differs between trials.
+type Stage struct {
+	Name       string     `json:"name"`                // a-z, digits and -; not StageMain
+	Command    []string   `json:"command,omitempty"`   // empty = the sweep's, with the arguments of other parameters left out
+	Parameters []string   `json:"parameters"`          // that it reads; the reader adds those of Command
+	Resources  *Resources `json:"resources,omitempty"` // nil = the sweep's
+}
+
+// StageRun is a stage of one trial.
+type StageRun struct {
+	Name  string
+	Key   string // SHA-256 of all that its output depends on; trials with the same key share it
+	Shape Shape
+}
+
+// ForStage is the sweep as the attempts of one stage see it: with its command and resources,
+// and without an objective. Of StageMain it is the whole.
+func (s Spec) ForStage(name string) Spec {
+	i := s.StageIndex(name)
+	if i < 0 {
+		return s
+	}
+
+	stage := s.Stages[i]
+	s.Objective, s.Constraints, s.EarlyStop = nil, nil, nil
+
+	if len(stage.Command) > 0 {
+		s.Command = stage.Command
+	}
+
+	if stage.Resources != nil {
+		s.Resources = *stage.Resources
+	}
+
+	return s
+}
+
+// ValuesFor are the values that one stage reads; StageMain reads all.
+func (s Spec) ValuesFor(name string, a Assignment) Assignment {
+	i := s.StageIndex(name)
+	if i < 0 {
+		return a
+	}
+
+	read := Assignment{}
+
+	for _, parameter := range s.Stages[i].Parameters {
+		if value, active := a[parameter]; active {
+			read[parameter] = value
+		}
+	}
+
+	return read
+}
+
+// StagesBefore are the names of the stages whose outputs one stage gets, in order; StageMain
+// gets all.
+func (s Spec) StagesBefore(name string) []string {
+	before := s.Stages
+	if i := s.StageIndex(name); i >= 0 {
+		before = s.Stages[:i]
+	}
+
+	names := make([]string, len(before))
+	for i, stage := range before {
+		names[i] = stage.Name
+	}
+
+	return names
+}
+
+// StageIndex is the place of a stage in Stages; -1 = it is not there, as StageMain.
+func (s Spec) StageIndex(name string) int {
+	return slices.IndexFunc(s.Stages, func(stage Stage) bool { return stage.Name == name })
+}
+
+// StageState is what the ledger knows of a stage of one trial.
+type StageState struct {
+	Name     string
+	Key      string
+	ShapeKey string
+	Known    bool // its output is there
+	// Failed is how the stage failed in a trial of the same sweep; nil = it did not.
+	Failed *TrialUpdate
+}
+
+// StageInput is an output of an earlier stage, for an attempt.
+type StageInput struct {
+	Name      string
+	Key       string
+	AttemptID string // that wrote it; empty = it is lost
+}
