@@ -106,7 +106,12 @@ func (s *Server) preview(ctx context.Context, want berth.Spec) (openapi.Preview,
 		return openapi.Preview{}, err
 	}
 
-	out := toPreview(sketch.Preview(hosts, known))
+	made, err := s.deps.Store.StagesKnown(ctx, sketch.StageKeys())
+	if err != nil {
+		return openapi.Preview{}, err
+	}
+
+	out := toPreview(sketch.Preview(hosts, known, made...))
 	out.Image, out.ImageDigest = want.Image, digest
 	out.Warnings = append(toItems(unknown), out.Warnings...)
 
@@ -162,6 +167,10 @@ func toPreview(p preview.Preview) openapi.Preview {
 			SizedBy:    openapi.PreviewShapeSizedBy(s.SizedBy), DurationSeconds: s.Duration.Seconds(),
 		}
 	})
+
+	for _, stage := range p.Stages {
+		out.Stages = append(out.Stages, openapi.PreviewStage{Name: stage.Name, Runs: stage.Runs, Known: stage.Known, DurationSeconds: stage.Each.Seconds()})
+	}
 
 	if p.Duration != nil {
 		out.Duration = &openapi.PreviewDuration{MinSeconds: p.Duration.Min.Seconds(), MaxSeconds: p.Duration.Max.Seconds()}

@@ -44,6 +44,9 @@ func toReport(in report.Input, r report.Report, after, limit int) openapi.SweepR
 	return openapi.SweepReport{
 		SweepID: in.SweepID, State: openapi.SweepState(in.State), Ended: r.Ended, AsOf: r.AsOf,
 		Gpu: toReportTotals(r.GPU), Cores: toReportTotals(r.Cores), Places: all(r.Places, toReportPlace), Losses: all(r.Losses, toReportLoss),
+		Stages: all(r.Stages, func(s report.Stage) openapi.ReportStage {
+			return openapi.ReportStage{Name: s.Name, Trials: s.Trials, Runs: s.Runs, Seconds: s.Spent.Seconds(), SecondsAlone: s.Alone.Seconds()}
+		}),
 		MissingTrials: r.Missing, Notes: append([]string{}, r.Notes...), Trials: all(page, toReportTrial), NextCursor: next,
 	}
 }

@@ -1336,6 +1336,9 @@ type Preview struct {
 	// ShapesTotal Found among the enumerated trials
 	ShapesTotal int `json:"shapes_total"`
 
+	// Stages In the order of the file
+	Stages []PreviewStage `json:"stages,omitempty"`
+
 	// Trials In all; 0 = not known before it ends
 	Trials   int           `json:"trials"`
 	Warnings []ProblemItem `json:"warnings"`
@@ -1458,6 +1461,19 @@ type PreviewShape struct {
 
 // PreviewShapeSizedBy Where memory_bytes comes from
 type PreviewShapeSizedBy string
+
+// PreviewStage defines model for PreviewStage.
+type PreviewStage struct {
+	// DurationSeconds Of one run, measured; absent = not known
+	DurationSeconds float64 `json:"duration_seconds,omitempty"`
+
+	// Known Of these, runs whose output is there
+	Known int    `json:"known"`
+	Name  string `json:"name"`
+
+	// Runs How often it runs for the enumerated trials, if no output is there
+	Runs int `json:"runs"`
+}
 
 // Probe defines model for Probe.
 type Probe struct {
@@ -1655,6 +1671,23 @@ type ReportPlace struct {
 	ReservedByteSeconds float64 `json:"reserved_byte_seconds"`
 	Trials              int     `json:"trials"`
 	UsedSeconds         float64 `json:"used_seconds"`
+}
+
+// ReportStage What the succeeded trials had of a stage
+type ReportStage struct {
+	Name string `json:"name"`
+
+	// Runs Of this sweep; earlier sweeps made the other outputs
+	Runs int `json:"runs"`
+
+	// Seconds That these runs took
+	Seconds float64 `json:"seconds"`
+
+	// SecondsAlone That it would have taken, if each trial ran the stage itself
+	SecondsAlone float64 `json:"seconds_alone"`
+
+	// Trials That read its outputs
+	Trials int `json:"trials"`
 }
 
 // ReportTotals Attempts on GPUs, or on the cores of hosts
@@ -1990,7 +2023,10 @@ type SweepReport struct {
 	Notes []string `json:"notes"`
 
 	// Places Each GPU, and each host whose cores ran attempts without a GPU
-	Places  []ReportPlace `json:"places"`
+	Places []ReportPlace `json:"places"`
+
+	// Stages In the order in which they run
+	Stages  []ReportStage `json:"stages,omitempty"`
 	State   SweepState    `json:"state"`
 	SweepID string        `json:"sweep_id"`
 

@@ -159,6 +159,8 @@ func previewText(file *sweepFile, p client.Preview) string {
 	text := fmt.Sprintf("%s in %s: %s needed, %d known\n", trials, shapes, plural(p.ProbesNeeded, "probe", "probes"), p.ProbesCached)
 	text += p.Why + "\n"
 
+	text += stageLines(p.Stages, p.Enumerated)
+
 	if p.Waves > 0 {
 		text += plural(p.Waves, "wave", "waves")
 
@@ -180,6 +182,27 @@ func previewText(file *sweepFile, p client.Preview) string {
 	}
 
 	return text + strings.Join(warnings, "") + "\n"
+}
+
+// stageLines say how often each stage runs, and what that saves.
+func stageLines(stages []client.PreviewStage, trials int) string {
+	var text strings.Builder
+
+	for _, s := range stages {
+		fmt.Fprintf(&text, "stage %s: %s for %s", s.Name, plural(s.Runs-s.Known, "run", "runs"), plural(trials, "trial", "trials"))
+
+		if s.Known > 0 {
+			fmt.Fprintf(&text, ", as %s there", plural(s.Known, "output is", "outputs are"))
+		}
+
+		if saved := float64(trials-s.Runs+s.Known) * s.DurationSeconds; saved > 0 {
+			fmt.Fprintf(&text, "; sharing saves %s of container time", span(seconds(saved)))
+		}
+
+		text.WriteString("\n")
+	}
+
+	return text.String()
 }
 
 func shapeTable(p client.Preview) table {

@@ -157,7 +157,7 @@ func (o *options) attemptsCommand() *cobra.Command {
 }
 
 func attemptTable(attempts []client.Attempt) table {
-	t := table{header: []string{"attempt", "purpose", "state", "ended", "exit", "reserved", "peak", "gpu", "gpu reserved", "gpu peak", "cores", "took", "id", "message"}}
+	t := table{header: []string{"attempt", "stage", "purpose", "state", "ended", "exit", "reserved", "peak", "gpu", "gpu reserved", "gpu peak", "cores", "took", "id", "message"}}
 
 	for _, a := range attempts {
 		exit := none
@@ -170,13 +170,17 @@ func attemptTable(attempts []client.Attempt) table {
 			took = span(seconds(a.Usage.WallSeconds))
 		}
 
-		t.add(strconv.Itoa(a.Number), a.Purpose, string(a.State), cmp.Or(a.FailureKind, none), exit, bytesText(a.Demand.MemoryBytes),
+		t.add(strconv.Itoa(a.Number), a.Stage, a.Purpose, string(a.State), cmp.Or(a.FailureKind, none), exit, bytesText(a.Demand.MemoryBytes),
 			bytesText(a.Usage.MemoryPeakBytes), cmp.Or(a.DeviceID, none), bytesText(a.Demand.DeviceBytes), bytesText(a.Usage.DevicePeakBytes),
 			cores(a.Demand.CPUMilli), took, a.ID, a.Message)
 	}
 
 	if !slices.ContainsFunc(attempts, func(a client.Attempt) bool { return a.DeviceID != "" }) {
 		t.drop(slices.Index(t.header, "gpu"), 3)
+	}
+
+	if !slices.ContainsFunc(attempts, func(a client.Attempt) bool { return a.Stage != "main" }) {
+		t.drop(slices.Index(t.header, "stage"), 1)
 	}
 
 	return t

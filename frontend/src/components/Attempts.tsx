@@ -35,6 +35,7 @@ export function Attempts({ attempts, chosen, hostNames, onChoose }: Props) {
             <div style={{ display: "flex", flexWrap: "wrap", gap: "8px 24px", alignItems: "flex-start" }}>
               <div style={{ flex: "1 1 220px" }}>
                 <strong>Attempt {attempt.number}</strong>
+                {attempt.stage !== "main" && `, stage ${attempt.stage}`}
                 {attempt.purpose === "probe" && " (measures its shape)"} <Ending attempt={attempt} />
                 <div style={{ fontSize: 13, color: "var(--mantine-color-dimmed)" }}>
                   {hostNames.get(attempt.host_id) ?? attempt.host_id}

@@ -36,6 +36,11 @@ func notes(r Report, in Input) []string {
 			plural(held, "attempt was held back", "attempts were held back"))
 	}
 
+	for _, stage := range r.Stages {
+		add("%s shared stage %s: %s here instead of %d, %s of container time instead of %s.", plural(stage.Trials, "trial", "trials"), stage.Name,
+			plural(stage.Runs, "run", "runs"), stage.Trials, timeText(stage.Spent), timeText(stage.Alone))
+	}
+
 	all := r.GPU.AttemptTime + r.Cores.AttemptTime
 	for _, loss := range r.Losses {
 		if loss.Time == 0 {

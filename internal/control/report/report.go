@@ -64,6 +64,16 @@ type Input struct {
 	Succeeded int       // trials, counted before Attempts was read
 	AsOf      time.Time // running attempts count until then
 	Attempts  []Attempt // of the sweep, and others that shared a GPU or host with them; in any order
+	Stages    []Stage   // in the order in which they run
+}
+
+// Stage is what the succeeded trials of a sweep had of a stage.
+type Stage struct {
+	Name   string
+	Trials int           // that read its outputs
+	Runs   int           // of the sweep; others were made by earlier sweeps
+	Spent  time.Duration // these took
+	Alone  time.Duration // they would have taken, if each trial ran the stage itself
 }
 
 // Report is a sweep's use, so far when it has not ended.
@@ -75,6 +85,7 @@ type Report struct {
 	Places  []Place
 	Losses  []Loss // most time first
 	Trials  []Trial
+	Stages  []Stage
 	Missing int      // trials with a result whose attempts are not in the database
 	Notes   []string // the figures in plain sentences
 }
@@ -116,7 +127,7 @@ func Make(in Input) Report {
 	trials := trialsOf(in, places)
 	r := Report{
 		AsOf: in.AsOf, Ended: in.State.Terminal(), Trials: trials, Losses: lossesOf(trials),
-		Missing: missing(in.Succeeded, trials),
+		Missing: missing(in.Succeeded, trials), Stages: in.Stages,
 	}
 
 	alone := aloneTimes(trials)

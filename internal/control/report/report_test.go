@@ -226,6 +226,11 @@ func TestMake_WhatIsNotThere(t *testing.T) {
 		"2 trials with a result: the attempts are not in the database any more, so what they used is missing here.",
 	}, purged.Notes)
 
+	staged := report.Make(report.Input{SweepID: "s", State: berth.SweepSucceeded, AsOf: start, Stages: []report.Stage{
+		{Name: "base", Trials: 24, Runs: 3, Spent: 6 * time.Second, Alone: 48 * time.Second},
+	}})
+	require.Contains(t, staged.Notes, "24 trials shared stage base: 3 runs here instead of 24, 6 s of container time instead of 48 s.")
+
 	running := with(onGPU("a", 1, 1, 0, 0), func(a *report.Attempt) { a.Kind, a.FinishedAt, a.PeakBytes, a.Wall = "", nil, 0, 0 })
 	r := report.Make(report.Input{SweepID: "s", State: berth.SweepRunning, Trials: 1, AsOf: start.Add(time.Minute), Attempts: []report.Attempt{running}})
 	require.Equal(t, time.Minute, r.GPU.Used)

@@ -43,7 +43,10 @@ func (s *Store) ReportInput(ctx context.Context, sweepID string) (report.Input, 
 		in.Attempts[i] = toReportAttempt(row)
 	}
 
-	return in, nil
+	stages, err := s.q.StageUse(ctx, s.pool, sweepID)
+	in.Stages, err = collect(stages, err, doing, func(row dbsqlc.StageUseRow) report.Stage { return report.Stage(row) })
+
+	return in, err
 }
 
 func toReportAttempt(row dbsqlc.ListReportAttemptsRow) report.Attempt {

@@ -149,6 +149,22 @@ class Validation(Model):
     spec: Optional[dict[str, Any]] = None
 
 
+class PreviewStage(Model):
+    name: str
+    runs: int
+    """
+    How often it runs for the enumerated trials, if no output is there
+    """
+    known: int
+    """
+    Of these, runs whose output is there
+    """
+    duration_seconds: Optional[float] = None
+    """
+    Of one run, measured; absent = not known
+    """
+
+
 class PreviewShape(Model):
     key: str
     values: dict[str, Any]
@@ -304,7 +320,7 @@ class Rejection(Model):
     host_id: Optional[str] = None
     host_name: Optional[str] = None
     device_id: Optional[str] = None
-    dimension: Union[Literal['state', 'memory', 'free_memory', 'disk', 'cpu', 'attempts', 'device', 'device_memory', 'contexts', 'device_activity', 'exclusive', 'dataset', 'secret', 'sweep', 'trial'], str]
+    dimension: Union[Literal['state', 'memory', 'free_memory', 'disk', 'cpu', 'attempts', 'device', 'device_memory', 'contexts', 'device_activity', 'exclusive', 'dataset', 'secret', 'stage', 'sweep', 'trial'], str]
     """
     What there is not enough of
     """
@@ -384,6 +400,30 @@ class DeviceActivity(Model):
     tensor_milli: int
     """
     Of the time, a tensor core was in use
+    """
+
+
+class ReportStage(Model):
+    """
+    What the succeeded trials had of a stage
+    """
+
+    name: str
+    trials: int
+    """
+    That read its outputs
+    """
+    runs: int
+    """
+    Of this sweep; earlier sweeps made the other outputs
+    """
+    seconds: float
+    """
+    That these runs took
+    """
+    seconds_alone: float
+    """
+    That it would have taken, if each trial ran the stage itself
     """
 
 
@@ -1845,6 +1885,10 @@ class Preview(Model):
     Trials / at_once, rounded up; 0 = not known
     """
     duration: Optional[PreviewDuration] = None
+    stages: Optional[list[PreviewStage]] = None
+    """
+    In the order of the file
+    """
     warnings: list[ProblemItem]
     image: Optional[str] = None
     image_digest: Optional[str] = None
@@ -1941,6 +1985,10 @@ class SweepReport(Model):
     losses: list[ReportLoss]
     """
     Attempts that gave no result, by cause, the most time first
+    """
+    stages: Optional[list[ReportStage]] = None
+    """
+    In the order in which they run
     """
     missing_trials: int
     """
