@@ -204,6 +204,14 @@ bench/suggest: ## Time one suggestion of tpe and gp after 100 to 10,000 trials, 
 bench/stopping: ## Run the rules of early stopping over measured learning curves: what each saves, and how often it loses the best run
 	@bench/stopping/run
 
+.PHONY: bench/digits
+bench/digits: build images ## Compare auto with asha to random search without early stopping, over 48 TensorFlow trials
+	@bench/digits/run
+
+.PHONY: bench/stages
+bench/stages: build images ## Compare 48 TensorFlow trials that share stages with trials that do all themselves
+	@bench/stages/run
+
 .PHONY: bench/scale
 bench/scale: ## Time rounds and pages on a database with 700 waiting sweeps and a long history, and bound their statements (SCALE_TRIALS=200000)
 	$(GO) test -run '^$$' -bench 'BenchmarkScale' -benchtime 5x -timeout 30m ./internal/store/postgres
