@@ -14,7 +14,7 @@ const (
 type Stage struct {
 	Name       string     `json:"name"`                // a-z, digits and -; not StageMain
 	Command    []string   `json:"command,omitempty"`   // empty = the sweep's, with the arguments of other parameters left out
-	Parameters []string   `json:"parameters"`          // that it reads; the reader adds those of Command
+	Parameters []string   `json:"parameters"`          // the values that it gets; the reader adds the parameters in Command
 	Resources  *Resources `json:"resources,omitempty"` // nil = the sweep's
 }
 

@@ -1,7 +1,7 @@
 """The transfer learning of examples/digits in three stages, which trials share.
 
-By hand it does all three. Under Berth TRIAL_STAGE says which one to do: a stage
-writes to /trial/out, and TRIAL_STAGE_<NAME> is where an earlier one wrote.
+By hand it does all three. In a sweep with stages TRIAL_STAGE says which one to do: a
+stage writes to /trial/out, and TRIAL_STAGE_<NAME> is the output of an earlier one.
 """
 
 import argparse

@@ -44,7 +44,7 @@ type stageParts struct {
 	Values      berth.Assignment    `json:"values"` // that it reads
 	Environment map[string]string   `json:"environment,omitempty"`
 	Secrets     []berth.SecretMount `json:"secrets,omitempty"`
-	Sweep       string              `json:"sweep,omitempty"` // with a network: nobody knows what it loads
+	Sweep       string              `json:"sweep,omitempty"` // with a network, as it may load anything
 }
 
 // Of are the stages of one trial, in order. Errors: invalid when a command cannot be rendered.

@@ -141,6 +141,7 @@ type Executor struct {
 	ooms       sync.Map    // attempt id → true: Docker announced an out-of-memory
 	waiting    sync.Map    // attempt id → token: its image is missing, or its checkpoint
 	writing    sync.Map    // attempt id → berth.AttemptCheckpoint: its container runs
+	whole      sync.Map    // attempt id → true: the output of its stage was compared with its manifest
 
 	outputBytes atomic.Int64 // as measured last
 	left        hostMemory

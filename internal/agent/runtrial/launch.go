@@ -182,12 +182,15 @@ func (r *run) environment(user map[string]string) map[string]string {
 	}
 
 	maps.Copy(env, map[string]string{
-		"TRIAL_STAGE":        r.who.Attempt.Stage,
 		modeVariable:         mode,
 		"TRIAL_CPUS":         strconv.FormatFloat(float64(r.who.Attempt.Demand.CPUMilli)/1000, 'f', -1, 64),
 		"TRIAL_PARAMS_FILE":  mountIn + "/" + paramsName,
 		"TRIAL_METRICS_FILE": mountOut + "/" + metricsName,
 	})
+
+	if len(r.who.Spec.Stages) > 0 { // else a script does all that it does by hand
+		env["TRIAL_STAGE"] = r.who.Attempt.Stage
+	}
 
 	if r.who.Attempt.Demand.DeviceBytes > 0 {
 		env["TRIAL_DEVICE_MEMORY_MIB"] = strconv.FormatInt(r.who.Attempt.Demand.DeviceBytes>>20, 10)

@@ -28,7 +28,6 @@ func TestLaunch_Environment(t *testing.T) {
 		"TRIAL_ID":                       "trial",
 		"TRIAL_NUMBER":                   "3",
 		"TRIAL_ATTEMPT":                  "1",
-		"TRIAL_STAGE":                    "main",
 		"TRIAL_MODE":                     "run",
 		"TRIAL_CPUS":                     "0.5",
 		"TF_FORCE_GPU_ALLOW_GROWTH":      "true",

@@ -2,11 +2,15 @@ package runtrial
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -15,8 +19,8 @@ import (
 // mountStages is where a job sees the outputs of earlier stages.
 const mountStages = "/trial/stages"
 
-// ofStage reports whether the attempt runs a stage before its trial's own command: what it
-// writes is for all trials with its key, so it may know none of them.
+// ofStage reports whether the attempt runs a stage before its trial's own command. Its output is
+// for all trials with its key, so the job learns nothing of this trial.
 func (r *run) ofStage() bool { return r.who.StageKey != "" }
 
 // shares reports whether trials share what the attempt wrote.
@@ -43,13 +47,15 @@ func (r *run) addInputs(ctx context.Context, l *berth.Launch) error {
 	for _, input := range r.who.Inputs {
 		path := filepath.Join(r.attemptsDir(), input.AttemptID, "out")
 		gone := &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
-			"the output of stage %s is not on host %s any more; the stage runs again", input.Name, r.config.HostName)}
+			"the output of stage %s is not whole on host %s any more; the stage runs again", input.Name, r.config.HostName)}
 
 		if input.AttemptID == "" {
 			return gone
 		}
 
-		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		if why := r.damage(input.AttemptID); why != "" {
+			r.log.Warn("the output of a stage is damaged", "stage", input.Name, "attempt", input.AttemptID, "why", why)
+
 			if err := r.records.DropStageOutput(ctx, input.AttemptID, r.who.Attempt.HostID); err != nil {
 				return err
 			}
@@ -70,16 +76,109 @@ func (r *run) judgeOutput(kind berth.FailureKind, message string) (berth.Failure
 		return kind, message
 	}
 
-	entries, err := os.ReadDir(r.dirs.out)
-	for _, entry := range entries {
-		if entry.Name() != metricsName {
-			return kind, message
+	files, err := r.dirs.outputFiles()
+	if err == nil {
+		err = writeJSON(filepath.Join(r.dirs.attempt, manifestName), "manifest", files)
+	}
+
+	switch {
+	case err != nil:
+		return berth.FailureInfra, fmt.Sprintf("its output cannot be listed: %v", err)
+	case len(files) == 0:
+		return berth.FailureNoResult, "it ended well and wrote nothing to /trial/out, where later stages find what it made"
+	default:
+		return kind, message
+	}
+}
+
+// manifestName is the list of an output's files, in the directory of the attempt that wrote it.
+const manifestName = "stage.json"
+
+// outputFile is a file of an output, or a link.
+type outputFile struct {
+	Path     string       `json:"path"` // below /trial/out
+	Bytes    int64        `json:"bytes"`
+	Modified int64        `json:"modified"` // nanoseconds since 1970
+	SHA256   berth.Digest `json:"sha256"`   // of a link: of its target
+}
+
+// outputFiles lists the files of an output in the order of their paths. A file of metrics is
+// no part of it.
+func (d dirs) outputFiles() (files []outputFile, err error) {
+	root, err := os.OpenRoot(d.out)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // only read
+
+	err = walkBelow(d.out, func(path string, info fs.FileInfo) error {
+		if info.IsDir() || info.Mode()&passing != 0 || path == metricsName {
+			return nil
+		}
+
+		sum, err := digestOf(root, path, info)
+		files = append(files, outputFile{Path: path, Bytes: info.Size(), Modified: info.ModTime().UnixNano(), SHA256: sum})
+
+		return err
+	})
+
+	slices.SortFunc(files, func(a, b outputFile) int { return strings.Compare(a.Path, b.Path) })
+
+	return files, err
+}
+
+func digestOf(root *os.Root, path string, info fs.FileInfo) (sum berth.Digest, err error) {
+	if info.Mode()&fs.ModeSymlink != 0 {
+		target, err := root.Readlink(path)
+
+		return sha256.Sum256([]byte(target)), err
+	}
+
+	file, err := root.Open(path)
+	if err != nil {
+		return sum, err
+	}
+	defer file.Close() //nolint:errcheck // only read
+
+	hash := sha256.New()
+	_, err = io.Copy(hash, file)
+
+	return berth.Digest(hash.Sum(nil)), err
+}
+
+// damage says why the output of an attempt is not as its stage left it; empty = it is. Sizes
+// and times are compared each time, contents once in a worker's life.
+func (e *Executor) damage(attemptID string) string {
+	d := e.dirs(berth.Assignee{Attempt: berth.Attempt{ID: attemptID}})
+
+	var files []outputFile
+	if !readJSON(filepath.Join(d.attempt, manifestName), &files) {
+		return "its manifest is not there"
+	}
+
+	for _, file := range files {
+		info, err := os.Lstat(filepath.Join(d.out, file.Path))
+
+		switch {
+		case err != nil:
+			return err.Error()
+		case info.Size() != file.Bytes || info.ModTime().UnixNano() != file.Modified:
+			return file.Path + " was changed"
 		}
 	}
 
-	if err != nil {
-		return berth.FailureInfra, fmt.Sprintf("its output cannot be read: %v", err)
+	if _, whole := e.whole.Load(attemptID); whole {
+		return ""
 	}
 
-	return berth.FailureNoResult, "it ended well and wrote nothing to /trial/out, where later stages find what it made"
+	switch now, err := d.outputFiles(); {
+	case err != nil:
+		return err.Error()
+	case !slices.Equal(now, files):
+		return "its files are not those of its manifest"
+	}
+
+	e.whole.Store(attemptID, true)
+
+	return ""
 }

@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,7 +14,7 @@ import (
 // ofStageBase has the rig's attempt run a stage, as the ledger shows it.
 func ofStageBase(who *berth.Assignee) {
 	who.Attempt.Stage, who.StageKey = "base", "0123"
-	who.Spec.Objective = nil
+	who.Spec.Objective, who.Spec.Stages = nil, []berth.Stage{{Name: "base"}}
 	who.Trial.Params = berth.Assignment{"width": berth.IntValue(2)}
 	who.Spec.Command = []string{"python", "base.py"}
 }
@@ -36,37 +37,66 @@ func TestStage_IsToldNothingOfItsTrial(t *testing.T) {
 	require.Equal(t, filepath.Join(r.dir, "checkpoints", "trial.stages", "base"), l.Mounts[2].Source)
 }
 
+// wrote is an earlier attempt of the stage base-model, with its output.
+func (r *rig) wrote(t *testing.T) (file string) {
+	t.Helper()
+
+	r.books.says(func(who *berth.Assignee) {
+		who.Inputs = []berth.StageInput{{Name: "base-model", Key: "0123", AttemptID: "earlier"}}
+	})
+
+	d := r.dirs(berth.Assignee{Attempt: berth.Attempt{ID: "earlier"}})
+	file = filepath.Join(d.out, "deep", "base.keras")
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+	require.NoError(t, os.WriteFile(file, []byte("weights"), 0o600))
+
+	files, err := d.outputFiles()
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.NoError(t, writeJSON(filepath.Join(d.attempt, manifestName), "manifest", files))
+
+	return file
+}
+
 // Outputs of earlier stages are mounted, read-only.
 func TestStage_InputsAreMounted(t *testing.T) {
 	t.Parallel()
 
 	r := setup(t)
-	written := filepath.Join(r.dir, "attempts", "earlier", "out")
-	require.NoError(t, os.MkdirAll(written, 0o750))
-	r.books.says(func(who *berth.Assignee) {
-		who.Inputs = []berth.StageInput{{Name: "base-model", Key: "0123", AttemptID: "earlier"}}
-	})
+	file := r.wrote(t)
 
 	l := r.launch(t)
-	require.Contains(t, l.Mounts, berth.Mount{Source: written, Target: "/trial/stages/base-model", ReadOnly: true})
+	require.Contains(t, l.Mounts, berth.Mount{Source: filepath.Dir(filepath.Dir(file)), Target: "/trial/stages/base-model", ReadOnly: true})
 	require.Equal(t, "/trial/stages/base-model", l.Environment["TRIAL_STAGE_BASE_MODEL"])
 	require.Contains(t, l.Environment, "TRIAL_ID")
 }
 
-// An output that is gone is forgotten, so that its stage runs again; the trial is not to blame.
-func TestStage_LostInputIsForgotten(t *testing.T) {
+// An output that is gone, or not as its stage left it, is forgotten, so that the stage runs
+// again; the trial is not to blame.
+func TestStage_DamagedInputIsForgotten(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t)
-	r.books.says(func(who *berth.Assignee) {
-		who.Inputs = []berth.StageInput{{Name: "base", Key: "0123", AttemptID: "earlier"}}
-	})
+	for name, damage := range map[string]func(file string) error{
+		"gone":    os.Remove,
+		"shorter": func(file string) error { return os.Truncate(file, 3) },
+		"one byte, with its old time": func(file string) error {
+			info, err := os.Stat(file)
 
-	got := came(t, r.start(t.Context(), r.order()))
-	require.Equal(t, berth.FailureInfra, got.Kind)
-	require.Contains(t, got.Message, "the output of stage base is not on host")
-	require.Equal(t, []string{"earlier"}, r.books.Dropped())
-	require.Empty(t, r.docks.launches())
+			return errors.Join(err, os.WriteFile(file, []byte("Weights"), 0o600), os.Chtimes(file, info.ModTime(), info.ModTime()))
+		},
+		"no manifest": func(file string) error {
+			return os.Remove(filepath.Join(filepath.Dir(file), "..", "..", manifestName))
+		},
+	} {
+		r := setup(t)
+		require.NoError(t, damage(r.wrote(t)), name)
+
+		got := came(t, r.start(t.Context(), r.order()))
+		require.Equal(t, berth.FailureInfra, got.Kind, name)
+		require.Contains(t, got.Message, "the output of stage base-model is not whole on host", name)
+		require.Equal(t, []string{"earlier"}, r.books.Dropped(), name)
+		require.Empty(t, r.docks.launches(), name)
+	}
 }
 
 // What a stage wrote is shared once it ended well, and a checkpoint is not needed any more.
@@ -98,6 +128,7 @@ func TestStage_OutputIsShared(t *testing.T) {
 		if test.kind == berth.FailureOK {
 			require.NoFileExists(t, checkpoint, name)
 			require.FileExists(t, r.file("out/base.keras"), name)
+			require.Empty(t, r.damage(attemptID), name)
 		} else {
 			require.FileExists(t, checkpoint, name)
 		}

@@ -214,7 +214,7 @@ func (k *Sketch) Keys() []string {
 	return slices.Compact(keys)
 }
 
-// StageKeys are the outputs of stages of which Preview wants to know whether they are there.
+// StageKeys are the keys of all stages. Preview wants those with an output.
 func (k *Sketch) StageKeys() (keys []string) {
 	for _, stage := range k.stages {
 		keys = slices.AppendSeq(keys, maps.Keys(stage))

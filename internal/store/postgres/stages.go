@@ -31,7 +31,7 @@ func (s *Store) StageKnown(ctx context.Context, key string) (bool, error) {
 	return len(known) > 0, err
 }
 
-// StagesKnown returns those of keys whose output is there.
+// StagesKnown returns the keys that have an output.
 func (s *Store) StagesKnown(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil

@@ -83,7 +83,7 @@ func (c *checker) checkStages() {
 	}
 }
 
-// checkStageCommand checks what a stage runs, and what it reads.
+// checkStageCommand checks the command and the parameters of a stage.
 func (c *checker) checkStageCommand(at string, stage berth.Stage) {
 	if !c.reader.clean("/parameters") {
 		return
@@ -111,7 +111,7 @@ func (c *checker) checkStageCommand(at string, stage berth.Stage) {
 	}
 }
 
-// stageWarnings are possible mistakes of stages: those that share nothing.
+// stageWarnings names stages that share nothing.
 func stageWarnings(s berth.Spec) (out []berth.Problem) {
 	for i, stage := range s.Stages {
 		var ranges, searched []string
@@ -147,7 +147,7 @@ func stageWarnings(s berth.Spec) (out []berth.Problem) {
 	}
 
 	if len(s.Stages) > 0 && s.Network {
-		out = append(out, problem(CodeStageShares, "/network", "with a network nobody knows what a stage loads: its output is shared within this sweep only"))
+		out = append(out, problem(CodeStageShares, "/network", "a stage with a network may load anything: trials share its output within this sweep only"))
 	}
 
 	return out
