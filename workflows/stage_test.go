@@ -128,6 +128,26 @@ func TestStage_LostInputIsMadeAgain(t *testing.T) {
 	require.Equal(t, []string{berth.StageMain, "features", berth.StageMain}, stagesOf(b.requests))
 }
 
+// An output that does not last ends the trial after a while.
+func TestStage_InputIsLostAgainAndAgain(t *testing.T) {
+	t.Parallel()
+
+	next := []activities.StageBrief{}
+	outcomes := []berth.Outcome{}
+
+	for range 2 * berth.MaxFreeRetries {
+		next, outcomes = append(next, featuresStage, ownCommand), append(outcomes, bad(berth.FailureInfra), ok(0))
+	}
+
+	b, _ := stageSetup(t, &carryStage, next...)
+	b.brief.StageBrief = ownCommand
+	b.runs(outcomes...)
+
+	require.Equal(t, berth.TrialFailed, b.execute(t).State)
+	require.Contains(t, b.settled.Message, "the output of a stage was lost 11 times before stage main could read it")
+	require.Len(t, b.requests, 2*berth.MaxFreeRetries+1)
+}
+
 // So does one that waits for a place beside what is lost.
 func TestStage_InputIsLostWhileItWaits(t *testing.T) {
 	t.Parallel()

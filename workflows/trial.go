@@ -26,6 +26,7 @@ type CarriedTrial struct {
 
 	CarriesStage bool `json:"carries_stage,omitempty"` // this trial's run makes the output of its stage, for all
 	Before       int  `json:"before,omitempty"`        // attempts made in earlier stages
+	LostInputs   int  `json:"lost_inputs,omitempty"`   // how often it went back to a stage, as its output was gone
 
 	Attempts int              `json:"attempts,omitempty"` // made so far
 	Charged  int              `json:"charged,omitempty"`  // of those, the attempts that were the trial's own fault
@@ -144,9 +145,21 @@ func (t *trial) run(ctx workflow.Context) (berth.TrialUpdate, error) {
 			}
 		case done:
 			return t.stageEnd(end), nil
-		case t.Brief.Staged: // an input may be lost
+		case t.Brief.Staged:
+			stage := t.Brief.Stage
 			if err := t.nextStage(ctx); err != nil {
 				return end, err
+			}
+
+			if t.Brief.Stage != stage { // its input was lost
+				t.LostInputs++
+			}
+
+			if t.LostInputs > berth.MaxFreeRetries {
+				return berth.TrialUpdate{
+					State: berth.TrialFailed, Kind: berth.FailureInfra,
+					Message: fmt.Sprintf("the output of a stage was lost %d times before stage %s could read it; the last time: %s", t.LostInputs, stage, end.Message),
+				}, nil
 			}
 		}
 	}

@@ -96,10 +96,9 @@ const manifestName = "stage.json"
 
 // outputFile is a file of an output, or a link.
 type outputFile struct {
-	Path     string       `json:"path"` // below /trial/out
-	Bytes    int64        `json:"bytes"`
-	Modified int64        `json:"modified"` // nanoseconds since 1970
-	SHA256   berth.Digest `json:"sha256"`   // of a link: of its target
+	Path   string       `json:"path"` // below /trial/out
+	Bytes  int64        `json:"bytes"`
+	SHA256 berth.Digest `json:"sha256"` // of a link: of its target
 }
 
 // outputFiles lists the files of an output in the order of their paths. A file of metrics is
@@ -117,7 +116,7 @@ func (d dirs) outputFiles() (files []outputFile, err error) {
 		}
 
 		sum, err := digestOf(root, path, info)
-		files = append(files, outputFile{Path: path, Bytes: info.Size(), Modified: info.ModTime().UnixNano(), SHA256: sum})
+		files = append(files, outputFile{Path: path, Bytes: info.Size(), SHA256: sum})
 
 		return err
 	})
@@ -146,8 +145,9 @@ func digestOf(root *os.Root, path string, info fs.FileInfo) (sum berth.Digest, e
 	return berth.Digest(hash.Sum(nil)), err
 }
 
-// damage says why the output of an attempt is not as its stage left it; empty = it is. Sizes
-// and times are compared each time, contents once in a worker's life.
+// damage says why the output of an attempt is not as its stage left it; empty = it is. Sizes are
+// compared each time, contents once in a worker's life. Times say nothing: a file may become a
+// link to its object in the store.
 func (e *Executor) damage(attemptID string) string {
 	d := e.dirs(berth.Assignee{Attempt: berth.Attempt{ID: attemptID}})
 
@@ -162,7 +162,7 @@ func (e *Executor) damage(attemptID string) string {
 		switch {
 		case err != nil:
 			return err.Error()
-		case info.Size() != file.Bytes || info.ModTime().UnixNano() != file.Modified:
+		case info.Size() != file.Bytes:
 			return file.Path + " was changed"
 		}
 	}

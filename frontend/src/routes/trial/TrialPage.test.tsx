@@ -55,7 +55,10 @@ it("says from which checkpoint an attempt went on, and which stage one ran", asy
   const resumed = "from the checkpoint of attempt 1 of host a, stored at 2026-01-01T00:00:00Z";
   await drawApp("/sweeps/s1/trials/1", {
     ...found(1),
-    "GET /sweeps/s1/trials/1/attempts": [200, { data: [attempt({ stage: "base" }), attempt({ id: "a2", number: 2, resumed })] }],
+    "GET /sweeps/s1/trials/1/attempts": [
+      200,
+      { data: [attempt({ stage: "base" }), attempt({ id: "a2", number: 2, resumed })] },
+    ],
     "GET /attempts/a2/log": [200, { data: [], next_offset: 0, complete: true }],
     "GET /attempts/a2/metrics": [200, { data: [] }],
   });
