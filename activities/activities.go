@@ -30,6 +30,8 @@ type Trials interface {
 	// StageStates are the stages of a trial, in order, without their names.
 	StageStates(ctx context.Context, sweepID string, number int) ([]berth.StageState, error)
 	StageKnown(ctx context.Context, key string) (bool, error)
+	// PausedTrials returns which of these workflows are of trials whose sweeps are paused.
+	PausedTrials(ctx context.Context, workflowIDs []string) ([]string, error)
 	EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error)
 	SetTrialState(ctx context.Context, u berth.TrialUpdate) (changed bool, err error)
 	Footprints(ctx context.Context, shapeKeys []string) (map[string]berth.Footprints, error)

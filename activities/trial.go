@@ -156,6 +156,18 @@ func (a *Activities) JoinStage(ctx context.Context, in StageRef) error {
 	return translate(a.Workflows.JoinStage(ctx, in.Key, in.WorkflowID))
 }
 
+// PausedInput names trials by their workflows.
+type PausedInput struct {
+	WorkflowIDs []string `json:"workflow_ids"`
+}
+
+// PausedTrials returns the trials whose sweeps are paused, by their workflows.
+func (a *Activities) PausedTrials(ctx context.Context, in PausedInput) ([]string, error) {
+	paused, err := a.Trials.PausedTrials(ctx, in.WorkflowIDs)
+
+	return paused, translate(err)
+}
+
 // StageKnown reports whether the output of a stage is there.
 func (a *Activities) StageKnown(ctx context.Context, in StageRef) (bool, error) {
 	known, err := a.Trials.StageKnown(ctx, in.Key)

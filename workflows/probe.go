@@ -72,6 +72,10 @@ func elect(ctx workflow.Context, in ProbeInput, self any) (ProbeResult, error) {
 			return ProbeResult{Known: known}, nil
 		}
 
+		if err := p.lookAtSweeps(ctx); err != nil {
+			return ProbeResult{}, err
+		}
+
 		if p.Carrier == "" && p.candidate() >= 0 {
 			p.choose(ctx)
 
@@ -96,7 +100,9 @@ func elect(ctx workflow.Context, in ProbeInput, self any) (ProbeResult, error) {
 type probe struct {
 	ProbeInput
 
-	failed bool // a carrier's trial ended
+	failed   bool     // a carrier's trial ended
+	paused   []string // of the trials of a stage, those whose sweeps are paused
+	timedOut bool     // no signal came for a while
 
 	want, done workflow.ReceiveChannel
 }
@@ -159,6 +165,32 @@ func (p *probe) known(ctx workflow.Context) (bool, error) {
 	return known, err
 }
 
+// takesTrials is the index of the first trial that waits for a stage whose sweep is not paused; -1 = none.
+func (p *probe) takesTrials() int {
+	if p.StageKey == "" {
+		return -1
+	}
+
+	return slices.IndexFunc(p.Waiting, func(id string) bool { return !slices.Contains(p.paused, id) })
+}
+
+// lookAtSweeps asks which sweeps of a stage's trials are paused, before a carrier is chosen
+// and from time to time. A carrier of a paused sweep is asked to yield to one that is not.
+func (p *probe) lookAtSweeps(ctx workflow.Context) error {
+	if p.StageKey == "" || len(p.Waiting) == 0 || p.Carrier != "" && !p.timedOut {
+		return nil
+	}
+
+	p.timedOut = false
+
+	err := step(ctx, acts.PausedTrials, activities.PausedInput{WorkflowIDs: append(slices.Clone(p.Waiting), p.Carrier)}, &p.paused)
+	if err == nil && slices.Contains(p.paused, p.Carrier) && p.takesTrials() >= 0 {
+		p.tell(ctx, p.Carrier, ProbeRole{Ready: true})
+	}
+
+	return err
+}
+
 // release tells all waiting trials to go on with the footprint, or to look at the ledger.
 func (p *probe) release(ctx workflow.Context) {
 	p.sendRoles(ctx, p.Waiting, ProbeRole{Ready: true})
@@ -166,11 +198,15 @@ func (p *probe) release(ctx workflow.Context) {
 }
 
 // candidate is the index of the trial that gets the measuring run; -1 = none.
-// It is the first that was not told to run beside it. When all were, and the
+// It is the first that was not told to run beside it, if one can a trial of a sweep that is not paused. When all were, and the
 // carrier takes too long, the last one is asked once for a short run, because
 // it is the most likely to wait still. A running one gets the message when it
 // waits again, or has ended.
 func (p *probe) candidate() int {
+	if i := p.takesTrials(); i >= 0 {
+		return i
+	}
+
 	first := slices.IndexFunc(p.Waiting, func(id string) bool { return !slices.Contains(p.Beside, id) })
 	if first < 0 && p.Capped && !p.Asked {
 		return len(p.Waiting) - 1
@@ -247,9 +283,20 @@ func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bo
 // await waits for a signal. From time to time it tells every trial its role
 // again, in case one died without a word: a live one ignores that.
 func (p *probe) await(ctx workflow.Context) error {
-	got, err := awaitFor(ctx, recheckLongest, "offer the run again", p.news)
+	pause := recheckLongest
+	if p.StageKey != "" && p.Carrier != "" && len(p.Waiting) > 0 { // nobody else runs meanwhile
+		pause = recheckFirst
+	}
+
+	got, err := awaitFor(ctx, pause, "offer the run again", p.news)
 	if err != nil || got {
 		return err
+	}
+
+	p.timedOut = true
+
+	if p.StageKey != "" && p.Carrier != "" && len(p.Waiting) > 0 && slices.Contains(p.paused, p.Carrier) {
+		return nil // it was asked to yield
 	}
 
 	if p.Carrier != "" && !p.tell(ctx, p.Carrier, ProbeRole{Short: p.Capped}) {

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,6 +166,39 @@ func TestStage_InputIsLostWhileItWaits(t *testing.T) {
 	require.Equal(t, []string{berth.StageMain, "features", berth.StageMain}, stagesOf(b.requests))
 }
 
+// A trial that waits for a place to run a stage leaves it to another one when it is asked to.
+func TestStage_Yields(t *testing.T) {
+	t.Parallel()
+
+	b, left := stageSetup(t, &carryStage, featuresStage, ownCommand)
+	b.waiting = true
+	b.at(3*time.Second, func() {
+		b.waiting = false
+		b.env.SignalWorkflow(workflows.SignalStage, lookAgain)
+	})
+	b.runs(ok(0), ok(0.9))
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Equal(t, []string{"features", "features", berth.StageMain}, stagesOf(b.requests), "it was elected again")
+	require.Equal(t, []workflows.ProbeMeasured{
+		{WorkflowID: workflows.TrialWorkflowID(sweepID, 1), Failed: true}, {WorkflowID: workflows.TrialWorkflowID(sweepID, 1)},
+	}, *left)
+}
+
+// One that runs it goes on.
+func TestStage_YieldsNotWhileItRuns(t *testing.T) {
+	t.Parallel()
+
+	b, left := stageSetup(t, &carryStage, ownCommand)
+	b.takes = time.Minute
+	b.at(3*time.Second, func() { b.env.SignalWorkflow(workflows.SignalStage, lookAgain) })
+	b.runs(ok(0), ok(0.9))
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Equal(t, []string{"features", berth.StageMain}, stagesOf(b.requests))
+	require.Equal(t, []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}, *left)
+}
+
 // A canceled trial leaves the stage to the next, also when it did not read its role.
 func TestStage_EndedCarrierLeavesIt(t *testing.T) {
 	t.Parallel()
@@ -194,6 +228,16 @@ func elects(t *testing.T, known func() bool, act func(b *probeBundle)) (all []st
 	var a *activities.Activities
 
 	b := probeSetup(t)
+	began := b.env.Now()
+	b.env.OnActivity(a.PausedTrials, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.PausedInput) (paused []string, _ error) {
+		for _, id := range in.WorkflowIDs {
+			if strings.HasPrefix(id, "paused") && b.env.Now().Sub(began) > 10*time.Second {
+				paused = append(paused, id)
+			}
+		}
+
+		return paused, nil
+	}).Maybe()
 	b.env.OnActivity(a.StageKnown, mock.Anything, mock.Anything).Return(func(context.Context, activities.StageRef) (bool, error) { return known(), nil })
 	b.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, workflows.SignalStage, mock.Anything).Return(
 		func(_, id, _, _ string, arg any) error {
@@ -245,4 +289,30 @@ func TestStageWorkflow_EndsWithItsCarrier(t *testing.T) {
 
 	require.Equal(t, stageTold{"a", true}, told[0])
 	require.ElementsMatch(t, []stageTold{{"b", false}, {"c", false}}, told[1:])
+}
+
+// A carrier whose sweep is paused is asked to yield when others wait, and its sweep's trials are
+// not chosen while there are others.
+func TestStageWorkflow_APausedSweepKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+
+	known := false
+	told := elects(t, func() bool { return known }, func(b *probeBundle) {
+		b.want(0, "paused-1", "paused-2", "c") // from 10 s on
+		b.env.RegisterDelayedCallback(func() { // it has withdrawn its request
+			b.env.SignalWorkflow(workflows.SignalMeasured, workflows.ProbeMeasured{WorkflowID: "paused-1", Failed: true})
+			b.env.SignalWorkflow(workflows.SignalWant, workflows.ProbeWanted{WorkflowID: "paused-1"})
+			b.env.SignalWorkflow(workflows.SignalWant, workflows.ProbeWanted{WorkflowID: "paused-2"})
+			b.env.SignalWorkflow(workflows.SignalWant, workflows.ProbeWanted{WorkflowID: "c"})
+		}, 70*time.Second)
+		b.env.RegisterDelayedCallback(func() {
+			known = true
+			b.env.SignalWorkflow(workflows.SignalMeasured, workflows.ProbeMeasured{WorkflowID: "c"})
+		}, 80*time.Second)
+	})
+
+	require.Equal(t, stageTold{"paused-1", true}, told[0])
+	require.Contains(t, told, stageTold{"paused-1", false}, "it is asked to yield")
+	require.Contains(t, told, stageTold{"c", true})
+	require.NotContains(t, told, stageTold{"paused-2", true})
 }

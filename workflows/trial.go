@@ -88,6 +88,7 @@ type trial struct {
 
 	told      bool // that the sweep starts nothing any more
 	inputLost bool // while it waited for a place, the output of an earlier stage was lost
+	yielding  bool // while it waited for a place to run a stage, it was asked to leave that to another trial
 
 	strays []string // shapes of earlier stages whose probe has the trial measure them still
 }

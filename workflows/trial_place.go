@@ -15,7 +15,7 @@ type placing struct {
 	status berth.PlacementStatus
 	asked  berth.Demand
 	end    *berth.TrialUpdate
-	lost   bool // it was withdrawn, as the output of an earlier stage is gone
+	lost   bool // it was withdrawn, as the output of an earlier stage is gone, or another trial runs the stage
 }
 
 // place asks for a place and waits for it. The signal is a shortcut: a timer
@@ -44,7 +44,9 @@ func (t *trial) place(ctx workflow.Context) (placing, error) {
 
 	switch status.State {
 	case berth.RequestWithdrawn:
-		if t.inputLost {
+		if t.inputLost || t.yielding && !t.stopped() {
+			t.leaveStage(ctx, true)
+
 			return placing{lost: true}, nil
 		}
 	case berth.RequestPlaced:
@@ -89,7 +91,7 @@ func notFound(err error) bool {
 func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, status berth.PlacementStatus) (berth.PlacementStatus, error) {
 	ref := activities.AttemptRef{AttemptID: in.AttemptID}
 	check := func(ctx workflow.Context, do any) error { return step(ctx, do, ref, &status) }
-	t.inputLost = false
+	t.inputLost, t.yielding = false, false
 
 	for pause := recheckFirst; status.State == berth.RequestWaiting; pause = min(2*pause, recheckLongest) {
 		signaled, unmeasured, stopped := false, t.Beside, t.stopped()
@@ -97,7 +99,7 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		_, err := awaitFor(ctx, pause, "look at the placement request", func() bool {
 			signaled = signaled || t.placed.ReceiveAsync(nil)
 
-			return signaled || (t.stopped() && !t.Away) || (unmeasured && t.released()) || (t.Away && t.stopped() && !stopped)
+			return signaled || t.yields() || (t.stopped() && !t.Away) || (unmeasured && t.released()) || (t.Away && t.stopped() && !stopped)
 		})
 		if err != nil { // canceled: the request must not be placed any more
 			clean, _ := workflow.NewDisconnectedContext(ctx)
@@ -119,7 +121,7 @@ func (t *trial) awaitPlacement(ctx workflow.Context, in activities.PlaceInput, s
 		}
 
 		switch {
-		case t.stopped() && !t.Away:
+		case t.stopped() && !t.Away, t.yielding:
 			err = check(ctx, acts.WithdrawPlacement)
 		case unmeasured && !t.Beside:
 			status, err = t.resize(ctx, in)

@@ -65,11 +65,21 @@ func (t *trial) hearStage() (heard bool) {
 	return heard
 }
 
+// yields reports whether a trial that waits for a place to run a stage was asked to leave it
+// to another one. It is the carrier until its request is withdrawn.
+func (t *trial) yields() bool {
+	if t.CarriesStage && t.hearStage() && !t.CarriesStage {
+		t.CarriesStage, t.yielding = true, true
+	}
+
+	return t.yielding
+}
+
 // leaveStage tells the election of the stage that this trial runs that its run is over.
 func (t *trial) leaveStage(ctx workflow.Context, failed bool) {
-	t.hearStage()
+	carries := t.CarriesStage
 
-	if !t.CarriesStage {
+	if t.hearStage(); !carries && !t.CarriesStage {
 		return
 	}
 

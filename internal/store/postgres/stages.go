@@ -31,6 +31,13 @@ func (s *Store) StageKnown(ctx context.Context, key string) (bool, error) {
 	return len(known) > 0, err
 }
 
+// PausedTrials returns which of these workflows are of trials whose sweeps are paused.
+func (s *Store) PausedTrials(ctx context.Context, workflowIDs []string) ([]string, error) {
+	paused, err := s.q.PausedTrials(ctx, s.pool, workflowIDs)
+
+	return paused, translate(err, "reading paused sweeps")
+}
+
 // StagesKnown returns the keys that have an output.
 func (s *Store) StagesKnown(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys) == 0 {

@@ -179,6 +179,21 @@ func TestStages_RequestsKnowTheirInputs(t *testing.T) {
 	}
 }
 
+// Trials of paused sweeps are found by their workflows.
+func TestStages_PausedTrials(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	other := *b
+	other.begin(t, stagedSweep)
+	b.exec(t, "UPDATE sweeps SET state = 'paused' WHERE id = $1", b.sweep)
+
+	mine, theirs := "sweep-"+b.sweep+"/trial-7", "sweep-"+other.sweep+"/trial-7"
+	paused, err := b.store.PausedTrials(t.Context(), []string{mine, theirs, ""})
+	require.NoError(t, err)
+	require.Equal(t, []string{mine}, paused)
+}
+
 // The failure of a stage is told to the sweep's other trials, and to no other sweep's.
 func TestStages_FailureIsTold(t *testing.T) {
 	t.Parallel()

@@ -922,6 +922,32 @@ func (q *Queries) OldestOfEnded(ctx context.Context, db DBTX, sweepID string, ne
 	return items, nil
 }
 
+const pausedTrials = `-- name: PausedTrials :many
+SELECT w.id::text FROM unnest($1::text[]) AS w (id)
+WHERE EXISTS (SELECT 1 FROM sweeps s WHERE s.state = 'paused' AND 'sweep-' || s.id = split_part(w.id, '/', 1))
+`
+
+// Which of these workflows are of trials whose sweeps are paused; their ids begin with "sweep-" and the sweep's id.
+func (q *Queries) PausedTrials(ctx context.Context, db DBTX, workflowIds []string) ([]string, error) {
+	rows, err := db.Query(ctx, pausedTrials, workflowIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var w_id string
+		if err := rows.Scan(&w_id); err != nil {
+			return nil, err
+		}
+		items = append(items, w_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const putStageOutput = `-- name: PutStageOutput :exec
 INSERT INTO stage_outputs (key, stage, attempt_id) VALUES ($1, $2, $3)
 ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now()

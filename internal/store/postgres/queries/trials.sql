@@ -39,6 +39,11 @@ ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now(
 -- Forgets an output that is not on its host any more.
 DELETE FROM stage_outputs o USING attempts a WHERE o.attempt_id = @attempt_id AND a.id = o.attempt_id AND a.host_id = @host_id;
 
+-- name: PausedTrials :many
+-- Which of these workflows are of trials whose sweeps are paused; their ids begin with "sweep-" and the sweep's id.
+SELECT w.id::text FROM unnest(@workflow_ids::text[]) AS w (id)
+WHERE EXISTS (SELECT 1 FROM sweeps s WHERE s.state = 'paused' AND 'sweep-' || s.id = split_part(w.id, '/', 1));
+
 -- name: StagesKnown :many
 SELECT o.key FROM shared_outputs o WHERE o.key = ANY (@keys::text[]) AND o.last_seen_at > now() - @silent::interval;
 
