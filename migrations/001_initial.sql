@@ -416,7 +416,7 @@ CREATE INDEX leases_unreleased ON leases (host_id) WHERE state <> 'released';
 CREATE INDEX leases_unreleased_sweep ON leases (sweep_id) WHERE state <> 'released';
 CREATE INDEX leases_unreleased_device ON leases (device_id) WHERE device_id IS NOT NULL AND state <> 'released';
 
--- Outputs of stages that trials share. The files are those of the attempt.
+-- Outputs of stages that trials share: the files of an attempt.
 CREATE TABLE stage_outputs (
     key        text PRIMARY KEY,
     stage      text NOT NULL,

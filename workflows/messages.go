@@ -91,5 +91,5 @@ type ProbeMeasured struct {
 // StageRole tells a waiting trial its part in a stage.
 type StageRole struct {
 	Key   string `json:"key"`
-	Carry bool   `json:"carry"` // run it for all; else look at the ledger: it is there, or has failed, or another trial is to run it
+	Carry bool   `json:"carry"` // run it for all; else look at the ledger: it has an output, or a failure, or another trial runs it
 }

@@ -284,7 +284,7 @@ func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bo
 // again, in case one died without a word: a live one ignores that.
 func (p *probe) await(ctx workflow.Context) error {
 	pause := recheckLongest
-	if p.StageKey != "" && p.Carrier != "" && len(p.Waiting) > 0 { // nobody else runs meanwhile
+	if p.StageKey != "" && p.Carrier != "" && len(p.Waiting) > 0 { // they all stand still
 		pause = recheckFirst
 	}
 

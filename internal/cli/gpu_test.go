@@ -28,7 +28,11 @@ func TestGPUTexts(t *testing.T) {
 	require.Equal(t, "9 s, peak 900 MiB of 1,024 MiB, GPU 910 MiB of 1,216 MiB, its framework at most 300 MiB, 12.35 ms a step", usageText(onGPU))
 	require.Equal(t, "1,024 MiB at its start, 2,048 MiB in validation", phasesText(&client.DevicePhases{StartBytes: 1 << 30, ValidationBytes: 2 << 30}))
 
+	onCores.Stage, onGPU.Stage = "base", "main"
 	require.NotContains(t, attemptTable([]client.Attempt{onCores}).header, "gpu")
+	require.Equal(t, []string{"1", "base"}, attemptTable([]client.Attempt{onCores}).rows[0][:2])
+
+	onCores.Stage = "main"
 
 	both := attemptTable([]client.Attempt{onCores, onGPU})
 	require.Equal(t, []string{"reserved", "peak", "gpu", "gpu reserved", "gpu peak", "cores"}, both.header[5:11])

@@ -198,20 +198,19 @@ func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
 	return sketch, nil
 }
 
-// Keys are the shapes whose footprints Preview wants.
+// Keys are the shapes whose footprints Preview wants, the stages' shapes last.
 func (k *Sketch) Keys() []string {
-	keys := make([]string, len(k.shapes))
-	for i, shape := range k.shapes {
-		keys[i] = shape.Key
+	keys := make([]string, 0, len(k.shapes))
+	for _, shape := range k.shapes {
+		keys = append(keys, shape.Key)
 	}
 
 	for _, stage := range k.stages {
-		keys = slices.AppendSeq(keys, maps.Values(stage))
+		ofStage := slices.Sorted(maps.Values(stage))
+		keys = append(keys, slices.Compact(ofStage)...)
 	}
 
-	slices.Sort(keys)
-
-	return slices.Compact(keys)
+	return keys
 }
 
 // StageKeys are the keys of all stages. Preview wants those with an output.
