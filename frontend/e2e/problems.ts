@@ -246,6 +246,8 @@ export const badFiles: BadFile[] = [
   ofSection("E_CONSTRAINT", "/constraints/0", "constraints: [{metric: b}]", undefined, "objective: {metric: a}"),
   ofSection("E_EARLY_STOP", "/early_stop", "early_stop: {rule: asha}", "Early stopping", "objective: {metric: loss}"),
   ofSection("E_FROM", "/search/from", "search: {algorithm: random, from: [digits]}"),
+  ofSection("E_STAGE", "/stages/0/name", "stages: [{name: main, command: [a]}]"),
+  ofSection("E_STAGE", "/stages/0", "stages: [{name: a}]"),
   ofSection("E_DIRECTION", "/objective/goal", "objective: {metric: a, goal: up}", "Goal"),
   {
     name: "several GPUs",
