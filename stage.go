@@ -88,10 +88,8 @@ func (s Spec) StageIndex(name string) int {
 
 // StageState is what the ledger knows of a stage of one trial.
 type StageState struct {
-	Name     string
-	Key      string
-	ShapeKey string
-	Known    bool // its output is there
+	Key   string
+	Known bool // its output is there
 	// Failed is how the stage failed in a trial of the same sweep; nil = it did not.
 	Failed *TrialUpdate
 }

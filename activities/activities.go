@@ -27,9 +27,10 @@ type Trials interface {
 	TrialLister
 
 	PlannedTrial(ctx context.Context, sweepID string, number int, stage string) (berth.PlannedTrial, error)
-	// StageStates are the stages of a trial, in order, without their names.
+	// StageStates are the stages of a trial, in order.
 	StageStates(ctx context.Context, sweepID string, number int) ([]berth.StageState, error)
-	StageKnown(ctx context.Context, key string) (bool, error)
+	// StagesKnown returns those of keys whose output is there.
+	StagesKnown(ctx context.Context, keys []string) ([]string, error)
 	// PausedTrials returns which of these workflows are of trials whose sweeps are paused.
 	PausedTrials(ctx context.Context, workflowIDs []string) ([]string, error)
 	EndedTrials(ctx context.Context, sweepID string, numbers []int) ([]berth.TrialEnd, error)

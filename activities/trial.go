@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/berthml/berth"
@@ -54,12 +55,10 @@ func (a *Activities) BeginTrial(ctx context.Context, in TrialRef) (TrialBrief, e
 	}
 
 	spec := trial.Spec
-	stage := stageBrief(trial, berth.StageMain, trial.Attempts > 0)
 
-	if len(spec.Stages) > 0 {
-		if stage, err = a.nextStage(ctx, in, spec, trial.Attempts > 0); err != nil {
-			return TrialBrief{}, translate(err)
-		}
+	stage, err := a.nextStage(ctx, in, trial, trial.Attempts > 0)
+	if err != nil {
+		return TrialBrief{}, translate(err)
 	}
 
 	return TrialBrief{
@@ -96,43 +95,39 @@ func (a *Activities) NextStage(ctx context.Context, in TrialRef) (StageBrief, er
 		return StageBrief{}, translate(err)
 	}
 
-	next, err := a.nextStage(ctx, in, trial.Spec, false)
+	next, err := a.nextStage(ctx, in, trial, false)
 
 	return next, translate(err)
 }
 
-func (a *Activities) nextStage(ctx context.Context, in TrialRef, spec berth.Spec, goesOn bool) (StageBrief, error) {
+// nextStage is NextStage for a trial as its own command sees it.
+func (a *Activities) nextStage(ctx context.Context, in TrialRef, trial berth.PlannedTrial, goesOn bool) (StageBrief, error) {
+	if len(trial.Spec.Stages) == 0 {
+		return stageBrief(trial, berth.StageMain, goesOn), nil
+	}
+
 	states, err := a.Trials.StageStates(ctx, in.SweepID, in.Number)
 	if err != nil {
 		return StageBrief{}, err
 	}
 
-	stage, key := berth.StageMain, ""
-
-	for i, state := range states {
-		if state.Known {
-			continue
-		}
-
-		if stage, key = spec.Stages[i].Name, state.Key; state.Failed != nil {
-			failed := *state.Failed
-			failed.Message = fmt.Sprintf("stage %s failed in trial %d: %s", stage, failed.Number, failed.Message)
-
-			return StageBrief{Stage: stage, StageKey: key, Failed: &failed}, nil
-		}
-
-		break
+	i := slices.IndexFunc(states, func(state berth.StageState) bool { return !state.Known })
+	if i < 0 {
+		return stageBrief(trial, berth.StageMain, goesOn), nil
 	}
 
-	trial, err := a.Trials.PlannedTrial(ctx, in.SweepID, in.Number, stage)
-	if err != nil {
-		return StageBrief{}, err
+	stage := trial.Spec.Stages[i].Name
+	if failed := states[i].Failed; failed != nil {
+		failed.Message = fmt.Sprintf("stage %s failed in trial %d: %s", stage, failed.Number, failed.Message)
+
+		return StageBrief{Stage: stage, StageKey: states[i].Key, Failed: failed}, nil
 	}
 
+	trial, err = a.Trials.PlannedTrial(ctx, in.SweepID, in.Number, stage)
 	next := stageBrief(trial, stage, goesOn)
-	next.StageKey = key
+	next.StageKey = states[i].Key
 
-	return next, nil
+	return next, err
 }
 
 // StageRef names the stage that a trial needs.
@@ -170,9 +165,9 @@ func (a *Activities) PausedTrials(ctx context.Context, in PausedInput) ([]string
 
 // StageKnown reports whether the output of a stage is there.
 func (a *Activities) StageKnown(ctx context.Context, in StageRef) (bool, error) {
-	known, err := a.Trials.StageKnown(ctx, in.Key)
+	known, err := a.Trials.StagesKnown(ctx, []string{in.Key})
 
-	return known, translate(err)
+	return len(known) > 0, translate(err)
 }
 
 // describe renders an assignment on one line, at most 120 bytes, for summaries.

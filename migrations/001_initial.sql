@@ -432,7 +432,7 @@ WHERE a.outputs_removed_at IS NULL AND s.deleted_at IS NULL AND (h.removed_at IS
 
 -- Outputs that an unfinished trial needs, or a container that has not ended for certain.
 CREATE VIEW held_outputs AS
-SELECT o.attempt_id FROM stage_outputs o
+SELECT o.attempt_id, w.sweep_id FROM stage_outputs o JOIN attempts e ON e.id = o.attempt_id JOIN trials w ON w.id = e.trial_id
 WHERE EXISTS (SELECT 1 FROM trials t WHERE t.stage_keys @> ARRAY[o.key] AND t.finished_at IS NULL AND t.stage_keys <> '{}')
     OR EXISTS (
         SELECT 1 FROM leases l JOIN attempts a ON a.id = l.attempt_id JOIN trials t ON t.id = a.trial_id

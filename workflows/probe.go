@@ -283,8 +283,8 @@ func (p *probe) tell(ctx workflow.Context, workflowID string, role ProbeRole) bo
 // await waits for a signal. From time to time it tells every trial its role
 // again, in case one died without a word: a live one ignores that.
 func (p *probe) await(ctx workflow.Context) error {
-	pause := recheckLongest
-	if p.StageKey != "" && p.Carrier != "" && len(p.Waiting) > 0 { // they all stand still
+	pause, standStill := recheckLongest, p.StageKey != "" && p.Carrier != "" && len(p.Waiting) > 0
+	if standStill {
 		pause = recheckFirst
 	}
 
@@ -295,7 +295,7 @@ func (p *probe) await(ctx workflow.Context) error {
 
 	p.timedOut = true
 
-	if p.StageKey != "" && p.Carrier != "" && len(p.Waiting) > 0 && slices.Contains(p.paused, p.Carrier) {
+	if standStill && slices.Contains(p.paused, p.Carrier) {
 		return nil // it was asked to yield
 	}
 

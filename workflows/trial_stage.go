@@ -95,17 +95,22 @@ func (t *trial) leaveStage(ctx workflow.Context, failed bool) {
 // needsEarlierStage reports whether a trial that waits for a place has to run another stage
 // first, as its output was lost.
 func (t *trial) needsEarlierStage(ctx workflow.Context) (bool, error) {
-	next := activities.StageBrief{}
-	err := step(ctx, acts.NextStage, activities.TrialRef{SweepID: t.in.SweepID, Number: t.in.Number}, &next)
+	next, err := t.askStage(ctx)
 
 	return next.StageKey != t.Brief.StageKey, err
+}
+
+func (t *trial) askStage(ctx workflow.Context) (next activities.StageBrief, err error) {
+	err = step(ctx, acts.NextStage, activities.TrialRef{SweepID: t.in.SweepID, Number: t.in.Number}, &next)
+
+	return next, err
 }
 
 // nextStage asks the ledger what the trial runs next. What counts for one stage is forgotten
 // with it.
 func (t *trial) nextStage(ctx workflow.Context) error {
-	next := activities.StageBrief{}
-	if err := step(ctx, acts.NextStage, activities.TrialRef{SweepID: t.in.SweepID, Number: t.in.Number}, &next); err != nil {
+	next, err := t.askStage(ctx)
+	if err != nil {
 		return err
 	}
 

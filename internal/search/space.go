@@ -52,7 +52,7 @@ type dim struct {
 }
 
 func newSpace(s berth.Spec) (*space, error) {
-	sp := &space{spec: s, algorithm: s.Search.Algorithm, points: 1, finite: true, renders: len(s.Command) == 0 || len(s.Stages) == 0 && argv.Sure(s)}
+	sp := &space{spec: s, algorithm: s.Search.Algorithm, points: 1, finite: true, renders: len(s.Command) == 0 || argv.Sure(s)}
 	scope := expr.Scope{}
 
 	for _, p := range s.Parameters {

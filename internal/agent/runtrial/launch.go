@@ -170,7 +170,7 @@ func (r *run) environment(user map[string]string) map[string]string {
 	}
 
 	if r.ofStage() {
-		env["TRIAL_SEED"] = strconv.FormatInt(stageSeed(r.who.StageKey), 10)
+		env["TRIAL_SEED"] = strconv.FormatInt(seedOf(r.who.StageKey), 10) // the same for all trials that share the stage
 	} else {
 		maps.Copy(env, map[string]string{
 			"TRIAL_SWEEP":   r.who.SweepID,
@@ -276,8 +276,12 @@ func (r *run) defaults(user map[string]string) map[string]string {
 // trialSeed derives a trial's seed from its sweep's: not negative, below 2^31
 // as NumPy wants it, and the same for every attempt.
 func trialSeed(sweepSeed int64, number int) int64 {
+	return seedOf(fmt.Sprintf("%d/%d", sweepSeed, number))
+}
+
+func seedOf(text string) int64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d/%d", sweepSeed, number) // a hash takes everything
+	_, _ = h.Write([]byte(text)) // a hash takes everything
 
 	return int64(h.Sum64() & math.MaxInt32)
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,14 +29,6 @@ func (r *run) shares(o berth.Outcome) bool {
 // stageVariable names the variable with the path of a stage's output.
 func stageVariable(name string) string {
 	return "TRIAL_STAGE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-}
-
-// stageSeed is the same for all trials that share a stage, as trialSeed is for attempts.
-func stageSeed(key string) int64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(key)) // a hash takes everything
-
-	return int64(h.Sum64() & math.MaxInt32)
 }
 
 // addInputs mounts the outputs of earlier stages. An output that is gone is forgotten, so that

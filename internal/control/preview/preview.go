@@ -121,7 +121,34 @@ func planned(s berth.Spec, suggestions []search.Suggestion, end search.End) int 
 
 // Enumerate runs the search over at most MaxEnumerated trials.
 func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
-	return enumerate(s, imageDigest, MaxEnumerated)
+	sketch, suggestions, err := enumerate(s, imageDigest, MaxEnumerated)
+	if err != nil {
+		return nil, err
+	}
+
+	return sketch, sketch.addStages(suggestions, imageDigest)
+}
+
+// addStages adds the keys of the stages that the trials need.
+func (k *Sketch) addStages(suggestions []search.Suggestion, imageDigest string) error {
+	recipes := search.NewRecipes(k.spec, "", imageDigest)
+
+	for range k.spec.Stages {
+		k.stages = append(k.stages, map[string]string{})
+	}
+
+	for _, suggestion := range suggestions {
+		runs, err := recipes.Of(suggestion.Values)
+		if err != nil {
+			return err
+		}
+
+		for i, run := range runs {
+			k.stages[i][run.Key] = run.Shape.Key()
+		}
+	}
+
+	return nil
 }
 
 // AtOnce is how many trials of a sweep run at once on otherwise idle hosts, as the
@@ -131,7 +158,7 @@ func Enumerate(s berth.Spec, imageDigest string) (*Sketch, error) {
 func AtOnce(
 	s berth.Spec, imageDigest string, hosts []berth.Host, footprints func(keys []string) (map[string]berth.Footprints, error),
 ) (idle, now int, err error) {
-	sketch, err := enumerate(s, imageDigest, berth.MaxOpenTrials)
+	sketch, _, err := enumerate(s, imageDigest, berth.MaxOpenTrials)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -149,15 +176,15 @@ func AtOnce(
 	return p.AtOnce, now, nil
 }
 
-func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
+func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, []search.Suggestion, error) {
 	searcher, err := search.New(s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	suggestions, end, err := searcher.Next(berth.Tried{}, most)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	sketch := &Sketch{
@@ -165,11 +192,7 @@ func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
 		tight: end == search.EndDraws || end == search.EndNone && len(suggestions) < fewFound,
 	}
 	index := map[string]int{}
-	shapes, recipes := search.NewShapes(s, imageDigest, berth.StageMain), search.NewRecipes(s, "", imageDigest)
-
-	for range s.Stages {
-		sketch.stages = append(sketch.stages, map[string]string{})
-	}
+	shapes := search.NewShapes(s, imageDigest, berth.StageMain)
 
 	for _, suggestion := range suggestions {
 		shape := shapes.Of(suggestion.Values)
@@ -184,18 +207,9 @@ func enumerate(s berth.Spec, imageDigest string, most int) (*Sketch, error) {
 
 		sketch.shapes[i].Trials++
 		sketch.trials = append(sketch.trials, i)
-
-		stages, err := recipes.Of(suggestion.Values)
-		if err != nil {
-			return nil, err
-		}
-
-		for n, stage := range stages {
-			sketch.stages[n][stage.Key] = stage.Shape.Key()
-		}
 	}
 
-	return sketch, nil
+	return sketch, suggestions, nil
 }
 
 // Keys are the shapes whose footprints Preview wants, the stages' shapes last.

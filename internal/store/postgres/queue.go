@@ -65,7 +65,7 @@ func (s *Store) readQueue(ctx context.Context, tx pgx.Tx, limit int, queue *bert
 		return err
 	}
 
-	if err := s.addInputs(ctx, tx, queue); err != nil {
+	if err := s.addInputs(ctx, tx, queue, rows); err != nil {
 		return err
 	}
 
@@ -111,14 +111,26 @@ func (s *Store) addCheckpoints(ctx context.Context, tx pgx.Tx, queue *berth.Queu
 }
 
 // addInputs adds to requests where the outputs of earlier stages are that they read.
-func (s *Store) addInputs(ctx context.Context, tx pgx.Tx, queue *berth.Queue) error {
-	rows, err := s.q.ListWaitingInputs(ctx, tx)
+func (s *Store) addInputs(ctx context.Context, tx pgx.Tx, queue *berth.Queue, rows []dbsqlc.ListWaitingRequestsRow) error {
+	var staged []string
+
+	for _, row := range rows {
+		if row.Staged {
+			staged = append(staged, row.AttemptID)
+		}
+	}
+
+	if len(staged) == 0 { // most rounds
+		return nil
+	}
+
+	found, err := s.q.ListWaitingInputs(ctx, tx, staged)
 	if err != nil {
 		return err
 	}
 
-	inputs := make(map[string]dbsqlc.ListWaitingInputsRow, len(rows))
-	for _, row := range rows {
+	inputs := make(map[string]dbsqlc.ListWaitingInputsRow, len(found))
+	for _, row := range found {
 		inputs[row.AttemptID] = row
 	}
 

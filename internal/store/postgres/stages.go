@@ -13,7 +13,7 @@ func (s *Store) StageStates(ctx context.Context, sweepID string, number int) ([]
 	rows, err := s.q.StageStates(ctx, s.pool, &dbsqlc.StageStatesParams{SweepID: sweepID, Number: number, Silent: berth.StageSilence})
 
 	return collect(rows, err, fmt.Sprintf("reading stages of trial %d of sweep %s", number, sweepID), func(row dbsqlc.StageStatesRow) berth.StageState {
-		state := berth.StageState{Key: row.Key, ShapeKey: row.ShapeKey, Known: row.Known}
+		state := berth.StageState{Key: row.Key, Known: row.Known}
 		if row.FailedIn > 0 {
 			state.Failed = &berth.TrialUpdate{
 				Number: row.FailedIn, State: berth.TrialState(row.FailedState), Kind: berth.FailureKind(row.FailedKind), Message: row.FailedMessage,
@@ -22,13 +22,6 @@ func (s *Store) StageStates(ctx context.Context, sweepID string, number int) ([]
 
 		return state
 	})
-}
-
-// StageKnown reports whether the output of a stage is there.
-func (s *Store) StageKnown(ctx context.Context, key string) (bool, error) {
-	known, err := s.StagesKnown(ctx, []string{key})
-
-	return len(known) > 0, err
 }
 
 // PausedTrials returns which of these workflows are of trials whose sweeps are paused.

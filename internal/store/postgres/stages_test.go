@@ -91,9 +91,9 @@ func TestStages_AreKnownByKey(t *testing.T) {
 	other.staged(t, "features", "k1", "k3")
 	require.Equal(t, []bool{true, false}, other.known(t), "of another sweep, too")
 
-	is, err := b.store.StageKnown(t.Context(), "k1")
+	is, err := b.store.StagesKnown(t.Context(), []string{"k1"})
 	require.NoError(t, err)
-	require.True(t, is)
+	require.Equal(t, []string{"k1"}, is)
 
 	other.staged(t, "base", "k9", "k3")
 	require.Equal(t, []bool{false, false}, other.known(t))
@@ -109,9 +109,9 @@ func TestStages_AreKnownByKey(t *testing.T) {
 	} {
 		lose()
 
-		is, err := b.store.StageKnown(t.Context(), "k1")
+		is, err := b.store.StagesKnown(t.Context(), []string{"k1"})
 		require.NoError(t, err)
-		require.False(t, is, name)
+		require.Empty(t, is, name)
 
 		b.exec(t, "UPDATE hosts SET last_seen_at = now(), removed_at = NULL")
 		b.exec(t, "UPDATE attempts SET outputs_removed_at = NULL, outputs_removed_why = ''")

@@ -80,7 +80,17 @@ func Sure(s berth.Spec) bool {
 		parameters[p.Name] = p
 	}
 
-	for i, element := range s.Command {
+	for _, stage := range s.Stages {
+		if len(stage.Command) > 0 && !sure(stage.Command, parameters) {
+			return false
+		}
+	}
+
+	return sure(s.Command, parameters)
+}
+
+func sure(command []string, parameters map[string]berth.Parameter) bool {
+	for i, element := range command {
 		parts, broken := Parse(element)
 		if broken != "" || i == 0 && (len(parts) != 1 || parts[0].Name != "") {
 			return false
@@ -93,7 +103,7 @@ func Sure(s berth.Spec) bool {
 		}
 	}
 
-	return len(s.Command) > 0 && Longest(s.Command, parameters) <= MaxBytes
+	return len(command) > 0 && Longest(command, parameters) <= MaxBytes
 }
 
 // written are the values that the document lists for a parameter.

@@ -219,6 +219,7 @@ type Footprint struct {
 
 type HeldOutput struct {
 	AttemptID string
+	SweepID   string
 }
 
 type Host struct {

@@ -340,7 +340,7 @@ FROM placement_requests r JOIN trials t ON t.id = r.trial_id JOIN sweeps s ON s.
     SELECT CASE WHEN r.stage = 'main' THEN cardinality(t.stage_keys) ELSE (
         SELECT e.position - 1 FROM json_array_elements(s.spec -> 'stages') WITH ORDINALITY AS e (stage, position) WHERE e.stage ->> 'name' = r.stage) END AS inputs
 ) n
-WHERE r.state = 'waiting' AND r.not_before <= now() AND t.stage_keys <> '{}'
+WHERE r.attempt_id = ANY ($1::uuid[])
 `
 
 type ListWaitingInputsRow struct {
@@ -350,9 +350,9 @@ type ListWaitingInputsRow struct {
 	Hosts     []string
 }
 
-// Of waiting requests of trials with stages: how many earlier outputs they read, and the hosts that have all of these.
-func (q *Queries) ListWaitingInputs(ctx context.Context, db DBTX) ([]ListWaitingInputsRow, error) {
-	rows, err := db.Query(ctx, listWaitingInputs)
+// Of requests of trials with stages: how many earlier outputs they read, and the hosts that have all of these.
+func (q *Queries) ListWaitingInputs(ctx context.Context, db DBTX, attemptIds []string) ([]ListWaitingInputsRow, error) {
+	rows, err := db.Query(ctx, listWaitingInputs, attemptIds)
 	if err != nil {
 		return nil, err
 	}
@@ -399,7 +399,7 @@ WITH offered AS MATERIALIZED (
 )
 SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
     ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
-    coalesce(r.last_oom, 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
+    (t.stage_keys <> '{}')::boolean AS staged, coalesce(r.last_oom, 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     (now() - greatest(r.requested_at, s.resumed_at))::interval AS waited,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts,
@@ -440,6 +440,7 @@ type ListWaitingRequestsRow struct {
 	Datasets       []byte
 	ImageDigest    string
 	SecretKeys     []string
+	Staged         bool
 	OOM            []byte
 	MaxParallel    int
 	SweepState     berth.SweepState
@@ -483,6 +484,7 @@ func (q *Queries) ListWaitingRequests(ctx context.Context, db DBTX, arg *ListWai
 			&i.Datasets,
 			&i.ImageDigest,
 			&i.SecretKeys,
+			&i.Staged,
 			&i.OOM,
 			&i.MaxParallel,
 			&i.SweepState,

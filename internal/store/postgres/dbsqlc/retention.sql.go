@@ -77,7 +77,7 @@ const deleteSweep = `-- name: DeleteSweep :execrows
 UPDATE sweeps s SET deleted_at = now()
 WHERE s.id = $1 AND s.finished_at IS NOT NULL AND s.deleted_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o WHERE o.sweep_id = s.id)
 `
 
 // Hides a sweep that has ended and holds nothing any more. Its rows go later, in small steps.
@@ -234,7 +234,7 @@ func (q *Queries) ExpireOutputs(ctx context.Context, db DBTX, arg *ExpireOutputs
 }
 
 const holdsOutputs = `-- name: HoldsOutputs :one
-SELECT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = $1)
+SELECT EXISTS (SELECT 1 FROM held_outputs o WHERE o.sweep_id = $1)
 `
 
 // Whether a trial of another sweep needs what stages of this one wrote.
@@ -258,7 +258,7 @@ const oldSweeps = `-- name: OldSweeps :many
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.finished_at < now() - $1::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o WHERE o.sweep_id = s.id)
 ORDER BY s.finished_at LIMIT $2
 `
 
@@ -411,7 +411,7 @@ const sweepsWithOldOutputs = `-- name: SweepsWithOldOutputs :many
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < now() - $1::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o WHERE o.sweep_id = s.id)
   AND NOT EXISTS (
     SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id JOIN hosts h ON h.id = a.host_id
     WHERE t.sweep_id = s.id AND a.state = 'finished' AND h.stores_files AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)

@@ -1079,10 +1079,10 @@ func (q *Queries) StageInputs(ctx context.Context, db DBTX, keys []string) ([]St
 }
 
 const stageStates = `-- name: StageStates :many
-SELECT k.key, k.shape_key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.last_seen_at > now() - $1::interval) AS known,
+SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.last_seen_at > now() - $1::interval) AS known,
     coalesce(f.number, 0)::integer AS failed_in, coalesce(f.state, '')::text AS failed_state, coalesce(f.failure_kind, '')::text AS failed_kind, coalesce(f.message, '')::text AS failed_message
 FROM trials t CROSS JOIN LATERAL (
-    SELECT n AS position, t.stage_keys[n]::text AS key, t.stage_shapes[n]::text AS shape_key FROM generate_subscripts(t.stage_keys, 1) n
+    SELECT n AS position, t.stage_keys[n]::text AS key FROM generate_subscripts(t.stage_keys, 1) n
 ) k
 LEFT JOIN LATERAL (
     SELECT e.number, e.state, e.failure_kind, e.message FROM trials e
@@ -1100,7 +1100,6 @@ type StageStatesParams struct {
 
 type StageStatesRow struct {
 	Key           string
-	ShapeKey      string
 	Known         bool
 	FailedIn      int
 	FailedState   string
@@ -1120,7 +1119,6 @@ func (q *Queries) StageStates(ctx context.Context, db DBTX, arg *StageStatesPara
 		var i StageStatesRow
 		if err := rows.Scan(
 			&i.Key,
-			&i.ShapeKey,
 			&i.Known,
 			&i.FailedIn,
 			&i.FailedState,

@@ -56,7 +56,7 @@ WITH offered AS MATERIALIZED (
 )
 SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, s.resources, s.datasets, s.image_digest,
     ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
-    coalesce(r.last_oom, 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
+    (t.stage_keys <> '{}')::boolean AS staged, coalesce(r.last_oom, 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     (now() - greatest(r.requested_at, s.resumed_at))::interval AS waited,
     coalesce(open.number, 0)::integer AS open_number, coalesce(h.name, '')::text AS open_host,
     ARRAY(SELECT f.host_id FROM attempts f WHERE r.number > 1 AND f.trial_id = r.trial_id AND f.failure_kind = 'infra')::uuid[] AS failed_hosts,
@@ -79,14 +79,14 @@ WHERE r.attempt_id = ANY (ARRAY(SELECT attempt_id FROM offered)) AND r.state = '
 ORDER BY greatest(r.requested_at, s.resumed_at), r.attempt_id;
 
 -- name: ListWaitingInputs :many
--- Of waiting requests of trials with stages: how many earlier outputs they read, and the hosts that have all of these.
+-- Of requests of trials with stages: how many earlier outputs they read, and the hosts that have all of these.
 SELECT r.attempt_id, (r.stage <> 'main')::boolean AS shared, n.inputs::integer AS inputs, ARRAY(
     SELECT o.host_id FROM shared_outputs o WHERE o.key = ANY (t.stage_keys[1:n.inputs]) GROUP BY o.host_id HAVING count(*) = n.inputs)::uuid[] AS hosts
 FROM placement_requests r JOIN trials t ON t.id = r.trial_id JOIN sweeps s ON s.id = r.sweep_id CROSS JOIN LATERAL (
     SELECT CASE WHEN r.stage = 'main' THEN cardinality(t.stage_keys) ELSE (
         SELECT e.position - 1 FROM json_array_elements(s.spec -> 'stages') WITH ORDINALITY AS e (stage, position) WHERE e.stage ->> 'name' = r.stage) END AS inputs
 ) n
-WHERE r.state = 'waiting' AND r.not_before <= now() AND t.stage_keys <> '{}';
+WHERE r.attempt_id = ANY (@attempt_ids::uuid[]);
 
 -- name: HoldRequests :exec
 -- Says why requests wait that no sweep offers to the placer: their sweep takes no trials, or its earlier ones go first.

@@ -3,18 +3,18 @@
 UPDATE sweeps s SET deleted_at = now()
 WHERE s.id = @id AND s.finished_at IS NOT NULL AND s.deleted_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id);
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o WHERE o.sweep_id = s.id);
 
 -- name: HoldsOutputs :one
 -- Whether a trial of another sweep needs what stages of this one wrote.
-SELECT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = @sweep_id);
+SELECT EXISTS (SELECT 1 FROM held_outputs o WHERE o.sweep_id = @sweep_id);
 
 -- name: OldSweeps :many
 -- Sweeps that ended longer ago than keep and hold nothing any more, oldest first.
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.finished_at < now() - @keep::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o WHERE o.sweep_id = s.id)
 ORDER BY s.finished_at LIMIT @max_rows;
 
 -- name: SweepsWithOldOutputs :many
@@ -22,7 +22,7 @@ ORDER BY s.finished_at LIMIT @max_rows;
 SELECT s.id FROM sweeps s
 WHERE s.deleted_at IS NULL AND s.outputs_removed_at IS NULL AND s.finished_at < now() - @keep::interval
   AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released')
-  AND NOT EXISTS (SELECT 1 FROM held_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id WHERE t.sweep_id = s.id)
+  AND NOT EXISTS (SELECT 1 FROM held_outputs o WHERE o.sweep_id = s.id)
   AND NOT EXISTS (
     SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id JOIN hosts h ON h.id = a.host_id
     WHERE t.sweep_id = s.id AND a.state = 'finished' AND h.stores_files AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)

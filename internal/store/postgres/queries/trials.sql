@@ -14,10 +14,10 @@ WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
 -- name: StageStates :many
 -- The stages of a trial in order. The output of a host that is removed, or is silent for long, is lost.
-SELECT k.key, k.shape_key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.last_seen_at > now() - @silent::interval) AS known,
+SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.last_seen_at > now() - @silent::interval) AS known,
     coalesce(f.number, 0)::integer AS failed_in, coalesce(f.state, '')::text AS failed_state, coalesce(f.failure_kind, '')::text AS failed_kind, coalesce(f.message, '')::text AS failed_message
 FROM trials t CROSS JOIN LATERAL (
-    SELECT n AS position, t.stage_keys[n]::text AS key, t.stage_shapes[n]::text AS shape_key FROM generate_subscripts(t.stage_keys, 1) n
+    SELECT n AS position, t.stage_keys[n]::text AS key FROM generate_subscripts(t.stage_keys, 1) n
 ) k
 LEFT JOIN LATERAL (
     SELECT e.number, e.state, e.failure_kind, e.message FROM trials e
