@@ -68,7 +68,7 @@ type Host struct {
 	Attempts            int       `json:"attempts"`                    // unreleased leases
 	Exclusive           bool      `json:"exclusive"`                   // one of them wants the host for itself
 	Devices             []Device  `json:"devices"`
-	Datasets            []string  `json:"datasets,omitempty"`    // names of the data sets that its worker mounts, sorted
+	Datasets            []string  `json:"datasets,omitempty"`    // that its worker mounts, sorted: NAME@VERSION, or NAME while the version is not known
 	SecretKeys          []string  `json:"secret_keys,omitempty"` // public parts of the keys with which its worker opens secrets, sorted
 	StoresCheckpoints   bool      `json:"-"`                     // its worker has a store: it also fetches checkpoints from there
 	LastSeenAt          time.Time `json:"last_seen_at"`
@@ -145,6 +145,8 @@ type HostFree struct {
 	DiskTotal   int64 // of that disk in bytes; 0 = not known
 	OutputBytes int64 // size of the attempts' files; 0 = not known
 	Problem     string
+
+	Datasets []string // as Host has them; nil = as before
 
 	Devices []DeviceFree // devices that the worker sees; other devices keep their values
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -62,6 +63,16 @@ func (s Spec) Plan() Spec {
 	}
 
 	return s
+}
+
+// DatasetIDs are the data sets that trials mount, as NAME or NAME@VERSION.
+func (s Spec) DatasetIDs() []string {
+	ids := make([]string, len(s.Datasets))
+	for i, d := range s.Datasets {
+		ids[i] = d.ID()
+	}
+
+	return ids
 }
 
 // DatasetNames are the names of the data sets that trials mount.
@@ -363,6 +374,40 @@ type RetrySpec struct {
 type DatasetMount struct {
 	Name   string `json:"name"`
 	Target string `json:"target"`
+	// Version is the one that hosts must have; empty = any. With stages it is set when the
+	// sweep is submitted.
+	Version string `json:"version,omitempty"`
+}
+
+// ID names the data set with its version, as hosts do: NAME, or NAME@VERSION.
+func (d DatasetMount) ID() string {
+	if d.Version == "" {
+		return d.Name
+	}
+
+	return d.Name + "@" + d.Version
+}
+
+// HasDataset reports whether a host with these data sets has the wanted one. Each is NAME
+// or NAME@VERSION; a host says no version of one that it does not know yet.
+func HasDataset(has []string, want string) bool {
+	return slices.ContainsFunc(has, func(id string) bool {
+		name, _, _ := strings.Cut(id, "@")
+
+		return id == want || name == want
+	})
+}
+
+// DatasetVersions are the versions that a host has of the named data set; none = it does
+// not know.
+func DatasetVersions(has []string, name string) (versions []string) {
+	for _, id := range has {
+		if version, found := strings.CutPrefix(id, name+"@"); found {
+			versions = append(versions, version)
+		}
+	}
+
+	return versions
 }
 
 // SecretMount names a secret an administrator stored; mounted as a file.

@@ -1,6 +1,10 @@
 package berth
 
-import "slices"
+import (
+	"fmt"
+	"iter"
+	"slices"
+)
 
 // Limits of stages.
 const (
@@ -12,10 +16,13 @@ const (
 // Trials with the same inputs share one run of it: its container gets the values that the
 // stage reads and nothing else that differs between trials.
 type Stage struct {
-	Name       string     `json:"name"`                // a-z, digits and -; not StageMain
-	Command    []string   `json:"command,omitempty"`   // empty = the sweep's, with the arguments of other parameters left out
-	Parameters []string   `json:"parameters"`          // the values that it gets; the reader adds the parameters in Command
-	Resources  *Resources `json:"resources,omitempty"` // nil = the sweep's
+	Name       string   `json:"name"`              // a-z, digits and -; not StageMain
+	Command    []string `json:"command,omitempty"` // empty = the sweep's, with the arguments of other parameters left out
+	Parameters []string `json:"parameters"`        // the values that it gets; the reader adds the parameters in Command
+	Image      string   `json:"image,omitempty"`   // empty = the sweep's
+	// ImageDigest is what Image was when the sweep was submitted.
+	ImageDigest string     `json:"image_digest,omitempty"`
+	Resources   *Resources `json:"resources,omitempty"` // nil = the sweep's
 }
 
 // StageRun is a stage of one trial.
@@ -63,6 +70,41 @@ func (s Spec) ValuesFor(name string, a Assignment) Assignment {
 	}
 
 	return read
+}
+
+// DigestFor is the image that one stage runs in a sweep with the given image.
+func (s Spec) DigestFor(name, sweepDigest string) string {
+	if i := s.StageIndex(name); i >= 0 && s.Stages[i].Image != "" {
+		return s.Stages[i].ImageDigest
+	}
+
+	return sweepDigest
+}
+
+// Images are the images of the sweep and of the stages that have their own, by where they
+// are in the sweep file.
+func (s Spec) Images() iter.Seq2[string, string] {
+	return func(yield func(pointer, image string) bool) {
+		if !yield("/image", s.Image) {
+			return
+		}
+
+		for i, stage := range s.Stages {
+			if stage.Image != "" && !yield(fmt.Sprintf("/stages/%d/image", i), stage.Image) {
+				return
+			}
+		}
+	}
+}
+
+// WithDigests is the sweep whose stages run these images, by where Images has them.
+func (s Spec) WithDigests(digests map[string]string) Spec {
+	s.Stages = slices.Clone(s.Stages)
+	for i := range s.Stages {
+		s.Stages[i].ImageDigest = digests[fmt.Sprintf("/stages/%d/image", i)]
+	}
+
+	return s
 }
 
 // StagesBefore are the names of the stages whose outputs one stage gets, in order; StageMain

@@ -29,6 +29,8 @@ type Trials interface {
 	PlannedTrial(ctx context.Context, sweepID string, number int, stage string) (berth.PlannedTrial, error)
 	// StageStates are the stages of a trial, in order.
 	StageStates(ctx context.Context, sweepID string, number int) ([]berth.StageState, error)
+	// BlockedTrials is how many open trials of a sweep wait for a stage that another trial runs.
+	BlockedTrials(ctx context.Context, sweepID string) (int, error)
 	// StagesKnown returns those of keys whose output is there.
 	StagesKnown(ctx context.Context, keys []string) ([]string, error)
 	// PausedTrials returns which of these workflows are of trials whose sweeps are paused.

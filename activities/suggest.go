@@ -30,13 +30,19 @@ type SuggestInput struct {
 	Count   int    `json:"count"`
 }
 
+// Room is what decides how many trials of a sweep are open.
+type Room struct {
+	Capacity int `json:"capacity"`          // attempts of the sweep that the machines hold at once
+	Blocked  int `json:"blocked,omitempty"` // open trials that wait for a stage which another trial runs
+}
+
 // SuggestResult is the search's answer.
 type SuggestResult struct {
 	Numbers   []int  `json:"numbers"`          // of the stored trials, ascending
 	Exhausted bool   `json:"exhausted"`        // the search finds no other combination; limits.max_trials alone does not make it true
 	Reason    string `json:"reason,omitempty"` // why nothing follows these trials, for the user; empty = the search goes on
-	Capacity  int    `json:"capacity"`         // attempts of the sweep that the machines hold at once
-	Later     bool   `json:"later,omitempty"`  // a search that learns chooses later, with more results: enough trials wait, or corners are being measured
+	Room
+	Later bool `json:"later,omitempty"` // a search that learns chooses later, with more results: enough trials wait, or corners are being measured
 }
 
 // SuggestTrials asks the search for the next trials and stores them before
@@ -47,18 +53,18 @@ func (a *Activities) SuggestTrials(ctx context.Context, in SuggestInput) (Sugges
 		return SuggestResult{}, translate(err)
 	}
 
-	capacity, free, err := a.places(ctx, sweep)
+	room, free, err := a.places(ctx, sweep)
 	if err != nil {
 		return SuggestResult{}, translate(err)
 	}
 
 	measures, err := a.measuresCorners(ctx, sweep, in.First)
 	if err != nil || measures {
-		return SuggestResult{Capacity: capacity, Later: true}, translate(err)
+		return SuggestResult{Room: room, Later: true}, translate(err)
 	}
 
-	result, err := suggest(ctx, a.Sweeps, sweep, in, free)
-	result.Capacity = capacity
+	result, err := suggest(ctx, a.Sweeps, sweep, in, free, room.Blocked)
+	result.Room = room
 
 	return result, translate(err)
 }
@@ -114,7 +120,7 @@ func FillTrials(ctx context.Context, ledger Suggester, sweepID string, last int)
 		return err
 	}
 
-	_, err = suggest(ctx, ledger, sweep, SuggestInput{SweepID: sweepID, First: last + 1, Count: 0}, 0)
+	_, err = suggest(ctx, ledger, sweep, SuggestInput{SweepID: sweepID, First: last + 1, Count: 0}, 0, 0)
 
 	return err
 }
@@ -137,8 +143,8 @@ func (a *Activities) planned(ctx context.Context, sweepID string, number int, st
 
 // suggest makes and stores the requested trials, and first the earlier ones that a
 // restored database forgot. These end as their workflows did, when the server finds
-// them silent, or when the sweep ends. free is how many more trials the machines take now.
-func suggest(ctx context.Context, ledger Suggester, sweep berth.Sweep, in SuggestInput, free int) (result SuggestResult, err error) {
+// them silent, or when the sweep ends. free is how many more trials the machines take now, and blocked how many wait for a stage.
+func suggest(ctx context.Context, ledger Suggester, sweep berth.Sweep, in SuggestInput, free, blocked int) (result SuggestResult, err error) {
 	searcher, err := search.New(sweep.Spec)
 	if err != nil {
 		return result, err
@@ -166,7 +172,7 @@ func suggest(ctx context.Context, ledger Suggester, sweep berth.Sweep, in Sugges
 
 				limit := in.First - 1 + in.Count - made
 				if searcher.Needs().Past {
-					most := mayChoose(sweep.Spec, tried, free)
+					most := mayChoose(sweep.Spec, tried, free, blocked)
 					result.Later, limit = most < limit, min(most, limit)
 				}
 
@@ -210,9 +216,9 @@ func suggest(ctx context.Context, ledger Suggester, sweep berth.Sweep, in Sugges
 func SlackOf(running int) int { return max(2, running/8) }
 
 // mayChoose is how many more trials a search that learns may choose now: those that start at
-// once in free places, and a few that wait.
-func mayChoose(s berth.Spec, tried berth.Tried, free int) int {
-	waiting, running := 0, 0
+// once in free places, and a few that wait. Trials that wait for a stage fill no place.
+func mayChoose(s berth.Spec, tried berth.Tried, free, blocked int) int {
+	waiting, running := -blocked, 0
 
 	for _, o := range tried.Past {
 		switch {
@@ -287,33 +293,41 @@ func trialID(sweepID string, number int) string {
 	return uuid.NewSHA1(uuid.MustParse(sweepID), binary.BigEndian.AppendUint32(nil, uint32(number))).String() //nolint:gosec // G115: at most 100,000
 }
 
-// Capacity is how many attempts of a sweep the machines hold at once: as many as fit by
+// Capacity is the room of a sweep: how many of its trials wait for a stage, and how many attempts the machines hold at once: as many as fit by
 // their own demand, as the preview shows, or as many as the machines' cores allow if
 // that is more, because an advice may put more on a GPU than an even share of the cores.
-func (a *Activities) Capacity(ctx context.Context, in SweepRef) (int, error) {
+func (a *Activities) Capacity(ctx context.Context, in SweepRef) (Room, error) {
 	sweep, err := a.Sweeps.SweepRecord(ctx, in.SweepID)
 	if err != nil {
-		return 0, translate(err)
+		return Room{}, translate(err)
 	}
 
-	capacity, _, err := a.places(ctx, sweep)
+	room, _, err := a.places(ctx, sweep)
 
-	return capacity, translate(err)
+	return room, translate(err)
 }
 
-// places are a sweep's Capacity, and how many more of its attempts fit by their own demand
+// places are a sweep's room, and how many more of its attempts fit by their own demand
 // now, beside those that run.
-func (a *Activities) places(ctx context.Context, sweep berth.Sweep) (capacity, free int, err error) {
+func (a *Activities) places(ctx context.Context, sweep berth.Sweep) (room Room, free int, err error) {
 	hosts, err := a.Placements.ListHosts(ctx)
 	if err != nil {
-		return 0, 0, err
+		return Room{}, 0, err
+	}
+
+	if len(sweep.Spec.Stages) > 0 {
+		if room.Blocked, err = a.Trials.BlockedTrials(ctx, sweep.ID); err != nil {
+			return Room{}, 0, err
+		}
 	}
 
 	fit, free, err := preview.AtOnce(sweep.Spec, sweep.ImageDigest, hosts, func(keys []string) (map[string]berth.Footprints, error) {
 		return a.Trials.Footprints(ctx, keys)
 	})
 
-	return max(fit, byCores(hosts)), free, err
+	room.Capacity = max(fit, byCores(hosts))
+
+	return room, free, err
 }
 
 // perCore is how many trials a core of a machine with GPUs may have at once, if the

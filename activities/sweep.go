@@ -21,6 +21,7 @@ type SweepPlan struct {
 	MaxFailedTrials int              `json:"max_failed_trials"`
 	MaxDuration     berth.Duration   `json:"max_duration"`
 	Objective       *berth.Objective `json:"objective,omitempty"`
+	Staged          bool             `json:"staged,omitempty"`
 	Learns          bool             `json:"learns,omitempty"`  // its search depends on results
 	Startup         int              `json:"startup,omitempty"` // trials that it chooses without
 }
@@ -49,6 +50,7 @@ func (a *Activities) BeginSweep(ctx context.Context, in SweepRun) (SweepPlan, er
 		MaxFailedTrials: limits.MaxFailedTrials,
 		MaxDuration:     limits.MaxDuration,
 		Objective:       sweep.Spec.Objective,
+		Staged:          len(sweep.Spec.Stages) > 0,
 		Learns:          sweep.Spec.Search.Learns(),
 		Startup:         sweep.Spec.Search.Startup,
 	}, nil

@@ -295,9 +295,9 @@ func TestCapacity_IsWhatFits(t *testing.T) {
 		store := &shelf{spec: s, hosts: []berth.Host{host}}
 		a := &activities.Activities{Sweeps: store, Trials: unmeasured{}, Placements: store}
 
-		capacity, err := a.Capacity(t.Context(), activities.SweepRef{SweepID: restoredID})
+		room, err := a.Capacity(t.Context(), activities.SweepRef{SweepID: restoredID})
 		require.NoError(t, err)
-		require.Equal(t, want, capacity, "%s cores each", cpus)
+		require.Equal(t, activities.Room{Capacity: want}, room, "%s cores each", cpus)
 	}
 }
 

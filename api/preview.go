@@ -78,11 +78,14 @@ func (s *Server) preview(ctx context.Context, want berth.Spec) (openapi.Preview,
 		return openapi.Preview{}, err
 	}
 
+	want, unclear := spec.PinDatasets(want, capacity(hosts).Hosts)
+	problems = append(problems, unclear...)
+
 	if len(problems) > 0 {
 		return openapi.Preview{}, &berth.SpecError{Problems: problems}
 	}
 
-	digest, unknown, err := s.digest(ctx, want.Image)
+	digest, want, unknown, err := pinImages(ctx, want, s.digest)
 	if err != nil {
 		return openapi.Preview{}, err
 	}

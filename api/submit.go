@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -85,10 +86,13 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 		checked.Search.From = nil
 	}
 
-	problems, _, from, err := s.problems(ctx, checked)
+	problems, hosts, from, err := s.problems(ctx, checked)
 	if err != nil {
 		return "", false, nil, err
 	}
+
+	sent, unclear := spec.PinDatasets(sent, capacity(hosts).Hosts)
+	problems = append(problems, unclear...)
 
 	if len(problems) > 0 {
 		return "", false, nil, &berth.SpecError{Problems: problems}
@@ -98,7 +102,7 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 		return "", false, nil, err
 	}
 
-	digest, warnings, err := s.resolve(ctx, sent.Image)
+	digest, sent, warnings, err := pinImages(ctx, sent, s.resolve)
 	if err != nil {
 		return "", false, nil, err
 	}
@@ -112,6 +116,34 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 	}
 
 	return id, created, warnings, err
+}
+
+// pinImages finds the digests of a sweep's image and of those of its stages.
+func pinImages(ctx context.Context, want berth.Spec, find func(ctx context.Context, ref string) (string, []berth.Problem, error)) (
+	digest string, pinned berth.Spec, warnings []berth.Problem, err error,
+) {
+	digests := map[string]string{}
+
+	for at, image := range want.Images() {
+		found, notes, err := find(ctx, image)
+
+		var broken *berth.SpecError
+		if errors.As(err, &broken) {
+			notes = broken.Problems
+		}
+
+		for i := range notes {
+			notes[i].Pointer = at
+		}
+
+		if err != nil {
+			return "", want, nil, err
+		}
+
+		digests[at], warnings = found, append(warnings, notes...)
+	}
+
+	return digests["/image"], want.WithDigests(digests), warnings, nil
 }
 
 // codeImageOld is the warning of a sweep whose image cannot be resolved now.

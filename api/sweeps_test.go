@@ -81,7 +81,17 @@ func TestImageIsMissing(t *testing.T) {
 	body := r.want(http.StatusUnprocessableEntity, "POST", "/api/v1/sweeps", apitest.SweepFile, asYAML, "Idempotency-Key: one")
 	require.Equal(t, []openapi.ProblemItem{{Code: "E_IMAGE_MISSING", Pointer: "/image", Detail: "not here"}}, read[openapi.Problem](t, body).Errors)
 
-	status, body := r.text("POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML) // is no reason not to preview
+	staged := apitest.SweepFile + "stages: [{name: a, command: [x], image: other:1}]\n"
+	store.ImageErrOf = "other:1"
+	body = r.want(http.StatusUnprocessableEntity, "POST", "/api/v1/sweeps", staged, asYAML, "Idempotency-Key: two")
+	require.Equal(t, "/stages/0/image", read[openapi.Problem](t, body).Errors[0].Pointer)
+
+	status, body := r.text("POST", "/api/v1/sweep-previews", staged, asYAML)
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "/stages/0/image", read[openapi.Preview](t, body).Warnings[0].Pointer)
+
+	store.ImageErrOf = ""
+	status, body = r.text("POST", "/api/v1/sweep-previews", apitest.SweepFile, asYAML) // is no reason not to preview
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "W_IMAGE_MISSING", read[openapi.Preview](t, body).Warnings[0].Code)
 }

@@ -37,18 +37,18 @@ type CarriedState struct {
 	Failed    int       `json:"failed"`
 	// Infeasible trials need more memory than any machine has: the search
 	// learns it, and limits.max_failed_trials does not count them.
-	Infeasible int           `json:"infeasible,omitempty"`
-	Canceled   int           `json:"canceled"`
-	Pruned     int           `json:"pruned,omitempty"` // stopped early
-	Exhausted  bool          `json:"exhausted"`        // the search has no more
-	Reason     string        `json:"reason,omitempty"` // why not; empty = every combination was tried
-	Capacity   int           `json:"capacity"`
-	Paused     bool          `json:"paused"`
-	Ending     Ending        `json:"ending"` // zero until the sweep starts no more trials
-	Best       *float64      `json:"best,omitempty"`
-	BestTrial  int           `json:"best_trial,omitempty"`
-	Streak     FailureStreak `json:"failure_streak,omitzero"`
-	Clock      Clock         `json:"clock,omitzero"`
+	Infeasible int    `json:"infeasible,omitempty"`
+	Canceled   int    `json:"canceled"`
+	Pruned     int    `json:"pruned,omitempty"` // stopped early
+	Exhausted  bool   `json:"exhausted"`        // the search has no more
+	Reason     string `json:"reason,omitempty"` // why not; empty = every combination was tried
+	activities.Room
+	Paused    bool          `json:"paused"`
+	Ending    Ending        `json:"ending"` // zero until the sweep starts no more trials
+	Best      *float64      `json:"best,omitempty"`
+	BestTrial int           `json:"best_trial,omitempty"`
+	Streak    FailureStreak `json:"failure_streak,omitzero"`
+	Clock     Clock         `json:"clock,omitzero"`
 }
 
 // Ending says why a sweep starts no more trials, and how it ends.
@@ -130,6 +130,10 @@ type sweep struct {
 	// zero = it does.
 	askAt    time.Time
 	askPause time.Duration // before askAt
+
+	// A sweep with stages whose window is full looks at lookAt how many trials wait for one.
+	lookAt    time.Time
+	lookPause time.Duration // before lookAt
 
 	looked bool // at the hosts, since a trial ended and no longer than lostCheck ago
 }

@@ -23,19 +23,20 @@ import (
 // sweepBundle is a sweep's workflow whose steps are faked and whose trials
 // take a minute each and end as result says.
 type sweepBundle struct {
-	env    *testsuite.TestWorkflowEnvironment
-	plan   activities.SweepPlan
-	total  int   // trials the search has
-	holds  int   // attempts that the machines hold
-	asked  []int // how many trials the search was asked for
-	result func(number int) berth.TrialEnd
-	broken map[int]error                                   // trials whose workflow ends so
-	takes  time.Duration                                   // that a trial runs
-	long   map[int]time.Duration                           // trials that run for another time
-	looks  int                                             // at the machines, without a suggestion
-	deaf   bool                                            // trials run on when they are stopped
-	ended  func(in activities.EndedInput) []berth.TrialEnd // how trials ended, as the sweep looks
-	again  map[int]int                                     // numbers for which the search once suggests others, that there were
+	env     *testsuite.TestWorkflowEnvironment
+	plan    activities.SweepPlan
+	total   int   // trials the search has
+	holds   int   // attempts that the machines hold
+	blocked int   // open trials that wait for a stage
+	asked   []int // how many trials the search was asked for
+	result  func(number int) berth.TrialEnd
+	broken  map[int]error                                   // trials whose workflow ends so
+	takes   time.Duration                                   // that a trial runs
+	long    map[int]time.Duration                           // trials that run for another time
+	looks   int                                             // at the machines, without a suggestion
+	deaf    bool                                            // trials run on when they are stopped
+	ended   func(in activities.EndedInput) []berth.TrialEnd // how trials ended, as the sweep looks
+	again   map[int]int                                     // numbers for which the search once suggests others, that there were
 
 	choose                func() int   // how many trials a search that learns gives at most; nil = as many as asked for
 	beginning, suggesting func()       // called in these steps
@@ -83,7 +84,7 @@ func sweepSetup(t *testing.T) *sweepBundle {
 				b.suggesting()
 			}
 
-			r := activities.SuggestResult{Capacity: b.holds}
+			r := activities.SuggestResult{Room: activities.Room{Capacity: b.holds, Blocked: b.blocked}}
 			again := len(b.again)
 
 			if b.choose != nil {
@@ -100,10 +101,10 @@ func sweepSetup(t *testing.T) *sweepBundle {
 
 			return r, nil
 		}).Maybe()
-	b.env.OnActivity(a.Capacity, mock.Anything, mock.Anything).Return(func(context.Context, activities.SweepRef) (int, error) {
+	b.env.OnActivity(a.Capacity, mock.Anything, mock.Anything).Return(func(context.Context, activities.SweepRef) (activities.Room, error) {
 		b.looks++
 
-		return b.holds, nil
+		return activities.Room{Capacity: b.holds, Blocked: b.blocked}, nil
 	}).Maybe()
 	b.env.OnActivity(a.SetSweepState, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in activities.SweepStateInput) error {
@@ -418,6 +419,26 @@ func TestSweep_ChoosesLateWhenItsSearchLearns(t *testing.T) {
 
 	b.execute(t)
 	require.Equal(t, []int{20, 12}, open)
+	require.Len(t, b.started, 60)
+}
+
+// Trials that wait for a stage do not narrow the window: others start in the free places. The
+// sweep looks for them from time to time, as no trial ends meanwhile.
+func TestSweep_TrialsThatWaitForAStageDoNotNarrowTheWindow(t *testing.T) {
+	t.Parallel()
+
+	b := sweepSetup(t)
+	b.plan.Staged = true
+	b.holds, b.total, b.takes = 2, 60, time.Hour
+
+	var open []int
+
+	b.env.RegisterDelayedCallback(func() { open, b.blocked = append(open, b.running), 15 }, 30*time.Second)
+	b.env.RegisterDelayedCallback(func() { open, b.blocked = append(open, b.running), 0 }, 3*time.Minute)
+	b.env.RegisterDelayedCallback(func() { open = append(open, b.running) }, 10*time.Minute)
+
+	b.execute(t)
+	require.Equal(t, []int{16, 31, 31}, open)
 	require.Len(t, b.started, 60)
 }
 

@@ -56,7 +56,7 @@ func (s *sweep) room() int {
 // window is how many trials are open at once: twice as many as can run, so that
 // all places are filled at once when they free at one moment. A search that learns has few
 // more than can run once it chooses by results: values that wait were chosen with less
-// knowledge.
+// knowledge. Trials that wait for a stage fill no place: they do not count.
 func (s *sweep) window() int { return s.windowOf(s.Capacity) }
 
 // windowOf is the window on machines that hold capacity attempts.
@@ -66,7 +66,7 @@ func (s *sweep) windowOf(capacity int) int {
 		open = s.running(capacity) + activities.SlackOf(s.running(capacity))
 	}
 
-	return min(open, berth.MaxOpenTrials)
+	return min(open+s.Blocked, berth.MaxOpenTrials)
 }
 
 // running is how many trials can run at once on machines that hold capacity
@@ -89,7 +89,7 @@ func (s *sweep) due(ctx workflow.Context) bool {
 		return false
 	case s.askAt.After(workflow.Now(ctx)):
 		return false
-	case len(s.Open) < max(s.running(s.Capacity), 1):
+	case len(s.Open)-s.Blocked < max(s.running(s.Capacity), 1):
 		return true
 	case s.roomSince.IsZero():
 		s.roomSince = workflow.Now(ctx)
@@ -98,8 +98,12 @@ func (s *sweep) due(ctx workflow.Context) bool {
 	return s.dueIn(ctx) <= 0
 }
 
-// dueIn is how long trials that there is room for wait still.
+// dueIn is how long trials that there is room for wait still, or the next look at the machines.
 func (s *sweep) dueIn(ctx workflow.Context) time.Duration {
+	if s.plan.Staged && s.full() {
+		return max(s.lookAt.Sub(workflow.Now(ctx)), time.Millisecond)
+	}
+
 	if left := s.askAt.Sub(workflow.Now(ctx)); left > 0 && s.room() > 0 {
 		return left
 	}
@@ -114,16 +118,24 @@ func (s *sweep) dueIn(ctx workflow.Context) time.Duration {
 // lookAtHosts asks how much the machines hold when the window is full, and the
 // last answer is from before a trial's end or old: an answer from a bad moment,
 // with a host away, would keep the window narrow until nearly all trials had
-// ended.
+// ended. A sweep with stages looks again from time to time: more of its trials may wait
+// for one by now.
 func (s *sweep) lookAtHosts(ctx workflow.Context) error {
-	full := len(s.Open) >= s.window() && s.window() < s.windowOf(berth.MaxOpenTrials)
-	if s.looked || !full || s.Paused || s.Ending.State != "" {
+	if !s.full() || s.looked && (!s.plan.Staged || s.lookAt.After(workflow.Now(ctx))) {
 		return nil
 	}
 
 	s.looked = true
+	s.lookPause = min(max(2*s.lookPause, askFirst), askMost)
+	s.lookAt = workflow.Now(ctx).Add(s.lookPause)
 
-	return step(ctx, acts.Capacity, activities.SweepRef{SweepID: s.id}, &s.Capacity)
+	return step(ctx, acts.Capacity, activities.SweepRef{SweepID: s.id}, &s.Room)
+}
+
+// full reports whether a wider window would let more trials be opened.
+func (s *sweep) full() bool {
+	return !s.Paused && s.Ending.State == "" && len(s.Open) >= s.window() && s.window() < s.windowOf(berth.MaxOpenTrials) &&
+		(s.plan.MaxTrials == 0 || s.Created < s.plan.MaxTrials)
 }
 
 // fill suggests and starts trials when there is room, and reports whether there
@@ -150,7 +162,7 @@ func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 	}
 
 	s.Exhausted, s.Reason = result.Exhausted, result.Reason
-	s.Capacity, s.looked = result.Capacity, true
+	s.Room, s.looked = result.Room, true
 
 	s.askAt = time.Time{}
 	if result.Later {
@@ -255,7 +267,7 @@ func (s *sweep) end(news berth.TrialEnd) {
 
 	s.Open = slices.Delete(s.Open, i, i+1)
 	s.looked = false
-	s.askAt, s.askPause = time.Time{}, 0
+	s.askAt, s.askPause, s.lookPause = time.Time{}, 0, 0
 
 	switch news.State {
 	case berth.TrialSucceeded:

@@ -941,7 +941,7 @@ type Host struct {
 	CPUMilli         int64 `json:"cpu_milli"`
 	CPUMilliReserved int64 `json:"cpu_milli_reserved"`
 
-	// Datasets Names of the data sets that trials may mount there
+	// Datasets Data sets that trials may mount there, as NAME@VERSION, or NAME until the worker has read its version
 	Datasets []string `json:"datasets,omitempty"`
 	Devices  []Device `json:"devices"`
 

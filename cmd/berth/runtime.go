@@ -138,6 +138,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 				OutputBytes: executor.OutputBytes(),
 				Problem:     executor.DiskProblem(),
 				Devices:     cards.FreeMemory(ctx, running),
+				Datasets:    m.sets.IDs(),
 			}
 		},
 		news: cards.News(),

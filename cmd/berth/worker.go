@@ -326,7 +326,7 @@ func (m *machine) describe(kernel cgroup.FS) (berth.Host, error) {
 	}
 
 	host := berth.Host{
-		Datasets: m.sets.Names(), SecretKeys: m.keys.Opens(),
+		Datasets: m.sets.IDs(), SecretKeys: m.keys.Opens(),
 		Name: m.name, DataDir: dir, BootID: boot, State: berth.HostReady, MaxAttempts: m.maxAttempts,
 		CPUMilli: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory.TotalBytes, MemoryFreeBytes: memory.AvailableBytes,
 		DiskHeadroomBytes: m.disk,

@@ -47,7 +47,7 @@ datasets: [{name: flowers, target: /data/flowers}]
 
 	hosts, err := s.api.ListHostsWithResponse(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{"flowers"}, hosts.JSON200.Data[0].Datasets)
+	require.Equal(t, []string{"flowers@" + attempt.Datasets["flowers"]}, hosts.JSON200.Data[0].Datasets)
 
 	require.Contains(t, s.refused(strings.Replace(file, "name: flowers", "name: flowrs", 1)),
 		`every host lacks the data set \"flowrs\" (there are: flowers); start a worker with --dataset flowrs=PATH`)

@@ -19,8 +19,10 @@ func staged(name, rates, more string) string {
 name: %s
 image: berth-examples/python:3.11
 environment_variables: {RUN: %q}
+datasets: [{name: flowers, target: /data/flowers}]
 stages:
   - name: base
+    image: berth-examples/python:3.11
     command: [python3, -S, -c, "import os, sys; print(sorted(os.environ.items())); open('/trial/out/base', 'w').write(str(2 * int(sys.argv[1])))", "{{width}}"]
   - name: features
     command: [python3, -S, -c, "import os; n = int(open(os.environ['TRIAL_STAGE_BASE'] + '/base').read()) + 1; %s; open('/trial/out/n', 'w').write(str(n))"]

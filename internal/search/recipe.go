@@ -34,17 +34,18 @@ func NewRecipes(s berth.Spec, sweepID, imageDigest string) Recipes {
 // stageParts are all that the output of a stage depends on. Cores, memory, GPU and host are
 // none of it, nor who submitted the sweep, and how it searches.
 type stageParts struct {
-	Format      int                 `json:"format"`
-	Stage       string              `json:"stage"`
-	Earlier     []string            `json:"earlier"` // keys of the stages before it
-	Image       string              `json:"image"`
-	Command     []string            `json:"command"` // rendered
-	Entrypoint  bool                `json:"entrypoint,omitempty"`
-	Workdir     string              `json:"workdir,omitempty"`
-	Values      berth.Assignment    `json:"values"` // that it reads
-	Environment map[string]string   `json:"environment,omitempty"`
-	Secrets     []berth.SecretMount `json:"secrets,omitempty"`
-	Sweep       string              `json:"sweep,omitempty"` // with a network, as it may load anything
+	Format      int                  `json:"format"`
+	Stage       string               `json:"stage"`
+	Earlier     []string             `json:"earlier"` // keys of the stages before it
+	Image       string               `json:"image"`
+	Command     []string             `json:"command"` // rendered
+	Entrypoint  bool                 `json:"entrypoint,omitempty"`
+	Workdir     string               `json:"workdir,omitempty"`
+	Values      berth.Assignment     `json:"values"` // that it reads
+	Environment map[string]string    `json:"environment,omitempty"`
+	Datasets    []berth.DatasetMount `json:"datasets,omitempty"` // with their versions
+	Secrets     []berth.SecretMount  `json:"secrets,omitempty"`
+	Sweep       string               `json:"sweep,omitempty"` // with a network, as it may load anything
 }
 
 // Of are the stages of one trial, in order. Errors: invalid when a command cannot be rendered.
@@ -65,8 +66,8 @@ func (r Recipes) Of(a berth.Assignment) ([]berth.StageRun, error) {
 		}
 
 		parts := stageParts{
-			Format: keyFormat, Stage: stage.Name, Earlier: earlier, Image: r.digest, Command: command, Entrypoint: spec.Entrypoint,
-			Workdir: spec.Workdir, Values: values, Environment: environment, Secrets: spec.Secrets,
+			Format: keyFormat, Stage: stage.Name, Earlier: earlier, Image: spec.DigestFor(stage.Name, r.digest), Command: command, Entrypoint: spec.Entrypoint,
+			Workdir: spec.Workdir, Values: values, Environment: environment, Datasets: spec.Datasets, Secrets: spec.Secrets,
 		}
 		if spec.Network {
 			parts.Sweep = r.sweepID

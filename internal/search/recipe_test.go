@@ -93,6 +93,15 @@ func TestRecipes_KeyIsOfWhatTheStageSees(t *testing.T) {
 		"a secret": {func(s *berth.Spec, _ berth.Assignment) {
 			s.Secrets = []berth.SecretMount{{Name: "a", File: "/run/secrets/a"}}
 		}, false, false},
+		"the version of a data set": {func(s *berth.Spec, _ berth.Assignment) {
+			s.Datasets = []berth.DatasetMount{{Name: "a", Target: "/a", Version: "2"}}
+		}, false, false},
+		"an image of its own": {func(s *berth.Spec, _ berth.Assignment) {
+			s.Stages[1].Image, s.Stages[1].ImageDigest = "b:1", "sha256:2"
+		}, true, false},
+		"the name of an image": {func(s *berth.Spec, _ berth.Assignment) {
+			s.Stages[1].Image, s.Stages[1].ImageDigest = "b:1", "sha256:1"
+		}, true, true},
 		"a network": {func(s *berth.Spec, _ berth.Assignment) { s.Network = true }, false, false},
 		"what it may use": {func(s *berth.Spec, _ berth.Assignment) {
 			s.Stages[0].Resources = &berth.Resources{Memory: 1 << 30, CPUs: 2000}

@@ -78,7 +78,7 @@ type Shapes struct {
 
 // NewShapes prepares the shapes of a valid spec that runs the given image, for one stage.
 func NewShapes(s berth.Spec, imageDigest, stage string) Shapes {
-	return Shapes{spec: s.ForStage(stage), stage: stage, digest: imageDigest, names: MemoryParameters(s)}
+	return Shapes{spec: s.ForStage(stage), stage: stage, digest: s.DigestFor(stage, imageDigest), names: MemoryParameters(s)}
 }
 
 // Of is the shape of one trial. Inactive parameters are absent, so that trials

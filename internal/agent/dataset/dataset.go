@@ -105,6 +105,19 @@ func (s *Sets) add(pair string) error {
 // Names are the names, sorted.
 func (s *Sets) Names() []string { return slices.Sorted(maps.Keys(s.paths)) }
 
+// IDs are the data sets with their versions as last seen, sorted: NAME@VERSION, or NAME
+// where the version is not known.
+func (s *Sets) IDs() []string {
+	ids := s.Names()
+
+	for i, name := range ids {
+		_, version, _ := s.Find(name)
+		ids[i] = berth.DatasetMount{Name: name, Version: version}.ID()
+	}
+
+	return ids
+}
+
 // Find returns the path of a data set, and its version as last seen; empty = not
 // known. One whose path is gone or is another directory, as when its disk was
 // unmounted or mounted since the worker started, is not found. A file that came to or

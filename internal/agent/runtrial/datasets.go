@@ -24,6 +24,11 @@ func (r *run) addDatasets(l *berth.Launch) error {
 				"host %s has no data set %q any more; start its worker with --dataset %s=PATH", r.config.HostName, d.Name, d.Name)}
 		}
 
+		if d.Version != "" && version != d.Version {
+			return &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
+				"the data set %q of host %s changed, and the sweep reads version %s of it", d.Name, r.config.HostName, d.Version)}
+		}
+
 		l.Mounts = append(l.Mounts, berth.Mount{Source: path, Target: d.Target, ReadOnly: true})
 
 		if l.Datasets == nil {

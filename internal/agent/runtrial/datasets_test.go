@@ -55,3 +55,18 @@ func TestRun_WithoutItsDataset(t *testing.T) {
 	require.Contains(t, got.Message, `host gpu-1 has no data set "flowers" any more; start its worker with --dataset flowers=PATH`)
 	require.Empty(t, r.docks.launches())
 }
+
+// A sweep that reads another version than the host has now goes elsewhere.
+func TestRun_WithAnotherVersionOfItsDataset(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.config.HostName = "gpu-1"
+	r.with(map[string]string{"flowers": "v2"}, "flowers")
+	r.books.says(func(who *berth.Assignee) { who.Spec.Datasets[0].Version = "v1" })
+
+	got := came(t, r.start(t.Context(), r.order()))
+	require.Equal(t, berth.FailureInfra, got.Kind, "another host may have it")
+	require.Contains(t, got.Message, `the data set "flowers" of host gpu-1 changed, and the sweep reads version v1 of it`)
+	require.Empty(t, r.docks.launches())
+}

@@ -74,11 +74,30 @@ func (r *run) judgeOutput(kind berth.FailureKind, message string) (berth.Failure
 	switch {
 	case err != nil:
 		return berth.FailureInfra, fmt.Sprintf("its output cannot be listed: %v", err)
+	case r.datasetChanged() != "":
+		return berth.FailureInfra, fmt.Sprintf("the data set %q changed while the stage ran, so that nobody knows which version its output is of", r.datasetChanged())
 	case len(files) == 0:
 		return berth.FailureNoResult, "it ended well and wrote nothing to /trial/out, where later stages find what it made"
 	default:
 		return kind, message
 	}
+}
+
+// datasetChanged names a data set that is not in the version that the sweep reads any more;
+// empty = none.
+func (r *run) datasetChanged() string {
+	began := make(map[string]string, len(r.who.Spec.Datasets))
+	for _, d := range r.who.Spec.Datasets {
+		began[d.Name] = d.Version
+	}
+
+	for name, version := range r.unchanged(began) {
+		if version == "" {
+			return name
+		}
+	}
+
+	return ""
 }
 
 // manifestName is the list of an output's files, in the directory of the attempt that wrote it.

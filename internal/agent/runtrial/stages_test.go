@@ -131,3 +131,26 @@ func TestStage_OutputIsShared(t *testing.T) {
 		}
 	}
 }
+
+// What a stage wrote while its data set changed is of no version, and shared with nobody.
+func TestStage_DataThatChanges(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	r.books.says(ofStageBase)
+
+	found := map[string]string{"flowers": "v1"}
+	r.with(found, "flowers")
+	r.books.says(func(who *berth.Assignee) { who.Spec.Datasets[0].Version = "v1" })
+
+	box, ended := r.begin(t)
+	require.NoError(t, os.WriteFile(r.file("out/base.keras"), []byte("x"), 0o600))
+
+	found["flowers"] = "v2"
+	ends(t, box, ended, "", 0)
+
+	got := r.books.result(t)
+	require.Equal(t, berth.FailureInfra, got.Outcome.Kind)
+	require.Contains(t, got.Outcome.Message, `the data set "flowers" changed while the stage ran`)
+	require.Empty(t, got.StageKey)
+}

@@ -276,7 +276,7 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints, 
 		}
 	}
 
-	needs := packing.Request{Datasets: k.spec.DatasetNames(), SecretKeys: k.secretKeys}
+	needs := packing.Request{Datasets: k.spec.DatasetIDs(), SecretKeys: k.secretKeys}
 	fit := fitAll(hosts, p.Shapes, k.trials, needs, int(k.spec.Limits.MaxParallel), k.complete)
 	p.AtOnce, p.Hosts, p.Why = fit.atOnce, fit.hosts, fit.why
 

@@ -16,8 +16,8 @@ func TestDecide_DatasetsAndSecretKeys(t *testing.T) {
 	t.Parallel()
 
 	small, large := host("a", 4, 4), host("b", 64, 256)
-	small.Datasets, small.SecretKeys = []string{"birds", "flowers"}, []string{"age1new", "age1old"}
-	large.Datasets, large.SecretKeys = []string{"birds"}, []string{"age1new"}
+	small.Datasets, small.SecretKeys = []string{"birds@1", "flowers@1"}, []string{"age1new", "age1old"}
+	large.Datasets, large.SecretKeys = []string{"birds@1"}, []string{"age1new"}
 
 	for name, tt := range map[string]struct {
 		of                  func(names ...string) packing.Request
@@ -58,5 +58,33 @@ func TestDecide_DatasetsAndSecretKeys(t *testing.T) {
 			require.Equal(t, tt.dimension, r.Dimension)
 			require.Equal(t, "host "+r.HostName+": "+tt.says, packing.Explain(r))
 		}
+	}
+}
+
+// A sweep that reads one version of a data set goes to no host with another, or with one that
+// its worker has not read yet.
+func TestDecide_DatasetVersions(t *testing.T) {
+	t.Parallel()
+
+	says := map[string]string{
+		"flowers@1": "",
+		"flowers@2": `host host-a: has data set "flowers" in version 2, and the sweep reads version 1: copy the files with their times, as rsync -a does`,
+		"flowers":   `host host-a: is reading which version of data set "flowers" it has`,
+		"birds@1":   `host host-a: has no data set "flowers"; start its worker with --dataset flowers=PATH`,
+	}
+	for has, want := range says {
+		h := host("a", 4, 4)
+		h.Datasets = []string{has}
+
+		decisions := packing.Decide([]berth.Host{h}, nil, []packing.Request{{
+			AttemptID: "r", SweepID: "s", Datasets: []string{"flowers@1"}, Demands: needs(berth.Demand{MemoryBytes: gib, CPUMilli: 1000}),
+		}})
+		if want == "" {
+			require.Equal(t, map[string]string{"r": "a"}, where(decisions), has)
+
+			continue
+		}
+
+		require.Equal(t, want, packing.Explain(decisionOf(t, decisions, "r").Rejections(0)[0]))
 	}
 }

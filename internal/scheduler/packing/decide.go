@@ -47,7 +47,7 @@ type Request struct {
 	ShapeKey    string
 	Measures    bool     // the first of its shape on a GPU, whose demand there is a guess: others of the shape wait for it
 	Unmeasured  bool     // it waits for an attempt that measures its shape, and runs
-	Datasets    []string // names of the data sets that the host must have
+	Datasets    []string // the data sets that the host must have, as NAME or NAME@VERSION
 	Lacking     []string // hosts that are known to lack its image, and can pull it
 	Unable      []string // hosts that are known to lack its image, and cannot pull it
 	SecretKeys  []string // public parts of the keys that the host must have

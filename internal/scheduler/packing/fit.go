@@ -189,7 +189,7 @@ func (s *site) takes(r *Request) bool {
 // such key of secrets.
 func (s *site) lacks(r *Request) rule {
 	switch {
-	case missing(r.Datasets, s.Datasets) != "":
+	case missingDataset(r.Datasets, s.Datasets) != "":
 		return breaksDataset
 	case missing(r.SecretKeys, s.SecretKeys) != "":
 		return breaksSecret
@@ -200,6 +200,16 @@ func (s *site) lacks(r *Request) rule {
 
 // hasInputs reports whether the host has the outputs of earlier stages that the request reads.
 func (s *site) hasInputs(r *Request) bool { return !r.Inputs || slices.Contains(r.InputHosts, s.ID) }
+
+// missingDataset is the first data set that the host does not have in the wanted version; empty = it has all.
+func missingDataset(wanted, has []string) string {
+	i := slices.IndexFunc(wanted, func(id string) bool { return !berth.HasDataset(has, id) })
+	if i < 0 {
+		return ""
+	}
+
+	return wanted[i]
+}
 
 // missing is the first of the names that the host does not have; empty = it has all.
 func missing(names, has []string) string {

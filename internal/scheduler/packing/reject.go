@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berthml/berth"
@@ -202,9 +203,8 @@ func (s *site) reject(request *Request, at *spot) berth.Rejection {
 	case breaksState:
 		r.Dimension, r.Reason = berth.DimensionState, s.stateReason()
 	case breaksDataset:
-		name := missing(request.Datasets, s.Datasets)
 		r.Dimension, r.Needed = berth.DimensionDataset, 1
-		r.Reason = fmt.Sprintf("host %s: has no data set %q; start its worker with --dataset %s=PATH", s.Name, name, name)
+		r.Reason = s.datasetReason(missingDataset(request.Datasets, s.Datasets))
 	case breaksSecret:
 		r.Dimension, r.Needed = berth.DimensionSecret, 1
 		r.Reason = fmt.Sprintf("host %s: cannot open the sweep's secrets; start its worker with --secrets-key and a file that holds the private key of %s",
@@ -274,6 +274,21 @@ func (s *site) rejectDevice(d *berth.Demand, at *spot, broken rule, r *berth.Rej
 		r.Dimension, r.Needed, r.Free = berth.DimensionActivity, d.DeviceActivity, activityLimit(&dev, d)-dev.ActivityReserved
 	default:
 		r.Dimension, r.Needed, r.Free = berth.DimensionContexts, int64(contextCount(d)), int64(dev.ContextsBy(at.mode)-dev.ContextsReserved)
+	}
+}
+
+// datasetReason says why the host lacks a data set, given as NAME or NAME@VERSION.
+func (s *site) datasetReason(wanted string) string {
+	name, version, _ := strings.Cut(wanted, "@")
+
+	switch {
+	case !berth.HasDataset(s.Datasets, name):
+		return fmt.Sprintf("host %s: has no data set %q; start its worker with --dataset %s=PATH", s.Name, name, name)
+	case len(berth.DatasetVersions(s.Datasets, name)) == 0:
+		return fmt.Sprintf("host %s: is reading which version of data set %q it has", s.Name, name)
+	default:
+		return fmt.Sprintf("host %s: has data set %q in version %s, and the sweep reads version %s: copy the files with their times, as rsync -a does",
+			s.Name, name, berth.DatasetVersions(s.Datasets, name)[0], version)
 	}
 }
 

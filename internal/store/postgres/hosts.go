@@ -117,6 +117,7 @@ func (s *Store) TouchHost(ctx context.Context, hostID string, free berth.HostFre
 	rows, err := s.q.TouchHost(ctx, s.pool, &dbsqlc.TouchHostParams{
 		ID: hostID, MemoryFreeBytes: free.MemoryBytes, DiskFreeBytes: free.DiskBytes, Problem: free.Problem,
 		DiskBytes: free.DiskTotal, OutputBytes: free.OutputBytes, OutputsProblem: free.OutputsProblem,
+		Datasets: free.Datasets,
 	})
 	if err := must(rows, err, "touching host "+hostID, "the host is not registered"); err != nil {
 		return err

@@ -212,7 +212,7 @@ func decodePlan(row dbsqlc.ListWaitingRequestsRow) (plan sweepPlan) {
 		decode(row.Resources, &plan.resources, "resources of sweep "+row.SweepID),
 		decode(row.Datasets, &mounted.Datasets, "data sets of sweep "+row.SweepID),
 	)
-	plan.datasets = mounted.DatasetNames()
+	plan.datasets = mounted.DatasetIDs()
 
 	return plan
 }

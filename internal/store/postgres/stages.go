@@ -31,6 +31,13 @@ func (s *Store) PausedTrials(ctx context.Context, workflowIDs []string) ([]strin
 	return paused, translate(err, "reading paused sweeps")
 }
 
+// BlockedTrials is how many open trials of a sweep wait for a stage that another trial runs.
+func (s *Store) BlockedTrials(ctx context.Context, sweepID string) (int, error) {
+	n, err := s.q.BlockedTrials(ctx, s.pool, sweepID)
+
+	return int(n), translate(err, "counting trials that wait for a stage")
+}
+
 // StagesKnown returns the keys that have an output.
 func (s *Store) StagesKnown(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys) == 0 {
@@ -56,6 +63,7 @@ func (s *Store) addStages(ctx context.Context, who *berth.Assignee, keys []strin
 	}
 
 	stage, whole := who.Attempt.Stage, who.Spec
+	who.ImageDigest = whole.DigestFor(stage, who.ImageDigest)
 	who.Spec, who.Trial.Params = whole.ForStage(stage), whole.ValuesFor(stage, who.Trial.Params)
 
 	before := whole.StagesBefore(stage)

@@ -258,3 +258,30 @@ func trialOf(t *testing.T, b *bundle) string {
 
 	return trial.ID
 }
+
+// Trials that wait for a stage are those without a request and without a container.
+func TestStages_BlockedTrials(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	waits := func(r berth.PlacementRequest) {
+		_, err := b.store.SetTrialState(t.Context(), berth.TrialUpdate{TrialID: r.TrialID, SweepID: b.sweep, State: berth.TrialWaiting, Message: "waits"})
+		require.NoError(t, err)
+	}
+
+	runs, asks := b.staged(t, "base", "k1", "k2"), b.staged(t, "base", "k3", "k4")
+	for _, r := range []berth.PlacementRequest{runs, asks} {
+		waits(r)
+
+		_, err := b.store.RequestPlacement(t.Context(), r)
+		require.NoError(t, err)
+	}
+
+	b.place(t, runs)
+	waits(b.staged(t, "base", "k1", "k2"))
+	waits(b.staged(t, "base", "k1", "k5"))
+
+	blocked, err := b.store.BlockedTrials(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, 2, blocked)
+}

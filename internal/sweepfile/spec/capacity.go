@@ -20,7 +20,7 @@ type HostCapacity struct {
 	Name        string
 	MemoryBytes int64
 	CPUMilli    int64
-	Datasets    []string // names of the data sets that it has
+	Datasets    []string // that it has, as NAME or NAME@VERSION
 	SecretKeys  []string // public parts of the keys of secrets that it has
 }
 
@@ -87,10 +87,14 @@ func lacksOf(s berth.Spec, has Capacity, host HostCapacity) []berth.Problem {
 		lack(CodeUnsatisfiable, "/resources/cpus", "cores: %g are more than %g", float64(cpus)/1000, float64(host.CPUMilli)/1000)
 	}
 
-	for i, name := range s.DatasetNames() {
-		if !slices.Contains(host.Datasets, name) {
-			lack(codeDataset, fmt.Sprintf("/datasets/%d/name", i), "the data set %q (there are: %s); start a worker with --dataset %s=PATH",
-				name, cmp.Or(strings.Join(host.Datasets, ", "), "none"), name)
+	for i, d := range s.Datasets {
+		switch at := fmt.Sprintf("/datasets/%d", i); {
+		case !berth.HasDataset(host.Datasets, d.Name):
+			lack(codeDataset, at+"/name", "the data set %q (there are: %s); start a worker with --dataset %s=PATH",
+				d.Name, cmp.Or(strings.Join(datasetNames(host.Datasets), ", "), "none"), d.Name)
+		case !berth.HasDataset(host.Datasets, d.ID()):
+			lack(codeDataset, at+"/version", "version %s of the data set %q (there is: %s); leave version out to take what the hosts have",
+				d.Version, d.Name, cmp.Or(strings.Join(berth.DatasetVersions(host.Datasets, d.Name), ", "), "one that its worker is reading"))
 		}
 	}
 
@@ -101,6 +105,56 @@ func lacksOf(s berth.Spec, has Capacity, host HostCapacity) []berth.Problem {
 	}
 
 	return out
+}
+
+func datasetNames(ids []string) []string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i], _, _ = strings.Cut(id, "@")
+	}
+
+	return slices.Compact(names) // they are sorted
+}
+
+// PinDatasets sets the versions of the data sets of a valid spec with stages, whose outputs
+// depend on them.
+func PinDatasets(s berth.Spec, hosts []HostCapacity) (pinned berth.Spec, problems []berth.Problem) {
+	if len(s.Stages) == 0 {
+		return s, nil
+	}
+
+	s.Datasets = slices.Clone(s.Datasets)
+
+	for i := range s.Datasets {
+		d := &s.Datasets[i]
+		at := fmt.Sprintf("/datasets/%d/name", i)
+
+		if d.Version != "" {
+			continue
+		}
+
+		var versions, where []string
+
+		for _, h := range hosts {
+			for _, version := range berth.DatasetVersions(h.Datasets, d.Name) {
+				if !slices.Contains(versions, version) {
+					versions, where = append(versions, version), append(where, version+" ("+h.Name+")")
+				}
+			}
+		}
+
+		switch len(versions) {
+		case 0:
+			problems = append(problems, problem(codeDataset, at, "no worker has read yet which version of the data set %q it has, on which stages depend; submit again in a moment", d.Name))
+		case 1:
+			d.Version = versions[0]
+		default:
+			problems = append(problems, problem(codeDataset, at, "hosts have the data set %q in %d versions: %s; stages read one: copy it with its times, as rsync -a does, or write version: %s",
+				d.Name, len(versions), strings.Join(where, ", "), versions[0]))
+		}
+	}
+
+	return s, problems
 }
 
 // FromProblem is that of an earlier sweep from which the search cannot learn.

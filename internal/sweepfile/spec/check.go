@@ -25,7 +25,7 @@ type checker struct {
 
 func (c *checker) run() {
 	c.checkNames()
-	c.checkImage()
+	c.checkImage("/image", c.spec.Image)
 	c.checkCommand()
 	c.checkEnvironment()
 	c.checkMounts()
@@ -89,12 +89,12 @@ func (c *checker) checkNames() {
 }
 
 // checkImage reads the reference as Docker does.
-func (c *checker) checkImage() {
-	switch _, err := reference.Parse(c.spec.Image); {
+func (c *checker) checkImage(at, image string) {
+	switch _, err := reference.Parse(image); {
 	case errors.Is(err, reference.ErrNameContainsUppercase):
-		c.add("/image", codeImage, "%q must be in lower case, but for its tag", shorten(c.spec.Image))
+		c.add(at, codeImage, "%q must be in lower case, but for its tag", shorten(image))
 	case err != nil:
-		c.add("/image", codeImage, "%q is no image; write [registry/]name[:tag][@sha256:digest], such as tensorflow/tensorflow:2.19.0-gpu", shorten(c.spec.Image))
+		c.add(at, codeImage, "%q is no image; write [registry/]name[:tag][@sha256:digest], such as tensorflow/tensorflow:2.19.0-gpu", shorten(image))
 	}
 }
 

@@ -101,6 +101,8 @@ func (c *checker) checkMounts() {
 			c.add(at+"/name", codeMountDenied, "%q is a path of the host, which cannot be mounted; %s", shorten(d.Name), datasetHint)
 		case !IsMountName(d.Name):
 			c.add(at+"/name", codeDataset, "%q is no name of a dataset; %s", shorten(d.Name), datasetHint)
+		case d.Version != "" && !datasetVersion.MatchString(d.Version):
+			c.add(at+"/version", codeDataset, "%q is no version: 16 of 0-9 and a-f, as a host and an attempt show it", shorten(d.Version))
 		}
 
 		c.checkTarget(at+"/target", d.Target, used)
@@ -117,6 +119,9 @@ func (c *checker) checkMounts() {
 		}
 	}
 }
+
+// datasetVersion is what a worker calls the contents of a data set.
+var datasetVersion = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // reserved are directories of the container that a mount may not hide.
 var reserved = []string{

@@ -20,15 +20,11 @@ func (o *object) stages() []berth.Stage {
 
 	o.each("stages", func(n *document.Node, pointer string) {
 		s := o.open(n, pointer)
-		stage := berth.Stage{Name: s.text("name"), Command: s.texts("command"), Parameters: append([]string{}, s.texts("parameters")...)}
+		stage := berth.Stage{Name: s.text("name"), Command: s.texts("command"), Image: s.text("image"), Parameters: append([]string{}, s.texts("parameters")...)}
 
 		if s.field("resources") != nil {
 			resources := s.resources()
 			stage.Resources = &resources
-		}
-
-		if s.field("image") != nil {
-			s.unsupported("image", "a stage runs in the sweep's image; leave it out")
 		}
 
 		if s.field("parameters") == nil {
@@ -55,10 +51,6 @@ func (c *checker) checkStages() {
 		return
 	}
 
-	if len(stages) > 0 && len(c.spec.Datasets) > 0 {
-		c.add("/datasets", codeUnsupported, "a sweep with stages mounts no data sets; bake the data into the image")
-	}
-
 	for i, stage := range stages {
 		at := "/stages/" + strconv.Itoa(i)
 
@@ -69,6 +61,10 @@ func (c *checker) checkStages() {
 			c.add(at+"/name", codeStage, "%s is the sweep's own command, which runs after all stages; choose another name", berth.StageMain)
 		case slices.ContainsFunc(stages[:i], func(other berth.Stage) bool { return other.Name == stage.Name }):
 			c.add(at+"/name", codeStage, "%q is a stage already; choose another name", stage.Name)
+		}
+
+		if stage.Image != "" {
+			c.checkImage(at+"/image", stage.Image)
 		}
 
 		c.checkStageCommand(at, stage)

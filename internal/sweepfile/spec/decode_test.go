@@ -306,6 +306,60 @@ func TestCapacity_OfOneHost(t *testing.T) {
 	require.Empty(t, problems(bare, small, large, whole))
 }
 
+// A sweep with stages reads one version of each data set, that of all hosts.
+func TestPinDatasets(t *testing.T) {
+	t.Parallel()
+
+	const one, two = "0123456789abcdef", "00000000000000ff"
+
+	sweep := decode(t, with("stages: [{name: a, command: [x]}]", "datasets: [{name: flowers, target: /data/f}]"))
+	host := func(name string, datasets ...string) spec.HostCapacity {
+		return spec.HostCapacity{Name: name, MemoryBytes: 64 << 30, CPUMilli: 8000, Datasets: datasets}
+	}
+	pin := func(hosts ...spec.HostCapacity) (version string, problems []string) {
+		pinned, found := spec.PinDatasets(sweep, hosts)
+		for _, p := range found {
+			problems = append(problems, p.Code+" "+p.Pointer+" "+p.Message)
+		}
+
+		return pinned.Datasets[0].Version, problems
+	}
+
+	version, problems := pin(host("a", "flowers@"+one), host("b", "birds@"+two), host("c", "flowers"), host("d", "flowers@"+one))
+	require.Equal(t, one, version)
+	require.Empty(t, problems)
+
+	_, problems = pin(host("a", "flowers"))
+	require.Equal(t, []string{`E_DATASET /datasets/0/name no worker has read yet which version of the data set "flowers" it has, on which stages depend; submit again in a moment`}, problems)
+
+	_, problems = pin(host("a", "flowers@"+one), host("b", "flowers@"+two))
+	require.Equal(t, []string{`E_DATASET /datasets/0/name hosts have the data set "flowers" in 2 versions: ` + one + " (a), " + two +
+		" (b); stages read one: copy it with its times, as rsync -a does, or write version: " + one}, problems)
+
+	sweep.Datasets[0].Version = two
+	version, problems = pin(host("a", "flowers@"+one))
+	require.Equal(t, two, version)
+	require.Empty(t, problems)
+	require.Equal(t, []string{
+		`E_DATASET /datasets/0/version every host lacks version ` + two + ` of the data set "flowers" (there is: ` + one + `); leave version out to take what the hosts have`,
+	}, problemsOf(sweep, spec.Capacity{Hosts: []spec.HostCapacity{host("a", "flowers@"+one)}}))
+
+	sweep.Stages, sweep.Datasets[0].Version = nil, ""
+	version, problems = pin(host("a", "flowers@"+one))
+	require.Empty(t, version, "a trial without stages says which one it had")
+	require.Empty(t, problems)
+}
+
+// An administrator's rule holds for the images of stages, too.
+func TestPolicy_Stages(t *testing.T) {
+	t.Parallel()
+
+	s := decode(t, with("stages: [{name: a, command: [x]}, {name: b, command: [x], image: evil/b:1}]"))
+	problems := spec.CheckPolicy(s, spec.Policy{AllowImages: []string{s.Image}})
+	require.Len(t, problems, 1)
+	require.Equal(t, "E_IMAGE_DENIED /stages/1/image", problems[0].Code+" "+problems[0].Pointer)
+}
+
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 

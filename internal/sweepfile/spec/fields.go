@@ -133,7 +133,7 @@ func (o *object) datasets() []berth.DatasetMount {
 
 	o.each("datasets", func(n *document.Node, pointer string) {
 		d := o.open(n, pointer)
-		out = append(out, berth.DatasetMount{Name: d.text("name"), Target: d.text("target")})
+		out = append(out, berth.DatasetMount{Name: d.text("name"), Target: d.text("target"), Version: d.text("version")})
 		d.finish()
 	})
 

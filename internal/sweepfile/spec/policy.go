@@ -34,8 +34,10 @@ func (p Policy) Check() error {
 
 // CheckPolicy says where a valid spec breaks the policy.
 func CheckPolicy(s berth.Spec, policy Policy) (problems []berth.Problem) {
-	if !policy.allows(s.Image) {
-		problems = append(problems, problem(codeImageDenied, "/image", "images of %s are not allowed here; use one of: %s", repositoryOf(s.Image), strings.Join(policy.AllowImages, ", ")))
+	for at, image := range s.Images() {
+		if !policy.allows(image) {
+			problems = append(problems, problem(codeImageDenied, at, "images of %s are not allowed here; use one of: %s", repositoryOf(image), strings.Join(policy.AllowImages, ", ")))
+		}
 	}
 
 	if policy.DenyNetwork && s.Network {

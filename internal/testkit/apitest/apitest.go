@@ -30,6 +30,7 @@ type Store struct {
 	Updates    []string     // what was asked of workflows, such as "pause <sweep>"
 	ControlErr func() error // asked before every update and cancel; nil = none
 	ImageErr   error
+	ImageErrOf string                  // the image that it is of; empty = all
 	Objects    map[berth.Digest]string // contents of files
 	ObjectErr  error                   // error of Read for a missing one
 
@@ -99,7 +100,12 @@ func (s *Store) ResolveImage(_ context.Context, ref string) (berth.Image, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return berth.Image{ID: "sha256:1", Digest: ref + "@sha256:" + strings.Repeat("1", 64)}, s.ImageErr
+	err := s.ImageErr
+	if s.ImageErrOf != "" && s.ImageErrOf != ref {
+		err = nil
+	}
+
+	return berth.Image{ID: "sha256:1", Digest: ref + "@sha256:" + strings.Repeat("1", 64)}, err
 }
 
 // Update is api.Temporal.

@@ -2099,7 +2099,7 @@ class Host(Model):
     """
     datasets: Optional[list[str]] = None
     """
-    Names of the data sets that trials may mount there
+    Data sets that trials may mount there, as NAME@VERSION, or NAME until the worker has read its version
     """
     cpu_milli: int
     """

@@ -550,6 +550,7 @@ const touchHost = `-- name: TouchHost :execrows
 UPDATE hosts h
 SET last_seen_at = now(), memory_free_bytes = $1, disk_free_bytes = $2::bigint, problem = $3,
     disk_bytes = $4::bigint, output_bytes = $5, outputs_problem = $6,
+    datasets = coalesce($7::text[], h.datasets),
     disk_day_at = CASE WHEN m.fresh THEN h.disk_day_at WHEN NOT m.other THEN h.disk_mark_at END,
     disk_day_used_bytes = CASE WHEN m.fresh THEN h.disk_day_used_bytes ELSE h.disk_mark_used_bytes END,
     disk_mark_at = CASE WHEN m.fresh THEN h.disk_mark_at WHEN $4::bigint > 0 THEN now() END,
@@ -561,7 +562,7 @@ FROM (
         FROM hosts
     ) o
 ) m
-WHERE h.id = $7 AND m.id = h.id AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
+WHERE h.id = $8 AND m.id = h.id AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at)
 `
 
 type TouchHostParams struct {
@@ -571,6 +572,7 @@ type TouchHostParams struct {
 	DiskBytes       int64
 	OutputBytes     int64
 	OutputsProblem  string
+	Datasets        []string
 	ID              string
 }
 
@@ -585,6 +587,7 @@ func (q *Queries) TouchHost(ctx context.Context, db DBTX, arg *TouchHostParams) 
 		arg.DiskBytes,
 		arg.OutputBytes,
 		arg.OutputsProblem,
+		arg.Datasets,
 		arg.ID,
 	)
 	if err != nil {

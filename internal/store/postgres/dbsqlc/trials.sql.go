@@ -13,6 +13,21 @@ import (
 	"github.com/berthml/berth"
 )
 
+const blockedTrials = `-- name: BlockedTrials :one
+SELECT count(*)::integer FROM trials t
+WHERE t.sweep_id = $1 AND t.state = 'waiting' AND t.stage_keys <> '{}'
+    AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.trial_id = t.id AND r.state = 'waiting')
+    AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.state IN ('placed', 'running'))
+`
+
+// Open trials that wait for a stage which another trial runs.
+func (q *Queries) BlockedTrials(ctx context.Context, db DBTX, sweepID string) (int, error) {
+	row := db.QueryRow(ctx, blockedTrials, sweepID)
+	var column_1 int
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const clonePriors = `-- name: ClonePriors :exec
 INSERT INTO priors (sweep_id, earlier, number, params, state, loss, step)
 SELECT $1::uuid, earlier, number, params, state, loss, step FROM priors p WHERE p.sweep_id = $2

@@ -43,6 +43,7 @@ WHERE id = @id AND (@capacity_bytes::bigint < coalesce(memory_bytes_target, memo
 UPDATE hosts h
 SET last_seen_at = now(), memory_free_bytes = @memory_free_bytes, disk_free_bytes = @disk_free_bytes::bigint, problem = @problem,
     disk_bytes = @disk_bytes::bigint, output_bytes = @output_bytes, outputs_problem = @outputs_problem,
+    datasets = coalesce(sqlc.narg('datasets')::text[], h.datasets),
     disk_day_at = CASE WHEN m.fresh THEN h.disk_day_at WHEN NOT m.other THEN h.disk_mark_at END,
     disk_day_used_bytes = CASE WHEN m.fresh THEN h.disk_day_used_bytes ELSE h.disk_mark_used_bytes END,
     disk_mark_at = CASE WHEN m.fresh THEN h.disk_mark_at WHEN @disk_bytes::bigint > 0 THEN now() END,

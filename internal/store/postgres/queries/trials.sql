@@ -26,6 +26,13 @@ LEFT JOIN LATERAL (
 WHERE t.sweep_id = @sweep_id AND t.number = @number
 ORDER BY k.position;
 
+-- name: BlockedTrials :one
+-- Open trials that wait for a stage which another trial runs.
+SELECT count(*)::integer FROM trials t
+WHERE t.sweep_id = @sweep_id AND t.state = 'waiting' AND t.stage_keys <> '{}'
+    AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.trial_id = t.id AND r.state = 'waiting')
+    AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.state IN ('placed', 'running'));
+
 -- name: StageInputs :many
 -- The attempts that wrote the outputs of stages.
 SELECT o.key, o.attempt_id FROM shared_outputs o WHERE o.key = ANY (@keys::text[]);
