@@ -110,7 +110,7 @@ type WaitingRequest struct {
 	Resources   Resources // of its sweep
 	Datasets    []string  // names of its sweep's data sets
 	Image       string    // of its sweep, by digest or ID
-	Lacking     []string  // hosts that lack it, as their workers told lately, and can pull it
+	Lacking     []string  // hosts that lack it, as their workers told lately, and can pull it, or that would fetch outputs of earlier stages
 	Unable      []string  // hosts that lack it, and cannot
 	SecretKeys  []string  // to which the secrets that its sweep mounts are sealed: public parts
 	Last        *LastOOM  // the trial's newest out-of-memory; nil = none
@@ -122,7 +122,7 @@ type WaitingRequest struct {
 	Stored      bool        // its newest checkpoint is in the store, or its host is about to store it
 	Holders     []string    // ids of the hosts that have that one, or a newer one, in their directory
 	Inputs      bool        // it reads outputs of earlier stages
-	InputHosts  []string    // ids of the hosts that have all of them
+	InputHosts  []string    // ids of the hosts that have all of them, or can fetch from the store what they lack
 	Shared      bool        // of a stage: others wait for what it makes
 	Apart       bool        // on a GPU it is no MPS client beside others: a fault ended it there, or its sweep's program has recently faulted by itself
 	Away        bool        // an earlier attempt of the trial is one of SweepUse's Away

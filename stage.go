@@ -141,4 +141,6 @@ type StageInput struct {
 	Name      string
 	Key       string
 	AttemptID string // that wrote it; empty = it is lost
+	HostID    string // where
+	Stored    bool   // the store has it
 }

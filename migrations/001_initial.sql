@@ -424,11 +424,16 @@ CREATE TABLE stage_outputs (
     made_at    timestamptz NOT NULL DEFAULT now()
 );
 
--- Outputs that are there.
+-- Outputs that are there: on the host where their stage ran (there), in the store with all files (stored), or both.
 CREATE VIEW shared_outputs AS
-SELECT o.key, o.attempt_id, h.id AS host_id, h.last_seen_at
-FROM stage_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id JOIN hosts h ON h.id = a.host_id
-WHERE a.outputs_removed_at IS NULL AND s.deleted_at IS NULL AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at);
+SELECT o.key, o.attempt_id, w.host_id, w.last_seen_at, w.there, w.stored
+FROM stage_outputs o CROSS JOIN LATERAL (
+    SELECT h.id AS host_id, h.last_seen_at, s.deleted_at, a.files_state = 'stored' AND a.files_left_out = 0 AS stored,
+        a.outputs_removed_at IS NULL AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at) AS there
+    FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id JOIN hosts h ON h.id = a.host_id
+    WHERE a.id = o.attempt_id
+) w
+WHERE w.deleted_at IS NULL AND (w.there OR w.stored);
 
 -- Outputs that an unfinished trial needs, or a container that has not ended for certain.
 CREATE VIEW held_outputs AS

@@ -88,9 +88,13 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 		return containerRuntime{}, err
 	}
 
-	var restore runtrial.RestoreCheckpoint // nil without a store
+	var ( // nil without a store
+		restore runtrial.RestoreCheckpoint
+		fetch   runtrial.FetchObject
+	)
+
 	if store != nil {
-		restore = store.Restore
+		restore, fetch = store.Restore, store.Fetch
 	}
 
 	containers := cards.Docker(d)
@@ -107,6 +111,7 @@ func (m *machine) runtime(ctx context.Context, kernel cgroup.FS, host berth.Host
 			Workdir:      d.ReadWorkdir,
 			Pull:         pull,
 			Restore:      restore,
+			Fetch:        fetch,
 			Entrypoint:   d.Entrypoint,
 			Proxy:        m.trialProxy,
 			Dataset:      m.sets.Find,

@@ -152,3 +152,63 @@ func TestStages_FailForAllThatNeedThem(t *testing.T) {
 		require.Equal(t, 1, runs)
 	}
 }
+
+// A host that did not run a stage fetches its output from the store, once for all its trials, and
+// does without the host that did.
+func TestStages_TravelByTheStore(t *testing.T) {
+	t.Parallel()
+
+	c, _ := startStoring(t, "0")
+	file := func(rates string) string {
+		return fmt.Sprintf(`
+name: travels
+image: berth-examples/python:3.11
+stages:
+  - {name: base, command: [python3, -S, -c, "import os; os.mkdir('/trial/out/deep'); open('/trial/out/deep/base', 'w').write('7' * 100000)"]}
+command: [python3, -S, -c, "import sys, time; n = len(open('/trial/stages/base/deep/base').read()); time.sleep(3); print('acc=%%d%%s' %% (n, sys.argv[1][1:]))", "{{rate}}"]
+shim: false
+parameters: [{name: rate, values: [%s], memory: false}]
+search: {algorithm: grid}
+objective: {metric: acc}
+metrics: {source: stdout}
+resources: {memory: 400MiB, cpus: 0.25}
+probe: {mode: 'off'}
+`, rates)
+	}
+
+	id := c.submit(file(".1, .2, .3, .4, .5, .6, .7, .8, .91, .92, .93, .94"))
+	require.Equal(t, client.SweepStateSucceeded, c.until(id, patience, ended).State)
+	require.Equal(t, map[string]int{"base": 1, "main": 12}, c.attemptsByStage(id))
+
+	made, trials := "", map[string]int{}
+
+	for _, a := range c.attempts(id) {
+		if a.Stage == "base" {
+			made = a.HostID
+		} else {
+			trials[a.HostID]++
+		}
+	}
+
+	require.Len(t, trials, 2, "both hosts took some")
+
+	for host := range trials {
+		fetched := strings.Count(c.output(c.hostNamed(host).name), "fetched the output of a stage")
+		require.Equal(t, host != made, fetched == 1, "%d times on %s", fetched, host)
+	}
+
+	lost := c.hostNamed(made)
+	require.NoError(t, lost.worker.Process.Kill())
+	_ = lost.worker.Wait()
+
+	second := c.submit(file(".95, .96"))
+	require.Equal(t, client.SweepStateSucceeded, c.until(second, patience, ended).State)
+
+	for _, trial := range c.trials(second) {
+		require.Equal(t, client.TrialStateSucceeded, trial.State, trial.Message)
+	}
+
+	for _, a := range c.attempts(second) { // one may have been given to the lost host
+		require.Equal(t, "main", a.Stage)
+	}
+}

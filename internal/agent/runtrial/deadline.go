@@ -63,8 +63,28 @@ func (t timely) FinishAttempt(ctx context.Context, r berth.Result) error {
 	return timed(ctx, func(ctx context.Context) error { return t.records.FinishAttempt(ctx, r) })
 }
 
-func (t timely) DropStageOutput(ctx context.Context, attemptID, hostID string) error {
-	return timed(ctx, func(ctx context.Context) error { return t.records.DropStageOutput(ctx, attemptID, hostID) })
+func (t timely) DropStageOutput(ctx context.Context, attemptID string) error {
+	return timed(ctx, func(ctx context.Context) error { return t.records.DropStageOutput(ctx, attemptID) })
+}
+
+func (t timely) HeldOutputs(ctx context.Context, attemptIDs []string) (held []string, err error) {
+	err = timed(ctx, func(ctx context.Context) error {
+		held, err = t.records.HeldOutputs(ctx, attemptIDs)
+
+		return err
+	})
+
+	return held, err
+}
+
+func (t timely) ListFiles(ctx context.Context, attemptID, after string, limit int) (files []berth.Artifact, err error) {
+	err = timed(ctx, func(ctx context.Context) error {
+		files, err = t.records.ListFiles(ctx, attemptID, after, limit)
+
+		return err
+	})
+
+	return files, err
 }
 
 func (t timely) PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error {

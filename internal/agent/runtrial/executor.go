@@ -51,8 +51,12 @@ type Records interface {
 	// NoteResumed stores from which checkpoint an attempt goes on, in plain words.
 	NoteResumed(ctx context.Context, attemptID string, token int64, text string) error
 	FinishAttempt(ctx context.Context, r berth.Result) error
-	// DropStageOutput forgets the output of a stage that is not on this host, where the attempt that wrote it ran.
-	DropStageOutput(ctx context.Context, attemptID, hostID string) error
+	// DropStageOutput forgets the output of a stage that is whole nowhere any more.
+	DropStageOutput(ctx context.Context, attemptID string) error
+	// HeldOutputs returns which of these attempts wrote what an unfinished trial, or a running container, needs.
+	HeldOutputs(ctx context.Context, attemptIDs []string) ([]string, error)
+	// ListFiles reads stored files of an attempt by path, after the given one.
+	ListFiles(ctx context.Context, attemptID, after string, limit int) ([]berth.Artifact, error)
 	PutMetrics(ctx context.Context, attemptID string, token int64, points []berth.MetricPoint) error
 	// JudgeRung stores a report and decide's answer, once for a trial and a rung, and returns the stored answer. Errors: fenced.
 	JudgeRung(ctx context.Context, attemptID string, token int64, report berth.RungReport,
@@ -92,8 +96,9 @@ type Config struct {
 	// Pull gets an image that is missing. Nil = this host pulls none.
 	Pull PullImage
 
-	// Restore fetches a checkpoint from the store. Nil = this host has no store.
+	// Restore fetches a checkpoint from the store, and Fetch an object. Nil = this host has no store.
 	Restore RestoreCheckpoint
+	Fetch   FetchObject
 
 	// Entrypoint reads the ENTRYPOINT of an image. Errors: *berth.StartError when the
 	// image is not there. Nil = no image has one.
@@ -141,7 +146,8 @@ type Executor struct {
 	ooms       sync.Map    // attempt id → true: Docker announced an out-of-memory
 	waiting    sync.Map    // attempt id → token: its image is missing, or its checkpoint
 	writing    sync.Map    // attempt id → berth.AttemptCheckpoint: its container runs
-	whole      sync.Map    // attempt id → true: the output of its stage was compared with its manifest
+	whole      sync.Map    // directory → true: the output in it was compared with its manifest
+	copyLocks  sync.Map    // attempt id → *sync.Mutex: of the copy of its output
 
 	outputBytes atomic.Int64 // as measured last
 	left        hostMemory

@@ -31,26 +31,21 @@ func stageVariable(name string) string {
 	return "TRIAL_STAGE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// addInputs mounts the outputs of earlier stages. An output that is gone is forgotten, so that
-// its stage runs again. Errors: *berth.StartError.
+// addInputs mounts the outputs of earlier stages. An output that is whole nowhere is forgotten,
+// so that its stage runs again. Errors: *berth.StartError.
 func (r *run) addInputs(ctx context.Context, l *berth.Launch) error {
 	for _, input := range r.who.Inputs {
-		path := filepath.Join(r.attemptsDir(), input.AttemptID, "out")
-		gone := &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
-			"the output of stage %s is not whole on host %s any more; the stage runs again", input.Name, r.config.HostName)}
+		path, err := r.output(ctx, input)
 
-		if input.AttemptID == "" {
-			return gone
-		}
-
-		if why := r.damage(input.AttemptID); why != "" {
-			r.log.Warn("the output of a stage is damaged", "stage", input.Name, "attempt", input.AttemptID, "why", why)
-
-			if err := r.records.DropStageOutput(ctx, input.AttemptID, r.who.Attempt.HostID); err != nil {
-				return err
-			}
-
-			return gone
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case berth.KindOf(err) == berth.KindInvalid:
+			return r.lost(ctx, input, err)
+		default:
+			return &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
+				"host %s cannot fetch the output of stage %s: %w", r.config.HostName, input.Name, err)}
 		}
 
 		l.Mounts = append(l.Mounts, berth.Mount{Source: path, Target: mountStages + "/" + input.Name, ReadOnly: true})
@@ -58,6 +53,18 @@ func (r *run) addInputs(ctx context.Context, l *berth.Launch) error {
 	}
 
 	return nil
+}
+
+// lost forgets an output that neither its own host nor the store has whole.
+func (r *run) lost(ctx context.Context, input berth.StageInput, why error) error {
+	if input.HostID == r.who.Attempt.HostID || input.Stored && r.config.Fetch != nil {
+		if err := r.records.DropStageOutput(ctx, input.AttemptID); err != nil {
+			return err
+		}
+	}
+
+	return &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
+		"the output of stage %s is not whole on host %s any more, and the stage runs again: %w", input.Name, r.config.HostName, why)}
 }
 
 // judgeOutput fails a stage that wrote nothing for others to read.
@@ -154,12 +161,10 @@ func digestOf(root *os.Root, path string, info fs.FileInfo) (sum berth.Digest, e
 	return berth.Digest(hash.Sum(nil)), err
 }
 
-// damage says why the output of an attempt is not as its stage left it; empty = it is. Sizes are
+// damage says why an output, or a copy of one, is not as its stage left it; empty = it is. Sizes are
 // compared each time, contents once in a worker's life. Times say nothing: a file may become a
 // link to its object in the store.
-func (e *Executor) damage(attemptID string) string {
-	d := e.dirs(berth.Assignee{Attempt: berth.Attempt{ID: attemptID}})
-
+func (e *Executor) damage(d dirs) string {
 	var files []outputFile
 	if !readJSON(filepath.Join(d.attempt, manifestName), &files) {
 		return "its manifest is not there"
@@ -176,7 +181,7 @@ func (e *Executor) damage(attemptID string) string {
 		}
 	}
 
-	if _, whole := e.whole.Load(attemptID); whole {
+	if _, whole := e.whole.Load(d.attempt); whole {
 		return ""
 	}
 
@@ -187,7 +192,7 @@ func (e *Executor) damage(attemptID string) string {
 		return "its files are not those of its manifest"
 	}
 
-	e.whole.Store(attemptID, true)
+	e.whole.Store(d.attempt, true)
 
 	return ""
 }

@@ -42,7 +42,7 @@ func (r *rig) wrote(t *testing.T) (file string) {
 	t.Helper()
 
 	r.books.says(func(who *berth.Assignee) {
-		who.Inputs = []berth.StageInput{{Name: "base-model", Key: "0123", AttemptID: "earlier"}}
+		who.Inputs = []berth.StageInput{{Name: "base-model", Key: "0123", AttemptID: "earlier", HostID: who.Attempt.HostID}}
 	})
 
 	d := r.dirs(berth.Assignee{Attempt: berth.Attempt{ID: "earlier"}})
@@ -125,7 +125,7 @@ func TestStage_OutputIsShared(t *testing.T) {
 		if test.kind == berth.FailureOK {
 			require.NoFileExists(t, checkpoint, name)
 			require.FileExists(t, r.file("out/base.keras"), name)
-			require.Empty(t, r.damage(attemptID), name)
+			require.Empty(t, r.damage(r.dirs(berth.Assignee{Attempt: berth.Attempt{ID: attemptID}})), name)
 		} else {
 			require.FileExists(t, checkpoint, name)
 		}

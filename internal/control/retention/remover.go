@@ -32,6 +32,8 @@ type Files interface {
 	// Those that are gone already are a success.
 	// Errors: conflict while the attempt runs.
 	RemoveOutputs(r berth.OutputRemoval) error
+	// RemoveCopies removes the copies of outputs of stages that no unfinished trial needs.
+	RemoveCopies(ctx context.Context) error
 	// MeasureOutputs returns what files take on the disk, in bytes, by the id of
 	// their attempt, and by the id of their trial for checkpoints.
 	MeasureOutputs(ctx context.Context) (map[string]int64, error)
@@ -96,7 +98,7 @@ func (r *Remover) Problem() string {
 func (r *Remover) Look(ctx context.Context) error {
 	r.failed, r.refused, r.sizes = make(map[string]berth.OutputRemoval), nil, nil
 
-	err := failing(r.remove(ctx))
+	err := failing(errors.Join(r.remove(ctx), r.Files.RemoveCopies(ctx)))
 	if err == nil && !time.Now().Before(r.measureAt) {
 		r.unkept = r.shrink(ctx)
 	}

@@ -48,14 +48,14 @@ type Request struct {
 	Measures    bool     // the first of its shape on a GPU, whose demand there is a guess: others of the shape wait for it
 	Unmeasured  bool     // it waits for an attempt that measures its shape, and runs
 	Datasets    []string // the data sets that the host must have, as NAME or NAME@VERSION
-	Lacking     []string // hosts that are known to lack its image, and can pull it
+	Lacking     []string // hosts that would pull its image, or fetch outputs of earlier stages, first
 	Unable      []string // hosts that are known to lack its image, and cannot pull it
 	SecretKeys  []string // public parts of the keys that the host must have
 	Checkpoint  string   // the host that alone has the checkpoint it would go on from; empty = none
 	Stored      bool     // its checkpoint is in the store, or will be in a while
 	Holders     []string // hosts that have its stored checkpoint in their directory
 	Inputs      bool     // it reads outputs of earlier stages
-	InputHosts  []string // hosts that have all of them
+	InputHosts  []string // hosts that have all of them, or can fetch them
 	Shared      bool     // others wait for what it makes
 	CPUsGiven   bool     // the user said how many cores it gets
 	Away        bool     // an earlier attempt of the trial is one of its sweep's Away

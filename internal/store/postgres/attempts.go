@@ -157,6 +157,10 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 		}
 
 		if r.StageKey != "" {
+			if err := s.q.DropLaterOutputs(ctx, tx, r.AttemptID, r.StageKey); err != nil {
+				return err
+			}
+
 			if err := s.q.PutStageOutput(ctx, tx, &dbsqlc.PutStageOutputParams{Key: r.StageKey, Stage: r.Stage, AttemptID: r.AttemptID}); err != nil {
 				return err
 			}

@@ -65,11 +65,11 @@ func (s *Store) readQueue(ctx context.Context, tx pgx.Tx, limit int, queue *bert
 		return err
 	}
 
-	if err := s.addInputs(ctx, tx, queue, rows); err != nil {
+	if err := s.addLacking(ctx, tx, queue.Waiting); err != nil {
 		return err
 	}
 
-	return s.addLacking(ctx, tx, queue.Waiting)
+	return s.addInputs(ctx, tx, queue, rows)
 }
 
 // addFootprints adds the footprints of waiting requests and of leases on GPUs.
@@ -138,6 +138,12 @@ func (s *Store) addInputs(ctx context.Context, tx pgx.Tx, queue *berth.Queue, ro
 		w := &queue.Waiting[i]
 		row := inputs[w.AttemptID]
 		w.Inputs, w.InputHosts, w.Shared = row.Inputs > 0, row.Hosts, row.Shared
+
+		for _, host := range row.Fetching {
+			if !slices.Contains(row.Hosts, host) {
+				w.InputHosts, w.Lacking = append(w.InputHosts, host), append(slices.Clip(w.Lacking), host)
+			}
+		}
 	}
 
 	return nil

@@ -49,10 +49,18 @@ func (s *Store) StagesKnown(ctx context.Context, keys []string) ([]string, error
 	return known, translate(err, "reading stages")
 }
 
-// DropStageOutput forgets the output of a stage that is not any more on the host where the
-// attempt wrote it, so that it is made again.
-func (s *Store) DropStageOutput(ctx context.Context, attemptID, hostID string) error {
-	return translate(s.q.DropStageOutput(ctx, s.pool, attemptID, hostID), "forgetting the output of attempt "+attemptID)
+// DropStageOutput forgets the output of a stage that is whole nowhere any more, so that it is
+// made again.
+func (s *Store) DropStageOutput(ctx context.Context, attemptID string) error {
+	return translate(s.q.DropStageOutput(ctx, s.pool, attemptID), "forgetting the output of attempt "+attemptID)
+}
+
+// HeldOutputs returns which of these attempts wrote what an unfinished trial needs, or a
+// container that has not ended for certain.
+func (s *Store) HeldOutputs(ctx context.Context, attemptIDs []string) ([]string, error) {
+	held, err := s.q.HeldOutputs(ctx, s.pool, attemptIDs)
+
+	return held, translate(err, "reading which outputs of stages are needed")
 }
 
 // addStages has an assignee see its stage: the values that this reads, its spec, and the
@@ -76,13 +84,14 @@ func (s *Store) addStages(ctx context.Context, who *berth.Assignee, keys []strin
 		return translate(err, "reading inputs of attempt "+who.Attempt.ID)
 	}
 
-	wrote := make(map[string]string, len(rows))
+	wrote := make(map[string]dbsqlc.StageInputsRow, len(rows))
 	for _, row := range rows {
-		wrote[row.Key] = row.AttemptID
+		wrote[row.Key] = row
 	}
 
 	for i, name := range before {
-		who.Inputs = append(who.Inputs, berth.StageInput{Name: name, Key: keys[i], AttemptID: wrote[keys[i]]})
+		row := wrote[keys[i]]
+		who.Inputs = append(who.Inputs, berth.StageInput{Name: name, Key: keys[i], AttemptID: row.AttemptID, HostID: row.HostID, Stored: row.Stored})
 	}
 
 	return nil

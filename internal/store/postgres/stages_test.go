@@ -105,7 +105,7 @@ func TestStages_AreKnownByKey(t *testing.T) {
 		"its sweep is deleted": func() {
 			b.exec(t, "UPDATE sweeps SET state = 'canceled', finished_at = now(), deleted_at = now() WHERE id = $1", b.sweep)
 		},
-		"it is forgotten": func() { require.NoError(t, b.store.DropStageOutput(t.Context(), made.AttemptID, b.host.ID)) },
+		"it is forgotten": func() { require.NoError(t, b.store.DropStageOutput(t.Context(), made.AttemptID)) },
 	} {
 		lose()
 
@@ -118,7 +118,6 @@ func TestStages_AreKnownByKey(t *testing.T) {
 		b.exec(t, "UPDATE sweeps SET state = 'pending', finished_at = NULL, deleted_at = NULL")
 	}
 
-	require.NoError(t, b.store.DropStageOutput(t.Context(), made.AttemptID, uuid.NewString()), "another host's word changes nothing")
 }
 
 // An attempt sees the values, the shape and the spec of its stage, and what earlier ones wrote.
@@ -135,7 +134,7 @@ func TestStages_AnAttemptSeesItsOwn(t *testing.T) {
 	who, err := b.store.Assignee(t.Context(), r.AttemptID)
 	require.NoError(t, err)
 	require.Equal(t, "k2", who.StageKey)
-	require.Equal(t, []berth.StageInput{{Name: "base", Key: "k1", AttemptID: made.AttemptID}}, who.Inputs)
+	require.Equal(t, []berth.StageInput{{Name: "base", Key: "k1", AttemptID: made.AttemptID, HostID: b.host.ID}}, who.Inputs)
 	require.Equal(t, []string{"features", "{{n}}"}, who.Spec.Command)
 	require.Equal(t, berth.Assignment{"n": berth.IntValue(2)}, who.Trial.Params)
 
@@ -249,6 +248,35 @@ func TestStages_OutputsAreHeld(t *testing.T) {
 	require.NoError(t, b.store.DeleteSweep(t.Context(), b.sweep))
 }
 
+// When a stage ran again on another host, what a later one wrote on the first is forgotten: else no
+// host has both, and trials wait for ever once the first is back.
+func TestStages_RunAgainElsewhere(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	b.makes(t, "base", "k1", "k1", "k2")
+	b.makes(t, "features", "k2", "k1", "k2")
+	require.Equal(t, []bool{true, true}, b.known(t))
+
+	b.makes(t, "base", "k1", "k1", "k2")
+	require.Equal(t, []bool{true, true}, b.known(t), "on the same host both are there")
+
+	second := b.host
+	second.ID, second.Name, second.MachineID, second.DataDir = uuid.NewString(), "second", "m2", "/d2"
+	require.NoError(t, b.store.RegisterHost(t.Context(), second, "v"))
+
+	first := b.host
+	b.exec(t, "UPDATE hosts SET last_seen_at = now() - interval '6 minutes' WHERE id = $1", first.ID)
+	b.host = second
+	b.makes(t, "base", "k1", "k1", "k2")
+	b.exec(t, "UPDATE hosts SET last_seen_at = now()")
+	require.Equal(t, []bool{true, false}, b.known(t))
+
+	is, err := b.store.StagesKnown(t.Context(), []string{"k2"})
+	require.NoError(t, err)
+	require.Empty(t, is)
+}
+
 // trialOf is the id of the sweep's first trial.
 func trialOf(t *testing.T, b *bundle) string {
 	t.Helper()
@@ -284,4 +312,53 @@ func TestStages_BlockedTrials(t *testing.T) {
 	blocked, err := b.store.BlockedTrials(t.Context(), b.sweep)
 	require.NoError(t, err)
 	require.Equal(t, 2, blocked)
+}
+
+// An output whose files are all in the store outlives its host, and goes to hosts with a store.
+func TestStages_StoredOutputsTravel(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	b.makes(t, "base", "k1", "k1", "k2")
+
+	r := b.staged(t, "features", "k1", "k2")
+	_, err := b.store.RequestPlacement(t.Context(), r)
+	require.NoError(t, err)
+
+	second := b.host
+	second.ID, second.Name, second.MachineID, second.DataDir = uuid.NewString(), "second", "m2", "/d2"
+	require.NoError(t, b.store.RegisterHost(t.Context(), second, "v"))
+
+	request := func() berth.WaitingRequest {
+		for _, w := range b.queue(t).Waiting {
+			if w.AttemptID == r.AttemptID {
+				return w
+			}
+		}
+
+		require.Fail(t, "the request waits")
+
+		return berth.WaitingRequest{}
+	}
+
+	b.exec(t, "UPDATE attempts SET files_state = 'stored', files_left_out = 1 WHERE stage = 'base'")
+	require.NoError(t, b.store.SetHostStores(t.Context(), second.ID, true))
+	require.Equal(t, []string{b.host.ID}, request().InputHosts, "one of its files is not in the store")
+
+	b.exec(t, "UPDATE attempts SET files_left_out = 0 WHERE stage = 'base'")
+	require.ElementsMatch(t, []string{b.host.ID, second.ID}, request().InputHosts)
+	require.Equal(t, []string{second.ID}, request().Lacking, "it has to fetch it")
+
+	for name, lose := range map[string]string{
+		"silent":  "UPDATE hosts SET last_seen_at = now() - interval '6 minutes' WHERE name <> 'second'",
+		"removed": "UPDATE hosts SET removed_at = now(), attempts = 0 WHERE name <> 'second'",
+	} {
+		b.exec(t, lose)
+		require.Equal(t, []bool{true, false}, b.known(t), name)
+	}
+
+	require.Equal(t, []string{second.ID}, request().InputHosts)
+
+	require.NoError(t, b.store.SetHostStores(t.Context(), second.ID, false))
+	require.Empty(t, request().InputHosts)
 }

@@ -47,12 +47,62 @@ func (l *Ledger) Assignee(ctx context.Context, attemptID string) (berth.Assignee
 }
 
 // DropStageOutput forgets the output of a stage.
-func (l *Ledger) DropStageOutput(ctx context.Context, attemptID, _ string) error {
+func (l *Ledger) DropStageOutput(ctx context.Context, attemptID string) error {
 	return l.do(ctx, "DropStageOutput", attemptID, func() error {
 		l.dropped = append(l.dropped, attemptID)
 
 		return nil
 	})
+}
+
+// HeldOutputs are those that NeedOutputs named.
+func (l *Ledger) HeldOutputs(ctx context.Context, attemptIDs []string) (held []string, err error) {
+	err = l.do(ctx, "HeldOutputs", "", func() error {
+		for _, id := range attemptIDs {
+			if slices.Contains(l.needed, id) {
+				held = append(held, id)
+			}
+		}
+
+		return nil
+	})
+
+	return held, err
+}
+
+// NeedOutputs has unfinished trials need what these attempts wrote.
+func (l *Ledger) NeedOutputs(attemptIDs ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.needed = attemptIDs
+}
+
+// StoreFiles has the store hold files of an attempt, by path.
+func (l *Ledger) StoreFiles(attemptID string, files ...berth.Artifact) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.files == nil {
+		l.files = make(map[string][]berth.Artifact)
+	}
+
+	l.files[attemptID] = files
+}
+
+// ListFiles reads stored files of an attempt by path, after the given one.
+func (l *Ledger) ListFiles(ctx context.Context, attemptID, after string, limit int) (files []berth.Artifact, err error) {
+	err = l.do(ctx, "ListFiles", attemptID, func() error {
+		for _, file := range l.files[attemptID] {
+			if file.Path > after && len(files) < limit {
+				files = append(files, file)
+			}
+		}
+
+		return nil
+	})
+
+	return files, err
 }
 
 // Dropped are the attempts whose outputs were forgotten.

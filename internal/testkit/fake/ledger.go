@@ -34,6 +34,8 @@ type Ledger struct {
 	memory   map[string][]berth.MemoryPoint      // by attempt
 	held     map[string][]int64                  // the values that MeasureRunning got, by attempt
 	dropped  []string                            // attempts whose outputs were forgotten
+	needed   []string                            // attempts whose outputs are needed
+	files    map[string][]berth.Artifact         // in the store, by attempt
 }
 
 // Trial is a trial's row before it runs.

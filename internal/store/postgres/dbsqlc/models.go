@@ -488,6 +488,8 @@ type SharedOutput struct {
 	AttemptID  string
 	HostID     string
 	LastSeenAt time.Time
+	There      *bool
+	Stored     *bool
 }
 
 type StageOutput struct {

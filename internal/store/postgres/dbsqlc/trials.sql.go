@@ -61,13 +61,27 @@ func (q *Queries) CopyPriors(ctx context.Context, db DBTX, arg *CopyPriorsParams
 	return err
 }
 
-const dropStageOutput = `-- name: DropStageOutput :exec
-DELETE FROM stage_outputs o USING attempts a WHERE o.attempt_id = $1 AND a.id = o.attempt_id AND a.host_id = $2
+const dropLaterOutputs = `-- name: DropLaterOutputs :exec
+DELETE FROM stage_outputs l USING attempts n, stage_outputs o, attempts former, trials t, attempts a
+WHERE n.id = $1 AND o.key = $2 AND former.id = o.attempt_id AND former.host_id <> n.host_id
+    AND t.stage_keys @> ARRAY[o.key] AND l.key = ANY (t.stage_keys[array_position(t.stage_keys, o.key) + 1:])
+    AND a.id = l.attempt_id AND a.host_id <> n.host_id AND NOT (a.files_state = 'stored' AND a.files_left_out = 0)
 `
 
-// Forgets an output that is not on its host any more.
-func (q *Queries) DropStageOutput(ctx context.Context, db DBTX, attemptID string, hostID string) error {
-	_, err := db.Exec(ctx, dropStageOutput, attemptID, hostID)
+// A stage that was lost ran again, on another host: what later stages wrote on the former one has no host any more that
+// has all inputs of a trial, unless the store has it.
+func (q *Queries) DropLaterOutputs(ctx context.Context, db DBTX, attemptID string, key string) error {
+	_, err := db.Exec(ctx, dropLaterOutputs, attemptID, key)
+	return err
+}
+
+const dropStageOutput = `-- name: DropStageOutput :exec
+DELETE FROM stage_outputs WHERE attempt_id = $1
+`
+
+// Forgets an output that is whole nowhere any more.
+func (q *Queries) DropStageOutput(ctx context.Context, db DBTX, attemptID string) error {
+	_, err := db.Exec(ctx, dropStageOutput, attemptID)
 	return err
 }
 
@@ -243,6 +257,31 @@ func (q *Queries) GetPlannedTrial(ctx context.Context, db DBTX, sweepID string, 
 		&i.Attempts,
 	)
 	return i, err
+}
+
+const heldOutputs = `-- name: HeldOutputs :many
+SELECT DISTINCT attempt_id FROM held_outputs WHERE attempt_id = ANY ($1::uuid[])
+`
+
+// Which of these attempts wrote what an unfinished trial needs, or a container that has not ended for certain.
+func (q *Queries) HeldOutputs(ctx context.Context, db DBTX, attemptIds []string) ([]string, error) {
+	rows, err := db.Query(ctx, heldOutputs, attemptIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var attempt_id string
+		if err := rows.Scan(&attempt_id); err != nil {
+			return nil, err
+		}
+		items = append(items, attempt_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const insertShape = `-- name: InsertShape :exec
@@ -1064,15 +1103,17 @@ func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialState
 }
 
 const stageInputs = `-- name: StageInputs :many
-SELECT o.key, o.attempt_id FROM shared_outputs o WHERE o.key = ANY ($1::text[])
+SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored FROM shared_outputs o WHERE o.key = ANY ($1::text[])
 `
 
 type StageInputsRow struct {
 	Key       string
 	AttemptID string
+	HostID    string
+	Stored    bool
 }
 
-// The attempts that wrote the outputs of stages.
+// The attempts that wrote the outputs of stages, where, and whether the store has them.
 func (q *Queries) StageInputs(ctx context.Context, db DBTX, keys []string) ([]StageInputsRow, error) {
 	rows, err := db.Query(ctx, stageInputs, keys)
 	if err != nil {
@@ -1082,7 +1123,12 @@ func (q *Queries) StageInputs(ctx context.Context, db DBTX, keys []string) ([]St
 	var items []StageInputsRow
 	for rows.Next() {
 		var i StageInputsRow
-		if err := rows.Scan(&i.Key, &i.AttemptID); err != nil {
+		if err := rows.Scan(
+			&i.Key,
+			&i.AttemptID,
+			&i.HostID,
+			&i.Stored,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -1094,7 +1140,7 @@ func (q *Queries) StageInputs(ctx context.Context, db DBTX, keys []string) ([]St
 }
 
 const stageStates = `-- name: StageStates :many
-SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.last_seen_at > now() - $1::interval) AS known,
+SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND (o.stored OR o.last_seen_at > now() - $1::interval)) AS known,
     coalesce(f.number, 0)::integer AS failed_in, coalesce(f.state, '')::text AS failed_state, coalesce(f.failure_kind, '')::text AS failed_kind, coalesce(f.message, '')::text AS failed_message
 FROM trials t CROSS JOIN LATERAL (
     SELECT n AS position, t.stage_keys[n]::text AS key FROM generate_subscripts(t.stage_keys, 1) n
@@ -1122,7 +1168,7 @@ type StageStatesRow struct {
 	FailedMessage string
 }
 
-// The stages of a trial in order. The output of a host that is removed, or is silent for long, is lost.
+// The stages of a trial in order. What is not in the store is lost with its host, which is removed, or is silent for long.
 func (q *Queries) StageStates(ctx context.Context, db DBTX, arg *StageStatesParams) ([]StageStatesRow, error) {
 	rows, err := db.Query(ctx, stageStates, arg.Silent, arg.SweepID, arg.Number)
 	if err != nil {
@@ -1199,7 +1245,7 @@ func (q *Queries) StageUse(ctx context.Context, db DBTX, sweepID string) ([]Stag
 }
 
 const stagesKnown = `-- name: StagesKnown :many
-SELECT o.key FROM shared_outputs o WHERE o.key = ANY ($1::text[]) AND o.last_seen_at > now() - $2::interval
+SELECT o.key FROM shared_outputs o WHERE o.key = ANY ($1::text[]) AND (o.stored OR o.last_seen_at > now() - $2::interval)
 `
 
 func (q *Queries) StagesKnown(ctx context.Context, db DBTX, keys []string, silent time.Duration) ([]string, error) {

@@ -13,8 +13,8 @@ FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
 -- name: StageStates :many
--- The stages of a trial in order. The output of a host that is removed, or is silent for long, is lost.
-SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.last_seen_at > now() - @silent::interval) AS known,
+-- The stages of a trial in order. What is not in the store is lost with its host, which is removed, or is silent for long.
+SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND (o.stored OR o.last_seen_at > now() - @silent::interval)) AS known,
     coalesce(f.number, 0)::integer AS failed_in, coalesce(f.state, '')::text AS failed_state, coalesce(f.failure_kind, '')::text AS failed_kind, coalesce(f.message, '')::text AS failed_message
 FROM trials t CROSS JOIN LATERAL (
     SELECT n AS position, t.stage_keys[n]::text AS key FROM generate_subscripts(t.stage_keys, 1) n
@@ -34,17 +34,29 @@ WHERE t.sweep_id = @sweep_id AND t.state = 'waiting' AND t.stage_keys <> '{}'
     AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.state IN ('placed', 'running'));
 
 -- name: StageInputs :many
--- The attempts that wrote the outputs of stages.
-SELECT o.key, o.attempt_id FROM shared_outputs o WHERE o.key = ANY (@keys::text[]);
+-- The attempts that wrote the outputs of stages, where, and whether the store has them.
+SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored FROM shared_outputs o WHERE o.key = ANY (@keys::text[]);
 
 -- name: PutStageOutput :exec
 -- A second output of a stage replaces the first, which was lost.
 INSERT INTO stage_outputs (key, stage, attempt_id) VALUES (@key, @stage, @attempt_id)
 ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now();
 
+-- name: DropLaterOutputs :exec
+-- A stage that was lost ran again, on another host: what later stages wrote on the former one has no host any more that
+-- has all inputs of a trial, unless the store has it.
+DELETE FROM stage_outputs l USING attempts n, stage_outputs o, attempts former, trials t, attempts a
+WHERE n.id = @attempt_id AND o.key = @key AND former.id = o.attempt_id AND former.host_id <> n.host_id
+    AND t.stage_keys @> ARRAY[o.key] AND l.key = ANY (t.stage_keys[array_position(t.stage_keys, o.key) + 1:])
+    AND a.id = l.attempt_id AND a.host_id <> n.host_id AND NOT (a.files_state = 'stored' AND a.files_left_out = 0);
+
 -- name: DropStageOutput :exec
--- Forgets an output that is not on its host any more.
-DELETE FROM stage_outputs o USING attempts a WHERE o.attempt_id = @attempt_id AND a.id = o.attempt_id AND a.host_id = @host_id;
+-- Forgets an output that is whole nowhere any more.
+DELETE FROM stage_outputs WHERE attempt_id = @attempt_id;
+
+-- name: HeldOutputs :many
+-- Which of these attempts wrote what an unfinished trial needs, or a container that has not ended for certain.
+SELECT DISTINCT attempt_id FROM held_outputs WHERE attempt_id = ANY (@attempt_ids::uuid[]);
 
 -- name: PausedTrials :many
 -- Which of these workflows are of trials whose sweeps are paused; their ids begin with "sweep-" and the sweep's id.
@@ -52,7 +64,7 @@ SELECT w.id::text FROM unnest(@workflow_ids::text[]) AS w (id)
 WHERE EXISTS (SELECT 1 FROM sweeps s WHERE s.state = 'paused' AND 'sweep-' || s.id = split_part(w.id, '/', 1));
 
 -- name: StagesKnown :many
-SELECT o.key FROM shared_outputs o WHERE o.key = ANY (@keys::text[]) AND o.last_seen_at > now() - @silent::interval;
+SELECT o.key FROM shared_outputs o WHERE o.key = ANY (@keys::text[]) AND (o.stored OR o.last_seen_at > now() - @silent::interval);
 
 -- name: StageUse :many
 -- What the succeeded trials of a sweep had of each stage, in the order in which they run.
