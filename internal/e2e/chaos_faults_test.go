@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -75,6 +76,7 @@ var kinds = []kind{
 	{"lost memory of a card", 2, time.Second, 6 * time.Second, spoilCard(simgpu.Fault{ECC: true})},
 	{"loss of a card", 2, time.Second, 6 * time.Second, spoilCard(simgpu.Fault{Lose: true})},
 	{"hang of a card's driver", 2, time.Second, 12 * time.Second, spoilCard(simgpu.Fault{Hang: true})},
+	{"loss of the store", 3, time.Second, 8 * time.Second, (*chaos).hideStore},
 	{"docker kill", 3, 0, 0, hitContainer("kill")},
 	{"docker rm --force", 2, 0, 0, hitContainer("rm", "--force")},
 }
@@ -122,7 +124,7 @@ func (x *chaos) startAll() {
 	x.startSecond()
 
 	for _, flags := range chaosHosts {
-		h := x.addHost(flags...)
+		h := x.addHost(append(flags, "--artifacts", x.store())...)
 		x.daemons[h.name] = x.proxyDocker(h)
 		h.env = []string{"DOCKER_HOST=unix://" + x.daemons[h.name].path}
 		x.startWorkerOf(h)
@@ -269,6 +271,18 @@ func cutHost(fromPostgres, fromTemporal bool) func(*chaos, event) {
 			h.cut = false
 			x.heal(h.postgres)
 			x.heal(h.temporal)
+		})
+	}
+}
+
+func (x *chaos) store() string { return filepath.Join(x.dir, "store") }
+
+// hideStore takes the store of artifacts away, as when its disk is not mounted.
+func (x *chaos) hideStore(e event) {
+	if os.Rename(x.store(), x.store()+".away") == nil {
+		x.fault(e, "", func() { // a worker may have begun another one
+			require.NoError(x.t, os.RemoveAll(x.store()))
+			require.NoError(x.t, os.Rename(x.store()+".away", x.store()))
 		})
 	}
 }

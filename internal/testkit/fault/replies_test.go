@@ -1,10 +1,13 @@
 package fault_test
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -125,7 +128,7 @@ func (c *tally) report(t *testing.T, many int) {
 		"fault in HostLeases", "fault in ReleaseLease", "fault in TouchHost", "fault in Place", "fault in AbandonAttempt",
 		"attempt finished ok", "attempt finished user_error", "attempt finished canceled", "attempt finished timed_out",
 		"attempt finished infra", "attempt finished killed", "attempt abandoned infra",
-		"killed", "stopped", "restarted", "away", "pruned", "canceled", "lost", "offered again", "revived", "verdict committed later",
+		"killed", "stopped", "restarted", "away", "pruned", "canceled", "lost", "offered again", "revived", "verdict committed later", "shared",
 	} {
 		require.Positive(t, c.counts[what], "%q never happened", what)
 	}
@@ -281,6 +284,10 @@ func (w *world) checkResult(a berth.Attempt) {
 	}
 
 	for _, tr := range w.trials {
+		if tr.id == a.TrialID && tr.stageKey != "" {
+			w.checkOutput(a, result, tr.stageKey)
+		}
+
 		if told, said := tr.told[a.ID]; said && (!finished || !same(told, result.Outcome)) {
 			w.fail("I7: the workflow of %s was told %s %q, and the database has %s %q", a.ID, told.Kind, told.Message, result.Outcome.Kind, result.Outcome.Message)
 		}
@@ -322,6 +329,30 @@ func (w *world) checkResult(a berth.Attempt) {
 
 	if v := result.Outcome.Value; result.Outcome.Kind == berth.FailureOK && (v == nil || *v != float64(script.lines)) {
 		w.fail("I7: %s ended with another value than it reported last", a.ID)
+	}
+}
+
+// checkOutput checks that the output of a stage is shared if its attempt ended well and not otherwise,
+// and that it is whole then.
+func (w *world) checkOutput(a berth.Attempt, result berth.Result, key string) {
+	if result.Outcome.Kind != berth.FailureOK {
+		if result.StageKey != "" {
+			w.fail("I3: %s ended as %s, and its output is shared", a.ID, result.Outcome.Kind)
+		}
+
+		return
+	}
+
+	w.count("shared")
+
+	manifest, err := os.ReadFile(filepath.Join(filepath.Dir(w.output(a.ID)), "..", "stage.json"))
+	content, missing := os.ReadFile(w.output(a.ID))
+
+	sum, _ := json.Marshal(berth.Digest(sha256.Sum256([]byte("whole"))))
+	want := fmt.Sprintf(`[{"path":"base","bytes":5,"sha256":%s}]`, sum)
+
+	if err != nil || missing != nil || result.StageKey != key || string(content) != "whole" || string(manifest) != want {
+		w.fail("I3: %s shares %q as %q with the manifest %s: %v, %v", a.ID, content, result.StageKey, manifest, err, missing)
 	}
 }
 

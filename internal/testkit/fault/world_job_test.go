@@ -57,6 +57,8 @@ func (w *world) program(p *fake.Process) int {
 		w.fail("I3: %s runs again, and its verdict was written down", p.Launch.AttemptID)
 	}
 
+	w.write(p.Launch.AttemptID, "part")
+
 	for n := range s.lines {
 		if !p.Sleep(s.every) && !s.sturdy {
 			return 143
@@ -71,7 +73,20 @@ func (w *world) program(p *fake.Process) int {
 		p.Print(berth.Stdout, fmt.Sprintf("acc=%d\n", n+1))
 	}
 
+	w.write(p.Launch.AttemptID, "whole")
+
 	return s.code
+}
+
+// output is the file that each program writes.
+func (w *world) output(attemptID string) string {
+	return filepath.Join(w.dir, "attempts", attemptID, "out", "base")
+}
+
+func (w *world) write(attemptID, text string) {
+	if err := os.WriteFile(w.output(attemptID), []byte(text), 0o600); err != nil {
+		w.fail("writing: %v", err)
+	}
 }
 
 // gauge measures a container.

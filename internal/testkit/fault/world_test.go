@@ -78,6 +78,7 @@ type worker struct {
 // trial is a trial's workflow.
 type trial struct {
 	id       string
+	stageKey string // it runs a stage, whose output others share; empty = its own command
 	mu       sync.Mutex
 	current  string // attempt
 	canceled chan struct{}
@@ -238,8 +239,12 @@ func (w *world) play(t *testing.T) {
 			limits.MaxTrialDuration = berth.Duration(w.seconds(5, 40))
 		}
 
+		if w.draw(3) == 0 {
+			tr.stageKey = "key-" + tr.id
+		}
+
 		w.ledger.AddTrial(fake.Trial{
-			ImageDigest: image, Trial: berth.Trial{ID: tr.id, Number: i + 1, ShapeKey: "shape"},
+			StageKey: tr.stageKey, ImageDigest: image, Trial: berth.Trial{ID: tr.id, Number: i + 1, ShapeKey: "shape"},
 			Spec: berth.Spec{
 				Command: []string{"train"}, Metrics: berth.MetricsSpec{Source: berth.MetricsStdout}, Limits: limits,
 				Objective: &berth.Objective{Metric: "acc", Goal: berth.GoalMaximize, Strategy: berth.StrategyLast},

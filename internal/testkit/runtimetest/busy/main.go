@@ -23,6 +23,8 @@
 //	checkpoint MS     resumes and saves; prints {"val": 1}, 2 after a probe's checkpoint, 3 when told to resume from nothing
 //	epochs MS VALUE MIB  prints {"epoch": 1, "val": VALUE/4} after a quarter of its time, up to 4
 //	late MS VALUE MIB  takes memory after 60 % of its time; prints {"val": VALUE}
+//	stage MS TEXT     works for a while and writes TEXT to /trial/out/text
+//	reads MS VALUE TEXT…  as train, and ends with code 9 unless each stage's output has its TEXT
 //	caught MS         prints a MemoryError that its script caught; ends with code 1
 //
 // fence.go has the jobs that look around:
@@ -111,6 +113,12 @@ func run(args []string) (int, error) {
 		return checkpoint(milliseconds(arg[0]))
 	case "late":
 		return late(milliseconds(arg[0]), arg[1], number(arg[2]))
+	case "stage":
+		time.Sleep(milliseconds(arg[0]))
+
+		return 0, os.WriteFile("/trial/out/text", []byte(arg[1]), 0o600)
+	case "reads":
+		return reads(milliseconds(arg[0]), arg[1], args[3:])
 	case "caught":
 		return caught(milliseconds(arg[0])), nil
 	case "args":
