@@ -209,8 +209,12 @@ bench/digits: build images ## Compare auto with asha to random search without ea
 	@bench/digits/run
 
 .PHONY: bench/stages
-bench/stages: build images ## Compare 48 TensorFlow trials that share stages with trials that do all themselves
+bench/stages: build images ## Compare TensorFlow trials that share stages with trials that do all themselves (EXAMPLE=digits-stages)
 	@bench/stages/run
+
+.PHONY: bench/bases
+bench/bases: build images ## Search a head over four frozen networks at random and by auto, and compare container seconds (SEEDS="1 2 3")
+	@bench/stages/bases
 
 .PHONY: bench/scale
 bench/scale: ## Time rounds and pages on a database with 700 waiting sweeps and a long history, and bound their statements (SCALE_TRIALS=200000)

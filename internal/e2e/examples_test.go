@@ -30,6 +30,7 @@ type example struct {
 
 var examples = []example{
 	{name: "digits-stages", trials: 48, better: 0.95, worse: 0.9, series: []string{"val_accuracy"}, check: stagesRunOnce},
+	{name: "applications-stages", trials: 24, better: 0.9, series: []string{"accuracy", "val_accuracy", "val_loss"}},
 	{name: "applications", trials: 2, better: 0.3, series: []string{"accuracy", "val_accuracy", "val_loss"}, file: "model.keras"},
 	{name: "sklearn", trials: 4, better: 0.95, worse: 0.9, series: []string{"accuracy", "spread"}, file: "model.joblib", check: sklearnIsConditional},
 	{name: "torch-spirals", trials: 3, better: 0.9, series: []string{"val_accuracy", "val_loss"}, file: "model.pt"},

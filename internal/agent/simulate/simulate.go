@@ -82,7 +82,7 @@ func (m *Machine) Run(ctx context.Context, order berth.Order) (berth.Outcome, er
 
 	return end, m.records.FinishAttempt(context.WithoutCancel(ctx), berth.Result{
 		AttemptID: order.AttemptID, TrialID: who.Trial.ID, SweepID: who.SweepID, ShapeKey: who.Attempt.ShapeKey, Token: order.Token,
-		Reserved: who.Attempt.Demand, Outcome: end, Source: berth.FootprintFull, Proof: "simulated",
+		Reserved: who.Attempt.Demand, Outcome: end, Source: berth.FootprintFull, Proof: "simulated", StageKey: who.StageKey, Stage: who.Attempt.Stage,
 	})
 }
 
