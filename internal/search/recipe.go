@@ -31,9 +31,10 @@ func NewRecipes(s berth.Spec, sweepID, imageDigest string) Recipes {
 	return r
 }
 
-// stageParts are all that the output of a stage depends on. Cores, memory, GPU and host are
+// StageParts are all that the output of a stage depends on. Cores, memory, GPU and host are
 // none of it, nor who submitted the sweep, and how it searches.
-type stageParts struct {
+type StageParts struct {
+	Key         string               `json:"-"` // of the rest
 	Format      int                  `json:"format"`
 	Stage       string               `json:"stage"`
 	Earlier     []string             `json:"earlier"` // keys of the stages before it
@@ -50,9 +51,24 @@ type stageParts struct {
 
 // Of are the stages of one trial, in order. Errors: invalid when a command cannot be rendered.
 func (r Recipes) Of(a berth.Assignment) ([]berth.StageRun, error) {
-	runs, earlier := make([]berth.StageRun, 0, len(r.spec.Stages)), []string{}
+	recipe, err := r.Parts(a)
+	if err != nil {
+		return nil, err
+	}
 
-	for i, stage := range r.spec.Stages {
+	runs := make([]berth.StageRun, len(recipe))
+	for i, parts := range recipe {
+		runs[i] = berth.StageRun{Name: parts.Stage, Key: parts.Key, Shape: r.shapes[i].Of(a)}
+	}
+
+	return runs, nil
+}
+
+// Parts are what the keys of one trial's stages are of, in order. Errors: as Of.
+func (r Recipes) Parts(a berth.Assignment) ([]StageParts, error) {
+	recipe, earlier := make([]StageParts, 0, len(r.spec.Stages)), []string{}
+
+	for _, stage := range r.spec.Stages {
 		spec, values := r.spec.ForStage(stage.Name), r.spec.ValuesFor(stage.Name, a)
 
 		command, err := argv.Render(spec, values)
@@ -65,7 +81,7 @@ func (r Recipes) Of(a berth.Assignment) ([]berth.StageRun, error) {
 			return nil, fmt.Errorf("stage %s: %w", stage.Name, err)
 		}
 
-		parts := stageParts{
+		parts := StageParts{
 			Format: keyFormat, Stage: stage.Name, Earlier: earlier, Image: spec.DigestFor(stage.Name, r.digest), Command: command, Entrypoint: spec.Entrypoint,
 			Workdir: spec.Workdir, Values: values, Environment: environment, Datasets: spec.Datasets, Secrets: spec.Secrets,
 		}
@@ -73,19 +89,18 @@ func (r Recipes) Of(a berth.Assignment) ([]berth.StageRun, error) {
 			parts.Sweep = r.sweepID
 		}
 
-		key, err := parts.key()
-		if err != nil {
+		if parts.Key, err = parts.key(); err != nil {
 			return nil, fmt.Errorf("stage %s: %w", stage.Name, err)
 		}
 
-		earlier = append(earlier, key)
-		runs = append(runs, berth.StageRun{Name: stage.Name, Key: key, Shape: r.shapes[i].Of(a)})
+		earlier = append(earlier, parts.Key)
+		recipe = append(recipe, parts)
 	}
 
-	return runs, nil
+	return recipe, nil
 }
 
-func (p stageParts) key() (string, error) {
+func (p StageParts) key() (string, error) {
 	data, err := json.Marshal(p) // canonical: members in order, maps sorted
 	if err != nil {
 		return "", berth.Errorf(berth.KindInternal, "encoding the parts of a key: %w", err)
