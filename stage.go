@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 )
 
 // Limits of stages.
@@ -143,4 +144,55 @@ type StageInput struct {
 	AttemptID string // that wrote it; empty = it is lost
 	HostID    string // where
 	Stored    bool   // the store has it
+}
+
+// StageRecord is a key of a stage, as the ledger has it.
+type StageRecord struct {
+	Key         string
+	Stage       string // its name
+	SweepID     string // of the trial
+	SweepName   string
+	Trial       int          // number of the trial that ran it; without an output, of the newest trial that uses it
+	Output      *StageOutput // nil = it has none yet
+	OpenTrials  int          // that use it
+	EndedTrials int
+	Held        bool // an unfinished trial needs it, or a container reads it
+}
+
+// StageOutput is the output of a stage, as the ledger has it.
+type StageOutput struct {
+	AttemptID string // that wrote it
+	HostID    string
+	HostName  string
+	MadeAt    time.Time
+	Took      time.Duration
+	Files     int    // that are stored; 0 = not known
+	Bytes     int64  // of these
+	Lost      string // why no trial can use it; empty = trials can
+}
+
+// StagePosition is a place in a list of stages, newest output first; zero = at the beginning.
+type StagePosition struct {
+	At  time.Time `json:"at"`
+	Key string    `json:"key"`
+}
+
+// NoOutput is the time in StagePosition of a stage without an output: it comes first.
+var NoOutput = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Position is the place of a stage in a list.
+func (r StageRecord) Position() StagePosition {
+	if r.Output == nil {
+		return StagePosition{At: NoOutput, Key: r.Key}
+	}
+
+	return StagePosition{At: r.Output.MadeAt, Key: r.Key}
+}
+
+// StageSource is a trial whose values decide the key of a stage.
+type StageSource struct {
+	Key    string
+	Sweep  Sweep // without its counts
+	Trial  int
+	Params Assignment
 }

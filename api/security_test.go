@@ -39,6 +39,8 @@ var needs = map[string]string{
 	"GET /api/v1/probes":                             "viewer",
 	"GET /api/v1/probes/:id":                         "viewer",
 	"GET /api/v1/server":                             "viewer",
+	"GET /api/v1/stages":                             "viewer",
+	"GET /api/v1/stages/:id":                         "viewer",
 	"GET /api/v1/sweeps":                             "viewer",
 	"GET /api/v1/sweeps/:id":                         "viewer",
 	"GET /api/v1/sweeps/:id/attempts":                "viewer",
@@ -58,6 +60,7 @@ var needs = map[string]string{
 	"GET /api/v1/trials/:id/files/*path":             "viewer",
 	"DELETE /api/v1/hosts/:id":                       "admin", // it frees others' leases
 	"DELETE /api/v1/probes/:id":                      "operator",
+	"DELETE /api/v1/stages/:id":                      "operator",
 	"DELETE /api/v1/sweeps/:id":                      "operator",
 	"PATCH /api/v1/devices/:id":                      "operator",
 	"PATCH /api/v1/hosts/:id":                        "operator",

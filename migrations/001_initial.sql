@@ -205,6 +205,7 @@ CREATE INDEX trials_noted ON trials (sweep_id) WHERE note <> '';
 -- By their values: a random search asks which of its draws were tried. The digest keeps the index small.
 CREATE INDEX trials_by_params ON trials (sweep_id, (md5(params::text)::uuid));
 CREATE INDEX trials_failed_stage ON trials (sweep_id, failed_stage) WHERE failed_stage <> '';
+CREATE INDEX trials_stages ON trials USING gin (stage_keys) WHERE stage_keys <> '{}';
 CREATE INDEX trials_unfinished_stages ON trials USING gin (stage_keys) WHERE finished_at IS NULL AND stage_keys <> '{}';
 
 -- What trials reported where early stopping judges them, and the answer: a retry, or a later attempt of the trial, gets the same.

@@ -1892,6 +1892,94 @@ type Shape struct {
 // SharingMode defines model for SharingMode.
 type SharingMode = string
 
+// Stage defines model for Stage.
+type Stage struct {
+	EndedTrials int `json:"ended_trials"`
+
+	// Held An unfinished trial needs it, or a container reads it: it cannot be forgotten
+	Held bool `json:"held"`
+
+	// Key SHA-256 of all that the output depends on
+	Key string `json:"key"`
+
+	// OpenTrials Trials that use it and have not ended
+	OpenTrials int `json:"open_trials"`
+
+	// Output Absent = it has no output yet
+	Output *StageOutput `json:"output,omitempty"`
+
+	// Parts What the key is made of, only of one stage; absent = another version of Berth made the key
+	Parts *StageParts `json:"parts,omitempty"`
+
+	// Stage Its name
+	Stage string `json:"stage"`
+
+	// SweepID Sweep of the trial
+	SweepID   string `json:"sweep_id"`
+	SweepName string `json:"sweep_name"`
+
+	// Trial Number of the trial that ran it; without an output, of the newest trial that uses it
+	Trial int `json:"trial"`
+
+	// Why The first part in which it differs from the nearest key of this stage, in plain words; only of one stage
+	Why string `json:"why,omitempty"`
+}
+
+// StageList defines model for StageList.
+type StageList struct {
+	Data       []Stage `json:"data"`
+	NextCursor string  `json:"next_cursor,omitempty"`
+}
+
+// StageOutput defines model for StageOutput.
+type StageOutput struct {
+	// AttemptID That wrote it
+	AttemptID string `json:"attempt_id"`
+
+	// Bytes Of the stored files; absent = not known
+	Bytes int64 `json:"bytes,omitempty"`
+
+	// Files Stored files; absent = not known
+	Files    int    `json:"files,omitempty"`
+	HostID   string `json:"host_id"`
+	HostName string `json:"host_name"`
+
+	// Lost Why no trial can use it, so that it runs again; absent = trials can
+	Lost   string    `json:"lost,omitempty"`
+	MadeAt time.Time `json:"made_at"`
+
+	// Seconds That the run took
+	Seconds float64 `json:"seconds"`
+}
+
+// StageParts defines model for StageParts.
+type StageParts struct {
+	Command []string `json:"command"`
+
+	// Datasets NAME@VERSION of each
+	Datasets []string `json:"datasets,omitempty"`
+
+	// Earlier Keys of the earlier stages, in order
+	Earlier []string `json:"earlier"`
+
+	// Entrypoint The image's entrypoint stands before the command
+	Entrypoint  bool              `json:"entrypoint,omitempty"`
+	Environment map[string]string `json:"environment,omitempty"`
+
+	// Image Its digest
+	Image string `json:"image"`
+
+	// Secrets Names
+	Secrets []string `json:"secrets,omitempty"`
+
+	// SweepID With a network: the only sweep that shares it
+	SweepID string `json:"sweep_id,omitempty"`
+
+	// Values The value of each active parameter; whole numbers and others are told apart by the point
+	Values  Values `json:"values"`
+	Workdir string `json:"workdir,omitempty"`
+}
+
 // StoredSecret defines model for StoredSecret.
 type StoredSecret struct {
 	Secret Secret `json:"secret"`
@@ -2249,6 +2337,9 @@ type SecretName = string
 // ShapeKey defines model for ShapeKey.
 type ShapeKey = string
 
+// StageKey defines model for StageKey.
+type StageKey = string
+
 // TokenID defines model for TokenID.
 type TokenID = string
 
@@ -2358,6 +2449,18 @@ type ListQueueParams struct {
 type DeleteSecretParams struct {
 	// Force Delete it all the same: trials of such sweeps that have not started yet fail
 	Force bool `form:"force,omitempty" json:"force,omitempty"`
+}
+
+// ListStagesParams defines parameters for ListStages.
+type ListStagesParams struct {
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most; next_cursor leads to the rest
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Sweep Only stages that trials of this sweep use. Those without an output yet are in this list, too, and come first
+	Sweep *string `form:"sweep,omitempty" json:"sweep,omitempty"`
 }
 
 // PreviewSweepJSONBody defines parameters for PreviewSweep.
@@ -2795,6 +2898,23 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /session (the `LogIn` operationId).
 	LogIn(ctx context.Context, body LogInJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListStages List the stages that have an output, newest output first
+	//
+	// Corresponds with GET /stages (the `ListStages` operationId).
+	ListStages(ctx context.Context, params *ListStagesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ForgetStage Remove the output of a stage, so that the next trial that needs it runs it again
+	//
+	// Refused with 409 while an unfinished trial needs the output, or a container reads it.
+	//
+	// Corresponds with DELETE /stages/{id} (the `ForgetStage` operationId).
+	ForgetStage(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetStage Get a stage, what its key is made of, and how that differs from the nearest key
+	//
+	// Corresponds with GET /stages/{id} (the `GetStage` operationId).
+	GetStage(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PreviewSweepWithBody Say what a sweep would do, without doing it
 	//
@@ -3503,6 +3623,53 @@ func (c *Client) LogInWithBody(ctx context.Context, contentType string, body io.
 // Corresponds with POST /session (the `LogIn` operationId).
 func (c *Client) LogIn(ctx context.Context, body LogInJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewLogInRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListStages List the stages that have an output, newest output first
+//
+// Corresponds with GET /stages (the `ListStages` operationId).
+func (c *Client) ListStages(ctx context.Context, params *ListStagesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListStagesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ForgetStage Remove the output of a stage, so that the next trial that needs it runs it again
+//
+// Refused with 409 while an unfinished trial needs the output, or a container reads it.
+//
+// Corresponds with DELETE /stages/{id} (the `ForgetStage` operationId).
+func (c *Client) ForgetStage(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewForgetStageRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetStage Get a stage, what its key is made of, and how that differs from the nearest key
+//
+// Corresponds with GET /stages/{id} (the `GetStage` operationId).
+func (c *Client) GetStage(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetStageRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -5293,6 +5460,152 @@ func NewLogInRequestWithBody(server string, contentType string, body io.Reader) 
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListStagesRequest constructs an http.Request for the ListStages method
+func NewListStagesRequest(server string, params *ListStagesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/stages")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sweep != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sweep", *params.Sweep, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewForgetStageRequest constructs an http.Request for the ForgetStage method
+func NewForgetStageRequest(server string, id StageKey) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/stages/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetStageRequest constructs an http.Request for the GetStage method
+func NewGetStageRequest(server string, id StageKey) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/stages/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -7179,6 +7492,29 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /session (the `LogIn` operationId).
 	LogInWithResponse(ctx context.Context, body LogInJSONRequestBody, reqEditors ...RequestEditorFn) (*LogInResponse, error)
 
+	// ListStagesWithResponse List the stages that have an output, newest output first
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /stages (the `ListStages` operationId).
+	ListStagesWithResponse(ctx context.Context, params *ListStagesParams, reqEditors ...RequestEditorFn) (*ListStagesResponse, error)
+
+	// ForgetStageWithResponse Remove the output of a stage, so that the next trial that needs it runs it again
+	//
+	// Refused with 409 while an unfinished trial needs the output, or a container reads it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /stages/{id} (the `ForgetStage` operationId).
+	ForgetStageWithResponse(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*ForgetStageResponse, error)
+
+	// GetStageWithResponse Get a stage, what its key is made of, and how that differs from the nearest key
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /stages/{id} (the `GetStage` operationId).
+	GetStageWithResponse(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*GetStageResponse, error)
+
 	// PreviewSweepWithBodyWithResponse Say what a sweep would do, without doing it
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -8604,6 +8940,143 @@ func (r LogInResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r LogInResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListStagesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *StageList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListStagesResponse) GetJSON200() *StageList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListStagesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListStagesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListStagesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListStagesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListStagesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ForgetStageResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ForgetStageResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ForgetStageResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ForgetStageResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ForgetStageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ForgetStageResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetStageResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Stage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetStageResponse) GetJSON200() *Stage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetStageResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetStageResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetStageResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetStageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetStageResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -10475,6 +10948,47 @@ func (c *ClientWithResponses) LogInWithResponse(ctx context.Context, body LogInJ
 	return ParseLogInResponse(rsp)
 }
 
+// ListStagesWithResponse List the stages that have an output, newest output first
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /stages (the `ListStages` operationId).
+func (c *ClientWithResponses) ListStagesWithResponse(ctx context.Context, params *ListStagesParams, reqEditors ...RequestEditorFn) (*ListStagesResponse, error) {
+	rsp, err := c.ListStages(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListStagesResponse(rsp)
+}
+
+// ForgetStageWithResponse Remove the output of a stage, so that the next trial that needs it runs it again
+//
+// Refused with 409 while an unfinished trial needs the output, or a container reads it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /stages/{id} (the `ForgetStage` operationId).
+func (c *ClientWithResponses) ForgetStageWithResponse(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*ForgetStageResponse, error) {
+	rsp, err := c.ForgetStage(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseForgetStageResponse(rsp)
+}
+
+// GetStageWithResponse Get a stage, what its key is made of, and how that differs from the nearest key
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /stages/{id} (the `GetStage` operationId).
+func (c *ClientWithResponses) GetStageWithResponse(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*GetStageResponse, error) {
+	rsp, err := c.GetStage(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetStageResponse(rsp)
+}
+
 // PreviewSweepWithBodyWithResponse Say what a sweep would do, without doing it
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -11801,6 +12315,101 @@ func ParseLogInResponse(rsp *http.Response) (*LogInResponse, error) {
 			headers.SetCookie = value
 		}
 		response.Headers201 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListStagesResponse parses an HTTP response from a ListStagesWithResponse call
+func ParseListStagesResponse(rsp *http.Response) (*ListStagesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListStagesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest StageList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseForgetStageResponse parses an HTTP response from a ForgetStageWithResponse call
+func ParseForgetStageResponse(rsp *http.Response) (*ForgetStageResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ForgetStageResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetStageResponse parses an HTTP response from a GetStageWithResponse call
+func ParseGetStageResponse(rsp *http.Response) (*GetStageResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetStageResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Stage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
 	}
 
 	return response, nil

@@ -1891,6 +1891,94 @@ type Shape struct {
 // SharingMode defines model for SharingMode.
 type SharingMode = string
 
+// Stage defines model for Stage.
+type Stage struct {
+	EndedTrials int `json:"ended_trials"`
+
+	// Held An unfinished trial needs it, or a container reads it: it cannot be forgotten
+	Held bool `json:"held"`
+
+	// Key SHA-256 of all that the output depends on
+	Key string `json:"key"`
+
+	// OpenTrials Trials that use it and have not ended
+	OpenTrials int `json:"open_trials"`
+
+	// Output Absent = it has no output yet
+	Output *StageOutput `json:"output,omitempty"`
+
+	// Parts What the key is made of, only of one stage; absent = another version of Berth made the key
+	Parts *StageParts `json:"parts,omitempty"`
+
+	// Stage Its name
+	Stage string `json:"stage"`
+
+	// SweepID Sweep of the trial
+	SweepID   string `json:"sweep_id"`
+	SweepName string `json:"sweep_name"`
+
+	// Trial Number of the trial that ran it; without an output, of the newest trial that uses it
+	Trial int `json:"trial"`
+
+	// Why The first part in which it differs from the nearest key of this stage, in plain words; only of one stage
+	Why string `json:"why,omitempty"`
+}
+
+// StageList defines model for StageList.
+type StageList struct {
+	Data       []Stage `json:"data"`
+	NextCursor string  `json:"next_cursor,omitempty"`
+}
+
+// StageOutput defines model for StageOutput.
+type StageOutput struct {
+	// AttemptID That wrote it
+	AttemptID string `json:"attempt_id"`
+
+	// Bytes Of the stored files; absent = not known
+	Bytes int64 `json:"bytes,omitempty"`
+
+	// Files Stored files; absent = not known
+	Files    int    `json:"files,omitempty"`
+	HostID   string `json:"host_id"`
+	HostName string `json:"host_name"`
+
+	// Lost Why no trial can use it, so that it runs again; absent = trials can
+	Lost   string    `json:"lost,omitempty"`
+	MadeAt time.Time `json:"made_at"`
+
+	// Seconds That the run took
+	Seconds float64 `json:"seconds"`
+}
+
+// StageParts defines model for StageParts.
+type StageParts struct {
+	Command []string `json:"command"`
+
+	// Datasets NAME@VERSION of each
+	Datasets []string `json:"datasets,omitempty"`
+
+	// Earlier Keys of the earlier stages, in order
+	Earlier []string `json:"earlier"`
+
+	// Entrypoint The image's entrypoint stands before the command
+	Entrypoint  bool              `json:"entrypoint,omitempty"`
+	Environment map[string]string `json:"environment,omitempty"`
+
+	// Image Its digest
+	Image string `json:"image"`
+
+	// Secrets Names
+	Secrets []string `json:"secrets,omitempty"`
+
+	// SweepID With a network: the only sweep that shares it
+	SweepID string `json:"sweep_id,omitempty"`
+
+	// Values The value of each active parameter; whole numbers and others are told apart by the point
+	Values  Values `json:"values"`
+	Workdir string `json:"workdir,omitempty"`
+}
+
 // StoredSecret defines model for StoredSecret.
 type StoredSecret struct {
 	Secret Secret `json:"secret"`
@@ -2248,6 +2336,9 @@ type SecretName = string
 // ShapeKey defines model for ShapeKey.
 type ShapeKey = string
 
+// StageKey defines model for StageKey.
+type StageKey = string
+
 // TokenID defines model for TokenID.
 type TokenID = string
 
@@ -2330,6 +2421,18 @@ type ListQueueParams struct {
 type DeleteSecretParams struct {
 	// Force Delete it all the same: trials of such sweeps that have not started yet fail
 	Force bool `form:"force,omitempty" json:"force,omitempty"`
+}
+
+// ListStagesParams defines parameters for ListStages.
+type ListStagesParams struct {
+	// Cursor next_cursor of the page before. It goes with the filters and the sort of that page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit How many at most; next_cursor leads to the rest
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Sweep Only stages that trials of this sweep use. Those without an output yet are in this list, too, and come first
+	Sweep *string `form:"sweep,omitempty" json:"sweep,omitempty"`
 }
 
 // ListSweepsParams defines parameters for ListSweeps.
@@ -2514,6 +2617,15 @@ type ServerInterface interface {
 	// GetServer Get what a page must know of the server
 	// (GET /server)
 	GetServer(c *gin.Context)
+	// ListStages List the stages that have an output, newest output first
+	// (GET /stages)
+	ListStages(c *gin.Context, params ListStagesParams)
+	// ForgetStage Remove the output of a stage, so that the next trial that needs it runs it again
+	// (DELETE /stages/{id})
+	ForgetStage(c *gin.Context, id StageKey)
+	// GetStage Get a stage, what its key is made of, and how that differs from the nearest key
+	// (GET /stages/{id})
+	GetStage(c *gin.Context, id StageKey)
 	// ListSweeps List sweeps, newest first unless sort says otherwise, without their specs
 	// (GET /sweeps)
 	ListSweeps(c *gin.Context, params ListSweepsParams)
@@ -3112,6 +3224,99 @@ func (siw *ServerInterfaceWrapper) GetServer(c *gin.Context) {
 	}
 
 	siw.Handler.GetServer(c)
+}
+
+// ListStages operation middleware
+func (siw *ServerInterfaceWrapper) ListStages(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListStagesParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sweep" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sweep", c.Request.URL.Query(), &params.Sweep, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sweep: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListStages(c, params)
+}
+
+// ForgetStage operation middleware
+func (siw *ServerInterfaceWrapper) ForgetStage(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id StageKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ForgetStage(c, id)
+}
+
+// GetStage operation middleware
+func (siw *ServerInterfaceWrapper) GetStage(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id StageKey
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetStage(c, id)
 }
 
 // ListSweeps operation middleware
@@ -4012,6 +4217,9 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/probes", wrapper.ListProbes)
 	router.DELETE(options.BaseURL+"/probes/:id", wrapper.ForgetProbe)
 	router.GET(options.BaseURL+"/probes/:id", wrapper.GetProbe)
+	router.GET(options.BaseURL+"/stages", wrapper.ListStages)
+	router.DELETE(options.BaseURL+"/stages/:id", wrapper.ForgetStage)
+	router.GET(options.BaseURL+"/stages/:id", wrapper.GetStage)
 	router.GET(options.BaseURL+"/hosts", wrapper.ListHosts)
 	router.DELETE(options.BaseURL+"/hosts/:id", wrapper.RemoveHost)
 	router.GET(options.BaseURL+"/hosts/:id", wrapper.GetHost)
@@ -4758,6 +4966,117 @@ type GetServerdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetServerdefaultApplicationProblemPlusJSONResponse) VisitGetServerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStagesRequestObject struct {
+	Params ListStagesParams
+}
+
+type ListStagesResponseObject interface {
+	VisitListStagesResponse(w http.ResponseWriter) error
+}
+
+type ListStages200JSONResponse StageList
+
+func (response ListStages200JSONResponse) VisitListStagesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStagesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListStagesdefaultApplicationProblemPlusJSONResponse) VisitListStagesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ForgetStageRequestObject struct {
+	ID StageKey `json:"id"`
+}
+
+type ForgetStageResponseObject interface {
+	VisitForgetStageResponse(w http.ResponseWriter) error
+}
+
+type ForgetStage204Response struct {
+}
+
+func (response ForgetStage204Response) VisitForgetStageResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type ForgetStagedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ForgetStagedefaultApplicationProblemPlusJSONResponse) VisitForgetStageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetStageRequestObject struct {
+	ID StageKey `json:"id"`
+}
+
+type GetStageResponseObject interface {
+	VisitGetStageResponse(w http.ResponseWriter) error
+}
+
+type GetStage200JSONResponse Stage
+
+func (response GetStage200JSONResponse) VisitGetStageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetStagedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetStagedefaultApplicationProblemPlusJSONResponse) VisitGetStageResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5795,6 +6114,15 @@ type StrictServerInterface interface {
 	// GetServer Get what a page must know of the server
 	// (GET /server)
 	GetServer(ctx context.Context, request GetServerRequestObject) (GetServerResponseObject, error)
+	// ListStages List the stages that have an output, newest output first
+	// (GET /stages)
+	ListStages(ctx context.Context, request ListStagesRequestObject) (ListStagesResponseObject, error)
+	// ForgetStage Remove the output of a stage, so that the next trial that needs it runs it again
+	// (DELETE /stages/{id})
+	ForgetStage(ctx context.Context, request ForgetStageRequestObject) (ForgetStageResponseObject, error)
+	// GetStage Get a stage, what its key is made of, and how that differs from the nearest key
+	// (GET /stages/{id})
+	GetStage(ctx context.Context, request GetStageRequestObject) (GetStageResponseObject, error)
 	// ListSweeps List sweeps, newest first unless sort says otherwise, without their specs
 	// (GET /sweeps)
 	ListSweeps(ctx context.Context, request ListSweepsRequestObject) (ListSweepsResponseObject, error)
@@ -6463,6 +6791,84 @@ func (sh *strictHandler) GetServer(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetServerResponseObject); ok {
 		if err := validResponse.VisitGetServerResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListStages operation middleware
+func (sh *strictHandler) ListStages(ctx *gin.Context, params ListStagesParams) {
+	var request ListStagesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListStages(ctx.Request.Context(), request.(ListStagesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListStages")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListStagesResponseObject); ok {
+		if err := validResponse.VisitListStagesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ForgetStage operation middleware
+func (sh *strictHandler) ForgetStage(ctx *gin.Context, id StageKey) {
+	var request ForgetStageRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ForgetStage(ctx.Request.Context(), request.(ForgetStageRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ForgetStage")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ForgetStageResponseObject); ok {
+		if err := validResponse.VisitForgetStageResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetStage operation middleware
+func (sh *strictHandler) GetStage(ctx *gin.Context, id StageKey) {
+	var request GetStageRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetStage(ctx.Request.Context(), request.(GetStageRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetStage")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetStageResponseObject); ok {
+		if err := validResponse.VisitGetStageResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -82,6 +82,19 @@ func (y year) further(b *testing.B) []scaleCall {
 		{"leases of attempts", func(ctx context.Context, s *postgres.Store) error { return failure(s.LeasesOf(ctx, []string{y.runs})) }},
 		{"placement", func(ctx context.Context, s *postgres.Store) error { return failure(s.PlacementStatus(ctx, y.waits)) }},
 		{"footprints", func(ctx context.Context, s *postgres.Store) error { return failure(s.ListFootprints(ctx, "", 100)) }},
+		{"stages", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.ListStages(ctx, "", berth.StagePosition{}, 100))
+		}},
+		{"stages of a sweep", func(ctx context.Context, s *postgres.Store) error {
+			return failure(s.ListStages(ctx, y.hundredThousand, berth.StagePosition{}, 100))
+		}},
+		{"stage by prefix", func(ctx context.Context, s *postgres.Store) error {
+			if _, err := s.FindStage(ctx, "0123456789"); berth.KindOf(err) != berth.KindNotFound {
+				return err
+			}
+
+			return nil
+		}},
 		{"health", func(ctx context.Context, s *postgres.Store) error { return failure(s.Health(ctx)) }},
 		{"GPU", func(ctx context.Context, s *postgres.Store) error { return failure(s.GetDevice(ctx, "g7")) }},
 		{"files to store", func(ctx context.Context, s *postgres.Store) error { return failure(s.FilesToStore(ctx, y.host, 100)) }},

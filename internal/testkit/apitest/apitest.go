@@ -1,8 +1,9 @@
 // Package apitest seeds a real database for tests of the API and of its clients,
-// and stands for what is not in the database: Temporal and the store of files.
+// and replaces the parts outside the database: Temporal and the store of files.
 //
 //	apitest.go  the store, and what stands beside it
 //	sample.go   a sweep that has ended, and changes of it
+//	stages.go   two sweeps that share a stage
 package apitest
 
 import (
@@ -27,7 +28,7 @@ import (
 type Store struct {
 	*postgres.Store
 
-	Updates    []string     // what was asked of workflows, such as "pause <sweep>"
+	Updates    []string     // calls of workflows, such as "pause <sweep>"
 	ControlErr func() error // asked before every update and cancel; nil = none
 	ImageErr   error
 	ImageErrOf string                  // the image that it is of; empty = all

@@ -44,7 +44,7 @@ func TrialID(number int) string { return NewID(10 + number) }
 // AttemptID is the id of an attempt of the sample.
 func AttemptID(trial, number int) string { return NewID(20 + 10*trial + number) }
 
-// sample is what follows the sweep, the host and the shapes. A worker answered last
+// sample comes after the sweep, the host and the shapes. A worker answered last
 // in a time to come, so that the host is not lost and answers stay as they are.
 const sample = `
 UPDATE hosts SET last_seen_at = '2100-01-01T12:00:00Z', stores_files = true;

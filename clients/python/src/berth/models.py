@@ -928,6 +928,63 @@ class AdvicePiece(Model):
     """
 
 
+class StageOutput(Model):
+    attempt_id: str
+    """
+    That wrote it
+    """
+    host_id: str
+    host_name: str
+    made_at: AwareDatetime
+    seconds: float
+    """
+    That the run took
+    """
+    files: Optional[int] = None
+    """
+    Stored files; absent = not known
+    """
+    bytes: Optional[int] = None
+    """
+    Of the stored files; absent = not known
+    """
+    lost: Optional[str] = None
+    """
+    Why no trial can use it, so that it runs again; absent = trials can
+    """
+
+
+class StageParts(Model):
+    earlier: list[str]
+    """
+    Keys of the earlier stages, in order
+    """
+    image: str
+    """
+    Its digest
+    """
+    command: list[str]
+    values: dict[str, Any]
+    environment: Optional[dict[str, str]] = None
+    workdir: Optional[str] = None
+    entrypoint: Optional[bool] = None
+    """
+    The image's entrypoint stands before the command
+    """
+    datasets: Optional[list[str]] = None
+    """
+    NAME@VERSION of each
+    """
+    secrets: Optional[list[str]] = None
+    """
+    Names
+    """
+    sweep_id: Optional[str] = None
+    """
+    With a network: the only sweep that shares it
+    """
+
+
 class Advice(Model):
     """
     How many attempts should share a GPU, and in which mode, by measured paces of ended attempts; absent = as many as memory, cores and activity allow
@@ -1681,6 +1738,52 @@ class Diagnosis(Model):
     """
     The most useful first
     """
+
+
+class Stage(Model):
+    key: str
+    """
+    SHA-256 of all that the output depends on
+    """
+    stage: str
+    """
+    Its name
+    """
+    sweep_id: str
+    """
+    Sweep of the trial
+    """
+    sweep_name: str
+    trial: int
+    """
+    Number of the trial that ran it; without an output, of the newest trial that uses it
+    """
+    output: Optional[StageOutput] = None
+    """
+    Absent = it has no output yet
+    """
+    open_trials: int
+    """
+    Trials that use it and have not ended
+    """
+    ended_trials: int
+    held: bool
+    """
+    An unfinished trial needs it, or a container reads it: it cannot be forgotten
+    """
+    parts: Optional[StageParts] = None
+    """
+    What the key is made of, only of one stage; absent = another version of Berth made the key
+    """
+    why: Optional[str] = None
+    """
+    The first part in which it differs from the nearest key of this stage, in plain words; only of one stage
+    """
+
+
+class StageList(Model):
+    data: list[Stage]
+    next_cursor: Optional[str] = None
 
 
 class Device(Model):
