@@ -31,6 +31,7 @@ func (o *options) commands() []*cobra.Command {
 			o.getTrialCommand(), o.setTrialCommand(), o.attemptsCommand(), o.logsCommand(), o.metricsCommand(), o.filesCommand(), o.downloadCommand()),
 		o.noun("probe", "What was measured of each memory shape",
 			o.listProbesCommand(), o.getProbeCommand(), o.forgetProbeCommand()),
+		o.noun("stage", "Work that trials share", o.listStagesCommand(), o.getStageCommand(), o.forgetStagesCommand()),
 		o.noun("host", "Machines that run trials",
 			o.listHostsCommand(), o.hostStateCommand("drain", "Place nothing new on a machine; what runs there goes on", "draining"),
 			o.hostStateCommand("ready", "Place trials on a machine again", "ready"), o.removeHostCommand()),
@@ -101,7 +102,19 @@ const completeTimeout = time.Second
 
 // completeSweep completes the first argument, the id of a sweep.
 func (o *options) completeSweep(cmd *cobra.Command) *cobra.Command {
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (words []string, _ cobra.ShellCompDirective) {
+	return o.completeFirst(cmd, func(ctx context.Context, to *remote) (words []string) {
+		sweeps, _ := to.sweeps(ctx, client.ListSweepsParams{}, 50) // without an answer there are no words
+		for _, s := range sweeps {
+			words = append(words, fmt.Sprintf("%s\t%s (%s)", short(s.ID), s.Name, s.State))
+		}
+
+		return words
+	})
+}
+
+// completeFirst completes the first argument with words of the server.
+func (o *options) completeFirst(cmd *cobra.Command, find func(ctx context.Context, to *remote) []string) *cobra.Command {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		to, err := o.connect()
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -110,12 +123,7 @@ func (o *options) completeSweep(cmd *cobra.Command) *cobra.Command {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 		defer cancel()
 
-		sweeps, _ := to.sweeps(ctx, client.ListSweepsParams{}, 50) // without an answer there are no words
-		for _, s := range sweeps {
-			words = append(words, fmt.Sprintf("%s\t%s (%s)", short(s.ID), s.Name, s.State))
-		}
-
-		return words, cobra.ShellCompDirectiveNoFileComp
+		return find(ctx, to), cobra.ShellCompDirectiveNoFileComp
 	}
 
 	return cmd
