@@ -148,3 +148,38 @@ def test_a_sweep_that_ended_in_time_did() -> None:
             assert sweep.wait(progress=False, timeout=1.3).state == "succeeded"
         finally:
             timer.cancel()
+
+
+def test_stages() -> None:
+    """A list, one of it with its parts and why, and a refused forget."""
+    listed: dict[str, Any] = {
+        "key": "3f2a91c0" * 8,
+        "stage": "base",
+        "sweep_id": A_SWEEP["id"],
+        "sweep_name": "digits",
+        "trial": 4,
+        "open_trials": 1,
+        "ended_trials": 2,
+        "held": True,
+    }
+    made = {"attempt_id": "a", "host_id": "h", "host_name": "laptop", "made_at": "2026-01-01T00:00:00Z", "seconds": 4.5}
+    parts = {"earlier": [], "image": "sha256:1", "command": ["base"], "values": {"width": 32}}
+    why = "differs from aaaa0000 (sweep digits, trial 1) in values: width is 32, there it was 16"
+    with fake_server(
+        lambda r: r.send(200, {"data": [listed], "next_cursor": "c"}),
+        lambda r: r.send(200, {"data": [{**listed, "output": made}]}),
+        lambda r: r.send(200, {**listed, "parts": parts, "why": why}),
+        lambda r: r.send(409, problem(409, "conflict")),
+        lambda r: r.send(204, b""),
+    ) as (url, seen):
+        client = berth.connect(url)
+        awaited, there = client.stages("digits")
+        assert awaited.output is None and "no output yet" in repr(awaited)
+        assert there.output is not None and there.output.seconds == 4.5 and "there" in repr(there)
+        assert awaited.why == why
+        assert awaited.parts is not None and awaited.parts.values == {"width": 32}
+        with pytest.raises(berth.ConflictError):
+            there.forget()
+        there.forget()
+    assert "sweep=digits" in seen[0].path and "cursor=c" in seen[1].path
+    assert [call.path for call in seen[2:]] == [f"/api/v1/stages/{listed['key']}"] * 3

@@ -65,7 +65,7 @@ def test_the_page_is_a_program_that_runs(
     assert problem and problem[0] in capsys.readouterr().out, "the page shows what is printed"
 
 
-@pytest.mark.parametrize("thing", [berth.Client, berth.Sweep, berth.Trial])
+@pytest.mark.parametrize("thing", [berth.Client, berth.Stage, berth.Sweep, berth.Trial])
 def test_the_page_has_everything(thing: type) -> None:
     missing = [name for name in vars(thing) if not name.startswith("_") and not re.search(rf"\b{name}\b", PAGE)]
     assert missing == [], thing.__name__

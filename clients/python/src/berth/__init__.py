@@ -29,6 +29,7 @@ from berth._errors import (
     WaitTimeoutError,
 )
 from berth._space import Choice, Float, Int
+from berth._stage import Stage
 from berth._sweep import Sweep
 from berth._trial import Trial
 
@@ -53,6 +54,7 @@ __all__ = [
     "NotFoundError",
     "ProblemError",
     "Spec",
+    "Stage",
     "Sweep",
     "Trial",
     "UnreachableError",

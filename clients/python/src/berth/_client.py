@@ -15,6 +15,7 @@ from typing import Any, Optional, Union
 from berth import models
 from berth._errors import BerthError, BerthWarning, NotFoundError, problem_text
 from berth._space import parameters
+from berth._stage import Stage
 from berth._sweep import Sweep
 from berth._transport import CALL_TIMEOUT, M, Transport, parsed, path
 
@@ -162,6 +163,20 @@ class Client:
             raise missing
         # The server's own words for an id that it does not know.
         return Sweep(self._transport, self._transport.read(models.Sweep, path("sweeps", ref[:36])))
+
+    def stages(self, sweep: Union[Sweep, str, None] = None, *, limit: Optional[int] = 100) -> list[Stage]:
+        """Lists the stages that have an output, newest first.
+
+        ``sweep``, or its id or name, keeps the stages that its trials use; those without an output come first.
+        ``limit`` is how many at most; None = all.
+        """
+        params = {"sweep": sweep.id if isinstance(sweep, Sweep) else sweep}
+        pages = self._transport.pages(models.StageList, "/stages", params, limit=limit)
+        return [Stage(self._transport, data) for page in pages for data in page.data]
+
+    def stage(self, key: str) -> Stage:
+        """Returns the stage with this key, or with this beginning of it, of 8 digits or more, that no other has."""
+        return Stage(self._transport, self._transport.read(models.Stage, path("stages", key)))
 
     def hosts(self) -> list[models.Host]:
         """Lists the machines with their GPUs, by name."""
