@@ -2,8 +2,10 @@ import { hashKey, queryOptions, type QueryKey } from "@tanstack/react-query";
 import { answer } from "@/api/client";
 import {
   getSweepInsight,
+  getSweepReport,
   listCurves,
   listMetricNames,
+  listStages,
   listSweepAttempts,
   listTrials,
   type Attempt,
@@ -15,7 +17,7 @@ import { bestFirst } from "@/lib/trials";
 import { again, WHILE_RUNNING, type Reading } from "@/services/query";
 import type { Sweep } from "@/services/sweeps";
 
-export type { Curve, SweepInsight as Insight } from "@/api/generated";
+export type { Curve, Stage, SweepInsight as Insight } from "@/api/generated";
 
 const PAGE = 500;
 const MOST_PAGES = 20; // 10,000 trials, or attempts
@@ -136,6 +138,26 @@ export function insightQuery(sweep: Sweep, live: boolean) {
     queryKey,
     placeholderData: until(queryKey),
     queryFn: ({ signal }) => answer(getSweepInsight({ path: { id: sweep.id }, signal })),
+    refetchInterval,
+  });
+}
+
+/** stagesQuery reads the outputs that a sweep's trials use, and what its succeeded trials saved by them. */
+export function stagesQuery(sweep: Sweep, live: boolean) {
+  const { over, refetchInterval } = paced(sweep, live);
+  const queryKey = ["overview", sweep.id, "stages", over];
+
+  return queryOptions({
+    queryKey,
+    placeholderData: until(queryKey),
+    queryFn: async ({ signal }) => {
+      const [page, report] = await Promise.all([
+        answer(listStages({ query: { sweep: sweep.id, limit: PAGE }, signal })),
+        answer(getSweepReport({ path: { id: sweep.id }, query: { limit: 1 }, signal })),
+      ]);
+
+      return { stages: page.data, part: page.next_cursor !== undefined, report: report.stages ?? [] };
+    },
     refetchInterval,
   });
 }

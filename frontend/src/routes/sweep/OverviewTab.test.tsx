@@ -6,7 +6,7 @@ import type { Line } from "@/plots/CurvesChart";
 import { TrialCharts } from "@/routes/sweep/TrialCharts";
 import { drawApp, type Answers } from "@/test/app";
 import { insight } from "@/test/factories/insight";
-import { endedSweep, sweep, tradeSweep } from "@/test/factories/sweep";
+import { endedSweep, report, sweep, tradeSweep } from "@/test/factories/sweep";
 import { attempt, brokenTrial, trial } from "@/test/factories/trial";
 
 type Drawn = {
@@ -359,4 +359,34 @@ it("says no number of curves before it has read them", async () => {
   const card = await screen.findByRole("region", { name: "While they ran" });
   await within(card).findByText(/Not now/);
   expect(within(card).queryByText(/0 trials/)).toBeNull();
+});
+
+it("shows the stages of a sweep in their order, with runs, what others made, and the saving", async () => {
+  const stage = { key: "k", stage: "base", sweep_id: id, sweep_name: "digits", trial: 1, open_trials: 2, ended_trials: 3, held: true }; // prettier-ignore
+  const output = { attempt_id: "a", host_id: "h", host_name: "box", made_at: "2026-01-01T00:00:00Z", seconds: 40 };
+  const data = [
+    { ...stage, output },
+    { ...stage, output, sweep_id: "another" },
+    { ...stage },
+    { ...stage, open_trials: 0 },
+    { ...stage, stage: "features", output },
+  ];
+  const stages = [{ name: "base", trials: 6, runs: 1, seconds: 40, seconds_alone: 240 }];
+  await drawApp(`/sweeps/${id}?tab=overview`, {
+    ...found(),
+    [`GET /sweeps/${id}`]: [200, sweep({ spec: { stages: [{ name: "base" }, { name: "features" }] } })],
+    "GET /stages": [200, { data }],
+    [`GET /sweeps/${id}/report`]: [200, report({ stages })],
+  });
+  const card = await screen.findByRole("region", { name: "Stages" });
+  expect(within(card).getByText(/Sharing saved 3 min 20 s/)).toBeTruthy();
+  expect(
+    within(card)
+      .getAllByRole("listitem")
+      .map((box) => box.textContent),
+  ).toEqual([
+    "base1 run in 40 s1 taken over from other sweeps1 still to run",
+    "features1 run in 40 s",
+    "main3 trials done3 running4 waiting",
+  ]);
 });

@@ -8,8 +8,10 @@ import { Loading } from "@/components/Loading";
 import { StaleNote } from "@/components/StaleNote";
 import { count, grouped } from "@/lib/format";
 import { MOST_CHOSEN } from "@/lib/overview/selection";
+import { stageNames } from "@/lib/stages";
 import { CurvesSection } from "@/routes/sweep/CurvesSection";
 import { InsightSection } from "@/routes/sweep/InsightSection";
+import { StagesSection } from "@/routes/sweep/StagesSection";
 import { TimelineSection } from "@/routes/sweep/TimelineSection";
 import { TrialCharts } from "@/routes/sweep/TrialCharts";
 import { useChosen } from "@/routes/sweep/useChosen";
@@ -43,6 +45,7 @@ export function OverviewTab({ sweep }: { sweep: Sweep }) {
           The charts show {grouped(rows.length)} of {count(total, "trial")}: the best and the newest.
         </p>
       )}
+      {stageNames(sweep).length > 0 && <StagesSection sweep={sweep} live={live} />}
       <Group gap="sm" className="card" style={{ padding: "8px 12px" }} role="group" aria-label="Chosen trials">
         {numbers.length === 0 ? (
           <span>Click a mark, or drag over several, to choose trials: all charts show the chosen ones.</span>
