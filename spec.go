@@ -374,7 +374,7 @@ type RetrySpec struct {
 type DatasetMount struct {
 	Name   string `json:"name"`
 	Target string `json:"target"`
-	// Version is the one that hosts must have; empty = any. With stages it is set when the
+	// Only hosts with this version take trials; empty = any. With stages it is set when the
 	// sweep is submitted.
 	Version string `json:"version,omitempty"`
 }

@@ -31,7 +31,7 @@ type Trials interface {
 	StageStates(ctx context.Context, sweepID string, number int) ([]berth.StageState, error)
 	// BlockedTrials is how many open trials of a sweep wait for a stage that another trial runs.
 	BlockedTrials(ctx context.Context, sweepID string) (int, error)
-	// StagesKnown returns those of keys whose output is there.
+	// StagesKnown returns the keys that have an output.
 	StagesKnown(ctx context.Context, keys []string) ([]string, error)
 	// PausedTrials returns which of these workflows are of trials whose sweeps are paused.
 	PausedTrials(ctx context.Context, workflowIDs []string) ([]string, error)

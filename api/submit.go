@@ -118,7 +118,7 @@ func (s *Server) acceptSweep(ctx context.Context, want submission, by berth.Subm
 	return id, created, warnings, err
 }
 
-// pinImages finds the digests of a sweep's image and of those of its stages.
+// pinImages finds the digests of the images of a sweep and its stages.
 func pinImages(ctx context.Context, want berth.Spec, find func(ctx context.Context, ref string) (string, []berth.Problem, error)) (
 	digest string, pinned berth.Spec, warnings []berth.Problem, err error,
 ) {
@@ -127,8 +127,7 @@ func pinImages(ctx context.Context, want berth.Spec, find func(ctx context.Conte
 	for at, image := range want.Images() {
 		found, notes, err := find(ctx, image)
 
-		var broken *berth.SpecError
-		if errors.As(err, &broken) {
+		if broken, is := errors.AsType[*berth.SpecError](err); is {
 			notes = broken.Problems
 		}
 

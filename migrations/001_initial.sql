@@ -425,7 +425,7 @@ CREATE TABLE stage_outputs (
     made_at    timestamptz NOT NULL DEFAULT now()
 );
 
--- Outputs that are there: on the host where their stage ran (there), in the store with all files (stored), or both.
+-- Outputs on the host where their stage ran (there), with all files in the store (stored), or both.
 CREATE VIEW shared_outputs AS
 SELECT o.key, o.attempt_id, w.host_id, w.last_seen_at, w.there, w.stored
 FROM stage_outputs o CROSS JOIN LATERAL (

@@ -41,7 +41,7 @@ func (e *Executor) lockCopy(attemptID string) (unlock func()) {
 
 // output returns where an output of an earlier stage is whole on this host: where its stage
 // wrote it, or in a copy, which is fetched from the store once for all trials.
-// Errors: invalid when it is whole nowhere; else those of fetchOutput.
+// Errors: invalid when it is whole nowhere; the errors of fetchOutput.
 func (r *run) output(ctx context.Context, input berth.StageInput) (dir string, err error) {
 	defer r.lockCopy(input.AttemptID)()
 

@@ -2,7 +2,7 @@ package runtrial
 
 import "github.com/berthml/berth"
 
-// FindDataset returns where a data set of this host is and what is in it; an empty
+// FindDataset returns the path of a data set of this host, and its version; an empty
 // version = not known.
 type FindDataset func(name string) (path, version string, found bool)
 

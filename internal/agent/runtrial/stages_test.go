@@ -132,7 +132,7 @@ func TestStage_OutputIsShared(t *testing.T) {
 	}
 }
 
-// What a stage wrote while its data set changed is of no version, and shared with nobody.
+// The output of a stage whose data set changed meanwhile is not shared.
 func TestStage_DataThatChanges(t *testing.T) {
 	t.Parallel()
 

@@ -35,7 +35,7 @@ func (s *Store) PausedTrials(ctx context.Context, workflowIDs []string) ([]strin
 func (s *Store) BlockedTrials(ctx context.Context, sweepID string) (int, error) {
 	n, err := s.q.BlockedTrials(ctx, s.pool, sweepID)
 
-	return int(n), translate(err, "counting trials that wait for a stage")
+	return n, translate(err, "counting trials that wait for a stage")
 }
 
 // StagesKnown returns the keys that have an output.

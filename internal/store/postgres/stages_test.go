@@ -117,7 +117,6 @@ func TestStages_AreKnownByKey(t *testing.T) {
 		b.exec(t, "UPDATE attempts SET outputs_removed_at = NULL, outputs_removed_why = ''")
 		b.exec(t, "UPDATE sweeps SET state = 'pending', finished_at = NULL, deleted_at = NULL")
 	}
-
 }
 
 // An attempt sees the values, the shape and the spec of its stage, and what earlier ones wrote.

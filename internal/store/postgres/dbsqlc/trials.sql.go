@@ -1168,7 +1168,7 @@ type StageStatesRow struct {
 	FailedMessage string
 }
 
-// The stages of a trial in order. What is not in the store is lost with its host, which is removed, or is silent for long.
+// The stages of a trial in order. An output outside the store is lost once its host is removed, or silent for long.
 func (q *Queries) StageStates(ctx context.Context, db DBTX, arg *StageStatesParams) ([]StageStatesRow, error) {
 	rows, err := db.Query(ctx, stageStates, arg.Silent, arg.SweepID, arg.Number)
 	if err != nil {

@@ -13,7 +13,7 @@ FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
 -- name: StageStates :many
--- The stages of a trial in order. What is not in the store is lost with its host, which is removed, or is silent for long.
+-- The stages of a trial in order. An output outside the store is lost once its host is removed, or silent for long.
 SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND (o.stored OR o.last_seen_at > now() - @silent::interval)) AS known,
     coalesce(f.number, 0)::integer AS failed_in, coalesce(f.state, '')::text AS failed_state, coalesce(f.failure_kind, '')::text AS failed_kind, coalesce(f.message, '')::text AS failed_message
 FROM trials t CROSS JOIN LATERAL (
