@@ -38,11 +38,12 @@ type Room struct {
 
 // SuggestResult is the search's answer.
 type SuggestResult struct {
+	Room
+
 	Numbers   []int  `json:"numbers"`          // of the stored trials, ascending
 	Exhausted bool   `json:"exhausted"`        // the search finds no other combination; limits.max_trials alone does not make it true
 	Reason    string `json:"reason,omitempty"` // why nothing follows these trials, for the user; empty = the search goes on
-	Room
-	Later bool `json:"later,omitempty"` // a search that learns chooses later, with more results: enough trials wait, or corners are being measured
+	Later     bool   `json:"later,omitempty"`  // a search that learns chooses later, with more results: enough trials wait, or corners are being measured
 }
 
 // SuggestTrials asks the search for the next trials and stores them before

@@ -30,6 +30,8 @@ type SweepInput struct {
 
 // CarriedState is the state that a SweepWorkflow carries: ids and counts only.
 type CarriedState struct {
+	activities.Room
+
 	StartedAt time.Time `json:"started_at"`
 	Created   int       `json:"created"` // trials suggested so far; the last number
 	Open      []int     `json:"open"`    // numbers of trials that have not ended, ascending
@@ -37,18 +39,17 @@ type CarriedState struct {
 	Failed    int       `json:"failed"`
 	// Infeasible trials need more memory than any machine has: the search
 	// learns it, and limits.max_failed_trials does not count them.
-	Infeasible int    `json:"infeasible,omitempty"`
-	Canceled   int    `json:"canceled"`
-	Pruned     int    `json:"pruned,omitempty"` // stopped early
-	Exhausted  bool   `json:"exhausted"`        // the search has no more
-	Reason     string `json:"reason,omitempty"` // why not; empty = every combination was tried
-	activities.Room
-	Paused    bool          `json:"paused"`
-	Ending    Ending        `json:"ending"` // zero until the sweep starts no more trials
-	Best      *float64      `json:"best,omitempty"`
-	BestTrial int           `json:"best_trial,omitempty"`
-	Streak    FailureStreak `json:"failure_streak,omitzero"`
-	Clock     Clock         `json:"clock,omitzero"`
+	Infeasible int           `json:"infeasible,omitempty"`
+	Canceled   int           `json:"canceled"`
+	Pruned     int           `json:"pruned,omitempty"` // stopped early
+	Exhausted  bool          `json:"exhausted"`        // the search has no more
+	Reason     string        `json:"reason,omitempty"` // why not; empty = every combination was tried
+	Paused     bool          `json:"paused"`
+	Ending     Ending        `json:"ending"` // zero until the sweep starts no more trials
+	Best       *float64      `json:"best,omitempty"`
+	BestTrial  int           `json:"best_trial,omitempty"`
+	Streak     FailureStreak `json:"failure_streak,omitzero"`
+	Clock      Clock         `json:"clock,omitzero"`
 }
 
 // Ending says why a sweep starts no more trials, and how it ends.

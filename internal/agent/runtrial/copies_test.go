@@ -102,7 +102,7 @@ func TestStage_InputsThatCannotBeFetched(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		spoil  func(r *rig)
+		spoil   func(r *rig)
 		content map[string]string
 		says    string
 		dropped []string
@@ -115,7 +115,9 @@ func TestStage_InputsThatCannotBeFetched(t *testing.T) {
 			}
 		}, whole, "cannot fetch the output of stage base", nil},
 		"the disk is full": {func(r *rig) {
-			r.config.Fetch = func(context.Context, berth.Digest, int64, io.Writer) error { return errors.New("no space left on device") }
+			r.config.Fetch = func(context.Context, berth.Digest, int64, io.Writer) error {
+				return errors.New("no space left on device")
+			}
 		}, whole, "cannot fetch the output of stage base", nil},
 		"the disk has its headroom only": {func(r *rig) {
 			r.config.DiskFree = func() (int64, int64, error) { return 10, 10, nil }
