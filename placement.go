@@ -174,4 +174,5 @@ type Assignee struct {
 	// Spec and the trial's values are those of the attempt's stage.
 	StageKey string       // of its stage; empty = StageMain
 	Inputs   []StageInput // what earlier stages wrote, in order
+	FirstRun string       // attempt whose output is the stage's already: this one's is compared with it and not shared; empty = none
 }

@@ -26,6 +26,13 @@ type Stage struct {
 	Resources   *Resources `json:"resources,omitempty"` // nil = the sweep's
 }
 
+// LabelTry marks the sweep of a try with the value "true".
+const LabelTry = "berth/try"
+
+// RepeatsStages reports whether each trial runs its stages although their outputs are there, so
+// that two runs can be compared: in a try.
+func (s Spec) RepeatsStages() bool { return s.Labels[LabelTry] == "true" }
+
 // StageRun is a stage of one trial.
 type StageRun struct {
 	Name  string
@@ -131,8 +138,9 @@ func (s Spec) StageIndex(name string) int {
 
 // StageState is what the ledger knows of a stage of one trial.
 type StageState struct {
-	Key   string
-	Known bool // its output is there
+	Key      string
+	Known    bool // its output is there
+	Repeated bool // the trial ran it with success, and the output is of another attempt
 	// Failed is how the stage failed in a trial of the same sweep; nil = it did not.
 	Failed *TrialUpdate
 }

@@ -23,6 +23,7 @@ type StageBrief struct {
 	StageKey   string `json:"stage_key,omitempty"` // empty = StageMain
 	ShapeKey   string `json:"shape_key"`
 	NeedsProbe bool   `json:"needs_probe"`
+	Repeats    bool   `json:"repeats,omitempty"` // the output of the stage is there; a try runs it again to compare
 	Guessed    bool   `json:"guessed,omitempty"` // an attempt has, or may have had, the size of an unmeasured shape
 
 	Failed *berth.TrialUpdate `json:"failed,omitempty"` // how the stage failed in another trial of the sweep
@@ -88,7 +89,8 @@ func stageBrief(trial berth.PlannedTrial, stage string, goesOn bool) StageBrief 
 	}
 }
 
-// NextStage is the first stage of a trial whose output is not there, or StageMain.
+// NextStage is the first stage of a trial whose output is not there, or which a try has to repeat,
+// or StageMain.
 func (a *Activities) NextStage(ctx context.Context, in TrialRef) (StageBrief, error) {
 	trial, err := a.planned(ctx, in.SweepID, in.Number, berth.StageMain)
 	if err != nil {
@@ -111,7 +113,9 @@ func (a *Activities) nextStage(ctx context.Context, in TrialRef, trial berth.Pla
 		return StageBrief{}, err
 	}
 
-	i := slices.IndexFunc(states, func(state berth.StageState) bool { return !state.Known })
+	i := slices.IndexFunc(states, func(state berth.StageState) bool {
+		return !state.Known || trial.Spec.RepeatsStages() && !state.Repeated
+	})
 	if i < 0 {
 		return stageBrief(trial, berth.StageMain, goesOn), nil
 	}
@@ -125,7 +129,7 @@ func (a *Activities) nextStage(ctx context.Context, in TrialRef, trial berth.Pla
 
 	trial, err = a.Trials.PlannedTrial(ctx, in.SweepID, in.Number, stage)
 	next := stageBrief(trial, stage, goesOn)
-	next.StageKey = states[i].Key
+	next.StageKey, next.Repeats = states[i].Key, states[i].Known
 
 	return next, err
 }

@@ -81,6 +81,21 @@ func TestStage_CarrierRunsItAndGoesOn(t *testing.T) {
 	require.Equal(t, []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}, *left)
 }
 
+// A try runs a stage again whose output is there, without an election.
+func TestStage_TryRunsItTwice(t *testing.T) {
+	t.Parallel()
+
+	repeats := featuresStage
+	repeats.Repeats = true
+
+	b, left := stageSetup(t, &carryStage, repeats, repeats, ownCommand)
+	b.runs(ok(0), bad(berth.FailureInfra), ok(0), ok(0.9))
+
+	require.Equal(t, berth.TrialSucceeded, b.execute(t).State)
+	require.Equal(t, []string{"features", "features", "features", berth.StageMain}, stagesOf(b.requests))
+	require.Equal(t, []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1)}}, *left, "other trials go on after the first run")
+}
+
 // A trial whose output another one makes runs its own command alone.
 func TestStage_OthersWait(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 // run the stage itself. It returns whether the trial's next stage is another one now. The
 // signal is a shortcut: a timer looks at the ledger, in case it was lost.
 func (t *trial) joinStage(ctx workflow.Context) (changed bool, err error) {
-	if t.Brief.StageKey == "" || t.CarriesStage {
+	if t.Brief.StageKey == "" || t.CarriesStage || t.Brief.Repeats {
 		return false, nil
 	}
 
@@ -114,7 +114,7 @@ func (t *trial) nextStage(ctx workflow.Context) error {
 		return err
 	}
 
-	if next.Stage == t.Brief.Stage {
+	if next.Stage == t.Brief.Stage && next.Repeats == t.Brief.Repeats {
 		next.NeedsProbe, next.Guessed = t.Brief.NeedsProbe, t.Brief.Guessed
 	} else {
 		t.leaveStage(ctx, false)

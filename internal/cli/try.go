@@ -107,6 +107,12 @@ func (o *options) printTry(cmd *cobra.Command, to *remote, b board) error {
 			last[p.Name] = pointText(p)
 		}
 
+		for i, a := range b.attempts { // the last of each stage compared the two runs
+			if a.Stage != berth.StageMain && (i == n-1 || b.attempts[i+1].Stage != a.Stage) {
+				t.add("stage "+a.Stage, a.Message)
+			}
+		}
+
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			t.add("metric "+name, plural(values[name], "value", "values")+", last "+last[name])
 		}
@@ -203,7 +209,7 @@ func oneTrial(file *sweepFile, settings []string) (*sweepFile, error) {
 	}
 
 	one.Name += " (try)"
-	one.Labels = map[string]string{"berth/try": "true"} // tells it from sweeps
+	one.Labels = map[string]string{berth.LabelTry: "true"}
 	one.Limits.MaxTrials, one.Limits.MaxParallel, one.Limits.MaxFailedTrials = 1, 1, 1
 
 	if one.Search.Algorithm == berth.SearchGrid {

@@ -37,6 +37,32 @@ func (b *buffer) String() string {
 	return b.data.String()
 }
 
+// A try tells which stage does not write the same twice; a sweep with the same stages then shares
+// the first outputs.
+func TestTry_RunsStagesTwice(t *testing.T) {
+	t.Parallel()
+
+	s := plain(t)
+	dir := t.TempDir()
+	file := staged("try", ".1, .2", "open('/trial/out/noise', 'wb').write(os.urandom(8))")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sweep.yaml"), []byte(file), 0o600))
+
+	got := berthIn(t, dir, []string{"BERTH_SERVER=" + s.url}, "try", "-f", "sweep.yaml", "--set", "width=2", "--set", "rate=0.1")
+	require.Equal(t, 0, got.code, got.err)
+	require.Regexp(t, `(?m)^stage base +finished; its output agrees byte for byte with its first run`, got.out)
+	require.Regexp(t, `(?m)^stage features +finished; its output differs from its first run with the same inputs: noise\. Set seeds from TRIAL_SEED`, got.out)
+	require.Equal(t, 2, strings.Count(got.out, "\nstage "), got.out)
+	require.Regexp(t, `(?m)^value +5.1$`, got.out)
+
+	sweeps, err := s.api.ListSweepsWithResponse(t.Context(), &client.ListSweepsParams{Name: new("try (try)")})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"base": 2, "features": 2, "main": 1}, s.attemptsByStage(sweeps.JSON200.Data[0].ID))
+
+	id := s.submit(strings.Replace(file, "values: [1, 2, 3]", "values: [2]", 1))
+	require.Equal(t, client.SweepStateSucceeded, s.until(id, patience, ended).State)
+	require.Equal(t, map[string]int{"main": 2}, s.attemptsByStage(id))
+}
+
 // One trial of a sweep file shows its log, its metrics and its usage; a failed
 // one shows why; an interrupted one is canceled.
 func TestTry(t *testing.T) {

@@ -106,7 +106,7 @@ func (r *run) store(ctx context.Context, v *verdict) error {
 		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Attempt.ShapeKey,
 		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: v.Outcome, Source: v.Source,
 		Proof: "container exited or never started", ContainerID: v.ContainerID, ImageMissing: v.ImageMissing,
-		Checkpoint: v.ContainerID != "" && !r.short && r.dirs.hasCheckpoint(),
+		Checkpoint: v.ContainerID != "" && !r.short && shared == "" && r.dirs.hasCheckpoint(),
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ func (r *run) ofStage() bool { return r.who.StageKey != "" }
 
 // shares reports whether trials share what the attempt wrote.
 func (r *run) shares(o berth.Outcome) bool {
-	return r.ofStage() && o.Kind == berth.FailureOK && !r.short
+	return r.ofStage() && o.Kind == berth.FailureOK && !r.short && r.who.FirstRun == ""
 }
 
 // stageVariable names the variable with the path of a stage's output.
@@ -67,7 +68,8 @@ func (r *run) lost(ctx context.Context, input berth.StageInput, why error) error
 		"the output of stage %s is not whole on host %s any more, and the stage runs again: %w", input.Name, r.config.HostName, why)}
 }
 
-// judgeOutput fails a stage that wrote nothing for others to read.
+// judgeOutput fails a stage that wrote nothing for others to read, and compares what it wrote with
+// its first run.
 func (r *run) judgeOutput(kind berth.FailureKind, message string) (berth.FailureKind, string) {
 	if kind != berth.FailureOK || !r.ofStage() || r.short {
 		return kind, message
@@ -85,6 +87,8 @@ func (r *run) judgeOutput(kind berth.FailureKind, message string) (berth.Failure
 		return berth.FailureInfra, fmt.Sprintf("the data set %q changed while the stage ran, so that nobody knows which version its output is of", r.datasetChanged())
 	case len(files) == 0:
 		return berth.FailureNoResult, "it ended well and wrote nothing to /trial/out, where later stages find what it made"
+	case r.who.FirstRun != "":
+		return kind, message + "; " + r.compareOutput(files)
 	default:
 		return kind, message
 	}
@@ -105,6 +109,48 @@ func (r *run) datasetChanged() string {
 	}
 
 	return ""
+}
+
+// mostDiffering is how many names of differing files a message has.
+const mostDiffering = 3
+
+// compareOutput says whether the files of a stage are byte for byte those of its first run.
+func (r *run) compareOutput(files []outputFile) string {
+	var first []outputFile
+	if !readJSON(filepath.Join(r.attemptsDir(), r.who.FirstRun, manifestName), &first) {
+		return "its first run has no output on this host, so Berth did not compare the two"
+	}
+
+	names := differing(first, files)
+	if len(names) == 0 {
+		return "its output agrees byte for byte with its first run"
+	}
+
+	more := ""
+	if n := len(names) - mostDiffering; n > 0 {
+		names, more = names[:mostDiffering], fmt.Sprintf(" and %d more", n)
+	}
+
+	return fmt.Sprintf("its output differs from its first run with the same inputs: %s%s. Set seeds from TRIAL_SEED and leave times out of files; "+
+		"a .keras file is a zip archive that holds times: save_weights to a .weights.h5 file holds none", strings.Join(names, ", "), more)
+}
+
+// differing returns the paths that two outputs do not have alike, in order.
+func differing(a, b []outputFile) []string {
+	files := make(map[string]outputFile, len(a))
+	for _, file := range a {
+		files[file.Path] = file
+	}
+
+	for _, file := range b {
+		if files[file.Path] == file {
+			delete(files, file.Path)
+		} else {
+			files[file.Path] = file
+		}
+	}
+
+	return slices.Sorted(maps.Keys(files))
 }
 
 // manifestName is the list of an output's files, in the directory of the attempt that wrote it.

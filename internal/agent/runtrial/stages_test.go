@@ -96,6 +96,50 @@ func TestStage_DamagedInputIsForgotten(t *testing.T) {
 	}
 }
 
+// The second run of a stage in a try says which files differ from the first, and is not shared.
+func TestStage_SecondRunIsCompared(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		first, second map[string]string
+		says          string
+	}{
+		"agrees":    {map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1", "b": "2", metricsName: "x"}, "agrees byte for byte"},
+		"one":       {map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1", "b": "3"}, "inputs: b. Set seeds from TRIAL_SEED"},
+		"other":     {map[string]string{"a": "1", "c": "2"}, map[string]string{"b": "1", "c": "2"}, "inputs: a, b. Set"},
+		"many":      {map[string]string{"a": "1"}, map[string]string{"b": "1", "c": "1", "d": "1", "e": "1"}, "inputs: a, b, c and 2 more. Set"},
+		"elsewhere": {nil, map[string]string{"a": "1"}, "did not compare"},
+	} {
+		r := setup(t)
+		r.books.says(ofStageBase)
+		r.books.says(func(who *berth.Assignee) { who.FirstRun = "earlier" })
+
+		if d := r.dirs(berth.Assignee{Attempt: berth.Attempt{ID: "earlier"}}); test.first != nil {
+			writeAll(t, d.out, test.first)
+			files, err := d.outputFiles()
+			require.NoError(t, err)
+			require.NoError(t, writeJSON(filepath.Join(d.attempt, manifestName), "manifest", files))
+		}
+
+		box, ended := r.begin(t)
+		writeAll(t, r.file("out"), test.second)
+
+		got := ends(t, box, ended, "done\n", 0)
+		require.Equal(t, berth.FailureOK, got.Kind, name)
+		require.Contains(t, got.Message, test.says, name)
+		require.Empty(t, r.books.result(t).StageKey, name)
+	}
+}
+
+func writeAll(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o750))
+
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+}
+
 // What a stage wrote is shared once it ended well, and a checkpoint is not needed any more.
 func TestStage_OutputIsShared(t *testing.T) {
 	t.Parallel()

@@ -124,7 +124,7 @@ func (s *Store) addInputs(ctx context.Context, tx pgx.Tx, queue *berth.Queue, ro
 		return nil
 	}
 
-	found, err := s.q.ListWaitingInputs(ctx, tx, staged)
+	found, err := s.q.ListWaitingInputs(ctx, tx, berth.StageSilence, staged)
 	if err != nil {
 		return err
 	}

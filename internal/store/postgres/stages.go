@@ -13,7 +13,7 @@ func (s *Store) StageStates(ctx context.Context, sweepID string, number int) ([]
 	rows, err := s.q.StageStates(ctx, s.pool, &dbsqlc.StageStatesParams{SweepID: sweepID, Number: number, Silent: berth.StageSilence})
 
 	return collect(rows, err, fmt.Sprintf("reading stages of trial %d of sweep %s", number, sweepID), func(row dbsqlc.StageStatesRow) berth.StageState {
-		state := berth.StageState{Key: row.Key, Known: row.Known}
+		state := berth.StageState{Key: row.Key, Known: row.Known, Repeated: row.Repeated}
 		if row.FailedIn > 0 {
 			state.Failed = &berth.TrialUpdate{
 				Number: row.FailedIn, State: berth.TrialState(row.FailedState), Kind: berth.FailureKind(row.FailedKind), Message: row.FailedMessage,
@@ -63,8 +63,8 @@ func (s *Store) HeldOutputs(ctx context.Context, attemptIDs []string) ([]string,
 	return held, translate(err, "reading which outputs of stages are needed")
 }
 
-// addStages has an assignee see its stage: the values that this reads, its spec, and the
-// outputs of the stages before it.
+// addStages has an assignee see its stage: the values that this reads, its spec, the
+// outputs of the stages before it, and in a try the first run of its stage.
 func (s *Store) addStages(ctx context.Context, who *berth.Assignee, keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (s *Store) addStages(ctx context.Context, who *berth.Assignee, keys []strin
 		who.StageKey = keys[i]
 	}
 
-	rows, err := s.q.StageInputs(ctx, s.pool, keys[:len(before)])
+	rows, err := s.q.StageInputs(ctx, s.pool, berth.StageSilence, keys)
 	if err != nil {
 		return translate(err, "reading inputs of attempt "+who.Attempt.ID)
 	}
@@ -87,6 +87,10 @@ func (s *Store) addStages(ctx context.Context, who *berth.Assignee, keys []strin
 	wrote := make(map[string]dbsqlc.StageInputsRow, len(rows))
 	for _, row := range rows {
 		wrote[row.Key] = row
+
+		if row.Key == who.StageKey && row.Known && row.AttemptID != who.Attempt.ID && whole.RepeatsStages() {
+			who.FirstRun = row.AttemptID
+		}
 	}
 
 	for i, name := range before {

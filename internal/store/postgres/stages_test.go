@@ -177,6 +177,58 @@ func TestStages_RequestsKnowTheirInputs(t *testing.T) {
 	}
 }
 
+// The second run of a stage in a try goes where the first one's output is, and is not the first
+// of another trial.
+func TestStages_TryRepeats(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	made := b.makes(t, "base", "k1", "k1", "k2")
+
+	again := made
+	again.AttemptID, again.Number = uuid.NewString(), 2
+	asks := func() (berth.WaitingRequest, berth.Assignee) {
+		_, err := b.store.RequestPlacement(t.Context(), again)
+		require.NoError(t, err)
+		queue, err := b.store.Queue(t.Context(), 10)
+		require.NoError(t, err)
+		require.Len(t, queue.Waiting, 1)
+
+		done := result(again, b.place(t, again).Token, berth.Outcome{Kind: berth.FailureOK, FinishedAt: time.Now()})
+		who, err := b.store.Assignee(t.Context(), again.AttemptID)
+		require.NoError(t, err)
+		require.NoError(t, b.store.FinishAttempt(t.Context(), done))
+
+		return queue.Waiting[0], who
+	}
+	repeated := func() (repeated []bool) {
+		states, err := b.store.StageStates(t.Context(), b.sweep, b.trial)
+		require.NoError(t, err)
+
+		for _, state := range states {
+			repeated = append(repeated, state.Repeated)
+		}
+
+		return repeated
+	}
+
+	require.Equal(t, []bool{false, false}, repeated())
+
+	b.exec(t, `UPDATE sweeps SET spec = jsonb_set(spec::jsonb, '{labels}', '{"berth/try": "true"}')::json WHERE id = $1`, b.sweep)
+
+	asked, who := asks()
+	require.Equal(t, []string{b.host.ID}, asked.InputHosts)
+	require.True(t, asked.Inputs)
+	require.Equal(t, made.AttemptID, who.FirstRun)
+	require.Equal(t, []bool{true, false}, repeated())
+	require.Equal(t, []bool{true, false}, b.known(t))
+
+	b.exec(t, "UPDATE hosts SET last_seen_at = now() - interval '6 minutes'") // the first output is lost: this run is the first
+	again.AttemptID, again.Number = uuid.NewString(), 3
+	_, who = asks()
+	require.Empty(t, who.FirstRun)
+}
+
 // Trials of paused sweeps are found by their workflows.
 func TestStages_PausedTrials(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,7 @@ var always = []struct{ name, query string }{
 		SELECT t.sweep_id || ' trial ' || t.number || ' has ' || count(*) || ' results of stage ' || a.stage
 		FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 		WHERE a.failure_kind = 'ok'
+			AND (a.stage = 'main' OR s.spec #>> '{labels,berth/try}' IS DISTINCT FROM 'true') -- a try runs its stages twice
 		GROUP BY t.id, a.stage, s.spec -> 'probe' ->> 'mode'
 		HAVING count(*) FILTER (WHERE a.purpose = 'run') > 1 OR count(*) FILTER (WHERE a.purpose = 'probe') > 1
 			OR count(*) > 1 AND s.spec -> 'probe' ->> 'mode' NOT IN ('short', 'auto') -- a short probe is thrown away`},

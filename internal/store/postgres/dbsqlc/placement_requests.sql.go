@@ -334,16 +334,19 @@ func (q *Queries) ListStuckRequests(ctx context.Context, db DBTX, late time.Dura
 }
 
 const listWaitingInputs = `-- name: ListWaitingInputs :many
-SELECT r.attempt_id, (r.stage <> 'main')::boolean AS shared, n.inputs::integer AS inputs,
-    ARRAY(SELECT h.id FROM hosts h WHERE n.inputs > 0 AND h.removed_at IS NULL AND n.inputs = (
+SELECT r.attempt_id, (r.stage <> 'main')::boolean AS shared, (n.inputs + (f.first IS NOT NULL)::integer)::integer AS inputs,
+    ARRAY(SELECT h.id FROM hosts h WHERE (n.inputs > 0 OR h.id = f.first) AND coalesce(h.id = f.first, true) AND h.removed_at IS NULL AND n.inputs = (
         SELECT count(*) FROM shared_outputs o WHERE o.key = ANY (t.stage_keys[1:n.inputs]) AND o.there AND o.host_id = h.id))::uuid[] AS hosts,
-    ARRAY(SELECT h.id FROM hosts h WHERE n.inputs > 0 AND h.removed_at IS NULL AND h.stores_files AND n.inputs = (
+    ARRAY(SELECT h.id FROM hosts h WHERE n.inputs > 0 AND coalesce(h.id = f.first, true) AND h.removed_at IS NULL AND h.stores_files AND n.inputs = (
         SELECT count(*) FROM shared_outputs o WHERE o.key = ANY (t.stage_keys[1:n.inputs]) AND (o.stored OR o.there AND o.host_id = h.id)))::uuid[] AS fetching
 FROM placement_requests r JOIN trials t ON t.id = r.trial_id JOIN sweeps s ON s.id = r.sweep_id CROSS JOIN LATERAL (
     SELECT CASE WHEN r.stage = 'main' THEN cardinality(t.stage_keys) ELSE (
         SELECT e.position - 1 FROM json_array_elements(s.spec -> 'stages') WITH ORDINALITY AS e (stage, position) WHERE e.stage ->> 'name' = r.stage) END AS inputs
-) n
-WHERE r.attempt_id = ANY ($1::uuid[])
+) n LEFT JOIN LATERAL (
+    SELECT o.host_id AS first FROM shared_outputs o
+    WHERE o.key = t.stage_keys[n.inputs + 1] AND o.there AND o.last_seen_at > now() - $1::interval AND s.spec #>> '{labels,berth/try}' = 'true'
+) f ON true
+WHERE r.attempt_id = ANY ($2::uuid[])
 `
 
 type ListWaitingInputsRow struct {
@@ -355,9 +358,10 @@ type ListWaitingInputsRow struct {
 }
 
 // Of requests of trials with stages: how many earlier outputs they read, the hosts that have all of these, and the hosts
-// that can fetch from the store what they lack.
-func (q *Queries) ListWaitingInputs(ctx context.Context, db DBTX, attemptIds []string) ([]ListWaitingInputsRow, error) {
-	rows, err := db.Query(ctx, listWaitingInputs, attemptIds)
+// that can fetch from the store what they lack. A try that runs a stage again also reads the output of the first run, to
+// compare, and only on the host that wrote it.
+func (q *Queries) ListWaitingInputs(ctx context.Context, db DBTX, silent time.Duration, attemptIDs []string) ([]ListWaitingInputsRow, error) {
+	rows, err := db.Query(ctx, listWaitingInputs, silent, attemptIDs)
 	if err != nil {
 		return nil, err
 	}

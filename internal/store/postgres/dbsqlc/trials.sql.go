@@ -1103,7 +1103,8 @@ func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialState
 }
 
 const stageInputs = `-- name: StageInputs :many
-SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored FROM shared_outputs o WHERE o.key = ANY ($1::text[])
+SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored, (o.stored OR o.last_seen_at > now() - $1::interval)::boolean AS known
+FROM shared_outputs o WHERE o.key = ANY ($2::text[])
 `
 
 type StageInputsRow struct {
@@ -1111,11 +1112,12 @@ type StageInputsRow struct {
 	AttemptID string
 	HostID    string
 	Stored    bool
+	Known     bool
 }
 
-// The attempts that wrote the outputs of stages, where, and whether the store has them.
-func (q *Queries) StageInputs(ctx context.Context, db DBTX, keys []string) ([]StageInputsRow, error) {
-	rows, err := db.Query(ctx, stageInputs, keys)
+// The attempts that wrote the outputs of stages, where, and whether the store has them. known: as in StageStates.
+func (q *Queries) StageInputs(ctx context.Context, db DBTX, silent time.Duration, keys []string) ([]StageInputsRow, error) {
+	rows, err := db.Query(ctx, stageInputs, silent, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -1128,6 +1130,7 @@ func (q *Queries) StageInputs(ctx context.Context, db DBTX, keys []string) ([]St
 			&i.AttemptID,
 			&i.HostID,
 			&i.Stored,
+			&i.Known,
 		); err != nil {
 			return nil, err
 		}
@@ -1141,6 +1144,9 @@ func (q *Queries) StageInputs(ctx context.Context, db DBTX, keys []string) ([]St
 
 const stageStates = `-- name: StageStates :many
 SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND (o.stored OR o.last_seen_at > now() - $1::interval)) AS known,
+    EXISTS (
+        SELECT 1 FROM stage_outputs o JOIN attempts a ON a.trial_id = t.id AND a.stage = o.stage AND a.id <> o.attempt_id AND a.failure_kind = 'ok'
+        WHERE o.key = k.key AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)) AS repeated,
     coalesce(f.number, 0)::integer AS failed_in, coalesce(f.state, '')::text AS failed_state, coalesce(f.failure_kind, '')::text AS failed_kind, coalesce(f.message, '')::text AS failed_message
 FROM trials t CROSS JOIN LATERAL (
     SELECT n AS position, t.stage_keys[n]::text AS key FROM generate_subscripts(t.stage_keys, 1) n
@@ -1162,6 +1168,7 @@ type StageStatesParams struct {
 type StageStatesRow struct {
 	Key           string
 	Known         bool
+	Repeated      bool
 	FailedIn      int
 	FailedState   string
 	FailedKind    string
@@ -1181,6 +1188,7 @@ func (q *Queries) StageStates(ctx context.Context, db DBTX, arg *StageStatesPara
 		if err := rows.Scan(
 			&i.Key,
 			&i.Known,
+			&i.Repeated,
 			&i.FailedIn,
 			&i.FailedState,
 			&i.FailedKind,

@@ -15,6 +15,9 @@ WHERE t.sweep_id = @sweep_id AND t.number = @number;
 -- name: StageStates :many
 -- The stages of a trial in order. An output outside the store is lost once its host is removed, or silent for long.
 SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND (o.stored OR o.last_seen_at > now() - @silent::interval)) AS known,
+    EXISTS (
+        SELECT 1 FROM stage_outputs o JOIN attempts a ON a.trial_id = t.id AND a.stage = o.stage AND a.id <> o.attempt_id AND a.failure_kind = 'ok'
+        WHERE o.key = k.key AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)) AS repeated,
     coalesce(f.number, 0)::integer AS failed_in, coalesce(f.state, '')::text AS failed_state, coalesce(f.failure_kind, '')::text AS failed_kind, coalesce(f.message, '')::text AS failed_message
 FROM trials t CROSS JOIN LATERAL (
     SELECT n AS position, t.stage_keys[n]::text AS key FROM generate_subscripts(t.stage_keys, 1) n
@@ -34,8 +37,9 @@ WHERE t.sweep_id = @sweep_id AND t.state = 'waiting' AND t.stage_keys <> '{}'
     AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.state IN ('placed', 'running'));
 
 -- name: StageInputs :many
--- The attempts that wrote the outputs of stages, where, and whether the store has them.
-SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored FROM shared_outputs o WHERE o.key = ANY (@keys::text[]);
+-- The attempts that wrote the outputs of stages, where, and whether the store has them. known: as in StageStates.
+SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored, (o.stored OR o.last_seen_at > now() - @silent::interval)::boolean AS known
+FROM shared_outputs o WHERE o.key = ANY (@keys::text[]);
 
 -- name: PutStageOutput :exec
 -- A second output of a stage replaces the first, which was lost.
