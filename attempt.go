@@ -101,8 +101,17 @@ type Outcome struct {
 	// By MPS such a fault ends all clients of the GPU.
 	DeviceFault bool `json:"device_fault,omitempty"`
 
+	FirstFit *FirstFit `json:"first_fit,omitempty"` // nil = unknown, or its program had no second one
+
 	StartedAt  time.Time `json:"started_at"`
 	FinishedAt time.Time `json:"finished_at"`
+}
+
+// FirstFit is what the first of several fits of Keras in an attempt computed.
+type FirstFit struct {
+	Digest  string  `json:"digest"` // SHA-256 of all metrics of all epochs, 64 hexadecimal digits
+	Epochs  int     `json:"epochs"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Result is the outcome of an attempt, with the measured need of its shape.

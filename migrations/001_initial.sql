@@ -340,6 +340,7 @@ CREATE TABLE attempts (
     start_peak_bytes      bigint NOT NULL DEFAULT 0,
     training_peak_bytes   bigint NOT NULL DEFAULT 0,
     validation_peak_bytes bigint NOT NULL DEFAULT 0,
+    first_fit             jsonb, -- from the shim: digest, epochs and seconds of the first of several fits
     -- What became of the files that it wrote. A worker with a store takes pending ones.
     files_state           text NOT NULL DEFAULT 'pending',
     files_problem         text NOT NULL DEFAULT '', -- why they are not stored; pending: why the last try failed

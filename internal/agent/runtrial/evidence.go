@@ -112,7 +112,7 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	return berth.Outcome{
 		Kind: kind, Message: message, ExitCode: &code, Value: value, Results: results, Usage: seen.usage, StartedAt: started, FinishedAt: finished,
-		DeviceFault: failure.OwnDeviceFault(evidence, kind), MetricSource: reportedBy,
+		DeviceFault: failure.OwnDeviceFault(evidence, kind), MetricSource: reportedBy, FirstFit: shim.firstFit,
 	}
 }
 

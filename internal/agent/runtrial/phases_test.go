@@ -2,6 +2,7 @@ package runtrial
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,16 +20,21 @@ func TestShim_Steps(t *testing.T) {
 		r := setup(t)
 		r.books.says(func(who *berth.Assignee) { who.Spec.Metrics.Source = berth.MetricsFile })
 
+		digest := strings.Repeat("0f", 32)
 		box, ended := r.begin(t)
 		appendTo(t, filepath.Join(r.newRun(t).dirs.shim, shimRecords), epochs+`{"type":"phase","phase":"training","at":10.5}
 {"type":"steps","count":3,"seconds":0.06}
 {"type":"steps","count":-3,"seconds":6}
 {"type":"steps","count":1,"seconds":0.1}
+{"type":"first_fit","digest":"x","epochs":3,"seconds":1}
+{"type":"first_fit","digest":"`+digest+`","epochs":3,"seconds":1.5}
+{"type":"first_fit","digest":"`+digest+`","epochs":4,"seconds":2}
 `)
 		got := ends(t, box, ended, "", 0)
 		require.EqualValues(t, 4, got.Usage.Steps)
 		require.Equal(t, berth.Duration(40*time.Millisecond), got.Usage.StepTime)
 		require.Zero(t, got.Usage.DevicePhases, "it has no GPU")
+		require.Equal(t, &berth.FirstFit{Digest: digest, Epochs: 3, Seconds: 1.5}, got.FirstFit, "of the first program")
 	})
 }
 

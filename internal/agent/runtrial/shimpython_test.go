@@ -155,13 +155,15 @@ type shimRecord struct {
 	At      float64            `json:"at"`
 	Count   int                `json:"count"`
 	Seconds float64            `json:"seconds"`
+	Digest  string             `json:"digest"`
+	Epochs  int                `json:"epochs"`
 }
 
 // said are the records but for those of phases and steps.
 func (s *snake) said(t *testing.T) []shimRecord {
 	t.Helper()
 
-	return slices.DeleteFunc(s.all(t), func(r shimRecord) bool { return r.Type == typePhase || r.Type == typeSteps })
+	return slices.DeleteFunc(s.all(t), func(r shimRecord) bool { return slices.Contains([]string{typePhase, typeSteps, typeFirstFit}, r.Type) })
 }
 
 func (s *snake) all(t *testing.T) []shimRecord {
@@ -262,6 +264,55 @@ alone.on_test_end()
 	require.Equal(t, []string{
 		"training", "validation", "training", "3 steps", "validation", "training", "3 steps", "other", "validation", "other",
 	}, told)
+}
+
+// The first of several fits is told when the second begins, with a digest of its rows; one that
+// failed, or that no other follows, is not told.
+func TestShimPython_FirstFit(t *testing.T) {
+	t.Parallel()
+
+	const head = `
+import time
+from keras.src.trainer import fit
+class Scaled:
+    def __init__(self, by): self.by = by
+    def on_epoch_end(self, epoch, logs): logs["f1"] = self.by / 3
+class Slow:
+    def on_train_batch_end(self, batch): time.sleep(0.02)
+class Bad:
+    def on_train_batch_end(self, batch): 1 / 0
+`
+
+	first := func(script string) *shimRecord {
+		s := python(t)
+		code, out := s.run(t, head+script)
+		require.Zero(t, code, out)
+
+		all := slices.DeleteFunc(s.all(t), func(r shimRecord) bool { return r.Type != typeFirstFit })
+		if len(all) == 0 {
+			return nil
+		}
+
+		require.Len(t, all, 1)
+
+		return &all[0]
+	}
+
+	one := first("fit(2, callbacks=[Scaled(1.0)])\nfit(1)\nfit(1)")
+	require.Equal(t, 2, one.Epochs)
+	require.Equal(t, "8d772f93b82a84dc22562191e8c09726c283d31e75c638c8a296c4f7d368d775", one.Digest)
+	require.Positive(t, one.Seconds)
+
+	slow := first("fit(2, callbacks=[Scaled(1.0), Slow()])\nfit(3, initial_epoch=2)")
+	require.Equal(t, one.Digest, slow.Digest, "times and what follows do not count")
+	require.Greater(t, slow.Seconds, 4*0.02)
+
+	for _, other := range []string{"2, callbacks=[Scaled(1.0000000000000002)]", "1, callbacks=[Scaled(1.0)]", "3, initial_epoch=1, callbacks=[Scaled(1.0)]", "2"} {
+		require.NotEqual(t, one.Digest, first("fit("+other+")\nfit(1)").Digest, other)
+	}
+
+	require.Nil(t, first("fit(2)"))
+	require.Nil(t, first("try:\n    fit(1, callbacks=[Bad()])\nexcept ZeroDivisionError:\n    pass\nfit(1)\nfit(1)"))
 }
 
 // The first second of steps is told at once, before the epoch ends.

@@ -1,6 +1,8 @@
 package runtrial
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"sync"
 	"time"
@@ -14,6 +16,8 @@ import (
 const (
 	typePhase = "phase" // it trains, validates, or does something else
 	typeSteps = "steps" // how long steps took
+
+	typeFirstFit = "first_fit" // what the first of several fits computed
 )
 
 // mostPhases is three records for each of more epochs than trials have: the shim's
@@ -32,6 +36,7 @@ type shimReport struct {
 	told      int                // records of phases and steps: the shim writes no more than mostPhases of both
 	steps     int64              // of the training
 	stepTime  time.Duration      // of all of them
+	firstFit  *berth.FirstFit    // of the first program that told of one
 }
 
 // shimRead reads what the shim says.
@@ -59,6 +64,8 @@ func (r *shimRead) take(line []byte) {
 		At        float64           `json:"at"` // seconds since 1970
 		Count     int64             `json:"count"`
 		Seconds   float64           `json:"seconds"`
+		Digest    string            `json:"digest"`
+		Epochs    int               `json:"epochs"`
 	}
 
 	if json.Unmarshal(metrics.QuoteNonFinite(line), &record) != nil {
@@ -90,6 +97,10 @@ func (r *shimRead) take(line []byte) {
 		if record.Count > 0 && record.Seconds > 0 {
 			s.steps += record.Count
 			s.stepTime += time.Duration(record.Seconds * float64(time.Second))
+		}
+	case typeFirstFit:
+		if s.firstFit == nil && len(record.Digest) == hex.EncodedLen(sha256.Size) && record.Epochs > 0 && record.Seconds > 0 {
+			s.firstFit = &berth.FirstFit{Digest: record.Digest, Epochs: record.Epochs, Seconds: record.Seconds}
 		}
 	case metrics.TypeMetric:
 		r.metrics.Add(berth.MetricsShim, r.reader.Read(berth.Stdout, string(line), time.Now().UTC())...)

@@ -41,6 +41,10 @@ func notes(r Report, in Input) []string {
 			plural(stage.Runs, "run", "runs"), stage.Trials, timeText(stage.Spent), timeText(stage.Alone))
 	}
 
+	if note := firstFitNote(in); note != "" {
+		out = append(out, note)
+	}
+
 	all := r.GPU.AttemptTime + r.Cores.AttemptTime
 	for _, loss := range r.Losses {
 		if loss.Time == 0 {

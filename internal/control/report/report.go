@@ -60,11 +60,12 @@ type Attempt struct {
 type Input struct {
 	SweepID   string
 	State     berth.SweepState
-	Trials    int       // created so far
-	Succeeded int       // trials, counted before Attempts was read
-	AsOf      time.Time // running attempts count until then
-	Attempts  []Attempt // of the sweep, and others that shared a GPU or host with them; in any order
-	Stages    []Stage   // in the order in which they run
+	Trials    int        // created so far
+	Succeeded int        // trials, counted before Attempts was read
+	AsOf      time.Time  // running attempts count until then
+	Attempts  []Attempt  // of the sweep, and others that shared a GPU or host with them; in any order
+	Stages    []Stage    // in the order in which they run
+	FirstFits []FirstFit // by trial; of a sweep without stages
 }
 
 // Stage is what the succeeded trials of a sweep had of a stage.

@@ -132,7 +132,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 			DeviceUnknownNs:   int64(o.Usage.DeviceUnknown),
 			DeviceFault:       o.DeviceFault,
 
-			FinishedAt: &o.FinishedAt, Datasets: r.Datasets,
+			FinishedAt: &o.FinishedAt, Datasets: r.Datasets, FirstFit: o.FirstFit,
 		}
 
 		if r.Datasets == nil {

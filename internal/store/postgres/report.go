@@ -43,10 +43,35 @@ func (s *Store) ReportInput(ctx context.Context, sweepID string) (report.Input, 
 		in.Attempts[i] = toReportAttempt(row)
 	}
 
+	if len(sweep.Spec.Stages) == 0 {
+		in.FirstFits, err = s.firstFits(ctx, sweep)
+
+		return in, err
+	}
+
 	stages, err := s.q.StageUse(ctx, s.pool, sweepID)
 	in.Stages, err = collect(stages, err, doing, func(row dbsqlc.StageUseRow) report.Stage { return report.Stage(row) })
 
 	return in, err
+}
+
+func (s *Store) firstFits(ctx context.Context, sweep berth.Sweep) ([]report.FirstFit, error) {
+	rows, err := s.q.FirstFits(ctx, s.pool, sweep.ID)
+
+	return collect(rows, err, "reading first fits of sweep "+sweep.ID, func(row dbsqlc.FirstFitsRow) report.FirstFit {
+		fit := report.FirstFit{
+			Digest: row.FirstFit.Digest, Values: berth.Assignment{},
+			Fit: time.Duration(row.FirstFit.Seconds * float64(time.Second)), Took: row.Took,
+		}
+
+		for _, p := range sweep.Spec.Parameters {
+			if value, active := row.Params[p.Name]; active && p.Searched() {
+				fit.Values[p.Name] = value
+			}
+		}
+
+		return fit
+	})
 }
 
 func toReportAttempt(row dbsqlc.ListReportAttemptsRow) report.Attempt {

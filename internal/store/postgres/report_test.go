@@ -69,6 +69,37 @@ func TestReport(t *testing.T) {
 	require.Equal(t, berth.KindNotFound, berth.KindOf(err))
 }
 
+// First fits are of the attempts that gave the results of succeeded trials, with the searched values.
+func TestReport_FirstFits(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	spec := berth.Spec{Name: "s", Parameters: []berth.Parameter{{Name: "n", Type: berth.ParameterInt}, {Name: "m", Type: berth.ParameterFixed}}}
+	b.begin(t, spec)
+
+	fit := func(digest string) berth.Outcome {
+		return berth.Outcome{Kind: berth.FailureOK, FirstFit: &berth.FirstFit{Digest: digest, Epochs: 2, Seconds: 1.5}}
+	}
+
+	again := b.request(t, gib)
+	b.ended(t, again, "", berth.Outcome{Kind: berth.FailureInfra, FirstFit: fit("x").FirstFit}, 0, 10)
+	b.ended(t, b.again(t, again, 2), "", fit("y"), 10, 40)
+	b.exec(t, `UPDATE trials SET params = '{"n": 3, "m": 4}'`)
+	b.settle(t, again, berth.TrialSucceeded, berth.FailureOK, nil)
+
+	for kind, state := range map[berth.FailureKind]berth.TrialState{berth.FailureOK: berth.TrialSucceeded, berth.FailureUserError: berth.TrialFailed} {
+		other := b.request(t, gib)
+		b.ended(t, other, "", berth.Outcome{Kind: kind}, 0, 10) // one has no second fit, the other no result
+		b.settle(t, other, state, kind, nil)
+	}
+
+	in, err := b.store.ReportInput(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Equal(t, []report.FirstFit{
+		{Digest: "y", Values: berth.Assignment{"n": berth.IntValue(3)}, Fit: 1500 * time.Millisecond, Took: 30 * time.Second},
+	}, in.FirstFits)
+}
+
 // The report says which data retention deleted, and counts running attempts
 // until now.
 func TestReport_OfWhatIsMissingAndWhatRuns(t *testing.T) {

@@ -88,14 +88,14 @@ UPDATE attempts u
 SET state = 'finished', failure_kind = $1, message = $2, exit_code = $3, value = $4, results = $5,
     memory_peak_bytes = $6, device_peak_bytes = $7, cpu_ns = $8,
     wall_ns = $9, samples = $10, framework_peak_bytes = $11,
-    steps = $12, step_ns = $13, start_peak_bytes = $14, training_peak_bytes = $15, validation_peak_bytes = $16,
-    device_sm_milli = $17, device_dram_milli = $18, device_tensor_milli = $19, oom_kills = $20, unseen_ns = $21,
-    device_active_ns = $22, device_unknown_ns = $23, device_fault = $24, datasets = $25,
-    metric_source = $26, cpu_periods = $27, cpu_throttled = $28, checkpoint_left = $29,
-    container_id = coalesce(nullif(u.container_id, ''), $30::text),
-    started_at = coalesce(u.started_at, $31), finished_at = $32
-FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = $34 FOR UPDATE) was
-WHERE u.id = was.id AND u.token = $33 AND u.state IN ('placed', 'running')
+    steps = $12, step_ns = $13, start_peak_bytes = $14, training_peak_bytes = $15, validation_peak_bytes = $16, first_fit = $17,
+    device_sm_milli = $18, device_dram_milli = $19, device_tensor_milli = $20, oom_kills = $21, unseen_ns = $22,
+    device_active_ns = $23, device_unknown_ns = $24, device_fault = $25, datasets = $26,
+    metric_source = $27, cpu_periods = $28, cpu_throttled = $29, checkpoint_left = $30,
+    container_id = coalesce(nullif(u.container_id, ''), $31::text),
+    started_at = coalesce(u.started_at, $32), finished_at = $33
+FROM (SELECT a.id, a.container_id FROM attempts a WHERE a.id = $35 FOR UPDATE) was
+WHERE u.id = was.id AND u.token = $34 AND u.state IN ('placed', 'running')
 RETURNING (was.container_id = '' AND u.container_id <> '')::boolean AS began, u.device_class
 `
 
@@ -116,6 +116,7 @@ type FinishAttemptParams struct {
 	StartPeakBytes      int64
 	TrainingPeakBytes   int64
 	ValidationPeakBytes int64
+	FirstFit            *berth.FirstFit
 	DeviceSMMilli       int64
 	DeviceDRAMMilli     int64
 	DeviceTensorMilli   int64
@@ -160,6 +161,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 		arg.StartPeakBytes,
 		arg.TrainingPeakBytes,
 		arg.ValidationPeakBytes,
+		arg.FirstFit,
 		arg.DeviceSMMilli,
 		arg.DeviceDRAMMilli,
 		arg.DeviceTensorMilli,
@@ -185,7 +187,7 @@ func (q *Queries) FinishAttempt(ctx context.Context, db DBTX, arg *FinishAttempt
 }
 
 const getAssignee = `-- name: GetAssignee :one
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.shape_key, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state, t.stage_keys,
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.shape_key, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.first_fit, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, l.id AS lease_id, t.sweep_id, t.number AS trial_number, t.params, t.shape_key, t.state AS trial_state, t.stage_keys,
     s.spec, s.image_digest, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     (a.device_id IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM device_footprints f WHERE f.shape_key = a.shape_key AND f.device_class = a.device_class AND f.samples > 0))::boolean AS measures,
@@ -271,6 +273,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 		&i.Attempt.StartPeakBytes,
 		&i.Attempt.TrainingPeakBytes,
 		&i.Attempt.ValidationPeakBytes,
+		&i.Attempt.FirstFit,
 		&i.Attempt.FilesState,
 		&i.Attempt.FilesProblem,
 		&i.Attempt.FilesLeftOut,
@@ -302,7 +305,7 @@ func (q *Queries) GetAssignee(ctx context.Context, db DBTX, id string) (GetAssig
 }
 
 const getAttempt = `-- name: GetAttempt :one
-SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts e WHERE e.id = $1 AND NOT EXISTS (
+SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, first_fit, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts e WHERE e.id = $1 AND NOT EXISTS (
     SELECT 1 FROM trials t JOIN sweeps s ON s.id = t.sweep_id WHERE t.id = e.trial_id AND s.deleted_at IS NOT NULL)
 `
 
@@ -362,6 +365,7 @@ func (q *Queries) GetAttempt(ctx context.Context, db DBTX, id string) (Attempt, 
 		&i.StartPeakBytes,
 		&i.TrainingPeakBytes,
 		&i.ValidationPeakBytes,
+		&i.FirstFit,
 		&i.FilesState,
 		&i.FilesProblem,
 		&i.FilesLeftOut,
@@ -399,7 +403,7 @@ func (q *Queries) GetRunning(ctx context.Context, db DBTX, iD string, token int6
 }
 
 const listAttempts = `-- name: ListAttempts :many
-SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts WHERE trial_id = $1 ORDER BY number
+SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, first_fit, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts WHERE trial_id = $1 ORDER BY number
 `
 
 func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]Attempt, error) {
@@ -463,6 +467,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, trialID string) ([]
 			&i.StartPeakBytes,
 			&i.TrainingPeakBytes,
 			&i.ValidationPeakBytes,
+			&i.FirstFit,
 			&i.FilesState,
 			&i.FilesProblem,
 			&i.FilesLeftOut,
@@ -608,7 +613,7 @@ func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int, 
 }
 
 const listSweepAttempts = `-- name: ListSweepAttempts :many
-SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.shape_key, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, t.number AS trial_number
+SELECT a.id, a.trial_id, a.number, a.stage, a.purpose, a.shape_key, a.state, a.host_id, a.device_id, a.token, a.memory_bytes, a.cpu_milli, a.device_bytes, a.contexts, a.exclusive, a.container_id, a.failure_kind, a.message, a.exit_code, a.value, a.results, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_ns, a.wall_ns, a.samples, a.oom_kills, a.placed_at, a.started_at, a.finished_at, a.unseen_ns, a.refused, a.outputs_removed_at, a.outputs_removed_why, a.device_class, a.exclusive_device, a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.framework_peak_bytes, a.device_fault, a.device_active_ns, a.device_unknown_ns, a.mix, a.mix_own, a.spill_bytes, a.steps, a.step_ns, a.start_peak_bytes, a.training_peak_bytes, a.validation_peak_bytes, a.first_fit, a.files_state, a.files_problem, a.files_left_out, a.files_tries, a.files_retry_at, a.files_settled_at, a.datasets, a.metric_source, a.cpu_periods, a.cpu_throttled, a.checkpoint_left, a.checkpoint_settled_at, a.checkpoint_problem, a.resumed, t.number AS trial_number
 FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND (t.number, a.number) > ($2::integer, $3::integer)
 ORDER BY t.number, a.number
@@ -693,6 +698,7 @@ func (q *Queries) ListSweepAttempts(ctx context.Context, db DBTX, arg *ListSweep
 			&i.Attempt.StartPeakBytes,
 			&i.Attempt.TrainingPeakBytes,
 			&i.Attempt.ValidationPeakBytes,
+			&i.Attempt.FirstFit,
 			&i.Attempt.FilesState,
 			&i.Attempt.FilesProblem,
 			&i.Attempt.FilesLeftOut,

@@ -100,6 +100,7 @@ type Attempt struct {
 	StartPeakBytes      int64
 	TrainingPeakBytes   int64
 	ValidationPeakBytes int64
+	FirstFit            *berth.FirstFit
 	FilesState          berth.FileState
 	FilesProblem        string
 	FilesLeftOut        int

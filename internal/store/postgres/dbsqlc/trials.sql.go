@@ -94,7 +94,7 @@ SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kin
     a.datasets
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id
 LEFT JOIN LATERAL (
-    SELECT l.id, l.trial_id, l.number, l.stage, l.purpose, l.shape_key, l.state, l.host_id, l.device_id, l.token, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.container_id, l.failure_kind, l.message, l.exit_code, l.value, l.results, l.memory_peak_bytes, l.device_peak_bytes, l.cpu_ns, l.wall_ns, l.samples, l.oom_kills, l.placed_at, l.started_at, l.finished_at, l.unseen_ns, l.refused, l.outputs_removed_at, l.outputs_removed_why, l.device_class, l.exclusive_device, l.device_sm_milli, l.device_dram_milli, l.device_tensor_milli, l.framework_peak_bytes, l.device_fault, l.device_active_ns, l.device_unknown_ns, l.mix, l.mix_own, l.spill_bytes, l.steps, l.step_ns, l.start_peak_bytes, l.training_peak_bytes, l.validation_peak_bytes, l.files_state, l.files_problem, l.files_left_out, l.files_tries, l.files_retry_at, l.files_settled_at, l.datasets, l.metric_source, l.cpu_periods, l.cpu_throttled, l.checkpoint_left, l.checkpoint_settled_at, l.checkpoint_problem, l.resumed FROM attempts l
+    SELECT l.id, l.trial_id, l.number, l.stage, l.purpose, l.shape_key, l.state, l.host_id, l.device_id, l.token, l.memory_bytes, l.cpu_milli, l.device_bytes, l.contexts, l.exclusive, l.container_id, l.failure_kind, l.message, l.exit_code, l.value, l.results, l.memory_peak_bytes, l.device_peak_bytes, l.cpu_ns, l.wall_ns, l.samples, l.oom_kills, l.placed_at, l.started_at, l.finished_at, l.unseen_ns, l.refused, l.outputs_removed_at, l.outputs_removed_why, l.device_class, l.exclusive_device, l.device_sm_milli, l.device_dram_milli, l.device_tensor_milli, l.framework_peak_bytes, l.device_fault, l.device_active_ns, l.device_unknown_ns, l.mix, l.mix_own, l.spill_bytes, l.steps, l.step_ns, l.start_peak_bytes, l.training_peak_bytes, l.validation_peak_bytes, l.first_fit, l.files_state, l.files_problem, l.files_left_out, l.files_tries, l.files_retry_at, l.files_settled_at, l.datasets, l.metric_source, l.cpu_periods, l.cpu_throttled, l.checkpoint_left, l.checkpoint_settled_at, l.checkpoint_problem, l.resumed FROM attempts l
     WHERE l.trial_id = t.id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = l.id AND r.short)
     ORDER BY l.number DESC LIMIT 1
 ) a ON true
@@ -211,6 +211,49 @@ func (q *Queries) FindTrialParams(ctx context.Context, db DBTX, sweepID string, 
 			return nil, err
 		}
 		items = append(items, params)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const firstFits = `-- name: FirstFits :many
+SELECT t.number, t.params, a.first_fit, greatest(coalesce(a.finished_at - a.started_at, '0'), '0')::interval AS took
+FROM trials t CROSS JOIN LATERAL (
+    SELECT e.first_fit, e.started_at, e.finished_at FROM attempts e
+    WHERE e.trial_id = t.id AND e.failure_kind = 'ok' AND e.stage = 'main' ORDER BY e.number DESC LIMIT 1
+) a
+WHERE t.sweep_id = $1 AND t.state = 'succeeded' AND a.first_fit IS NOT NULL
+ORDER BY t.number
+`
+
+type FirstFitsRow struct {
+	Number   int
+	Params   berth.Assignment
+	FirstFit *berth.FirstFit
+	Took     time.Duration
+}
+
+// The first fits of the succeeded trials of a sweep, where these were followed by others.
+func (q *Queries) FirstFits(ctx context.Context, db DBTX, sweepID string) ([]FirstFitsRow, error) {
+	rows, err := db.Query(ctx, firstFits, sweepID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FirstFitsRow
+	for rows.Next() {
+		var i FirstFitsRow
+		if err := rows.Scan(
+			&i.Number,
+			&i.Params,
+			&i.FirstFit,
+			&i.Took,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -785,7 +828,7 @@ LEFT JOIN LATERAL (
     SELECT w.attempt_id, w.sweep_id, w.trial_id, w.workflow_id, w.number, w.stage, w.purpose, w.shape_key, w.memory_bytes, w.cpu_milli, w.device_bytes, w.contexts, w.exclusive, w.expected_ns, w.state, w.reasons, w.requested_at, w.decided_at, w.tries, w.refusal, w.not_before, w.revives, w.short, w.last_oom, w.exclusive_device, w.kept_host_id, w.kept_device_id, w.kept_since FROM placement_requests w WHERE w.trial_id = t.id AND w.state = 'waiting' ORDER BY w.requested_at DESC LIMIT 1
 ) r ON true
 LEFT JOIN hosts k ON k.id = r.kept_host_id
-LEFT JOIN LATERAL (SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts l WHERE l.trial_id = t.id ORDER BY l.number DESC LIMIT 1) a ON true
+LEFT JOIN LATERAL (SELECT id, trial_id, number, stage, purpose, shape_key, state, host_id, device_id, token, memory_bytes, cpu_milli, device_bytes, contexts, exclusive, container_id, failure_kind, message, exit_code, value, results, memory_peak_bytes, device_peak_bytes, cpu_ns, wall_ns, samples, oom_kills, placed_at, started_at, finished_at, unseen_ns, refused, outputs_removed_at, outputs_removed_why, device_class, exclusive_device, device_sm_milli, device_dram_milli, device_tensor_milli, framework_peak_bytes, device_fault, device_active_ns, device_unknown_ns, mix, mix_own, spill_bytes, steps, step_ns, start_peak_bytes, training_peak_bytes, validation_peak_bytes, first_fit, files_state, files_problem, files_left_out, files_tries, files_retry_at, files_settled_at, datasets, metric_source, cpu_periods, cpu_throttled, checkpoint_left, checkpoint_settled_at, checkpoint_problem, resumed FROM attempts l WHERE l.trial_id = t.id ORDER BY l.number DESC LIMIT 1) a ON true
 LEFT JOIN hosts h ON h.id = a.host_id
 LEFT JOIN LATERAL (
     SELECT p.attempt_id, p.name, p.step, p.value, p.status, p.final, p.at FROM metrics p

@@ -60,7 +60,7 @@ UPDATE attempts u
 SET state = 'finished', failure_kind = @failure_kind, message = @message, exit_code = @exit_code, value = @value, results = @results,
     memory_peak_bytes = @memory_peak_bytes, device_peak_bytes = @device_peak_bytes, cpu_ns = @cpu_ns,
     wall_ns = @wall_ns, samples = @samples, framework_peak_bytes = @framework_peak_bytes,
-    steps = @steps, step_ns = @step_ns, start_peak_bytes = @start_peak_bytes, training_peak_bytes = @training_peak_bytes, validation_peak_bytes = @validation_peak_bytes,
+    steps = @steps, step_ns = @step_ns, start_peak_bytes = @start_peak_bytes, training_peak_bytes = @training_peak_bytes, validation_peak_bytes = @validation_peak_bytes, first_fit = @first_fit,
     device_sm_milli = @device_sm_milli, device_dram_milli = @device_dram_milli, device_tensor_milli = @device_tensor_milli, oom_kills = @oom_kills, unseen_ns = @unseen_ns,
     device_active_ns = @device_active_ns, device_unknown_ns = @device_unknown_ns, device_fault = @device_fault, datasets = @datasets,
     metric_source = @metric_source, cpu_periods = @cpu_periods, cpu_throttled = @cpu_throttled, checkpoint_left = @checkpoint_left,

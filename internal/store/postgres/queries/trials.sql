@@ -70,6 +70,16 @@ WHERE EXISTS (SELECT 1 FROM sweeps s WHERE s.state = 'paused' AND 'sweep-' || s.
 -- name: StagesKnown :many
 SELECT o.key FROM shared_outputs o WHERE o.key = ANY (@keys::text[]) AND (o.stored OR o.last_seen_at > now() - @silent::interval);
 
+-- name: FirstFits :many
+-- The first fits of the succeeded trials of a sweep, where these were followed by others.
+SELECT t.number, t.params, a.first_fit, greatest(coalesce(a.finished_at - a.started_at, '0'), '0')::interval AS took
+FROM trials t CROSS JOIN LATERAL (
+    SELECT e.first_fit, e.started_at, e.finished_at FROM attempts e
+    WHERE e.trial_id = t.id AND e.failure_kind = 'ok' AND e.stage = 'main' ORDER BY e.number DESC LIMIT 1
+) a
+WHERE t.sweep_id = @sweep_id AND t.state = 'succeeded' AND a.first_fit IS NOT NULL
+ORDER BY t.number;
+
 -- name: StageUse :many
 -- What the succeeded trials of a sweep had of each stage, in the order in which they run.
 WITH used AS (

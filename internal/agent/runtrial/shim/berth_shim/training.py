@@ -4,7 +4,7 @@ Keras calls every callback through a CallbackList. The shim wraps its methods an
 no callback: a callback with a batch hook would end Keras' asynchronous dispatch.
 """
 
-from berth_shim import fits, phases, records, stop
+from berth_shim import firstfit, fits, phases, records, stop
 
 # Where CallbackList is defined: Keras 3, Keras 2 under its two names, TensorFlow's own.
 MODULES = (
@@ -91,6 +91,7 @@ def _fit_begins(callbacks, args, kwargs, known):
     callbacks._berth_inner = fits.begins()
     if not _inner(callbacks):
         _steps.begin()
+        _guarded(firstfit.fit_begins, _steps.fits)
         _guarded(phases.fit_begins)
         stop.arm()
 
@@ -104,6 +105,7 @@ def _inner(callbacks):
 def _fit_ends(callbacks, args, kwargs, known):
     stop.check(callbacks, waiting=_inner(callbacks))
     if not _inner(callbacks):
+        _guarded(firstfit.fit_ends, _steps.fits)
         _guarded(phases.fit_ends)
         stop.disarm()
 
@@ -153,6 +155,7 @@ def _report(callbacks, args, kwargs, known):
             pass  # an image, a text
 
     if metrics and records.is_main():
+        _guarded(firstfit.epoch_ended, _steps.fits, int(epoch), metrics)
         records.write({"type": "metric", "step": _steps.of(int(epoch)), "epoch": int(epoch), "fit": _steps.fits, "metrics": metrics})
 
 
