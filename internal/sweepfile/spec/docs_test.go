@@ -102,7 +102,7 @@ func TestDocs_Examples(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	files, err := filepath.Glob(filepath.Join(root, "examples", "*", "sweep.yaml"))
 	require.NoError(t, err)
-	require.Len(t, files, 9)
+	require.Len(t, files, 10)
 
 	script, err := os.ReadFile(filepath.Join(root, "scripts", "example-images"))
 	require.NoError(t, err)
