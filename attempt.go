@@ -129,6 +129,7 @@ type Result struct {
 	ContainerID  string            // empty = no container of it started
 	Datasets     map[string]string // versions of the data sets that it had, by name; "" = not known
 	ImageMissing bool              // it did not start, as its image was not on the host
+	InputMissing bool              // it did not start, as an output of a stage, or a version of a data set, was not on the host
 	StageKey     string            // trials share its output by this key; empty = they do not
 	Stage        string            // that the key is of
 	Checkpoint   bool              // it left files in /trial/checkpoint

@@ -108,6 +108,9 @@ const (
 type StartError struct {
 	Kind FailureKind
 	Err  error
+	// Inputs: an output of an earlier stage, or the version of a data set, is not here. That is
+	// no fault of the host's.
+	Inputs bool
 }
 
 func (e *StartError) Error() string { return e.Err.Error() }

@@ -377,6 +377,7 @@ type DatasetMount struct {
 	// Only hosts with this version take trials; empty = any. With stages it is set when the
 	// sweep is submitted.
 	Version string `json:"version,omitempty"`
+	Pinned  bool   `json:"pinned,omitempty"` // Berth set Version
 }
 
 // ID names the data set with its version, as hosts do: NAME, or NAME@VERSION.

@@ -105,6 +105,21 @@ func (s Spec) Images() iter.Seq2[string, string] {
 	}
 }
 
+// AsWritten is the sweep without what Berth found when it was submitted: digests of images of
+// stages, and versions of data sets.
+func (s Spec) AsWritten() Spec {
+	s = s.WithDigests(nil)
+
+	s.Datasets = slices.Clone(s.Datasets)
+	for i := range s.Datasets {
+		if d := &s.Datasets[i]; d.Pinned {
+			d.Version, d.Pinned = "", false
+		}
+	}
+
+	return s
+}
+
 // WithDigests is the sweep whose stages run these images, by where Images has them.
 func (s Spec) WithDigests(digests map[string]string) Spec {
 	s.Stages = slices.Clone(s.Stages)

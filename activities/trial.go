@@ -122,7 +122,7 @@ func (a *Activities) nextStage(ctx context.Context, in TrialRef, trial berth.Pla
 
 	stage := trial.Spec.Stages[i].Name
 	if failed := states[i].Failed; failed != nil {
-		failed.Message = fmt.Sprintf("stage %s failed in trial %d: %s", stage, failed.Number, failed.Message)
+		failed.Message = fmt.Sprintf("stage %s failed in trial %d: %s", stage, failed.Number, strings.TrimPrefix(failed.Message, "stage "+stage+" failed: "))
 
 		return StageBrief{Stage: stage, StageKey: states[i].Key, Failed: failed}, nil
 	}

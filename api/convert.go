@@ -44,7 +44,7 @@ func (s *Server) toSweep(sweep berth.Sweep, withSpec bool) (openapi.Sweep, error
 		return out, nil
 	}
 
-	data, err := json.Marshal(sweep.Spec.WithDigests(nil)) // as a file that can be submitted
+	data, err := json.Marshal(sweep.Spec.AsWritten()) // as a file that can be submitted
 	if err != nil {
 		return out, berth.Errorf(berth.KindInternal, "marshaling the spec of sweep %s: %w", sweep.ID, err)
 	}

@@ -21,7 +21,7 @@ func (h *handlers) CloneSweep(ctx context.Context, r openapi.CloneSweepRequestOb
 		return nil, err
 	}
 
-	sweep, created, err := h.submitCopy(ctx, old, old.ID, "clone", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) { return old.Spec, nil })
+	sweep, created, err := h.submitCopy(ctx, old, old.ID, "clone", given(r.Params.IdempotencyKey), r.Body, func() (berth.Spec, error) { return old.Spec.AsWritten(), nil })
 	if created {
 		return openapi.CloneSweep201JSONResponse{NewSweepJSONResponse: newSweep(sweep)}, err
 	}
@@ -61,7 +61,7 @@ func (h *handlers) failedOnly(ctx context.Context, old berth.Sweep) (berth.Spec,
 	case len(trials) > maxRerun:
 		return berth.Spec{}, berth.Errorf(berth.KindConflict, "more than %d trials failed; correct the cause and clone the sweep instead", maxRerun)
 	default:
-		return onlyTrials(old.Spec, trials), nil
+		return onlyTrials(old.Spec.AsWritten(), trials), nil
 	}
 }
 

@@ -55,3 +55,28 @@ func TestRepeat_OfARerunIsTheFirst(t *testing.T) {
 	body = r.want(http.StatusCreated, "POST", "/api/v1/sweeps/"+apitest.NewID(1)+"/clone", "", "Idempotency-Key: again")
 	require.NotEqual(t, first.ID, read[openapi.Sweep](t, body).ID)
 }
+
+// A copy takes what a person wrote: the images of its stages and its data sets are looked up anew.
+func TestRepeat_OfASweepWithStages(t *testing.T) {
+	t.Parallel()
+
+	store, r := sampled(t)
+	store.Exec("UPDATE hosts SET datasets = '{flowers@0123456789abcdef}'")
+
+	file := apitest.SweepFile + "stages: [{name: base, command: [x], image: other:1}]\ndatasets: [{name: flowers, target: /data/f}]\n"
+	first := read[openapi.Sweep](t, r.want(http.StatusCreated, "POST", "/api/v1/sweeps", file, asYAML, "Idempotency-Key: staged"))
+	require.NotContains(t, string(first.Spec), "digest")
+	require.NotContains(t, string(first.Spec), "version\":\"0123456789abcdef")
+
+	stored, err := store.SweepRecord(t.Context(), first.ID)
+	require.NoError(t, err)
+	require.Equal(t, "0123456789abcdef", stored.Spec.Datasets[0].Version)
+	require.Contains(t, stored.Spec.Stages[0].ImageDigest, "other:1@sha256:")
+
+	store.Exec("UPDATE hosts SET datasets = '{flowers@fedcba9876543210}'")
+
+	clone := read[openapi.Sweep](t, r.want(http.StatusCreated, "POST", "/api/v1/sweeps/"+first.ID+"/clone", "", "Idempotency-Key: anew"))
+	stored, err = store.SweepRecord(t.Context(), clone.ID)
+	require.NoError(t, err)
+	require.Equal(t, "fedcba9876543210", stored.Spec.Datasets[0].Version)
+}

@@ -118,6 +118,16 @@ func TestStage_Fails(t *testing.T) {
 
 	require.Equal(t, berth.TrialFailed, b.execute(t).State)
 	require.Equal(t, stageKey, b.settled.FailedStage)
+
+	b, _ = stageSetup(t, &carryStage, featuresStage) // a machine that breaks is not the stage's fault: another trial may do better
+	for range 12 {
+		b.runs(bad(berth.FailureInfra))
+	}
+
+	result := b.execute(t)
+	require.Equal(t, berth.TrialFailed, result.State)
+	require.Contains(t, b.settled.Message, "stage features failed: ")
+	require.Empty(t, b.settled.FailedStage)
 	require.Contains(t, b.settled.Message, "stage features failed: ")
 	require.Equal(t, []workflows.ProbeMeasured{{WorkflowID: workflows.TrialWorkflowID(sweepID, 1), Failed: true}}, *left)
 

@@ -130,11 +130,16 @@ func (t *trial) nextStage(ctx workflow.Context) error {
 	return nil
 }
 
-// stageEnd is the end of a trial by the failure of one of its stages.
+// stageEnd is the end of a trial by the failure of one of its stages. One through no fault of the
+// stage ends this trial alone.
 func (t *trial) stageEnd(end berth.TrialUpdate) berth.TrialUpdate {
-	if t.Brief.StageKey != "" && (end.State == berth.TrialFailed || end.State == berth.TrialInfeasible) {
+	if t.Brief.StageKey == "" || end.State != berth.TrialFailed && end.State != berth.TrialInfeasible {
+		return end
+	}
+
+	end.Message = fmt.Sprintf("stage %s failed: %s", t.Brief.Stage, end.Message)
+	if end.Kind.Policy().Charges {
 		end.FailedStage = t.Brief.StageKey
-		end.Message = fmt.Sprintf("stage %s failed: %s", t.Brief.Stage, end.Message)
 	}
 
 	return end

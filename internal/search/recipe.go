@@ -15,15 +15,21 @@ const keyFormat = 1
 
 // Recipes makes the stages of a sweep's trials.
 type Recipes struct {
-	spec    berth.Spec
-	sweepID string
-	digest  string
-	shapes  []Shapes // by stage
+	spec     berth.Spec
+	sweepID  string
+	digest   string
+	shapes   []Shapes // by stage
+	datasets []berth.DatasetMount
 }
 
 // NewRecipes prepares the stages of a valid spec that runs the given image.
 func NewRecipes(s berth.Spec, sweepID, imageDigest string) Recipes {
 	r := Recipes{spec: s, sweepID: sweepID, digest: imageDigest}
+	for _, d := range s.Datasets {
+		d.Pinned = false // whoever chose the version
+		r.datasets = append(r.datasets, d)
+	}
+
 	for _, stage := range s.Stages {
 		r.shapes = append(r.shapes, NewShapes(s, imageDigest, stage.Name))
 	}
@@ -83,7 +89,7 @@ func (r Recipes) Parts(a berth.Assignment) ([]StageParts, error) {
 
 		parts := StageParts{
 			Format: keyFormat, Stage: stage.Name, Earlier: earlier, Image: spec.DigestFor(stage.Name, r.digest), Command: command, Entrypoint: spec.Entrypoint,
-			Workdir: spec.Workdir, Values: values, Environment: environment, Datasets: spec.Datasets, Secrets: spec.Secrets,
+			Workdir: spec.Workdir, Values: values, Environment: environment, Datasets: r.datasets, Secrets: spec.Secrets,
 		}
 		if spec.Network {
 			parts.Sweep = r.sweepID

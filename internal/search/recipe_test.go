@@ -96,6 +96,9 @@ func TestRecipes_KeyIsOfWhatTheStageSees(t *testing.T) {
 		"the version of a data set": {func(s *berth.Spec, _ berth.Assignment) {
 			s.Datasets = []berth.DatasetMount{{Name: "a", Target: "/a", Version: "2"}}
 		}, false, false},
+		"who chose that version": {func(s *berth.Spec, _ berth.Assignment) {
+			s.Datasets = []berth.DatasetMount{}
+		}, true, true},
 		"an image of its own": {func(s *berth.Spec, _ berth.Assignment) {
 			s.Stages[1].Image, s.Stages[1].ImageDigest = "b:1", "sha256:2"
 		}, true, false},

@@ -61,7 +61,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 	}
 
 	if start := refusal(err); start != nil {
-		v := verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing}
+		v := verdict{Outcome: r.concludeStart(start), ImageMissing: start.Kind == berth.FailureImageMissing, InputMissing: start.Inputs}
 		v.ContainerID = r.who.Attempt.ContainerID // of one that ran, and was removed: what it left is there
 		r.noteEntrypoint(ctx, &v.Outcome)
 

@@ -105,7 +105,7 @@ func (r *run) store(ctx context.Context, v *verdict) error {
 		Datasets:  r.unchanged(launch.Datasets),
 		AttemptID: r.who.Attempt.ID, TrialID: r.who.Trial.ID, SweepID: r.who.SweepID, ShapeKey: r.who.Attempt.ShapeKey,
 		Token: r.order.Token, Reserved: r.who.Attempt.Demand, Outcome: v.Outcome, Source: v.Source,
-		Proof: "container exited or never started", ContainerID: v.ContainerID, ImageMissing: v.ImageMissing,
+		Proof: "container exited or never started", ContainerID: v.ContainerID, ImageMissing: v.ImageMissing, InputMissing: v.InputMissing,
 		Checkpoint: v.ContainerID != "" && !r.short && shared == "" && r.dirs.hasCheckpoint(),
 	})
 }
@@ -122,10 +122,8 @@ func (r *run) unchanged(began map[string]string) map[string]string {
 	for name, version := range began {
 		same[name] = ""
 
-		if r.config.Dataset != nil {
-			if _, now, found := r.config.Dataset(name); found && now == version {
-				same[name] = version
-			}
+		if now, found := r.datasetVersion(name); found && now == version {
+			same[name] = version
 		}
 	}
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -65,14 +66,41 @@ func (r *run) output(ctx context.Context, input berth.StageInput) (dir string, e
 		return "", berth.Errorf(berth.KindInvalid, "%s", why)
 	}
 
+	return copied.out, r.fetchPatiently(ctx, input, copied)
+}
+
+const (
+	// fetchPatience is how long an attempt waits for a store that does not answer, before it gives
+	// its place back.
+	fetchPatience = 15 * time.Minute
+	fetchPause    = 5 * time.Second
+)
+
+// fetchPatiently is fetchOutput that waits for a store that is away, and says so.
+func (r *run) fetchPatiently(ctx context.Context, input berth.StageInput, to dirs) error {
 	r.waiting.Store(r.who.Attempt.ID, r.order.Token)
 	defer r.waiting.Delete(r.who.Attempt.ID)
 
-	if err := r.fetchOutput(ctx, input, copied); err != nil {
-		return "", err
-	}
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
 
-	return copied.out, nil
+	note := &waitNote{run: r, fenced: lose}
+	defer func() { note.say(context.WithoutCancel(ctx), "") }()
+
+	for giveUp := time.Now().Add(fetchPatience); ; {
+		err := r.fetchOutput(ctx, input, to)
+		if berth.KindOf(err) != berth.KindUnavailable || time.Now().After(giveUp) {
+			return err
+		}
+
+		note.say(ctx, "waits for the output of stage "+input.Name+": "+err.Error())
+
+		select {
+		case <-time.After(fetchPause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // fetchOutput makes a copy of an output from the store. Errors: invalid when the store does not

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,17 +127,22 @@ func TestStage_InputsThatCannotBeFetched(t *testing.T) {
 		}, whole, "fetching the output of stage base takes", nil},
 		"this host has no store": {func(r *rig) { r.config.Fetch = nil }, whole, "not whole on host", nil},
 	} {
-		r := setup(t)
-		r.stores(test.content)
+		synctest.Test(t, func(t *testing.T) {
+			r := setup(t)
+			r.stores(test.content)
 
-		if test.spoil != nil {
-			test.spoil(r)
-		}
+			if test.spoil != nil {
+				test.spoil(r)
+			}
 
-		got := came(t, r.start(t.Context(), r.order()))
-		require.Equal(t, berth.FailureInfra, got.Kind, name)
-		require.Contains(t, got.Message, test.says, name)
-		require.Equal(t, test.dropped, r.books.Dropped(), name)
-		require.Empty(t, r.docks.launches(), name)
+			began := time.Now()
+			got := came(t, r.start(t.Context(), r.order()))
+			require.Equal(t, berth.FailureInfra, got.Kind, name)
+			require.Contains(t, got.Message, test.says, name)
+			require.Equal(t, test.dropped, r.books.Dropped(), name)
+			require.True(t, r.books.result(t).InputMissing, "the host is not to blame: %s", name)
+			require.Empty(t, r.docks.launches(), name)
+			require.Equal(t, name == "the store is away", time.Since(began) > 14*time.Minute, name)
+		})
 	}
 }

@@ -1,6 +1,11 @@
 package runtrial
 
-import "github.com/berthml/berth"
+import (
+	"context"
+	"time"
+
+	"github.com/berthml/berth"
+)
 
 // FindDataset returns the path of a data set of this host, and its version; an empty
 // version = not known.
@@ -8,7 +13,7 @@ type FindDataset func(name string) (path, version string, found bool)
 
 // addDatasets mounts what the sweep names. Errors: *berth.StartError where the host
 // does not have it any more: another one may.
-func (r *run) addDatasets(l *berth.Launch) error {
+func (r *run) addDatasets(ctx context.Context, l *berth.Launch) error {
 	for _, d := range r.who.Spec.Datasets {
 		var (
 			path, version string
@@ -24,8 +29,18 @@ func (r *run) addDatasets(l *berth.Launch) error {
 				"host %s has no data set %q any more; start its worker with --dataset %s=PATH", r.config.HostName, d.Name, d.Name)}
 		}
 
+		for until := time.Now().Add(datasetPatience); found && version == "" && d.Version != "" && time.Now().Before(until); {
+			select { // its worker reads it
+			case <-time.After(datasetPause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+
+			version, found = r.datasetVersion(d.Name)
+		}
+
 		if d.Version != "" && version != d.Version {
-			return &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
+			return &berth.StartError{Kind: berth.FailureInfra, Inputs: true, Err: berth.Errorf(berth.KindInvalid,
 				"the data set %q of host %s changed, and the sweep reads version %s of it", d.Name, r.config.HostName, d.Version)}
 		}
 

@@ -2,6 +2,8 @@ package runtrial
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,4 +71,26 @@ func TestRun_WithAnotherVersionOfItsDataset(t *testing.T) {
 	require.Equal(t, berth.FailureInfra, got.Kind, "another host may have it")
 	require.Contains(t, got.Message, `the data set "flowers" of host gpu-1 changed, and the sweep reads version v1 of it`)
 	require.Empty(t, r.docks.launches())
+}
+
+// A worker that was started a moment ago reads the data set before it says which version it has.
+func TestRun_WaitsForTheVersionOfItsDataset(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.with(nil, "flowers")
+		r.books.says(func(who *berth.Assignee) { who.Spec.Datasets[0].Version = "v1" })
+
+		began := time.Now()
+		r.config.Dataset = func(string) (path, version string, found bool) {
+			if time.Since(began) > time.Minute {
+				version = "v1"
+			}
+
+			return "/srv/flowers", version, true
+		}
+
+		require.Equal(t, "v1", r.launch(t).Datasets["flowers"])
+	})
 }

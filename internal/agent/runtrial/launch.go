@@ -131,7 +131,7 @@ func (r *run) newLaunch(ctx context.Context) (berth.Launch, error) {
 		launch.CPUCapMilli = r.capMilli()
 	}
 
-	if err := r.addDatasets(&launch); err != nil {
+	if err := r.addDatasets(ctx, &launch); err != nil {
 		return berth.Launch{}, err
 	}
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/berthml/berth"
 )
@@ -42,10 +43,12 @@ func (r *run) addInputs(ctx context.Context, l *berth.Launch) error {
 		case err == nil:
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case berth.KindOf(err) == berth.KindFenced:
+			return err
 		case berth.KindOf(err) == berth.KindInvalid:
 			return r.lost(ctx, input, err)
 		default:
-			return &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
+			return &berth.StartError{Kind: berth.FailureInfra, Inputs: true, Err: berth.Errorf(berth.KindInvalid,
 				"host %s cannot fetch the output of stage %s: %w", r.config.HostName, input.Name, err)}
 		}
 
@@ -64,7 +67,7 @@ func (r *run) lost(ctx context.Context, input berth.StageInput, why error) error
 		}
 	}
 
-	return &berth.StartError{Kind: berth.FailureInfra, Err: berth.Errorf(berth.KindInvalid,
+	return &berth.StartError{Kind: berth.FailureInfra, Inputs: true, Err: berth.Errorf(berth.KindInvalid,
 		"the output of stage %s is not whole on host %s any more, and the stage runs again: %w", input.Name, r.config.HostName, why)}
 }
 
@@ -102,13 +105,40 @@ func (r *run) datasetChanged() string {
 		began[d.Name] = d.Version
 	}
 
-	for name, version := range r.unchanged(began) {
-		if version == "" {
-			return name
+	for until := time.Now().Add(datasetPatience); ; time.Sleep(datasetPause) {
+		unread := ""
+
+		for name, version := range began {
+			switch now, found := r.datasetVersion(name); {
+			case !found || now != "" && now != version:
+				return name
+			case now == "":
+				unread = name
+			}
+		}
+
+		if unread == "" || time.Now().After(until) {
+			return unread
 		}
 	}
+}
 
-	return ""
+// A worker that starts, or sees a new file, reads a data set for a while before it knows the
+// version.
+const (
+	datasetPatience = 5 * time.Minute
+	datasetPause    = time.Second
+)
+
+// datasetVersion is the version that the host has of a data set; empty = its worker reads it.
+func (r *run) datasetVersion(name string) (version string, found bool) {
+	if r.config.Dataset == nil {
+		return "", false
+	}
+
+	_, version, found = r.config.Dataset(name)
+
+	return version, found
 }
 
 // mostDiffering is how many names of differing files a message has.

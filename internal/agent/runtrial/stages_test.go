@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -176,25 +177,42 @@ func TestStage_OutputIsShared(t *testing.T) {
 	}
 }
 
-// The output of a stage whose data set changed meanwhile is not shared.
+// The output of a stage whose data set changed meanwhile is not shared. A worker that was started
+// anew reads the data set first.
 func TestStage_DataThatChanges(t *testing.T) {
 	t.Parallel()
 
-	r := setup(t)
-	r.books.says(ofStageBase)
+	for name, after := range map[string][]string{"it changed": {"v2"}, "the worker reads it": {"", "", "v1"}, "the worker reads another one": {"", "v2"}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := setup(t)
+			r.books.says(ofStageBase)
 
-	found := map[string]string{"flowers": "v1"}
-	r.with(found, "flowers")
-	r.books.says(func(who *berth.Assignee) { who.Spec.Datasets[0].Version = "v1" })
+			looks := []string{"v1"}
+			r.with(nil, "flowers")
+			r.books.says(func(who *berth.Assignee) { who.Spec.Datasets[0].Version = "v1" })
+			r.config.Dataset = func(string) (path, version string, found bool) {
+				version = looks[0]
+				looks = looks[min(1, len(looks)-1):]
 
-	box, ended := r.begin(t)
-	require.NoError(t, os.WriteFile(r.file("out/base.keras"), []byte("x"), 0o600))
+				return "/srv/flowers", version, true
+			}
 
-	found["flowers"] = "v2"
-	ends(t, box, ended, "", 0)
+			box, ended := r.begin(t)
+			require.NoError(t, os.WriteFile(r.file("out/base.keras"), []byte("x"), 0o600))
 
-	got := r.books.result(t)
-	require.Equal(t, berth.FailureInfra, got.Outcome.Kind)
-	require.Contains(t, got.Outcome.Message, `the data set "flowers" changed while the stage ran`)
-	require.Empty(t, got.StageKey)
+			looks = after
+			ends(t, box, ended, "", 0)
+
+			got := r.books.result(t)
+			if name == "the worker reads it" {
+				require.Equal(t, "0123", got.StageKey)
+
+				return
+			}
+
+			require.Equal(t, berth.FailureInfra, got.Outcome.Kind, name)
+			require.Contains(t, got.Outcome.Message, `the data set "flowers" changed while the stage ran`)
+			require.Empty(t, got.StageKey)
+		})
+	}
 }

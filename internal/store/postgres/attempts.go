@@ -157,11 +157,7 @@ func (s *Store) FinishAttempt(ctx context.Context, r berth.Result) error {
 		}
 
 		if r.StageKey != "" {
-			if err := s.q.DropLaterOutputs(ctx, tx, r.AttemptID, r.StageKey); err != nil {
-				return err
-			}
-
-			if err := s.q.PutStageOutput(ctx, tx, &dbsqlc.PutStageOutputParams{Key: r.StageKey, Stage: r.Stage, AttemptID: r.AttemptID}); err != nil {
+			if err := s.putStageOutput(ctx, tx, r); err != nil {
 				return err
 			}
 		}
@@ -197,7 +193,7 @@ func (s *Store) noteStart(ctx context.Context, tx pgx.Tx, r berth.Result, began 
 	switch {
 	case began:
 		return s.q.NoteStart(ctx, tx, r.AttemptID)
-	case r.Outcome.Kind != berth.FailureInfra:
+	case r.Outcome.Kind != berth.FailureInfra || r.InputMissing:
 		return nil
 	}
 

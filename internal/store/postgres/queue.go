@@ -175,10 +175,10 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 			Checkpoint:  row.CheckpointHost,
 		}
 
-		plan, decoded := plans[row.SweepID]
+		plan, decoded := plans[row.SweepID+row.Stage]
 		if !decoded {
 			plan = decodePlan(row)
-			plans[row.SweepID] = plan
+			plans[row.SweepID+row.Stage] = plan
 		}
 
 		request.Resources, request.Datasets, request.SecretKeys = plan.resources, plan.datasets, row.SecretKeys
@@ -204,7 +204,7 @@ func toQueue(rows []dbsqlc.ListWaitingRequestsRow, running []dbsqlc.CountRunning
 	return waiting, use
 }
 
-// sweepPlan is a sweep's part of each of its requests.
+// sweepPlan is what all requests for one stage of a sweep have in common.
 type sweepPlan struct {
 	resources berth.Resources
 	datasets  []string

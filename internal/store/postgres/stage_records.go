@@ -110,8 +110,12 @@ func (s *Store) StageSources(ctx context.Context, stage berth.StageRecord) ([]be
 func (s *Store) ForgetStage(ctx context.Context, key string) error {
 	return s.inTx(ctx, "forgetting stage "+key, func(tx pgx.Tx) error {
 		forgotten, err := s.q.ForgetStageOutput(ctx, tx, key, forgottenWhy)
-		if err != nil || forgotten > 0 {
+		if err != nil {
 			return err
+		}
+
+		if forgotten > 0 {
+			return s.forgetLater(ctx, tx, key)
 		}
 
 		holders, err := s.q.StageHolders(ctx, tx, key)
@@ -129,4 +133,17 @@ func (s *Store) ForgetStage(ctx context.Context, key string) error {
 				holders[0].Name, holders[0].ID)
 		}
 	})
+}
+
+// forgetLater forgets what later stages made of a forgotten output.
+func (s *Store) forgetLater(ctx context.Context, tx pgx.Tx, key string) error {
+	later, err := s.q.LaterOutputs(ctx, tx, key)
+
+	for _, output := range later {
+		if err == nil {
+			_, err = s.q.ForgetStageOutput(ctx, tx, output.Key, forgottenWhy)
+		}
+	}
+
+	return err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/berthml/berth"
 	"github.com/berthml/berth/internal/store/postgres/dbsqlc"
 )
@@ -47,6 +49,17 @@ func (s *Store) StagesKnown(ctx context.Context, keys []string) ([]string, error
 	known, err := s.q.StagesKnown(ctx, s.pool, keys, berth.StageSilence)
 
 	return known, translate(err, "reading stages")
+}
+
+// putStageOutput has trials share what an attempt wrote, unless they share another output of the
+// stage already.
+func (s *Store) putStageOutput(ctx context.Context, tx pgx.Tx, r berth.Result) error {
+	put, err := s.q.PutStageOutput(ctx, tx, &dbsqlc.PutStageOutputParams{Key: r.StageKey, Stage: r.Stage, AttemptID: r.AttemptID, Silent: berth.StageSilence})
+	if err != nil || put == 0 {
+		return err
+	}
+
+	return s.q.DropLaterOutputs(ctx, tx, r.AttemptID, r.StageKey)
 }
 
 // DropStageOutput forgets the output of a stage that is whole nowhere any more, so that it is

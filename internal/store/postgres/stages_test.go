@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -242,6 +243,18 @@ func TestStages_PausedTrials(t *testing.T) {
 	paused, err := b.store.PausedTrials(t.Context(), []string{mine, theirs, ""})
 	require.NoError(t, err)
 	require.Equal(t, []string{mine}, paused)
+
+	// One that waits for its sweep's own limit gets no place either; the one that runs does not yield.
+	r := other.staged(t, "base", "k1", "k2")
+	_, err = b.store.RequestPlacement(t.Context(), r)
+	require.NoError(t, err)
+	other.place(t, r)
+	b.exec(t, "UPDATE sweeps SET max_parallel = 1 WHERE id = $1", other.sweep)
+
+	runs := "sweep-" + other.sweep + "/trial-1"
+	paused, err = b.store.PausedTrials(t.Context(), []string{theirs, runs})
+	require.NoError(t, err)
+	require.Equal(t, []string{theirs}, paused)
 }
 
 // The failure of a stage is told to the sweep's other trials, and to no other sweep's.
@@ -324,6 +337,44 @@ func TestStages_RunAgainElsewhere(t *testing.T) {
 	require.Equal(t, []bool{true, false}, b.known(t))
 
 	is, err := b.store.StagesKnown(t.Context(), []string{"k2"})
+	require.NoError(t, err)
+	require.Empty(t, is)
+
+	// The first host was away for a while and is back: what it has stays.
+	b.makes(t, "features", "k2", "k1", "k2")
+	b.host = first
+	again := b.makes(t, "base", "k1", "k1", "k2")
+	require.Equal(t, []bool{true, true}, b.known(t))
+	require.NotEqual(t, again.AttemptID, madeBy(t, b, "k1"))
+
+	// Whatever took the row away, an output of a later stage elsewhere goes.
+	b.exec(t, "DELETE FROM stage_outputs WHERE key = 'k1'")
+	b.makes(t, "base", "k1", "k1", "k2")
+	require.Equal(t, []bool{true, false}, b.known(t))
+}
+
+func madeBy(t *testing.T, b *bundle, key string) string {
+	t.Helper()
+
+	record, err := b.store.FindStage(t.Context(), key)
+	require.NoError(t, err)
+
+	return record.Output.AttemptID
+}
+
+// Who forgets an output forgets what was made of it.
+func TestStages_ForgetsWhatWasMadeOfIt(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	for stage, key := range map[string]string{"base": "k1", "features": "k2"} {
+		r := b.makes(t, stage, key, "k1", "k2")
+		b.settle(t, r, berth.TrialCanceled, berth.FailureCanceled, nil)
+	}
+
+	require.NoError(t, b.store.ForgetStage(t.Context(), "k1"))
+
+	is, err := b.store.StagesKnown(t.Context(), []string{"k1", "k2"})
 	require.NoError(t, err)
 	require.Empty(t, is)
 }
@@ -412,4 +463,28 @@ func TestStages_StoredOutputsTravel(t *testing.T) {
 
 	require.NoError(t, b.store.SetHostStores(t.Context(), second.ID, false))
 	require.Empty(t, request().InputHosts)
+}
+
+// A stage is placed with its own resources.
+func TestStages_HaveResourcesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	spec := stagedSweep
+	spec.Resources = berth.Resources{Device: berth.DeviceGPU, Memory: gib}
+	spec.Stages = slices.Clone(spec.Stages)
+	spec.Stages[0].Resources = &berth.Resources{Device: berth.DeviceCPU, Memory: 4 * gib, CPUs: 2000}
+	b.begin(t, spec)
+
+	for stage, want := range map[string]berth.Resources{"base": *spec.Stages[0].Resources, "features": spec.Resources, berth.StageMain: spec.Resources} {
+		r := b.staged(t, stage, "k1", "k2")
+		_, err := b.store.RequestPlacement(t.Context(), r)
+		require.NoError(t, err)
+
+		for _, w := range b.queue(t).Waiting {
+			if w.AttemptID == r.AttemptID {
+				require.Equal(t, want, w.Resources, stage)
+			}
+		}
+	}
 }

@@ -145,9 +145,9 @@ func PinDatasets(s berth.Spec, hosts []HostCapacity) (pinned berth.Spec, problem
 
 		switch len(versions) {
 		case 0:
-			problems = append(problems, problem(codeDataset, at, "no worker has read yet which version of the data set %q it has, on which stages depend; submit again in a moment", d.Name))
+			problems = append(problems, problem(codeDataset, at, "no worker has read yet which version of the data set %q it has, on which stages depend; submit again in a moment (a data set of more than 5,000,000 files has none)", d.Name))
 		case 1:
-			d.Version = versions[0]
+			d.Version, d.Pinned = versions[0], true
 		default:
 			problems = append(problems, problem(codeDataset, at, "hosts have the data set %q in %d versions: %s; stages read one: copy it with its times, as rsync -a does, or write version: %s",
 				d.Name, len(versions), strings.Join(where, ", "), versions[0]))

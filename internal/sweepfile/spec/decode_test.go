@@ -330,7 +330,7 @@ func TestPinDatasets(t *testing.T) {
 	require.Empty(t, problems)
 
 	_, problems = pin(host("a", "flowers"))
-	require.Equal(t, []string{`E_DATASET /datasets/0/name no worker has read yet which version of the data set "flowers" it has, on which stages depend; submit again in a moment`}, problems)
+	require.Equal(t, []string{`E_DATASET /datasets/0/name no worker has read yet which version of the data set "flowers" it has, on which stages depend; submit again in a moment (a data set of more than 5,000,000 files has none)`}, problems)
 
 	_, problems = pin(host("a", "flowers@"+one), host("b", "flowers@"+two))
 	require.Equal(t, []string{`E_DATASET /datasets/0/name hosts have the data set "flowers" in 2 versions: ` + one + " (a), " + two +

@@ -72,6 +72,38 @@ func (q *Queries) ForgetStageOutput(ctx context.Context, db DBTX, key string, wh
 	return count, err
 }
 
+const laterOutputs = `-- name: LaterOutputs :many
+SELECT DISTINCT l.key, l.made_at FROM trials t JOIN stage_outputs l ON l.key = ANY (t.stage_keys[array_position(t.stage_keys, $1::text) + 1:])
+WHERE t.stage_keys @> ARRAY[$1::text] AND NOT EXISTS (SELECT 1 FROM held_outputs h WHERE h.attempt_id = l.attempt_id)
+ORDER BY l.made_at DESC
+`
+
+type LaterOutputsRow struct {
+	Key    string
+	MadeAt time.Time
+}
+
+// Keys of outputs that are not held and were made from this one, the last first.
+func (q *Queries) LaterOutputs(ctx context.Context, db DBTX, key string) ([]LaterOutputsRow, error) {
+	rows, err := db.Query(ctx, laterOutputs, key)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LaterOutputsRow
+	for rows.Next() {
+		var i LaterOutputsRow
+		if err := rows.Scan(&i.Key, &i.MadeAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const pageOutputs = `-- name: PageOutputs :many
 SELECT o.key, o.made_at AS at FROM stage_outputs o JOIN attempts a ON a.id = o.attempt_id JOIN trials t ON t.id = a.trial_id
 JOIN sweeps s ON s.id = t.sweep_id

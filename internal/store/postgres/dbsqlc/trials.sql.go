@@ -62,14 +62,13 @@ func (q *Queries) CopyPriors(ctx context.Context, db DBTX, arg *CopyPriorsParams
 }
 
 const dropLaterOutputs = `-- name: DropLaterOutputs :exec
-DELETE FROM stage_outputs l USING attempts n, stage_outputs o, attempts former, trials t, attempts a
-WHERE n.id = $1 AND o.key = $2 AND former.id = o.attempt_id AND former.host_id <> n.host_id
-    AND t.stage_keys @> ARRAY[o.key] AND l.key = ANY (t.stage_keys[array_position(t.stage_keys, o.key) + 1:])
+DELETE FROM stage_outputs l USING attempts n, trials t, attempts a
+WHERE n.id = $1 AND t.stage_keys @> ARRAY[$2::text] AND l.key = ANY (t.stage_keys[array_position(t.stage_keys, $2::text) + 1:])
     AND a.id = l.attempt_id AND a.host_id <> n.host_id AND NOT (a.files_state = 'stored' AND a.files_left_out = 0)
 `
 
-// A stage that was lost ran again, on another host: what later stages wrote on the former one has no host any more that
-// has all inputs of a trial, unless the store has it.
+// A stage that was lost ran again: what later stages wrote on another host has no host any more that has all inputs of a
+// trial, unless the store has it.
 func (q *Queries) DropLaterOutputs(ctx context.Context, db DBTX, attemptID string, key string) error {
 	_, err := db.Exec(ctx, dropLaterOutputs, attemptID, key)
 	return err
@@ -1020,11 +1019,15 @@ func (q *Queries) OldestOfEnded(ctx context.Context, db DBTX, sweepID string, ne
 }
 
 const pausedTrials = `-- name: PausedTrials :many
-SELECT w.id::text FROM unnest($1::text[]) AS w (id)
-WHERE EXISTS (SELECT 1 FROM sweeps s WHERE s.state = 'paused' AND 'sweep-' || s.id = split_part(w.id, '/', 1))
+SELECT w.id::text FROM unnest($1::text[]) AS w (id) JOIN sweeps s ON 'sweep-' || s.id = split_part(w.id, '/', 1)
+WHERE s.state = 'paused' OR s.max_parallel > 0
+    AND (SELECT count(*) FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released') >= s.max_parallel
+    AND NOT EXISTS (SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
+        WHERE t.sweep_id = s.id AND 'trial-' || t.number = split_part(w.id, '/', 2) AND a.state IN ('placed', 'running'))
 `
 
-// Which of these workflows are of trials whose sweeps are paused; their ids begin with "sweep-" and the sweep's id.
+// Which of these workflows are of trials that get no place now, however much room there is: of sweeps that are paused, or that
+// run as many trials as max_parallel lets them. Their ids are "sweep-", the sweep's id, "/trial-" and the number.
 func (q *Queries) PausedTrials(ctx context.Context, db DBTX, workflowIds []string) ([]string, error) {
 	rows, err := db.Query(ctx, pausedTrials, workflowIds)
 	if err != nil {
@@ -1045,21 +1048,31 @@ func (q *Queries) PausedTrials(ctx context.Context, db DBTX, workflowIds []strin
 	return items, nil
 }
 
-const putStageOutput = `-- name: PutStageOutput :exec
-INSERT INTO stage_outputs (key, stage, attempt_id) VALUES ($1, $2, $3)
+const putStageOutput = `-- name: PutStageOutput :execrows
+INSERT INTO stage_outputs AS o (key, stage, attempt_id) VALUES ($1, $2, $3)
 ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now()
+WHERE NOT EXISTS (SELECT 1 FROM shared_outputs u WHERE u.key = o.key AND (u.stored OR u.last_seen_at > now() - $4::interval))
 `
 
 type PutStageOutputParams struct {
 	Key       string
 	Stage     string
 	AttemptID string
+	Silent    time.Duration
 }
 
-// A second output of a stage replaces the first, which was lost.
-func (q *Queries) PutStageOutput(ctx context.Context, db DBTX, arg *PutStageOutputParams) error {
-	_, err := db.Exec(ctx, putStageOutput, arg.Key, arg.Stage, arg.AttemptID)
-	return err
+// A second output of a stage replaces the first only once that is lost: later stages read the first.
+func (q *Queries) PutStageOutput(ctx context.Context, db DBTX, arg *PutStageOutputParams) (int64, error) {
+	result, err := db.Exec(ctx, putStageOutput,
+		arg.Key,
+		arg.Stage,
+		arg.AttemptID,
+		arg.Silent,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const setTrialNote = `-- name: SetTrialNote :many

@@ -54,9 +54,8 @@ WITH offered AS MATERIALIZED (
                 AND EXISTS (SELECT 1 FROM attempts a WHERE a.trial_id = t.id AND a.failure_kind = 'ok' AND a.device_id IS NOT NULL AND a.placed_at > f.at)
             LIMIT @clean_runs::integer) clean) < @clean_runs::integer
 )
-SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, s.resources, s.datasets,
-    (CASE WHEN r.stage = 'main' THEN s.image_digest ELSE coalesce((
-        SELECT e ->> 'image_digest' FROM json_array_elements(s.spec -> 'stages') e WHERE e ->> 'name' = r.stage), s.image_digest) END)::text AS image_digest,
+SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept_host_id, r.kept_device_id, t.number AS trial_number, r.stage, s.datasets,
+    coalesce(st.stage -> 'resources', s.resources)::json AS resources, coalesce(st.stage ->> 'image_digest', s.image_digest)::text AS image_digest,
     ARRAY(SELECT DISTINCT k.key FROM jsonb_array_elements_text(s.secret_names) m (name) JOIN secrets k ON k.name = m.name ORDER BY k.key)::text[] AS secret_keys,
     (t.stage_keys <> '{}')::boolean AS staged, coalesce(r.last_oom, 'null')::json AS oom, s.max_parallel, s.state AS sweep_state,
     (now() - greatest(r.requested_at, s.resumed_at))::interval AS waited,
@@ -77,6 +76,7 @@ SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
+LEFT JOIN LATERAL (SELECT e AS stage FROM json_array_elements(s.spec -> 'stages') e WHERE r.stage <> 'main' AND e ->> 'name' = r.stage) st ON true
 WHERE r.attempt_id = ANY (ARRAY(SELECT attempt_id FROM offered)) AND r.state = 'waiting'
 ORDER BY greatest(r.requested_at, s.resumed_at), r.attempt_id;
 

@@ -80,6 +80,12 @@ WITH gone AS (
 )
 SELECT count(*) FROM noted;
 
+-- name: LaterOutputs :many
+-- Keys of outputs that are not held and were made from this one, the last first.
+SELECT DISTINCT l.key, l.made_at FROM trials t JOIN stage_outputs l ON l.key = ANY (t.stage_keys[array_position(t.stage_keys, @key::text) + 1:])
+WHERE t.stage_keys @> ARRAY[@key::text] AND NOT EXISTS (SELECT 1 FROM held_outputs h WHERE h.attempt_id = l.attempt_id)
+ORDER BY l.made_at DESC;
+
 -- name: StageHolders :many
 -- A sweep with a trial that needs this output: with an unfinished trial, or else with a container that is being removed.
 SELECT s.id, s.name, (t.finished_at IS NULL)::boolean AS open

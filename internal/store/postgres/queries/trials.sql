@@ -41,17 +41,17 @@ WHERE t.sweep_id = @sweep_id AND t.state = 'waiting' AND t.stage_keys <> '{}'
 SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored, (o.stored OR o.last_seen_at > now() - @silent::interval)::boolean AS known
 FROM shared_outputs o WHERE o.key = ANY (@keys::text[]);
 
--- name: PutStageOutput :exec
--- A second output of a stage replaces the first, which was lost.
-INSERT INTO stage_outputs (key, stage, attempt_id) VALUES (@key, @stage, @attempt_id)
-ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now();
+-- name: PutStageOutput :execrows
+-- A second output of a stage replaces the first only once that is lost: later stages read the first.
+INSERT INTO stage_outputs AS o (key, stage, attempt_id) VALUES (@key, @stage, @attempt_id)
+ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now()
+WHERE NOT EXISTS (SELECT 1 FROM shared_outputs u WHERE u.key = o.key AND (u.stored OR u.last_seen_at > now() - @silent::interval));
 
 -- name: DropLaterOutputs :exec
--- A stage that was lost ran again, on another host: what later stages wrote on the former one has no host any more that
--- has all inputs of a trial, unless the store has it.
-DELETE FROM stage_outputs l USING attempts n, stage_outputs o, attempts former, trials t, attempts a
-WHERE n.id = @attempt_id AND o.key = @key AND former.id = o.attempt_id AND former.host_id <> n.host_id
-    AND t.stage_keys @> ARRAY[o.key] AND l.key = ANY (t.stage_keys[array_position(t.stage_keys, o.key) + 1:])
+-- A stage that was lost ran again: what later stages wrote on another host has no host any more that has all inputs of a
+-- trial, unless the store has it.
+DELETE FROM stage_outputs l USING attempts n, trials t, attempts a
+WHERE n.id = @attempt_id AND t.stage_keys @> ARRAY[@key::text] AND l.key = ANY (t.stage_keys[array_position(t.stage_keys, @key::text) + 1:])
     AND a.id = l.attempt_id AND a.host_id <> n.host_id AND NOT (a.files_state = 'stored' AND a.files_left_out = 0);
 
 -- name: DropStageOutput :exec
@@ -63,9 +63,13 @@ DELETE FROM stage_outputs WHERE attempt_id = @attempt_id;
 SELECT DISTINCT attempt_id FROM held_outputs WHERE attempt_id = ANY (@attempt_ids::uuid[]);
 
 -- name: PausedTrials :many
--- Which of these workflows are of trials whose sweeps are paused; their ids begin with "sweep-" and the sweep's id.
-SELECT w.id::text FROM unnest(@workflow_ids::text[]) AS w (id)
-WHERE EXISTS (SELECT 1 FROM sweeps s WHERE s.state = 'paused' AND 'sweep-' || s.id = split_part(w.id, '/', 1));
+-- Which of these workflows are of trials that get no place now, however much room there is: of sweeps that are paused, or that
+-- run as many trials as max_parallel lets them. Their ids are "sweep-", the sweep's id, "/trial-" and the number.
+SELECT w.id::text FROM unnest(@workflow_ids::text[]) AS w (id) JOIN sweeps s ON 'sweep-' || s.id = split_part(w.id, '/', 1)
+WHERE s.state = 'paused' OR s.max_parallel > 0
+    AND (SELECT count(*) FROM leases l WHERE l.sweep_id = s.id AND l.state <> 'released') >= s.max_parallel
+    AND NOT EXISTS (SELECT 1 FROM trials t JOIN attempts a ON a.trial_id = t.id
+        WHERE t.sweep_id = s.id AND 'trial-' || t.number = split_part(w.id, '/', 2) AND a.state IN ('placed', 'running'));
 
 -- name: StagesKnown :many
 SELECT o.key FROM shared_outputs o WHERE o.key = ANY (@keys::text[]) AND (o.stored OR o.last_seen_at > now() - @silent::interval);
