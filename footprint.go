@@ -196,6 +196,7 @@ type Shape struct {
 	Environment map[string]string `json:"environment,omitempty"`
 	CPUMilli    int64             `json:"cpu_milli"` // thread caps change memory
 	Datasets    []string          `json:"datasets,omitempty"`
+	Inputs      []string          `json:"inputs,omitempty"` // earlier stages: a script that finds their outputs does less
 }
 
 // Key is the SHA-256 of the shape's canonical JSON, in hex.

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-SIDE = 64  # pixels
+SIDE = 128  # pixels
 STAGE = os.environ.get("TRIAL_STAGE", "all")
 FEATURES = os.environ.get("TRIAL_STAGE_FEATURES", ".")
 

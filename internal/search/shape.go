@@ -103,5 +103,6 @@ func (h Shapes) Of(a berth.Assignment) berth.Shape {
 		Environment: h.spec.EnvironmentVariables,
 		CPUMilli:    h.spec.Resources.ThreadCapMilli(),
 		Datasets:    h.spec.DatasetNames(),
+		Inputs:      h.spec.StagesBefore(h.stage),
 	}
 }

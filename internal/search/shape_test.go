@@ -79,6 +79,7 @@ func TestEditsMakeAnotherShape(t *testing.T) {
 		"environment": func(s *berth.Spec) { s.EnvironmentVariables["A"] = "2" },
 		"command":     func(s *berth.Spec) { s.Command[0] = "run" },
 		"thread cap":  func(s *berth.Spec) { s.Resources.CPUs = 2000 },
+		"stages":      func(s *berth.Spec) { s.Stages = []berth.Stage{{Name: "base"}} },
 		"choice":      func(s *berth.Spec) { s.Parameters[0].Values[0] = berth.StringValue("c") },
 	} {
 		edited := key(edit)
