@@ -56,7 +56,7 @@ func TestRepeat_OfARerunIsTheFirst(t *testing.T) {
 	require.NotEqual(t, first.ID, read[openapi.Sweep](t, body).ID)
 }
 
-// A copy takes what a person wrote: the images of its stages and its data sets are looked up anew.
+// A copy takes the file as a person wrote it, and looks up the images of its stages and its data sets again.
 func TestRepeat_OfASweepWithStages(t *testing.T) {
 	t.Parallel()
 

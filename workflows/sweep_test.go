@@ -423,7 +423,7 @@ func TestSweep_ChoosesLateWhenItsSearchLearns(t *testing.T) {
 }
 
 // Trials that wait for a stage do not narrow the window: others start in the free places. The
-// sweep looks for them from time to time, as no trial ends meanwhile.
+// sweep looks for them from time to time, as no trial ends in that time.
 func TestSweep_TrialsThatWaitForAStageDoNotNarrowTheWindow(t *testing.T) {
 	t.Parallel()
 

@@ -2911,7 +2911,7 @@ type ClientInterface interface {
 	// Corresponds with DELETE /stages/{id} (the `ForgetStage` operationId).
 	ForgetStage(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetStage Get a stage, what its key is made of, and how that differs from the nearest key
+	// GetStage Get a stage, the parts of its key, and the first difference from the nearest key
 	//
 	// Corresponds with GET /stages/{id} (the `GetStage` operationId).
 	GetStage(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3665,7 +3665,7 @@ func (c *Client) ForgetStage(ctx context.Context, id StageKey, reqEditors ...Req
 	return c.Client.Do(req)
 }
 
-// GetStage Get a stage, what its key is made of, and how that differs from the nearest key
+// GetStage Get a stage, the parts of its key, and the first difference from the nearest key
 //
 // Corresponds with GET /stages/{id} (the `GetStage` operationId).
 func (c *Client) GetStage(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7508,7 +7508,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /stages/{id} (the `ForgetStage` operationId).
 	ForgetStageWithResponse(ctx context.Context, id StageKey, reqEditors ...RequestEditorFn) (*ForgetStageResponse, error)
 
-	// GetStageWithResponse Get a stage, what its key is made of, and how that differs from the nearest key
+	// GetStageWithResponse Get a stage, the parts of its key, and the first difference from the nearest key
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10976,7 +10976,7 @@ func (c *ClientWithResponses) ForgetStageWithResponse(ctx context.Context, id St
 	return ParseForgetStageResponse(rsp)
 }
 
-// GetStageWithResponse Get a stage, what its key is made of, and how that differs from the nearest key
+// GetStageWithResponse Get a stage, the parts of its key, and the first difference from the nearest key
 //
 // Returns a wrapper object for the known response body format(s).
 //

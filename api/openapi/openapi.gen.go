@@ -2623,7 +2623,7 @@ type ServerInterface interface {
 	// ForgetStage Remove the output of a stage, so that the next trial that needs it runs it again
 	// (DELETE /stages/{id})
 	ForgetStage(c *gin.Context, id StageKey)
-	// GetStage Get a stage, what its key is made of, and how that differs from the nearest key
+	// GetStage Get a stage, the parts of its key, and the first difference from the nearest key
 	// (GET /stages/{id})
 	GetStage(c *gin.Context, id StageKey)
 	// ListSweeps List sweeps, newest first unless sort says otherwise, without their specs
@@ -6120,7 +6120,7 @@ type StrictServerInterface interface {
 	// ForgetStage Remove the output of a stage, so that the next trial that needs it runs it again
 	// (DELETE /stages/{id})
 	ForgetStage(ctx context.Context, request ForgetStageRequestObject) (ForgetStageResponseObject, error)
-	// GetStage Get a stage, what its key is made of, and how that differs from the nearest key
+	// GetStage Get a stage, the parts of its key, and the first difference from the nearest key
 	// (GET /stages/{id})
 	GetStage(ctx context.Context, request GetStageRequestObject) (GetStageResponseObject, error)
 	// ListSweeps List sweeps, newest first unless sort says otherwise, without their specs

@@ -1,7 +1,7 @@
 """Heads on the features of frozen networks of keras.applications, in two stages.
 
 By hand it does both. In a sweep with stages `features` runs once for each network, and
-each trial trains a head on what it finds there (docs/stages.md). The data ships inside
+each trial trains a head on its output (docs/stages.md). The data ships inside
 scikit-learn. Weights come from a data set with Keras' own files, below KERAS_HOME; with
 --weights=none the networks are random, which still tells the digits apart.
 """

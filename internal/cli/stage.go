@@ -56,6 +56,8 @@ func (o *options) stageTable(stages []client.Stage) table {
 // stageState is what matters most of a stage to a person.
 func stageState(s client.Stage) string {
 	switch {
+	case s.Output == nil && s.OpenTrials == 0:
+		return "no output, and no trial waits for it"
 	case s.Output == nil:
 		return "no output yet"
 	case s.Output.Lost != "":
@@ -68,7 +70,7 @@ func stageState(s client.Stage) string {
 }
 
 func (o *options) getStageCommand() *cobra.Command {
-	return o.completeStage(o.verb("get KEY", "Show a stage: who ran it, what its key is made of, and why it was not shared", cobra.ExactArgs(1),
+	return o.completeStage(o.verb("get KEY", "Show a stage: who ran it, the parts of its key, and why it was not shared", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
 			return show(o, cmd, o.stageDetails)(answer[client.Stage](to.GetStage(cmd.Context(), args[0])))
 		}))
@@ -89,8 +91,10 @@ func (o *options) stageDetails(s client.Stage) table {
 		if out.Files > 0 {
 			t.add("stored", plural(out.Files, "file", "files")+", "+bytesText(out.Bytes))
 		}
-	} else {
+	} else if s.OpenTrials > 0 {
 		t.add("awaited by", trial)
+	} else {
+		t.add("last used by", trial)
 	}
 
 	t.add("used by", fmt.Sprintf("%d open and %d ended trials", s.OpenTrials, s.EndedTrials))

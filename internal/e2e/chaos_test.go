@@ -224,7 +224,7 @@ func (x *chaos) left() []string {
 
 	// No host was silent for so long that an output was lost, and none was damaged.
 	if found := pgtest.Connect(x.t, x.postgres.URL).Text(`SELECT coalesce(string_agg(what, '; '), '') FROM (
-		SELECT 'a trial read what its stage did not write: attempt ' || id AS what FROM attempts WHERE exit_code = 9
+		SELECT 'a trial read another text than its stage wrote: attempt ' || id AS what FROM attempts WHERE exit_code = 9
 		UNION ALL SELECT 'stage ' || e.stage || ' ended well ' || count(*) || ' times for one key' FROM (
 			SELECT t.stage_keys[p.position] AS key, a.stage FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id
 				JOIN LATERAL json_array_elements(s.spec -> 'stages') WITH ORDINALITY AS p (stage, position) ON p.stage ->> 'name' = a.stage

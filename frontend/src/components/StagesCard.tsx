@@ -35,11 +35,7 @@ export function StagesCard({ boxes, counts, saved, part }: Props) {
             {box.waiting > 0 && <div>{grouped(box.waiting)} still to run</div>}
           </Box>
         ))}
-        <Box name="main">
-          {count(done, "trial")} done
-          {counts.running > 0 && <div>{grouped(counts.running)} running</div>}
-          {counts.waiting > 0 && <div>{grouped(counts.waiting)} waiting</div>}
-        </Box>
+        <Box name="main">{count(done, "trial")} done</Box>
       </ol>
     </section>
   );

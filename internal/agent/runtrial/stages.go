@@ -71,8 +71,8 @@ func (r *run) lost(ctx context.Context, input berth.StageInput, why error) error
 		"the output of stage %s is not whole on host %s any more, and the stage runs again: %w", input.Name, r.config.HostName, why)}
 }
 
-// judgeOutput fails a stage that wrote nothing for others to read, and compares what it wrote with
-// its first run.
+// judgeOutput fails a stage that wrote nothing for others to read, and compares its output with
+// that of its first run.
 func (r *run) judgeOutput(kind berth.FailureKind, message string) (berth.FailureKind, string) {
 	if kind != berth.FailureOK || !r.ofStage() || r.short {
 		return kind, message
@@ -87,7 +87,7 @@ func (r *run) judgeOutput(kind berth.FailureKind, message string) (berth.Failure
 	case err != nil:
 		return berth.FailureInfra, fmt.Sprintf("its output cannot be listed: %v", err)
 	case r.datasetChanged() != "":
-		return berth.FailureInfra, fmt.Sprintf("the data set %q changed while the stage ran, so that nobody knows which version its output is of", r.datasetChanged())
+		return berth.FailureInfra, fmt.Sprintf("the data set %q changed while the stage ran, so its output belongs to no version", r.datasetChanged())
 	case len(files) == 0:
 		return berth.FailureNoResult, "it ended well and wrote nothing to /trial/out, where later stages find what it made"
 	case r.who.FirstRun != "":

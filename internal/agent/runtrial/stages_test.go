@@ -177,8 +177,8 @@ func TestStage_OutputIsShared(t *testing.T) {
 	}
 }
 
-// The output of a stage whose data set changed meanwhile is not shared. A worker that was started
-// anew reads the data set first.
+// The output of a stage is not shared if its data set changed. A worker reads the data set first
+// after its start.
 func TestStage_DataThatChanges(t *testing.T) {
 	t.Parallel()
 

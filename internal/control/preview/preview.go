@@ -255,6 +255,39 @@ func (k *Sketch) seeStages(made []string, known map[string]berth.Footprints) (st
 	return stages
 }
 
+// stageShapes are the shapes of stages that have to run; made are outputs that are there.
+func (k *Sketch) stageShapes(made []string) (shapes []string) {
+	for _, of := range k.stages {
+		for key, shape := range of {
+			if !slices.Contains(made, key) && !slices.Contains(shapes, shape) {
+				shapes = append(shapes, shape)
+			}
+		}
+	}
+
+	return shapes
+}
+
+// stagesTake bounds the time of the stages that have to run, one after the other: at least one
+// run of each. known: each was measured.
+func stagesTake(p Preview) (least, most time.Duration, known bool) {
+	for _, stage := range p.Stages {
+		runs := stage.Runs - stage.Known
+		if runs == 0 {
+			continue
+		}
+
+		if stage.Each == 0 {
+			return 0, 0, false
+		}
+
+		each := stage.Each + launchOverhead
+		least, most = least+each, most+each*time.Duration((runs+p.AtOnce-1)/p.AtOnce)
+	}
+
+	return least, most, true
+}
+
 // NeedSecretKey keeps the trials on hosts that have a key, by its public part.
 func (k *Sketch) NeedSecretKey(key string) { k.secretKeys = append(k.secretKeys, key) }
 
@@ -270,6 +303,15 @@ func (k *Sketch) Preview(hosts []berth.Host, known map[string]berth.Footprints, 
 
 		switch {
 		case p.Shapes[i].Cached:
+			p.ProbesCached++
+		case k.spec.Probe.Mode != berth.ProbeOff:
+			p.ProbesNeeded++
+		}
+	}
+
+	for _, shape := range k.stageShapes(made) {
+		switch {
+		case memory.KnownAnywhere(known[shape]):
 			p.ProbesCached++
 		case k.spec.Probe.Mode != berth.ProbeOff:
 			p.ProbesNeeded++
@@ -367,6 +409,13 @@ func (k *Sketch) duration(p Preview) *Duration {
 		Max: berth.DurationOf(float64(longest) * float64(p.Waves)),
 	}
 	d.Max = max(d.Min, d.Max)
+
+	least, most, known := stagesTake(p)
+	if !known {
+		return nil
+	}
+
+	d.Min, d.Max = d.Min+least, d.Max+most
 
 	return d
 }

@@ -110,6 +110,22 @@ func TestMeasured(t *testing.T) {
 	require.Equal(t, &preview.Duration{Min: 46500 * time.Millisecond, Max: 61500 * time.Millisecond}, p.Duration)
 }
 
+// Stages that have to run take their time before the trials, and are measured as trials are.
+func TestStagesCount(t *testing.T) {
+	t.Parallel()
+
+	s, hosts := decode(t, "stages: [{name: base, parameters: [width]}]\n"), []berth.Host{host("a", 8, 2*gib)}
+	short, long := full(600*mib, 10*time.Second), full(600*mib, 20*time.Second)
+
+	p := see(t, s, hosts, short, long)
+	require.Nil(t, p.Duration, "no stage was measured")
+	require.Equal(t, []int{2, 2}, []int{p.ProbesNeeded, p.ProbesCached})
+
+	p = see(t, s, hosts, short, long, full(600*mib, time.Hour), full(600*mib, time.Hour))
+	require.Equal(t, []int{0, 4}, []int{p.ProbesNeeded, p.ProbesCached})
+	require.Equal(t, &preview.Duration{Min: time.Hour + 47*time.Second, Max: time.Hour + 62*time.Second}, p.Duration)
+}
+
 func TestWhyNoMore(t *testing.T) {
 	t.Parallel()
 

@@ -50,7 +50,7 @@ func (s *site) trust(r *Request) trust {
 }
 
 // pullLoad is the load added to a host that must first pull the request's image, or fetch
-// what it reads: half of a host. Hosts that have all are filled to the half before another
+// its inputs: half of a host. Hosts that have all are filled to the half before another
 // one pulls or fetches, once for all later trials.
 func (s *site) pullLoad(r *Request) float64 {
 	if slices.Contains(r.Lacking, s.ID) {

@@ -244,7 +244,7 @@ func TestStages_PausedTrials(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{mine}, paused)
 
-	// One that waits for its sweep's own limit gets no place either; the one that runs does not yield.
+	// A trial that waits for its sweep's own limit gets no place either. A running trial does not yield.
 	r := other.staged(t, "base", "k1", "k2")
 	_, err = b.store.RequestPlacement(t.Context(), r)
 	require.NoError(t, err)
@@ -340,7 +340,7 @@ func TestStages_RunAgainElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, is)
 
-	// The first host was away for a while and is back: what it has stays.
+	// The first host was away for a while and is back: its outputs stay.
 	b.makes(t, "features", "k2", "k1", "k2")
 	b.host = first
 	again := b.makes(t, "base", "k1", "k1", "k2")
@@ -487,4 +487,25 @@ func TestStages_HaveResourcesOfTheirOwn(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a stage reports is not the trial's: no curve, name or listed value.
+func TestStages_MetricsAreNotTheTrials(t *testing.T) {
+	t.Parallel()
+
+	b := stagedSetup(t)
+	r := b.staged(t, "base", "k1", "k2")
+	_, err := b.store.RequestPlacement(t.Context(), r)
+	require.NoError(t, err)
+	require.NoError(t, b.store.PutMetrics(t.Context(), r.AttemptID, b.place(t, r).Token, []berth.MetricPoint{{Name: "acc", Step: 1, Value: .99, Status: berth.MetricFinite, At: time.Now()}}))
+	b.exec(t, "UPDATE trials SET started_at = now(), state = 'running'")
+
+	names, err := b.store.MetricNames(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Empty(t, names)
+
+	b.exec(t, "UPDATE attempts SET stage = 'main'")
+	names, err = b.store.MetricNames(t.Context(), b.sweep)
+	require.NoError(t, err)
+	require.Len(t, names, 1)
 }

@@ -24,9 +24,28 @@ type HostCapacity struct {
 	SecretKeys  []string // public parts of the keys of secrets that it has
 }
 
-// CheckCapacity reports the demands of a valid spec that no host can ever meet:
+// CheckCapacity reports the demands of a valid spec, and of its stages, that no host can ever meet:
 // too much for every host, else the shortage of the nearest host.
 func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
+	problems := shortage(s, has)
+
+	for i, stage := range s.Stages {
+		if stage.Resources == nil {
+			continue
+		}
+
+		for _, p := range shortage(s.ForStage(stage.Name), has) {
+			if field, is := strings.CutPrefix(p.Pointer, "/resources"); is {
+				p.Pointer = fmt.Sprintf("/stages/%d/resources%s", i, field)
+				problems = append(problems, p)
+			}
+		}
+	}
+
+	return problems
+}
+
+func shortage(s berth.Spec, has Capacity) []berth.Problem {
 	if lacks := lacksOf(s, has, bestHost(has.Hosts)); len(lacks) > 0 {
 		return lacks
 	}

@@ -104,6 +104,19 @@ func (c *checker) checkStageCommand(at string, stage berth.Stage) {
 
 	if len(stage.Command) > 0 {
 		c.checkArguments(at+"/command", stage.Command)
+
+		return
+	}
+
+	for i, element := range c.spec.Command {
+		parts, _ := argv.Parse(element)
+		if len(parts) == 0 || parts[0].Name == "" || slices.Contains(stage.Parameters, parts[0].Name) {
+			continue
+		}
+
+		name := parts[0].Name
+		c.add(at+"/parameters", codeCond, "the stage does not read %q, and runs command without element %d, which alone is left out; "+
+			"write --%s={{%s}} there, so that its option goes with it", name, i, name, name)
 	}
 }
 

@@ -304,6 +304,10 @@ func TestCapacity_OfOneHost(t *testing.T) {
 		`E_DATASET /datasets/0/name every host lacks the data set "flowers" (there are: birds); start a worker with --dataset flowers=PATH`,
 	}, problems(bare, large))
 	require.Empty(t, problems(bare, small, large, whole))
+
+	// A stage may be on another host than the trial.
+	s.Stages = []berth.Stage{{Name: "base", Resources: &berth.Resources{Memory: 64 << 30, CPUs: 64000}}}
+	require.Equal(t, []string{"E_UNSATISFIABLE /stages/0/resources/cpus every host lacks cores: 64 are more than 8"}, problems(bare, small, large, whole))
 }
 
 // A sweep with stages reads one version of each data set, that of all hosts.

@@ -20,7 +20,7 @@ FROM (
     SELECT DISTINCT ON (t.number) t.number AS trial_number, t.state AS trial_state, n.id
     FROM trials t JOIN attempts n ON n.trial_id = t.id
     WHERE t.sweep_id = $2 AND t.number = ANY ($3::integer[])
-        AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+        AND n.stage = 'main' AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
     ORDER BY t.number, n.number DESC
 ) a
 ORDER BY a.trial_number
@@ -41,7 +41,7 @@ type CurveAttemptsRow struct {
 }
 
 // The newest attempt of each trial that counts, with the first and the last step of one metric. The result of a short probe
-// is thrown away.
+// is thrown away, and what a stage reports is not the trial's.
 func (q *Queries) CurveAttempts(ctx context.Context, db DBTX, arg *CurveAttemptsParams) ([]CurveAttemptsRow, error) {
 	rows, err := db.Query(ctx, curveAttempts, arg.Name, arg.SweepID, arg.Numbers)
 	if err != nil {
@@ -96,7 +96,7 @@ const exportAttempts = `-- name: ExportAttempts :many
 SELECT a.id, t.number AS trial_number, a.number AS attempt_number,
     coalesce((
         SELECT max(n.number) FROM attempts n
-        WHERE n.trial_id = a.trial_id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+        WHERE n.trial_id = a.trial_id AND n.stage = 'main' AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
     ), 0)::integer AS counting
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id JOIN attempts a ON a.trial_id = t.id
 WHERE t.sweep_id = $1 AND s.deleted_at IS NULL
@@ -262,7 +262,7 @@ WITH RECURSIVE looked AS MATERIALIZED (
         SELECT o.id FROM trials o WHERE o.sweep_id = $2 AND o.started_at IS NOT NULL ORDER BY o.number DESC LIMIT $3
     ) t CROSS JOIN LATERAL (
         SELECT n.id FROM attempts n
-        WHERE n.trial_id = t.id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+        WHERE n.trial_id = t.id AND n.stage = 'main' AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
         ORDER BY n.number DESC LIMIT 1
     ) a
 ), names AS (

@@ -831,7 +831,7 @@ LEFT JOIN LATERAL (SELECT id, trial_id, number, stage, purpose, shape_key, state
 LEFT JOIN hosts h ON h.id = a.host_id
 LEFT JOIN LATERAL (
     SELECT p.attempt_id, p.name, p.step, p.value, p.status, p.final, p.at FROM metrics p
-    WHERE p.attempt_id = a.id
+    WHERE p.attempt_id = a.id AND a.stage = 'main' -- what a stage reports is not the trial's
         AND p.name = coalesce(nullif($1::text, ''), (SELECT min(f.name) FROM metrics f WHERE f.attempt_id = a.id))
     ORDER BY p.step DESC LIMIT 1
 ) m ON true

@@ -24,7 +24,7 @@ LIMIT @max_rows;
 
 -- name: CurveAttempts :many
 -- The newest attempt of each trial that counts, with the first and the last step of one metric. The result of a short probe
--- is thrown away.
+-- is thrown away, and what a stage reports is not the trial's.
 SELECT a.trial_number, a.trial_state, a.id AS attempt_id,
     coalesce((SELECT min(m.step) FROM metrics m WHERE m.attempt_id = a.id AND m.name = @name), 0)::bigint AS low,
     coalesce((SELECT max(m.step) FROM metrics m WHERE m.attempt_id = a.id AND m.name = @name), 0)::bigint AS high
@@ -32,7 +32,7 @@ FROM (
     SELECT DISTINCT ON (t.number) t.number AS trial_number, t.state AS trial_state, n.id
     FROM trials t JOIN attempts n ON n.trial_id = t.id
     WHERE t.sweep_id = @sweep_id AND t.number = ANY (@numbers::integer[])
-        AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+        AND n.stage = 'main' AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
     ORDER BY t.number, n.number DESC
 ) a
 ORDER BY a.trial_number;
@@ -45,7 +45,7 @@ WITH RECURSIVE looked AS MATERIALIZED (
         SELECT o.id FROM trials o WHERE o.sweep_id = @sweep_id AND o.started_at IS NOT NULL ORDER BY o.number DESC LIMIT @max_trials
     ) t CROSS JOIN LATERAL (
         SELECT n.id FROM attempts n
-        WHERE n.trial_id = t.id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+        WHERE n.trial_id = t.id AND n.stage = 'main' AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
         ORDER BY n.number DESC LIMIT 1
     ) a
 ), names AS (
@@ -65,7 +65,7 @@ LIMIT @max_rows;
 SELECT a.id, t.number AS trial_number, a.number AS attempt_number,
     coalesce((
         SELECT max(n.number) FROM attempts n
-        WHERE n.trial_id = a.trial_id AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
+        WHERE n.trial_id = a.trial_id AND n.stage = 'main' AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = n.id AND r.short)
     ), 0)::integer AS counting
 FROM trials t JOIN sweeps s ON s.id = t.sweep_id JOIN attempts a ON a.trial_id = t.id
 WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL

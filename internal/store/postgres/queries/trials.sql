@@ -153,7 +153,7 @@ LEFT JOIN LATERAL (SELECT * FROM attempts l WHERE l.trial_id = t.id ORDER BY l.n
 LEFT JOIN hosts h ON h.id = a.host_id
 LEFT JOIN LATERAL (
     SELECT p.* FROM metrics p
-    WHERE p.attempt_id = a.id
+    WHERE p.attempt_id = a.id AND a.stage = 'main' -- what a stage reports is not the trial's
         AND p.name = coalesce(nullif(@metric::text, ''), (SELECT min(f.name) FROM metrics f WHERE f.attempt_id = a.id))
     ORDER BY p.step DESC LIMIT 1
 ) m ON true
