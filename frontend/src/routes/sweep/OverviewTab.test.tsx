@@ -387,6 +387,6 @@ it("shows the stages of a sweep in their order, with runs, what others made, and
   ).toEqual([
     "base1 run in 40 s1 taken over from other sweeps1 still to run",
     "features1 run in 40 s",
-    "main3 trials done3 running4 waiting",
+    "main3 trials done",
   ]);
 });
