@@ -108,13 +108,16 @@ func (s *Sets) add(pair string) error {
 func (s *Sets) Names() []string { return slices.Sorted(maps.Keys(s.paths)) }
 
 // IDs are the data sets with their versions as last seen, sorted: NAME@VERSION, or NAME
-// where the version is not known.
+// where the version is not known. It touches no file: a worker reports them while it says
+// that it is alive, and a file server may hang.
 func (s *Sets) IDs() []string {
 	ids := s.Names()
 
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
 	for i, name := range ids {
-		_, version, _ := s.Find(name)
-		ids[i] = berth.DatasetMount{Name: name, Version: version}.ID()
+		ids[i] = berth.DatasetMount{Name: name, Version: s.versions[name].text}.ID()
 	}
 
 	return ids

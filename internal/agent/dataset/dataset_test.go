@@ -71,6 +71,8 @@ func TestVersion(t *testing.T) {
 	s, err := Parse([]string{"d=" + dir})
 	require.NoError(t, err)
 
+	require.Equal(t, []string{"d"}, s.IDs(), "nobody has looked yet")
+
 	version := func() string {
 		s.look(t.Context(), slog.New(slog.DiscardHandler))
 		_, version, _ := s.Find("d")
@@ -99,7 +101,9 @@ func TestVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first, there, "two hosts that have the same say so, wherever they have it")
 
+	require.Equal(t, []string{"d@" + first}, s.IDs(), "as last seen: it touches no file")
 	require.Empty(t, version(), "it cannot be read")
+	require.Equal(t, []string{"d"}, s.IDs())
 }
 
 // An attempt must not be recorded with an earlier version of a data set.
