@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/berthml/berth"
 )
@@ -32,19 +33,22 @@ func (e *Executor) copyDirs(attemptID string) dirs {
 }
 
 // lockCopy keeps others from fetching or removing the copy of an output.
-func (e *Executor) lockCopy(attemptID string) (unlock func()) {
-	lock, _ := e.copyLocks.LoadOrStore(attemptID, new(sync.Mutex))
-	mutex := lock.(*sync.Mutex) //nolint:forcetypeassert // it is one
-	mutex.Lock()
+func (e *Executor) lockCopy(ctx context.Context, attemptID string) (unlock func(), err error) {
+	found, _ := e.copyLocks.LoadOrStore(attemptID, semaphore.NewWeighted(1))
+	lock := found.(*semaphore.Weighted) //nolint:forcetypeassert // it is one
 
-	return mutex.Unlock
+	return func() { lock.Release(1) }, lock.Acquire(ctx, 1)
 }
 
 // output returns where an output of an earlier stage is whole on this host: where its stage
 // wrote it, or in a copy, which is fetched from the store once for all trials.
 // Errors: invalid when it is whole nowhere; the errors of fetchOutput.
 func (r *run) output(ctx context.Context, input berth.StageInput) (dir string, err error) {
-	defer r.lockCopy(input.AttemptID)()
+	unlock, err := r.lockCopy(ctx, input.AttemptID)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 
 	made := r.Executor.dirs(berth.Assignee{Attempt: berth.Attempt{ID: input.AttemptID}})
 
@@ -78,9 +82,6 @@ const (
 
 // fetchPatiently is fetchOutput that waits for a store that is away, and says so.
 func (r *run) fetchPatiently(ctx context.Context, input berth.StageInput, to dirs) error {
-	r.waiting.Store(r.who.Attempt.ID, r.order.Token)
-	defer r.waiting.Delete(r.who.Attempt.ID)
-
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 
@@ -216,7 +217,11 @@ func (e *Executor) RemoveCopies(ctx context.Context) error {
 // that mounts the copy either has its lease by now, or comes later and finds none.
 func (e *Executor) removeCopy(ctx context.Context, name string) error {
 	id := strings.TrimSuffix(name, parting)
-	defer e.lockCopy(id)()
+	unlock, err := e.lockCopy(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 
 	held, err := e.records.HeldOutputs(ctx, []string{id})
 	if err != nil || slices.Contains(held, id) {

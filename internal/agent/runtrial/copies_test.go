@@ -146,3 +146,25 @@ func TestStage_InputsThatCannotBeFetched(t *testing.T) {
 		})
 	}
 }
+
+// A trial behind another one that fetches what both read holds its place.
+func TestStage_WaitsBehindAnotherFetch(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		r := setup(t)
+		r.stores(whole)
+
+		unlock, err := r.lockCopy(t.Context(), "elsewhere")
+		require.NoError(t, err)
+
+		outcome := r.start(t.Context(), r.order())
+
+		synctest.Wait()
+		require.Len(t, r.Waiting(), 1)
+		r.config.Fetch = nil
+		unlock()
+		came(t, outcome)
+		require.Empty(t, r.Waiting())
+	})
+}

@@ -147,7 +147,7 @@ type Executor struct {
 	waiting    sync.Map    // attempt id → token: its image is missing, or its checkpoint
 	writing    sync.Map    // attempt id → berth.AttemptCheckpoint: its container runs
 	whole      sync.Map    // directory → true: the output in it was compared with its manifest
-	copyLocks  sync.Map    // attempt id → *sync.Mutex: of the copy of its output
+	copyLocks  sync.Map    // attempt id → *semaphore.Weighted of one: of the copy of its output
 
 	outputBytes atomic.Int64 // as measured last
 	left        hostMemory

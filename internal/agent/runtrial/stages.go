@@ -36,6 +36,11 @@ func stageVariable(name string) string {
 // addInputs mounts the outputs of earlier stages. An output that is whole nowhere is forgotten,
 // so that its stage runs again. Errors: *berth.StartError.
 func (r *run) addInputs(ctx context.Context, l *berth.Launch) error {
+	if len(r.who.Inputs) > 0 { // it holds its place, also behind another trial that fetches or reads one
+		r.waiting.Store(r.who.Attempt.ID, r.order.Token)
+		defer r.waiting.Delete(r.who.Attempt.ID)
+	}
+
 	for _, input := range r.who.Inputs {
 		path, err := r.output(ctx, input)
 
