@@ -489,7 +489,7 @@ func TestStages_HaveResourcesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// What a stage reports is not the trial's: no curve, name or listed value.
+// What a stage reports is not the trial's: no curve, name, exported point or listed value.
 func TestStages_MetricsAreNotTheTrials(t *testing.T) {
 	t.Parallel()
 
@@ -500,12 +500,41 @@ func TestStages_MetricsAreNotTheTrials(t *testing.T) {
 	require.NoError(t, b.store.PutMetrics(t.Context(), r.AttemptID, b.place(t, r).Token, []berth.MetricPoint{{Name: "acc", Step: 1, Value: .99, Status: berth.MetricFinite, At: time.Now()}}))
 	b.exec(t, "UPDATE trials SET started_at = now(), state = 'running'")
 
-	names, err := b.store.MetricNames(t.Context(), b.sweep)
-	require.NoError(t, err)
-	require.Empty(t, names)
+	// shown counts the names, curves, counting points, and listed values with and without a chosen metric.
+	shown := func() (counts [5]int) {
+		names, err := b.store.MetricNames(t.Context(), b.sweep)
+		require.NoError(t, err)
+
+		curves, err := b.store.Curves(t.Context(), b.sweep, "acc", []int{b.trial}, 10)
+		require.NoError(t, err)
+
+		points, _, err := b.store.ExportMetrics(t.Context(), b.sweep, berth.MetricKey{}, 10)
+		require.NoError(t, err)
+
+		page, err := b.store.PageTrials(t.Context(), b.sweep, berth.TrialQuery{Limit: 10, Sort: berth.Sort{By: berth.SortNumber}, Metrics: []string{"acc"}})
+		require.NoError(t, err)
+		require.Len(t, page.Rows, 1)
+
+		latest := page.Rows[0].Latest
+		require.Equal(t, b.host.ID, latest.HostID, "the place is that of the stage's attempt")
+
+		counts[0], counts[1], counts[4] = len(names), len(curves), len(latest.Metrics)
+
+		for _, point := range points {
+			if point.Counts {
+				counts[2]++
+			}
+		}
+
+		if latest.Metric != nil {
+			counts[3] = 1
+		}
+
+		return counts
+	}
+
+	require.Equal(t, [5]int{}, shown())
 
 	b.exec(t, "UPDATE attempts SET stage = 'main'")
-	names, err = b.store.MetricNames(t.Context(), b.sweep)
-	require.NoError(t, err)
-	require.Len(t, names, 1)
+	require.Equal(t, [5]int{1, 1, 1, 1, 1}, shown())
 }

@@ -940,7 +940,11 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, iDs 
 const newestMetrics = `-- name: NewestMetrics :many
 SELECT a.id::text AS attempt_id, p.name, p.step, p.value, p.status, p.final, p.at
 FROM unnest($1::uuid[]) a (id) CROSS JOIN unnest($2::text[]) n (name)
-CROSS JOIN LATERAL (SELECT attempt_id, name, step, value, status, final, at FROM metrics m WHERE m.attempt_id = a.id AND m.name = n.name ORDER BY m.step DESC LIMIT 1) p
+CROSS JOIN LATERAL (
+    SELECT attempt_id, name, step, value, status, final, at FROM metrics m
+    WHERE m.attempt_id = a.id AND m.name = n.name AND (SELECT l.stage FROM attempts l WHERE l.id = a.id) = 'main'
+    ORDER BY m.step DESC LIMIT 1
+) p
 `
 
 type NewestMetricsRow struct {
@@ -953,7 +957,8 @@ type NewestMetricsRow struct {
 	At        time.Time
 }
 
-// The newest point of each of the named metrics of each attempt: one look-up in the primary key each.
+// The newest point of each of the named metrics of each attempt: one look-up in the primary key each. What a stage reports
+// is not the trial's.
 func (q *Queries) NewestMetrics(ctx context.Context, db DBTX, attemptIDs []string, names []string) ([]NewestMetricsRow, error) {
 	rows, err := db.Query(ctx, newestMetrics, attemptIDs, names)
 	if err != nil {

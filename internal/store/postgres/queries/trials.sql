@@ -164,10 +164,15 @@ UPDATE trials SET note = @note
 WHERE sweep_id = @sweep_id AND number = @number AND note = coalesce(sqlc.narg(was)::text, note) RETURNING id;
 
 -- name: NewestMetrics :many
--- The newest point of each of the named metrics of each attempt: one look-up in the primary key each.
+-- The newest point of each of the named metrics of each attempt: one look-up in the primary key each. What a stage reports
+-- is not the trial's.
 SELECT a.id::text AS attempt_id, p.name, p.step, p.value, p.status, p.final, p.at
 FROM unnest(@attempt_ids::uuid[]) a (id) CROSS JOIN unnest(@names::text[]) n (name)
-CROSS JOIN LATERAL (SELECT * FROM metrics m WHERE m.attempt_id = a.id AND m.name = n.name ORDER BY m.step DESC LIMIT 1) p;
+CROSS JOIN LATERAL (
+    SELECT * FROM metrics m
+    WHERE m.attempt_id = a.id AND m.name = n.name AND (SELECT l.stage FROM attempts l WHERE l.id = a.id) = 'main'
+    ORDER BY m.step DESC LIMIT 1
+) p;
 
 -- name: ObjectiveMetric :one
 SELECT metric FROM sweeps WHERE id = @id;
