@@ -27,14 +27,19 @@ type HostCapacity struct {
 // CheckCapacity reports the demands of a valid spec, and of its stages, that no host can ever meet:
 // too much for every host, else the shortage of the nearest host.
 func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
-	problems := shortage(s, has)
+	problems := shortage(s, has, has.Hosts)
+	bare := s
+	bare.Resources = berth.Resources{}
+
+	// A stage's host needs the data sets and keys of the sweep. Where no host has them, problems says so.
+	offering := slices.DeleteFunc(slices.Clone(has.Hosts), func(h HostCapacity) bool { return len(lacksOf(bare, has, h)) > 0 })
 
 	for i, stage := range s.Stages {
 		if stage.Resources == nil {
 			continue
 		}
 
-		for _, p := range shortage(s.ForStage(stage.Name), has) {
+		for _, p := range shortage(s.ForStage(stage.Name), has, offering) {
 			if field, is := strings.CutPrefix(p.Pointer, "/resources"); is {
 				p.Pointer = fmt.Sprintf("/stages/%d/resources%s", i, field)
 				problems = append(problems, p)
@@ -45,14 +50,15 @@ func CheckCapacity(s berth.Spec, has Capacity) []berth.Problem {
 	return problems
 }
 
-func shortage(s berth.Spec, has Capacity) []berth.Problem {
+// shortage is what every host lacks, else what the nearest of hosts lacks.
+func shortage(s berth.Spec, has Capacity, hosts []HostCapacity) []berth.Problem {
 	if lacks := lacksOf(s, has, bestHost(has.Hosts)); len(lacks) > 0 {
 		return lacks
 	}
 
 	var nearest []berth.Problem
 
-	for i, host := range has.Hosts {
+	for i, host := range hosts {
 		lacks := lacksOf(s, has, host)
 		if i == 0 || len(lacks) < len(nearest) {
 			nearest = lacks

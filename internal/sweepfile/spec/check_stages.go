@@ -108,15 +108,19 @@ func (c *checker) checkStageCommand(at string, stage berth.Stage) {
 		return
 	}
 
+	unread := func(part argv.Part) bool { return part.Name != "" && !slices.Contains(stage.Parameters, part.Name) }
+
 	for i, element := range c.spec.Command {
 		parts, _ := argv.Parse(element)
-		if len(parts) == 0 || parts[0].Name == "" || slices.Contains(stage.Parameters, parts[0].Name) {
-			continue
-		}
 
-		name := parts[0].Name
-		c.add(at+"/parameters", codeCond, "the stage does not read %q, and runs command without element %d, which alone is left out; "+
-			"write --%s={{%s}} there, so that its option goes with it", name, i, name, name)
+		switch at, j := at+"/parameters", slices.IndexFunc(parts, unread); {
+		case i == 0 && j >= 0:
+			c.add(at, codeCond, "the stage does not read %q, and would have no program; name the program without it", parts[j].Name)
+		case j == 0:
+			name := parts[0].Name
+			c.add(at, codeCond, "the stage does not read %q, and runs command without element %d, which alone is left out; "+
+				"write --%s={{%s}} there, so that its option goes with it", name, i, name, name)
+		}
 	}
 }
 

@@ -308,6 +308,13 @@ func TestCapacity_OfOneHost(t *testing.T) {
 	// A stage may be on another host than the trial.
 	s.Stages = []berth.Stage{{Name: "base", Resources: &berth.Resources{Memory: 64 << 30, CPUs: 64000}}}
 	require.Equal(t, []string{"E_UNSATISFIABLE /stages/0/resources/cpus every host lacks cores: 64 are more than 8"}, problems(bare, small, large, whole))
+
+	// Its host needs the sweep's data sets, in whatever order the hosts come.
+	s.Resources.Memory, s.Stages[0].Resources = 4<<30, &berth.Resources{Memory: 32 << 30, CPUs: 4000}
+	lacks := []string{"E_UNSATISFIABLE /stages/0/resources/memory host small, the nearest as no host has all, lacks memory: 32,768 MiB are more than 8,192 MiB"}
+	require.Equal(t, lacks, problems(small, large))
+	require.Equal(t, lacks, problems(large, small))
+	require.Empty(t, problems(large, small, whole))
 }
 
 // A sweep with stages reads one version of each data set, that of all hosts.
