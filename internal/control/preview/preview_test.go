@@ -121,6 +121,9 @@ func TestStagesCount(t *testing.T) {
 	require.Nil(t, p.Duration, "no stage was measured")
 	require.Equal(t, []int{2, 2}, []int{p.ProbesNeeded, p.ProbesCached})
 
+	// Shapes of stages are no shapes of trials: 2 of 6 trials have a shape of their own, not 4.
+	require.NotContains(t, codes(see(t, s, hosts).Warnings), preview.CodeManyShapes)
+
 	p = see(t, s, hosts, short, long, full(600*mib, time.Hour), full(600*mib, time.Hour))
 	require.Equal(t, []int{0, 4}, []int{p.ProbesNeeded, p.ProbesCached})
 	require.Equal(t, &preview.Duration{Min: time.Hour + 47*time.Second, Max: time.Hour + 62*time.Second}, p.Duration)

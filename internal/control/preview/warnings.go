@@ -53,9 +53,9 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 			berth.BytesText(int64(k.spec.Resources.Memory)))
 	}
 
-	if p.ProbesNeeded > 1 && 2*p.ProbesNeeded > p.Enumerated {
+	if needed := k.unmeasured(p.Shapes); needed > 1 && 2*needed > p.Enumerated {
 		add(CodeManyShapes, "/parameters", "%d of %d trials have a shape of their own, so most are measured, unless they lie between measured ones; "+
-			"mark with memory: true only what changes memory", p.ProbesNeeded, p.Enumerated)
+			"mark with memory: true only what changes memory", needed, p.Enumerated)
 	}
 
 	if k.tight {
@@ -70,6 +70,17 @@ func (k *Sketch) warnings(p Preview, hosts []berth.Host, capacity int64) []berth
 	}
 
 	return out
+}
+
+// unmeasured counts the shapes of trials to measure. ProbesNeeded has those of stages too.
+func (k *Sketch) unmeasured(shapes []Shape) (needed int) {
+	for _, shape := range shapes {
+		if !shape.Cached && k.spec.Probe.Mode != berth.ProbeOff {
+			needed++
+		}
+	}
+
+	return needed
 }
 
 // tooBig is the largest of the shapes that no machine can hold, its need, and how many trials
