@@ -46,6 +46,11 @@ func TestStage(t *testing.T) {
 	require.Contains(t, execute(t.Context(), url, "__complete", "stage", "forget", "").stdout, made[:12]+"\tbase (sweep digits, trial 1)")
 
 	store.Exec("UPDATE trials SET state = 'canceled', finished_at = now() WHERE finished_at IS NULL")
+
+	unused := succeed(t, url, "stage", "get", awaited).stdout
+	require.Contains(t, unused, "state         no output, and no trial waits for it\n")
+	require.Contains(t, unused, "last used by  trial 2 of sweep again ("+short(apitest.NewID(2))+")\n")
+	require.NotContains(t, unused, "awaited by")
 	require.Contains(t, succeed(t, url, "stage", "forget", made[:12]).stderr, "the next trial that needs stage "+made[:12]+" runs it again")
 	require.Equal(t, ExitNotFound, execute(t.Context(), url, "stage", "forget", made).code)
 	require.Equal(t, "[]\n", succeed(t, url, "stage", "list", "-o", "json").stdout)
