@@ -160,3 +160,29 @@ func TestExample_ResumeAfterItsLastEpoch(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(first), "\n")
 	require.Contains(t, again, lines[len(lines)-1], "as the first attempt said")
 }
+
+// The report of a sweep without stages finds the first fit that trials of a real Keras script share.
+func TestStages_ReportAdvisesOne(t *testing.T) {
+	t.Parallel()
+
+	file, err := os.ReadFile("../../examples/digits/sweep.yaml")
+	require.NoError(t, err)
+
+	s := plain(t)
+	text := string(file)
+
+	for from, to := range map[string]string{
+		"optimizer, values: [adam, sgd]": "optimizer, values: [adam]", "batch, values: [32, 64]": "batch, values: [64]", "value: 5": "value: 1",
+	} {
+		require.Contains(t, text, from)
+		text = strings.Replace(text, from, to, 1)
+	}
+
+	id := s.submit(text)
+	require.Equal(t, client.SweepStateSucceeded, s.until(id, 5*patience, ended).State)
+
+	got := berthIn(t, t.TempDir(), []string{"BERTH_SERVER=" + s.url}, "sweep", "report", id)
+	require.Equal(t, 0, got.code, got.err)
+	require.Regexp(t, `4 of 6 trials repeated the first fit of another trial, [^,]+ of [^,]+ each, [^,]+ in all\. `+
+		`It depends on width, .*stages: \[\{name: base, parameters: \[width\]\}\]`, got.out+got.err)
+}

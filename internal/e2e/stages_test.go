@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -110,32 +109,6 @@ func TestStages_AreShared(t *testing.T) {
 	third := s.submit(staged("one", ".7", "pass")) // the outputs went with the first sweep
 	require.Equal(t, []string{"3.7", "5.7", "7.7"}, values(third))
 	require.Equal(t, map[string]int{"base": 3, "features": 3, "main": 3}, s.attemptsByStage(third))
-}
-
-// The report of a sweep without stages finds the first fit that trials of a real Keras script share.
-func TestStages_ReportAdvisesOne(t *testing.T) {
-	t.Parallel()
-
-	file, err := os.ReadFile("../../examples/digits/sweep.yaml")
-	require.NoError(t, err)
-
-	s := plain(t)
-	text := string(file)
-
-	for from, to := range map[string]string{
-		"optimizer, values: [adam, sgd]": "optimizer, values: [adam]", "batch, values: [32, 64]": "batch, values: [64]", "value: 5": "value: 1",
-	} {
-		require.Contains(t, text, from)
-		text = strings.Replace(text, from, to, 1)
-	}
-
-	id := s.submit(text)
-	require.Equal(t, client.SweepStateSucceeded, s.until(id, 5*patience, ended).State)
-
-	got := berthIn(t, t.TempDir(), []string{"BERTH_SERVER=" + s.url}, "sweep", "report", id)
-	require.Equal(t, 0, got.code, got.err)
-	require.Regexp(t, `4 of 6 trials repeated the first fit of another trial, [0-9.]+ s of [0-9.]+ s each, [0-9.]+ s in all\. `+
-		`It depends on width, .*stages: \[\{name: base, parameters: \[width\]\}\]`, got.out+got.err)
 }
 
 // A stage that fails by its own fault, or writes nothing, fails the trials that need it, once.
