@@ -294,7 +294,7 @@ func trialID(sweepID string, number int) string {
 	return uuid.NewSHA1(uuid.MustParse(sweepID), binary.BigEndian.AppendUint32(nil, uint32(number))).String() //nolint:gosec // G115: at most 100,000
 }
 
-// Capacity is the room of a sweep: how many of its trials wait for a stage, and how many attempts the machines hold at once: as many as fit by
+// Capacity is the room of a sweep. The machines hold as many attempts at once as fit by
 // their own demand, as the preview shows, or as many as the machines' cores allow if
 // that is more, because an advice may put more on a GPU than an even share of the cores.
 func (a *Activities) Capacity(ctx context.Context, in SweepRef) (Room, error) {

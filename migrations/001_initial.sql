@@ -426,9 +426,10 @@ CREATE TABLE stage_outputs (
     made_at    timestamptz NOT NULL DEFAULT now()
 );
 
--- Outputs on the host where their stage ran (there), with all files in the store (stored), or both.
+-- Outputs on the host where their stage ran (there), with all files in the store (stored), or both. seen_at is when they were
+-- last within reach.
 CREATE VIEW shared_outputs AS
-SELECT o.key, o.attempt_id, w.host_id, w.last_seen_at, w.there, w.stored
+SELECT o.key, o.attempt_id, w.host_id, w.last_seen_at, w.there, w.stored, CASE WHEN w.stored THEN 'infinity' ELSE w.last_seen_at END AS seen_at
 FROM stage_outputs o CROSS JOIN LATERAL (
     SELECT h.id AS host_id, h.last_seen_at, s.deleted_at, a.files_state = 'stored' AND a.files_left_out = 0 AS stored,
         a.outputs_removed_at IS NULL AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at) AS there

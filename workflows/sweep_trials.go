@@ -126,11 +126,14 @@ func (s *sweep) lookAtHosts(ctx workflow.Context) error {
 	}
 
 	s.looked = true
-	s.lookPause = min(max(2*s.lookPause, askFirst), askMost)
+	s.lookPause = longer(s.lookPause)
 	s.lookAt = workflow.Now(ctx).Add(s.lookPause)
 
 	return step(ctx, acts.Capacity, activities.SweepRef{SweepID: s.id}, &s.Room)
 }
+
+// longer is the pause before the next question, after one that changed nothing.
+func longer(pause time.Duration) time.Duration { return min(max(2*pause, askFirst), askMost) }
 
 // full reports whether a wider window would let more trials be opened.
 func (s *sweep) full() bool {
@@ -166,7 +169,7 @@ func (s *sweep) fill(ctx workflow.Context) (more bool, err error) {
 
 	s.askAt = time.Time{}
 	if result.Later {
-		s.askPause = min(max(2*s.askPause, askFirst), askMost)
+		s.askPause = longer(s.askPause)
 		s.askAt = workflow.Now(ctx).Add(s.askPause)
 	}
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -37,7 +38,7 @@ func (o *options) probeTable(probes []client.Probe) table {
 
 	for _, p := range probes {
 		for _, f := range p.Footprints {
-			t.add(shortKey(p.ShapeKey), p.Shape.Values.Text(" "), f.DeviceClass, bytesText(f.MemoryPeakBytes), bytesText(f.DevicePeakBytes),
+			t.add(berth.ShortKey(p.ShapeKey), p.Shape.Values.Text(" "), f.DeviceClass, bytesText(f.MemoryPeakBytes), bytesText(f.DevicePeakBytes),
 				bytesText(f.ReservedBytes), coresUsed(f.CPUMilli), span(seconds(f.DurationSeconds)), strconv.Itoa(f.Samples), f.Source, o.ago(f.MeasuredAt))
 		}
 	}
@@ -165,6 +166,6 @@ func milliText(milli int64) string { return strconv.FormatFloat(float64(milli)/1
 func (o *options) forgetProbeCommand() *cobra.Command {
 	return o.verb("forget SHAPE", "Forget what was measured, so that the shape is probed anew", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
-			return confirm(cmd, "forgotten: the next trial of shape %s measures it anew", shortKey(args[0]))(to.ForgetProbe(cmd.Context(), args[0]))
+			return confirm(cmd, "forgotten: the next trial of shape %s measures it anew", berth.ShortKey(args[0]))(to.ForgetProbe(cmd.Context(), args[0]))
 		})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -46,7 +47,7 @@ func (o *options) stageTable(stages []client.Stage) table {
 			host, made, took, stored = out.HostName, o.ago(out.MadeAt), span(seconds(out.Seconds)), bytesText(out.Bytes)
 		}
 
-		t.add(shortKey(s.Key), s.Stage, s.SweepName, strconv.Itoa(s.Trial), host, made, took, stored,
+		t.add(berth.ShortKey(s.Key), s.Stage, s.SweepName, strconv.Itoa(s.Trial), host, made, took, stored,
 			strconv.Itoa(s.OpenTrials), strconv.Itoa(s.EndedTrials), stageState(s))
 	}
 
@@ -111,7 +112,7 @@ func (o *options) stageDetails(s client.Stage) table {
 func addParts(t *table, p client.StageParts) {
 	keys := make([]string, len(p.Earlier))
 	for i, key := range p.Earlier {
-		keys[i] = shortKey(key)
+		keys[i] = berth.ShortKey(key)
 	}
 
 	var environment []string
@@ -147,7 +148,7 @@ func (o *options) forgetStagesCommand() *cobra.Command {
 	return o.completeStage(o.verb("forget KEY...", "Remove the outputs of stages, so that the next trial that needs one runs it again", cobra.MinimumNArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
 			for _, key := range args {
-				if err := confirm(cmd, "forgotten: the next trial that needs stage %s runs it again", shortKey(key))(to.ForgetStage(cmd.Context(), key)); err != nil {
+				if err := confirm(cmd, "forgotten: the next trial that needs stage %s runs it again", berth.ShortKey(key))(to.ForgetStage(cmd.Context(), key)); err != nil {
 					return err
 				}
 			}
@@ -161,7 +162,7 @@ func (o *options) completeStage(cmd *cobra.Command) *cobra.Command {
 	return o.completeFirst(cmd, func(ctx context.Context, to *remote) (words []string) {
 		stages, _ := to.stages(ctx, "", 50) // without an answer there are no words
 		for _, s := range stages {
-			words = append(words, fmt.Sprintf("%s\t%s (sweep %s, trial %d)", shortKey(s.Key), s.Stage, s.SweepName, s.Trial))
+			words = append(words, fmt.Sprintf("%s\t%s (sweep %s, trial %d)", berth.ShortKey(s.Key), s.Stage, s.SweepName, s.Trial))
 		}
 
 		return words

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -214,7 +215,7 @@ func shapeTable(p client.Preview) table {
 			each = span(seconds(s.DurationSeconds))
 		}
 
-		t.add(shortKey(s.Key), s.Values.Text(" "), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
+		t.add(berth.ShortKey(s.Key), s.Values.Text(" "), strconv.Itoa(s.Trials), bytesText(s.MemoryBytes), cores(s.CPUMilli),
 			ofGPU(s), bytesText(s.DevicePeakBytes), sizedBy(s), bytesText(s.MemoryPeakBytes), each)
 	}
 
@@ -242,9 +243,6 @@ func sizedBy(s client.PreviewShape) string {
 
 	return string(s.SizedBy)
 }
-
-// shortKey is as much of a shape's key as people need.
-func shortKey(key string) string { return key[:min(len(key), 12)] }
 
 // warn tells what the server warns of with a new sweep.
 func warn(cmd *cobra.Command, sweep client.Sweep) {

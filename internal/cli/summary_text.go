@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -86,7 +87,7 @@ func summaryTable(s summary) table {
 			reserved = fmt.Sprintf("%s - %s", bytesText(shape.ReservedMinBytes), bytesText(shape.ReservedMaxBytes))
 		}
 
-		t.add(shortKey(shape.Key), cmp.Or(shape.Values.Text(" "), none), strconv.Itoa(shape.Trials), strconv.Itoa(shape.Attempts),
+		t.add(berth.ShortKey(shape.Key), cmp.Or(shape.Values.Text(" "), none), strconv.Itoa(shape.Trials), strconv.Itoa(shape.Attempts),
 			probePeak(shape), reserved, bytesText(shape.MeasuredPeakBytes), strconv.Itoa(shape.OOMs))
 	}
 

@@ -114,7 +114,7 @@ func trialDetails(trial client.Trial, attempts []client.Attempt) table {
 	}
 
 	t.add("took", took(trial))
-	t.add("shape", shortKey(trial.ShapeKey))
+	t.add("shape", berth.ShortKey(trial.ShapeKey))
 
 	for _, name := range trial.Params.Names() {
 		t.add(name, trial.Params[name].String())

@@ -123,7 +123,7 @@ func numbered(what string, items []string) map[string]string {
 func shortened(keys []string) []string {
 	out := make([]string, len(keys))
 	for i, key := range keys {
-		out[i] = key[:min(len(key), 12)]
+		out[i] = berth.ShortKey(key)
 	}
 
 	return out

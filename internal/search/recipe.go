@@ -26,7 +26,7 @@ type Recipes struct {
 func NewRecipes(s berth.Spec, sweepID, imageDigest string) Recipes {
 	r := Recipes{spec: s, sweepID: sweepID, digest: imageDigest}
 	for _, d := range s.Datasets {
-		d.Pinned = false // whoever chose the version
+		d.Pinned = false // a version counts, not who chose it
 		r.datasets = append(r.datasets, d)
 	}
 

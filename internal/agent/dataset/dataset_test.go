@@ -71,7 +71,7 @@ func TestVersion(t *testing.T) {
 	s, err := Parse([]string{"d=" + dir})
 	require.NoError(t, err)
 
-	require.Equal(t, []string{"d"}, s.IDs(), "nobody has looked yet")
+	require.Equal(t, []string{"d"}, s.IDs(), "before the first look")
 
 	version := func() string {
 		s.look(t.Context(), slog.New(slog.DiscardHandler))

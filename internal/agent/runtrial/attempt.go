@@ -99,7 +99,7 @@ func (r *run) attempt(ctx context.Context) (berth.Outcome, error) {
 		return berth.Outcome{}, cutOff(ctx, err)
 	}
 
-	outcome := r.conclude(seen)
+	outcome := r.conclude(context.WithoutCancel(ctx), seen) // a verdict half formed would be wrong
 	r.noteEntrypoint(ctx, &outcome)
 
 	return r.settle(ctx, verdict{

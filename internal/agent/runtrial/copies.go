@@ -32,23 +32,22 @@ func (e *Executor) copyDirs(attemptID string) dirs {
 	return dirs{attempt: dir, out: filepath.Join(dir, "out")}
 }
 
-// lockCopy keeps others from fetching or removing the copy of an output.
-func (e *Executor) lockCopy(ctx context.Context, attemptID string) (unlock func(), err error) {
-	found, _ := e.copyLocks.LoadOrStore(attemptID, semaphore.NewWeighted(1))
-	lock := found.(*semaphore.Weighted) //nolint:forcetypeassert // it is one
+// copyLock is held while the copy of an output is looked at, fetched or removed.
+func (e *Executor) copyLock(attemptID string) *semaphore.Weighted {
+	lock, _ := e.copyLocks.LoadOrStore(attemptID, semaphore.NewWeighted(1))
 
-	return func() { lock.Release(1) }, lock.Acquire(ctx, 1)
+	return lock.(*semaphore.Weighted) //nolint:forcetypeassert // it is one
 }
 
 // output returns where an output of an earlier stage is whole on this host: where its stage
 // wrote it, or in a copy, which is fetched from the store once for all trials.
 // Errors: invalid when it is whole nowhere; the errors of fetchOutput.
 func (r *run) output(ctx context.Context, input berth.StageInput) (dir string, err error) {
-	unlock, err := r.lockCopy(ctx, input.AttemptID)
-	if err != nil {
+	lock := r.copyLock(input.AttemptID)
+	if err := lock.Acquire(ctx, 1); err != nil {
 		return "", err
 	}
-	defer unlock()
+	defer lock.Release(1)
 
 	made := r.Executor.dirs(berth.Assignee{Attempt: berth.Attempt{ID: input.AttemptID}})
 
@@ -217,11 +216,12 @@ func (e *Executor) RemoveCopies(ctx context.Context) error {
 // that mounts the copy either has its lease by now, or comes later and finds none.
 func (e *Executor) removeCopy(ctx context.Context, name string) error {
 	id := strings.TrimSuffix(name, parting)
-	unlock, err := e.lockCopy(ctx, id)
-	if err != nil {
-		return err
+
+	lock := e.copyLock(id)
+	if !lock.TryAcquire(1) {
+		return nil // a trial is at it, maybe for long
 	}
-	defer unlock()
+	defer lock.Release(1)
 
 	held, err := e.records.HeldOutputs(ctx, []string{id})
 	if err != nil || slices.Contains(held, id) {

@@ -155,15 +155,18 @@ func TestStage_WaitsBehindAnotherFetch(t *testing.T) {
 		r := setup(t)
 		r.stores(whole)
 
-		unlock, err := r.lockCopy(t.Context(), "elsewhere")
-		require.NoError(t, err)
+		lock := r.copyLock("elsewhere")
+		require.NoError(t, lock.Acquire(t.Context(), 1))
 
 		outcome := r.start(t.Context(), r.order())
 
 		synctest.Wait()
 		require.Len(t, r.Waiting(), 1)
+		require.NoError(t, os.MkdirAll(filepath.Join(r.dir, "stages", "elsewhere"), 0o700))
+		require.NoError(t, r.RemoveCopies(t.Context()), "the removal of other files does not wait for it")
+		require.DirExists(t, filepath.Join(r.dir, "stages", "elsewhere"))
 		r.config.Fetch = nil
-		unlock()
+		lock.Release(1)
 		came(t, outcome)
 		require.Empty(t, r.Waiting())
 	})

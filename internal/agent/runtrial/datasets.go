@@ -29,14 +29,12 @@ func (r *run) addDatasets(ctx context.Context, l *berth.Launch) error {
 				"host %s has no data set %q any more; start its worker with --dataset %s=PATH", r.config.HostName, d.Name, d.Name)}
 		}
 
-		for until := time.Now().Add(datasetPatience); found && version == "" && d.Version != "" && time.Now().Before(until); {
-			select { // its worker reads it
-			case <-time.After(datasetPause):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		if d.Version != "" {
+			version = r.awaitVersion(ctx, d.Name)
+		}
 
-			version, found = r.datasetVersion(d.Name)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 
 		if d.Version != "" && version != d.Version {
@@ -54,4 +52,51 @@ func (r *run) addDatasets(ctx context.Context, l *berth.Launch) error {
 	}
 
 	return nil
+}
+
+// A worker that starts, or sees a new file, reads a data set for a while before it knows the
+// version.
+const (
+	datasetPatience = 5 * time.Minute
+	datasetPause    = time.Second
+)
+
+// awaitVersion is the version that the host has of a data set, once its worker has read it;
+// empty = it has none, or was not read in time.
+func (r *run) awaitVersion(ctx context.Context, name string) string {
+	for until := time.Now().Add(datasetPatience); ; {
+		version, found := r.datasetVersion(name)
+		if version != "" || !found || time.Now().After(until) {
+			return version
+		}
+
+		select {
+		case <-time.After(datasetPause):
+		case <-ctx.Done():
+			return ""
+		}
+	}
+}
+
+// datasetVersion is the version that the host has of a data set now; empty = not known.
+func (r *run) datasetVersion(name string) (version string, found bool) {
+	if r.config.Dataset == nil {
+		return "", false
+	}
+
+	_, version, found = r.config.Dataset(name)
+
+	return version, found
+}
+
+// datasetChanged names a data set that is not in the version that the sweep reads any more;
+// empty = none.
+func (r *run) datasetChanged(ctx context.Context) string {
+	for _, d := range r.who.Spec.Datasets {
+		if r.awaitVersion(ctx, d.Name) != d.Version {
+			return d.Name
+		}
+	}
+
+	return ""
 }

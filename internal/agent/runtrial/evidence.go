@@ -1,6 +1,7 @@
 package runtrial
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -14,7 +15,7 @@ import (
 )
 
 // conclude turns what was seen of the container into its outcome.
-func (r *run) conclude(seen observation) berth.Outcome {
+func (r *run) conclude(ctx context.Context, seen observation) berth.Outcome {
 	code := seen.exit.ExitCode
 	started, finished := r.startedAt.UTC(), seen.exit.FinishedAt.UTC()
 	seen.usage.Wall = berth.Duration(max(finished.Sub(started), 0))
@@ -65,7 +66,9 @@ func (r *run) conclude(seen observation) berth.Outcome {
 
 	results, reportedBy := r.results(seen, &evidence)
 
-	kind, message := r.judgeOutput(failure.Classify(evidence))
+	kind, message := failure.Classify(evidence)
+	kind, message = r.judgeOutput(ctx, kind, message)
+
 	if kind == berth.FailureOK && r.short && !r.order.Short {
 		kind, message = berth.FailurePreempted, "it was started as a short probe, so it has no result; Berth runs the trial in full"
 	}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/berthml/berth"
 )
@@ -78,9 +77,13 @@ func (r *run) lost(ctx context.Context, input berth.StageInput, why error) error
 
 // judgeOutput fails a stage that wrote nothing for others to read, and compares its output with
 // that of its first run.
-func (r *run) judgeOutput(kind berth.FailureKind, message string) (berth.FailureKind, string) {
+func (r *run) judgeOutput(ctx context.Context, kind berth.FailureKind, message string) (berth.FailureKind, string) {
 	if kind != berth.FailureOK || !r.ofStage() || r.short {
 		return kind, message
+	}
+
+	if name := r.datasetChanged(ctx); name != "" {
+		return berth.FailureInfra, fmt.Sprintf("the data set %q changed while the stage ran, so its output belongs to no version", name)
 	}
 
 	files, err := r.dirs.outputFiles()
@@ -91,8 +94,6 @@ func (r *run) judgeOutput(kind berth.FailureKind, message string) (berth.Failure
 	switch {
 	case err != nil:
 		return berth.FailureInfra, fmt.Sprintf("its output cannot be listed: %v", err)
-	case r.datasetChanged() != "":
-		return berth.FailureInfra, fmt.Sprintf("the data set %q changed while the stage ran, so its output belongs to no version", r.datasetChanged())
 	case len(files) == 0:
 		return berth.FailureNoResult, "it ended well and wrote nothing to /trial/out, where later stages find what it made"
 	case r.who.FirstRun != "":
@@ -100,50 +101,6 @@ func (r *run) judgeOutput(kind berth.FailureKind, message string) (berth.Failure
 	default:
 		return kind, message
 	}
-}
-
-// datasetChanged names a data set that is not in the version that the sweep reads any more;
-// empty = none.
-func (r *run) datasetChanged() string {
-	began := make(map[string]string, len(r.who.Spec.Datasets))
-	for _, d := range r.who.Spec.Datasets {
-		began[d.Name] = d.Version
-	}
-
-	for until := time.Now().Add(datasetPatience); ; time.Sleep(datasetPause) {
-		unread := ""
-
-		for name, version := range began {
-			switch now, found := r.datasetVersion(name); {
-			case !found || now != "" && now != version:
-				return name
-			case now == "":
-				unread = name
-			}
-		}
-
-		if unread == "" || time.Now().After(until) {
-			return unread
-		}
-	}
-}
-
-// A worker that starts, or sees a new file, reads a data set for a while before it knows the
-// version.
-const (
-	datasetPatience = 5 * time.Minute
-	datasetPause    = time.Second
-)
-
-// datasetVersion is the version that the host has of a data set; empty = its worker reads it.
-func (r *run) datasetVersion(name string) (version string, found bool) {
-	if r.config.Dataset == nil {
-		return "", false
-	}
-
-	_, version, found = r.config.Dataset(name)
-
-	return version, found
 }
 
 // mostDiffering is how many names of differing files a message has.

@@ -30,7 +30,7 @@ type verdict struct {
 	Tail      []string              `json:"tail,omitempty"`   // last lines of both streams, by which it was judged
 
 	ContainerID  string `json:"container_id,omitempty"`  // empty = no container of it started
-	InputMissing bool   `json:"input_missing,omitempty"` // it did not start for want of what it reads
+	InputMissing bool   `json:"input_missing,omitempty"` // an output or a data set that it reads was missing
 	ImageMissing bool   `json:"image_missing,omitempty"` // it did not start for want of its image
 
 	unwritten bool // it is in memory only

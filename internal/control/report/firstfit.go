@@ -69,7 +69,7 @@ func firstFitNote(in Input) string {
 }
 
 // decides returns parameters, in ascending order, whose values are equal exactly where digests are,
-// and of which none can be left out; false = there are none.
+// with no parameter that can be left out; false = there are none.
 func decides(fits []FirstFit) (names []string, found bool) {
 	all := berth.Assignment{}
 	for _, fit := range fits {

@@ -362,7 +362,7 @@ func madeBy(t *testing.T, b *bundle, key string) string {
 	return record.Output.AttemptID
 }
 
-// Who forgets an output forgets what was made of it.
+// With an output, the outputs of later stages that read it are forgotten.
 func TestStages_ForgetsWhatWasMadeOfIt(t *testing.T) {
 	t.Parallel()
 

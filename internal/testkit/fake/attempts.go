@@ -55,7 +55,7 @@ func (l *Ledger) DropStageOutput(ctx context.Context, attemptID string) error {
 	})
 }
 
-// HeldOutputs are those that NeedOutputs named.
+// HeldOutputs returns the attempts that NeedOutputs named.
 func (l *Ledger) HeldOutputs(ctx context.Context, attemptIDs []string) (held []string, err error) {
 	err = l.do(ctx, "HeldOutputs", "", func() error {
 		for _, id := range attemptIDs {

@@ -491,6 +491,7 @@ type SharedOutput struct {
 	LastSeenAt time.Time
 	There      *bool
 	Stored     *bool
+	SeenAt     interface{}
 }
 
 type StageOutput struct {

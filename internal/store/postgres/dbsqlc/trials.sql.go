@@ -1056,7 +1056,7 @@ func (q *Queries) PausedTrials(ctx context.Context, db DBTX, workflowIds []strin
 const putStageOutput = `-- name: PutStageOutput :execrows
 INSERT INTO stage_outputs AS o (key, stage, attempt_id) VALUES ($1, $2, $3)
 ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now()
-WHERE NOT EXISTS (SELECT 1 FROM shared_outputs u WHERE u.key = o.key AND (u.stored OR u.last_seen_at > now() - $4::interval))
+WHERE NOT EXISTS (SELECT 1 FROM shared_outputs u WHERE u.key = o.key AND u.seen_at > now() - $4::interval)
 `
 
 type PutStageOutputParams struct {
@@ -1164,7 +1164,7 @@ func (q *Queries) SetTrialState(ctx context.Context, db DBTX, arg *SetTrialState
 }
 
 const stageInputs = `-- name: StageInputs :many
-SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored, (o.stored OR o.last_seen_at > now() - $1::interval)::boolean AS known
+SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored, (o.seen_at > now() - $1::interval)::boolean AS known
 FROM shared_outputs o WHERE o.key = ANY ($2::text[])
 `
 
@@ -1204,7 +1204,7 @@ func (q *Queries) StageInputs(ctx context.Context, db DBTX, silent time.Duration
 }
 
 const stageStates = `-- name: StageStates :many
-SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND (o.stored OR o.last_seen_at > now() - $1::interval)) AS known,
+SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.seen_at > now() - $1::interval) AS known,
     EXISTS (
         SELECT 1 FROM stage_outputs o JOIN attempts a ON a.trial_id = t.id AND a.stage = o.stage AND a.id <> o.attempt_id AND a.failure_kind = 'ok'
         WHERE o.key = k.key AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)) AS repeated,
@@ -1314,7 +1314,7 @@ func (q *Queries) StageUse(ctx context.Context, db DBTX, sweepID string) ([]Stag
 }
 
 const stagesKnown = `-- name: StagesKnown :many
-SELECT o.key FROM shared_outputs o WHERE o.key = ANY ($1::text[]) AND (o.stored OR o.last_seen_at > now() - $2::interval)
+SELECT o.key FROM shared_outputs o WHERE o.key = ANY ($1::text[]) AND o.seen_at > now() - $2::interval
 `
 
 func (q *Queries) StagesKnown(ctx context.Context, db DBTX, keys []string, silent time.Duration) ([]string, error) {

@@ -76,7 +76,8 @@ SELECT r.attempt_id, r.sweep_id, r.shape_key, r.reasons::text AS reasons, r.kept
 FROM placement_requests r JOIN sweeps s ON s.id = r.sweep_id JOIN trials t ON t.id = r.trial_id
 LEFT JOIN attempts open ON open.trial_id = r.trial_id AND open.state IN ('placed', 'running')
 LEFT JOIN hosts h ON h.id = open.host_id
-LEFT JOIN LATERAL (SELECT e AS stage FROM json_array_elements(s.spec -> 'stages') e WHERE r.stage <> 'main' AND e ->> 'name' = r.stage) st ON true
+LEFT JOIN LATERAL ( -- a spec is parsed for stages alone
+    SELECT e AS stage FROM json_array_elements(CASE WHEN r.stage <> 'main' THEN s.spec -> 'stages' END) e WHERE e ->> 'name' = r.stage) st ON true
 WHERE r.attempt_id = ANY (ARRAY(SELECT attempt_id FROM offered)) AND r.state = 'waiting'
 ORDER BY greatest(r.requested_at, s.resumed_at), r.attempt_id;
 

@@ -14,7 +14,7 @@ WHERE t.sweep_id = @sweep_id AND t.number = @number;
 
 -- name: StageStates :many
 -- The stages of a trial in order. An output outside the store is lost once its host is removed, or silent for long.
-SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND (o.stored OR o.last_seen_at > now() - @silent::interval)) AS known,
+SELECT k.key, EXISTS (SELECT 1 FROM shared_outputs o WHERE o.key = k.key AND o.seen_at > now() - @silent::interval) AS known,
     EXISTS (
         SELECT 1 FROM stage_outputs o JOIN attempts a ON a.trial_id = t.id AND a.stage = o.stage AND a.id <> o.attempt_id AND a.failure_kind = 'ok'
         WHERE o.key = k.key AND NOT EXISTS (SELECT 1 FROM placement_requests r WHERE r.attempt_id = a.id AND r.short)) AS repeated,
@@ -38,14 +38,14 @@ WHERE t.sweep_id = @sweep_id AND t.state = 'waiting' AND t.stage_keys <> '{}'
 
 -- name: StageInputs :many
 -- The attempts that wrote the outputs of stages, where, and whether the store has them. known: as in StageStates.
-SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored, (o.stored OR o.last_seen_at > now() - @silent::interval)::boolean AS known
+SELECT o.key, o.attempt_id, o.host_id, o.stored::boolean AS stored, (o.seen_at > now() - @silent::interval)::boolean AS known
 FROM shared_outputs o WHERE o.key = ANY (@keys::text[]);
 
 -- name: PutStageOutput :execrows
 -- A second output of a stage replaces the first only once that is lost: later stages read the first.
 INSERT INTO stage_outputs AS o (key, stage, attempt_id) VALUES (@key, @stage, @attempt_id)
 ON CONFLICT (key) DO UPDATE SET attempt_id = excluded.attempt_id, made_at = now()
-WHERE NOT EXISTS (SELECT 1 FROM shared_outputs u WHERE u.key = o.key AND (u.stored OR u.last_seen_at > now() - @silent::interval));
+WHERE NOT EXISTS (SELECT 1 FROM shared_outputs u WHERE u.key = o.key AND u.seen_at > now() - @silent::interval);
 
 -- name: DropLaterOutputs :exec
 -- A stage that was lost ran again: what later stages wrote on another host has no host any more that has all inputs of a
@@ -72,7 +72,7 @@ WHERE s.state = 'paused' OR s.max_parallel > 0
         WHERE t.sweep_id = s.id AND 'trial-' || t.number = split_part(w.id, '/', 2) AND a.state IN ('placed', 'running'));
 
 -- name: StagesKnown :many
-SELECT o.key FROM shared_outputs o WHERE o.key = ANY (@keys::text[]) AND (o.stored OR o.last_seen_at > now() - @silent::interval);
+SELECT o.key FROM shared_outputs o WHERE o.key = ANY (@keys::text[]) AND o.seen_at > now() - @silent::interval;
 
 -- name: FirstFits :many
 -- The first fits of the succeeded trials of a sweep, where these were followed by others.
