@@ -427,14 +427,14 @@ CREATE TABLE stage_outputs (
 );
 
 -- Outputs on the host where their stage ran (there), with all files in the store (stored), or both. seen_at is when they were
--- last within reach.
+-- last within reach. Each output's attempt is looked up by its id (OFFSET 0): a planner without statistics reads all attempts.
 CREATE VIEW shared_outputs AS
 SELECT o.key, o.attempt_id, w.host_id, w.last_seen_at, w.there, w.stored, CASE WHEN w.stored THEN 'infinity' ELSE w.last_seen_at END AS seen_at
 FROM stage_outputs o CROSS JOIN LATERAL (
     SELECT h.id AS host_id, h.last_seen_at, s.deleted_at, a.files_state = 'stored' AND a.files_left_out = 0 AS stored,
         a.outputs_removed_at IS NULL AND (h.removed_at IS NULL OR h.removed_at < h.last_seen_at) AS there
     FROM attempts a JOIN trials t ON t.id = a.trial_id JOIN sweeps s ON s.id = t.sweep_id JOIN hosts h ON h.id = a.host_id
-    WHERE a.id = o.attempt_id
+    WHERE a.id = o.attempt_id OFFSET 0
 ) w
 WHERE w.deleted_at IS NULL AND (w.there OR w.stored);
 

@@ -124,7 +124,7 @@ func (s *Store) addInputs(ctx context.Context, tx pgx.Tx, queue *berth.Queue, ro
 		return nil
 	}
 
-	found, err := s.q.ListWaitingInputs(ctx, tx, berth.StageSilence, staged)
+	found, err := s.q.ListWaitingInputs(ctx, tx, staged, berth.StageSilence)
 	if err != nil {
 		return err
 	}
