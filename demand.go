@@ -23,8 +23,8 @@ type Demand struct {
 	DeviceActivity int64 `json:"device_activity,omitempty"` // DeviceActivity.Busiest of its shape; 0 = not known
 }
 
-// Granule is the multiple of bytes that reservations of memory are rounded to, so that two
-// runs of one shape that differ by noise reserve the same.
+// Granule is the multiple of bytes that guesses of a memory need, and steps after an
+// out-of-memory, are rounded to.
 const Granule = 64 << 20
 
 // CapCores returns how many cores a container may keep busy with this reservation in

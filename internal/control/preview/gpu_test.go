@@ -75,9 +75,9 @@ func TestPreview_OnGPUs(t *testing.T) {
 	f := full(gib, time.Minute)
 	f.DevicePeakBytes = 910 << 20
 	p = seeOn(t, s, hosts, f)
-	require.Equal(t, int64(1088<<20), p.Shapes[0].Demand.DeviceBytes)
+	require.Equal(t, int64(1040<<20), p.Shapes[0].Demand.DeviceBytes)
 	require.Equal(t, 3, p.AtOnce)
-	require.Contains(t, p.Why, "needs 1,088 MiB of GPU memory, 832 MiB free")
+	require.Contains(t, p.Why, "needs 1,040 MiB of GPU memory, 976 MiB free")
 	require.Equal(t, preview.SizedByMeasured, p.Shapes[0].SizedBy)
 
 	s.Resources.Device = berth.DeviceCPU

@@ -95,14 +95,14 @@ func TestNothingMeasured(t *testing.T) {
 func TestMeasured(t *testing.T) {
 	t.Parallel()
 
-	p := see(t, decode(t, ""), []berth.Host{host("a", 8, 2*gib)}, full(600*mib, 10*time.Second), full(600*mib, 20*time.Second))
+	p := see(t, decode(t, ""), []berth.Host{host("a", 8, 2*gib)}, full(656*mib, 10*time.Second), full(656*mib, 20*time.Second))
 
 	require.Equal(t, 2, p.ProbesCached)
 	require.Equal(t, preview.SizedByMeasured, p.Shapes[0].SizedBy)
 
-	predicted := full(600*mib, 10*time.Second)
+	predicted := full(656*mib, 10*time.Second)
 	predicted.Source, predicted.Samples = berth.FootprintPredicted, 0
-	guessed := see(t, decode(t, ""), []berth.Host{host("a", 8, 2*gib)}, predicted, full(600*mib, 20*time.Second))
+	guessed := see(t, decode(t, ""), []berth.Host{host("a", 8, 2*gib)}, predicted, full(656*mib, 20*time.Second))
 	require.Equal(t, preview.SizedByPredicted, guessed.Shapes[0].SizedBy)
 	require.EqualValues(t, 704*mib, p.Shapes[0].Demand.MemoryBytes)
 	require.Equal(t, 2, p.AtOnce)
@@ -115,7 +115,7 @@ func TestStagesCount(t *testing.T) {
 	t.Parallel()
 
 	s, hosts := decode(t, "stages: [{name: base, parameters: [width]}]\n"), []berth.Host{host("a", 8, 2*gib)}
-	short, long := full(600*mib, 10*time.Second), full(600*mib, 20*time.Second)
+	short, long := full(656*mib, 10*time.Second), full(656*mib, 20*time.Second)
 
 	p := see(t, s, hosts, short, long)
 	require.Nil(t, p.Duration, "no stage was measured")
@@ -124,7 +124,7 @@ func TestStagesCount(t *testing.T) {
 	// Shapes of stages are no shapes of trials: 2 of 6 trials have a shape of their own, not 4.
 	require.NotContains(t, codes(see(t, s, hosts).Warnings), preview.CodeManyShapes)
 
-	p = see(t, s, hosts, short, long, full(600*mib, time.Hour), full(600*mib, time.Hour))
+	p = see(t, s, hosts, short, long, full(656*mib, time.Hour), full(656*mib, time.Hour))
 	require.Equal(t, []int{0, 4}, []int{p.ProbesNeeded, p.ProbesCached})
 	require.Equal(t, &preview.Duration{Min: time.Hour + 47*time.Second, Max: time.Hour + 62*time.Second}, p.Duration)
 }

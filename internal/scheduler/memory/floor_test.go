@@ -79,10 +79,10 @@ func TestFloor_Stories(t *testing.T) {
 		"one of many needs more than there is": {
 			needs: []int64{175, 175, 30720, 175, 175, 175, 175},
 			want: []ladder{
-				fine(4096), fine(256),
-				{[]int64{256, 768, host}, false},
-				fine(1024), fine(1024), fine(1024), // four times their need, for three runs
-				fine(256),
+				fine(4096), fine(224),
+				{[]int64{224, 768, host}, false},
+				fine(896), fine(896), fine(896), // four times their need, for three runs
+				fine(224),
 			},
 		},
 		"it comes first": {
@@ -90,17 +90,17 @@ func TestFloor_Stories(t *testing.T) {
 			want: []ladder{
 				{[]int64{4096, 6144, host}, false},
 				fine(9216), // nothing is measured yet; not the whole host
-				fine(1024), fine(1024), fine(256),
+				fine(896), fine(896), fine(224),
 			},
 		},
 		"it comes again and again": {
 			needs: []int64{175, 30720, 30720, 30720, 175},
 			want: []ladder{
 				fine(4096),
-				{[]int64{256, 768, host}, false},
-				{[]int64{1024, 1536, host}, false},
-				{[]int64{1024, 1536, host}, false},
-				fine(1024),
+				{[]int64{224, 768, host}, false},
+				{[]int64{896, 1408, host}, false},
+				{[]int64{896, 1408, host}, false},
+				fine(896),
 			},
 		},
 		// The memory peaks after the part that the probe measured.
@@ -108,14 +108,14 @@ func TestFloor_Stories(t *testing.T) {
 			prior: short(1024),
 			needs: []int64{3072, 3072, 3072, 3072},
 			want: []ladder{
-				{[]int64{1280, 1920, host}, true},
-				fine(3392), fine(3264), fine(3264),
+				{[]int64{1232, 1856, host}, true},
+				fine(3392), fine(3232), fine(3232),
 			},
 		},
 		"twice as much": {
 			prior: short(1024),
 			needs: []int64{1800, 1800, 1800},
-			want:  []ladder{{[]int64{1280, 1920}, true}, fine(1984), fine(1920)},
+			want:  []ladder{{[]int64{1232, 1856}, true}, fine(1984), fine(1904)},
 		},
 		"ten times as much": {
 			prior: short(256),
@@ -125,7 +125,7 @@ func TestFloor_Stories(t *testing.T) {
 		"several sizes in one shape": {
 			prior: &berth.Footprint{Source: berth.FootprintFull, Samples: 1, MemoryPeakBytes: 299 * mib},
 			needs: []int64{640, 885, 299, 885},
-			want:  []ladder{{[]int64{384, 896}, true}, fine(896), fine(960), fine(960)},
+			want:  []ladder{{[]int64{352, 896}, true}, fine(896), fine(944), fine(944)},
 		},
 		// What the user writes stands.
 		"a size in the file": {

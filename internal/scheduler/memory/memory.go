@@ -9,10 +9,11 @@ import "github.com/berthml/berth"
 const MiB = 1 << 20
 
 const (
-	// hostFloor is the least margin over a measured peak of host memory: the
-	// spread of one TensorFlow shape over repeated runs stays below 30 MiB
-	// (629-648 MiB, 2 cores, 2026-11-21).
-	hostFloor = 64 * MiB
+	// hostFloor is the least margin over a measured peak of host memory, and
+	// wholeHostFloor over that of a whole run: the spread of one TensorFlow shape
+	// over repeated runs stays below 30 MiB (629-648 MiB, 2 cores, 2026-11-21).
+	hostFloor      = 64 * MiB
+	wholeHostFloor = 48 * MiB
 	// deviceFloor covers the choice of cuDNN algorithm and lazily loaded modules
 	// without a whole measured run. Whole runs of a shape differ by at most 32 MiB
 	// (878 and 910 MiB with other data), and within one sweep not at all: 54 of 9
@@ -20,6 +21,9 @@ const (
 	// times that.
 	deviceFloor = 256 * MiB
 	wholeFloor  = 128 * MiB
+	// measuredStep is what a reservation by a measured peak is rounded up to, so that
+	// runs of one shape that differ by noise reserve the same.
+	measuredStep = 16 * MiB
 	// enoughSamples is how many measured attempts earn the narrow margin.
 	enoughSamples = 3
 	// probeBytes is the reservation of an unmeasured shape: twice the need of
@@ -43,11 +47,17 @@ const (
 
 // Reserve returns the bytes of host memory to reserve for a shape with this
 // footprint: the peak with a margin of 10 % (5 % from three samples on, 20 %
-// for a partial measurement), at least 64 MiB over it. A reservation of the
-// shape that ran out of memory raises that to the next step of Grow; once a run
-// was measured, to no more than four times the need, or 512 MiB more. Zero when nothing is known.
+// for a partial measurement), at least 64 MiB over it, and 48 over that of a whole
+// run. A reservation of the shape that ran out of memory raises that to the next step
+// of Grow; once a run was measured, to no more than four times the need, or 512 MiB
+// more. Zero when nothing is known.
 func Reserve(f berth.Footprint) int64 {
-	return reserve(f, f.MemoryPeakBytes, f.MemoryFloorBytes, hostFloor, Known(&f))
+	margin := int64(hostFloor)
+	if f.Source == berth.FootprintFull {
+		margin = wholeHostFloor
+	}
+
+	return reserve(f, f.MemoryPeakBytes, f.MemoryFloorBytes, margin, Known(&f))
 }
 
 // reserve is Reserve of one kind of memory, with the least margin over its peak. An
@@ -56,7 +66,7 @@ func Reserve(f berth.Footprint) int64 {
 func reserve(f berth.Footprint, peak, ranOut, margin int64, bounded bool) int64 {
 	need := int64(0)
 	if peak > 0 {
-		need = roundUp(max(withMargin(peak, f), peak+margin))
+		need = roundUp(max(withMargin(peak, f), peak+margin), measuredStep)
 	}
 
 	if ranOut == 0 {
@@ -143,7 +153,7 @@ func ForProbe(room Room, cpuMilli int64) int64 {
 // observed peak: the largest of 1.5 times the reservation, 1.25 times the peak
 // and 512 MiB more.
 func Grow(reservedBytes, peakBytes int64) int64 {
-	return roundUp(max(reservedBytes+reservedBytes/2, peakBytes+peakBytes/4, reservedBytes+oomStep))
+	return roundUp(max(reservedBytes+reservedBytes/2, peakBytes+peakBytes/4, reservedBytes+oomStep), berth.Granule)
 }
 
 // Room is the memory that the machines offer to one attempt.
@@ -185,6 +195,6 @@ func AfterOOM(last berth.Demand, peakBytes int64, ooms, maxAttempts int, room Ro
 	return next, true
 }
 
-func roundUp(n int64) int64 { return (n + berth.Granule - 1) / berth.Granule * berth.Granule }
+func roundUp(n, step int64) int64 { return (n + step - 1) / step * step }
 
 func roundDown(n int64) int64 { return n / berth.Granule * berth.Granule }

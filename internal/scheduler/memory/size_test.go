@@ -66,7 +66,7 @@ func TestSize(t *testing.T) {
 		"nor for a former one":            {hosts: removed, footprint: raised, want: 16 * gib},
 		"nor for one without the cores":   {hosts: []berth.Host{small, narrow}, footprint: raised, want: 16 * gib},
 		"nor for programs outside Berth":  {hosts: used, footprint: raised, want: left},
-		"what was measured does":          {hosts: used, footprint: measuredAt(18, 0), want: 18*gib + 15*gib/16},
+		"what was measured does":          {hosts: used, footprint: measuredAt(18, 0), want: 18*gib + 928*mib},
 		"what was measured in part, too":  {hosts: used, footprint: partial, want: 24 * gib},
 		"and a guess":                     {hosts: []berth.Host{machine(berth.HostReady, 32, 1)}, want: 4 * gib},
 		"programs outside Berth hold all": {hosts: []berth.Host{machine(berth.HostReady, 32, 0)}, footprint: raised, want: 24 * gib},

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	mib64 = 64 << 20
+	mib16 = 16 << 20
 	big   = berth.DeviceClass("big")
 	small = berth.DeviceClass("small")
 )
@@ -95,7 +95,7 @@ func TestSizes(t *testing.T) {
 		"alone where nothing is measured": {resources: auto, hosts: mixed, want: wants{big: {20 * 1024, true}, small: {4 * 1024, true}}},
 		"what was measured, on its class alone": {
 			resources: gpu, hosts: mixed, known: berth.Footprints{big: onGPU(910, 0), berth.ClassCPU: onGPU(0, 0)},
-			want: wants{big: {1088, false}, small: {4 * 1024, true}},
+			want: wants{big: {1040, false}, small: {4 * 1024, true}},
 		},
 		"10 % of much is more than 256 MiB": {resources: gpu, hosts: one, known: berth.Footprints{big: onGPU(10000, 0)}, want: wants{big: {11008, false}}},
 		"no more than a card has": {
@@ -103,17 +103,17 @@ func TestSizes(t *testing.T) {
 			want: wants{small: {16 * 1024, false}},
 		},
 		"what a sibling ran out of":            {resources: gpu, hosts: one, known: berth.Footprints{big: onGPU(910, 1216)}, want: wants{big: {1856, false}}},
-		"at most four times what was measured": {resources: gpu, hosts: one, known: berth.Footprints{big: onGPU(910, 9000)}, want: wants{big: {4 * 1088, false}}},
+		"at most four times what was measured": {resources: gpu, hosts: one, known: berth.Footprints{big: onGPU(910, 9000)}, want: wants{big: {4 * 1040, false}}},
 		"what the user wrote": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUMemory: 2 * gib}, hosts: mixed, known: berth.Footprints{big: onGPU(910, 1216)},
 			want: wants{big: {2048, false}, small: {2048, false}},
 		},
-		"alone, as the user wrote": {resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: one, known: known, want: wants{big: {1088, true}}},
+		"alone, as the user wrote": {resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: one, known: known, want: wants{big: {1040, true}}},
 		"by time slices, as the user wrote": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "time_slicing", GPUMemory: gib},
 			hosts:     []berth.Host{gpuHost(mps, card(small, 16))}, want: wants{big: {1024, false}, small: {1024, false}},
 		},
-		"by MPS, as the user wrote":                          {resources: insists, known: known, hosts: []berth.Host{gpuHost(mps, card(small, 16))}, want: wants{bigMPS: {1216, false}}},
+		"by MPS, as the user wrote":                          {resources: insists, known: known, hosts: []berth.Host{gpuHost(mps, card(small, 16))}, want: wants{bigMPS: {1168, false}}},
 		"nothing, as no GPU has MPS":                         {resources: insists, hosts: []berth.Host{gpuHost(lone, card(small, 16))}, want: wants{}},
 		"a 32nd where nothing is measured, as MPS bounds it": {resources: gpu, hosts: oneMPS, want: wants{bigMPS: {2560, false}, big: {20 * 1024, true}}},
 		"MPS, as it insists, though its daemon does not run": {
@@ -144,16 +144,16 @@ func TestSizes(t *testing.T) {
 			known: berth.Footprints{bigMPS: onGPU(10000, 0), big: {Source: berth.FootprintRaised, DeviceFloorBytes: 10 * gib}},
 			want:  wants{bigMPS: {11008, false}, big: {15 * 1024, false}},
 		},
-		"what was measured in the other mode": {resources: gpu, hosts: oneMPS, known: berth.Footprints{bigMPS: onGPU(910, 0)}, want: wants{bigMPS: {1088, false}, big: {1216, false}}},
+		"what was measured in the other mode": {resources: gpu, hosts: oneMPS, known: berth.Footprints{bigMPS: onGPU(910, 0)}, want: wants{bigMPS: {1040, false}, big: {1168, false}}},
 		"what was measured in each mode": {
 			resources: gpu, hosts: oneMPS, known: berth.Footprints{bigMPS: onGPU(910, 0), big: onGPU(1500, 0)},
-			want: wants{bigMPS: {1088, false}, big: {1664, false}},
+			want: wants{bigMPS: {1040, false}, big: {1664, false}},
 		},
 		"a GPU without MPS, for a trial that wants it alone": {
 			resources: berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, hosts: oneMPS,
-			known: berth.Footprints{bigMPS: onGPU(910, 0)}, want: wants{big: {1216, true}},
+			known: berth.Footprints{bigMPS: onGPU(910, 0)}, want: wants{big: {1168, true}},
 		},
-		"a GPU that a person keeps for one attempt at a time": {resources: gpu, hosts: []berth.Host{gpuHost(lone)}, known: known, want: wants{big: {1088, false}}},
+		"a GPU that a person keeps for one attempt at a time": {resources: gpu, hosts: []berth.Host{gpuHost(lone)}, known: known, want: wants{big: {1040, false}}},
 
 		"cores, as the GPU has a problem":  {resources: auto, hosts: []berth.Host{cores, gpuHost(sick)}, want: wants{berth.ClassCPU: {}}},
 		"cores, as the GPU is cordoned":    {resources: auto, hosts: []berth.Host{cores, gpuHost(cordoned)}, want: wants{berth.ClassCPU: {}}},
@@ -200,7 +200,7 @@ func TestSizes(t *testing.T) {
 
 			for class, d := range demands {
 				got[class] = want{d.DeviceBytes >> 20, d.ExclusiveDevice}
-				require.Zero(t, d.DeviceBytes%mib64)
+				require.Zero(t, d.DeviceBytes%mib16)
 				require.Positive(t, d.MemoryBytes)
 				require.Positive(t, d.CPUMilli)
 				require.Equal(t, class != berth.ClassCPU, d.Contexts == 1)
@@ -242,8 +242,8 @@ func TestSizes_OfTheHostsWithTheClass(t *testing.T) {
 		"a quarter of that host":   {hosts: both, class: big, memory: 2 * gib, cpu: 650},
 		"it ran out of its GPU":    {hosts: both, last: ranOutOfGPU(4, false, 1), class: big, memory: 3 * gib, cpu: 650},
 		"there is no GPU any more": {hosts: both[:1], last: ran, class: berth.ClassCPU, memory: 6 * gib, cpu: 1000},
-		"busy cores":               {hosts: both, known: berth.Footprints{big: busy}, class: big, memory: gib + 128*mib, cpu: 650},
-		"idle cores":               {hosts: both, known: berth.Footprints{big: idle}, class: big, memory: gib + 128*mib, cpu: 100},
+		"busy cores":               {hosts: both, known: berth.Footprints{big: busy}, class: big, memory: gib + 112*mib, cpu: 650},
+		"idle cores":               {hosts: both, known: berth.Footprints{big: idle}, class: big, memory: gib + 112*mib, cpu: 100},
 		"the cores of the user":    {hosts: both, cpus: 800, class: big, memory: 1600 * mib, cpu: 800},
 	} {
 		demands, ok := memory.Sizes(memory.Ask{Resources: berth.Resources{Device: berth.DeviceAuto, CPUs: tt.cpus}, Last: tt.last}, tt.known, tt.hosts)
@@ -271,8 +271,8 @@ func TestGuesses(t *testing.T) {
 		mib     int64 // by MPS
 	}{
 		"nothing is known":        {shared, berth.Resources{Device: berth.DeviceGPU}, nil, true, 2560},
-		"what trains":             {shared, berth.Resources{Device: berth.DeviceGPU}, berth.Footprints{big.Twin(): trains}, false, 10816}, // 20 % more
-		"a whole run, elsewhere":  {shared, berth.Resources{Device: berth.DeviceGPU}, berth.Footprints{big: onGPU(910, 0)}, false, 1216},
+		"what trains":             {shared, berth.Resources{Device: berth.DeviceGPU}, berth.Footprints{big.Twin(): trains}, false, 10800}, // 20 % more
+		"a whole run, elsewhere":  {shared, berth.Resources{Device: berth.DeviceGPU}, berth.Footprints{big: onGPU(910, 0)}, false, 1168},
 		"the user's word":         {shared, berth.Resources{Device: berth.DeviceGPU, GPUMemory: gib}, nil, false, 1024},
 		"alone, by time slices":   {sliced, berth.Resources{Device: berth.DeviceGPU}, nil, false, 0},
 		"alone, as the user says": {shared, berth.Resources{Device: berth.DeviceGPU, GPUSharing: "exclusive"}, nil, false, 0},
@@ -336,7 +336,7 @@ func TestObserve_DeviceFloor(t *testing.T) {
 	alone := berth.Demand{MemoryBytes: 2 * gib, DeviceBytes: 80 * gib, ExclusiveDevice: true}
 
 	f := see(berth.Footprint{}, berth.FailureOK, 3, four)
-	require.Equal(t, int64(3*gib+5*mib64), memory.ReserveDevice(f))
+	require.Equal(t, int64(3*gib+20*mib16), memory.ReserveDevice(f))
 	require.Equal(t, f, see(f, berth.FailureDeviceOOM, 80, alone), "that trial is infeasible, not its siblings")
 
 	f = see(f, berth.FailureDeviceOOM, 4, four)
@@ -351,7 +351,7 @@ func TestObserve_DeviceFloor(t *testing.T) {
 
 	f = see(f, berth.FailureOK, 2, four)
 	require.Zero(t, f.DeviceFloorBytes)
-	require.Equal(t, int64(3*gib+3*mib64), memory.ReserveDevice(f), "four runs: 5 % over the peak")
+	require.Equal(t, int64(3*gib+10*mib16), memory.ReserveDevice(f), "four runs: 5 % over the peak")
 }
 
 // What ran out of memory with the small GPU for itself is not infeasible while the

@@ -86,7 +86,7 @@ func (a Ask) bytesBeyond(largest int64) int64 {
 func spillOn(a Ask, f *berth.Footprint, hosts []berth.Host, lacks, largest int64) (berth.Demand, bool) {
 	d, ok := hostSize(a, f, hosts)
 	d.Contexts, d.ExclusiveDevice, d.DeviceBytes = 1, true, largest
-	d.SpillBytes = roundUp(lacks)
+	d.SpillBytes = roundUp(lacks, berth.Granule)
 
 	if a.Last == nil {
 		d.MemoryBytes += d.SpillBytes

@@ -169,7 +169,7 @@ func TestFinishAttempt_ThatNeedsNoGPU(t *testing.T) {
 	require.Equal(t, int64(gib), known.Of(berth.ClassCPU).MemoryPeakBytes)
 	require.Equal(t, 1, known.Of(berth.ClassCPU).Samples)
 	require.Equal(t, []berth.DeviceClass{berth.ClassCPU}, demands.Classes())
-	require.Equal(t, int64(1152*mib), demands[berth.ClassCPU].MemoryBytes)
+	require.Equal(t, int64(1136*mib), demands[berth.ClassCPU].MemoryBytes)
 }
 
 // The ledger keeps what a trial ran out of until three of its siblings needed less, who
@@ -190,6 +190,6 @@ func TestFinishAttempt_AnOutlierDoesNotHoldTheShape(t *testing.T) {
 		b.runs(t, b.request(t, gib), berth.FailureOK, 175*mib)
 	}
 
-	require.Equal(t, int64(256*mib), b.waiting(t)[sibling.AttemptID])
+	require.Equal(t, int64(224*mib), b.waiting(t)[sibling.AttemptID])
 	require.Zero(t, b.footprints(t, sibling.ShapeKey).Of(berth.ClassCPU).MemoryFloorBytes)
 }
