@@ -221,6 +221,7 @@ var bad = []struct {
 	{"probe off, memory unknown", "", with("probe: {mode: off}"), 422, []string{"E_MEM /resources/memory"}},
 	{"enum", "", with("resources: {device: tpu}", "probe: {mode: never}"), 422, []string{"E_VALUE /resources/device", "E_VALUE /probe/mode"}},
 	{"stage without a name, main, twice", "", with("stages: [{name: A, command: [a]}, {name: main, command: [a]}, {name: b, command: [a]}, {name: b, command: [a]}]"), 422, []string{"E_STAGE /stages/0/name", "E_STAGE /stages/1/name", "E_STAGE /stages/3/name"}},
+	{"stage that is all, paths to no earlier stage", "", "name: a\nimage: a:1\ncommand: [a, '--x=/trial/stages/featurs/x', --all=/trial/stages, '/trial/stages/{{s}}', '/trial/stages/a{{s}}', '/trial/stages/$X']\nparameters: [{name: s, values: [features]}]\nstages: [{name: all, command: [a]}, {name: features, command: [a, /trial/stages/features/x, /trial/stages/all/x]}]\nsearch: {algorithm: grid}\n", 422, []string{"E_STAGE /command/1", "E_STAGE /stages/0/name", "E_STAGE /stages/1/command/1"}},
 	{"stage that says nothing", "", with("stages: [{name: a}]"), 422, []string{"E_STAGE /stages/0"}},
 	{"stage that reads nobody", "", with("stages: [{name: a, parameters: [l]}, {name: b, command: [x, '--l={{l}}']}, {name: c, parameters: [lr, lr]}]"), 422, []string{"E_STAGE /stages/0/parameters/0", "E_TEMPLATE_PARAM /stages/1/command/1", "E_STAGE /stages/2/parameters/1"}},
 	{"stage that reads more than it says", "", with("stages: [{name: a, command: [x, '--lr={{lr}}'], parameters: []}]"), 422, []string{"E_STAGE /stages/0/parameters"}},

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"path"
 	"strconv"
 
@@ -106,9 +107,5 @@ func (c *checker) suggestName(wrong string) string {
 		names = append(names, p.Name)
 	}
 
-	if near := Nearest(wrong, names); near != "" {
-		return "; did you mean " + strconv.Quote(near) + "?"
-	}
-
-	return "; declare it under parameters"
+	return cmp.Or(didYouMean(wrong, names), "; declare it under parameters")
 }

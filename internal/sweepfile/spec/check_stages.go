@@ -13,6 +13,12 @@ import (
 
 var stageName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
+// stagePath is where commands find the output of a stage.
+var stagePath = regexp.MustCompile(`/trial/stages/([a-z0-9][a-z0-9-]*)(?:$|[/\s"'])`)
+
+// byHand is what scripts call a run without stages, as docs/stages.md shows.
+const byHand = "all"
+
 const stageHint = "such as {name: features, parameters: [base]}, which runs the sweep's command, or {name: features, command: [python3, features.py]}"
 
 func (o *object) stages() []berth.Stage {
@@ -51,6 +57,8 @@ func (c *checker) checkStages() {
 		return
 	}
 
+	c.checkStagePaths("/command", c.spec.Command, stages)
+
 	for i, stage := range stages {
 		at := "/stages/" + strconv.Itoa(i)
 
@@ -59,6 +67,8 @@ func (c *checker) checkStages() {
 			c.add(at+"/name", codeStage, "a stage's name has 1 to %d of a-z, 0-9 and -, and does not begin with -, such as features", berth.MaxStageName)
 		case stage.Name == berth.StageMain:
 			c.add(at+"/name", codeStage, "%s is the sweep's own command, which runs after all stages; choose another name", berth.StageMain)
+		case stage.Name == byHand:
+			c.add(at+"/name", codeStage, "scripts read %s as a run without stages (docs/stages.md); choose another name", byHand)
 		case slices.ContainsFunc(stages[:i], func(other berth.Stage) bool { return other.Name == stage.Name }):
 			c.add(at+"/name", codeStage, "%q is a stage already; choose another name", stage.Name)
 		}
@@ -68,6 +78,7 @@ func (c *checker) checkStages() {
 		}
 
 		c.checkStageCommand(at, stage)
+		c.checkStagePaths(at+"/command", stage.Command, stages[:i])
 
 		if stage.Resources != nil {
 			c.checkResourcesAt(at+"/resources", *stage.Resources)
@@ -75,6 +86,22 @@ func (c *checker) checkStages() {
 
 		if stage.Resources != nil && stage.Resources.GPUMemorySpill {
 			c.add(at+"/resources/gpu_memory_spill", codeUnsupported, "a stage does not run in unified memory; leave it out")
+		}
+	}
+}
+
+// checkStagePaths looks for paths to outputs of stages that do not run before the command.
+func (c *checker) checkStagePaths(at string, command []string, earlier []berth.Stage) {
+	var names []string
+	for _, stage := range earlier {
+		names = append(names, stage.Name)
+	}
+
+	for i, element := range command {
+		for _, path := range stagePath.FindAllStringSubmatch(element, -1) {
+			if !slices.Contains(names, path[1]) {
+				c.add(at+"/"+strconv.Itoa(i), codeStage, "no stage %q runs before this command%s", path[1], didYouMean(path[1], names))
+			}
 		}
 	}
 }

@@ -1,6 +1,19 @@
 package spec
 
-import "github.com/agext/levenshtein"
+import (
+	"strconv"
+
+	"github.com/agext/levenshtein"
+)
+
+// didYouMean asks for the nearest known name; "" without one.
+func didYouMean(wrong string, known []string) string {
+	if near := Nearest(wrong, known); near != "" {
+		return "; did you mean " + strconv.Quote(near) + "?"
+	}
+
+	return ""
+}
 
 // Nearest is the known name within two edits of a wrong one, or "".
 func Nearest(wrong string, known []string) string {
