@@ -146,7 +146,7 @@ type Executor struct {
 	ooms       sync.Map    // attempt id → true: Docker announced an out-of-memory
 	waiting    sync.Map    // attempt id → token: its image is missing, or its checkpoint
 	writing    sync.Map    // attempt id → berth.AttemptCheckpoint: its container runs
-	whole      sync.Map    // directory → true: the output in it was compared with its manifest
+	whole      sync.Map    // directory → time.Time of the last change when the output in it was compared with its manifest
 	copyLocks  sync.Map    // attempt id → *semaphore.Weighted of one: of the copy of its output
 
 	outputBytes atomic.Int64 // as measured last

@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/filetime"
 )
 
 // mountStages is where a job sees the outputs of earlier stages.
@@ -200,13 +202,15 @@ func digestOf(root *os.Root, path string, info fs.FileInfo) (sum berth.Digest, e
 }
 
 // damage says why an output, or a copy of one, is not as its stage left it; empty = it is. Sizes are
-// compared each time, contents once in a worker's life. Times say nothing: a file may become a
-// link to its object in the store.
+// compared each time, contents once in a worker's life and when a file has changed since. That
+// may be no more than a link to its object in the store.
 func (e *Executor) damage(d dirs) string {
 	var files []outputFile
 	if !readJSON(filepath.Join(d.attempt, manifestName), &files) {
 		return "its manifest is not there"
 	}
+
+	var changed time.Time
 
 	for _, file := range files {
 		info, err := os.Lstat(filepath.Join(d.out, file.Path))
@@ -217,9 +221,13 @@ func (e *Executor) damage(d dirs) string {
 		case info.Size() != file.Bytes:
 			return file.Path + " was changed"
 		}
+
+		if at := filetime.Changed(info); at.After(changed) {
+			changed = at
+		}
 	}
 
-	if _, whole := e.whole.Load(d.attempt); whole {
+	if compared, ok := e.whole.Load(d.attempt); ok && !changed.After(compared.(time.Time)) { //nolint:forcetypeassert // it is one
 		return ""
 	}
 
@@ -230,7 +238,7 @@ func (e *Executor) damage(d dirs) string {
 		return "its files are not those of its manifest"
 	}
 
-	e.whole.Store(d.attempt, true)
+	e.whole.Store(d.attempt, changed)
 
 	return ""
 }

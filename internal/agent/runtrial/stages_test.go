@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/berthml/berth"
+	"github.com/berthml/berth/internal/agent/filetime"
 )
 
 // ofStageBase has the rig's attempt run a stage, as the ledger shows it.
@@ -97,6 +98,29 @@ func TestStage_DamagedInputIsForgotten(t *testing.T) {
 	}
 }
 
+// A byte that changes after the output was compared is noticed, too.
+func TestStage_InputChangesLater(t *testing.T) {
+	t.Parallel()
+
+	r := setup(t)
+	file := r.wrote(t)
+	d := r.dirs(berth.Assignee{Attempt: berth.Attempt{ID: "earlier"}})
+	changed := func() time.Time {
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+
+		return filetime.Changed(info)
+	}
+
+	require.Empty(t, r.damage(d))
+
+	for compared := changed(); !changed().After(compared); { // the kernel's clock has steps of milliseconds
+		require.NoError(t, os.WriteFile(file, []byte("Weights"), 0o600))
+	}
+
+	require.Equal(t, "its files are not those of its manifest", r.damage(d))
+}
+
 // The second run of a stage in a try says which files differ from the first, and is not shared.
 func TestStage_SecondRunIsCompared(t *testing.T) {
 	t.Parallel()
@@ -154,6 +178,7 @@ func TestStage_OutputIsShared(t *testing.T) {
 		"ended well":    {"base.keras", 0, berth.FailureOK, "0123"},
 		"wrote nothing": {metricsName, 0, berth.FailureNoResult, ""},
 		"failed":        {"base.keras", 1, berth.FailureUserError, ""},
+		"full disk":     {"base.keras", 0, berth.FailureInfra, ""}, // its list of files cannot be written
 	} {
 		r := setup(t)
 		r.books.says(ofStageBase)
@@ -162,6 +187,10 @@ func TestStage_OutputIsShared(t *testing.T) {
 		checkpoint := filepath.Join(r.dir, "checkpoints", "trial.stages", "base", "epoch1")
 		require.NoError(t, os.WriteFile(r.file("out/"+test.file), []byte("x"), 0o600))
 		require.NoError(t, os.WriteFile(checkpoint, []byte("x"), 0o600))
+
+		if test.kind == berth.FailureInfra {
+			require.NoError(t, os.Mkdir(r.file(manifestName), 0o700))
+		}
 
 		got := ends(t, box, ended, "done\n", test.code)
 		require.Equal(t, test.kind, got.Kind, name)
