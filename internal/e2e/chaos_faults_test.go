@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,6 +63,8 @@ var kinds = []kind{
 	{"resume", 4, 0, 0, (*chaos).steer},
 	{"stop", 2, 0, 0, (*chaos).steer},
 	{"cancel", 3, 0, 0, (*chaos).steer},
+	{"forget", 5, 0, 0, (*chaos).forgetStage},
+	{"delete", 3, 0, 0, (*chaos).deleteSweep},
 	{"kill -9 of worker", 10, 0, 4 * time.Second, endWorker(syscall.SIGKILL)},
 	{"SIGTERM of worker", 6, 0, 4 * time.Second, endWorker(syscall.SIGTERM)},
 	{"SIGSTOP of worker", 5, time.Second, 15 * time.Second, (*chaos).freezeWorker},
@@ -201,6 +204,60 @@ func (x *chaos) steer(e event) {
 		x.fault(e, id, nil)
 		x.ask(id, e.kind.name)
 	}
+}
+
+// forgetStage has Berth forget the output of a stage. It is refused while a trial needs it.
+func (x *chaos) forgetStage(e event) {
+	ctx, cancel := context.WithTimeout(x.t.Context(), patienceOfCaller)
+	defer cancel()
+
+	stages, err := x.api.ListStagesWithResponse(ctx, &client.ListStagesParams{})
+	if err != nil || stages.JSON200 == nil || len(stages.JSON200.Data) == 0 {
+		return
+	}
+
+	one := stages.JSON200.Data[e.pick%uint64(len(stages.JSON200.Data))]
+
+	answer, err := x.api.ForgetStageWithResponse(ctx, one.Key)
+	if err != nil {
+		x.note("forgetting stage %s: %v", one.Key, err)
+
+		return
+	}
+
+	x.fault(e, fmt.Sprintf("%s %s, %s,", one.Stage, one.Key, answer.Status()), nil)
+}
+
+// deleteSweep deletes a sweep. It is refused while the sweep goes on, or another one reads its outputs.
+func (x *chaos) deleteSweep(e event) {
+	if len(x.sweeps) == 0 {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(x.t.Context(), patienceOfCaller)
+	defer cancel()
+
+	id := x.sweeps[e.pick%uint64(len(x.sweeps))]
+
+	x.mu.Lock()
+	before := slices.Clone(x.deleted)
+	x.deleted = append(x.deleted, id) // also if no answer comes
+	x.mu.Unlock()
+
+	answer, err := x.api.DeleteSweepWithResponse(ctx, id)
+	if err != nil {
+		x.note("deleting sweep %s: %v", id, err)
+
+		return
+	}
+
+	if answer.StatusCode() == http.StatusConflict {
+		x.mu.Lock()
+		x.deleted = before
+		x.mu.Unlock()
+	}
+
+	x.fault(e, id+", "+answer.Status()+",", nil)
 }
 
 // ask asks the server to do something to a sweep, as a person does.
