@@ -68,6 +68,7 @@ type TrialFilter struct {
 	States   []TrialState // any of these; empty = all
 	ValueMin *float64     // inclusive; a trial without a value is not in such a list
 	ValueMax *float64
+	Stage    string // key of a stage, or its beginning, whose output they use; empty = all
 }
 
 // TrialQuery asks for a page of a sweep's trials.

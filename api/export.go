@@ -109,8 +109,10 @@ func exportFilter(c *gin.Context, what openapi.ExportTable) (berth.TrialFilter, 
 		filter.States = as[berth.TrialState](strings.Split(states, ","))
 	}
 
+	filter.Stage = c.Query("stage")
+
 	if what == openapi.ExportMetrics {
-		for _, name := range []string{"state", "value_min", "value_max"} {
+		for _, name := range []string{"state", "value_min", "value_max", "stage"} {
 			if c.Query(name) != "" {
 				return filter, badParameter(name, "leave it out: it is for what=trials; of metrics all points are exported")
 			}

@@ -80,7 +80,7 @@ func TestLists_Parameters(t *testing.T) {
 		require.Equal(t, len(names), list.Total, path)
 	}
 
-	for query, pointer := range map[string]string{"?value_min=2&value_max=1": "value_min", "?value_max=NaN": "value_max", "?sort=odd": "sort", "?value_min=x": "value_min"} {
+	for query, pointer := range map[string]string{"?value_min=2&value_max=1": "value_min", "?value_max=NaN": "value_max", "?sort=odd": "sort", "?value_min=x": "value_min", "?stage=X": "stage"} {
 		body := r.want(http.StatusBadRequest, "GET", trials+query, "")
 		require.Equal(t, pointer, read[openapi.Problem](t, body).Errors[0].Pointer, body)
 	}

@@ -23,6 +23,7 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 	query := berth.TrialQuery{
 		TrialFilter: berth.TrialFilter{
 			States: as[berth.TrialState](given(r.Params.State)), ValueMin: r.Params.ValueMin, ValueMax: r.Params.ValueMax,
+			Stage: given(r.Params.Stage),
 		},
 		Sort: berth.ParseSort(string(cmp.Or(given(r.Params.Sort), openapi.TrialSortNumber))), Limit: limit,
 		Metrics: r.Params.Metric,
@@ -31,7 +32,7 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 		return nil, err
 	}
 
-	key := listKey("trials", sweepID, query.States, query.ValueMin, query.ValueMax, query.Sort)
+	key := listKey("trials", sweepID, query.States, query.ValueMin, query.ValueMax, query.Stage, query.Sort)
 
 	after, total, err := readListCursor(given(r.Params.Cursor), key)
 	if err != nil {

@@ -2349,6 +2349,9 @@ type TrialID = string
 // TrialNumber defines model for TrialNumber.
 type TrialNumber = int
 
+// TrialStage defines model for TrialStage.
+type TrialStage = string
+
 // TrialStates defines model for TrialStates.
 type TrialStates = []TrialState
 
@@ -2530,6 +2533,9 @@ type ExportSweepParams struct {
 
 	// ValueMax Only trials with at most this value
 	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
+
+	// Stage Only trials that use the output of the stage with this key, or with a key that begins so
+	Stage *TrialStage `form:"stage,omitempty" json:"stage,omitempty"`
 }
 
 // ListCurvesParams defines parameters for ListCurves.
@@ -2575,6 +2581,9 @@ type ListTrialsParams struct {
 
 	// ValueMax Only trials with at most this value
 	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
+
+	// Stage Only trials that use the output of the stage with this key, or with a key that begins so
+	Stage *TrialStage `form:"stage,omitempty" json:"stage,omitempty"`
 
 	// Metric Tells the newest point of each of these metrics, too
 	Metric []string `form:"metric,omitempty" json:"metric,omitempty"`
@@ -6263,6 +6272,18 @@ func NewExportSweepRequest(server string, id ID, params *ExportSweepParams) (*ht
 
 		}
 
+		if params.Stage != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stage", *params.Stage, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -6783,6 +6804,18 @@ func NewListTrialsRequest(server string, id ID, params *ListTrialsParams) (*http
 		if params.ValueMax != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "value_max", *params.ValueMax, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: "double"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stage != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stage", *params.Stage, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

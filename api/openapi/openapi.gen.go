@@ -2348,6 +2348,9 @@ type TrialID = string
 // TrialNumber defines model for TrialNumber.
 type TrialNumber = int
 
+// TrialStage defines model for TrialStage.
+type TrialStage = string
+
 // TrialStates defines model for TrialStates.
 type TrialStates = []TrialState
 
@@ -2514,6 +2517,9 @@ type ListTrialsParams struct {
 
 	// ValueMax Only trials with at most this value
 	ValueMax *ValueMax `form:"value_max,omitempty" json:"value_max,omitempty"`
+
+	// Stage Only trials that use the output of the stage with this key, or with a key that begins so
+	Stage *TrialStage `form:"stage,omitempty" json:"stage,omitempty"`
 
 	// Metric Tells the newest point of each of these metrics, too
 	Metric []string `form:"metric,omitempty" json:"metric,omitempty"`
@@ -3929,6 +3935,14 @@ func (siw *ServerInterfaceWrapper) ListTrials(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "value_max", c.Request.URL.Query(), &params.ValueMax, runtime.BindQueryParameterOptions{Type: "number", Format: "double"})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter value_max: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "stage" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stage", c.Request.URL.Query(), &params.Stage, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter stage: %w", err), http.StatusBadRequest)
 		return
 	}
 

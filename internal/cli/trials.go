@@ -23,6 +23,7 @@ func (r *remote) trials(ctx context.Context, sweep string, wanted client.ListTri
 func (o *options) trialsCommand() *cobra.Command {
 	var (
 		filter []string
+		stage  string
 		sorted string
 		limit  int
 	)
@@ -30,10 +31,11 @@ func (o *options) trialsCommand() *cobra.Command {
 	cmd := o.verb("trials SWEEP", "List the trials of a sweep with their values", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, to *remote, args []string) error {
 			return show(o, cmd, trialTable)(to.trials(cmd.Context(), args[0], client.ListTrialsParams{
-				State: states[client.TrialState](filter), Sort: some(client.TrialSort(sorted)),
+				State: states[client.TrialState](filter), Sort: some(client.TrialSort(sorted)), Stage: some(stage),
 			}, limit))
 		})
 	cmd.Flags().StringSliceVar(&filter, "state", nil, "only trials in these states, such as failed,infeasible")
+	cmd.Flags().StringVar(&stage, "stage", "", "only trials that use the output of the stage with this key, or one that begins so")
 	cmd.Flags().StringVar(&sorted, "sort", "", "number, value or duration; a minus before it means descending (default number)")
 	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most; 0 = all")
 

@@ -12,6 +12,8 @@ export interface StageBox {
   waiting: number;
   /** Time of the runs. */
   seconds: number;
+  /** All of them, also those that trials wait for. */
+  outputs: Stage[];
 }
 
 /** stageNames are the stages of a sweep's file, in order. */
@@ -35,6 +37,7 @@ export function stageBoxes(sweep: Sweep, stages: Stage[]): StageBox[] {
       taken: made.length - own.length,
       waiting: keys.filter((one) => one.output === undefined && one.open_trials > 0).length,
       seconds: own.reduce((sum, one) => sum + (one.output?.seconds ?? 0), 0),
+      outputs: keys,
     };
   });
 }

@@ -19,6 +19,7 @@ export interface SweepSearch {
   sort?: Exclude<TrialSort, "number">; // absent = by number
   min?: number; // of the value
   max?: number;
+  stage?: string; // key whose output they use
   trials?: string; // the chosen ones, as numbers and ranges
   metric?: string; // whose curves are shown; absent = the objective's
 }
@@ -67,6 +68,7 @@ export function parseSweepSearch(raw: Raw): SweepSearch {
   const max = finite(raw.max);
   const trials = writeNumbers(readNumbers(text(raw.trials, 4000)));
   const metric = text(raw.metric);
+  const stage = /^[0-9a-f]{1,64}$/.exec(text(raw.stage))?.[0];
 
   return {
     ...(tab && { tab }),
@@ -74,6 +76,7 @@ export function parseSweepSearch(raw: Raw): SweepSearch {
     ...(state.length > 0 && { state }),
     ...(min !== undefined && { min }),
     ...(max !== undefined && { max }),
+    ...(stage !== undefined && { stage }),
     ...(trials !== "" && { trials }),
     ...(metric !== "" && { metric }),
   };

@@ -240,14 +240,15 @@ describe("ExportTrials", () => {
   const path = `/sweeps/${sweep().id}`;
 
   it("is of the trials that the list shows", async () => {
-    await drawApp(`${path}?tab=trials&state=failed,canceled&min=0.5&sort=-value`, {
+    await drawApp(`${path}?tab=trials&state=failed,canceled&min=0.5&sort=-value&stage=0b1`, {
       [`GET ${path}`]: [200, sweep()],
       [`GET ${path}/trials`]: nothing,
     });
+    expect(await screen.findByText(/Using stage 0b1/)).toBeTruthy();
     await userEvent.click(await screen.findByRole("button", { name: "Export" }));
     const link = await screen.findByRole("menuitem", { name: "Parquet" });
     expect(link.getAttribute("href")).toMatch(
-      new RegExp(`${path}/export\\?format=parquet&state=failed%2Ccanceled&value_min=0.5$`),
+      new RegExp(`${path}/export\\?format=parquet&state=failed%2Ccanceled&value_min=0.5&stage=0b1$`),
     );
   });
 });

@@ -50,27 +50,29 @@ export interface TrialFilter {
   states?: TrialState[];
   min?: number | undefined;
   max?: number | undefined;
+  stage?: string | undefined; // key whose output they use
   sort?: TrialSort;
 }
 
 /** matching is how lists and exports are asked for the trials of a filter. */
-function matching({ states = [], min, max }: TrialFilter) {
+function matching({ states = [], min, max, stage }: TrialFilter) {
   return {
     ...(states.length > 0 && { state: states }),
     ...(min !== undefined && { value_min: min }),
     ...(max !== undefined && { value_max: max }),
+    ...(stage !== undefined && { stage }),
   };
 }
 
 /** metrics are those whose newest points are shown beside the objective's, at most MOST_METRICS. */
 export function trialsQuery(
   sweepId: string,
-  { states = [], min, max, sort = "number" }: TrialFilter,
+  { states = [], min, max, stage, sort = "number" }: TrialFilter,
   live = true,
   metrics: string[] = [],
 ) {
   return infiniteQueryOptions({
-    queryKey: ["sweep", sweepId, "trials", { states, min, max, sort, metrics }],
+    queryKey: ["sweep", sweepId, "trials", { states, min, max, stage, sort, metrics }],
     queryFn: ({ pageParam, signal }) =>
       answer(
         listTrials({
@@ -78,7 +80,7 @@ export function trialsQuery(
           query: {
             limit: PAGE,
             sort,
-            ...matching({ states, min, max }),
+            ...matching({ states, min, max, stage }),
             ...(metrics.length > 0 && { metric: metrics }),
             ...(pageParam !== undefined && { cursor: pageParam }),
           },

@@ -28,6 +28,7 @@ func (s *Store) ExportTrials(ctx context.Context, sweepID string, f berth.TrialF
 
 	rows, err := s.q.ExportTrials(ctx, s.pool, &dbsqlc.ExportTrialsParams{
 		SweepID: sweepID, AfterNumber: after, MaxRows: limit, States: texts(f.States), ValueMin: f.ValueMin, ValueMax: f.ValueMax,
+		Stage: f.Stage,
 	})
 
 	return collect(rows, err, "exporting trials of sweep "+sweepID, toExportedTrial)

@@ -181,6 +181,10 @@ func trialList(sweepID string, q berth.TrialQuery) (*keyset, error) {
 		k.filter("value <= %[1]s::double precision", *q.ValueMax)
 	}
 
+	if q.Stage != "" {
+		k.filter("EXISTS (SELECT 1 FROM unnest(stage_keys) AS k (key) WHERE starts_with(k.key, %[1]s::text))", q.Stage)
+	}
+
 	number := expr{text: "number", kind: "integer"}
 	took := expr{"(finished_at - started_at)", "interval", q.Sort.Descending}
 

@@ -53,12 +53,13 @@ func TestPageTrials_AsOneStatement(t *testing.T) {
 
 	b := setup(t)
 	b.addTrials(t, 200)
+	b.exec(t, "UPDATE trials SET stage_keys = ARRAY['ff', '0a1b2c'], stage_shapes = ARRAY['s', 's'] WHERE number % 3 = 1")
 
 	for where, filter := range map[string]berth.TrialFilter{
 		"true": {}, "state IN ('failed', 'running', 'succeeded')": {States: []berth.TrialState{berth.TrialFailed, berth.TrialRunning, berth.TrialSucceeded}},
 		"value >= 50": {ValueMin: new(50.0)}, "value <= 50": {ValueMax: new(50.0)},
 		"value BETWEEN 20 AND 90.5 AND state = 'succeeded'": {ValueMin: new(20.0), ValueMax: new(90.5), States: []berth.TrialState{berth.TrialSucceeded}},
-		"false": {ValueMin: new(1e9)},
+		"false": {ValueMin: new(1e9)}, "number % 3 = 1": {Stage: "0a1b"},
 	} {
 		exported, err := b.store.ExportTrials(t.Context(), b.sweep, filter, 0, 500)
 		require.NoError(t, err)

@@ -362,14 +362,14 @@ it("says no number of curves before it has read them", async () => {
 });
 
 it("shows the stages of a sweep in their order, with runs, what others made, and the saving", async () => {
-  const stage = { key: "k", stage: "base", sweep_id: id, sweep_name: "digits", trial: 1, open_trials: 2, ended_trials: 3, held: true }; // prettier-ignore
+  const stage = { key: "0b1", stage: "base", sweep_id: id, sweep_name: "digits", trial: 1, open_trials: 2, ended_trials: 3, held: true }; // prettier-ignore
   const output = { attempt_id: "a", host_id: "h", host_name: "box", made_at: "2026-01-01T00:00:00Z", seconds: 40 };
   const data = [
     { ...stage, output },
-    { ...stage, output, sweep_id: "another" },
-    { ...stage },
-    { ...stage, open_trials: 0 },
-    { ...stage, stage: "features", output },
+    { ...stage, key: "0b2", output, sweep_id: "another" },
+    { ...stage, key: "0b3" },
+    { ...stage, key: "0b4", open_trials: 0 },
+    { ...stage, key: "0f1", stage: "features", output },
   ];
   const stages = [{ name: "base", trials: 6, runs: 1, seconds: 40, seconds_alone: 240 }];
   await drawApp(`/sweeps/${id}?tab=overview`, {
@@ -380,13 +380,11 @@ it("shows the stages of a sweep in their order, with runs, what others made, and
   });
   const card = await screen.findByRole("region", { name: "Stages" });
   expect(within(card).getByText(/Sharing saved 3 min 20 s/)).toBeTruthy();
-  expect(
-    within(card)
-      .getAllByRole("listitem")
-      .map((box) => box.textContent),
-  ).toEqual([
-    "base1 run in 40 s1 taken over from other sweeps1 still to run",
-    "features1 run in 40 s",
+  expect([...card.querySelectorAll(".stages > li")].map((box) => box.textContent)).toEqual([
+    "base1 run in 40 s1 taken over from other sweeps1 still to runTrials by output" +
+      "0b1 by trial 1 in 40 s0b2 by trial 1 of digits in 40 s0b3 not there0b4 not there",
+    "features1 run in 40 sTrials by output0f1 by trial 1 in 40 s",
     "main3 trials done",
   ]);
+  expect(within(card).getByText("0b2").getAttribute("href")).toBe(`/sweeps/${id}?tab=trials&stage=0b2`);
 });

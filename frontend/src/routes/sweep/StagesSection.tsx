@@ -21,7 +21,13 @@ export function StagesSection({ sweep, live }: { sweep: Sweep; live: boolean }) 
   return (
     <>
       <StaleNote query={read} doing="Reading the stages again" />
-      <StagesCard boxes={stageBoxes(sweep, stages)} counts={sweep.counts} saved={savedSeconds(report)} part={part} />
+      <StagesCard
+        sweepId={sweep.id}
+        boxes={stageBoxes(sweep, stages)}
+        counts={sweep.counts}
+        saved={savedSeconds(report)}
+        part={part}
+      />
     </>
   );
 }

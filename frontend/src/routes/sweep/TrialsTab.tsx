@@ -25,14 +25,14 @@ import { MOST_METRICS, MOST_TRIALS, trialsQuery, type TrialSort, type TrialState
 const none: TrialState[] = [];
 
 export function TrialsTab({ sweep }: { sweep: Sweep }) {
-  const { state: states = none, sort = "number", min, max } = useSearch({ from: "/sweeps/$sweepId" });
+  const { state: states = none, sort = "number", min, max, stage } = useSearch({ from: "/sweeps/$sweepId" });
   const navigate = useNavigate({ from: "/sweeps/$sweepId" });
   const chosen = useChosen();
   const now = useNow(5000);
   const live = !usePaused();
   const [wanted] = useState(() => otherResults(sweep));
   const [metrics, setMetrics] = useState(wanted.slice(0, MOST_METRICS)); // columns; a person adds and removes some
-  const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, sort }, live, metrics));
+  const list = useInfiniteQuery(trialsQuery(sweep.id, { states, min, max, stage, sort }, live, metrics));
   const reported = useQuery(metricNamesQuery(sweep, live)).data?.data.map(({ name }) => name) ?? [];
   const { hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = list;
   const trials = useMemo(() => list.data?.pages.flatMap((page) => page.data) ?? [], [list.data]);
@@ -41,7 +41,7 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
   const [asked, setAsked] = useState<Record<string, boolean>>({}); // columns that a person shows or hides
   const shown = names.filter((name) => asked[name] ?? !same.has(name));
   const others = [...new Set([...wanted, ...reported])].filter((name) => name !== sweep.objective?.metric);
-  const filtered = states.length > 0 || min !== undefined || max !== undefined;
+  const filtered = states.length > 0 || min !== undefined || max !== undefined || stage !== undefined;
 
   const onEnd = useCallback(() => {
     if (hasNextPage && !isFetching && !isFetchNextPageError) void fetchNextPage();
@@ -61,6 +61,11 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
         <StateFilter looks={trialLooks} chosen={states} onChange={(state) => look({ state })} />
         <RangeFilter label="Value at least" value={min} onValue={(value) => look({ min: value })} />
         <RangeFilter label="Value at most" value={max} onValue={(value) => look({ max: value })} />
+        {stage !== undefined && (
+          <Button size="xs" variant="default" onClick={() => look({ stage: undefined })}>
+            Using stage {stage.slice(0, 12)} ✕
+          </Button>
+        )}
         <Menu closeOnItemClick={false}>
           <Menu.Target>
             <Button size="xs" variant="default">
@@ -91,7 +96,7 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
             ))}
           </Menu.Dropdown>
         </Menu>
-        <ExportTrials sweepId={sweep.id} filter={{ states, min, max }} />
+        <ExportTrials sweepId={sweep.id} filter={{ states, min, max, stage }} />
       </Group>
       {chosen.set.size >= MOST_CHOSEN && <p role="status">{count(MOST_CHOSEN, "trial")} are chosen. No more can be.</p>}
       {list.isPending && <Loading what="trials" />}
@@ -101,7 +106,10 @@ export function TrialsTab({ sweep }: { sweep: Sweep }) {
           {filtered ? (
             <>
               <p>No trial matches these filters.</p>
-              <Button variant="default" onClick={() => look({ state: [], min: undefined, max: undefined })}>
+              <Button
+                variant="default"
+                onClick={() => look({ state: [], min: undefined, max: undefined, stage: undefined })}
+              >
                 Show all trials
               </Button>
             </>
@@ -159,19 +167,21 @@ function ColumnItem({ name, shown, onTurn, disabled = false, children }: ColumnI
   );
 }
 
-type Look = Omit<SweepSearch, "sort" | "min" | "max"> & {
+type Look = Omit<SweepSearch, "sort" | "min" | "max" | "stage"> & {
   sort?: TrialSort;
   min?: number | undefined;
   max?: number | undefined;
+  stage?: string | undefined;
 };
 
 /** tidy leaves out an address's default values. */
-function tidy({ state, sort, min, max, ...rest }: Look): SweepSearch {
+function tidy({ state, sort, min, max, stage, ...rest }: Look): SweepSearch {
   return {
     ...rest,
     ...(state && state.length > 0 && { state }),
     ...(sort && sort !== "number" && { sort }),
     ...(min !== undefined && { min }),
     ...(max !== undefined && { max }),
+    ...(stage !== undefined && { stage }),
   };
 }

@@ -102,8 +102,9 @@ WHERE t.sweep_id = $1 AND s.deleted_at IS NULL AND t.number > $2
     AND (cardinality($3::text[]) = 0 OR t.state = ANY ($3::text[]))
     AND ($4::double precision IS NULL OR t.value >= $4::double precision)
     AND ($5::double precision IS NULL OR t.value <= $5::double precision)
+    AND ($6::text = '' OR EXISTS (SELECT 1 FROM unnest(t.stage_keys) AS k (key) WHERE starts_with(k.key, $6::text)))
 ORDER BY t.number
-LIMIT $6
+LIMIT $7
 `
 
 type ExportTrialsParams struct {
@@ -112,6 +113,7 @@ type ExportTrialsParams struct {
 	States      []string
 	ValueMin    *float64
 	ValueMax    *float64
+	Stage       string
 	MaxRows     int
 }
 
@@ -139,6 +141,7 @@ func (q *Queries) ExportTrials(ctx context.Context, db DBTX, arg *ExportTrialsPa
 		arg.States,
 		arg.ValueMin,
 		arg.ValueMax,
+		arg.Stage,
 		arg.MaxRows,
 	)
 	if err != nil {

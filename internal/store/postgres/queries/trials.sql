@@ -282,6 +282,7 @@ WHERE t.sweep_id = @sweep_id AND s.deleted_at IS NULL AND t.number > @after_numb
     AND (cardinality(@states::text[]) = 0 OR t.state = ANY (@states::text[]))
     AND (sqlc.narg(value_min)::double precision IS NULL OR t.value >= sqlc.narg(value_min)::double precision)
     AND (sqlc.narg(value_max)::double precision IS NULL OR t.value <= sqlc.narg(value_max)::double precision)
+    AND (@stage::text = '' OR EXISTS (SELECT 1 FROM unnest(t.stage_keys) AS k (key) WHERE starts_with(k.key, @stage::text)))
 ORDER BY t.number
 LIMIT @max_rows;
 
