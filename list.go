@@ -95,6 +95,7 @@ type ListedTrial struct {
 type LatestAttempt struct {
 	ID              string
 	Number          int
+	Stage           string
 	State           AttemptState
 	Purpose         Purpose
 	HostID          string

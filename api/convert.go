@@ -96,7 +96,8 @@ func (s *Server) toListedTrial(t berth.ListedTrial) openapi.Trial {
 	}
 
 	out.LatestAttempt = &openapi.LatestAttempt{
-		ID: l.ID, Number: l.Number, State: openapi.AttemptState(l.State), Purpose: string(l.Purpose), HostID: l.HostID, HostName: l.HostName,
+		ID: l.ID, Number: l.Number, Stage: l.Stage, State: openapi.AttemptState(l.State), Purpose: string(l.Purpose),
+		HostID: l.HostID, HostName: l.HostName,
 		DeviceID: l.DeviceID, MemoryBytes: l.MemoryBytes, DeviceBytes: l.DeviceBytes, MemoryPeakBytes: l.MemoryPeakBytes, DevicePeakBytes: l.DevicePeakBytes,
 	}
 

@@ -83,7 +83,7 @@ func toReportTrial(t report.Trial) openapi.ReportTrial {
 
 func toReportAttempt(a report.TrialAttempt) openapi.ReportAttempt {
 	return openapi.ReportAttempt{
-		ID: a.ID, Number: a.Number, Purpose: string(a.Purpose), FailureKind: string(a.Kind), Host: a.HostName, DeviceID: a.DeviceID,
+		ID: a.ID, Number: a.Number, Stage: a.Stage, Purpose: string(a.Purpose), FailureKind: string(a.Kind), Host: a.HostName, DeviceID: a.DeviceID,
 		DefaultBytes: a.DefaultBytes, ReservedBytes: a.ReservedBytes, PeakBytes: a.PeakBytes, PeakPartial: a.PeakPartial,
 		SlackPercent: a.SlackPercent, Seconds: a.Took.Seconds(), Alone: a.Alone,
 	}

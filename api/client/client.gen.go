@@ -1124,8 +1124,11 @@ type LatestAttempt struct {
 	Number int `json:"number"`
 
 	// Purpose probe: it measures its shape, too
-	Purpose Purpose      `json:"purpose"`
-	State   AttemptState `json:"state"`
+	Purpose Purpose `json:"purpose"`
+
+	// Stage The stage that it ran; main = the sweep's own command
+	Stage string       `json:"stage"`
+	State AttemptState `json:"state"`
 }
 
 // Lease What an attempt holds of a host, and of a GPU
@@ -1632,6 +1635,9 @@ type ReportAttempt struct {
 
 	// SlackPercent Of the reservation, not used at the peak; absent = the peak is not known; below 0 = it used more
 	SlackPercent *float64 `json:"slack_percent,omitempty"`
+
+	// Stage The stage that it ran; main = the sweep's own command
+	Stage string `json:"stage"`
 }
 
 // ReportLoss defines model for ReportLoss.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -82,12 +83,12 @@ func changeText(b board, trial client.Trial, attempt client.Attempt, before, now
 
 	switch trial.State {
 	case client.TrialStateRunning:
-		again := ""
-		if attempt.Number > 1 {
-			again = " again"
+		stage := ""
+		if attempt.Number > 0 && attempt.Stage != berth.StageMain {
+			stage = " stage " + attempt.Stage
 		}
 
-		return fmt.Sprintf("%s runs%s: %s; %s", name, again, attemptText(attempt), trial.Params.Text(" "))
+		return fmt.Sprintf("%s runs%s: %s; %s", name, stage, attemptText(attempt), trial.Params.Text(" "))
 	case client.TrialStateSucceeded:
 		return fmt.Sprintf("%s succeeded: %s, %s; %s done", name, valueText(b.sweep, trial), usageText(attempt), progress(b.sweep.Counts))
 	case client.TrialStatePruned:

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/berthml/berth"
 	"github.com/berthml/berth/api/client"
 )
 
@@ -95,7 +97,8 @@ func where(device, host string) string {
 
 // reportTrialTable has a row for each attempt of the listed trials.
 func reportTrialTable(r client.SweepReport) table {
-	t := table{header: []string{"trial", "attempt", "ended", "where", "default mode", "reserved", "peak", "slack", "took"}}
+	t := table{header: []string{"trial", "attempt", "stage", "ended", "where", "default mode", "reserved", "peak", "slack", "took"}}
+	staged := false
 
 	for _, trial := range r.Trials {
 		for _, a := range trial.Attempts {
@@ -109,9 +112,15 @@ func reportTrialTable(r client.SweepReport) table {
 				peak = "at least " + peak
 			}
 
-			t.add(strconv.Itoa(trial.Number), strconv.Itoa(a.Number), cmp.Or(a.FailureKind, "runs"), where(a.DeviceID, a.Host),
+			staged = staged || a.Stage != berth.StageMain
+
+			t.add(strconv.Itoa(trial.Number), strconv.Itoa(a.Number), a.Stage, cmp.Or(a.FailureKind, "runs"), where(a.DeviceID, a.Host),
 				bytesText(a.DefaultBytes), bytesText(a.ReservedBytes), peak, slack, tookText(seconds(a.Seconds)))
 		}
+	}
+
+	if !staged {
+		t.drop(slices.Index(t.header, "stage"), 1)
 	}
 
 	return t

@@ -51,9 +51,9 @@ func TestSubmitAndWait(t *testing.T) {
 			store.Exec("UPDATE trials SET sweep_id = $1 WHERE id = $2", id, apitest.TrialID(3))
 		})
 		act("trial 3 runs: attempt 1", func(string) {
-			store.Exec("UPDATE attempts SET trial_id = $1 WHERE id = $2", apitest.TrialID(3), apitest.AttemptID(3, 2))
+			store.Exec("UPDATE attempts SET trial_id = $1, stage = 'base' WHERE id = $2", apitest.TrialID(3), apitest.AttemptID(3, 2))
 		})
-		act("trial 3 runs again", func(id string) {
+		act("trial 3 runs stage base: attempt 2", func(id string) {
 			store.Exec("UPDATE trials SET state = 'succeeded', value = 0.95, finished_at = started_at + interval '40 seconds' WHERE id = $1", apitest.TrialID(3))
 			store.Exec("UPDATE sweeps SET state = 'succeeded', finished_at = now() WHERE id = $1", id)
 		})
@@ -65,7 +65,7 @@ func TestSubmitAndWait(t *testing.T) {
 	require.Zero(t, result.code, result.stderr)
 	require.Contains(t, result.stderr, "submitted\n")
 	require.Contains(t, result.stderr, "trial 3 runs: attempt 1, measures its shape, reserves 768 MiB; lr=0.01 width=64\n")
-	require.Contains(t, result.stderr, "trial 3 runs again: attempt 2, reserves 1,280 MiB; lr=0.01 width=64\n")
+	require.Contains(t, result.stderr, "trial 3 runs stage base: attempt 2, reserves 1,280 MiB; lr=0.01 width=64\n")
 	require.Contains(t, result.stderr, "trial 3 succeeded: val_accuracy 0.95, 40 s, peak 900 MiB of 1,280 MiB; 1/4 done\n")
 	require.Contains(t, result.stdout, "best: trial 3, val_accuracy 0.95: lr=0.01 width=64\n")
 	require.Contains(t, result.stdout, "\n1 attempt ended as host_oom")

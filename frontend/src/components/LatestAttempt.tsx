@@ -11,6 +11,7 @@ export function LatestAttempt({ attempt }: { attempt: NonNullable<Trial["latest_
       <span className="clip" title={device === undefined ? attempt.host_name : `${attempt.host_name}, ${device}`}>
         {attempt.host_name}
         {device !== undefined && `, ${gpuName(device)}`}
+        {attempt.stage !== "main" && `, stage ${attempt.stage}`}
       </span>
       <div
         className="num"

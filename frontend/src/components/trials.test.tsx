@@ -64,7 +64,16 @@ describe("TrialTable", () => {
   });
 
   it("says where the newest attempt is, what it uses, its last metric, and since when one waits", async () => {
-    const rows = [runningTrial(), { ...waitingTrial(), number: 3, waiting_since: "2026-01-01T00:00:00Z" }];
+    const latest = runningTrial().latest_attempt;
+    const rows = [
+      runningTrial(),
+      { ...waitingTrial(), number: 3, waiting_since: "2026-01-01T00:00:00Z" },
+      {
+        ...runningTrial(),
+        number: 4,
+        latest_attempt: latest && { ...latest, stage: "features", last_metric: undefined },
+      },
+    ];
     await draw(
       <TrialTable
         sweepId="s"
@@ -81,7 +90,8 @@ describe("TrialTable", () => {
       />,
     );
     expect(screen.getByText("box, GPU-1")).toBeTruthy();
-    expect(screen.getByText("GPU 2,048 MiB, peak 1,500 MiB")).toBeTruthy();
+    expect(screen.getByText("box, GPU-1, stage features")).toBeTruthy();
+    expect(screen.getAllByText("GPU 2,048 MiB, peak 1,500 MiB")).toHaveLength(2);
     expect(screen.getByText("0.8 at step 3")).toBeTruthy();
     expect(screen.getByText(/since 1 min ago: box has too little/)).toBeTruthy();
   });

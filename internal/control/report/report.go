@@ -30,6 +30,7 @@ type Attempt struct {
 	SweepID  string
 	Trial    int // number in its sweep
 	Number   int // from 1 in its trial
+	Stage    string
 	ShapeKey string
 	Purpose  berth.Purpose
 	Short    bool // a short probe, whose result is thrown away
@@ -307,7 +308,7 @@ func missing(succeeded int, trials []Trial) int {
 	known := 0
 
 	for _, t := range trials {
-		if slices.ContainsFunc(t.Attempts, func(a TrialAttempt) bool { return a.Kind == berth.FailureOK && !a.Short }) {
+		if slices.ContainsFunc(t.Attempts, func(a TrialAttempt) bool { return a.Kind == berth.FailureOK && !a.Short && a.Stage == berth.StageMain }) {
 			known++
 		}
 	}

@@ -23,7 +23,7 @@ func at(second int) *time.Time { return new(start.Add(time.Duration(second) * ti
 // onGPU is an attempt of sweep s that ran from one second to another.
 func onGPU(id string, trial, number, from, to int) report.Attempt {
 	return report.Attempt{
-		ID: id, SweepID: "s", Trial: trial, Number: number, ShapeKey: "k", Purpose: berth.PurposeRun, Kind: berth.FailureOK,
+		ID: id, SweepID: "s", Trial: trial, Number: number, Stage: berth.StageMain, ShapeKey: "k", Purpose: berth.PurposeRun, Kind: berth.FailureOK,
 		HostID: "h", HostName: "big", DeviceID: "GPU-1", Class: "NVIDIA H200 (MPS)", MemoryBytes: h200,
 		ReservedBytes: 1280 * mib, PeakBytes: 960 * mib, CPUMilli: 1000, CPU: time.Second, Wall: 4 * time.Second,
 		StartedAt: at(from), FinishedAt: at(to),
@@ -242,6 +242,11 @@ func TestMake_WhatIsNotThere(t *testing.T) {
 		with(onGPU("a", 1, 1, 0, 10), func(a *report.Attempt) { a.Short = true }),
 	}})
 	require.Equal(t, 1, onlyProbed.Missing, "a short probe gave no result")
+
+	onlyStage := report.Make(report.Input{SweepID: "s", State: berth.SweepSucceeded, Succeeded: 1, AsOf: start, Attempts: []report.Attempt{
+		with(onGPU("a", 1, 1, 0, 10), func(a *report.Attempt) { a.Stage = "base" }),
+	}})
+	require.Equal(t, 1, onlyStage.Missing, "a stage is no trial's result")
 
 	lowerBound := ended(onGPU("a", 1, 1, 0, 10), with(onGPU("b", 2, 1, 10, 20), func(a *report.Attempt) { a.PeakPartial = true }))
 	require.Equal(t, 1, lowerBound.GPU.Measured)

@@ -224,7 +224,7 @@ func toListedTrial(row dbsqlc.ListedTrialsRow) berth.ListedTrial {
 	}
 
 	listed.Latest = &berth.LatestAttempt{
-		ID: row.AttemptID, Number: row.AttemptNumber, State: berth.AttemptState(row.AttemptState), Purpose: berth.Purpose(row.Purpose),
+		ID: row.AttemptID, Number: row.AttemptNumber, Stage: row.Stage, State: berth.AttemptState(row.AttemptState), Purpose: berth.Purpose(row.Purpose),
 		HostID: row.HostID, HostName: row.HostName, DeviceID: row.DeviceID, MemoryBytes: row.MemoryBytes, DeviceBytes: row.DeviceBytes,
 		MemoryPeakBytes: row.MemoryPeakBytes, DevicePeakBytes: row.DevicePeakBytes,
 	}

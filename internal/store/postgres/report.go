@@ -76,7 +76,7 @@ func (s *Store) firstFits(ctx context.Context, sweep berth.Sweep) ([]report.Firs
 
 func toReportAttempt(row dbsqlc.ListReportAttemptsRow) report.Attempt {
 	a := report.Attempt{
-		ID: row.ID, SweepID: row.SweepID, Trial: row.TrialNumber, Number: row.Number, ShapeKey: row.ShapeKey,
+		ID: row.ID, SweepID: row.SweepID, Trial: row.TrialNumber, Number: row.Number, Stage: row.Stage, ShapeKey: row.ShapeKey,
 		Purpose: row.Purpose, Short: row.Short, Kind: row.FailureKind,
 		HostID: row.HostID, HostName: row.HostName, DeviceID: deref(row.DeviceID), Class: row.DeviceClass,
 		MemoryBytes: row.HostBytes, ReservedBytes: row.MemoryBytes, PeakBytes: row.MemoryPeakBytes, PeakPartial: row.UnseenNs > 0,

@@ -124,7 +124,7 @@ func TestPageTrials_ShowsTheNewestAttempt(t *testing.T) {
 		require.Equal(t, 2, trial.Attempts)
 		require.NotEmpty(t, trial.Latest.ID)
 		require.Equal(t, berth.LatestAttempt{
-			ID: trial.Latest.ID, Number: 2, State: berth.AttemptFinished, Purpose: berth.PurposeRun, HostID: b.host.ID, HostName: b.host.Name,
+			ID: trial.Latest.ID, Number: 2, Stage: berth.StageMain, State: berth.AttemptFinished, Purpose: berth.PurposeRun, HostID: b.host.ID, HostName: b.host.Name,
 			MemoryBytes: 2000, DeviceBytes: 20, MemoryPeakBytes: 1000, Metric: trial.Latest.Metric,
 		}, *trial.Latest)
 		require.Equal(t, "loss", trial.Latest.Metric.Name, "the objective's")

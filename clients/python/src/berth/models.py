@@ -661,6 +661,10 @@ class ReportAttempt(Model):
     """
     From 1 in its trial
     """
+    stage: str
+    """
+    The stage that it ran; main = the sweep's own command
+    """
     purpose: Union[Literal['run', 'probe'], str]
     """
     probe: it measures its shape, too
@@ -1436,6 +1440,10 @@ class LatestAttempt(Model):
     number: int
     """
     From 1 in its trial
+    """
+    stage: str
+    """
+    The stage that it ran; main = the sweep's own command
     """
     state: Union[Literal['placed', 'running', 'finished', 'abandoned'], str]
     purpose: Union[Literal['run', 'probe'], str]

@@ -59,6 +59,7 @@ export function runningTrial(): Trial {
     latest_attempt: {
       id: "a1",
       number: 1,
+      stage: "main",
       state: "running",
       purpose: "run",
       host_id: "h1",

@@ -511,7 +511,7 @@ WITH own AS MATERIALIZED (
         OFFSET 0
     ) a
 )
-SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, a.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
+SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, a.stage, a.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
     a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     a.memory_bytes, coalesce((SELECT l.device_bytes FROM leases l WHERE l.attempt_id = a.id), a.device_bytes)::bigint AS device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
     a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.device_active_ns, a.device_unknown_ns, a.started_at, a.finished_at
@@ -526,6 +526,7 @@ type ListReportAttemptsRow struct {
 	SweepID           string
 	TrialNumber       int
 	Number            int
+	Stage             string
 	ShapeKey          string
 	Purpose           berth.Purpose
 	Short             bool
@@ -573,6 +574,7 @@ func (q *Queries) ListReportAttempts(ctx context.Context, db DBTX, maxRows int, 
 			&i.SweepID,
 			&i.TrialNumber,
 			&i.Number,
+			&i.Stage,
 			&i.ShapeKey,
 			&i.Purpose,
 			&i.Short,

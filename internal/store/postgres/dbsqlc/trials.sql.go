@@ -818,8 +818,8 @@ SELECT t.id, t.sweep_id, t.number, t.params, t.shape_key, t.state, t.failure_kin
     coalesce(k.id::text, '')::text AS kept_host_id, coalesce(k.name, '')::text AS kept_host, coalesce(r.kept_device_id, '')::text AS kept_device_id,
     coalesce(r.kept_since, 'epoch')::timestamptz AS kept_since,
     coalesce(r.requested_at, 'epoch')::timestamptz AS waiting_since, coalesce(a.outputs_removed_why, '')::text AS outputs_removed,
-    coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.state, '')::text AS attempt_state,
-    coalesce(a.purpose, '')::text AS purpose, coalesce(a.host_id::text, '')::text AS host_id, coalesce(h.name, '')::text AS host_name,
+    coalesce(a.id::text, '')::text AS attempt_id, coalesce(a.number, 0)::integer AS attempt_number, coalesce(a.stage, '')::text AS stage,
+    coalesce(a.state, '')::text AS attempt_state, coalesce(a.purpose, '')::text AS purpose, coalesce(a.host_id::text, '')::text AS host_id, coalesce(h.name, '')::text AS host_name,
     coalesce(a.device_id, '')::text AS device_id, coalesce(a.memory_bytes, 0)::bigint AS memory_bytes,
     coalesce(a.device_bytes, 0)::bigint AS device_bytes, coalesce(a.memory_peak_bytes, 0)::bigint AS memory_peak_bytes,
     coalesce(a.device_peak_bytes, 0)::bigint AS device_peak_bytes,
@@ -854,6 +854,7 @@ type ListedTrialsRow struct {
 	OutputsRemoved  string
 	AttemptID       string
 	AttemptNumber   int
+	Stage           string
 	AttemptState    string
 	Purpose         string
 	HostID          string
@@ -914,6 +915,7 @@ func (q *Queries) ListedTrials(ctx context.Context, db DBTX, metric string, iDs 
 			&i.OutputsRemoved,
 			&i.AttemptID,
 			&i.AttemptNumber,
+			&i.Stage,
 			&i.AttemptState,
 			&i.Purpose,
 			&i.HostID,

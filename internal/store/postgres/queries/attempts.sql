@@ -204,7 +204,7 @@ WITH own AS MATERIALIZED (
         OFFSET 0
     ) a
 )
-SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, a.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
+SELECT a.id, t.sweep_id, t.number AS trial_number, a.number, a.stage, a.shape_key, a.purpose, coalesce(r.short, false)::boolean AS short, a.failure_kind,
     a.host_id, h.name AS host_name, a.device_id, a.device_class, h.memory_bytes AS host_bytes, coalesce(d.memory_bytes, 0)::bigint AS card_bytes,
     a.memory_bytes, coalesce((SELECT l.device_bytes FROM leases l WHERE l.attempt_id = a.id), a.device_bytes)::bigint AS device_bytes, a.memory_peak_bytes, a.device_peak_bytes, a.cpu_milli, a.cpu_ns, a.wall_ns, a.unseen_ns, a.samples, a.cpu_periods, a.cpu_throttled,
     a.device_sm_milli, a.device_dram_milli, a.device_tensor_milli, a.device_active_ns, a.device_unknown_ns, a.started_at, a.finished_at
