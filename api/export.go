@@ -119,7 +119,7 @@ func exportFilter(c *gin.Context, what openapi.ExportTable) (berth.TrialFilter, 
 		}
 	}
 
-	return filter, checkValues(filter)
+	return filter, checkFilter(filter)
 }
 
 // table is an exported table, read page by page.

@@ -28,7 +28,7 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 		Sort: berth.ParseSort(string(cmp.Or(given(r.Params.Sort), openapi.TrialSortNumber))), Limit: limit,
 		Metrics: r.Params.Metric,
 	}
-	if err := checkValues(query.TrialFilter); err != nil {
+	if err := checkFilter(query.TrialFilter); err != nil {
 		return nil, err
 	}
 
@@ -59,12 +59,16 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 	}, nil
 }
 
-// checkValues refuses bounds that no number is between.
-func checkValues(q berth.TrialFilter) error {
+// checkFilter refuses bounds that no number is between, and what is no key.
+func checkFilter(q berth.TrialFilter) error {
 	for name, bound := range map[string]*float64{"value_min": q.ValueMin, "value_max": q.ValueMax} {
 		if bound != nil && (math.IsNaN(*bound) || math.IsInf(*bound, 0)) {
 			return badParameter(name, "send a number; leave the parameter out for no bound")
 		}
+	}
+
+	if strings.Trim(q.Stage, "0123456789abcdef") != "" {
+		return badParameter("stage", "send the key of a stage, or its first digits, such as 3f2a91c0")
 	}
 
 	if q.ValueMin != nil && q.ValueMax != nil && *q.ValueMin > *q.ValueMax {

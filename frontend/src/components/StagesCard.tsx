@@ -1,6 +1,6 @@
 import { Title } from "@mantine/core";
-import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
+import { PageLink } from "@/components/links";
 import { count, duration, grouped } from "@/lib/format";
 import type { StageBox } from "@/lib/stages";
 import type { Stage } from "@/services/overview";
@@ -42,9 +42,9 @@ export function StagesCard({ sweepId, boxes, counts, saved, part }: Props) {
                 <ul>
                   {box.outputs.map((stage) => (
                     <li key={stage.key}>
-                      <Link to="/sweeps/$sweepId" params={{ sweepId }} search={{ tab: "trials", stage: stage.key }}>
+                      <PageLink to="/sweeps/$sweepId" params={{ sweepId }} search={{ tab: "trials", stage: stage.key }}>
                         {stage.key.slice(0, 12)}
-                      </Link>{" "}
+                      </PageLink>{" "}
                       {maker(stage, sweepId)}
                     </li>
                   ))}
