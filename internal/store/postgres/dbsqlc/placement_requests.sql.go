@@ -340,7 +340,7 @@ WITH asked AS MATERIALIZED (
         SELECT CASE WHEN r.stage = 'main' THEN cardinality(t.stage_keys) ELSE (
             SELECT e.position - 1 FROM json_array_elements(s.spec -> 'stages') WITH ORDINALITY AS e (stage, position) WHERE e.stage ->> 'name' = r.stage) END AS inputs
     ) n
-    WHERE r.attempt_id = ANY ($1::uuid[])
+    WHERE r.attempt_id = ANY ((SELECT $1::uuid[])::uuid[])
 ), places AS MATERIALIZED (
     SELECT d.keys, d.again, f.first,
         ARRAY(SELECT h.id FROM hosts h WHERE (d.inputs > 0 OR h.id = f.first) AND coalesce(h.id = f.first, true) AND h.removed_at IS NULL AND d.inputs = (
@@ -349,7 +349,7 @@ WITH asked AS MATERIALIZED (
             SELECT count(*) FROM shared_outputs o WHERE o.key = ANY (d.keys) AND (o.stored OR o.there AND o.host_id = h.id)))::uuid[] AS fetching
     FROM (SELECT DISTINCT keys, again, inputs FROM asked) d LEFT JOIN LATERAL (
         SELECT o.host_id AS first FROM shared_outputs o
-        WHERE o.key = d.again AND o.there AND o.last_seen_at > now() - $2::interval
+        WHERE o.key = d.again AND o.there AND o.last_seen_at > now() - (SELECT $2::interval)
     ) f ON true
 )
 SELECT a.attempt_id, (a.stage <> 'main')::boolean AS shared, (a.inputs + (p.first IS NOT NULL)::integer)::integer AS inputs,
@@ -367,7 +367,7 @@ type ListWaitingInputsRow struct {
 
 // Of requests of trials with stages: how many earlier outputs they read, the hosts that have all of these, and the hosts
 // that can fetch from the store what they lack. Trials that read the same are looked at once. A try that runs a stage again
-// also reads the output of the first run, to compare, and only on the host that wrote it.
+// also reads the output of the first run, to compare, and only on the host that wrote it. (SELECT @x): as in StageStates.
 func (q *Queries) ListWaitingInputs(ctx context.Context, db DBTX, attemptIDs []string, silent time.Duration) ([]ListWaitingInputsRow, error) {
 	rows, err := db.Query(ctx, listWaitingInputs, attemptIDs, silent)
 	if err != nil {
