@@ -100,7 +100,6 @@ func TestStages_AreShared(t *testing.T) {
 		{Name: "base", Runs: 3, Known: 3, DurationSeconds: preview.Stages[0].DurationSeconds},
 		{Name: "features", Runs: 3, Known: 3, DurationSeconds: preview.Stages[1].DurationSeconds},
 	}, preview.Stages)
-	require.Positive(t, preview.Stages[0].DurationSeconds, "it was measured")
 
 	deleted, err := s.api.DeleteSweepWithResponse(t.Context(), first)
 	require.NoError(t, err)
