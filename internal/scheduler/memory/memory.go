@@ -17,10 +17,10 @@ const (
 	// deviceFloor covers the choice of cuDNN algorithm and lazily loaded modules
 	// without a whole measured run. Whole runs of a shape differ by at most 32 MiB
 	// (878 and 910 MiB with other data), and within one sweep not at all: 54 of 9
-	// shapes and 72 of another (one H200, 2026-11-21 and 24). wholeFloor is four
+	// shapes and 72 of another (one H200, 2026-11-21 and 24). wholeDeviceFloor is four
 	// times that.
-	deviceFloor = 256 * MiB
-	wholeFloor  = 128 * MiB
+	deviceFloor      = 256 * MiB
+	wholeDeviceFloor = 128 * MiB
 	// measuredStep is what a reservation by a measured peak is rounded up to, so that
 	// runs of one shape that differ by noise reserve the same.
 	measuredStep = 16 * MiB
@@ -52,12 +52,17 @@ const (
 // of Grow; once a run was measured, to no more than four times the need, or 512 MiB
 // more. Zero when nothing is known.
 func Reserve(f berth.Footprint) int64 {
-	margin := int64(hostFloor)
+	return reserve(f, f.MemoryPeakBytes, f.MemoryFloorBytes, leastMargin(f, hostFloor, wholeHostFloor), Known(&f))
+}
+
+// leastMargin is the least margin over the peak of a footprint: whole over that of a whole
+// run, or else part.
+func leastMargin(f berth.Footprint, part, whole int64) int64 {
 	if f.Source == berth.FootprintFull {
-		margin = wholeHostFloor
+		return whole
 	}
 
-	return reserve(f, f.MemoryPeakBytes, f.MemoryFloorBytes, margin, Known(&f))
+	return part
 }
 
 // reserve is Reserve of one kind of memory, with the least margin over its peak. An
@@ -84,12 +89,7 @@ func reserve(f berth.Footprint, peak, ranOut, margin int64, bounded bool) int64 
 // ReserveDevice is Reserve for the memory of a GPU: at least 128 MiB over the peak
 // of a whole run, and 256 over another's.
 func ReserveDevice(f berth.Footprint) int64 {
-	margin := int64(deviceFloor)
-	if f.Source == berth.FootprintFull {
-		margin = wholeFloor
-	}
-
-	return reserve(f, f.DevicePeakBytes, f.DeviceFloorBytes, margin, true)
+	return reserve(f, f.DevicePeakBytes, f.DeviceFloorBytes, leastMargin(f, deviceFloor, wholeDeviceFloor), true)
 }
 
 // measuredOnly is a footprint without the raise by an out-of-memory of its shape, on
