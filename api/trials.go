@@ -59,7 +59,8 @@ func (h *handlers) ListTrials(ctx context.Context, r openapi.ListTrialsRequestOb
 	}, nil
 }
 
-// checkFilter refuses bounds that no number is between, and what is no key.
+// checkFilter refuses a lower bound above the upper one, bounds that are not finite, and a stage that
+// is no beginning of a key.
 func checkFilter(q berth.TrialFilter) error {
 	for name, bound := range map[string]*float64{"value_min": q.ValueMin, "value_max": q.ValueMax} {
 		if bound != nil && (math.IsNaN(*bound) || math.IsInf(*bound, 0)) {

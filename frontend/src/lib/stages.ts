@@ -12,7 +12,7 @@ export interface StageBox {
   waiting: number;
   /** Time of the runs. */
   seconds: number;
-  /** All of them, also those that trials wait for. */
+  /** Each output of the stage, there or not. */
   outputs: Stage[];
 }
 
