@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -299,13 +300,11 @@ func (o *object) finish() {
 			continue
 		}
 
-		hint := "there are: " + strings.Join(o.known, ", ")
-		if near := Nearest(f.Name, o.known); foreignFields[f.Name] != "" {
-			hint = foreignFields[f.Name]
-		} else if near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
+		hint := cmp.Or(didYouMean(f.Name, o.known), "; there are: "+strings.Join(o.known, ", "))
+		if foreign := foreignFields[f.Name]; foreign != "" {
+			hint = "; " + foreign
 		}
 
-		o.add(f.Offset, o.at(f.Name), codeUnknownField, "there is no field %q here; %s", shorten(f.Name), hint)
+		o.add(f.Offset, o.at(f.Name), codeUnknownField, "there is no field %q here%s", shorten(f.Name), hint)
 	}
 }
