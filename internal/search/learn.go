@@ -44,10 +44,12 @@ func (d *drawer) suggest(number int) (Suggestion, End, error) {
 	return Suggestion{a, origin}, EndNone, nil
 }
 
-// learned is a model's suggestion and the model's name; nil = too few trials ended, or it
-// finds nothing new.
+// learned is a model's suggestion and the model's name; nil = it knows too little, or finds
+// nothing new. Half of the startup trials must have ended: with many at once all are made, and
+// more, before their ends tell anything.
 func (d *drawer) learned(number int) (a berth.Assignment, by string) {
-	if d.past.teachers() < d.spec.Search.Startup {
+	startup := d.spec.Search.Startup
+	if len(d.past.trials) < startup || 2*d.past.teachers() < startup {
 		return nil, ""
 	}
 

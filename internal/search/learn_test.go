@@ -223,6 +223,36 @@ func TestAuto_ChoosesItsModel(t *testing.T) {
 	require.Equal(t, berth.SearchGP, by(s, 10), "with a condition")
 }
 
+// A search learns once its startup trials are made and half of them have ended: with many at once
+// more trials are made before their ends tell anything.
+func TestAuto_LearnsFromHalfOfStartup(t *testing.T) {
+	t.Parallel()
+
+	s := spec(berth.SearchAuto, floatRange("x", 0, 1))
+	s.Search.Startup = 10
+	searcher, err := search.New(s)
+	require.NoError(t, err)
+
+	for _, test := range []struct {
+		made, ended int
+		by          string
+	}{
+		{9, 9, berth.SearchSobol}, {10, 4, berth.SearchSobol}, {30, 4, berth.SearchSobol}, {10, 5, berth.SearchGP}, {30, 5, berth.SearchGP},
+	} {
+		past := make([]berth.Observation, test.made)
+		for i := range past {
+			past[i] = berth.Observation{Number: i + 1, State: berth.TrialRunning, Params: berth.Assignment{"x": berth.FloatValue(float64(i) / 1000)}}
+			if i < test.ended {
+				past[i].State, past[i].Value = berth.TrialSucceeded, new(float64(i))
+			}
+		}
+
+		next, _, err := searcher.Next(pastOf(past), 1)
+		require.NoError(t, err)
+		require.Equal(t, test.by, next[0].Origin.By, "%d made, %d ended", test.made, test.ended)
+	}
+}
+
 // A search that learns begins at the corners of the marked numbers, the largest first: their
 // shapes predict the memory of all between.
 func TestModels_BeginAtCorners(t *testing.T) {
