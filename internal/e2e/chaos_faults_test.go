@@ -213,6 +213,8 @@ func (x *chaos) forgetStage(e event) {
 
 	stages, err := x.api.ListStagesWithResponse(ctx, &client.ListStagesParams{})
 	if err != nil || stages.JSON200 == nil || len(stages.JSON200.Data) == 0 {
+		x.note("no stage to forget: %v", err)
+
 		return
 	}
 
