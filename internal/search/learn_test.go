@@ -189,38 +189,44 @@ func TestModels_AreDerivedFromTheirHistory(t *testing.T) {
 	}
 }
 
+// chosenBy names what chooses the next trial after some that were made, of which the first ones ended.
+func chosenBy(t *testing.T, s berth.Spec, made, ended int) string {
+	t.Helper()
+
+	searcher, err := search.New(s)
+	require.NoError(t, err)
+
+	past := make([]berth.Observation, made)
+	for i := range past {
+		past[i] = berth.Observation{
+			Number: i + 1, State: berth.TrialRunning,
+			Params: berth.Assignment{"x": berth.FloatValue(float64(i) / 1000), "o": berth.StringValue("a")},
+		}
+		if i < ended {
+			past[i].State, past[i].Value = berth.TrialSucceeded, new(float64(i))
+		}
+	}
+
+	next, _, err := searcher.Next(pastOf(past), 1)
+	require.NoError(t, err)
+	require.Equal(t, ended, next[0].Origin.Ended)
+
+	return next[0].Origin.By
+}
+
 // auto takes TPE where a Gaussian process is slow or was not measured.
 func TestAuto_ChoosesItsModel(t *testing.T) {
 	t.Parallel()
 
-	by := func(s berth.Spec, ended int) string {
-		searcher, err := search.New(s)
-		require.NoError(t, err)
-
-		past := make([]berth.Observation, ended)
-		for i := range past {
-			past[i] = berth.Observation{
-				Number: i + 1, State: berth.TrialSucceeded, Value: new(float64(i)),
-				Params: berth.Assignment{"x": berth.FloatValue(float64(i) / 1000), "o": berth.StringValue("a")},
-			}
-		}
-
-		next, _, err := searcher.Next(pastOf(past), 1)
-		require.NoError(t, err)
-		require.Equal(t, ended, next[0].Origin.Ended)
-
-		return next[0].Origin.By
-	}
-
 	s := spec(berth.SearchAuto, floatRange("x", 0, 1), choice("o", "a", "b"))
 	s.Search.Startup = 10
-	require.Equal(t, berth.SearchSobol, by(s, 9))
-	require.Equal(t, berth.SearchGP, by(s, 10))
-	require.Equal(t, berth.SearchTPE, by(s, 251))
+	require.Equal(t, berth.SearchSobol, chosenBy(t, s, 9, 9))
+	require.Equal(t, berth.SearchGP, chosenBy(t, s, 10, 10))
+	require.Equal(t, berth.SearchTPE, chosenBy(t, s, 251, 251))
 
 	s.Parameters = append(s.Parameters, floatRange("m", 0, 1))
 	s.Parameters[2].When = map[string]berth.Values{"o": {berth.StringValue("b")}}
-	require.Equal(t, berth.SearchGP, by(s, 10), "with a condition")
+	require.Equal(t, berth.SearchGP, chosenBy(t, s, 10, 10), "with a condition")
 }
 
 // A search learns once its startup trials are made and half of them have ended: with many at once
@@ -228,10 +234,8 @@ func TestAuto_ChoosesItsModel(t *testing.T) {
 func TestAuto_LearnsFromHalfOfStartup(t *testing.T) {
 	t.Parallel()
 
-	s := spec(berth.SearchAuto, floatRange("x", 0, 1))
+	s := spec(berth.SearchAuto, floatRange("x", 0, 1), choice("o", "a", "b"))
 	s.Search.Startup = 10
-	searcher, err := search.New(s)
-	require.NoError(t, err)
 
 	for _, test := range []struct {
 		made, ended int
@@ -239,17 +243,7 @@ func TestAuto_LearnsFromHalfOfStartup(t *testing.T) {
 	}{
 		{9, 9, berth.SearchSobol}, {10, 4, berth.SearchSobol}, {30, 4, berth.SearchSobol}, {10, 5, berth.SearchGP}, {30, 5, berth.SearchGP},
 	} {
-		past := make([]berth.Observation, test.made)
-		for i := range past {
-			past[i] = berth.Observation{Number: i + 1, State: berth.TrialRunning, Params: berth.Assignment{"x": berth.FloatValue(float64(i) / 1000)}}
-			if i < test.ended {
-				past[i].State, past[i].Value = berth.TrialSucceeded, new(float64(i))
-			}
-		}
-
-		next, _, err := searcher.Next(pastOf(past), 1)
-		require.NoError(t, err)
-		require.Equal(t, test.by, next[0].Origin.By, "%d made, %d ended", test.made, test.ended)
+		require.Equal(t, test.by, chosenBy(t, s, test.made, test.ended), "%d made, %d ended", test.made, test.ended)
 	}
 }
 
