@@ -212,8 +212,14 @@ func (x *chaos) forgetStage(e event) {
 	defer cancel()
 
 	stages, err := x.api.ListStagesWithResponse(ctx, &client.ListStagesParams{})
-	if err != nil || stages.JSON200 == nil || len(stages.JSON200.Data) == 0 {
-		x.note("no stage to forget: %v", err)
+	if err != nil {
+		x.note("listing stages: %v", err)
+
+		return
+	}
+
+	if stages.JSON200 == nil || len(stages.JSON200.Data) == 0 {
+		x.note("no stage to forget: %s", stages.Body)
 
 		return
 	}

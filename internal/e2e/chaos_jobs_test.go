@@ -19,7 +19,8 @@ const (
 	onCores    = "resources: {device: cpu, memory: 64MiB, cpus: 0.5}\nprobe: {mode: 'off'}\nparameters: [TIMES]\n"
 	unmeasured = "resources: {device: cpu, cpus: 0.25}\nprobe: {mode: PROBE}\nenvironment_variables: {GROUP: 'NUMBER'}\n"
 	ofShape    = "parameters: [TIMES, {name: shape, values: [1], memory: true}]\n"
-	shared     = "stages: [{name: base, command: [/busy, stage, '900', bNUMBER]}, {name: features, command: [/busy, stage, '400', fNUMBER]}]\n"
+	reads      = "command: [/busy, reads, '{{ms}}', '{{ms}}', base=bNUMBER, features=fNUMBER]\n" +
+		"stages: [{name: base, command: [/busy, stage, '900', bNUMBER]}, {name: features, command: [/busy, stage, '400', fNUMBER]}]\n"
 	gpuCommand = "[/busy, gpu, '--steps', '2', '--cpu', 0s, '--gpu', '{{ms}}ms', '--retry', 200ms, '--value', '{{ms}}', '--mib', "
 )
 
@@ -36,12 +37,12 @@ var jobs = []string{
 	"command: [/busy, exit, '0', '{{ms}}']\n" + onCores, // without a result
 	"command: [/busy, ignore, '{{ms}}']\n" + onCores,    // until its time is over
 	"command: [/busy, caught, '{{ms}}']\n" + onCores,
-	"command: [/busy, reads, '{{ms}}', '{{ms}}', base=bNUMBER, features=fNUMBER]\n" + shared + onCores,
-	"command: [/busy, reads, '{{ms}}', '{{ms}}', base=bNUMBER, features=fNUMBER]\n" + shared + onCores,
-	"command: [/busy, reads, '{{ms}}', '{{ms}}', base=bNUMBER, features=fNUMBER]\n" + shared + onCores,
-	"command: [/busy, reads, '{{ms}}', '{{ms}}', base=bNUMBER, features=fNUMBER]\n" + shared + onCores,
-	"command: [/busy, reads, '{{ms}}', '{{ms}}', base=bNUMBER, features=fNUMBER]\n" + shared + ofShape + unmeasured,
-	"command: [/busy, reads, '{{ms}}', '{{ms}}', base=bNUMBER, features=fNUMBER]\n" + shared + ofShape + unmeasured,
+	reads + onCores,
+	reads + onCores,
+	reads + onCores,
+	reads + onCores,
+	reads + ofShape + unmeasured,
+	reads + ofShape + unmeasured,
 	"command: [/busy, train, '{{ms}}', '{{ms}}', '8']\n" + strings.Replace(onCores, "memory: 64MiB", tooLarge, 1),
 	"command: " + gpuCommand + "'200']\n" + ofShape + "resources: {device: gpu, memory: 64MiB, cpus: 0.1}\nprobe: {mode: PROBE}\n",
 	"command: " + gpuCommand + "'200']\n" + ofShape + "resources: {device: gpu, memory: 64MiB, cpus: 0.1, gpu_memory: 1200MiB}\n",
