@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { request as newRequest, type APIRequestContext, type Page } from "@playwright/test";
 import { expectState, list, minute, small, submit } from "./berth";
@@ -13,6 +13,7 @@ const port = 20_000 + (process.pid % 10_000); // below the machine's ephemeral p
 const own = `http://127.0.0.1:${port}`;
 test.use({ baseURL: own });
 
+const serverLog = join(process.env.BERTH_DATA ?? "", "second-server.log");
 let server: ChildProcess | undefined;
 let dev: APIRequestContext;
 
@@ -22,7 +23,9 @@ async function start(): Promise<void> {
     "\n",
   );
   const flags = ["--postgres-url", database, "--temporal-address", temporal, "--listen", `127.0.0.1:${port}`];
-  server = spawn("../.build/berth", ["server", ...flags], { stdio: "ignore" });
+  const output = openSync(serverLog, "a");
+  server = spawn("../.build/berth", ["server", ...flags], { stdio: ["ignore", output, output] });
+  closeSync(output);
   const ready = async () =>
     fetch(`${own}/readyz`).then(
       (answer) => answer.status,
@@ -32,7 +35,7 @@ async function start(): Promise<void> {
 }
 
 async function kill(): Promise<void> {
-  if (!server || server.exitCode !== null) return;
+  if (!server || server.exitCode !== null || server.signalCode !== null) return;
   const gone = once(server, "exit");
   server.kill("SIGKILL");
   await gone;
@@ -41,6 +44,10 @@ async function kill(): Promise<void> {
 test.beforeAll(async () => {
   dev = await newRequest.newContext({ baseURL: process.env.BERTH_SERVER ?? "" });
   await start();
+});
+
+test.afterEach(({}, info) => {
+  if (info.status !== info.expectedStatus) console.log(`the server's output:\n${readFileSync(serverLog, "utf8")}`);
 });
 
 test.afterAll(async () => {
@@ -134,7 +141,9 @@ test(
 const turn = (page: Page, hidden: boolean) =>
   page.evaluate((now) => {
     Object.defineProperty(document, "hidden", { value: now, configurable: true });
-    document.dispatchEvent(new Event("visibilitychange"));
+    const visibilityState = now ? "hidden" : "visible";
+    Object.defineProperty(document, "visibilityState", { value: visibilityState, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange", { bubbles: true })); // reads go on by it
   }, hidden);
 
 test("a tab that is hidden for long closes its stream, and is right when it is shown", async ({ watched: page }) => {
