@@ -10,11 +10,11 @@ import (
 
 // When a sweep pauses itself (reliability.md, failure 33).
 const (
-	pauseAfterFailed = 5  // this many trials, from the first on, failed, whatever the reason
-	pauseWindow      = 20 // or more than half of this many
+	pauseAfterFailed = 5  // this many trials, from number 1 on, failed, whatever the reason
+	pauseWindow      = 20 // or more than half of the trials up to this number
 )
 
-// pauseAfterAlike is how many trials, from the first on, fail for one reason before the
+// pauseAfterAlike is how many trials, from number 1 on, fail for one reason before the
 // sweep pauses. Values of parameters hardly cause the first four kinds, but may be the
 // cause of an exception: neighbours in a grid then fail alike.
 var pauseAfterAlike = map[berth.FailureKind]int{
@@ -22,52 +22,97 @@ var pauseAfterAlike = map[berth.FailureKind]int{
 	berth.FailureUserError: 3,
 }
 
-// FailureStreak counts the ends of a sweep's first trials, to notice that they fail
-// whatever their values are. Infeasible trials do not count, because the search
-// learns from them; canceled ones do not, because a person wanted them to end.
+// FailureStreak is how a sweep's first trials ended, to notice that they fail whatever
+// their values are. The first are those with the lowest numbers: of trials that run at
+// once, those that fail end before those that work. Infeasible trials do not count,
+// because the search learns from them; canceled ones do not, because a person wanted
+// them to end.
 type FailureStreak struct {
-	Ended  int            `json:"ended,omitempty"` // trials that succeeded, were stopped early or failed, up to pauseWindow
-	Failed int            `json:"failed,omitempty"`
-	Alike  int            `json:"alike,omitempty"` // of them, from the first on, that failed for the reason of Last
-	Last   berth.TrialEnd `json:"last,omitzero"`   // the last that failed
-	Told   bool           `json:"told,omitempty"`  // the sweep has paused itself: it does so once, because a person has looked since
-	Why    string         `json:"why,omitempty"`   // why it is paused now; empty when it is not, or by a person
+	Ends map[int]berth.TrialEnd `json:"ends,omitempty"` // by number, up to pauseWindow; without values
+	Told bool                   `json:"told,omitempty"` // the sweep has paused itself: it does so once, because a person has looked since
+	Why  string                 `json:"why,omitempty"`  // why it is paused now; empty when it is not, or by a person
 }
 
-// count takes in the end of a trial.
-func (f *FailureStreak) count(end berth.TrialEnd) {
-	if f.Told || f.Ended >= pauseWindow || end.State == berth.TrialInfeasible || end.State == berth.TrialCanceled {
+// add takes in the end of a trial.
+func (f *FailureStreak) add(end berth.TrialEnd) {
+	if f.Told || end.Number > pauseWindow {
 		return
 	}
 
-	if end.State == berth.TrialFailed {
-		if f.Alike == f.Ended && (f.Ended == 0 || f.Last.FailedAlike(end)) {
-			f.Alike++
-		}
-
-		f.Failed++
-		f.Last = end
+	if f.Ends == nil {
+		f.Ends = make(map[int]berth.TrialEnd)
 	}
 
-	f.Ended++
+	if end.Value = nil; end.State != berth.TrialFailed {
+		end.Message = ""
+	}
+
+	f.Ends[end.Number] = end
+}
+
+// failed counts the trials that failed, and returns that with the highest number.
+func (f *FailureStreak) failed() (n int, last berth.TrialEnd) {
+	for number := 1; number <= pauseWindow; number++ {
+		if end := f.Ends[number]; end.State == berth.TrialFailed {
+			n++
+			last = end
+		}
+	}
+
+	return n, last
 }
 
 // reason says why the sweep should pause; empty = it should not.
 func (f *FailureStreak) reason() string {
-	enough := pauseAfterAlike[f.Last.Kind]
-
-	switch {
-	case f.Told:
-		return ""
-	case enough > 0 && f.Alike >= enough && f.Alike == f.Ended:
-		return fmt.Sprintf("the first %d trials failed for one reason: %s", f.Ended, f.Last.Message)
-	case f.Failed >= pauseAfterFailed && f.Failed == f.Ended:
-		return fmt.Sprintf("the first %d trials all failed; the last, trial %d: %s", f.Ended, f.Last.Number, f.Last.Message)
-	case f.Failed > pauseWindow/2:
-		return fmt.Sprintf("%d of the first %d trials failed; the last, trial %d: %s", f.Failed, f.Ended, f.Last.Number, f.Last.Message)
-	default:
+	if f.Told {
 		return ""
 	}
+
+	if why := f.allFailed(); why != "" {
+		return why
+	}
+
+	if n, last := f.failed(); n > pauseWindow/2 {
+		return fmt.Sprintf("%d of the first %d trials failed; the last, trial %d: %s", n, last.Number, last.Number, last.Message)
+	}
+
+	return ""
+}
+
+// allFailed says that all trials failed from the first on; empty = one did not, or too few have ended.
+func (f *FailureStreak) allFailed() string {
+	var (
+		failed, alike int
+		last          berth.TrialEnd
+	)
+
+	for number := 1; number <= pauseWindow; number++ {
+		end := f.Ends[number]
+
+		switch end.State {
+		case berth.TrialInfeasible, berth.TrialCanceled:
+			continue
+		case berth.TrialFailed:
+		default: // it did not fail, or has not ended
+			return ""
+		}
+
+		if alike == failed && (failed == 0 || last.FailedAlike(end)) {
+			alike++
+		}
+
+		failed++
+		last = end
+
+		switch enough := pauseAfterAlike[last.Kind]; {
+		case enough > 0 && alike >= enough && alike == failed:
+			return fmt.Sprintf("the first %d trials failed for one reason: %s", failed, last.Message)
+		case failed >= pauseAfterFailed:
+			return fmt.Sprintf("the first %d trials all failed; the last, trial %d: %s", failed, last.Number, last.Message)
+		}
+	}
+
+	return ""
 }
 
 // pauseOnStreak pauses the sweep when its first trials say that all will fail.
@@ -79,7 +124,7 @@ func (s *sweep) pauseOnStreak(ctx workflow.Context) error {
 
 	why = fmt.Sprintf("paused by Berth: %s; to go on as it is: berth sweep resume %[2]s; to correct it: berth sweep cancel %[2]s, and submit the corrected file",
 		why, s.id[:min(len(s.id), berth.DeletePrefix)])
-	s.Streak.Told = true
+	s.Streak.Told, s.Streak.Ends = true, nil
 	s.Paused, s.Streak.Why = true, why // before the step: a resume during the step counts
 
 	if err := s.setState(ctx, berth.SweepPaused, why); err != nil || !s.Paused {
@@ -92,12 +137,14 @@ func (s *sweep) pauseOnStreak(ctx workflow.Context) error {
 // manyLeft reports whether at least as many trials are left as have failed: a pause
 // interrupts a person, so it must save as much as was lost.
 func (s *sweep) manyLeft() bool {
+	failed, _ := s.Streak.failed()
+
 	switch {
 	case s.Ending.State != "": // everything is suggested
-		return len(s.Open) >= s.Streak.Failed
+		return len(s.Open) >= failed
 	case s.plan.Planned == 0:
 		return true
 	default:
-		return s.plan.Planned-s.finished() >= s.Streak.Failed
+		return s.plan.Planned-s.finished() >= failed
 	}
 }

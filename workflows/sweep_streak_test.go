@@ -2,6 +2,8 @@ package workflows_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,14 +41,24 @@ func failedEnd(number int, kind berth.FailureKind, message string) berth.TrialEn
 	return berth.TrialEnd{Number: number, State: berth.TrialFailed, Kind: kind, Message: message}
 }
 
-// endsOneByOne runs a sweep of n trials, all open; one ends each minute.
-func (b *sweepBundle) endsOneByOne(t *testing.T, letters string, n int) {
+// endsOneByOne runs a sweep of n trials, all open; one ends each minute, those named
+// first before the others, which end by their numbers.
+func (b *sweepBundle) endsOneByOne(t *testing.T, letters string, n int, first ...int) {
 	t.Helper()
 
 	carried := workflows.CarriedState{Created: n, Exhausted: true}
+	order := slices.Clone(first)
+
 	for number := 1; number <= n; number++ {
 		carried.Open = append(carried.Open, number)
-		b.hears(time.Duration(number)*time.Minute, ends(letters)(number))
+
+		if !slices.Contains(first, number) {
+			order = append(order, number)
+		}
+	}
+
+	for i, number := range order {
+		b.hears(time.Duration(i+1)*time.Minute, ends(letters)(number))
 	}
 
 	require.NoError(t, b.carryOn(carried))
@@ -60,29 +72,34 @@ func TestSweep_PausesItselfWhenItsFirstTrialsFail(t *testing.T) {
 		ends   string
 		trials int
 		reason string // empty = it does not pause
+		first  []int  // end before the others
 	}{
-		"one exception":    {"u", 40, "the first 3 trials failed for one reason: KeyError: 'units', after 3.5e-3 s; to go on as it is: berth sweep resume "},
-		"no result":        {"n", 40, "the first 2 trials failed for one reason: it reported no metric; to go on"},
-		"no result of 4":   {"n", 4, "the first 2 trials"},
-		"no result of 3":   {"n", 3, ""},
-		"two exceptions":   {"uuvuu", 40, "the first 5 trials all failed; the last, trial 5: KeyError"},
-		"two kinds":        {"nunus", 40, ""},
-		"crashed":          {"c", 40, "the first 5 trials all failed; the last, trial 5: aborted"},
-		"one succeeded":    {"suuuuus", 40, ""},
-		"every second":     {"susususususususususus", 40, ""}, // 10 of 20
-		"most":             {"suusuusuusuusuususs", 40, "11 of the first 17 trials failed"},
-		"infeasible":       {"i", 40, ""},
-		"stopped early":    {"puuuup", 40, ""},
-		"infeasible first": {"iiuuu", 40, "the first 3 trials failed"},
-		"later":            {"ssssssssssssssssssssuuuuuuuuuuuuuuus", 40, ""},
-		"few are left":     {"u", 5, ""},
-		"enough are left":  {"u", 6, "the first 3"},
+		"one exception":    {"u", 40, "the first 3 trials failed for one reason: KeyError: 'units', after 3.5e-3 s; to go on as it is: berth sweep resume ", nil},
+		"no result":        {"n", 40, "the first 2 trials failed for one reason: it reported no metric; to go on", nil},
+		"no result of 4":   {"n", 4, "the first 2 trials", nil},
+		"no result of 3":   {"n", 3, "", nil},
+		"two exceptions":   {"uuvuu", 40, "the first 5 trials all failed; the last, trial 5: KeyError", nil},
+		"two kinds":        {"nunus", 40, "", nil},
+		"crashed":          {"c", 40, "the first 5 trials all failed; the last, trial 5: aborted", nil},
+		"one succeeded":    {"suuuuus", 40, "", nil},
+		"every second":     {"susususususususususus", 40, "", nil}, // 10 of 20
+		"most":             {"suusuusuusuusuususs", 40, "11 of the first 17 trials failed", nil},
+		"infeasible":       {"i", 40, "", nil},
+		"stopped early":    {"puuuup", 40, "", nil},
+		"infeasible first": {"iiuuu", 40, "the first 3 trials failed", nil},
+		"later":            {"ssssssssssssssssssssuuuuuuuuuuuuuuus", 40, "", nil},
+		"few are left":     {"u", 5, "", nil},
+		"enough are left":  {"u", 6, "the first 3", nil},
+		"fail sooner":      {"sssuuus", 40, "", []int{4, 5, 6}},
+		"most fail sooner": {"ssssssssssuuuuuuuuuus", 40, "", []int{11, 12, 13, 14, 15, 16, 17, 18, 19, 20}},
+		"first fails last": {"u", 40, "the first 3 trials failed for one reason: KeyError: 'units', after 3.5e-3 s", []int{2, 3, 4, 5}},
+		"first runs long":  {"s" + strings.Repeat("u", 20), 40, "11 of the first 12 trials failed", []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			b := sweepSetup(t)
-			b.endsOneByOne(t, tt.ends, tt.trials)
+			b.endsOneByOne(t, tt.ends, tt.trials, tt.first...)
 
 			if tt.reason == "" {
 				require.Empty(t, b.states)
@@ -125,7 +142,7 @@ func TestSweep_CarriesItsFailureStreak(t *testing.T) {
 
 	in := decodeNext[workflows.SweepInput](t, b.carryOn(workflows.CarriedState{
 		Created: 10, Exhausted: true, Open: []int{3, 4, 5, 6, 7, 8, 9, 10}, Failed: 2,
-		Streak: workflows.FailureStreak{Ended: 2, Failed: 2, Alike: 2, Last: ends("u")(2)},
+		Streak: workflows.FailureStreak{Ends: map[int]berth.TrialEnd{1: ends("u")(1), 2: ends("u")(2)}},
 	}))
 	require.True(t, in.Carried.Paused)
 	require.True(t, in.Carried.Streak.Told)

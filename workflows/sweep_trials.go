@@ -285,7 +285,7 @@ func (s *sweep) end(news berth.TrialEnd) {
 		s.Failed++
 	}
 
-	s.Streak.count(news)
+	s.Streak.add(news)
 
 	if o := s.plan.Objective; o != nil && news.Value != nil && (s.Best == nil || o.Better(*news.Value, *s.Best)) {
 		s.Best, s.BestTrial = news.Value, news.Number
