@@ -23,12 +23,11 @@ var pauseAfterAlike = map[berth.FailureKind]int{
 }
 
 // FailureStreak is how a sweep's first trials ended, to notice that they fail whatever
-// their values are. The first are those with the lowest numbers: of trials that run at
-// once, those that fail end before those that work. Infeasible trials do not count,
-// because the search learns from them; canceled ones do not, because a person wanted
-// them to end.
+// their values are. The first are those with the lowest numbers: among trials that run
+// at once, failures end first. Infeasible trials do not count, because the search learns
+// from them; canceled ones do not, because a person wanted them to end.
 type FailureStreak struct {
-	Ends map[int]berth.TrialEnd `json:"ends,omitempty"` // by number, up to pauseWindow; without values
+	Ends map[int]berth.TrialEnd `json:"ends,omitempty"` // by number, up to pauseWindow
 	Told bool                   `json:"told,omitempty"` // the sweep has paused itself: it does so once, because a person has looked since
 	Why  string                 `json:"why,omitempty"`  // why it is paused now; empty when it is not, or by a person
 }
@@ -41,10 +40,6 @@ func (f *FailureStreak) add(end berth.TrialEnd) {
 
 	if f.Ends == nil {
 		f.Ends = make(map[int]berth.TrialEnd)
-	}
-
-	if end.Value = nil; end.State != berth.TrialFailed {
-		end.Message = ""
 	}
 
 	f.Ends[end.Number] = end
@@ -82,9 +77,11 @@ func (f *FailureStreak) reason() string {
 // allFailed says that all trials failed from the first on; empty = one did not, or too few have ended.
 func (f *FailureStreak) allFailed() string {
 	var (
-		failed, alike int
-		last          berth.TrialEnd
+		failed int
+		last   berth.TrialEnd
 	)
+
+	alike := true
 
 	for number := 1; number <= pauseWindow; number++ {
 		end := f.Ends[number]
@@ -97,15 +94,12 @@ func (f *FailureStreak) allFailed() string {
 			return ""
 		}
 
-		if alike == failed && (failed == 0 || last.FailedAlike(end)) {
-			alike++
-		}
-
+		alike = alike && (failed == 0 || last.FailedAlike(end))
 		failed++
 		last = end
 
 		switch enough := pauseAfterAlike[last.Kind]; {
-		case enough > 0 && alike >= enough && alike == failed:
+		case alike && enough > 0 && failed >= enough:
 			return fmt.Sprintf("the first %d trials failed for one reason: %s", failed, last.Message)
 		case failed >= pauseAfterFailed:
 			return fmt.Sprintf("the first %d trials all failed; the last, trial %d: %s", failed, last.Number, last.Message)

@@ -189,7 +189,7 @@ func TestModels_AreDerivedFromTheirHistory(t *testing.T) {
 	}
 }
 
-// chosenBy names what chooses the next trial after some that were made, of which the first ones ended.
+// chosenBy returns what chooses the next trial when some trials are made and the first of them have ended.
 func chosenBy(t *testing.T, s berth.Spec, made, ended int) string {
 	t.Helper()
 
